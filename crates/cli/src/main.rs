@@ -1,0 +1,3 @@
+//! The congestlab command.
+
+fn main() {}

@@ -1,0 +1,12 @@
+//! Sans-IO elements: queues, links, TCP-like sender and receiver.
+//!
+//! The machines that queue, pace, acknowledge and retransmit, and that carry the decisions of the
+//! laws in `congestlab-core`. No clock, no thread, no I/O: whoever drives them passes the time in.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod packet;

@@ -1,0 +1,144 @@
+//! The packet as the elements pass it on: 64 bytes, by value.
+//!
+//! One layout for every protocol, so that a queue is a plain ring and an engine can move packets
+//! without looking inside. Sequence numbers count segments, modulo 2^32; the size of segment `n`
+//! of a flow is known to its sender and receiver.
+
+use congestlab_core::law::xcp;
+
+/// Time inside the engine and the links: picoseconds since the run began, exact for the
+/// serialisation of a byte at 1, 10, 40 and 100 Gbit/s. Laws and hosts see nanoseconds.
+pub type Picos = u64;
+
+/// Picoseconds in a nanosecond.
+pub const PS_PER_NS: u64 = 1_000;
+
+/// What a packet is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Kind {
+    /// A segment of a TCP-like flow.
+    #[default]
+    Data,
+    /// A pure acknowledgment.
+    Ack,
+    /// Opens a connection.
+    Syn,
+    /// Answers a SYN.
+    SynAck,
+    /// A zero-window probe: asks for an acknowledgment, carries no data.
+    WindowProbe,
+    /// A datagram of a constant-rate or ON/OFF source.
+    Datagram,
+}
+
+/// Flag bits of [`Packet::flags`].
+pub mod flag {
+    /// ECN field of the IP header, two low bits: 0 not-ECT, 1 ECT(1), 2 ECT(0), 3 CE (RFC 3168 §5).
+    pub const ECN_MASK: u8 = 0b11;
+    /// ECN-capable transport, codepoint ECT(0).
+    pub const ECT0: u8 = 0b10;
+    /// Congestion experienced.
+    pub const CE: u8 = 0b11;
+    /// TCP header flag: congestion experienced, echoed by the receiver (RFC 3168 §6.1).
+    pub const ECE: u8 = 1 << 2;
+    /// TCP header flag: congestion window reduced.
+    pub const CWR: u8 = 1 << 3;
+    /// Carries an XCP congestion header of the standard format in `words[0..4]`.
+    pub const XCP: u8 = 1 << 4;
+    /// This transmission repeats a segment (for statistics only; no element may act on it).
+    pub const RETRANSMIT: u8 = 1 << 5;
+    /// Low priority: the first to go in a priority-drop queue.
+    pub const LOW_PRIORITY: u8 = 1 << 6;
+}
+
+/// Ranges of segments `[start, end)` that a selective acknowledgment can carry beside timestamps
+/// (RFC 2018 §3).
+pub const SACK_BLOCKS: usize = 3;
+
+/// A packet on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct Packet {
+    /// When it reaches the element it is on the way to.
+    pub at: Picos,
+    /// Data, SYN, probe: when it was sent, ns (RFC 7323 TSval). ACK: the TSval that it echoes.
+    pub stamp_ns: u64,
+    /// Index of the flow, over the whole run.
+    pub flow: u32,
+    /// Data: number of the segment. ACK: the segment expected next.
+    pub seq: u32,
+    /// Position in the table of routes; the engine's.
+    pub route: u32,
+    /// Bytes of the whole IP packet.
+    pub size: u16,
+    /// What the packet is for.
+    pub kind: Kind,
+    /// Bits of [`flag`].
+    pub flags: u8,
+    /// Data: X, RTT, Delta_Throughput, Reverse_Feedback, then four words for other headers.
+    /// ACK: advertised window in segments, Reverse_Feedback, then three SACK ranges.
+    pub words: [u32; 8],
+}
+
+impl Packet {
+    /// Pure acknowledgments: the only packets that `ack_loss` may take (contract §2).
+    #[inline]
+    pub const fn is_pure_ack(&self) -> bool {
+        matches!(self.kind, Kind::Ack)
+    }
+
+    /// True if a standard XCP header rides along.
+    #[inline]
+    pub const fn has_xcp(&self) -> bool {
+        self.flags & flag::XCP != 0
+    }
+
+    /// The XCP header of a data packet; meaningless unless [`Packet::has_xcp`].
+    #[inline]
+    pub const fn xcp(&self) -> xcp::Header {
+        xcp::Header {
+            x: self.words[0],
+            rtt: self.words[1],
+            delta: self.words[2] as i32,
+            reverse: self.words[3] as i32,
+        }
+    }
+
+    /// Puts a standard XCP header on a data packet.
+    #[inline]
+    pub const fn set_xcp(&mut self, header: xcp::Header) {
+        self.flags |= flag::XCP;
+        self.words[0] = header.x;
+        self.words[1] = header.rtt;
+        self.words[2] = header.delta as u32;
+        self.words[3] = header.reverse as u32;
+    }
+
+    /// ACK: the advertised window in segments; `u32::MAX` is unlimited.
+    #[inline]
+    pub const fn window(&self) -> u32 {
+        self.words[0]
+    }
+
+    /// ACK: the feedback returned to the sender, B/s (draft-03 Reverse_Feedback).
+    #[inline]
+    pub const fn reverse(&self) -> i32 {
+        self.words[1] as i32
+    }
+
+    /// ACK: the SACK ranges, most recent first; an empty range (`start == end`) ends the list.
+    #[inline]
+    pub const fn sack(&self, block: usize) -> (u32, u32) {
+        (self.words[2 + 2 * block], self.words[3 + 2 * block])
+    }
+
+    /// ACK: sets one SACK range.
+    #[inline]
+    pub const fn set_sack(&mut self, block: usize, start: u32, end: u32) {
+        self.words[2 + 2 * block] = start;
+        self.words[3 + 2 * block] = end;
+    }
+}
+
+const _: () = assert!(size_of::<Packet>() == 64, "one cache line");

@@ -1,0 +1,93 @@
+//! What a run is made of: links, groups of flows, and how long to watch them.
+
+use congestlab_core::units::{BitRate, Time};
+use congestlab_net::packet::Picos;
+use congestlab_net::port::PortConfig;
+use congestlab_net::source::SourceConfig;
+use congestlab_net::tcp;
+
+/// A run, complete: same model, same outcome.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// How long to simulate.
+    pub duration: Picos,
+    /// Rates, means and percentiles are taken from here on.
+    pub warmup: Picos,
+    /// Every link direction that has a queue. A packet-hop is a packet entering one of these, or a [`Pipe`].
+    pub links: Vec<Link>,
+    /// Groups of equal flows, in the order of the scenario.
+    pub groups: Vec<Group>,
+    /// Bins of the time series; `None`: no series.
+    pub sample_every: Option<Picos>,
+    /// Record events one by one.
+    pub record_events: bool,
+}
+
+/// A link direction: its output port and the wire behind it.
+#[derive(Clone, Debug)]
+pub struct Link {
+    /// `bottleneck` or `bottleneck.reverse`; names the random streams too.
+    pub name: String,
+    /// Queue, service, law, propagation delay, errors.
+    pub port: PortConfig,
+}
+
+/// A hop of a flow's own: unlimited queue, no law, no errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pipe {
+    /// Its rate, both ways.
+    pub rate: BitRate,
+    /// Propagation, one way.
+    pub delay: Picos,
+}
+
+/// What the flows of a group run.
+#[derive(Clone, Debug)]
+pub enum GroupKind {
+    /// TCP-like, any sender law.
+    Tcp(tcp::Config),
+    /// Datagrams without feedback.
+    Source(SourceConfig),
+}
+
+/// When the flows of a group start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// Flow `i` at `from + i * every`.
+    Every {
+        /// Start of the first.
+        from: Time,
+        /// Distance of the others; zero: all at once.
+        every: u64,
+    },
+    /// Each independently and uniformly in `[0, within)`, ns.
+    Uniform {
+        /// End of the interval, ns.
+        within: u64,
+    },
+}
+
+/// A group of equal flows.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// Its name in the scenario.
+    pub name: String,
+    /// What its flows run.
+    pub kind: GroupKind,
+    /// Number of flows.
+    pub count: u32,
+    /// Links that data crosses, in order: indices into [`Model::links`].
+    pub path: Vec<u32>,
+    /// Links that ACKs cross, in order.
+    pub back: Vec<u32>,
+    /// First hop of each flow's own.
+    pub access: Option<Pipe>,
+    /// Last hop of each flow's own.
+    pub exit: Option<Pipe>,
+    /// When they start.
+    pub start: Start,
+    /// No new data from then on; [`Time::NEVER`] if unlimited.
+    pub stop: Time,
+}
