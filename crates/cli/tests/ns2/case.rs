@@ -1,0 +1,162 @@
+//! A dumbbell, and how it is told to ns-2 and to congestlab.
+
+use serde::Deserialize;
+
+/// `tests/ns2/cases.toml`, which explains the fields.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Cases {
+    pub(crate) smooth: Vec<Case>,
+    pub(crate) unsettled: Vec<Case>,
+    pub(crate) lossy: Vec<Case>,
+    pub(crate) tcp: Vec<Case>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Case {
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) full: bool,
+    pub(crate) rate: f64,
+    delay: f64,
+    queue: u32,
+    duration: f64,
+    warmup: f64,
+    #[serde(default)]
+    packet_error_rate: f64,
+    #[serde(default)]
+    ack_loss: f64,
+    pub(crate) groups: Vec<Group>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Group {
+    pub(crate) count: u32,
+    #[serde(default = "one_thousand")]
+    pub(crate) segment: u32,
+    #[serde(default)]
+    start: f64,
+    #[serde(default)]
+    every: f64,
+    #[serde(default)]
+    access_rate: f64,
+    #[serde(default)]
+    access_delay: f64,
+    /// Advertised window, packets.
+    window: Option<u32>,
+}
+
+fn one_thousand() -> u32 {
+    1000
+}
+
+/// What the flows and the bottleneck run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Peer {
+    /// XCP as ns-2 does it (`profile = "ns2"`).
+    Xcp,
+    /// XCP as congestlab does it when nothing is said.
+    XcpDefault,
+    /// Reno's AIMD with SACK over a drop-tail queue.
+    Sack,
+}
+
+impl Case {
+    pub(crate) fn base_rtt(&self, group: &Group) -> f64 {
+        2.0 * self.delay + 4.0 * group.access_delay
+    }
+
+    /// The smallest share of the bandwidth-delay product that a flow has, in its packets.
+    pub(crate) fn smallest_share(&self) -> f64 {
+        let flows: u32 = self.groups.iter().map(|g| g.count).sum();
+        let share =
+            |g: &Group| self.rate / f64::from(flows) * self.base_rtt(g) / (8.0 * f64::from(g.segment));
+        self.groups.iter().map(share).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Arguments of `dumbbell.tcl`.
+    pub(crate) fn ns2_arguments(&self, peer: Peer, seed: u32) -> Vec<String> {
+        let kind = if peer == Peer::Sack { "sack" } else { "xcp" };
+        let mut arguments = vec![
+            format!("kind={kind}"),
+            format!("seed={seed}"),
+            format!("rate={}", self.rate),
+            format!("delay={}", self.delay),
+            format!("queue={}", self.queue),
+            format!("duration={}", self.duration),
+            format!("warmup={}", self.warmup),
+            format!("per={}", self.packet_error_rate),
+            format!("ack_loss={}", self.ack_loss),
+            format!("groups={}", self.groups.len()),
+        ];
+        for (i, group) in self.groups.iter().enumerate() {
+            arguments.extend([
+                format!("{i}.count={}", group.count),
+                format!("{i}.segment={}", group.segment),
+                format!("{i}.start={}", group.start),
+                format!("{i}.every={}", group.every),
+                format!("{i}.access_rate={}", group.access_rate),
+                format!("{i}.access_delay={}", group.access_delay),
+                // ns-2 has no unlimited window.
+                format!("{i}.window={}", group.window.unwrap_or(1_000_000)),
+            ]);
+        }
+        arguments
+    }
+
+    /// The same as a scenario file.
+    pub(crate) fn scenario(&self, peer: Peer, seed: u32) -> String {
+        let mut text = format!(
+            "[run]\nduration = \"{} s\"\nwarmup = \"{} s\"\nseed = {seed}\n\n\
+             [links.bottleneck]\nrate = \"{} Mbit/s\"\ndelay = \"{} ms\"\nqueue = \"{} packets\"\n",
+            self.duration,
+            self.warmup,
+            self.rate / 1e6,
+            self.delay * 1e3,
+            self.queue
+        );
+        if self.packet_error_rate > 0.0 {
+            text += &format!("error = {{ packet_error_rate = {} }}\n", self.packet_error_rate);
+        }
+        if self.ack_loss > 0.0 {
+            text += &format!("reverse = {{ ack_loss = {} }}\n", self.ack_loss);
+        }
+        text += match peer {
+            Peer::Xcp => "law = \"xcp\"\nprofile = \"ns2\"\n",
+            Peer::XcpDefault => "law = \"xcp\"\n",
+            Peer::Sack => "",
+        };
+        for (i, group) in self.groups.iter().enumerate() {
+            text += &format!(
+                "\n[flows.g{i}]\npath = [\"bottleneck\"]\ncount = {}\nsegment = \"{} B\"\nack = \"40 B\"\n",
+                group.count, group.segment
+            );
+            if group.every > 0.0 {
+                text +=
+                    &format!("start = {{ every = \"{} s\", from = \"{} s\" }}\n", group.every, group.start);
+            } else {
+                text += &format!("start = \"{} s\"\n", group.start);
+            }
+            if group.access_rate > 0.0 {
+                let pipe = format!(
+                    "{{ rate = \"{} Mbit/s\", delay = \"{} ms\" }}",
+                    group.access_rate / 1e6,
+                    group.access_delay * 1e3
+                );
+                text += &format!("access = {pipe}\nexit = {pipe}\n");
+            }
+            if let Some(window) = group.window {
+                text += &format!("awnd = \"{window} packets\"\n");
+            }
+            text += match peer {
+                // ns-2 asks for 10^24 B/s whatever it can use.
+                Peer::Xcp => "law = { xcp = { request = \"unlimited\" } }\nprofile = \"ns2\"\n",
+                Peer::XcpDefault => "law = \"xcp\"\n",
+                Peer::Sack => "law = \"sack\"\ninitial_window = 2\nmin_rto = \"0.2 s\"\n",
+            };
+        }
+        text
+    }
+}
