@@ -9,4 +9,13 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod errors;
 pub mod packet;
+pub mod port;
+pub mod queue;
+pub mod random;
+pub mod service;
+pub mod source;
+pub mod stats;
+pub mod tcp;
+pub mod trace;

@@ -1,0 +1,793 @@
+//! The output port of a link: queue, discipline, law, service, and the wire behind it.
+//!
+//! A port is driven by whoever owns the time. Before an arrival, [`Port::advance_to_arrival`]; then
+//! [`Port::arrive`]; at the end of a window of time, [`Port::advance_before`]. How far or how finely
+//! it is advanced changes nothing: events happen in the order of (time, departure < arrival < timer),
+//! and what a packet meets depends on nothing else. A departure is the moment at which a transmission
+//! begins: the packet leaves the queue, the law edits its header and its fate on the wire is drawn, so
+//! it is handed on at once with the time at which it reaches the far end.
+
+use crate::errors::{BitErrors, ErrorRate};
+use crate::packet::{PS_PER_NS, Packet, Picos, flag};
+use crate::queue::red::{self, Red};
+use crate::queue::{Discipline, Fifo, Limit, Reason, is_low_priority};
+use crate::random::{Probability, Stream};
+pub use crate::service::NEVER;
+use crate::service::{Server, Service};
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use congestlab_core::law::xcp;
+use congestlab_core::units::{Bytes, Duration, Rate, Time};
+
+/// When a link's law sees the packet go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FeedbackAt {
+    /// When its transmission begins (contract §4).
+    #[default]
+    Departure,
+    /// When it arrives, before the queue: as the egress hook of a kernel does.
+    Enqueue,
+}
+
+/// The law that a link runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LawConfig {
+    /// XCP.
+    Xcp {
+        /// Constants and switches.
+        config: xcp::LinkConfig,
+        /// The capacity is that of the service, and follows its steps; otherwise `config.capacity`
+        /// stays.
+        follows_service: bool,
+    },
+}
+
+/// Everything about a port that a scenario can say.
+#[derive(Clone, Debug)]
+pub struct PortConfig {
+    /// What it can carry.
+    pub service: Service,
+    /// Propagation, one way.
+    pub delay: Picos,
+    /// How much may wait.
+    pub limit: Limit,
+    /// Who gets in.
+    pub discipline: Discipline,
+    /// `None`: a legacy router.
+    pub law: Option<LawConfig>,
+    /// When the law sees departures.
+    pub feedback_at: FeedbackAt,
+    /// Errors on the wire, for all packets by size.
+    pub errors: Option<ErrorRate>,
+    /// Loss on the wire of pure ACKs, besides.
+    pub ack_loss: Probability,
+    /// Period of the samples; `None`: no samples.
+    pub sample_every: Option<Picos>,
+}
+
+impl PortConfig {
+    /// An error-free drop-tail port without a law.
+    pub const fn new(service: Service, delay: Picos, limit: Limit) -> Self {
+        Self {
+            service,
+            delay,
+            limit,
+            discipline: Discipline::DropTail,
+            law: None,
+            feedback_at: FeedbackAt::Departure,
+            errors: None,
+            ack_loss: Probability::ZERO,
+            sample_every: None,
+        }
+    }
+}
+
+/// The random streams of a port, `links.<name>.<field>` of a run.
+#[derive(Clone, Debug)]
+pub struct Streams {
+    /// Where in its first interval the law begins.
+    pub phase: Stream,
+    /// Bit errors.
+    pub errors: Stream,
+    /// Loss of pure ACKs.
+    pub ack_loss: Stream,
+    /// RED.
+    pub red: Stream,
+}
+
+/// What the law's last interval measured and decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LawReport {
+    /// XCP.
+    Xcp(xcp::Report),
+}
+
+/// A port at an instant, and since the sample before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Packets waiting.
+    pub queue_packets: u64,
+    /// Bytes waiting.
+    pub queue_bytes: u64,
+    /// The most packets that waited at once since the sample before.
+    pub queue_max_packets: u64,
+    /// Bytes whose packet's last bit left since the sample before.
+    pub sent_bytes: u64,
+    /// What the law reports.
+    pub law: Option<LawReport>,
+}
+
+/// What happened at a port, for observers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortEvent {
+    /// A packet was dropped.
+    Dropped {
+        /// The packet, as it arrived.
+        packet: Packet,
+        /// Why.
+        reason: Reason,
+    },
+    /// A packet got Congestion Experienced instead of being dropped.
+    Marked {
+        /// The packet, marked.
+        packet: Packet,
+    },
+    /// A packet reached the far end broken. Reported when its transmission begins, with the time at
+    /// which it gets there.
+    Errored {
+        /// The packet.
+        packet: Packet,
+    },
+    /// The law finished a control interval.
+    ControlInterval {
+        /// What it measured and decided.
+        report: LawReport,
+    },
+    /// Time for a sample.
+    Sample(Sample),
+}
+
+/// Where a port puts what comes out of it.
+pub trait Output {
+    /// The packet reaches the far end at `packet.at`. Called in the order of those times.
+    fn deliver(&mut self, packet: Packet);
+
+    /// For observers; compiles to nothing unless implemented.
+    #[inline]
+    fn event(&mut self, _at: Picos, _event: PortEvent) {}
+}
+
+/// What a port counted. Complete after [`Port::finish`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PortStats {
+    /// Packets that came, dropped or not.
+    pub arrived_packets: u64,
+    /// Packets whose last bit left.
+    pub sent_packets: u64,
+    /// Packets that reached the far end unbroken.
+    pub delivered_packets: u64,
+    /// Packets that reached the far end broken.
+    pub errors: u64,
+    /// Packets dropped, by [`Reason`].
+    pub drops: [u64; Reason::ALL.len()],
+    /// Packets marked.
+    pub marks: u64,
+    /// Packets that wait, are in transmission or on the wire at the end.
+    pub in_flight_end: u64,
+    /// Bytes of packets whose last bit left while measuring.
+    pub measured_bytes: u64,
+    /// Time-weighted mean of the packets waiting while measuring; `None` if that was no time.
+    pub queue_mean_packets: Option<f64>,
+    /// The least length that the queue did not exceed for 95 % of the measured time.
+    pub queue_p95_packets: Option<u64>,
+    /// The most packets that waited at once in the whole run.
+    pub queue_max_packets: u64,
+    /// Packets waiting at the end.
+    pub queue_end_packets: u64,
+    /// What the law reported last.
+    pub law: Option<LawReport>,
+}
+
+impl PortStats {
+    /// Packets dropped, for all reasons.
+    pub fn dropped_packets(&self) -> u64 {
+        self.drops.iter().sum()
+    }
+}
+
+/// A law at work.
+#[derive(Clone, Debug)]
+enum Law {
+    Xcp(xcp::Link),
+}
+
+impl Law {
+    fn new(config: &LawConfig, service: &Service, phase: &mut Stream) -> Self {
+        match config {
+            LawConfig::Xcp { config, follows_service } => {
+                let mut config = *config;
+                if *follows_service {
+                    config.capacity = service.capacity_at(0);
+                }
+                // In (0, T]: routers that start together must not decide together.
+                let mut draw = || Duration(1 + phase.below(config.initial_interval.0));
+                let (control, queue) = (draw(), draw());
+                Self::Xcp(xcp::Link::new(config, control, queue))
+            }
+        }
+    }
+
+    fn on_arrival(&mut self, now: Time, packet: &Packet) {
+        match self {
+            Self::Xcp(law) => {
+                let header = if packet.has_xcp() { packet.xcp() } else { xcp::Header::default() };
+                law.on_arrival(now, &header, Bytes(u64::from(packet.size)));
+            }
+        }
+    }
+
+    fn on_departure(&mut self, now: Time, packet: &mut Packet, backlog: Bytes) {
+        match self {
+            Self::Xcp(law) if packet.has_xcp() => {
+                let mut header = packet.xcp();
+                law.on_departure(now, &mut header, Bytes(u64::from(packet.size)), backlog);
+                packet.set_xcp(header);
+            }
+            Self::Xcp(law) => law.on_other_departure(now, backlog),
+        }
+    }
+
+    fn on_deadline(&mut self, now: Time, backlog: Bytes) {
+        match self {
+            Self::Xcp(law) => law.on_deadline(now, backlog),
+        }
+    }
+
+    fn set_capacity(&mut self, capacity: Rate) {
+        match self {
+            Self::Xcp(law) => law.set_capacity(capacity),
+        }
+    }
+
+    fn deadline(&self) -> Picos {
+        match self {
+            Self::Xcp(law) => picos(law.next_deadline()),
+        }
+    }
+
+    fn report(&self) -> LawReport {
+        match self {
+            Self::Xcp(law) => LawReport::Xcp(law.report()),
+        }
+    }
+}
+
+impl LawReport {
+    /// Control intervals so far.
+    const fn intervals(&self) -> u64 {
+        match self {
+            Self::Xcp(report) => report.intervals,
+        }
+    }
+}
+
+/// Laws see nanoseconds; within a nanosecond they see no time pass.
+#[inline]
+const fn nanos(t: Picos) -> Time {
+    Time(t / PS_PER_NS)
+}
+
+#[inline]
+const fn picos(t: Time) -> Picos {
+    t.0.saturating_mul(PS_PER_NS)
+}
+
+/// A multiplication folded to 64 bits: the step of the running fingerprint.
+#[inline]
+const fn fold(a: u64, b: u64) -> u64 {
+    let product = a as u128 * b as u128;
+    (product >> 64) as u64 ^ product as u64
+}
+
+/// Odd, without pattern: the fractional digits of pi. Any other would do; it decides fingerprints.
+const MIX: [u64; 2] = [0x243F_6A88_85A3_08D3, 0x1319_8A2E_0370_7345];
+
+/// What the port did with a packet, in its fingerprint.
+#[derive(Clone, Copy)]
+enum Outcome {
+    Accepted,
+    Errored,
+    Dropped(Reason),
+}
+
+impl Outcome {
+    #[inline]
+    const fn code(self) -> u64 {
+        match self {
+            Self::Accepted => 1,
+            Self::Errored => 2,
+            Self::Dropped(reason) => 3 + reason as u64,
+        }
+    }
+}
+
+/// The output port of a link.
+#[derive(Clone, Debug)]
+pub struct Port {
+    // The first two lines of the cache are what a packet through an idle, plain port touches.
+    /// Begin of the next transmission; `NEVER` if nothing waits.
+    departure: Picos,
+    /// Earliest deadline of law, steps, samples and measurement.
+    timer: Picos,
+    busy_until: Picos,
+    delay: Picos,
+    /// End of the run.
+    to: Picos,
+    arrived: u64,
+    started: u64,
+    started_bytes: u64,
+    delivered: u64,
+    fingerprint: u64,
+    /// Size of the packet that began transmission last.
+    current: u16,
+    /// Fixed rate, drop-tail, no law, no errors: an idle port passes the packet on unexamined.
+    is_plain: bool,
+    server: Server,
+    queue: Fifo,
+    meter: Meter,
+    parts: Box<Parts>,
+}
+
+/// What most ports and most packets do not need.
+#[derive(Clone, Debug)]
+struct Parts {
+    law: Option<Law>,
+    feedback_at: FeedbackAt,
+    admission: Admission,
+    errors: Option<BitErrors>,
+    ack_loss: Probability,
+    streams: Streams,
+    service: Service,
+    /// Next step that the law is to hear of.
+    next_step: usize,
+    /// Begin of the measurement; `NEVER` once it has come.
+    from: Picos,
+    /// Where it began, and bytes sent by then.
+    measured_from: Option<(Picos, u64)>,
+    sample_every: Picos,
+    next_sample: Picos,
+    /// Bytes sent by the sample before.
+    sampled_bytes: u64,
+    stats: PortStats,
+}
+
+#[derive(Clone, Debug)]
+enum Admission {
+    DropTail,
+    PrioDropTail,
+    Red(Red),
+}
+
+/// How long the queue was how long.
+#[derive(Clone, Debug)]
+struct Meter {
+    /// Time by length; longer than any length so far.
+    spent: Vec<Picos>,
+    /// When the length changed last.
+    since: Picos,
+    /// The longest since the last sample.
+    longest: usize,
+}
+
+impl Meter {
+    #[inline]
+    fn note(&mut self, now: Picos, len: usize) {
+        self.spent[len] += now - self.since;
+        self.since = now;
+    }
+
+    #[inline]
+    fn reach(&mut self, len: usize) {
+        if len > self.longest {
+            self.longest = len;
+            if len >= self.spent.len() {
+                self.spent.resize(2 * len, 0);
+            }
+        }
+    }
+
+    /// The measurement begins.
+    fn restart(&mut self, now: Picos) {
+        self.spent.fill(0);
+        self.since = now;
+    }
+
+    /// Mean length; `None` if no time was measured.
+    fn mean(&self) -> Option<f64> {
+        let total: u128 = self.spent.iter().map(|&time| u128::from(time)).sum();
+        let area: u128 = self.spent.iter().zip(0u128..).map(|(&time, len)| u128::from(time) * len).sum();
+        (total > 0).then(|| area as f64 / total as f64)
+    }
+
+    /// The least length that was not exceeded for `percent` of the time.
+    fn percentile(&self, percent: u128) -> Option<u64> {
+        let total: u128 = self.spent.iter().map(|&time| u128::from(time)).sum();
+        let mut below = 0u128;
+        let reaches = |&time: &Picos| {
+            below += u128::from(time);
+            below * 100 >= total * percent
+        };
+        let len = self.spent.iter().position(reaches)?;
+        (total > 0).then_some(len as u64)
+    }
+}
+
+impl Parts {
+    /// Earliest deadline of everything that is neither arrival nor departure.
+    fn timer(&self) -> Picos {
+        let law = self.law.as_ref().map_or(NEVER, Law::deadline);
+        law.min(self.step_at()).min(self.from).min(self.next_sample)
+    }
+
+    /// When the capacity that the law should know steps next.
+    fn step_at(&self) -> Picos {
+        match &self.service {
+            Service::Steps(steps) => steps.as_slice().get(self.next_step).map_or(NEVER, |&(at, _)| at),
+            Service::Fixed(_) | Service::Trace(_) => NEVER,
+        }
+    }
+}
+
+impl Port {
+    /// An idle port at the beginning of a run that ends at `to` and measures from `from` on.
+    pub fn new(config: &PortConfig, mut streams: Streams, from: Picos, to: Picos) -> Self {
+        let law = config.law.as_ref().map(|law| Law::new(law, &config.service, &mut streams.phase));
+        let hears_steps =
+            matches!(config.law, Some(LawConfig::Xcp { follows_service, .. }) if follows_service);
+        let server = Server::new(&config.service);
+        let sample_every = config.sample_every.unwrap_or(NEVER).max(1);
+        let parts = Parts {
+            feedback_at: config.feedback_at,
+            admission: match &config.discipline {
+                Discipline::DropTail => Admission::DropTail,
+                Discipline::PrioDropTail => Admission::PrioDropTail,
+                Discipline::Red(red) => Admission::Red(Red::new(*red)),
+            },
+            errors: config.errors.map(BitErrors::new),
+            ack_loss: config.ack_loss,
+            streams,
+            service: config.service.clone(),
+            next_step: if hears_steps { 1 } else { usize::MAX },
+            from: if from == 0 { NEVER } else { from },
+            measured_from: (from == 0).then_some((0, 0)),
+            sample_every,
+            next_sample: sample_every,
+            sampled_bytes: 0,
+            stats: PortStats::default(),
+            law,
+        };
+        let is_plain = server.is_fixed()
+            && parts.law.is_none()
+            && !matches!(parts.admission, Admission::Red(_))
+            && parts.errors.is_none()
+            && parts.ack_loss == Probability::ZERO;
+        Self {
+            departure: NEVER,
+            timer: parts.timer(),
+            busy_until: 0,
+            delay: config.delay,
+            to,
+            arrived: 0,
+            started: 0,
+            started_bytes: 0,
+            delivered: 0,
+            fingerprint: MIX[0],
+            current: 0,
+            is_plain,
+            server,
+            queue: Fifo::new(config.limit),
+            meter: Meter { spent: vec![0], since: 0, longest: 0 },
+            parts: Box::new(parts),
+        }
+    }
+
+    /// Earliest event that needs no arrival; `NEVER` if there is none.
+    #[inline]
+    pub fn next_event(&self) -> Picos {
+        self.departure.min(self.timer)
+    }
+
+    /// Serves what comes before an arrival at `t`: departures at `t` or before, timers before `t`.
+    #[inline]
+    pub fn advance_to_arrival(&mut self, t: Picos, out: &mut impl Output) {
+        if self.departure <= t || self.timer < t {
+            self.serve(t, t, out);
+        }
+    }
+
+    /// Serves every event before `t`, the end of a window of time.
+    #[inline]
+    pub fn advance_before(&mut self, t: Picos, out: &mut impl Output) {
+        if self.departure < t || self.timer < t {
+            self.serve(t - 1, t, out);
+        }
+    }
+
+    /// A packet arrives. The port must have been advanced to `now`.
+    #[inline]
+    pub fn arrive(&mut self, now: Picos, mut packet: Packet, out: &mut impl Output) {
+        debug_assert!(self.departure > now && self.timer >= now, "events before the arrival were not served");
+        self.arrived += 1;
+        if self.is_plain && self.busy_until <= now && self.queue.is_empty() {
+            self.mix_arrival(now, &packet, Outcome::Accepted);
+            self.server.rest();
+            let size = packet.size;
+            let end = self.server.transmit_fixed(now, u32::from(size));
+            packet.at = self.begin(size, end);
+            self.delivered += u64::from(packet.at <= self.to);
+            out.deliver(packet);
+        } else {
+            self.arrive_examined(now, packet, out);
+        }
+    }
+
+    /// Ends the run at `end`: closes what is weighted by time. Events at `end` itself belong to the
+    /// run (`advance_before(end + 1)` comes first); nothing may follow. If the run ends before its
+    /// time, what is on the wire counts as delivered.
+    pub fn finish(&mut self, end: Picos) {
+        self.meter.note(end.max(self.meter.since), self.queue.len());
+        let sent_bytes = self.sent_bytes(end);
+        let is_sending = self.busy_until > end && self.started > 0;
+        let parts = &mut *self.parts;
+        let stats = &mut parts.stats;
+        stats.arrived_packets = self.arrived;
+        stats.sent_packets = self.started - u64::from(is_sending);
+        stats.delivered_packets = self.delivered;
+        let waiting = self.queue.len() as u64;
+        stats.in_flight_end = waiting + self.started - self.delivered - stats.errors;
+        stats.queue_end_packets = waiting;
+        stats.queue_max_packets = stats.queue_max_packets.max(self.meter.longest as u64);
+        stats.law = parts.law.as_ref().map(Law::report);
+        if let Some((_, bytes)) = parts.measured_from {
+            stats.measured_bytes = sent_bytes - bytes;
+            stats.queue_mean_packets = self.meter.mean();
+            stats.queue_p95_packets = self.meter.percentile(95);
+        }
+    }
+
+    /// What the port counted; complete after [`Port::finish`].
+    pub fn stats(&self) -> &PortStats {
+        &self.parts.stats
+    }
+
+    /// A hash of everything that happened at this port, in order. What leaves a port without law and
+    /// errors follows from what came and is not hashed again.
+    pub const fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// Random words drawn; zero if the seed made no difference here.
+    pub fn draws(&self) -> u64 {
+        let Streams { phase, errors, ack_loss, red } = &self.parts.streams;
+        phase.draws() + errors.draws() + ack_loss.draws() + red.draws()
+    }
+
+    /// Packets waiting now.
+    pub fn queue_packets(&self) -> u64 {
+        self.queue.len() as u64
+    }
+
+    /// Serves departures up to and with `departures` and timers before `timers`, in order of time,
+    /// departures before timers.
+    fn serve(&mut self, departures: Picos, timers: Picos, out: &mut impl Output) {
+        loop {
+            if self.departure <= departures && self.departure <= self.timer {
+                self.depart(out);
+            } else if self.timer < timers {
+                self.expire(out);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// The first packet of the queue begins transmission.
+    fn depart(&mut self, out: &mut impl Output) {
+        let now = self.departure;
+        self.meter.note(now, self.queue.len());
+        let Some(packet) = self.queue.pop() else {
+            debug_assert!(false, "a departure without a packet");
+            self.departure = NEVER;
+            return;
+        };
+        self.transmit(now, packet, out);
+        self.departure =
+            if self.queue.is_empty() { NEVER } else { self.server.next_opening(self.busy_until) };
+    }
+
+    /// Every timer that is due.
+    fn expire(&mut self, out: &mut impl Output) {
+        let now = self.timer;
+        let backlog = Bytes(self.queue.bytes());
+        let sent_bytes = self.sent_bytes(now);
+        let parts = &mut *self.parts;
+        // The new capacity first: an interval that ends as the rate steps looks ahead.
+        if parts.step_at() <= now {
+            parts.next_step += 1;
+            if let Some(law) = &mut parts.law {
+                law.set_capacity(parts.service.capacity_at(now));
+            }
+        }
+        if let Some(law) = &mut parts.law
+            && law.deadline() <= now
+        {
+            let before = law.report().intervals();
+            law.on_deadline(nanos(now), backlog);
+            let report = law.report();
+            if report.intervals() != before {
+                out.event(now, PortEvent::ControlInterval { report });
+            }
+        }
+        if parts.from <= now {
+            parts.from = NEVER;
+            parts.measured_from = Some((now, sent_bytes));
+            self.meter.restart(now);
+        }
+        if parts.next_sample <= now {
+            out.event(
+                now,
+                PortEvent::Sample(Sample {
+                    queue_packets: self.queue.len() as u64,
+                    queue_bytes: backlog.0,
+                    queue_max_packets: self.meter.longest as u64,
+                    sent_bytes: sent_bytes - parts.sampled_bytes,
+                    law: parts.law.as_ref().map(Law::report),
+                }),
+            );
+            parts.stats.queue_max_packets = parts.stats.queue_max_packets.max(self.meter.longest as u64);
+            self.meter.longest = self.queue.len();
+            parts.sampled_bytes = sent_bytes;
+            parts.next_sample = now.saturating_add(parts.sample_every);
+        }
+        self.timer = parts.timer();
+    }
+
+    /// An arrival that something has to look at: a law, a queue, an unusual service.
+    fn arrive_examined(&mut self, now: Picos, mut packet: Packet, out: &mut impl Output) {
+        let parts = &mut *self.parts;
+        if let Some(law) = &mut parts.law {
+            law.on_arrival(nanos(now), &packet);
+            if parts.feedback_at == FeedbackAt::Enqueue {
+                law.on_departure(nanos(now), &mut packet, Bytes(self.queue.bytes()));
+            }
+        }
+        let is_idle = self.queue.is_empty() && self.busy_until <= now;
+        let waits = !is_idle || self.server.is_trace();
+        let is_full = waits && !self.queue.fits(packet.size);
+        let refusal = match &mut parts.admission {
+            Admission::DropTail => is_full.then_some(Reason::QueueFull),
+            Admission::PrioDropTail => {
+                if is_full
+                    && !is_low_priority(&packet)
+                    && self.queue.has_room_behind_low_priority(packet.size)
+                {
+                    self.push_out(now, packet.size, out);
+                    None
+                } else {
+                    is_full.then_some(Reason::QueueFull)
+                }
+            }
+            Admission::Red(red) => {
+                let found = red::Found {
+                    packets: self.queue.len() as u64,
+                    bytes: self.queue.bytes(),
+                    is_full,
+                    idle: is_idle.then(|| (now - self.busy_until, parts.service.rate_at(now))),
+                };
+                match red.arrive(&packet, found, &mut parts.streams.red) {
+                    red::Verdict::Accept => None,
+                    red::Verdict::Mark => {
+                        packet.flags |= flag::CE;
+                        parts.stats.marks += 1;
+                        out.event(now, PortEvent::Marked { packet });
+                        None
+                    }
+                    red::Verdict::Drop(reason) => Some(reason),
+                }
+            }
+        };
+        if let Some(reason) = refusal {
+            self.drop_packet(now, packet, reason, out);
+            return;
+        }
+        self.mix_arrival(now, &packet, Outcome::Accepted);
+        if waits {
+            self.meter.note(now, self.queue.len());
+            if self.queue.is_empty() {
+                self.departure = self.server.opening(now, self.busy_until);
+            }
+            self.queue.push(packet);
+            self.meter.reach(self.queue.len());
+        } else {
+            self.server.rest();
+            self.transmit(now, packet, out);
+        }
+    }
+
+    /// Makes room for `size` bytes at the cost of the newest low-priority packets.
+    fn push_out(&mut self, now: Picos, size: u16, out: &mut impl Output) {
+        self.meter.note(now, self.queue.len());
+        while !self.queue.fits(size)
+            && let Some(packet) = self.queue.push_out()
+        {
+            self.drop_packet(now, packet, Reason::PushedOut, out);
+        }
+    }
+
+    fn drop_packet(&mut self, now: Picos, packet: Packet, reason: Reason, out: &mut impl Output) {
+        self.mix_arrival(now, &packet, Outcome::Dropped(reason));
+        self.parts.stats.drops[reason as usize] += 1;
+        out.event(now, PortEvent::Dropped { packet, reason });
+    }
+
+    /// A packet leaves the queue for the wire.
+    fn transmit(&mut self, now: Picos, mut packet: Packet, out: &mut impl Output) {
+        let size = packet.size;
+        if self.is_plain {
+            let end = self.server.transmit_fixed(now, u32::from(size));
+            packet.at = self.begin(size, end);
+            self.delivered += u64::from(packet.at <= self.to);
+            out.deliver(packet);
+            return;
+        }
+        let end = self.server.transmit(now, u32::from(size));
+        let at = self.begin(size, end);
+        let parts = &mut *self.parts;
+        if let Some(law) = &mut parts.law {
+            if parts.feedback_at == FeedbackAt::Departure {
+                law.on_departure(nanos(now), &mut packet, Bytes(self.queue.bytes()));
+            }
+            self.fingerprint = fold(self.fingerprint ^ now, u64::from(packet.words[2]) ^ MIX[1]);
+        }
+        packet.at = at;
+        let has_error = match &mut parts.errors {
+            Some(errors) => parts.streams.errors.bernoulli(errors.probability(size)),
+            None => false,
+        };
+        let is_lost = packet.is_pure_ack() && parts.streams.ack_loss.bernoulli(parts.ack_loss);
+        if !has_error && !is_lost {
+            self.delivered += u64::from(at <= self.to);
+            out.deliver(packet);
+            return;
+        }
+        if at <= self.to {
+            parts.stats.errors += 1;
+            out.event(at, PortEvent::Errored { packet });
+        }
+        self.mix_arrival(now, &packet, Outcome::Errored);
+    }
+
+    /// Counts a transmission of `size` bytes that ends at `end`; returns when it is at the far end.
+    #[inline]
+    fn begin(&mut self, size: u16, end: Picos) -> Picos {
+        self.busy_until = end;
+        self.current = size;
+        self.started += 1;
+        self.started_bytes += u64::from(size);
+        end.saturating_add(self.delay)
+    }
+
+    /// Bytes of the packets whose last bit left by `t`, when everything up to `t` is served.
+    fn sent_bytes(&self, t: Picos) -> u64 {
+        self.started_bytes - if self.busy_until > t { u64::from(self.current) } else { 0 }
+    }
+
+    #[inline]
+    fn mix_arrival(&mut self, now: Picos, packet: &Packet, outcome: Outcome) {
+        let name = u64::from(packet.flow) << 32 | u64::from(packet.seq);
+        let kind = u64::from(packet.size) | (packet.kind as u64) << 16 | u64::from(packet.flags) << 24;
+        let look = (kind | outcome.code() << 32).wrapping_mul(MIX[1]);
+        self.fingerprint = fold(self.fingerprint ^ now, name ^ look);
+    }
+}

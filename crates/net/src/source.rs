@@ -1,0 +1,171 @@
+//! Sources that listen to nobody: constant rate, and ON/OFF.
+//!
+//! Driven as a TCP sender is: [`Source::next_deadline`] says when to call
+//! [`Source::handle_deadline`], after which [`Source::poll_transmit`] gives packets until `None`.
+
+use crate::packet::{Kind, Packet};
+use crate::random::Stream;
+use crate::tcp::Measure;
+use congestlab_core::units::{BitRate, Duration, Time};
+
+/// When a source sends; shared by all flows of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceConfig {
+    /// Bytes of each whole IP packet; above zero.
+    pub segment: u16,
+    /// While it sends; above zero.
+    pub rate: BitRate,
+    /// Whether it always sends.
+    pub pattern: Pattern,
+}
+
+/// Whether a source always sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// From start to stop.
+    Constant,
+    /// For `on`, then not for `off`, and again; `on` above zero.
+    OnOff {
+        /// How long it sends; the mean if `is_random`.
+        on: Duration,
+        /// How long it is silent; the mean if `is_random`.
+        off: Duration,
+        /// Each span is drawn from the exponential distribution with that mean.
+        is_random: bool,
+    },
+}
+
+/// What a source counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SourceStats {
+    /// Packets sent.
+    pub sent_packets: u64,
+    /// Bytes of whole IP packets sent.
+    pub sent_bytes: u64,
+    /// Bytes sent while measuring.
+    pub measured_bytes: u64,
+    /// The longest span between two packets that followed each other; `None` before the second.
+    pub idle_max: Option<Duration>,
+}
+
+/// One source.
+#[derive(Clone, Debug)]
+pub struct Source {
+    flow: u32,
+    stop: Time,
+    stream: Stream,
+    measure: Measure,
+    /// When the next packet goes.
+    next: Time,
+    /// End of the current span of sending; before the first, the start.
+    on_until: Time,
+    /// Part of a nanosecond by which the schedule is behind `next`, in 10^-9 bit of the rate.
+    credit: u64,
+    last: Option<Time>,
+    stats: SourceStats,
+}
+
+/// Work of sending a byte, in 10^-9 bit: a rate in bit/s times nanoseconds.
+const WORK_PER_BYTE: u64 = 8_000_000_000;
+
+impl Source {
+    /// A source that sends its first packet at `start` and none from `stop` on. `stream` is drawn
+    /// from if the pattern is random.
+    pub fn new(
+        config: &SourceConfig,
+        flow: u32,
+        start: Time,
+        stop: Time,
+        stream: Stream,
+        measure: Measure,
+    ) -> Self {
+        let mut source = Self {
+            flow,
+            stop,
+            stream,
+            measure,
+            next: start,
+            on_until: start,
+            credit: 0,
+            last: None,
+            stats: SourceStats::default(),
+        };
+        source.begin_span(config, start);
+        source
+    }
+
+    /// When the next packet goes; `NEVER` once there is none.
+    #[inline]
+    pub fn next_deadline(&self) -> Time {
+        if self.next < self.stop { self.next } else { Time::NEVER }
+    }
+
+    /// The deadline has come: nothing to do before [`Source::poll_transmit`].
+    #[inline]
+    pub fn handle_deadline(&mut self, _config: &SourceConfig, _now: Time) {}
+
+    /// The next packet that is due; call until `None`.
+    pub fn poll_transmit(&mut self, config: &SourceConfig, now: Time) -> Option<Packet> {
+        if self.next_deadline() > now {
+            return None;
+        }
+        if let Some(last) = self.last {
+            self.stats.idle_max = self.stats.idle_max.max(Some(Duration(now.0 - last.0)));
+        }
+        self.last = Some(now);
+        let packet = Packet {
+            stamp_ns: now.0,
+            flow: self.flow,
+            seq: self.stats.sent_packets as u32,
+            size: config.segment,
+            kind: Kind::Datagram,
+            ..Packet::default()
+        };
+        self.stats.sent_packets += 1;
+        self.stats.sent_bytes += u64::from(config.segment);
+        if self.measure.from <= now && now < self.measure.to {
+            self.stats.measured_bytes += u64::from(config.segment);
+        }
+        self.schedule(config);
+        Some(packet)
+    }
+
+    /// What it counted.
+    pub fn stats(&self) -> &SourceStats {
+        &self.stats
+    }
+
+    /// Random words drawn.
+    pub fn draws(&self) -> u64 {
+        self.stream.draws()
+    }
+
+    /// Moves `next` on by a packet at the rate, exactly: time rounds up, and what was rounded is the
+    /// next packet's.
+    fn schedule(&mut self, config: &SourceConfig) {
+        let work = u64::from(config.segment) * WORK_PER_BYTE;
+        let (span, rest) = (work / config.rate.0, work % config.rate.0);
+        let is_longer = rest > self.credit;
+        self.credit = if is_longer { self.credit + config.rate.0 } else { self.credit } - rest;
+        self.next = Time(self.next.0.saturating_add(span + u64::from(is_longer)));
+        if let Pattern::OnOff { off, is_random, .. } = config.pattern {
+            // A span of sending can be over before its second packet, and silence can be short.
+            while self.next >= self.on_until && self.on_until < self.stop {
+                let pause = if is_random { self.stream.exponential(off.0) } else { off.0 };
+                self.begin_span(config, Time(self.on_until.0.saturating_add(pause)));
+            }
+        }
+    }
+
+    /// Begins to send at `start`, its first packet then.
+    fn begin_span(&mut self, config: &SourceConfig, start: Time) {
+        let span = match config.pattern {
+            Pattern::Constant => u64::MAX,
+            Pattern::OnOff { on, is_random: true, .. } => self.stream.exponential(on.0).max(1),
+            Pattern::OnOff { on, is_random: false, .. } => on.0,
+        };
+        self.next = start;
+        self.credit = 0;
+        self.on_until = Time(start.0.saturating_add(span));
+    }
+}

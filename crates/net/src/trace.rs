@@ -1,0 +1,154 @@
+//! Recorded link traces in mahimahi's format.
+//!
+//! Each line is a millisecond at which the link can deliver [`OPPORTUNITY`] bytes; the file repeats
+//! with the period of its last timestamp. This module reads and refuses; [`crate::service`] serves.
+
+use crate::packet::Picos;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use congestlab_core::units::BitRate;
+use core::fmt;
+
+/// Bytes that one line lets through: a packet of the usual MTU.
+pub const OPPORTUNITY: u32 = 1_500;
+/// Picoseconds in a millisecond.
+const PS_PER_MS: u64 = 1_000_000_000;
+
+/// The delivery opportunities of one period. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// Milliseconds, not decreasing, the last one positive.
+    stamps: Arc<[u32]>,
+}
+
+/// Why a text is not a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceError {
+    /// It has no line.
+    Empty,
+    /// This line (from 1) is not a whole number of milliseconds below 2^32.
+    NotANumber {
+        /// The line, from 1.
+        line: usize,
+    },
+    /// This line (from 1) is earlier than the one before.
+    NotMonotone {
+        /// The line, from 1.
+        line: usize,
+    },
+    /// The last timestamp is 0, so that repeating it would never end.
+    ZeroPeriod {
+        /// The line, from 1.
+        line: usize,
+    },
+}
+
+impl TraceError {
+    /// The line at fault, from 1; an empty file has none.
+    pub const fn line(&self) -> Option<usize> {
+        match *self {
+            Self::Empty => None,
+            Self::NotANumber { line } | Self::NotMonotone { line } | Self::ZeroPeriod { line } => Some(line),
+        }
+    }
+}
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => write!(f, "trace is empty: it needs one millisecond timestamp per line"),
+            Self::NotANumber { line } => {
+                write!(f, "line {line} is not a whole number of milliseconds below 4294967296")
+            }
+            Self::NotMonotone { line } => {
+                write!(f, "line {line} is earlier than the line before: timestamps may not decrease")
+            }
+            Self::ZeroPeriod { line } => {
+                write!(f, "line {line} ends the trace at 0 ms: the last timestamp is the period")
+            }
+        }
+    }
+}
+
+impl core::error::Error for TraceError {}
+
+impl Trace {
+    /// Reads a trace: one number a line, spaces around it and empty lines at the end allowed.
+    ///
+    /// # Errors
+    /// What makes it no trace, with the line.
+    pub fn parse(text: &[u8]) -> Result<Self, TraceError> {
+        let text = text.trim_ascii_end();
+        if text.is_empty() {
+            return Err(TraceError::Empty);
+        }
+        let stamps: Result<Vec<u32>, TraceError> = text
+            .split(|&byte| byte == b'\n')
+            .enumerate()
+            .map(|(index, line)| {
+                parse_u32(line.trim_ascii()).ok_or(TraceError::NotANumber { line: index + 1 })
+            })
+            .collect();
+        Self::new(stamps?)
+    }
+
+    /// A trace of these milliseconds.
+    ///
+    /// # Errors
+    /// As [`Trace::parse`], with the position in `stamps` (from 1) for the line.
+    pub fn new(stamps: Vec<u32>) -> Result<Self, TraceError> {
+        if let Some(index) = stamps.windows(2).position(|pair| pair[1] < pair[0]) {
+            return Err(TraceError::NotMonotone { line: index + 2 });
+        }
+        match stamps.last() {
+            None => Err(TraceError::Empty),
+            Some(0) => Err(TraceError::ZeroPeriod { line: stamps.len() }),
+            Some(_) => Ok(Self { stamps: stamps.into() }),
+        }
+    }
+
+    /// The opportunities of one period, ms.
+    pub fn stamps(&self) -> &[u32] {
+        &self.stamps
+    }
+
+    /// After how long the trace repeats.
+    pub fn period(&self) -> Picos {
+        self.stamps.last().map_or(0, |&last| u64::from(last) * PS_PER_MS)
+    }
+
+    /// Bits of all opportunities of one period.
+    pub fn bits_per_period(&self) -> u64 {
+        self.stamps.len() as u64 * u64::from(OPPORTUNITY) * 8
+    }
+
+    /// Mean rate over one period, rounded down (contract §2).
+    pub fn mean_rate(&self) -> BitRate {
+        let bits = u128::from(self.bits_per_period()) * u128::from(crate::service::PS_PER_S);
+        BitRate(u64::try_from(bits / u128::from(self.period())).unwrap_or(u64::MAX))
+    }
+
+    /// Time of opportunity `index` of the period that began at `base`.
+    pub(crate) fn at(&self, base: Picos, index: usize) -> Picos {
+        base.saturating_add(u64::from(self.stamps[index]) * PS_PER_MS)
+    }
+
+    /// The first opportunity after `t`, as the beginning of its period and its index there.
+    pub(crate) fn first_after(&self, t: Picos) -> (Picos, usize) {
+        let period = self.period();
+        let base = t / period * period;
+        // Less than the length: the last opportunity is at `base + period`, which is after `t`.
+        (base, self.stamps.partition_point(|&stamp| u64::from(stamp) * PS_PER_MS <= t - base))
+    }
+}
+
+/// Decimal digits only: no sign, no underscore, no fraction.
+fn parse_u32(digits: &[u8]) -> Option<u32> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0u32, |value, byte| {
+        let digit = byte.is_ascii_digit().then(|| u32::from(byte - b'0'))?;
+        value.checked_mul(10)?.checked_add(digit)
+    })
+}
