@@ -1,0 +1,136 @@
+//! Statistics that an element keeps of itself: cheap to update, small while nothing happened.
+
+use alloc::vec::Vec;
+use congestlab_core::units::Duration;
+
+/// Buckets per octave, as a power of two: a bucket is at most 1/64 (1.6 %) of its value wide, so
+/// that its middle is within 0.8 % of every sample in it.
+const SUB_BITS: u32 = 6;
+/// Buckets added beyond the one that is needed, against growing one by one.
+const SLACK: usize = 8;
+
+/// Counts of spans of time, in buckets whose width grows with the value.
+///
+/// Only the buckets between the smallest and the largest sample are held: a flow whose round trip
+/// time doubles uses about 300 bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Histogram {
+    /// Sum of all samples, ns.
+    sum: u64,
+    /// Index of the first bucket held.
+    first: usize,
+    counts: Vec<u32>,
+}
+
+impl Histogram {
+    /// Counts one sample.
+    #[inline]
+    pub fn record(&mut self, sample: Duration) {
+        self.sum = self.sum.saturating_add(sample.0);
+        let bucket = bucket_of(sample.0);
+        match self.counts.get_mut(bucket.wrapping_sub(self.first)) {
+            Some(count) => *count = count.saturating_add(1),
+            None => self.record_outside(bucket),
+        }
+    }
+
+    #[cold]
+    fn record_outside(&mut self, bucket: usize) {
+        if self.counts.is_empty() {
+            self.first = bucket.saturating_sub(SLACK);
+        } else if bucket < self.first {
+            let first = bucket.saturating_sub(SLACK);
+            self.counts.splice(0..0, core::iter::repeat_n(0, self.first - first));
+            self.first = first;
+        }
+        let at = bucket - self.first;
+        if at >= self.counts.len() {
+            self.counts.resize(at + 1 + SLACK, 0);
+        }
+        self.counts[at] = self.counts[at].saturating_add(1);
+    }
+
+    /// Number of samples.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().map(|&count| u64::from(count)).sum()
+    }
+
+    /// Sum of the samples, exact.
+    pub fn sum(&self) -> Duration {
+        Duration(self.sum)
+    }
+
+    /// The smallest value that at least `percent` of the samples do not exceed, to the middle of
+    /// its bucket; `None` without samples.
+    pub fn percentile(&self, percent: u32) -> Option<Duration> {
+        let wanted = (self.count() * u64::from(percent)).div_ceil(100).max(1);
+        let mut seen = 0;
+        for (at, &count) in self.counts.iter().enumerate() {
+            seen += u64::from(count);
+            if seen >= wanted {
+                let (low, width) = bucket_range(self.first + at);
+                return Some(Duration(low + width / 2));
+            }
+        }
+        None
+    }
+}
+
+/// Values below 64 ns have a bucket each; every octave above has 64.
+fn bucket_of(value: u64) -> usize {
+    let shift = (63 - (value | 1).leading_zeros()).saturating_sub(SUB_BITS);
+    ((shift as usize) << SUB_BITS) + (value >> shift) as usize
+}
+
+/// Lowest value and width of a bucket.
+fn bucket_range(bucket: usize) -> (u64, u64) {
+    let shift = (bucket >> SUB_BITS).saturating_sub(1) as u32;
+    let mantissa = bucket - ((shift as usize) << SUB_BITS);
+    ((mantissa as u64) << shift, 1 << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_lies_in_its_bucket_and_buckets_are_narrow() {
+        for exponent in 0..64 {
+            for value in [1_u64 << exponent, (1 << exponent) | (1 << exponent >> 1), (1 << exponent) - 1] {
+                let (low, width) = bucket_range(bucket_of(value));
+                assert!(low <= value && value - low < width, "{value} not in {low}+{width}");
+                assert!(width == 1 || width <= low / 64, "{value}: {width} is wide");
+            }
+        }
+        assert_eq!(bucket_of(u64::MAX), bucket_of(u64::MAX - 1));
+    }
+
+    #[test]
+    fn buckets_are_numbered_without_gap() {
+        let mut expected = 0;
+        let mut value = 0;
+        while value < 1 << 20 {
+            assert_eq!(bucket_of(value), expected);
+            let (low, width) = bucket_range(expected);
+            assert_eq!(low, value);
+            value += width;
+            expected += 1;
+        }
+    }
+
+    #[test]
+    fn percentiles_are_within_a_bucket_of_the_sorted_samples() {
+        let mut histogram = Histogram::default();
+        assert_eq!(histogram.percentile(95), None);
+        // Falling, so that buckets are added at the front too.
+        for n in (1..=1000_u64).rev() {
+            histogram.record(Duration(n * 100_000));
+        }
+        assert_eq!(histogram.count(), 1000);
+        assert_eq!(histogram.sum(), Duration(1000 * 1001 / 2 * 100_000));
+        for (percent, exact) in [(1, 1_000_000), (50, 50_000_000), (95, 95_000_000), (100, 100_000_000)] {
+            let found = histogram.percentile(percent).map_or(0, |value| value.0);
+            assert!(found.abs_diff(exact) * 128 <= exact, "{percent} %: {found}, sorted {exact}");
+        }
+    }
+}

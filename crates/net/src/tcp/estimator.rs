@@ -1,0 +1,93 @@
+//! Round trip time and retransmission timeout (RFC 6298), from timestamps (RFC 7323).
+
+use congestlab_core::units::Duration;
+
+/// RFC 6298 §2.1: the timeout before the first measurement.
+pub(super) const INITIAL_RTO: Duration = Duration(1_000_000_000);
+/// RFC 6298 §5.7: the timeout for the first data if the SYN had to be repeated. Also the one that
+/// ns-2.35 starts with (`rtxcur_init_`).
+pub(super) const CAUTIOUS_RTO: Duration = Duration(3_000_000_000);
+/// RFC 6298 §2.5 allows a maximum of at least this.
+const MAX_RTO: Duration = Duration(60_000_000_000);
+
+/// Smoothed round trip time and its variation. Timestamps give a sample with every acknowledgment
+/// of new data, so Karn's rule is not needed; the clock is exact (G = 0).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Estimator {
+    srtt: u64,
+    rttvar: u64,
+}
+
+impl Estimator {
+    /// Zero before the first sample.
+    #[inline]
+    pub(super) fn srtt(&self) -> Duration {
+        Duration(self.srtt)
+    }
+
+    /// RFC 6298 §2.2, §2.3.
+    #[inline]
+    pub(super) fn sample(&mut self, rtt: Duration) {
+        // A round trip that takes no time must still be known.
+        let rtt = rtt.0.max(1);
+        if self.srtt == 0 {
+            self.srtt = rtt;
+            self.rttvar = rtt / 2;
+        } else {
+            self.rttvar = self.rttvar - self.rttvar / 4 + self.srtt.abs_diff(rtt) / 4;
+            self.srtt = (self.srtt - self.srtt / 8 + rtt / 8).max(1);
+        }
+    }
+
+    /// RFC 6298 §2.2–2.5, doubled `backoff` times (§5.5).
+    #[inline]
+    pub(super) fn rto(&self, initial: Duration, min: Duration, backoff: u8) -> Duration {
+        let rto = match self.srtt {
+            0 => initial.0,
+            srtt => srtt.saturating_add(self.rttvar.saturating_mul(4)).max(min.0),
+        };
+        Duration(rto.saturating_mul(1 << backoff.min(32)).min(MAX_RTO.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Vector V9.1.
+    #[test]
+    fn the_timeout_follows_rfc_6298() {
+        let none = Duration(0);
+        let mut estimator = Estimator::default();
+        assert_eq!(estimator.rto(INITIAL_RTO, none, 0), INITIAL_RTO);
+        for (sample, srtt_us, rttvar_us, rto_us) in [
+            (500, 500_000_u64, 250_000_u64, 1_500_000_u64),
+            (700, 525_000, 237_500, 1_475_000),
+            (500, 521_875, 184_375, 1_259_375),
+        ] {
+            estimator.sample(Duration(sample * MS));
+            assert_eq!(estimator.srtt, srtt_us * 1000);
+            assert_eq!(estimator.rttvar, rttvar_us * 1000);
+            assert_eq!(estimator.rto(INITIAL_RTO, none, 0), Duration(rto_us * 1000));
+        }
+    }
+
+    #[test]
+    fn the_timeout_has_a_floor_and_a_ceiling_and_doubles_in_between() {
+        let mut estimator = Estimator::default();
+        estimator.sample(Duration(10 * MS));
+        let rto = |backoff| estimator.rto(INITIAL_RTO, Duration(1000 * MS), backoff).0 / MS;
+        assert_eq!([rto(0), rto(1), rto(5), rto(6), rto(255)], [1000, 2000, 32_000, 60_000, 60_000]);
+    }
+
+    #[test]
+    fn a_round_trip_in_no_time_is_known_all_the_same() {
+        let mut estimator = Estimator::default();
+        for _ in 0..100 {
+            estimator.sample(Duration(0));
+        }
+        assert!(estimator.srtt() > Duration(0));
+    }
+}

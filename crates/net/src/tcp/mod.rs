@@ -1,0 +1,147 @@
+//! The one TCP-like sender and receiver that every window protocol rides on.
+//!
+//! [`Sender`] opens the connection, keeps the timers, finds and repairs losses and obeys the
+//! receiver; how large its window is and what its congestion headers say is decided by a law of
+//! `congestlab_core::law`. [`Receiver`] reorders, acknowledges and returns feedback. Neither knows
+//! a clock or a wire. Whoever drives them calls
+//!
+//! - `handle_packet` with what arrives, `handle_deadline` when `next_deadline` has come (later is
+//!   allowed, earlier and twice are harmless),
+//! - then, for a sender, `poll_transmit` until it returns `None`, all with the same `now`.
+//!
+//! Data is counted in segments of [`Config::segment`] bytes; sequence numbers are their numbers
+//! modulo 2^32, the SYN taking the first. The last segment of a transfer or of a burst is short.
+//! Timestamps (RFC 7323) are always on. There is no FIN, no data on the way back, no urgent data.
+//!
+//! A [`Config`] is shared by all flows of a group and lent to every call, which keeps a flow at
+//! about 400 bytes.
+
+mod estimator;
+mod ranges;
+mod receiver;
+mod scoreboard;
+mod sender;
+
+pub use receiver::{Receiver, ReceiverStats};
+pub use sender::{Sender, SenderStats};
+
+use congestlab_core::law;
+use congestlab_core::units::{Bytes, Duration, Time};
+
+/// How losses are found and repaired.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recovery {
+    /// Selective acknowledgments (RFC 2018, RFC 6675).
+    #[default]
+    Sack,
+    /// Fast recovery that stays until everything lost is repaired, one per round trip (RFC 6582).
+    NewReno,
+    /// Fast recovery that ends with the first new acknowledgment (RFC 5681).
+    Reno,
+}
+
+/// When the pause between two bursts begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wait {
+    /// When the burst fits into the send buffer: the write returns.
+    #[default]
+    Write,
+    /// When the burst is acknowledged.
+    Ack,
+}
+
+/// What the application sends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum App {
+    /// Always has data.
+    #[default]
+    Endless,
+    /// So much, then nothing.
+    Transfer(Bytes),
+    /// Writes `size`, pauses, and again (protocols.md 12.3; TH 4.5).
+    Bursts {
+        /// Size of a write.
+        size: Bytes,
+        /// Time between the completion of a write and the next one.
+        pause: Duration,
+        /// What completes a write.
+        wait: Wait,
+        /// Send buffer: unsent and unacknowledged data that the connection takes.
+        buffer: Bytes,
+    },
+}
+
+/// What the flows of a group have in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Bytes of a full data packet, headers included.
+    pub segment: u16,
+    /// Bytes of a SYN, a SYN-ACK, a pure ACK and a window probe.
+    pub ack: u16,
+    /// The law that sets the window.
+    pub law: law::SenderConfig,
+    /// Initial window, segments.
+    pub initial_window: u32,
+    /// What the receiver advertises, segments; `None`: unlimited.
+    pub awnd: Option<u32>,
+    /// How losses are repaired.
+    pub recovery: Recovery,
+    /// Lower bound of the retransmission timeout; 1 s (RFC 6298 §2.4) unless told otherwise.
+    pub min_rto: Duration,
+    /// Acknowledge every second segment (RFC 5681 §4.2) instead of each.
+    pub delayed_ack: bool,
+    /// Explicit congestion notification (RFC 3168).
+    pub ecn: bool,
+    /// The ways of ns-2.35's `Agent/TCP/Reno/XCP` and its sink (contract, `profile = "ns2"`).
+    pub ns2: bool,
+    /// What the application sends.
+    pub app: App,
+}
+
+/// The time that rates, means and percentiles of a flow are taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measure {
+    /// Begin, included.
+    pub from: Time,
+    /// End, excluded.
+    pub to: Time,
+}
+
+impl Config {
+    /// Bytes of the first `count` segments of the stream.
+    pub fn bytes_of(&self, count: u64) -> Bytes {
+        let segment = u64::from(self.segment);
+        Bytes(match self.app {
+            App::Endless => count.saturating_mul(segment),
+            App::Transfer(total) => count.saturating_mul(segment).min(total.0),
+            App::Bursts { size, .. } => {
+                let per_burst = self.segments_in(size);
+                let (bursts, rest) = (count / per_burst, count % per_burst);
+                bursts.saturating_mul(size.0).saturating_add((rest * segment).min(size.0))
+            }
+        })
+    }
+
+    /// Bytes of one segment.
+    #[inline]
+    fn size_of(&self, index: u64) -> u16 {
+        match self.app {
+            App::Endless => self.segment,
+            // At most `segment`: the next segment ends at most that much later.
+            _ => (self.bytes_of(index.saturating_add(1)) - self.bytes_of(index)).0 as u16,
+        }
+    }
+
+    /// Segments that `size` bytes need; at least one, so that it may divide.
+    fn segments_in(&self, size: Bytes) -> u64 {
+        size.0.div_ceil(u64::from(self.segment.max(1))).max(1)
+    }
+}
+
+/// The absolute number of the segment that has sequence number `seq`, if it is within 2^31 of
+/// `near`; `base` is the sequence number of segment 0. `None` before the beginning.
+#[inline]
+fn absolute(seq: u32, base: u32, near: u64) -> Option<u64> {
+    let distance = seq.wrapping_sub(base.wrapping_add(near as u32)) as i32;
+    near.checked_add_signed(i64::from(distance))
+}

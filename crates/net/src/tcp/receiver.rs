@@ -1,0 +1,246 @@
+//! The receiving side: order, acknowledgments, feedback.
+
+use alloc::boxed::Box;
+use congestlab_core::law::xcp::Echo;
+use congestlab_core::units::{Bytes, Duration, Time};
+
+use super::ranges::Ranges;
+use super::{Config, Measure, Recovery, absolute};
+use crate::packet::{Kind, Packet, SACK_BLOCKS, flag};
+
+/// How long the acknowledgment of a single segment waits for a second one. RFC 5681 §4.2 allows
+/// 500 ms; ns-2's 100 ms stay below every retransmission timeout in use, 200 ms included.
+const DELAYED_ACK: Duration = Duration(100_000_000);
+
+/// Segments received beyond a gap.
+#[derive(Clone, Debug, Default)]
+struct OutOfOrder {
+    held: Ranges,
+    /// A segment of each block reported, most recent first (RFC 2018 §4).
+    recent: [u64; SACK_BLOCKS],
+}
+
+/// The receiver of one flow.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    echo: Echo,
+    /// First segment not received (RCV.NXT).
+    next: u64,
+    /// TS.Recent (RFC 7323 §4.3).
+    stamp_ns: u64,
+    /// When a delayed ACK is due.
+    deadline: Time,
+    out_of_order: Option<Box<OutOfOrder>>,
+    flow: u32,
+    /// Sequence number of segment 0.
+    base: u32,
+    /// Congestion was experienced, and the sender has not said that it knows (RFC 3168 §6.1.3).
+    has_mark: bool,
+    duplicates: u32,
+    measure: Measure,
+    /// `next` at the begin and the end of the measured time, as far as it has come.
+    measured: (u64, u64),
+    received_packets: u64,
+    arrived: u64,
+}
+
+/// What a receiver counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceiverStats {
+    /// Data packets that arrived, duplicates included; whole run.
+    pub received_packets: u64,
+    /// Bytes delivered in order; whole run.
+    pub delivered_bytes: Bytes,
+    /// Bytes delivered in order within [`Measure`].
+    pub measured_bytes: Bytes,
+    /// Segments delivered in order within [`Measure`].
+    pub measured_packets: u64,
+    /// Bytes of the data packets that arrived within [`Measure`], duplicates included.
+    pub measured_arrived: Bytes,
+    /// Repeated data packets whose segment had already arrived: retransmissions for nothing; whole run.
+    pub duplicates: u64,
+}
+
+impl Receiver {
+    /// The peer of a sender with the same `isn`.
+    pub fn new(_config: &Config, flow: u32, isn: u32, measure: Measure) -> Self {
+        Self {
+            echo: Echo::default(),
+            next: 0,
+            stamp_ns: 0,
+            deadline: Time::NEVER,
+            out_of_order: None,
+            flow,
+            base: isn.wrapping_add(1),
+            has_mark: false,
+            duplicates: 0,
+            measure,
+            measured: (0, 0),
+            received_packets: 0,
+            arrived: 0,
+        }
+    }
+
+    /// Everything that the receiver counted.
+    pub fn stats(&self, config: &Config) -> ReceiverStats {
+        let (first, last) = self.measured;
+        ReceiverStats {
+            received_packets: self.received_packets,
+            delivered_bytes: self.delivered(config),
+            measured_bytes: config.bytes_of(last) - config.bytes_of(first),
+            measured_packets: last - first,
+            measured_arrived: Bytes(self.arrived),
+            duplicates: u64::from(self.duplicates),
+        }
+    }
+
+    /// Bytes delivered in order so far.
+    #[inline]
+    pub fn delivered(&self, config: &Config) -> Bytes {
+        config.bytes_of(self.next)
+    }
+
+    /// When a delayed acknowledgment is due.
+    #[inline]
+    pub fn next_deadline(&self) -> Time {
+        self.deadline
+    }
+
+    /// Sends the delayed acknowledgment, if it is due.
+    pub fn handle_deadline(&mut self, config: &Config, now: Time) -> Option<Packet> {
+        (now >= self.deadline).then(|| self.acknowledge(config, Kind::Ack))
+    }
+
+    /// A SYN, data or a window probe arrived; answers at once or later.
+    pub fn handle_packet(&mut self, config: &Config, now: Time, packet: &Packet) -> Option<Packet> {
+        match packet.kind {
+            Kind::Data => self.handle_data(config, now, packet),
+            Kind::Syn => {
+                self.stamp_ns = packet.stamp_ns;
+                Some(self.acknowledge(config, Kind::SynAck))
+            }
+            Kind::WindowProbe => Some(self.acknowledge(config, Kind::Ack)),
+            Kind::Ack | Kind::SynAck | Kind::Datagram => None,
+        }
+    }
+
+    fn handle_data(&mut self, config: &Config, now: Time, packet: &Packet) -> Option<Packet> {
+        let is_measured = self.measure.from <= now && now < self.measure.to;
+        self.received_packets += 1;
+        self.arrived += u64::from(packet.size) * u64::from(is_measured);
+        if packet.has_xcp() {
+            self.echo.on_data(&packet.xcp());
+        }
+        if packet.flags & flag::CWR != 0 {
+            self.has_mark = false;
+        }
+        self.has_mark |= packet.flags & flag::ECN_MASK == flag::CE;
+
+        let index = absolute(packet.seq, self.base, self.next);
+        let is_waiting = self.deadline != Time::NEVER;
+        // RFC 7323 §4.3: what an ACK echoes comes from the last segment in sequence; if ACKs are
+        // delayed, from the first one that it acknowledges. ns-2 echoes the packet's own.
+        let is_in_sequence = index.is_none_or(|index| index <= self.next) && !is_waiting;
+        if config.ns2 || (is_in_sequence && packet.stamp_ns > self.stamp_ns) {
+            self.stamp_ns = packet.stamp_ns;
+        }
+        let is_plain = index == Some(self.next) && self.out_of_order.is_none();
+        if is_plain {
+            self.next += 1;
+        } else {
+            self.handle_disorder(index, packet);
+        }
+        if now < self.measure.from {
+            self.measured = (self.next, self.next);
+        } else if now < self.measure.to {
+            self.measured.1 = self.next;
+        }
+        // RFC 5681 §4.2: disorder, and the filling of a gap, are reported at once.
+        if config.delayed_ack && is_plain && !is_waiting {
+            self.deadline = now + DELAYED_ACK;
+            return None;
+        }
+        Some(self.acknowledge(config, Kind::Ack))
+    }
+
+    /// A duplicate, a segment beyond a gap, or one that fills it.
+    #[inline(never)]
+    fn handle_disorder(&mut self, index: Option<u64>, packet: &Packet) {
+        let is_new = match index {
+            Some(index) if index >= self.next => {
+                let beyond = self.out_of_order.get_or_insert_default();
+                let is_new = beyond.held.insert(index, index.saturating_add(1)) > 0;
+                beyond.report(index);
+                if let Some((start, end)) = beyond.held.first()
+                    && start <= self.next
+                {
+                    self.next = end;
+                    beyond.held.remove_below(end);
+                }
+                if beyond.held.is_empty() {
+                    self.out_of_order = None;
+                }
+                is_new
+            }
+            _ => false,
+        };
+        if !is_new && packet.flags & flag::RETRANSMIT != 0 {
+            self.duplicates = self.duplicates.saturating_add(1);
+        }
+    }
+
+    fn acknowledge(&mut self, config: &Config, kind: Kind) -> Packet {
+        self.deadline = Time::NEVER;
+        let mut packet = Packet {
+            stamp_ns: self.stamp_ns,
+            flow: self.flow,
+            seq: self.base.wrapping_add(self.next as u32),
+            size: config.ack,
+            kind,
+            flags: if self.has_mark && kind == Kind::Ack { flag::ECE } else { 0 },
+            ..Packet::default()
+        };
+        packet.words[0] = config.awnd.unwrap_or(u32::MAX);
+        packet.words[1] = self.echo.on_ack() as u32;
+        if let Some(beyond) = &self.out_of_order
+            && config.recovery == Recovery::Sack
+        {
+            let (blocks, count) = beyond.blocks();
+            let seq = |segment: u64| self.base.wrapping_add(segment as u32);
+            for (block, &(start, end)) in blocks[..count].iter().enumerate() {
+                packet.set_sack(block, seq(start), seq(end));
+            }
+        }
+        packet
+    }
+}
+
+impl OutOfOrder {
+    /// `segment` arrived: its block is reported first from now on.
+    fn report(&mut self, segment: u64) {
+        let block = self.held.around(segment);
+        let mut moved = segment;
+        for slot in &mut self.recent {
+            core::mem::swap(slot, &mut moved);
+            // One memory of a block is enough.
+            if self.held.around(moved) == block {
+                break;
+            }
+        }
+    }
+
+    /// The blocks to report, and their number: those reported last, most recent first, each once;
+    /// then the highest ones, since as many as fit shall be told (RFC 2018 §4).
+    fn blocks(&self) -> ([(u64, u64); SACK_BLOCKS], usize) {
+        let mut blocks = [(0, 0); SACK_BLOCKS];
+        let mut count = 0;
+        let recent = self.recent.iter().filter_map(|&segment| self.held.around(segment));
+        for block in recent.chain(self.held.iter_down().take(SACK_BLOCKS)) {
+            if count < SACK_BLOCKS && !blocks[..count].contains(&block) {
+                blocks[count] = block;
+                count += 1;
+            }
+        }
+        (blocks, count)
+    }
+}

@@ -1,0 +1,168 @@
+//! What a sender knows while it repairs losses (RFC 6675), in whole segments.
+//!
+//! Exists only from the first sign of a loss until everything sent before is acknowledged. The
+//! pipe of RFC 6675 §4 is kept as four counters, so that an acknowledgment costs the search for
+//! its SACK blocks and nothing that grows with the window; `tests` hold it against the RFC's
+//! definition, segment by segment.
+
+use super::ranges::Ranges;
+
+/// Duplicates that mean loss (RFC 6675 §2).
+pub(super) const DUP_THRESH: u64 = 3;
+
+/// SACK information, and how far retransmission has come.
+#[derive(Clone, Debug)]
+pub(super) struct Scoreboard {
+    sacked: Ranges,
+    /// HighRxt (RFC 6675 §2), as the segment after it; never below the cumulative ACK.
+    ///
+    /// It outlives the recovery that moved it: segments above the recovery point that were
+    /// retransmitted a moment ago are not sent once more because the next recovery begins. §5 has
+    /// no such memory and would repeat each of them.
+    high_rxt: u64,
+    /// SACKed segments below `high_rxt`.
+    sacked_below_rxt: u64,
+    /// Every segment below that is not SACKed is lost: IsLost (RFC 6675 §4) is true below the
+    /// third-highest SACKed segment, and everything sent before a timeout is lost.
+    lost: u64,
+    /// SACKed segments from `lost` on.
+    sacked_above_lost: u64,
+    /// What was sent before the last timeout.
+    timeout: u64,
+    /// RescueRxt (RFC 6675 §4), as the segment after it.
+    rescue: u64,
+}
+
+impl Scoreboard {
+    /// Nothing SACKed, nothing lost.
+    pub(super) fn new(una: u64) -> Self {
+        Self {
+            sacked: Ranges::default(),
+            high_rxt: una,
+            sacked_below_rxt: 0,
+            lost: 0,
+            sacked_above_lost: 0,
+            timeout: 0,
+            rescue: 0,
+        }
+    }
+
+    /// Nothing left to remember.
+    pub(super) fn is_clean(&self, una: u64) -> bool {
+        self.sacked.is_empty() && self.high_rxt <= una && self.timeout <= una
+    }
+
+    /// The receiver holds `start..end`; true if some of it is news.
+    pub(super) fn sack(&mut self, start: u64, end: u64) -> bool {
+        let below = self.sacked.insert(start, end.min(self.high_rxt));
+        let above = self.sacked.insert(start.max(self.high_rxt), end);
+        self.sacked_below_rxt += below;
+        below + above > 0
+    }
+
+    /// Everything below `una` is acknowledged.
+    pub(super) fn advance(&mut self, una: u64) {
+        let removed = self.sacked.remove_below(una);
+        if una < self.high_rxt {
+            self.sacked_below_rxt -= removed;
+        } else {
+            self.high_rxt = una;
+            self.sacked_below_rxt = 0;
+        }
+    }
+
+    /// Applies what [`Scoreboard::sack`] and [`Scoreboard::advance`] changed to the loss estimate.
+    pub(super) fn update(&mut self) {
+        let mut wanted = DUP_THRESH;
+        let mut third = 0;
+        for (start, end) in self.sacked.iter_down() {
+            if end - start >= wanted {
+                third = end - wanted;
+                break;
+            }
+            wanted -= end - start;
+        }
+        self.lost = third.max(self.timeout);
+        self.sacked_above_lost = self
+            .sacked
+            .iter_down()
+            .take_while(|range| range.1 > self.lost)
+            .map(|range| range.1 - range.0.max(self.lost))
+            .sum();
+    }
+
+    /// A loss is being repaired from `una` on; RFC 6675 §5, step 4.3, without its transmission.
+    pub(super) fn enter_recovery(&mut self, una: u64) {
+        self.rescue = una + 1;
+    }
+
+    /// The retransmission timer expired: everything sent and not SACKed counts as lost, and its
+    /// retransmission begins anew.
+    ///
+    /// SACK information stays, unless the receiver has evidently dropped data that it reported:
+    /// then all of it is forgotten. RFC 2018 §8 wants that after every timeout, at the price of
+    /// repeating what arrived; the evidence suffices, because a receiver that discarded data
+    /// acknowledges at most up to it, and that segment is then the first one here.
+    pub(super) fn on_timeout(&mut self, una: u64, next: u64) {
+        if self.sacked.first().is_some_and(|first| first.0 <= una) {
+            self.sacked.clear();
+        }
+        self.high_rxt = una;
+        self.sacked_below_rxt = 0;
+        self.timeout = next;
+        self.update();
+    }
+
+    /// True if a segment that is not SACKed is lost (RFC 6675 §4).
+    pub(super) fn is_lost(&self, segment: u64) -> bool {
+        segment < self.lost
+    }
+
+    /// Segments in flight (SetPipe of RFC 6675 §4): those neither SACKed nor lost, and those
+    /// retransmitted and not SACKed.
+    pub(super) fn pipe(&self, una: u64, next: u64) -> u64 {
+        (next - una.max(self.lost)) - self.sacked_above_lost + (self.high_rxt - una) - self.sacked_below_rxt
+    }
+
+    /// NextSeg, rule 1 (RFC 6675 §4): the lowest lost segment not yet retransmitted.
+    pub(super) fn next_lost(&self) -> Option<u64> {
+        Some(self.candidate()).filter(|&segment| segment < self.lost)
+    }
+
+    /// NextSeg, rule 3: the lowest segment not yet retransmitted below the highest SACKed one.
+    pub(super) fn next_unsacked(&self) -> Option<u64> {
+        let segment = self.candidate();
+        self.sacked.last().filter(|last| segment < last.0).map(|_| segment)
+    }
+
+    /// NextSeg, rule 4: once per recovery the highest segment outstanding, if the cumulative ACK
+    /// has moved on since.
+    pub(super) fn rescue(&self, una: u64, next: u64) -> Option<u64> {
+        let top = self.sacked.last().filter(|last| last.1 == next).map_or(next, |last| last.0);
+        top.checked_sub(1).filter(|&segment| una > self.rescue && segment >= una)
+    }
+
+    /// The rescue segment of this recovery is sent: no other before `recover`.
+    pub(super) fn note_rescue(&mut self, recover: u64) {
+        self.rescue = recover;
+    }
+
+    /// The lowest segment above HighRxt that is not SACKed.
+    fn candidate(&self) -> u64 {
+        self.sacked.around(self.high_rxt).map_or(self.high_rxt, |range| range.1)
+    }
+
+    /// `segment` is retransmitted: HighRxt follows.
+    pub(super) fn retransmit(&mut self, segment: u64) {
+        if segment >= self.high_rxt {
+            // All in between is SACKed: `candidate` skips nothing else.
+            self.sacked_below_rxt += segment - self.high_rxt;
+            self.high_rxt = segment + 1;
+        }
+    }
+
+    /// True if `segment` was retransmitted and not given up since.
+    pub(super) fn is_retransmitted(&self, segment: u64) -> bool {
+        segment < self.high_rxt
+    }
+}

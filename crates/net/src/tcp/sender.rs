@@ -1,0 +1,859 @@
+//! The sending side: connection, timers, window, loss recovery.
+//!
+//! References: RFC 5681 (fast retransmit, restart), RFC 6298 (timer), RFC 6582 (NewReno), RFC 6675
+//! (SACK), RFC 3042 (limited transmit), RFC 3168 (ECN), RFC 7323 (timestamps), RFC 9293 §3.8.6.1
+//! (zero-window probes); ns-2.35 `tcp-reno.cc` for the profile of that name.
+
+use alloc::boxed::Box;
+use congestlab_core::law;
+use congestlab_core::units::{Bytes, Duration, Time};
+
+use super::estimator::{CAUTIOUS_RTO, Estimator, INITIAL_RTO};
+use super::scoreboard::{DUP_THRESH, Scoreboard};
+use super::{App, Config, Measure, Recovery, Wait, absolute};
+use crate::packet::{Kind, Packet, SACK_BLOCKS, flag};
+use crate::stats::Histogram;
+
+/// Packets that a paced sender may send at once when it is late.
+const PACING_BURST: u64 = 4;
+/// The window is integrated over time in units of 2^10 ns: a window of 1 GB then fits 64 bits for
+/// five hours. The unit divides time itself, not each step, so that nothing accumulates.
+const TICK_BITS: u32 = 10;
+
+/// Where a connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// Before its start.
+    Closed,
+    /// The SYN is on its way.
+    SynSent,
+    /// Nothing to repair.
+    Open,
+    /// The window was reduced for a congestion mark less than a window of data ago (RFC 3168 §6.1.2).
+    Reduced,
+    /// Fast recovery: until the recovery point is acknowledged.
+    Recovery,
+    /// After a timeout: until the recovery point is acknowledged.
+    Loss,
+}
+
+/// Bits of [`Sender::flags`].
+mod bit {
+    /// A SYN has to go.
+    pub(super) const SYN: u16 = 1;
+    /// A window probe has to go.
+    pub(super) const PROBE: u16 = 1 << 1;
+    /// The first unacknowledged segment has to be repeated, whatever the window says.
+    pub(super) const REPEAT: u16 = 1 << 2;
+    /// The next new data packet carries CWR.
+    pub(super) const CWR: u16 = 1 << 3;
+    /// Window or pacing, not data or receiver, stopped the last transmission.
+    pub(super) const WINDOW_LIMITED: u16 = 1 << 4;
+    /// Pacing did.
+    pub(super) const PACED: u16 = 1 << 5;
+    /// The SYN had to be repeated, and no data has been acknowledged since.
+    pub(super) const SYN_EXPIRED: u16 = 1 << 6;
+    /// The timer has expired for the first unacknowledged segment.
+    pub(super) const EXPIRED: u16 = 1 << 7;
+    /// A partial ACK has restarted the timer in this recovery.
+    pub(super) const PARTIAL: u16 = 1 << 8;
+    /// The application's write waits for room in the send buffer, or for its acknowledgment.
+    pub(super) const WRITING: u16 = 1 << 9;
+}
+
+/// What to send next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pick {
+    /// The first unacknowledged segment, now.
+    Repeat,
+    /// A segment that was lost (NextSeg rules 1 and 3).
+    Lost(u64),
+    /// New data (rule 2).
+    New,
+    /// The last segment outstanding (rule 4).
+    Rescue(u64),
+}
+
+/// The sender of one flow.
+///
+/// The path of an ACK that reports no loss touches the fields here and nothing on the heap but the
+/// histogram of round trip times.
+#[derive(Debug)]
+pub struct Sender {
+    law: law::Sender,
+    rtt: Estimator,
+    /// First segment not acknowledged (SND.UNA).
+    una: u64,
+    /// First segment never sent (SND.NXT before any timeout; HighData + 1).
+    next: u64,
+    /// First segment that the application has not written.
+    written: u64,
+    /// Recovery point: first segment not sent when the window was last reduced.
+    recover: u64,
+    /// Start of the connection, retransmission or persist timer.
+    timer: Time,
+    /// Earliest departure of the next packet, paced.
+    release: Time,
+    /// When the application writes its next burst.
+    write_at: Time,
+    /// When data was last sent.
+    sent_at: Time,
+    stop: Time,
+    scoreboard: Option<Box<Scoreboard>>,
+    flow: u32,
+    /// Sequence number of segment 0.
+    base: u32,
+    awnd: u32,
+    /// Without SACK: segments that duplicate ACKs add to the window (limited transmit, fast
+    /// recovery) and partial ACKs take away again.
+    inflation: i32,
+    flags: u16,
+    mode: Mode,
+    dup_acks: u8,
+    backoff: u8,
+    /// New segments sent on the first duplicate ACKs, which FlightSize must not count.
+    limited: u8,
+
+    retransmits: u32,
+    timeouts: u32,
+    window_cuts: u32,
+    measure: Measure,
+    /// The window is integrated up to here.
+    accrued: Time,
+    window_sum: u64,
+    window_max: u64,
+    idle_max: Duration,
+    completion: Time,
+    round_trips: Option<Box<Histogram>>,
+}
+
+/// What a sender counted. Counts and maxima are over the whole run, the rest over [`Measure`], cut
+/// short by the completion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderStats {
+    /// Data packets, repeated ones included.
+    pub sent_packets: u64,
+    /// Repeated data packets.
+    pub retransmits: u64,
+    /// Expiries of the retransmission timer, of the SYN's too.
+    pub timeouts: u64,
+    /// Times that a loss or a congestion mark reduced the window (a timeout is counted above).
+    pub window_cuts: u64,
+    /// Number of round trip samples.
+    pub rtt_count: u64,
+    /// Their sum.
+    pub rtt_sum: Duration,
+    /// Their 95th percentile, within 0.8 %.
+    pub rtt_p95: Option<Duration>,
+    /// Integral of the congestion window, in bytes times [`SenderStats::WINDOW_TICK`].
+    pub window_sum: u64,
+    /// Time that the integral covers, in the same ticks.
+    pub window_ticks: u64,
+    /// Largest congestion window.
+    pub window_max: Bytes,
+    /// Longest time without sent data, from the first on; `None` if there was none.
+    pub idle_max: Option<Duration>,
+    /// When the last byte of a transfer was acknowledged.
+    pub completion: Option<Time>,
+}
+
+impl SenderStats {
+    /// Unit of time of the window's integral.
+    pub const WINDOW_TICK: Duration = Duration(1 << TICK_BITS);
+}
+
+impl Sender {
+    /// A connection that sends its SYN, with sequence number `isn`, at `start`, and no new data
+    /// from `stop` on ([`Time::NEVER`]: no end).
+    pub fn new(config: &Config, flow: u32, start: Time, stop: Time, isn: u32, measure: Measure) -> Self {
+        let law = initial_law(config, config.initial_window);
+        Self {
+            rtt: Estimator::default(),
+            una: 0,
+            next: 0,
+            written: 0,
+            recover: 0,
+            timer: start,
+            release: Time::ZERO,
+            write_at: Time::NEVER,
+            sent_at: Time::NEVER,
+            stop,
+            scoreboard: None,
+            flow,
+            base: isn.wrapping_add(1),
+            awnd: 0,
+            inflation: 0,
+            flags: 0,
+            mode: Mode::Closed,
+            dup_acks: 0,
+            backoff: 0,
+            limited: 0,
+            retransmits: 0,
+            timeouts: 0,
+            window_cuts: 0,
+            measure,
+            accrued: measure.from,
+            window_sum: 0,
+            window_max: law.window().0,
+            idle_max: Duration(0),
+            completion: Time::NEVER,
+            round_trips: None,
+            law,
+        }
+    }
+
+    // What the flow shows.
+
+    /// The congestion window.
+    #[inline]
+    pub fn window(&self) -> Bytes {
+        self.law.window()
+    }
+
+    /// The smoothed round trip time; zero: unknown.
+    #[inline]
+    pub fn srtt(&self) -> Duration {
+        self.rtt.srtt()
+    }
+
+    /// Expiries of the retransmission timer so far.
+    #[inline]
+    pub fn timeouts(&self) -> u64 {
+        u64::from(self.timeouts)
+    }
+
+    /// Segments in flight: sent, and neither acknowledged, SACKed nor lost (RFC 6675's pipe).
+    #[inline]
+    pub fn pipe(&self) -> u64 {
+        match &self.scoreboard {
+            None => self.next - self.una,
+            Some(board) => board.pipe(self.una, self.next),
+        }
+    }
+
+    /// Everything that the flow counted.
+    pub fn stats(&self) -> SenderStats {
+        let round_trips = self.round_trips.as_deref();
+        SenderStats {
+            sent_packets: self.next + u64::from(self.retransmits),
+            retransmits: u64::from(self.retransmits),
+            timeouts: u64::from(self.timeouts),
+            window_cuts: u64::from(self.window_cuts),
+            rtt_count: round_trips.map_or(0, Histogram::count),
+            rtt_sum: round_trips.map_or(Duration(0), Histogram::sum),
+            rtt_p95: round_trips.and_then(|histogram| histogram.percentile(95)),
+            window_sum: self.window_sum,
+            window_ticks: (self.accrued.0 >> TICK_BITS) - (self.measure.from.0 >> TICK_BITS),
+            window_max: Bytes(self.window_max),
+            idle_max: (self.sent_at != Time::NEVER).then_some(self.idle_max),
+            completion: (self.completion != Time::NEVER).then_some(self.completion),
+        }
+    }
+
+    /// The run ends: closes the integrals over time.
+    pub fn finish(&mut self, now: Time) {
+        self.accrue(now);
+        self.note_idle(now);
+    }
+
+    // Time and packets.
+
+    /// The earliest moment at which something is due that no packet announces.
+    #[inline]
+    pub fn next_deadline(&self) -> Time {
+        let release = if self.flags & bit::PACED != 0 { self.release } else { Time::NEVER };
+        self.timer.min(self.write_at).min(release)
+    }
+
+    /// Serves every deadline that has passed.
+    pub fn handle_deadline(&mut self, config: &Config, now: Time) {
+        self.accrue(now);
+        if now >= self.write_at {
+            self.write_burst(config, now);
+        }
+        if now < self.timer {
+            return;
+        }
+        match self.mode {
+            Mode::Closed => {
+                self.mode = Mode::SynSent;
+                self.flags |= bit::SYN;
+                self.timer = now + self.rto(config);
+            }
+            Mode::SynSent => self.handle_syn_timeout(config, now),
+            _ if self.una < self.next => self.handle_timeout(config, now),
+            _ if self.next < self.available(config, now) => {
+                self.flags |= bit::PROBE;
+                self.backoff = self.backoff.saturating_add(1);
+                self.timer = now + self.rto(config);
+            }
+            _ => self.timer = Time::NEVER,
+        }
+    }
+
+    /// An ACK or SYN-ACK arrived; anything else is ignored.
+    #[inline]
+    pub fn handle_packet(&mut self, config: &Config, now: Time, packet: &Packet) {
+        match (packet.kind, self.mode) {
+            (_, Mode::Closed) | (Kind::Ack, Mode::SynSent) => {}
+            (Kind::Ack, _) => self.handle_ack(config, now, packet),
+            (Kind::SynAck, Mode::SynSent) if packet.seq == self.base => self.establish(config, now, packet),
+            _ => {}
+        }
+    }
+
+    fn handle_ack(&mut self, config: &Config, now: Time, packet: &Packet) {
+        self.accrue(now);
+        let ack = match absolute(packet.seq, self.base, self.una) {
+            // RFC 9293 §3.10.7.4: an ACK of what was never sent is dropped.
+            Some(ack) if ack <= self.next => ack,
+            _ => return,
+        };
+        let flight = self.pipe();
+        let advanced = ack.saturating_sub(self.una);
+        let has_mark = packet.flags & flag::ECE != 0;
+        // RFC 5681 §2. One that updates the window, or comes when nothing is outstanding, is none.
+        let is_duplicate = ack == self.una && self.una < self.next && packet.window() == self.awnd;
+        let is_plain = advanced > 0
+            && self.mode == Mode::Open
+            && self.dup_acks == 0
+            && self.scoreboard.is_none()
+            && packet.sack(0) == (0, 0)
+            && !has_mark;
+        let rtt = if advanced > 0 { self.sample(now, packet) } else { Duration(0) };
+        if ack >= self.una {
+            self.awnd = packet.window();
+        }
+        self.law.on_ack(
+            &config.law,
+            now,
+            &law::Ack {
+                acked: in_bytes(config, advanced),
+                flight: in_bytes(config, flight),
+                awnd: self.awnd_bytes(config),
+                rtt,
+                srtt: self.rtt.srtt(),
+                feedback: packet.reverse(),
+                is_duplicate: advanced == 0,
+                // RFC 3168 §6.1.2: no growth on an ACK that echoes a mark.
+                in_recovery: self.mode == Mode::Recovery || has_mark,
+                is_window_limited: self.flags & bit::WINDOW_LIMITED != 0,
+            },
+        );
+        if advanced > 0 {
+            self.una = ack;
+            self.flags &= !(bit::EXPIRED | bit::SYN_EXPIRED);
+            // ns-2 backs off until data first sent after the timeout is acknowledged (Karn).
+            if !config.ns2 || ack > self.recover {
+                self.backoff = 0;
+            }
+        }
+        if is_plain {
+            self.restart_timer(config, now);
+        } else {
+            self.inspect(config, now, packet, advanced, is_duplicate);
+        }
+        self.window_max = self.window_max.max(self.law.window().0);
+        if advanced > 0 && config.app != App::Endless {
+            self.serve_application(config, now);
+        }
+    }
+
+    /// An ACK that is more, or less, than progress: finds losses and drives their repair.
+    #[inline(never)]
+    fn inspect(&mut self, config: &Config, now: Time, packet: &Packet, advanced: u64, is_duplicate: bool) {
+        let has_news = self.update_scoreboard(config, packet);
+        if advanced > 0 {
+            self.progress(config, now, advanced);
+        }
+        if packet.flags & flag::ECE != 0 && config.ecn && self.mode == Mode::Open {
+            self.reduce(config, now);
+            self.mode = Mode::Reduced;
+            self.recover = self.next;
+        }
+        // RFC 6675 §2: with SACK, a duplicate is what reports something new above the cumulative ACK.
+        if if config.recovery == Recovery::Sack { has_news } else { is_duplicate } {
+            self.handle_duplicate(config, now);
+        }
+        if self.scoreboard.as_ref().is_some_and(|board| board.is_clean(self.una)) {
+            self.scoreboard = None;
+        }
+    }
+
+    /// Takes in the cumulative ACK and the SACK blocks; true if a block says something new.
+    fn update_scoreboard(&mut self, config: &Config, packet: &Packet) -> bool {
+        let (base, una, next) = (self.base, self.una, self.next);
+        if let Some(board) = &mut self.scoreboard {
+            board.advance(una);
+        }
+        let mut has_news = false;
+        if config.recovery == Recovery::Sack {
+            for block in 0..SACK_BLOCKS {
+                let (start, end) = packet.sack(block);
+                if start == end {
+                    break;
+                }
+                // A block that is not within what is outstanding is late, of a duplicate (RFC 2883),
+                // or wrong.
+                if let (Some(start), Some(end)) = (absolute(start, base, una), absolute(end, base, una))
+                    && una <= start
+                    && start < end
+                    && end <= next
+                {
+                    let board = self.scoreboard.get_or_insert_with(|| Box::new(Scoreboard::new(una)));
+                    has_news |= board.sack(start, end);
+                }
+            }
+        }
+        if let Some(board) = &mut self.scoreboard {
+            board.update();
+        }
+        has_news
+    }
+
+    /// The cumulative ACK moved by `advanced`.
+    fn progress(&mut self, config: &Config, now: Time, advanced: u64) {
+        let is_complete = self.una >= self.recover;
+        match (self.mode, config.recovery) {
+            (Mode::Reduced, _) if is_complete => {
+                self.mode = Mode::Open;
+                // A mark is no reason to doubt the next duplicate ACKs.
+                self.recover = 0;
+            }
+            (Mode::Loss, _) if is_complete => self.mode = Mode::Open,
+            // RFC 6582 §3.2 step 3, full acknowledgment, by its second option: the window is
+            // ssthresh, which the law set when the loss was found. RFC 5681 §3.2 step 6 likewise.
+            (Mode::Recovery, Recovery::Reno) => self.mode = Mode::Open,
+            (Mode::Recovery, _) if is_complete => self.mode = Mode::Open,
+            (Mode::Recovery, Recovery::NewReno) => {
+                // Partial acknowledgment: the next hole is known. The window gives back what left
+                // the network, less the segment that its ACK now allows.
+                self.flags |= bit::REPEAT;
+                self.inflation = self.inflation.saturating_sub_unsigned(advanced as u32).saturating_add(1);
+                // Only the first one restarts the timer ("impatient", §4).
+                if self.flags & bit::PARTIAL == 0 {
+                    self.flags |= bit::PARTIAL;
+                    self.restart_timer(config, now);
+                }
+                return;
+            }
+            _ => {}
+        }
+        if self.mode != Mode::Recovery {
+            self.flags &= !(bit::REPEAT | bit::PARTIAL);
+            self.dup_acks = 0;
+            self.limited = 0;
+            self.inflation = 0;
+        }
+        self.restart_timer(config, now);
+    }
+
+    /// A duplicate ACK, by the definition that fits the recovery.
+    fn handle_duplicate(&mut self, config: &Config, now: Time) {
+        let has_sack = config.recovery == Recovery::Sack;
+        match self.mode {
+            Mode::Recovery if !has_sack => self.inflation = self.inflation.saturating_add(1),
+            Mode::Open | Mode::Reduced => {
+                self.dup_acks = self.dup_acks.saturating_add(1);
+                let duplicates = u64::from(self.dup_acks);
+                let is_loss = if has_sack {
+                    // RFC 6675 §5, steps 1 and 2.
+                    let is_lost = self.scoreboard.as_ref().is_some_and(|board| board.is_lost(self.una));
+                    duplicates >= DUP_THRESH || is_lost
+                } else {
+                    // RFC 6582 §3.2 step 2 ("bugfix" in ns-2): duplicates of data sent before the
+                    // last reduction may come from needless retransmissions.
+                    duplicates == DUP_THRESH
+                        && (self.una > self.recover || self.una == 0 || self.mode == Mode::Reduced)
+                };
+                if is_loss {
+                    self.enter_recovery(config, now);
+                } else if !has_sack {
+                    // RFC 3042; with SACK the pipe shrinks by itself.
+                    self.inflation = if duplicates < DUP_THRESH { i32::from(self.dup_acks) } else { 0 };
+                }
+            }
+            // ns-2's limited transmit takes no notice of a timeout before it (`send_one`).
+            Mode::Loss if config.ns2 => {
+                self.dup_acks = self.dup_acks.saturating_add(1);
+                self.inflation = if self.dup_acks < 3 { i32::from(self.dup_acks) } else { 0 };
+            }
+            _ => {}
+        }
+    }
+
+    /// Fast retransmit (RFC 5681 §3.2, RFC 6582 §3.2 step 2, RFC 6675 §5 step 4).
+    fn enter_recovery(&mut self, config: &Config, now: Time) {
+        // One reduction per window of data, for whatever reason (RFC 3168 §6.1.2).
+        if self.mode != Mode::Reduced {
+            self.reduce(config, now);
+        }
+        self.mode = Mode::Recovery;
+        self.recover = self.next;
+        self.limited = 0;
+        match &mut self.scoreboard {
+            Some(board) if config.recovery == Recovery::Sack => {
+                board.enter_recovery(self.una);
+                if !board.is_retransmitted(self.una) {
+                    self.flags |= bit::REPEAT;
+                }
+            }
+            _ => {
+                self.inflation = DUP_THRESH as i32;
+                self.flags |= bit::REPEAT;
+            }
+        }
+        // RFC 6675 §6 leaves it open; ns-2 does so too: the repeated segment has a timeout of its own.
+        self.restart_timer(config, now);
+    }
+
+    /// The law reduces its window for a loss or a mark.
+    fn reduce(&mut self, config: &Config, now: Time) {
+        let before = self.law.window();
+        let flight = (self.next - self.una).saturating_sub(u64::from(self.limited));
+        self.law.on_loss(&config.law, now, in_bytes(config, flight));
+        // P-XCP keeps its window: no cut.
+        if self.law.window() < before {
+            self.window_cuts += 1;
+        }
+        if config.ecn {
+            self.flags |= bit::CWR;
+        }
+    }
+
+    /// RFC 6298 §5.4–5.6, RFC 5681 §3.1.
+    fn handle_timeout(&mut self, config: &Config, now: Time) {
+        let flight = (self.next - self.una).saturating_sub(u64::from(self.limited));
+        let is_first = self.flags & bit::EXPIRED == 0;
+        self.timeouts += 1;
+        self.law.on_timeout(&config.law, now, in_bytes(config, flight), is_first);
+        self.mode = Mode::Loss;
+        self.recover = self.next;
+        self.dup_acks = 0;
+        self.limited = 0;
+        self.inflation = 0;
+        self.flags &= !(bit::REPEAT | bit::PARTIAL);
+        self.flags |= bit::EXPIRED;
+        if config.ecn {
+            self.flags |= bit::CWR;
+        }
+        let (una, next) = (self.una, self.next);
+        self.scoreboard.get_or_insert_with(|| Box::new(Scoreboard::new(una))).on_timeout(una, next);
+        self.backoff = self.backoff.saturating_add(1);
+        self.restart_timer(config, now);
+    }
+
+    fn handle_syn_timeout(&mut self, config: &Config, now: Time) {
+        self.timeouts += 1;
+        self.backoff = self.backoff.saturating_add(1);
+        self.flags |= bit::SYN | bit::SYN_EXPIRED;
+        // RFC 5681 §3.1: then the initial window is one segment.
+        self.law = initial_law(config, 1);
+        self.timer = now + self.rto(config);
+    }
+
+    fn establish(&mut self, config: &Config, now: Time, packet: &Packet) {
+        self.accrue(now);
+        self.sample(now, packet);
+        self.mode = Mode::Open;
+        self.flags &= !bit::SYN;
+        self.timer = Time::NEVER;
+        self.backoff = 0;
+        self.awnd = packet.window();
+        match config.app {
+            App::Endless => self.written = u64::MAX,
+            App::Transfer(Bytes(0)) => self.serve_application(config, now),
+            App::Transfer(size) => self.written = config.segments_in(size),
+            App::Bursts { .. } => self.write_burst(config, now),
+        }
+    }
+
+    // The application.
+
+    fn write_burst(&mut self, config: &Config, now: Time) {
+        self.write_at = Time::NEVER;
+        if let App::Bursts { size, .. } = config.app
+            && now < self.stop
+        {
+            self.written = self.written.saturating_add(config.segments_in(size));
+            self.flags |= bit::WRITING;
+            self.serve_application(config, now);
+        }
+    }
+
+    /// Data was written or acknowledged: is the write, or the whole transfer, complete?
+    fn serve_application(&mut self, config: &Config, now: Time) {
+        match config.app {
+            App::Transfer(_) if self.una >= self.written && self.completion == Time::NEVER => {
+                self.completion = now;
+                self.measure.to = self.measure.to.min(now);
+                self.note_idle(now);
+            }
+            App::Bursts { pause, wait, buffer, .. } if self.flags & bit::WRITING != 0 => {
+                let is_complete = match wait {
+                    Wait::Write => self.written <= self.buffered_until(config, buffer),
+                    Wait::Ack => self.una >= self.written,
+                };
+                if is_complete {
+                    self.flags &= !bit::WRITING;
+                    self.write_at = now + pause;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// First segment that does not fit into the send buffer, which takes at least one.
+    fn buffered_until(&self, config: &Config, buffer: Bytes) -> u64 {
+        self.una.saturating_add((buffer.0 / u64::from(config.segment.max(1))).max(1))
+    }
+
+    /// First segment that may not be sent for want of data.
+    #[inline]
+    fn available(&self, config: &Config, now: Time) -> u64 {
+        if now >= self.stop {
+            return self.next;
+        }
+        match config.app {
+            App::Bursts { buffer, .. } => self.written.min(self.buffered_until(config, buffer)),
+            _ => self.written,
+        }
+    }
+
+    // Transmission.
+
+    /// The next packet to send, if there is one.
+    pub fn poll_transmit(&mut self, config: &Config, now: Time) -> Option<Packet> {
+        if self.flags & (bit::SYN | bit::PROBE) != 0 {
+            return Some(self.control_packet(config, now));
+        }
+        if matches!(self.mode, Mode::Closed | Mode::SynSent) {
+            return None;
+        }
+        self.flags &= !(bit::WINDOW_LIMITED | bit::PACED);
+        let available = self.available(config, now);
+        let outstanding = self.next - self.una;
+        let is_new_allowed = self.next < available && outstanding < u64::from(self.awnd);
+        if outstanding == 0 {
+            if !is_new_allowed {
+                // RFC 9293 §3.8.6.1: a closed window with data behind it is probed.
+                if self.next < available && self.timer == Time::NEVER {
+                    self.timer = now + self.rto(config);
+                }
+                return None;
+            }
+            self.restart_if_idle(config, now);
+        }
+        let pick = self.pick(config, is_new_allowed)?;
+        let flight = self.pipe();
+        if pick != Pick::Repeat && !self.has_room(config, flight) {
+            self.flags |= bit::WINDOW_LIMITED;
+            return None;
+        }
+        if now < self.release {
+            self.flags |= bit::WINDOW_LIMITED | bit::PACED;
+            return None;
+        }
+        if outstanding == 0 {
+            // RFC 6298 §5.1; takes the place of a window probe's timer.
+            self.backoff = if self.flags & bit::EXPIRED == 0 && !config.ns2 { 0 } else { self.backoff };
+            self.timer = now + self.rto(config);
+        }
+        Some(self.data_packet(config, now, pick, flight, available))
+    }
+
+    /// What to send next, regardless of the window: NextSeg of RFC 6675 §4.
+    fn pick(&self, config: &Config, is_new_allowed: bool) -> Option<Pick> {
+        if self.flags & bit::REPEAT != 0 {
+            return Some(Pick::Repeat);
+        }
+        let Some(board) = &self.scoreboard else {
+            return is_new_allowed.then_some(Pick::New);
+        };
+        let is_sack_recovery = self.mode == Mode::Recovery && config.recovery == Recovery::Sack;
+        if (is_sack_recovery || self.mode == Mode::Loss)
+            && let Some(segment) = board.next_lost()
+        {
+            return Some(Pick::Lost(segment));
+        }
+        if is_new_allowed {
+            return Some(Pick::New);
+        }
+        if !is_sack_recovery {
+            return None;
+        }
+        let rescue = || board.rescue(self.una, self.next).map(Pick::Rescue);
+        board.next_unsacked().map(Pick::Lost).or_else(rescue)
+    }
+
+    /// One more segment fits the window. One may always be in flight: a window below one segment
+    /// would never see an ACK again.
+    #[inline]
+    fn has_room(&self, config: &Config, flight: u64) -> bool {
+        let segments = (flight + 1).saturating_add_signed(-i64::from(self.inflation));
+        flight == 0 || segments * u64::from(config.segment) <= self.law.window().0
+    }
+
+    fn data_packet(&mut self, config: &Config, now: Time, pick: Pick, flight: u64, available: u64) -> Packet {
+        let is_new = pick == Pick::New;
+        let index = match pick {
+            Pick::New => self.next,
+            Pick::Repeat => self.una,
+            Pick::Lost(segment) | Pick::Rescue(segment) => segment,
+        };
+        let size = config.size_of(index);
+        let first_unsent = self.next + u64::from(is_new);
+        let has_more = first_unsent < available && first_unsent - self.una < u64::from(self.awnd);
+        let header = self.law.on_send(
+            &config.law,
+            now,
+            &law::Send {
+                size: Bytes(u64::from(size)),
+                // Contract §4: the first data packet does not state the RTT that the SYN measured;
+                // ns-2's does.
+                srtt: if index == 0 && is_new && !config.ns2 { Duration(0) } else { self.rtt.srtt() },
+                awnd: self.awnd_bytes(config),
+                backlog: in_bytes(config, available - self.next),
+                inflation: match self.mode {
+                    Mode::Recovery => in_bytes(config, u64::try_from(self.inflation).unwrap_or(0)),
+                    _ => Bytes(0),
+                },
+                is_window_limited: has_more && !self.has_room(config, flight + 1),
+            },
+        );
+        let mut packet = Packet {
+            stamp_ns: now.0,
+            flow: self.flow,
+            seq: self.base.wrapping_add(index as u32),
+            size,
+            kind: Kind::Data,
+            ..Packet::default()
+        };
+        if let Some(header) = header {
+            packet.set_xcp(header);
+        }
+        if is_new {
+            self.next += 1;
+            if config.ecn {
+                // RFC 3168 §6.1.5: a retransmission is not ECN-capable.
+                packet.flags |= flag::ECT0;
+                if self.flags & bit::CWR != 0 {
+                    self.flags &= !bit::CWR;
+                    packet.flags |= flag::CWR;
+                }
+            }
+            if self.dup_acks > 0 && matches!(self.mode, Mode::Open | Mode::Reduced) {
+                self.limited = self.limited.saturating_add(1);
+            }
+        } else {
+            packet.flags |= flag::RETRANSMIT;
+            self.retransmits += 1;
+            self.note_retransmission(pick, index);
+        }
+        self.note_idle(now);
+        self.sent_at = now;
+        if let Some(rate) = self.law.pacing_rate(&config.law, self.rtt.srtt()) {
+            let interval = Bytes(u64::from(size)).at(rate).0;
+            let earliest = now.0.saturating_sub((PACING_BURST - 1).saturating_mul(interval));
+            self.release = Time(self.release.0.max(earliest).saturating_add(interval));
+        }
+        packet
+    }
+
+    fn note_retransmission(&mut self, pick: Pick, index: u64) {
+        self.flags &= !bit::REPEAT;
+        if let Some(board) = &mut self.scoreboard {
+            match pick {
+                Pick::Rescue(_) => board.note_rescue(self.recover),
+                _ => board.retransmit(index),
+            }
+        }
+    }
+
+    fn control_packet(&mut self, config: &Config, now: Time) -> Packet {
+        let is_syn = self.flags & bit::SYN != 0;
+        self.flags &= !(bit::SYN | bit::PROBE);
+        Packet {
+            stamp_ns: now.0,
+            flow: self.flow,
+            seq: if is_syn { self.base.wrapping_sub(1) } else { self.base.wrapping_add(self.una as u32) },
+            size: config.ack,
+            kind: if is_syn { Kind::Syn } else { Kind::WindowProbe },
+            ..Packet::default()
+        }
+    }
+
+    /// RFC 5681 §4.1: after a timeout's time without sending, the window says nothing of the path.
+    fn restart_if_idle(&mut self, config: &Config, now: Time) {
+        // ns-2's agent has no such rule while its window is not opened by ACKs.
+        if self.sent_at != Time::NEVER && !config.ns2 && now > self.sent_at + self.rto(config) {
+            let initial = in_bytes(config, u64::from(config.initial_window));
+            self.law.on_restart(&config.law, now, initial);
+        }
+    }
+
+    // Small things.
+
+    #[inline]
+    fn rto(&self, config: &Config) -> Duration {
+        let initial = if config.ns2 { CAUTIOUS_RTO } else { INITIAL_RTO };
+        let rto = self.rtt.rto(initial, config.min_rto, self.backoff);
+        let is_established = self.mode != Mode::SynSent;
+        if self.flags & bit::SYN_EXPIRED != 0 && is_established && !config.ns2 {
+            rto.max(CAUTIOUS_RTO)
+        } else {
+            rto
+        }
+    }
+
+    #[inline]
+    fn restart_timer(&mut self, config: &Config, now: Time) {
+        self.timer = if self.una < self.next { now + self.rto(config) } else { Time::NEVER };
+    }
+
+    #[inline]
+    fn awnd_bytes(&self, config: &Config) -> Bytes {
+        if self.awnd == u32::MAX { Bytes(u64::MAX) } else { in_bytes(config, u64::from(self.awnd)) }
+    }
+
+    /// The round trip that an ACK of new data measures (RFC 7323 §4.1).
+    #[inline]
+    fn sample(&mut self, now: Time, packet: &Packet) -> Duration {
+        let rtt = now - Time(packet.stamp_ns);
+        self.rtt.sample(rtt);
+        // `accrue` has just run: it stops at the ends of the measured time.
+        if self.accrued == now {
+            self.round_trips.get_or_insert_default().record(rtt);
+        }
+        rtt
+    }
+
+    /// Integrates the window up to `now`, within the measured time.
+    #[inline]
+    fn accrue(&mut self, now: Time) {
+        let until = now.min(self.measure.to);
+        if until > self.accrued {
+            let ticks = (until.0 >> TICK_BITS) - (self.accrued.0 >> TICK_BITS);
+            self.window_sum = self.window_sum.saturating_add(self.law.window().0.saturating_mul(ticks));
+            self.accrued = until;
+        }
+    }
+
+    /// The time since data was last sent, as far as there was any to send.
+    #[inline]
+    fn note_idle(&mut self, now: Time) {
+        if self.sent_at != Time::NEVER {
+            self.idle_max = self.idle_max.max(now.min(self.stop).min(self.completion) - self.sent_at);
+        }
+    }
+}
+
+fn initial_law(config: &Config, segments: u32) -> law::Sender {
+    law::Sender::new(&config.law, in_bytes(config, 1), in_bytes(config, u64::from(segments)))
+}
+
+/// Whole segments count in windows, however short the last of them is.
+#[inline]
+fn in_bytes(config: &Config, segments: u64) -> Bytes {
+    Bytes(segments.saturating_mul(u64::from(config.segment)))
+}
