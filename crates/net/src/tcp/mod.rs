@@ -103,7 +103,7 @@ pub struct Config {
 pub struct Measure {
     /// Begin, included.
     pub from: Time,
-    /// End, excluded.
+    /// End, included.
     pub to: Time,
 }
 

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 use congestlab_core::law::xcp::Echo;
-use congestlab_core::units::{Bytes, Duration, Time};
+use congestlab_core::units::{Duration, Time};
 
 use super::ranges::Ranges;
 use super::{Config, Measure, Recovery, absolute};
@@ -38,10 +38,9 @@ pub struct Receiver {
     has_mark: bool,
     duplicates: u32,
     measure: Measure,
-    /// `next` at the begin and the end of the measured time, as far as it has come.
-    measured: (u64, u64),
     received_packets: u64,
-    arrived: u64,
+    delivered_bytes: u64,
+    measured_bytes: u64,
 }
 
 /// What a receiver counted.
@@ -50,15 +49,11 @@ pub struct ReceiverStats {
     /// Data packets that arrived, duplicates included; whole run.
     pub received_packets: u64,
     /// Bytes delivered in order; whole run.
-    pub delivered_bytes: Bytes,
+    pub delivered_bytes: u64,
     /// Bytes delivered in order within [`Measure`].
-    pub measured_bytes: Bytes,
-    /// Segments delivered in order within [`Measure`].
-    pub measured_packets: u64,
-    /// Bytes of the data packets that arrived within [`Measure`], duplicates included.
-    pub measured_arrived: Bytes,
+    pub measured_bytes: u64,
     /// Repeated data packets whose segment had already arrived: retransmissions for nothing; whole run.
-    pub duplicates: u64,
+    pub spurious_retransmits: u64,
 }
 
 impl Receiver {
@@ -75,29 +70,20 @@ impl Receiver {
             has_mark: false,
             duplicates: 0,
             measure,
-            measured: (0, 0),
             received_packets: 0,
-            arrived: 0,
+            delivered_bytes: 0,
+            measured_bytes: 0,
         }
     }
 
     /// Everything that the receiver counted.
-    pub fn stats(&self, config: &Config) -> ReceiverStats {
-        let (first, last) = self.measured;
+    pub fn stats(&self) -> ReceiverStats {
         ReceiverStats {
             received_packets: self.received_packets,
-            delivered_bytes: self.delivered(config),
-            measured_bytes: config.bytes_of(last) - config.bytes_of(first),
-            measured_packets: last - first,
-            measured_arrived: Bytes(self.arrived),
-            duplicates: u64::from(self.duplicates),
+            delivered_bytes: self.delivered_bytes,
+            measured_bytes: self.measured_bytes,
+            spurious_retransmits: u64::from(self.duplicates),
         }
-    }
-
-    /// Bytes delivered in order so far.
-    #[inline]
-    pub fn delivered(&self, config: &Config) -> Bytes {
-        config.bytes_of(self.next)
     }
 
     /// When a delayed acknowledgment is due.
@@ -125,9 +111,7 @@ impl Receiver {
     }
 
     fn handle_data(&mut self, config: &Config, now: Time, packet: &Packet) -> Option<Packet> {
-        let is_measured = self.measure.from <= now && now < self.measure.to;
         self.received_packets += 1;
-        self.arrived += u64::from(packet.size) * u64::from(is_measured);
         if packet.has_xcp() {
             self.echo.on_data(&packet.xcp());
         }
@@ -145,15 +129,17 @@ impl Receiver {
             self.stamp_ns = packet.stamp_ns;
         }
         let is_plain = index == Some(self.next) && self.out_of_order.is_none();
-        if is_plain {
+        let delivered = if is_plain {
             self.next += 1;
+            u64::from(packet.size)
         } else {
+            let before = self.next;
             self.handle_disorder(index, packet);
-        }
-        if now < self.measure.from {
-            self.measured = (self.next, self.next);
-        } else if now < self.measure.to {
-            self.measured.1 = self.next;
+            (config.bytes_of(self.next) - config.bytes_of(before)).0
+        };
+        self.delivered_bytes += delivered;
+        if self.measure.from <= now && now <= self.measure.to {
+            self.measured_bytes += delivered;
         }
         // RFC 5681 §4.2: disorder, and the filling of a gap, are reported at once.
         if config.delayed_ack && is_plain && !is_waiting {

@@ -114,9 +114,12 @@ pub struct Sender {
     /// New segments sent on the first duplicate ACKs, which FlightSize must not count.
     limited: u8,
 
+    segment: u16,
     retransmits: u32,
     timeouts: u32,
     window_cuts: u32,
+    sent_bytes: u64,
+    measured_bytes: u64,
     measure: Measure,
     /// The window is integrated up to here.
     accrued: Time,
@@ -129,37 +132,56 @@ pub struct Sender {
 
 /// What a sender counted. Counts and maxima are over the whole run, the rest over [`Measure`], cut
 /// short by the completion.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SenderStats {
-    /// Data packets, repeated ones included.
+#[derive(Clone, Copy, Debug)]
+pub struct SenderStats<'a> {
+    /// Data packets sent, repeated ones included.
     pub sent_packets: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Bytes of the data packets sent within [`Measure`].
+    pub measured_bytes: u64,
     /// Repeated data packets.
     pub retransmits: u64,
     /// Expiries of the retransmission timer, of the SYN's too.
     pub timeouts: u64,
     /// Times that a loss or a congestion mark reduced the window (a timeout is counted above).
     pub window_cuts: u64,
-    /// Number of round trip samples.
-    pub rtt_count: u64,
-    /// Their sum.
-    pub rtt_sum: Duration,
-    /// Their 95th percentile, within 0.8 %.
-    pub rtt_p95: Option<Duration>,
-    /// Integral of the congestion window, in bytes times [`SenderStats::WINDOW_TICK`].
-    pub window_sum: u64,
-    /// Time that the integral covers, in the same ticks.
-    pub window_ticks: u64,
+    /// Samples of the round trip time; `None` without any.
+    pub round_trips: Option<&'a Histogram>,
+    /// Integral of the congestion window over time, byte-ticks of 2^10 ns.
+    window_sum: u64,
+    /// Time that the integral covers, ticks.
+    window_ticks: u64,
     /// Largest congestion window.
     pub window_max: Bytes,
     /// Longest time without sent data, from the first on; `None` if there was none.
     pub idle_max: Option<Duration>,
     /// When the last byte of a transfer was acknowledged.
     pub completion: Option<Time>,
+    segment: u16,
 }
 
-impl SenderStats {
-    /// Unit of time of the window's integral.
-    pub const WINDOW_TICK: Duration = Duration(1 << TICK_BITS);
+impl SenderStats<'_> {
+    /// Mean of the round trip samples, ms.
+    pub fn rtt_mean_ms(&self) -> Option<f64> {
+        self.round_trips.map(|samples| samples.sum().0 as f64 / samples.count() as f64 / 1e6)
+    }
+
+    /// 95th percentile of the round trip samples, ms, within 0.8 %.
+    pub fn rtt_p95_ms(&self) -> Option<f64> {
+        self.round_trips.and_then(|samples| samples.percentile(95)).map(|rtt| rtt.0 as f64 / 1e6)
+    }
+
+    /// Mean of the congestion window over time, segments.
+    pub fn cwnd_mean_packets(&self) -> Option<f64> {
+        let mean = || self.window_sum as f64 / self.window_ticks as f64 / f64::from(self.segment);
+        (self.window_ticks > 0).then(mean)
+    }
+
+    /// Largest congestion window, segments.
+    pub fn cwnd_max_packets(&self) -> f64 {
+        self.window_max.0 as f64 / f64::from(self.segment)
+    }
 }
 
 impl Sender {
@@ -188,9 +210,12 @@ impl Sender {
             dup_acks: 0,
             backoff: 0,
             limited: 0,
+            segment: config.segment.max(1),
             retransmits: 0,
             timeouts: 0,
             window_cuts: 0,
+            sent_bytes: 0,
+            measured_bytes: 0,
             measure,
             accrued: measure.from,
             window_sum: 0,
@@ -231,22 +256,28 @@ impl Sender {
         }
     }
 
+    /// The congestion window, segments.
+    #[inline]
+    pub fn cwnd_packets(&self) -> f64 {
+        self.law.window().0 as f64 / f64::from(self.segment)
+    }
+
     /// Everything that the flow counted.
-    pub fn stats(&self) -> SenderStats {
-        let round_trips = self.round_trips.as_deref();
+    pub fn stats(&self) -> SenderStats<'_> {
         SenderStats {
             sent_packets: self.next + u64::from(self.retransmits),
+            sent_bytes: self.sent_bytes,
+            measured_bytes: self.measured_bytes,
             retransmits: u64::from(self.retransmits),
             timeouts: u64::from(self.timeouts),
             window_cuts: u64::from(self.window_cuts),
-            rtt_count: round_trips.map_or(0, Histogram::count),
-            rtt_sum: round_trips.map_or(Duration(0), Histogram::sum),
-            rtt_p95: round_trips.and_then(|histogram| histogram.percentile(95)),
+            round_trips: self.round_trips.as_deref(),
             window_sum: self.window_sum,
             window_ticks: (self.accrued.0 >> TICK_BITS) - (self.measure.from.0 >> TICK_BITS),
             window_max: Bytes(self.window_max),
             idle_max: (self.sent_at != Time::NEVER).then_some(self.idle_max),
             completion: (self.completion != Time::NEVER).then_some(self.completion),
+            segment: self.segment,
         }
     }
 
@@ -750,6 +781,10 @@ impl Sender {
             self.retransmits += 1;
             self.note_retransmission(pick, index);
         }
+        self.sent_bytes += u64::from(size);
+        if self.is_measured(now) {
+            self.measured_bytes += u64::from(size);
+        }
         self.note_idle(now);
         self.sent_at = now;
         if let Some(rate) = self.law.pacing_rate(&config.law, self.rtt.srtt()) {
@@ -821,11 +856,17 @@ impl Sender {
     fn sample(&mut self, now: Time, packet: &Packet) -> Duration {
         let rtt = now - Time(packet.stamp_ns);
         self.rtt.sample(rtt);
-        // `accrue` has just run: it stops at the ends of the measured time.
-        if self.accrued == now {
+        if self.is_measured(now) {
             self.round_trips.get_or_insert_default().record(rtt);
         }
         rtt
+    }
+
+    /// True within the measured time, its ends included: [`Sender::accrue`] stops at them, and every
+    /// `handle_*` has called it.
+    #[inline]
+    fn is_measured(&self, now: Time) -> bool {
+        self.accrued == now
     }
 
     /// Integrates the window up to `now`, within the measured time.
