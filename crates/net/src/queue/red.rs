@@ -200,3 +200,142 @@ fn power(mut base: u64, mut exponent: u64) -> u64 {
     }
     result
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(gentle: bool) -> Config {
+        Config {
+            thresholds: Thresholds::Packets { min: 50, max: 100 },
+            max_p: Probability::from_f64(0.1),
+            weight: Probability::from_f64(0.002),
+            gentle,
+            ecn: true,
+            packet_size: 1000,
+        }
+    }
+
+    fn at(average: u64, count: i64, gentle: bool) -> Red {
+        Red { average: average << FRACTION, count, ..Red::new(config(gentle)) }
+    }
+
+    fn fraction(p: u64) -> f64 {
+        p as f64 / 2f64.powi(64)
+    }
+
+    fn found(packets: u64) -> Found {
+        Found { packets, bytes: packets * 1000, is_full: false, idle: None }
+    }
+
+    const ECT: Packet = Packet {
+        at: 0,
+        stamp_ns: 0,
+        flow: 0,
+        seq: 0,
+        route: 0,
+        size: 1000,
+        kind: crate::packet::Kind::Data,
+        flags: flag::ECT0,
+        words: [0; 8],
+    };
+
+    /// protocols.md 10.2, V10.1.
+    #[test]
+    fn v10_1_probabilities_by_average_and_count() {
+        let near = |p: u64, expected: f64| assert!((fraction(p) - expected).abs() < 1e-12, "{}", fraction(p));
+        let red = at(75, 10, false);
+        let base = red.base_probability(1000).unwrap();
+        near(base, 0.05);
+        near(red.spread(base).0, 0.1);
+        near(at(75, -1, false).spread(base).0, 0.05 / 1.05);
+        assert_eq!(at(75, 19, false).spread(base), Probability::ONE, "p_b 0.05: the 20th goes at the latest");
+        assert_eq!(at(75, 500, false).spread(base), Probability::ONE);
+        near(at(150, 0, true).base_probability(1000).unwrap(), 0.55);
+        assert_eq!(at(200, 0, true).base_probability(1000), None, "gentle: everything goes from 2 max on");
+        assert_eq!(at(100, 0, false).base_probability(1000), None, "classic: from max on");
+    }
+
+    /// protocols.md 10.2, V10.2.
+    #[test]
+    fn v10_2_the_average_moves_by_its_weight_and_decays_while_idle() {
+        let average = |red: &Red| red.average as f64 / 2f64.powi(FRACTION as i32);
+        let mut red = at(50, -1, false);
+        red.update_average(found(60));
+        assert!((average(&red) - 50.02).abs() < 1e-9, "{}", average(&red));
+
+        // 0.1 s at 1300 packets/s of 1000 bytes.
+        let mut red = at(1, -1, false);
+        red.update_average(Found { idle: Some((PS_PER_S / 10, BitRate(10_400_000))), ..found(0) });
+        assert!((average(&red) - 0.998f64.powi(130)).abs() < 1e-9, "{}", average(&red));
+        assert!((average(&red) - 0.7709).abs() < 5e-5);
+    }
+
+    /// The average against floats over 10^6 arrivals: the bound is the rounding of one step, 2^-33,
+    /// divided by the weight with which it is forgotten.
+    #[test]
+    fn the_average_stays_within_its_rounding_of_the_float_average() {
+        let mut draws = Stream::named(3, "test");
+        let mut red = Red::new(config(false));
+        let mut average = 0.0;
+        let mut worst = 0f64;
+        for _ in 0..1_000_000 {
+            let queue = draws.below(200);
+            red.update_average(found(queue));
+            average += 0.002 * (queue as f64 - average);
+            worst = worst.max((red.average as f64 / 2f64.powi(FRACTION as i32) - average).abs());
+        }
+        let bound = 2f64.powi(-33) / 0.002;
+        assert!(worst < bound, "{worst:e} off, bound {bound:e}");
+    }
+
+    /// F93 §4: between two that go, any number up to 1/p_b is equally likely.
+    #[test]
+    fn gaps_between_drops_are_uniform_at_a_steady_average() {
+        let mut draws = Stream::named(4, "test");
+        let mut red = at(75, 0, false);
+        let mut gaps = [0u32; 20];
+        for _ in 0..20_000 {
+            let mut gap = 0;
+            loop {
+                red.average = 75 << FRACTION;
+                if red.arrive(&ECT, found(75), &mut draws) != Verdict::Accept {
+                    break;
+                }
+                gap += 1;
+            }
+            gaps[gap] += 1;
+        }
+        let chi_square: f64 = gaps.iter().map(|&n| (f64::from(n) - 1e3).powi(2) / 1e3).sum();
+        assert!(chi_square < 43.8, "{gaps:?}: chi-square {chi_square}, 0.999 quantile of 19 degrees 43.8");
+    }
+
+    #[test]
+    fn marks_only_what_is_capable_and_only_at_random() {
+        let mut draws = Stream::named(5, "test");
+        // p_a = 1 here.
+        assert_eq!(at(75, 19, false).arrive(&ECT, found(75), &mut draws), Verdict::Mark);
+        let plain = Packet { flags: 0, ..ECT };
+        let early = Verdict::Drop(Reason::RedEarly);
+        assert_eq!(at(75, 19, false).arrive(&plain, found(75), &mut draws), early);
+        let mut deaf = at(75, 19, false);
+        deaf.config.ecn = false;
+        assert_eq!(deaf.arrive(&ECT, found(75), &mut draws), early);
+        let forced = Verdict::Drop(Reason::RedForced);
+        assert_eq!(at(101, 0, false).arrive(&ECT, found(101), &mut draws), forced);
+        let full = Found { is_full: true, ..found(75) };
+        assert_eq!(at(75, 19, false).arrive(&ECT, full, &mut draws), Verdict::Drop(Reason::QueueFull));
+        assert_eq!(at(10, 5, false).arrive(&ECT, found(10), &mut draws), Verdict::Accept);
+        assert_eq!(draws.draws(), 0, "certain outcomes draw nothing");
+    }
+
+    #[test]
+    fn in_bytes_a_small_packet_goes_less_often() {
+        let mut config = config(false);
+        config.thresholds = Thresholds::Bytes { min: 50_000, max: 100_000 };
+        let red = Red { average: 75_000 << FRACTION, ..Red::new(config) };
+        let (whole, small) = (red.base_probability(1000).unwrap(), red.base_probability(40).unwrap());
+        assert!((fraction(small) - 0.05 * 0.04).abs() < 1e-12);
+        assert!((fraction(whole) - 0.05).abs() < 1e-12);
+    }
+}

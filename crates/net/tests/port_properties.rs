@@ -1,0 +1,601 @@
+//! A port against a naive model of it, and against itself driven in other ways, on random inputs.
+
+use congestlab_core::law::xcp;
+use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, Time};
+use congestlab_net::errors::{BitErrors, ErrorRate};
+use congestlab_net::packet::{Kind, Packet, Picos, flag};
+use congestlab_net::port::{
+    FeedbackAt, LawConfig, LawReport, NEVER, Output, Port, PortConfig, PortEvent, PortStats, Sample, Streams,
+};
+use congestlab_net::queue::{Discipline, Limit, Reason, red};
+use congestlab_net::random::{Probability, Stream};
+use congestlab_net::service::{PS_PER_S, Service, Steps};
+use congestlab_net::trace::Trace;
+use std::collections::VecDeque;
+
+const MS: Picos = 1_000_000_000;
+/// Runs end here.
+const END: Picos = 400 * MS;
+/// And measure from here.
+const FROM: Picos = 100 * MS;
+
+/// Everything that comes out of a port, in order.
+#[derive(Default, Debug, PartialEq)]
+struct Log {
+    delivered: Vec<Packet>,
+    events: Vec<(Picos, PortEvent)>,
+}
+
+impl Output for Log {
+    fn deliver(&mut self, packet: Packet) {
+        self.delivered.push(packet);
+    }
+
+    fn event(&mut self, at: Picos, event: PortEvent) {
+        self.events.push((at, event));
+    }
+}
+
+fn streams(seed: u64) -> Streams {
+    let stream = |what| Stream::named(seed, what);
+    Streams {
+        phase: stream("phase"),
+        errors: stream("errors"),
+        ack_loss: stream("ack_loss"),
+        red: stream("red"),
+    }
+}
+
+fn law(capacity: u64) -> xcp::LinkConfig {
+    xcp::LinkConfig {
+        capacity: Rate(capacity),
+        alpha: Ratio::ppm(400_000),
+        beta: Ratio::ppm(226_000),
+        gamma: Ratio::ppm(100_000),
+        min_interval: Duration(5_000_000),
+        max_interval: Duration(1_000_000_000),
+        initial_interval: Duration(50_000_000),
+        allowed_queue: Duration(2_000_000),
+        capture: true,
+    }
+}
+
+/// A port of random making: every service, discipline, law and error.
+fn random_config(draw: &mut Stream) -> PortConfig {
+    let rate = |draw: &mut Stream| BitRate(1_000_000 + draw.below(40_000_000));
+    let service = match draw.below(4) {
+        0 => Service::Fixed(BitRate(8_000_000)),
+        1 => Service::Fixed(rate(draw)),
+        2 => {
+            let mut at = 0;
+            let mut steps = vec![(0, rate(draw))];
+            for _ in 0..draw.below(6) {
+                at += 1 + draw.below(100 * MS);
+                steps.push((at, rate(draw)));
+            }
+            Service::Steps(Steps::new(steps).unwrap())
+        }
+        _ => {
+            let mut at = 0;
+            let mut stamps = Vec::new();
+            for _ in 0..=draw.below(60) {
+                at += draw.below(4) as u32;
+                stamps.push(at);
+            }
+            stamps.push(at + 1);
+            Service::Trace(Trace::new(stamps).unwrap())
+        }
+    };
+    let limit = match draw.below(3) {
+        0 => Limit::Packets(1 + draw.below(12)),
+        1 => Limit::Bytes(1500 + draw.below(12_000)),
+        _ => Limit::None,
+    };
+    let mut config = PortConfig::new(service, draw.below(3) * 7 * MS, limit);
+    config.discipline = match draw.below(3) {
+        0 => Discipline::DropTail,
+        1 => Discipline::PrioDropTail,
+        _ => {
+            let min = 1 + draw.below(3) as u32;
+            let (is_bytes, max) = (draw.below(2) == 0, min + draw.below(5) as u32);
+            Discipline::Red(red::Config {
+                thresholds: if is_bytes {
+                    red::Thresholds::Bytes { min: min * 800, max: max * 800 }
+                } else {
+                    red::Thresholds::Packets { min, max }
+                },
+                max_p: Probability::from_f64(0.1),
+                weight: Probability::from_f64(0.05),
+                gentle: draw.below(2) == 0,
+                ecn: draw.below(2) == 0,
+                packet_size: 1000,
+            })
+        }
+    };
+    if draw.below(2) == 0 {
+        config.law = Some(LawConfig::Xcp { config: law(1_000_000), follows_service: draw.below(2) == 0 });
+    }
+    if draw.below(3) == 0 {
+        config.feedback_at = FeedbackAt::Enqueue;
+    }
+    match draw.below(3) {
+        0 => config.errors = Some(ErrorRate::Packet { rate: 0.2, size: 1000 }),
+        1 => config.errors = Some(ErrorRate::Bit(1e-5)),
+        _ => {}
+    }
+    if draw.below(3) == 0 {
+        config.ack_loss = Probability::from_f64(0.3);
+    }
+    if draw.below(2) == 0 {
+        config.sample_every = Some(1 + draw.below(30 * MS));
+    }
+    config
+}
+
+/// Arrivals in bursts and gaps, some on the instants at which other things happen.
+fn random_arrivals(draw: &mut Stream) -> Vec<(Picos, Packet)> {
+    let spread = 1 + draw.below(2 * MS);
+    let mut at = 0;
+    let mut arrivals = Vec::new();
+    loop {
+        at += match draw.below(32) {
+            0..4 => 0,
+            4 => draw.below(40 * MS),
+            // On a millisecond: an opportunity of a trace, a deadline, the end of a transmission.
+            5..10 => MS - at % MS,
+            _ => draw.below(spread),
+        };
+        if at > END {
+            return arrivals;
+        }
+        let mut packet = Packet {
+            at,
+            flow: draw.below(3) as u32,
+            seq: arrivals.len() as u32,
+            size: [1000, 1000, 40, 1 + draw.below(1500) as u16][draw.below(4) as usize],
+            kind: [Kind::Data, Kind::Data, Kind::Ack, Kind::Datagram][draw.below(4) as usize],
+            flags: [0, flag::ECT0, flag::LOW_PRIORITY, flag::LOW_PRIORITY | flag::ECT0]
+                [draw.below(4) as usize],
+            ..Packet::default()
+        };
+        if packet.kind == Kind::Data {
+            let x = 500_000 + draw.below(1_000_000) as u32;
+            packet.set_xcp(xcp::Header { x, rtt: 26_843_546, delta: draw.below(100_000) as i32, reverse: 0 });
+        }
+        arrivals.push((at, packet));
+    }
+}
+
+/// Drives a port through arrivals; `between` may advance it on the way, up to the time that it gets.
+fn drive(
+    config: &PortConfig,
+    seed: u64,
+    arrivals: &[(Picos, Packet)],
+    mut between: impl FnMut(&mut Port, Picos, &mut Log),
+) -> (Log, PortStats, u64) {
+    let mut log = Log::default();
+    let mut port = Port::new(config, streams(seed), FROM, END);
+    for &(at, packet) in arrivals {
+        between(&mut port, at, &mut log);
+        port.advance_to_arrival(at, &mut log);
+        port.arrive(at, packet, &mut log);
+    }
+    between(&mut port, END + 1, &mut log);
+    port.advance_before(END + 1, &mut log);
+    port.finish(END);
+    (log, port.stats().clone(), port.fingerprint())
+}
+
+#[test]
+fn a_port_does_not_care_how_far_or_finely_it_is_advanced() {
+    for seed in 0..1500 {
+        let mut draw = Stream::named(seed, "test");
+        let config = random_config(&mut draw);
+        let arrivals = random_arrivals(&mut draw);
+        let by_arrival = drive(&config, seed, &arrivals, |_, _, _| {});
+        let by_event = drive(&config, seed, &arrivals, |port, until, log| {
+            while port.next_event() < until {
+                let next = port.next_event();
+                port.advance_before(next + 1, log);
+                assert!(port.next_event() > next, "seed {seed}: the event at {next} stayed");
+            }
+        });
+        assert_eq!(by_arrival, by_event, "seed {seed}: {config:?}");
+        let mut reached = 0;
+        let by_window = drive(&config, seed, &arrivals, |port, until, log| {
+            while reached < until {
+                port.advance_before(reached, log);
+                let longest = if draw.below(2) == 0 { 100_000 } else { 20 * MS };
+                reached += 1 + draw.below(longest);
+            }
+        });
+        assert_eq!(by_arrival, by_window, "seed {seed}: {config:?}");
+    }
+}
+
+#[test]
+fn a_port_loses_no_packet_and_makes_none() {
+    let mut totals = PortStats::default();
+    for seed in 10_000..11_500 {
+        let mut draw = Stream::named(seed, "test");
+        let config = random_config(&mut draw);
+        let arrivals = random_arrivals(&mut draw);
+        let (log, stats, _) = drive(&config, seed, &arrivals, |_, _, _| {});
+        let count =
+            |is: fn(&PortEvent) -> bool| log.events.iter().filter(|(_, event)| is(event)).count() as u64;
+        let reached = log.delivered.iter().filter(|packet| packet.at <= END).count() as u64;
+        assert_eq!(stats.arrived_packets, arrivals.len() as u64, "seed {seed}");
+        assert_eq!(stats.delivered_packets, reached, "seed {seed}");
+        assert_eq!(stats.dropped_packets(), count(|event| matches!(event, PortEvent::Dropped { .. })));
+        assert_eq!(stats.errors, count(|event| matches!(event, PortEvent::Errored { .. })), "seed {seed}");
+        assert_eq!(stats.marks, count(|event| matches!(event, PortEvent::Marked { .. })), "seed {seed}");
+        assert_eq!(
+            stats.arrived_packets,
+            stats.delivered_packets + stats.dropped_packets() + stats.errors + stats.in_flight_end,
+            "seed {seed}: {config:?}"
+        );
+        // Errors beyond the end are on the wire still, and deliveries beyond it too.
+        let beyond = log.delivered.len() as u64 - reached;
+        assert!(stats.in_flight_end >= beyond + stats.queue_end_packets, "seed {seed}");
+        assert!(log.delivered.is_sorted_by_key(|packet| packet.at), "seed {seed}: out of order");
+        totals.errors += stats.errors;
+        totals.marks += stats.marks;
+        for (total, drops) in totals.drops.iter_mut().zip(stats.drops) {
+            *total += drops;
+        }
+    }
+    let seen = totals.drops.iter().all(|&drops| drops > 100) && totals.errors > 100 && totals.marks > 100;
+    assert!(seen, "some outcome was hardly tried: {totals:?}");
+}
+
+/// What the naive model keeps of a run.
+#[derive(Default)]
+struct Naive {
+    log: Log,
+    /// Every length of the queue, with the time from which it held.
+    lengths: Vec<(Picos, usize)>,
+    /// Ends of transmissions, with the bytes.
+    ends: Vec<(Picos, u64)>,
+    arrived: u64,
+}
+
+/// RED as protocols.md 10.2 has it, in floats.
+struct NaiveRed {
+    config: red::Config,
+    average: f64,
+    count: i64,
+}
+
+impl NaiveRed {
+    /// True if the arrival goes; `force` if nothing may save it.
+    fn goes(&mut self, size: u16, queue: f64, idle_packets: Option<u64>, draws: &mut Stream) -> (bool, bool) {
+        let config = self.config;
+        let (red::Thresholds::Packets { min, max } | red::Thresholds::Bytes { min, max }) = config.thresholds;
+        let (min, max, max_p) = (f64::from(min), f64::from(max), config.max_p.0 as f64 / 2f64.powi(64));
+        let weight = config.weight.0 as f64 / 2f64.powi(64);
+        match idle_packets {
+            Some(packets) => self.average *= (1.0 - weight).powi(packets as i32),
+            None => self.average = (1.0 - weight) * self.average + weight * queue,
+        }
+        if self.average < min {
+            self.count = -1;
+            return (false, false);
+        }
+        let mut p_b = if self.average < max {
+            max_p * (self.average - min) / (max - min)
+        } else if config.gentle && self.average < 2.0 * max {
+            max_p + (1.0 - max_p) * (self.average - max) / max
+        } else {
+            self.count = 0;
+            return (true, true);
+        };
+        if let red::Thresholds::Bytes { .. } = config.thresholds {
+            p_b *= f64::from(size) / f64::from(config.packet_size);
+        }
+        let spread = self.count as f64 * p_b;
+        let p_a = if spread >= 1.0 { 1.0 } else { p_b / (1.0 - spread) };
+        let goes = p_a >= 1.0 || (draws.next_u64() as f64 / 2f64.powi(64)) < p_a;
+        self.count = if goes { 0 } else { self.count + 1 };
+        (goes, false)
+    }
+}
+
+/// The whole port as one loop over all events in the order of (time, departure < arrival < timer),
+/// without laziness: opportunities, ends of transmission and deadlines are events whether or not
+/// anything comes of them. Capacity is integrated anew for each packet.
+fn naive(config: &PortConfig, seed: u64, arrivals: &[(Picos, Packet)]) -> Naive {
+    let mut run = Naive::default();
+    let mut draws = streams(seed);
+    let mut errors = config.errors.map(BitErrors::new);
+    let mut law = config.law.as_ref().map(|LawConfig::Xcp { config: law, follows_service }| {
+        let mut law = *law;
+        if *follows_service {
+            law.capacity = config.service.capacity_at(0);
+        }
+        let control = Duration(1 + draws.phase.below(50_000_000));
+        let queue = Duration(1 + draws.phase.below(50_000_000));
+        xcp::Link::new(law, control, queue)
+    });
+    let mut steps: VecDeque<(Picos, BitRate)> = match (&config.service, &config.law) {
+        (Service::Steps(steps), Some(LawConfig::Xcp { follows_service: true, .. })) => {
+            steps.as_slice()[1..].iter().copied().collect()
+        }
+        _ => VecDeque::new(),
+    };
+    let mut opportunities: VecDeque<Picos> = match &config.service {
+        Service::Trace(trace) => (0..=END / trace.period())
+            .flat_map(|turn| trace.stamps().iter().map(move |&ms| turn * trace.period() + u64::from(ms) * MS))
+            .collect(),
+        _ => VecDeque::new(),
+    };
+    let mut naive_red = match config.discipline {
+        Discipline::Red(config) => Some(NaiveRed { config, average: 0.0, count: -1 }),
+        _ => None,
+    };
+    let is_trace = !opportunities.is_empty();
+    let (mut samples, mut sampled_from) = (config.sample_every, 0);
+    let mut arrivals: VecDeque<(Picos, Packet)> = arrivals.iter().copied().collect();
+
+    let mut queue: VecDeque<Packet> = VecDeque::new();
+    // In transmission: with its end; in a trace with the bytes that are still to go.
+    let mut serving: Option<(Packet, Picos)> = None;
+    let mut transit: Option<(Packet, u32)> = None;
+    let (mut busy_from, mut busy_bytes) = (0, 0u64);
+    let bytes = |queue: &VecDeque<Packet>| queue.iter().map(|packet| u64::from(packet.size)).sum::<u64>();
+    let fits = |queue: &VecDeque<Packet>, size: u16| match config.limit {
+        Limit::Packets(packets) => (queue.len() as u64) < packets,
+        Limit::Bytes(most) => bytes(queue) + u64::from(size) <= most,
+        Limit::None => true,
+    };
+
+    loop {
+        let end = serving.map_or(NEVER, |(_, end)| end);
+        let opportunity = opportunities.front().copied().unwrap_or(NEVER);
+        let arrival = arrivals.front().map_or(NEVER, |&(at, _)| at);
+        let deadline = law.as_ref().map_or(NEVER, |law| law.next_deadline().0.saturating_mul(1000));
+        let step = steps.front().map_or(NEVER, |&(at, _)| at);
+        let timer = deadline.min(step).min(samples.unwrap_or(NEVER));
+        let now = end.min(opportunity).min(arrival).min(timer);
+        if now > END {
+            break;
+        }
+        let time = Time(now / 1000);
+
+        // What begins transmission now, for the law and the wire.
+        let mut leave = |mut packet: Packet, queue: &VecDeque<Packet>, run: &mut Naive| {
+            run.lengths.push((now, queue.len()));
+            if let (Some(law), FeedbackAt::Departure) = (&mut law, config.feedback_at) {
+                depart(law, time, &mut packet, bytes(queue));
+            }
+            packet
+        };
+        let mut land = |mut packet: Packet, end: Picos, run: &mut Naive| {
+            run.ends.push((end, u64::from(packet.size)));
+            packet.at = end.saturating_add(config.delay);
+            let broken = errors.as_mut().is_some_and(|e| draws.errors.bernoulli(e.probability(packet.size)));
+            let lost = packet.kind == Kind::Ack && draws.ack_loss.bernoulli(config.ack_loss);
+            if !broken && !lost {
+                run.log.delivered.push(packet);
+            } else if packet.at <= END {
+                run.log.events.push((packet.at, PortEvent::Errored { packet }));
+            }
+        };
+        let begin = |packet: Packet, busy_from: Picos, busy_bytes: u64| {
+            // The first instant by which the busy period's packets fit into the capacity.
+            let need = u128::from(busy_bytes) * 8 * u128::from(PS_PER_S);
+            let (mut low, mut high) = (now, now + 10_000 * MS);
+            while low < high {
+                let middle = low + (high - low) / 2;
+                if config.service.work(busy_from, middle) >= need { high = middle } else { low = middle + 1 }
+            }
+            (packet, low)
+        };
+
+        if end == now {
+            serving = None;
+            if let Some(packet) = queue.pop_front() {
+                let packet = leave(packet, &queue, &mut run);
+                busy_bytes += u64::from(packet.size);
+                let (packet, end) = begin(packet, busy_from, busy_bytes);
+                land(packet, end, &mut run);
+                serving = Some((packet, end));
+            }
+        } else if opportunity == now {
+            opportunities.pop_front();
+            let mut left = 1500;
+            while left > 0 {
+                let Some((packet, rest)) = transit.take().or_else(|| {
+                    let packet = queue.pop_front()?;
+                    let packet = leave(packet, &queue, &mut run);
+                    Some((packet, u32::from(packet.size)))
+                }) else {
+                    break;
+                };
+                let part = rest.min(left);
+                left -= part;
+                if part < rest {
+                    transit = Some((packet, rest - part));
+                } else {
+                    land(packet, now, &mut run);
+                }
+            }
+        } else if arrival == now {
+            let (_, mut packet) = arrivals.pop_front().unwrap();
+            run.arrived += 1;
+            if let Some(law) = &mut law {
+                let header = if packet.has_xcp() { packet.xcp() } else { xcp::Header::default() };
+                law.on_arrival(time, &header, Bytes(u64::from(packet.size)));
+                if config.feedback_at == FeedbackAt::Enqueue {
+                    depart(law, time, &mut packet, bytes(&queue));
+                }
+            }
+            let is_idle = serving.is_none() && transit.is_none() && queue.is_empty();
+            let is_full = (is_trace || !is_idle) && !fits(&queue, packet.size);
+            if let Some(red) = &mut naive_red {
+                let last = run.ends.last().map_or(0, |&(end, _)| end);
+                let idle = is_idle.then(|| {
+                    let bits = u128::from(now - last) * u128::from(config.service.rate_at(now).0);
+                    (bits / 8 / u128::from(PS_PER_S) / 1000) as u64
+                });
+                let queue_now = match red.config.thresholds {
+                    red::Thresholds::Packets { .. } => queue.len() as f64,
+                    red::Thresholds::Bytes { .. } => bytes(&queue) as f64,
+                };
+                let (goes, is_forced) = red.goes(packet.size, queue_now, idle, &mut draws.red);
+                let marks = goes && !is_forced && red.config.ecn && packet.flags & flag::ECN_MASK != 0;
+                let reason = match is_forced {
+                    _ if is_full => Some(Reason::QueueFull),
+                    true => Some(Reason::RedForced),
+                    false if goes && !marks => Some(Reason::RedEarly),
+                    false => None,
+                };
+                if let Some(reason) = reason {
+                    red.count = 0;
+                    run.log.events.push((now, PortEvent::Dropped { packet, reason }));
+                    continue;
+                }
+                if marks {
+                    packet.flags |= flag::CE;
+                    run.log.events.push((now, PortEvent::Marked { packet }));
+                }
+            }
+            if is_idle && !is_trace {
+                (busy_from, busy_bytes) = (now, u64::from(packet.size));
+                if let (Some(law), FeedbackAt::Departure) = (&mut law, config.feedback_at) {
+                    depart(law, time, &mut packet, 0);
+                }
+                let (packet, end) = begin(packet, busy_from, busy_bytes);
+                land(packet, end, &mut run);
+                serving = Some((packet, end));
+                continue;
+            }
+            let is_low = |packet: &Packet| packet.flags & flag::LOW_PRIORITY != 0;
+            let mut pushed = Vec::new();
+            if config.discipline == Discipline::PrioDropTail && !is_low(&packet) {
+                let mut thinned = queue.clone();
+                while !fits(&thinned, packet.size)
+                    && let Some(newest) = thinned.iter().rposition(is_low)
+                {
+                    pushed.extend(thinned.remove(newest));
+                }
+                if fits(&thinned, packet.size) {
+                    queue = thinned;
+                } else {
+                    pushed.clear();
+                }
+            }
+            for packet in pushed {
+                run.log.events.push((now, PortEvent::Dropped { packet, reason: Reason::PushedOut }));
+            }
+            if fits(&queue, packet.size) {
+                queue.push_back(packet);
+                run.lengths.push((now, queue.len()));
+            } else {
+                run.log.events.push((now, PortEvent::Dropped { packet, reason: Reason::QueueFull }));
+            }
+        } else {
+            if step == now {
+                let (_, rate) = steps.pop_front().unwrap();
+                law.as_mut().unwrap().set_capacity(Rate(rate.0 / 8));
+            }
+            if let Some(law) = &mut law
+                && deadline == now
+            {
+                let before = law.report().intervals;
+                law.on_deadline(time, Bytes(bytes(&queue)));
+                if law.report().intervals != before {
+                    let report = LawReport::Xcp(law.report());
+                    run.log.events.push((now, PortEvent::ControlInterval { report }));
+                }
+            }
+            if samples == Some(now) {
+                let held =
+                    run.lengths.iter().rev().find(|&&(at, _)| at <= sampled_from).map_or(0, |&(_, len)| len);
+                let in_bin = run.lengths.iter().filter(|&&(at, _)| sampled_from < at && at <= now);
+                let sent = run.ends.iter().filter(|&&(end, _)| sampled_from < end && end <= now);
+                let sample = Sample {
+                    queue_packets: queue.len() as u64,
+                    queue_bytes: bytes(&queue),
+                    queue_max_packets: in_bin.map(|&(_, len)| len).max().unwrap_or(0).max(held) as u64,
+                    sent_bytes: sent.map(|&(_, bytes)| bytes).sum(),
+                    law: law.as_ref().map(|law| LawReport::Xcp(law.report())),
+                };
+                run.log.events.push((now, PortEvent::Sample(sample)));
+                sampled_from = now;
+                samples = config.sample_every.map(|every| now + every);
+            }
+        }
+    }
+    run
+}
+
+fn depart(law: &mut xcp::Link, now: Time, packet: &mut Packet, backlog: u64) {
+    if packet.has_xcp() {
+        let mut header = packet.xcp();
+        law.on_departure(now, &mut header, Bytes(u64::from(packet.size)), Bytes(backlog));
+        packet.set_xcp(header);
+    } else {
+        law.on_other_departure(now, Bytes(backlog));
+    }
+}
+
+/// Mean, 95th percentile, maximum of the queue's length by what the naive model wrote down.
+fn queue_of(run: &Naive) -> (f64, u64, u64) {
+    let mut spent: Vec<(usize, Picos)> = Vec::new();
+    let mut held = 0;
+    let mut since = 0;
+    for &(at, len) in run.lengths.iter().chain([&(END, 0)]) {
+        spent.push((held, at.max(FROM) - since.max(FROM)));
+        (since, held) = (at, len);
+    }
+    spent.sort_unstable();
+    let total: Picos = spent.iter().map(|&(_, time)| time).sum();
+    assert_eq!(total, END - FROM);
+    let area: f64 = spent.iter().map(|&(len, time)| len as f64 * time as f64).sum();
+    let mut below = 0;
+    let p95 = spent.iter().find(|&&(_, time)| {
+        below += time;
+        u128::from(below) * 100 >= u128::from(total) * 95
+    });
+    let longest = run.lengths.iter().map(|&(_, len)| len).max().unwrap_or(0);
+    (area / total as f64, p95.unwrap().0 as u64, longest as u64)
+}
+
+fn landed(log: &Log) -> Vec<Packet> {
+    log.delivered.iter().filter(|packet| packet.at <= END).copied().collect()
+}
+
+fn events(log: &Log, is_error: bool) -> Vec<(Picos, PortEvent)> {
+    let wanted = |event: &PortEvent| matches!(event, PortEvent::Errored { .. }) == is_error;
+    log.events.iter().filter(|(_, event)| wanted(event)).copied().collect()
+}
+
+#[test]
+fn a_port_does_what_one_loop_over_all_events_does() {
+    let mut compared = 0;
+    for seed in 20_000..21_500 {
+        let mut draw = Stream::named(seed, "test");
+        let config = random_config(&mut draw);
+        let arrivals = random_arrivals(&mut draw);
+        let (log, stats, _) = drive(&config, seed, &arrivals, |_, _, _| {});
+        let run = naive(&config, seed, &arrivals);
+        // The naive model does not know of what lands after the end, and of an error when it lands.
+        assert_eq!(landed(&log), landed(&run.log), "seed {seed}: {config:?}");
+        for is_error in [true, false] {
+            assert_eq!(events(&log, is_error), events(&run.log, is_error), "seed {seed}: {config:?}");
+        }
+
+        let sent = |from: Picos| run.ends.iter().filter(move |&&(end, _)| from < end && end <= END);
+        let (mean, p95, longest) = queue_of(&run);
+        assert_eq!(stats.arrived_packets, run.arrived);
+        assert_eq!(stats.sent_packets, run.ends.iter().filter(|&&(end, _)| end <= END).count() as u64);
+        assert_eq!(stats.measured_bytes, sent(FROM).map(|&(_, bytes)| bytes).sum::<u64>(), "seed {seed}");
+        let near = stats.queue_mean_packets.unwrap() - mean;
+        assert!(near.abs() <= 1e-12 * mean, "seed {seed}: mean {mean}, port {:?}", stats.queue_mean_packets);
+        assert_eq!(stats.queue_p95_packets, Some(p95), "seed {seed}: {config:?}");
+        assert_eq!(stats.queue_max_packets, longest, "seed {seed}: {config:?}");
+        assert_eq!(stats.queue_end_packets, run.lengths.last().map_or(0, |&(_, len)| len as u64));
+        compared += log.delivered.len();
+    }
+    assert!(compared > 300_000, "only {compared} packets compared");
+}

@@ -1,0 +1,91 @@
+//! Sources: exact spacing, spans of sending and silence, stop.
+
+use congestlab_core::units::{BitRate, Duration, Time};
+use congestlab_net::packet::{Kind, Packet};
+use congestlab_net::random::Stream;
+use congestlab_net::source::{Pattern, Source, SourceConfig};
+use congestlab_net::tcp::Measure;
+
+const SECOND: u64 = 1_000_000_000;
+
+fn run(config: &SourceConfig, start: Time, stop: Time, end: Time) -> (Vec<Packet>, Source) {
+    let measure = Measure { from: Time(end.0 / 2), to: end };
+    let mut source = Source::new(config, 7, start, stop, Stream::named(1, "flows.x/0.on-off"), measure);
+    let mut packets = Vec::new();
+    while source.next_deadline() < end {
+        let now = source.next_deadline();
+        source.handle_deadline(config, now);
+        let before = packets.len();
+        while let Some(packet) = source.poll_transmit(config, now) {
+            packets.push(packet);
+        }
+        assert!(packets.len() > before, "a deadline without a packet at {now:?}");
+        assert!(source.next_deadline() > now);
+    }
+    (packets, source)
+}
+
+#[test]
+fn a_constant_rate_is_exact_over_any_time() {
+    // 1000 B at 3 Mbit/s: 2 666 666 2/3 ns.
+    let config = SourceConfig { segment: 1000, rate: BitRate(3_000_000), pattern: Pattern::Constant };
+    let (packets, source) = run(&config, Time(5), Time::NEVER, Time(9000 * SECOND));
+    for (n, packet) in (0u64..).zip(&packets) {
+        assert_eq!(packet.stamp_ns, 5 + (n * 8_000_000).div_ceil(3), "packet {n}");
+        assert_eq!((packet.seq, packet.flow, packet.size), (n as u32, 7, 1000));
+        assert_eq!(packet.kind, Kind::Datagram);
+    }
+    let stats = source.stats();
+    assert_eq!(stats.sent_packets, 9000 * 375);
+    assert_eq!(
+        (stats.sent_bytes, stats.measured_bytes),
+        (stats.sent_packets * 1000, stats.sent_packets * 500)
+    );
+    assert_eq!(stats.idle_max, Some(Duration(2_666_667)));
+    assert_eq!(source.draws(), 0);
+}
+
+#[test]
+fn nothing_goes_from_the_stop_on() {
+    let config = SourceConfig { segment: 1000, rate: BitRate(8_000_000), pattern: Pattern::Constant };
+    let (packets, source) = run(&config, Time(0), Time(10_000_000), Time(SECOND));
+    assert_eq!(packets.len(), 10);
+    assert_eq!(source.next_deadline(), Time::NEVER);
+    let (packets, _) = run(&config, Time(10), Time(10), Time(SECOND));
+    assert_eq!(packets, [], "a source that stops as it starts");
+}
+
+#[test]
+fn a_periodic_source_sends_for_on_and_rests_for_off() {
+    let pattern = Pattern::OnOff { on: Duration(2 * SECOND), off: Duration(3 * SECOND), is_random: false };
+    // 30 packets in 2 s do not divide: the last begins at 58/30 s, and the next span begins afresh.
+    let config = SourceConfig { segment: 1000, rate: BitRate(120_000), pattern };
+    let (packets, source) = run(&config, Time(SECOND), Time::NEVER, Time(21 * SECOND));
+    assert_eq!(packets.len(), 4 * 30);
+    for (n, packet) in (0u64..).zip(&packets) {
+        let span = SECOND + n / 30 * 5 * SECOND;
+        assert_eq!(packet.stamp_ns, span + (n % 30 * 8 * SECOND).div_ceil(120), "packet {n}");
+    }
+    assert_eq!(source.draws(), 0);
+    let gap = packets[30].stamp_ns - packets[29].stamp_ns;
+    assert_eq!(source.stats().idle_max, Some(Duration(gap)));
+}
+
+#[test]
+fn random_spans_have_the_means_that_were_asked_for() {
+    let pattern = Pattern::OnOff { on: Duration(SECOND / 10), off: Duration(SECOND / 5), is_random: true };
+    let config = SourceConfig { segment: 100, rate: BitRate(800_000), pattern };
+    let (packets, source) = run(&config, Time(0), Time::NEVER, Time(20_000 * SECOND));
+    // On for a third of the time at 1000 packets/s; each span rounds its packets up, half of one on
+    // average. About 66,667 spans, so the mean is known within 0.5 %.
+    let expected = 20_000.0 / 0.3 * (100.0 + 0.5);
+    let share = packets.len() as f64 / expected;
+    assert!((share - 1.0).abs() < 0.015, "{} packets, {expected} expected", packets.len());
+    // Silences longer than a mean are e^-1 of all.
+    let gaps: Vec<u64> = packets.windows(2).map(|w| w[1].stamp_ns - w[0].stamp_ns).collect();
+    let silences = gaps.iter().filter(|&&gap| gap > SECOND / 100).count() as f64;
+    let long = gaps.iter().filter(|&&gap| gap > SECOND / 5).count() as f64;
+    let expected = 0.386_741; // e^-0.95
+    assert!((long / silences - expected).abs() < 0.01, "{long} of {silences} silences are long");
+    assert!(source.draws() > 0);
+}

@@ -1,0 +1,209 @@
+//! Small cases of a port whose outcome is known by hand.
+
+use congestlab_core::units::BitRate;
+use congestlab_net::errors::ErrorRate;
+use congestlab_net::packet::{Kind, Packet, Picos, flag};
+use congestlab_net::port::{NEVER, Output, Port, PortConfig, PortEvent, Streams};
+use congestlab_net::queue::{Discipline, Limit, Reason};
+use congestlab_net::random::{Probability, Stream};
+use congestlab_net::service::Service;
+use congestlab_net::trace::Trace;
+
+const MS: Picos = 1_000_000_000;
+const END: Picos = 1_000 * MS;
+
+#[derive(Default)]
+struct Log {
+    delivered: Vec<(Picos, u32)>,
+    dropped: Vec<(u32, Reason)>,
+}
+
+impl Output for Log {
+    fn deliver(&mut self, packet: Packet) {
+        self.delivered.push((packet.at / MS, packet.seq));
+    }
+
+    fn event(&mut self, _at: Picos, event: PortEvent) {
+        if let PortEvent::Dropped { packet, reason } = event {
+            self.dropped.push((packet.seq, reason));
+        }
+    }
+}
+
+/// 1000 bytes take 1 ms.
+fn config(limit: Limit) -> PortConfig {
+    PortConfig::new(Service::Fixed(BitRate(8_000_000)), 0, limit)
+}
+
+fn port(config: &PortConfig) -> Port {
+    let stream = |name| Stream::named(1, name);
+    let streams =
+        Streams { phase: stream("p"), errors: stream("e"), ack_loss: stream("a"), red: stream("r") };
+    Port::new(config, streams, 0, END)
+}
+
+fn data(seq: u32, size: u16) -> Packet {
+    Packet { seq, size, ..Packet::default() }
+}
+
+fn probe(seq: u32, size: u16) -> Packet {
+    Packet { flags: flag::LOW_PRIORITY, ..data(seq, size) }
+}
+
+fn arrive(port: &mut Port, log: &mut Log, at: Picos, packet: Packet) {
+    port.advance_to_arrival(at, log);
+    port.arrive(at, packet, log);
+}
+
+fn finish(mut port: Port, log: &mut Log) -> Port {
+    port.advance_before(END + 1, log);
+    port.finish(END);
+    port
+}
+
+/// protocols.md 10.4, V10.3: limit 3, [D P D]; data pushes the probe out, then goes, as does a probe.
+#[test]
+fn v10_3_data_takes_the_place_of_the_newest_probe_and_keeps_its_turn() {
+    let config = PortConfig { discipline: Discipline::PrioDropTail, ..config(Limit::Packets(3)) };
+    let (mut port, mut log) = (port(&config), Log::default());
+    // Number 0 is in transmission.
+    let arrivals = [data(0, 1000), data(1, 1000), probe(2, 1000), data(3, 1000)];
+    for packet in arrivals.into_iter().chain([data(4, 1000), data(5, 1000), probe(6, 1000)]) {
+        arrive(&mut port, &mut log, 0, packet);
+    }
+    finish(port, &mut log);
+    let full = Reason::QueueFull;
+    assert_eq!(log.dropped, [(2, Reason::PushedOut), (5, full), (6, full)]);
+    assert_eq!(log.delivered, [(1, 0), (2, 1), (3, 3), (4, 4)]);
+}
+
+#[test]
+fn in_bytes_data_pushes_out_as_many_probes_as_it_needs_or_none() {
+    let config = PortConfig { discipline: Discipline::PrioDropTail, ..config(Limit::Bytes(2000)) };
+    let (mut port, mut log) = (port(&config), Log::default());
+    for packet in [data(0, 1000), probe(1, 600), probe(2, 300), data(3, 500), probe(4, 600)] {
+        arrive(&mut port, &mut log, 0, packet);
+    }
+    // Takes the places of 4 and 2; what would need more than all probes takes none.
+    arrive(&mut port, &mut log, 0, data(5, 900));
+    arrive(&mut port, &mut log, 0, data(6, 1200));
+    finish(port, &mut log);
+    let out = Reason::PushedOut;
+    assert_eq!(log.dropped, [(4, out), (2, out), (6, Reason::QueueFull)]);
+    let order: Vec<u32> = log.delivered.iter().map(|&(_, seq)| seq).collect();
+    assert_eq!(order, [0, 1, 3, 5]);
+}
+
+#[test]
+fn the_packet_in_transmission_counts_in_no_limit_and_no_length() {
+    let (mut port, mut log) = (port(&config(Limit::Packets(1))), Log::default());
+    for seq in 0..3 {
+        arrive(&mut port, &mut log, 0, data(seq, 1000));
+    }
+    assert_eq!(port.queue_packets(), 1);
+    // A departure at 1 ms makes room for the arrival at 1 ms.
+    arrive(&mut port, &mut log, MS, data(3, 1000));
+    let port = finish(port, &mut log);
+    assert_eq!(log.dropped, [(2, Reason::QueueFull)]);
+    let stats = port.stats();
+    assert_eq!((stats.sent_packets, stats.queue_max_packets, stats.in_flight_end), (3, 1, 0));
+    // One packet waited for 2 ms of the 1000.
+    assert_eq!(stats.queue_mean_packets, Some(0.002));
+    assert_eq!(stats.queue_p95_packets, Some(0));
+}
+
+#[test]
+fn the_rest_of_a_run_is_in_flight_waiting_sending_and_on_the_wire() {
+    let config = PortConfig { delay: 10 * MS, ..config(Limit::None) };
+    let (mut port, mut log) = (port(&config), Log::default());
+    for seq in 0..5 {
+        arrive(&mut port, &mut log, END - 12 * MS, data(seq, 1000));
+    }
+    for seq in 5..8 {
+        arrive(&mut port, &mut log, END - MS / 2, data(seq, 1000));
+    }
+    let port = finish(port, &mut log);
+    let stats = port.stats();
+    // Two are there, three on the wire, one in transmission, two wait.
+    assert_eq!((stats.sent_packets, stats.delivered_packets), (5, 2));
+    assert_eq!((stats.in_flight_end, stats.queue_end_packets), (6, 2));
+    assert_eq!(stats.measured_bytes, 5_000);
+}
+
+#[test]
+fn errors_use_capacity_and_ack_loss_spares_data() {
+    let broken =
+        PortConfig { errors: Some(ErrorRate::Packet { rate: 1.0, size: 1000 }), ..config(Limit::None) };
+    let (mut broken, mut log) = (port(&broken), Log::default());
+    for seq in 0..5 {
+        arrive(&mut broken, &mut log, 0, data(seq, 1000));
+    }
+    let broken = finish(broken, &mut log);
+    assert_eq!((broken.stats().sent_packets, broken.stats().errors), (5, 5));
+    assert_eq!((broken.stats().measured_bytes, broken.stats().dropped_packets()), (5_000, 0));
+    assert_eq!((log.delivered.len(), broken.draws()), (0, 0));
+
+    let lossy = PortConfig { ack_loss: Probability::from_f64(0.3), ..config(Limit::None) };
+    let mut lossy = port(&lossy);
+    for seq in 0..10_000 {
+        let kind = [Kind::Data, Kind::Ack][seq as usize % 2];
+        arrive(&mut lossy, &mut log, 0, Packet { kind, ..data(seq, 10) });
+    }
+    let lossy = finish(lossy, &mut log);
+    let lost = lossy.stats().errors;
+    // Five standard deviations about 1500.
+    assert!(lost.abs_diff(1500) < 162, "{lost} of 5000 ACKs lost");
+    assert_eq!(log.delivered.iter().filter(|&&(_, seq)| seq % 2 == 0).count(), 5000);
+    assert_eq!(lossy.draws(), 5000);
+}
+
+#[test]
+fn a_packet_waits_for_its_opportunity_in_the_queue() {
+    let trace = Service::Trace(Trace::parse(b"10\n").unwrap());
+    let (mut port, mut log) =
+        (port(&PortConfig { service: trace, ..config(Limit::Packets(2)) }), Log::default());
+    assert_eq!(port.next_event(), NEVER, "nothing waits: the opportunities are wasted");
+    for seq in 0..3 {
+        arrive(&mut port, &mut log, 15 * MS, data(seq, 1000));
+    }
+    assert_eq!((port.queue_packets(), port.next_event()), (2, 20 * MS));
+    assert_eq!(log.dropped, [(2, Reason::QueueFull)]);
+    // The opportunity at 40 ms precedes the arrival at 40 ms.
+    arrive(&mut port, &mut log, 40 * MS, data(3, 1500));
+    let port = finish(port, &mut log);
+    assert_eq!(log.delivered, [(20, 0), (30, 1), (50, 3)]);
+    // Two from 15 to 20 ms, then number 1 is on its way; number 3 waits for 10 ms.
+    assert_eq!(port.stats().queue_mean_packets, Some(0.02));
+}
+
+/// The fingerprint is a hash of what happened: any difference in it must show.
+#[test]
+fn the_fingerprint_tells_runs_apart() {
+    let run = |change: fn(&mut Packet), limit| {
+        let (mut port, mut log) = (port(&config(Limit::Packets(limit))), Log::default());
+        for seq in 0..4 {
+            let mut packet = Packet { at: MS, flow: 3, ..data(seq, 1000) };
+            if seq == 2 {
+                change(&mut packet);
+            }
+            arrive(&mut port, &mut log, packet.at, packet);
+        }
+        finish(port, &mut log).fingerprint()
+    };
+    let plain = run(|_| {}, 3);
+    assert_eq!(plain, run(|_| {}, 3));
+    assert_eq!(plain, run(|packet| packet.route = 1, 3), "the engine's own field");
+    let others = [
+        run(|packet| packet.flow = 4, 3),
+        run(|packet| packet.seq = 9, 3),
+        run(|packet| packet.size = 999, 3),
+        run(|packet| packet.kind = Kind::Ack, 3),
+        run(|packet| packet.flags = flag::RETRANSMIT, 3),
+        run(|_| {}, 2),
+        run(|_| {}, 1),
+    ];
+    for (i, other) in others.iter().enumerate() {
+        assert_ne!(plain, *other, "change {i}");
+        assert!(!others[..i].contains(other), "change {i} looks like another");
+    }
+}
