@@ -2,6 +2,10 @@
 //!
 //! Pure integer state machines that the simulator, user space and the kernel (as BPF) all run.
 //! Nothing in this crate knows the time, allocates, uses floats or can panic.
+//!
+//! - [`units`]: time, data and rates as types; rounding and the text of units.
+//! - [`wire`]: headers as bytes.
+//! - [`law`]: one file or folder per protocol, with up to three parts (link, sender, echo).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -10,3 +14,5 @@ extern crate std;
 
 pub mod law;
 pub mod units;
+#[cfg(not(target_arch = "bpf"))]
+pub mod wire;

@@ -1,4 +1,21 @@
 //! Units as types, and the one address for rounding: time rounds up, credit rounds down.
+//!
+//! All sums and differences saturate, visibly in this file and nowhere else: a rate that would be
+//! negative is zero, an instant past the end of time is [`Time::NEVER`].
+
+// A kernel has no use for unit names, and BPF could not compile the formatting.
+#[cfg(not(target_arch = "bpf"))]
+mod text;
+mod wide;
+
+#[cfg(not(target_arch = "bpf"))]
+pub use text::{Kind, UnitError};
+pub use wide::Wide;
+
+use core::ops::{Add, AddAssign, Sub, SubAssign};
+
+/// Nanoseconds in a second.
+pub const SECOND: u64 = 1_000_000_000;
 
 /// An instant: nanoseconds since the run (or the machine) began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +47,18 @@ pub struct BitRate(pub u64);
 #[repr(transparent)]
 pub struct Ratio(pub u32);
 
+/// `a * b / c`, rounded down, saturating; the largest value for `c` = 0. The product is exact.
+#[inline]
+pub const fn mul_div(a: u64, b: u64, c: u64) -> u64 {
+    Wide::product(a, b).over(c).to_u64()
+}
+
+/// As [`mul_div`], rounded up.
+#[inline]
+pub const fn mul_div_up(a: u64, b: u64, c: u64) -> u64 {
+    Wide::product(a, b).plus(c.saturating_sub(1)).over(c).to_u64()
+}
+
 impl Time {
     /// The beginning.
     pub const ZERO: Self = Self(0);
@@ -37,9 +66,128 @@ impl Time {
     pub const NEVER: Self = Self(u64::MAX);
 }
 
+impl Add<Duration> for Time {
+    type Output = Self;
+    #[inline]
+    fn add(self, span: Duration) -> Self {
+        Self(self.0.saturating_add(span.0))
+    }
+}
+
+/// The time from an earlier instant; none from a later one.
+impl Sub for Time {
+    type Output = Duration;
+    #[inline]
+    fn sub(self, earlier: Self) -> Duration {
+        Duration(self.0.saturating_sub(earlier.0))
+    }
+}
+
+macro_rules! saturating {
+    ($($unit:ident),*) => {$(
+        impl Add for $unit {
+            type Output = Self;
+            #[inline]
+            fn add(self, other: Self) -> Self {
+                Self(self.0.saturating_add(other.0))
+            }
+        }
+        impl Sub for $unit {
+            type Output = Self;
+            #[inline]
+            fn sub(self, other: Self) -> Self {
+                Self(self.0.saturating_sub(other.0))
+            }
+        }
+        impl AddAssign for $unit {
+            #[inline]
+            fn add_assign(&mut self, other: Self) {
+                *self = *self + other;
+            }
+        }
+        impl SubAssign for $unit {
+            #[inline]
+            fn sub_assign(&mut self, other: Self) {
+                *self = *self - other;
+            }
+        }
+    )*};
+}
+
+saturating!(Duration, Bytes, Rate, BitRate);
+
+impl Duration {
+    /// In 2^-28 s, the unit of XCP's header: to the nearest, saturating at 16 s. A span that is
+    /// not zero never becomes 0, which would mean "unknown" (draft-03 §3.2).
+    // 2^28 / 10^9 = 2^19 / 5^9. The shift loses nothing below 2^45 ns, far above 16 s.
+    #[inline]
+    pub const fn to_header(self) -> u32 {
+        const HALF: u64 = 976_562;
+        let units = if self.0 >> 45 == 0 { ((self.0 << 19) + HALF) / 1_953_125 } else { u64::MAX };
+        if units > u32::MAX as u64 {
+            u32::MAX
+        } else if units == 0 && self.0 > 0 {
+            1
+        } else {
+            units as u32
+        }
+    }
+
+    /// From 2^-28 s, rounded up.
+    #[inline]
+    pub const fn from_header(units: u32) -> Self {
+        Self((units as u64 * 1_953_125).div_ceil(1 << 19))
+    }
+}
+
+impl Bytes {
+    /// The rate that carries this amount in `span`, rounded down; the largest rate in no time.
+    #[inline]
+    pub const fn per(self, span: Duration) -> Rate {
+        Rate(mul_div(self.0, SECOND, span.0))
+    }
+
+    /// How long `rate` takes for this amount, rounded up; forever at rate 0.
+    #[inline]
+    pub const fn at(self, rate: Rate) -> Duration {
+        Duration(mul_div_up(self.0, SECOND, rate.0))
+    }
+}
+
+impl Rate {
+    /// What this rate carries in `span`, rounded down.
+    #[inline]
+    pub const fn over(self, span: Duration) -> Bytes {
+        Bytes(mul_div(self.0, span.0, SECOND))
+    }
+
+    /// In bits.
+    #[inline]
+    pub const fn bits(self) -> BitRate {
+        BitRate(self.0.saturating_mul(8))
+    }
+}
+
+impl BitRate {
+    /// In bytes, rounded down.
+    #[inline]
+    pub const fn bytes(self) -> Rate {
+        Rate(self.0 / 8)
+    }
+}
+
 impl Ratio {
+    /// 1.
+    pub const ONE: Self = Self(1_000_000);
+
     /// `n` millionths.
     pub const fn ppm(n: u32) -> Self {
         Self(n)
+    }
+
+    /// This part of `whole`, rounded down.
+    #[inline]
+    pub const fn of(self, whole: u64) -> u64 {
+        mul_div(whole, self.0 as u64, Self::ONE.0 as u64)
     }
 }

@@ -1,32 +1,83 @@
-//! Reno's AIMD (RFC 5681). Stub being filled in.
+//! Reno's additive increase and multiplicative decrease (RFC 5681). Detecting and repairing a loss
+//! belongs to the sender that runs this law; so does inflating the window by duplicate ACKs.
+
 use super::Ack;
 use crate::units::{Bytes, Time};
 
 /// Nothing to configure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Config {}
 
-/// State.
+/// The window of one connection.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Reno {
+    mss: Bytes,
     cwnd: Bytes,
+    ssthresh: Bytes,
+    /// Acknowledged in congestion avoidance since the window last grew.
+    acked: Bytes,
 }
 
 impl Reno {
-    /// New.
-    pub fn new(_mss: Bytes, initial_window: Bytes) -> Self {
-        Self { cwnd: initial_window }
+    /// At the start of a connection: slow start without a threshold (RFC 5681 §3.1).
+    #[inline]
+    pub fn new(mss: Bytes, initial_window: Bytes) -> Self {
+        Self { mss, cwnd: initial_window.max(mss), ssthresh: Bytes(u64::MAX), acked: Bytes(0) }
     }
-    /// Ack.
-    pub fn on_ack(&mut self, _c: &Config, _now: Time, _ack: &Ack) {}
-    /// Loss.
-    pub fn on_loss(&mut self, _c: &Config, _now: Time, _flight: Bytes) {}
-    /// Timeout.
-    pub fn on_timeout(&mut self, _c: &Config, _now: Time, _flight: Bytes, _is_first: bool) {}
-    /// Restart.
-    pub fn on_restart(&mut self, _c: &Config, _now: Time, _iw: Bytes) {}
-    /// Window.
+
+    /// Grows the window, unless the sender does not use it or is repairing a loss. After a timeout
+    /// it is below the threshold and grows while repairing, as slow start must.
+    #[inline]
+    pub fn on_ack(&mut self, _config: &Config, _now: Time, ack: &Ack) {
+        if !ack.is_window_limited {
+            return;
+        }
+        if self.cwnd < self.ssthresh {
+            self.cwnd += ack.acked.min(self.mss); // RFC 5681 §3.1 eq. 2
+        } else if !ack.in_recovery {
+            // RFC 5681 §3.1: the recommended way, one segment per window of acknowledged data.
+            self.acked += ack.acked;
+            if self.acked >= self.cwnd {
+                self.acked -= self.cwnd;
+                self.cwnd += self.mss;
+            }
+        }
+    }
+
+    /// Halves the flight (RFC 5681 eq. 4, §3.2 step 6).
+    #[inline]
+    pub fn on_loss(&mut self, _config: &Config, _now: Time, flight: Bytes) {
+        self.ssthresh = self.half(flight);
+        self.cwnd = self.ssthresh;
+        self.acked = Bytes(0);
+    }
+
+    /// One segment; the threshold falls only the first time (RFC 5681 §3.1).
+    #[inline]
+    pub fn on_timeout(&mut self, _config: &Config, _now: Time, flight: Bytes, is_first: bool) {
+        if is_first {
+            self.ssthresh = self.half(flight);
+        }
+        self.cwnd = self.mss;
+        self.acked = Bytes(0);
+    }
+
+    /// Back to the initial window at most (RFC 5681 §4.1).
+    #[inline]
+    pub fn on_restart(&mut self, _config: &Config, _now: Time, initial_window: Bytes) {
+        self.cwnd = self.cwnd.min(initial_window.max(self.mss));
+        self.acked = Bytes(0);
+    }
+
+    /// The congestion window.
+    #[inline]
     pub fn window(&self) -> Bytes {
         self.cwnd
+    }
+
+    fn half(&self, flight: Bytes) -> Bytes {
+        Bytes((flight.0 / 2).max(self.mss.0.saturating_mul(2)))
     }
 }

@@ -1,0 +1,313 @@
+//! What a router's output port does (draft-03 §4.2, K02 §3.5). `L n` is line n of draft-03's
+//! pseudo-code; equations are K02's.
+
+use super::Header;
+use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, Wide, mul_div, mul_div_up};
+
+/// Binary places of the rates that are handed out. The error of one packet's share, 2^-16 B/s, is
+/// far below the header's step of 1 B/s, and 46 bits are left for the rate itself.
+const PLACES: u32 = 16;
+/// The largest pool, 2^46 B/s: sums and differences of two stay inside `i64`.
+const POOL_MAX: u64 = 1 << (46 + PLACES);
+/// Binary places of the mean round trip time in seconds: 2^-28 s of the header and 32 more.
+const RTT_PLACES: u32 = 60;
+
+/// Configuration of the link law.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct LinkConfig {
+    /// Ability of the link to carry IP packets (draft-03 §4.2.2).
+    pub capacity: Rate,
+    /// 0.4 (K02): the share of the spare capacity given away per interval. Below 0.55 for stability.
+    pub alpha: Ratio,
+    /// 0.226 (K02) = alpha^2 sqrt(2): how fast a standing queue is drained.
+    pub beta: Ratio,
+    /// 0.1 (K02): the share of the traffic that is shuffled between flows per interval.
+    pub gamma: Ratio,
+    /// 5 ms; 1 ms for ns-2.
+    pub min_interval: Duration,
+    /// 1 s. Round trip times above count as this.
+    pub max_interval: Duration,
+    /// 50 ms: the interval while no packet states a round trip time (NS2).
+    pub initial_interval: Duration,
+    /// 2 ms: the least time over which the persistent queue is a minimum (draft-03 §4.2.5).
+    pub allowed_queue: Duration,
+    /// Capture feedback that was allocated upstream (draft-03 §4.2.3, L 25-27).
+    pub capture: bool,
+}
+
+/// A pool that is handed out in proportion to a weight that each packet brings: `pool / weights`
+/// per unit, never more than is left.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+struct Pool {
+    /// What is left, B/s with [`PLACES`].
+    left: u64,
+    /// `pool / weights` as `factor * 2^-(32 + shift)`, the top bit of `factor` at 62 or 63.
+    factor: u64,
+    /// Negative when a weight of 1 is worth more than 31 bits: then its error is still 2^-31 of it.
+    shift: i32,
+}
+
+impl Pool {
+    #[inline(always)]
+    fn new(pool: u64, weights: u64) -> Self {
+        if pool == 0 || weights == 0 {
+            return Self::default();
+        }
+        let (pool_shift, weight_shift) = (pool.leading_zeros(), weights.leading_zeros());
+        // Below 2^64: half the shifted pool is below the shifted weights.
+        let factor = Wide::product(pool << pool_shift, 1 << 63).over(weights << weight_shift).to_u64();
+        Self { left: pool, factor, shift: 31 + pool_shift as i32 - weight_shift as i32 }
+    }
+
+    /// The share of a packet, rounded down.
+    #[inline(always)]
+    fn share(&self, weight: u32) -> u64 {
+        let weight = weight as u64;
+        let product = (self.factor >> 32) * weight + (((self.factor & 0xffff_ffff) * weight) >> 32);
+        let share = if self.shift >= 64 {
+            0
+        } else if self.shift >= 0 {
+            product >> self.shift
+        } else if product.leading_zeros() as i32 >= -self.shift {
+            product << -self.shift
+        } else {
+            u64::MAX
+        };
+        share.min(self.left)
+    }
+
+    /// Takes a packet's part out. A negative part goes back in: see [`Link::on_departure`].
+    #[inline(always)]
+    fn take(&mut self, part: i64) {
+        let left = self.left as i64 - part;
+        self.left = (left.max(0) as u64).min(POOL_MAX);
+        if self.left == 0 {
+            self.factor = 0; // NS2: an exhausted pool gives nothing more in this interval
+        }
+    }
+}
+
+/// What the last control interval measured and decided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Report {
+    /// Control intervals so far.
+    pub intervals: u64,
+    /// y, the input rate.
+    pub input: Rate,
+    /// F, the aggregate feedback, B/s; rounded toward zero.
+    pub feedback: i64,
+    /// Length of the interval now running.
+    pub interval: Duration,
+    /// Q, the persistent queue that F counted.
+    pub persistent_queue: Bytes,
+}
+
+/// Link state: one per output port.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub struct Link {
+    config: LinkConfig,
+    /// What the running interval was computed with.
+    capacity: Rate,
+    /// `max_interval` in 2^-28 s.
+    max_rtt: u32,
+
+    // Measured in the running interval.
+    input: Bytes,
+    sum_x: u64,
+    sum_x_rtt: Wide,
+
+    // Handed out in the running interval.
+    grants: Pool,
+    cuts: Pool,
+    /// Below 1 B/s, granted and not yet stated in a header.
+    carry: u64,
+
+    began: Time,
+    control_deadline: Time,
+    queue_deadline: Time,
+    /// d in seconds with [`RTT_PLACES`].
+    mean_rtt: u64,
+    /// Q.
+    queue: Bytes,
+    queue_min: Bytes,
+    report: Report,
+}
+
+impl Link {
+    /// `phase` is the first deadline: where in its first interval the router begins;
+    /// `queue_phase` the same for the queue estimate. Routers must not act in step.
+    pub fn new(config: LinkConfig, phase: Duration, queue_phase: Duration) -> Self {
+        Self {
+            config,
+            capacity: config.capacity,
+            max_rtt: config.max_interval.to_header(),
+            input: Bytes(0),
+            sum_x: 0,
+            sum_x_rtt: Wide::ZERO,
+            grants: Pool::default(),
+            cuts: Pool::default(),
+            carry: 0,
+            began: Time::ZERO,
+            control_deadline: Time::ZERO + phase,
+            queue_deadline: Time::ZERO + queue_phase,
+            mean_rtt: with_rtt_places(config.initial_interval),
+            queue: Bytes(0),
+            queue_min: Bytes(0),
+            report: Report { interval: config.initial_interval, ..Report::default() },
+        }
+    }
+
+    /// Takes effect at the next control interval.
+    #[inline]
+    pub fn set_capacity(&mut self, capacity: Rate) {
+        self.config.capacity = capacity;
+    }
+
+    /// Before enqueue, also if the packet is then dropped: it asked for capacity. `header` zeroed
+    /// counts the bytes only: packets of other protocols, ACKs with a minimal header, and packets
+    /// that do not know their round trip time (draft-03 §4.2.4).
+    #[inline]
+    pub fn on_arrival(&mut self, _now: Time, header: &Header, size: Bytes) {
+        self.input += size; // L 1
+        if header.x != 0 && header.rtt != 0 {
+            let x = header.x as u64;
+            self.sum_x = self.sum_x.saturating_add(x); // L 2
+            self.sum_x_rtt = self.sum_x_rtt.plus(x * header.rtt.min(self.max_rtt) as u64); // L 3-6
+        }
+    }
+
+    /// Just before transmission; `backlog` is what stays queued. Only for packets with a standard
+    /// header. May lower `header.delta`, never raise it.
+    ///
+    /// A packet whose demand is already below what it would get keeps it, and with `capture` its
+    /// flow counts as taking part in the shuffling to that extent: the grant is the demand plus the
+    /// cut. Where upstream *lowered* a flow by more than this link's cuts have left, that grant is
+    /// negative and what the flow gives up can be granted to others; the sum of an interval is as
+    /// before (draft-03 L 27-28 as printed).
+    #[inline]
+    pub fn on_departure(&mut self, _now: Time, header: &mut Header, size: Bytes, backlog: Bytes) {
+        self.queue_min = self.queue_min.min(backlog);
+
+        let mut grant = self.grants.share(header.x) as i64; // L 20
+        let mut cut = self.cuts.share(size.0.min(u32::MAX as u64) as u32) as i64; // L 21
+        let feedback = grant - cut; // L 22
+        let demand = (header.delta as i64) << PLACES;
+        if demand > feedback {
+            // This is the tighter hop (L 24). A header holds no less than -2^31 B/s; cuts beyond
+            // stay for later packets.
+            let least = (i32::MIN as i64) << PLACES;
+            cut -= (least - feedback).max(0);
+            let exact = feedback.max(least) + self.carry as i64;
+            header.delta = (exact >> PLACES) as i32;
+            self.carry = exact as u64 & ((1 << PLACES) - 1);
+        } else if self.config.capture {
+            cut = (grant - demand).min(self.cuts.left as i64); // L 26: cut + (feedback - demand)
+            grant = demand + cut; // L 27
+        }
+        self.grants.take(grant); // L 28
+        self.cuts.take(cut); // L 29
+    }
+
+    /// A packet without a standard header leaves: only the queue estimate wants to know.
+    #[inline]
+    pub fn on_other_departure(&mut self, _now: Time, backlog: Bytes) {
+        self.queue_min = self.queue_min.min(backlog);
+    }
+
+    /// Earliest of the control and the queue timer.
+    #[inline]
+    pub fn next_deadline(&self) -> Time {
+        self.control_deadline.min(self.queue_deadline)
+    }
+
+    /// Serves every deadline that is due at `now`; a late call closes one interval of the length
+    /// that really passed. Where both are due, control comes first and sees the queue estimate of
+    /// the period before.
+    #[inline]
+    pub fn on_deadline(&mut self, now: Time, backlog: Bytes) {
+        if self.control_deadline <= now {
+            self.close_interval(now);
+        }
+        if self.queue_deadline <= now {
+            self.estimate_queue(now, backlog);
+        }
+    }
+
+    /// What the last control interval measured and decided, for series and events.
+    #[inline]
+    pub fn report(&self) -> Report {
+        self.report
+    }
+
+    fn close_interval(&mut self, now: Time) {
+        let elapsed = now - self.began;
+        self.capacity = self.config.capacity;
+        self.mean_rtt = if self.sum_x == 0 {
+            with_rtt_places(self.config.initial_interval)
+        } else {
+            self.sum_x_rtt.times_2_32().over(self.sum_x).to_u64() // L 7, eq. 5's d
+        };
+
+        // y: L 8. Nothing can have been measured in no time.
+        let input =
+            if elapsed.0 == 0 { 0 } else { mul_div(self.input.0, SECOND << PLACES, elapsed.0).min(POOL_MAX) };
+        // F: L 9, eq. 1 as a rate, in two halves because there is no signed division in BPF.
+        let (mut rise, mut fall) = (0, 0);
+        if input > 0 {
+            let capacity = Wide::shifted(self.capacity.0, PLACES).to_u64().min(POOL_MAX);
+            let up = self.config.alpha.of(capacity.saturating_sub(input));
+            let down = self.config.alpha.of(input.saturating_sub(capacity)).saturating_add(self.drain());
+            rise = up.saturating_sub(down).min(POOL_MAX);
+            fall = down.saturating_sub(up).min(POOL_MAX);
+        }
+        let shuffled = self.config.gamma.of(input).saturating_sub(rise + fall); // L 10, eq. 2
+        self.grants = Pool::new((shuffled + rise).min(POOL_MAX), self.sum_x); // L 11, 13
+        self.cuts = Pool::new((shuffled + fall).min(POOL_MAX), self.input.0); // L 12, 14
+        self.carry = 0; // a remainder must not outlive the aggregate that it was part of
+
+        let interval = Duration(mul_div_up(self.mean_rtt, SECOND >> 9, 1 << (RTT_PLACES - 9)));
+        let interval = interval.max(self.config.min_interval); // L 18
+        self.report = Report {
+            intervals: self.report.intervals + 1,
+            input: Rate(input >> PLACES),
+            feedback: (rise >> PLACES) as i64 - (fall >> PLACES) as i64,
+            interval,
+            persistent_queue: self.queue,
+        };
+        (self.input, self.sum_x, self.sum_x_rtt) = (Bytes(0), 0, Wide::ZERO); // L 15-17
+        self.began = now;
+        self.control_deadline = now + interval; // L 19
+    }
+
+    /// beta Q / d, B/s with [`PLACES`].
+    #[inline(always)]
+    fn drain(&self) -> u64 {
+        // Exact below 2^52 byte-millionths; a queue beyond that, 20 GB, counts as that.
+        let millionths = Wide::product(self.queue.0, self.config.beta.0 as u64).to_u64();
+        Wide::shifted(millionths, PLACES + RTT_PLACES)
+            .over(self.mean_rtt)
+            .over(Ratio::ONE.0 as u64)
+            .to_u64()
+            .min(POOL_MAX)
+    }
+
+    /// Q is the least backlog of the time since, a time of about half a round trip that must not
+    /// be d itself (draft-03 §4.2.5): the estimate would feed back into its own window.
+    fn estimate_queue(&mut self, now: Time, backlog: Bytes) {
+        (self.queue, self.queue_min) = (self.queue_min, backlog);
+        let mean_rtt = Duration(mul_div_up(self.mean_rtt, SECOND >> 9, 1 << (RTT_PLACES - 9)));
+        let rest = mean_rtt - backlog.at(self.capacity);
+        let window = Duration(rest.0.div_ceil(2)).max(self.config.allowed_queue);
+        self.queue_deadline = now + window;
+    }
+}
+
+/// A span in seconds with [`RTT_PLACES`].
+#[inline(always)]
+fn with_rtt_places(span: Duration) -> u64 {
+    mul_div(span.0, 1 << RTT_PLACES, SECOND)
+}

@@ -1,0 +1,32 @@
+//! XCP: the law of a link, of a sender and of a receiver.
+//!
+//! Each link computes, once per average round trip, how much the sum of its traffic should change
+//! (efficiency controller) and writes each packet's share of that change into its congestion
+//! header (fairness controller), where a later link may lower it. The receiver sends the change
+//! back, the sender applies it. No link keeps state per flow.
+//!
+//! Sources: K02 = Katabi, Handley, Rohrs, SIGCOMM 2002; draft-03 = draft-falk-xcp-spec-03 (the
+//! header, and feedback as a change of rate); NS2 = the `xcp` folder of ns-2.35; TH = a Linux
+//! implementation's thesis. Where they disagree, `docs/protocols/xcp.md` says whom we follow.
+
+mod echo;
+mod link;
+mod sender;
+
+pub use echo::Echo;
+pub use link::{Link, LinkConfig, Report};
+pub use sender::{LossPolicy, RateSource, RequestPolicy, Sender, SenderConfig};
+
+/// The congestion header as the laws see it, in the units of the wire (draft-03 §3.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Header {
+    /// Inter-packet time of the flow, 2^-28 s.
+    pub x: u32,
+    /// Round trip time, 2^-28 s; 0 unknown.
+    pub rtt: u32,
+    /// Delta_Throughput, B/s.
+    pub delta: i32,
+    /// Reverse_Feedback, B/s.
+    pub reverse: i32,
+}

@@ -1,0 +1,402 @@
+//! What a sender does: states its rate and what more it could use, and moves its window by the
+//! feedback of each ACK (draft-03 §4.1, K02 §3.4).
+
+use super::Header;
+use crate::law::{Ack, Send, reno};
+use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, Wide, mul_div};
+
+/// Binary places of the window in bytes. The header's times have as many, so feedback (B/s) times
+/// round trip time (2^-28 s) adds to the window without rounding.
+const PLACES: u32 = 28;
+/// Binary places of the demand, so that what is below the header's 1 B/s can wait for the next one.
+const DEMAND_PLACES: u32 = 16;
+
+/// What a sender asks for (protocols.md 1.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RequestPolicy {
+    /// What it can use: nothing more when application or receiver limit it (D03).
+    #[default]
+    Demand,
+    /// Always the most (ns-2).
+    Unlimited,
+}
+
+/// What a sender does on loss (protocols.md 1.3.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LossPolicy {
+    /// Halve once per window, 1 MSS after a timeout, feedback still applied (ns-2).
+    #[default]
+    Tcp,
+    /// Keep the window (P-XCP); 1 MSS after a timeout.
+    Maintain,
+    /// Run TCP in parallel; back to XCP when its feedback is the stricter (D03 5.1).
+    Fallback,
+}
+
+/// Where the throughput that a sender states comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RateSource {
+    /// W / srtt.
+    #[default]
+    Window,
+    /// Bytes handed to IP, metered.
+    Measured,
+}
+
+/// Configuration of the sender law.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SenderConfig {
+    /// What it asks for.
+    pub request: RequestPolicy,
+    /// What it does on loss.
+    pub loss: LossPolicy,
+    /// Window in use (and stated) is min(cwnd, awnd), and cwnd is kept at most awnd (TH 4.1).
+    pub clamp: bool,
+    /// Weight of the metered rate once per RTT (D03 4.1.3.1); `None`: no aging.
+    pub aging: Option<Ratio>,
+    /// Pace at window / srtt.
+    pub pacing: bool,
+    /// Where the stated throughput comes from.
+    pub rate_source: RateSource,
+    /// Weight of the flow's share (K02 §6): X is multiplied by it. 1 is `Ratio::ppm(1_000_000)`.
+    pub price: Ratio,
+    /// The most that the flow can use: the speed of its interface, usually.
+    pub desired_rate: Rate,
+    /// ns-2's ways (ns2-peer.md 3, 5): X from whole packets with window inflation, feedback of
+    /// duplicate ACKs dropped.
+    pub ns2: bool,
+}
+
+/// Sender state of one flow.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub struct Sender {
+    mss: Bytes,
+    /// The window, bytes with [`PLACES`]: below 64 GB, 4 s at the 17 GB/s that a header can ask for.
+    cwnd: u64,
+    /// What the receiver last advertised.
+    awnd: Bytes,
+    /// Demand not yet stated, below 1 B/s, with [`DEMAND_PLACES`].
+    demand_rest: i64,
+    meter: Meter,
+    fallback: Fallback,
+    /// Whether TCP's window rules, see [`LossPolicy::Fallback`].
+    is_tcp: bool,
+    in_recovery: bool,
+}
+
+/// Counts what was handed to IP, one epoch of about a round trip after the other.
+#[derive(Clone, Debug)]
+#[repr(C)]
+struct Meter {
+    began: Time,
+    sent: Bytes,
+    /// Of the last whole epoch; [`Rate`]'s maximum before that.
+    rate: Rate,
+    /// The window stopped the sender at some moment of this epoch.
+    was_limited: bool,
+    /// It does so now.
+    is_limited: bool,
+}
+
+/// Reno, and what XCP would have done meanwhile.
+#[derive(Clone, Debug)]
+#[repr(C)]
+struct Fallback {
+    reno: reno::Reno,
+    /// The current round trip of comparing.
+    began: Time,
+    /// Reno's window then.
+    window: Bytes,
+    /// Change that XCP's feedback asked for since, bytes with [`PLACES`].
+    change: i64,
+}
+
+impl Sender {
+    /// At the start of a connection. Nothing is known of the path: the first packets state no
+    /// round trip time and get no feedback that could raise the window.
+    #[inline]
+    pub fn new(mss: Bytes, initial_window: Bytes) -> Self {
+        Self {
+            mss,
+            cwnd: with_places(initial_window.max(mss)),
+            awnd: Bytes(u64::MAX),
+            demand_rest: 0,
+            meter: Meter {
+                began: Time::NEVER,
+                sent: Bytes(0),
+                rate: Rate(u64::MAX),
+                was_limited: false,
+                is_limited: false,
+            },
+            fallback: Fallback {
+                reno: reno::Reno::new(mss, mss),
+                began: Time::ZERO,
+                window: Bytes(0),
+                change: 0,
+            },
+            is_tcp: false,
+            in_recovery: false,
+        }
+    }
+
+    /// Applies the feedback: W += Reverse_Feedback * srtt, at least 1 MSS (draft-03 §4.1.3, TH 6).
+    /// Every ACK carries its own, so duplicates count too, and ACKs of packets sent before a loss
+    /// or timeout.
+    #[inline]
+    pub fn on_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
+        self.awnd = ack.awnd;
+        self.in_recovery = ack.in_recovery;
+        self.meter.was_limited |= ack.is_window_limited;
+        self.meter(config, now, ack.srtt);
+        self.meter.is_limited = false;
+
+        let feedback = if config.ns2 && ack.is_duplicate { 0 } else { ack.feedback };
+        // At most 2^31 * 2^32: fits.
+        let change = feedback as i64 * ack.srtt.to_header() as i64;
+        if self.is_tcp {
+            self.run_tcp(now, ack, change);
+        } else if change >= 0 {
+            let grown = self.cwnd.saturating_add(change as u64);
+            self.cwnd = grown.min(self.growth_limit(config, ack.srtt).max(self.cwnd));
+        } else {
+            self.cwnd = self.cwnd.saturating_sub(change.unsigned_abs());
+        }
+        if config.clamp {
+            self.cwnd = self.cwnd.min(with_places(ack.awnd));
+        }
+        self.cwnd = self.cwnd.max(with_places(self.mss));
+    }
+
+    /// See [`LossPolicy`]. The half is of the window in use: K02's sender is a TCP, whose window
+    /// cannot pass what the receiver advertises.
+    #[inline]
+    pub fn on_loss(&mut self, config: &SenderConfig, now: Time, flight: Bytes) {
+        self.in_recovery = true;
+        match config.loss {
+            LossPolicy::Tcp => {
+                let window = self.cwnd.min(with_places(self.awnd));
+                self.cwnd = (window / 2).max(with_places(self.mss));
+            }
+            LossPolicy::Maintain => {}
+            LossPolicy::Fallback => {
+                self.enter_tcp(now);
+                self.fallback.reno.on_loss(&reno::Config {}, now, flight);
+                self.follow_reno(now);
+            }
+        }
+    }
+
+    /// One segment, whatever the policy: the ACK clock is gone.
+    #[inline]
+    pub fn on_timeout(&mut self, config: &SenderConfig, now: Time, flight: Bytes, is_first: bool) {
+        self.in_recovery = true;
+        self.cwnd = with_places(self.mss);
+        if config.loss == LossPolicy::Fallback {
+            self.enter_tcp(now);
+            self.fallback.reno.on_timeout(&reno::Config {}, now, flight, is_first);
+            self.follow_reno(now);
+        }
+    }
+
+    /// TCP's restart after idle is not XCP's: an unused window ages (draft-03 §4.1.3.1). Only the
+    /// window that TCP rules restarts.
+    #[inline]
+    pub fn on_restart(&mut self, _config: &SenderConfig, now: Time, initial_window: Bytes) {
+        if self.is_tcp {
+            self.fallback.reno.on_restart(&reno::Config {}, now, initial_window);
+            self.follow_reno(now);
+        }
+    }
+
+    /// Meters a packet about to leave and fills its header; `reverse` is the receiver's to fill.
+    /// While the round trip time is unknown the header is empty (draft-03 §4.1.1).
+    #[inline]
+    pub fn on_send(&mut self, config: &SenderConfig, now: Time, send: &Send) -> Header {
+        self.awnd = send.awnd;
+        self.meter(config, now, send.srtt);
+        self.meter.sent += send.size;
+        self.meter.is_limited = send.is_window_limited;
+        self.meter.was_limited |= send.is_window_limited;
+        if send.srtt == Duration(0) {
+            return Header::default();
+        }
+
+        let rtt = send.srtt.to_header();
+        let window = self.stated_window(config, send).0;
+        // X = srtt / (window in packets), to the nearest.
+        let x = Wide::product(rtt as u64, self.mss.0).plus(window / 2).over(window).to_u64();
+        let x = if config.price == Ratio::ONE { x } else { config.price.of(x) };
+        let delta = match config.request {
+            RequestPolicy::Unlimited => i32::MAX,
+            RequestPolicy::Demand => self.demand(config, send, window),
+        };
+        Header { x: x.clamp(1, u32::MAX as u64) as u32, rtt, delta, reverse: 0 }
+    }
+
+    /// The congestion window.
+    #[inline]
+    pub fn window(&self) -> Bytes {
+        Bytes(self.cwnd >> PLACES)
+    }
+
+    /// Window / srtt when pacing, else `None`. Also `None` while the round trip time is unknown.
+    #[inline]
+    pub fn pacing_rate(&self, config: &SenderConfig, srtt: Duration) -> Option<Rate> {
+        if !config.pacing || srtt == Duration(0) {
+            return None;
+        }
+        Some(self.usable_window(config).per(srtt))
+    }
+
+    /// W of protocols.md 0.3.
+    #[inline(always)]
+    fn usable_window(&self, config: &SenderConfig) -> Bytes {
+        let window = self.window();
+        (if config.clamp { window.min(self.awnd) } else { window }).max(self.mss)
+    }
+
+    /// The window whose rate the header states.
+    #[inline(always)]
+    fn stated_window(&self, config: &SenderConfig, send: &Send) -> Bytes {
+        if config.ns2 {
+            // NS2: `window()`, a count of packets.
+            let packets = |bytes: Bytes| bytes.0 / self.mss.0.max(1);
+            let window = (packets(self.window()) + packets(send.inflation)).min(packets(send.awnd)).max(1);
+            return Bytes(window.saturating_mul(self.mss.0.max(1)));
+        }
+        let window = self.usable_window(config);
+        let window = match config.rate_source {
+            RateSource::Window => window,
+            RateSource::Measured => window.min(self.meter.rate.over(send.srtt)),
+        };
+        window.max(self.mss).max(Bytes(1))
+    }
+
+    /// The change of throughput to ask for, spread over the packets of a round trip (draft-03
+    /// §4.1.1.2): (desired - throughput) / (throughput * srtt / MSS) = desired MSS / W - MSS / srtt.
+    #[inline(always)]
+    fn demand(&mut self, config: &SenderConfig, send: &Send, window: u64) -> i32 {
+        let most = 1 << (31 + DEMAND_PLACES);
+        let share = Wide::product(config.desired_rate.0, self.mss.0 << DEMAND_PLACES).over(window).to_u64();
+        let used = Wide::product(self.mss.0 << DEMAND_PLACES, SECOND).over(send.srtt.0).to_u64();
+        let mut wanted = share.min(most) as i64 - used.min(most) as i64;
+        // The application cannot keep the window full for a round trip, or the receiver limits it.
+        if send.backlog.0 < window || send.awnd <= self.window() {
+            wanted = wanted.min(0);
+        }
+        let wanted = wanted + self.demand_rest;
+        // Toward zero. Arithmetic shift, because there is no signed division in BPF.
+        let toward_zero = if wanted < 0 { (1 << DEMAND_PLACES) - 1 } else { 0 };
+        let delta = ((wanted + toward_zero) >> DEMAND_PLACES).clamp(i32::MIN as i64, i32::MAX as i64);
+        self.demand_rest = (wanted - (delta << DEMAND_PLACES)).clamp(-1 << DEMAND_PLACES, 1 << DEMAND_PLACES);
+        delta as i32
+    }
+
+    /// Feedback may not open the window beyond what the flow can send: without any XCP router the
+    /// demand comes back as it left (draft-03 §5.6).
+    #[inline(always)]
+    fn growth_limit(&self, config: &SenderConfig, srtt: Duration) -> u64 {
+        if config.ns2 {
+            return u64::MAX;
+        }
+        Wide::product(config.desired_rate.0, srtt.to_header() as u64).to_u64()
+    }
+
+    /// Closes the meter's epoch when a round trip has passed, and ages the window by what the
+    /// sender really sent in it (draft-03 §4.1.3.1, TH 9).
+    #[inline(always)]
+    fn meter(&mut self, config: &SenderConfig, now: Time, srtt: Duration) {
+        if self.meter.began == Time::NEVER {
+            self.meter.began = now;
+        }
+        let elapsed = now - self.meter.began;
+        if srtt == Duration(0) || elapsed < srtt {
+            return;
+        }
+        self.meter.rate = self.meter.sent.per(elapsed);
+        if let Some(weight) = config.aging
+            && !self.in_recovery
+            && !self.is_tcp
+        {
+            self.age(weight, elapsed, srtt);
+        }
+        self.meter.began = now;
+        self.meter.sent = Bytes(0);
+        self.meter.was_limited = self.meter.is_limited;
+    }
+
+    /// Epochs are closed at packets, so one of several round trips was idle after the first. Those
+    /// round trips count only if the sender could have sent.
+    fn age(&mut self, weight: Ratio, elapsed: Duration, srtt: Duration) {
+        let rounds = elapsed.0 / srtt.0.max(1);
+        let weight = weight.0.min(Ratio::ONE.0);
+        if !self.meter.was_limited {
+            let sent = if rounds > 1 { self.meter.sent } else { self.meter.rate.over(srtt) };
+            // Less than a segment below the window is rounding to packets, not restraint.
+            if sent + self.mss < self.window() {
+                let unused = self.cwnd - with_places(sent);
+                self.cwnd -= Ratio(weight).of(unused);
+            }
+        }
+        if rounds > 1 && !self.meter.is_limited {
+            self.cwnd = decayed(self.cwnd, Ratio(Ratio::ONE.0 - weight), rounds - 1);
+        }
+        self.cwnd = self.cwnd.max(with_places(self.mss));
+    }
+
+    fn enter_tcp(&mut self, now: Time) {
+        if !self.is_tcp {
+            self.is_tcp = true;
+            self.fallback.reno = reno::Reno::new(self.mss, self.window());
+            self.follow_reno(now);
+        }
+    }
+
+    /// Takes over Reno's window and begins a round of comparing.
+    fn follow_reno(&mut self, now: Time) {
+        let window = self.fallback.reno.window();
+        self.cwnd = with_places(window);
+        self.fallback.began = now;
+        self.fallback.window = window;
+        self.fallback.change = 0;
+    }
+
+    /// TCP in parallel: Reno sets the window until XCP's feedback over a round trip after the
+    /// recovery is the stricter (draft-03 §5.1).
+    fn run_tcp(&mut self, now: Time, ack: &Ack, change: i64) {
+        self.fallback.reno.on_ack(&reno::Config {}, now, ack);
+        let window = self.fallback.reno.window();
+        self.cwnd = with_places(window);
+        self.fallback.change = self.fallback.change.saturating_add(change);
+        if ack.in_recovery {
+            self.follow_reno(now);
+        } else if now - self.fallback.began >= ack.srtt {
+            let growth = with_places(window - self.fallback.window).min(i64::MAX as u64) as i64;
+            self.is_tcp = self.fallback.change >= growth;
+            self.follow_reno(now);
+        }
+    }
+}
+
+/// Bytes with [`PLACES`].
+#[inline(always)]
+fn with_places(bytes: Bytes) -> u64 {
+    Wide::shifted(bytes.0, PLACES).to_u64()
+}
+
+/// `value * ratio^times`, rounded down at each step: by squaring, so that any idle time costs at
+/// most 32 steps.
+fn decayed(value: u64, ratio: Ratio, times: u64) -> u64 {
+    const ONE: u64 = 1 << 31; // squares fit
+    let (mut value, mut factor) = (value, mul_div(ratio.0 as u64, ONE, Ratio::ONE.0 as u64));
+    let mut times = times.min(u32::MAX as u64);
+    for _ in 0..32 {
+        if times & 1 == 1 {
+            value = mul_div(value, factor, ONE);
+        }
+        factor = (factor * factor) >> 31;
+        times >>= 1;
+    }
+    value
+}

@@ -1,0 +1,5 @@
+//! text
+/// k
+pub enum Kind {}
+/// u
+pub enum UnitError {}

@@ -1,0 +1,117 @@
+//! 128-bit arithmetic in two limbs.
+//!
+//! The laws also run as BPF, which multiplies 64 x 64 bits to 64 and divides 64 by 64; there is no
+//! compiler support routine to call for more. So `u128` is not available and this is.
+
+/// Low half of a limb.
+const LOW: u64 = 0xffff_ffff;
+
+/// An unsigned 128-bit number.
+// Ordered by field order: the high limb decides first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(C)]
+pub struct Wide {
+    hi: u64,
+    lo: u64,
+}
+
+// `always`: a BPF function cannot return two words, so none of these may be left standing.
+impl Wide {
+    /// Nothing.
+    pub const ZERO: Self = Self { hi: 0, lo: 0 };
+    /// The largest value, which stands for everything above it.
+    pub const MAX: Self = Self { hi: u64::MAX, lo: u64::MAX };
+
+    /// `a * b`, exact.
+    #[inline(always)]
+    pub const fn product(a: u64, b: u64) -> Self {
+        let (a1, a0, b1, b0) = (a >> 32, a & LOW, b >> 32, b & LOW);
+        let low = a0 * b0;
+        let inner = a0 * b1 + (low >> 32); // at most (2^32-1)^2 + 2^32-1: fits
+        let outer = a1 * b0 + (inner & LOW);
+        Self { hi: a1 * b1 + (inner >> 32) + (outer >> 32), lo: (outer << 32) | (low & LOW) }
+    }
+
+    /// `value * 2^places`, saturating. `places` below 128.
+    #[inline(always)]
+    pub const fn shifted(value: u64, places: u32) -> Self {
+        if places == 0 {
+            Self { hi: 0, lo: value }
+        } else if places < 64 {
+            Self { hi: value >> (64 - places), lo: value << places }
+        } else if value.leading_zeros() >= places - 64 {
+            // Masked, because `places` 128 and more is the caller's bug and must not panic here.
+            Self { hi: value.wrapping_shl(places - 64), lo: 0 }
+        } else {
+            Self::MAX
+        }
+    }
+
+    /// `self + value`, saturating.
+    #[inline(always)]
+    pub const fn plus(self, value: u64) -> Self {
+        let (lo, carry) = self.lo.overflowing_add(value);
+        if carry && self.hi == u64::MAX {
+            return Self::MAX;
+        }
+        Self { hi: self.hi.wrapping_add(carry as u64), lo }
+    }
+
+    /// `self * 2^32`, saturating.
+    #[inline(always)]
+    pub const fn times_2_32(self) -> Self {
+        if self.hi >> 32 != 0 {
+            return Self::MAX;
+        }
+        Self { hi: (self.hi << 32) | (self.lo >> 32), lo: self.lo << 32 }
+    }
+
+    /// `self / divisor`, rounded down; the largest value for divisor 0.
+    #[inline(always)]
+    pub const fn over(self, divisor: u64) -> Self {
+        if divisor == 0 {
+            return Self::MAX;
+        }
+        let hi = self.hi / divisor;
+        Self { hi, lo: quotient(self.hi - hi * divisor, self.lo, divisor) }
+    }
+
+    /// The value if it fits, else the largest that does.
+    #[inline(always)]
+    pub const fn to_u64(self) -> u64 {
+        if self.hi == 0 { self.lo } else { u64::MAX }
+    }
+}
+
+/// `(hi * 2^64 + lo) / divisor` for `hi < divisor`: two digits of 32 bits, each guessed from the
+/// divisor's upper half and corrected at most twice (Knuth, TAOCP 2, 4.3.1 D).
+const fn quotient(hi: u64, lo: u64, divisor: u64) -> u64 {
+    if hi == 0 {
+        return lo / divisor;
+    }
+    let shift = divisor.leading_zeros();
+    let d = divisor << shift;
+    // In two steps, because a shift by 64 (shift = 0) is no shift.
+    let high = (hi << shift) | ((lo >> 1) >> (63 - shift));
+    let low = lo << shift;
+    let q1 = digit(high, low >> 32, d);
+    let rest = ((high << 32) | (low >> 32)).wrapping_sub(q1.wrapping_mul(d));
+    let q0 = digit(rest, low & LOW, d);
+    (q1 << 32) | q0
+}
+
+/// One digit of [`quotient`]: `(n * 2^32 + next) / d` for `n < d`, with the top bit of `d` set.
+#[inline(always)]
+const fn digit(n: u64, next: u64, d: u64) -> u64 {
+    let (d1, d0) = (d >> 32, d & LOW);
+    let mut q = n / d1;
+    let mut r = n - q * d1;
+    if q > LOW || q * d0 > (r << 32 | next) {
+        q -= 1;
+        r += d1;
+        if r <= LOW && (q > LOW || q * d0 > (r << 32 | next)) {
+            q -= 1;
+        }
+    }
+    q
+}

@@ -1,0 +1,3 @@
+//! Headers as bytes.
+
+pub mod xcp;

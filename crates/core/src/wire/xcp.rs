@@ -1,0 +1,1 @@
+//! XCP's congestion header.
