@@ -116,8 +116,8 @@ pub struct Event {
     pub kind: &'static str,
     /// Of a drop: the reason.
     pub detail: &'static str,
-    /// The flow of the packet (group, flow) for events at links.
-    pub flow: Option<(u32, u32)>,
+    /// The flow of the packet, over the whole run, for events at links.
+    pub flow: Option<u32>,
     /// The segment number, or the aggregate feedback (B/s) of a control interval.
     pub value: i64,
 }

@@ -1,0 +1,103 @@
+//! Where threads meet between windows: they agree on the next window and hand packets over.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use congestlab_net::packet::Packet;
+
+use crate::calendar::Window;
+
+/// Looks for the others this often before giving its time slice away: a barrier that only spins
+/// collapses as soon as there are fewer free cores than threads (engine.md §2.6).
+const SPINS: u32 = 2000;
+
+/// One of two boards, used in turn: a thread writes the next one while a slower one still reads.
+#[derive(Debug)]
+struct Board {
+    first: Vec<AtomicU64>,
+    stop: AtomicBool,
+    /// Mail by receiver, then by sender.
+    mail: Vec<Vec<Mutex<Vec<Packet>>>>,
+}
+
+/// The meeting place of the threads of one run.
+#[derive(Debug)]
+pub(crate) struct Exchange<'a> {
+    threads: usize,
+    boards: [Board; 2],
+    /// Meetings that each thread has begun.
+    rounds: Vec<AtomicU64>,
+    arrived: AtomicUsize,
+    generation: AtomicUsize,
+    stop: &'a AtomicBool,
+}
+
+impl<'a> Exchange<'a> {
+    pub(crate) fn new(threads: usize, stop: &'a AtomicBool) -> Self {
+        let board = || Board {
+            first: (0..threads).map(|_| AtomicU64::new(0)).collect(),
+            stop: AtomicBool::new(false),
+            mail: (0..threads).map(|_| (0..threads).map(|_| Mutex::default()).collect()).collect(),
+        };
+        Self {
+            threads,
+            boards: [board(), board()],
+            rounds: (0..threads).map(|_| AtomicU64::new(0)).collect(),
+            arrived: AtomicUsize::new(0),
+            generation: AtomicUsize::new(0),
+            stop,
+        }
+    }
+
+    /// Posts the first window in which this thread (or its mail) has something due, and the mail;
+    /// waits for the others. Returns the window that all run next; `None` if the run is to stop.
+    pub(crate) fn meet(&self, id: usize, first: Window, outboxes: &mut [Vec<Packet>]) -> Option<Window> {
+        if self.threads == 1 {
+            return (!self.stop.load(Ordering::Relaxed)).then_some(first);
+        }
+        let round = self.rounds[id].fetch_add(1, Ordering::Relaxed);
+        let board = &self.boards[round as usize % 2];
+        board.first[id].store(first, Ordering::Relaxed);
+        if id == 0 {
+            board.stop.store(self.stop.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        for (to, outbox) in outboxes.iter_mut().enumerate().filter(|(_, outbox)| !outbox.is_empty()) {
+            let mut mail = board.mail[to][id].lock().expect("no thread panics with mail in hand");
+            std::mem::swap(&mut *mail, outbox);
+        }
+        self.wait();
+        if board.stop.load(Ordering::Relaxed) {
+            return None;
+        }
+        board.first.iter().map(|first| first.load(Ordering::Relaxed)).min()
+    }
+
+    /// Takes the mail of the last meeting, in the order of its senders.
+    pub(crate) fn receive(&self, id: usize, mut take: impl FnMut(Packet)) {
+        if self.threads == 1 {
+            return;
+        }
+        let round = self.rounds[id].load(Ordering::Relaxed) - 1;
+        for mail in &self.boards[round as usize % 2].mail[id] {
+            mail.lock().expect("no thread panics with mail in hand").drain(..).for_each(&mut take);
+        }
+    }
+
+    fn wait(&self) {
+        let generation = self.generation.load(Ordering::Acquire);
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
+            self.arrived.store(0, Ordering::Release);
+            self.generation.store(generation + 1, Ordering::Release);
+            return;
+        }
+        let mut spins = 0;
+        while self.generation.load(Ordering::Acquire) == generation {
+            spins += 1;
+            if spins < SPINS {
+                std::hint::spin_loop();
+            } else {
+                std::thread::yield_now();
+            }
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! The elements of a run, built from the model, handed to an engine, read out at the end.
+
+use congestlab_core::law::SenderConfig;
+use congestlab_core::units::Time;
+use congestlab_net::packet::{PS_PER_NS, Picos};
+use congestlab_net::port::{LawReport, Port, PortConfig, PortEvent, PortStats, Streams};
+use congestlab_net::queue::Reason;
+use congestlab_net::random::Stream;
+use congestlab_net::source::{Source, SourceConfig};
+use congestlab_net::tcp;
+
+use crate::model::{Group, GroupKind, Link, Model};
+use crate::network::{Network, measure_of, start_of};
+use crate::outcome::{Element, Event, FlowOutcome, LinkOutcome, Outcome, Sample};
+use crate::station::{Probe, Record, Sink, Station, mix};
+
+/// The hosts of one class, in flow order.
+pub(crate) enum Hosts {
+    /// An engine has them.
+    Away,
+    Senders(tcp::Config, Vec<Station<tcp::Sender>>),
+    Receivers(tcp::Config, Vec<Station<tcp::Receiver>>),
+    Sources(SourceConfig, Vec<Station<Source>>),
+    Sinks(Vec<Station<Sink>>),
+}
+
+/// Runs a body with the configuration and the stations of any kind of host.
+macro_rules! with_hosts {
+    ($hosts:expr, $config:ident, $stations:ident => $body:expr) => {
+        match $hosts {
+            $crate::elements::Hosts::Away => {}
+            $crate::elements::Hosts::Senders($config, $stations) => $body,
+            $crate::elements::Hosts::Receivers($config, $stations) => $body,
+            $crate::elements::Hosts::Sources($config, $stations) => $body,
+            $crate::elements::Hosts::Sinks($stations) => {
+                let $config = &();
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_hosts;
+
+/// Everything of a run that has state.
+pub(crate) struct Elements {
+    /// By link; `None` while an engine has it.
+    pub(crate) ports: Vec<Option<Box<Port>>>,
+    /// By class.
+    pub(crate) hosts: Vec<Hosts>,
+    /// Starts of the flows, by group.
+    starts: Vec<Vec<Time>>,
+    /// Packets that entered an access or exit link.
+    pub(crate) packet_hops: u64,
+    pub(crate) record: Record,
+    drew: bool,
+}
+
+impl Elements {
+    pub(crate) fn new(model: &Model, network: &Network) -> Self {
+        let probed = model.sample_every.is_some() || model.record_events;
+        let ports = model
+            .links
+            .iter()
+            .map(|link| {
+                let stream = |what| Stream::named(model.seed, &format!("links.{}.{what}", link.name));
+                let streams = Streams {
+                    phase: stream("phase"),
+                    errors: stream("errors"),
+                    ack_loss: stream("ack-loss"),
+                    red: stream("red"),
+                };
+                let config = PortConfig { sample_every: model.sample_every, ..link.port.clone() };
+                Some(Box::new(Port::new(&config, streams, model.warmup, model.duration)))
+            })
+            .collect();
+        let mut elements = Self {
+            ports,
+            hosts: Vec::new(),
+            starts: Vec::new(),
+            packet_hops: 0,
+            record: Record::default(),
+            drew: false,
+        };
+        let mut first_flow = 0;
+        for (index, group) in model.groups.iter().enumerate() {
+            let starts: Vec<Time> =
+                (0..group.count).map(|i| start_of(group, i, model.seed, &mut elements.drew)).collect();
+            let probe = |flow: u32| {
+                probed.then(|| {
+                    let element = Element::Flow(index as u32, flow);
+                    Box::new(Probe::new(model.sample_every, model.record_events, element))
+                })
+            };
+            elements.add(model, group, first_flow, &starts, probe);
+            elements.starts.push(starts);
+            first_flow += group.count;
+        }
+        debug_assert_eq!(first_flow, network.flows);
+        elements
+    }
+
+    fn add(
+        &mut self,
+        model: &Model,
+        group: &Group,
+        first_flow: u32,
+        starts: &[Time],
+        probe: impl Fn(u32) -> Option<Box<Probe>>,
+    ) {
+        let flows = || starts.iter().enumerate().map(|(i, &start)| (i as u32, start));
+        match &group.kind {
+            GroupKind::Tcp(config) => {
+                let senders = flows().map(|(i, start)| {
+                    let measure = measure_of(model, group, start);
+                    let sender = tcp::Sender::new(config, first_flow + i, start, group.stop, 0, measure);
+                    Station::new(sender, probe(i))
+                });
+                self.hosts.push(Hosts::Senders(config.clone(), senders.collect()));
+                let receivers = flows().map(|(i, start)| {
+                    let measure = measure_of(model, group, start);
+                    Station::new(tcp::Receiver::new(config, first_flow + i, 0, measure), probe(i))
+                });
+                self.hosts.push(Hosts::Receivers(config.clone(), receivers.collect()));
+            }
+            GroupKind::Source(config) => {
+                let sources = flows().map(|(i, start)| {
+                    let stream = Stream::named(model.seed, &format!("flows.{}/{i}.on-off", group.name));
+                    let measure = measure_of(model, group, start);
+                    let source = Source::new(config, first_flow + i, start, group.stop, stream, measure);
+                    Station::new(source, probe(i))
+                });
+                self.hosts.push(Hosts::Sources(config.clone(), sources.collect()));
+                let sinks = flows()
+                    .map(|(i, start)| Station::new(Sink::new(measure_of(model, group, start)), probe(i)));
+                self.hosts.push(Hosts::Sinks(sinks.collect()));
+            }
+        }
+    }
+
+    /// Closes every integral at the end of the run and reads everything out.
+    pub(crate) fn finish(mut self, model: &Model, complete: bool) -> Outcome {
+        let mut fingerprint = 0;
+        let mut links = Vec::new();
+        for (link, port) in model.links.iter().zip(self.ports.iter_mut().flatten()) {
+            port.finish(model.duration);
+            fingerprint = mix(fingerprint, port.fingerprint());
+            self.packet_hops += port.stats().arrived_packets;
+            self.drew |= port.draws() > 0;
+            links.push(link_outcome(model, link, port.stats()));
+        }
+        for hosts in &self.hosts {
+            with_hosts!(hosts, _config, stations => for station in stations {
+                fingerprint = mix(fingerprint, station.fingerprint());
+            });
+        }
+        let mut groups = Vec::new();
+        for ((group, starts), pair) in
+            model.groups.iter().zip(&self.starts).zip(self.hosts.chunks_exact_mut(2))
+        {
+            groups.push(match pair {
+                [Hosts::Senders(config, senders), Hosts::Receivers(_, receivers)] => (0..starts.len())
+                    .map(|i| {
+                        let sender = &mut senders[i].endpoint;
+                        sender.finish(Time(model.duration / PS_PER_NS));
+                        tcp_outcome(model, group, config, starts[i], sender, &receivers[i].endpoint)
+                    })
+                    .collect(),
+                [Hosts::Sources(config, sources), Hosts::Sinks(sinks)] => (0..starts.len())
+                    .map(|i| {
+                        self.drew |= sources[i].endpoint.draws() > 0;
+                        source_outcome(
+                            model,
+                            group,
+                            config,
+                            starts[i],
+                            &sources[i].endpoint,
+                            &sinks[i].endpoint,
+                        )
+                    })
+                    .collect(),
+                _ => unreachable!("an engine gives all hosts back"),
+            });
+        }
+        let mut record = self.record;
+        record.samples.sort_by_key(|s| (s.at, s.element, s.metric));
+        record.events.sort_by_key(|e| (e.at, e.element));
+        Outcome {
+            complete,
+            seed_used: self.drew,
+            fingerprint,
+            packet_hops: self.packet_hops,
+            links,
+            groups,
+            series: record.samples,
+            events: record.events,
+        }
+    }
+}
+
+/// Picoseconds as seconds.
+fn seconds(t: Picos) -> f64 {
+    t as f64 / 1e12
+}
+
+fn link_outcome(model: &Model, link: &Link, stats: &PortStats) -> LinkOutcome {
+    let length = model.duration.saturating_sub(model.warmup);
+    let measured = (length > 0).then(|| seconds(length));
+    // Picosecond-bits: the integral of the rate over the measured time.
+    let work = link.port.service.work(model.warmup, model.duration) as f64 / 1e12;
+    let bits = stats.measured_bytes as f64 * 8.0;
+    LinkOutcome {
+        capacity_bps: measured.map(|t| work / t),
+        throughput_bps: measured.map(|t| bits / t),
+        utilization: (work > 0.0).then(|| bits / work),
+        sent_packets: stats.sent_packets,
+        arrived_packets: stats.arrived_packets,
+        drops: stats.dropped_packets(),
+        drops_by_reason: Reason::ALL
+            .iter()
+            .zip(stats.drops)
+            .filter(|&(_, count)| count > 0)
+            .map(|(reason, count)| (reason.name(), count))
+            .collect(),
+        errors: stats.errors,
+        marks: stats.marks,
+        in_flight_end: stats.in_flight_end,
+        queue_mean_packets: stats.queue_mean_packets,
+        queue_p95_packets: stats.queue_p95_packets,
+        queue_max_packets: stats.queue_max_packets,
+        queue_end_packets: stats.queue_end_packets,
+    }
+}
+
+/// Bits a second of `bytes` from `measure.from` to the end of the flow's measurement.
+fn rate(bytes: u64, from: Time, to: Time) -> Option<f64> {
+    (to > from).then(|| bytes as f64 * 8e9 / (to.0 - from.0) as f64)
+}
+
+fn tcp_outcome(
+    model: &Model,
+    group: &Group,
+    config: &tcp::Config,
+    start: Time,
+    sender: &tcp::Sender,
+    receiver: &tcp::Receiver,
+) -> FlowOutcome {
+    let measure = measure_of(model, group, start);
+    let (sent, received) = (sender.stats(), receiver.stats());
+    let end = sent.completion.map_or(measure.to, |done| done.min(measure.to));
+    let headers = match config.law {
+        SenderConfig::Xcp(_) => 60,
+        SenderConfig::Reno(_) | SenderConfig::Cubic(_) => 40,
+    };
+    let packets = received.measured_bytes.div_ceil(config.segment.into());
+    let payload = received.measured_bytes.saturating_sub(packets * headers);
+    FlowOutcome {
+        goodput_bps: rate(received.measured_bytes, measure.from, end),
+        payload_bps: rate(payload, measure.from, end),
+        throughput_bps: rate(sent.measured_bytes, measure.from, end),
+        sent_packets: sent.sent_packets,
+        received_packets: received.received_packets,
+        delivered_bytes: received.delivered_bytes,
+        retransmits: sent.retransmits,
+        spurious_retransmits: received.spurious_retransmits,
+        timeouts: sent.timeouts,
+        window_cuts: sent.window_cuts,
+        rtt_mean_ms: sent.rtt_mean_ms(),
+        rtt_p95_ms: sent.rtt_p95_ms(),
+        cwnd_mean_packets: sent.cwnd_mean_packets(),
+        cwnd_max_packets: Some(sent.cwnd_max_packets()),
+        idle_max_s: sent.idle_max.map(|idle| idle.0 as f64 / 1e9),
+        start_s: start.0 as f64 / 1e9,
+        stop_s: (group.stop != Time::NEVER).then_some(group.stop.0 as f64 / 1e9),
+        completion_s: sent.completion.map(|done| (done.0 - start.0) as f64 / 1e9),
+    }
+}
+
+fn source_outcome(
+    model: &Model,
+    group: &Group,
+    config: &SourceConfig,
+    start: Time,
+    source: &Source,
+    sink: &Sink,
+) -> FlowOutcome {
+    let measure = measure_of(model, group, start);
+    let sent = source.stats();
+    let goodput = rate(sink.measured_bytes, measure.from, measure.to);
+    FlowOutcome {
+        goodput_bps: goodput,
+        payload_bps: goodput
+            .map(|g| g * f64::from(config.segment.saturating_sub(40)) / f64::from(config.segment)),
+        throughput_bps: rate(sent.measured_bytes, measure.from, measure.to),
+        sent_packets: sent.sent_packets,
+        received_packets: sink.received_packets,
+        delivered_bytes: sink.delivered_bytes,
+        idle_max_s: sent.idle_max.map(|idle| idle.0 as f64 / 1e9),
+        start_s: start.0 as f64 / 1e9,
+        stop_s: (group.stop != Time::NEVER).then_some(group.stop.0 as f64 / 1e9),
+        ..FlowOutcome::default()
+    }
+}
+
+/// Writes down what happened at a port.
+#[cold]
+pub(crate) fn note_port_event(record: &mut Record, link: u32, at: Picos, event: &PortEvent) {
+    let element = Element::Link(link);
+    let mut put = |kind, detail, flow, value| {
+        if record.wants_events {
+            record.events.push(Event { at, element, kind, detail, flow, value });
+        }
+    };
+    match event {
+        PortEvent::Dropped { packet, reason } => {
+            put("drop", reason.name(), Some(packet.flow), packet.seq.into());
+        }
+        PortEvent::Marked { packet } => put("mark", "", Some(packet.flow), packet.seq.into()),
+        PortEvent::Errored { packet } => put("error", "", Some(packet.flow), packet.seq.into()),
+        PortEvent::ControlInterval { report: LawReport::Xcp(report) } => {
+            put("control-interval", "", None, report.feedback);
+        }
+        PortEvent::Sample(sample) => {
+            let seconds = seconds(record.bin);
+            let mut put = |metric, value| record.samples.push(Sample { at, element, metric, value });
+            put("throughput_bps", sample.sent_bytes as f64 * 8.0 / seconds);
+            put("queue_packets", sample.queue_packets as f64);
+            put("queue_bytes", sample.queue_bytes as f64);
+            put("queue_max_packets", sample.queue_max_packets as f64);
+            if let Some(LawReport::Xcp(report)) = sample.law {
+                put("input_Bps", report.input.0 as f64);
+                put("feedback_Bps", report.feedback as f64);
+                put("interval_ms", report.interval.0 as f64 / 1e6);
+                put("persistent_queue_bytes", report.persistent_queue.0 as f64);
+            }
+        }
+    }
+}

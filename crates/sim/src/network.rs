@@ -1,0 +1,228 @@
+//! The model compiled for an engine: routes, classes of hosts, and who can follow whom how soon.
+
+use congestlab_core::units::Time;
+use congestlab_net::packet::{PS_PER_NS, Picos};
+use congestlab_net::random::Stream;
+use congestlab_net::tcp;
+
+use crate::model::{Group, GroupKind, Model, Pipe, Start};
+
+/// Bytes of the smallest packet that a group sends: an ACK, or the last segment of a transfer or burst.
+fn smallest_packet(group: &Group) -> u16 {
+    match &group.kind {
+        GroupKind::Source(source) => source.segment,
+        GroupKind::Tcp(config) => {
+            let segment = u64::from(config.segment);
+            let rest = match config.app {
+                tcp::App::Endless => segment,
+                tcp::App::Transfer(size) | tcp::App::Bursts { size, .. } => match size.0 % segment {
+                    0 => segment,
+                    rest => rest,
+                },
+            };
+            config.ack.min(rest as u16)
+        }
+    }
+}
+
+/// What a packet meets next on its route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hop {
+    /// A link, by index.
+    Link(u32),
+    /// The host of the packet's flow, by class.
+    Host(u32),
+}
+
+/// The hosts at one end of a group of flows: equal configuration, equal neighbours.
+#[derive(Clone, Debug)]
+pub(crate) struct Class {
+    /// Index over the whole run of the group's first flow.
+    pub(crate) first_flow: u32,
+    pub(crate) count: u32,
+    /// The hop of the host's own, in both directions; `None`: it sits at the router.
+    pub(crate) pipe: Option<Wire>,
+    /// Where its packets' routes begin in [`Network::routes`].
+    pub(crate) route: u32,
+}
+
+/// A pipe with its arithmetic prepared.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wire {
+    rate: u64,
+    delay: Picos,
+}
+
+impl Wire {
+    fn new(pipe: &Pipe) -> Self {
+        Self { rate: pipe.rate.0, delay: pipe.delay }
+    }
+
+    /// Passes a packet that enters at `now`; `busy` is when the packet before it had left.
+    /// Returns when its last bit arrives. Serialisation rounds up to the picosecond.
+    #[inline]
+    pub(crate) fn pass(&self, now: Picos, size: u16, busy: &mut Picos) -> Picos {
+        *busy = now.max(*busy) + self.serialisation(u64::from(size));
+        *busy + self.delay
+    }
+
+    fn serialisation(&self, size: u64) -> Picos {
+        (size * 8 * 1_000_000_000_000).div_ceil(self.rate)
+    }
+
+    /// No packet of at least `size` bytes passes faster.
+    fn latency(&self, size: u16) -> Picos {
+        self.delay + self.serialisation(u64::from(size))
+    }
+}
+
+/// A party that acts at times of its own: a link, or the hosts of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Node {
+    Link(u32),
+    Class(u32),
+}
+
+/// From `from` to `to` nothing takes less than `latency`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Edge {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) latency: Picos,
+}
+
+/// The model, compiled.
+#[derive(Debug)]
+pub(crate) struct Network {
+    /// Routes one after another: links, then the host.
+    pub(crate) routes: Vec<Hop>,
+    /// Two for each group: senders, then receivers.
+    pub(crate) classes: Vec<Class>,
+    pub(crate) links: usize,
+    /// Links first, then classes: see [`Network::node`].
+    pub(crate) edges: Vec<Edge>,
+    pub(crate) flows: u32,
+    /// Packets per second that the links can carry, for sizing windows.
+    pub(crate) packet_rate: Vec<u64>,
+}
+
+impl Network {
+    pub(crate) fn new(model: &Model) -> Self {
+        let mut network = Self {
+            routes: Vec::new(),
+            classes: Vec::new(),
+            links: model.links.len(),
+            edges: Vec::new(),
+            flows: 0,
+            packet_rate: model
+                .links
+                .iter()
+                .map(|l| l.port.service.mean_rate(0, model.duration).0 / 8 / 500)
+                .collect(),
+        };
+        for group in &model.groups {
+            network.add(model, group);
+        }
+        network.edges.sort_unstable_by_key(|e| (e.from, e.to, e.latency));
+        network.edges.dedup_by_key(|e| (e.from, e.to));
+        network
+    }
+
+    fn add(&mut self, model: &Model, group: &Group) {
+        let smallest = smallest_packet(group);
+        let senders = self.classes.len() as u32;
+        let (forward, to_receiver) = self.add_route(&group.path, senders + 1);
+        let (back, to_sender) = self.add_route(&group.back, senders);
+        for (pipe, route) in [(group.access, forward), (group.exit, back)] {
+            self.classes.push(Class {
+                first_flow: self.flows,
+                count: group.count,
+                pipe: pipe.as_ref().map(Wire::new),
+                route,
+            });
+        }
+        self.flows += group.count;
+        for (class, path, end) in [(senders, &group.path, to_receiver), (senders + 1, &group.back, to_sender)]
+        {
+            let mut from = self.links + class as usize;
+            let mut latency = self.classes[class as usize].pipe.map_or(0, |p| p.latency(smallest));
+            for &link in path {
+                self.edges.push(Edge { from, to: link as usize, latency });
+                from = link as usize;
+                let port = &model.links[link as usize].port;
+                latency = port.delay + port.service.shortest(smallest);
+            }
+            self.edges.push(Edge { from, to: self.links + end as usize, latency });
+        }
+    }
+
+    fn add_route(&mut self, path: &[u32], host: u32) -> (u32, u32) {
+        let start = self.routes.len() as u32;
+        self.routes.extend(path.iter().map(|&link| Hop::Link(link)));
+        self.routes.push(Hop::Host(host));
+        (start, host)
+    }
+
+    pub(crate) fn nodes(&self) -> usize {
+        self.links + self.classes.len()
+    }
+
+    pub(crate) fn node(&self, index: usize) -> Node {
+        if index < self.links { Node::Link(index as u32) } else { Node::Class((index - self.links) as u32) }
+    }
+
+    /// Which input of an element a packet comes in by: the link before this hop, or its own host.
+    /// Arrivals at one instant are taken in this order (engine.md §5).
+    #[inline]
+    pub(crate) fn input(&self, route: u32, flow: u32) -> u64 {
+        match route.checked_sub(1).map(|before| self.routes[before as usize]) {
+            Some(Hop::Link(link)) => u64::from(link),
+            _ => (1 << 32) | u64::from(flow),
+        }
+    }
+
+    /// Nodes in an order in which every edge of less than `window` points forward; `None` if such
+    /// edges close a circle.
+    pub(crate) fn order(&self, window: Picos) -> Option<Vec<usize>> {
+        let mut inputs = vec![0_u32; self.nodes()];
+        let immediate = || self.edges.iter().filter(|e| e.latency < window);
+        for edge in immediate() {
+            inputs[edge.to] += 1;
+        }
+        let first_edge: Vec<usize> =
+            (0..=self.nodes()).map(|n| self.edges.partition_point(|e| e.from < n)).collect();
+        let mut order: Vec<usize> = (0..self.nodes()).filter(|&n| inputs[n] == 0).collect();
+        let mut done = 0;
+        while done < order.len() {
+            let node = order[done];
+            done += 1;
+            for edge in &self.edges[first_edge[node]..first_edge[node + 1]] {
+                if edge.latency < window {
+                    inputs[edge.to] -= 1;
+                    if inputs[edge.to] == 0 {
+                        order.push(edge.to);
+                    }
+                }
+            }
+        }
+        (order.len() == self.nodes()).then_some(order)
+    }
+}
+
+/// Start of flow `index` of a group. A uniform start is drawn from the flow's own stream.
+pub(crate) fn start_of(group: &Group, index: u32, seed: u64, seed_used: &mut bool) -> Time {
+    match group.start {
+        Start::Every { from, every } => Time(from.0.saturating_add(every.saturating_mul(u64::from(index)))),
+        Start::Uniform { within } => {
+            *seed_used = true;
+            let mut stream = Stream::named(seed, &format!("flows.{}/{index}.start", group.name));
+            Time(stream.below(within.max(1)))
+        }
+    }
+}
+
+/// The interval that a flow's rates and means are taken over (contract §5).
+pub(crate) fn measure_of(model: &Model, group: &Group, start: Time) -> tcp::Measure {
+    let (warmup, end) = (model.warmup / PS_PER_NS, model.duration / PS_PER_NS);
+    tcp::Measure { from: Time(start.0.max(warmup)), to: Time(group.stop.0.min(end)) }
+}

@@ -1,0 +1,286 @@
+//! The reference engine: one globally ordered queue, one event for every hop and every deadline.
+//!
+//! The oracle of the window engine, with which it shares the elements and no ordering code. It also
+//! runs models in which a circle of elements passes packets on in no time at all.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use congestlab_net::packet::{Packet, Picos};
+use congestlab_net::port::{Output, PortEvent};
+
+use crate::Span;
+use crate::elements::{Elements, note_port_event, with_hosts};
+use crate::network::{Hop, Network};
+use crate::station::{Outbox, Record};
+
+/// What happens at one instant at one element, in this order (architecture.md §6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Class {
+    Departure,
+    Arrival,
+    Timer,
+}
+
+/// An element that packets enter or that acts at a time of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Link(u32),
+    /// The hop of a host's own: away from it, or towards it.
+    Pipe {
+        class: u32,
+        index: u32,
+        inward: bool,
+    },
+    Host {
+        class: u32,
+        index: u32,
+    },
+}
+
+/// The order of events: time, then who is reached from whom without delay, then the element's own order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    at: Picos,
+    /// How many steps without delay lead here.
+    depth: u32,
+    place: Place,
+    class: Class,
+    input: u64,
+    /// Tells packets of one input apart: these are pushed in order.
+    number: u64,
+}
+
+#[derive(Debug)]
+struct Scheduled {
+    key: Key,
+    packet: Packet,
+}
+
+impl PartialEq for Scheduled {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+impl Eq for Scheduled {}
+impl PartialOrd for Scheduled {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Scheduled {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key.cmp(&other.key)
+    }
+}
+
+/// The queue and what is counted on the way.
+struct Agenda<'a> {
+    network: &'a Network,
+    depth: Vec<u32>,
+    heap: BinaryHeap<Reverse<Scheduled>>,
+    number: u64,
+    packet_hops: u64,
+    end: Picos,
+    record: Record,
+}
+
+impl Agenda<'_> {
+    fn push(&mut self, at: Picos, place: Place, class: Class, packet: Packet) {
+        if at > self.end {
+            return;
+        }
+        self.number += 1;
+        let depth = match place {
+            Place::Link(link) => self.depth[link as usize],
+            Place::Host { class, .. } => self.depth[self.network.links + class as usize],
+            // A pipe takes time; what comes into it without delay is the packet of its host.
+            Place::Pipe { .. } => u32::MAX,
+        };
+        let input = match (class, place) {
+            (Class::Arrival, Place::Link(_)) => self.network.input(packet.route, packet.flow),
+            _ => 0,
+        };
+        let key = Key { at, depth, place, class, input, number: self.number };
+        self.heap.push(Reverse(Scheduled { key, packet }));
+    }
+
+    /// The packet reaches the element that its route names at `packet.at`.
+    fn enter(&mut self, packet: Packet) {
+        let place = match self.network.routes[packet.route as usize] {
+            Hop::Link(link) => Place::Link(link),
+            Hop::Host(class) => {
+                let index = packet.flow - self.network.classes[class as usize].first_flow;
+                match self.network.classes[class as usize].pipe {
+                    Some(_) => Place::Pipe { class, index, inward: true },
+                    None => Place::Host { class, index },
+                }
+            }
+        };
+        self.push(packet.at, place, Class::Arrival, packet);
+    }
+}
+
+struct Wire<'a, 'b> {
+    agenda: &'a mut Agenda<'b>,
+    link: u32,
+}
+
+impl Output for Wire<'_, '_> {
+    fn deliver(&mut self, mut packet: Packet) {
+        packet.route += 1;
+        self.agenda.enter(packet);
+    }
+
+    fn event(&mut self, at: Picos, event: PortEvent) {
+        note_port_event(&mut self.agenda.record, self.link, at, &event);
+    }
+}
+
+struct Exit<'a, 'b> {
+    agenda: &'a mut Agenda<'b>,
+    class: u32,
+    index: u32,
+}
+
+impl Outbox for Exit<'_, '_> {
+    fn send(&mut self, now: Picos, mut packet: Packet) {
+        let class = &self.agenda.network.classes[self.class as usize];
+        packet.at = now;
+        packet.route = class.route;
+        if class.pipe.is_some() {
+            let place = Place::Pipe { class: self.class, index: self.index, inward: false };
+            self.agenda.push(now, place, Class::Arrival, packet);
+        } else {
+            self.agenda.enter(packet);
+        }
+    }
+
+    fn record(&mut self) -> &mut Record {
+        &mut self.agenda.record
+    }
+}
+
+/// How many steps without any delay lead to each node at most; circles count once.
+fn depths(network: &Network) -> Vec<u32> {
+    fn visit(network: &Network, node: usize, depth: &mut [Option<u32>], open: &mut [bool]) -> u32 {
+        if let Some(known) = depth[node] {
+            return known;
+        }
+        if open[node] {
+            return 0;
+        }
+        open[node] = true;
+        let deepest = network
+            .edges
+            .iter()
+            .filter(|e| e.to == node && e.latency == 0)
+            .map(|e| visit(network, e.from, depth, open) + 1)
+            .max()
+            .unwrap_or(0);
+        open[node] = false;
+        depth[node] = Some(deepest);
+        deepest
+    }
+    let (mut depth, mut open) = (vec![None; network.nodes()], vec![false; network.nodes()]);
+    (0..network.nodes()).map(|node| visit(network, node, &mut depth, &mut open)).collect()
+}
+
+/// Runs the elements to the end. Returns false if it was stopped early.
+pub(crate) fn run(
+    network: &Network,
+    elements: &mut Elements,
+    run: &Span,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(Picos),
+) -> bool {
+    let mut agenda = Agenda {
+        network,
+        depth: depths(network),
+        heap: BinaryHeap::new(),
+        number: 0,
+        packet_hops: 0,
+        end: run.end,
+        record: Record::new(run),
+    };
+    // When each pipe's last packet had left its entrance: inward and outward, by class and flow.
+    let mut busy: Vec<Vec<[Picos; 2]>> =
+        network.classes.iter().map(|c| vec![[0; 2]; c.count as usize]).collect();
+    let nothing = Packet::default();
+    for (link, port) in elements.ports.iter().enumerate() {
+        let next = port.as_ref().map_or(Picos::MAX, |p| p.next_event());
+        agenda.push(next, Place::Link(link as u32), Class::Departure, nothing);
+        agenda.push(next, Place::Link(link as u32), Class::Timer, nothing);
+    }
+    for (class, hosts) in elements.hosts.iter().enumerate() {
+        with_hosts!(hosts, _config, stations => for (index, station) in stations.iter().enumerate() {
+            let place = Place::Host { class: class as u32, index: index as u32 };
+            agenda.push(station.next(), place, Class::Timer, nothing);
+        });
+    }
+
+    let mut complete = true;
+    let mut steps = 0_u32;
+    while let Some(Reverse(Scheduled { key, packet })) = agenda.heap.pop() {
+        steps = steps.wrapping_add(1);
+        if steps.is_multiple_of(1 << 16) {
+            progress(key.at);
+            if stop.load(Ordering::Relaxed) {
+                complete = false;
+                break;
+            }
+        }
+        match key.place {
+            Place::Link(link) => {
+                let Some(port) = &mut elements.ports[link as usize] else { continue };
+                let before = port.next_event();
+                let mut wire = Wire { agenda: &mut agenda, link };
+                match key.class {
+                    Class::Departure => port.advance_to_arrival(key.at, &mut wire),
+                    Class::Arrival => {
+                        port.advance_to_arrival(key.at, &mut wire);
+                        port.arrive(key.at, packet, &mut wire);
+                    }
+                    Class::Timer => port.advance_before(key.at + 1, &mut wire),
+                }
+                let next = port.next_event();
+                if next != before || key.class == Class::Timer {
+                    agenda.push(next, Place::Link(link), Class::Departure, nothing);
+                    agenda.push(next, Place::Link(link), Class::Timer, nothing);
+                }
+            }
+            Place::Pipe { class, index, inward } => {
+                agenda.packet_hops += 1;
+                let Some(pipe) = &network.classes[class as usize].pipe else { continue };
+                let busy = &mut busy[class as usize][index as usize][usize::from(inward)];
+                let at = pipe.pass(key.at, packet.size, busy);
+                let packet = Packet { at, ..packet };
+                if inward {
+                    agenda.push(at, Place::Host { class, index }, Class::Arrival, packet);
+                } else {
+                    agenda.enter(packet);
+                }
+            }
+            Place::Host { class, index } => {
+                let mut exit = Exit { agenda: &mut agenda, class, index };
+                with_hosts!(&mut elements.hosts[class as usize], config, stations => {
+                    let station = &mut stations[index as usize];
+                    let before = station.next();
+                    match key.class {
+                        Class::Arrival => station.arrive(config, key.at, &packet, &mut exit),
+                        _ => station.serve(config, key.at + 1, &mut exit),
+                    }
+                    let next = station.next();
+                    if next < before || key.class == Class::Timer {
+                        agenda.push(next, key.place, Class::Timer, nothing);
+                    }
+                });
+            }
+        }
+    }
+    elements.packet_hops += agenda.packet_hops;
+    elements.record.samples.extend(agenda.record.samples);
+    elements.record.events.extend(agenda.record.events);
+    complete
+}

@@ -1,0 +1,731 @@
+//! The window engine: conservative time windows, executed entity by entity (engine.md §3).
+//!
+//! Time is cut into windows of a length `W`. Whatever passes between entities in at least `W`
+//! arrives in a later window; what passes faster (a host at its router, a wire without delay) goes
+//! to an entity that comes later in the order of this window. So inside a window every entity sees
+//! all its inputs before it runs, runs once, and order between entities never matters: there is no
+//! global order to keep, and the result is the same for every `W` and on every number of threads.
+
+use congestlab_net::packet::{Packet, Picos};
+use congestlab_net::port::{Output, Port, PortEvent};
+
+use crate::Span;
+use crate::barrier::Exchange;
+use crate::calendar::{Calendar, Window};
+use crate::elements::{Elements, Hosts, note_port_event};
+use crate::network::{Class, Hop, Network, Node};
+use crate::station::{Endpoint, Outbox, Record, Station};
+use crate::store::{Bucket, Store, locate, ordinal, place};
+
+/// Longest window: leaves 28 bits of a sort key to number the packets of a window.
+const SHIFT_MAX: u32 = 36;
+/// Packets that a window should hold: more do not help, and leave the L2 cache (engine.md §2.3).
+const WINDOW_PACKETS: u64 = 4096;
+
+/// How time is cut and who comes after whom.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// Windows are `2^shift` ps long.
+    shift: u32,
+    /// Nodes in the order in which they run.
+    order: Vec<u32>,
+    /// Position of each node in `order`.
+    rank: Vec<u32>,
+    /// Nodes that something may reach in the window in which it was sent.
+    is_late: Vec<bool>,
+    /// Which thread each node lives on.
+    pub(crate) home: Vec<u8>,
+}
+
+impl Plan {
+    /// The longest windows that the network allows, divided by `divisor`; `None` if some circle of
+    /// entities passes packets on in no time at all.
+    pub(crate) fn new(network: &Network, divisor: u32, threads: usize) -> Option<Self> {
+        let mut latencies: Vec<Picos> = network.edges.iter().map(|e| e.latency).filter(|&l| l > 0).collect();
+        latencies.sort_unstable();
+        latencies.dedup();
+        let allowed = latencies.partition_point(|&l| network.order(l).is_some());
+        let longest = match allowed {
+            0 if latencies.is_empty() => network.order(1).map(|_| 1 << SHIFT_MAX)?,
+            0 => return None,
+            n => latencies[n - 1],
+        };
+        let packets: u64 = network.packet_rate.iter().sum::<u64>().max(1);
+        let crowded = (WINDOW_PACKETS.max(network.links as u64) * 1_000_000_000_000_u64 / packets).max(1);
+        let shift = longest.min(crowded).ilog2().min(SHIFT_MAX).saturating_sub(divisor.max(1).ilog2());
+        let order = network.order(1 << shift)?;
+        let mut rank = vec![0; order.len()];
+        for (position, &node) in order.iter().enumerate() {
+            rank[node] = position as u32;
+        }
+        let mut is_late = vec![false; order.len()];
+        for edge in network.edges.iter().filter(|e| e.latency < 1 << shift) {
+            is_late[edge.to] = true;
+        }
+        let home = assign(network, 1 << shift, threads);
+        Some(Self { shift, order: order.into_iter().map(|n| n as u32).collect(), rank, is_late, home })
+    }
+
+    /// Threads that have something to do.
+    pub(crate) fn domains(&self) -> usize {
+        self.home.iter().max().map_or(1, |&d| usize::from(d) + 1)
+    }
+}
+
+/// Spreads the nodes over threads: nodes that reach each other within a window stay together, and
+/// the heaviest groups go to the least loaded thread first.
+fn assign(network: &Network, window: Picos, threads: usize) -> Vec<u8> {
+    let mut leader: Vec<usize> = (0..network.nodes()).collect();
+    fn find(leader: &mut [usize], mut n: usize) -> usize {
+        while leader[n] != n {
+            leader[n] = leader[leader[n]];
+            n = leader[n];
+        }
+        n
+    }
+    for edge in network.edges.iter().filter(|e| e.latency < window) {
+        let (a, b) = (find(&mut leader, edge.from), find(&mut leader, edge.to));
+        leader[a.max(b)] = a.min(b);
+    }
+    let mut weight = vec![0_u64; network.nodes()];
+    for node in 0..network.nodes() {
+        let own = match network.node(node) {
+            Node::Link(link) => network.packet_rate[link as usize],
+            // A host handles what the links beside it carry; senders do more than receivers.
+            Node::Class(class) => u64::from(network.classes[class as usize].count),
+        };
+        weight[find(&mut leader, node)] += own.max(1);
+    }
+    let mut groups: Vec<usize> = (0..network.nodes()).filter(|&n| weight[n] > 0).collect();
+    groups.sort_by_key(|&n| (std::cmp::Reverse(weight[n]), n));
+    let threads = threads.clamp(1, groups.len().clamp(1, 64));
+    let (mut load, mut home) = (vec![0_u64; threads], vec![0_u8; network.nodes()]);
+    for group in groups {
+        let thread = (0..threads).min_by_key(|&t| (load[t], t)).unwrap_or(0);
+        load[thread] += weight[group];
+        home[group] = thread as u8;
+    }
+    for node in 0..network.nodes() {
+        home[node] = home[find(&mut leader, node)];
+    }
+    home
+}
+
+/// What an entry of the timer calendar wakes.
+#[derive(Clone, Copy, Debug)]
+struct Timer {
+    node: u32,
+    /// Flow within the class; 0 for a link.
+    index: u32,
+}
+
+/// The packets and timers of one thread, and the way from one entity to the next.
+struct Fabric<'a> {
+    network: &'a Network,
+    plan: &'a Plan,
+    id: u8,
+    store: Store,
+    packets: Calendar<Bucket>,
+    timers: Calendar<Vec<Timer>>,
+    /// The window that is open.
+    window: Window,
+    /// Packets sent and to be received within the open window.
+    late: Bucket,
+    /// The chunks of the open window's packets: (chunk, packets in it).
+    chunks: Vec<(u32, u32)>,
+    /// For each node the packets that reach it in this window: sort keys, see [`Fabric::key`].
+    inbox: Vec<Vec<u64>>,
+    /// For each class of hosts the flows with a deadline in this window.
+    pending: Vec<Vec<u32>>,
+    /// Bit `rank`: the node has something to do in this window.
+    active: Vec<u64>,
+    /// Packets for other threads.
+    outboxes: Vec<Vec<Packet>>,
+    packet_hops: u64,
+    /// Events after this time are not simulated.
+    end: Picos,
+    record: Record,
+}
+
+impl Fabric<'_> {
+    /// Sorts packets of a window by time, then by the order in which they came in.
+    #[inline]
+    fn key(&self, at: Picos, ordinal: u64) -> u64 {
+        let shift = self.plan.shift;
+        debug_assert!(ordinal < 1 << (64 - shift));
+        (at & ((1 << shift) - 1)) << (64 - shift) | ordinal
+    }
+
+    /// Time and ordinal of a key.
+    #[inline]
+    fn unkey(&self, key: u64) -> (Picos, u64) {
+        let bits = 64 - self.plan.shift;
+        ((self.window << self.plan.shift) + (key >> bits), key & ((1 << bits) - 1))
+    }
+
+    #[inline]
+    fn packet(&self, ordinal: u64) -> Packet {
+        let (index, slot) = locate(ordinal);
+        *self.store.get(place(self.chunks[index].0, slot))
+    }
+
+    #[inline]
+    fn activate(&mut self, node: usize) {
+        let rank = self.plan.rank[node] as usize;
+        self.active[rank / 64] |= 1 << (rank % 64);
+    }
+
+    #[inline]
+    fn node_of(&self, route: u32) -> usize {
+        match self.network.routes[route as usize] {
+            Hop::Link(link) => link as usize,
+            Hop::Host(class) => self.network.links + class as usize,
+        }
+    }
+
+    /// Sends a packet on to the element that its route names, where it arrives at `packet.at`.
+    #[inline]
+    fn deliver(&mut self, packet: Packet) {
+        let window = packet.at >> self.plan.shift;
+        if window == self.window {
+            self.deliver_now(packet);
+            return;
+        }
+        debug_assert!(window > self.window, "a packet arrives in a window that is over");
+        if !self.outboxes.is_empty() {
+            let home = self.plan.home[self.node_of(packet.route)];
+            if home != self.id {
+                self.outboxes[usize::from(home)].push(packet);
+                return;
+            }
+        }
+        self.store.push(self.packets.slot(window), packet);
+    }
+
+    /// The receiver comes later in this window.
+    #[inline]
+    fn deliver_now(&mut self, packet: Packet) {
+        let node = self.node_of(packet.route);
+        debug_assert!(self.plan.is_late[node] && self.plan.home[node] == self.id);
+        let before = self.late;
+        self.store.push(&mut self.late, packet);
+        self.note_late(before);
+        let ordinal = ordinal(self.chunks.len() - 1, self.chunks[self.chunks.len() - 1].1 - 1);
+        let key = self.key(packet.at, ordinal);
+        self.inbox[node].push(key);
+        self.activate(node);
+    }
+
+    /// Keeps the list of the window's chunks in step with the bucket of late packets.
+    #[inline]
+    fn note_late(&mut self, before: Bucket) {
+        match self.late.grown(&before) {
+            Some(chunk) => self.chunks.push((chunk, 1)),
+            None => self.chunks.last_mut().expect("the late bucket has a chunk").1 += 1,
+        }
+    }
+
+    /// Wakes a node at `at`.
+    #[inline]
+    fn wake(&mut self, at: Picos, timer: Timer) {
+        let window = at >> self.plan.shift;
+        if at > self.end {
+            return;
+        }
+        if window <= self.window {
+            match self.network.node(timer.node as usize) {
+                Node::Link(_) => {}
+                Node::Class(class) => self.pending[class as usize].push(timer.index),
+            }
+            self.activate(timer.node as usize);
+        } else {
+            self.timers.slot(window).push(timer);
+        }
+    }
+
+    /// The first window in which something is due.
+    fn first(&self) -> Window {
+        let first = |w: Option<Window>| w.unwrap_or(Window::MAX);
+        let out = self.outboxes.iter().flatten().map(|p| p.at >> self.plan.shift).min();
+        first(self.packets.first()).min(first(self.timers.first())).min(first(out))
+    }
+}
+
+/// A port's way out. Without `PROBED` nothing that a port reports leaves a trace in the machine code.
+struct Wire<'a, 'b, const PROBED: bool> {
+    fabric: &'a mut Fabric<'b>,
+    link: u32,
+}
+
+impl<const PROBED: bool> Output for Wire<'_, '_, PROBED> {
+    #[inline]
+    fn deliver(&mut self, mut packet: Packet) {
+        if packet.at <= self.fabric.end {
+            packet.route += 1;
+            self.fabric.deliver(packet);
+        }
+    }
+
+    #[inline]
+    fn event(&mut self, at: Picos, event: PortEvent) {
+        if PROBED {
+            note_port_event(&mut self.fabric.record, self.link, at, &event);
+        }
+    }
+}
+
+/// A host's way out, through its own hop.
+struct Exit<'a, 'b> {
+    fabric: &'a mut Fabric<'b>,
+    class: &'a Class,
+    busy: &'a mut Picos,
+}
+
+impl Outbox for Exit<'_, '_> {
+    #[inline]
+    fn send(&mut self, now: Picos, mut packet: Packet) {
+        packet.route = self.class.route;
+        packet.at = match &self.class.pipe {
+            None => now,
+            Some(pipe) => {
+                self.fabric.packet_hops += 1;
+                pipe.pass(now, packet.size, self.busy)
+            }
+        };
+        if packet.at <= self.fabric.end {
+            self.fabric.deliver(packet);
+        }
+    }
+
+    fn record(&mut self) -> &mut Record {
+        &mut self.fabric.record
+    }
+}
+
+/// A host with the state of its own hop.
+struct Seat<E> {
+    station: Station<E>,
+    /// When the last packet to it, and from it, had left its sender's end of the hop.
+    busy_in: Picos,
+    busy_out: Picos,
+    /// Time of the calendar entry that will wake it first.
+    armed: Picos,
+}
+
+impl<E: Endpoint> Seat<E> {
+    fn new(station: Station<E>) -> Self {
+        Self { station, busy_in: 0, busy_out: 0, armed: Picos::MAX }
+    }
+
+    #[inline]
+    fn arrive(&mut self, config: &E::Config, class: &Class, packet: &Packet, fabric: &mut Fabric<'_>) {
+        let mut now = packet.at;
+        if let Some(pipe) = &class.pipe {
+            fabric.packet_hops += 1;
+            now = pipe.pass(now, packet.size, &mut self.busy_in);
+            if now > fabric.end {
+                return;
+            }
+        }
+        let mut exit = Exit { fabric, class, busy: &mut self.busy_out };
+        self.station.arrive(config, now, packet, &mut exit);
+    }
+
+    #[inline]
+    fn serve(&mut self, config: &E::Config, class: &Class, end: Picos, fabric: &mut Fabric<'_>) {
+        let mut exit = Exit { fabric, class, busy: &mut self.busy_out };
+        self.station.serve(config, end, &mut exit);
+    }
+
+    /// Makes sure that the calendar wakes it for its next deadline.
+    #[inline]
+    fn rearm(&mut self, timer: Timer, fabric: &mut Fabric<'_>) {
+        let next = self.station.next();
+        if next < self.armed {
+            self.armed = next;
+            fabric.wake(next, timer);
+        }
+    }
+}
+
+/// The hosts of one class on this thread.
+struct Bench<E: Endpoint> {
+    config: E::Config,
+    seats: Vec<Seat<E>>,
+    node: u32,
+}
+
+impl<E: Endpoint> Bench<E> {
+    #[inline]
+    fn arrive(&mut self, class: &Class, packet: &Packet, fabric: &mut Fabric<'_>) {
+        let index = packet.flow - class.first_flow;
+        let seat = &mut self.seats[index as usize];
+        seat.arrive(&self.config, class, packet, fabric);
+        seat.rearm(Timer { node: self.node, index }, fabric);
+    }
+
+    fn serve(&mut self, class: &Class, indices: &[u32], end: Picos, fabric: &mut Fabric<'_>) {
+        for &index in indices {
+            let seat = &mut self.seats[index as usize];
+            // An entry that another, earlier one replaced has nothing to say.
+            if seat.armed < end {
+                seat.armed = Picos::MAX;
+                seat.serve(&self.config, class, end, fabric);
+                seat.rearm(Timer { node: self.node, index }, fabric);
+            }
+        }
+    }
+}
+
+/// The benches of a class, by what its hosts are; `None`: they live on another thread.
+enum AnyBench {
+    None,
+    Sender(Bench<congestlab_net::tcp::Sender>),
+    Receiver(Bench<congestlab_net::tcp::Receiver>),
+    Source(Bench<congestlab_net::source::Source>),
+    Sink(Bench<crate::station::Sink>),
+}
+
+macro_rules! with_bench {
+    ($any:expr, $bench:ident => $body:expr) => {
+        match $any {
+            AnyBench::None => {}
+            AnyBench::Sender($bench) => $body,
+            AnyBench::Receiver($bench) => $body,
+            AnyBench::Source($bench) => $body,
+            AnyBench::Sink($bench) => $body,
+        }
+    };
+}
+
+/// One thread's part of the network.
+pub(crate) struct Domain<'a> {
+    fabric: Fabric<'a>,
+    /// Ports by link; `None`: on another thread.
+    ports: Vec<Option<Box<Port>>>,
+    /// Time of the calendar entry that will wake each port first.
+    armed: Vec<Picos>,
+    benches: Vec<AnyBench>,
+    is_probed: bool,
+    /// Keys of the link that runs, kept for its allocation.
+    keys: Vec<u64>,
+    indices: Vec<u32>,
+}
+
+impl<'a> Domain<'a> {
+    /// Takes what lives on thread `id` out of `elements`.
+    pub(crate) fn new(
+        network: &'a Network,
+        plan: &'a Plan,
+        id: usize,
+        elements: &mut Elements,
+        run: &Span,
+    ) -> Self {
+        let horizon = network.edges.iter().map(|e| e.latency).max().unwrap_or(0);
+        let ring = (horizon >> plan.shift).saturating_mul(2).max(4096);
+        let domains = plan.domains();
+        let fabric = Fabric {
+            network,
+            plan,
+            id: id as u8,
+            store: Store::default(),
+            packets: Calendar::new(ring),
+            timers: Calendar::new(ring),
+            window: 0,
+            late: Bucket::default(),
+            chunks: Vec::new(),
+            inbox: vec![Vec::new(); network.nodes()],
+            pending: vec![Vec::new(); network.classes.len()],
+            active: vec![0; network.nodes().div_ceil(64)],
+            outboxes: if domains > 1 { vec![Vec::new(); domains] } else { Vec::new() },
+            packet_hops: 0,
+            end: run.end,
+            record: Record::new(run),
+        };
+        let mine = |node: usize| usize::from(plan.home[node]) == id;
+        let ports = elements
+            .ports
+            .iter_mut()
+            .enumerate()
+            .map(|(link, port)| if mine(link) { port.take() } else { None })
+            .collect::<Vec<_>>();
+        let benches = elements
+            .hosts
+            .iter_mut()
+            .enumerate()
+            .map(|(class, hosts)| {
+                let node = network.links + class;
+                if !mine(node) {
+                    return AnyBench::None;
+                }
+                fn bench<E: Endpoint>(config: E::Config, stations: Vec<Station<E>>, node: u32) -> Bench<E> {
+                    Bench { config, seats: stations.into_iter().map(Seat::new).collect(), node }
+                }
+                let node = node as u32;
+                match std::mem::replace(hosts, Hosts::Away) {
+                    Hosts::Away => AnyBench::None,
+                    Hosts::Senders(config, s) => AnyBench::Sender(bench(config, s, node)),
+                    Hosts::Receivers(config, s) => AnyBench::Receiver(bench(config, s, node)),
+                    Hosts::Sources(config, s) => AnyBench::Source(bench(config, s, node)),
+                    Hosts::Sinks(s) => AnyBench::Sink(bench((), s, node)),
+                }
+            })
+            .collect();
+        let mut domain = Self {
+            fabric,
+            armed: vec![Picos::MAX; ports.len()],
+            ports,
+            benches,
+            is_probed: run.bin.is_some() || run.events,
+            keys: Vec::new(),
+            indices: Vec::new(),
+        };
+        domain.arm();
+        domain
+    }
+
+    /// Wakes everything for its first deadline. Window 0 is open until the first one runs.
+    fn arm(&mut self) {
+        for class in 0..self.benches.len() {
+            with_bench!(&mut self.benches[class], bench => {
+                for (index, seat) in bench.seats.iter_mut().enumerate() {
+                    let next = seat.station.next();
+                    if next <= self.fabric.end {
+                        seat.armed = next;
+                        let timer = Timer { node: bench.node, index: index as u32 };
+                        self.fabric.timers.slot(next >> self.fabric.plan.shift).push(timer);
+                    }
+                }
+            });
+        }
+        for link in 0..self.ports.len() {
+            if let Some(port) = &self.ports[link] {
+                let next = port.next_event();
+                if next <= self.fabric.end {
+                    self.armed[link] = next;
+                    let timer = Timer { node: link as u32, index: 0 };
+                    self.fabric.timers.slot(next >> self.fabric.plan.shift).push(timer);
+                }
+            }
+        }
+    }
+
+    /// Runs one window.
+    fn run(&mut self, window: Window) {
+        let end = (window + 1) << self.fabric.plan.shift;
+        let end = end.min(self.fabric.end + 1);
+        self.fabric.window = window;
+        let (far, near) = self.fabric.packets.open(window);
+        let buckets = [far.unwrap_or_default(), near.unwrap_or_default()];
+        for bucket in &buckets {
+            self.fabric.store.chunks(bucket, &mut self.fabric.chunks);
+        }
+        self.open_timers(window);
+        self.dispatch();
+        // Hosts that nothing reaches within a window have had all their packets.
+        for class in 0..self.benches.len() {
+            if !self.fabric.pending[class].is_empty()
+                && !self.fabric.plan.is_late[self.fabric.network.links + class]
+            {
+                self.serve(class, end);
+            }
+        }
+        let mut word = 0;
+        while word < self.fabric.active.len() {
+            let bits = self.fabric.active[word];
+            if bits == 0 {
+                word += 1;
+                continue;
+            }
+            self.fabric.active[word] &= bits - 1;
+            let rank = word * 64 + bits.trailing_zeros() as usize;
+            match self.fabric.network.node(self.fabric.plan.order[rank] as usize) {
+                Node::Link(link) if self.is_probed => self.run_link::<true>(link as usize, end),
+                Node::Link(link) => self.run_link::<false>(link as usize, end),
+                Node::Class(class) => self.run_class(class as usize, end),
+            }
+        }
+        for bucket in buckets {
+            self.fabric.store.release(bucket);
+        }
+        let late = std::mem::take(&mut self.fabric.late);
+        self.fabric.store.release(late);
+        self.fabric.chunks.clear();
+    }
+
+    fn open_timers(&mut self, window: Window) {
+        let (far, near) = self.fabric.timers.open(window);
+        for timer in far.into_iter().chain(near).flatten() {
+            match self.fabric.network.node(timer.node as usize) {
+                Node::Link(link) => {
+                    if self.armed[link as usize] >> self.fabric.plan.shift == window {
+                        self.fabric.activate(link as usize);
+                    }
+                }
+                Node::Class(class) => {
+                    self.fabric.pending[class as usize].push(timer.index);
+                    if self.fabric.plan.is_late[timer.node as usize] {
+                        self.fabric.activate(timer.node as usize);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives the packets of earlier windows out: to hosts at once, in the order in which they were
+    /// sent, which is the order of each host's only input; to links by sort key.
+    fn dispatch(&mut self) {
+        let network = self.fabric.network;
+        for index in 0..self.fabric.chunks.len() {
+            let (chunk, fill) = self.fabric.chunks[index];
+            for slot in 0..fill {
+                let packet = *self.fabric.store.get(place(chunk, slot));
+                match network.routes[packet.route as usize] {
+                    Hop::Link(link) => {
+                        let key = self.fabric.key(packet.at, ordinal(index, slot));
+                        self.fabric.inbox[link as usize].push(key);
+                        self.fabric.activate(link as usize);
+                    }
+                    Hop::Host(class) => {
+                        let node = network.links + class as usize;
+                        if self.fabric.plan.is_late[node] {
+                            let key = self.fabric.key(packet.at, ordinal(index, slot));
+                            self.fabric.inbox[node].push(key);
+                            self.fabric.activate(node);
+                        } else {
+                            let class_of = &network.classes[class as usize];
+                            with_bench!(&mut self.benches[class as usize], bench => {
+                                bench.arrive(class_of, &packet, &mut self.fabric);
+                            });
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Serves the hosts of a class whose deadlines are in this window.
+    fn serve(&mut self, class: usize, end: Picos) {
+        let class_of = &self.fabric.network.classes[class];
+        while !self.fabric.pending[class].is_empty() {
+            std::mem::swap(&mut self.indices, &mut self.fabric.pending[class]);
+            with_bench!(&mut self.benches[class], bench => {
+                bench.serve(class_of, &self.indices, end, &mut self.fabric);
+            });
+            self.indices.clear();
+        }
+    }
+
+    /// Runs hosts that something can reach within a window: their packets come by one link, in order.
+    fn run_class(&mut self, class: usize, end: Picos) {
+        let network = self.fabric.network;
+        let node = network.links + class;
+        std::mem::swap(&mut self.keys, &mut self.fabric.inbox[node]);
+        for at in 0..self.keys.len() {
+            let (_, ordinal) = self.fabric.unkey(self.keys[at]);
+            let packet = self.fabric.packet(ordinal);
+            with_bench!(&mut self.benches[class], bench => {
+                bench.arrive(&network.classes[class], &packet, &mut self.fabric);
+            });
+        }
+        self.keys.clear();
+        std::mem::swap(&mut self.keys, &mut self.fabric.inbox[node]);
+        self.serve(class, end);
+    }
+
+    /// Runs a link to the end of the window.
+    fn run_link<const PROBED: bool>(&mut self, link: usize, end: Picos) {
+        std::mem::swap(&mut self.keys, &mut self.fabric.inbox[link]);
+        self.keys.sort_unstable();
+        self.settle_ties();
+        let Some(port) = &mut self.ports[link] else { return };
+        for at in 0..self.keys.len() {
+            let (now, ordinal) = self.fabric.unkey(self.keys[at]);
+            let packet = self.fabric.packet(ordinal);
+            let mut wire = Wire::<PROBED> { fabric: &mut self.fabric, link: link as u32 };
+            port.advance_to_arrival(now, &mut wire);
+            port.arrive(now, packet, &mut wire);
+        }
+        port.advance_before(end, &mut Wire::<PROBED> { fabric: &mut self.fabric, link: link as u32 });
+        self.keys.clear();
+        std::mem::swap(&mut self.keys, &mut self.fabric.inbox[link]);
+        let next = port.next_event();
+        if self.armed[link] < end || next < self.armed[link] {
+            self.armed[link] = next;
+            self.fabric.wake(next, Timer { node: link as u32, index: 0 });
+        }
+    }
+
+    /// Arrivals at one instant go by input, then in the order in which they were sent.
+    fn settle_ties(&mut self) {
+        let bits = 64 - self.fabric.plan.shift;
+        let mut start = 0;
+        while start + 1 < self.keys.len() {
+            if self.keys[start] >> bits != self.keys[start + 1] >> bits {
+                start += 1;
+                continue;
+            }
+            let time = self.keys[start] >> bits;
+            let length = self.keys[start..].partition_point(|k| k >> bits == time);
+            let fabric = &self.fabric;
+            self.keys[start..start + length].sort_by_cached_key(|&key| {
+                let (_, ordinal) = fabric.unkey(key);
+                let packet = fabric.packet(ordinal);
+                (fabric.network.input(packet.route, packet.flow), ordinal)
+            });
+            start += length;
+        }
+    }
+
+    /// Gives everything back.
+    pub(crate) fn finish(self, elements: &mut Elements) {
+        for (link, port) in self.ports.into_iter().enumerate() {
+            if port.is_some() {
+                elements.ports[link] = port;
+            }
+        }
+        for (class, bench) in self.benches.into_iter().enumerate() {
+            fn stations<E: Endpoint>(bench: Bench<E>) -> (E::Config, Vec<Station<E>>) {
+                (bench.config, bench.seats.into_iter().map(|seat| seat.station).collect())
+            }
+            let hosts = match bench {
+                AnyBench::None => continue,
+                AnyBench::Sender(bench) => {
+                    let (config, stations) = stations(bench);
+                    Hosts::Senders(config, stations)
+                }
+                AnyBench::Receiver(bench) => {
+                    let (config, stations) = stations(bench);
+                    Hosts::Receivers(config, stations)
+                }
+                AnyBench::Source(bench) => {
+                    let (config, stations) = stations(bench);
+                    Hosts::Sources(config, stations)
+                }
+                AnyBench::Sink(bench) => Hosts::Sinks(stations(bench).1),
+            };
+            elements.hosts[class] = hosts;
+        }
+        elements.packet_hops += self.fabric.packet_hops;
+        elements.record.samples.extend(self.fabric.record.samples);
+        elements.record.events.extend(self.fabric.record.events);
+    }
+
+    /// Runs to the end, in step with the other threads. Returns false if it was stopped early.
+    pub(crate) fn run_all(&mut self, exchange: &Exchange, progress: &mut dyn FnMut(Picos)) -> bool {
+        let id = usize::from(self.fabric.id);
+        loop {
+            let window = exchange.meet(id, self.fabric.first(), &mut self.fabric.outboxes);
+            let Some(window) = window else { return false };
+            if window > self.fabric.end >> self.fabric.plan.shift {
+                return true;
+            }
+            let fabric = &mut self.fabric;
+            exchange.receive(id, |packet| {
+                fabric.store.push(fabric.packets.slot(packet.at >> fabric.plan.shift), packet);
+            });
+            self.run(window);
+            progress(self.fabric.window << self.fabric.plan.shift);
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Models drawn at random.
+
+use congestlab_core::law::{SenderConfig, cubic, reno, xcp};
+use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, Time};
+use congestlab_net::errors::ErrorRate;
+use congestlab_net::packet::Picos;
+use congestlab_net::port::{FeedbackAt, LawConfig, PortConfig};
+use congestlab_net::queue::{Discipline, Limit, red};
+use congestlab_net::random::{Probability, Stream};
+use congestlab_net::service::{Service, Steps};
+use congestlab_net::source::{Pattern, SourceConfig};
+use congestlab_net::tcp::{App, Config, Recovery, Wait};
+use congestlab_net::trace::Trace;
+use congestlab_sim::model::{Group, GroupKind, Link, Model, Pipe, Start};
+
+const MS: Picos = 1_000_000_000;
+
+/// Draws of one model.
+pub struct Draw(Stream);
+
+impl Draw {
+    pub fn new(seed: u64) -> Self {
+        Self(Stream::named(seed, "random models"))
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.0.below(n)
+    }
+
+    fn between(&mut self, low: u64, high: u64) -> u64 {
+        low + self.below(high - low + 1)
+    }
+
+    fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    fn of<T: Clone>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len() as u64) as usize].clone()
+    }
+}
+
+pub fn random_model(draw: &mut Draw, seed: u64) -> Model {
+    let count = if draw.one_in(4) { draw.between(1, 2) } else { draw.between(3, 20) };
+    let mut links = Vec::new();
+    for index in 0..count {
+        let forward = random_port(draw);
+        let back = if draw.one_in(3) {
+            random_port(draw)
+        } else {
+            PortConfig::new(forward.service.clone(), forward.delay, forward.limit)
+        };
+        links.push(Link { name: format!("l{index}"), port: forward });
+        links.push(Link { name: format!("l{index}.reverse"), port: back });
+    }
+    let duration = draw.between(200, 1500) * MS;
+    let groups = (0..draw.between(1, 5)).map(|index| random_group(draw, index, count)).collect();
+    Model {
+        seed,
+        duration,
+        warmup: if draw.one_in(2) { 0 } else { duration / 4 },
+        links,
+        groups,
+        sample_every: None,
+        record_events: false,
+    }
+}
+
+fn random_port(draw: &mut Draw) -> PortConfig {
+    let rate = BitRate(draw.of(&[300_000, 1_000_000, 2_345_678, 10_000_000, 33_333_333, 100_000_000]));
+    let service = match draw.below(8) {
+        0 => {
+            let steps = [(0, rate), (draw.between(1, 300) * MS, BitRate(rate.0 / 3)), (400 * MS, rate)];
+            Service::Steps(Steps::new(steps.to_vec()).expect("steps rise"))
+        }
+        1 => {
+            let mut stamps = Vec::new();
+            let mut at = 0;
+            for _ in 0..draw.between(3, 60) {
+                at += draw.below(6) as u32;
+                stamps.push(at.max(1));
+            }
+            stamps.push(at + 3);
+            Service::Trace(Trace::new(stamps).expect("stamps rise"))
+        }
+        _ => Service::Fixed(rate),
+    };
+    let delay = match draw.below(4) {
+        0 => 0,
+        1 => draw.between(1, 999) * 1_000_000,
+        _ => draw.between(1, 60) * MS,
+    };
+    let limit = if draw.one_in(3) {
+        Limit::Bytes(draw.between(3_000, 60_000))
+    } else {
+        Limit::Packets(draw.between(2, 60))
+    };
+    let mut port = PortConfig::new(service, delay, limit);
+    port.discipline = match draw.below(6) {
+        0 => Discipline::PrioDropTail,
+        1 => Discipline::Red(red::Config {
+            thresholds: red::Thresholds::Packets { min: 5, max: 15 },
+            max_p: Probability::from_f64(0.1),
+            weight: Probability::from_f64(0.02),
+            gentle: draw.one_in(2),
+            ecn: draw.one_in(2),
+            packet_size: 1000,
+        }),
+        _ => Discipline::DropTail,
+    };
+    if draw.one_in(2) {
+        port.law = Some(LawConfig::Xcp {
+            config: xcp::LinkConfig {
+                capacity: Rate(rate.0 / 8),
+                alpha: Ratio::ppm(400_000),
+                beta: Ratio::ppm(226_000),
+                gamma: Ratio::ppm(100_000),
+                min_interval: Duration(5_000_000),
+                max_interval: Duration(1_000_000_000),
+                initial_interval: Duration(50_000_000),
+                allowed_queue: Duration(2_000_000),
+                capture: draw.one_in(2),
+            },
+            follows_service: draw.one_in(2),
+        });
+        if draw.one_in(4) {
+            port.feedback_at = FeedbackAt::Enqueue;
+        }
+    }
+    if draw.one_in(4) {
+        port.errors = Some(ErrorRate::Packet { rate: 0.01, size: 1000 });
+    }
+    if draw.one_in(6) {
+        port.ack_loss = Probability::from_f64(0.2);
+    }
+    port
+}
+
+fn random_group(draw: &mut Draw, index: u64, count: u64) -> Group {
+    let first = draw.below(count);
+    let last = draw.between(first, count - 1);
+    let chain: Vec<u32> = (first..=last).map(|l| 2 * l as u32).collect();
+    let back: Vec<u32> = chain.iter().rev().map(|l| l + 1).collect();
+    let (path, back) = if draw.one_in(4) { (back, chain) } else { (chain, back) };
+    let pipe = |draw: &mut Draw| {
+        draw.one_in(2).then(|| Pipe {
+            rate: BitRate(draw.of(&[10_000_000, 100_000_000, 77_777_777])),
+            delay: draw.of(&[0, MS / 3, MS, 5 * MS]),
+        })
+    };
+    let (access, exit) = (pipe(draw), pipe(draw));
+    let segment = draw.of(&[576, 1000, 1500]);
+    let kind = if draw.one_in(5) {
+        GroupKind::Source(SourceConfig {
+            segment,
+            rate: BitRate(draw.between(100_000, 3_000_000)),
+            pattern: match draw.below(3) {
+                0 => Pattern::Constant,
+                n => {
+                    Pattern::OnOff { on: Duration(20_000_000), off: Duration(35_000_000), is_random: n == 2 }
+                }
+            },
+        })
+    } else {
+        GroupKind::Tcp(random_tcp(draw, segment))
+    };
+    Group {
+        name: format!("g{index}"),
+        kind,
+        count: draw.between(1, 6) as u32,
+        path,
+        back,
+        access,
+        exit,
+        start: match draw.below(3) {
+            0 => Start::Every { from: Time(0), every: 0 },
+            1 => Start::Every { from: Time(draw.below(50_000_000)), every: 10_000_000 },
+            _ => Start::Uniform { within: 100_000_000 },
+        },
+        stop: if draw.one_in(4) { Time(draw.between(150, 600) * 1_000_000) } else { Time::NEVER },
+    }
+}
+
+fn random_tcp(draw: &mut Draw, segment: u16) -> Config {
+    let law = match draw.below(4) {
+        0 => SenderConfig::Reno(reno::Config::default()),
+        1 => SenderConfig::Cubic(cubic::Config::default()),
+        _ => SenderConfig::Xcp(xcp::SenderConfig {
+            request: draw.of(&[xcp::RequestPolicy::Demand, xcp::RequestPolicy::Unlimited]),
+            loss: draw.of(&[xcp::LossPolicy::Tcp, xcp::LossPolicy::Maintain, xcp::LossPolicy::Fallback]),
+            clamp: draw.one_in(2),
+            aging: draw.one_in(2).then_some(Ratio::ppm(500_000)),
+            pacing: draw.one_in(3),
+            rate_source: draw.of(&[xcp::RateSource::Window, xcp::RateSource::Measured]),
+            price: Ratio::ppm(draw.of(&[1_000_000, 2_000_000])),
+            desired_rate: Rate(12_500_000),
+            ns2: draw.one_in(4),
+        }),
+    };
+    Config {
+        segment,
+        ack: 40,
+        law,
+        initial_window: draw.between(1, 4) as u32,
+        awnd: draw.one_in(3).then(|| draw.between(1, 64) as u32),
+        recovery: draw.of(&[Recovery::Sack, Recovery::Sack, Recovery::NewReno, Recovery::Reno]),
+        min_rto: Duration(draw.of(&[200_000_000, 1_000_000_000])),
+        delayed_ack: draw.one_in(3),
+        ecn: draw.one_in(3),
+        ns2: draw.one_in(5),
+        app: match draw.below(5) {
+            0 => App::Transfer(Bytes(draw.between(1, 300_000))),
+            1 => App::Bursts {
+                size: Bytes(draw.between(10_000, 40_000)),
+                pause: Duration(50_000_000),
+                wait: draw.of(&[Wait::Write, Wait::Ack]),
+                buffer: Bytes(16_000_000),
+            },
+            _ => App::Endless,
+        },
+    }
+}
