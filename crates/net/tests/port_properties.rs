@@ -572,7 +572,7 @@ fn events(log: &Log, is_error: bool) -> Vec<(Picos, PortEvent)> {
 
 #[test]
 fn a_port_does_what_one_loop_over_all_events_does() {
-    let mut compared = 0;
+    let (mut compared, mut intervals) = (0, 0);
     for seed in 20_000..21_500 {
         let mut draw = Stream::named(seed, "test");
         let config = random_config(&mut draw);
@@ -596,6 +596,11 @@ fn a_port_does_what_one_loop_over_all_events_does() {
         assert_eq!(stats.queue_max_packets, longest, "seed {seed}: {config:?}");
         assert_eq!(stats.queue_end_packets, run.lengths.last().map_or(0, |&(_, len)| len as u64));
         compared += log.delivered.len();
+        intervals +=
+            log.events.iter().filter(|(_, event)| matches!(event, PortEvent::ControlInterval { .. })).count();
     }
-    assert!(compared > 300_000, "only {compared} packets compared");
+    assert!(
+        compared > 300_000 && intervals > 2_000,
+        "only {compared} packets, {intervals} intervals compared"
+    );
 }
