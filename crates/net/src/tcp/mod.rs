@@ -21,6 +21,8 @@ mod ranges;
 mod receiver;
 mod scoreboard;
 mod sender;
+#[cfg(test)]
+mod tests;
 
 pub use receiver::{Receiver, ReceiverStats};
 pub use sender::{Sender, SenderStats};

@@ -96,6 +96,7 @@ impl Ranges {
 #[cfg(test)]
 mod tests {
     use super::Ranges;
+    use crate::tcp::tests::Random;
     use std::collections::BTreeSet;
     use std::vec::Vec;
 
@@ -115,11 +116,8 @@ mod tests {
 
     #[test]
     fn a_range_set_is_a_set_of_segments() {
-        let mut random = 1_u64;
-        let mut draw = move |below: u64| {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (random >> 33) % below
-        };
+        let mut random = Random(1);
+        let mut draw = |below| random.below(below);
         for _ in 0..200 {
             let (mut set, mut naive) = (Ranges::default(), BTreeSet::new());
             for _ in 0..60 {

@@ -155,8 +155,10 @@ impl Scoreboard {
     /// `segment` is retransmitted: HighRxt follows.
     pub(super) fn retransmit(&mut self, segment: u64) {
         if segment >= self.high_rxt {
-            // All in between is SACKed: `candidate` skips nothing else.
-            self.sacked_below_rxt += segment - self.high_rxt;
+            // All in between is SACKed: `candidate` skips nothing else. The segment itself may be, if
+            // the receiver reneged.
+            let is_sacked = self.sacked.around(segment).is_some();
+            self.sacked_below_rxt += segment - self.high_rxt + u64::from(is_sacked);
             self.high_rxt = segment + 1;
         }
     }
@@ -164,5 +166,110 @@ impl Scoreboard {
     /// True if `segment` was retransmitted and not given up since.
     pub(super) fn is_retransmitted(&self, segment: u64) -> bool {
         segment < self.high_rxt
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::tests::{Naive, Random};
+
+    #[test]
+    fn four_counters_equal_the_rfcs_scoreboard_at_every_step() {
+        let mut random = Random(7);
+        let mut draw = |below| random.below(below);
+        let mut seen = [0_u32; 6];
+        for _ in 0..2000 {
+            let mut naive = Naive { next: 5, ..Naive::default() };
+            let mut board = Scoreboard::new(0);
+            for _ in 0..60 {
+                let outstanding = naive.next - naive.una;
+                match draw(12) {
+                    0..=2 => naive.next += draw(6),
+                    // What a receiver can report: never the segment that it waits for.
+                    3..=6 if outstanding > 1 => {
+                        let start = naive.una + 1 + draw(outstanding - 1);
+                        let end = (start + 1 + draw(4)).min(naive.next);
+                        let news = (start..end).filter(|&s| naive.sacked.insert(s)).count();
+                        assert_eq!(board.sack(start, end), news > 0);
+                        board.update();
+                    }
+                    7 if outstanding > 0 => {
+                        // Up to a hole: the receiver acknowledges all that it has in order, unless
+                        // it has dropped some of it.
+                        naive.una += 1 + draw(outstanding);
+                        while naive.sacked.contains(&naive.una) && draw(20) > 0 {
+                            naive.una += 1;
+                        }
+                        naive.sacked.retain(|&s| s >= naive.una);
+                        naive.high_rxt = naive.high_rxt.max(naive.una);
+                        board.advance(naive.una);
+                        board.update();
+                    }
+                    8 | 9 => {
+                        if let Some(segment) = naive.next_lost() {
+                            naive.high_rxt = segment + 1;
+                            board.retransmit(segment);
+                            seen[0] += 1;
+                        }
+                    }
+                    10 => {
+                        if let Some(segment) = naive.next_unsacked() {
+                            naive.high_rxt = segment + 1;
+                            board.retransmit(segment);
+                            seen[1] += 1;
+                        } else if let Some(segment) = naive.rescue() {
+                            assert_eq!(board.rescue(naive.una, naive.next), Some(segment));
+                            naive.rescue = naive.next;
+                            board.note_rescue(naive.next);
+                            seen[2] += 1;
+                        }
+                    }
+                    _ if draw(8) == 0 && outstanding > 0 => {
+                        if naive.sacked.contains(&naive.una) {
+                            naive.sacked.clear();
+                            seen[4] += 1;
+                        }
+                        naive.high_rxt = naive.una;
+                        naive.timeout = naive.next;
+                        board.on_timeout(naive.una, naive.next);
+                        seen[3] += 1;
+                    }
+                    _ => {
+                        naive.rescue = naive.una + 1;
+                        board.enter_recovery(naive.una);
+                        if !board.is_retransmitted(naive.una) && outstanding > 0 {
+                            naive.high_rxt = naive.una + 1;
+                            board.retransmit(naive.una);
+                            seen[5] += 1;
+                        }
+                    }
+                }
+                assert_eq!(board.pipe(naive.una, naive.next), naive.pipe());
+                assert_eq!(board.next_lost(), naive.next_lost());
+                assert_eq!(board.next_unsacked(), naive.next_unsacked());
+                assert_eq!(board.rescue(naive.una, naive.next), naive.rescue());
+                for segment in naive.unsacked() {
+                    assert_eq!(board.is_lost(segment), naive.is_lost(segment));
+                }
+            }
+        }
+        assert!(seen.iter().all(|&count| count > 40), "every rule was used: {seen:?}");
+    }
+
+    #[test]
+    fn sack_information_survives_a_timeout_unless_the_receiver_reneged() {
+        let mut board = Scoreboard::new(0);
+        board.sack(3, 6);
+        board.update();
+        board.on_timeout(0, 8);
+        assert_eq!((board.pipe(0, 8), board.next_lost()), (0, Some(0)));
+        board.retransmit(0);
+        board.advance(3);
+        board.update();
+        // The acknowledgment stops at a segment that was reported as held.
+        board.on_timeout(3, 8);
+        assert_eq!(board.next_lost(), Some(3), "3 to 5 have to go again");
+        assert_eq!(board.pipe(3, 8), 0);
     }
 }

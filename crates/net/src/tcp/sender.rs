@@ -367,7 +367,7 @@ impl Sender {
                 feedback: packet.reverse(),
                 is_duplicate: advanced == 0,
                 // RFC 3168 §6.1.2: no growth on an ACK that echoes a mark.
-                in_recovery: self.mode == Mode::Recovery || has_mark,
+                in_recovery: matches!(self.mode, Mode::Recovery | Mode::Loss) || has_mark,
                 is_window_limited: self.flags & bit::WINDOW_LIMITED != 0,
             },
         );
@@ -406,7 +406,8 @@ impl Sender {
         if if config.recovery == Recovery::Sack { has_news } else { is_duplicate } {
             self.handle_duplicate(config, now);
         }
-        if self.scoreboard.as_ref().is_some_and(|board| board.is_clean(self.una)) {
+        let is_clean = self.scoreboard.as_ref().is_some_and(|board| board.is_clean(self.una));
+        if is_clean && self.mode != Mode::Recovery {
             self.scoreboard = None;
         }
     }
@@ -424,10 +425,10 @@ impl Sender {
                 if start == end {
                     break;
                 }
-                // A block that is not within what is outstanding is late, of a duplicate (RFC 2883),
-                // or wrong.
+                // A block that is not beyond the segment expected next and within what is outstanding
+                // is late, of a duplicate (RFC 2883), or wrong.
                 if let (Some(start), Some(end)) = (absolute(start, base, una), absolute(end, base, una))
-                    && una <= start
+                    && una < start
                     && start < end
                     && end <= next
                 {

@@ -1,0 +1,424 @@
+//! A sender and a receiver over a pipe that loses, repeats and reorders, held against RFC 6675's
+//! own definitions at every step.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::vec::Vec;
+
+use congestlab_core::law::{SenderConfig, cubic, reno, xcp};
+use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
+
+use super::scoreboard::DUP_THRESH;
+use super::{App, Config, Measure, Receiver, Recovery, Sender, Wait, absolute};
+use crate::packet::{Kind, Packet, SACK_BLOCKS, flag};
+
+const MS: u64 = 1_000_000;
+
+/// Knuth's linear congruential generator.
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+/// RFC 6675 §4 word for word, over one flag per segment.
+#[derive(Default)]
+pub(super) struct Naive {
+    pub(super) una: u64,
+    pub(super) next: u64,
+    pub(super) sacked: BTreeSet<u64>,
+    pub(super) high_rxt: u64,
+    pub(super) timeout: u64,
+    pub(super) rescue: u64,
+}
+
+impl Naive {
+    pub(super) fn is_lost(&self, segment: u64) -> bool {
+        let above: Vec<u64> = self.sacked.range(segment + 1..).copied().collect();
+        let ranges = above.iter().filter(|&&s| !self.sacked.contains(&(s - 1))).count() as u64;
+        segment < self.timeout || above.len() as u64 > DUP_THRESH - 1 || ranges >= DUP_THRESH
+    }
+
+    pub(super) fn unsacked(&self) -> impl DoubleEndedIterator<Item = u64> + '_ {
+        (self.una..self.next).filter(|s| !self.sacked.contains(s))
+    }
+
+    pub(super) fn pipe(&self) -> u64 {
+        self.unsacked().map(|s| u64::from(!self.is_lost(s)) + u64::from(s < self.high_rxt)).sum()
+    }
+
+    pub(super) fn next_lost(&self) -> Option<u64> {
+        self.unsacked().find(|&s| s >= self.high_rxt && self.is_lost(s))
+    }
+
+    pub(super) fn next_unsacked(&self) -> Option<u64> {
+        let highest = *self.sacked.last()?;
+        self.unsacked().find(|&s| s >= self.high_rxt && s < highest)
+    }
+
+    pub(super) fn rescue(&self) -> Option<u64> {
+        self.unsacked().next_back().filter(|_| self.una > self.rescue)
+    }
+}
+
+/// What the pipe does to packets, in percent.
+#[derive(Clone, Copy)]
+struct Weather {
+    loss: u64,
+    ack_loss: u64,
+    repeat: u64,
+    reorder: u64,
+}
+
+struct Pair {
+    config: Config,
+    sender: Sender,
+    receiver: Receiver,
+    /// By arrival time, then by number: each to the receiver (`true`) or to the sender.
+    wire: BTreeMap<(u64, u64), (bool, Packet)>,
+    number: u64,
+    random: Random,
+    weather: Weather,
+    now: u64,
+    isn: u32,
+    naive: Naive,
+    /// What the naive sender does: none, fast recovery or repair after a timeout; up to where; how
+    /// many duplicates it has seen; whether the first segment of a recovery is still to go.
+    repair: Repair,
+    recover: u64,
+    duplicates: u64,
+    owes_first: bool,
+    timeouts: u64,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Repair {
+    None,
+    Recovery,
+    Timeout,
+}
+
+impl Pair {
+    fn new(config: Config, seed: u64, weather: Weather, stop: Time) -> Self {
+        let measure = Measure { from: Time(0), to: Time::NEVER };
+        // The numbers wrap after 40 segments.
+        let isn = u32::MAX - 40;
+        Self {
+            sender: Sender::new(&config, 3, Time(5 * MS), stop, isn, measure),
+            receiver: Receiver::new(&config, 3, isn, measure),
+            config,
+            wire: BTreeMap::new(),
+            number: 0,
+            random: Random(seed),
+            weather,
+            now: 0,
+            isn,
+            naive: Naive::default(),
+            repair: Repair::None,
+            recover: 0,
+            duplicates: 0,
+            owes_first: false,
+            timeouts: 0,
+        }
+    }
+
+    fn send(&mut self, to_receiver: bool, packet: Packet) {
+        assert_eq!(packet.flow, 3);
+        let loss = if to_receiver { self.weather.loss } else { self.weather.ack_loss };
+        if self.random.below(100) < loss {
+            return;
+        }
+        let copies = 1 + u64::from(self.random.below(100) < self.weather.repeat);
+        for _ in 0..copies {
+            let late =
+                if self.random.below(100) < self.weather.reorder { self.random.below(8 * MS) } else { 0 };
+            self.number += 1;
+            self.wire.insert((self.now + 10 * MS + late, self.number), (to_receiver, packet));
+        }
+    }
+
+    /// One step of time; false when nothing will ever happen again.
+    fn step(&mut self) -> bool {
+        let arrival = self.wire.keys().next().map_or(u64::MAX, |key| key.0);
+        let deadline = self.sender.next_deadline().min(self.receiver.next_deadline()).0;
+        assert!(deadline >= self.now, "a deadline in the past");
+        let next = arrival.min(deadline);
+        if next == u64::MAX {
+            return false;
+        }
+        self.now = next;
+        let now = Time(next);
+        if next == arrival {
+            let (_, (to_receiver, packet)) = self.wire.pop_first().expect("an arrival");
+            if to_receiver {
+                if let Some(answer) = self.receiver.handle_packet(&self.config, now, &packet) {
+                    self.send(false, answer);
+                }
+            } else {
+                self.sender.handle_packet(&self.config, now, &packet);
+                self.observe_ack(&packet);
+            }
+        } else {
+            self.sender.handle_deadline(&self.config, now);
+            if let Some(answer) = self.receiver.handle_deadline(&self.config, now) {
+                self.send(false, answer);
+            }
+            self.observe_timeout();
+        }
+        while let Some(packet) = self.sender.poll_transmit(&self.config, now) {
+            self.observe_transmission(&packet);
+            self.send(true, packet);
+        }
+        true
+    }
+
+    /// RFC 6675 §5.
+    fn observe_ack(&mut self, packet: &Packet) {
+        let base = self.isn.wrapping_add(1);
+        let naive = &mut self.naive;
+        if packet.kind != Kind::Ack {
+            return;
+        }
+        let near = |seq| absolute(seq, base, naive.una).expect("honest numbers");
+        let una = near(packet.seq).max(naive.una);
+        let blocks: Vec<_> =
+            (0..SACK_BLOCKS).map(|i| packet.sack(i)).map(|(s, e)| (near(s), near(e))).collect();
+        if una > naive.una {
+            naive.una = una;
+            naive.sacked.retain(|&s| s >= una);
+            naive.high_rxt = naive.high_rxt.max(una);
+            if una >= self.recover {
+                self.repair = Repair::None;
+            }
+            if self.repair != Repair::Recovery {
+                (self.duplicates, self.owes_first) = (0, false);
+            }
+        }
+        let known = naive.sacked.len();
+        for (start, end) in blocks {
+            naive.sacked.extend((start..end).filter(|_| start > una));
+        }
+        if naive.sacked.len() > known && self.repair == Repair::None {
+            self.duplicates += 1;
+            if self.duplicates >= DUP_THRESH || naive.is_lost(una) {
+                self.repair = Repair::Recovery;
+                self.recover = naive.next;
+                naive.rescue = una + 1;
+                self.owes_first = naive.high_rxt == una;
+            }
+        }
+        self.compare();
+    }
+
+    fn observe_timeout(&mut self) {
+        let naive = &mut self.naive;
+        if self.sender.timeouts() > self.timeouts && naive.next > 0 {
+            naive.high_rxt = naive.una;
+            naive.timeout = naive.next;
+            self.repair = Repair::Timeout;
+            self.recover = naive.next;
+            (self.duplicates, self.owes_first) = (0, false);
+        }
+        self.timeouts = self.sender.timeouts();
+        self.compare();
+    }
+
+    fn observe_transmission(&mut self, packet: &Packet) {
+        if packet.kind != Kind::Data {
+            return;
+        }
+        let naive = &mut self.naive;
+        let segment = absolute(packet.seq, self.isn.wrapping_add(1), naive.una).expect("honest numbers");
+        if packet.flags & flag::RETRANSMIT == 0 {
+            assert_eq!(segment, naive.next, "new data goes in order");
+            naive.next += 1;
+        } else if self.config.recovery == Recovery::Sack {
+            assert!(self.repair != Repair::None, "nothing is to be repaired");
+            let is_recovery = self.repair == Repair::Recovery;
+            if self.owes_first {
+                assert_eq!(segment, naive.una);
+                self.owes_first = false;
+                naive.high_rxt = segment + 1;
+            } else if let Some(next) = naive.next_lost().or(naive.next_unsacked().filter(|_| is_recovery)) {
+                assert_eq!(segment, next, "not the next segment of RFC 6675");
+                naive.high_rxt = segment + 1;
+            } else {
+                assert_eq!(Some(segment), naive.rescue().filter(|_| is_recovery), "not a rescue either");
+                naive.rescue = self.recover;
+            }
+        }
+        self.compare();
+    }
+
+    fn compare(&self) {
+        if self.config.recovery == Recovery::Sack {
+            assert_eq!(self.sender.pipe(), self.naive.pipe(), "at {} ns", self.now);
+        }
+    }
+}
+
+fn config(law: SenderConfig, recovery: Recovery, app: App) -> Config {
+    Config {
+        segment: 1000,
+        ack: 40,
+        law,
+        initial_window: 3,
+        awnd: None,
+        recovery,
+        min_rto: Duration(200 * MS),
+        delayed_ack: false,
+        ecn: false,
+        ns2: false,
+        app,
+    }
+}
+
+fn laws() -> [SenderConfig; 3] {
+    [
+        SenderConfig::Reno(reno::Config::default()),
+        SenderConfig::Cubic(cubic::Config::default()),
+        SenderConfig::Xcp(xcp::SenderConfig {
+            request: xcp::RequestPolicy::Demand,
+            loss: xcp::LossPolicy::Tcp,
+            clamp: true,
+            aging: None,
+            pacing: true,
+            rate_source: xcp::RateSource::Window,
+            price: Ratio::ppm(1_000_000),
+            desired_rate: Rate(1_250_000),
+            ns2: false,
+        }),
+    ]
+}
+
+#[test]
+fn every_byte_arrives_once_whatever_the_pipe_does() {
+    let total = 400_123;
+    let mut seed = 0;
+    let mut worst = (0, 0);
+    for law in laws() {
+        for recovery in [Recovery::Sack, Recovery::NewReno, Recovery::Reno] {
+            for (loss, ack_loss, repeat, reorder) in [
+                (0, 0, 0, 0),
+                (1, 0, 0, 0),
+                (10, 0, 0, 0),
+                (30, 30, 0, 0),
+                (0, 50, 0, 0),
+                (0, 0, 20, 20),
+                (5, 5, 5, 5),
+            ] {
+                for (awnd, delayed_ack, ns2) in
+                    [(None, false, false), (Some(7), true, false), (Some(100), false, true)]
+                {
+                    seed += 1;
+                    let weather = Weather { loss, ack_loss, repeat, reorder };
+                    let config = Config {
+                        awnd,
+                        delayed_ack,
+                        ns2,
+                        ..config(law.clone(), recovery, App::Transfer(Bytes(total)))
+                    };
+                    let mut pair = Pair::new(config, seed, weather, Time::NEVER);
+                    while pair.step() {}
+                    let (sent, received) = (pair.sender.stats(), pair.receiver.stats());
+                    assert!(
+                        sent.completion.is_some(),
+                        "{law:?} {recovery:?} never completes: {:?}",
+                        pair.sender
+                    );
+                    assert_eq!(received.delivered_bytes, total);
+                    assert_eq!(sent.sent_packets, 401 + sent.retransmits);
+                    assert!(repeat > 0 || received.spurious_retransmits <= sent.retransmits);
+                    if loss + ack_loss + repeat + reorder == 0 {
+                        assert_eq!((sent.retransmits, sent.timeouts, sent.window_cuts), (0, 0, 0));
+                    }
+                    worst = worst.max((sent.timeouts, seed));
+                }
+            }
+        }
+    }
+    assert!(worst.0 > 0, "the pipe was kind");
+}
+
+#[test]
+fn bursts_arrive_in_their_own_segments() {
+    let app = |wait, buffer| App::Bursts {
+        size: Bytes(12_345),
+        pause: Duration(70 * MS),
+        wait,
+        buffer: Bytes(buffer),
+    };
+    let mut seed = 0;
+    for app in [app(Wait::Write, 16_000_000), app(Wait::Ack, 16_000_000), app(Wait::Write, 3_000)] {
+        for loss in [0, 3] {
+            seed += 1;
+            let weather = Weather { loss, ack_loss: 0, repeat: 0, reorder: 0 };
+            let law = SenderConfig::Reno(reno::Config::default());
+            let mut pair = Pair::new(config(law, Recovery::Sack, app), seed, weather, Time(20_000 * MS));
+            while pair.step() {}
+            let (sent, received) = (pair.sender.stats(), pair.receiver.stats());
+            let segments = sent.sent_packets - sent.retransmits;
+            assert_eq!(received.delivered_bytes, pair.config.bytes_of(segments).0);
+            let bursts = received.delivered_bytes / 12_345;
+            assert!(bursts > 40, "{app:?}: {bursts} bursts in 20 s");
+            assert!(loss > 0 || sent.retransmits == 0);
+        }
+    }
+}
+
+/// Neither side trusts what it reads: any packet is obeyed or ignored, none is fatal.
+#[test]
+fn arbitrary_packets_do_no_harm() {
+    for seed in 0..300 {
+        let mut random = Random(seed);
+        let recovery = [Recovery::Sack, Recovery::NewReno, Recovery::Reno][seed as usize % 3];
+        let law = laws()[(seed / 3) as usize % 3].clone();
+        let config = Config {
+            delayed_ack: seed % 2 == 0,
+            ecn: seed % 5 == 0,
+            ns2: seed % 7 == 0,
+            ..config(law, recovery, App::Endless)
+        };
+        let measure = Measure { from: Time(0), to: Time::NEVER };
+        let isn = u32::MAX - 5;
+        let mut sender = Sender::new(&config, 0, Time(0), Time::NEVER, isn, measure);
+        let mut receiver = Receiver::new(&config, 0, isn, measure);
+        let mut now = Time(0);
+        for _ in 0..400 {
+            now = now + Duration(random.below(20 * MS));
+            // Mostly near the numbers in use, where obeying is possible.
+            let near = |random: &mut Random| match random.below(8) {
+                0 => random.0 as u32,
+                _ => isn.wrapping_add(random.below(60) as u32),
+            };
+            let mut packet = Packet {
+                stamp_ns: [now.0.saturating_sub(random.below(100 * MS)), random.0]
+                    [usize::from(random.below(9) == 0)],
+                seq: near(&mut random),
+                size: random.0 as u16,
+                kind: [Kind::Ack, Kind::Data, Kind::Syn, Kind::SynAck, Kind::WindowProbe, Kind::Datagram]
+                    [random.below(6) as usize],
+                flags: if random.below(3) == 0 { random.below(256) as u8 } else { 0 },
+                ..Packet::default()
+            };
+            packet.words[0] = if random.below(4) == 0 { random.below(20) as u32 } else { u32::MAX };
+            packet.words[1] = random.0 as u32;
+            for block in 0..SACK_BLOCKS {
+                packet.set_sack(block, near(&mut random), near(&mut random));
+            }
+            sender.handle_packet(&config, now, &packet);
+            sender.handle_deadline(&config, now);
+            // A window that forged feedback opened need not be filled.
+            for _ in 0..50 {
+                if sender.poll_transmit(&config, now).is_none() {
+                    break;
+                }
+            }
+            assert!(sender.pipe() <= sender.stats().sent_packets);
+            receiver.handle_packet(&config, now, &packet);
+            receiver.handle_deadline(&config, now);
+        }
+    }
+}
