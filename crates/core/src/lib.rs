@@ -14,5 +14,4 @@ extern crate std;
 
 pub mod law;
 pub mod units;
-#[cfg(not(target_arch = "bpf"))]
 pub mod wire;

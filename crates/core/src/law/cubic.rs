@@ -47,7 +47,7 @@ pub struct Cubic {
 
 impl Cubic {
     /// At the start of a connection: slow start without a threshold.
-    #[inline]
+    #[inline(always)]
     pub fn new(mss: Bytes, initial_window: Bytes) -> Self {
         let mss = mss.min(SEGMENT_MAX).max(Bytes(1));
         Self {

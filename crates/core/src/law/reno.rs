@@ -22,7 +22,7 @@ pub struct Reno {
 
 impl Reno {
     /// At the start of a connection: slow start without a threshold (RFC 5681 §3.1).
-    #[inline]
+    #[inline(always)]
     pub fn new(mss: Bytes, initial_window: Bytes) -> Self {
         Self { mss, cwnd: initial_window.max(mss), ssthresh: Bytes(u64::MAX), acked: Bytes(0) }
     }

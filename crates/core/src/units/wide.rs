@@ -86,6 +86,9 @@ impl Wide {
 /// `(hi * 2^64 + lo) / divisor` for `hi < divisor`: two digits of 32 bits, each guessed from the
 /// divisor's upper half and corrected at most twice (Knuth, TAOCP 2, 4.3.1 D).
 const fn quotient(hi: u64, lo: u64, divisor: u64) -> u64 {
+    if divisor == 0 {
+        return u64::MAX; // said again for the compiler, which sees this function alone
+    }
     if hi == 0 {
         return lo / divisor;
     }
@@ -103,7 +106,7 @@ const fn quotient(hi: u64, lo: u64, divisor: u64) -> u64 {
 /// One digit of [`quotient`]: `(n * 2^32 + next) / d` for `n < d`, with the top bit of `d` set.
 #[inline(always)]
 const fn digit(n: u64, next: u64, d: u64) -> u64 {
-    let (d1, d0) = (d >> 32, d & LOW);
+    let (d1, d0) = (d >> 32 | 1 << 31, d & LOW); // the set bit again, to show that d1 is not 0
     let mut q = n / d1;
     let mut r = n - q * d1;
     if q > LOW || q * d0 > (r << 32 | next) {

@@ -140,6 +140,8 @@ pub struct Link {
 impl Link {
     /// `phase` is the first deadline: where in its first interval the router begins;
     /// `queue_phase` the same for the queue estimate. Routers must not act in step.
+    // `always`, here and in the other laws: a BPF function cannot return a structure.
+    #[inline(always)]
     pub fn new(config: LinkConfig, phase: Duration, queue_phase: Duration) -> Self {
         Self {
             config,

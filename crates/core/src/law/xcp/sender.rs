@@ -115,7 +115,7 @@ struct Fallback {
 impl Sender {
     /// At the start of a connection. Nothing is known of the path: the first packets state no
     /// round trip time and get no feedback that could raise the window.
-    #[inline]
+    #[inline(always)]
     pub fn new(mss: Bytes, initial_window: Bytes) -> Self {
         Self {
             mss,
@@ -211,7 +211,7 @@ impl Sender {
 
     /// Meters a packet about to leave and fills its header; `reverse` is the receiver's to fill.
     /// While the round trip time is unknown the header is empty (draft-03 §4.1.1).
-    #[inline]
+    #[inline(always)]
     pub fn on_send(&mut self, config: &SenderConfig, now: Time, send: &Send) -> Header {
         self.awnd = send.awnd;
         self.meter(config, now, send.srtt);
@@ -263,7 +263,7 @@ impl Sender {
             // NS2: `window()`, a count of packets.
             let packets = |bytes: Bytes| bytes.0 / self.mss.0.max(1);
             let window = (packets(self.window()) + packets(send.inflation)).min(packets(send.awnd)).max(1);
-            return Bytes(window.saturating_mul(self.mss.0.max(1)));
+            return Bytes(Wide::product(window, self.mss.0.max(1)).to_u64());
         }
         let window = self.usable_window(config);
         let window = match config.rate_source {

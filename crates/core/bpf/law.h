@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The XCP laws as C sees them. The functions are Rust's (shim.rs). States are bytes to C: their
+ * sizes are handed in by whoever builds, from the native build of the same laws. Names are Rust's:
+ * the BPF linker compares them.
+ */
+#pragma once
+#include <linux/types.h>
+
+struct Link { __u64 state[LINK_WORDS]; };
+struct Sender { __u64 state[SENDER_WORDS]; };
+struct Echo { __s64 sum; };
+
+/* Times in 2^-28 s, rates in bytes/s. */
+struct Header { __u32 x, rtt; __s32 delta, reverse; };
+
+/* alpha, beta, gamma in millionths; intervals in ns. */
+struct LinkConfig {
+	__u64 capacity;
+	__u32 alpha, beta, gamma;
+	__u64 min_interval, max_interval, initial_interval, allowed_queue;
+	__u8 capture;
+};
+
+/* request: 0 demand, 1 unlimited. loss: 0 tcp, 1 maintain, 2 fallback. rate_source: 0 window,
+ * 1 measured. aging (0: off) and price in millionths. */
+struct SenderConfig {
+	__u64 desired_rate;
+	__u32 request, loss, rate_source, aging, price;
+	__u8 clamp, pacing, ns2;
+};
+
+struct Ack {
+	__u64 acked, flight, awnd, rtt, srtt;
+	__s32 feedback;
+	__u8 is_duplicate, in_recovery, is_window_limited;
+};
+
+struct Send {
+	__u64 size, srtt, awnd, backlog, inflation;
+	__u8 is_window_limited;
+};
+
+struct Report {
+	__u64 intervals, input;
+	__s64 feedback;
+	__u64 interval, persistent_queue;
+};
+
+/* Hidden: static subprograms to the verifier, which then accepts map pointers and spin locks. */
+#define LAW extern __attribute__((visibility("hidden"))) __u64
+
+LAW law_link_init(struct Link *, const struct LinkConfig *, __u64 phase, __u64 queue_phase);
+LAW law_link_set_capacity(struct Link *, __u64 capacity);
+LAW law_link_on_arrival(struct Link *, __u64 now, const struct Header *, __u64 size);
+LAW law_link_on_departure(struct Link *, __u64 now, struct Header *, __u64 size, __u64 backlog);
+LAW law_link_on_other_departure(struct Link *, __u64 now, __u64 backlog);
+LAW law_link_next_deadline(const struct Link *);
+LAW law_link_on_deadline(struct Link *, __u64 now, __u64 backlog);
+LAW law_link_report(const struct Link *, struct Report *);
+
+LAW law_sender_init(struct Sender *, __u64 mss, __u64 initial_window);
+LAW law_sender_on_ack(struct Sender *, const struct SenderConfig *, __u64 now, const struct Ack *);
+LAW law_sender_on_loss(struct Sender *, const struct SenderConfig *, __u64 now, __u64 flight);
+LAW law_sender_on_timeout(struct Sender *, const struct SenderConfig *, __u64 now, __u64 flight,
+			  __u64 is_first);
+LAW law_sender_on_restart(struct Sender *, const struct SenderConfig *, __u64 now,
+			  __u64 initial_window);
+LAW law_sender_on_send(struct Sender *, const struct SenderConfig *, __u64 now,
+		       const struct Send *, struct Header *);
+LAW law_sender_window(const struct Sender *);
+LAW law_sender_pacing_rate(const struct Sender *, const struct SenderConfig *, __u64 srtt);
+
+LAW law_echo_on_data(struct Echo *, const struct Header *);
+LAW law_echo_on_ack(struct Echo *); /* Reverse_Feedback, sign-extended */

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The XCP laws as functions that C can call in BPF: at most five words in, one word out.
+//!
+//! Built by `tests/bpf.rs` for the target `bpfel-unknown-none`, never as part of the workspace. Every
+//! function lies in `.text` and is hidden, so the verifier takes it as a part of its caller: callable
+//! inside a spin lock, with pointers into map values. C holds the states as so many bytes
+//! (`law.h`); what C fills itself is laid out in `repr(C)` on both sides.
+//!
+//! The laws are modules of this file rather than a crate beside it, so that what they call among
+//! themselves stays local: the BPF linker wants type information for every global name.
+#![no_std]
+
+#[path = "../src/law/mod.rs"]
+mod law;
+#[path = "../src/units/mod.rs"]
+mod units;
+
+use law::xcp::{
+    self, Echo, Header, Link, LinkConfig, LossPolicy, RateSource, Report, RequestPolicy, Sender,
+};
+use law::{Ack, Send};
+use units::{Bytes, Duration, Rate, Ratio, Time};
+
+/// [`xcp::SenderConfig`] without Rust's enums and options: the same in `law.h`.
+#[repr(C)]
+pub struct SenderConfig {
+    desired_rate: u64,
+    request: u32,
+    loss: u32,
+    rate_source: u32,
+    aging: u32,
+    price: u32,
+    clamp: u8,
+    pacing: u8,
+    ns2: u8,
+}
+
+impl SenderConfig {
+    #[inline(always)]
+    fn to_rust(&self) -> xcp::SenderConfig {
+        xcp::SenderConfig {
+            request: if self.request == 0 { RequestPolicy::Demand } else { RequestPolicy::Unlimited },
+            loss: match self.loss {
+                0 => LossPolicy::Tcp,
+                1 => LossPolicy::Maintain,
+                _ => LossPolicy::Fallback,
+            },
+            clamp: self.clamp != 0,
+            aging: if self.aging == 0 { None } else { Some(Ratio(self.aging)) },
+            pacing: self.pacing != 0,
+            rate_source: if self.rate_source == 0 { RateSource::Window } else { RateSource::Measured },
+            price: Ratio(self.price),
+            desired_rate: Rate(self.desired_rate),
+            ns2: self.ns2 != 0,
+        }
+    }
+}
+
+macro_rules! exported {
+    ($(fn $name:ident($($argument:ident: $kind:ty),*) -> u64 $body:block)*) => {$(
+        #[unsafe(no_mangle)]
+        #[unsafe(link_section = ".text")]
+        pub extern "C" fn $name($($argument: $kind),*) -> u64 $body
+    )*};
+}
+
+exported! {
+    fn law_link_init(link: &mut Link, config: &LinkConfig, phase: u64, queue_phase: u64) -> u64 {
+        *link = Link::new(*config, Duration(phase), Duration(queue_phase));
+        0
+    }
+    fn law_link_set_capacity(link: &mut Link, capacity: u64) -> u64 {
+        link.set_capacity(Rate(capacity));
+        0
+    }
+    fn law_link_on_arrival(link: &mut Link, now: u64, header: &Header, size: u64) -> u64 {
+        link.on_arrival(Time(now), header, Bytes(size));
+        0
+    }
+    fn law_link_on_departure(link: &mut Link, now: u64, header: &mut Header, size: u64, backlog: u64) -> u64 {
+        link.on_departure(Time(now), header, Bytes(size), Bytes(backlog));
+        0
+    }
+    fn law_link_on_other_departure(link: &mut Link, now: u64, backlog: u64) -> u64 {
+        link.on_other_departure(Time(now), Bytes(backlog));
+        0
+    }
+    fn law_link_next_deadline(link: &Link) -> u64 {
+        link.next_deadline().0
+    }
+    fn law_link_on_deadline(link: &mut Link, now: u64, backlog: u64) -> u64 {
+        link.on_deadline(Time(now), Bytes(backlog));
+        0
+    }
+    fn law_link_report(link: &Link, report: &mut Report) -> u64 {
+        *report = link.report();
+        0
+    }
+    fn law_sender_init(sender: &mut Sender, mss: u64, initial_window: u64) -> u64 {
+        *sender = Sender::new(Bytes(mss), Bytes(initial_window));
+        0
+    }
+    fn law_sender_on_ack(sender: &mut Sender, config: &SenderConfig, now: u64, ack: &Ack) -> u64 {
+        sender.on_ack(&config.to_rust(), Time(now), ack);
+        0
+    }
+    fn law_sender_on_loss(sender: &mut Sender, config: &SenderConfig, now: u64, flight: u64) -> u64 {
+        sender.on_loss(&config.to_rust(), Time(now), Bytes(flight));
+        0
+    }
+    fn law_sender_on_timeout(sender: &mut Sender, config: &SenderConfig, now: u64, flight: u64, is_first: u64) -> u64 {
+        sender.on_timeout(&config.to_rust(), Time(now), Bytes(flight), is_first != 0);
+        0
+    }
+    fn law_sender_on_restart(sender: &mut Sender, config: &SenderConfig, now: u64, initial_window: u64) -> u64 {
+        sender.on_restart(&config.to_rust(), Time(now), Bytes(initial_window));
+        0
+    }
+    fn law_sender_on_send(sender: &mut Sender, config: &SenderConfig, now: u64, send: &Send, header: &mut Header) -> u64 {
+        *header = sender.on_send(&config.to_rust(), Time(now), send);
+        0
+    }
+    fn law_sender_window(sender: &Sender) -> u64 {
+        sender.window().0
+    }
+    fn law_sender_pacing_rate(sender: &Sender, config: &SenderConfig, srtt: u64) -> u64 {
+        match sender.pacing_rate(&config.to_rust(), Duration(srtt)) {
+            Some(rate) => rate.0,
+            None => 0,
+        }
+    }
+    fn law_echo_on_data(echo: &mut Echo, header: &Header) -> u64 {
+        echo.on_data(header);
+        0
+    }
+    fn law_echo_on_ack(echo: &mut Echo) -> u64 {
+        echo.on_ack() as i64 as u64
+    }
+}
