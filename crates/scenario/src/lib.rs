@@ -1,1 +1,284 @@
-//! placeholder
+//! Turns a file into runs, and runs into tables and verdicts.
+//!
+//! A [`Scenario`] is a file that was read, found right, and has every default filled in; its
+//! [`Scenario::model`] is what `congestlab-sim` runs. [`result`] names what comes out, [`metric`]
+//! reads it, [`claims`] judges it, [`sweep`] makes many runs of one file, [`store`] keeps them.
+//! What a file may say is in `docs/scenario.md`; [`schema`] says it to machines.
+#![forbid(unsafe_code)]
+
+pub mod claims;
+mod decode;
+pub mod diagnostic;
+mod file;
+mod law;
+mod memory;
+pub mod metric;
+mod path;
+mod queue;
+mod resolve;
+pub mod result;
+pub mod schema;
+pub mod store;
+pub mod sweep;
+mod tree;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use congestlab_sim::model::Model;
+use miette::NamedSource;
+
+use claims::CheckedClaim;
+use decode::Language;
+pub use diagnostic::Diagnostics;
+use diagnostic::{Findings, Sources, Span};
+use file::{File, Rate};
+use sweep::{Point, Sweep};
+use tree::{Node, Value};
+
+/// What is recorded beside the results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Measure {
+    /// The time series.
+    pub series: bool,
+    /// Every event.
+    pub events: bool,
+}
+
+/// A scenario: read, found right, every default filled in.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    name: String,
+    base: PathBuf,
+    sources: Sources,
+    /// The file with overrides, for the points of a sweep.
+    root: Node,
+    file: File,
+    model: Model,
+    warnings: Diagnostics,
+    sweep: Option<Sweep>,
+    claims: Vec<CheckedClaim>,
+}
+
+/// Larger files are no scenarios.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+impl Scenario {
+    /// Reads a file. `overrides` are paths and TOML values (`--set`), `seed` replaces the file's.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn load(path: &Path, overrides: &[(String, String)], seed: Option<u64>) -> Result<Self, Diagnostics> {
+        let shown = path.display().to_string();
+        let refuse = |text: &str, at: usize, message: String| {
+            let mut findings = Findings::new(vec![Arc::new(NamedSource::new(&shown, text.to_owned()))]);
+            let span = Span { source: 0, start: at, end: at };
+            findings.error("scenario::file", span, message, "a scenario is a text file in TOML, UTF-8");
+            findings.finish()
+        };
+        let unreadable = |reason: String| refuse("", 0, format!("can not read {shown}: {reason}"));
+        let length = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
+        if length > FILE_BYTES_MAX {
+            return Err(unreadable("larger than 16 MiB".into()));
+        }
+        let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
+        let text = match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => {
+                let at = error.utf8_error().valid_up_to();
+                let valid = String::from_utf8_lossy(&error.as_bytes()[..at]).into_owned();
+                return Err(refuse(&valid, at, format!("byte {at} of {shown} is not UTF-8")));
+            }
+        };
+        let base = path.parent().map_or_else(PathBuf::new, Path::to_owned);
+        Self::read(&shown, &stem(path), &text, &base, overrides, seed)
+    }
+
+    /// Reads a text. `name` stands in diagnostics, traces are relative to `base`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn parse(
+        name: &str,
+        text: &str,
+        base: &Path,
+        overrides: &[(String, String)],
+        seed: Option<u64>,
+    ) -> Result<Self, Diagnostics> {
+        Self::read(name, &stem(Path::new(name)), text, base, overrides, seed)
+    }
+
+    fn read(
+        shown: &str,
+        name: &str,
+        text: &str,
+        base: &Path,
+        overrides: &[(String, String)],
+        seed: Option<u64>,
+    ) -> Result<Self, Diagnostics> {
+        let mut findings = Findings::new(vec![Arc::new(NamedSource::new(shown, text.to_owned()))]);
+        let mut root = tree::parse(text, &mut findings);
+        if findings.has_errors() {
+            return Err(findings.finish());
+        }
+        for (path, value) in overrides {
+            tree::set(&mut root, "--set", path, value, &mut findings);
+        }
+        if let Some(seed) = seed {
+            tree::set(&mut root, "--seed", "run.seed", &seed.to_string(), &mut findings);
+        }
+        Self::build(name.into(), base.into(), root, findings, true)
+    }
+
+    fn build(
+        name: String,
+        base: PathBuf,
+        root: Node,
+        mut findings: Findings,
+        has_sweep: bool,
+    ) -> Result<Self, Diagnostics> {
+        let file = File::decode(&root, &mut findings);
+        let (model, mut file) = match file {
+            Some(mut file) => (resolve::resolve(&mut file, &base, &mut findings), file),
+            None => (None, File::default()),
+        };
+        let sweep = file.sweep.as_ref().filter(|_| has_sweep);
+        let sweep = sweep.and_then(|sweep| Sweep::new(sweep, &mut findings));
+        let claims = check_claims(&mut file, &mut findings);
+        if let Some(point) = sweep.as_ref().and_then(|sweep| sweep.points().first()) {
+            // Paths are the same at every point; values are looked at when a sweep begins.
+            point.apply(&mut root.clone(), &mut findings);
+        }
+        let sources = findings.sources.clone();
+        let has_errors = findings.has_errors();
+        let warnings = findings.finish();
+        match model {
+            Some(model) if !has_errors => Ok(Self { name, base, sources, root, file, model, warnings, sweep, claims }),
+            _ => Err(warnings),
+        }
+    }
+
+    /// The file's name without its extension.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Seed of every random stream.
+    pub fn seed(&self) -> u64 {
+        self.model.seed
+    }
+
+    /// What may surprise, but is allowed.
+    pub fn warnings(&self) -> &Diagnostics {
+        &self.warnings
+    }
+
+    /// What the simulator runs.
+    pub fn model(&self, measure: &Measure) -> Model {
+        let sample_every = self.model.sample_every.filter(|_| measure.series);
+        Model { sample_every, record_events: measure.events, ..self.model.clone() }
+    }
+
+    /// Names and sizes, without a copy.
+    pub(crate) fn base_model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The scenario as TOML with every default written out; reads back as the same.
+    pub fn normalised(&self) -> String {
+        tree::to_file(&self.file.encode())
+    }
+
+    /// Bytes of memory that a run of it may take, roughly and at most.
+    pub fn memory_needed(&self, measure: &Measure) -> u64 {
+        memory::needed(&self.model, measure)
+    }
+
+    /// The points of `[sweep]`, if the file has it.
+    pub fn sweep(&self) -> Option<&Sweep> {
+        self.sweep.as_ref()
+    }
+
+    /// What `[[claims]]` says.
+    pub fn claims(&self) -> &[CheckedClaim] {
+        &self.claims
+    }
+
+    /// The scenario at one point of its sweep.
+    ///
+    /// # Errors
+    /// What is wrong with the values of the point.
+    pub fn point(&self, point: &Point) -> Result<Self, Diagnostics> {
+        let mut findings = Findings::new(self.sources.clone());
+        let mut root = self.root.clone();
+        point.apply(&mut root, &mut findings);
+        let mut scenario = Self::build(self.name.clone(), self.base.clone(), root, findings, false)?;
+        // Checked against all axes, which a single point has no more.
+        scenario.claims.clone_from(&self.claims);
+        Ok(scenario)
+    }
+
+    /// Names the run: the same for the same scenario, seed, traces and code version. `[sweep]` and
+    /// `[[claims]]` have no part in it.
+    pub fn hash(&self, version: &str) -> String {
+        let run = File { sweep: None, claims: None, ..self.file.clone() };
+        let text = tree::to_file(&run.encode());
+        let mut parts: Vec<Vec<u8>> = vec![version.as_bytes().to_vec(), text.into_bytes()];
+        parts.extend(self.traces().into_iter().map(|(_, bytes)| bytes));
+        let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+        store::hash(&parts)
+    }
+
+    /// Traces in the order of the model's links, as files.
+    fn traces(&self) -> Vec<(String, Vec<u8>)> {
+        use congestlab_net::service::Service;
+        let mut traces = Vec::new();
+        for (index, link) in self.model.links.iter().enumerate() {
+            if let Service::Trace(trace) = &link.port.service {
+                let text: String = trace.stamps().iter().map(|stamp| format!("{stamp}\n")).collect();
+                traces.push((format!("link-{index}.trace"), text.into_bytes()));
+            }
+        }
+        traces
+    }
+
+    /// The normalised scenario with the traces beside it, by the names that it then has for them.
+    pub(crate) fn portable(&self) -> (String, Vec<(String, Vec<u8>)>) {
+        let mut file = self.file.clone();
+        let rename = |rate: &mut Option<decode::At<Rate>>, index: usize| {
+            if let Some(decode::At { value: Rate::Trace(path), .. }) = rate {
+                path.value = format!("link-{index}.trace");
+            }
+        };
+        for (index, (_, link)) in file.links.iter_mut().flat_map(|links| &mut links.value.0).enumerate() {
+            rename(&mut link.value.rate, 2 * index);
+            if let Some(reverse) = &mut link.value.reverse {
+                rename(&mut reverse.value.0.rate, 2 * index + 1);
+            }
+        }
+        (tree::to_file(&file.encode()), self.traces())
+    }
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().map_or_else(|| "scenario".into(), |stem| stem.to_string_lossy().into_owned())
+}
+
+fn check_claims(file: &mut File, findings: &mut Findings) -> Vec<CheckedClaim> {
+    let names = |value: &Value| match value {
+        Value::Table(table) => table.keys().map(str::to_owned).collect(),
+        _ => Vec::new(),
+    };
+    let mut links: Vec<String> = file.links.as_ref().map_or(Vec::new(), |links| names(&links.value.encode()));
+    links.extend(links.clone().into_iter().map(|link| format!("{link}.reverse")));
+    let flows: Vec<String> = file.flows.as_ref().map_or(Vec::new(), |flows| names(&flows.value.encode()));
+    let axes: Vec<String> = file
+        .sweep
+        .iter()
+        .flat_map(|sweep| [&sweep.value.zip, &sweep.value.grid])
+        .flatten()
+        .flat_map(|axes| axes.value.0.iter().map(|axis| axis.path.value.clone()))
+        .collect();
+    let claims = file.claims.iter_mut().flat_map(|claims| &mut claims.value);
+    claims.filter_map(|claim| CheckedClaim::new(claim, &links, &flows, &axes, findings)).collect()
+}

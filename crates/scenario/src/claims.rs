@@ -1,0 +1,551 @@
+//! Claims about results, and whether they hold.
+//!
+//! A claim names a metric and what it should be. Most speak of each run by itself; `monotone` and
+//! `crossover` speak of a sweep's runs along one of its axes.
+
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+use crate::decode::{At, Language, record, words, wrong_type};
+use crate::diagnostic::Findings;
+use crate::metric::{Comparison, Metric, Reading, quantity};
+use crate::sweep::Axes;
+use crate::tree::{Node, Value};
+
+record! {
+    /// Something that should be true of the results.
+    Claim {
+        /// The claim in words.
+        that: String = required,
+        /// A short quote from the source.
+        quote: String,
+        /// Where it is said.
+        source: String,
+        /// What is measured.
+        metric: Metric = required,
+        /// Measure the metric relative to this one.
+        ratio_to: Metric,
+        /// No value is less.
+        at_least: Bound,
+        /// No value is more.
+        at_most: Bound,
+        /// Every value is between the two, or is one of them.
+        within: Vec<At<Bound>>,
+        /// Every value is this.
+        equals: Scalar,
+        /// true: the metric is 0 or null. A comparison such as "> 5": no value compares so.
+        never: Never,
+        /// increasing or decreasing: the values of an array, in their order. Or metrics, largest first, after this one.
+        ordered: Ordered,
+        /// increasing or decreasing along an axis of the sweep, means over all else; equal neighbours are allowed.
+        monotone: Trend,
+        /// Along an axis of the sweep the metric crosses this one once; the bounds are then for where.
+        crossover: Metric,
+        /// The axis, a path of the sweep; absent: the only one beside run.seed.
+        over: String,
+        /// The points of which the claim is made: values by path.
+        only: Axes,
+    }
+}
+
+words! {
+    /// A direction.
+    Trend {
+        /// Up.
+        Increasing = "increasing",
+        /// Down.
+        Decreasing = "decreasing",
+    }
+}
+
+impl Trend {
+    fn holds(self, numbers: &[f64]) -> bool {
+        numbers.windows(2).all(|pair| match self {
+            Self::Increasing => pair[0] <= pair[1],
+            Self::Decreasing => pair[0] >= pair[1],
+        })
+    }
+}
+
+/// A number, or a quantity in the unit that the metric's name ends with.
+#[derive(Clone, Debug)]
+pub(crate) enum Bound {
+    Number(f64),
+    Quantity(String),
+}
+
+impl Bound {
+    fn value(&self, metric: &Metric) -> Result<f64, String> {
+        match self {
+            Self::Number(number) => Ok(*number),
+            Self::Quantity(text) => quantity(text, metric.text()),
+        }
+    }
+}
+
+impl Language for Bound {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        match &node.value {
+            Value::String(text) => Some(Self::Quantity(text.clone())),
+            _ => f64::decode(node, findings).map(Self::Number),
+        }
+    }
+
+    fn encode(&self) -> Value {
+        match self {
+            Self::Number(number) => Value::Float(*number),
+            Self::Quantity(text) => Value::string(text.as_str()),
+        }
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["number", "string"] })
+    }
+}
+
+/// A value to be equal to.
+#[derive(Clone, Debug)]
+pub(crate) struct Scalar(Value);
+
+impl Language for Scalar {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        match &node.value {
+            Value::String(_) | Value::Integer(_) | Value::Float(_) | Value::Boolean(_) => {
+                Some(Self(node.value.clone()))
+            }
+            _ => {
+                wrong_type(node, "a number, boolean or string", "write what the metric should be", findings);
+                None
+            }
+        }
+    }
+
+    fn encode(&self) -> Value {
+        self.0.clone()
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["number", "string", "boolean"] })
+    }
+}
+
+/// What never happens.
+#[derive(Clone, Debug)]
+pub(crate) enum Never {
+    Anything,
+    Compares(String),
+}
+
+impl Language for Never {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        match &node.value {
+            Value::Boolean(true) => Some(Self::Anything),
+            Value::String(text) => Some(Self::Compares(text.clone())),
+            _ => {
+                wrong_type(node, "true or a comparison", "write true, or a comparison such as \"> 5\"", findings);
+                None
+            }
+        }
+    }
+
+    fn encode(&self) -> Value {
+        match self {
+            Self::Anything => Value::Boolean(true),
+            Self::Compares(text) => Value::string(text.as_str()),
+        }
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [{ "const": true }, { "type": "string" }] })
+    }
+}
+
+/// What is in order.
+#[derive(Clone, Debug)]
+pub(crate) enum Ordered {
+    Elements(Trend),
+    Metrics(Vec<At<Metric>>),
+}
+
+impl Language for Ordered {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        match &node.value {
+            Value::Array(_) => Vec::decode(node, findings).map(Self::Metrics),
+            _ => Trend::decode(node, findings).map(Self::Elements),
+        }
+    }
+
+    fn encode(&self) -> Value {
+        match self {
+            Self::Elements(trend) => trend.encode(),
+            Self::Metrics(metrics) => metrics.encode(),
+        }
+    }
+
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [Trend::schema(generator), { "type": "array", "items": { "type": "string" } }] })
+    }
+}
+
+/// One run of a sweep, as claims see it.
+#[derive(Clone, Debug)]
+pub struct Observation {
+    /// Path and value (as TOML) of every axis.
+    pub settings: Vec<(String, String)>,
+    /// What the metrics of all claims gave, by their text.
+    pub readings: Vec<(String, Reading)>,
+}
+
+impl Observation {
+    fn read(&self, metric: &Metric) -> &Reading {
+        let found = self.readings.iter().find(|(text, _)| text == metric.text());
+        found.map_or(&Reading::Nothing, |(_, reading)| reading)
+    }
+
+    fn setting(&self, path: &str) -> Option<&str> {
+        self.settings.iter().find(|(other, _)| other == path).map(|(_, value)| value.as_str())
+    }
+}
+
+/// Whether a claim holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// The claim in words.
+    pub that: String,
+    /// Its metric.
+    pub metric: String,
+    /// It does.
+    pub holds: bool,
+    /// What was measured and asked, in one line.
+    pub text: String,
+}
+
+/// A claim of a scenario, checked to be about it.
+#[derive(Clone, Debug)]
+pub struct CheckedClaim {
+    claim: Claim,
+    axis: Option<String>,
+}
+
+impl CheckedClaim {
+    /// Holds the claim against the scenario; says what is wrong with it.
+    pub(crate) fn new(
+        claim: &mut At<Claim>,
+        links: &[String],
+        flows: &[String],
+        axes: &[String],
+        findings: &mut Findings,
+    ) -> Option<Self> {
+        let span = claim.span;
+        let claim = &mut claim.value;
+        let ordered = match &mut claim.ordered {
+            Some(At { value: Ordered::Metrics(metrics), .. }) => metrics.as_mut_slice(),
+            _ => &mut [],
+        };
+        let metrics = claim.metric.iter_mut().chain(&mut claim.ratio_to).chain(&mut claim.crossover).chain(ordered);
+        for metric in metrics {
+            let span = metric.span;
+            metric.value.check(span, links, flows, findings);
+        }
+        let main = claim.metric.as_ref()?.value.clone();
+        let is_silent = claim.at_least.is_none()
+            && claim.at_most.is_none()
+            && claim.within.is_none()
+            && claim.equals.is_none()
+            && claim.never.is_none()
+            && claim.ordered.is_none()
+            && claim.monotone.is_none()
+            && claim.crossover.is_none();
+        if is_silent {
+            let help = "add at_least, at_most, within, equals, never, ordered, monotone or crossover";
+            findings.error("scenario::claim", span, "a claim says nothing about its metric", help);
+        }
+        let is_bad_pair = claim.within.as_ref().is_some_and(|within| within.value.len() != 2);
+        if let Some(within) = claim.within.as_ref().filter(|_| is_bad_pair) {
+            findings.error("scenario::claim", within.span, "`within` is not a pair", "write [lowest, highest]");
+        }
+        let bounds = claim.at_least.iter().chain(&claim.at_most).chain(claim.within.iter().flat_map(|w| &w.value));
+        for bound in bounds.filter(|_| claim.crossover.is_none()) {
+            if let Err(message) = bound.value.value(&main) {
+                findings.error("scenario::claim", bound.span, message, "write a number in the metric's unit");
+            }
+        }
+        if let Some(At { value: Never::Compares(text), span }) = &claim.never
+            && let Err(message) = Comparison::parse(text, main.text())
+        {
+            findings.error("scenario::claim", *span, message, "such as never = \"> 5\"");
+        }
+        for axis in claim.only.iter().flat_map(|only| &only.value.0).filter(|axis| !axes.contains(&axis.path.value)) {
+            let help = crate::diagnostic::choices(&axis.path.value, axes.iter().map(String::as_str));
+            let message = format!("`only` names `{}`, which the sweep does not vary", axis.path.value);
+            findings.error("scenario::claim", axis.path.span, message, help);
+        }
+        let axis = if claim.monotone.is_some() || claim.crossover.is_some() {
+            Some(claim.axis(span, axes, findings)?)
+        } else {
+            None
+        };
+        Some(Self { claim: claim.clone(), axis })
+    }
+
+    /// The claim in words.
+    pub fn that(&self) -> &str {
+        self.claim.that.as_ref().map_or("", |that| &that.value)
+    }
+
+    /// Every metric that has to be read in each run.
+    pub fn metrics(&self) -> Vec<&Metric> {
+        let claim = &self.claim;
+        let mut metrics: Vec<&Metric> =
+            claim.metric.iter().chain(&claim.ratio_to).chain(&claim.crossover).map(|at| &at.value).collect();
+        if let Some(At { value: Ordered::Metrics(list), .. }) = &claim.ordered {
+            metrics.extend(list.iter().map(|at| &at.value));
+        }
+        metrics
+    }
+
+    /// Holds the claim against the runs.
+    pub fn verdict(&self, runs: &[Observation]) -> Verdict {
+        let (holds, text) = match self.judge(runs) {
+            Ok(text) => (true, text),
+            Err(text) => (false, text),
+        };
+        let metric = self.claim.metric.as_ref().map_or("", |metric| metric.value.text());
+        Verdict { that: self.that().into(), metric: metric.into(), holds, text }
+    }
+
+    /// What was measured; `Err` where the claim does not hold.
+    fn judge(&self, runs: &[Observation]) -> Result<String, String> {
+        let claim = &self.claim;
+        let metric = &claim.metric.as_ref().ok_or("no metric")?.value;
+        let selected: Vec<&Observation> = runs.iter().filter(|run| claim.is_about(run)).collect();
+        if selected.is_empty() {
+            return Err("no run to judge by".into());
+        }
+        let mut said = Vec::new();
+        if let (Some(other), Some(axis)) = (&claim.crossover, &self.axis) {
+            said.push(claim.judge_crossover(metric, &other.value, axis, &selected)?);
+        } else {
+            said.push(claim.judge_each(metric, &selected)?);
+        }
+        if let (Some(trend), Some(axis)) = (&claim.monotone, &self.axis) {
+            let curve = along(axis, &selected, |run| number(run.read(metric)))?;
+            let shown = show(&curve);
+            let values: Vec<f64> = curve.iter().map(|&(_, value)| value).collect();
+            if !trend.value.holds(&values) {
+                return Err(format!("{metric} along {axis} is {shown}", metric = metric.text()));
+            }
+            said.push(shown);
+        }
+        Ok(said.join("; "))
+    }
+}
+
+impl Claim {
+    fn axis(&self, span: crate::diagnostic::Span, axes: &[String], findings: &mut Findings) -> Option<String> {
+        if let Some(over) = &self.over {
+            if axes.contains(&over.value) {
+                return Some(over.value.clone());
+            }
+            let message = format!("`over` names `{}`, which the sweep does not vary", over.value);
+            let help = crate::diagnostic::choices(&over.value, axes.iter().map(String::as_str));
+            findings.error("scenario::claim", over.span, message, help);
+            return None;
+        }
+        let others: Vec<&String> = axes.iter().filter(|axis| *axis != "run.seed").collect();
+        if let [axis] = others.as_slice() {
+            return Some((*axis).clone());
+        }
+        let message = format!("along which axis? The sweep has {} beside run.seed", others.len());
+        findings.error("scenario::claim", span, message, "add over = \"...\", a path of the sweep");
+        None
+    }
+
+    fn is_about(&self, run: &Observation) -> bool {
+        self.only.iter().flat_map(|only| &only.value.0).all(|axis| {
+            let setting = run.setting(&axis.path.value);
+            axis.values.iter().any(|value| setting == Some(crate::tree::inline(&value.value).as_str()))
+        })
+    }
+
+    /// What the claim says of each run.
+    fn judge_each(&self, metric: &Metric, runs: &[&Observation]) -> Result<String, String> {
+        let mut seen: Vec<f64> = Vec::new();
+        for run in runs {
+            let place = || match run.settings.as_slice() {
+                [] => String::new(),
+                settings => {
+                    let list: Vec<String> = settings.iter().map(|(path, value)| format!("{path} = {value}")).collect();
+                    format!(" at {}", list.join(", "))
+                }
+            };
+            let mut reading = run.read(metric).clone();
+            if let Some(base) = &self.ratio_to {
+                let base = number(run.read(&base.value)).map_err(|error| error + &place())?;
+                reading = Reading::Number(number(&reading).map_err(|error| error + &place())? / base);
+            }
+            self.judge_reading(metric, run, &reading)
+                .map_err(|why| format!("{} is {reading}{}: {why}", metric.text(), place()))?;
+            match reading {
+                Reading::List(list) => seen.extend(list.iter().filter_map(Reading::number)),
+                reading => seen.extend(reading.number()),
+            }
+        }
+        let (low, high) = seen.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &v| (l.min(v), h.max(v)));
+        Ok(match seen.len() {
+            0 => "no value".into(),
+            1 => format!("{low}"),
+            count => format!("{low} to {high} in {count} values"),
+        })
+    }
+
+    fn judge_reading(&self, metric: &Metric, run: &Observation, reading: &Reading) -> Result<(), String> {
+        let readings = match reading {
+            Reading::List(list) => list.as_slice(),
+            single => std::slice::from_ref(single),
+        };
+        let ask = |name: &str, bound: &Bound, holds: fn(f64, f64) -> bool| {
+            let limit = bound.value(metric)?;
+            let all = readings.iter().all(|reading| reading.number().is_some_and(|value| holds(value, limit)));
+            if all { Ok(()) } else { Err(format!("{name} {limit}")) }
+        };
+        if let Some(bound) = &self.at_least {
+            ask("at_least", &bound.value, |value, limit| value >= limit)?;
+        }
+        if let Some(bound) = &self.at_most {
+            ask("at_most", &bound.value, |value, limit| value <= limit)?;
+        }
+        if let Some([low, high]) = self.within.as_ref().map(|within| within.value.as_slice()) {
+            ask("within: at least", &low.value, |value, limit| value >= limit)?;
+            ask("within: at most", &high.value, |value, limit| value <= limit)?;
+        }
+        if let Some(At { value: Scalar(wanted), .. }) = &self.equals {
+            let is_equal = |reading: &Reading| match (reading, wanted) {
+                (Reading::Number(number), Value::Float(wanted)) => number == wanted,
+                (Reading::Number(number), Value::Integer(wanted)) => *number == *wanted as f64,
+                (Reading::Number(number), Value::Boolean(wanted)) => *number == f64::from(u8::from(*wanted)),
+                (Reading::Number(number), Value::String(wanted)) => quantity(wanted, metric.text()) == Ok(*number),
+                (Reading::Text(text), Value::String(wanted)) => text == wanted,
+                _ => false,
+            };
+            if !readings.iter().all(is_equal) {
+                return Err(format!("equals {}", crate::tree::inline(wanted)));
+            }
+        }
+        match self.never.as_ref().map(|never| &never.value) {
+            None => {}
+            Some(Never::Anything) => {
+                if readings.iter().any(|reading| !matches!(reading, Reading::Nothing) && reading.number() != Some(0.0)) {
+                    return Err("never".into());
+                }
+            }
+            Some(Never::Compares(text)) => {
+                let comparison = Comparison::parse(text, metric.text())?;
+                if readings.iter().filter_map(Reading::number).any(|value| comparison.holds(value)) {
+                    return Err(format!("never {text}"));
+                }
+            }
+        }
+        match self.ordered.as_ref().map(|ordered| &ordered.value) {
+            None => Ok(()),
+            Some(Ordered::Elements(trend)) => {
+                let numbers: Vec<f64> = readings.iter().map(number).collect::<Result<_, _>>()?;
+                if trend.holds(&numbers) { Ok(()) } else { Err("not in order".into()) }
+            }
+            Some(Ordered::Metrics(list)) => {
+                let mut numbers = vec![number(reading)?];
+                for other in list {
+                    numbers.push(number(run.read(&other.value))?);
+                }
+                if Trend::Decreasing.holds(&numbers) { Ok(()) } else { Err(format!("not in order: {numbers:?}")) }
+            }
+        }
+    }
+
+    /// Where the difference of the two metrics changes its sign, between the axis' values by a
+    /// straight line.
+    fn judge_crossover(
+        &self,
+        metric: &Metric,
+        other: &Metric,
+        axis: &str,
+        runs: &[&Observation],
+    ) -> Result<String, String> {
+        let curve = along(axis, runs, |run| Ok(number(run.read(metric))? - number(run.read(other))?))?;
+        let shown = show(&curve);
+        let mut crossings = Vec::new();
+        for pair in curve.windows(2) {
+            let [(x0, y0), (x1, y1)] = [pair[0], pair[1]];
+            if (y0 > 0.0) != (y1 > 0.0) {
+                crossings.push(x0 + (x1 - x0) * (y0 / (y0 - y1)));
+            }
+        }
+        let [at] = crossings[..] else {
+            return Err(format!("{} crossings along {axis}; differences {shown}", crossings.len()));
+        };
+        let said = format!("crossover at {axis} = {at}");
+        let bound = |bound: &Bound| match bound {
+            Bound::Number(number) => Ok(*number),
+            Bound::Quantity(text) => {
+                axis_value(&Value::string(text.as_str())).ok_or_else(|| format!("`{text}` is no value of an axis"))
+            }
+        };
+        let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
+        if let Some([from, to]) = self.within.as_ref().map(|within| within.value.as_slice()) {
+            (low, high) = (bound(&from.value)?, bound(&to.value)?);
+        }
+        if let Some(from) = &self.at_least {
+            low = low.max(bound(&from.value)?);
+        }
+        if let Some(to) = &self.at_most {
+            high = high.min(bound(&to.value)?);
+        }
+        if (low..=high).contains(&at) { Ok(said) } else { Err(format!("{said}, not in [{low}, {high}]")) }
+    }
+}
+
+fn number(reading: &Reading) -> Result<f64, String> {
+    reading.number().ok_or_else(|| format!("{reading} is no number"))
+}
+
+/// A value of an axis on a number line: rates in bit/s, times in s, amounts in bytes or packets.
+fn axis_value(value: &Value) -> Option<f64> {
+    use congestlab_core::units::{BitRate, Bytes, Duration};
+    match value {
+        Value::Integer(integer) => Some(*integer as f64),
+        Value::Float(float) => Some(*float),
+        Value::String(text) => {
+            let leading = text.split_whitespace().next().and_then(|number| number.parse().ok());
+            let rate = text.parse::<BitRate>().ok().map(|rate| rate.0 as f64);
+            let span = || text.parse::<Duration>().ok().map(|span| span.0 as f64 / 1e9);
+            let bytes = || text.parse::<Bytes>().ok().map(|bytes| bytes.0 as f64);
+            rate.or_else(span).or_else(bytes).or(leading)
+        }
+        _ => None,
+    }
+}
+
+/// The mean of `value` at each value of the axis, in the order of the axis.
+fn along(
+    axis: &str,
+    runs: &[&Observation],
+    value: impl Fn(&Observation) -> Result<f64, String>,
+) -> Result<Vec<(f64, f64)>, String> {
+    let mut points: Vec<(f64, Vec<f64>)> = Vec::new();
+    for run in runs {
+        let setting = run.setting(axis).ok_or_else(|| format!("a run has no {axis}"))?;
+        let parsed = crate::tree::value_of(setting).and_then(|value| axis_value(&value));
+        let x = parsed.ok_or_else(|| format!("{axis} = {setting} is not on a number line"))?;
+        let y = value(run)?;
+        match points.iter_mut().find(|(other, _)| *other == x) {
+            Some((_, values)) => values.push(y),
+            None => points.push((x, vec![y])),
+        }
+    }
+    points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    Ok(points.into_iter().map(|(x, ys)| (x, ys.iter().sum::<f64>() / ys.len() as f64)).collect())
+}
+
+fn show(curve: &[(f64, f64)]) -> String {
+    let list: Vec<String> = curve.iter().map(|(x, y)| format!("{x}: {y}")).collect();
+    list.join(", ")
+}

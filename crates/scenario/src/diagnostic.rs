@@ -1,0 +1,294 @@
+//! What is wrong with a scenario, where, and what is allowed.
+//!
+//! A [`Diagnostic`] points at a place in the file or in a `--set` argument; `Display` is one line,
+//! `miette` draws it with the source, [`Diagnostics::to_json`] is for programs.
+
+use std::fmt;
+use std::sync::Arc;
+
+use miette::{LabeledSpan, NamedSource, SourceCode, SourceSpan};
+use serde_json::{Value, json};
+
+/// The text that spans point into: the file first, then one for each override.
+pub(crate) type Sources = Vec<Arc<NamedSource<String>>>;
+
+/// Where something was written, in bytes of one of the [`Sources`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) source: usize,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+/// Whether a run is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// It is refused.
+    Error,
+    /// It goes ahead.
+    Warning,
+}
+
+/// One finding.
+#[derive(Clone, Debug)]
+pub struct Diagnostic {
+    severity: Severity,
+    code: &'static str,
+    message: String,
+    label: String,
+    help: String,
+    source: Arc<NamedSource<String>>,
+    span: SourceSpan,
+}
+
+impl Diagnostic {
+    /// Whether the run is refused for it.
+    pub fn severity(&self) -> Severity {
+        self.severity
+    }
+
+    /// The class of the finding, such as `scenario::unit`.
+    pub fn code(&self) -> &'static str {
+        self.code
+    }
+
+    /// What is wrong: one clause that names the offending value.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What is allowed instead.
+    pub fn help(&self) -> &str {
+        &self.help
+    }
+
+    /// The file, or `--set`.
+    pub fn file(&self) -> &str {
+        self.source.name()
+    }
+
+    /// Line and column, both from 1; columns count characters.
+    pub fn position(&self) -> (usize, usize) {
+        let before = &self.source.inner()[..self.span.offset()];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+    }
+
+    fn to_json(&self) -> Value {
+        let (line, column) = self.position();
+        json!({
+            "severity": match self.severity { Severity::Error => "error", Severity::Warning => "warning" },
+            "code": self.code,
+            "message": self.message,
+            "file": self.file(),
+            "line": line,
+            "column": column,
+            "label": self.label,
+            "help": self.help,
+        })
+    }
+}
+
+/// `file:line:column: message; help`.
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (line, column) = self.position();
+        write!(f, "{}:{line}:{column}: {}", self.file(), self.message)?;
+        if !self.help.is_empty() {
+            write!(f, "; {}", self.help)?;
+        }
+        Ok(())
+    }
+}
+
+/// What `miette` reports as the cause: the message alone, because it draws the rest.
+#[derive(Debug)]
+struct Drawn(Diagnostic);
+
+impl fmt::Display for Drawn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl std::error::Error for Drawn {}
+
+impl miette::Diagnostic for Drawn {
+    fn code(&self) -> Option<Box<dyn fmt::Display + '_>> {
+        Some(Box::new(self.0.code))
+    }
+
+    fn severity(&self) -> Option<miette::Severity> {
+        Some(match self.0.severity {
+            Severity::Error => miette::Severity::Error,
+            Severity::Warning => miette::Severity::Warning,
+        })
+    }
+
+    fn help(&self) -> Option<Box<dyn fmt::Display + '_>> {
+        (!self.0.help.is_empty()).then(|| Box::new(&self.0.help) as _)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        Some(&*self.0.source)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let label = LabeledSpan::new_with_span(Some(self.0.label.clone()), self.0.span);
+        Some(Box::new(std::iter::once(label)))
+    }
+}
+
+/// Findings in the order of the file; at most [`Diagnostics::LIMIT`] of them.
+#[derive(Clone, Debug, Default)]
+pub struct Diagnostics(Vec<Diagnostic>);
+
+impl Diagnostics {
+    /// More than this helps nobody.
+    pub const LIMIT: usize = 50;
+
+    /// The findings.
+    pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
+        self.0.iter()
+    }
+
+    /// True if there is nothing to say.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// A list of objects with `severity`, `code`, `message`, `file`, `line`, `column`, `label`, `help`.
+    pub fn to_json(&self) -> Value {
+        self.0.iter().map(Diagnostic::to_json).collect()
+    }
+
+    /// One report for each finding, for `miette` to draw.
+    pub fn reports(&self) -> impl Iterator<Item = miette::Report> + '_ {
+        self.0.iter().cloned().map(|diagnostic| miette::Report::new(Drawn(diagnostic)))
+    }
+}
+
+/// One line for each.
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, diagnostic) in self.0.iter().enumerate() {
+            if index > 0 {
+                writeln!(f)?;
+            }
+            write!(f, "{diagnostic}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Diagnostics {}
+
+/// What is found, while a scenario is read.
+#[derive(Debug)]
+pub(crate) struct Findings {
+    pub(crate) sources: Sources,
+    found: Vec<(Span, Diagnostic)>,
+    /// Keys and names from the root of the file to what is being read.
+    pub(crate) at: Vec<String>,
+}
+
+impl Findings {
+    pub(crate) fn new(sources: Sources) -> Self {
+        Self { sources, found: Vec::new(), at: Vec::new() }
+    }
+
+    /// Refuses the scenario.
+    pub(crate) fn error(
+        &mut self,
+        code: &'static str,
+        span: Span,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.add(Severity::Error, code, span, message.into(), help.into());
+    }
+
+    /// Says what may surprise.
+    pub(crate) fn warning(
+        &mut self,
+        code: &'static str,
+        span: Span,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.add(Severity::Warning, code, span, message.into(), help.into());
+    }
+
+    fn add(&mut self, severity: Severity, code: &'static str, span: Span, message: String, help: String) {
+        if self.found.len() >= Diagnostics::LIMIT {
+            return;
+        }
+        let source = Arc::clone(&self.sources[span.source]);
+        let text = source.inner();
+        let start = floor_boundary(text, span.start);
+        let end = floor_boundary(text, span.end).max(start);
+        let label = match code {
+            "scenario::missing" => "in this table",
+            _ => "here",
+        };
+        let diagnostic = Diagnostic {
+            severity,
+            code,
+            message,
+            label: label.into(),
+            help,
+            source,
+            span: (start, end - start).into(),
+        };
+        self.found.push((span, diagnostic));
+    }
+
+    pub(crate) fn has_errors(&self) -> bool {
+        self.found.iter().any(|(_, d)| d.severity == Severity::Error)
+    }
+
+    /// Everything, in the order of the text.
+    pub(crate) fn finish(mut self) -> Diagnostics {
+        self.found.sort_by_key(|(span, _)| (span.source, span.start));
+        Diagnostics(self.found.into_iter().map(|(_, diagnostic)| diagnostic).collect())
+    }
+}
+
+/// The end of the character boundary at or before `index`.
+fn floor_boundary(text: &str, index: usize) -> usize {
+    let mut index = index.min(text.len());
+    while !text.is_char_boundary(index) {
+        index -= 1;
+    }
+    index
+}
+
+/// `; did you mean ...` material: the nearest of `candidates` to `name`, if it is near.
+pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Names longer than this are nobody's typing error, and the distance costs their product.
+    if name.len() > 64 {
+        return None;
+    }
+    let allowed = 1 + name.chars().count() / 3;
+    candidates
+        .into_iter()
+        .filter(|candidate| candidate.len() <= 64)
+        .map(|candidate| (strsim::damerau_levenshtein(&name.to_lowercase(), &candidate.to_lowercase()), candidate))
+        .filter(|&(distance, candidate)| distance <= allowed || candidate.starts_with(name))
+        .min_by_key(|&(distance, _)| distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// The help of an unknown name: the nearest, then all.
+pub(crate) fn choices<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    let candidates: Vec<&str> = candidates.into_iter().collect();
+    let list = match candidates.len() {
+        0 => return "there is none".into(),
+        1..=40 => candidates.join(", "),
+        more => format!("{}, ... ({more} in all)", candidates[..40].join(", ")),
+    };
+    match nearest(name, candidates.iter().copied()) {
+        Some(nearest) => format!("did you mean `{nearest}`? Allowed: {list}"),
+        None => format!("allowed: {list}"),
+    }
+}

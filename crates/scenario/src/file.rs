@@ -1,0 +1,413 @@
+//! The keys of a scenario file. What they mean is in `docs/scenario.md`.
+
+use congestlab_core::units::{BitRate, Bytes, Duration};
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+use crate::claims::Claim;
+use crate::decode::{
+    At, Chance, ErrorChance, Language, Named, PacketSize, record, text_schema, unknown_key, variant, words,
+    wrong_type,
+};
+use crate::diagnostic::{Findings, choices};
+use crate::law::{Discipline, FlowLaw, LinkLaw, choice_schema};
+use crate::queue::Amount;
+use crate::sweep::Axes;
+use crate::tree::{Node, Value};
+
+record! {
+    /// A scenario: links, flows, and how long to watch them.
+    File {
+        /// How long, and which seed.
+        run: Run = required,
+        /// What to record.
+        measure: Series,
+        /// Links by name.
+        links: Named<Link> = required,
+        /// Groups of equal flows by name.
+        flows: Named<Flow> = required,
+        /// The points of `congestlab sweep`.
+        sweep: Sweep,
+        /// What is claimed about the results.
+        claims: Vec<At<Claim>>,
+    }
+}
+
+record! {
+    /// How long a run is, and its seed.
+    Run {
+        /// Simulated time.
+        duration: Duration = required,
+        /// Rates, means and percentiles are taken from here on; 0 s.
+        warmup: Duration,
+        /// Seed of every random stream; 1.
+        seed: u64,
+    }
+}
+
+record! {
+    /// What is recorded beside the results.
+    Series {
+        /// Bins of the time series; a hundredth of the duration.
+        every: Duration,
+    }
+}
+
+record! {
+    /// The points of a sweep.
+    Sweep {
+        /// Values by path; all combinations.
+        grid: Axes,
+        /// Values by path; the first of each, the second of each, and so on.
+        zip: Axes,
+    }
+}
+
+words! {
+    /// When a link's law sees departures.
+    FeedbackAt {
+        /// When a transmission begins.
+        Departure = "departure",
+        /// On arrival, as a kernel's egress hook.
+        Enqueue = "enqueue",
+    }
+}
+
+words! {
+    /// Whose ways are followed.
+    Profile {
+        /// ns-2.35.
+        Ns2 = "ns2",
+    }
+}
+
+words! {
+    /// How losses are repaired.
+    Recovery {
+        /// RFC 6675.
+        Sack = "sack",
+        /// RFC 6582.
+        NewReno = "newreno",
+        /// RFC 5681.
+        Reno = "reno",
+    }
+}
+
+words! {
+    /// What completes the write of a burst.
+    Wait {
+        /// It fits into the send buffer.
+        Write = "write",
+        /// It is acknowledged.
+        Ack = "ack",
+    }
+}
+
+record! {
+    /// A link: the output port of a router and the wire behind it, and the same the other way.
+    Link {
+        /// Router whose output port this is; a router of its own, named after the link.
+        at: String,
+        /// What it can carry: a rate, { steps = [["0 s", "100 Mbit/s"], ...] } or { trace = "file" }.
+        rate: Rate,
+        /// Propagation, one way; 0 s.
+        delay: Duration,
+        /// What may wait; 1 BDP, or 100 packets on a link that no flow crosses.
+        queue: Amount,
+        /// Converts packets, BDP and packet error rates; 1500 B.
+        packet_size: PacketSize,
+        /// Who may wait: droptail (default), prio-droptail, { red = { ... } }.
+        discipline: Discipline,
+        /// Control law; absent: a legacy router.
+        law: LinkLaw,
+        /// Errors on the wire.
+        error: Errors,
+        /// Probability of losing a pure ACK on the wire; 0.
+        ack_loss: Chance,
+        /// When the law sees departures: departure (default), enqueue.
+        feedback_at: FeedbackAt,
+        /// ns2: shortest control interval 1 ms.
+        profile: Profile,
+        /// The other direction; absent keys mirror this one.
+        reverse: Reverse,
+    }
+}
+
+/// The other direction of a link: the keys of a link, none required, and no reverse.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reverse(pub(crate) Box<Link>);
+
+impl Language for Reverse {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        let link = Link::decode(node, findings)?;
+        if let (Some(_), Value::Table(table)) = (&link.reverse, &node.value) {
+            let keys = ["at", "rate", "delay", "queue", "packet_size", "discipline", "law", "error", "ack_loss"];
+            table.0.iter().filter(|e| e.key == "reverse").for_each(|e| unknown_key(e, &keys, findings));
+        }
+        Some(Self(Box::new(link)))
+    }
+
+    fn encode(&self) -> Value {
+        self.0.encode()
+    }
+
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        Link::schema(generator)
+    }
+}
+
+/// What a link can carry over time.
+#[derive(Clone, Debug)]
+pub(crate) enum Rate {
+    Fixed(BitRate),
+    Steps(Vec<At<Step>>),
+    /// A file in mahimahi's format, relative to the scenario.
+    Trace(At<String>),
+}
+
+/// From a time on, a rate.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) from: Duration,
+    pub(crate) rate: BitRate,
+}
+
+impl Language for Step {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        match &node.value {
+            Value::Array(nodes) if nodes.len() == 2 => {
+                let from = Duration::decode(&nodes[0], findings);
+                let rate = BitRate::decode(&nodes[1], findings);
+                Some(Self { from: from?, rate: rate? })
+            }
+            _ => {
+                wrong_type(node, "a step", "a step is a pair, such as [\"20 s\", \"50 Mbit/s\"]", findings);
+                None
+            }
+        }
+    }
+
+    fn encode(&self) -> Value {
+        Value::array([self.from.encode(), self.rate.encode()])
+    }
+
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        let pair = [Duration::schema(generator), BitRate::schema(generator)];
+        json_schema!({ "type": "array", "items": pair, "minItems": 2, "maxItems": 2 })
+    }
+}
+
+impl Language for Rate {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        if !matches!(node.value, Value::Table(_)) {
+            return BitRate::decode(node, findings).map(Self::Fixed);
+        }
+        let variant = variant(node, findings)?;
+        findings.at.push(variant.name.into());
+        let rate = match variant.name {
+            "steps" => Vec::decode(&variant.below, findings).map(Self::Steps),
+            "trace" => String::decode(&variant.below, findings)
+                .map(|value| Self::Trace(At { value, span: variant.below.span })),
+            name => {
+                findings.at.pop();
+                let message = format!("unknown key `{name}` in `{}`", findings.at.join("."));
+                findings.error("scenario::unknown-key", variant.span, message, choices(name, ["steps", "trace"]));
+                return None;
+            }
+        };
+        findings.at.pop();
+        rate
+    }
+
+    fn encode(&self) -> Value {
+        match self {
+            Self::Fixed(rate) => rate.encode(),
+            Self::Steps(steps) => Value::table([("steps".into(), steps.encode())]),
+            Self::Trace(path) => Value::table([("trace".into(), path.value.encode())]),
+        }
+    }
+
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        let tables =
+            [("steps", Vec::<At<Step>>::schema(generator)), ("trace", String::schema(generator))];
+        let mut schema = choice_schema(&[], &tables);
+        if let Some(serde_json::Value::Array(forms)) = schema.get_mut("anyOf") {
+            forms[0] = text_schema("A rate with its unit.", &["10 Mbit/s"]).into();
+        }
+        schema
+    }
+}
+
+record! {
+    /// Errors on the wire: one of the two.
+    Errors {
+        /// For a packet of packet_size; other sizes by the bit error rate that it implies.
+        packet_error_rate: ErrorChance,
+        /// For each bit.
+        bit_error_rate: ErrorChance,
+    }
+}
+
+record! {
+    /// A hop of a flow's own: unlimited queue, no law, no errors.
+    Hop {
+        /// Its rate, both ways.
+        rate: BitRate = required,
+        /// Propagation, one way; 0 s.
+        delay: Duration,
+    }
+}
+
+record! {
+    /// Equal flows.
+    Flow {
+        /// Control law.
+        law: FlowLaw = required,
+        /// How many; 1.
+        count: u32,
+        /// Links that the data crosses, in order.
+        path: Vec<At<String>> = required,
+        /// First hop of each flow's own; absent: none.
+        access: Hop,
+        /// Last hop of each flow's own; absent: none.
+        exit: Hop,
+        /// Size of a full data packet, the whole IP packet; 1500 B.
+        segment: PacketSize,
+        /// Size of a SYN, a pure ACK, a FIN, a probe ACK; 40 B.
+        ack: PacketSize,
+        /// What the receiver advertises; absent: unlimited.
+        awnd: Amount,
+        /// Acknowledge every second segment; false.
+        delayed_ack: bool,
+        /// When the flows start; 0 s.
+        start: Start,
+        /// No new data from then on; absent: the end of the run.
+        stop: Duration,
+        /// How much each flow sends; absent: no end.
+        size: Bytes,
+        /// Initial window, packets; 1 for XCP, RFC 5681's by the segment otherwise.
+        initial_window: u32,
+        /// Lower bound of the retransmission timeout; 1 s.
+        min_rto: Duration,
+        /// How losses are repaired: sack (default), newreno, reno.
+        recovery: Recovery,
+        /// Explicit congestion notification; false.
+        ecn: bool,
+        /// ns2: Reno recovery, initial window 2, minimum RTO 0.2 s, feedback of duplicate ACKs dropped.
+        profile: Profile,
+        /// What the application does; absent: always has data.
+        app: App,
+    }
+}
+
+/// When the flows of a group start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Start {
+    /// All then.
+    At(Duration),
+    /// One after the other.
+    Every { every: Duration, from: Duration },
+    /// Each independently, before this.
+    Uniform(Duration),
+}
+
+record! {
+    /// Starts spread over time: every and from, or uniform.
+    Spread {
+        /// Distance of one start from the next.
+        every: Duration,
+        /// Start of the first; 0 s.
+        from: Duration,
+        /// Each independently and uniformly before this.
+        uniform: Duration,
+    }
+}
+
+impl Language for Start {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        if !matches!(node.value, Value::Table(_)) {
+            return Duration::decode(node, findings).map(Self::At);
+        }
+        let before = findings.has_errors();
+        let spread = Spread::decode(node, findings)?;
+        match (spread.every, spread.from, spread.uniform) {
+            (Some(every), from, None) => {
+                Some(Self::Every { every: every.value, from: from.map_or(Duration(0), |at| at.value) })
+            }
+            (None, None, Some(uniform)) => Some(Self::Uniform(uniform.value)),
+            _ => {
+                // An unreadable key has its own finding.
+                if !findings.has_errors() || before {
+                    let message = format!("`{}` is no way to spread starts", findings.at.join("."));
+                    let help = "write { every = \"2 s\", from = \"0 s\" } or { uniform = \"1 s\" }";
+                    findings.error("scenario::type", node.span, message, help);
+                }
+                None
+            }
+        }
+    }
+
+    fn encode(&self) -> Value {
+        match self {
+            Self::At(time) => time.encode(),
+            Self::Every { every, from } => {
+                Value::table([("every".into(), every.encode()), ("from".into(), from.encode())])
+            }
+            Self::Uniform(within) => Value::table([("uniform".into(), within.encode())]),
+        }
+    }
+
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [Duration::schema(generator), Spread::schema(generator)] })
+    }
+}
+
+record! {
+    /// Writes of one size with pauses between.
+    Bursts {
+        /// Size of a write.
+        size: Bytes = required,
+        /// From the completion of a write to the next.
+        pause: Duration = required,
+        /// What completes a write: write (default; it fits into the send buffer), ack.
+        wait: Wait,
+        /// Send buffer: unsent and unacknowledged data; 16 MB.
+        buffer: Bytes,
+    }
+}
+
+/// What an application does.
+#[derive(Clone, Debug)]
+pub(crate) enum App {
+    Bursts(Bursts),
+}
+
+impl Language for App {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        let variant = variant(node, findings)?;
+        if variant.name != "bursts" {
+            let message = format!("unknown `{}` \"{}\"", findings.at.join("."), variant.name);
+            let help = "allowed: { bursts = { size = \"1 MB\", pause = \"1 s\" } }; absent: always has data";
+            findings.error("scenario::unknown-name", variant.span, message, help);
+            return None;
+        }
+        findings.at.push("bursts".into());
+        let bursts = Bursts::decode(&variant.below, findings);
+        findings.at.pop();
+        bursts.map(Self::Bursts)
+    }
+
+    fn encode(&self) -> Value {
+        let Self::Bursts(bursts) = self;
+        Value::table([("bursts".into(), bursts.encode())])
+    }
+
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        let bursts = Bursts::schema(generator);
+        json_schema!({
+            "type": "object",
+            "properties": { "bursts": bursts },
+            "required": ["bursts"],
+            "additionalProperties": false,
+        })
+    }
+}

@@ -1,0 +1,505 @@
+//! Metrics: paths into a result, functions over its arrays, and questions to the time series.
+//!
+//! ```text
+//! links.bottleneck.utilization
+//! flows.ftp[0].goodput_bps             mean(flows.ftp.goodput_bps)
+//! links.bottleneck.queue_packets at 20 s
+//! sum(flows.ftp.goodput_bps) mean over [10 s, 20 s]
+//! flows.ftp[1].goodput_bps first time >= 5 Mbit/s
+//! ```
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use congestlab_core::units::{BitRate, Bytes, Duration};
+use congestlab_net::packet::{PS_PER_NS, Picos};
+use congestlab_sim::outcome::{Element, FlowOutcome, LinkOutcome, Outcome};
+use schemars::{Schema, SchemaGenerator, json_schema};
+use serde_json::Value as Json;
+
+use crate::decode::{Language, wrong_type};
+use crate::diagnostic::{Findings, Span, choices};
+use crate::path::{self, Step};
+use crate::tree::{Node, Value};
+
+/// Metrics of the time series, by element (contract 5).
+const LINK_SERIES: &[&str] = &[
+    "throughput_bps", "queue_packets", "queue_bytes", "queue_max_packets", "input_Bps", "feedback_Bps",
+    "interval_ms", "persistent_queue_bytes",
+];
+const FLOW_SERIES: &[&str] = &["goodput_bps", "throughput_bps", "cwnd_packets", "srtt_ms"];
+
+/// A metric, parsed.
+#[derive(Clone, Debug)]
+pub struct Metric {
+    text: String,
+    fold: Option<Fold>,
+    steps: Vec<Step>,
+    question: Question,
+}
+
+/// What makes one number of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fold {
+    Sum,
+    Mean,
+    Min,
+    Max,
+}
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Question {
+    /// The result.
+    Result,
+    /// The series' value in the bin of that time.
+    At(Picos),
+    /// The mean of the bins that end in the interval.
+    MeanOver(Picos, Picos),
+    /// When the series first compares so, seconds.
+    FirstTime(Comparison),
+}
+
+/// A comparison with a number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Comparison {
+    order: Order,
+    pub(crate) limit: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    AtLeast,
+    Above,
+    AtMost,
+    Below,
+    Equal,
+}
+
+impl Comparison {
+    const SIGNS: [(&str, Order); 5] = [
+        (">=", Order::AtLeast),
+        ("<=", Order::AtMost),
+        ("==", Order::Equal),
+        (">", Order::Above),
+        ("<", Order::Below),
+    ];
+
+    /// `>= 5 Mbit/s`, in the unit that the metric's name ends with.
+    pub(crate) fn parse(text: &str, metric: &str) -> Result<Self, String> {
+        let text = text.trim();
+        for (sign, order) in Self::SIGNS {
+            if let Some(rest) = text.strip_prefix(sign) {
+                return Ok(Self { order, limit: quantity(rest.trim(), metric)? });
+            }
+        }
+        Err(format!("`{text}` is no comparison: write >=, >, <=, < or == and a number"))
+    }
+
+    pub(crate) fn holds(self, value: f64) -> bool {
+        match self.order {
+            Order::AtLeast => value >= self.limit,
+            Order::Above => value > self.limit,
+            Order::AtMost => value <= self.limit,
+            Order::Below => value < self.limit,
+            Order::Equal => value == self.limit,
+        }
+    }
+}
+
+/// A number, or a quantity with a unit in the unit that the metric's name ends with.
+pub(crate) fn quantity(text: &str, metric: &str) -> Result<f64, String> {
+    if let Ok(number) = text.parse::<f64>() {
+        return if number.is_finite() { Ok(number) } else { Err(format!("`{text}` is not finite")) };
+    }
+    let name = metric.trim_end_matches(')').rsplit(['.', ' ']).next().unwrap_or(metric);
+    let bits = || text.parse::<BitRate>().map(|rate| rate.0 as f64).map_err(|error| error.to_string());
+    let seconds = || text.parse::<Duration>().map(|span| span.0 as f64 / 1e9).map_err(|error| error.to_string());
+    let bytes = || text.parse::<Bytes>().map(|bytes| bytes.0 as f64).map_err(|error| error.to_string());
+    match name.rsplit('_').next() {
+        Some("bps") => bits(),
+        Some("Bps") => bits().map(|bits| bits / 8.0),
+        Some("ms") => seconds().map(|seconds| seconds * 1e3),
+        Some("s") => seconds(),
+        Some("bytes") => bytes(),
+        _ => Err(format!("`{text}` is no number, and `{name}` has no unit")),
+    }
+}
+
+/// What a metric gave.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reading {
+    /// There is nothing to measure.
+    Nothing,
+    /// A number; booleans are 0 and 1.
+    Number(f64),
+    /// A text, such as the fingerprint.
+    Text(String),
+    /// One for each element of an array.
+    List(Vec<Reading>),
+}
+
+impl Reading {
+    /// The number, if it is one.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// As it is kept on disk.
+    pub fn to_json(&self) -> Json {
+        match self {
+            Self::Nothing => Json::Null,
+            Self::Number(number) => (*number).into(),
+            Self::Text(text) => text.as_str().into(),
+            Self::List(list) => list.iter().map(Self::to_json).collect(),
+        }
+    }
+
+    /// From a result, or from disk.
+    pub fn from_json(json: &Json) -> Self {
+        match json {
+            Json::Bool(boolean) => Self::Number(f64::from(u8::from(*boolean))),
+            Json::Number(number) => number.as_f64().map_or(Self::Nothing, Self::Number),
+            Json::String(text) => Self::Text(text.clone()),
+            Json::Array(list) => Self::List(list.iter().map(Self::from_json).collect()),
+            Json::Null | Json::Object(_) => Self::Nothing,
+        }
+    }
+}
+
+impl fmt::Display for Reading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("null"),
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Text(text) => f.write_str(text),
+            Self::List(list) => {
+                f.write_str("[")?;
+                for (index, reading) in list.iter().take(10).enumerate() {
+                    write!(f, "{}{reading}", if index > 0 { ", " } else { "" })?;
+                }
+                f.write_str(if list.len() > 10 { ", ...]" } else { "]" })
+            }
+        }
+    }
+}
+
+/// The time series of a run, with the names of its elements.
+pub struct Series<'a> {
+    outcome: &'a Outcome,
+    links: Vec<&'a str>,
+    groups: Vec<&'a str>,
+}
+
+impl<'a> Series<'a> {
+    /// The series of an outcome; names in the order of the model.
+    pub fn new(outcome: &'a Outcome, model: &'a congestlab_sim::model::Model) -> Self {
+        Self {
+            outcome,
+            links: model.links.iter().map(|link| link.name.as_str()).collect(),
+            groups: model.groups.iter().map(|group| group.name.as_str()).collect(),
+        }
+    }
+
+    /// Values by flow (0 for a link), each in time order.
+    fn select(&self, target: &Target<'_>) -> BTreeMap<u32, Vec<(Picos, f64)>> {
+        let mut selected: BTreeMap<u32, Vec<(Picos, f64)>> = BTreeMap::new();
+        for sample in self.outcome.series.iter().filter(|sample| sample.metric == target.metric) {
+            let index = match sample.element {
+                Element::Link(link) if target.table == "links" && self.links[link as usize] == target.name => 0,
+                Element::Flow(group, flow) if target.table == "flows" && self.groups[group as usize] == target.name => flow,
+                _ => continue,
+            };
+            if target.index.is_none_or(|wanted| wanted == index as usize) {
+                selected.entry(index).or_default().push((sample.at, sample.value));
+            }
+        }
+        selected
+    }
+}
+
+/// What a path into the series names.
+struct Target<'a> {
+    table: &'a str,
+    name: &'a str,
+    index: Option<usize>,
+    metric: &'a str,
+}
+
+impl Metric {
+    /// The text that it was read from.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// True if the result alone does not answer it.
+    pub fn needs_series(&self) -> bool {
+        self.question != Question::Result
+    }
+
+    /// Reads a metric.
+    ///
+    /// # Errors
+    /// What is wrong with it, as a clause.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let trimmed = text.trim();
+        // `mean over [a, b] of X` and `first time X >= v` read as well with the question first.
+        if let Some(rest) = trimmed.strip_prefix("mean over") {
+            let (interval, rest) = rest.split_once(']').ok_or("`mean over` needs [from, to]")?;
+            let rest = rest.trim_start();
+            return Self::parse(&format!("{} mean over{interval}]", rest.strip_prefix("of ").unwrap_or(rest)))
+                .map(|metric| Self { text: text.into(), ..metric });
+        }
+        if let Some(rest) = trimmed.strip_prefix("first time ") {
+            let sign = rest.find(['<', '>', '=']).ok_or("`first time` needs a comparison, such as >= 5 Mbit/s")?;
+            let (selection, comparison) = rest.split_at(sign);
+            return Self::parse(&format!("{} first time {comparison}", selection.trim()))
+                .map(|metric| Self { text: text.into(), ..metric });
+        }
+        let (fold, rest) = Self::parse_fold(trimmed);
+        let (steps, length) = path::parse_prefix(rest.trim_start()).map_err(|error| error.message)?;
+        let rest = &rest.trim_start()[length..];
+        let rest = match fold {
+            None => rest,
+            Some(_) => rest.trim_start().strip_prefix(')').ok_or_else(|| format!("`{text}` lacks a `)`"))?,
+        };
+        let question = Self::parse_question(rest.trim(), &trimmed[..trimmed.len() - rest.len()])?;
+        Ok(Self { text: text.into(), fold, steps, question })
+    }
+
+    fn parse_fold(text: &str) -> (Option<Fold>, &str) {
+        let folds = [("sum", Fold::Sum), ("mean", Fold::Mean), ("min", Fold::Min), ("max", Fold::Max)];
+        for (name, fold) in folds {
+            if let Some(rest) = text.strip_prefix(name).and_then(|rest| rest.trim_start().strip_prefix('(')) {
+                return (Some(fold), rest);
+            }
+        }
+        (None, text)
+    }
+
+    fn parse_question(text: &str, selection: &str) -> Result<Question, String> {
+        if text.is_empty() {
+            return Ok(Question::Result);
+        }
+        if let Some(time) = text.strip_prefix("at ") {
+            return Ok(Question::At(instant(time)?));
+        }
+        if let Some(interval) = text.strip_prefix("mean over") {
+            let inner = interval.trim().strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+            let pair = inner.and_then(|inner| inner.split_once(','));
+            let (from, to) = pair.ok_or("`mean over` needs [from, to], such as [10 s, 20 s]")?;
+            let (from, to) = (instant(from)?, instant(to)?);
+            return if from < to { Ok(Question::MeanOver(from, to)) } else { Err("`mean over` nothing".into()) };
+        }
+        if let Some(comparison) = text.strip_prefix("first time") {
+            return Comparison::parse(comparison, selection).map(Question::FirstTime);
+        }
+        Err(format!("`{text}` is no question to a series: ask `at`, `mean over [from, to]` or `first time`"))
+    }
+
+    /// Reads the metric in a result and, if it asks the series, there.
+    pub fn read(&self, result: &Json, series: Option<&Series<'_>>) -> Reading {
+        if self.needs_series() {
+            let (Some(series), Some(target)) = (series, self.target()) else { return Reading::Nothing };
+            return self.ask(series.select(&target));
+        }
+        let reading = resolve(result, &self.steps);
+        match self.fold {
+            None => reading,
+            Some(fold) => fold.of(&reading),
+        }
+    }
+
+    fn ask(&self, by_flow: BTreeMap<u32, Vec<(Picos, f64)>>) -> Reading {
+        // A fold over flows goes bin by bin, before the question.
+        let lists: Vec<Vec<(Picos, f64)>> = match self.fold {
+            None => by_flow.into_values().collect(),
+            Some(fold) => {
+                let mut bins: BTreeMap<Picos, Vec<Reading>> = BTreeMap::new();
+                for (at, value) in by_flow.into_values().flatten() {
+                    bins.entry(at).or_default().push(Reading::Number(value));
+                }
+                let fold = |(at, values)| Some((at, fold.of(&Reading::List(values)).number()?));
+                vec![bins.into_iter().filter_map(fold).collect()]
+            }
+        };
+        let mut answers: Vec<Reading> = lists.iter().map(|list| self.question.answer(list)).collect();
+        let is_list = self.fold.is_none() && self.target().is_some_and(|t| t.table == "flows" && t.index.is_none());
+        match answers.len() {
+            _ if is_list => Reading::List(answers),
+            0 => Reading::Nothing,
+            _ => answers.swap_remove(0),
+        }
+    }
+
+    fn target(&self) -> Option<Target<'_>> {
+        let (index, table, name, metric) = match self.steps.as_slice() {
+            [Step::Key(table), Step::Key(name), Step::Key(metric)] => (None, table, name, metric),
+            [Step::Key(table), Step::Key(name), Step::Index(index), Step::Key(metric)] => {
+                (Some(*index), table, name, metric)
+            }
+            _ => return None,
+        };
+        Some(Target { table, name, index, metric })
+    }
+
+    /// Joins `bottleneck.reverse` to one name, and refuses what no result of this scenario has.
+    pub(crate) fn check(&mut self, span: Span, links: &[String], flows: &[String], findings: &mut Findings) {
+        let mut refuse = |message: String, help: String| {
+            findings.error("scenario::metric", span, format!("metric `{}`: {message}", self.text), help);
+        };
+        let key = |step: Option<&Step>| match step {
+            Some(Step::Key(key)) => key.clone(),
+            _ => String::new(),
+        };
+        let table = key(self.steps.first());
+        let top = ["complete", "seed", "seed_used", "fingerprint", "duration_s", "packet_hops", "links", "flows", "jain"];
+        let names = match table.as_str() {
+            "links" => links,
+            "flows" | "jain" => flows,
+            _ => {
+                let is_known = top.contains(&table.as_str()) && self.steps.len() == 1;
+                if !is_known || self.needs_series() {
+                    refuse(format!("no result has `{table}`"), choices(&table, top));
+                }
+                return;
+            }
+        };
+        if key(self.steps.get(2)) == "reverse" && table == "links" {
+            let joined = format!("{}.reverse", key(self.steps.get(1)));
+            self.steps.splice(1..3, [Step::Key(joined)]);
+        }
+        let name = key(self.steps.get(1));
+        if !names.contains(&name) {
+            let help = choices(&name, names.iter().map(String::as_str));
+            return refuse(format!("no `{name}` in {table}"), help);
+        }
+        if table == "jain" {
+            if self.steps.len() > 2 || self.needs_series() {
+                refuse("jain is one number for each group".into(), "such as jain.ftp".into());
+            }
+            return;
+        }
+        let rest: Vec<&Step> = self.steps[2..].iter().filter(|step| matches!(step, Step::Key(_))).collect();
+        let field = key(rest.first().copied());
+        let fields = fields(&table, self.needs_series());
+        if !fields.contains(&field) {
+            let help = choices(&field, fields.iter().map(String::as_str));
+            refuse(format!("{table} have no `{field}` in the {}", if self.needs_series() { "series" } else { "result" }), help);
+        } else if rest.len() > 1 && field != "drops_by_reason" {
+            refuse(format!("`{field}` has nothing below it"), "see docs/scenario.md".into());
+        }
+    }
+}
+
+/// Field names of a result or a series.
+fn fields(table: &str, is_series: bool) -> Vec<String> {
+    let list = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+    let keys = |value: serde_json::Result<Json>| match value {
+        Ok(Json::Object(object)) => object.keys().cloned().collect(),
+        _ => Vec::new(),
+    };
+    match (table, is_series) {
+        ("links", true) => list(LINK_SERIES),
+        (_, true) => list(FLOW_SERIES),
+        ("links", false) => keys(serde_json::to_value(LinkOutcome::default())),
+        (_, false) => keys(serde_json::to_value(FlowOutcome::default())),
+    }
+}
+
+/// A time with its unit, or seconds as in the series' `t_s`.
+fn instant(text: &str) -> Result<Picos, String> {
+    let text = text.trim();
+    let ns = match text.parse::<f64>() {
+        Ok(seconds) if (0.0..1e7).contains(&seconds) => (seconds * 1e9).round() as u64,
+        Ok(_) => return Err(format!("`{text}` is no time of a run")),
+        Err(_) => text.parse::<Duration>().map_err(|error| error.to_string())?.0,
+    };
+    Ok(ns.saturating_mul(PS_PER_NS))
+}
+
+impl Question {
+    fn answer(self, list: &[(Picos, f64)]) -> Reading {
+        let number = |value: Option<f64>| value.map_or(Reading::Nothing, Reading::Number);
+        match self {
+            Self::Result => Reading::Nothing,
+            Self::At(time) => number(list.iter().find(|&&(at, _)| at >= time).map(|&(_, value)| value)),
+            Self::MeanOver(from, to) => {
+                let values: Vec<Reading> = list
+                    .iter()
+                    .filter(|&&(at, _)| from < at && at <= to)
+                    .map(|&(_, value)| Reading::Number(value))
+                    .collect();
+                Fold::Mean.of(&Reading::List(values))
+            }
+            Self::FirstTime(comparison) => {
+                let first = list.iter().find(|&&(_, value)| comparison.holds(value));
+                number(first.map(|&(at, _)| at as f64 / 1e12))
+            }
+        }
+    }
+}
+
+impl Fold {
+    /// Of the numbers in a list; what is null has no part. `Nothing` of no number, but a sum of 0.
+    fn of(self, reading: &Reading) -> Reading {
+        let list = match reading {
+            Reading::List(list) => list.as_slice(),
+            single => std::slice::from_ref(single),
+        };
+        let numbers: Vec<f64> = list.iter().filter_map(Reading::number).collect();
+        if numbers.is_empty() && self != Self::Sum {
+            return Reading::Nothing;
+        }
+        let sum = numbers.iter().sum::<f64>();
+        Reading::Number(match self {
+            Self::Sum => sum,
+            Self::Mean => sum / numbers.len() as f64,
+            Self::Min => numbers.into_iter().fold(f64::INFINITY, f64::min),
+            Self::Max => numbers.into_iter().fold(f64::NEG_INFINITY, f64::max),
+        })
+    }
+}
+
+/// Follows a path. A key of an array is that key of all its elements.
+fn resolve(json: &Json, steps: &[Step]) -> Reading {
+    let Some((step, rest)) = steps.split_first() else { return Reading::from_json(json) };
+    match (json, step) {
+        (Json::Object(object), Step::Key(key)) => match object.get(key) {
+            Some(next) => resolve(next, rest),
+            None => Reading::Nothing,
+        },
+        (Json::Array(list), Step::Index(index)) => list.get(*index).map_or(Reading::Nothing, |next| resolve(next, rest)),
+        (Json::Array(list), Step::Key(_)) => Reading::List(list.iter().map(|item| resolve(item, steps)).collect()),
+        _ => Reading::Nothing,
+    }
+}
+
+impl Language for Metric {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        let help = "such as links.bottleneck.utilization, mean(flows.ftp.goodput_bps) or \
+                    links.bottleneck.queue_packets at 20 s";
+        let Value::String(text) = &node.value else {
+            wrong_type(node, "a metric", help, findings);
+            return None;
+        };
+        match Self::parse(text) {
+            Ok(metric) => Some(metric),
+            Err(message) => {
+                findings.error("scenario::metric", node.span, format!("metric {message}"), help);
+                None
+            }
+        }
+    }
+
+    fn encode(&self) -> Value {
+        Value::string(self.text.as_str())
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string" })
+    }
+}

@@ -1,0 +1,93 @@
+//! Paths such as `links.bottleneck.rate`, `flows.ftp[0].goodput_bps`, `links."a b".drops`.
+
+use std::fmt;
+
+/// One step of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Into a table.
+    Key(String),
+    /// Into an array, from 0.
+    Index(usize),
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key(key) => write!(f, "`{key}`"),
+            Self::Index(index) => write!(f, "[{index}]"),
+        }
+    }
+}
+
+/// Why a text is no path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PathError {
+    /// Byte at which it stops to be one.
+    pub(crate) at: usize,
+    pub(crate) message: String,
+}
+
+fn is_bare(character: char) -> bool {
+    character.is_alphanumeric() || character == '_' || character == '-'
+}
+
+/// Reads a whole text as a path.
+pub(crate) fn parse(text: &str) -> Result<Vec<Step>, PathError> {
+    let (steps, end) = parse_prefix(text)?;
+    if end == text.len() {
+        Ok(steps)
+    } else {
+        Err(PathError { at: end, message: format!("`{text}` is no path") })
+    }
+}
+
+/// Reads the path at the beginning of a text; returns how long it is.
+pub(crate) fn parse_prefix(text: &str) -> Result<(Vec<Step>, usize), PathError> {
+    let mut steps = Vec::new();
+    let mut at = 0;
+    loop {
+        let rest = &text[at..];
+        let (key, length) = match rest.chars().next() {
+            Some(quote @ ('"' | '\'')) => {
+                let end = rest[1..].find(quote).ok_or_else(|| PathError {
+                    at,
+                    message: format!("`{text}` has a quote that does not end"),
+                })?;
+                (&rest[1..=end], end + 2)
+            }
+            _ => {
+                let end = rest.find(|c| !is_bare(c)).unwrap_or(rest.len());
+                (&rest[..end], end)
+            }
+        };
+        if key.is_empty() {
+            return Err(PathError { at, message: format!("`{text}` lacks a key after byte {at}") });
+        }
+        steps.push(Step::Key(key.into()));
+        at += length;
+        while text[at..].starts_with('[') {
+            let end = text[at..].find(']').map(|end| at + end);
+            let index = end.and_then(|end| text[at + 1..end].trim().parse().ok());
+            let (Some(end), Some(index)) = (end, index) else {
+                return Err(PathError { at, message: format!("`{text}` has an index that is no number") });
+            };
+            steps.push(Step::Index(index));
+            at = end + 1;
+        }
+        if !text[at..].starts_with('.') {
+            return Ok((steps, at));
+        }
+        at += 1;
+    }
+}
+
+/// A key as it is written in a path or a file.
+pub(crate) fn quote(key: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !key.is_empty() && key.chars().all(is_plain) {
+        key.into()
+    } else {
+        toml::Value::String(key.into()).to_string()
+    }
+}

@@ -1,0 +1,287 @@
+//! Results as contract section 5 has them: one object, and tables of the series and events.
+
+use std::io::{self, Write};
+
+use congestlab_net::packet::Picos;
+use congestlab_sim::model::Model;
+use congestlab_sim::outcome::{Element, FlowOutcome, LinkOutcome, Outcome};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use serde_json::Value as Json;
+
+use crate::Scenario;
+
+/// Version of the object.
+pub const SCHEMA: u32 = 1;
+/// `--flows summary` gives distributions of more flows than this.
+pub const FLOWS_LISTED_MAX: usize = 10_000;
+
+/// What may differ between two equal runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Meta {
+    /// Time on the wall.
+    pub wall_s: f64,
+    /// Time of the processors.
+    pub cpu_s: f64,
+    /// The machine.
+    pub host: String,
+    /// Of congestlab.
+    pub version: String,
+    /// When it was run.
+    pub date: String,
+}
+
+/// The result of a run. Serialises to the object of contract section 5.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunResult {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// False if the run was stopped early.
+    pub complete: bool,
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// False if nothing random was drawn.
+    pub seed_used: bool,
+    /// Sixteen hexadecimal digits: JSON's numbers are too short for it.
+    pub fingerprint: String,
+    /// Simulated time.
+    pub duration_s: f64,
+    /// Packets that entered a link.
+    pub packet_hops: u64,
+    /// By name, in the order of the file.
+    pub links: Ordered<LinkOutcome>,
+    /// By name, in the order of the file.
+    pub flows: Ordered<Flows>,
+    /// Fairness by group, over flows with a goodput.
+    pub jain: Ordered<Option<f64>>,
+    /// The machine's part.
+    pub meta: Meta,
+}
+
+/// A table that keeps its order.
+#[derive(Clone, Debug)]
+pub struct Ordered<T>(pub Vec<(String, T)>);
+
+impl<T: Serialize> Serialize for Ordered<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in &self.0 {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+/// The flows of a group.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Flows {
+    /// One by one, in order.
+    Listed(Vec<FlowOutcome>),
+    /// As distributions.
+    Summary(Summary),
+}
+
+/// A group of many flows.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// Flows.
+    pub count: usize,
+    /// The distribution of each metric.
+    #[serde(flatten)]
+    pub metrics: Ordered<Distribution>,
+}
+
+/// How a metric is distributed over flows. Quantiles are values that occur (nearest rank).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "the usual statistics by their usual names")]
+pub struct Distribution {
+    /// Flows with a value.
+    pub count: usize,
+    pub mean: Option<f64>,
+    pub min: Option<f64>,
+    pub p05: Option<f64>,
+    pub p25: Option<f64>,
+    pub p50: Option<f64>,
+    pub p75: Option<f64>,
+    pub p95: Option<f64>,
+    pub max: Option<f64>,
+}
+
+impl Distribution {
+    fn of(mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        let count = values.len();
+        let quantile = |percent: usize| values.get((count * percent).div_ceil(100).max(1) - 1).copied();
+        Self {
+            count,
+            mean: (count > 0).then(|| values.iter().sum::<f64>() / count as f64),
+            min: values.first().copied(),
+            p05: quantile(5),
+            p25: quantile(25),
+            p50: quantile(50),
+            p75: quantile(75),
+            p95: quantile(95),
+            max: values.last().copied(),
+        }
+    }
+}
+
+impl Summary {
+    fn of(flows: &[FlowOutcome]) -> Self {
+        let rows: Vec<Json> = flows.iter().filter_map(|flow| serde_json::to_value(flow).ok()).collect();
+        let keys: Vec<String> = match rows.first() {
+            Some(Json::Object(row)) => row.keys().cloned().collect(),
+            _ => Vec::new(),
+        };
+        let values = |key: &str| rows.iter().filter_map(|row| row.get(key)?.as_f64()).collect();
+        let metrics = keys.into_iter().map(|key| (key.clone(), Distribution::of(values(&key)))).collect();
+        Self { count: flows.len(), metrics: Ordered(metrics) }
+    }
+}
+
+/// Jain's index: 1 if all get the same, 1/n if one gets all. `None` without a value, and where
+/// nobody got anything.
+fn jain(values: &[f64]) -> Option<f64> {
+    let sum: f64 = values.iter().sum();
+    let squares: f64 = values.iter().map(|value| value * value).sum();
+    (squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
+}
+
+impl RunResult {
+    /// Names what came out of a run of the scenario.
+    pub fn new(scenario: &Scenario, outcome: &Outcome, meta: Meta) -> Self {
+        let model = scenario.base_model();
+        let groups = || model.groups.iter().map(|group| group.name.clone()).zip(&outcome.groups);
+        let goodputs = |flows: &[FlowOutcome]| flows.iter().filter_map(|flow| flow.goodput_bps).collect::<Vec<_>>();
+        Self {
+            schema: SCHEMA,
+            complete: outcome.complete,
+            seed: model.seed,
+            seed_used: outcome.seed_used,
+            fingerprint: format!("{:016x}", outcome.fingerprint),
+            duration_s: seconds(model.duration),
+            packet_hops: outcome.packet_hops,
+            links: Ordered(
+                model.links.iter().map(|link| link.name.clone()).zip(outcome.links.iter().cloned()).collect(),
+            ),
+            flows: Ordered(groups().map(|(name, flows)| (name, Flows::Listed(flows.clone()))).collect()),
+            jain: Ordered(groups().map(|(name, flows)| (name, jain(&goodputs(flows)))).collect()),
+            meta,
+        }
+    }
+
+    /// As `--flows summary`: groups of more than [`FLOWS_LISTED_MAX`] flows become distributions.
+    pub fn summarised(mut self) -> Self {
+        for (_, flows) in &mut self.flows.0 {
+            if let Flows::Listed(list) = flows
+                && list.len() > FLOWS_LISTED_MAX
+            {
+                *flows = Flows::Summary(Summary::of(list));
+            }
+        }
+        self
+    }
+
+    /// The object.
+    pub fn to_json(&self) -> Json {
+        // No map in it has keys that are not strings, the only thing that fails.
+        serde_json::to_value(self).unwrap_or(Json::Null)
+    }
+}
+
+fn seconds(at: Picos) -> f64 {
+    at as f64 / 1e12
+}
+
+/// Seconds without rounding: twelve decimals, trailing zeros left out.
+fn write_seconds(out: &mut dyn Write, at: Picos) -> io::Result<()> {
+    let (whole, fraction) = (at / 1_000_000_000_000, at % 1_000_000_000_000);
+    if fraction == 0 {
+        return write!(out, "{whole}");
+    }
+    let digits = format!("{fraction:012}");
+    write!(out, "{whole}.{}", digits.trim_end_matches('0'))
+}
+
+/// A name as a CSV field (RFC 4180).
+fn field(name: &str) -> String {
+    if name.contains([',', '"', '\n', '\r']) { format!("\"{}\"", name.replace('"', "\"\"")) } else { name.into() }
+}
+
+/// Names of a model's elements, as CSV fields.
+struct Names {
+    links: Vec<String>,
+    groups: Vec<String>,
+    /// First flow of each group, over the whole run.
+    first: Vec<u32>,
+}
+
+impl Names {
+    fn new(model: &Model) -> Self {
+        let mut next = 0;
+        let first = model.groups.iter().map(|group| {
+            let first = next;
+            next += group.count;
+            first
+        });
+        Self {
+            first: first.collect(),
+            links: model.links.iter().map(|link| field(&link.name)).collect(),
+            groups: model.groups.iter().map(|group| field(&group.name)).collect(),
+        }
+    }
+
+    /// `element,index`; a link has no index.
+    fn write(&self, out: &mut dyn Write, element: Element) -> io::Result<()> {
+        match element {
+            Element::Link(link) => write!(out, "{},", self.links[link as usize]),
+            Element::Flow(group, flow) => write!(out, "{},{flow}", self.groups[group as usize]),
+        }
+    }
+
+    /// `flow,flow_index` of a flow over the whole run.
+    fn write_flow(&self, out: &mut dyn Write, flow: Option<u32>) -> io::Result<()> {
+        match flow {
+            None => write!(out, ","),
+            Some(flow) => {
+                let group = self.first.partition_point(|&first| first <= flow).saturating_sub(1);
+                write!(out, "{},{}", self.groups[group], flow - self.first[group])
+            }
+        }
+    }
+}
+
+/// Writes `t_s,element,index,metric,value`.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_series_csv(out: &mut dyn Write, scenario: &Scenario, outcome: &Outcome) -> io::Result<()> {
+    let names = Names::new(scenario.base_model());
+    writeln!(out, "t_s,element,index,metric,value")?;
+    for sample in &outcome.series {
+        write_seconds(out, sample.at)?;
+        write!(out, ",")?;
+        names.write(out, sample.element)?;
+        writeln!(out, ",{},{}", sample.metric, sample.value)?;
+    }
+    Ok(())
+}
+
+/// Writes `t_s,element,index,event,detail,flow,flow_index,value`.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_events_csv(out: &mut dyn Write, scenario: &Scenario, outcome: &Outcome) -> io::Result<()> {
+    let names = Names::new(scenario.base_model());
+    writeln!(out, "t_s,element,index,event,detail,flow,flow_index,value")?;
+    for event in &outcome.events {
+        write_seconds(out, event.at)?;
+        write!(out, ",")?;
+        names.write(out, event.element)?;
+        write!(out, ",{},{},", event.kind, event.detail)?;
+        names.write_flow(out, event.flow)?;
+        writeln!(out, ",{}", event.value)?;
+    }
+    Ok(())
+}

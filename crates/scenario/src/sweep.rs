@@ -1,0 +1,338 @@
+//! Many points of one scenario: all cores, one file for each point, and only what is missing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use congestlab_sim::outcome::Outcome;
+use rayon::prelude::*;
+use schemars::{Schema, SchemaGenerator, json_schema};
+use serde_json::{Value as Json, json};
+use thiserror::Error;
+
+use crate::claims::{CheckedClaim, Observation};
+use crate::decode::{At, Language, wrong_type};
+use crate::diagnostic::{Diagnostics, Findings};
+use crate::file;
+use crate::metric::{Metric, Reading, Series};
+use crate::path::{self, Step};
+use crate::result::{Meta, RunResult};
+use crate::tree::{Entry, Node, Table, Value, inline};
+use crate::{Measure, Scenario, store};
+
+/// More points than anybody waits for.
+const POINTS_MAX: usize = 100_000;
+
+/// Lists of values by path.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Axes(pub(crate) Vec<Axis>);
+
+#[derive(Clone, Debug)]
+pub(crate) struct Axis {
+    pub(crate) path: At<String>,
+    pub(crate) values: Vec<Node>,
+}
+
+impl Language for Axes {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        let Value::Table(Table(entries)) = &node.value else {
+            let help = "such as { \"links.bottleneck.rate\" = [\"10 Mbit/s\", \"1 Gbit/s\"], \"run.seed\" = [1, 2] }";
+            wrong_type(node, "a table of lists", help, findings);
+            return None;
+        };
+        let mut axes = Vec::new();
+        for Entry { key, span, node } in entries {
+            match &node.value {
+                Value::Array(values) if !values.is_empty() => {
+                    let path = At { value: key.clone(), span: *span };
+                    axes.push(Axis { path, values: values.clone() });
+                }
+                Value::Array(_) => {
+                    let message = format!("`{}` has no value for `{key}`", findings.at.join("."));
+                    findings.error("scenario::sweep", node.span, message, "a list of at least one value");
+                }
+                _ => wrong_type(node, "a list", "a list of values, such as [1, 2, 3]", findings),
+            }
+        }
+        Some(Self(axes))
+    }
+
+    fn encode(&self) -> Value {
+        Value::table(
+            self.0.iter().map(|axis| (axis.path.value.clone(), Value::Array(axis.values.clone()))),
+        )
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "object", "additionalProperties": { "type": "array", "minItems": 1 } })
+    }
+}
+
+/// The points of a scenario.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    axes: Vec<String>,
+    points: Vec<Point>,
+}
+
+/// One point.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// Position in the sweep, from 0.
+    pub index: usize,
+    /// `links.bottleneck.rate = "10 Mbit/s", run.seed = 1`.
+    pub label: String,
+    /// Path, and value as TOML, of every axis.
+    pub settings: Vec<(String, String)>,
+    nodes: Vec<(Vec<Step>, Node)>,
+}
+
+impl Sweep {
+    /// The paths that vary.
+    pub fn axes(&self) -> &[String] {
+        &self.axes
+    }
+
+    /// The points, the last axis of the grid fastest; zipped axes slowest.
+    pub fn points(&self) -> &[Point] {
+        &self.points
+    }
+
+    /// Lays out the points.
+    pub(crate) fn new(sweep: &At<file::Sweep>, findings: &mut Findings) -> Option<Self> {
+        let list = |axes: &Option<At<Axes>>| axes.as_ref().map_or(Vec::new(), |axes| axes.value.0.clone());
+        let (zip, grid) = (list(&sweep.value.zip), list(&sweep.value.grid));
+        if zip.is_empty() && grid.is_empty() {
+            let help = "add grid = { ... } or zip = { ... }";
+            findings.error("scenario::sweep", sweep.span, "`sweep` varies nothing", help);
+            return None;
+        }
+        let length = zip.first().map_or(1, |axis| axis.values.len());
+        if let Some(axis) = zip.iter().find(|axis| axis.values.len() != length) {
+            let message = format!(
+                "`sweep.zip` pairs {length} values with {} of `{}`",
+                axis.values.len(),
+                axis.path.value
+            );
+            findings.error("scenario::sweep", axis.path.span, message, "zipped lists are equally long");
+            return None;
+        }
+        let count = grid.iter().try_fold(length, |count, axis| count.checked_mul(axis.values.len()));
+        if count.is_none_or(|count| count > POINTS_MAX) {
+            let help = format!("allowed: up to {POINTS_MAX}");
+            findings.error("scenario::sweep", sweep.span, "`sweep` has too many points", help);
+            return None;
+        }
+        let mut axes: Vec<(&Axis, Vec<Step>)> = Vec::new();
+        for axis in zip.iter().chain(&grid) {
+            let path = &axis.path.value;
+            if axes.iter().any(|(other, _)| other.path.value == *path) {
+                findings.error("scenario::sweep", axis.path.span, format!("`{path}` is swept twice"), "once is enough");
+                return None;
+            }
+            match path::parse(path) {
+                Ok(steps) => axes.push((axis, steps)),
+                Err(error) => {
+                    findings.error("scenario::unknown-path", axis.path.span, error.message, "such as links.bottleneck.rate");
+                    return None;
+                }
+            }
+        }
+        let mut points = Vec::new();
+        for index in 0..count.unwrap_or(0) {
+            let mut rest = index;
+            let mut chosen = vec![0; axes.len()];
+            for (position, (axis, _)) in axes.iter().enumerate().skip(zip.len()).rev() {
+                chosen[position] = rest % axis.values.len();
+                rest /= axis.values.len();
+            }
+            chosen[..zip.len()].fill(rest);
+            let value = |position: usize| &axes[position].0.values[chosen[position]];
+            let settings: Vec<(String, String)> = axes
+                .iter()
+                .enumerate()
+                .map(|(position, (axis, _))| (axis.path.value.clone(), inline(&value(position).value)))
+                .collect();
+            let label: Vec<String> = settings.iter().map(|(path, value)| format!("{path} = {value}")).collect();
+            let nodes = axes
+                .iter()
+                .enumerate()
+                .map(|(position, (_, steps))| (steps.clone(), value(position).clone()))
+                .collect();
+            points.push(Point { index, label: label.join(", "), settings, nodes });
+        }
+        Some(Self { axes: axes.into_iter().map(|(axis, _)| axis.path.value.clone()).collect(), points })
+    }
+}
+
+impl Point {
+    /// Puts the point's values into a file.
+    pub(crate) fn apply(&self, root: &mut Node, findings: &mut Findings) {
+        for ((steps, node), (path, _)) in self.nodes.iter().zip(&self.settings) {
+            crate::tree::replace(root, path, steps, node.clone(), node.span, findings);
+        }
+    }
+}
+
+/// Why a sweep ended early.
+#[derive(Debug, Error)]
+pub enum SweepError {
+    /// A point is no valid scenario.
+    #[error("{0}")]
+    Scenario(Diagnostics),
+    /// A file of the sweep can not be written.
+    #[error("can not write {path}: {error}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// Somebody stopped it. What is complete is kept.
+    #[error("interrupted with {done} of {all} points complete")]
+    Interrupted {
+        /// Complete points.
+        done: usize,
+        /// All points.
+        all: usize,
+    },
+}
+
+/// What a sweep tells while it goes.
+#[derive(Clone, Copy, Debug)]
+pub enum Progress<'a> {
+    /// This point was complete before.
+    Kept(&'a Point),
+    /// This point begins.
+    Started(&'a Point),
+    /// This point is complete.
+    Finished(&'a Point),
+}
+
+/// A complete point.
+#[derive(Clone, Debug)]
+pub struct PointResult {
+    /// Position in the sweep.
+    pub index: usize,
+    /// Path, and value as TOML, of every axis.
+    pub settings: Vec<(String, String)>,
+    /// The result object of contract section 5.
+    pub result: Json,
+    /// What the claims' metrics gave.
+    pub readings: Vec<(String, Reading)>,
+}
+
+impl PointResult {
+    /// As claims see it.
+    pub fn observation(&self) -> Observation {
+        Observation { settings: self.settings.clone(), readings: self.readings.clone() }
+    }
+
+    fn to_json(&self) -> Json {
+        let settings: serde_json::Map<String, Json> =
+            self.settings.iter().map(|(path, value)| (path.clone(), value.as_str().into())).collect();
+        let metrics: serde_json::Map<String, Json> =
+            self.readings.iter().map(|(text, reading)| (text.clone(), reading.to_json())).collect();
+        json!({ "settings": settings, "metrics": metrics, "result": self.result })
+    }
+}
+
+/// How to run a sweep.
+pub struct Options<'a> {
+    /// One file for each point goes here.
+    pub folder: &'a Path,
+    /// Names the code: results of other code are not taken for complete.
+    pub version: &'a str,
+    /// Runs at once.
+    pub threads: usize,
+    /// Set by somebody who wants it to end; running points are given up.
+    pub stop: &'a AtomicBool,
+}
+
+/// Simulates one point.
+pub type Simulate<'a> = dyn Fn(&Scenario, &congestlab_sim::model::Model) -> (Outcome, Meta) + Sync + 'a;
+
+/// Runs the points that are missing in the folder; returns all, in order. A scenario without
+/// `[sweep]` has one point.
+///
+/// # Errors
+/// [`SweepError`]; complete points stay on disk.
+pub fn run(
+    scenario: &Scenario,
+    options: &Options<'_>,
+    simulate: &Simulate<'_>,
+    progress: &(dyn Fn(Progress<'_>) + Sync),
+) -> Result<Vec<PointResult>, SweepError> {
+    let single = [Point { index: 0, label: String::new(), settings: Vec::new(), nodes: Vec::new() }];
+    let points = scenario.sweep().map_or(&single[..], Sweep::points);
+    // All are read before the first runs, so that a mistake in the last costs no time.
+    let scenarios: Vec<Scenario> =
+        points.iter().map(|point| scenario.point(point)).collect::<Result<_, _>>().map_err(SweepError::Scenario)?;
+    let folder = options.folder;
+    fs::create_dir_all(folder).map_err(|error| SweepError::Write { path: folder.into(), error })?;
+    let one = |(point, scenario): (&Point, &Scenario)| -> Result<Option<PointResult>, SweepError> {
+        if options.stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let path = folder.join(format!("{}.json", scenario.hash(options.version)));
+        if let Some(kept) = read(&path, point, scenario.claims()) {
+            progress(Progress::Kept(point));
+            return Ok(Some(kept));
+        }
+        progress(Progress::Started(point));
+        let needs_series = metrics(scenario.claims()).any(Metric::needs_series);
+        let model = scenario.model(&Measure { series: needs_series, events: false });
+        let (outcome, meta) = simulate(scenario, &model);
+        if !outcome.complete {
+            return Ok(None);
+        }
+        let result = RunResult::new(scenario, &outcome, meta).to_json();
+        let series = Series::new(&outcome, &model);
+        let readings = metrics(scenario.claims())
+            .map(|metric| (metric.text().to_owned(), metric.read(&result, Some(&series))))
+            .collect();
+        let done = PointResult { index: point.index, settings: point.settings.clone(), result, readings };
+        let text = store::pretty(&done.to_json());
+        store::write_atomically(&path, text.as_bytes())
+            .map_err(|error| SweepError::Write { path, error })?;
+        progress(Progress::Finished(point));
+        Ok(Some(done))
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads.max(1)).build();
+    let tasks: Vec<(&Point, &Scenario)> = points.iter().zip(&scenarios).collect();
+    let results: Vec<Result<Option<PointResult>, SweepError>> = match pool {
+        // One task at a time for each thread, in order.
+        Ok(pool) => pool.install(|| tasks.into_par_iter().with_max_len(1).map(one).collect()),
+        // A machine that gives no threads still has this one.
+        Err(_) => tasks.into_iter().map(one).collect(),
+    };
+    let done: Vec<PointResult> = results.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+    if done.len() < points.len() {
+        return Err(SweepError::Interrupted { done: done.len(), all: points.len() });
+    }
+    Ok(done)
+}
+
+fn metrics(claims: &[CheckedClaim]) -> impl Iterator<Item = &Metric> {
+    claims.iter().flat_map(CheckedClaim::metrics)
+}
+
+/// A point that is complete and answers all claims.
+fn read(path: &Path, point: &Point, claims: &[CheckedClaim]) -> Option<PointResult> {
+    let stored: Json = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+    let result = stored.get("result")?.clone();
+    if result.get("complete") != Some(&Json::Bool(true)) {
+        return None;
+    }
+    let kept = stored.get("metrics")?;
+    let mut readings = Vec::new();
+    for metric in metrics(claims) {
+        let reading = match kept.get(metric.text()) {
+            Some(json) => Reading::from_json(json),
+            None if metric.needs_series() => return None,
+            None => metric.read(&result, None),
+        };
+        readings.push((metric.text().to_owned(), reading));
+    }
+    Some(PointResult { index: point.index, settings: point.settings.clone(), result, readings })
+}

@@ -1,0 +1,296 @@
+//! TOML with the place of every key and value, overrides applied to it, and back to text.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use miette::NamedSource;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::diagnostic::{Findings, Sources, Span, choices};
+use crate::path::{self, Step};
+
+/// A value and where it was written.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) span: Span,
+    pub(crate) value: Value,
+}
+
+/// A TOML value.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    String(String),
+    /// Wider than TOML's 64 bits, so that too large a number gets a diagnostic, not a syntax error.
+    Integer(i128),
+    Float(f64),
+    Boolean(bool),
+    /// As written: nothing in a scenario is a date.
+    Datetime(String),
+    Array(Vec<Node>),
+    Table(Table),
+}
+
+/// Entries in the order of the file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table(pub(crate) Vec<Entry>);
+
+/// A key and its value.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) span: Span,
+    pub(crate) node: Node,
+}
+
+impl Value {
+    /// What it is, with its article.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::String(_) => "a string",
+            Self::Integer(_) => "an integer",
+            Self::Float(_) => "a float",
+            Self::Boolean(_) => "a boolean",
+            Self::Datetime(_) => "a date",
+            Self::Array(_) => "an array",
+            Self::Table(_) => "a table",
+        }
+    }
+
+    pub(crate) fn string(text: impl Into<String>) -> Self {
+        Self::String(text.into())
+    }
+
+    pub(crate) fn array(values: impl IntoIterator<Item = Self>) -> Self {
+        Self::Array(values.into_iter().map(Node::unplaced).collect())
+    }
+
+    pub(crate) fn table(entries: impl IntoIterator<Item = (String, Self)>) -> Self {
+        Self::Table(Table(
+            entries
+                .into_iter()
+                .map(|(key, value)| Entry { key, span: Span::default(), node: Node::unplaced(value) })
+                .collect(),
+        ))
+    }
+}
+
+impl Node {
+    /// A value that nobody wrote.
+    pub(crate) fn unplaced(value: Value) -> Self {
+        Self { span: Span::default(), value }
+    }
+}
+
+impl Table {
+    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+        self.0.iter().find(|entry| entry.key == key).map(|entry| &entry.node)
+    }
+
+    /// The value of a key; an empty table, if it was absent.
+    fn entry(&mut self, key: &str, span: Span) -> &mut Node {
+        let index = self.0.iter().position(|entry| entry.key == key).unwrap_or_else(|| {
+            let node = Node { span, value: Value::Table(Self::default()) };
+            self.0.push(Entry { key: key.into(), span, node });
+            self.0.len() - 1
+        });
+        &mut self.0[index].node
+    }
+
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|entry| entry.key.as_str())
+    }
+}
+
+/// Reads the file. Syntax errors are findings; what could be read is returned all the same.
+pub(crate) fn parse(text: &str, findings: &mut Findings) -> Node {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    report(errors, 0, 0, text.len(), findings);
+    let span = Span { source: 0, start: 0, end: 0 };
+    Node { span, value: Value::Table(convert_table(table.into_inner(), 0, 0)) }
+}
+
+fn report(errors: Vec<toml::de::Error>, source: usize, offset: usize, length: usize, findings: &mut Findings) {
+    for error in errors {
+        let span = error.span().unwrap_or(length..length);
+        let span = Span { source, start: offset + span.start, end: offset + span.end };
+        findings.error("scenario::syntax", span, error.message().trim(), "a scenario is TOML (https://toml.io)");
+    }
+}
+
+fn convert_table(table: DeTable<'_>, source: usize, offset: usize) -> Table {
+    Table(
+        table
+            .into_iter()
+            .map(|(key, value)| Entry {
+                span: shift(&key, source, offset),
+                key: key.into_inner().into_owned(),
+                node: convert(value, source, offset),
+            })
+            .collect(),
+    )
+}
+
+fn shift<T>(spanned: &Spanned<T>, source: usize, offset: usize) -> Span {
+    Span { source, start: offset + spanned.span().start, end: offset + spanned.span().end }
+}
+
+/// Deep only as far as the parser allows, which is 80.
+fn convert(value: Spanned<DeValue<'_>>, source: usize, offset: usize) -> Node {
+    let span = shift(&value, source, offset);
+    let value = match value.into_inner() {
+        DeValue::String(text) => Value::String(Cow::into_owned(text)),
+        DeValue::Integer(integer) => match i128::from_str_radix(integer.as_str(), integer.radix()) {
+            Ok(integer) => Value::Integer(integer),
+            Err(_) => Value::Integer(if integer.as_str().starts_with('-') { i128::MIN } else { i128::MAX }),
+        },
+        DeValue::Float(float) => Value::Float(float.as_str().parse().unwrap_or(f64::NAN)),
+        DeValue::Boolean(boolean) => Value::Boolean(boolean),
+        DeValue::Datetime(datetime) => Value::Datetime(datetime.to_string()),
+        DeValue::Array(array) => {
+            Value::Array(array.into_iter().map(|node| convert(node, source, offset)).collect())
+        }
+        DeValue::Table(table) => Value::Table(convert_table(table, source, offset)),
+    };
+    Node { span, value }
+}
+
+/// Applies `--set PATH=VALUE`: a path of the file's own and a TOML value. A value that is no TOML
+/// is a string, because a shell eats the quotes of `rate="1 Gbit/s"`.
+pub(crate) fn set(root: &mut Node, origin: &str, path: &str, value: &str, findings: &mut Findings) {
+    let source = findings.sources.len();
+    add_source(&mut findings.sources, origin, format!("{path}={value}"));
+    let offset = path.len() + 1;
+    let (parsed, errors) = DeValue::parse_recoverable(value);
+    let looks_like_toml = value.trim_start().starts_with(['"', '\'', '[', '{']);
+    let node = if errors.is_empty() {
+        convert(parsed, source, offset)
+    } else if looks_like_toml {
+        return report(errors, source, offset, value.len(), findings);
+    } else {
+        let span = Span { source, start: offset, end: offset + value.len() };
+        Node { span, value: Value::string(value.trim()) }
+    };
+    let whole = Span { source, start: 0, end: path.len() };
+    match path::parse(path) {
+        Ok(steps) => replace(root, path, &steps, node, whole, findings),
+        Err(error) => {
+            let span = Span { source, start: error.at, end: path.len() };
+            findings.error("scenario::unknown-path", span, error.message, PATH_HELP);
+        }
+    }
+}
+
+const PATH_HELP: &str = "a path joins keys of the file by dots, such as links.bottleneck.rate";
+
+pub(crate) fn add_source(sources: &mut Sources, name: &str, text: String) {
+    sources.push(Arc::new(NamedSource::new(name, text)));
+}
+
+/// Puts `node` at the end of the path. Keys that the file leaves out may be set, and the decoder
+/// refuses those that do not exist; but links and flows can not be invented.
+pub(crate) fn replace(
+    root: &mut Node,
+    path: &str,
+    steps: &[Step],
+    node: Node,
+    span: Span,
+    findings: &mut Findings,
+) {
+    if let Err((reason, help)) = put(root, steps, &[], node, span) {
+        let message = format!("`{path}` names no part of the file: {reason}");
+        findings.error("scenario::unknown-path", span, message, help);
+    }
+}
+
+/// [`replace`] below `here`, which is at the end of `above`. `Err`: why not, and what is allowed.
+fn put(here: &mut Node, steps: &[Step], above: &[&str], node: Node, span: Span) -> Result<(), (String, String)> {
+    let Some((step, rest)) = steps.split_first() else {
+        *here = node;
+        return Ok(());
+    };
+    // A law by its name alone can get keys.
+    if let (Value::String(name), Step::Key(key)) = (&here.value, step)
+        && name == key
+    {
+        here.value = Value::table([(key.clone(), Value::Table(Table::default()))]);
+    }
+    let kind = here.value.kind();
+    match (step, &mut here.value) {
+        (Step::Index(index), Value::Array(nodes)) if *index < nodes.len() => {
+            put(&mut nodes[*index], rest, &[above, &["[]"]].concat(), node, span)
+        }
+        (Step::Key(key), Value::Table(table)) => {
+            if table.get(key).is_none() && matches!(above, ["links" | "flows"]) {
+                // As the results name it.
+                if let Some(link) = key.strip_suffix(".reverse")
+                    && table.get(link).is_some()
+                {
+                    let pair = [Step::Key(link.into()), Step::Key("reverse".into())];
+                    return put(here, &[&pair, rest].concat(), above, node, span);
+                }
+                return Err((format!("there is no `{key}`"), choices(key, table.keys())));
+            }
+            let next = table.entry(key, span);
+            put(next, rest, &[above, &[key.as_str()]].concat(), node, span)
+        }
+        _ => Err((format!("{step} is not in {kind}"), PATH_HELP.into())),
+    }
+}
+
+/// One value on one line, as TOML 1.0.
+pub(crate) fn inline(value: &Value) -> String {
+    match value {
+        Value::String(text) => toml::Value::String(text.clone()).to_string(),
+        Value::Integer(integer) => integer.to_string(),
+        Value::Float(float) => toml::Value::Float(*float).to_string(),
+        Value::Boolean(boolean) => boolean.to_string(),
+        Value::Datetime(text) => text.clone(),
+        Value::Array(nodes) => {
+            let items: Vec<String> = nodes.iter().map(|node| inline(&node.value)).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Table(Table(entries)) if entries.is_empty() => "{}".into(),
+        Value::Table(Table(entries)) => {
+            let items: Vec<String> =
+                entries.iter().map(|e| format!("{} = {}", path::quote(&e.key), inline(&e.node.value))).collect();
+            format!("{{ {} }}", items.join(", "))
+        }
+    }
+}
+
+/// A scenario as a file: a section for `run`, for each link, each flow, each claim.
+pub(crate) fn to_file(root: &Value) -> String {
+    let mut text = String::new();
+    let Value::Table(Table(entries)) = root else { return text };
+    for Entry { key, node, .. } in entries {
+        match &node.value {
+            Value::Table(Table(named)) if key == "links" || key == "flows" => {
+                for entry in named {
+                    section(&mut text, &format!("[{key}.{}]", path::quote(&entry.key)), &entry.node.value);
+                }
+            }
+            Value::Array(nodes) => nodes.iter().for_each(|n| section(&mut text, &format!("[[{key}]]"), &n.value)),
+            value => section(&mut text, &format!("[{key}]"), value),
+        }
+    }
+    text
+}
+
+fn section(text: &mut String, header: &str, value: &Value) {
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(header);
+    text.push('\n');
+    if let Value::Table(Table(entries)) = value {
+        for entry in entries {
+            text.push_str(&format!("{} = {}\n", path::quote(&entry.key), inline(&entry.node.value)));
+        }
+    }
+}
+
+/// A value alone, without a place.
+pub(crate) fn value_of(text: &str) -> Option<Value> {
+    DeValue::parse(text).ok().map(|value| convert(value, 0, 0).value)
+}
