@@ -4,8 +4,7 @@ use congestlab_core::units::Duration;
 
 /// RFC 6298 §2.1: the timeout before the first measurement.
 pub(super) const INITIAL_RTO: Duration = Duration(1_000_000_000);
-/// RFC 6298 §5.7: the timeout for the first data if the SYN had to be repeated. Also the one that
-/// ns-2.35 starts with (`rtxcur_init_`).
+/// RFC 6298 §5.7: the timeout for the first data if the SYN had to be repeated.
 pub(super) const CAUTIOUS_RTO: Duration = Duration(3_000_000_000);
 /// RFC 6298 §2.5 allows a maximum of at least this.
 const MAX_RTO: Duration = Duration(60_000_000_000);

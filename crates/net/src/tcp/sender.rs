@@ -832,14 +832,9 @@ impl Sender {
 
     #[inline]
     fn rto(&self, config: &Config) -> Duration {
-        let initial = if config.ns2 { CAUTIOUS_RTO } else { INITIAL_RTO };
-        let rto = self.rtt.rto(initial, config.min_rto, self.backoff);
+        let rto = self.rtt.rto(INITIAL_RTO, config.min_rto, self.backoff);
         let is_established = self.mode != Mode::SynSent;
-        if self.flags & bit::SYN_EXPIRED != 0 && is_established && !config.ns2 {
-            rto.max(CAUTIOUS_RTO)
-        } else {
-            rto
-        }
+        if self.flags & bit::SYN_EXPIRED != 0 && is_established { rto.max(CAUTIOUS_RTO) } else { rto }
     }
 
     #[inline]
