@@ -42,7 +42,7 @@ pub struct SourceStats {
     pub sent_packets: u64,
     /// Bytes of whole IP packets sent.
     pub sent_bytes: u64,
-    /// Bytes sent while measuring.
+    /// Bytes sent while measuring, the end excluded: packets at both ends would be one too many.
     pub measured_bytes: u64,
     /// The longest span between two packets that followed each other; `None` before the second.
     pub idle_max: Option<Duration>,
