@@ -119,11 +119,11 @@ saturating!(Duration, Bytes, Rate, BitRate);
 impl Duration {
     /// In 2^-28 s, the unit of XCP's header: to the nearest, saturating at 16 s. A span that is
     /// not zero never becomes 0, which would mean "unknown" (draft-03 §3.2).
-    // 2^28 / 10^9 = 2^19 / 5^9. The shift loses nothing below 2^45 ns, far above 16 s.
+    // 2^28 / 10^9 = 2^19 / 5^9. 2^44 ns, far above 16 s, is what the shift can take.
     #[inline]
     pub const fn to_header(self) -> u32 {
         const HALF: u64 = 976_562;
-        let units = if self.0 >> 45 == 0 { ((self.0 << 19) + HALF) / 1_953_125 } else { u64::MAX };
+        let units = if self.0 >> 44 == 0 { ((self.0 << 19) + HALF) / 1_953_125 } else { u64::MAX };
         if units > u32::MAX as u64 {
             u32::MAX
         } else if units == 0 && self.0 > 0 {
