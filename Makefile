@@ -1,0 +1,38 @@
+# congestlab: `make demo` shows it, `make test` proves it.
+.POSIX:
+.PHONY: help build demo test setup lint fuzz install clean
+
+help:
+	@echo 'make demo     build, then XCP and CUBIC on one bottleneck: a table, demo.png, demo.svg'
+	@echo 'make test     every test; installs what is missing when allowed, else skips and says why'
+	@echo 'make setup    install the system packages that some tests want (says which, then does it)'
+	@echo 'make lint     formatting and lints'
+	@echo 'make fuzz     fuzz the parsers and the receiver: make fuzz SECONDS=300'
+	@echo 'make install  the congestlab command into the folder of cargo install'
+
+SECONDS = 60
+
+build:
+	cargo build --release --locked --package congestlab
+
+demo:
+	cargo run --release --locked --quiet --package congestlab -- demo
+
+test:
+	tools/test
+
+setup:
+	tools/setup
+
+lint:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+fuzz:
+	fuzz/run $(SECONDS)
+
+install:
+	cargo install --locked --path crates/cli
+
+clean:
+	cargo clean

@@ -1,0 +1,351 @@
+//! Pictures: a grid of line charts as SVG, and the same picture as PNG.
+//!
+//! A column is one run, a row is one quantity. All charts share the time axis and the charts of a
+//! row share the value axis, so that equal heights mean equal values. Lines differ by colour and by
+//! dash, so the picture survives colour blindness and a grey printer. No data are kept or derived
+//! here: whoever calls has saved them already.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use resvg::{tiny_skia, usvg};
+
+/// Okabe and Ito's palette (Color Universal Design, 2008) without its yellow, which is too faint on white.
+const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000"];
+/// Dash patterns in pixels. Seven colours and four dashes have no common factor: 28 styles differ.
+const DASHES: [&str; 4] = ["", "7 3", "2 2.5", "9 3 2 3"];
+
+const FONT: &str = "Ubuntu, 'Helvetica Neue', Arial, sans-serif";
+const INK: &str = "#222222";
+const FAINT: &str = "#e3e3e3";
+const LIMIT: &str = "#777777";
+
+const CHART_WIDTH: f64 = 400.0;
+const CHART_HEIGHT: f64 = 150.0;
+const GAP: f64 = 26.0;
+const LEFT: f64 = 74.0;
+const RIGHT: f64 = 22.0;
+const TOP: f64 = 84.0;
+const AXIS: f64 = 44.0;
+const LEGEND_LINE: f64 = 22.0;
+/// Mean width of a character of the legend, pixels: the legend is laid out without shaping text.
+const CHARACTER: f64 = 7.0;
+/// Pixels of the PNG per unit of the SVG: sharp on dense screens.
+const PNG_SCALE: f32 = 2.0;
+
+/// How a line looks. Equal styles and names share one entry of the legend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Style {
+    /// The n-th colour and dash.
+    Nth(usize),
+    /// A bound or a goal beside the data: thin, grey, dotted.
+    Limit,
+}
+
+impl Style {
+    fn attributes(self) -> String {
+        match self {
+            Self::Nth(n) => {
+                let dash = DASHES[n % DASHES.len()];
+                let dash =
+                    if dash.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{dash}\"") };
+                format!("stroke=\"{}\" stroke-width=\"1.7\"{dash}", COLOURS[n % COLOURS.len()])
+            }
+            Self::Limit => format!("stroke=\"{LIMIT}\" stroke-width=\"1.2\" stroke-dasharray=\"1.5 3\""),
+        }
+    }
+}
+
+/// One line of a chart.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    /// Its entry in the legend.
+    pub(crate) name: String,
+    pub(crate) style: Style,
+    /// (x, y), x ascending.
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
+/// One quantity, drawn for every column.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    /// Quantity and unit.
+    pub(crate) label: String,
+    /// One chart per column.
+    pub(crate) charts: Vec<Vec<Line>>,
+}
+
+/// The whole picture.
+#[derive(Clone, Debug)]
+pub(crate) struct Figure {
+    pub(crate) title: String,
+    pub(crate) subtitle: String,
+    /// Headings of the columns.
+    pub(crate) columns: Vec<String>,
+    pub(crate) rows: Vec<Row>,
+    /// Range and label of the common x axis.
+    pub(crate) x: (f64, f64),
+    pub(crate) x_label: String,
+}
+
+impl Figure {
+    /// The picture as a self-contained SVG document.
+    pub(crate) fn to_svg(&self) -> String {
+        let legend = self.legend();
+        let width = LEFT + RIGHT + extent(self.columns.len(), CHART_WIDTH);
+        let legend_top = TOP + extent(self.rows.len(), CHART_HEIGHT) + AXIS;
+        let entries = place_legend(&legend, width);
+        let legend_height = entries.last().map_or(0.0, |(_, y, ..)| y + LEGEND_LINE);
+        let height = legend_top + legend_height + 12.0;
+
+        let mut svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+             viewBox=\"0 0 {width} {height}\" font-family=\"{FONT}\" font-size=\"13\" fill=\"{INK}\" role=\"img\">\n\
+             <title>{}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
+            escape(&self.title)
+        );
+        text(&mut svg, LEFT, 27.0, "font-size=\"19\"", &self.title);
+        text(&mut svg, LEFT, 48.0, "fill=\"#555555\"", &self.subtitle);
+        for (column, heading) in self.columns.iter().enumerate() {
+            let middle = offset(LEFT, column, CHART_WIDTH) + CHART_WIDTH / 2.0;
+            text(&mut svg, middle, TOP - 10.0, "font-size=\"15\" text-anchor=\"middle\"", heading);
+        }
+        for (index, row) in self.rows.iter().enumerate() {
+            let top = offset(TOP, index, CHART_HEIGHT);
+            self.row(&mut svg, row, top, index + 1 == self.rows.len());
+        }
+        for ((name, style), (x, y)) in legend.iter().zip(&entries) {
+            let (y, end) = (legend_top + y, x + 30.0);
+            let _ = writeln!(
+                svg,
+                "<path d=\"M{x:.1} {y:.1}H{end:.1}\" fill=\"none\" {}/>",
+                style.attributes()
+            );
+            text(&mut svg, end + 6.0, y + 4.5, "", name);
+        }
+        svg.push_str("</svg>\n");
+        svg
+    }
+
+    fn row(&self, svg: &mut String, row: &Row, top: f64, is_last: bool) {
+        let highest = row
+            .charts
+            .iter()
+            .flatten()
+            .flat_map(|line| &line.points)
+            .map(|point| point.1)
+            .fold(0.0, f64::max);
+        let y_ticks = Ticks::new(0.0, if highest > 0.0 { highest * 1.05 } else { 1.0 }, 4);
+        let x_ticks = Ticks::new(self.x.0, self.x.1, 6);
+        let y_of =
+            |value: f64| top + CHART_HEIGHT * (1.0 - (value / y_ticks.end).clamp(0.0, 1.0));
+        let label_at = top + CHART_HEIGHT / 2.0;
+        text(
+            svg,
+            18.0,
+            label_at,
+            &format!("text-anchor=\"middle\" transform=\"rotate(-90 18 {label_at:.1})\""),
+            &row.label,
+        );
+        for (column, lines) in row.charts.iter().enumerate() {
+            let left = offset(LEFT, column, CHART_WIDTH);
+            let x_of = |x: f64| left + CHART_WIDTH * (x - self.x.0) / (self.x.1 - self.x.0);
+            for value in y_ticks.values() {
+                let y = y_of(value);
+                let _ = writeln!(svg, "<path d=\"M{left:.1} {y:.1}h{CHART_WIDTH}\" stroke=\"{FAINT}\"/>");
+                if column == 0 {
+                    text(svg, left - 8.0, y + 4.5, "text-anchor=\"end\"", &y_ticks.label(value));
+                }
+            }
+            for value in x_ticks.values().filter(|value| *value <= self.x.1) {
+                let (x, bottom) = (x_of(value), top + CHART_HEIGHT);
+                let _ =
+                    writeln!(svg, "<path d=\"M{x:.1} {bottom:.1}v-{CHART_HEIGHT}\" stroke=\"{FAINT}\"/>");
+                if is_last {
+                    text(svg, x, bottom + 18.0, "text-anchor=\"middle\"", &x_ticks.label(value));
+                }
+            }
+            for line in lines {
+                let mut path = String::new();
+                for (x, y) in &line.points {
+                    let verb = if path.is_empty() { 'M' } else { 'L' };
+                    let _ = write!(path, "{verb}{:.1} {:.1}", x_of(*x), y_of(*y));
+                }
+                let _ = writeln!(
+                    svg,
+                    "<path d=\"{path}\" fill=\"none\" stroke-linejoin=\"round\" {}><title>{}</title></path>",
+                    line.style.attributes(),
+                    escape(&line.name)
+                );
+            }
+            let _ = writeln!(
+                svg,
+                "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{CHART_WIDTH}\" height=\"{CHART_HEIGHT}\" \
+                 fill=\"none\" stroke=\"#888888\"/>"
+            );
+            if is_last {
+                let middle = left + CHART_WIDTH / 2.0;
+                text(svg, middle, top + CHART_HEIGHT + 36.0, "text-anchor=\"middle\"", &self.x_label);
+            }
+        }
+    }
+
+    /// Name and style of every line, each once, data before limits.
+    fn legend(&self) -> Vec<(String, Style)> {
+        let mut entries = BTreeMap::new();
+        for line in self.rows.iter().flat_map(|row| &row.charts).flatten() {
+            entries.insert((line.style, line.name.clone()), ());
+        }
+        entries.into_keys().map(|(style, name)| (name, style)).collect()
+    }
+}
+
+/// Length of `count` charts and the gaps between them.
+fn extent(count: usize, size: f64) -> f64 {
+    offset(0.0, count, size) - GAP
+}
+
+fn offset(first: f64, index: usize, size: f64) -> f64 {
+    first + index as f64 * (size + GAP)
+}
+
+/// Where each entry of the legend goes, relative to the legend's top: left to right, then the next line.
+fn place_legend(legend: &[(String, Style)], width: f64) -> Vec<(f64, f64)> {
+    let (mut x, mut y) = (LEFT, 10.0);
+    let mut places = Vec::new();
+    for (name, _) in legend {
+        let size = 36.0 + name.chars().count() as f64 * CHARACTER + 22.0;
+        if x > LEFT && x + size > width {
+            (x, y) = (LEFT, y + LEGEND_LINE);
+        }
+        places.push((x, y));
+        x += size;
+    }
+    places
+}
+
+fn text(svg: &mut String, x: f64, y: f64, attributes: &str, content: &str) {
+    let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" {attributes}>{}</text>", escape(content));
+}
+
+fn escape(content: &str) -> String {
+    content.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// Round values along an axis: steps of 1, 2 or 5 times a power of ten.
+struct Ticks {
+    first: i64,
+    last: i64,
+    step: f64,
+    digits: usize,
+    end: f64,
+}
+
+impl Ticks {
+    /// About `wanted` steps from `from` to `to`.
+    fn new(from: f64, to: f64, wanted: u32) -> Self {
+        let rough = (to - from) / f64::from(wanted);
+        let mut power = 0;
+        while 10f64.powi(power + 1) <= rough {
+            power += 1;
+        }
+        while 10f64.powi(power) > rough {
+            power -= 1;
+        }
+        let unit = 10f64.powi(power);
+        let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * unit).into_iter().find(|step| *step >= rough);
+        let step = step.unwrap_or(10.0 * unit);
+        let last = (to / step).ceil() as i64;
+        let digits = if step < 1.0 { -power } else { 0 };
+        Self {
+            first: (from / step).ceil() as i64,
+            last,
+            step,
+            digits: usize::try_from(digits).unwrap_or(0),
+            end: last as f64 * step,
+        }
+    }
+
+    fn values(&self) -> impl Iterator<Item = f64> + use<> {
+        let step = self.step;
+        (self.first..=self.last).map(move |index| index as f64 * step)
+    }
+
+    fn label(&self, value: f64) -> String {
+        format!("{value:.*}", self.digits)
+    }
+}
+
+/// Renders an SVG document of [`Figure::to_svg`] as PNG. The font comes with the program, so the
+/// picture is the same on every machine.
+pub(crate) fn to_png(svg: &str) -> Result<Vec<u8>, String> {
+    let mut fonts = usvg::fontdb::Database::new();
+    fonts.load_font_data(epaint_default_fonts::UBUNTU_LIGHT.to_vec());
+    let options = usvg::Options {
+        font_family: "Ubuntu".to_owned(),
+        fontdb: Arc::new(fonts),
+        ..usvg::Options::default()
+    };
+    let tree = usvg::Tree::from_str(svg, &options).map_err(|error| error.to_string())?;
+    let (width, height) = (tree.size().width() * PNG_SCALE, tree.size().height() * PNG_SCALE);
+    let mut pixels = tiny_skia::Pixmap::new(width.ceil() as u32, height.ceil() as u32)
+        .ok_or_else(|| format!("a picture of {width} x {height} pixels is too large"))?;
+    let scale = tiny_skia::Transform::from_scale(PNG_SCALE, PNG_SCALE);
+    resvg::render(&tree, scale, &mut pixels.as_mut());
+    pixels.encode_png().map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure() -> Figure {
+        let ramp = |name: &str, n, slope: f64| Line {
+            name: name.to_owned(),
+            style: Style::Nth(n),
+            points: (0..100).map(|i| (f64::from(i) * 0.2, f64::from(i) * slope)).collect(),
+        };
+        let limit = Line { name: "fair <share>".into(), style: Style::Limit, points: vec![(0.0, 10.0), (20.0, 10.0)] };
+        let chart = |k: f64| vec![ramp("flow 1", 0, 0.1 * k), ramp("flow 2", 1, 0.2), limit.clone()];
+        let row = |label: &str| Row { label: label.into(), charts: vec![chart(1.0), chart(2.0)] };
+        Figure {
+            title: "A & B".into(),
+            subtitle: "two runs".into(),
+            columns: vec!["xcp".into(), "cubic".into()],
+            rows: vec![row("throughput (Mbit/s)"), row("cwnd (packets)"), row("queue (packets)")],
+            x: (0.0, 20.0),
+            x_label: "time (s)".into(),
+        }
+    }
+
+    #[test]
+    fn every_name_stands_once_in_the_legend_and_is_escaped() {
+        let svg = figure().to_svg();
+        for name in ["flow 1", "flow 2", "fair &lt;share&gt;"] {
+            assert_eq!(svg.matches(&format!(" >{name}</text>")).count(), 1, "{name}");
+        }
+        assert!(svg.contains("<title>A &amp; B</title>"));
+    }
+
+    #[test]
+    fn the_picture_renders_with_its_own_font() {
+        let svg = figure().to_svg();
+        let png = to_png(&svg).expect("the document is valid");
+        assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
+        let without_text = to_png(&svg.replace("flow 1</text>", "</text>")).expect("still valid");
+        assert_ne!(png, without_text, "text leaves no trace: the font was not found");
+    }
+
+    #[test]
+    fn ticks_are_round_and_cover_the_range() {
+        let labels = |from, to| -> Vec<String> {
+            let ticks = Ticks::new(from, to, 4);
+            ticks.values().map(|value| ticks.label(value)).collect()
+        };
+        assert_eq!(labels(0.0, 20.0), ["0", "5", "10", "15", "20"]);
+        assert_eq!(labels(0.0, 0.7), ["0.0", "0.2", "0.4", "0.6", "0.8"]);
+        assert_eq!(labels(0.0, 130.0), ["0", "50", "100", "150"]);
+        assert_eq!(labels(3.0, 9.0), ["4", "6", "8", "10"]);
+    }
+}
