@@ -1,14 +1,14 @@
 //! Where threads meet between windows: they agree on the next window and hand packets over.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex};
 
 use congestlab_net::packet::Packet;
 
 use crate::calendar::Window;
 
-/// Looks for the others this often before giving its time slice away: a barrier that only spins
-/// collapses as soon as there are fewer free cores than threads (engine.md §2.6).
+/// Looks for the others this often before it sleeps: a barrier that only spins collapses as soon as
+/// there are fewer free cores than threads (engine.md §2.6).
 const SPINS: u32 = 2000;
 
 /// One of two boards, used in turn: a thread writes the next one while a slower one still reads.
@@ -29,6 +29,9 @@ pub(crate) struct Exchange<'a> {
     rounds: Vec<AtomicU64>,
     arrived: AtomicUsize,
     generation: AtomicUsize,
+    /// For those who sleep: guards nothing but the moment of falling asleep.
+    bed: Mutex<()>,
+    bell: Condvar,
     stop: &'a AtomicBool,
 }
 
@@ -45,6 +48,8 @@ impl<'a> Exchange<'a> {
             rounds: (0..threads).map(|_| AtomicU64::new(0)).collect(),
             arrived: AtomicUsize::new(0),
             generation: AtomicUsize::new(0),
+            bed: Mutex::new(()),
+            bell: Condvar::new(),
             stop,
         }
     }
@@ -87,17 +92,20 @@ impl<'a> Exchange<'a> {
         let generation = self.generation.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.arrived.store(0, Ordering::Release);
+            let _awake = self.bed.lock().expect("no thread panics in bed");
             self.generation.store(generation + 1, Ordering::Release);
+            self.bell.notify_all();
             return;
         }
-        let mut spins = 0;
-        while self.generation.load(Ordering::Acquire) == generation {
-            spins += 1;
-            if spins < SPINS {
-                std::hint::spin_loop();
-            } else {
-                std::thread::yield_now();
+        for _ in 0..SPINS {
+            if self.generation.load(Ordering::Acquire) != generation {
+                return;
             }
+            std::hint::spin_loop();
+        }
+        let mut bed = self.bed.lock().expect("no thread panics in bed");
+        while self.generation.load(Ordering::Acquire) == generation {
+            bed = self.bell.wait(bed).expect("no thread panics in bed");
         }
     }
 }

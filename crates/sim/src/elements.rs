@@ -129,7 +129,7 @@ impl Elements {
                     let source = Source::new(config, first_flow + i, start, group.stop, stream, measure);
                     Station::new(source, probe(i))
                 });
-                self.hosts.push(Hosts::Sources(config.clone(), sources.collect()));
+                self.hosts.push(Hosts::Sources(*config, sources.collect()));
                 let sinks = flows()
                     .map(|(i, start)| Station::new(Sink::new(measure_of(model, group, start)), probe(i)));
                 self.hosts.push(Hosts::Sinks(sinks.collect()));

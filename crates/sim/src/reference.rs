@@ -162,6 +162,42 @@ impl Outbox for Exit<'_, '_> {
     }
 }
 
+/// The earliest event of its own that each element is scheduled for.
+struct Alarms {
+    links: Vec<Picos>,
+    hosts: Vec<Vec<Picos>>,
+}
+
+impl Alarms {
+    fn of(&mut self, place: Place) -> &mut Picos {
+        match place {
+            Place::Link(link) => &mut self.links[link as usize],
+            Place::Pipe { class, index, .. } | Place::Host { class, index } => {
+                &mut self.hosts[class as usize][index as usize]
+            }
+        }
+    }
+
+    /// The alarm has rung, unless an earlier one replaced it.
+    fn ring(&mut self, key: &Key) {
+        let alarm = self.of(key.place);
+        if *alarm == key.at {
+            *alarm = Picos::MAX;
+        }
+    }
+
+    fn set(&mut self, agenda: &mut Agenda<'_>, place: Place, at: Picos) {
+        let alarm = self.of(place);
+        if at < *alarm {
+            *alarm = at;
+            if let Place::Link(_) = place {
+                agenda.push(at, place, Class::Departure, Packet::default());
+            }
+            agenda.push(at, place, Class::Timer, Packet::default());
+        }
+    }
+}
+
 /// How many steps without any delay lead to each node at most; circles count once.
 fn depths(network: &Network) -> Vec<u32> {
     fn visit(network: &Network, node: usize, depth: &mut [Option<u32>], open: &mut [bool]) -> u32 {
@@ -207,16 +243,18 @@ pub(crate) fn run(
     // When each pipe's last packet had left its entrance: inward and outward, by class and flow.
     let mut busy: Vec<Vec<[Picos; 2]>> =
         network.classes.iter().map(|c| vec![[0; 2]; c.count as usize]).collect();
-    let nothing = Packet::default();
+    let mut alarms = Alarms {
+        links: vec![Picos::MAX; elements.ports.len()],
+        hosts: network.classes.iter().map(|c| vec![Picos::MAX; c.count as usize]).collect(),
+    };
     for (link, port) in elements.ports.iter().enumerate() {
         let next = port.as_ref().map_or(Picos::MAX, |p| p.next_event());
-        agenda.push(next, Place::Link(link as u32), Class::Departure, nothing);
-        agenda.push(next, Place::Link(link as u32), Class::Timer, nothing);
+        alarms.set(&mut agenda, Place::Link(link as u32), next);
     }
     for (class, hosts) in elements.hosts.iter().enumerate() {
         with_hosts!(hosts, _config, stations => for (index, station) in stations.iter().enumerate() {
             let place = Place::Host { class: class as u32, index: index as u32 };
-            agenda.push(station.next(), place, Class::Timer, nothing);
+            alarms.set(&mut agenda, place, station.next());
         });
     }
 
@@ -234,7 +272,6 @@ pub(crate) fn run(
         match key.place {
             Place::Link(link) => {
                 let Some(port) = &mut elements.ports[link as usize] else { continue };
-                let before = port.next_event();
                 let mut wire = Wire { agenda: &mut agenda, link };
                 match key.class {
                     Class::Departure => port.advance_to_arrival(key.at, &mut wire),
@@ -244,11 +281,10 @@ pub(crate) fn run(
                     }
                     Class::Timer => port.advance_before(key.at + 1, &mut wire),
                 }
-                let next = port.next_event();
-                if next != before || key.class == Class::Timer {
-                    agenda.push(next, Place::Link(link), Class::Departure, nothing);
-                    agenda.push(next, Place::Link(link), Class::Timer, nothing);
+                if key.class == Class::Timer {
+                    alarms.ring(&key);
                 }
+                alarms.set(&mut agenda, key.place, port.next_event());
             }
             Place::Pipe { class, index, inward } => {
                 agenda.packet_hops += 1;
@@ -266,15 +302,14 @@ pub(crate) fn run(
                 let mut exit = Exit { agenda: &mut agenda, class, index };
                 with_hosts!(&mut elements.hosts[class as usize], config, stations => {
                     let station = &mut stations[index as usize];
-                    let before = station.next();
                     match key.class {
                         Class::Arrival => station.arrive(config, key.at, &packet, &mut exit),
                         _ => station.serve(config, key.at + 1, &mut exit),
                     }
-                    let next = station.next();
-                    if next < before || key.class == Class::Timer {
-                        agenda.push(next, key.place, Class::Timer, nothing);
+                    if key.class == Class::Timer {
+                        alarms.ring(&key);
                     }
+                    alarms.set(&mut agenda, key.place, station.next());
                 });
             }
         }

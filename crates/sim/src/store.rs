@@ -1,15 +1,15 @@
 //! Where packets wait for their window: chunks of 16 packets, recycled last in, first out.
 //!
 //! One growing `Vec` a window costs page faults; one large chunk a window costs memory when windows
-//! hold few packets (engine.md §7, pitfalls 1 and 2). Chunks of 1 KiB from 2 MiB slabs do neither.
+//! hold few packets (engine.md §7, pitfalls 1 and 2). Chunks of 1 KiB from larger slabs do neither.
 
 use congestlab_net::packet::Packet;
 
 /// Packets in a chunk; a power of two.
 const CHUNK: usize = 16;
 const CHUNK_BITS: u32 = CHUNK.trailing_zeros();
-/// Chunks in a slab of 2 MiB.
-const SLAB: usize = 2048;
+/// Chunks in a slab of 256 KiB: a small run stays small.
+const SLAB: usize = 256;
 const SLAB_BITS: u32 = SLAB.trailing_zeros();
 const NONE: u32 = u32::MAX;
 
@@ -130,7 +130,7 @@ pub(crate) const fn place(chunk: u32, slot: u32) -> Place {
     (chunk << CHUNK_BITS) | slot
 }
 
-/// Number of a packet within a list of chunks; [`Ordinal::locate`] is its inverse.
+/// Number of a packet within a list of chunks; [`locate`] is its inverse.
 #[inline]
 pub(crate) const fn ordinal(chunk_index: usize, slot: u32) -> u64 {
     ((chunk_index as u64) << CHUNK_BITS) | slot as u64

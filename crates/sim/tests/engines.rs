@@ -55,7 +55,7 @@ fn random_networks_run_alike_on_every_engine() {
         let model = common::random_model(&mut Draw::new(seed), seed);
         hops += check(&model, &format!("seed {seed}"));
     }
-    assert!(hops > 1_000_000, "the networks carried too little to prove anything: {hops} hops");
+    assert!(hops > 300_000, "the networks carried too little to prove anything: {hops} hops");
 }
 
 #[test]

@@ -16,10 +16,10 @@ use congestlab_sim::model::{Group, GroupKind, Link, Model, Pipe, Start};
 const MS: Picos = 1_000_000_000;
 
 /// Draws of one model.
-pub struct Draw(Stream);
+pub(crate) struct Draw(Stream);
 
 impl Draw {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(Stream::named(seed, "random models"))
     }
 
@@ -40,7 +40,7 @@ impl Draw {
     }
 }
 
-pub fn random_model(draw: &mut Draw, seed: u64) -> Model {
+pub(crate) fn random_model(draw: &mut Draw, seed: u64) -> Model {
     let count = if draw.one_in(4) { draw.between(1, 2) } else { draw.between(3, 20) };
     let mut links = Vec::new();
     for index in 0..count {
@@ -53,7 +53,7 @@ pub fn random_model(draw: &mut Draw, seed: u64) -> Model {
         links.push(Link { name: format!("l{index}"), port: forward });
         links.push(Link { name: format!("l{index}.reverse"), port: back });
     }
-    let duration = draw.between(200, 1500) * MS;
+    let duration = draw.between(150, 600) * MS;
     let groups = (0..draw.between(1, 5)).map(|index| random_group(draw, index, count)).collect();
     Model {
         seed,

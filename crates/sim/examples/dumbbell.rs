@@ -1,0 +1,111 @@
+//! A dumbbell of any size, without files and statistics on disk: what the engine alone costs.
+//!
+//! `dumbbell xcp|sack FLOWS PACKETS_IN_FLIGHT SECONDS [THREADS|reference]`; prints packet-hops and the
+//! fingerprint. Time it from outside (`time`, callgrind).
+
+use std::sync::atomic::AtomicBool;
+
+use congestlab_core::law::{SenderConfig, reno, xcp};
+use congestlab_core::units::{BitRate, Duration, Rate, Ratio, Time};
+use congestlab_net::port::{LawConfig, PortConfig};
+use congestlab_net::queue::Limit;
+use congestlab_net::service::Service;
+use congestlab_net::tcp::{App, Config, Recovery};
+use congestlab_sim::model::{Group, GroupKind, Link, Model, Pipe, Start};
+use congestlab_sim::{Engine, run};
+
+const MS: u64 = 1_000_000_000;
+
+fn main() {
+    let usage = "dumbbell xcp|sack FLOWS PACKETS_IN_FLIGHT SECONDS [THREADS|reference]";
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let number = |n: usize| args.get(n).and_then(|a| a.parse::<f64>().ok()).expect(usage);
+    let (is_xcp, flows, in_flight, seconds) = (args[0] == "xcp", number(1) as u32, number(2), number(3));
+    let engine = match args.get(4).map(String::as_str) {
+        Some("reference") => Engine::Reference,
+        Some(threads) => Engine::Window { threads: threads.parse().expect(usage), divisor: 1 },
+        None => Engine::Window { threads: 1, divisor: 1 },
+    };
+    // Base RTT 2 * (20 + 5 + 5) ms.
+    let rate = BitRate((in_flight * 8000.0 / 0.060) as u64);
+    let limit = Limit::Packets((in_flight as u64).max(2));
+    let mut forward = PortConfig::new(Service::Fixed(rate), 20 * MS, limit);
+    if is_xcp {
+        forward.law = Some(LawConfig::Xcp {
+            config: xcp::LinkConfig {
+                capacity: Rate(0),
+                alpha: Ratio::ppm(400_000),
+                beta: Ratio::ppm(226_000),
+                gamma: Ratio::ppm(100_000),
+                min_interval: Duration(5_000_000),
+                max_interval: Duration(1_000_000_000),
+                initial_interval: Duration(50_000_000),
+                allowed_queue: Duration(2_000_000),
+                capture: true,
+            },
+            follows_service: true,
+        });
+    }
+    let back = PortConfig::new(Service::Fixed(rate), 20 * MS, limit);
+    let law = if is_xcp {
+        SenderConfig::Xcp(xcp::SenderConfig {
+            request: xcp::RequestPolicy::Demand,
+            loss: xcp::LossPolicy::Tcp,
+            clamp: true,
+            aging: None,
+            pacing: false,
+            rate_source: xcp::RateSource::Window,
+            price: Ratio::ppm(1_000_000),
+            desired_rate: Rate(rate.0 / 8),
+            ns2: false,
+        })
+    } else {
+        SenderConfig::Reno(reno::Config::default())
+    };
+    let config = Config {
+        segment: 1000,
+        ack: 40,
+        law,
+        initial_window: 1,
+        awnd: Some((2.0 * in_flight / f64::from(flows)).ceil() as u32),
+        recovery: Recovery::Sack,
+        min_rto: Duration(1_000_000_000),
+        delayed_ack: false,
+        ecn: false,
+        ns2: false,
+        app: App::Endless,
+    };
+    let pipe = Some(Pipe { rate, delay: 5 * MS });
+    let model = Model {
+        seed: 1,
+        duration: (seconds * 1e12) as u64,
+        warmup: 0,
+        links: vec![
+            Link { name: "bottleneck".into(), port: forward },
+            Link { name: "bottleneck.reverse".into(), port: back },
+        ],
+        groups: vec![Group {
+            name: "flows".into(),
+            kind: GroupKind::Tcp(config),
+            count: flows,
+            path: vec![0],
+            back: vec![1],
+            access: pipe,
+            exit: pipe,
+            start: Start::Uniform { within: 60_000_000 },
+            stop: Time::NEVER,
+        }],
+        sample_every: None,
+        record_events: false,
+    };
+    let outcome = run(&model, engine, &AtomicBool::new(false), &mut |_| {});
+    let link = &outcome.links[0];
+    println!(
+        "{} packet-hops, utilization {:.3}, queue mean {:.1}, drops {}, fingerprint {:016x}",
+        outcome.packet_hops,
+        link.utilization.unwrap_or(0.0),
+        link.queue_mean_packets.unwrap_or(0.0),
+        link.drops,
+        outcome.fingerprint
+    );
+}
