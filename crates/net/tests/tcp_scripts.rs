@@ -22,8 +22,10 @@
 //!
 //! with attributes: `again` (a retransmission), `sack 6-7,9`, `window=3`, `size=500`, `ece`, `cwr`,
 //! `ce`, `ect`, `echo=TIME` (the time stamp that an ACK returns; one that arrives returns that of
-//! the latest transmission of the segment before, unless told otherwise), `stamp=TIME` of data that
-//! arrives.
+//! the latest transmission of the segment before, unless told otherwise), `reverse=B/s` (XCP's
+//! feedback in an ACK), `rtt=TIME` (of XCP's header in data that leaves), `delta=B/s` (the same in
+//! data that arrives), `stamp=TIME` (of data that arrives). What leaves is compared with `echo`,
+//! `reverse` and `rtt` only where the script names them.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -313,6 +315,13 @@ fn build(run: &Run, words: &[&str]) -> Result<Packet> {
             }
             (Some(("size", value)), _) => packet.size = value.parse().map_err(|_| "no size".to_string())?,
             (Some(("echo" | "stamp", value)), _) => packet.stamp_ns = parse_time(value)?,
+            (Some(("reverse", value)), _) => {
+                packet.words[1] = value.parse::<i32>().map_err(|_| "no feedback".to_string())? as u32;
+            }
+            (Some(("delta", value)), _) => {
+                let delta = value.parse().map_err(|_| "no feedback".to_string())?;
+                packet.set_xcp(xcp::Header { x: 1, rtt: 1, delta, reverse: 0 });
+            }
             (None, "sack") => {
                 let [ranges, tail @ ..] = rest else { return Err("sack of what?".into()) };
                 rest = tail;
@@ -334,8 +343,8 @@ fn build(run: &Run, words: &[&str]) -> Result<Packet> {
 
 /// The next packets sent must be these.
 fn expect(run: &mut Run, at: u64, words: &[&str]) -> Result<()> {
-    let echo = words.iter().find_map(|word| word.strip_prefix("echo="));
-    let words: Vec<_> = words.iter().filter(|word| !word.starts_with("echo=")).copied().collect();
+    let (checks, words): (Vec<&str>, Vec<&str>) =
+        words.iter().partition(|word| ["echo=", "reverse=", "rtt="].iter().any(|key| word.starts_with(key)));
     let wanted: Vec<String> = match words[..] {
         ["data", numbers, ref rest @ ..] => {
             let (first, last) = parse_range(numbers)?;
@@ -352,10 +361,16 @@ fn expect(run: &mut Run, at: u64, words: &[&str]) -> Result<()> {
         if (sent_at, &shown) != (at, &wanted) {
             return Err(format!("sent {shown:?} at {} ms, expected {wanted:?}", sent_at as f64 / MS));
         }
-        if let Some(echo) = echo
-            && parse_time(echo)? != packet.stamp_ns
-        {
-            return Err(format!("it echoes {} ms, expected {echo}", packet.stamp_ns as f64 / MS));
+        for check in &checks {
+            let (key, value) = check.split_once('=').unwrap_or((check, ""));
+            let (shown, wanted) = match key {
+                "reverse" => (i64::from(packet.reverse()), value.parse().map_err(|_| "no feedback")?),
+                "rtt" => (i64::from(packet.xcp().rtt), i64::from(Duration(parse_time(value)?).to_header())),
+                _ => (packet.stamp_ns as i64, parse_time(value)? as i64),
+            };
+            if shown != wanted {
+                return Err(format!("its {key} is {shown}, expected {wanted}"));
+            }
         }
     }
     Ok(())
@@ -456,6 +471,8 @@ scripts! {
     acknowledgments_wait_for_a_second_segment
     bursts_pause_after_their_acknowledgment
     congestion_marks_cut_once_a_window
+    feedback_adds_up_until_acknowledged
+    feedback_moves_the_window
     limited_transmit_without_sack
     no_new_data_after_the_stop
     ns2_backs_off_until_new_data_is_acknowledged

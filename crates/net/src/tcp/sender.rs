@@ -59,6 +59,8 @@ mod bit {
     pub(super) const PARTIAL: u16 = 1 << 8;
     /// The application's write waits for room in the send buffer, or for its acknowledgment.
     pub(super) const WRITING: u16 = 1 << 9;
+    /// The packet sent last was the last that could go: spares the poll that finds out again.
+    pub(super) const BLOCKED: u16 = 1 << 10;
 }
 
 /// What to send next.
@@ -299,6 +301,7 @@ impl Sender {
     /// Serves every deadline that has passed.
     pub fn handle_deadline(&mut self, config: &Config, now: Time) {
         self.accrue(now);
+        self.flags &= !bit::BLOCKED;
         if now >= self.write_at {
             self.write_burst(config, now);
         }
@@ -335,6 +338,7 @@ impl Sender {
 
     fn handle_ack(&mut self, config: &Config, now: Time, packet: &Packet) {
         self.accrue(now);
+        self.flags &= !bit::BLOCKED;
         let ack = match absolute(packet.seq, self.base, self.una) {
             // RFC 9293 §3.10.7.4: an ACK of what was never sent is dropped.
             Some(ack) if ack <= self.next => ack,
@@ -656,8 +660,9 @@ impl Sender {
 
     /// The next packet to send, if there is one.
     pub fn poll_transmit(&mut self, config: &Config, now: Time) -> Option<Packet> {
-        if self.flags & (bit::SYN | bit::PROBE) != 0 {
-            return Some(self.control_packet(config, now));
+        if self.flags & (bit::SYN | bit::PROBE | bit::BLOCKED) != 0 {
+            let is_blocked = self.flags & bit::BLOCKED != 0;
+            return (!is_blocked).then(|| self.control_packet(config, now));
         }
         if matches!(self.mode, Mode::Closed | Mode::SynSent) {
             return None;
@@ -736,6 +741,7 @@ impl Sender {
         let size = config.size_of(index);
         let first_unsent = self.next + u64::from(is_new);
         let has_more = first_unsent < available && first_unsent - self.una < u64::from(self.awnd);
+        let is_window_limited = has_more && !self.has_room(config, flight + 1);
         let header = self.law.on_send(
             &config.law,
             now,
@@ -750,7 +756,7 @@ impl Sender {
                     Mode::Recovery => in_bytes(config, u64::try_from(self.inflation).unwrap_or(0)),
                     _ => Bytes(0),
                 },
-                is_window_limited: has_more && !self.has_room(config, flight + 1),
+                is_window_limited,
             },
         );
         let mut packet = Packet {
@@ -788,6 +794,12 @@ impl Sender {
         }
         self.note_idle(now);
         self.sent_at = now;
+        if is_window_limited {
+            self.flags |= bit::WINDOW_LIMITED;
+        }
+        if is_new && self.scoreboard.is_none() && (is_window_limited || !has_more) {
+            self.flags |= bit::BLOCKED;
+        }
         if let Some(rate) = self.law.pacing_rate(&config.law, self.rtt.srtt()) {
             let interval = Bytes(u64::from(size)).at(rate).0;
             let earliest = now.0.saturating_sub((PACING_BURST - 1).saturating_mul(interval));
