@@ -546,8 +546,8 @@ impl Sender {
     /// The law reduces its window for a loss or a mark.
     fn reduce(&mut self, config: &Config, now: Time) {
         let before = self.law.window();
-        let flight = (self.next - self.una).saturating_sub(u64::from(self.limited));
-        self.law.on_loss(&config.law, now, in_bytes(config, flight));
+        let flight = self.flight_size(config);
+        self.law.on_loss(&config.law, now, flight);
         // P-XCP keeps its window: no cut.
         if self.law.window() < before {
             self.window_cuts += 1;
@@ -559,10 +559,10 @@ impl Sender {
 
     /// RFC 6298 §5.4–5.6, RFC 5681 §3.1.
     fn handle_timeout(&mut self, config: &Config, now: Time) {
-        let flight = (self.next - self.una).saturating_sub(u64::from(self.limited));
+        let flight = self.flight_size(config);
         let is_first = self.flags & bit::EXPIRED == 0;
         self.timeouts += 1;
-        self.law.on_timeout(&config.law, now, in_bytes(config, flight), is_first);
+        self.law.on_timeout(&config.law, now, flight, is_first);
         self.mode = Mode::Loss;
         self.recover = self.next;
         self.dup_acks = 0;
@@ -841,6 +841,17 @@ impl Sender {
     }
 
     // Small things.
+
+    /// FlightSize, from which the law derives what is left of the window: sent and not acknowledged,
+    /// less what limited transmit added (RFC 5681 §3.2).
+    ///
+    /// With SACK never more than the window: while a lost retransmission holds the acknowledgments
+    /// back, the pipe lets new data pass, and all of it counts as not acknowledged. Half of several
+    /// windows would be no reduction.
+    fn flight_size(&self, config: &Config) -> Bytes {
+        let flight = in_bytes(config, (self.next - self.una).saturating_sub(u64::from(self.limited)));
+        if config.recovery == Recovery::Sack { flight.min(self.law.window()) } else { flight }
+    }
 
     #[inline]
     fn rto(&self, config: &Config) -> Duration {
