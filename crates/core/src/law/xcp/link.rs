@@ -43,9 +43,8 @@ pub struct LinkConfig {
 struct Pool {
     /// What is left, B/s with [`PLACES`].
     left: u64,
-    /// `pool / weights` as `factor * 2^-(32 + shift)`, the top bit of `factor` at 62 or 63.
+    /// `pool / weights` as `factor * 2^-(32 + shift)`, with the top bit of `factor` at 62 or 63.
     factor: u64,
-    /// Negative when a weight of 1 is worth more than 31 bits: then its error is still 2^-31 of it.
     shift: i32,
 }
 
@@ -64,16 +63,15 @@ impl Pool {
     /// The share of a packet, rounded down.
     #[inline(always)]
     fn share(&self, weight: u32) -> u64 {
-        let weight = weight as u64;
+        // With its top bit at 31, so that the product keeps 62 bits however small the weight.
+        let zeros = weight.leading_zeros();
+        let weight = (weight as u64) << zeros;
         let product = (self.factor >> 32) * weight + (((self.factor & 0xffff_ffff) * weight) >> 32);
-        let share = if self.shift >= 64 {
-            0
-        } else if self.shift >= 0 {
-            product >> self.shift
-        } else if product.leading_zeros() as i32 >= -self.shift {
-            product << -self.shift
-        } else {
-            u64::MAX
+        let shift = self.shift + zeros as i32;
+        let share = match shift {
+            64.. => 0,
+            0.. => product >> shift,
+            _ => u64::MAX, // more than any pool holds
         };
         share.min(self.left)
     }
@@ -288,13 +286,11 @@ impl Link {
     /// beta Q / d, B/s with [`PLACES`].
     #[inline(always)]
     fn drain(&self) -> u64 {
-        // Exact below 2^52 byte-millionths; a queue beyond that, 20 GB, counts as that.
         let millionths = Wide::product(self.queue.0, self.config.beta.0 as u64).to_u64();
-        Wide::shifted(millionths, PLACES + RTT_PLACES)
-            .over(self.mean_rtt)
-            .over(Ratio::ONE.0 as u64)
-            .to_u64()
-            .min(POOL_MAX)
+        // A queue above 20 GB leaves no room for all places; they are zeros then.
+        let places = (PLACES + RTT_PLACES).min(64 + millionths.leading_zeros());
+        let drain = Wide::shifted(millionths, places).over(self.mean_rtt).over(Ratio::ONE.0 as u64);
+        Wide::shifted(drain.to_u64(), PLACES + RTT_PLACES - places).to_u64().min(POOL_MAX)
     }
 
     /// Q is the least backlog of the time since, a time of about half a round trip that must not

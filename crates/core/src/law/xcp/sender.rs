@@ -262,7 +262,7 @@ impl Sender {
         if config.ns2 {
             // NS2: `window()`, a count of packets.
             let packets = |bytes: Bytes| bytes.0 / self.mss.0.max(1);
-            let window = (packets(self.window()) + packets(send.inflation)).min(packets(send.awnd)).max(1);
+            let window = packets(self.window() + send.inflation).min(packets(send.awnd)).max(1);
             return Bytes(Wide::product(window, self.mss.0.max(1)).to_u64());
         }
         let window = self.usable_window(config);
@@ -277,7 +277,7 @@ impl Sender {
     /// §4.1.1.2): (desired - throughput) / (throughput * srtt / MSS) = desired MSS / W - MSS / srtt.
     #[inline(always)]
     fn demand(&mut self, config: &SenderConfig, send: &Send, window: u64) -> i32 {
-        let most = 1 << (31 + DEMAND_PLACES);
+        let most = i64::MAX as u64 / 2;
         let share = Wide::product(config.desired_rate.0, self.mss.0 << DEMAND_PLACES).over(window).to_u64();
         let used = Wide::product(self.mss.0 << DEMAND_PLACES, SECOND).over(send.srtt.0).to_u64();
         let mut wanted = share.min(most) as i64 - used.min(most) as i64;

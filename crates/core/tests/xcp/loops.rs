@@ -1,0 +1,278 @@
+//! Closed loops: some senders, one link, their receivers, and nothing that is not one of the three
+//! laws. No losses: the buffer has no limit.
+
+use super::*;
+use congestlab_core::law::xcp::{Echo, Sender};
+use congestlab_core::law::{Ack, Send};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+const SIZE: u64 = 1000;
+
+pub(crate) struct Flow {
+    pub(crate) config: SenderConfig,
+    pub(crate) awnd: u64,
+    pub(crate) start: u64,
+}
+
+struct Host {
+    flow: Flow,
+    sender: Sender,
+    echo: Echo,
+    flight: u64,
+    srtt: u64,
+}
+
+/// What was measured from `from` on.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    pub(crate) utilization: f64,
+    pub(crate) queue_mean: f64,
+    pub(crate) queue_min: u64,
+    pub(crate) queue_max: u64,
+    /// Bytes per flow.
+    pub(crate) sent: Vec<u64>,
+    /// Windows at the end of each control interval, bytes.
+    pub(crate) windows: Vec<(u64, Vec<u64>)>,
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Served,
+    Acked { flow: usize, sent_at: u64, feedback: i32 },
+    Started { flow: usize },
+}
+
+pub(crate) struct Dumbbell {
+    now: u64,
+    /// Time for one packet at the true capacity.
+    service: u64,
+    /// Round trip without queueing.
+    delay: u64,
+    link: Link,
+    hosts: Vec<Host>,
+    queue: VecDeque<(usize, Header, u64)>,
+    is_busy: bool,
+    events: BinaryHeap<Reverse<(u64, Event, u64)>>,
+    count: u64,
+}
+
+impl Dumbbell {
+    pub(crate) fn new(config: LinkConfig, rate: u64, delay: u64, flows: Vec<Flow>) -> Self {
+        let hosts = flows.into_iter().map(|flow| Host {
+            flow,
+            sender: Sender::new(Bytes(SIZE), Bytes(SIZE)),
+            echo: Echo::default(),
+            flight: 0,
+            srtt: 0,
+        });
+        let mut this = Self {
+            now: 0,
+            service: SIZE * SECOND / rate,
+            delay,
+            link: Link::new(config, Duration(37 * MS), Duration(11 * MS)),
+            hosts: hosts.collect(),
+            queue: VecDeque::new(),
+            is_busy: false,
+            events: BinaryHeap::new(),
+            count: 0,
+        };
+        for flow in 0..this.hosts.len() {
+            this.schedule(this.hosts[flow].flow.start, Event::Started { flow });
+        }
+        this
+    }
+
+    fn schedule(&mut self, at: u64, event: Event) {
+        self.count += 1;
+        self.events.push(Reverse((at, event, self.count)));
+    }
+
+    fn backlog(&self) -> Bytes {
+        Bytes(self.queue.len() as u64 * SIZE)
+    }
+
+    fn send(&mut self, flow: usize) {
+        let host = &mut self.hosts[flow];
+        let window = host.sender.window().0.min(host.flow.awnd).max(SIZE);
+        let mut packets = vec![];
+        while host.flight + SIZE <= window {
+            host.flight += SIZE;
+            let send = Send {
+                size: Bytes(SIZE),
+                srtt: Duration(host.srtt),
+                awnd: Bytes(host.flow.awnd),
+                backlog: Bytes(u64::MAX),
+                inflation: Bytes(0),
+                is_window_limited: host.flight + SIZE > window,
+            };
+            packets.push(host.sender.on_send(&host.flow.config, Time(self.now), &send));
+        }
+        for header in packets {
+            self.link.on_arrival(Time(self.now), &header, Bytes(SIZE));
+            self.queue.push_back((flow, header, self.now));
+            self.serve();
+        }
+    }
+
+    fn serve(&mut self) {
+        if self.is_busy {
+            return;
+        }
+        let Some((flow, mut header, sent_at)) = self.queue.pop_front() else { return };
+        self.is_busy = true;
+        let backlog = self.backlog();
+        self.link.on_departure(Time(self.now), &mut header, Bytes(SIZE), backlog);
+        let end = self.now + self.service;
+        self.schedule(end, Event::Served);
+        let echo = &mut self.hosts[flow].echo;
+        echo.on_data(&header);
+        let feedback = echo.on_ack();
+        self.schedule(end + self.delay, Event::Acked { flow, sent_at, feedback });
+    }
+
+    fn acked(&mut self, flow: usize, sent_at: u64, feedback: i32) {
+        let host = &mut self.hosts[flow];
+        let rtt = self.now - sent_at;
+        host.srtt = if host.srtt == 0 { rtt } else { (7 * host.srtt + rtt) / 8 };
+        let ack = Ack {
+            acked: Bytes(SIZE),
+            flight: Bytes(host.flight),
+            awnd: Bytes(host.flow.awnd),
+            rtt: Duration(rtt),
+            srtt: Duration(host.srtt),
+            feedback,
+            is_window_limited: true,
+            ..Ack::default()
+        };
+        host.flight -= SIZE;
+        host.sender.on_ack(&host.flow.config, Time(self.now), &ack);
+        self.send(flow);
+    }
+
+    pub(crate) fn run(mut self, from: u64, to: u64) -> Outcome {
+        let mut outcome = Outcome { queue_min: u64::MAX, ..Outcome::default() };
+        outcome.sent = vec![0; self.hosts.len()];
+        let (mut served, mut area, mut intervals) = (0, 0.0, 0);
+        loop {
+            let deadline = self.link.next_deadline().0;
+            let next = self.events.peek().map_or(u64::MAX, |Reverse((at, ..))| *at).min(deadline);
+            if next > to {
+                break;
+            }
+            if next > from {
+                area += (next - self.now.max(from)) as f64 * self.backlog().0 as f64;
+                outcome.queue_min = outcome.queue_min.min(self.backlog().0);
+                outcome.queue_max = outcome.queue_max.max(self.backlog().0);
+            }
+            self.now = next;
+            if deadline < self.events.peek().map_or(u64::MAX, |Reverse((at, ..))| *at) {
+                let backlog = self.backlog();
+                self.link.on_deadline(Time(next), backlog);
+                if self.link.report().intervals > intervals {
+                    intervals = self.link.report().intervals;
+                    let windows = self.hosts.iter().map(|host| host.sender.window().0);
+                    outcome.windows.push((next, windows.collect()));
+                }
+                continue;
+            }
+            let Some(Reverse((_, event, _))) = self.events.pop() else { break };
+            match event {
+                Event::Started { flow } => self.send(flow),
+                Event::Acked { flow, sent_at, feedback } => {
+                    outcome.sent[flow] += if next > from { SIZE } else { 0 };
+                    self.acked(flow, sent_at, feedback);
+                }
+                Event::Served => {
+                    self.is_busy = false;
+                    served += u64::from(next > from);
+                    self.serve();
+                }
+            }
+        }
+        outcome.utilization = (served * self.service) as f64 / (to - from) as f64;
+        outcome.queue_mean = area / (to - from) as f64;
+        outcome
+    }
+}
+
+fn flow(start: u64) -> Flow {
+    Flow { config: sender_config(), awnd: u64::MAX, start }
+}
+
+/// protocols.md 1.9: Q = 1.77 d0 dC / (1 - 1.77 dC / C) = 28.7 kB.
+#[test]
+fn v1_10_a_capacity_set_too_high_keeps_a_standing_queue() {
+    let run = |capacity| {
+        let dumbbell = Dumbbell::new(link_config(capacity), 1_219_000, 500 * MS, vec![flow(0)]);
+        dumbbell.run(100 * SECOND, 300 * SECOND)
+    };
+    let high = run(1_250_000);
+    println!("high: {:.4} mean {:.0} min {}", high.utilization, high.queue_mean, high.queue_min);
+    assert!((high.queue_mean / 28_700.0 - 1.0).abs() < 0.15, "{}", high.queue_mean);
+    assert!(high.utilization > 0.999 && high.queue_min > 20_000, "{} {}", high.utilization, high.queue_min);
+
+    let low = run(1_180_000);
+    println!("low: {:.4} mean {:.0} max {}", low.utilization, low.queue_mean, low.queue_max);
+    assert!((low.utilization - 1180.0 / 1219.0).abs() < 0.002, "{}", low.utilization);
+    assert!(low.queue_mean < 1000.0, "{}", low.queue_mean);
+}
+
+/// EX1.16: what a newcomer can take per interval is gamma of the traffic.
+#[test]
+fn v1_27_shuffling_alone_takes_over_within_26_intervals() {
+    for (rate, rtt) in [(1_250_000, 40), (1_250_000, 100), (6_250_000, 40), (6_250_000, 100)] {
+        let start = 15 * SECOND + 7 * MS;
+        let dumbbell = Dumbbell::new(link_config(rate), rate, rtt * MS, vec![flow(0), flow(start)]);
+        let outcome = dumbbell.run(0, 60 * SECOND);
+        let late = outcome.windows.iter().filter(|(at, _)| *at > start);
+        let unfair = late.take_while(|(_, w)| (w[1] as f64) < 0.45 * (w[0] + w[1]) as f64);
+        let intervals = unfair.count();
+        println!("{rate} B/s, {rtt} ms: {intervals} intervals");
+        assert!((20..=26).contains(&intervals), "{intervals} intervals at {rate} B/s, {rtt} ms");
+    }
+}
+
+/// protocols.md 2.6 for plain XCP: P-XCP's Fig. 4, one of two flows limited to one packet.
+#[test]
+fn a_limited_flow_wastes_shuffled_bandwidth_unless_captured() {
+    for (request, capture, expected) in [
+        (RequestPolicy::Unlimited, false, 0.890),
+        (RequestPolicy::Unlimited, true, 0.890),
+        (RequestPolicy::Demand, false, 0.890),
+        (RequestPolicy::Demand, true, 0.995),
+    ] {
+        let config = SenderConfig { request, ..sender_config() };
+        let flows = vec![
+            Flow { config: config.clone(), awnd: 500 * SIZE, start: 0 },
+            Flow { config, awnd: SIZE, start: 100 * MS },
+        ];
+        let link = LinkConfig { capture, ..link_config(1_250_000) };
+        let outcome = Dumbbell::new(link, 1_250_000, 80 * MS - 800_000, flows).run(20 * SECOND, 100 * SECOND);
+        println!("{request:?} capture {capture}: {:.4}", outcome.utilization);
+        assert!(
+            (outcome.utilization - expected).abs() < 0.01,
+            "{request:?} {capture}: {}",
+            outcome.utilization
+        );
+    }
+}
+
+/// K02: weights are prices. Ten to five to one, whatever the round trip time.
+#[test]
+fn rates_are_in_proportion_to_prices() {
+    let priced = |price| Flow {
+        config: SenderConfig { price: Ratio(price), ..sender_config() },
+        awnd: u64::MAX,
+        start: 0,
+    };
+    let flows = vec![priced(1_000_000), priced(500_000), priced(1_500_000)];
+    let outcome =
+        Dumbbell::new(link_config(2_500_000), 2_500_000, 80 * MS, flows).run(60 * SECOND, 120 * SECOND);
+    let total: u64 = outcome.sent.iter().sum();
+    for (sent, share) in outcome.sent.iter().zip([1.0 / 3.0, 0.5 / 3.0, 1.5 / 3.0]) {
+        let found = *sent as f64 / total as f64;
+        assert!((found - share).abs() < 0.01, "{found} instead of {share}: {:?}", outcome.sent);
+    }
+    assert!(outcome.utilization > 0.99, "{}", outcome.utilization);
+}

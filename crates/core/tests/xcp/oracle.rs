@@ -1,0 +1,115 @@
+//! The link law in floating point, line by line from protocols.md 1.5 with 1.7's rules. It shares
+//! no arithmetic with the law: seconds, bytes and B/s as `f64`, no fixed point, no rounding.
+
+pub(crate) struct Config {
+    pub(crate) capacity: f64,
+    pub(crate) alpha: f64,
+    pub(crate) beta: f64,
+    pub(crate) gamma: f64,
+    pub(crate) min_interval: f64,
+    pub(crate) max_interval: f64,
+    pub(crate) initial_interval: f64,
+    pub(crate) allowed_queue: f64,
+    pub(crate) capture: bool,
+}
+
+pub(crate) struct Link {
+    pub(crate) config: Config,
+    pub(crate) input_traffic: f64,
+    pub(crate) sum_x: f64,
+    pub(crate) sum_xr: f64,
+    pub(crate) avg_rtt: f64,
+    pub(crate) res_pos: f64,
+    pub(crate) res_neg: f64,
+    pub(crate) cp: f64,
+    pub(crate) cn: f64,
+    pub(crate) y: f64,
+    pub(crate) f: f64,
+    pub(crate) ci: f64,
+    pub(crate) queue: f64,
+    pub(crate) min_queue: f64,
+    pub(crate) tq: f64,
+}
+
+impl Link {
+    pub(crate) fn new(config: Config) -> Self {
+        let initial = config.initial_interval;
+        Self {
+            config,
+            input_traffic: 0.0,
+            sum_x: 0.0,
+            sum_xr: 0.0,
+            avg_rtt: initial,
+            res_pos: 0.0,
+            res_neg: 0.0,
+            cp: 0.0,
+            cn: 0.0,
+            y: 0.0,
+            f: 0.0,
+            ci: initial,
+            queue: 0.0,
+            min_queue: 0.0,
+            tq: initial,
+        }
+    }
+
+    pub(crate) fn arrival(&mut self, x: f64, rtt: f64, size: f64) {
+        self.input_traffic += size;
+        if rtt > 0.0 && x > 0.0 {
+            self.sum_x += x;
+            self.sum_xr += x * rtt.min(self.config.max_interval);
+        }
+    }
+
+    pub(crate) fn control_timeout(&mut self, elapsed: f64) {
+        let c = &self.config;
+        self.avg_rtt = if self.sum_x > 0.0 { self.sum_xr / self.sum_x } else { c.initial_interval };
+        self.y = self.input_traffic / elapsed;
+        let mut h = 0.0;
+        self.f = 0.0;
+        if self.input_traffic > 0.0 {
+            self.f = c.alpha * (c.capacity - self.y) - c.beta * self.queue / self.avg_rtt;
+            h = (c.gamma * self.y - self.f.abs()).max(0.0);
+        }
+        self.res_pos = h + self.f.max(0.0);
+        self.res_neg = h + (-self.f).max(0.0);
+        self.cp = if self.sum_x > 0.0 { self.res_pos / self.sum_x } else { 0.0 };
+        self.cn = if self.input_traffic > 0.0 { self.res_neg / self.input_traffic } else { 0.0 };
+        self.input_traffic = 0.0;
+        self.sum_x = 0.0;
+        self.sum_xr = 0.0;
+        self.ci = self.avg_rtt.max(c.min_interval);
+    }
+
+    /// The feedback that leaves with a packet that came with `demand`.
+    pub(crate) fn departure(&mut self, demand: f64, x: f64, size: f64, backlog: f64) -> f64 {
+        let mut pos = self.res_pos.min(self.cp * x);
+        let mut neg = self.res_neg.min(self.cn * size);
+        let fb = pos - neg;
+        let mut delta = demand;
+        if demand > fb {
+            // A header's field ends at -2^31 B/s; the rest of the cut stays (1.7, field saturation).
+            delta = fb.max(-2_147_483_648.0);
+            neg -= delta - fb;
+        } else if self.config.capture {
+            neg = self.res_neg.min(neg + (fb - demand));
+            pos = demand + neg;
+        }
+        self.res_pos = (self.res_pos - pos).max(0.0);
+        self.res_neg = (self.res_neg - neg).max(0.0);
+        if self.res_pos == 0.0 {
+            self.cp = 0.0;
+        }
+        if self.res_neg == 0.0 {
+            self.cn = 0.0;
+        }
+        self.min_queue = self.min_queue.min(backlog);
+        delta
+    }
+
+    pub(crate) fn queue_timeout(&mut self, backlog: f64) {
+        self.queue = self.min_queue;
+        self.min_queue = backlog;
+        self.tq = self.config.allowed_queue.max((self.avg_rtt - backlog / self.config.capacity) / 2.0);
+    }
+}

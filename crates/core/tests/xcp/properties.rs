@@ -1,0 +1,212 @@
+//! What holds for any input.
+
+use super::random::Random;
+use super::*;
+use congestlab_core::law::xcp::{Echo, Sender};
+use congestlab_core::law::{Ack, Send};
+
+/// Numbers that a field can hold: the extremes often.
+fn word(random: &mut Random) -> u64 {
+    match random.below(10) {
+        0 => 0,
+        1 => u64::MAX,
+        2 => u64::MAX - random.below(5),
+        3 => 1 << random.below(64),
+        _ => random.next() >> random.below(64),
+    }
+}
+
+fn half(random: &mut Random) -> u32 {
+    (word(random) >> (32 * random.below(2))) as u32
+}
+
+fn any_header(random: &mut Random) -> Header {
+    Header { x: half(random), rtt: half(random), delta: half(random) as i32, reverse: half(random) as i32 }
+}
+
+fn any_link_config(random: &mut Random) -> LinkConfig {
+    LinkConfig {
+        capacity: Rate(word(random)),
+        alpha: Ratio(half(random)),
+        beta: Ratio(half(random)),
+        gamma: Ratio(half(random)),
+        min_interval: Duration(word(random)),
+        max_interval: Duration(word(random)),
+        initial_interval: Duration(word(random)),
+        allowed_queue: Duration(word(random)),
+        capture: random.below(2) == 0,
+    }
+}
+
+/// No arithmetic of the link law overflows (tests run with overflow checks), deadlines lie in the
+/// future, and no demand is raised.
+#[test]
+fn a_link_survives_any_input_and_never_raises_a_demand() {
+    let mut random = Random::new(6);
+    for _ in 0..3000 {
+        let config =
+            if random.below(3) == 0 { link_config(word(&mut random)) } else { any_link_config(&mut random) };
+        let mut link = Link::new(config, Duration(word(&mut random)), Duration(word(&mut random)));
+        let mut now = 0u64;
+        for _ in 0..100 {
+            now = now.saturating_add(word(&mut random) >> (20 + random.below(40)));
+            let header = any_header(&mut random);
+            match random.below(8) {
+                0..=2 => link.on_arrival(Time(now), &header, Bytes(word(&mut random))),
+                3 | 4 => {
+                    let mut out = header;
+                    link.on_departure(
+                        Time(now),
+                        &mut out,
+                        Bytes(word(&mut random)),
+                        Bytes(word(&mut random)),
+                    );
+                    assert!(out.delta <= header.delta);
+                    assert_eq!(Header { delta: header.delta, ..out }, header);
+                }
+                5 => link.on_other_departure(Time(now), Bytes(word(&mut random))),
+                6 => link.set_capacity(Rate(word(&mut random))),
+                _ => {
+                    now = now.max(link.next_deadline().0);
+                    link.on_deadline(Time(now), Bytes(word(&mut random)));
+                    // A deadline at once only by a configuration of zeros.
+                    let zeros = [config.min_interval, config.initial_interval, config.allowed_queue];
+                    assert!(
+                        link.next_deadline() > Time(now) || now == u64::MAX || zeros.contains(&Duration(0))
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// An interval hands out at most its pool of grants, and with all its packets asking for everything
+/// almost exactly the aggregate.
+#[test]
+fn an_interval_never_grants_more_than_its_aggregate() {
+    let mut random = Random::new(7);
+    for round in 0..20_000 {
+        let capacity = 8000 << random.below(18);
+        let mut link =
+            link(LinkConfig { capture: round % 2 == 0, ..link_config(capacity) }, 100 * MS, 100 * SECOND);
+        let count = 1 + random.below(60);
+        let packets: Vec<(Header, u64)> = (0..count)
+            .map(|_| {
+                let most = SECOND >> random.below(20);
+                let x = 1000 + random.below(most);
+                let header = header(x, MS + random.below(SECOND), ALL);
+                (header, 40 + random.below(capacity / 20 + 1500))
+            })
+            .collect();
+        packets.iter().for_each(|(header, size)| link.on_arrival(Time(0), header, Bytes(*size)));
+        link.on_deadline(Time(100 * MS), Bytes(0));
+        let (y, f) = (link.report().input.0 as i64, link.report().feedback);
+        let shuffled = (y / 10 + 1 - f.abs()).max(0);
+
+        // The same packets, all demanding: what left is F, less one rounding per interval.
+        let mut same = link.clone();
+        let granted: i64 =
+            packets.iter().map(|(header, size)| i64::from(depart(&mut same, *header, *size))).sum();
+        assert!(granted <= f + 1, "{granted} B/s granted of {f}");
+        assert!(f - granted <= 2, "{granted} B/s granted of {f}");
+
+        // Any packets, any demands: never more than F and all that was shuffled.
+        let mut total = 0;
+        for _ in 0..200 {
+            let (mut header, size) = packets[random.below(count) as usize];
+            header.x = header.x.saturating_mul(1 + random.below(3) as u32);
+            header.delta = if random.below(3) == 0 { half(&mut random) as i32 } else { ALL };
+            total += i64::from(depart(&mut link, header, random.below(size)));
+            assert!(total <= f.max(0) + shuffled + 1, "{total} B/s granted of {f} and {shuffled} shuffled");
+        }
+    }
+}
+
+/// The echo law returns every byte per second that arrived, whatever the grouping.
+#[test]
+fn the_receiver_returns_all_that_arrived() {
+    let mut random = Random::new(8);
+    let mut echo = Echo::default();
+    let (mut arrived, mut returned) = (0i64, 0i64);
+    for _ in 0..100_000 {
+        let header = any_header(&mut random);
+        arrived += i64::from(header.delta);
+        echo.on_data(&header);
+        if random.below(3) == 0 {
+            returned += i64::from(echo.on_ack());
+        }
+    }
+    while echo != Echo::default() {
+        returned += i64::from(echo.on_ack());
+    }
+    assert_eq!(returned, arrived);
+}
+
+fn any_sender_config(random: &mut Random) -> SenderConfig {
+    SenderConfig {
+        request: [RequestPolicy::Demand, RequestPolicy::Unlimited][random.below(2) as usize],
+        loss: [LossPolicy::Tcp, LossPolicy::Maintain, LossPolicy::Fallback][random.below(3) as usize],
+        clamp: random.below(2) == 0,
+        aging: [None, Some(Ratio(half(random))), Some(Ratio::ppm(500_000))][random.below(3) as usize],
+        pacing: random.below(2) == 0,
+        rate_source: [RateSource::Window, RateSource::Measured][random.below(2) as usize],
+        price: Ratio(half(random)),
+        desired_rate: Rate(word(random)),
+        ns2: random.below(3) == 0,
+    }
+}
+
+/// No arithmetic of the sender law overflows, and the window never falls below one segment.
+#[test]
+fn a_sender_survives_any_input_and_keeps_one_segment() {
+    let mut random = Random::new(9);
+    for _ in 0..3000 {
+        let config = any_sender_config(&mut random);
+        let mss = if random.below(2) == 0 { 1500 } else { word(&mut random) };
+        let mut sender = Sender::new(Bytes(mss), Bytes(word(&mut random)));
+        let mut now = 0u64;
+        for _ in 0..100 {
+            now = now.saturating_add(word(&mut random) >> (20 + random.below(40)));
+            let flight = Bytes(word(&mut random));
+            match random.below(8) {
+                0..=2 => {
+                    let ack = Ack {
+                        acked: Bytes(word(&mut random)),
+                        flight,
+                        awnd: Bytes(word(&mut random)),
+                        rtt: Duration(word(&mut random)),
+                        srtt: Duration(word(&mut random)),
+                        feedback: half(&mut random) as i32,
+                        is_duplicate: random.below(4) == 0,
+                        in_recovery: random.below(4) == 0,
+                        is_window_limited: random.below(2) == 0,
+                    };
+                    sender.on_ack(&config, Time(now), &ack);
+                }
+                3 | 4 => {
+                    let send = Send {
+                        size: Bytes(word(&mut random)),
+                        srtt: Duration(word(&mut random)),
+                        awnd: Bytes(word(&mut random)),
+                        backlog: Bytes(word(&mut random)),
+                        inflation: Bytes(word(&mut random)),
+                        is_window_limited: random.below(2) == 0,
+                    };
+                    let header = sender.on_send(&config, Time(now), &send);
+                    assert_eq!(header.rtt, send.srtt.to_header());
+                    assert_eq!(header.x == 0, send.srtt == Duration(0));
+                }
+                5 => sender.on_loss(&config, Time(now), flight),
+                6 => sender.on_timeout(&config, Time(now), flight, random.below(2) == 0),
+                _ => sender.on_restart(&config, Time(now), Bytes(word(&mut random))),
+            }
+            let _ = sender.pacing_rate(&config, Duration(word(&mut random)));
+            // A window holds less than 2^36 B.
+            assert!(
+                sender.window() >= Bytes(mss.min((1 << 36) - 1)),
+                "{:?} with {config:?}",
+                sender.window()
+            );
+        }
+    }
+}
