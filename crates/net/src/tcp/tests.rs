@@ -102,7 +102,10 @@ enum Repair {
 
 impl Pair {
     fn new(config: Config, seed: u64, weather: Weather, stop: Time) -> Self {
-        let measure = Measure { from: Time(0), to: Time::NEVER };
+        Self::measured(config, seed, weather, stop, Measure { from: Time(0), to: Time::NEVER })
+    }
+
+    fn measured(config: Config, seed: u64, weather: Weather, stop: Time, measure: Measure) -> Self {
         // The numbers wrap after 40 segments.
         let isn = u32::MAX - 40;
         Self {
@@ -421,4 +424,31 @@ fn arbitrary_packets_do_no_harm() {
             receiver.handle_deadline(&config, now);
         }
     }
+}
+
+/// Three segments in every round trip of 20 ms: what the statistics say of 300 ms of that.
+#[test]
+fn statistics_cover_the_measured_time_and_nothing_else() {
+    let measure = Measure { from: Time(100 * MS), to: Time(400 * MS) };
+    let calm = Weather { loss: 0, ack_loss: 0, repeat: 0, reorder: 0 };
+    let [reno, ..] = laws();
+    let config = Config { awnd: Some(3), ..config(reno, Recovery::Sack, App::Endless) };
+    let mut pair = Pair::measured(config, 1, calm, Time(600 * MS), measure);
+    while pair.step() {}
+    pair.sender.finish(Time(1000 * MS));
+    let (sent, received) = (pair.sender.stats(), pair.receiver.stats());
+    // Established at 25 ms; windows leave at 25, 45, ..., 585 ms and arrive 10 ms later.
+    assert_eq!(sent.sent_packets, 29 * 3);
+    assert_eq!(sent.sent_bytes, 87_000);
+    assert_eq!(sent.measured_bytes, 15 * 3 * 1000);
+    assert_eq!((received.received_packets, received.delivered_bytes), (87, 87_000));
+    assert_eq!(received.measured_bytes, 15 * 3 * 1000);
+    let samples = sent.round_trips.expect("samples");
+    assert_eq!(samples.count(), 15 * 3);
+    assert_eq!(sent.rtt_mean_ms(), Some(20.0));
+    let p95 = sent.rtt_p95_ms().expect("samples");
+    assert!((p95 / 20.0 - 1.0).abs() < 0.008, "{p95}");
+    assert_eq!((sent.cwnd_mean_packets(), sent.cwnd_max_packets()), (Some(3.0), 3.0));
+    assert_eq!(sent.idle_max, Some(Duration(20 * MS)));
+    assert_eq!(sent.completion, None);
 }
