@@ -36,7 +36,7 @@ pub(crate) fn fill<T: Clone>(key: &mut Option<At<T>>, span: Span, default: impl 
 
 /// "`a.b` is X, not Y".
 pub(crate) fn wrong_type(node: &Node, expected: &str, help: &str, findings: &mut Findings) {
-    let (place, kind) = (findings.at.join("."), node.value.kind());
+    let (place, kind) = (findings.place(), node.value.kind());
     findings.error("scenario::type", node.span, format!("`{place}` is {kind}, not {expected}"), help);
 }
 
@@ -121,12 +121,15 @@ pub(crate) fn table<'a>(node: &'a Node, keys: &[&str], findings: &mut Findings) 
 pub(crate) fn value<T: Language>(key: &str, node: &Node, findings: &mut Findings) -> Option<At<T>> {
     findings.at.push(key.into());
     let value = T::decode(node, findings);
+    if value.is_none() {
+        findings.set_unreadable();
+    }
     findings.at.pop();
     value.map(|value| At { value, span: node.span })
 }
 
 pub(crate) fn unknown_key(entry: &crate::tree::Entry, keys: &[&str], findings: &mut Findings) {
-    let table = match findings.at.join(".") {
+    let table = match findings.place() {
         table if table.is_empty() => "a scenario".into(),
         table => format!("`{table}`"),
     };
@@ -137,7 +140,7 @@ pub(crate) fn unknown_key(entry: &crate::tree::Entry, keys: &[&str], findings: &
 /// Refuses a table without `key`.
 pub(crate) fn required(table: &Table, span: Span, key: &str, findings: &mut Findings) {
     if table.get(key).is_none() {
-        let place = findings.at.join(".");
+        let place = findings.place();
         let message = match place.as_str() {
             "" => format!("a scenario needs `[{key}]`"),
             _ => format!("`{place}` needs the key `{key}`"),
@@ -197,7 +200,7 @@ where
     match text.parse() {
         Ok(value) => Some(value),
         Err(error) => {
-            let place = findings.at.join(".");
+            let place = findings.place();
             let help = format!("{expected} is a number and a unit, such as \"{example}\"");
             findings.error("scenario::unit", node.span, format!("`{place}`: {error}"), help);
             None
@@ -207,7 +210,7 @@ where
 
 /// Refuses a value, as it was written.
 pub(crate) fn out_of_range(span: Span, written: &str, allowed: &str, findings: &mut Findings) {
-    let place = findings.at.join(".");
+    let place = findings.place();
     let message = format!("`{place}` is {written}, which is out of range");
     findings.error("scenario::range", span, message, format!("allowed: {allowed}"));
 }
@@ -452,7 +455,7 @@ impl Language for Ratio {
         let number = number(node, 1000.0, false, findings)?;
         let millionths = number * 1e6;
         if (millionths - millionths.round()).abs() > 1e-6 {
-            let message = format!("`{}` is {number}, finer than a millionth", findings.at.join("."));
+            let message = format!("`{}` is {number}, finer than a millionth", findings.place());
             findings.warning("scenario::range", node.span, message, "the laws know factors to six decimals");
         }
         Some(Self::ppm(millionths.round() as u32))
@@ -588,7 +591,7 @@ pub(crate) fn word(node: &Node, words: &[&str], findings: &mut Findings) -> Opti
     };
     let found = words.iter().position(|word| word == text);
     if found.is_none() {
-        let message = format!("unknown `{}` \"{text}\"", findings.at.join("."));
+        let message = format!("unknown `{}` \"{text}\"", findings.place());
         findings.error("scenario::unknown-name", node.span, message, choices(text, words.iter().copied()));
     }
     found
@@ -614,7 +617,7 @@ pub(crate) fn variant<'a>(node: &'a Node, findings: &mut Findings) -> Option<Var
             }
             _ => {
                 let names: Vec<&str> = entries.iter().map(|e| e.key.as_str()).collect();
-                let place = findings.at.join(".");
+                let place = findings.place();
                 let message = format!("`{place}` names {} choices ({})", names.len(), names.join(", "));
                 findings.error("scenario::type", node.span, message, "exactly one key is allowed here");
                 None

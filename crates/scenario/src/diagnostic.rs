@@ -3,6 +3,7 @@
 //! A [`Diagnostic`] points at a place in the file or in a `--set` argument; `Display` is one line,
 //! `miette` draws it with the source, [`Diagnostics::to_json`] is for programs.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -190,11 +191,40 @@ pub(crate) struct Findings {
     found: Vec<(Span, Diagnostic)>,
     /// Keys and names from the root of the file to what is being read.
     pub(crate) at: Vec<String>,
+    /// Keys whose value could not be read: they are not missing as well.
+    unreadable: BTreeSet<String>,
 }
 
 impl Findings {
     pub(crate) fn new(sources: Sources) -> Self {
-        Self { sources, found: Vec::new(), at: Vec::new() }
+        Self { sources, found: Vec::new(), at: Vec::new(), unreadable: BTreeSet::new() }
+    }
+
+    /// Keys from the root to what is being read.
+    pub(crate) fn place(&self) -> String {
+        self.at.join(".")
+    }
+
+    /// The value of what is being read has a finding of its own.
+    pub(crate) fn set_unreadable(&mut self) {
+        self.unreadable.insert(self.place());
+    }
+
+    /// True if this key of what is being read, or a key below it, has such a finding.
+    pub(crate) fn is_unreadable(&self, key: &str) -> bool {
+        let key = format!("{}.{key}", self.place());
+        let below = |other: &String| other.strip_prefix(&key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        self.unreadable.iter().any(below)
+    }
+
+    /// Takes over what was found elsewhere, once.
+    pub(crate) fn absorb(&mut self, others: Diagnostics) {
+        for other in others.0 {
+            let is_known = |(_, d): &(Span, Diagnostic)| d.span == other.span && d.message == other.message;
+            if self.found.len() < Diagnostics::LIMIT && !self.found.iter().any(is_known) {
+                self.found.push((Span::default(), other));
+            }
+        }
     }
 
     /// Refuses the scenario.
@@ -266,7 +296,7 @@ fn floor_boundary(text: &str, index: usize) -> usize {
 /// `; did you mean ...` material: the nearest of `candidates` to `name`, if it is near.
 pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Names longer than this are nobody's typing error, and the distance costs their product.
-    if name.len() > 64 {
+    if name.is_empty() || name.len() > 64 {
         return None;
     }
     let allowed = 1 + name.chars().count() / 3;
@@ -275,7 +305,8 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
         .filter(|candidate| candidate.len() <= 64)
         .map(|candidate| (strsim::damerau_levenshtein(&name.to_lowercase(), &candidate.to_lowercase()), candidate))
         .filter(|&(distance, candidate)| distance <= allowed || candidate.starts_with(name))
-        .min_by_key(|&(distance, _)| distance)
+        // Of equally near ones, that which begins alike: few mistype the first letter.
+        .min_by_key(|&(distance, candidate)| (distance, candidate.chars().next() != name.chars().next()))
         .map(|(_, candidate)| candidate)
 }
 
@@ -283,7 +314,7 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
 pub(crate) fn choices<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let candidates: Vec<&str> = candidates.into_iter().collect();
     let list = match candidates.len() {
-        0 => return "there is none".into(),
+        0 => return "allowed: nothing".into(),
         1..=40 => candidates.join(", "),
         more => format!("{}, ... ({more} in all)", candidates[..40].join(", ")),
     };

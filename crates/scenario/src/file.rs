@@ -140,8 +140,8 @@ impl Language for Reverse {
     fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
         let link = Link::decode(node, findings)?;
         if let (Some(_), Value::Table(table)) = (&link.reverse, &node.value) {
-            let keys = ["at", "rate", "delay", "queue", "packet_size", "discipline", "law", "error", "ack_loss"];
-            table.0.iter().filter(|e| e.key == "reverse").for_each(|e| unknown_key(e, &keys, findings));
+            let entries = table.0.iter().filter(|entry| entry.key == "reverse");
+            entries.for_each(|entry| unknown_key(entry, &[], findings));
         }
         Some(Self(Box::new(link)))
     }
@@ -209,7 +209,7 @@ impl Language for Rate {
                 .map(|value| Self::Trace(At { value, span: variant.below.span })),
             name => {
                 findings.at.pop();
-                let message = format!("unknown key `{name}` in `{}`", findings.at.join("."));
+                let message = format!("unknown key `{name}` in `{}`", findings.place());
                 findings.error("scenario::unknown-key", variant.span, message, choices(name, ["steps", "trace"]));
                 return None;
             }
@@ -337,7 +337,7 @@ impl Language for Start {
             _ => {
                 // An unreadable key has its own finding.
                 if !findings.has_errors() || before {
-                    let message = format!("`{}` is no way to spread starts", findings.at.join("."));
+                    let message = format!("`{}` is no way to spread starts", findings.place());
                     let help = "write { every = \"2 s\", from = \"0 s\" } or { uniform = \"1 s\" }";
                     findings.error("scenario::type", node.span, message, help);
                 }
@@ -385,7 +385,7 @@ impl Language for App {
     fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
         let variant = variant(node, findings)?;
         if variant.name != "bursts" {
-            let message = format!("unknown `{}` \"{}\"", findings.at.join("."), variant.name);
+            let message = format!("unknown `{}` \"{}\"", findings.place(), variant.name);
             let help = "allowed: { bursts = { size = \"1 MB\", pause = \"1 s\" } }; absent: always has data";
             findings.error("scenario::unknown-name", variant.span, message, help);
             return None;

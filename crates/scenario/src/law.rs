@@ -169,7 +169,7 @@ impl FlowLaw {
 
 /// Refuses a name that is not built: it is planned, belongs elsewhere, or is nobody's.
 fn refuse(variant: &Variant<'_>, element: &str, own: &[&str], other: &str, others: &[&str], findings: &mut Findings) {
-    let (name, place) = (variant.name, findings.at.join("."));
+    let (name, place) = (variant.name, findings.place());
     if own.contains(&name) {
         planned(name, variant.span, findings);
     } else if others.contains(&name) {
@@ -185,7 +185,7 @@ fn refuse(variant: &Variant<'_>, element: &str, own: &[&str], other: &str, other
 }
 
 fn planned(name: &str, span: crate::diagnostic::Span, findings: &mut Findings) {
-    let message = format!("`{}`: `{name}` is planned, but not built yet", findings.at.join("."));
+    let message = format!("`{}`: `{name}` is planned, but not built yet", findings.place());
     let help = "built: links xcp; flows xcp, pxcp, reno, newreno, sack, cubic, cbr, onoff; \
                 disciplines droptail, prio-droptail, red";
     findings.error("scenario::planned", span, message, help);
@@ -339,7 +339,7 @@ impl Language for Discipline {
                 None
             }
             name => {
-                let place = findings.at.join(".");
+                let place = findings.place();
                 let message = if LINK_LAWS.contains(&name) || FLOW_LAWS.contains(&name) {
                     format!("`{place}`: `{name}` is a law, not a queue discipline")
                 } else {

@@ -22,9 +22,17 @@ pub mod store;
 pub mod sweep;
 mod tree;
 
+// The cli depends on this crate alone; what it needs of the others it finds here.
+pub use congestlab_core as core;
+pub use congestlab_net as net;
+pub use congestlab_sim as sim;
+
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use congestlab_net as net;
+pub use congestlab_sim as sim;
 use congestlab_sim::model::Model;
 use miette::NamedSource;
 
@@ -56,6 +64,8 @@ pub struct Scenario {
     file: File,
     model: Model,
     warnings: Diagnostics,
+    /// What is wrong with sweep and claims.
+    plan: Diagnostics,
     sweep: Option<Sweep>,
     claims: Vec<CheckedClaim>,
 }
@@ -67,7 +77,7 @@ impl Scenario {
     /// Reads a file. `overrides` are paths and TOML values (`--set`), `seed` replaces the file's.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// Everything that is wrong with it, but for what a single run ignores: see [`Scenario::check`].
     pub fn load(path: &Path, overrides: &[(String, String)], seed: Option<u64>) -> Result<Self, Diagnostics> {
         let shown = path.display().to_string();
         let refuse = |text: &str, at: usize, message: String| {
@@ -137,25 +147,35 @@ impl Scenario {
         mut findings: Findings,
         has_sweep: bool,
     ) -> Result<Self, Diagnostics> {
-        let file = File::decode(&root, &mut findings);
-        let (model, mut file) = match file {
-            Some(mut file) => (resolve::resolve(&mut file, &base, &mut findings), file),
-            None => (None, File::default()),
-        };
-        let sweep = file.sweep.as_ref().filter(|_| has_sweep);
-        let sweep = sweep.and_then(|sweep| Sweep::new(sweep, &mut findings));
-        let claims = check_claims(&mut file, &mut findings);
-        if let Some(point) = sweep.as_ref().and_then(|sweep| sweep.points().first()) {
-            // Paths are the same at every point; values are looked at when a sweep begins.
-            point.apply(&mut root.clone(), &mut findings);
-        }
+        let mut file = File::decode(&root, &mut findings).unwrap_or_default();
+        let model = resolve::resolve(&mut file, &base, &mut findings);
         let sources = findings.sources.clone();
-        let has_errors = findings.has_errors();
-        let warnings = findings.finish();
-        match model {
-            Some(model) if !has_errors => Ok(Self { name, base, sources, root, file, model, warnings, sweep, claims }),
-            _ => Err(warnings),
+        let (Some(model), false) = (model, findings.has_errors()) else { return Err(findings.finish()) };
+        let mut plan = Findings::new(sources.clone());
+        let sweep = file.sweep.as_ref().filter(|_| has_sweep);
+        let sweep = sweep.and_then(|sweep| Sweep::new(sweep, &mut plan));
+        let claims = check_claims(&mut file, &mut plan);
+        let (warnings, plan) = (findings.finish(), plan.finish());
+        Ok(Self { name, base, sources, root, file, model, warnings, plan, sweep, claims })
+    }
+
+    /// Looks at what a single run ignores (contract 1): `[sweep]`, every value in it, `[[claims]]`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with them.
+    pub fn check(&self) -> Result<(), Diagnostics> {
+        let mut findings = Findings::new(self.sources.clone());
+        findings.absorb(self.plan.clone());
+        // Every value once, beside the first of all other axes. Combinations are read by a sweep.
+        let points = self.sweep.iter().flat_map(|sweep| sweep.points());
+        let mut seen = BTreeSet::new();
+        for point in points {
+            let is_new = point.settings.iter().filter(|setting| seen.insert((*setting).clone())).count() > 0;
+            if let Some(Err(diagnostics)) = is_new.then(|| self.point(point)) {
+                findings.absorb(diagnostics);
+            }
         }
+        if findings.has_errors() { Err(findings.finish()) } else { Ok(()) }
     }
 
     /// The file's name without its extension.
@@ -215,6 +235,7 @@ impl Scenario {
         let mut scenario = Self::build(self.name.clone(), self.base.clone(), root, findings, false)?;
         // Checked against all axes, which a single point has no more.
         scenario.claims.clone_from(&self.claims);
+        scenario.plan = Diagnostics::default();
         Ok(scenario)
     }
 

@@ -25,7 +25,7 @@ use crate::tree::{Node, Value};
 /// Metrics of the time series, by element (contract 5).
 const LINK_SERIES: &[&str] = &[
     "throughput_bps", "queue_packets", "queue_bytes", "queue_max_packets", "input_Bps", "feedback_Bps",
-    "interval_ms", "persistent_queue_bytes",
+    "interval_ms", "persistent_queue_bytes", "pxcp_r", "load_factor", "estimate_bps", "truth_bps", "probe_bps",
 ];
 const FLOW_SERIES: &[&str] = &["goodput_bps", "throughput_bps", "cwnd_packets", "srtt_ms"];
 

@@ -78,7 +78,7 @@ impl Language for Amount {
                 _ => Self::Bytes(n),
             }),
             Some(0) => {
-                let message = format!("`{}` is \"{text}\", but nothing would fit", findings.at.join("."));
+                let message = format!("`{}` is \"{text}\", but nothing would fit", findings.place());
                 findings.error("scenario::range", node.span, message, HELP);
                 None
             }
@@ -88,7 +88,7 @@ impl Language for Amount {
                 None
             }
             None => {
-                let place = findings.at.join(".");
+                let place = findings.place();
                 let message = format!("`{place}`: \"{number}\" is no number of {name}");
                 let help = "packets are whole; BDPs have up to six decimals";
                 findings.error("scenario::unit", node.span, message, help);

@@ -17,16 +17,18 @@ use congestlab_net::tcp;
 use congestlab_net::trace::Trace;
 use congestlab_sim::model::{self, GroupKind, Model, Pipe};
 
-use crate::decode::{At, Chance, Named, PacketSize, fill};
+use crate::decode::{At, Chance, Named, PacketSize, SPAN_MAX, fill};
 use crate::diagnostic::{Findings, Span, choices};
 use crate::file::{self, App, FeedbackAt, File, Flow, Hop, Link, Rate, Recovery, Reverse, Start, Wait};
 use crate::law::{Aging, Discipline, FlowLaw, LinkLaw, Loss, Red, Request, StatedRate, XcpFlow, XcpLink};
 use crate::queue::{Amount, PACKETS_MAX, bdp_packets};
 
-/// Congestion header and segment of a default packet: Ethernet's usual MTU.
+/// Ethernet's usual MTU.
 const PACKET_SIZE: PacketSize = PacketSize(1500);
 /// IP and TCP headers without options, which `ack` is the size of.
 const HEADERS: u16 = 40;
+/// The congestion header (draft-03 §3.2).
+const XCP_HEADER: u16 = 20;
 /// What a queue holds that no flow crosses.
 const QUEUE_WITHOUT_FLOWS: Amount = Amount::Packets(100);
 /// From this gain on the spare capacity XCP is unstable: pi / (4 sqrt 2) (K02 theorem 1).
@@ -54,9 +56,12 @@ pub(crate) fn resolve(file: &mut File, base: &Path, findings: &mut Findings) -> 
     let series = file.measure.get_or_insert_with(|| At { value: file::Series::default(), span: Span::default() });
     let default_bin = Duration((duration.0 / 100).max(1));
     let every = fill(&mut series.value.every, series.span, || default_bin);
-    if every.value.0 == 0 || every.value > duration {
+    if every.value.0 == 0 {
         let message = format!("`measure.every` is {}", every.value);
-        findings.error("scenario::range", every.span, message, "allowed: above 0 s, up to the duration");
+        findings.error("scenario::range", every.span, message, "allowed: above 0 s");
+    } else if every.value > duration {
+        let message = format!("`measure.every` is {}, more than the run", every.value);
+        findings.warning("scenario::no-effect", every.span, message, "the series has no bin");
     }
     let links = &mut file.links.as_mut()?.value;
     let wires = wires(links, base, findings);
@@ -82,6 +87,11 @@ pub(crate) fn resolve(file: &mut File, base: &Path, findings: &mut Findings) -> 
             }
         }
         paths.push((path, hops));
+    }
+
+    if paths.iter().any(|(path, _)| path.is_none()) {
+        // Which links flows cross is not known: that none crosses one is no finding.
+        round_trips.iter_mut().for_each(|longest| *longest = longest.or(Some(Duration(0))));
     }
 
     let mut ports = Vec::new();
@@ -118,15 +128,20 @@ pub(crate) fn resolve(file: &mut File, base: &Path, findings: &mut Findings) -> 
     })
 }
 
+/// Duration, warm-up and seed.
 fn run(file: &mut File, findings: &mut Findings) -> Option<(Duration, Duration, u64)> {
     let run = file.run.as_mut()?;
     let seed = fill(&mut run.value.seed, run.span, || 1).value;
     let warmup = fill(&mut run.value.warmup, run.span, || Duration(0));
-    let duration = run.value.duration.clone()?;
+    // What else is wrong is found all the same.
+    let longest = || At { value: Duration(SPAN_MAX), span: run.span };
+    let duration = run.value.duration.clone().unwrap_or_else(longest);
     if duration.value.0 == 0 {
         let help = "allowed: above 0 s, up to 10000000 s";
         findings.error("scenario::range", duration.span, "`run.duration` is zero", help);
-    } else if warmup.value >= duration.value {
+        return Some((Duration(SPAN_MAX), warmup.value, seed));
+    }
+    if warmup.value >= duration.value {
         let message = format!("`run.warmup` ({}) leaves nothing of the run to measure", warmup.value);
         let help = format!("allowed: less than the duration, {}", duration.value);
         findings.error("scenario::range", warmup.span, message, help);
@@ -198,7 +213,10 @@ fn wires(links: &mut Named<Link>, base: &Path, findings: &mut Findings) -> Vec<O
 
 fn wire(link: &Link, span: Span, delay: Duration, base: &Path, findings: &mut Findings) -> Option<Wire> {
     let Some(rate) = &link.rate else {
-        let message = format!("`{}` needs the key `rate`", findings.at.join("."));
+        if findings.is_unreadable("rate") {
+            return None;
+        }
+        let message = format!("`{}` needs the key `rate`", findings.place());
         let help = "such as rate = \"10 Mbit/s\", { steps = [[\"0 s\", \"10 Mbit/s\"]] } or { trace = \"file\" }";
         findings.error("scenario::missing", span, message, help);
         return None;
@@ -228,14 +246,14 @@ fn refuse_steps(error: &RateError, list: &[At<file::Step>], whole: Span, finding
     };
     let span = step.and_then(|step| list.get(step)).map_or(whole, |step| step.span);
     let help = "steps are [time, rate] pairs; the first at 0 s, each later than the one before";
-    findings.error("scenario::steps", span, format!("`{}.rate`: {error}", findings.at.join(".")), help);
+    findings.error("scenario::steps", span, format!("`{}.rate`: {error}", findings.place()), help);
 }
 
 fn trace(path: &At<String>, base: &Path, findings: &mut Findings) -> Option<Trace> {
     let help = "a trace has one whole number of milliseconds per line, never decreasing, the last above 0; \
                 its path is relative to the scenario file";
     let mut refuse = |reason: String| {
-        let message = format!("`{}.rate.trace`: {reason}", findings.at.join("."));
+        let message = format!("`{}.rate.trace`: {reason}", findings.place());
         findings.error("scenario::trace", path.span, message, help);
     };
     let file = base.join(&path.value);
@@ -340,8 +358,9 @@ fn port(
         Some(error) => match (&error.value.packet_error_rate, &error.value.bit_error_rate) {
             (Some(rate), None) => Some(ErrorRate::Packet { rate: rate.value.0, size: packet_size }),
             (None, Some(rate)) => Some(ErrorRate::Bit(rate.value.0)),
+            (None, None) if findings.is_unreadable("error") => None,
             _ => {
-                let message = format!("`{}.error` needs one of its two keys", findings.at.join("."));
+                let message = format!("`{}.error` needs one of its two keys", findings.place());
                 let help = "write { packet_error_rate = 0.01 } or { bit_error_rate = 1e-7 }";
                 findings.error("scenario::type", error.span, message, help);
                 None
@@ -377,7 +396,7 @@ fn packets(
     packet_size: u16,
     findings: &mut Findings,
 ) -> Option<u64> {
-    let place = || format!("{}.{key}", findings.at.join("."));
+    let place = || format!("{}.{key}", findings.place());
     let millionths = match amount.value {
         Amount::Packets(packets) => return Some(packets),
         Amount::Bytes(bytes) => return Some(bytes.div_ceil(packet_size.into())),
@@ -419,7 +438,7 @@ fn thresholds(
             (false, low?, high?)
         }
         _ => {
-            let message = format!("`{}.discipline.red` mixes bytes and packets", findings.at.join("."));
+            let message = format!("`{}.discipline.red` mixes bytes and packets", findings.place());
             findings.error("scenario::red", span, message, "min and max are both bytes, or neither is");
             return None;
         }
@@ -432,7 +451,7 @@ fn thresholds(
             red::Thresholds::Packets { min, max }
         }),
         _ => {
-            let message = format!("`{}.discipline.red` has min {low} and max {high}", findings.at.join("."));
+            let message = format!("`{}.discipline.red` has min {low} and max {high}", findings.place());
             findings.error("scenario::red", min.span, message, "allowed: min below max, both below 4 GB");
             None
         }
@@ -462,7 +481,7 @@ fn xcp_link(
     let ms = |ms: u64| Duration(ms * 1_000_000);
     let alpha = fill(&mut xcp.alpha, span, || Ratio::ppm(400_000));
     if alpha.value >= ALPHA_UNSTABLE {
-        let message = format!("`{}.law.xcp.alpha` makes XCP unstable", findings.at.join("."));
+        let message = format!("`{}.law.xcp.alpha` makes XCP unstable", findings.place());
         let help = "stable below pi / (4 sqrt 2) = 0.555 (K02, theorem 1)";
         findings.warning("scenario::range", alpha.span, message, help);
     }
@@ -472,7 +491,7 @@ fn xcp_link(
     if min_interval.value.0 == 0 || min_interval.value > max_interval.value {
         let message = format!(
             "`{}.law.xcp` has control intervals from {} to {}",
-            findings.at.join("."),
+            findings.place(),
             min_interval.value,
             max_interval.value
         );
@@ -531,7 +550,7 @@ fn group(
 }
 
 fn starts(flow: &mut Flow, span: Span, count: u32, duration: Duration, findings: &mut Findings) -> model::Start {
-    let place = findings.at.join(".");
+    let place = findings.place();
     let start = fill(&mut flow.start, span, || Start::At(Duration(0)));
     let (first, every) = match start.value {
         Start::At(from) => (from, Duration(0)),
@@ -583,7 +602,7 @@ fn warn_without_effect(flow: &Flow, findings: &mut Findings) {
     ];
     for (key, span) in keys {
         if let Some(span) = span {
-            let message = format!("`{}.{key}` has no effect on cbr and onoff", findings.at.join("."));
+            let message = format!("`{}.{key}` has no effect on cbr and onoff", findings.place());
             findings.warning("scenario::no-effect", span, message, "they send datagrams from start to stop");
         }
     }
@@ -598,7 +617,7 @@ fn source(flow: &mut Flow, segment: u16, findings: &mut Findings) -> Option<Sour
         FlowLaw::OnOff(onoff) => {
             let (on, off) = (onoff.on.as_ref()?, onoff.off.as_ref()?.value);
             if on.value.0 == 0 {
-                let message = format!("`{}.law.onoff.on` is zero", findings.at.join("."));
+                let message = format!("`{}.law.onoff.on` is zero", findings.place());
                 findings.error("scenario::range", on.span, message, "allowed: above 0 s");
             }
             let (on, span) = (on.value, on.span);
@@ -634,13 +653,19 @@ fn tcp(
     let default_rto = Duration(if is_ns2 { 200_000_000 } else { 1_000_000_000 });
     let min_rto = fill(&mut flow.min_rto, span, || default_rto);
     if min_rto.value.0 == 0 {
-        let message = format!("`{}.min_rto` is zero", findings.at.join("."));
+        let message = format!("`{}.min_rto` is zero", findings.place());
         findings.error("scenario::range", min_rto.span, message, "allowed: above 0 s, such as \"200 ms\"");
     }
     let awnd = match &flow.awnd {
         None => None,
         Some(awnd) => Some(advertised(awnd, segment, findings)?),
     };
+    let headers = HEADERS + if is_xcp { XCP_HEADER } else { 0 };
+    if segment <= headers {
+        let (place, given) = (findings.place(), flow.segment.as_ref()?.span);
+        let message = format!("`{place}.segment` is {segment} B, all of it headers");
+        findings.error("scenario::range", given, message, format!("allowed: {} B to 65535 B", headers + 1));
+    }
     let app = app(flow, findings)?;
     Some(tcp::Config {
         segment,
@@ -677,7 +702,7 @@ fn recovery(flow: &mut Flow, span: Span, is_ns2: bool, findings: &mut Findings) 
     let default = by_law.unwrap_or(if is_ns2 { Recovery::Reno } else { Recovery::Sack });
     let recovery = fill(&mut flow.recovery, span, || default);
     if by_law.is_some_and(|by_law| by_law != recovery.value) {
-        let message = format!("`{}.recovery` contradicts the law, which names another", findings.at.join("."));
+        let message = format!("`{}.recovery` contradicts the law, which names another", findings.place());
         let help = "reno, newreno and sack are names of a recovery; leave `recovery` out";
         findings.error("scenario::law", recovery.span, message, help);
         return None;
@@ -719,7 +744,7 @@ fn advertised(awnd: &At<Amount>, segment: u16, findings: &mut Findings) -> Optio
         Amount::Packets(packets) => packets,
         Amount::Bytes(bytes) => (bytes / u64::from(segment)).max(1),
         Amount::Bdp(_) => {
-            let message = format!("`{}.awnd` is in BDP", findings.at.join("."));
+            let message = format!("`{}.awnd` is in BDP", findings.place());
             findings.error("scenario::unit", awnd.span, message, "write packets or bytes, such as \"64 packets\"");
             return None;
         }
@@ -744,7 +769,7 @@ fn app(flow: &mut Flow, findings: &mut Findings) -> Option<tcp::App> {
         // The first burst is all there is.
         Some(size) if size.value <= per_burst => Some(tcp::App::Transfer(size.value)),
         Some(size) => {
-            let message = format!("`{}.size` is more than one burst, {per_burst}", findings.at.join("."));
+            let message = format!("`{}.size` is more than one burst, {per_burst}", findings.place());
             let help = "bursts go on until `stop`: leave `size` out, or make it at most one burst";
             findings.error("scenario::app", size.span, message, help);
             None

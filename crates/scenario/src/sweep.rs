@@ -48,7 +48,7 @@ impl Language for Axes {
                     axes.push(Axis { path, values: values.clone() });
                 }
                 Value::Array(_) => {
-                    let message = format!("`{}` has no value for `{key}`", findings.at.join("."));
+                    let message = format!("`{}` has no value for `{key}`", findings.place());
                     findings.error("scenario::sweep", node.span, message, "a list of at least one value");
                 }
                 _ => wrong_type(node, "a list", "a list of values, such as [1, 2, 3]", findings),
@@ -265,6 +265,7 @@ pub fn run(
 ) -> Result<Vec<PointResult>, SweepError> {
     let single = [Point { index: 0, label: String::new(), settings: Vec::new(), nodes: Vec::new() }];
     let points = scenario.sweep().map_or(&single[..], Sweep::points);
+    scenario.check().map_err(SweepError::Scenario)?;
     // All are read before the first runs, so that a mistake in the last costs no time.
     let scenarios: Vec<Scenario> =
         points.iter().map(|point| scenario.point(point)).collect::<Result<_, _>>().map_err(SweepError::Scenario)?;
