@@ -1,11 +1,12 @@
 //! The model compiled for an engine: routes, classes of hosts, and who can follow whom how soon.
 
 use congestlab_core::units::Time;
-use congestlab_net::packet::{PS_PER_NS, Picos};
+use congestlab_net::packet::{PS_PER_NS, Packet, Picos};
 use congestlab_net::random::Stream;
 use congestlab_net::tcp;
 
 use crate::model::{Group, GroupKind, Model, Pipe, Start};
+use crate::station::mix;
 
 /// Bytes of the smallest packet that a group sends: an ACK, or the last segment of a transfer or burst.
 fn smallest_packet(group: &Group) -> u16 {
@@ -171,14 +172,21 @@ impl Network {
         if index < self.links { Node::Link(index as u32) } else { Node::Class((index - self.links) as u32) }
     }
 
-    /// Which input of an element a packet comes in by: the link before this hop, or its own host.
-    /// Arrivals at one instant are taken in this order (engine.md §5).
+    /// Whose turn it is among packets that reach an element at one instant: drawn anew for every
+    /// instant, from the input (the link before this hop, or the packet's own host) and the time.
+    ///
+    /// Not the bare number of the input, as engine.md §5 has it: where access links are as fast as
+    /// the bottleneck, arrivals coincide for good, and the first flows would always get the last
+    /// places of a full queue (40 flows at 100 Mbit/s: Jain 0.17; so 0.99, ns-2 0.996). Packets of
+    /// one input keep their order, which is that in which they were sent.
     #[inline]
-    pub(crate) fn input(&self, route: u32, flow: u32) -> u64 {
-        match route.checked_sub(1).map(|before| self.routes[before as usize]) {
+    pub(crate) fn turn(&self, packet: &Packet) -> (u64, u64) {
+        let input = match packet.route.checked_sub(1).map(|before| self.routes[before as usize]) {
             Some(Hop::Link(link)) => u64::from(link),
-            _ => (1 << 32) | u64::from(flow),
-        }
+            _ => (1 << 32) | u64::from(packet.flow),
+        };
+        let turn = mix(mix(input, packet.at), input);
+        (turn ^ (turn >> 32), input)
     }
 
     /// Nodes in an order in which every edge of less than `window` points forward; `None` if such

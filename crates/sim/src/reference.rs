@@ -47,7 +47,7 @@ struct Key {
     depth: u32,
     place: Place,
     class: Class,
-    input: u64,
+    turn: (u64, u64),
     /// Tells packets of one input apart: these are pushed in order.
     number: u64,
 }
@@ -98,11 +98,11 @@ impl Agenda<'_> {
             // A pipe takes time; what comes into it without delay is the packet of its host.
             Place::Pipe { .. } => u32::MAX,
         };
-        let input = match (class, place) {
-            (Class::Arrival, Place::Link(_)) => self.network.input(packet.route, packet.flow),
-            _ => 0,
+        let turn = match (class, place) {
+            (Class::Arrival, Place::Link(_)) => self.network.turn(&packet),
+            _ => (0, 0),
         };
-        let key = Key { at, depth, place, class, input, number: self.number };
+        let key = Key { at, depth, place, class, turn, number: self.number };
         self.heap.push(Reverse(Scheduled { key, packet }));
     }
 

@@ -656,7 +656,7 @@ impl<'a> Domain<'a> {
         }
     }
 
-    /// Arrivals at one instant go by input, then in the order in which they were sent.
+    /// Arrivals at one instant: whose turn it is, then in the order in which they were sent.
     fn settle_ties(&mut self) {
         let bits = 64 - self.fabric.plan.shift;
         let mut start = 0;
@@ -671,7 +671,7 @@ impl<'a> Domain<'a> {
             self.keys[start..start + length].sort_by_cached_key(|&key| {
                 let (_, ordinal) = fabric.unkey(key);
                 let packet = fabric.packet(ordinal);
-                (fabric.network.input(packet.route, packet.flow), ordinal)
+                (fabric.network.turn(&packet), ordinal)
             });
             start += length;
         }
