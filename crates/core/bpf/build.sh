@@ -3,10 +3,11 @@
 # The words are the sizes of the states in the native build. Writes OUT/laws.bpf.o.
 # Needs, on Debian: apt-get install rustc-web libstd-rust-web-dev-bpf clang-19 bpftool libbpf-dev
 set -eu
-out=$1
+out=$(cd "$1" && pwd)
 link_words=$2
 sender_words=$3
 bpf=$(cd "$(dirname "$0")" && pwd)
+cd "$out" # where the compiler keeps its intermediate files
 # Debian's compiler: rustup's cannot build this target's core library.
 rustc="${RUSTC_BPF:-/usr/bin/rustc} --edition 2024 --target bpfel-unknown-none -C target-cpu=v3 -C opt-level=3
   -C panic=abort -C codegen-units=1 -C debuginfo=2 -C overflow-checks=no"
@@ -14,7 +15,8 @@ rustc="${RUSTC_BPF:-/usr/bin/rustc} --edition 2024 --target bpfel-unknown-none -
 # 1. The laws to BPF assembly text, which any clang reads; objects and bitcode are tied to versions.
 #    Most of the library is not called from here, hence dead_code. Subprograms of one program must
 #    lie in one section, which only an unstable option says for functions that Rust keeps to itself.
-RUSTC_BOOTSTRAP=1 $rustc -Z function-sections=no -C symbol-mangling-version=v0 --crate-name laws --crate-type lib -A dead_code --emit "asm=$out/laws.s" "$bpf/shim.rs"
+RUSTC_BOOTSTRAP=1 $rustc -Z function-sections=no -C symbol-mangling-version=v0 --crate-name laws --crate-type lib \
+    -A dead_code --emit "asm=$out/laws.s" "$bpf/shim.rs"
 
 # 2. No reachable panic: a law that could panic would call for it.
 if grep -n panicking "$out/laws.s" >&2; then

@@ -1,0 +1,427 @@
+//! The laws as the kernel runs them: built for BPF by the recipe in `bpf/`, accepted by the
+//! verifier, and doing the same as the native build, operation by operation.
+//!
+//! Skips with the reason where a tool, the privilege or the kernel's part is missing. The program is
+//! pinned in a bpffs that is mounted in a mount namespace of its own, so that it is gone with the
+//! process that loaded it, however that ends.
+
+use congestlab_core::law::xcp::{
+    Echo, Header, Link, LinkConfig, LossPolicy, RateSource, RequestPolicy, Sender, SenderConfig,
+};
+use congestlab_core::law::{Ack, Send};
+use congestlab_core::units::{Bytes, Duration, Rate, Ratio, SECOND, Time};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::{env, fs};
+
+#[path = "xcp/random.rs"]
+mod random;
+use random::Random;
+
+const MS: u64 = SECOND / 1000;
+
+/// As `stream.bpf.c` reads them: an op is 128 bytes, 26 of them follow 16 bytes of padding.
+const OP: usize = 128;
+const OPS: usize = 26;
+const PADDING: usize = 16;
+
+/// A folder that goes away with its owner.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = env::temp_dir().join(format!("congestlab-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Builds into the folder, or says what is missing for that.
+fn build(folder: &Path) -> Result<(), String> {
+    let rustc = env::var("RUSTC_BPF").unwrap_or("/usr/bin/rustc".into());
+    let library = Command::new(&rustc)
+        .args(["--print", "target-libdir", "--target", "bpfel-unknown-none"])
+        .output()
+        .map_err(|error| format!("{rustc}: {error} (Debian: rustc-web)"))?;
+    if !Path::new(text(&library).trim()).is_dir() {
+        return Err(format!("{rustc} has no core library for BPF (Debian: libstd-rust-web-dev-bpf)"));
+    }
+    for (tool, argument) in [("clang-19", "--version"), ("bpftool", "version")] {
+        Command::new(tool).arg(argument).output().map_err(|error| format!("{tool}: {error}"))?;
+    }
+    if !Path::new("/usr/include/bpf/bpf_helpers.h").exists() {
+        return Err("bpf/bpf_helpers.h is not there (Debian: libbpf-dev)".into());
+    }
+    let words = |bytes: usize| (bytes / 8).to_string();
+    let recipe = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf/build.sh");
+    let built = Command::new("sh")
+        .arg(recipe)
+        .arg(folder)
+        .args([words(size_of::<Link>()), words(size_of::<Sender>())])
+        .output()
+        .unwrap();
+    assert!(built.status.success(), "{}", text(&built));
+    Ok(())
+}
+
+/// The build refuses laws with a reachable panic, signed division or wide multiplication.
+#[test]
+fn the_laws_build_for_bpf_and_cannot_panic() {
+    let folder = Folder::new("build");
+    if let Err(reason) = build(&folder.0) {
+        eprintln!("SKIP the_laws_build_for_bpf_and_cannot_panic: {reason}");
+        return;
+    }
+    let assembly = fs::read_to_string(folder.0.join("laws.s")).unwrap();
+    for function in
+        ["law_link_on_departure:", "law_link_on_deadline:", "law_sender_on_ack:", "law_echo_on_ack:"]
+    {
+        assert!(assembly.contains(function), "{function} is missing");
+    }
+    assert!(!assembly.contains("panicking"));
+    assert!(fs::metadata(folder.0.join("laws.bpf.o")).unwrap().len() > 0);
+}
+
+/// One operation, written as `struct op`.
+struct Op {
+    words: [u64; 4],
+    payload: Vec<u8>,
+    header: Header,
+}
+
+impl Op {
+    fn new(kind: u64, now: u64, a: u64, b: u64) -> Self {
+        Self { words: [kind, now, a, b], payload: vec![], header: Header::default() }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes: Vec<u8> = self.words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        bytes.extend(&self.payload);
+        bytes.resize(96, 0);
+        let Header { x, rtt, delta, reverse } = self.header;
+        bytes.extend([x, rtt, delta as u32, reverse as u32].iter().flat_map(|word| word.to_le_bytes()));
+        bytes.resize(OP, 0);
+        bytes
+    }
+}
+
+/// What must come back: header, returned value, state afterwards, and a report.
+#[derive(Debug, PartialEq)]
+struct Answer {
+    header: Header,
+    returned: u64,
+    after: u64,
+    report: Option<[u64; 5]>,
+}
+
+impl Answer {
+    fn read(bytes: &[u8], has_report: bool) -> Self {
+        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+        let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        let (delta, reverse) = (half(104) as i32, half(108) as i32);
+        let header = Header { x: half(96), rtt: half(100), delta, reverse };
+        let report = has_report.then(|| [32, 40, 48, 56, 64].map(word));
+        Self { header, returned: word(112), after: word(120), report }
+    }
+}
+
+fn words(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+fn link_config_bytes(config: &LinkConfig) -> Vec<u8> {
+    let mut bytes = words(&[config.capacity.0]);
+    for ratio in [config.alpha, config.beta, config.gamma, Ratio(0)] {
+        bytes.extend(ratio.0.to_le_bytes());
+    }
+    let spans = [config.min_interval, config.max_interval, config.initial_interval, config.allowed_queue];
+    bytes.extend(words(&spans.map(|span| span.0)));
+    bytes.push(config.capture.into());
+    bytes
+}
+
+fn sender_config_bytes(config: &SenderConfig) -> Vec<u8> {
+    let mut bytes = words(&[config.desired_rate.0]);
+    let loss = match config.loss {
+        LossPolicy::Tcp => 0,
+        LossPolicy::Maintain => 1,
+        LossPolicy::Fallback => 2,
+    };
+    let request = u32::from(config.request == RequestPolicy::Unlimited);
+    let source = u32::from(config.rate_source == RateSource::Measured);
+    for word in [request, loss, source, config.aging.map_or(0, |weight| weight.0), config.price.0] {
+        bytes.extend(word.to_le_bytes());
+    }
+    bytes.extend([config.clamp, config.pacing, config.ns2].map(u8::from));
+    bytes
+}
+
+/// The native laws, and the operations that they were put through.
+struct Stream {
+    random: Random,
+    now: u64,
+    link: Link,
+    sender: Sender,
+    sender_config: SenderConfig,
+    echo: Echo,
+    ops: Vec<Op>,
+    answers: Vec<Answer>,
+}
+
+fn link_config(random: &mut Random) -> LinkConfig {
+    LinkConfig {
+        capacity: Rate(8000 << random.below(24)),
+        alpha: Ratio::ppm(400_000),
+        beta: Ratio::ppm(226_000),
+        gamma: Ratio::ppm(100_000),
+        min_interval: Duration(5 * MS),
+        max_interval: Duration(SECOND),
+        initial_interval: Duration(50 * MS),
+        allowed_queue: Duration(2 * MS),
+        capture: random.below(2) == 0,
+    }
+}
+
+fn sender_config(random: &mut Random) -> SenderConfig {
+    SenderConfig {
+        request: [RequestPolicy::Demand, RequestPolicy::Unlimited][random.below(2) as usize],
+        loss: [LossPolicy::Tcp, LossPolicy::Maintain, LossPolicy::Fallback][random.below(3) as usize],
+        clamp: random.below(2) == 0,
+        aging: [None, Some(Ratio::ppm(500_000)), Some(Ratio::ppm(10_000))][random.below(3) as usize],
+        pacing: random.below(2) == 0,
+        rate_source: [RateSource::Window, RateSource::Measured][random.below(2) as usize],
+        price: Ratio([1_000_000, 2_500_000][random.below(2) as usize]),
+        desired_rate: Rate(1_000_000 << random.below(14)),
+        ns2: random.below(3) == 0,
+    }
+}
+
+impl Stream {
+    fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let (link_config, sender_config) = (link_config(&mut random), sender_config(&mut random));
+        let mut stream = Self {
+            now: 0,
+            link: Link::new(link_config, Duration(20 * MS), Duration(10 * MS)),
+            sender: Sender::new(Bytes(1500), Bytes(3000)),
+            sender_config,
+            echo: Echo::default(),
+            ops: vec![],
+            answers: vec![],
+            random,
+        };
+        let init = Op { payload: link_config_bytes(&link_config), ..Op::new(0, 0, 20 * MS, 10 * MS) };
+        stream.record(init, 0, Header::default());
+        let init = Op { payload: sender_config_bytes(&stream.sender_config), ..Op::new(6, 0, 1500, 3000) };
+        stream.record(init, 0, Header::default());
+        stream
+    }
+
+    fn record(&mut self, op: Op, returned: u64, header: Header) {
+        let kind = op.words[0];
+        let after = if kind < 6 { self.link.next_deadline().0 } else { self.sender.window().0 };
+        let report = (kind == 5).then(|| {
+            let report = self.link.report();
+            let feedback = report.feedback as u64;
+            [report.intervals, report.input.0, feedback, report.interval.0, report.persistent_queue.0]
+        });
+        self.answers.push(Answer { header, returned, after, report });
+        self.ops.push(op);
+    }
+
+    /// Small more often than large, the extremes now and then.
+    fn number(&mut self, bits: u64) -> u64 {
+        match self.random.below(40) {
+            0 => 0,
+            1 => u64::MAX,
+            _ => self.random.next() >> (64 - bits + self.random.below(bits)),
+        }
+    }
+
+    fn header(&mut self) -> Header {
+        let (x, rtt) = (self.number(24) as u32, self.number(28) as u32);
+        let delta = if self.random.below(2) == 0 { i32::MAX } else { self.number(32) as i32 };
+        Header { x, rtt, delta, reverse: self.number(32) as i32 }
+    }
+
+    fn srtt(&mut self) -> u64 {
+        if self.random.below(20) == 0 { 0 } else { MS + self.random.below(200 * MS) }
+    }
+
+    fn step(&mut self) {
+        self.now += self.random.below(10 * MS);
+        if self.random.below(60) == 0 {
+            self.now += self.random.below(4 * SECOND);
+        }
+        let now = self.now;
+        let kind = [1, 2, 2, 2, 3, 3, 3, 3, 4, 5, 5, 7, 7, 7, 7, 8, 9, 10, 11, 11, 11, 11, 12, 13, 13, 14]
+            [self.random.below(26) as usize];
+        match kind {
+            1 => {
+                let capacity = 8000 << self.random.below(30);
+                self.link.set_capacity(Rate(capacity));
+                self.record(Op::new(1, now, capacity, 0), 0, Header::default());
+            }
+            2 | 3 => {
+                let (header, size, backlog) = (self.header(), self.number(14), self.number(20));
+                let mut out = header;
+                if kind == 2 {
+                    self.link.on_arrival(Time(now), &out, Bytes(size));
+                } else {
+                    self.link.on_departure(Time(now), &mut out, Bytes(size), Bytes(backlog));
+                }
+                self.record(Op { header, ..Op::new(kind, now, size, backlog) }, 0, out);
+            }
+            4 => {
+                let backlog = self.number(20);
+                self.link.on_other_departure(Time(now), Bytes(backlog));
+                self.record(Op::new(4, now, backlog, 0), 0, Header::default());
+            }
+            5 => {
+                let backlog = self.number(20);
+                self.now = now.max(self.link.next_deadline().0.min(now + SECOND));
+                self.link.on_deadline(Time(self.now), Bytes(backlog));
+                self.record(Op::new(5, self.now, backlog, 0), 0, Header::default());
+            }
+            7 => {
+                let ack = Ack {
+                    acked: Bytes(1500),
+                    flight: Bytes(self.number(20)),
+                    awnd: Bytes(if self.random.below(2) == 0 { u64::MAX } else { self.number(20) }),
+                    rtt: Duration(20 * MS),
+                    srtt: Duration(self.srtt()),
+                    feedback: self.number(24) as i32 >> self.random.below(8),
+                    is_duplicate: self.random.below(4) == 0,
+                    in_recovery: self.random.below(4) == 0,
+                    is_window_limited: self.random.below(2) == 0,
+                };
+                let mut payload = words(&[ack.acked.0, ack.flight.0, ack.awnd.0, ack.rtt.0, ack.srtt.0]);
+                payload.extend(ack.feedback.to_le_bytes());
+                payload.extend([ack.is_duplicate, ack.in_recovery, ack.is_window_limited].map(u8::from));
+                self.sender.on_ack(&self.sender_config, Time(now), &ack);
+                self.record(Op { payload, ..Op::new(7, now, 0, 0) }, 0, Header::default());
+            }
+            8..=10 => {
+                let (a, b) = (self.number(20), self.random.below(2));
+                match kind {
+                    8 => self.sender.on_loss(&self.sender_config, Time(now), Bytes(a)),
+                    9 => self.sender.on_timeout(&self.sender_config, Time(now), Bytes(a), b != 0),
+                    _ => self.sender.on_restart(&self.sender_config, Time(now), Bytes(a)),
+                }
+                self.record(Op::new(kind, now, a, b), 0, Header::default());
+            }
+            11 => {
+                let send = Send {
+                    size: Bytes(1500),
+                    srtt: Duration(self.srtt()),
+                    awnd: Bytes(if self.random.below(2) == 0 { u64::MAX } else { self.number(20) }),
+                    backlog: Bytes(if self.random.below(2) == 0 { u64::MAX } else { self.number(20) }),
+                    inflation: Bytes(self.number(14)),
+                    is_window_limited: self.random.below(3) == 0,
+                };
+                let fields = [send.size.0, send.srtt.0, send.awnd.0, send.backlog.0, send.inflation.0];
+                let mut payload = words(&fields);
+                payload.push(send.is_window_limited.into());
+                let header = self.sender.on_send(&self.sender_config, Time(now), &send);
+                self.record(Op { payload, ..Op::new(11, now, 0, 0) }, 0, header);
+            }
+            12 => {
+                let srtt = self.srtt();
+                let rate = self.sender.pacing_rate(&self.sender_config, Duration(srtt));
+                self.record(Op::new(12, now, srtt, 0), rate.map_or(0, |rate| rate.0), Header::default());
+            }
+            13 => {
+                let header = self.header();
+                self.echo.on_data(&header);
+                self.record(Op { header, ..Op::new(13, now, 0, 0) }, 0, header);
+            }
+            _ => {
+                let feedback = self.echo.on_ack();
+                self.record(Op::new(14, now, 0, 0), i64::from(feedback) as u64, Header::default());
+            }
+        }
+    }
+}
+
+/// Loads the object and hands it every `*.in` file of the folder, in a mount namespace of its own.
+const RUN: &str = r#"
+set -e
+cd "$1"
+mkdir fs
+mount -t bpf bpf fs || exit 77
+bpftool prog load laws.bpf.o fs/stream type tc
+for input in *.in; do
+    bpftool prog run pinned fs/stream data_in "$input" data_out "${input%.in}.out" repeat 1 >/dev/null
+done
+"#;
+
+#[test]
+fn the_kernel_computes_what_the_native_build_computes() {
+    let name = "the_kernel_computes_what_the_native_build_computes";
+    let folder = Folder::new("run");
+    if let Err(reason) = build(&folder.0) {
+        eprintln!("SKIP {name}: {reason}");
+        return;
+    }
+    match Command::new("unshare").args(["-m", "true"]).output() {
+        Err(error) => return eprintln!("SKIP {name}: unshare: {error}"),
+        Ok(output) if !output.status.success() => {
+            return eprintln!("SKIP {name}: no mount namespace: {}", text(&output).trim());
+        }
+        Ok(_) => {}
+    }
+
+    // Some runs of the laws with different configurations, one after the other.
+    let (mut ops, mut answers) = (vec![], vec![]);
+    for seed in 0..40 {
+        let mut stream = Stream::new(100 + seed);
+        // The receiver's state goes on from run to run: empty it.
+        (0..4 * OPS - 5).for_each(|_| stream.step());
+        while !stream.ops.len().is_multiple_of(OPS) || stream.echo != Echo::default() {
+            let feedback = stream.echo.on_ack();
+            stream.record(Op::new(14, stream.now, 0, 0), i64::from(feedback) as u64, Header::default());
+        }
+        ops.append(&mut stream.ops);
+        answers.append(&mut stream.answers);
+    }
+    assert!(ops.len() > 3000);
+    for (i, chunk) in ops.chunks(OPS).enumerate() {
+        let mut bytes = vec![0; PADDING];
+        chunk.iter().for_each(|op| bytes.extend(op.bytes()));
+        fs::write(folder.0.join(format!("{i:05}.in")), bytes).unwrap();
+    }
+
+    let run = Command::new("unshare").args(["-m", "sh", "-c", RUN, "sh"]).arg(&folder.0).output().unwrap();
+    let log = text(&run);
+    if run.status.code() == Some(77) {
+        return eprintln!("SKIP {name}: no bpffs: {}", log.trim());
+    }
+    if !run.status.success() && log.contains("Operation not permitted") {
+        return eprintln!("SKIP {name}: may not load BPF programs");
+    }
+    assert!(run.status.success(), "{log}");
+
+    let mut differences = 0;
+    for (i, (op, answer)) in ops.iter().zip(&answers).enumerate() {
+        let file = fs::read(folder.0.join(format!("{:05}.out", i / OPS))).unwrap();
+        let at = PADDING + i % OPS * OP;
+        let found = Answer::read(&file[at..at + OP], answer.report.is_some());
+        if found != *answer {
+            differences += 1;
+            eprintln!("operation {i}, kind {}: {found:?} instead of {answer:?}", op.words[0]);
+            assert!(differences < 10, "and more");
+        }
+    }
+    assert_eq!(differences, 0);
+    println!("{} operations, no difference", ops.len());
+}
