@@ -22,11 +22,6 @@ pub mod store;
 pub mod sweep;
 mod tree;
 
-// The cli depends on this crate alone; what it needs of the others it finds here.
-pub use congestlab_core as core;
-pub use congestlab_net as net;
-pub use congestlab_sim as sim;
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
