@@ -72,7 +72,8 @@ impl Wide {
         if divisor == 0 {
             return Self::MAX;
         }
-        let hi = self.hi / divisor;
+        // Mostly there is no high part, and a division is what costs here.
+        let hi = if self.hi < divisor { 0 } else { self.hi / divisor };
         Self { hi, lo: quotient(self.hi - hi * divisor, self.lo, divisor) }
     }
 

@@ -11,6 +11,9 @@ const PLACES: u32 = 28;
 /// Binary places of the demand, so that what is below the header's 1 B/s can wait for the next one.
 const DEMAND_PLACES: u32 = 16;
 
+/// No IP packet is longer. It keeps most products with the segment inside 64 bits.
+const SEGMENT_MAX: Bytes = Bytes(u16::MAX as u64);
+
 /// What a sender asks for (protocols.md 1.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RequestPolicy {
@@ -117,6 +120,7 @@ impl Sender {
     /// round trip time and get no feedback that could raise the window.
     #[inline(always)]
     pub fn new(mss: Bytes, initial_window: Bytes) -> Self {
+        let mss = mss.min(SEGMENT_MAX).max(Bytes(1));
         Self {
             mss,
             cwnd: with_places(initial_window.max(mss)),
@@ -225,7 +229,7 @@ impl Sender {
         let rtt = send.srtt.to_header();
         let window = self.stated_window(config, send).0;
         // X = srtt / (window in packets), to the nearest.
-        let x = Wide::product(rtt as u64, self.mss.0).plus(window / 2).over(window).to_u64();
+        let x = (rtt as u64 * self.mss.0 + window / 2) / window.max(1);
         let x = if config.price == Ratio::ONE { x } else { config.price.of(x) };
         let delta = match config.request {
             RequestPolicy::Unlimited => i32::MAX,
@@ -261,16 +265,16 @@ impl Sender {
     fn stated_window(&self, config: &SenderConfig, send: &Send) -> Bytes {
         if config.ns2 {
             // NS2: `window()`, a count of packets.
-            let packets = |bytes: Bytes| bytes.0 / self.mss.0.max(1);
+            let packets = |bytes: Bytes| bytes.0 / self.mss.0.max(1); // max: for BPF, which must see it
             let window = packets(self.window() + send.inflation).min(packets(send.awnd)).max(1);
-            return Bytes(Wide::product(window, self.mss.0.max(1)).to_u64());
+            return Bytes(window * self.mss.0); // at most cwnd and inflation
         }
         let window = self.usable_window(config);
         let window = match config.rate_source {
             RateSource::Window => window,
             RateSource::Measured => window.min(self.meter.rate.over(send.srtt)),
         };
-        window.max(self.mss).max(Bytes(1))
+        window.max(self.mss)
     }
 
     /// The change of throughput to ask for, spread over the packets of a round trip (draft-03
@@ -279,8 +283,8 @@ impl Sender {
     fn demand(&mut self, config: &SenderConfig, send: &Send, window: u64) -> i32 {
         let most = i64::MAX as u64 / 2;
         let share = Wide::product(config.desired_rate.0, self.mss.0 << DEMAND_PLACES).over(window).to_u64();
-        let used = Wide::product(self.mss.0 << DEMAND_PLACES, SECOND).over(send.srtt.0).to_u64();
-        let mut wanted = share.min(most) as i64 - used.min(most) as i64;
+        let used = (self.mss.0 << DEMAND_PLACES) * SECOND / send.srtt.0.max(1); // below 2^62
+        let mut wanted = share.min(most) as i64 - used as i64;
         // The application cannot keep the window full for a round trip, or the receiver limits it.
         if send.backlog.0 < window || send.awnd <= self.window() {
             wanted = wanted.min(0);
