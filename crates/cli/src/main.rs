@@ -1,4 +1,105 @@
 //! The congestlab command.
-#[cfg_attr(not(test), expect(dead_code, reason = "temporary"))]
+//!
+//! Reads arguments, calls `congestlab-scenario`, and shows what comes back: data on stdout, words on
+//! stderr, the exit codes of the contract. It decides nothing about protocols or results.
+
+mod args;
+mod demo;
+mod failure;
+mod machine;
+mod output;
 mod plot;
-fn main() {}
+mod run;
+mod sweep;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+use congestlab_scenario::{Measure, Scenario, schema, store};
+use serde_json::json;
+
+use args::{Arguments, Changes, CheckArguments, Command, ScenarioArguments};
+use failure::{Failure, tell_diagnostics};
+use output::{Screen, print};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let screen = Screen::new(&arguments.common);
+    match execute(&arguments.command, &screen) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.tell(&screen);
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+fn execute(command: &Command, screen: &Screen) -> Result<(), Failure> {
+    match command {
+        Command::Run(arguments) => run::run(arguments, screen),
+        Command::Check(arguments) => check(arguments, screen),
+        Command::Sweep(arguments) => sweep::sweep(arguments, screen),
+        Command::Demo(arguments) => demo::demo(arguments, screen),
+        Command::Schema => print(&store::pretty(&schema::schema())),
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(*shell, &mut Arguments::command(), "congestlab", &mut text);
+            print(&String::from_utf8_lossy(&text))
+        }
+        Command::Man { out: None } => {
+            let mut text = Vec::new();
+            let page = clap_mangen::Man::new(Arguments::command()).render(&mut text);
+            page.map_err(|error| Failure::write("the man page".as_ref(), &error))?;
+            print(&String::from_utf8_lossy(&text))
+        }
+        Command::Man { out: Some(folder) } => {
+            let written = std::fs::create_dir_all(folder)
+                .and_then(|()| clap_mangen::generate_to(Arguments::command(), folder));
+            written.map_err(|error| Failure::write(folder, &error))
+        }
+    }
+}
+
+/// Reads a scenario and tells its warnings.
+fn load(arguments: &ScenarioArguments, screen: &Screen) -> Result<Scenario, Failure> {
+    let Changes { set, seed } = &arguments.changes;
+    let scenario = Scenario::load(&arguments.file, set, *seed).map_err(Failure::Scenario)?;
+    if !scenario.warnings().is_empty() && !screen.quiet {
+        tell_diagnostics(scenario.warnings(), screen);
+    }
+    Ok(scenario)
+}
+
+/// Reads the scenario and every point of its sweep; runs nothing.
+fn check(arguments: &CheckArguments, screen: &Screen) -> Result<(), Failure> {
+    let scenario = load(&arguments.scenario, screen)?;
+    let points = scenario.sweep().map_or(&[][..], |sweep| sweep.points());
+    for point in points {
+        scenario.point(point).map_err(Failure::Scenario)?;
+    }
+    let needed = scenario.memory_needed(&Measure::default());
+    if screen.json {
+        let normalised = arguments.print.then(|| scenario.normalised());
+        let warnings = scenario.warnings().to_json();
+        return print(&store::pretty(&json!({
+            "valid": true,
+            "warnings": warnings,
+            "points": points.len().max(1),
+            "claims": scenario.claims().len(),
+            "memory_bytes": needed,
+            "normalised": normalised,
+        })));
+    }
+    if arguments.print {
+        return print(&scenario.normalised());
+    }
+    let sweep = if points.is_empty() { String::new() } else { format!(", sweep of {} points", points.len()) };
+    let claims = match scenario.claims().len() {
+        0 => String::new(),
+        1 => ", 1 claim".into(),
+        n => format!(", {n} claims"),
+    };
+    let file = arguments.scenario.file.display();
+    print(&format!("{file}: valid{sweep}{claims}, up to {} of memory\n", machine::bytes(needed)))
+}

@@ -38,22 +38,22 @@ const PNG_SCALE: f32 = 2.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Style {
     /// The n-th colour and dash.
-    Nth(usize),
+    Flow(usize),
+    /// Black, the n-th dash.
+    Link(usize),
     /// A bound or a goal beside the data: thin, grey, dotted.
     Limit,
 }
 
 impl Style {
     fn attributes(self) -> String {
-        match self {
-            Self::Nth(n) => {
-                let dash = DASHES[n % DASHES.len()];
-                let dash =
-                    if dash.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{dash}\"") };
-                format!("stroke=\"{}\" stroke-width=\"1.7\"{dash}", COLOURS[n % COLOURS.len()])
-            }
-            Self::Limit => format!("stroke=\"{LIMIT}\" stroke-width=\"1.2\" stroke-dasharray=\"1.5 3\""),
-        }
+        let (colour, width, dash) = match self {
+            Self::Flow(n) => (COLOURS[n % COLOURS.len()], 1.7, DASHES[n % DASHES.len()]),
+            Self::Link(n) => (INK, 1.4, DASHES[n % DASHES.len()]),
+            Self::Limit => (LIMIT, 1.2, "1.5 3"),
+        };
+        let dash = if dash.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{dash}\"") };
+        format!("stroke=\"{colour}\" stroke-width=\"{width}\"{dash}")
     }
 }
 
@@ -303,7 +303,7 @@ mod tests {
     fn figure() -> Figure {
         let ramp = |name: &str, n, slope: f64| Line {
             name: name.to_owned(),
-            style: Style::Nth(n),
+            style: Style::Flow(n),
             points: (0..100).map(|i| (f64::from(i) * 0.2, f64::from(i) * slope)).collect(),
         };
         let limit = Line { name: "fair <share>".into(), style: Style::Limit, points: vec![(0.0, 10.0), (20.0, 10.0)] };

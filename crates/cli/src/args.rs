@@ -1,0 +1,211 @@
+//! The command line, as one definition: help, completions and man pages come from it too.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
+
+/// Number, commit and schema: what a result depends on.
+pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("CONGESTLAB_COMMIT"), ")");
+/// `VERSION` for people.
+const LONG_VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (commit ",
+    env!("CONGESTLAB_COMMIT"),
+    ", code ",
+    env!("CONGESTLAB_CODE"),
+    ", results schema 1)"
+);
+
+const EXIT_STATUS: &str = "\
+Exit status:
+  0    done
+  1    failed
+  2    bad input
+  3    a claim or check does not hold
+  4    this machine can not (what it lacks is named)
+  130  interrupted";
+
+/// Simulates explicit congestion control (XCP) beside TCP from one scenario file.
+#[derive(Debug, Parser)]
+#[command(name = "congestlab", version = LONG_VERSION, after_help = EXIT_STATUS, max_term_width = 100)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Common {
+    /// Print one JSON object instead of tables, and diagnostics as JSON on stderr
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Say nothing on stderr but errors
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// Say more on stderr
+    #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet")]
+    pub(crate) verbose: u8,
+    /// No colours (as does the environment variable NO_COLOR)
+    #[arg(long, global = true)]
+    pub(crate) no_color: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Simulate a scenario and print what came out
+    Run(RunArguments),
+    /// Find out whether a scenario is right, without running it
+    Check(CheckArguments),
+    /// Run every point of a scenario's [sweep] on all cores; what is complete is not run again
+    Sweep(SweepArguments),
+    /// Run XCP and CUBIC on one bottleneck: a table and a picture
+    Demo(DemoArguments),
+    /// Print the JSON Schema of scenario files, for editors
+    Schema,
+    /// Print completions for a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the man page, or write all of them to a folder
+    Man {
+        /// Write congestlab.1, congestlab-run.1, ... here
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        out: Option<PathBuf>,
+    },
+}
+
+/// A scenario, as all commands take it.
+#[derive(Debug, Args)]
+pub(crate) struct ScenarioArguments {
+    /// The scenario, in TOML
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) changes: Changes,
+}
+
+/// What the command line changes in a scenario.
+#[derive(Debug, Args)]
+pub(crate) struct Changes {
+    /// Change a value of the file: --set links.bottleneck.rate="1 Gbit/s"
+    #[arg(long = "set", value_name = "PATH=VALUE", value_parser = assignment)]
+    pub(crate) set: Vec<(String, String)>,
+    /// Seed of every random stream, instead of the file's
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArguments,
+    /// Write the time series as CSV
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) series: Option<PathBuf>,
+    /// Write drops, errors, marks, timeouts, retransmits and control intervals as CSV
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) events: Option<PathBuf>,
+    /// Write DIR/<scenario>-<seed>-<hash>/ with the scenario, summary.json, series.csv and, with
+    /// --events, events.csv
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) out: Option<PathBuf>,
+    /// How to list flows: one by one, or as distributions in groups above 10,000
+    #[arg(long, value_enum, default_value_t = FlowsShown::List, value_name = "HOW")]
+    pub(crate) flows: FlowsShown,
+    /// Repeat the run on the reference engine, with half the window and with two threads; fail with
+    /// status 3 if one differs
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Threads of the engine; the result is the same for every number
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = threads)]
+    pub(crate) threads: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FlowsShown {
+    /// One by one
+    List,
+    /// As distributions, in groups above 10,000
+    Summary,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArguments {
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArguments,
+    /// Print the scenario with every default written out
+    #[arg(long)]
+    pub(crate) print: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SweepArguments {
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArguments,
+    /// Hold the results against the file's [[claims]]; fail with status 3 if one does not hold
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Where results are kept, one file a point [default: sweeps/<scenario>]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) out: Option<PathBuf>,
+    /// Points to run at once [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(crate) threads: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArguments {
+    /// Draw this scenario instead: one column for each point of its [sweep]
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) changes: Changes,
+    /// Where the picture and runs/ go
+    #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
+    pub(crate) out: PathBuf,
+}
+
+/// `path=value`; keys in quotes may hold `=`.
+fn assignment(text: &str) -> Result<(String, String), String> {
+    let mut quote = None;
+    for (at, c) in text.char_indices() {
+        match (quote, c) {
+            (None, '=') if at > 0 => {
+                return Ok((text[..at].trim().to_owned(), text[at + 1..].trim().to_owned()));
+            }
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), _) if open == c => quote = None,
+            _ => {}
+        }
+    }
+    Err("expected PATH=VALUE, such as links.bottleneck.rate=\"1 Gbit/s\"".into())
+}
+
+fn threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number) if (1..=1024).contains(&number) => Ok(number),
+        _ => Err("expected a number from 1 to 1024".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_contradicts_itself_nowhere() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn an_assignment_splits_at_the_first_equals_sign_outside_quotes() {
+        let split = |text| assignment(text).map(|(path, value)| format!("{path}|{value}"));
+        assert_eq!(split("a.b=1"), Ok("a.b|1".into()));
+        assert_eq!(split("a = \"x=y\""), Ok("a|\"x=y\"".into()));
+        assert_eq!(split("links.\"a=b\".rate=1 Mbit/s"), Ok("links.\"a=b\".rate|1 Mbit/s".into()));
+        assert!(split("a.b").is_err() && split("=1").is_err());
+    }
+}

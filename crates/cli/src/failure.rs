@@ -1,0 +1,116 @@
+//! Why a command ends other than well: the contract's exit codes, and how people and programs hear
+//! of it.
+
+use std::fmt::Write as _;
+
+use congestlab_scenario::Diagnostics;
+use miette::{GraphicalReportHandler, GraphicalTheme};
+use serde_json::{Value, json};
+
+use crate::output::{Screen, say};
+
+/// Every way to fail.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The machine or a file let us down while running.
+    Run(Message),
+    /// A scenario is wrong.
+    Scenario(Diagnostics),
+    /// Something else that was asked for is wrong.
+    Input(Message),
+    /// A claim or check does not hold.
+    Claim(Message),
+    /// This machine can not.
+    Machine(Message),
+    /// Somebody pressed Ctrl-C.
+    Interrupted(String),
+    /// Whoever read our output has enough.
+    ReaderGone,
+}
+
+/// What is wrong, and what to do instead.
+#[derive(Debug)]
+pub(crate) struct Message {
+    pub(crate) text: String,
+    pub(crate) help: String,
+}
+
+impl Message {
+    pub(crate) fn new(text: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { text: text.into(), help: help.into() }
+    }
+}
+
+impl Failure {
+    /// A file that can not be written.
+    pub(crate) fn write(path: &std::path::Path, error: &std::io::Error) -> Self {
+        Self::Run(Message::new(format!("can not write {}: {error}", path.display()), ""))
+    }
+
+    /// Contract §5.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Run(_) => 1,
+            Self::Scenario(_) | Self::Input(_) => 2,
+            Self::Claim(_) => 3,
+            Self::Machine(_) => 4,
+            Self::Interrupted(_) => 130,
+            Self::ReaderGone => 0,
+        }
+    }
+
+    /// Says it on stderr.
+    pub(crate) fn tell(&self, screen: &Screen) {
+        let (code, message) = match self {
+            Self::Scenario(diagnostics) => return tell_diagnostics(diagnostics, screen),
+            Self::Run(message) => ("run::failed", message),
+            Self::Input(message) => ("input::invalid", message),
+            Self::Claim(message) => ("check::failed", message),
+            Self::Machine(message) => ("machine::lacks", message),
+            Self::Interrupted(text) => ("run::interrupted", &Message::new(text, "")),
+            Self::ReaderGone => return,
+        };
+        if screen.json {
+            let diagnostic =
+                json!({ "severity": "error", "code": code, "message": message.text, "help": message.help });
+            say_json(json!([diagnostic]));
+        } else {
+            let mut text = format!("error: {}", message.text);
+            if !message.help.is_empty() {
+                let _ = write!(text, "; {}", message.help);
+            }
+            say(&text);
+        }
+    }
+}
+
+/// Draws findings on a terminal; elsewhere one line for each, `file:line:column` first.
+pub(crate) fn tell_diagnostics(diagnostics: &Diagnostics, screen: &Screen) {
+    use congestlab_scenario::diagnostic::Severity;
+    if screen.json {
+        return say_json(diagnostics.to_json());
+    }
+    if screen.is_terminal {
+        let theme = if screen.color { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+        let handler = GraphicalReportHandler::new_themed(theme).with_links(false).with_width(screen.width);
+        for report in diagnostics.reports() {
+            let mut text = String::new();
+            // Writing to a string fails in no way.
+            let _ = handler.render_report(&mut text, report.as_ref());
+            say(text.trim_end());
+        }
+    } else {
+        for diagnostic in diagnostics.iter() {
+            let severity = match diagnostic.severity() {
+                Severity::Error => "error",
+                Severity::Warning => "warning",
+            };
+            say(&format!("{severity}: {diagnostic}"));
+        }
+    }
+}
+
+/// One line, so that a program can read one object a line.
+fn say_json(diagnostics: Value) {
+    say(&json!({ "diagnostics": diagnostics }).to_string());
+}

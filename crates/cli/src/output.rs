@@ -1,0 +1,158 @@
+//! What goes where: data to stdout, progress and words to stderr, and nothing panics when they are
+//! closed.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use congestlab_scenario::store;
+
+use crate::args::Common;
+use crate::failure::{Failure, Message};
+use crate::machine::Clock;
+
+/// How to talk to whoever called.
+#[derive(Clone, Debug)]
+pub(crate) struct Screen {
+    pub(crate) json: bool,
+    pub(crate) quiet: bool,
+    pub(crate) verbose: bool,
+    pub(crate) color: bool,
+    /// stderr is one.
+    pub(crate) is_terminal: bool,
+    /// Columns.
+    pub(crate) width: usize,
+}
+
+impl Screen {
+    pub(crate) fn new(common: &Common) -> Self {
+        let is_terminal = io::stderr().is_terminal();
+        let no_color = common.no_color || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let columns = rustix::termios::tcgetwinsize(io::stderr()).map_or(0, |size| size.ws_col);
+        Self {
+            json: common.json,
+            quiet: common.quiet,
+            verbose: common.verbose > 0,
+            color: is_terminal && !no_color,
+            is_terminal,
+            width: if columns == 0 { 80 } else { columns.into() },
+        }
+    }
+
+    /// Says a line unless the caller wants silence.
+    pub(crate) fn note(&self, text: &str) {
+        if !self.quiet {
+            say(text);
+        }
+    }
+
+    /// Says a line to a caller who wants to know more.
+    pub(crate) fn detail(&self, text: &str) {
+        if self.verbose {
+            say(text);
+        }
+    }
+
+    /// A progress line on a terminal, nothing elsewhere.
+    pub(crate) fn progress(&self) -> Progress {
+        Progress { enabled: self.is_terminal && !self.quiet, clock: Clock::start(), next: FIRST, shown: 0 }
+    }
+}
+
+/// A line on stderr. A closed stderr is no reason to stop.
+pub(crate) fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// Data on stdout, whole.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Failure::ReaderGone),
+        Err(error) => Err(Failure::write(Path::new("the standard output"), &error)),
+    }
+}
+
+/// Refuses a file that could not be written, before anything is run for it.
+pub(crate) fn require_folder(path: &Path) -> Result<(), Failure> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let refuse = |reason| Err(Failure::Input(Message::new(format!("can not write {}: {reason}", path.display()), "")));
+    if path.is_dir() || path.file_name().is_none() {
+        return refuse("it is a folder".to_owned());
+    }
+    if !folder.is_dir() {
+        return refuse(format!("there is no folder {}", folder.display()));
+    }
+    Ok(())
+}
+
+/// Writes a file whole or not at all; a device or pipe, which no rename may replace, directly.
+pub(crate) fn write_file(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let is_special = path.metadata().is_ok_and(|metadata| !metadata.is_file());
+    let written = if is_special {
+        std::fs::OpenOptions::new().write(true).open(path).and_then(|file| {
+            let mut out = io::BufWriter::new(file);
+            write(&mut out)?;
+            out.flush()
+        })
+    } else {
+        store::write_with(path, write)
+    };
+    written.map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Failure::ReaderGone,
+        _ => Failure::write(path, &error),
+    })
+}
+
+/// Seconds until a progress line is worth showing, and between two of them.
+const FIRST: f64 = 0.4;
+const STEP: f64 = 0.1;
+
+/// A line that overwrites itself.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    enabled: bool,
+    clock: Clock,
+    next: f64,
+    /// Characters on the screen.
+    shown: usize,
+}
+
+impl Progress {
+    /// Shows the line if it is time to.
+    pub(crate) fn tell(&mut self, line: impl FnOnce(f64) -> String) {
+        if !self.enabled {
+            return;
+        }
+        let elapsed = self.clock.wall();
+        if elapsed < self.next {
+            return;
+        }
+        self.next = elapsed + STEP;
+        let line = line(elapsed);
+        let count = line.chars().count();
+        let _ = write!(io::stderr(), "\r{line}{}", " ".repeat(self.shown.saturating_sub(count)));
+        self.shown = count;
+    }
+
+    /// Takes it away.
+    pub(crate) fn clear(&mut self) {
+        if self.shown > 0 {
+            let _ = write!(io::stderr(), "\r{}\r", " ".repeat(self.shown));
+            self.shown = 0;
+        }
+    }
+}
+
+/// `[=====>    ]`, `done` of 1.
+pub(crate) fn gauge(done: f64) -> String {
+    const WIDTH: usize = 30;
+    let filled = (done.clamp(0.0, 1.0) * WIDTH as f64) as usize;
+    format!("{}{}", "━".repeat(filled), "─".repeat(WIDTH - filled))
+}

@@ -1,0 +1,234 @@
+//! `congestlab run`: one scenario, one result.
+
+use std::fmt::Write as _;
+use std::sync::atomic::AtomicBool;
+
+use congestlab_scenario::net::packet::Picos;
+use congestlab_scenario::result::{Flows, Meta, RunResult, write_events_csv, write_series_csv};
+use congestlab_scenario::sim::model::Model;
+use congestlab_scenario::sim::outcome::{FlowOutcome, Outcome};
+use congestlab_scenario::sim::{self, Engine};
+use congestlab_scenario::{Measure, Scenario, store};
+
+use crate::args::{FlowsShown, RunArguments, VERSION};
+use crate::failure::{Failure, Message};
+use crate::machine::{self, Clock};
+use crate::output::{Screen, gauge, print, require_folder, write_file};
+use crate::table::{Table, count, number, percent, rate};
+
+/// More flows than this are shown by group.
+const FLOWS_SHOWN_MAX: usize = 20;
+
+pub(crate) fn run(arguments: &RunArguments, screen: &Screen) -> Result<(), Failure> {
+    let scenario = crate::load(&arguments.scenario, screen)?;
+    for path in arguments.series.iter().chain(&arguments.events) {
+        require_folder(path)?;
+    }
+    let measure = Measure {
+        series: arguments.series.is_some() || arguments.out.is_some(),
+        events: arguments.events.is_some(),
+    };
+    let needed = scenario.memory_needed(&measure);
+    screen.detail(&format!("up to {} of memory, {} threads", machine::bytes(needed), arguments.threads));
+    machine::require_memory(needed)?;
+    let stop = machine::stop_flag()?;
+    let model = scenario.model(&measure);
+
+    let clock = Clock::start();
+    let engine = Engine::Window { threads: arguments.threads, divisor: 1 };
+    let (outcome, reached) = simulate(&model, engine, "run", &stop, screen);
+    let result = RunResult::new(&scenario, &outcome, clock.meta());
+    let interrupted = || {
+        let (at, end) = (reached as f64 / 1e12, model.duration as f64 / 1e12);
+        Failure::Interrupted(format!("interrupted at {at:.3} s of {end} simulated seconds"))
+    };
+    if outcome.complete {
+        write_files(arguments, &scenario, &outcome, &result)?;
+    }
+    print(&if screen.json {
+        store::pretty(&match arguments.flows {
+            FlowsShown::List => result,
+            FlowsShown::Summary => result.summarised(),
+        })
+    } else {
+        describe(&result)
+    })?;
+    if !outcome.complete {
+        return Err(interrupted());
+    }
+    if arguments.verify { verify(&model, &outcome, &stop, screen) } else { Ok(()) }
+}
+
+/// Runs the model, with progress. Returns how far it came, too.
+fn simulate(
+    model: &Model,
+    engine: Engine,
+    name: &str,
+    stop: &AtomicBool,
+    screen: &Screen,
+) -> (Outcome, Picos) {
+    let mut progress = screen.progress();
+    let mut reached = 0;
+    let (end, unit) = (model.duration as f64, 1e12);
+    let outcome = sim::run(model, engine, stop, &mut |at| {
+        reached = at;
+        progress.tell(|elapsed| {
+            let (now, done) = (at as f64, at as f64 / end);
+            let left = elapsed / done.max(1e-9) - elapsed;
+            format!("{name}  {}  {:.1} of {} s, {left:.0} s left", gauge(done), now / unit, end / unit)
+        });
+    });
+    progress.clear();
+    (outcome, reached)
+}
+
+fn write_files(
+    arguments: &RunArguments,
+    scenario: &Scenario,
+    outcome: &Outcome,
+    result: &RunResult,
+) -> Result<(), Failure> {
+    if let Some(path) = &arguments.series {
+        write_file(path, |out| write_series_csv(out, scenario, outcome))?;
+    }
+    if let Some(path) = &arguments.events {
+        write_file(path, |out| write_events_csv(out, scenario, outcome))?;
+    }
+    if let Some(folder) = &arguments.out {
+        let files = store::Files { series: true, events: arguments.events.is_some() };
+        store::write_run(folder, VERSION, scenario, outcome, result, files)
+            .map_err(|error| Failure::write(folder, &error))?;
+    }
+    Ok(())
+}
+
+/// Repeats the run in other ways; all must give the same, event by event.
+fn verify(model: &Model, outcome: &Outcome, stop: &AtomicBool, screen: &Screen) -> Result<(), Failure> {
+    let ways = [
+        ("the reference engine", Engine::Reference),
+        ("half the window", Engine::Window { threads: 1, divisor: 2 }),
+        ("two threads", Engine::Window { threads: 2, divisor: 1 }),
+    ];
+    for (name, engine) in ways {
+        let (other, _) = simulate(model, engine, name, stop, screen);
+        if !other.complete {
+            return Err(Failure::Interrupted(format!("interrupted while verifying with {name}")));
+        }
+        let differs = if other.fingerprint != outcome.fingerprint {
+            format!("the fingerprint is {:016x}, not {:016x}", other.fingerprint, outcome.fingerprint)
+        } else if other != *outcome {
+            "the results differ, though the fingerprint is the same".to_owned()
+        } else {
+            screen.detail(&format!("verified with {name}: {:016x}", other.fingerprint));
+            continue;
+        };
+        let help = "this is a defect of congestlab: please report it with the scenario";
+        return Err(Failure::Claim(Message::new(format!("with {name} {differs}"), help)));
+    }
+    screen.note("verified: the reference engine, half the window and two threads give the same events");
+    Ok(())
+}
+
+/// `seed 1 (nothing random was drawn)`.
+pub(crate) fn seed_line(result: &RunResult) -> String {
+    let note = if result.seed_used { "" } else { " (nothing random was drawn)" };
+    format!("seed {}{note}", result.seed)
+}
+
+/// The result for people.
+fn describe(result: &RunResult) -> String {
+    let Meta { wall_s, .. } = result.meta;
+    let mut text = String::new();
+    let incomplete = if result.complete { "" } else { "INCOMPLETE  " };
+    let _ = writeln!(
+        text,
+        "{incomplete}{} s simulated in {wall_s:.2} s, {} packet-hops, {}, fingerprint {}\n",
+        result.duration_s,
+        count(result.packet_hops as f64),
+        seed_line(result),
+        result.fingerprint
+    );
+    text.push_str(&links(result).render());
+    let flows: usize = result.flows.0.iter().map(|(_, flows)| listed(flows).len()).sum();
+    if flows > 0 {
+        text.push('\n');
+        text.push_str(&if flows > FLOWS_SHOWN_MAX { groups(result) } else { each_flow(result) }.render());
+    }
+    text
+}
+
+fn listed(flows: &Flows) -> &[FlowOutcome] {
+    match flows {
+        Flows::Listed(list) => list,
+        Flows::Summary(_) => &[],
+    }
+}
+
+fn links(result: &RunResult) -> Table {
+    let mut table = Table::new([
+        "link", "capacity", "throughput", "utilisation", "queue mean", "p95", "max", "drops", "errors", "marks",
+    ]);
+    for (name, link) in &result.links.0 {
+        table.row(vec![
+            name.clone(),
+            rate(link.capacity_bps),
+            rate(link.throughput_bps),
+            percent(link.utilization),
+            number(link.queue_mean_packets),
+            number(link.queue_p95_packets.map(|packets| packets as f64)),
+            link.queue_max_packets.to_string(),
+            link.drops.to_string(),
+            link.errors.to_string(),
+            link.marks.to_string(),
+        ]);
+    }
+    table
+}
+
+fn each_flow(result: &RunResult) -> Table {
+    let mut table = Table::new([
+        "flow", "goodput", "cwnd mean", "RTT mean", "RTT p95", "sent", "retransmits", "timeouts", "start", "completion",
+    ]);
+    let milliseconds = |value: Option<f64>| value.map_or_else(|| number(None), |ms| format!("{} ms", number(Some(ms))));
+    let seconds = |value: Option<f64>| value.map_or_else(|| number(None), |s| format!("{s:.3} s"));
+    for (name, flows) in &result.flows.0 {
+        for (index, flow) in listed(flows).iter().enumerate() {
+            table.row(vec![
+                format!("{name}[{index}]"),
+                rate(flow.goodput_bps),
+                number(flow.cwnd_mean_packets),
+                milliseconds(flow.rtt_mean_ms),
+                milliseconds(flow.rtt_p95_ms),
+                flow.sent_packets.to_string(),
+                flow.retransmits.to_string(),
+                flow.timeouts.to_string(),
+                seconds(Some(flow.start_s)),
+                seconds(flow.completion_s),
+            ]);
+        }
+    }
+    table
+}
+
+fn groups(result: &RunResult) -> Table {
+    let mut table =
+        Table::new(["flows", "count", "goodput sum", "mean", "min", "max", "Jain", "retransmits", "timeouts", "complete"]);
+    for ((name, flows), (_, jain)) in result.flows.0.iter().zip(&result.jain.0) {
+        let flows = listed(flows);
+        let goodputs: Vec<f64> = flows.iter().filter_map(|flow| flow.goodput_bps).collect();
+        let sum = (!goodputs.is_empty()).then(|| goodputs.iter().sum::<f64>());
+        table.row(vec![
+            name.clone(),
+            flows.len().to_string(),
+            rate(sum),
+            rate(sum.map(|sum| sum / goodputs.len() as f64)),
+            rate(goodputs.iter().copied().reduce(f64::min)),
+            rate(goodputs.iter().copied().reduce(f64::max)),
+            jain.map_or_else(|| number(None), |jain| format!("{jain:.3}")),
+            flows.iter().map(|flow| flow.retransmits).sum::<u64>().to_string(),
+            flows.iter().map(|flow| flow.timeouts).sum::<u64>().to_string(),
+            flows.iter().filter(|flow| flow.completion_s.is_some()).count().to_string(),
+        ]);
+    }
+    table
+}
