@@ -77,7 +77,7 @@ impl Bound {
     fn value(&self, metric: &Metric) -> Result<f64, String> {
         match self {
             Self::Number(number) => Ok(*number),
-            Self::Quantity(text) => quantity(text, metric.text()),
+            Self::Quantity(text) => quantity(text, metric.unit_name()),
         }
     }
 }
@@ -141,7 +141,12 @@ impl Language for Never {
             Value::Boolean(true) => Some(Self::Anything),
             Value::String(text) => Some(Self::Compares(text.clone())),
             _ => {
-                wrong_type(node, "true or a comparison", "write true, or a comparison such as \"> 5\"", findings);
+                wrong_type(
+                    node,
+                    "true or a comparison",
+                    "write true, or a comparison such as \"> 5\"",
+                    findings,
+                );
                 None
             }
         }
@@ -241,7 +246,8 @@ impl CheckedClaim {
             Some(At { value: Ordered::Metrics(metrics), .. }) => metrics.as_mut_slice(),
             _ => &mut [],
         };
-        let metrics = claim.metric.iter_mut().chain(&mut claim.ratio_to).chain(&mut claim.crossover).chain(ordered);
+        let metrics =
+            claim.metric.iter_mut().chain(&mut claim.ratio_to).chain(&mut claim.crossover).chain(ordered);
         for metric in metrics {
             let span = metric.span;
             metric.value.check(span, links, flows, findings);
@@ -261,20 +267,28 @@ impl CheckedClaim {
         }
         let is_bad_pair = claim.within.as_ref().is_some_and(|within| within.value.len() != 2);
         if let Some(within) = claim.within.as_ref().filter(|_| is_bad_pair) {
-            findings.error("scenario::claim", within.span, "`within` is not a pair", "write [lowest, highest]");
+            findings.error(
+                "scenario::claim",
+                within.span,
+                "`within` is not a pair",
+                "write [lowest, highest]",
+            );
         }
-        let bounds = claim.at_least.iter().chain(&claim.at_most).chain(claim.within.iter().flat_map(|w| &w.value));
+        let bounds =
+            claim.at_least.iter().chain(&claim.at_most).chain(claim.within.iter().flat_map(|w| &w.value));
         for bound in bounds.filter(|_| claim.crossover.is_none()) {
             if let Err(message) = bound.value.value(&main) {
                 findings.error("scenario::claim", bound.span, message, "write a number in the metric's unit");
             }
         }
         if let Some(At { value: Never::Compares(text), span }) = &claim.never
-            && let Err(message) = Comparison::parse(text, main.text())
+            && let Err(message) = Comparison::parse(text, main.unit_name())
         {
             findings.error("scenario::claim", *span, message, "such as never = \"> 5\"");
         }
-        for axis in claim.only.iter().flat_map(|only| &only.value.0).filter(|axis| !axes.contains(&axis.path.value)) {
+        for axis in
+            claim.only.iter().flat_map(|only| &only.value.0).filter(|axis| !axes.contains(&axis.path.value))
+        {
             let help = crate::diagnostic::choices(&axis.path.value, axes.iter().map(String::as_str));
             let message = format!("`only` names `{}`, which the sweep does not vary", axis.path.value);
             findings.error("scenario::claim", axis.path.span, message, help);
@@ -341,7 +355,12 @@ impl CheckedClaim {
 }
 
 impl Claim {
-    fn axis(&self, span: crate::diagnostic::Span, axes: &[String], findings: &mut Findings) -> Option<String> {
+    fn axis(
+        &self,
+        span: crate::diagnostic::Span,
+        axes: &[String],
+        findings: &mut Findings,
+    ) -> Option<String> {
         if let Some(over) = &self.over {
             if axes.contains(&over.value) {
                 return Some(over.value.clone());
@@ -374,7 +393,8 @@ impl Claim {
             let place = || match run.settings.as_slice() {
                 [] => String::new(),
                 settings => {
-                    let list: Vec<String> = settings.iter().map(|(path, value)| format!("{path} = {value}")).collect();
+                    let list: Vec<String> =
+                        settings.iter().map(|(path, value)| format!("{path} = {value}")).collect();
                     format!(" at {}", list.join(", "))
                 }
             };
@@ -390,7 +410,8 @@ impl Claim {
                 reading => seen.extend(reading.number()),
             }
         }
-        let (low, high) = seen.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &v| (l.min(v), h.max(v)));
+        let (low, high) =
+            seen.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &v| (l.min(v), h.max(v)));
         Ok(match seen.len() {
             0 => "no value".into(),
             1 => format!("{low}"),
@@ -405,7 +426,8 @@ impl Claim {
         };
         let ask = |name: &str, bound: &Bound, holds: fn(f64, f64) -> bool| {
             let limit = bound.value(metric)?;
-            let all = readings.iter().all(|reading| reading.number().is_some_and(|value| holds(value, limit)));
+            let all =
+                readings.iter().all(|reading| reading.number().is_some_and(|value| holds(value, limit)));
             if all { Ok(()) } else { Err(format!("{name} {limit}")) }
         };
         if let Some(bound) = &self.at_least {
@@ -423,7 +445,9 @@ impl Claim {
                 (Reading::Number(number), Value::Float(wanted)) => number == wanted,
                 (Reading::Number(number), Value::Integer(wanted)) => *number == *wanted as f64,
                 (Reading::Number(number), Value::Boolean(wanted)) => *number == f64::from(u8::from(*wanted)),
-                (Reading::Number(number), Value::String(wanted)) => quantity(wanted, metric.text()) == Ok(*number),
+                (Reading::Number(number), Value::String(wanted)) => {
+                    quantity(wanted, metric.unit_name()) == Ok(*number)
+                }
                 (Reading::Text(text), Value::String(wanted)) => text == wanted,
                 _ => false,
             };
@@ -434,12 +458,15 @@ impl Claim {
         match self.never.as_ref().map(|never| &never.value) {
             None => {}
             Some(Never::Anything) => {
-                if readings.iter().any(|reading| !matches!(reading, Reading::Nothing) && reading.number() != Some(0.0)) {
+                if readings
+                    .iter()
+                    .any(|reading| !matches!(reading, Reading::Nothing) && reading.number() != Some(0.0))
+                {
                     return Err("never".into());
                 }
             }
             Some(Never::Compares(text)) => {
-                let comparison = Comparison::parse(text, metric.text())?;
+                let comparison = Comparison::parse(text, metric.unit_name())?;
                 if readings.iter().filter_map(Reading::number).any(|value| comparison.holds(value)) {
                     return Err(format!("never {text}"));
                 }
@@ -456,7 +483,11 @@ impl Claim {
                 for other in list {
                     numbers.push(number(run.read(&other.value))?);
                 }
-                if Trend::Decreasing.holds(&numbers) { Ok(()) } else { Err(format!("not in order: {numbers:?}")) }
+                if Trend::Decreasing.holds(&numbers) {
+                    Ok(())
+                } else {
+                    Err(format!("not in order: {numbers:?}"))
+                }
             }
         }
     }
@@ -485,9 +516,8 @@ impl Claim {
         let said = format!("crossover at {axis} = {at}");
         let bound = |bound: &Bound| match bound {
             Bound::Number(number) => Ok(*number),
-            Bound::Quantity(text) => {
-                axis_value(&Value::string(text.as_str())).ok_or_else(|| format!("`{text}` is no value of an axis"))
-            }
+            Bound::Quantity(text) => axis_value(&Value::string(text.as_str()))
+                .ok_or_else(|| format!("`{text}` is no value of an axis")),
         };
         let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
         if let Some([from, to]) = self.within.as_ref().map(|within| within.value.as_slice()) {

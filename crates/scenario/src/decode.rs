@@ -67,9 +67,9 @@ macro_rules! record {
                         _ => $crate::decode::unknown_key(entry, KEYS, findings),
                     }
                 }
-                $($(
-                    $crate::decode::$required(table, node.span, stringify!($key), findings);
-                )?)*
+                $(if [$(stringify!($required))?].contains(&"required") && table.get(stringify!($key)).is_none() {
+                    $crate::decode::missing(node.span, stringify!($key), concat!($($doc, "\n"),*), findings);
+                })*
                 Some(record)
             }
 
@@ -137,16 +137,13 @@ pub(crate) fn unknown_key(entry: &crate::tree::Entry, keys: &[&str], findings: &
     findings.error("scenario::unknown-key", entry.span, message, choices(&entry.key, keys.iter().copied()));
 }
 
-/// Refuses a table without `key`.
-pub(crate) fn required(table: &Table, span: Span, key: &str, findings: &mut Findings) {
-    if table.get(key).is_none() {
-        let place = findings.place();
-        let message = match place.as_str() {
-            "" => format!("a scenario needs `[{key}]`"),
-            _ => format!("`{place}` needs the key `{key}`"),
-        };
-        findings.error("scenario::missing", span, message, "see docs/scenario.md for what it says");
-    }
+/// Refuses a table without `key`, which says `doc`.
+pub(crate) fn missing(span: Span, key: &str, doc: &str, findings: &mut Findings) {
+    let message = match findings.place().as_str() {
+        "" => format!("a scenario needs `[{key}]`"),
+        place => format!("`{place}` needs the key `{key}`"),
+    };
+    findings.error("scenario::missing", span, message, format!("`{key}`: {}", prose(doc)));
 }
 
 /// Doc comments as one paragraph of prose.
@@ -216,7 +213,7 @@ pub(crate) fn out_of_range(span: Span, written: &str, allowed: &str, findings: &
 }
 
 /// Fastest link, bit/s: a bit lasts a picosecond, the clock's unit.
-const RATE_MAX: u64 = 1_000_000_000_000;
+pub(crate) const RATE_MAX: u64 = 1_000_000_000_000;
 /// Longest span, ns: 10^7 s are 10^19 ps, which just fit into 64 bits.
 pub(crate) const SPAN_MAX: u64 = 10_000_000 * 1_000_000_000;
 
@@ -408,7 +405,8 @@ fn number(node: &Node, max: f64, open: bool, findings: &mut Findings) -> Option<
     if (0.0..=max).contains(&number) && !(open && number == max) {
         return Some(number);
     }
-    let allowed = format!("0 to {max}{}", if open { ", but not itself" } else { "" });
+    let allowed =
+        if open { format!("from 0 up to, but not including, {max}") } else { format!("0 to {max}") };
     out_of_range(node.span, &number.to_string(), &allowed, findings);
     None
 }
@@ -612,9 +610,7 @@ pub(crate) fn variant<'a>(node: &'a Node, findings: &mut Findings) -> Option<Var
     match &node.value {
         Value::String(name) => Some(Variant { name, span: node.span, below: empty() }),
         Value::Table(Table(entries)) => match entries.as_slice() {
-            [entry] => {
-                Some(Variant { name: &entry.key, span: entry.span, below: entry.node.clone() })
-            }
+            [entry] => Some(Variant { name: &entry.key, span: entry.span, below: entry.node.clone() }),
             _ => {
                 let names: Vec<&str> = entries.iter().map(|e| e.key.as_str()).collect();
                 let place = findings.place();

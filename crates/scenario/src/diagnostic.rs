@@ -213,7 +213,9 @@ impl Findings {
     /// True if this key of what is being read, or a key below it, has such a finding.
     pub(crate) fn is_unreadable(&self, key: &str) -> bool {
         let key = format!("{}.{key}", self.place());
-        let below = |other: &String| other.strip_prefix(&key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        let below = |other: &String| {
+            other.strip_prefix(&key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
         self.unreadable.iter().any(below)
     }
 
@@ -303,7 +305,9 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
     candidates
         .into_iter()
         .filter(|candidate| candidate.len() <= 64)
-        .map(|candidate| (strsim::damerau_levenshtein(&name.to_lowercase(), &candidate.to_lowercase()), candidate))
+        .map(|candidate| {
+            (strsim::damerau_levenshtein(&name.to_lowercase(), &candidate.to_lowercase()), candidate)
+        })
         .filter(|&(distance, candidate)| distance <= allowed || candidate.starts_with(name))
         // Of equally near ones, that which begins alike: few mistype the first letter.
         .min_by_key(|&(distance, candidate)| (distance, candidate.chars().next() != name.chars().next()))
@@ -312,7 +316,7 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
 
 /// The help of an unknown name: the nearest, then all.
 pub(crate) fn choices<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
-    let candidates: Vec<&str> = candidates.into_iter().collect();
+    let candidates: Vec<&str> = candidates.into_iter().filter(|candidate| !candidate.is_empty()).collect();
     let list = match candidates.len() {
         0 => return "allowed: nothing".into(),
         1..=40 => candidates.join(", "),

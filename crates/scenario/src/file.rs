@@ -210,7 +210,12 @@ impl Language for Rate {
             name => {
                 findings.at.pop();
                 let message = format!("unknown key `{name}` in `{}`", findings.place());
-                findings.error("scenario::unknown-key", variant.span, message, choices(name, ["steps", "trace"]));
+                findings.error(
+                    "scenario::unknown-key",
+                    variant.span,
+                    message,
+                    choices(name, ["steps", "trace"]),
+                );
                 return None;
             }
         };
@@ -227,8 +232,7 @@ impl Language for Rate {
     }
 
     fn schema(generator: &mut SchemaGenerator) -> Schema {
-        let tables =
-            [("steps", Vec::<At<Step>>::schema(generator)), ("trace", String::schema(generator))];
+        let tables = [("steps", Vec::<At<Step>>::schema(generator)), ("trace", String::schema(generator))];
         let mut schema = choice_schema(&[], &tables);
         if let Some(serde_json::Value::Array(forms)) = schema.get_mut("anyOf") {
             forms[0] = text_schema("A rate with its unit.", &["10 Mbit/s"]).into();

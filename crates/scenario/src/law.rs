@@ -13,8 +13,25 @@ use crate::tree::{Node, Value};
 const LINK_LAWS: &[&str] = &["xcp", "pxcp", "vcp", "mpcp", "dpcp", "tpcp"];
 /// The closed list of the contract, flows.
 const FLOW_LAWS: &[&str] = &[
-    "xcp", "pxcp", "xcp-r", "xcp-r-v0", "vcp", "dpcp", "tpcp", "mpcp", "reno", "newreno", "sack", "fack",
-    "highspeed", "cubic", "bbr", "peach", "peach-plus", "cbr", "onoff",
+    "xcp",
+    "pxcp",
+    "xcp-r",
+    "xcp-r-v0",
+    "vcp",
+    "dpcp",
+    "tpcp",
+    "mpcp",
+    "reno",
+    "newreno",
+    "sack",
+    "fack",
+    "highspeed",
+    "cubic",
+    "bbr",
+    "peach",
+    "peach-plus",
+    "cbr",
+    "onoff",
 ];
 const DISCIPLINES: &[&str] = &["droptail", "prio-droptail", "red", "xcp-tcp"];
 
@@ -168,16 +185,33 @@ impl FlowLaw {
 }
 
 /// Refuses a name that is not built: it is planned, belongs elsewhere, or is nobody's.
-fn refuse(variant: &Variant<'_>, element: &str, own: &[&str], other: &str, others: &[&str], findings: &mut Findings) {
+fn refuse(
+    variant: &Variant<'_>,
+    element: &str,
+    own: &[&str],
+    other: &str,
+    others: &[&str],
+    findings: &mut Findings,
+) {
     let (name, place) = (variant.name, findings.place());
     if own.contains(&name) {
         planned(name, variant.span, findings);
     } else if others.contains(&name) {
         let message = format!("`{place}`: `{name}` is a law of {other}, not of {element}");
-        findings.error("scenario::law", variant.span, message, format!("{element} can have: {}", own.join(", ")));
+        findings.error(
+            "scenario::law",
+            variant.span,
+            message,
+            format!("{element} can have: {}", own.join(", ")),
+        );
     } else if DISCIPLINES.contains(&name) {
         let message = format!("`{place}`: `{name}` is a queue discipline, not a law of {element}");
-        findings.error("scenario::law", variant.span, message, format!("write discipline = \"{name}\" on a link"));
+        findings.error(
+            "scenario::law",
+            variant.span,
+            message,
+            format!("write discipline = \"{name}\" on a link"),
+        );
     } else {
         let message = format!("`{place}`: unknown law `{name}`");
         findings.error("scenario::unknown-name", variant.span, message, choices(name, own.iter().copied()));

@@ -30,7 +30,8 @@ pub(crate) fn needed(model: &Model, measure: &Measure) -> u64 {
                 group.path.contains(&(index as u32)) || group.back.contains(&(index as u32))
             })
         };
-        let outstanding = crossing().map(|group| outstanding(group, model.duration)).fold(0, u64::saturating_add);
+        let outstanding =
+            crossing().map(|group| outstanding(group, model.duration)).fold(0, u64::saturating_add);
         let smallest = crossing().map(smallest_packet).min().unwrap_or(u64::MAX);
         let rate = link.port.service.mean_rate(0, model.duration).0;
         let on_wire = carried(rate, link.port.delay.min(model.duration)) / smallest;
@@ -51,7 +52,9 @@ pub(crate) fn needed(model: &Model, measure: &Measure) -> u64 {
         let sent: u64 = model
             .links
             .iter()
-            .map(|link| carried(link.port.service.mean_rate(0, model.duration).0, model.duration) / 1_500 / 10)
+            .map(|link| {
+                carried(link.port.service.mean_rate(0, model.duration).0, model.duration) / 1_500 / 10
+            })
             .fold(0, u64::saturating_add);
         bytes = bytes.saturating_add(sent.saturating_mul(EVENT));
     }

@@ -24,8 +24,19 @@ use crate::tree::{Node, Value};
 
 /// Metrics of the time series, by element (contract 5).
 const LINK_SERIES: &[&str] = &[
-    "throughput_bps", "queue_packets", "queue_bytes", "queue_max_packets", "input_Bps", "feedback_Bps",
-    "interval_ms", "persistent_queue_bytes", "pxcp_r", "load_factor", "estimate_bps", "truth_bps", "probe_bps",
+    "throughput_bps",
+    "queue_packets",
+    "queue_bytes",
+    "queue_max_packets",
+    "input_Bps",
+    "feedback_Bps",
+    "interval_ms",
+    "persistent_queue_bytes",
+    "pxcp_r",
+    "load_factor",
+    "estimate_bps",
+    "truth_bps",
+    "probe_bps",
 ];
 const FLOW_SERIES: &[&str] = &["goodput_bps", "throughput_bps", "cwnd_packets", "srtt_ms"];
 
@@ -85,12 +96,12 @@ impl Comparison {
         ("<", Order::Below),
     ];
 
-    /// `>= 5 Mbit/s`, in the unit that the metric's name ends with.
-    pub(crate) fn parse(text: &str, metric: &str) -> Result<Self, String> {
+    /// `>= 5 Mbit/s`, in the unit that `name` ends with.
+    pub(crate) fn parse(text: &str, name: &str) -> Result<Self, String> {
         let text = text.trim();
         for (sign, order) in Self::SIGNS {
             if let Some(rest) = text.strip_prefix(sign) {
-                return Ok(Self { order, limit: quantity(rest.trim(), metric)? });
+                return Ok(Self { order, limit: quantity(rest.trim(), name)? });
             }
         }
         Err(format!("`{text}` is no comparison: write >=, >, <=, < or == and a number"))
@@ -107,14 +118,14 @@ impl Comparison {
     }
 }
 
-/// A number, or a quantity with a unit in the unit that the metric's name ends with.
-pub(crate) fn quantity(text: &str, metric: &str) -> Result<f64, String> {
+/// A number, or a quantity with a unit, in the unit that `name` ends with.
+pub(crate) fn quantity(text: &str, name: &str) -> Result<f64, String> {
     if let Ok(number) = text.parse::<f64>() {
         return if number.is_finite() { Ok(number) } else { Err(format!("`{text}` is not finite")) };
     }
-    let name = metric.trim_end_matches(')').rsplit(['.', ' ']).next().unwrap_or(metric);
     let bits = || text.parse::<BitRate>().map(|rate| rate.0 as f64).map_err(|error| error.to_string());
-    let seconds = || text.parse::<Duration>().map(|span| span.0 as f64 / 1e9).map_err(|error| error.to_string());
+    let seconds =
+        || text.parse::<Duration>().map(|span| span.0 as f64 / 1e9).map_err(|error| error.to_string());
     let bytes = || text.parse::<Bytes>().map(|bytes| bytes.0 as f64).map_err(|error| error.to_string());
     match name.rsplit('_').next() {
         Some("bps") => bits(),
@@ -209,8 +220,16 @@ impl<'a> Series<'a> {
         let mut selected: BTreeMap<u32, Vec<(Picos, f64)>> = BTreeMap::new();
         for sample in self.outcome.series.iter().filter(|sample| sample.metric == target.metric) {
             let index = match sample.element {
-                Element::Link(link) if target.table == "links" && self.links[link as usize] == target.name => 0,
-                Element::Flow(group, flow) if target.table == "flows" && self.groups[group as usize] == target.name => flow,
+                Element::Link(link)
+                    if target.table == "links" && self.links[link as usize] == target.name =>
+                {
+                    0
+                }
+                Element::Flow(group, flow)
+                    if target.table == "flows" && self.groups[group as usize] == target.name =>
+                {
+                    flow
+                }
                 _ => continue,
             };
             if target.index.is_none_or(|wanted| wanted == index as usize) {
@@ -240,6 +259,14 @@ impl Metric {
         self.question != Question::Result
     }
 
+    /// The name whose ending says in which unit the answer is.
+    pub(crate) fn unit_name(&self) -> &str {
+        match self.question {
+            Question::FirstTime(_) => "t_s",
+            _ => last_key(&self.steps),
+        }
+    }
+
     /// Reads a metric.
     ///
     /// # Errors
@@ -250,11 +277,15 @@ impl Metric {
         if let Some(rest) = trimmed.strip_prefix("mean over") {
             let (interval, rest) = rest.split_once(']').ok_or("`mean over` needs [from, to]")?;
             let rest = rest.trim_start();
-            return Self::parse(&format!("{} mean over{interval}]", rest.strip_prefix("of ").unwrap_or(rest)))
-                .map(|metric| Self { text: text.into(), ..metric });
+            return Self::parse(&format!(
+                "{} mean over{interval}]",
+                rest.strip_prefix("of ").unwrap_or(rest)
+            ))
+            .map(|metric| Self { text: text.into(), ..metric });
         }
         if let Some(rest) = trimmed.strip_prefix("first time ") {
-            let sign = rest.find(['<', '>', '=']).ok_or("`first time` needs a comparison, such as >= 5 Mbit/s")?;
+            let sign =
+                rest.find(['<', '>', '=']).ok_or("`first time` needs a comparison, such as >= 5 Mbit/s")?;
             let (selection, comparison) = rest.split_at(sign);
             return Self::parse(&format!("{} first time {comparison}", selection.trim()))
                 .map(|metric| Self { text: text.into(), ..metric });
@@ -266,7 +297,7 @@ impl Metric {
             None => rest,
             Some(_) => rest.trim_start().strip_prefix(')').ok_or_else(|| format!("`{text}` lacks a `)`"))?,
         };
-        let question = Self::parse_question(rest.trim(), &trimmed[..trimmed.len() - rest.len()])?;
+        let question = Self::parse_question(rest.trim(), last_key(&steps))?;
         Ok(Self { text: text.into(), fold, steps, question })
     }
 
@@ -280,7 +311,7 @@ impl Metric {
         (None, text)
     }
 
-    fn parse_question(text: &str, selection: &str) -> Result<Question, String> {
+    fn parse_question(text: &str, name: &str) -> Result<Question, String> {
         if text.is_empty() {
             return Ok(Question::Result);
         }
@@ -292,10 +323,14 @@ impl Metric {
             let pair = inner.and_then(|inner| inner.split_once(','));
             let (from, to) = pair.ok_or("`mean over` needs [from, to], such as [10 s, 20 s]")?;
             let (from, to) = (instant(from)?, instant(to)?);
-            return if from < to { Ok(Question::MeanOver(from, to)) } else { Err("`mean over` nothing".into()) };
+            return if from < to {
+                Ok(Question::MeanOver(from, to))
+            } else {
+                Err("`mean over` nothing".into())
+            };
         }
         if let Some(comparison) = text.strip_prefix("first time") {
-            return Comparison::parse(comparison, selection).map(Question::FirstTime);
+            return Comparison::parse(comparison, name).map(Question::FirstTime);
         }
         Err(format!("`{text}` is no question to a series: ask `at`, `mean over [from, to]` or `first time`"))
     }
@@ -327,7 +362,8 @@ impl Metric {
             }
         };
         let mut answers: Vec<Reading> = lists.iter().map(|list| self.question.answer(list)).collect();
-        let is_list = self.fold.is_none() && self.target().is_some_and(|t| t.table == "flows" && t.index.is_none());
+        let is_list =
+            self.fold.is_none() && self.target().is_some_and(|t| t.table == "flows" && t.index.is_none());
         match answers.len() {
             _ if is_list => Reading::List(answers),
             0 => Reading::Nothing,
@@ -356,7 +392,17 @@ impl Metric {
             _ => String::new(),
         };
         let table = key(self.steps.first());
-        let top = ["complete", "seed", "seed_used", "fingerprint", "duration_s", "packet_hops", "links", "flows", "jain"];
+        let top = [
+            "complete",
+            "seed",
+            "seed_used",
+            "fingerprint",
+            "duration_s",
+            "packet_hops",
+            "links",
+            "flows",
+            "jain",
+        ];
         let names = match table.as_str() {
             "links" => links,
             "flows" | "jain" => flows,
@@ -388,10 +434,23 @@ impl Metric {
         let fields = fields(&table, self.needs_series());
         if !fields.contains(&field) {
             let help = choices(&field, fields.iter().map(String::as_str));
-            refuse(format!("{table} have no `{field}` in the {}", if self.needs_series() { "series" } else { "result" }), help);
+            refuse(
+                format!(
+                    "{table} have no `{field}` in the {}",
+                    if self.needs_series() { "series" } else { "result" }
+                ),
+                help,
+            );
         } else if rest.len() > 1 && field != "drops_by_reason" {
             refuse(format!("`{field}` has nothing below it"), "see docs/scenario.md".into());
         }
+    }
+}
+
+fn last_key(steps: &[Step]) -> &str {
+    match steps.last() {
+        Some(Step::Key(key)) => key,
+        _ => "",
     }
 }
 
@@ -472,8 +531,12 @@ fn resolve(json: &Json, steps: &[Step]) -> Reading {
             Some(next) => resolve(next, rest),
             None => Reading::Nothing,
         },
-        (Json::Array(list), Step::Index(index)) => list.get(*index).map_or(Reading::Nothing, |next| resolve(next, rest)),
-        (Json::Array(list), Step::Key(_)) => Reading::List(list.iter().map(|item| resolve(item, steps)).collect()),
+        (Json::Array(list), Step::Index(index)) => {
+            list.get(*index).map_or(Reading::Nothing, |next| resolve(next, rest))
+        }
+        (Json::Array(list), Step::Key(_)) => {
+            Reading::List(list.iter().map(|item| resolve(item, steps)).collect())
+        }
         _ => Reading::Nothing,
     }
 }
@@ -501,5 +564,132 @@ impl Language for Metric {
 
     fn schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use congestlab_sim::outcome::Sample;
+    use serde_json::json;
+
+    fn result() -> Json {
+        json!({
+            "complete": true,
+            "fingerprint": "00ff",
+            "links": {
+                "bottleneck": { "utilization": 0.9, "drops_by_reason": { "queue-full": 3 } },
+                "bottleneck.reverse": { "utilization": 0.1 },
+            },
+            "flows": { "ftp": [{ "goodput_bps": 4.0 }, { "goodput_bps": null }, { "goodput_bps": 1.0 }] },
+            "jain": { "ftp": 0.5 },
+        })
+    }
+
+    fn read(text: &str) -> Reading {
+        match Metric::parse(text) {
+            Ok(metric) => metric.read(&result(), None),
+            Err(message) => panic!("{text}: {message}"),
+        }
+    }
+
+    #[test]
+    fn paths_and_functions_read_the_result() {
+        assert_eq!(read("links.bottleneck.utilization"), Reading::Number(0.9));
+        assert_eq!(read("links.\"bottleneck.reverse\".utilization"), Reading::Number(0.1));
+        assert_eq!(read("links.bottleneck.drops_by_reason.queue-full"), Reading::Number(3.0));
+        assert_eq!(read("flows.ftp[0].goodput_bps"), Reading::Number(4.0));
+        assert_eq!(read("flows.ftp[1].goodput_bps"), Reading::Nothing);
+        assert_eq!(read("flows.ftp[9].goodput_bps"), Reading::Nothing);
+        let list = [Reading::Number(4.0), Reading::Nothing, Reading::Number(1.0)];
+        assert_eq!(read("flows.ftp.goodput_bps"), Reading::List(list.to_vec()));
+        assert_eq!(read("sum(flows.ftp.goodput_bps)"), Reading::Number(5.0));
+        assert_eq!(read("mean( flows.ftp.goodput_bps )"), Reading::Number(2.5), "nulls have no part");
+        assert_eq!(read("min(flows.ftp.goodput_bps)"), Reading::Number(1.0));
+        assert_eq!(read("max(flows.ftp.goodput_bps)"), Reading::Number(4.0));
+        assert_eq!(read("mean(flows.none.goodput_bps)"), Reading::Nothing);
+        assert_eq!(read("jain.ftp"), Reading::Number(0.5));
+        assert_eq!(read("complete"), Reading::Number(1.0));
+        assert_eq!(read("fingerprint"), Reading::Text("00ff".into()));
+    }
+
+    #[test]
+    fn questions_to_the_series_are_answered_by_bins() {
+        let model_of = |text: &str| {
+            let base = std::path::Path::new("");
+            crate::Scenario::parse("test.toml", text, base, &[], None).map_err(|error| error.to_string())
+        };
+        let scenario = model_of(
+            "[run]\nduration = \"4 s\"\n[links.pipe]\nrate = \"1 Mbit/s\"\n\
+             [flows.ftp]\nlaw = \"sack\"\ncount = 2\npath = [\"pipe\"]\n",
+        )
+        .unwrap();
+        let second = 1_000_000_000_000;
+        let sample = |at: u64, element, metric, value| Sample { at: at * second, element, metric, value };
+        let mut outcome = Outcome::default();
+        for bin in 1..=4 {
+            outcome.series.push(sample(bin, Element::Link(0), "queue_packets", bin as f64 * 10.0));
+            outcome.series.push(sample(bin, Element::Link(1), "queue_packets", 0.0));
+            outcome.series.push(sample(bin, Element::Flow(0, 0), "goodput_bps", bin as f64));
+            outcome.series.push(sample(bin, Element::Flow(0, 1), "goodput_bps", 1.0));
+        }
+        let model = scenario.model(&crate::Measure::default());
+        let series = Series::new(&outcome, &model);
+        let ask = |text: &str| Metric::parse(text).unwrap().read(&Json::Null, Some(&series));
+        assert_eq!(ask("links.pipe.queue_packets at 2 s"), Reading::Number(20.0));
+        assert_eq!(ask("links.pipe.queue_packets at 2.5"), Reading::Number(30.0), "the bin that has it");
+        assert_eq!(ask("links.pipe.queue_packets at 5 s"), Reading::Nothing);
+        assert_eq!(ask("links.pipe.queue_packets mean over [1 s, 3 s]"), Reading::Number(25.0));
+        assert_eq!(ask("mean over [1 s, 3 s] of links.pipe.queue_packets"), Reading::Number(25.0));
+        assert_eq!(ask("links.pipe.queue_packets first time > 20"), Reading::Number(3.0));
+        assert_eq!(ask("first time links.pipe.queue_packets >= 20"), Reading::Number(2.0));
+        assert_eq!(ask("links.pipe.queue_packets first time > 99"), Reading::Nothing);
+        let both = [Reading::Number(3.0), Reading::Number(1.0)];
+        assert_eq!(ask("flows.ftp.goodput_bps at 3 s"), Reading::List(both.to_vec()));
+        assert_eq!(ask("flows.ftp[1].goodput_bps at 3 s"), Reading::Number(1.0));
+        assert_eq!(ask("sum(flows.ftp.goodput_bps) at 3 s"), Reading::Number(4.0));
+        assert_eq!(ask("sum(flows.ftp.goodput_bps) first time >= 5 bit/s"), Reading::Number(4.0));
+    }
+
+    #[test]
+    fn quantities_are_in_the_unit_of_the_metric() {
+        assert_eq!(quantity("5 Mbit/s", "goodput_bps"), Ok(5e6));
+        assert_eq!(quantity("1 MB/s", "input_Bps"), Ok(1e6));
+        assert_eq!(quantity("20 ms", "rtt_mean_ms"), Ok(20.0));
+        assert_eq!(quantity("20 ms", "completion_s"), Ok(0.02));
+        assert_eq!(quantity("3 kB", "queue_bytes"), Ok(3000.0));
+        assert_eq!(
+            Metric::parse("links.a.queue_bytes at 5 s").map(|m| m.unit_name().to_owned()),
+            Ok("queue_bytes".into())
+        );
+        assert_eq!(
+            Metric::parse("links.a.drops first time > 0").map(|m| m.unit_name().to_owned()),
+            Ok("t_s".into())
+        );
+        assert_eq!(quantity("0.5", "utilization"), Ok(0.5));
+        assert!(quantity("0.5 s", "utilization").is_err());
+        assert!(quantity("inf", "utilization").is_err());
+    }
+
+    #[test]
+    fn what_is_no_metric_is_refused() {
+        for text in [
+            "",
+            "links.",
+            "sum(links.a.drops",
+            "links.a.drops now",
+            "links.a.drops at",
+            "links.a.drops at 5 bananas",
+            "links.a.drops mean over 5",
+            "links.a.drops mean over [3 s, 2 s]",
+            "links.a.drops first time",
+            "flows.a[x].b",
+            "first time links.a.drops",
+            "mean over [1 s, 2 s",
+            "links.a.drops first time >= ",
+            "links.\"a",
+        ] {
+            assert!(Metric::parse(text).is_err(), "{text:?}");
+        }
     }
 }

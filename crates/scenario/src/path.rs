@@ -91,3 +91,30 @@ pub(crate) fn quote(key: &str) -> String {
         toml::Value::String(key.into()).to_string()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_keys_and_indices() {
+        let key = |text: &str| Step::Key(text.into());
+        assert_eq!(parse("links.bottleneck.rate"), Ok(vec![key("links"), key("bottleneck"), key("rate")]));
+        assert_eq!(parse("claims[2].\"a b\""), Ok(vec![key("claims"), Step::Index(2), key("a b")]));
+        assert_eq!(parse("'x.y'.größe"), Ok(vec![key("x.y"), key("größe")]));
+        assert_eq!(parse_prefix("a.b at 3").map(|(_, end)| end), Ok(3));
+        for text in
+            ["", ".", "a.", "a..b", "a b", "a[", "a[]", "a[-1]", "a[99999999999999999999]", "\"a", "a=b"]
+        {
+            assert!(parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn keys_are_quoted_where_toml_wants_it() {
+        assert_eq!(quote("queue_max-2"), "queue_max-2");
+        assert_eq!(quote("a.b"), "\"a.b\"");
+        assert_eq!(quote(""), "\"\"");
+        assert_eq!(quote("größe"), "\"größe\"");
+    }
+}

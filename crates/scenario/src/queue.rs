@@ -3,7 +3,7 @@
 use congestlab_core::units::{BitRate, Bytes, Duration};
 use schemars::{Schema, SchemaGenerator};
 
-use crate::decode::{Language, out_of_range, text_schema, unit, wrong_type};
+use crate::decode::{Language, out_of_range, text_schema, wrong_type};
 use crate::diagnostic::Findings;
 use crate::tree::{Node, Value};
 
@@ -34,7 +34,12 @@ impl Amount {
 
 /// Rate times round trip, times the millionths, rounded up to packets, at least 1 (contract 2).
 /// `None` above [`PACKETS_MAX`].
-pub(crate) fn bdp_packets(millionths: u64, rate: BitRate, round_trip: Duration, packet_size: u16) -> Option<u64> {
+pub(crate) fn bdp_packets(
+    millionths: u64,
+    rate: BitRate,
+    round_trip: Duration,
+    packet_size: u16,
+) -> Option<u64> {
     // bit/s x ns x millionths; below 2^40 x 2^70 x 2^30 only if checked.
     let work = u128::from(rate.0).checked_mul(round_trip.0.into())?.checked_mul(millionths.into())?;
     let per_packet = u128::from(packet_size) * 8 * 1_000_000_000 * u128::from(MILLION);
@@ -46,14 +51,20 @@ pub(crate) fn bdp_packets(millionths: u64, rate: BitRate, round_trip: Duration, 
 fn millionths(text: &str) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let is_number = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || text.ends_with('.') || fraction.len() > 6 || !is_number(whole) || !is_number(fraction) {
+    if whole.is_empty()
+        || text.ends_with('.')
+        || fraction.len() > 6
+        || !is_number(whole)
+        || !is_number(fraction)
+    {
         return None;
     }
     let fraction: u64 = format!("{fraction:0<6}").parse().ok()?;
     whole.parse::<u64>().ok()?.checked_mul(MILLION)?.checked_add(fraction)
 }
 
-const HELP: &str = "write packets (\"200 packets\"), bandwidth-delay products (\"1 BDP\") or bytes (\"250 kB\")";
+const HELP: &str =
+    "write packets (\"200 packets\"), bandwidth-delay products (\"1 BDP\") or bytes (\"250 kB\")";
 
 impl Language for Amount {
     fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
@@ -64,12 +75,18 @@ impl Language for Amount {
         let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, name) = (text[..split].trim(), text[split..].trim());
         let (amount, max) = match name {
-            "packet" | "packets" => (millionths(number).filter(|n| n % MILLION == 0).map(|n| n / MILLION), PACKETS_MAX),
-            "BDP" | "bdp" => (millionths(number), BDP_MAX * MILLION),
-            _ => {
-                let bytes: Bytes = unit(node, "an amount", "200 packets", findings)?;
-                (Some(bytes.0), BYTES_MAX)
+            "packet" | "packets" => {
+                (millionths(number).filter(|n| n % MILLION == 0).map(|n| n / MILLION), PACKETS_MAX)
             }
+            "BDP" | "bdp" => (millionths(number), BDP_MAX * MILLION),
+            _ => match text.parse::<Bytes>() {
+                Ok(bytes) => (Some(bytes.0), BYTES_MAX),
+                Err(error) => {
+                    let message = format!("`{}`: {error}", findings.place());
+                    findings.error("scenario::unit", node.span, message, HELP);
+                    return None;
+                }
+            },
         };
         match amount {
             Some(n) if (1..=max).contains(&n) => Some(match name {

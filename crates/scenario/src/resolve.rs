@@ -17,7 +17,7 @@ use congestlab_net::tcp;
 use congestlab_net::trace::Trace;
 use congestlab_sim::model::{self, GroupKind, Model, Pipe};
 
-use crate::decode::{At, Chance, Named, PacketSize, SPAN_MAX, fill};
+use crate::decode::{At, Chance, Named, PacketSize, RATE_MAX, SPAN_MAX, fill};
 use crate::diagnostic::{Findings, Span, choices};
 use crate::file::{self, App, FeedbackAt, File, Flow, Hop, Link, Rate, Recovery, Reverse, Start, Wait};
 use crate::law::{Aging, Discipline, FlowLaw, LinkLaw, Loss, Red, Request, StatedRate, XcpFlow, XcpLink};
@@ -53,7 +53,8 @@ struct Wire {
 /// Fills `file` and makes the model of it. `None` after an error.
 pub(crate) fn resolve(file: &mut File, base: &Path, findings: &mut Findings) -> Option<Model> {
     let (duration, warmup, seed) = run(file, findings)?;
-    let series = file.measure.get_or_insert_with(|| At { value: file::Series::default(), span: Span::default() });
+    let series =
+        file.measure.get_or_insert_with(|| At { value: file::Series::default(), span: Span::default() });
     let default_bin = Duration((duration.0 / 100).max(1));
     let every = fill(&mut series.value.every, series.span, || default_bin);
     if every.value.0 == 0 {
@@ -78,7 +79,8 @@ pub(crate) fn resolve(file: &mut File, base: &Path, findings: &mut Findings) -> 
         let hops = [&mut flow.value.access, &mut flow.value.exit].map(hop);
         if let Some(path) = &path {
             let propagation = |at: u32| wires[at as usize].as_ref().map_or(0, |wire| wire.delay.0);
-            let both_ways: u64 = path.iter().map(|&at| propagation(at).saturating_add(propagation(at ^ 1))).sum();
+            let both_ways: u64 =
+                path.iter().map(|&at| propagation(at).saturating_add(propagation(at ^ 1))).sum();
             let own: u64 = hops.iter().flatten().map(|(_, delay)| 2 * delay.0).sum();
             let round_trip = Duration(both_ways.saturating_add(own));
             for &at in path {
@@ -98,7 +100,9 @@ pub(crate) fn resolve(file: &mut File, base: &Path, findings: &mut Findings) -> 
     for (index, (name, link)) in links.0.iter_mut().enumerate() {
         let round_trip = round_trips[index];
         findings.at = vec!["links".into(), name.value.clone()];
-        let forward = wires[2 * index].as_ref().and_then(|wire| port(&mut link.value, link.span, wire, round_trip, findings));
+        let forward = wires[2 * index]
+            .as_ref()
+            .and_then(|wire| port(&mut link.value, link.span, wire, round_trip, findings));
         ports.push(forward.map(|port| model::Link { name: name.value.clone(), port }));
         findings.at.push("reverse".into());
         let Some(At { value: Reverse(reverse), span }) = &mut link.value.reverse else { return None };
@@ -111,7 +115,16 @@ pub(crate) fn resolve(file: &mut File, base: &Path, findings: &mut Findings) -> 
     for ((name, flow), (path, hops)) in flows.0.iter_mut().zip(paths) {
         findings.at = vec!["flows".into(), name.value.clone()];
         let first = path.as_ref().and_then(|path| wires[*path.first()? as usize].as_ref());
-        groups.push(group(&name.value, &mut flow.value, flow.span, path.as_deref(), hops, first, duration, findings));
+        groups.push(group(
+            &name.value,
+            &mut flow.value,
+            flow.span,
+            path.as_deref(),
+            hops,
+            first,
+            duration,
+            findings,
+        ));
     }
     findings.at.clear();
     if findings.has_errors() {
@@ -217,7 +230,8 @@ fn wire(link: &Link, span: Span, delay: Duration, base: &Path, findings: &mut Fi
             return None;
         }
         let message = format!("`{}` needs the key `rate`", findings.place());
-        let help = "such as rate = \"10 Mbit/s\", { steps = [[\"0 s\", \"10 Mbit/s\"]] } or { trace = \"file\" }";
+        let help =
+            "such as rate = \"10 Mbit/s\", { steps = [[\"0 s\", \"10 Mbit/s\"]] } or { trace = \"file\" }";
         findings.error("scenario::missing", span, message, help);
         return None;
     };
@@ -225,7 +239,8 @@ fn wire(link: &Link, span: Span, delay: Duration, base: &Path, findings: &mut Fi
         Rate::Fixed(rate) => (Service::Fixed(*rate), *rate),
         Rate::Steps(list) => {
             let rates = list.iter().map(|step| (picos(step.value.from), step.value.rate)).collect();
-            let steps = Steps::new(rates).map_err(|error| refuse_steps(&error, list, rate.span, findings)).ok()?;
+            let steps =
+                Steps::new(rates).map_err(|error| refuse_steps(&error, list, rate.span, findings)).ok()?;
             let largest = list.iter().map(|step| step.value.rate).max()?;
             (Service::Steps(steps), largest)
         }
@@ -471,13 +486,7 @@ fn red(red: &mut Red, span: Span, thresholds: red::Thresholds, packet_size: u16)
     }
 }
 
-fn xcp_link(
-    xcp: &mut XcpLink,
-    span: Span,
-    wire: &Wire,
-    is_ns2: bool,
-    findings: &mut Findings,
-) -> LawConfig {
+fn xcp_link(xcp: &mut XcpLink, span: Span, wire: &Wire, is_ns2: bool, findings: &mut Findings) -> LawConfig {
     let ms = |ms: u64| Duration(ms * 1_000_000);
     let alpha = fill(&mut xcp.alpha, span, || Ratio::ppm(400_000));
     if alpha.value >= ALPHA_UNSTABLE {
@@ -495,7 +504,12 @@ fn xcp_link(
             min_interval.value,
             max_interval.value
         );
-        findings.error("scenario::range", min_interval.span, message, "allowed: 0 s < min_interval <= max_interval");
+        findings.error(
+            "scenario::range",
+            min_interval.span,
+            message,
+            "allowed: 0 s < min_interval <= max_interval",
+        );
     }
     let capacity = xcp.capacity.as_ref().map(|at| at.value);
     LawConfig::Xcp {
@@ -531,7 +545,11 @@ fn group(
     let kind = if is_source {
         source(flow, segment, findings).map(GroupKind::Source)
     } else {
-        let desired = hops[0].map(|(rate, _)| rate).or(first.map(|wire| wire.rate));
+        // The speed of the sender's interface (draft-03 §4.1.1.2). A host without an access link sits
+        // at the router, and its interface limits nothing; but it must not ask without end, because
+        // where no XCP router answers, the demand comes back as it left (draft-03 §5.6).
+        let interface = |first: BitRate| BitRate(first.0.saturating_mul(10).min(RATE_MAX));
+        let desired = hops[0].map(|(rate, _)| rate).or(first.map(|wire| interface(wire.rate)));
         tcp(flow, span, segment, desired, findings).map(GroupKind::Tcp)
     };
     let pipe = |(rate, delay)| Pipe { rate, delay: picos(delay) };
@@ -549,7 +567,13 @@ fn group(
     })
 }
 
-fn starts(flow: &mut Flow, span: Span, count: u32, duration: Duration, findings: &mut Findings) -> model::Start {
+fn starts(
+    flow: &mut Flow,
+    span: Span,
+    count: u32,
+    duration: Duration,
+    findings: &mut Findings,
+) -> model::Start {
     let place = findings.place();
     let start = fill(&mut flow.start, span, || Start::At(Duration(0)));
     let (first, every) = match start.value {
@@ -558,10 +582,20 @@ fn starts(flow: &mut Flow, span: Span, count: u32, duration: Duration, findings:
         Start::Uniform(within) => {
             if within.0 == 0 {
                 let message = format!("`{place}.start.uniform` is zero");
-                findings.error("scenario::range", start.span, message, "allowed: above 0 s; for all at once, start = \"0 s\"");
+                findings.error(
+                    "scenario::range",
+                    start.span,
+                    message,
+                    "allowed: above 0 s; for all at once, start = \"0 s\"",
+                );
             } else if within > duration {
                 let message = format!("`{place}`: some flows may start after the end, {duration}");
-                findings.warning("scenario::start", start.span, message, "starts are drawn from 0 s to `uniform`");
+                findings.warning(
+                    "scenario::start",
+                    start.span,
+                    message,
+                    "starts are drawn from 0 s to `uniform`",
+                );
             }
             (Duration(0), Duration(0))
         }
@@ -572,8 +606,14 @@ fn starts(flow: &mut Flow, span: Span, count: u32, duration: Duration, findings:
     } else if every.0 > 0 {
         let in_time = (duration.0 - first.0).div_ceil(every.0);
         if in_time < u64::from(count) {
-            let message = format!("`{place}`: {} of {count} flows start after the end", u64::from(count) - in_time);
-            findings.warning("scenario::start", start.span, message, format!("they send nothing in {duration}"));
+            let message =
+                format!("`{place}`: {} of {count} flows start after the end", u64::from(count) - in_time);
+            findings.warning(
+                "scenario::start",
+                start.span,
+                message,
+                format!("they send nothing in {duration}"),
+            );
         }
     }
     if let Some(stop) = flow.stop.as_ref().filter(|stop| stop.value <= first) {
@@ -745,7 +785,12 @@ fn advertised(awnd: &At<Amount>, segment: u16, findings: &mut Findings) -> Optio
         Amount::Bytes(bytes) => (bytes / u64::from(segment)).max(1),
         Amount::Bdp(_) => {
             let message = format!("`{}.awnd` is in BDP", findings.place());
-            findings.error("scenario::unit", awnd.span, message, "write packets or bytes, such as \"64 packets\"");
+            findings.error(
+                "scenario::unit",
+                awnd.span,
+                message,
+                "write packets or bytes, such as \"64 packets\"",
+            );
             return None;
         }
     };

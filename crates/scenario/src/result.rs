@@ -153,7 +153,8 @@ impl RunResult {
     pub fn new(scenario: &Scenario, outcome: &Outcome, meta: Meta) -> Self {
         let model = scenario.base_model();
         let groups = || model.groups.iter().map(|group| group.name.clone()).zip(&outcome.groups);
-        let goodputs = |flows: &[FlowOutcome]| flows.iter().filter_map(|flow| flow.goodput_bps).collect::<Vec<_>>();
+        let goodputs =
+            |flows: &[FlowOutcome]| flows.iter().filter_map(|flow| flow.goodput_bps).collect::<Vec<_>>();
         Self {
             schema: SCHEMA,
             complete: outcome.complete,
@@ -206,7 +207,11 @@ fn write_seconds(out: &mut dyn Write, at: Picos) -> io::Result<()> {
 
 /// A name as a CSV field (RFC 4180).
 fn field(name: &str) -> String {
-    if name.contains([',', '"', '\n', '\r']) { format!("\"{}\"", name.replace('"', "\"\"")) } else { name.into() }
+    if name.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    } else {
+        name.into()
+    }
 }
 
 /// Names of a model's elements, as CSV fields.

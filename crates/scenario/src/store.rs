@@ -107,8 +107,11 @@ pub fn write_run(
 
 /// A name that every file system takes.
 fn file_name(name: &str) -> String {
-    let clean: String =
-        name.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' }).take(64).collect();
+    let clean: String = name
+        .chars()
+        .map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' })
+        .take(64)
+        .collect();
     let clean = clean.trim_start_matches('.');
     if clean.is_empty() { "scenario".into() } else { clean.into() }
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use congestlab_sim::outcome::Outcome;
@@ -58,9 +59,7 @@ impl Language for Axes {
     }
 
     fn encode(&self) -> Value {
-        Value::table(
-            self.0.iter().map(|axis| (axis.path.value.clone(), Value::Array(axis.values.clone()))),
-        )
+        Value::table(self.0.iter().map(|axis| (axis.path.value.clone(), Value::Array(axis.values.clone()))))
     }
 
     fn schema(_: &mut SchemaGenerator) -> Schema {
@@ -72,7 +71,12 @@ impl Language for Axes {
 #[derive(Clone, Debug)]
 pub struct Sweep {
     axes: Vec<String>,
-    points: Vec<Point>,
+    /// Path, values; zipped axes first.
+    varied: Vec<(Vec<Step>, Vec<Node>)>,
+    /// How many of them are zipped, and how long their lists are.
+    zipped: (usize, usize),
+    /// Laid out when they are first asked for: there can be many, and a single run has no use for them.
+    points: OnceLock<Vec<Point>>,
 }
 
 /// One point.
@@ -95,10 +99,40 @@ impl Sweep {
 
     /// The points, the last axis of the grid fastest; zipped axes slowest.
     pub fn points(&self) -> &[Point] {
-        &self.points
+        self.points.get_or_init(|| {
+            let (zipped, length) = self.zipped;
+            let count =
+                self.varied[zipped..].iter().map(|(_, values)| values.len()).product::<usize>() * length;
+            (0..count).map(|index| self.point(index)).collect()
+        })
     }
 
-    /// Lays out the points.
+    fn point(&self, index: usize) -> Point {
+        let zipped = self.zipped.0;
+        let mut rest = index;
+        let mut chosen = vec![0; self.varied.len()];
+        for (position, (_, values)) in self.varied.iter().enumerate().skip(zipped).rev() {
+            chosen[position] = rest % values.len();
+            rest /= values.len();
+        }
+        chosen[..zipped].fill(rest);
+        let nodes: Vec<(Vec<Step>, Node)> = self
+            .varied
+            .iter()
+            .zip(chosen)
+            .map(|((steps, values), chosen)| (steps.clone(), values[chosen].clone()))
+            .collect();
+        let settings: Vec<(String, String)> = self
+            .axes
+            .iter()
+            .zip(&nodes)
+            .map(|(path, (_, node))| (path.clone(), inline(&node.value)))
+            .collect();
+        let label: Vec<String> = settings.iter().map(|(path, value)| format!("{path} = {value}")).collect();
+        Point { index, label: label.join(", "), settings, nodes }
+    }
+
+    /// Checks that the lists make points.
     pub(crate) fn new(sweep: &At<file::Sweep>, findings: &mut Findings) -> Option<Self> {
         let list = |axes: &Option<At<Axes>>| axes.as_ref().map_or(Vec::new(), |axes| axes.value.0.clone());
         let (zip, grid) = (list(&sweep.value.zip), list(&sweep.value.grid));
@@ -123,45 +157,27 @@ impl Sweep {
             findings.error("scenario::sweep", sweep.span, "`sweep` has too many points", help);
             return None;
         }
-        let mut axes: Vec<(&Axis, Vec<Step>)> = Vec::new();
-        for axis in zip.iter().chain(&grid) {
-            let path = &axis.path.value;
-            if axes.iter().any(|(other, _)| other.path.value == *path) {
-                findings.error("scenario::sweep", axis.path.span, format!("`{path}` is swept twice"), "once is enough");
-                return None;
-            }
-            match path::parse(path) {
-                Ok(steps) => axes.push((axis, steps)),
-                Err(error) => {
-                    findings.error("scenario::unknown-path", axis.path.span, error.message, "such as links.bottleneck.rate");
-                    return None;
+        let zipped = (zip.len(), length);
+        let (mut axes, mut varied) = (Vec::new(), Vec::new());
+        for Axis { path, values } in zip.into_iter().chain(grid) {
+            let refused = match path::parse(&path.value) {
+                Ok(_) if axes.contains(&path.value) => format!("`{}` is swept twice", path.value),
+                Ok(steps) => {
+                    axes.push(path.value);
+                    varied.push((steps, values));
+                    continue;
                 }
-            }
+                Err(error) => error.message,
+            };
+            findings.error(
+                "scenario::sweep",
+                path.span,
+                refused,
+                "each path once, such as links.bottleneck.rate",
+            );
+            return None;
         }
-        let mut points = Vec::new();
-        for index in 0..count.unwrap_or(0) {
-            let mut rest = index;
-            let mut chosen = vec![0; axes.len()];
-            for (position, (axis, _)) in axes.iter().enumerate().skip(zip.len()).rev() {
-                chosen[position] = rest % axis.values.len();
-                rest /= axis.values.len();
-            }
-            chosen[..zip.len()].fill(rest);
-            let value = |position: usize| &axes[position].0.values[chosen[position]];
-            let settings: Vec<(String, String)> = axes
-                .iter()
-                .enumerate()
-                .map(|(position, (axis, _))| (axis.path.value.clone(), inline(&value(position).value)))
-                .collect();
-            let label: Vec<String> = settings.iter().map(|(path, value)| format!("{path} = {value}")).collect();
-            let nodes = axes
-                .iter()
-                .enumerate()
-                .map(|(position, (_, steps))| (steps.clone(), value(position).clone()))
-                .collect();
-            points.push(Point { index, label: label.join(", "), settings, nodes });
-        }
-        Some(Self { axes: axes.into_iter().map(|(axis, _)| axis.path.value.clone()).collect(), points })
+        Some(Self { axes, varied, zipped, points: OnceLock::new() })
     }
 }
 
@@ -267,8 +283,11 @@ pub fn run(
     let points = scenario.sweep().map_or(&single[..], Sweep::points);
     scenario.check().map_err(SweepError::Scenario)?;
     // All are read before the first runs, so that a mistake in the last costs no time.
-    let scenarios: Vec<Scenario> =
-        points.iter().map(|point| scenario.point(point)).collect::<Result<_, _>>().map_err(SweepError::Scenario)?;
+    let scenarios: Vec<Scenario> = points
+        .iter()
+        .map(|point| scenario.point(point))
+        .collect::<Result<_, _>>()
+        .map_err(SweepError::Scenario)?;
     let folder = options.folder;
     fs::create_dir_all(folder).map_err(|error| SweepError::Write { path: folder.into(), error })?;
     let one = |(point, scenario): (&Point, &Scenario)| -> Result<Option<PointResult>, SweepError> {
@@ -294,8 +313,7 @@ pub fn run(
             .collect();
         let done = PointResult { index: point.index, settings: point.settings.clone(), result, readings };
         let text = store::pretty(&done.to_json());
-        store::write_atomically(&path, text.as_bytes())
-            .map_err(|error| SweepError::Write { path, error })?;
+        store::write_atomically(&path, text.as_bytes()).map_err(|error| SweepError::Write { path, error })?;
         progress(Progress::Finished(point));
         Ok(Some(done))
     };
@@ -307,7 +325,8 @@ pub fn run(
         // A machine that gives no threads still has this one.
         Err(_) => tasks.into_iter().map(one).collect(),
     };
-    let done: Vec<PointResult> = results.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+    let done: Vec<PointResult> =
+        results.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
     if done.len() < points.len() {
         return Err(SweepError::Interrupted { done: done.len(), all: points.len() });
     }

@@ -110,11 +110,22 @@ pub(crate) fn parse(text: &str, findings: &mut Findings) -> Node {
     Node { span, value: Value::Table(convert_table(table.into_inner(), 0, 0)) }
 }
 
-fn report(errors: Vec<toml::de::Error>, source: usize, offset: usize, length: usize, findings: &mut Findings) {
+fn report(
+    errors: Vec<toml::de::Error>,
+    source: usize,
+    offset: usize,
+    length: usize,
+    findings: &mut Findings,
+) {
     for error in errors {
         let span = error.span().unwrap_or(length..length);
         let span = Span { source, start: offset + span.start, end: offset + span.end };
-        findings.error("scenario::syntax", span, error.message().trim(), "a scenario is TOML (https://toml.io)");
+        findings.error(
+            "scenario::syntax",
+            span,
+            error.message().trim(),
+            "a scenario is TOML (https://toml.io)",
+        );
     }
 }
 
@@ -204,7 +215,13 @@ pub(crate) fn replace(
 }
 
 /// [`replace`] below `here`, which is at the end of `above`. `Err`: why not, and what is allowed.
-fn put(here: &mut Node, steps: &[Step], above: &[&str], node: Node, span: Span) -> Result<(), (String, String)> {
+fn put(
+    here: &mut Node,
+    steps: &[Step],
+    above: &[&str],
+    node: Node,
+    span: Span,
+) -> Result<(), (String, String)> {
     let Some((step, rest)) = steps.split_first() else {
         *here = node;
         return Ok(());
@@ -252,8 +269,10 @@ pub(crate) fn inline(value: &Value) -> String {
         }
         Value::Table(Table(entries)) if entries.is_empty() => "{}".into(),
         Value::Table(Table(entries)) => {
-            let items: Vec<String> =
-                entries.iter().map(|e| format!("{} = {}", path::quote(&e.key), inline(&e.node.value))).collect();
+            let items: Vec<String> = entries
+                .iter()
+                .map(|e| format!("{} = {}", path::quote(&e.key), inline(&e.node.value)))
+                .collect();
             format!("{{ {} }}", items.join(", "))
         }
     }
@@ -270,7 +289,9 @@ pub(crate) fn to_file(root: &Value) -> String {
                     section(&mut text, &format!("[{key}.{}]", path::quote(&entry.key)), &entry.node.value);
                 }
             }
-            Value::Array(nodes) => nodes.iter().for_each(|n| section(&mut text, &format!("[[{key}]]"), &n.value)),
+            Value::Array(nodes) => {
+                nodes.iter().for_each(|n| section(&mut text, &format!("[[{key}]]"), &n.value))
+            }
             value => section(&mut text, &format!("[{key}]"), value),
         }
     }

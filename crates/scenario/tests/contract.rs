@@ -1,0 +1,283 @@
+//! The contract, held word for word where it can be.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use congestlab_scenario::result::{Meta, RunResult, write_events_csv, write_series_csv};
+use congestlab_scenario::sim::outcome::Outcome;
+use congestlab_scenario::sim::{self, Engine};
+use congestlab_scenario::{Measure, Scenario, schema};
+use serde_json::Value;
+
+/// Contract section 1, the example as written.
+const EXAMPLE: &str = include_str!("data/contract.toml");
+
+fn read(text: &str) -> Scenario {
+    read_with(text, &[])
+}
+
+fn read_with(text: &str, overrides: &[(&str, &str)]) -> Scenario {
+    let overrides: Vec<(String, String)> =
+        overrides.iter().map(|(path, value)| ((*path).into(), (*value).into())).collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    match Scenario::parse("test.toml", text, &folder, &overrides, None) {
+        Ok(scenario) => scenario,
+        Err(diagnostics) => panic!("{diagnostics}"),
+    }
+}
+
+fn simulate(scenario: &Scenario) -> Outcome {
+    let model = scenario.model(&Measure { series: true, events: true });
+    sim::run(&model, Engine::Window { threads: 1, divisor: 1 }, &AtomicBool::new(false), &mut |_| ())
+}
+
+fn same(a: &Scenario, b: &Scenario) -> bool {
+    let all = Measure { series: true, events: true };
+    format!("{:?}", a.model(&all)) == format!("{:?}", b.model(&all)) && a.normalised() == b.normalised()
+}
+
+#[test]
+fn the_example_is_accepted_as_written() {
+    let scenario = read(EXAMPLE);
+    assert!(scenario.warnings().is_empty(), "{}", scenario.warnings());
+    assert!(scenario.check().is_ok());
+    assert_eq!(scenario.sweep().map(|sweep| sweep.points().len()), Some(6));
+    assert_eq!(scenario.claims().len(), 1);
+}
+
+/// Every form that a comment of the example offers instead.
+#[test]
+fn every_alternative_in_the_example_is_accepted() {
+    let alternatives = [
+        ("links.bottleneck.rate", "{ steps = [[\"0 s\", \"100 Mbit/s\"], [\"20 s\", \"50 Mbit/s\"]] }"),
+        ("links.bottleneck.rate", "{ trace = \"lte.down\" }"),
+        ("links.bottleneck.queue", "\"1 BDP\""),
+        ("links.bottleneck.queue", "\"250 kB\""),
+        ("links.bottleneck.discipline", "\"prio-droptail\""),
+        (
+            "links.bottleneck.discipline",
+            "{ red = { min = \"50 packets\", max = \"100 packets\", max_p = 0.1, weight = 0.002, gentle = false, ecn = false } }",
+        ),
+        (
+            "links.bottleneck.law",
+            "{ xcp = { alpha = 0.4, beta = 0.226, gamma = 0.1, capacity = \"9.9 Mbit/s\", capture = false } }",
+        ),
+        ("links.bottleneck.error", "{ bit_error_rate = 1e-7 }"),
+        (
+            "flows.ftp.law",
+            "{ xcp = { loss = \"maintain\", request = \"demand\", clamp = true, aging = true, pacing = true } }",
+        ),
+        ("flows.ftp.law", "\"pxcp\""),
+        ("flows.ftp.law", "{ onoff = { rate = \"10 Mbit/s\", on = \"2 s\", off = \"3 s\" } }"),
+        ("flows.ftp.law", "{ onoff = { rate = \"10 Mbit/s\", on = \"2 s\", off = \"3 s\", random = true } }"),
+        ("flows.ftp.law", "reno"),
+        ("flows.ftp.law", "newreno"),
+        ("flows.ftp.law", "sack"),
+        ("flows.ftp.law", "cubic"),
+        ("flows.ftp.recovery", "newreno"),
+        ("flows.ftp.profile", "ns2"),
+        ("links.bottleneck.profile", "ns2"),
+        ("links.bottleneck.feedback_at", "enqueue"),
+        ("flows.ftp.path", "[\"bottleneck.reverse\"]"),
+        ("flows.ftp.start", "{ every = \"2 s\", from = \"0 s\" }"),
+        ("flows.ftp.start", "{ uniform = \"1 s\" }"),
+        ("links.bottleneck.reverse.law", "xcp"),
+        ("links.\"bottleneck.reverse\".rate", "2 Mbit/s"),
+    ];
+    for (path, value) in alternatives {
+        let scenario = read_with(EXAMPLE, &[(path, value)]);
+        assert!(same(&scenario, &read(&scenario.normalised())), "{path} = {value}");
+    }
+}
+
+#[test]
+fn the_normal_form_reads_back_as_the_same_scenario() {
+    let scenario = read(EXAMPLE);
+    let again = read(&scenario.normalised());
+    assert!(same(&scenario, &again));
+    assert_eq!(scenario.hash("1"), again.hash("1"));
+    assert_ne!(scenario.hash("1"), scenario.hash("2"), "other code is another run");
+    assert_ne!(scenario.hash("1"), read_with(EXAMPLE, &[("run.seed", "2")]).hash("1"));
+}
+
+#[test]
+fn a_set_value_needs_no_quotes_where_a_shell_took_them() {
+    let quoted = read_with(EXAMPLE, &[("links.bottleneck.rate", "\"1 Gbit/s\"")]);
+    let bare = read_with(EXAMPLE, &[("links.bottleneck.rate", "1 Gbit/s")]);
+    assert!(same(&quoted, &bare));
+    assert!(quoted.normalised().contains("rate = \"1 Gbit/s\""));
+}
+
+/// Contract section 5, each list in its order.
+#[test]
+fn a_result_has_exactly_the_keys_of_the_contract() {
+    let scenario = read(EXAMPLE);
+    let result = RunResult::new(&scenario, &simulate(&scenario), Meta::default()).to_json();
+    let keys =
+        |value: &Value| value.as_object().map(|o| o.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
+    assert_eq!(
+        keys(&result),
+        [
+            "schema",
+            "complete",
+            "seed",
+            "seed_used",
+            "fingerprint",
+            "duration_s",
+            "packet_hops",
+            "links",
+            "flows",
+            "jain",
+            "meta"
+        ]
+    );
+    assert_eq!(keys(&result["links"]), ["bottleneck", "bottleneck.reverse"]);
+    assert_eq!(
+        keys(&result["links"]["bottleneck.reverse"]),
+        [
+            "capacity_bps",
+            "throughput_bps",
+            "utilization",
+            "sent_packets",
+            "arrived_packets",
+            "drops",
+            "drops_by_reason",
+            "errors",
+            "marks",
+            "in_flight_end",
+            "queue_mean_packets",
+            "queue_p95_packets",
+            "queue_max_packets",
+            "queue_end_packets"
+        ]
+    );
+    assert_eq!(keys(&result["flows"]), ["ftp", "background"]);
+    assert_eq!(result["flows"]["ftp"].as_array().map(Vec::len), Some(20));
+    assert_eq!(
+        keys(&result["flows"]["background"][8]),
+        [
+            "goodput_bps",
+            "payload_bps",
+            "throughput_bps",
+            "sent_packets",
+            "received_packets",
+            "delivered_bytes",
+            "retransmits",
+            "spurious_retransmits",
+            "timeouts",
+            "window_cuts",
+            "rtt_mean_ms",
+            "rtt_p95_ms",
+            "cwnd_mean_packets",
+            "cwnd_max_packets",
+            "idle_max_s",
+            "start_s",
+            "stop_s",
+            "completion_s"
+        ]
+    );
+    assert_eq!(keys(&result["jain"]), ["ftp", "background"]);
+    assert!(result["flows"]["background"][0]["rtt_mean_ms"].is_null(), "nulls are explicit");
+}
+
+#[test]
+fn two_runs_are_equal_to_the_byte() {
+    let scenario = read(EXAMPLE);
+    let text = || {
+        let outcome = simulate(&scenario);
+        let (mut series, mut events) = (Vec::new(), Vec::new());
+        write_series_csv(&mut series, &scenario, &outcome).unwrap();
+        write_events_csv(&mut events, &scenario, &outcome).unwrap();
+        let result = RunResult::new(&scenario, &outcome, Meta::default()).to_json().to_string();
+        (result, series, events)
+    };
+    assert_eq!(text(), text());
+}
+
+#[test]
+fn tables_have_the_columns_and_names_of_the_contract() {
+    let scenario = read(EXAMPLE);
+    let outcome = simulate(&scenario);
+    let mut series = Vec::new();
+    write_series_csv(&mut series, &scenario, &outcome).unwrap();
+    let series = String::from_utf8(series).unwrap();
+    let mut lines = series.lines();
+    assert_eq!(lines.next(), Some("t_s,element,index,metric,value"));
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    assert!(rows.iter().all(|row| row.len() == 5));
+    let of = |element: &str| {
+        rows.iter().filter(|row| row[1] == element).map(|row| row[3]).collect::<BTreeSet<_>>()
+    };
+    let link = [
+        "feedback_Bps",
+        "input_Bps",
+        "interval_ms",
+        "persistent_queue_bytes",
+        "queue_bytes",
+        "queue_max_packets",
+        "queue_packets",
+        "throughput_bps",
+    ];
+    assert_eq!(of("bottleneck"), BTreeSet::from(link));
+    for metric in ["goodput_bps", "cwnd_packets", "srtt_ms"] {
+        assert!(of("ftp").contains(metric), "{metric}");
+    }
+    let first: Vec<&str> = rows.iter().map(|row| row[0]).take(1).collect();
+    assert_eq!(first, ["0.1"], "measure.every is 100 ms");
+    assert_eq!(rows.last().map(|row| row[0]), Some("60"));
+    assert!(
+        rows.iter().all(|row| (row[2].is_empty()) == row[1].starts_with("bottleneck")),
+        "links have no index"
+    );
+
+    let mut events = Vec::new();
+    write_events_csv(&mut events, &scenario, &outcome).unwrap();
+    let events = String::from_utf8(events).unwrap();
+    assert_eq!(events.lines().next(), Some("t_s,element,index,event,detail,flow,flow_index,value"));
+    let count =
+        |kind: &str| events.lines().filter(|line| line.split(',').nth(3) == Some(kind)).count() as u64;
+    let dropped: u64 = outcome.links.iter().map(|link| link.drops).sum();
+    let errors: u64 = outcome.links.iter().map(|link| link.errors).sum();
+    assert!(dropped > 0 && errors > 0, "the example is lossy");
+    assert_eq!((count("drop"), count("error")), (dropped, errors), "each event once");
+}
+
+#[test]
+fn results_agree_with_each_other() {
+    let scenario = read(EXAMPLE);
+    let outcome = simulate(&scenario);
+    let bottleneck = &outcome.links[0];
+    // The measured window is 50 s of 10 Mbit/s.
+    let utilization = bottleneck.utilization.unwrap();
+    assert!(
+        (bottleneck.throughput_bps.unwrap() / bottleneck.capacity_bps.unwrap() - utilization).abs() < 1e-12
+    );
+    assert_eq!(bottleneck.capacity_bps, Some(10e6));
+    // What flows received crossed the link and was not broken there.
+    let received: u64 = outcome.groups.iter().flatten().map(|flow| flow.received_packets).sum();
+    let arrived_end_to_end = bottleneck.sent_packets - bottleneck.errors;
+    assert!(received <= arrived_end_to_end, "{received} of {arrived_end_to_end}");
+    let syns = 40; // at most one connection and one probe for each of 20 flows
+    assert!(arrived_end_to_end - received <= bottleneck.in_flight_end + syns);
+}
+
+#[test]
+fn the_schema_accepts_what_the_decoder_accepts_and_refuses_typing_errors() {
+    let schema = schema::schema();
+    assert_eq!(schema["$schema"], "http://json-schema.org/draft-07/schema#");
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let to_json = |text: &str| serde_json::to_value(toml::from_str::<toml::Table>(text).unwrap()).unwrap();
+    for text in [EXAMPLE, &read(EXAMPLE).normalised()] {
+        let errors: Vec<String> =
+            validator.iter_errors(&to_json(text)).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:?}");
+    }
+    for (right, wrong) in
+        [("law = \"xcp\"", "lwa = \"xcp\""), ("seed = 1", "seed = \"1\""), ("law = \"xcp\"", "law = \"xpc\"")]
+    {
+        let text = EXAMPLE.replacen(right, wrong, 1);
+        assert_ne!(text, EXAMPLE);
+        assert!(!validator.is_valid(&to_json(&text)), "{wrong}");
+    }
+}

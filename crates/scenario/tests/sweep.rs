@@ -1,0 +1,250 @@
+//! Sweeps that resume, and claims over their runs.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use congestlab_scenario::Scenario;
+use congestlab_scenario::claims::Verdict;
+use congestlab_scenario::result::Meta;
+use congestlab_scenario::sim::{self, Engine, model::Model, outcome::Outcome};
+use congestlab_scenario::sweep::{self, Options, PointResult, Progress, SweepError};
+
+const SWEEP: &str = r#"
+[run]
+duration = "2 s"
+
+[links.pipe]
+rate = "1 Mbit/s"
+delay = "10 ms"
+queue = "20 packets"
+law = "xcp"
+
+[flows.ftp]
+law = "xcp"
+count = 2
+path = ["pipe"]
+access = { rate = "50 Mbit/s" }
+
+[sweep]
+grid = { "links.pipe.rate" = ["1 Mbit/s", "2 Mbit/s", "4 Mbit/s"], "run.seed" = [1, 2] }
+"#;
+
+fn read(claims: &str) -> Scenario {
+    let text = format!("{SWEEP}\n{claims}");
+    Scenario::parse("sweep.toml", &text, Path::new(""), &[], None).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn simulate(model: &Model, stop: &AtomicBool) -> Outcome {
+    sim::run(model, Engine::Window { threads: 1, divisor: 1 }, stop, &mut |_| ())
+}
+
+/// Runs a sweep; returns what it gave and how many points were simulated.
+fn run(scenario: &Scenario, folder: &Path, version: &str) -> (Result<Vec<PointResult>, SweepError>, usize) {
+    let (stop, simulated) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let options = Options { folder, version, threads: 2, stop: &stop };
+    let result = sweep::run(
+        scenario,
+        &options,
+        &|_, model| {
+            simulated.fetch_add(1, Ordering::Relaxed);
+            (simulate(model, &stop), Meta::default())
+        },
+        &|_| (),
+    );
+    (result, simulated.into_inner())
+}
+
+fn verdicts(claims: &str) -> Vec<Verdict> {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = read(claims);
+    let results = run(&scenario, folder.path(), "v").0.unwrap();
+    let observations: Vec<_> = results.iter().map(PointResult::observation).collect();
+    scenario.claims().iter().map(|claim| claim.verdict(&observations)).collect()
+}
+
+#[test]
+fn points_are_a_grid_with_the_last_axis_fastest() {
+    let scenario = read("");
+    let labels: Vec<&str> =
+        scenario.sweep().unwrap().points().iter().map(|point| point.label.as_str()).collect();
+    assert_eq!(
+        labels,
+        [
+            "links.pipe.rate = \"1 Mbit/s\", run.seed = 1",
+            "links.pipe.rate = \"1 Mbit/s\", run.seed = 2",
+            "links.pipe.rate = \"2 Mbit/s\", run.seed = 1",
+            "links.pipe.rate = \"2 Mbit/s\", run.seed = 2",
+            "links.pipe.rate = \"4 Mbit/s\", run.seed = 1",
+            "links.pipe.rate = \"4 Mbit/s\", run.seed = 2",
+        ]
+    );
+}
+
+#[test]
+fn zipped_lists_go_together_and_beside_a_grid() {
+    let text = SWEEP.replace(
+        "grid = {",
+        "zip = { \"flows.ftp.count\" = [1, 2], \"links.pipe.delay\" = [\"1 ms\", \"2 ms\"] }\ngrid = {",
+    );
+    let scenario = Scenario::parse("z.toml", &text, Path::new(""), &[], None).unwrap();
+    let points = scenario.sweep().unwrap().points();
+    assert_eq!(points.len(), 12);
+    assert!(points[0].label.starts_with("flows.ftp.count = 1, links.pipe.delay = \"1 ms\", links.pipe.rate"));
+    assert!(
+        points[11]
+            .label
+            .starts_with("flows.ftp.count = 2, links.pipe.delay = \"2 ms\", links.pipe.rate = \"4 Mbit/s\"")
+    );
+    let last = scenario.point(&points[11]).unwrap().normalised();
+    assert!(
+        last.contains("count = 2") && last.contains("delay = \"2 ms\"") && last.contains("seed = 2"),
+        "{last}"
+    );
+}
+
+#[test]
+fn a_sweep_does_only_what_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = read("");
+    let (first, simulated) = run(&scenario, folder.path(), "v1");
+    assert_eq!((first.unwrap().len(), simulated), (6, 6));
+    assert_eq!(run(&scenario, folder.path(), "v1").1, 0, "all is there");
+    assert_eq!(run(&scenario, folder.path(), "v2").1, 6, "other code");
+
+    let files =
+        || std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+    assert_eq!(files().len(), 12, "nothing temporary is left");
+    std::fs::remove_dir_all(folder.path()).unwrap();
+    assert_eq!(run(&scenario, folder.path(), "v1").1, 6);
+    let mut all = files();
+    all.sort();
+    std::fs::remove_file(&all[0]).unwrap();
+    std::fs::write(&all[1], "{ \"half\": ").unwrap();
+    let (again, simulated) = run(&scenario, folder.path(), "v1");
+    assert_eq!(simulated, 2, "the one removed and the one damaged");
+    let values: Vec<_> = again.unwrap().iter().map(|point| point.result["fingerprint"].clone()).collect();
+    let fresh = tempfile::tempdir().unwrap();
+    let expected: Vec<_> = run(&scenario, fresh.path(), "v1")
+        .0
+        .unwrap()
+        .iter()
+        .map(|point| point.result["fingerprint"].clone())
+        .collect();
+    assert_eq!(values, expected, "in the order of the sweep");
+}
+
+#[test]
+fn one_more_value_costs_one_more_run() {
+    let folder = tempfile::tempdir().unwrap();
+    run(&read(""), folder.path(), "v").0.unwrap();
+    let more = SWEEP.replace("[1, 2]", "[1, 2, 3]");
+    let scenario = Scenario::parse("sweep.toml", &more, Path::new(""), &[], None).unwrap();
+    assert_eq!(run(&scenario, folder.path(), "v").1, 3, "three rates with the new seed");
+}
+
+#[test]
+fn an_interrupted_sweep_keeps_what_is_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = read("");
+    let stop = AtomicBool::new(false);
+    let finished = Mutex::new(0);
+    let options = Options { folder: folder.path(), version: "v", threads: 1, stop: &stop };
+    let result =
+        sweep::run(&scenario, &options, &|_, model| (simulate(model, &stop), Meta::default()), &|progress| {
+            if let Progress::Finished(_) = progress {
+                let mut finished = finished.lock().unwrap();
+                *finished += 1;
+                stop.store(*finished == 2, Ordering::Relaxed);
+            }
+        });
+    assert!(matches!(result, Err(SweepError::Interrupted { done: 2, all: 6 })), "{result:?}");
+    assert_eq!(run(&scenario, folder.path(), "v").1, 4);
+}
+
+#[test]
+fn a_mistake_at_the_last_point_costs_no_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = SWEEP.replace("\"4 Mbit/s\"]", "\"4 mbps\"]");
+    let scenario = Scenario::parse("sweep.toml", &text, Path::new(""), &[], None).unwrap();
+    let (result, simulated) = run(&scenario, folder.path(), "v");
+    let Err(SweepError::Scenario(diagnostics)) = result else { panic!("{result:?}") };
+    assert_eq!(simulated, 0);
+    assert_eq!(
+        diagnostics.iter().next().map(|d| (d.file().to_owned(), d.position().0)),
+        Some(("sweep.toml".into(), 18))
+    );
+}
+
+#[test]
+fn claims_that_hold_and_claims_that_do_not() {
+    let holding = [
+        ("links.pipe.utilization", "at_least = 0.5"),
+        ("links.pipe.utilization", "at_most = 1"),
+        ("links.pipe.utilization", "within = [0.5, 1]"),
+        ("complete", "equals = true"),
+        ("duration_s", "equals = 2"),
+        ("links.pipe.drops", "never = true"),
+        ("links.pipe.drops", "equals = 0"),
+        ("links.pipe.queue_max_packets", "never = '> 20'"),
+        ("sum(flows.ftp.goodput_bps)", "at_least = '0.4 Mbit/s'"),
+        ("flows.ftp.goodput_bps", "at_least = 1"),
+        ("flows.ftp[0].goodput_bps", "at_most = 1\nratio_to = 'links.pipe.capacity_bps'"),
+        (
+            "links.pipe.throughput_bps",
+            "ordered = ['sum(flows.ftp.goodput_bps)', 'min(flows.ftp.goodput_bps)']",
+        ),
+        ("links.pipe.throughput_bps", "monotone = 'increasing'"),
+        ("links.pipe.throughput_bps", "monotone = 'increasing'\nover = 'links.pipe.rate'"),
+        ("links.pipe.capacity_bps", "equals = '4 Mbit/s'\nonly = { 'links.pipe.rate' = ['4 Mbit/s'] }"),
+        ("links.pipe.throughput_bps first time > 0.1 Mbit/s", "at_most = '1 s'"),
+        ("links.pipe.throughput_bps mean over [1 s, 2 s]", "at_least = 4e5"),
+    ];
+    let failing = [
+        ("links.pipe.utilization", "at_least = 1.5"),
+        ("links.pipe.utilization", "at_most = 0.1"),
+        ("links.pipe.utilization", "within = [0, 0.1]"),
+        ("complete", "equals = false"),
+        ("links.pipe.sent_packets", "never = true"),
+        ("links.pipe.utilization", "never = '> 0.1'"),
+        ("flows.ftp.completion_s", "at_least = 0"),
+        ("sum(flows.ftp.goodput_bps)", "ordered = ['links.pipe.throughput_bps']"),
+        ("links.pipe.throughput_bps", "monotone = 'decreasing'"),
+        ("links.pipe.throughput_bps", "crossover = 'sum(flows.ftp.goodput_bps)'"),
+        ("links.pipe.capacity_bps", "equals = '4 Mbit/s'"),
+        ("links.pipe.throughput_bps first time > 1 Gbit/s", "at_most = 2"),
+    ];
+    let all: String = holding.iter().chain(&failing).map(|(metric, says)| claim_text(metric, says)).collect();
+    let verdicts = verdicts(&all);
+    assert_eq!(verdicts.len(), holding.len() + failing.len());
+    for (verdict, (metric, says)) in verdicts.iter().zip(holding.iter().chain(&failing)) {
+        let expected = holding.contains(&(metric, says));
+        assert_eq!(verdict.holds, expected, "{metric}: {says}: {}", verdict.text);
+        assert!(!verdict.text.is_empty());
+    }
+    let told = &verdicts[holding.len()].text;
+    assert!(told.starts_with("links.pipe.utilization is 0.") && told.ends_with("at_least 1.5"), "{told}");
+    assert!(told.contains("at links.pipe.rate = \"1 Mbit/s\", run.seed = 1"), "{told}");
+}
+
+fn claim_text(metric: &str, says: &str) -> String {
+    format!("[[claims]]\nthat = 'a test'\nmetric = '{metric}'\n{says}\n")
+}
+
+/// The capacity rises by the axis, the flows' limit does not: they cross where both are 1.5 Mbit/s.
+#[test]
+fn a_crossover_is_found_between_two_points() {
+    let awnd = SWEEP.replace("access =", "awnd = \"1 packet\"\naccess =");
+    let claims = claim_text("links.pipe.capacity_bps", "crossover = 'flows.ftp[0].sent_packets'");
+    let text = format!("{awnd}\n{claims}");
+    let scenario = Scenario::parse("c.toml", &text, Path::new(""), &[], None).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut results = run(&scenario, folder.path(), "v").0.unwrap();
+    for point in &mut results {
+        // 1, 2 and 4 Mbit/s against 1.5 Mbit/s.
+        point.readings[1].1 = congestlab_scenario::metric::Reading::Number(1.5e6);
+    }
+    let observations: Vec<_> = results.iter().map(PointResult::observation).collect();
+    let verdict = scenario.claims()[0].verdict(&observations);
+    assert!(verdict.holds && verdict.text == "crossover at links.pipe.rate = 1500000", "{verdict:?}");
+}
