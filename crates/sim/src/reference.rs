@@ -200,7 +200,7 @@ impl Alarms {
 
 /// How many steps without any delay lead to each node at most; circles count once.
 fn depths(network: &Network) -> Vec<u32> {
-    fn visit(network: &Network, node: usize, depth: &mut [Option<u32>], open: &mut [bool]) -> u32 {
+    fn visit(node: usize, sources: &[Vec<usize>], depth: &mut [Option<u32>], open: &mut [bool]) -> u32 {
         if let Some(known) = depth[node] {
             return known;
         }
@@ -208,19 +208,16 @@ fn depths(network: &Network) -> Vec<u32> {
             return 0;
         }
         open[node] = true;
-        let deepest = network
-            .edges
-            .iter()
-            .filter(|e| e.to == node && e.latency == 0)
-            .map(|e| visit(network, e.from, depth, open) + 1)
-            .max()
-            .unwrap_or(0);
+        let deepest = sources[node].iter().map(|&from| visit(from, sources, depth, open) + 1).max();
         open[node] = false;
-        depth[node] = Some(deepest);
-        deepest
+        *depth[node].insert(deepest.unwrap_or(0))
+    }
+    let mut sources = vec![Vec::new(); network.nodes()];
+    for edge in network.edges.iter().filter(|e| e.latency == 0) {
+        sources[edge.to].push(edge.from);
     }
     let (mut depth, mut open) = (vec![None; network.nodes()], vec![false; network.nodes()]);
-    (0..network.nodes()).map(|node| visit(network, node, &mut depth, &mut open)).collect()
+    (0..network.nodes()).map(|node| visit(node, &sources, &mut depth, &mut open)).collect()
 }
 
 /// Runs the elements to the end. Returns false if it was stopped early.

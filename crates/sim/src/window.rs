@@ -522,14 +522,6 @@ impl<'a> Domain<'a> {
         }
         self.open_timers(window);
         self.dispatch();
-        // Hosts that nothing reaches within a window have had all their packets.
-        for class in 0..self.benches.len() {
-            if !self.fabric.pending[class].is_empty()
-                && !self.fabric.plan.is_late[self.fabric.network.links + class]
-            {
-                self.serve(class, end);
-            }
-        }
         let mut word = 0;
         while word < self.fabric.active.len() {
             let bits = self.fabric.active[word];
@@ -564,9 +556,7 @@ impl<'a> Domain<'a> {
                 }
                 Node::Class(class) => {
                     self.fabric.pending[class as usize].push(timer.index);
-                    if self.fabric.plan.is_late[timer.node as usize] {
-                        self.fabric.activate(timer.node as usize);
-                    }
+                    self.fabric.activate(timer.node as usize);
                 }
             }
         }
@@ -616,7 +606,8 @@ impl<'a> Domain<'a> {
         }
     }
 
-    /// Runs hosts that something can reach within a window: their packets come by one link, in order.
+    /// Runs the hosts of a class: those packets that wait for them because something can reach them
+    /// within a window (they come by one link, in order), then deadlines.
     fn run_class(&mut self, class: usize, end: Picos) {
         let network = self.fabric.network;
         let node = network.links + class;
