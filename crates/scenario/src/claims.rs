@@ -458,10 +458,9 @@ impl Claim {
         match self.never.as_ref().map(|never| &never.value) {
             None => {}
             Some(Never::Anything) => {
-                if readings
-                    .iter()
-                    .any(|reading| !matches!(reading, Reading::Nothing) && reading.number() != Some(0.0))
-                {
+                let happened =
+                    |reading: &Reading| *reading != Reading::Nothing && reading.number() != Some(0.0);
+                if readings.iter().any(happened) {
                     return Err("never".into());
                 }
             }

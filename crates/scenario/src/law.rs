@@ -130,7 +130,7 @@ record! {
         rate: StatedRate,
         /// Weight of the flow's share (K02, 6); 1.
         price: Ratio,
-        /// The most that the flow can use; absent: the rate of its access, else of its first link.
+        /// The most that the flow can use; absent: the rate of its access; without one, ten times its first link's.
         desired_rate: BitRate,
         /// XCP-i: planned.
         interoperable: bool,
@@ -358,7 +358,7 @@ record! {
 pub(crate) enum Discipline {
     DropTail,
     PrioDropTail,
-    Red(Red),
+    Red(Box<Red>),
 }
 
 impl Language for Discipline {
@@ -367,7 +367,7 @@ impl Language for Discipline {
         match variant.name {
             "droptail" => nothing_below(&variant, findings).map(|()| Self::DropTail),
             "prio-droptail" => nothing_below(&variant, findings).map(|()| Self::PrioDropTail),
-            "red" => below(&variant, findings).map(Self::Red),
+            "red" => below(&variant, findings).map(|red| Self::Red(Box::new(red))),
             name if DISCIPLINES.contains(&name) => {
                 planned(name, variant.span, findings);
                 None

@@ -1,0 +1,360 @@
+//! Flows: paths, starts, senders and what they send.
+
+use congestlab_core::law::xcp;
+use congestlab_core::law::{SenderConfig, cubic, reno};
+use congestlab_core::units::{BitRate, Bytes, Duration, Rate as ByteRate, Ratio, Time};
+use congestlab_net::source::{Pattern, SourceConfig};
+use congestlab_net::tcp;
+use congestlab_sim::model::{self, GroupKind, Pipe};
+
+use super::link::Wire;
+use super::{PACKET_SIZE, picos};
+use crate::decode::{At, Named, PacketSize, RATE_MAX, fill};
+use crate::diagnostic::{Findings, Span, choices};
+use crate::file::{App, Flow, Hop, Link, Recovery, Start, Wait};
+use crate::law::{Aging, FlowLaw, Loss, Request, StatedRate, XcpFlow};
+use crate::queue::Amount;
+
+/// IP and TCP headers without options, which `ack` is the size of.
+const HEADERS: u16 = 40;
+/// The congestion header (draft-03 §3.2).
+const XCP_HEADER: u16 = 20;
+
+/// A path as indices of link directions. `None` after an error.
+pub(super) fn path(
+    name: &str,
+    flow: &Flow,
+    links: &Named<Link>,
+    findings: &mut Findings,
+) -> Option<Vec<u32>> {
+    let list = flow.path.as_ref()?;
+    let place = format!("flows.{name}.path");
+    let known = || links.0.iter().map(|(name, _)| name.value.as_str());
+    let mut path: Vec<u32> = Vec::new();
+    for link in &list.value {
+        let (base, reverse) = match link.value.strip_suffix(".reverse") {
+            Some(base) => (base, 1),
+            None => (link.value.as_str(), 0),
+        };
+        let Some(index) = known().position(|name| name == base) else {
+            let message = format!("`{place}` names \"{}\", which is no link", link.value);
+            findings.error("scenario::path", link.span, message, choices(&link.value, known()));
+            return None;
+        };
+        let index = 2 * index as u32 + reverse;
+        if path.iter().any(|&other| other / 2 == index / 2) {
+            let message = format!("`{place}` repeats the link \"{base}\"");
+            let help = "a path crosses each link at most once, in one direction; ACKs go back by themselves";
+            findings.error("scenario::path", link.span, message, help);
+            return None;
+        }
+        path.push(index);
+    }
+    if path.is_empty() {
+        let message = format!("`{place}` names no link");
+        findings.error("scenario::path", list.span, message, choices("", known()));
+        return None;
+    }
+    Some(path)
+}
+
+pub(super) fn hop(hop: &mut Option<At<Hop>>) -> Option<(BitRate, Duration)> {
+    let hop = hop.as_mut()?;
+    let delay = fill(&mut hop.value.delay, hop.span, || Duration(0)).value;
+    Some((hop.value.rate.as_ref()?.value, delay))
+}
+
+pub(super) fn group(
+    name: &str,
+    flow: &mut At<Flow>,
+    path: Option<&[u32]>,
+    hops: [Option<(BitRate, Duration)>; 2],
+    first: Option<&Wire>,
+    duration: Duration,
+    findings: &mut Findings,
+) -> Option<model::Group> {
+    let At { value: flow, span } = flow;
+    let span = *span;
+    let count = flow.count.as_ref()?.value;
+    let start = starts(flow, span, count, duration, findings);
+    let segment = fill(&mut flow.segment, span, || PACKET_SIZE).value.0;
+    let is_source = flow.law.as_ref()?.value.is_source();
+    let kind = if is_source {
+        source(flow, segment, findings).map(GroupKind::Source)
+    } else {
+        // The speed of the sender's interface (draft-03 §4.1.1.2). A host without an access link sits
+        // at the router, and its interface limits nothing; but it must not ask without end, because
+        // where no XCP router answers, the demand comes back as it left (draft-03 §5.6).
+        let interface = |first: BitRate| BitRate(first.0.saturating_mul(10).min(RATE_MAX));
+        let desired = hops[0].map(|(rate, _)| rate).or(first.map(|wire| interface(wire.rate)));
+        tcp(flow, span, segment, desired, findings).map(GroupKind::Tcp)
+    };
+    let pipe = |(rate, delay)| Pipe { rate, delay: picos(delay) };
+    let path = path?;
+    Some(model::Group {
+        name: name.into(),
+        kind: kind?,
+        count,
+        path: path.to_vec(),
+        back: path.iter().rev().map(|at| at ^ 1).collect(),
+        access: hops[0].map(pipe),
+        exit: hops[1].map(pipe),
+        start,
+        stop: flow.stop.as_ref().map_or(Time::NEVER, |stop| Time(stop.value.0)),
+    })
+}
+
+fn starts(
+    flow: &mut Flow,
+    span: Span,
+    count: u32,
+    duration: Duration,
+    findings: &mut Findings,
+) -> model::Start {
+    let place = findings.place();
+    let start = fill(&mut flow.start, span, || Start::At(Duration(0)));
+    let (first, every) = match start.value {
+        Start::At(from) => (from, Duration(0)),
+        Start::Every { every, from } => (from, every),
+        Start::Uniform(within) => {
+            if within.0 == 0 {
+                let message = format!("`{place}.start.uniform` is zero");
+                findings.error(
+                    "scenario::range",
+                    start.span,
+                    message,
+                    "allowed: above 0 s; for all at once, start = \"0 s\"",
+                );
+            } else if within > duration {
+                let message = format!("`{place}`: some flows may start after the end, {duration}");
+                findings.warning(
+                    "scenario::start",
+                    start.span,
+                    message,
+                    "starts are drawn from 0 s to `uniform`",
+                );
+            }
+            (Duration(0), Duration(0))
+        }
+    };
+    if first >= duration {
+        let message = format!("`{place}` starts at {first}, when the run is over");
+        findings.error("scenario::start", start.span, message, format!("allowed: before {duration}"));
+    } else if every.0 > 0 {
+        let in_time = (duration.0 - first.0).div_ceil(every.0);
+        if in_time < u64::from(count) {
+            let message =
+                format!("`{place}`: {} of {count} flows start after the end", u64::from(count) - in_time);
+            findings.warning(
+                "scenario::start",
+                start.span,
+                message,
+                format!("they send nothing in {duration}"),
+            );
+        }
+    }
+    if let Some(stop) = flow.stop.as_ref().filter(|stop| stop.value <= first) {
+        let message = format!("`{place}` stops at {}, before it starts", stop.value);
+        findings.error("scenario::start", stop.span, message, format!("allowed: after {first}"));
+    }
+    match start.value {
+        Start::Uniform(within) => model::Start::Uniform { within: within.0 },
+        _ => model::Start::Every { from: Time(first.0), every: every.0 },
+    }
+}
+
+/// Keys that only a flow with acknowledgments knows.
+fn warn_without_effect(flow: &Flow, findings: &mut Findings) {
+    let keys = [
+        ("ack", flow.ack.as_ref().map(|at| at.span)),
+        ("awnd", flow.awnd.as_ref().map(|at| at.span)),
+        ("delayed_ack", flow.delayed_ack.as_ref().map(|at| at.span)),
+        ("size", flow.size.as_ref().map(|at| at.span)),
+        ("initial_window", flow.initial_window.as_ref().map(|at| at.span)),
+        ("min_rto", flow.min_rto.as_ref().map(|at| at.span)),
+        ("recovery", flow.recovery.as_ref().map(|at| at.span)),
+        ("ecn", flow.ecn.as_ref().map(|at| at.span)),
+        ("profile", flow.profile.as_ref().map(|at| at.span)),
+        ("app", flow.app.as_ref().map(|at| at.span)),
+    ];
+    for (key, span) in keys {
+        if let Some(span) = span {
+            let message = format!("`{}.{key}` has no effect on cbr and onoff", findings.place());
+            findings.warning("scenario::no-effect", span, message, "they send datagrams from start to stop");
+        }
+    }
+}
+
+fn source(flow: &mut Flow, segment: u16, findings: &mut Findings) -> Option<SourceConfig> {
+    warn_without_effect(flow, findings);
+    match &mut flow.law.as_mut()?.value {
+        FlowLaw::Cbr(cbr) => {
+            Some(SourceConfig { segment, rate: cbr.rate.as_ref()?.value, pattern: Pattern::Constant })
+        }
+        FlowLaw::OnOff(onoff) => {
+            let (on, off) = (onoff.on.as_ref()?, onoff.off.as_ref()?.value);
+            if on.value.0 == 0 {
+                let message = format!("`{}.law.onoff.on` is zero", findings.place());
+                findings.error("scenario::range", on.span, message, "allowed: above 0 s");
+            }
+            let (on, span) = (on.value, on.span);
+            let is_random = fill(&mut onoff.random, span, || false).value;
+            let rate = onoff.rate.as_ref()?.value;
+            Some(SourceConfig { segment, rate, pattern: Pattern::OnOff { on, off, is_random } })
+        }
+        _ => None,
+    }
+}
+
+fn tcp(
+    flow: &mut Flow,
+    span: Span,
+    segment: u16,
+    desired: Option<BitRate>,
+    findings: &mut Findings,
+) -> Option<tcp::Config> {
+    let is_ns2 = flow.profile.is_some();
+    let recovery = recovery(flow, span, is_ns2, findings)?;
+    let law = flow.law.as_mut()?;
+    let is_xcp = matches!(law.value, FlowLaw::Xcp(_));
+    let law = match &mut law.value {
+        FlowLaw::Xcp(xcp) => SenderConfig::Xcp(xcp_flow(xcp, law.span, desired?, is_ns2)),
+        FlowLaw::Cubic => SenderConfig::Cubic(cubic::Config::default()),
+        _ => SenderConfig::Reno(reno::Config::default()),
+    };
+    let default_window = match (is_ns2, is_xcp) {
+        (true, _) => 2,
+        (false, true) => 1,
+        (false, false) => rfc5681_initial_window(segment),
+    };
+    let default_rto = Duration(if is_ns2 { 200_000_000 } else { 1_000_000_000 });
+    let min_rto = fill(&mut flow.min_rto, span, || default_rto);
+    if min_rto.value.0 == 0 {
+        let message = format!("`{}.min_rto` is zero", findings.place());
+        findings.error("scenario::range", min_rto.span, message, "allowed: above 0 s, such as \"200 ms\"");
+    }
+    let awnd = match &flow.awnd {
+        None => None,
+        Some(awnd) => Some(advertised(awnd, segment, findings)?),
+    };
+    let headers = HEADERS + if is_xcp { XCP_HEADER } else { 0 };
+    if segment <= headers {
+        let (place, given) = (findings.place(), flow.segment.as_ref()?.span);
+        let message = format!("`{place}.segment` is {segment} B, all of it headers");
+        findings.error("scenario::range", given, message, format!("allowed: {} B to 65535 B", headers + 1));
+    }
+    let app = app(flow, findings)?;
+    Some(tcp::Config {
+        segment,
+        ack: fill(&mut flow.ack, span, || PacketSize(HEADERS)).value.0,
+        law,
+        initial_window: fill(&mut flow.initial_window, span, || default_window).value,
+        awnd,
+        recovery,
+        min_rto: min_rto.value,
+        delayed_ack: fill(&mut flow.delayed_ack, span, || false).value,
+        ecn: fill(&mut flow.ecn, span, || false).value,
+        ns2: is_ns2,
+        app,
+    })
+}
+
+/// RFC 5681 §3.1, with what a segment carries without its headers as SMSS.
+fn rfc5681_initial_window(segment: u16) -> u32 {
+    match segment.saturating_sub(HEADERS) {
+        0..=1095 => 4,
+        1096..=2190 => 3,
+        2191.. => 2,
+    }
+}
+
+/// What the flow says, else what its law's name says, else its profile, else SACK.
+fn recovery(flow: &mut Flow, span: Span, is_ns2: bool, findings: &mut Findings) -> Option<tcp::Recovery> {
+    let by_law = match flow.law.as_ref()?.value {
+        FlowLaw::Reno => Some(Recovery::Reno),
+        FlowLaw::NewReno => Some(Recovery::NewReno),
+        FlowLaw::Sack => Some(Recovery::Sack),
+        _ => None,
+    };
+    let default = by_law.unwrap_or(if is_ns2 { Recovery::Reno } else { Recovery::Sack });
+    let recovery = fill(&mut flow.recovery, span, || default);
+    if by_law.is_some_and(|by_law| by_law != recovery.value) {
+        let message = format!("`{}.recovery` contradicts the law, which names another", findings.place());
+        let help = "reno, newreno and sack are names of a recovery; leave `recovery` out";
+        findings.error("scenario::law", recovery.span, message, help);
+        return None;
+    }
+    Some(match recovery.value {
+        Recovery::Sack => tcp::Recovery::Sack,
+        Recovery::NewReno => tcp::Recovery::NewReno,
+        Recovery::Reno => tcp::Recovery::Reno,
+    })
+}
+
+fn xcp_flow(xcp: &mut XcpFlow, span: Span, desired: BitRate, is_ns2: bool) -> xcp::SenderConfig {
+    xcp::SenderConfig {
+        request: match fill(&mut xcp.request, span, || Request::Demand).value {
+            Request::Demand => xcp::RequestPolicy::Demand,
+            Request::Unlimited => xcp::RequestPolicy::Unlimited,
+        },
+        loss: match fill(&mut xcp.loss, span, || Loss::Tcp).value {
+            Loss::Tcp => xcp::LossPolicy::Tcp,
+            Loss::Maintain => xcp::LossPolicy::Maintain,
+            Loss::Fallback => xcp::LossPolicy::Fallback,
+        },
+        clamp: fill(&mut xcp.clamp, span, || true).value,
+        aging: fill(&mut xcp.aging, span, || Aging(None)).value.0,
+        pacing: fill(&mut xcp.pacing, span, || false).value,
+        rate_source: match fill(&mut xcp.rate, span, || StatedRate::Window).value {
+            StatedRate::Window => xcp::RateSource::Window,
+            StatedRate::Measured => xcp::RateSource::Measured,
+        },
+        price: fill(&mut xcp.price, span, || Ratio::ONE).value,
+        desired_rate: ByteRate(fill(&mut xcp.desired_rate, span, || desired).value.0 / 8),
+        ns2: is_ns2,
+    }
+}
+
+/// Whole segments, at least one (contract 2).
+fn advertised(awnd: &At<Amount>, segment: u16, findings: &mut Findings) -> Option<u32> {
+    let segments = match awnd.value {
+        Amount::Packets(packets) => packets,
+        Amount::Bytes(bytes) => (bytes / u64::from(segment)).max(1),
+        Amount::Bdp(_) => {
+            let message = format!("`{}.awnd` is in BDP", findings.place());
+            findings.error(
+                "scenario::unit",
+                awnd.span,
+                message,
+                "write packets or bytes, such as \"64 packets\"",
+            );
+            return None;
+        }
+    };
+    // No more than is ever in flight; the largest value means unlimited.
+    Some(u32::try_from(segments).unwrap_or(u32::MAX - 1).min(u32::MAX - 1))
+}
+
+fn app(flow: &mut Flow, findings: &mut Findings) -> Option<tcp::App> {
+    let size = flow.size.clone();
+    let Some(At { value: App::Bursts(bursts), span }) = &mut flow.app else {
+        return Some(size.map_or(tcp::App::Endless, |size| tcp::App::Transfer(size.value)));
+    };
+    let (per_burst, pause) = (bursts.size.as_ref()?.value, bursts.pause.as_ref()?.value);
+    let wait = match fill(&mut bursts.wait, *span, || Wait::Write).value {
+        Wait::Write => tcp::Wait::Write,
+        Wait::Ack => tcp::Wait::Ack,
+    };
+    let buffer = fill(&mut bursts.buffer, *span, || Bytes(16_000_000)).value;
+    match size {
+        None => Some(tcp::App::Bursts { size: per_burst, pause, wait, buffer }),
+        // The first burst is all there is.
+        Some(size) if size.value <= per_burst => Some(tcp::App::Transfer(size.value)),
+        Some(size) => {
+            let message = format!("`{}.size` is more than one burst, {per_burst}", findings.place());
+            let help = "bursts go on until `stop`: leave `size` out, or make it at most one burst";
+            findings.error("scenario::app", size.span, message, help);
+            None
+        }
+    }
+}

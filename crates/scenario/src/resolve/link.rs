@@ -1,0 +1,317 @@
+//! Links: rates, delays, queues, laws.
+
+use std::path::Path;
+
+use congestlab_core::law::xcp;
+use congestlab_core::units::{BitRate, Duration, Ratio};
+use congestlab_net::errors::ErrorRate;
+use congestlab_net::port::{self, LawConfig, PortConfig};
+use congestlab_net::queue::{self, Limit, red};
+use congestlab_net::random::Probability;
+use congestlab_net::service::{RateError, Service, Steps};
+use congestlab_net::trace::Trace;
+
+use super::{PACKET_SIZE, picos};
+use crate::decode::{At, Chance, Named, fill};
+use crate::diagnostic::{Findings, Span};
+use crate::file::{self, FeedbackAt, Link, Rate, Reverse};
+use crate::law::{Discipline, LinkLaw, Red, XcpLink};
+use crate::queue::{Amount, PACKETS_MAX, bdp_packets};
+
+/// What a queue holds that no flow crosses.
+const QUEUE_WITHOUT_FLOWS: Amount = Amount::Packets(100);
+/// From this gain on the spare capacity XCP is unstable: pi / (4 sqrt 2) (K02 theorem 1).
+const ALPHA_UNSTABLE: Ratio = Ratio::ppm(555_360);
+/// Larger recordings are not links of a testbed any more.
+const TRACE_BYTES_MAX: u64 = 1 << 28;
+
+/// What a link can carry and how long it takes, before queues are known.
+pub(super) struct Wire {
+    service: Service,
+    pub(super) delay: Duration,
+    /// For bandwidth-delay products and what a flow can use.
+    pub(super) rate: BitRate,
+}
+
+/// Rates and delays of all directions. Fills in the reverses.
+pub(super) fn wires(links: &mut Named<Link>, base: &Path, findings: &mut Findings) -> Vec<Option<Wire>> {
+    let mut wires = Vec::new();
+    for (name, At { value: link, span }) in &mut links.0 {
+        let span = *span;
+        findings.at = vec!["links".into(), name.value.clone()];
+        fill(&mut link.at, span, || name.value.clone());
+        let delay = fill(&mut link.delay, span, || Duration(0)).value;
+        fill(&mut link.packet_size, span, || PACKET_SIZE);
+        let forward = wire(link, span, delay, base, findings);
+        // The mirror (contract 3): same rate, delay and queue limit, nothing else.
+        let reverse = link.reverse.get_or_insert_with(|| At { value: Reverse::default(), span });
+        let (back, span) = (&mut *reverse.value.0, reverse.span);
+        fill(&mut back.at, span, || format!("{}.reverse", name.value));
+        let delay = fill(&mut back.delay, span, || delay).value;
+        back.packet_size = back.packet_size.take().or(link.packet_size.clone());
+        back.queue = back.queue.take().or(link.queue.clone());
+        let backward = if back.rate.is_some() {
+            findings.at.push("reverse".into());
+            wire(back, span, delay, base, findings)
+        } else {
+            back.rate = link.rate.clone();
+            forward.as_ref().map(|wire| Wire { service: wire.service.clone(), delay, rate: wire.rate })
+        };
+        wires.push(forward);
+        wires.push(backward);
+    }
+    wires
+}
+
+fn wire(link: &Link, span: Span, delay: Duration, base: &Path, findings: &mut Findings) -> Option<Wire> {
+    let Some(rate) = &link.rate else {
+        if findings.is_unreadable("rate") {
+            return None;
+        }
+        let message = format!("`{}` needs the key `rate`", findings.place());
+        let help =
+            "such as rate = \"10 Mbit/s\", { steps = [[\"0 s\", \"10 Mbit/s\"]] } or { trace = \"file\" }";
+        findings.error("scenario::missing", span, message, help);
+        return None;
+    };
+    let (service, nominal) = match &rate.value {
+        Rate::Fixed(rate) => (Service::Fixed(*rate), *rate),
+        Rate::Steps(list) => {
+            let rates = list.iter().map(|step| (picos(step.value.from), step.value.rate)).collect();
+            let steps =
+                Steps::new(rates).map_err(|error| refuse_steps(&error, list, rate.span, findings)).ok()?;
+            let largest = list.iter().map(|step| step.value.rate).max()?;
+            (Service::Steps(steps), largest)
+        }
+        Rate::Trace(path) => {
+            let trace = trace(path, base, findings)?;
+            let mean = trace.mean_rate();
+            (Service::Trace(trace), mean)
+        }
+    };
+    Some(Wire { service, delay, rate: nominal })
+}
+
+fn refuse_steps(error: &RateError, list: &[At<file::Step>], whole: Span, findings: &mut Findings) {
+    let step = match *error {
+        RateError::NoStep => None,
+        RateError::LateFirstStep => Some(0),
+        RateError::NotIncreasing { step } | RateError::ZeroRate { step } => Some(step),
+    };
+    let span = step.and_then(|step| list.get(step)).map_or(whole, |step| step.span);
+    let help = "steps are [time, rate] pairs; the first at 0 s, each later than the one before";
+    findings.error("scenario::steps", span, format!("`{}.rate`: {error}", findings.place()), help);
+}
+
+fn trace(path: &At<String>, base: &Path, findings: &mut Findings) -> Option<Trace> {
+    match read_trace(&base.join(&path.value)) {
+        Ok(trace) => Some(trace),
+        Err(reason) => {
+            let message = format!("`{}.rate.trace`: \"{}\": {reason}", findings.place(), path.value);
+            let help = "a trace is a file, relative to the scenario, with one whole number of milliseconds per \
+                        line, never decreasing, the last above 0";
+            findings.error("scenario::trace", path.span, message, help);
+            None
+        }
+    }
+}
+
+fn read_trace(path: &Path) -> Result<Trace, String> {
+    // Looked at first: a pipe or a device would never end.
+    let metadata = std::fs::metadata(path).map_err(|error| format!("can not be read: {error}"))?;
+    if !metadata.is_file() {
+        return Err("is not a file".into());
+    }
+    if metadata.len() > TRACE_BYTES_MAX {
+        return Err("is larger than 256 MiB".into());
+    }
+    let text = std::fs::read(path).map_err(|error| format!("can not be read: {error}"))?;
+    Trace::parse(&text).map_err(|error| error.to_string())
+}
+
+pub(super) fn port(
+    link: &mut Link,
+    span: Span,
+    wire: &Wire,
+    round_trip: Option<Duration>,
+    findings: &mut Findings,
+) -> Option<PortConfig> {
+    let packet_size = fill(&mut link.packet_size, span, || PACKET_SIZE).value.0;
+    let default_queue = if round_trip.is_some() { Amount::ONE_BDP } else { QUEUE_WITHOUT_FLOWS };
+    let queue = fill(&mut link.queue, span, || default_queue);
+    let to_packets = |amount: &At<Amount>, key: &str, findings: &mut Findings| {
+        packets(amount, key, wire.rate, round_trip, packet_size, findings)
+    };
+    let limit = match queue.value {
+        Amount::Bytes(bytes) => Limit::Bytes(bytes),
+        _ => Limit::Packets(to_packets(&queue, "queue", findings)?),
+    };
+    fill(&mut link.discipline, span, || Discipline::DropTail);
+    let At { value: discipline, span: discipline_span } = link.discipline.as_mut()?;
+    let discipline = match discipline {
+        Discipline::DropTail => queue::Discipline::DropTail,
+        Discipline::PrioDropTail => queue::Discipline::PrioDropTail,
+        Discipline::Red(red) => {
+            let thresholds = thresholds(red, *discipline_span, to_packets, findings)?;
+            queue::Discipline::Red(self::red(red, *discipline_span, thresholds, packet_size))
+        }
+    };
+    let errors = match &link.error {
+        None => None,
+        Some(error) => match (&error.value.packet_error_rate, &error.value.bit_error_rate) {
+            (Some(rate), None) => Some(ErrorRate::Packet { rate: rate.value.0, size: packet_size }),
+            (None, Some(rate)) => Some(ErrorRate::Bit(rate.value.0)),
+            (None, None) if findings.is_unreadable("error") => None,
+            _ => {
+                let message = format!("`{}.error` needs one of its two keys", findings.place());
+                let help = "write { packet_error_rate = 0.01 } or { bit_error_rate = 1e-7 }";
+                findings.error("scenario::type", error.span, message, help);
+                None
+            }
+        },
+    };
+    let is_ns2 = link.profile.is_some();
+    let law = link
+        .law
+        .as_mut()
+        .map(|At { value: LinkLaw::Xcp(xcp), span }| xcp_link(xcp, *span, wire, is_ns2, findings));
+    let feedback_at = fill(&mut link.feedback_at, span, || FeedbackAt::Departure).value;
+    Some(PortConfig {
+        limit,
+        discipline,
+        law,
+        feedback_at: match feedback_at {
+            FeedbackAt::Departure => port::FeedbackAt::Departure,
+            FeedbackAt::Enqueue => port::FeedbackAt::Enqueue,
+        },
+        errors,
+        ack_loss: Probability::from_f64(fill(&mut link.ack_loss, span, || Chance(0.0)).value.0),
+        ..PortConfig::new(wire.service.clone(), picos(wire.delay), limit)
+    })
+}
+
+/// An amount that is not in bytes, in packets.
+fn packets(
+    amount: &At<Amount>,
+    key: &str,
+    rate: BitRate,
+    round_trip: Option<Duration>,
+    packet_size: u16,
+    findings: &mut Findings,
+) -> Option<u64> {
+    let place = || format!("{}.{key}", findings.place());
+    let millionths = match amount.value {
+        Amount::Packets(packets) => return Some(packets),
+        Amount::Bytes(bytes) => return Some(bytes.div_ceil(packet_size.into())),
+        Amount::Bdp(millionths) => millionths,
+    };
+    let (message, help) = match round_trip {
+        None => (
+            format!("`{}` is in BDP, but no flow crosses the link", place()),
+            "without a flow there is no round trip time: write packets or bytes".to_owned(),
+        ),
+        Some(round_trip) => match bdp_packets(millionths, rate, round_trip, packet_size) {
+            Some(packets) => return Some(packets),
+            None => (
+                format!("`{}` is too many packets: {rate} for {round_trip}", place()),
+                format!("allowed: up to {PACKETS_MAX} packets"),
+            ),
+        },
+    };
+    findings.error("scenario::bdp", amount.span, message, help);
+    None
+}
+
+fn thresholds(
+    red: &Red,
+    span: Span,
+    to_packets: impl Fn(&At<Amount>, &str, &mut Findings) -> Option<u64>,
+    findings: &mut Findings,
+) -> Option<red::Thresholds> {
+    let (min, max) = (red.min.as_ref()?, red.max.as_ref()?);
+    let in_bytes = |at: &At<Amount>| match at.value {
+        Amount::Bytes(bytes) => Some(bytes),
+        _ => None,
+    };
+    let (is_bytes, low, high) = match (in_bytes(min), in_bytes(max)) {
+        (Some(low), Some(high)) => (true, low, high),
+        (None, None) => {
+            let low = to_packets(min, "discipline.red.min", findings);
+            let high = to_packets(max, "discipline.red.max", findings);
+            (false, low?, high?)
+        }
+        _ => {
+            let message = format!("`{}.discipline.red` mixes bytes and packets", findings.place());
+            findings.error("scenario::red", span, message, "min and max are both bytes, or neither is");
+            return None;
+        }
+    };
+    let limits = u32::try_from(low).ok().zip(u32::try_from(high).ok());
+    match limits {
+        Some((min, max)) if min < max => Some(if is_bytes {
+            red::Thresholds::Bytes { min, max }
+        } else {
+            red::Thresholds::Packets { min, max }
+        }),
+        _ => {
+            let message = format!("`{}.discipline.red` has min {low} and max {high}", findings.place());
+            findings.error("scenario::red", min.span, message, "allowed: min below max, both below 4 GB");
+            None
+        }
+    }
+}
+
+fn red(red: &mut Red, span: Span, thresholds: red::Thresholds, packet_size: u16) -> red::Config {
+    let max_p = fill(&mut red.max_p, span, || Chance(0.1)).value.0;
+    let weight = fill(&mut red.weight, span, || Chance(0.002)).value.0;
+    red::Config {
+        thresholds,
+        max_p: Probability::from_f64(max_p),
+        weight: Probability::from_f64(weight),
+        gentle: fill(&mut red.gentle, span, || false).value,
+        ecn: fill(&mut red.ecn, span, || false).value,
+        packet_size,
+    }
+}
+
+fn xcp_link(xcp: &mut XcpLink, span: Span, wire: &Wire, is_ns2: bool, findings: &mut Findings) -> LawConfig {
+    let ms = |ms: u64| Duration(ms * 1_000_000);
+    let alpha = fill(&mut xcp.alpha, span, || Ratio::ppm(400_000));
+    if alpha.value >= ALPHA_UNSTABLE {
+        let message = format!("`{}.law.xcp.alpha` makes XCP unstable", findings.place());
+        let help = "stable below pi / (4 sqrt 2) = 0.555 (K02, theorem 1)";
+        findings.warning("scenario::range", alpha.span, message, help);
+    }
+    let default_min = ms(if is_ns2 { 1 } else { 5 });
+    let min_interval = fill(&mut xcp.min_interval, span, || default_min);
+    let max_interval = fill(&mut xcp.max_interval, span, || ms(1000));
+    if min_interval.value.0 == 0 || min_interval.value > max_interval.value {
+        let message = format!(
+            "`{}.law.xcp` has control intervals from {} to {}",
+            findings.place(),
+            min_interval.value,
+            max_interval.value
+        );
+        findings.error(
+            "scenario::range",
+            min_interval.span,
+            message,
+            "allowed: 0 s < min_interval <= max_interval",
+        );
+    }
+    let capacity = xcp.capacity.as_ref().map(|at| at.value);
+    LawConfig::Xcp {
+        config: xcp::LinkConfig {
+            capacity: capacity.unwrap_or_else(|| wire.service.rate_at(0)).bytes(),
+            alpha: alpha.value,
+            beta: fill(&mut xcp.beta, span, || Ratio::ppm(226_000)).value,
+            gamma: fill(&mut xcp.gamma, span, || Ratio::ppm(100_000)).value,
+            min_interval: min_interval.value,
+            max_interval: max_interval.value,
+            initial_interval: ms(50),
+            allowed_queue: ms(2),
+            capture: fill(&mut xcp.capture, span, || true).value,
+        },
+        follows_service: capacity.is_none(),
+    }
+}
