@@ -172,3 +172,13 @@ fn what_is_no_trace_is_refused_with_its_line() {
     assert_eq!(tolerated.stamps(), [1, 2]);
     assert_eq!(Trace::parse(b"4294967295").unwrap().period(), 4_294_967_295 * MS);
 }
+
+/// 12 kbit in 49 days: less than 1 bit/s, but not nothing.
+#[test]
+fn a_trace_may_be_slower_than_a_bit_per_second() {
+    let service = Service::Trace(Trace::parse(b"4294967295\n").unwrap());
+    assert_eq!(service.rate_at(0), BitRate(0));
+    let mut server = Server::new(&service);
+    assert_eq!(server.opening(0, 0), 4_294_967_295 * MS);
+    assert_eq!(server.transmit(4_294_967_295 * MS, 1501), 2 * 4_294_967_295 * MS);
+}

@@ -1,0 +1,57 @@
+//! Any text as a scenario: diagnostics that point into it, or a scenario whose normal form is its own.
+//!
+//! After a zero byte may follow a path, after another a TOML value: `--set`.
+#![no_main]
+
+use congestlab_scenario::{Diagnostics, Measure, Scenario};
+use libfuzzer_sys::fuzz_target;
+use std::path::Path;
+
+/// No folder: a trace is always missing here, and nothing is read.
+const BASE: &str = "/nonexistent";
+
+fuzz_target!(|input: &[u8]| {
+    let Ok(input) = str::from_utf8(input) else { return };
+    let mut parts = input.split('\0');
+    let text = parts.next().unwrap_or_default();
+    // An absolute path would leave the folder.
+    if input.contains("trace") && input.contains('/') {
+        return;
+    }
+    let overrides: Vec<(String, String)> = match (parts.next(), parts.next()) {
+        (Some(path), Some(value)) => vec![(path.to_owned(), value.to_owned())],
+        _ => Vec::new(),
+    };
+    let scenario = match Scenario::parse("fuzz.toml", text, Path::new(BASE), &overrides, None) {
+        Ok(scenario) => scenario,
+        Err(diagnostics) => {
+            assert!(!diagnostics.is_empty(), "refused without a reason");
+            check(&diagnostics, text);
+            return;
+        }
+    };
+    check(scenario.warnings(), text);
+    let everything = Measure { series: true, events: true };
+    assert!(scenario.memory_needed(&everything) >= scenario.memory_needed(&Measure::default()));
+    assert_eq!(scenario.model(&everything).groups.len(), scenario.model(&Measure::default()).groups.len());
+
+    let normal = scenario.normalised();
+    match Scenario::parse("normal.toml", &normal, Path::new(BASE), &[], None) {
+        Ok(again) => assert_eq!(again.normalised(), normal, "the normal form changes when read again"),
+        Err(diagnostics) => {
+            let messages: Vec<&str> = diagnostics.iter().map(|diagnostic| diagnostic.message()).collect();
+            panic!("the normal form is refused: {messages:?}\n{normal}");
+        }
+    }
+});
+
+fn check(diagnostics: &Diagnostics, text: &str) {
+    for diagnostic in diagnostics.iter() {
+        assert!(!diagnostic.message().is_empty() && !diagnostic.help().is_empty(), "{diagnostic:?}");
+        let (line, column) = diagnostic.position();
+        if diagnostic.file() == "fuzz.toml" {
+            assert!(line <= text.matches('\n').count() + 1 && column >= 1, "{line}:{column} is outside");
+        }
+    }
+    assert!(!diagnostics.to_json().is_null() && diagnostics.reports().count() > 0 || diagnostics.is_empty());
+}
