@@ -1,0 +1,248 @@
+//! What the keys of a file become: defaults, mirrors, bandwidth-delay products, profiles.
+
+use std::path::Path;
+
+use congestlab_core::law::SenderConfig;
+use congestlab_core::law::xcp::{LossPolicy, RateSource, RequestPolicy};
+use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
+use congestlab_scenario::net::errors::ErrorRate;
+use congestlab_scenario::net::port::{FeedbackAt, LawConfig};
+use congestlab_scenario::net::queue::{Discipline, Limit, red};
+use congestlab_scenario::net::random::Probability;
+use congestlab_scenario::net::tcp::{App, Config, Recovery, Wait};
+use congestlab_scenario::sim::model::{GroupKind, Model, Start};
+use congestlab_scenario::{Measure, Scenario};
+
+const BASE: &str = r#"
+[run]
+duration = "10 s"
+
+[links.a]
+rate = "10 Mbit/s"
+delay = "40 ms"
+
+[links.b]
+rate = "5 Mbit/s"
+delay = "10 ms"
+
+[flows.one]
+law = "sack"
+path = ["a"]
+
+[flows.two]
+law = "xcp"
+count = 3
+path = ["a", "b"]
+access = { rate = "100 Mbit/s", delay = "1 ms" }
+exit = { rate = "100 Mbit/s", delay = "2 ms" }
+"#;
+
+fn scenario(settings: &[(&str, &str)]) -> Scenario {
+    let overrides: Vec<(String, String)> =
+        settings.iter().map(|(path, value)| ((*path).into(), (*value).into())).collect();
+    Scenario::parse("test.toml", BASE, Path::new(""), &overrides, None).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn model(settings: &[(&str, &str)]) -> Model {
+    scenario(settings).model(&Measure::default())
+}
+
+fn tcp(model: &Model, group: usize) -> &Config {
+    match &model.groups[group].kind {
+        GroupKind::Tcp(config) => config,
+        GroupKind::Source(_) => panic!("a source"),
+    }
+}
+
+const MS: u64 = 1_000_000_000;
+
+#[test]
+fn absent_keys_have_the_documented_defaults() {
+    let model = model(&[]);
+    assert_eq!((model.seed, model.warmup, model.duration), (1, 0, 10_000 * MS));
+    assert_eq!((model.sample_every, model.record_events), (None, false));
+    let names: Vec<&str> = model.links.iter().map(|link| link.name.as_str()).collect();
+    assert_eq!(names, ["a", "a.reverse", "b", "b.reverse"]);
+    let port = &model.links[0].port;
+    assert_eq!((port.delay, port.feedback_at, port.ack_loss), (40 * MS, FeedbackAt::Departure, Probability::ZERO));
+    assert_eq!((&port.discipline, &port.law, &port.errors), (&Discipline::DropTail, &None, &None));
+
+    let one = &model.groups[0];
+    assert_eq!((one.count, one.stop, one.access, one.exit), (1, Time::NEVER, None, None));
+    assert_eq!(one.start, Start::Every { from: Time(0), every: 0 });
+    let config = tcp(&model, 0);
+    assert_eq!((config.segment, config.ack, config.awnd, config.min_rto), (1500, 40, None, Duration(1_000_000_000)));
+    assert_eq!((config.recovery, config.app), (Recovery::Sack, App::Endless));
+    assert!(!config.delayed_ack && !config.ecn && !config.ns2);
+    let SenderConfig::Xcp(xcp) = &tcp(&model, 1).law else { panic!("XCP") };
+    assert_eq!((xcp.request, xcp.loss, xcp.clamp), (RequestPolicy::Demand, LossPolicy::Tcp, true));
+    assert_eq!((xcp.aging, xcp.pacing, xcp.rate_source), (None, false, RateSource::Window));
+    assert_eq!((xcp.price, xcp.desired_rate), (Ratio::ONE, Rate(12_500_000)), "the access rate");
+    assert_eq!(scenario(&[]).model(&Measure { series: true, events: true }).sample_every, Some(100 * MS));
+}
+
+#[test]
+fn the_initial_window_is_one_for_xcp_and_rfc_5681s_for_others() {
+    let window = |settings: &[(&str, &str)], group| tcp(&model(settings), group).initial_window;
+    assert_eq!(window(&[], 1), 1);
+    assert_eq!(window(&[], 0), 3, "1460 B of payload");
+    assert_eq!(window(&[("flows.one.segment", "1000 B")], 0), 4);
+    assert_eq!(window(&[("flows.one.segment", "9000 B")], 0), 2);
+    assert_eq!(window(&[("flows.two.profile", "ns2")], 1), 2);
+    assert_eq!(window(&[("flows.two.profile", "ns2"), ("flows.two.initial_window", "7")], 1), 7);
+}
+
+#[test]
+fn ns2_is_reno_recovery_an_early_timeout_and_a_short_interval() {
+    let model = model(&[("flows.two.profile", "ns2"), ("links.a.profile", "ns2"), ("links.a.law", "xcp")]);
+    let config = tcp(&model, 1);
+    assert_eq!((config.recovery, config.min_rto, config.ns2), (Recovery::Reno, Duration(200_000_000), true));
+    assert!(matches!(&config.law, SenderConfig::Xcp(xcp) if xcp.ns2));
+    let Some(LawConfig::Xcp { config, follows_service }) = &model.links[0].port.law else { panic!("XCP") };
+    assert_eq!((config.min_interval, *follows_service), (Duration(1_000_000), true));
+    assert!(!tcp(&self::model(&[]), 1).ns2);
+}
+
+/// Contract 1: reno, newreno and sack name a recovery; every other law has SACK unless told.
+#[test]
+fn recovery_follows_the_law_then_the_flow() {
+    let recovery = |law: &str, more: &[(&str, &str)]| {
+        let mut settings = vec![("flows.one.law", law)];
+        settings.extend(more);
+        tcp(&model(&settings), 0).recovery
+    };
+    assert_eq!(recovery("reno", &[]), Recovery::Reno);
+    assert_eq!(recovery("newreno", &[]), Recovery::NewReno);
+    assert_eq!(recovery("sack", &[]), Recovery::Sack);
+    assert_eq!(recovery("cubic", &[]), Recovery::Sack);
+    assert_eq!(recovery("cubic", &[("flows.one.recovery", "reno")]), Recovery::Reno);
+    assert_eq!(recovery("pxcp", &[("flows.one.recovery", "newreno")]), Recovery::NewReno);
+    assert_eq!(recovery("sack", &[("flows.one.profile", "ns2")]), Recovery::Sack);
+}
+
+/// R of `a` is flow two's: 2 (40 + 10 + 1 + 2) = 106 ms; 10 Mbit/s x 106 ms / 1500 B = 88.3.
+#[test]
+fn a_bdp_is_of_the_longest_round_trip_that_crosses() {
+    let limit = |settings: &[(&str, &str)], link: usize| model(settings).links[link].port.limit;
+    assert_eq!(limit(&[], 0), Limit::Packets(89), "the default is 1 BDP");
+    assert_eq!(limit(&[], 1), Limit::Packets(89), "and of the reverse too");
+    assert_eq!(limit(&[], 2), Limit::Packets(45));
+    assert_eq!(limit(&[("links.a.packet_size", "1000 B")], 0), Limit::Packets(133));
+    assert_eq!(limit(&[("links.a.queue", "0.5 BDP")], 0), Limit::Packets(45));
+    assert_eq!(limit(&[("flows.two.path", "[\"b\"]")], 0), Limit::Packets(67), "80 ms of flow one");
+    assert_eq!(limit(&[("flows.two.path", "[\"a.reverse\", \"b\"]")], 0), Limit::Packets(89), "as ACKs");
+    assert_eq!(limit(&[("flows.two.path", "[\"a\"]")], 2), Limit::Packets(100), "a link that no flow crosses");
+    assert_eq!(limit(&[("links.a.reverse.delay", "60 ms")], 0), Limit::Packets(105), "126 ms there and back");
+    assert_eq!(limit(&[("links.a.queue", "250 kB")], 0), Limit::Bytes(250_000));
+    let steps = "{ steps = [[\"0 s\", \"2 Mbit/s\"], [\"1 s\", \"20 Mbit/s\"]] }";
+    assert_eq!(limit(&[("links.a.rate", steps)], 0), Limit::Packets(177), "of the fastest step");
+    assert_eq!(limit(&[("links.a.delay", "0 s"), ("flows.two.path", "[\"b\"]")], 0), Limit::Packets(1));
+}
+
+#[test]
+fn a_reverse_mirrors_rate_delay_and_limit_and_nothing_else() {
+    let lossy = [
+        ("links.a.law", "xcp"),
+        ("links.a.error", "{ packet_error_rate = 0.1 }"),
+        ("links.a.discipline", "prio-droptail"),
+        ("links.a.queue", "7 packets"),
+        ("links.a.packet_size", "500 B"),
+    ];
+    let mirror = &model(&lossy).links[1].port;
+    assert_eq!((mirror.delay, mirror.limit), (40 * MS, Limit::Packets(7)));
+    assert_eq!(format!("{:?}", mirror.service), "Fixed(BitRate(10000000))");
+    assert_eq!((&mirror.discipline, &mirror.law, &mirror.errors), (&Discipline::DropTail, &None, &None));
+
+    let reverse = "{ rate = \"1 Mbit/s\", law = \"xcp\", error = { packet_error_rate = 0.2 }, ack_loss = 0.5 }";
+    let own = [&lossy[..], &[("links.a.reverse", reverse)]].concat();
+    let port = &model(&own).links[1].port;
+    assert_eq!((port.delay, port.limit), (40 * MS, Limit::Packets(7)));
+    assert_eq!(port.errors, Some(ErrorRate::Packet { rate: 0.2, size: 500 }));
+    assert_eq!(port.ack_loss, Probability::from_f64(0.5));
+    let Some(LawConfig::Xcp { config, .. }) = &port.law else { panic!("XCP") };
+    assert_eq!(config.capacity, Rate(125_000), "its own rate");
+    let two = model(&[("links.a.queue", "1 BDP"), ("links.a.reverse", "{ rate = \"1 Mbit/s\" }")]);
+    assert_eq!(two.links[1].port.limit, Limit::Packets(9), "a BDP is of the link that says it");
+}
+
+#[test]
+fn acknowledgments_go_back_over_the_reverses() {
+    let model = model(&[("flows.two.path", "[\"a\", \"b.reverse\"]")]);
+    assert_eq!((&model.groups[1].path[..], &model.groups[1].back[..]), (&[0, 3][..], &[2, 1][..]));
+}
+
+#[test]
+fn a_window_is_in_whole_segments_and_never_none() {
+    let awnd = |value: &str| tcp(&model(&[("flows.one.awnd", value)]), 0).awnd;
+    assert_eq!(awnd("64 packets"), Some(64));
+    assert_eq!(awnd("64 kB"), Some(42));
+    assert_eq!(awnd("100 B"), Some(1));
+}
+
+#[test]
+fn switches_reach_their_laws() {
+    let law = "{ xcp = { alpha = 0.3, beta = 0.1, gamma = 0.2, capacity = \"9.9 Mbit/s\", capture = false, \
+               min_interval = \"2 ms\", max_interval = \"3 s\" } }";
+    let model = model(&[("links.a.law", law), ("links.a.feedback_at", "enqueue")]);
+    let Some(LawConfig::Xcp { config, follows_service }) = &model.links[0].port.law else { panic!("XCP") };
+    assert_eq!((config.alpha, config.beta, config.gamma), (Ratio::ppm(300_000), Ratio::ppm(100_000), Ratio::ppm(200_000)));
+    assert_eq!((config.capacity, *follows_service, config.capture), (Rate(1_237_500), false, false));
+    assert_eq!((config.min_interval, config.max_interval), (Duration(2_000_000), Duration(3_000_000_000)));
+    assert_eq!((config.initial_interval, config.allowed_queue), (Duration(50_000_000), Duration(2_000_000)));
+    assert_eq!(model.links[0].port.feedback_at, FeedbackAt::Enqueue);
+
+    let law = "{ xcp = { loss = \"fallback\", request = \"unlimited\", clamp = false, aging = 0.25, pacing = true, \
+               rate = \"measured\", price = 2.5, desired_rate = \"8 Mbit/s\" } }";
+    let model = self::model(&[("flows.two.law", law)]);
+    let SenderConfig::Xcp(xcp) = &tcp(&model, 1).law else { panic!("XCP") };
+    assert_eq!((xcp.loss, xcp.request, xcp.clamp), (LossPolicy::Fallback, RequestPolicy::Unlimited, false));
+    assert_eq!((xcp.aging, xcp.pacing), (Some(Ratio::ppm(250_000)), true));
+    assert_eq!((xcp.rate_source, xcp.price, xcp.desired_rate), (RateSource::Measured, Ratio::ppm(2_500_000), Rate(1_000_000)));
+    let aging = |value: &str| match &tcp(&self::model(&[("flows.two.law.xcp.aging", value)]), 1).law {
+        SenderConfig::Xcp(xcp) => xcp.aging,
+        _ => None,
+    };
+    assert_eq!((aging("true"), aging("false"), aging("0")), (Some(Ratio::ppm(500_000)), None, None));
+
+    let law = |value: &str| tcp(&self::model(&[("flows.two.law", value)]), 1).law.clone();
+    assert_eq!(law("pxcp"), law("{ xcp = { loss = \"maintain\" } }"), "contract 1: one is the other");
+}
+
+#[test]
+fn red_and_applications_get_their_numbers() {
+    let red = |value: &str| match &model(&[("links.a.discipline", value)]).links[0].port.discipline {
+        Discipline::Red(config) => *config,
+        other => panic!("{other:?}"),
+    };
+    let config = red("{ red = { min = \"50 packets\", max = \"100 packets\" } }");
+    assert_eq!(config.thresholds, red::Thresholds::Packets { min: 50, max: 100 });
+    assert_eq!((config.max_p, config.weight), (Probability::from_f64(0.1), Probability::from_f64(0.002)));
+    assert!(!config.gentle && !config.ecn && config.packet_size == 1500);
+    let config = red("{ red = { min = \"0.5 BDP\", max = \"1 BDP\", gentle = true, ecn = true } }");
+    assert_eq!(config.thresholds, red::Thresholds::Packets { min: 45, max: 89 });
+    assert!(config.gentle && config.ecn);
+    let config = red("{ red = { min = \"10 kB\", max = \"20 kB\" } }");
+    assert_eq!(config.thresholds, red::Thresholds::Bytes { min: 10_000, max: 20_000 });
+
+    let app = |settings: &[(&str, &str)]| tcp(&model(settings), 0).app;
+    assert_eq!(app(&[("flows.one.size", "1 MB")]), App::Transfer(Bytes(1_000_000)));
+    let bursts = ("flows.one.app", "{ bursts = { size = \"1 MB\", pause = \"1 s\" } }");
+    let (size, pause, buffer) = (Bytes(1_000_000), Duration(1_000_000_000), Bytes(16_000_000));
+    assert_eq!(app(&[bursts]), App::Bursts { size, pause, wait: Wait::Write, buffer });
+}
+
+#[test]
+fn memory_is_judged_by_what_can_be_at_once() {
+    let needed = |settings: &[(&str, &str)]| scenario(settings).memory_needed(&Measure::default());
+    assert!(needed(&[]) < 10_000_000, "{}", needed(&[]));
+    assert!(needed(&[("flows.one.count", "900000000")]) > 1_000_000_000_000, "flows");
+    assert!(needed(&[("links.a.queue", "1000000000 packets")]) > 100_000_000_000, "a queue that flows can fill");
+    let small = [("flows.one.awnd", "10 packets"), ("flows.two.awnd", "10 packets")];
+    let huge_queue = [&small[..], &[("links.a.queue", "1000000000 packets")]].concat();
+    assert!(needed(&huge_queue) < 10_000_000, "a queue that they can not: {}", needed(&huge_queue));
+    let far = [("links.a.rate", "1 Tbit/s"), ("links.a.delay", "100000 s"), ("links.a.queue", "10 packets")];
+    assert!(needed(&far) > 10_000_000_000, "a long wire");
+    let fine = scenario(&[("measure.every", "1 ns")]);
+    assert!(fine.memory_needed(&Measure { series: true, events: false }) > 1_000_000_000_000, "a fine series");
+    assert!(fine.memory_needed(&Measure::default()) < 10_000_000, "unless nobody asks for it");
+}
