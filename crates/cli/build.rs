@@ -9,7 +9,8 @@ fn main() {
     let top = Path::new("../..");
     let git = Command::new("git").args(["rev-parse", "--short=10", "HEAD"]).output();
     let commit = git.ok().filter(|output| output.status.success());
-    let commit = commit.map_or_else(|| "unknown".into(), |output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let commit = commit
+        .map_or_else(|| "unknown".into(), |output| String::from_utf8_lossy(&output.stdout).into_owned());
     println!("cargo::rustc-env=CONGESTLAB_COMMIT={}", commit.trim());
     // Each commit adds a line to the log of HEAD; a tree without git has neither file.
     let log = top.join(".git/logs/HEAD");

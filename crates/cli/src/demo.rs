@@ -33,6 +33,9 @@ const FLOWS_MAX: usize = 12;
 /// Flows are said to share fairly once each is this close to the mean, over [`FAIR_SECONDS`].
 const FAIR_WITHIN: f64 = 0.2;
 const FAIR_SECONDS: f64 = 1.0;
+/// Throughput is drawn averaged over this share of the run: bins near the RTT show whose burst fell
+/// into which bin, not who gets how much.
+const SMOOTHING: f64 = 1.0 / 60.0;
 
 /// One column of the picture, one row of the table.
 struct Run {
@@ -48,7 +51,10 @@ pub(crate) fn demo(arguments: &DemoArguments, screen: &Screen) -> Result<(), Fai
     let points = scenario.sweep().map_or(&[][..], |sweep| sweep.points());
     if points.is_empty() || points.len() > COLUMNS_MAX {
         let text = format!("a picture wants a [sweep] of 1 to {COLUMNS_MAX} points, not {}", points.len());
-        return Err(Failure::Input(Message::new(text, "such as grid = { \"flows.ftp.law\" = [\"xcp\", \"cubic\"] }")));
+        return Err(Failure::Input(Message::new(
+            text,
+            "such as grid = { \"flows.ftp.law\" = [\"xcp\", \"cubic\"] }",
+        )));
     }
     let stop = machine::stop_flag()?;
     let clock = Clock::start();
@@ -59,7 +65,8 @@ pub(crate) fn demo(arguments: &DemoArguments, screen: &Screen) -> Result<(), Fai
     }
     let figure = draw(&text, &runs);
     let svg = figure.to_svg();
-    let png = to_png(&svg).map_err(|error| Failure::Run(Message::new(format!("can not draw: {error}"), "")))?;
+    let png =
+        to_png(&svg).map_err(|error| Failure::Run(Message::new(format!("can not draw: {error}"), "")))?;
     let pictures = [("svg", svg.as_bytes()), ("png", &png[..])].map(|(kind, bytes)| {
         let path = arguments.out.join(format!("{}.{kind}", scenario.name()));
         (path, bytes)
@@ -129,11 +136,20 @@ fn run(scenario: &Scenario, point: &Point, out: &Path, stop: &AtomicBool) -> Res
 }
 
 fn compare(runs: &[Run]) -> Table {
-    let mut table =
-        Table::new(["", "utilisation", "queue mean", "queue p95", "loss", "fairness (Jain)", "time to fair share"]);
+    let mut table = Table::new([
+        "",
+        "utilisation",
+        "queue mean",
+        "queue p95",
+        "loss",
+        "fairness (Jain)",
+        "time to fair share",
+    ]);
     for run in runs {
         let Some((_, link)) = run.result.links.0.first() else { continue };
-        let packets = |value: Option<f64>| value.map_or_else(|| NOTHING.into(), |_| format!("{} packets", number(value)));
+        let packets = |value: Option<f64>| {
+            value.map_or_else(|| NOTHING.into(), |_| format!("{} packets", number(value)))
+        };
         let jain = run.result.jain.0.first().and_then(|(_, jain)| *jain);
         table.row(vec![
             run.label.clone(),
@@ -150,7 +166,8 @@ fn compare(runs: &[Run]) -> Table {
 
 /// Values of one metric of one element over time, seconds.
 fn series(run: &Run, element: Element, metric: &str) -> Vec<(f64, f64)> {
-    let samples = run.outcome.series.iter().filter(|sample| sample.element == element && sample.metric == metric);
+    let samples =
+        run.outcome.series.iter().filter(|sample| sample.element == element && sample.metric == metric);
     samples.map(|sample| (seconds(sample.at), sample.value)).collect()
 }
 
@@ -172,27 +189,25 @@ fn flows(run: &Run) -> Vec<(String, Element)> {
         .collect()
 }
 
-/// Seconds from the start of the last flow until each flow's goodput, averaged over
-/// [`FAIR_SECONDS`], is for the first time within [`FAIR_WITHIN`] of the mean of all.
+/// Seconds from the start of the last flow to the time from which each flow's goodput, averaged over
+/// [`FAIR_SECONDS`], stays within [`FAIR_WITHIN`] of the mean of all; `None` if that never comes.
 fn fair_share(run: &Run) -> Option<f64> {
     let last_start = run.outcome.groups.iter().flatten().map(|flow| flow.start_s).fold(0.0, f64::max);
-    let goodputs: Vec<Vec<(f64, f64)>> =
-        flows(run).into_iter().take(FLOWS_MAX).map(|(_, element)| series(run, element, "goodput_bps")).collect();
+    let goodputs: Vec<Vec<(f64, f64)>> = flows(run)
+        .into_iter()
+        .take(FLOWS_MAX)
+        .map(|(_, element)| series(run, element, "goodput_bps"))
+        .collect();
     let bins = (FAIR_SECONDS / seconds(run.model.sample_every?)).ceil().max(1.0) as usize;
-    let ends = goodputs.first()?.iter().enumerate().skip(bins - 1);
-    ends.filter(|(_, (end, _))| end - FAIR_SECONDS >= last_start)
-        .find(|(index, _)| {
-            let means: Vec<f64> = goodputs
-                .iter()
-                .map(|flow| {
-                    let window = flow.get(index + 1 - bins..=*index).unwrap_or(&[]);
-                    window.iter().map(|(_, value)| value).sum::<f64>() / bins as f64
-                })
-                .collect();
-            let mean = means.iter().sum::<f64>() / means.len() as f64;
-            mean > 0.0 && means.iter().all(|value| (value - mean).abs() <= FAIR_WITHIN * mean)
-        })
-        .map(|(_, (end, _))| end - last_start)
+    let means: Vec<Vec<(f64, f64)>> = goodputs.iter().map(|flow| trailing_mean(flow, bins)).collect();
+    let is_fair = |bin: usize| {
+        let values = || means.iter().filter_map(|flow| flow.get(bin)).map(|(_, value)| *value);
+        let mean = values().sum::<f64>() / means.len() as f64;
+        mean > 0.0 && values().all(|value| (value - mean).abs() <= FAIR_WITHIN * mean)
+    };
+    let ends: Vec<f64> = means.first()?.iter().map(|(end, _)| *end).collect();
+    let unfair = (0..ends.len()).rev().find(|&bin| !is_fair(bin) || ends[bin] - FAIR_SECONDS < last_start)?;
+    ends.get(unfair + 1).map(|end| end - last_start)
 }
 
 /// Throughput, window and queue of every run. The title is the first line of the scenario, a comment.
@@ -205,7 +220,10 @@ fn draw(text: &str, runs: &[Run]) -> Figure {
         2e6.. => (1e6, "Mbit/s"),
         _ => (1e3, "kbit/s"),
     };
-    let row = |label: String, chart: &dyn Fn(&Run) -> Vec<Line>| Row { label, charts: runs.iter().map(chart).collect() };
+    let row = |label: String, chart: &dyn Fn(&Run) -> Vec<Line>| Row {
+        label,
+        charts: runs.iter().map(chart).collect(),
+    };
     let of_flows = |run: &Run, metric: &str, factor: f64| -> Vec<Line> {
         let lines = flows(run).into_iter().take(FLOWS_MAX).enumerate().map(|(index, (name, element))| {
             let points = series(run, element, metric).into_iter().map(|(x, y)| (x, y / factor)).collect();
@@ -216,6 +234,8 @@ fn draw(text: &str, runs: &[Run]) -> Figure {
     let throughput = |run: &Run| {
         let mut lines = capacity(run, factor);
         lines.extend(of_flows(run, "throughput_bps", factor));
+        let bins = smoothing_bins(run);
+        lines.iter_mut().for_each(|line| line.points = trailing_mean(&line.points, bins));
         lines
     };
     let rows = vec![
@@ -233,7 +253,7 @@ fn draw(text: &str, runs: &[Run]) -> Figure {
 fn describe(run: &Run) -> String {
     let Some(link) = run.model.links.first() else { return String::new() };
     let service = match &link.port.service {
-        Service::Trace(trace) => format!("recorded, {} on average", rate(Some(trace.mean_rate().0 as f64))),
+        Service::Trace(trace) => format!("a trace of {} on average", rate(Some(trace.mean_rate().0 as f64))),
         service => rate(Some(service.rate_at(0).0 as f64)),
     };
     let limit = match link.port.limit {
@@ -243,8 +263,13 @@ fn describe(run: &Run) -> String {
     };
     let delay = link.port.delay as f64 / 1e9;
     let all = flows(run).len();
-    let shown = if all > FLOWS_MAX { format!(", the first {FLOWS_MAX} of {all} flows") } else { String::new() };
-    format!("{service}, {delay} ms one way, {limit}, {}{shown}", seed_line(&run.result))
+    let shown =
+        if all > FLOWS_MAX { format!(", the first {FLOWS_MAX} of {all} flows") } else { String::new() };
+    let mean = smoothing_bins(run) as f64 * run.model.sample_every.map_or(0.0, seconds);
+    format!(
+        "{service}, {delay} ms one way, {limit}, {}{shown}; throughput is the mean of {mean} s",
+        seed_line(&run.result)
+    )
 }
 
 /// The queues of the links, without reverse directions that nobody described.
@@ -271,9 +296,25 @@ fn queue_limit(link: &Link, duration: Picos) -> Option<Line> {
     Some(Line { name: "queue limit".into(), style: Style::Limit, points })
 }
 
+fn smoothing_bins(run: &Run) -> usize {
+    let every = run.model.sample_every.map_or(f64::INFINITY, seconds);
+    (seconds(run.model.duration) * SMOOTHING / every).round().max(1.0) as usize
+}
+
+/// Each value averaged with those before it, `bins` in all or as many as there are.
+fn trailing_mean(points: &[(f64, f64)], bins: usize) -> Vec<(f64, f64)> {
+    let mean = |end: usize| {
+        let window = &points[(end + 1).saturating_sub(bins)..=end];
+        window.iter().map(|(_, y)| y).sum::<f64>() / window.len() as f64
+    };
+    points.iter().enumerate().map(|(end, (x, _))| (*x, mean(end))).collect()
+}
+
 /// What the first link could carry, in the bins of the series.
 fn capacity(run: &Run, factor: f64) -> Vec<Line> {
-    let (Some(link), Some(every)) = (run.model.links.first(), run.model.sample_every) else { return Vec::new() };
+    let (Some(link), Some(every)) = (run.model.links.first(), run.model.sample_every) else {
+        return Vec::new();
+    };
     let duration = run.model.duration;
     let points = match &link.port.service {
         Service::Trace(trace) => {
@@ -295,18 +336,9 @@ fn capacity(run: &Run, factor: f64) -> Vec<Line> {
             bits.iter().zip(1u32..).map(|(sum, end)| (f64::from(end) * bin, sum / bin / factor)).collect()
         }
         service => {
-            let mut points = Vec::new();
-            let mut last = f64::NAN;
-            for at in (0..=duration).step_by(usize::try_from(every).unwrap_or(usize::MAX)) {
-                let rate = service.rate_at(at).0 as f64 / factor;
-                if rate != last {
-                    points.extend((!last.is_nan()).then_some((seconds(at), last)));
-                    points.push((seconds(at), rate));
-                    last = rate;
-                }
-            }
-            points.push((seconds(duration), last));
-            points
+            let bins = duration.div_ceil(every);
+            let at = (0..=bins).map(|bin| (bin * every).min(duration));
+            at.map(|at| (seconds(at), service.rate_at(at).0 as f64 / factor)).collect()
         }
     };
     vec![Line { name: "capacity".into(), style: Style::Limit, points }]

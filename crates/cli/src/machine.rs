@@ -20,7 +20,9 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register_conditional_shutdown(signal, 130, flag.clone())
             .and_then(|_| signal_hook::flag::register(signal, flag.clone()))
-            .map_err(|error| Failure::Run(Message::new(format!("can not listen for signals: {error}"), "")))?;
+            .map_err(|error| {
+                Failure::Run(Message::new(format!("can not listen for signals: {error}"), ""))
+            })?;
     }
     Ok(flag)
 }

@@ -79,7 +79,8 @@ pub(crate) fn require_folder(path: &Path) -> Result<(), Failure> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let refuse = |reason| Err(Failure::Input(Message::new(format!("can not write {}: {reason}", path.display()), "")));
+    let refuse =
+        |reason| Err(Failure::Input(Message::new(format!("can not write {}: {reason}", path.display()), "")));
     if path.is_dir() || path.file_name().is_none() {
         return refuse("it is a folder".to_owned());
     }
@@ -94,6 +95,8 @@ pub(crate) fn write_file(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {
+    // Through links: what a rename replaces is the file itself.
+    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let is_special = path.metadata().is_ok_and(|metadata| !metadata.is_file());
     let written = if is_special {
         std::fs::OpenOptions::new().write(true).open(path).and_then(|file| {

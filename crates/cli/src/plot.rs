@@ -117,11 +117,8 @@ impl Figure {
         }
         for ((name, style), (x, y)) in legend.iter().zip(&entries) {
             let (y, end) = (legend_top + y, x + 30.0);
-            let _ = writeln!(
-                svg,
-                "<path d=\"M{x:.1} {y:.1}H{end:.1}\" fill=\"none\" {}/>",
-                style.attributes()
-            );
+            let _ =
+                writeln!(svg, "<path d=\"M{x:.1} {y:.1}H{end:.1}\" fill=\"none\" {}/>", style.attributes());
             text(&mut svg, end + 6.0, y + 4.5, "", name);
         }
         svg.push_str("</svg>\n");
@@ -138,8 +135,7 @@ impl Figure {
             .fold(0.0, f64::max);
         let y_ticks = Ticks::new(0.0, if highest > 0.0 { highest * 1.05 } else { 1.0 }, 4);
         let x_ticks = Ticks::new(self.x.0, self.x.1, 6);
-        let y_of =
-            |value: f64| top + CHART_HEIGHT * (1.0 - (value / y_ticks.end).clamp(0.0, 1.0));
+        let y_of = |value: f64| top + CHART_HEIGHT * (1.0 - (value / y_ticks.end).clamp(0.0, 1.0));
         let label_at = top + CHART_HEIGHT / 2.0;
         text(
             svg,
@@ -160,8 +156,7 @@ impl Figure {
             }
             for value in x_ticks.values().filter(|value| *value <= self.x.1) {
                 let (x, bottom) = (x_of(value), top + CHART_HEIGHT);
-                let _ =
-                    writeln!(svg, "<path d=\"M{x:.1} {bottom:.1}v-{CHART_HEIGHT}\" stroke=\"{FAINT}\"/>");
+                let _ = writeln!(svg, "<path d=\"M{x:.1} {bottom:.1}v-{CHART_HEIGHT}\" stroke=\"{FAINT}\"/>");
                 if is_last {
                     text(svg, x, bottom + 18.0, "text-anchor=\"middle\"", &x_ticks.label(value));
                 }
@@ -306,7 +301,11 @@ mod tests {
             style: Style::Flow(n),
             points: (0..100).map(|i| (f64::from(i) * 0.2, f64::from(i) * slope)).collect(),
         };
-        let limit = Line { name: "fair <share>".into(), style: Style::Limit, points: vec![(0.0, 10.0), (20.0, 10.0)] };
+        let limit = Line {
+            name: "fair <share>".into(),
+            style: Style::Limit,
+            points: vec![(0.0, 10.0), (20.0, 10.0)],
+        };
         let chart = |k: f64| vec![ramp("flow 1", 0, 0.1 * k), ramp("flow 2", 1, 0.2), limit.clone()];
         let row = |label: &str| Row { label: label.into(), charts: vec![chart(1.0), chart(2.0)] };
         Figure {

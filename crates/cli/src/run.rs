@@ -166,7 +166,16 @@ fn listed(flows: &Flows) -> &[FlowOutcome] {
 
 fn links(result: &RunResult) -> Table {
     let mut table = Table::new([
-        "link", "capacity", "throughput", "utilisation", "queue mean", "p95", "max", "drops", "errors", "marks",
+        "link",
+        "capacity",
+        "throughput",
+        "utilisation",
+        "queue mean",
+        "p95",
+        "max",
+        "drops",
+        "errors",
+        "marks",
     ]);
     for (name, link) in &result.links.0 {
         table.row(vec![
@@ -187,9 +196,19 @@ fn links(result: &RunResult) -> Table {
 
 fn each_flow(result: &RunResult) -> Table {
     let mut table = Table::new([
-        "flow", "goodput", "cwnd mean", "RTT mean", "RTT p95", "sent", "retransmits", "timeouts", "start", "completion",
+        "flow",
+        "goodput",
+        "cwnd mean",
+        "RTT mean",
+        "RTT p95",
+        "sent",
+        "retransmits",
+        "timeouts",
+        "start",
+        "completion",
     ]);
-    let milliseconds = |value: Option<f64>| value.map_or_else(|| number(None), |ms| format!("{} ms", number(Some(ms))));
+    let milliseconds =
+        |value: Option<f64>| value.map_or_else(|| number(None), |ms| format!("{} ms", number(Some(ms))));
     let seconds = |value: Option<f64>| value.map_or_else(|| number(None), |s| format!("{s:.3} s"));
     for (name, flows) in &result.flows.0 {
         for (index, flow) in listed(flows).iter().enumerate() {
@@ -211,8 +230,18 @@ fn each_flow(result: &RunResult) -> Table {
 }
 
 fn groups(result: &RunResult) -> Table {
-    let mut table =
-        Table::new(["flows", "count", "goodput sum", "mean", "min", "max", "Jain", "retransmits", "timeouts", "complete"]);
+    let mut table = Table::new([
+        "flows",
+        "count",
+        "goodput sum",
+        "mean",
+        "min",
+        "max",
+        "Jain",
+        "retransmits",
+        "timeouts",
+        "complete",
+    ]);
     for ((name, flows), (_, jain)) in result.flows.0.iter().zip(&result.jain.0) {
         let flows = listed(flows);
         let goodputs: Vec<f64> = flows.iter().filter_map(|flow| flow.goodput_bps).collect();

@@ -67,7 +67,9 @@ pub(crate) fn sweep(arguments: &SweepArguments, screen: &Screen) -> Result<(), F
     let results = results.map_err(|error| match error {
         SweepError::Scenario(diagnostics) => Failure::Scenario(diagnostics),
         SweepError::Write { path, error } => Failure::write(&path, &error),
-        SweepError::Interrupted { .. } => Failure::Interrupted(format!("{error}; the same command goes on from there")),
+        SweepError::Interrupted { .. } => {
+            Failure::Interrupted(format!("{error}; the same command goes on from there"))
+        }
     })?;
     let (done, kept) = (done.into_inner(), kept.into_inner());
     screen.note(&format!("{done} run in {:.1} s, {kept} kept from before, version {VERSION}", clock.wall()));
@@ -138,7 +140,8 @@ fn to_json(results: &[PointResult], verdicts: &[Verdict]) -> Value {
 fn describe(scenario: &Scenario, results: &[PointResult], verdicts: &[Verdict]) -> String {
     let axes = scenario.sweep().map_or(&[][..], |sweep| sweep.axes());
     let metrics = metrics_shown(scenario, results);
-    let heading = axes.iter().map(|axis| short(axis)).chain(metrics.iter().map(|metric| short(metric.text())));
+    let heading =
+        axes.iter().map(|axis| short(axis)).chain(metrics.iter().map(|metric| short(metric.text())));
     let mut table = Table::with_heading(heading.collect());
     for point in results {
         let settings = point.settings.iter().map(|(_, value)| value.trim_matches('"').to_owned());

@@ -1,0 +1,277 @@
+//! What goes where, and what each way to fail looks like.
+
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::{Lab, SCENARIO};
+
+#[test]
+fn a_run_prints_one_object_with_the_keys_of_the_contract() {
+    let lab = Lab::new(SCENARIO);
+    let finished = lab.run(&["run", "scenario.toml", "--json"]).exits(0);
+    let result = finished.json();
+    for key in ["schema", "complete", "seed", "seed_used", "fingerprint", "duration_s", "packet_hops", "meta"]
+    {
+        assert!(result.get(key).is_some(), "{key} is missing");
+    }
+    assert_eq!(result["complete"], true);
+    assert_eq!(result["flows"]["ftp"].as_array().map(Vec::len), Some(2));
+    assert!(result["links"]["bottleneck.reverse"].is_object());
+    for key in ["wall_s", "cpu_s", "host", "version", "date"] {
+        assert!(result["meta"].get(key).is_some(), "meta.{key} is missing");
+    }
+    assert_eq!(finished.stderr(), "");
+    assert_eq!(lab.files(), ["scenario.toml"]);
+}
+
+#[test]
+fn two_equal_runs_differ_in_meta_alone() {
+    let lab = Lab::new(SCENARIO);
+    let run = || {
+        let mut result = lab.run(&["run", "scenario.toml", "--json", "--seed", "7"]).exits(0).json();
+        assert_eq!(result["seed"], 7);
+        result["meta"] = Value::Null;
+        result
+    };
+    assert_eq!(run(), run());
+}
+
+#[test]
+fn people_get_a_table_and_the_seed() {
+    let lab = Lab::new(SCENARIO);
+    let text = lab.run(&["run", "scenario.toml"]).exits(0).stdout();
+    assert!(text.contains("bottleneck") && text.contains("ftp[1]") && text.contains("seed 1"), "{text}");
+    let plain = SCENARIO.replace("law = \"xcp\"", "law = \"cubic\"").replacen("law = \"cubic\"\n", "", 1);
+    let text = Lab::new(&plain).run(&["run", "scenario.toml"]).exits(0).stdout();
+    assert!(text.contains("seed 1 (nothing random was drawn)"), "{text}");
+}
+
+#[test]
+fn many_flows_are_shown_by_group() {
+    let lab = Lab::new(SCENARIO);
+    let text = lab.run(&["run", "scenario.toml", "--set", "flows.ftp.count=21"]).exits(0).stdout();
+    assert!(text.contains("goodput sum") && !text.contains("ftp[0]"), "{text}");
+}
+
+#[test]
+fn above_ten_thousand_flows_a_summary_replaces_the_arrays() {
+    let lab = Lab::new(SCENARIO);
+    let few = ["run", "scenario.toml", "--json", "--flows", "summary"];
+    assert!(lab.run(&few).exits(0).json()["flows"]["ftp"].is_array());
+    let many = ["--set", "flows.ftp.count=10001", "--set", "run.duration=20 ms", "--set", "run.warmup=0 s"];
+    let result = lab.run(&[&few[..], &many].concat()).exits(0).json();
+    assert_eq!(result["flows"]["ftp"]["count"], 10_001);
+    assert!(result["flows"]["ftp"]["sent_packets"]["p95"].is_number());
+}
+
+#[test]
+fn series_and_events_are_tables() {
+    let lab = Lab::new(SCENARIO);
+    lab.run(&["run", "scenario.toml", "--json", "--series", "s.csv", "--events", "e.csv"]).exits(0);
+    let series = std::fs::read_to_string(lab.path("s.csv")).expect("it was written");
+    assert!(series.starts_with("t_s,element,index,metric,value\n"));
+    assert!(series.contains(",bottleneck,,queue_packets,") && series.contains(",ftp,1,cwnd_packets,"));
+    let events = std::fs::read_to_string(lab.path("e.csv")).expect("it was written");
+    assert!(
+        events.starts_with("t_s,element,index,event,") && events.contains(",control-interval,"),
+        "{events}"
+    );
+    assert_eq!(lab.files(), ["e.csv", "s.csv", "scenario.toml"], "a temporary file is left");
+}
+
+#[test]
+fn a_device_is_written_to_and_not_replaced() {
+    let lab = Lab::new(SCENARIO);
+    let link = lab.path("null");
+    std::os::unix::fs::symlink("/dev/null", &link).expect("the folder is writable");
+    lab.run(&["run", "scenario.toml", "--series", "null"]).exits(0);
+    assert!(link.is_symlink(), "the link was replaced by a file");
+    assert_eq!(std::fs::metadata("/dev/null").map(|metadata| metadata.is_file()).ok(), Some(false));
+}
+
+#[test]
+fn a_folder_of_results_holds_everything_that_repeats_the_run() {
+    let lab = Lab::new(SCENARIO);
+    let first = lab.run(&["run", "scenario.toml", "--json", "--out", "runs"]).exits(0).json();
+    let mut folders = std::fs::read_dir(lab.path("runs")).expect("it was written");
+    let folder = folders.next().expect("one run").expect("readable").path();
+    assert!(folders.next().is_none());
+    let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    assert!(name.starts_with("scenario-1-"), "{name}");
+    for file in ["summary.json", "series.csv", "scenario.toml"] {
+        assert!(folder.join(file).is_file(), "{file} is missing");
+    }
+    let copy = folder.join("scenario.toml");
+    let again = lab.run(&["run", &copy.to_string_lossy(), "--json"]).exits(0).json();
+    assert_eq!(again["fingerprint"], first["fingerprint"]);
+}
+
+#[test]
+fn every_engine_agrees() {
+    let lab = Lab::new(SCENARIO);
+    let finished = lab.run(&["run", "scenario.toml", "--json", "--verify"]).exits(0);
+    assert!(finished.json().is_object());
+    assert!(finished.stderr().starts_with("verified: "), "{}", finished.stderr());
+    let quiet = lab.run(&["run", "scenario.toml", "--verify", "--quiet", "--threads", "3"]).exits(0);
+    assert_eq!(quiet.stderr(), "");
+}
+
+/// Bad input: status 2, file, line and column, and nothing written.
+#[test]
+fn a_misspelt_key_is_shown_with_the_nearest_one() {
+    let lab = Lab::new(&SCENARIO.replace("queue =", "quue ="));
+    let arguments = ["run", "scenario.toml", "--series", "s.csv", "--out", "runs"];
+    let finished = lab.run(&arguments).exits(2);
+    let stderr = finished.stderr();
+    assert!(stderr.starts_with("error: scenario.toml:9:1: "), "{stderr}");
+    assert!(stderr.contains("`quue`") && stderr.contains("`queue`"), "{stderr}");
+    assert!(!stderr.contains('\u{1b}'), "colours without a terminal");
+    assert_eq!(finished.stdout(), "");
+    assert_eq!(lab.files(), ["scenario.toml"]);
+}
+
+#[test]
+fn programs_get_diagnostics_as_json() {
+    let lab = Lab::new(&SCENARIO.replace("10 Mbit/s", "10 mbps"));
+    for command in ["run", "check", "sweep"] {
+        let finished = lab.run(&[command, "scenario.toml", "--json"]).exits(2);
+        assert_eq!(finished.stdout(), "");
+        let told: Value = serde_json::from_str(&finished.stderr()).expect("one object");
+        let diagnostic = &told["diagnostics"][0];
+        assert_eq!(diagnostic["severity"], "error");
+        assert_eq!(diagnostic["file"], "scenario.toml");
+        assert_eq!(diagnostic["line"], 7);
+        assert!(diagnostic["help"].as_str().is_some_and(|help| help.contains("Mbit/s")), "{diagnostic}");
+    }
+    assert_eq!(lab.files(), ["scenario.toml"]);
+}
+
+#[test]
+fn an_override_is_judged_like_the_file() {
+    let lab = Lab::new(SCENARIO);
+    let run = |set: &str| lab.run(&["run", "scenario.toml", "--json", "--set", set]);
+    let result = run("links.bottleneck.rate=\"1 Mbit/s\"").exits(0).json();
+    assert_eq!(result["links"]["bottleneck"]["capacity_bps"], 1e6);
+    for bad in [
+        "links.bottlneck.rate=\"1 Mbit/s\"",
+        "links.bottleneck.rat=\"1 Mbit/s\"",
+        "links.bottleneck.rate=-1 Mbit/s",
+        "links.bottleneck.rate=[1",
+        "flows.ftp.path=[\"nowhere\"]",
+        "flows.ftp.law=\"no-such-law\"",
+        "flows.ftp.law=\"vcp\"",
+        "run.duration=0 s",
+        "flows.ftp.start=2 s",
+        "no assignment",
+    ] {
+        let finished = run(bad).exits(2);
+        assert_eq!(finished.stdout(), "", "{bad}");
+        assert!(!finished.stderr().is_empty(), "{bad}");
+    }
+    let planned = run("flows.ftp.law=\"vcp\"").stderr();
+    assert!(planned.contains("planned"), "{planned}");
+}
+
+#[test]
+fn wrong_usage_has_the_status_of_bad_input() {
+    let lab = Lab::new(SCENARIO);
+    for arguments in
+        [&["rum"][..], &["run"], &["run", "scenario.toml", "--threads", "0"], &["run", "a", "--sed", "1"]]
+    {
+        lab.run(arguments).exits(2);
+    }
+    lab.run(&["run", "no-such-file.toml"]).exits(2);
+    lab.run(&["run", "."]).exits(2);
+    lab.run(&["run", "scenario.toml", "--series", "no-folder/s.csv"]).exits(2);
+    lab.run(&["sweep", "scenario.toml", "--check"]).exits(2);
+    assert_eq!(lab.files(), ["scenario.toml"]);
+}
+
+#[test]
+fn a_run_that_would_not_fit_names_both_numbers_and_starts_nothing() {
+    let lab = Lab::new(SCENARIO);
+    for command in ["run", "sweep"] {
+        let finished = lab.run(&[command, "scenario.toml", "--set", "flows.ftp.count=1000000000"]);
+        let stderr = finished.exits(4).stderr();
+        let numbers = stderr.matches(" GB").count() + stderr.matches(" MB").count();
+        assert!(numbers == 2 && stderr.contains("memory"), "{stderr}");
+    }
+    assert_eq!(lab.files(), ["scenario.toml"]);
+}
+
+#[test]
+fn a_full_disk_is_a_failure_and_not_a_panic() {
+    let lab = Lab::new(SCENARIO);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has /dev/full");
+    let output = lab.command(&["run", "scenario.toml"]).stdout(full).stderr(Stdio::piped()).output();
+    let finished = crate::Finished(output.expect("the binary runs")).exits(1);
+    assert!(finished.stderr().contains("can not write the standard output"), "{}", finished.stderr());
+    let finished = lab.run(&["run", "scenario.toml", "--series", "/dev/full"]).exits(1);
+    assert!(finished.stderr().contains("/dev/full"), "{}", finished.stderr());
+}
+
+#[test]
+fn a_reader_who_has_enough_is_no_failure() {
+    let lab = Lab::new(SCENARIO);
+    for arguments in
+        [&["schema"][..], &["man"], &["completions", "bash"], &["run", "scenario.toml", "--json"]]
+    {
+        let mut child =
+            lab.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn check_judges_every_point_and_writes_the_defaults_out() {
+    let sweep = "\n[sweep]\ngrid = { \"links.bottleneck.rate\" = [\"1 Mbit/s\", \"2 Mbit/s\"] }\n";
+    let lab = Lab::new(&format!("{SCENARIO}{sweep}"));
+    let text = lab.run(&["check", "scenario.toml"]).exits(0).stdout();
+    assert!(text.starts_with("scenario.toml: valid, sweep of 2 points"), "{text}");
+    let json = lab.run(&["check", "scenario.toml", "--json"]).exits(0).json();
+    assert_eq!((&json["valid"], &json["points"]), (&true.into(), &2.into()));
+
+    let normalised = lab.run(&["check", "scenario.toml", "--print"]).exits(0).stdout();
+    assert!(normalised.contains("initial_window"), "{normalised}");
+    std::fs::write(lab.path("normalised.toml"), &normalised).expect("the folder is writable");
+    let again = lab.run(&["check", "normalised.toml", "--print"]).exits(0).stdout();
+    assert_eq!(again, normalised);
+    let fingerprint = |file| lab.run(&["run", file, "--json"]).exits(0).json()["fingerprint"].clone();
+    assert_eq!(fingerprint("normalised.toml"), fingerprint("scenario.toml"));
+
+    let lab = Lab::new(&format!("{SCENARIO}{}", sweep.replace("2 Mbit/s", "0 Mbit/s")));
+    let stderr = lab.run(&["check", "scenario.toml"]).exits(2).stderr();
+    assert!(stderr.contains("scenario.toml:18:"), "{stderr}");
+    lab.run(&["run", "scenario.toml"]).exits(0);
+}
+
+#[test]
+fn the_schema_is_json_and_the_version_says_what_was_built() {
+    let lab = Lab::new(SCENARIO);
+    let schema = lab.run(&["schema"]).exits(0).json();
+    assert!(schema["$schema"].as_str().is_some_and(|id| id.contains("json-schema.org")));
+    let version = lab.run(&["--version"]).exits(0).stdout();
+    for part in ["congestlab 0.", "commit ", "code ", "results schema 1"] {
+        assert!(version.contains(part), "{version}");
+    }
+}
+
+#[test]
+fn completions_and_man_pages_know_every_command() {
+    let lab = Lab::new(SCENARIO);
+    for shell in ["bash", "zsh", "fish"] {
+        let text = lab.run(&["completions", shell]).exits(0).stdout();
+        assert!(text.contains("sweep") && text.contains("--verify") | text.contains("-l verify"), "{shell}");
+    }
+    assert!(lab.run(&["man"]).exits(0).stdout().contains("Exit status"));
+    lab.run(&["man", "--out", "man1"]).exits(0);
+    for page in
+        ["congestlab.1", "congestlab-run.1", "congestlab-sweep.1", "congestlab-check.1", "congestlab-demo.1"]
+    {
+        assert!(lab.path("man1").join(page).is_file(), "{page} is missing");
+    }
+}
