@@ -279,6 +279,20 @@ mod cubic_law {
         assert!((found - 595.0).abs() < 0.01, "{found}");
     }
 
+    /// A flow that lost at exactly its plateau need not make room.
+    #[test]
+    fn a_loss_at_the_maximum_keeps_it() {
+        let mut cubic = cubic(100);
+        cubic.on_timeout(&CONFIG, Time(0), Bytes(100_000), true);
+        (0..69).for_each(|_| cubic.on_ack(&CONFIG, Time(0), &ack(MSS)));
+        cubic.on_ack(&CONFIG, Time(0), &ack(0)); // congestion avoidance begins at 70 segments
+        cubic.on_loss(&CONFIG, Time(0), Bytes(70_000));
+        cubic.on_ack(&CONFIG, Time(0), &ack(1));
+        // K = cbrt(21 / 0.4).
+        let found = opened(&mut cubic, 3.744);
+        assert!((found - 70.0).abs() < 0.01, "{found}");
+    }
+
     #[test]
     fn slow_start_adds_a_segment_per_ack() {
         let mut cubic = cubic(1);

@@ -76,7 +76,7 @@ impl Cubic {
             }
         } else if self.cwnd < self.ssthresh {
             self.cwnd = self.cwnd.saturating_add(with_places(ack.acked).min(self.mss));
-        } else if !ack.in_recovery && ack.acked > Bytes(0) {
+        } else if !ack.in_recovery {
             self.avoid_congestion(now, ack);
         }
     }

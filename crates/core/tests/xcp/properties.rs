@@ -202,11 +202,7 @@ fn a_sender_survives_any_input_and_keeps_one_segment() {
             }
             let _ = sender.pacing_rate(&config, Duration(word(&mut random)));
             // No segment is longer than an IP packet.
-            assert!(
-                sender.window() >= Bytes(mss.clamp(1, 65_535)),
-                "{:?} with {config:?}",
-                sender.window()
-            );
+            assert!(sender.window() >= Bytes(mss.clamp(1, 65_535)), "{:?} with {config:?}", sender.window());
         }
     }
 }

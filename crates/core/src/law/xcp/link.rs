@@ -269,8 +269,7 @@ impl Link {
         self.cuts = Pool::new((shuffled + fall).min(POOL_MAX), self.input.0); // L 12, 14
         self.carry = 0; // a remainder must not outlive the aggregate that it was part of
 
-        let interval = Duration(mul_div_up(self.mean_rtt, SECOND >> 9, 1 << (RTT_PLACES - 9)));
-        let interval = interval.max(self.config.min_interval); // L 18
+        let interval = self.mean_rtt().max(self.config.min_interval); // L 18
         self.report = Report {
             intervals: self.report.intervals + 1,
             input: Rate(input >> PLACES),
@@ -281,6 +280,12 @@ impl Link {
         (self.input, self.sum_x, self.sum_x_rtt) = (Bytes(0), 0, Wide::ZERO); // L 15-17
         self.began = now;
         self.control_deadline = now + interval; // L 19
+    }
+
+    /// d, rounded up.
+    #[inline(always)]
+    fn mean_rtt(&self) -> Duration {
+        Duration(mul_div_up(self.mean_rtt, SECOND, 1 << RTT_PLACES))
     }
 
     /// beta Q / d, B/s with [`PLACES`].
@@ -297,8 +302,7 @@ impl Link {
     /// be d itself (draft-03 §4.2.5): the estimate would feed back into its own window.
     fn estimate_queue(&mut self, now: Time, backlog: Bytes) {
         (self.queue, self.queue_min) = (self.queue_min, backlog);
-        let mean_rtt = Duration(mul_div_up(self.mean_rtt, SECOND >> 9, 1 << (RTT_PLACES - 9)));
-        let rest = mean_rtt - backlog.at(self.capacity);
+        let rest = self.mean_rtt() - backlog.at(self.capacity);
         let window = Duration(rest.0.div_ceil(2)).max(self.config.allowed_queue);
         self.queue_deadline = now + window;
     }
