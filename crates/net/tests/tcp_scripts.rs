@@ -244,6 +244,7 @@ fn configure(lines: &[(usize, &str)]) -> Result<Run> {
                     pause: Duration(parse_time(pause)?),
                     wait: if wait == "ack" { Wait::Ack } else { Wait::Write },
                     buffer: bytes(buffer)?,
+                    total: None,
                 };
             }
             "recovery" => {

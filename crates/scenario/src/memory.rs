@@ -80,7 +80,9 @@ fn outstanding(group: &Group, duration: Picos) -> u64 {
         GroupKind::Source(config) => carried(config.rate.0, duration) / u64::from(config.segment).max(1) + 1,
         GroupKind::Tcp(config) => {
             let size = match config.app {
-                App::Transfer(size) => size.0 / u64::from(config.segment).max(1) + 1,
+                App::Transfer(size) | App::Bursts { total: Some(size), .. } => {
+                    size.0 / u64::from(config.segment).max(1) + 1
+                }
                 _ => u64::MAX,
             };
             config.awnd.map_or(u64::MAX, u64::from).min(size)

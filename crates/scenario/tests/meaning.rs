@@ -40,7 +40,8 @@ exit = { rate = "100 Mbit/s", delay = "2 ms" }
 fn scenario(settings: &[(&str, &str)]) -> Scenario {
     let overrides: Vec<(String, String)> =
         settings.iter().map(|(path, value)| ((*path).into(), (*value).into())).collect();
-    Scenario::parse("test.toml", BASE, Path::new(""), &overrides, None).unwrap_or_else(|error| panic!("{error}"))
+    Scenario::parse("test.toml", BASE, Path::new(""), &overrides, None)
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn model(settings: &[(&str, &str)]) -> Model {
@@ -64,14 +65,20 @@ fn absent_keys_have_the_documented_defaults() {
     let names: Vec<&str> = model.links.iter().map(|link| link.name.as_str()).collect();
     assert_eq!(names, ["a", "a.reverse", "b", "b.reverse"]);
     let port = &model.links[0].port;
-    assert_eq!((port.delay, port.feedback_at, port.ack_loss), (40 * MS, FeedbackAt::Departure, Probability::ZERO));
+    assert_eq!(
+        (port.delay, port.feedback_at, port.ack_loss),
+        (40 * MS, FeedbackAt::Departure, Probability::ZERO)
+    );
     assert_eq!((&port.discipline, &port.law, &port.errors), (&Discipline::DropTail, &None, &None));
 
     let one = &model.groups[0];
     assert_eq!((one.count, one.stop, one.access, one.exit), (1, Time::NEVER, None, None));
     assert_eq!(one.start, Start::Every { from: Time(0), every: 0 });
     let config = tcp(&model, 0);
-    assert_eq!((config.segment, config.ack, config.awnd, config.min_rto), (1500, 40, None, Duration(1_000_000_000)));
+    assert_eq!(
+        (config.segment, config.ack, config.awnd, config.min_rto),
+        (1500, 40, None, Duration(1_000_000_000))
+    );
     assert_eq!((config.recovery, config.app), (Recovery::Sack, App::Endless));
     assert!(!config.delayed_ack && !config.ecn && !config.ns2);
     let SenderConfig::Xcp(xcp) = &tcp(&model, 1).law else { panic!("XCP") };
@@ -131,7 +138,11 @@ fn a_bdp_is_of_the_longest_round_trip_that_crosses() {
     assert_eq!(limit(&[("links.a.queue", "0.5 BDP")], 0), Limit::Packets(45));
     assert_eq!(limit(&[("flows.two.path", "[\"b\"]")], 0), Limit::Packets(67), "80 ms of flow one");
     assert_eq!(limit(&[("flows.two.path", "[\"a.reverse\", \"b\"]")], 0), Limit::Packets(89), "as ACKs");
-    assert_eq!(limit(&[("flows.two.path", "[\"a\"]")], 2), Limit::Packets(100), "a link that no flow crosses");
+    assert_eq!(
+        limit(&[("flows.two.path", "[\"a\"]")], 2),
+        Limit::Packets(100),
+        "a link that no flow crosses"
+    );
     assert_eq!(limit(&[("links.a.reverse.delay", "60 ms")], 0), Limit::Packets(105), "126 ms there and back");
     assert_eq!(limit(&[("links.a.queue", "250 kB")], 0), Limit::Bytes(250_000));
     let steps = "{ steps = [[\"0 s\", \"2 Mbit/s\"], [\"1 s\", \"20 Mbit/s\"]] }";
@@ -153,7 +164,8 @@ fn a_reverse_mirrors_rate_delay_and_limit_and_nothing_else() {
     assert_eq!(format!("{:?}", mirror.service), "Fixed(BitRate(10000000))");
     assert_eq!((&mirror.discipline, &mirror.law, &mirror.errors), (&Discipline::DropTail, &None, &None));
 
-    let reverse = "{ rate = \"1 Mbit/s\", law = \"xcp\", error = { packet_error_rate = 0.2 }, ack_loss = 0.5 }";
+    let reverse =
+        "{ rate = \"1 Mbit/s\", law = \"xcp\", error = { packet_error_rate = 0.2 }, ack_loss = 0.5 }";
     let own = [&lossy[..], &[("links.a.reverse", reverse)]].concat();
     let port = &model(&own).links[1].port;
     assert_eq!((port.delay, port.limit), (40 * MS, Limit::Packets(7)));
@@ -185,7 +197,10 @@ fn switches_reach_their_laws() {
                min_interval = \"2 ms\", max_interval = \"3 s\" } }";
     let model = model(&[("links.a.law", law), ("links.a.feedback_at", "enqueue")]);
     let Some(LawConfig::Xcp { config, follows_service }) = &model.links[0].port.law else { panic!("XCP") };
-    assert_eq!((config.alpha, config.beta, config.gamma), (Ratio::ppm(300_000), Ratio::ppm(100_000), Ratio::ppm(200_000)));
+    assert_eq!(
+        (config.alpha, config.beta, config.gamma),
+        (Ratio::ppm(300_000), Ratio::ppm(100_000), Ratio::ppm(200_000))
+    );
     assert_eq!((config.capacity, *follows_service, config.capture), (Rate(1_237_500), false, false));
     assert_eq!((config.min_interval, config.max_interval), (Duration(2_000_000), Duration(3_000_000_000)));
     assert_eq!((config.initial_interval, config.allowed_queue), (Duration(50_000_000), Duration(2_000_000)));
@@ -197,7 +212,10 @@ fn switches_reach_their_laws() {
     let SenderConfig::Xcp(xcp) = &tcp(&model, 1).law else { panic!("XCP") };
     assert_eq!((xcp.loss, xcp.request, xcp.clamp), (LossPolicy::Fallback, RequestPolicy::Unlimited, false));
     assert_eq!((xcp.aging, xcp.pacing), (Some(Ratio::ppm(250_000)), true));
-    assert_eq!((xcp.rate_source, xcp.price, xcp.desired_rate), (RateSource::Measured, Ratio::ppm(2_500_000), Rate(1_000_000)));
+    assert_eq!(
+        (xcp.rate_source, xcp.price, xcp.desired_rate),
+        (RateSource::Measured, Ratio::ppm(2_500_000), Rate(1_000_000))
+    );
     let aging = |value: &str| match &tcp(&self::model(&[("flows.two.law.xcp.aging", value)]), 1).law {
         SenderConfig::Xcp(xcp) => xcp.aging,
         _ => None,
@@ -228,7 +246,12 @@ fn red_and_applications_get_their_numbers() {
     assert_eq!(app(&[("flows.one.size", "1 MB")]), App::Transfer(Bytes(1_000_000)));
     let bursts = ("flows.one.app", "{ bursts = { size = \"1 MB\", pause = \"1 s\" } }");
     let (size, pause, buffer) = (Bytes(1_000_000), Duration(1_000_000_000), Bytes(16_000_000));
-    assert_eq!(app(&[bursts]), App::Bursts { size, pause, wait: Wait::Write, buffer });
+    assert_eq!(app(&[bursts]), App::Bursts { size, pause, wait: Wait::Write, buffer, total: None });
+    let total = Some(Bytes(2_000_000));
+    assert_eq!(
+        app(&[bursts, ("flows.one.size", "2 MB")]),
+        App::Bursts { size, pause, wait: Wait::Write, buffer, total }
+    );
 }
 
 #[test]
@@ -236,13 +259,19 @@ fn memory_is_judged_by_what_can_be_at_once() {
     let needed = |settings: &[(&str, &str)]| scenario(settings).memory_needed(&Measure::default());
     assert!(needed(&[]) < 10_000_000, "{}", needed(&[]));
     assert!(needed(&[("flows.one.count", "900000000")]) > 1_000_000_000_000, "flows");
-    assert!(needed(&[("links.a.queue", "1000000000 packets")]) > 100_000_000_000, "a queue that flows can fill");
+    assert!(
+        needed(&[("links.a.queue", "1000000000 packets")]) > 100_000_000_000,
+        "a queue that flows can fill"
+    );
     let small = [("flows.one.awnd", "10 packets"), ("flows.two.awnd", "10 packets")];
     let huge_queue = [&small[..], &[("links.a.queue", "1000000000 packets")]].concat();
     assert!(needed(&huge_queue) < 10_000_000, "a queue that they can not: {}", needed(&huge_queue));
     let far = [("links.a.rate", "1 Tbit/s"), ("links.a.delay", "100000 s"), ("links.a.queue", "10 packets")];
     assert!(needed(&far) > 10_000_000_000, "a long wire");
     let fine = scenario(&[("measure.every", "1 ns")]);
-    assert!(fine.memory_needed(&Measure { series: true, events: false }) > 1_000_000_000_000, "a fine series");
+    assert!(
+        fine.memory_needed(&Measure { series: true, events: false }) > 1_000_000_000_000,
+        "a fine series"
+    );
     assert!(fine.memory_needed(&Measure::default()) < 10_000_000, "unless nobody asks for it");
 }

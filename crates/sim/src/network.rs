@@ -14,12 +14,17 @@ fn smallest_packet(group: &Group) -> u16 {
         GroupKind::Source(source) => source.segment,
         GroupKind::Tcp(config) => {
             let segment = u64::from(config.segment);
+            // The last segment of `size` bytes.
+            let last = |size: u64| match size % segment {
+                0 => segment,
+                rest => rest,
+            };
             let rest = match config.app {
                 tcp::App::Endless => segment,
-                tcp::App::Transfer(size) | tcp::App::Bursts { size, .. } => match size.0 % segment {
-                    0 => segment,
-                    rest => rest,
-                },
+                tcp::App::Transfer(size) => last(size.0),
+                tcp::App::Bursts { size, total, .. } => {
+                    last(size.0).min(total.map_or(segment, |total| last(total.0 % size.0.max(1))))
+                }
             };
             config.ack.min(rest as u16)
         }

@@ -70,6 +70,8 @@ pub enum App {
         wait: Wait,
         /// Send buffer: unsent and unacknowledged data that the connection takes.
         buffer: Bytes,
+        /// All bursts together, the last one short; `None`: no end.
+        total: Option<Bytes>,
     },
 }
 
@@ -116,12 +118,27 @@ impl Config {
         Bytes(match self.app {
             App::Endless => count.saturating_mul(segment),
             App::Transfer(total) => count.saturating_mul(segment).min(total.0),
-            App::Bursts { size, .. } => {
+            App::Bursts { size, total, .. } => {
                 let per_burst = self.segments_in(size);
                 let (bursts, rest) = (count / per_burst, count % per_burst);
-                bursts.saturating_mul(size.0).saturating_add((rest * segment).min(size.0))
+                let bytes = bursts.saturating_mul(size.0).saturating_add((rest * segment).min(size.0));
+                bytes.min(total.map_or(u64::MAX, |total| total.0))
             }
         })
+    }
+
+    /// Segments of all that the application will ever write.
+    fn segments(&self) -> u64 {
+        match self.app {
+            App::Endless | App::Bursts { total: None, .. } | App::Bursts { size: Bytes(0), .. } => u64::MAX,
+            App::Transfer(Bytes(0)) => 0,
+            App::Transfer(total) => self.segments_in(total),
+            App::Bursts { size, total: Some(total), .. } => {
+                let last = Bytes(total.0 % size.0);
+                let whole = (total.0 / size.0).saturating_mul(self.segments_in(size));
+                if last.0 == 0 { whole } else { whole.saturating_add(self.segments_in(last)) }
+            }
+        }
     }
 
     /// Bytes of one segment.

@@ -598,8 +598,10 @@ impl Sender {
         self.awnd = packet.window();
         match config.app {
             App::Endless => self.written = u64::MAX,
-            App::Transfer(Bytes(0)) => self.serve_application(config, now),
-            App::Transfer(size) => self.written = config.segments_in(size),
+            App::Transfer(_) => {
+                self.written = config.segments();
+                self.serve_application(config, now);
+            }
             App::Bursts { .. } => self.write_burst(config, now),
         }
     }
@@ -611,31 +613,32 @@ impl Sender {
         if let App::Bursts { size, .. } = config.app
             && now < self.stop
         {
-            self.written = self.written.saturating_add(config.segments_in(size));
+            let burst = config.segments_in(size);
+            self.written = self.written.saturating_add(burst).min(config.segments());
             self.flags |= bit::WRITING;
             self.serve_application(config, now);
         }
     }
 
-    /// Data was written or acknowledged: is the write, or the whole transfer, complete?
+    /// Data was written or acknowledged: is the write, or all of it, complete?
     fn serve_application(&mut self, config: &Config, now: Time) {
-        match config.app {
-            App::Transfer(_) if self.una >= self.written && self.completion == Time::NEVER => {
-                self.completion = now;
-                self.measure.to = self.measure.to.min(now);
-                self.note_idle(now);
+        let is_last = |written: u64| written >= config.segments();
+        if self.una >= self.written && self.completion == Time::NEVER && is_last(self.written) {
+            self.completion = now;
+            self.measure.to = self.measure.to.min(now);
+            self.note_idle(now);
+        }
+        if let App::Bursts { pause, wait, buffer, .. } = config.app
+            && self.flags & bit::WRITING != 0
+        {
+            let is_complete = match wait {
+                Wait::Write => self.written <= self.buffered_until(config, buffer),
+                Wait::Ack => self.una >= self.written,
+            };
+            if is_complete {
+                self.flags &= !bit::WRITING;
+                self.write_at = if is_last(self.written) { Time::NEVER } else { now + pause };
             }
-            App::Bursts { pause, wait, buffer, .. } if self.flags & bit::WRITING != 0 => {
-                let is_complete = match wait {
-                    Wait::Write => self.written <= self.buffered_until(config, buffer),
-                    Wait::Ack => self.una >= self.written,
-                };
-                if is_complete {
-                    self.flags &= !bit::WRITING;
-                    self.write_at = now + pause;
-                }
-            }
-            _ => {}
         }
     }
 

@@ -352,6 +352,7 @@ fn bursts_arrive_in_their_own_segments() {
         pause: Duration(70 * MS),
         wait,
         buffer: Bytes(buffer),
+        total: None,
     };
     let mut seed = 0;
     for app in [app(Wait::Write, 16_000_000), app(Wait::Ack, 16_000_000), app(Wait::Write, 3_000)] {
@@ -368,6 +369,30 @@ fn bursts_arrive_in_their_own_segments() {
             assert!(bursts > 40, "{app:?}: {bursts} bursts in 20 s");
             assert!(loss > 0 || sent.retransmits == 0);
         }
+    }
+}
+
+/// Two whole bursts and a third of 1,000 B, then nothing.
+#[test]
+fn bursts_end_when_all_is_sent() {
+    let (size, total) = (Bytes(12_345), Bytes(25_690));
+    for wait in [Wait::Write, Wait::Ack] {
+        let app = App::Bursts {
+            size,
+            pause: Duration(700 * MS),
+            wait,
+            buffer: Bytes(16_000_000),
+            total: Some(total),
+        };
+        let weather = Weather { loss: 3, ack_loss: 0, repeat: 0, reorder: 0 };
+        let law = SenderConfig::Reno(reno::Config::default());
+        let mut pair = Pair::new(config(law, Recovery::Sack, app), 1, weather, Time(20_000 * MS));
+        while pair.step() {}
+        let (sent, received) = (pair.sender.stats(), pair.receiver.stats());
+        assert_eq!(received.delivered_bytes, total.0);
+        assert_eq!(sent.sent_packets - sent.retransmits, 2 * pair.config.segments_in(size) + 1);
+        let completion = sent.completion.expect("all was acknowledged");
+        assert!((1_400 * MS..5_000 * MS).contains(&completion.0), "two pauses, then the end: {completion:?}");
     }
 }
 

@@ -243,7 +243,7 @@ fn tcp(
         let message = format!("`{place}.segment` is {segment} B, all of it headers");
         findings.error("scenario::range", given, message, format!("allowed: {} B to 65535 B", headers + 1));
     }
-    let app = app(flow, findings)?;
+    let app = app(flow)?;
     Some(tcp::Config {
         segment,
         ack: fill(&mut flow.ack, span, || PacketSize(HEADERS)).value.0,
@@ -335,10 +335,10 @@ fn advertised(awnd: &At<Amount>, segment: u16, findings: &mut Findings) -> Optio
     Some(u32::try_from(segments).unwrap_or(u32::MAX - 1).min(u32::MAX - 1))
 }
 
-fn app(flow: &mut Flow, findings: &mut Findings) -> Option<tcp::App> {
-    let size = flow.size.clone();
+fn app(flow: &mut Flow) -> Option<tcp::App> {
+    let size = flow.size.as_ref().map(|at| at.value);
     let Some(At { value: App::Bursts(bursts), span }) = &mut flow.app else {
-        return Some(size.map_or(tcp::App::Endless, |size| tcp::App::Transfer(size.value)));
+        return Some(size.map_or(tcp::App::Endless, tcp::App::Transfer));
     };
     let (per_burst, pause) = (bursts.size.as_ref()?.value, bursts.pause.as_ref()?.value);
     let wait = match fill(&mut bursts.wait, *span, || Wait::Write).value {
@@ -346,15 +346,5 @@ fn app(flow: &mut Flow, findings: &mut Findings) -> Option<tcp::App> {
         Wait::Ack => tcp::Wait::Ack,
     };
     let buffer = fill(&mut bursts.buffer, *span, || Bytes(16_000_000)).value;
-    match size {
-        None => Some(tcp::App::Bursts { size: per_burst, pause, wait, buffer }),
-        // The first burst is all there is.
-        Some(size) if size.value <= per_burst => Some(tcp::App::Transfer(size.value)),
-        Some(size) => {
-            let message = format!("`{}.size` is more than one burst, {per_burst}", findings.place());
-            let help = "bursts go on until `stop`: leave `size` out, or make it at most one burst";
-            findings.error("scenario::app", size.span, message, help);
-            None
-        }
-    }
+    Some(tcp::App::Bursts { size: per_burst, pause, wait, buffer, total: size })
 }

@@ -215,6 +215,7 @@ fn random_tcp(draw: &mut Draw, segment: u16) -> Config {
                 pause: Duration(50_000_000),
                 wait: draw.of(&[Wait::Write, Wait::Ack]),
                 buffer: Bytes(16_000_000),
+                total: draw.one_in(2).then(|| Bytes(draw.between(1, 90_000))),
             },
             _ => App::Endless,
         },
