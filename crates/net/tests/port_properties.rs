@@ -60,6 +60,12 @@ fn law(capacity: u64) -> xcp::LinkConfig {
     }
 }
 
+/// A span up to `most`, half of the time in whole milliseconds: there, arrivals coincide with timers.
+fn on_the_clock(draw: &mut Stream, most: Picos) -> Picos {
+    let span = 1 + draw.below(most);
+    if draw.below(2) == 0 { span } else { span.div_ceil(MS) * MS }
+}
+
 /// A port of random making: every service, discipline, law and error.
 fn random_config(draw: &mut Stream) -> PortConfig {
     let rate = |draw: &mut Stream| BitRate(1_000_000 + draw.below(40_000_000));
@@ -70,7 +76,7 @@ fn random_config(draw: &mut Stream) -> PortConfig {
             let mut at = 0;
             let mut steps = vec![(0, rate(draw))];
             for _ in 0..draw.below(6) {
-                at += 1 + draw.below(100 * MS);
+                at += on_the_clock(draw, 100 * MS);
                 steps.push((at, rate(draw)));
             }
             Service::Steps(Steps::new(steps).unwrap())
@@ -127,7 +133,7 @@ fn random_config(draw: &mut Stream) -> PortConfig {
         config.ack_loss = Probability::from_f64(0.3);
     }
     if draw.below(2) == 0 {
-        config.sample_every = Some(1 + draw.below(30 * MS));
+        config.sample_every = Some(on_the_clock(draw, 30 * MS));
     }
     config
 }
