@@ -1,0 +1,113 @@
+//! The files in `scenarios/` and the page `docs/scenario.md` say what is true.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use congestlab_scenario::result::Meta;
+use congestlab_scenario::sim::{self, Engine};
+use congestlab_scenario::sweep::{self, Options, PointResult};
+use congestlab_scenario::{Measure, Scenario, schema};
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Sweeps a scenario and holds its claims.
+fn hold(scenario: &Scenario) {
+    let folder = tempfile::tempdir().unwrap();
+    let stop = AtomicBool::new(false);
+    let options = Options { folder: folder.path(), version: "test", threads: 2, stop: &stop };
+    let simulate = |_: &Scenario, model: &sim::model::Model| {
+        let engine = Engine::Window { threads: 1, divisor: 1 };
+        (sim::run(model, engine, &stop, &mut |_| ()), Meta::default())
+    };
+    let results =
+        sweep::run(scenario, &options, &simulate, &|_| ()).unwrap_or_else(|error| panic!("{error}"));
+    let observations: Vec<_> = results.iter().map(PointResult::observation).collect();
+    for claim in scenario.claims() {
+        let verdict = claim.verdict(&observations);
+        assert!(verdict.holds, "{}: {}: {}", scenario.name(), verdict.that, verdict.text);
+    }
+}
+
+#[test]
+fn the_claims_of_the_examples_hold() {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(root().join("scenarios")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let scenario = Scenario::load(&path, &[], None).unwrap_or_else(|error| panic!("{error}"));
+            assert!(scenario.warnings().is_empty(), "{}", scenario.warnings());
+            hold(&scenario);
+            names.push(scenario.name().to_owned());
+        }
+    }
+    names.sort();
+    for name in ["crowd", "demo", "lossy", "parking-lot"] {
+        assert!(names.iter().any(|other| other == name), "{name} is not among {names:?}");
+    }
+}
+
+#[test]
+fn the_scenarios_of_the_page_run() {
+    let page = std::fs::read_to_string(root().join("docs/scenario.md")).unwrap();
+    let blocks: Vec<&str> =
+        page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert_eq!(blocks.len(), 2);
+    for block in blocks {
+        let scenario = Scenario::parse("docs.toml", block, Path::new(""), &[], None);
+        hold(&scenario.unwrap_or_else(|error| panic!("{error}")));
+    }
+}
+
+/// Every key that the decoder knows stands on the page, and every result.
+#[test]
+fn the_page_names_every_key_and_result() {
+    let page = std::fs::read_to_string(root().join("docs/scenario.md")).unwrap();
+    let has = |word: &str| {
+        [format!("`{word}`"), format!("`{word} ="), format!("{word} = ")]
+            .iter()
+            .any(|form| page.contains(form))
+    };
+    let schema = schema::schema();
+    let mut keys = Vec::new();
+    collect(&schema, &mut keys);
+    assert!(keys.len() > 70, "{}", keys.len());
+    // Sections have headings of their own.
+    let headings = [
+        "run", "measure", "links", "flows", "sweep", "claims", "bursts", "steps", "trace", "cbr", "onoff",
+        "red", "xcp",
+    ];
+    for key in keys.iter().filter(|key| !headings.contains(&key.as_str())) {
+        assert!(has(key), "docs/scenario.md does not say what `{key}` is");
+    }
+    let text = "[run]\nduration = \"1 s\"\n[links.a]\nrate = \"1 Mbit/s\"\n[flows.b]\nlaw = \"sack\"\npath = [\"a\"]\n";
+    let scenario = Scenario::parse("t.toml", text, Path::new(""), &[], None).unwrap();
+    let model = scenario.model(&Measure::default());
+    let outcome = sim::run(&model, Engine::Reference, &AtomicBool::new(false), &mut |_| ());
+    let result = congestlab_scenario::result::RunResult::new(&scenario, &outcome, Meta::default()).to_json();
+    for object in [&result, &result["links"]["a"], &result["flows"]["b"][0], &result["meta"]] {
+        for key in object
+            .as_object()
+            .unwrap()
+            .keys()
+            .filter(|key| !["links", "flows", "jain"].contains(&key.as_str()))
+        {
+            assert!(page.contains(&format!("`{key}`")), "docs/scenario.md does not name the result `{key}`");
+        }
+    }
+}
+
+fn collect(schema: &Value, keys: &mut Vec<String>) {
+    match schema {
+        Value::Object(object) => {
+            if let Some(Value::Object(properties)) = object.get("properties") {
+                keys.extend(properties.keys().cloned());
+            }
+            object.values().for_each(|value| collect(value, keys));
+        }
+        Value::Array(list) => list.iter().for_each(|value| collect(value, keys)),
+        _ => {}
+    }
+}
