@@ -71,13 +71,11 @@ fn load(arguments: &ScenarioArguments, screen: &Screen) -> Result<Scenario, Fail
     Ok(scenario)
 }
 
-/// Reads the scenario and every point of its sweep; runs nothing.
+/// Reads the scenario, its sweep and its claims; runs nothing.
 fn check(arguments: &CheckArguments, screen: &Screen) -> Result<(), Failure> {
     let scenario = load(&arguments.scenario, screen)?;
-    let points = scenario.sweep().map_or(&[][..], |sweep| sweep.points());
-    for point in points {
-        scenario.point(point).map_err(Failure::Scenario)?;
-    }
+    scenario.check().map_err(Failure::Scenario)?;
+    let points = scenario.sweep().map_or(0, |sweep| sweep.points().len());
     let needed = scenario.memory_needed(&Measure::default());
     if screen.json {
         let normalised = arguments.print.then(|| scenario.normalised());
@@ -85,7 +83,7 @@ fn check(arguments: &CheckArguments, screen: &Screen) -> Result<(), Failure> {
         return print(&store::pretty(&json!({
             "valid": true,
             "warnings": warnings,
-            "points": points.len().max(1),
+            "points": points.max(1),
             "claims": scenario.claims().len(),
             "memory_bytes": needed,
             "normalised": normalised,
@@ -94,7 +92,7 @@ fn check(arguments: &CheckArguments, screen: &Screen) -> Result<(), Failure> {
     if arguments.print {
         return print(&scenario.normalised());
     }
-    let sweep = if points.is_empty() { String::new() } else { format!(", sweep of {} points", points.len()) };
+    let sweep = if points == 0 { String::new() } else { format!(", sweep of {points} points") };
     let claims = match scenario.claims().len() {
         0 => String::new(),
         1 => ", 1 claim".into(),
