@@ -48,6 +48,7 @@ struct Run {
 
 pub(crate) fn demo(arguments: &DemoArguments, screen: &Screen) -> Result<(), Failure> {
     let (scenario, text) = read(arguments)?;
+    scenario.check().map_err(Failure::Scenario)?;
     let points = scenario.sweep().map_or(&[][..], |sweep| sweep.points());
     if points.is_empty() || points.len() > COLUMNS_MAX {
         let text = format!("a picture wants a [sweep] of 1 to {COLUMNS_MAX} points, not {}", points.len());
@@ -68,7 +69,7 @@ pub(crate) fn demo(arguments: &DemoArguments, screen: &Screen) -> Result<(), Fai
     let png =
         to_png(&svg).map_err(|error| Failure::Run(Message::new(format!("can not draw: {error}"), "")))?;
     let pictures = [("svg", svg.as_bytes()), ("png", &png[..])].map(|(kind, bytes)| {
-        let path = arguments.out.join(format!("{}.{kind}", scenario.name()));
+        let path = below(&arguments.out, &format!("{}.{kind}", scenario.name()));
         (path, bytes)
     });
     for (path, bytes) in &pictures {
@@ -116,6 +117,11 @@ fn read(arguments: &DemoArguments) -> Result<(Scenario, String), Failure> {
     }
 }
 
+/// A name in the folder, without `./` for this one.
+fn below(folder: &Path, name: &str) -> PathBuf {
+    if folder == Path::new(".") { name.into() } else { folder.join(name) }
+}
+
 fn run(scenario: &Scenario, point: &Point, out: &Path, stop: &AtomicBool) -> Result<Run, Failure> {
     let label: Vec<&str> = point.settings.iter().map(|(_, value)| value.trim_matches('"')).collect();
     let scenario = scenario.point(point).map_err(Failure::Scenario)?;
@@ -128,7 +134,7 @@ fn run(scenario: &Scenario, point: &Point, out: &Path, stop: &AtomicBool) -> Res
         return Err(Failure::Interrupted("interrupted; no picture was drawn".into()));
     }
     let result = RunResult::new(&scenario, &outcome, clock.meta());
-    let folder = out.join("runs");
+    let folder = below(out, "runs");
     let files = store::Files { series: true, events: false };
     let folder = store::write_run(&folder, VERSION, &scenario, &outcome, &result, files)
         .map_err(|error| Failure::write(&folder, &error))?;

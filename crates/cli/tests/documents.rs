@@ -1,0 +1,141 @@
+//! The transcripts and pictures in the documents are what the command gives.
+//!
+//! Each `console` block runs in a folder with a copy of the repository's scenarios. Times, commits and
+//! hashes of folders differ from machine to machine and from version to version; they are not
+//! compared. `CONGESTLAB_DOCUMENTS=write` puts today's output into the documents instead.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+fn top() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn is_writing() -> bool {
+    std::env::var_os("CONGESTLAB_DOCUMENTS").is_some_and(|value| value == "write")
+}
+
+/// What a reader has after installing: the command, the scenarios, and `make demo`.
+struct Reader {
+    folder: TempDir,
+}
+
+impl Reader {
+    fn new() -> Self {
+        let folder =
+            tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("the target directory is writable");
+        let (bin, scenarios) = (folder.path().join("bin"), folder.path().join("work/scenarios"));
+        for folder in [&bin, &scenarios] {
+            fs::create_dir_all(folder).expect("writable");
+        }
+        // `make demo` is `congestlab demo`, after the build.
+        for name in ["congestlab", "make"] {
+            symlink(env!("CARGO_BIN_EXE_congestlab"), bin.join(name)).expect("writable");
+        }
+        for entry in fs::read_dir(top().join("scenarios")).expect("a folder").flatten() {
+            fs::copy(entry.path(), scenarios.join(entry.file_name())).expect("writable");
+        }
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join("work").join(name)
+    }
+
+    /// What a shell shows for the command line.
+    fn shell(&self, line: &str) -> String {
+        let path = format!("{}:/usr/bin:/bin", self.folder.path().join("bin").display());
+        let output = Command::new("/bin/sh")
+            .args(["-c", &format!("exec 2>&1\n{line}")])
+            .current_dir(self.path(""))
+            .env("PATH", path)
+            .output()
+            .expect("there is a shell");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+}
+
+/// The document with the output of today.
+fn run_again(text: &str, reader: &Reader) -> String {
+    let mut again = String::new();
+    let mut is_console = false;
+    for line in text.lines() {
+        match line.strip_prefix("$ ") {
+            _ if line.starts_with("```") => is_console = line == "```console",
+            Some(command) if is_console => {
+                again.push_str(&format!("{line}\n{}", reader.shell(command)));
+                continue;
+            }
+            None if is_console => continue,
+            _ => {}
+        }
+        again.push_str(line);
+        again.push('\n');
+    }
+    again
+}
+
+/// The line without what is not the same everywhere.
+fn blur(line: &str) -> String {
+    let cut = |line: &str, before: &str, after: &str| match line.split_once(before) {
+        Some((start, rest)) => format!("{start}{before}...{}", rest.find(after).map_or("", |at| &rest[at..])),
+        None => line.to_owned(),
+    };
+    match line {
+        _ if line.contains(" s simulated in ") => cut(line, " s simulated in ", " s,"),
+        _ if line.contains(" packet-hops in ") => cut(line, " packet-hops in ", " s"),
+        _ if line.contains(" run in ") => cut(&cut(line, " run in ", " s,"), ", version ", "\n"),
+        _ if line.contains(" at once, kept in ") => cut(line, ", ", " at once"),
+        _ if line.starts_with("  data  ") => line.rsplit_once('-').map_or("", |(start, _)| start).to_owned(),
+        _ => line.to_owned(),
+    }
+}
+
+fn hold(document: &str, pictures: &[&str]) {
+    let (path, reader) = (top().join(document), Reader::new());
+    let text = fs::read_to_string(&path).expect("a document of the repository");
+    assert!(text.contains("\n```console\n$ "), "{document} has no transcript");
+    let again = run_again(&text, &reader);
+    let kept: Vec<String> = text.lines().map(blur).collect();
+    let today: Vec<String> = again.lines().map(blur).collect();
+    if is_writing() && kept != today {
+        fs::write(&path, again).expect("writable");
+    } else if let Some(line) =
+        (0..kept.len().max(today.len())).find(|&line| kept.get(line) != today.get(line))
+    {
+        let show = |lines: &[String]| lines[line.min(lines.len())..lines.len().min(line + 6)].join("\n");
+        panic!(
+            "{document}:{}: the document says\n{}\nbut the command prints\n{}\n\
+             (CONGESTLAB_DOCUMENTS=write corrects the document)",
+            line + 1,
+            show(&kept),
+            show(&today)
+        );
+    }
+    for picture in pictures {
+        let drawn = fs::read_to_string(reader.path(picture)).expect("the transcript draws it");
+        let path = top().join("docs").join(picture);
+        if is_writing() {
+            fs::write(path, drawn).expect("writable");
+        } else {
+            assert!(
+                fs::read_to_string(path).is_ok_and(|kept| kept == drawn),
+                "docs/{picture} is not what the command draws (CONGESTLAB_DOCUMENTS=write corrects it)"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_readme_shows_what_the_command_prints() {
+    hold("README.md", &["demo.svg"]);
+}
+
+#[test]
+fn the_page_on_varying_capacity_shows_what_the_command_prints() {
+    hold("docs/lte.md", &["lte.svg"]);
+}

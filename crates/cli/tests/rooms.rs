@@ -1,0 +1,210 @@
+//! The rooms of the house and what may depend on what (ARCHITECTURE.md): held against
+//! `cargo metadata` and the sources, because nobody remembers it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Room, and the rooms and libraries that it may call. A list of libraries short enough to read aloud.
+const ROOMS: [(&str, &[&str]); 5] = [
+    ("congestlab-core", &[]),
+    // libm: exponential gaps, the same on every platform.
+    ("congestlab-net", &["congestlab-core", "libm"]),
+    ("congestlab-sim", &["congestlab-core", "congestlab-net", "serde"]),
+    (
+        "congestlab-scenario",
+        &[
+            "congestlab-core",
+            "congestlab-net",
+            "congestlab-sim",
+            "miette",
+            "rayon",
+            "schemars",
+            "serde",
+            "serde_json",
+            "strsim",
+            "thiserror",
+            "toml",
+        ],
+    ),
+    (
+        "congestlab",
+        &[
+            "congestlab-scenario",
+            "clap",
+            "clap_complete",
+            "clap_mangen",
+            "epaint_default_fonts",
+            "humantime",
+            "miette",
+            "resvg",
+            "rustix",
+            "serde_json",
+            "signal-hook",
+        ],
+    ),
+];
+
+/// Longer files can not be known by heart.
+const LINES_MAX: usize = 1200;
+
+fn top() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn metadata(arguments: &[&str]) -> Value {
+    let output = Command::new(env!("CARGO"))
+        .current_dir(top())
+        .args(["metadata", "--format-version", "1", "--locked", "--offline"])
+        .args(arguments)
+        .output()
+        .expect("cargo runs this test, so it can be run");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("cargo prints JSON")
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_else(|| panic!("{key} is no text in {value}"))
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value[key].as_array().unwrap_or_else(|| panic!("{key} is no list"))
+}
+
+#[test]
+fn no_room_calls_what_it_may_not() {
+    let metadata = metadata(&["--no-deps"]);
+    let mut rooms: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for package in list(&metadata, "packages") {
+        let wanted = list(package, "dependencies").iter().filter(|dependency| dependency["kind"] != "dev");
+        rooms.insert(text(package, "name"), wanted.map(|dependency| text(dependency, "name")).collect());
+    }
+    let names: BTreeSet<&str> = ROOMS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(rooms.keys().copied().collect::<BTreeSet<_>>(), names, "rooms that this test does not know");
+    for (name, allowed) in ROOMS {
+        let more: Vec<_> = rooms[name].iter().filter(|dependency| !allowed.contains(dependency)).collect();
+        assert!(more.is_empty(), "{name} depends on {more:?}: add it to this list only with a reason");
+    }
+}
+
+#[test]
+fn nothing_depends_on_the_command() {
+    let metadata = metadata(&["--no-deps"]);
+    for package in list(&metadata, "packages") {
+        let dependencies = list(package, "dependencies");
+        assert!(
+            dependencies.iter().all(|other| text(other, "name") != "congestlab"),
+            "{}",
+            text(package, "name")
+        );
+    }
+}
+
+/// As `cargo deny check licenses`, which not every machine has.
+#[test]
+fn every_licence_is_one_that_deny_toml_allows() {
+    let deny: toml::Table =
+        fs::read_to_string(top().join("deny.toml")).expect("deny.toml").parse().expect("TOML");
+    let allowed = deny["licenses"]["allow"].as_array().expect("licenses.allow");
+    let allowed: BTreeSet<&str> = allowed.iter().filter_map(toml::Value::as_str).collect();
+    for package in list(&metadata(&[]), "packages") {
+        let licence = text(package, "license").replace('/', " OR ").replace(['(', ')'], "");
+        let is_allowed =
+            licence.split(" AND ").all(|part| part.split(" OR ").any(|one| allowed.contains(one.trim())));
+        assert!(is_allowed, "{}: {licence}", text(package, "name"));
+    }
+}
+
+/// Files that people write and read.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder of the repository").flatten() {
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if path.is_dir() {
+            if !["target", "corpus", "new", "artifacts"].contains(&name.as_str()) && !name.starts_with('.') {
+                sources(&path, found);
+            }
+        } else if [".rs", ".c", ".h", ".py", ".sh", ".tcl"].iter().any(|ending| name.ends_with(ending)) {
+            found.push(path);
+        }
+    }
+}
+
+fn sources_of(part: &str) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    sources(&top().join(part), &mut found);
+    assert!(!found.is_empty(), "{part} is empty");
+    found.into_iter().map(|path| (path.clone(), fs::read_to_string(path).expect("a text"))).collect()
+}
+
+/// Code without comments, texts and the unit tests at the end.
+fn code(text: &str) -> String {
+    let end = text.find("#[cfg(test)]").unwrap_or(text.len());
+    let lines = text[..end].lines().filter(|line| !line.trim_start().starts_with("//"));
+    lines.map(|line| line.split(" // ").next().unwrap_or(line)).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn core_has_no_float_and_neither_core_nor_net_has_std() {
+    for (path, text) in sources_of("crates/core/src") {
+        let code = code(&text);
+        let words = code.split(|c: char| !c.is_alphanumeric() && c != '_');
+        let floats: Vec<_> = words.filter(|word| ["f32", "f64"].contains(word)).collect();
+        assert!(floats.is_empty(), "{} computes with {floats:?}", path.display());
+    }
+    for room in ["crates/core/src", "crates/net/src"] {
+        let library = fs::read_to_string(top().join(room).join("lib.rs")).expect("a library");
+        assert!(library.contains("#![no_std]"), "{room}");
+        for (path, text) in sources_of(room) {
+            let code = code(&text);
+            assert!(!code.contains("extern crate std"), "{} uses std", path.display());
+            assert!(
+                !room.contains("core") || !code.contains("extern crate alloc"),
+                "{} allocates",
+                path.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn only_the_command_asks_what_time_it_is() {
+    for room in ["core", "net", "sim", "scenario"] {
+        for (path, text) in sources_of(&format!("crates/{room}/src")) {
+            let code = code(&text);
+            for clock in ["Instant", "SystemTime", "thread_rng", "HashMap", "HashSet"] {
+                let mut words = code.split(|c: char| !c.is_alphanumeric() && c != '_');
+                assert!(words.all(|word| word != clock), "{} uses {clock}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn there_is_no_unsafe_code() {
+    let forbid = fs::read_to_string(top().join("Cargo.toml")).expect("the workspace");
+    assert!(forbid.contains("unsafe_code = \"forbid\""));
+    for package in list(&metadata(&["--no-deps"]), "packages") {
+        let manifest = fs::read_to_string(text(package, "manifest_path")).expect("a manifest");
+        assert!(
+            manifest.contains("[lints]\nworkspace = true"),
+            "{} has lints of its own",
+            text(package, "name")
+        );
+    }
+}
+
+#[test]
+fn no_file_is_too_long_to_know() {
+    for part in ["crates", "fuzz", "tests", "tools"] {
+        let mut found = Vec::new();
+        sources(&top().join(part), &mut found);
+        for path in found {
+            let lines = fs::read_to_string(&path).expect("a text").lines().count();
+            assert!(lines <= LINES_MAX, "{} has {lines} lines", path.display());
+        }
+    }
+}
