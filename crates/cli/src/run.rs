@@ -261,3 +261,47 @@ fn groups(result: &RunResult) -> Table {
     }
     table
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Arguments, Command};
+
+    const SCENARIO: &str = r#"
+[run]
+duration = "1 s"
+[links.a]
+rate = "1 Mbit/s"
+delay = "10 ms"
+queue = "10 packets"
+[flows.f]
+law = "cubic"
+path = ["a"]
+"#;
+
+    #[test]
+    fn a_run_that_another_engine_does_not_repeat_is_a_failed_check() {
+        let arguments = Arguments::try_parse_from(["congestlab", "run", "x.toml", "--quiet"]).expect("valid");
+        assert!(matches!(arguments.command, Command::Run(_)));
+        let screen = Screen::new(&arguments.common);
+        let scenario = Scenario::parse("x.toml", SCENARIO, Path::new(""), &[], None).expect("valid");
+        let model = scenario.model(&Measure::default());
+        let stop = AtomicBool::new(false);
+        let (mut outcome, _) =
+            simulate(&model, Engine::Window { threads: 1, divisor: 1 }, "run", &stop, &screen);
+        assert!(verify(&model, &outcome, &stop, &screen).is_ok());
+
+        outcome.fingerprint ^= 1;
+        let failure = verify(&model, &outcome, &stop, &screen).expect_err("it differs");
+        assert_eq!(failure.exit_code(), 3);
+        assert!(format!("{failure:?}").contains("the reference engine"), "{failure:?}");
+
+        outcome.fingerprint ^= 1;
+        outcome.links[0].sent_packets += 1;
+        assert_eq!(verify(&model, &outcome, &stop, &screen).map_err(|failure| failure.exit_code()), Err(3));
+    }
+}

@@ -44,21 +44,21 @@ pub(crate) fn sweep(arguments: &SweepArguments, screen: &Screen) -> Result<(), F
             (outcome, clock.meta())
         },
         &|progress| {
+            let Ok(mut line) = line.lock() else { return };
             match progress {
                 Progress::Kept(_) => kept.fetch_add(1, Ordering::Relaxed),
                 Progress::Finished(point) => {
+                    line.clear();
                     screen.detail(&format!("done: {}", point.label));
                     done.fetch_add(1, Ordering::Relaxed)
                 }
                 Progress::Started(_) => 0,
             };
-            let (done, kept) = (done.load(Ordering::Relaxed), kept.load(Ordering::Relaxed));
-            if let Ok(mut line) = line.lock() {
-                line.tell(|elapsed| {
-                    let share = (done + kept) as f64 / points as f64;
-                    format!("{}  {} of {points}, {elapsed:.0} s", gauge(share), done + kept)
-                });
-            }
+            let complete = done.load(Ordering::Relaxed) + kept.load(Ordering::Relaxed);
+            line.tell(|elapsed| {
+                let share = complete as f64 / points as f64;
+                format!("{}  {complete} of {points}, {elapsed:.0} s", gauge(share))
+            });
         },
     );
     if let Ok(mut line) = line.lock() {
