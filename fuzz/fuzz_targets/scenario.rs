@@ -31,6 +31,9 @@ fuzz_target!(|input: &[u8]| {
         }
     };
     check(scenario.warnings(), text);
+    if let Err(diagnostics) = scenario.check() {
+        check(&diagnostics, text);
+    }
     let everything = Measure { series: true, events: true };
     assert!(scenario.memory_needed(&everything) >= scenario.memory_needed(&Measure::default()));
     assert_eq!(scenario.model(&everything).groups.len(), scenario.model(&Measure::default()).groups.len());
