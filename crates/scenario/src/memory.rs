@@ -32,7 +32,7 @@ pub(crate) fn needed(model: &Model, measure: &Measure) -> u64 {
         };
         let outstanding =
             crossing().map(|group| outstanding(group, model.duration)).fold(0, u64::saturating_add);
-        let smallest = crossing().map(smallest_packet).min().unwrap_or(u64::MAX);
+        let smallest = crossing().map(packet_size).min().unwrap_or(u64::MAX);
         let rate = link.port.service.mean_rate(0, model.duration).0;
         let on_wire = carried(rate, link.port.delay.min(model.duration)) / smallest;
         let queued = match link.port.limit {
@@ -67,9 +67,10 @@ fn carried(bits_per_second: u64, span: Picos) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
-fn smallest_packet(group: &Group) -> u64 {
+/// ACKs are smaller, but there are no more of them than of the data that they acknowledge.
+fn packet_size(group: &Group) -> u64 {
     match &group.kind {
-        GroupKind::Tcp(config) => u64::from(config.segment.min(config.ack)).max(1),
+        GroupKind::Tcp(config) => u64::from(config.segment).max(1),
         GroupKind::Source(config) => u64::from(config.segment).max(1),
     }
 }
