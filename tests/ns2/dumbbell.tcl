@@ -47,8 +47,9 @@ set right [$ns node]
 if {$opt(kind) eq "xcp"} { set discipline XCP } else { set discipline DropTail }
 $ns simplex-link $left $right $opt(rate) $opt(delay) $discipline
 $ns simplex-link $right $left $opt(rate) $opt(delay) DropTail
-$ns queue-limit $left $right $opt(queue)
-$ns queue-limit $right $left $opt(queue)
+# ns2-peer 19: a limit of n holds n - 1 packets.
+$ns queue-limit $left $right [expr {$opt(queue) + 1}]
+$ns queue-limit $right $left [expr {$opt(queue) + 1}]
 if {$opt(kind) eq "xcp"} {
     # ns2-peer 10: the capacity is 0 until told.
     [[$ns link $left $right] queue] set-link-capacity $opt(rate)

@@ -23,6 +23,8 @@ pub(crate) struct Case {
     queue: u32,
     duration: f64,
     warmup: f64,
+    /// Minimum retransmission timeout; absent: the profile's 0.2 s.
+    min_rto: Option<f64>,
     #[serde(default)]
     packet_error_rate: f64,
     #[serde(default)]
@@ -44,6 +46,10 @@ pub(crate) struct Group {
     access_rate: f64,
     #[serde(default)]
     access_delay: f64,
+    /// Every flow has an access delay of its own, up to so much longer: two equal round trips let
+    /// packets of different flows arrive in the same order for ever (docs/ns2.md, phase effects).
+    #[serde(default)]
+    spread: f64,
     /// Advertised window, packets.
     window: Option<u32>,
 }
@@ -64,6 +70,28 @@ pub(crate) enum Peer {
 }
 
 impl Case {
+    /// Groups whose flows differ become groups of one flow; each `placing` gives them other delays.
+    pub(crate) fn expanded(&self, placing: u32) -> Self {
+        let mut groups = Vec::new();
+        for group in &self.groups {
+            if group.spread == 0.0 {
+                groups.push(group.clone());
+                continue;
+            }
+            for i in 0..group.count {
+                // Multiples of the golden ratio modulo one: evenly spread, without a common measure.
+                let n = groups.len() as f64 + 1000.0 * f64::from(placing);
+                let place = (n * 0.618_033_988_75).fract();
+                // In whole nanoseconds, so that both are told the same.
+                let whole = |seconds: f64| (seconds * 1e9).round() / 1e9;
+                let access_delay = whole(group.access_delay + group.spread * place);
+                let start = whole(group.start + f64::from(i) * group.every);
+                groups.push(Group { count: 1, start, every: 0.0, access_delay, ..group.clone() });
+            }
+        }
+        Self { groups, ..self.clone() }
+    }
+
     pub(crate) fn base_rtt(&self, group: &Group) -> f64 {
         2.0 * self.delay + 4.0 * group.access_delay
     }
@@ -87,6 +115,7 @@ impl Case {
             format!("queue={}", self.queue),
             format!("duration={}", self.duration),
             format!("warmup={}", self.warmup),
+            format!("min_rto={}", self.min_rto.unwrap_or(0.2)),
             format!("per={}", self.packet_error_rate),
             format!("ack_loss={}", self.ack_loss),
             format!("groups={}", self.groups.len()),
@@ -110,14 +139,15 @@ impl Case {
     pub(crate) fn scenario(&self, peer: Peer, seed: u32) -> String {
         let mut text = format!(
             "[run]\nduration = \"{} s\"\nwarmup = \"{} s\"\nseed = {seed}\n\n\
-             [links.bottleneck]\nrate = \"{} Mbit/s\"\ndelay = \"{} ms\"\nqueue = \"{} packets\"\n",
+             [links.bottleneck]\nrate = \"{} Mbit/s\"\ndelay = \"{:.0} ns\"\nqueue = \"{} packets\"\n",
             self.duration,
             self.warmup,
             self.rate / 1e6,
-            self.delay * 1e3,
+            self.delay * 1e9,
             self.queue
         );
         if self.packet_error_rate > 0.0 {
+            text += "packet_size = \"1000 B\"\n"; // error_size of dumbbell.tcl
             text += &format!("error = {{ packet_error_rate = {} }}\n", self.packet_error_rate);
         }
         if self.ack_loss > 0.0 {
@@ -141,9 +171,9 @@ impl Case {
             }
             if group.access_rate > 0.0 {
                 let pipe = format!(
-                    "{{ rate = \"{} Mbit/s\", delay = \"{} ms\" }}",
+                    "{{ rate = \"{} Mbit/s\", delay = \"{:.0} ns\" }}",
                     group.access_rate / 1e6,
-                    group.access_delay * 1e3
+                    group.access_delay * 1e9
                 );
                 text += &format!("access = {pipe}\nexit = {pipe}\n");
             }
@@ -154,8 +184,11 @@ impl Case {
                 // ns-2 asks for 10^24 B/s whatever it can use.
                 Peer::Xcp => "law = { xcp = { request = \"unlimited\" } }\nprofile = \"ns2\"\n",
                 Peer::XcpDefault => "law = \"xcp\"\n",
-                Peer::Sack => "law = \"sack\"\ninitial_window = 2\nmin_rto = \"0.2 s\"\n",
+                Peer::Sack => "law = \"sack\"\ninitial_window = 2\n",
             };
+            if peer != Peer::XcpDefault {
+                text += &format!("min_rto = \"{} s\"\n", self.min_rto.unwrap_or(0.2));
+            }
         }
         text
     }

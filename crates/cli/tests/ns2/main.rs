@@ -18,6 +18,8 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// Seeds of a smooth case: ns-2 draws only the phases of the router's timers.
 const SMOOTH_SEEDS: u32 = 5;
 const LOSSY_SEEDS: usize = 10;
+/// TCP draws nothing: its runs differ in the delays of the flows' own links.
+const TCP_PLACINGS: u32 = 5;
 
 /// Points of utilisation, packets or share of the mean queue, share of a flow's goodput.
 const SMOOTH: (f64, f64, f64, f64) = (0.02, 10.0, 0.2, 0.05);
@@ -58,14 +60,18 @@ impl Judge<'_> {
         }
     }
 
+    /// The default may have a shorter queue than ns-2: it states the rate of its exact window, where
+    /// ns-2's X jumps with whole packets (docs/ns2.md, 3) and keeps bursts apart less well.
     fn utilization_and_queue(&mut self, who: &str, ours: &Outcome, theirs: &Outcome) {
         let (points, packets, share, _) = SMOOTH;
         self.expect(
             (ours.utilization - theirs.utilization).abs() <= points,
             format!("{who}: utilisation {:.4}, ns-2 {:.4}", ours.utilization, theirs.utilization),
         );
+        let room = f64::max(packets, share * theirs.queue);
+        let is_short_allowed = who == "default";
         self.expect(
-            (ours.queue - theirs.queue).abs() <= f64::max(packets, share * theirs.queue),
+            ours.queue - theirs.queue <= room && (is_short_allowed || theirs.queue - ours.queue <= room),
             format!("{who}: mean queue {:.2}, ns-2 {:.2}", ours.queue, theirs.queue),
         );
     }
@@ -120,8 +126,8 @@ fn smooth_xcp_agrees_with_ns2() {
         let mut judge = Judge::new(case);
         judge.expect(peer.drops == 0, format!("not smooth: ns-2 drops {}", peer.drops));
         judge.expect(
-            case.smallest_share() >= 2.0,
-            format!("not smooth: {:.2} packets", case.smallest_share()),
+            case.smallest_share() > 1.999,
+            format!("not smooth: {:.3} packets", case.smallest_share()),
         );
         let (.., share) = SMOOTH;
         judge.expect(own_spread(&theirs) <= share, "not smooth: ns-2's seeds disagree".to_string());
@@ -139,25 +145,26 @@ fn smooth_xcp_agrees_with_ns2() {
     conclude("Smooth XCP, means over five seeds", SMOOTH_COLUMNS, judged);
 }
 
-/// Where one flow of ns-2 differs from itself by more than 5 % when only the router's phase does,
-/// flows are compared as a group: Jain's index within 0.1.
+/// Where a flow of ns-2 differs from itself by more than 5 % when only the router's phase does, so
+/// much more is allowed to ours: each flow within 5 % and ns-2's own spread.
 #[test]
-fn unsettled_xcp_agrees_with_ns2_as_a_group() {
-    let Some(_guard) = ready("unsettled_xcp_agrees_with_ns2_as_a_group") else { return };
+fn unsettled_xcp_agrees_with_ns2_as_well_as_ns2_with_itself() {
+    let Some(_guard) = ready("unsettled_xcp_agrees_with_ns2_as_well_as_ns2_with_itself") else { return };
     let judged = in_parallel(&cases(|all| all.unsettled), |case| {
         let (theirs, ours) = smooth_outcomes(case);
         let peer = mean(&theirs);
-        let jain =
-            |outcomes: &[Outcome]| outcomes.iter().map(Outcome::jain).sum::<f64>() / outcomes.len() as f64;
+        let ours = ours.map(|outcomes| mean(&outcomes));
         let mut judge = Judge::new(case);
+        let (.., share) = SMOOTH;
+        judge.expect(own_spread(&theirs) > share, "ns-2 is settled: a smooth case".to_string());
         for (who, ours) in ["profile ns2", "default"].into_iter().zip(&ours) {
-            judge.utilization_and_queue(who, &mean(ours), &peer);
+            judge.utilization_and_queue(who, ours, &peer);
             judge.expect(
-                (jain(ours) - jain(&theirs)).abs() <= 0.1,
-                format!("{who}: Jain {:.4}, ns-2 {:.4}", jain(ours), jain(&theirs)),
+                ours.worst_flow(&peer) <= share + own_spread(&theirs),
+                format!("{who}: a flow is {:.1} % off", 100.0 * ours.worst_flow(&peer)),
             );
         }
-        (smooth_row(case, &theirs, &ours.map(|outcomes| mean(&outcomes))), judge.failures)
+        (smooth_row(case, &theirs, &ours), judge.failures)
     });
     conclude("XCP that ns-2 does not settle, means over five seeds", SMOOTH_COLUMNS, judged);
 }
@@ -215,39 +222,35 @@ fn surviving(case: &Case) -> (Vec<Outcome>, u32) {
 fn sack_with_drops_agrees_with_ns2() {
     let Some(_guard) = ready("sack_with_drops_agrees_with_ns2") else { return };
     let judged = in_parallel(&cases(|all| all.tcp), |case| {
-        let theirs = ns2(case, Peer::Sack, 1).unwrap_or_else(|died| panic!("{}: ns-2: {died}", case.name));
-        let ours = congestlab(case, Peer::Sack, 1);
+        let placed: Vec<Case> = (0..TCP_PLACINGS).map(|placing| case.expanded(placing)).collect();
+        let run = |case: &Case| {
+            ns2(case, Peer::Sack, 1).unwrap_or_else(|died| panic!("{}: ns-2: {died}", case.name))
+        };
+        let theirs: Vec<Outcome> = placed.iter().map(run).collect();
+        let ours: Vec<Outcome> = placed.iter().map(|case| congestlab(case, Peer::Sack, 1)).collect();
+        let mean = |outcomes: &[Outcome], of: &dyn Fn(&Outcome) -> f64| {
+            outcomes.iter().map(of).sum::<f64>() / outcomes.len() as f64
+        };
+        let both = |of: &dyn Fn(&Outcome) -> f64| (mean(&theirs, of), mean(&ours, of));
+        let aggregate = both(&|outcome| outcome.total() / case.rate);
+        let queue = both(&|outcome| outcome.queue);
+        let jain = both(&Outcome::jain);
+        let drops = both(&|outcome| outcome.drops as f64);
+
         let mut judge = Judge::new(case);
-        judge.expect(theirs.drops > 0, "ns-2 drops nothing".to_string());
-        let aggregate = |outcome: &Outcome| outcome.total() / case.rate;
-        judge.expect(
-            (aggregate(&ours) - aggregate(&theirs)).abs() <= 0.03,
-            format!("aggregate {:.4}, ns-2 {:.4}", aggregate(&ours), aggregate(&theirs)),
-        );
-        judge.expect(
-            (ours.queue - theirs.queue).abs() <= 0.2 * theirs.queue,
-            format!("mean queue {:.2}, ns-2 {:.2}", ours.queue, theirs.queue),
-        );
-        judge.expect(
-            (ours.jain() - theirs.jain()).abs() <= 0.1,
-            format!("Jain {:.4}, ns-2 {:.4}", ours.jain(), theirs.jain()),
-        );
+        judge.expect(theirs.iter().all(|outcome| outcome.drops > 0), "ns-2 drops nothing".to_string());
+        let apart = |(theirs, ours): (f64, f64)| (ours - theirs).abs();
+        judge.expect(apart(aggregate) <= 0.03, format!("aggregate of ns-2 and ours {aggregate:.4?}"));
+        judge.expect(apart(queue) <= 0.2 * queue.0, format!("mean queue of ns-2 and ours {queue:.2?}"));
+        judge.expect(apart(jain) <= 0.1, format!("Jain's index of ns-2 and ours {jain:.4?}"));
         let row = format!(
-            "| {} | {:.4} | {:.4} | {:.2} | {:.2} | {:.4} | {:.4} | {} | {} |",
-            case.name,
-            aggregate(&theirs),
-            aggregate(&ours),
-            theirs.queue,
-            ours.queue,
-            theirs.jain(),
-            ours.jain(),
-            theirs.drops,
-            ours.drops
+            "| {} | {:.4} | {:.4} | {:.2} | {:.2} | {:.3} | {:.3} | {:.0} | {:.0} |",
+            case.name, aggregate.0, aggregate.1, queue.0, queue.1, jain.0, jain.1, drops.0, drops.1
         );
         (row, judge.failures)
     });
     let columns = "| case | goodput / rate ns-2 | ours | mean queue ns-2 | ours | Jain ns-2 | ours | drops ns-2 | ours |";
-    conclude("TCP Sack1 over drop tail", columns, judged);
+    conclude("TCP Sack1 over drop tail, means over five sets of access delays", columns, judged);
 }
 
 /// Waits for the turn of this table, or says why it is skipped.
