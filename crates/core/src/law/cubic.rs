@@ -177,7 +177,7 @@ fn with_places(bytes: Bytes) -> u64 {
 fn cube_root(cube: Wide) -> u64 {
     let mut root: u64 = 0;
     for bit in (0..32).rev() {
-        let candidate = root + (1 << bit);
+        let candidate = root | (1 << bit);
         if Wide::product(candidate * candidate, candidate) <= cube {
             root = candidate;
         }

@@ -124,10 +124,12 @@ impl Duration {
     pub const fn to_header(self) -> u32 {
         const HALF: u64 = 976_562;
         let units = if self.0 >> 44 == 0 { ((self.0 << 19) + HALF) / 1_953_125 } else { u64::MAX };
-        match units {
-            0 if self.0 > 0 => 1,
-            0..=0xffff_ffff => units as u32,
-            _ => u32::MAX,
+        if units > u32::MAX as u64 {
+            u32::MAX
+        } else if units == 0 && self.0 > 0 {
+            1
+        } else {
+            units as u32
         }
     }
 

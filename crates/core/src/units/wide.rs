@@ -29,7 +29,7 @@ impl Wide {
         let low = a0 * b0;
         let inner = a0 * b1 + (low >> 32); // at most (2^32-1)^2 + 2^32-1: fits
         let outer = a1 * b0 + (inner & LOW);
-        Self { hi: a1 * b1 + (inner >> 32) + (outer >> 32), lo: (outer << 32) + (low & LOW) }
+        Self { hi: a1 * b1 + (inner >> 32) + (outer >> 32), lo: (outer << 32) | (low & LOW) }
     }
 
     /// `value * 2^places`, saturating. `places` below 128.
@@ -63,7 +63,7 @@ impl Wide {
         if self.hi >> 32 != 0 {
             return Self::MAX;
         }
-        Self { hi: (self.hi << 32) + (self.lo >> 32), lo: self.lo << 32 }
+        Self { hi: (self.hi << 32) | (self.lo >> 32), lo: self.lo << 32 }
     }
 
     /// `self / divisor`, rounded down; the largest value for divisor 0.
@@ -96,12 +96,12 @@ const fn quotient(hi: u64, lo: u64, divisor: u64) -> u64 {
     let shift = divisor.leading_zeros();
     let d = divisor << shift;
     // In two steps, because a shift by 64 (shift = 0) is no shift.
-    let high = (hi << shift) + ((lo >> 1) >> (63 - shift));
+    let high = (hi << shift) | ((lo >> 1) >> (63 - shift));
     let low = lo << shift;
     let q1 = digit(high, low >> 32, d);
-    let rest = ((high << 32) + (low >> 32)).wrapping_sub(q1.wrapping_mul(d));
+    let rest = ((high << 32) | (low >> 32)).wrapping_sub(q1.wrapping_mul(d));
     let q0 = digit(rest, low & LOW, d);
-    (q1 << 32) + q0
+    (q1 << 32) | q0
 }
 
 /// One digit of [`quotient`]: `(n * 2^32 + next) / d` for `n < d`, with the top bit of `d` set.
@@ -110,10 +110,10 @@ const fn digit(n: u64, next: u64, d: u64) -> u64 {
     let (d1, d0) = (d >> 32 | 1 << 31, d & LOW); // the set bit again, to show that d1 is not 0
     let mut q = n / d1;
     let mut r = n - q * d1;
-    if q > LOW || q * d0 > (r << 32) + next {
+    if q > LOW || q * d0 > (r << 32 | next) {
         q -= 1;
         r += d1;
-        if r <= LOW && (q > LOW || q * d0 > (r << 32) + next) {
+        if r <= LOW && (q > LOW || q * d0 > (r << 32 | next)) {
             q -= 1;
         }
     }

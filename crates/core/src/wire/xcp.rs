@@ -314,9 +314,9 @@ impl Repr {
         let mut bytes = [0; LENGTH];
         let length = LENGTH as u8;
         bytes[..3].copy_from_slice(&match version {
-            Version::V1 => [0x10 + format, protocol, length],
-            Version::V2 => [protocol, length, 0x20 + format],
-            Version::V3 => [protocol, length, 0x30 + format],
+            Version::V1 => [0x10 | format, protocol, length],
+            Version::V2 => [protocol, length, 0x20 | format],
+            Version::V3 => [protocol, length, 0x30 | format],
         });
         for (range, word) in field::WORDS.into_iter().zip(words) {
             bytes[range].copy_from_slice(&word.to_be_bytes());
