@@ -16,7 +16,7 @@ build:
 	cargo build --release --locked --package congestlab
 
 demo:
-	cargo run --release --locked --quiet --package congestlab -- demo
+	cargo run --release --locked --package congestlab -- demo
 
 test:
 	tools/test
