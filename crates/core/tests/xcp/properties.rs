@@ -156,6 +156,80 @@ fn any_sender_config(random: &mut Random) -> SenderConfig {
     }
 }
 
+/// What TCP's machinery calls is the law that the configuration names, for every event.
+#[test]
+fn the_machinery_reaches_the_configured_law() {
+    use congestlab_core::law::{self, cubic, reno};
+    let mut random = Random::new(13);
+    let xcp = SenderConfig { pacing: true, ..sender_config() };
+    let configs = [
+        law::SenderConfig::Reno(reno::Config {}),
+        law::SenderConfig::Cubic(cubic::Config {}),
+        law::SenderConfig::Xcp(xcp.clone()),
+    ];
+    let (mss, initial) = (Bytes(1000), Bytes(10_000));
+    let mut laws = configs.each_ref().map(|config| law::Sender::new(config, mss, initial));
+    let (mut reno, mut cubic) = (reno::Reno::new(mss, initial), cubic::Cubic::new(mss, initial));
+    let mut sender = Sender::new(mss, initial);
+    for i in 0..2000 {
+        let (now, flight) = (Time(i * MS), Bytes(5000 + random.below(50_000)));
+        let (rtt, awnd) = (Duration((20 + random.below(10)) * MS), Bytes(200_000));
+        let ack = Ack {
+            acked: mss,
+            flight,
+            awnd,
+            rtt,
+            srtt: rtt,
+            feedback: random.below(20_000) as i32 - 10_000,
+            is_window_limited: true,
+            ..Ack::default()
+        };
+        let send = Send { size: mss, srtt: rtt, awnd, backlog: Bytes(u64::MAX), ..Send::default() };
+        let event = random.below(60);
+        let is_first = random.below(2) == 0;
+        for (law, config) in laws.iter_mut().zip(&configs) {
+            match event {
+                0 => law.on_loss(config, now, flight),
+                1 => law.on_timeout(config, now, flight, is_first),
+                2 => law.on_restart(config, now, initial),
+                _ => law.on_ack(config, now, &ack),
+            }
+        }
+        match event {
+            0 => {
+                reno.on_loss(&reno::Config {}, now, flight);
+                cubic.on_loss(&cubic::Config {}, now, flight);
+                sender.on_loss(&xcp, now, flight);
+            }
+            1 => {
+                reno.on_timeout(&reno::Config {}, now, flight, is_first);
+                cubic.on_timeout(&cubic::Config {}, now, flight, is_first);
+                sender.on_timeout(&xcp, now, flight, is_first);
+            }
+            2 => {
+                reno.on_restart(&reno::Config {}, now, initial);
+                cubic.on_restart(&cubic::Config {}, now, initial);
+                sender.on_restart(&xcp, now, initial);
+            }
+            _ => {
+                reno.on_ack(&reno::Config {}, now, &ack);
+                cubic.on_ack(&cubic::Config {}, now, &ack);
+                sender.on_ack(&xcp, now, &ack);
+            }
+        }
+        let windows = [reno.window(), cubic.window(), sender.window()];
+        assert_eq!(laws.each_ref().map(law::Sender::window), windows, "event {event}");
+        let mut headers = vec![];
+        for (law, config) in laws.iter_mut().zip(&configs) {
+            headers.push(law.on_send(config, now, &send));
+        }
+        assert_eq!(headers, [None, None, Some(sender.on_send(&xcp, now, &send))]);
+        let paces: Vec<_> =
+            laws.iter().zip(&configs).map(|(law, config)| law.pacing_rate(config, rtt)).collect();
+        assert_eq!(paces, [None, None, Some(sender.window().per(rtt))]);
+    }
+}
+
 /// No arithmetic of the sender law overflows, and the window never falls below one segment.
 #[test]
 fn a_sender_survives_any_input_and_keeps_one_segment() {
