@@ -1,7 +1,7 @@
 //! Quantities as text, and the arithmetic that every law rounds with.
 
 use congestlab_core::units::{
-    BitRate, Bytes, Duration, Rate, Ratio, SECOND, Time, UnitError, Wide, mul_div, mul_div_up,
+    BitRate, Bytes, Duration, Rate, Ratio, SECOND, Time, UnitError, Wide, limbs, mul_div, mul_div_up,
 };
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
@@ -259,6 +259,15 @@ fn two_limbs_compute_as_128_bits() {
         let [a, b, c] = [(); 3].map(|()| of_any_size(&mut random));
         let product = u128::from(a) * u128::from(b);
         let saturated = |value: u128| u64::try_from(value).unwrap_or(u64::MAX);
+        let halves = ((product >> 64) as u64, product as u64);
+        assert_eq!(limbs::product(a, b), halves, "{a} * {b} in limbs");
+        if halves.0 < c {
+            assert_eq!(
+                limbs::quotient(halves.0, halves.1, c),
+                (product / u128::from(c)) as u64,
+                "{a} * {b} / {c}"
+            );
+        }
         if c > 0 {
             let divisor = u128::from(c);
             assert_eq!(mul_div(a, b, c), saturated(product / divisor), "{a} * {b} / {c}");

@@ -150,8 +150,9 @@ pub enum PortEvent {
 
 /// Where a port puts what comes out of it.
 pub trait Output {
-    /// The packet reaches the far end at `packet.at`. Called in the order of those times.
-    fn deliver(&mut self, packet: Packet);
+    /// The packet reaches the far end at `packet.at`. Called in the order of those times. The packet
+    /// is the receiver's to change.
+    fn deliver(&mut self, packet: &mut Packet);
 
     /// For observers; compiles to nothing unless implemented.
     #[inline]
@@ -526,7 +527,7 @@ impl Port {
             let end = self.server.transmit_fixed(now, u32::from(size));
             packet.at = self.begin(size, end);
             self.delivered += u64::from(packet.at <= self.to);
-            out.deliver(packet);
+            out.deliver(&mut packet);
         } else {
             self.arrive_examined(now, packet, out);
         }
@@ -738,7 +739,7 @@ impl Port {
             let end = self.server.transmit_fixed(now, u32::from(size));
             packet.at = self.begin(size, end);
             self.delivered += u64::from(packet.at <= self.to);
-            out.deliver(packet);
+            out.deliver(&mut packet);
             return;
         }
         let end = self.server.transmit(now, u32::from(size));
@@ -758,7 +759,7 @@ impl Port {
         let is_lost = packet.is_pure_ack() && parts.streams.ack_loss.bernoulli(parts.ack_loss);
         if !has_error && !is_lost {
             self.delivered += u64::from(at <= self.to);
-            out.deliver(packet);
+            out.deliver(&mut packet);
             return;
         }
         if at <= self.to {

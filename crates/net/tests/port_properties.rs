@@ -27,8 +27,8 @@ struct Log {
 }
 
 impl Output for Log {
-    fn deliver(&mut self, packet: Packet) {
-        self.delivered.push(packet);
+    fn deliver(&mut self, packet: &mut Packet) {
+        self.delivered.push(*packet);
     }
 
     fn event(&mut self, at: Picos, event: PortEvent) {

@@ -19,7 +19,7 @@ struct Log {
 }
 
 impl Output for Log {
-    fn deliver(&mut self, packet: Packet) {
+    fn deliver(&mut self, packet: &mut Packet) {
         self.delivered.push((packet.at / MS, packet.seq));
     }
 

@@ -28,6 +28,18 @@ impl<T: Default> Calendar<T> {
         }
     }
 
+    /// The slot of a window that is not over, if it is near and already in use by the caller's own
+    /// measure `is_used`; [`Calendar::slot`] is for all others.
+    #[inline]
+    pub(crate) fn used_slot(&mut self, window: Window, is_used: impl Fn(&T) -> bool) -> Option<&mut T> {
+        let mask = self.ring.len() - 1;
+        // A window that is over wraps to a distance that no ring is long.
+        if window.wrapping_sub(self.now) >= self.ring.len() as u64 {
+            return None;
+        }
+        self.ring.get_mut(window as usize & mask).filter(|slot| is_used(slot))
+    }
+
     /// The slot of a window that is not over.
     #[inline]
     pub(crate) fn slot(&mut self, window: Window) -> &mut T {

@@ -57,28 +57,41 @@ pub(crate) struct Class {
 pub(crate) struct Wire {
     rate: u64,
     delay: Picos,
+    /// The sizes of most packets, and how long they take to enter.
+    usual: [(u16, Picos); 2],
 }
 
 impl Wire {
-    fn new(pipe: &Pipe) -> Self {
-        Self { rate: pipe.rate.0, delay: pipe.delay }
+    fn new(pipe: &Pipe, usual: [u16; 2]) -> Self {
+        let mut wire = Self { rate: pipe.rate.0, delay: pipe.delay, usual: [(0, 0); 2] };
+        wire.usual = usual.map(|size| (size, wire.divided(size)));
+        wire
     }
 
     /// Passes a packet that enters at `now`; `busy` is when the packet before it had left.
     /// Returns when its last bit arrives. Serialisation rounds up to the picosecond.
     #[inline]
     pub(crate) fn pass(&self, now: Picos, size: u16, busy: &mut Picos) -> Picos {
-        *busy = now.max(*busy) + self.serialisation(u64::from(size));
-        *busy + self.delay
+        // Saturating: at a few bit/s a queue without limit reaches beyond the end of time.
+        *busy = now.max(*busy).saturating_add(self.serialisation(size));
+        busy.saturating_add(self.delay)
     }
 
-    fn serialisation(&self, size: u64) -> Picos {
-        (size * 8 * 1_000_000_000_000).div_ceil(self.rate)
+    #[inline]
+    fn serialisation(&self, size: u16) -> Picos {
+        match self.usual {
+            [(usual, time), _] | [_, (usual, time)] if usual == size => time,
+            _ => self.divided(size),
+        }
+    }
+
+    fn divided(&self, size: u16) -> Picos {
+        (u64::from(size) * 8 * 1_000_000_000_000).div_ceil(self.rate)
     }
 
     /// No packet of at least `size` bytes passes faster.
     fn latency(&self, size: u16) -> Picos {
-        self.delay + self.serialisation(u64::from(size))
+        self.delay.saturating_add(self.serialisation(size))
     }
 }
 
@@ -136,6 +149,10 @@ impl Network {
 
     fn add(&mut self, model: &Model, group: &Group) {
         let smallest = smallest_packet(group);
+        let usual = match &group.kind {
+            GroupKind::Source(source) => [source.segment; 2],
+            GroupKind::Tcp(config) => [config.segment, config.ack],
+        };
         let senders = self.classes.len() as u32;
         let (forward, to_receiver) = self.add_route(&group.path, senders + 1);
         let (back, to_sender) = self.add_route(&group.back, senders);
@@ -143,7 +160,7 @@ impl Network {
             self.classes.push(Class {
                 first_flow: self.flows,
                 count: group.count,
-                pipe: pipe.as_ref().map(Wire::new),
+                pipe: pipe.as_ref().map(|pipe| Wire::new(pipe, usual)),
                 route,
             });
         }

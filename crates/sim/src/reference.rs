@@ -128,9 +128,9 @@ struct Wire<'a, 'b> {
 }
 
 impl Output for Wire<'_, '_> {
-    fn deliver(&mut self, mut packet: Packet) {
+    fn deliver(&mut self, packet: &mut Packet) {
         packet.route += 1;
-        self.agenda.enter(packet);
+        self.agenda.enter(*packet);
     }
 
     fn event(&mut self, at: Picos, event: PortEvent) {
@@ -145,15 +145,15 @@ struct Exit<'a, 'b> {
 }
 
 impl Outbox for Exit<'_, '_> {
-    fn send(&mut self, now: Picos, mut packet: Packet) {
+    fn send(&mut self, now: Picos, packet: &mut Packet) {
         let class = &self.agenda.network.classes[self.class as usize];
         packet.at = now;
         packet.route = class.route;
         if class.pipe.is_some() {
             let place = Place::Pipe { class: self.class, index: self.index, inward: false };
-            self.agenda.push(now, place, Class::Arrival, packet);
+            self.agenda.push(now, place, Class::Arrival, *packet);
         } else {
-            self.agenda.enter(packet);
+            self.agenda.enter(*packet);
         }
     }
 

@@ -12,9 +12,15 @@ use crate::outcome::{Element, Event, Sample};
 pub(crate) trait Endpoint {
     type Config;
     /// A packet reached it; packets to send now go to `send`.
-    fn handle_packet(&mut self, config: &Self::Config, now: Time, packet: &Packet, send: impl FnMut(Packet));
+    fn handle_packet(
+        &mut self,
+        config: &Self::Config,
+        now: Time,
+        packet: &Packet,
+        send: impl FnMut(&mut Packet),
+    );
     /// Its deadline `now` has come.
-    fn handle_deadline(&mut self, config: &Self::Config, now: Time, send: impl FnMut(Packet));
+    fn handle_deadline(&mut self, config: &Self::Config, now: Time, send: impl FnMut(&mut Packet));
     fn next_deadline(&self) -> Time;
     /// Appends the values of the bin of `seconds` that ends now; `last` keeps what was counted by
     /// the end of the bin before.
@@ -34,18 +40,18 @@ impl Endpoint for tcp::Sender {
         config: &tcp::Config,
         now: Time,
         packet: &Packet,
-        mut send: impl FnMut(Packet),
+        mut send: impl FnMut(&mut Packet),
     ) {
         tcp::Sender::handle_packet(self, config, now, packet);
-        while let Some(packet) = self.poll_transmit(config, now) {
+        while let Some(packet) = self.poll_transmit(config, now).as_mut() {
             send(packet);
         }
     }
 
     #[inline]
-    fn handle_deadline(&mut self, config: &tcp::Config, now: Time, mut send: impl FnMut(Packet)) {
+    fn handle_deadline(&mut self, config: &tcp::Config, now: Time, mut send: impl FnMut(&mut Packet)) {
         tcp::Sender::handle_deadline(self, config, now);
-        while let Some(packet) = self.poll_transmit(config, now) {
+        while let Some(packet) = self.poll_transmit(config, now).as_mut() {
             send(packet);
         }
     }
@@ -72,13 +78,23 @@ impl Endpoint for tcp::Receiver {
     type Config = tcp::Config;
 
     #[inline]
-    fn handle_packet(&mut self, config: &tcp::Config, now: Time, packet: &Packet, send: impl FnMut(Packet)) {
-        tcp::Receiver::handle_packet(self, config, now, packet).map(send);
+    fn handle_packet(
+        &mut self,
+        config: &tcp::Config,
+        now: Time,
+        packet: &Packet,
+        mut send: impl FnMut(&mut Packet),
+    ) {
+        if let Some(answer) = tcp::Receiver::handle_packet(self, config, now, packet).as_mut() {
+            send(answer);
+        }
     }
 
     #[inline]
-    fn handle_deadline(&mut self, config: &tcp::Config, now: Time, send: impl FnMut(Packet)) {
-        tcp::Receiver::handle_deadline(self, config, now).map(send);
+    fn handle_deadline(&mut self, config: &tcp::Config, now: Time, mut send: impl FnMut(&mut Packet)) {
+        if let Some(answer) = tcp::Receiver::handle_deadline(self, config, now).as_mut() {
+            send(answer);
+        }
     }
 
     #[inline]
@@ -99,12 +115,12 @@ fn bin_rate(bytes: u64, last: &mut u64, seconds: f64) -> f64 {
 impl Endpoint for Source {
     type Config = SourceConfig;
 
-    fn handle_packet(&mut self, _: &SourceConfig, _: Time, _: &Packet, _: impl FnMut(Packet)) {}
+    fn handle_packet(&mut self, _: &SourceConfig, _: Time, _: &Packet, _: impl FnMut(&mut Packet)) {}
 
     #[inline]
-    fn handle_deadline(&mut self, config: &SourceConfig, now: Time, mut send: impl FnMut(Packet)) {
+    fn handle_deadline(&mut self, config: &SourceConfig, now: Time, mut send: impl FnMut(&mut Packet)) {
         Source::handle_deadline(self, config, now);
-        while let Some(packet) = self.poll_transmit(config, now) {
+        while let Some(packet) = self.poll_transmit(config, now).as_mut() {
             send(packet);
         }
     }
@@ -138,7 +154,7 @@ impl Endpoint for Sink {
     type Config = ();
 
     #[inline]
-    fn handle_packet(&mut self, _: &(), now: Time, packet: &Packet, _: impl FnMut(Packet)) {
+    fn handle_packet(&mut self, _: &(), now: Time, packet: &Packet, _: impl FnMut(&mut Packet)) {
         let size = u64::from(packet.size);
         self.received_packets += 1;
         self.delivered_bytes += size;
@@ -147,7 +163,7 @@ impl Endpoint for Sink {
         }
     }
 
-    fn handle_deadline(&mut self, _: &(), _: Time, _: impl FnMut(Packet)) {}
+    fn handle_deadline(&mut self, _: &(), _: Time, _: impl FnMut(&mut Packet)) {}
 
     #[inline]
     fn next_deadline(&self) -> Time {
@@ -178,7 +194,7 @@ impl Record {
 
 /// Where a host's packets go, at the time at which it sends them.
 pub(crate) trait Outbox {
-    fn send(&mut self, now: Picos, packet: Packet);
+    fn send(&mut self, now: Picos, packet: &mut Packet);
     /// For the probes; never called by a run without.
     fn record(&mut self) -> &mut Record;
 }
@@ -205,8 +221,9 @@ impl Probe {
 #[derive(Debug)]
 pub(crate) struct Station<E> {
     pub(crate) endpoint: E,
-    /// Time of its last event: a deadline that was set late is served no earlier.
-    clock: Picos,
+    /// The endpoint's deadline, or the time of its last event: one that was set late is served no
+    /// earlier.
+    due: Picos,
     hash: u64,
     probe: Option<Box<Probe>>,
 }
@@ -219,69 +236,67 @@ pub(crate) const fn mix(hash: u64, word: u64) -> u64 {
 
 impl<E: Endpoint> Station<E> {
     pub(crate) fn new(endpoint: E, probe: Option<Box<Probe>>) -> Self {
-        Self { endpoint, clock: 0, hash: 0, probe }
+        let mut station = Self { endpoint, due: 0, hash: 0, probe };
+        station.schedule(0);
+        station
     }
 
     pub(crate) fn fingerprint(&self) -> u64 {
         self.hash
     }
 
+    /// After an event at `now`.
     #[inline]
-    fn deadline(&self) -> Picos {
-        self.endpoint.next_deadline().0.saturating_mul(PS_PER_NS).max(self.clock)
+    fn schedule(&mut self, now: Picos) {
+        self.due = self.endpoint.next_deadline().0.saturating_mul(PS_PER_NS).max(now);
     }
 
     /// When it wants to be served next.
     #[inline]
     pub(crate) fn next(&self) -> Picos {
         match &self.probe {
-            None => self.deadline(),
-            Some(probe) => self.deadline().min(probe.next),
+            None => self.due,
+            Some(probe) => self.due.min(probe.next),
         }
     }
 
     /// Serves every deadline before `end`.
-    #[inline]
     pub(crate) fn serve(&mut self, config: &E::Config, end: Picos, out: &mut impl Outbox) {
         while self.next() < end {
-            let deadline = self.deadline();
-            if self.probe.as_ref().is_some_and(|probe| probe.next < deadline) {
+            let now = self.due;
+            if self.probe.as_ref().is_some_and(|probe| probe.next < now) {
                 self.sample(out);
                 continue;
             }
-            self.clock = deadline;
-            let (hash, before) = (&mut self.hash, self.endpoint.timeouts());
-            *hash = mix(*hash, deadline);
-            let events = self.probe.as_ref().filter(|p| p.events).map(|p| p.element);
-            self.endpoint.handle_deadline(config, Time(deadline / PS_PER_NS), |packet| {
-                note(out, events, deadline, &packet);
-                out.send(deadline, packet);
+            let before = self.endpoint.timeouts();
+            self.hash = mix(self.hash, now);
+            let probe = &self.probe;
+            self.endpoint.handle_deadline(config, Time(now / PS_PER_NS), |packet| {
+                note(out, probe, now, packet);
+                out.send(now, packet);
             });
-            if let Some(element) = events.filter(|_| self.endpoint.timeouts() > before) {
-                out.record().events.push(Event {
-                    at: deadline,
-                    element,
-                    kind: "timeout",
-                    detail: "",
-                    flow: None,
-                    value: 0,
-                });
+            if let Some(element) = events_of(&self.probe).filter(|_| self.endpoint.timeouts() > before) {
+                let (kind, detail) = ("timeout", "");
+                out.record().events.push(Event { at: now, element, kind, detail, flow: None, value: 0 });
             }
+            self.schedule(now);
         }
     }
 
     /// A packet arrives at `now`; earlier deadlines are served first.
     #[inline]
     pub(crate) fn arrive(&mut self, config: &E::Config, now: Picos, packet: &Packet, out: &mut impl Outbox) {
-        self.serve(config, now, out);
-        self.clock = now;
+        if self.next() < now {
+            self.serve(config, now, out);
+        }
         let word = u64::from(packet.seq) << 32 | u64::from(packet.size) << 8 | u64::from(packet.flags);
         self.hash = mix(mix(self.hash, now), word);
-        let events = self.probe.as_ref().filter(|p| p.events).map(|p| p.element);
+        let probe = &self.probe;
         self.endpoint.handle_packet(config, Time(now / PS_PER_NS), packet, |packet| {
-            note(out, events, now, &packet);
+            note(out, probe, now, packet);
             out.send(now, packet);
         });
+        self.schedule(now);
     }
 
     #[cold]
@@ -296,19 +311,18 @@ impl<E: Endpoint> Station<E> {
     }
 }
 
+/// What a probe that wants events is at.
+fn events_of(probe: &Option<Box<Probe>>) -> Option<Element> {
+    probe.as_ref().filter(|probe| probe.events).map(|probe| probe.element)
+}
+
 /// Writes a retransmission down if events are wanted.
 #[inline]
-fn note(out: &mut impl Outbox, events: Option<Element>, at: Picos, packet: &Packet) {
-    if let Some(element) = events
-        && packet.flags & flag::RETRANSMIT != 0
+fn note(out: &mut impl Outbox, probe: &Option<Box<Probe>>, at: Picos, packet: &Packet) {
+    if packet.flags & flag::RETRANSMIT != 0
+        && let Some(element) = events_of(probe)
     {
-        out.record().events.push(Event {
-            at,
-            element,
-            kind: "retransmit",
-            detail: "",
-            flow: None,
-            value: packet.seq.into(),
-        });
+        let (kind, detail, value) = ("retransmit", "", packet.seq.into());
+        out.record().events.push(Event { at, element, kind, detail, flow: None, value });
     }
 }

@@ -8,28 +8,25 @@ use congestlab_net::packet::Packet;
 /// Packets in a chunk; a power of two.
 const CHUNK: usize = 16;
 const CHUNK_BITS: u32 = CHUNK.trailing_zeros();
-/// Chunks in a slab of 256 KiB: a small run stays small.
-const SLAB: usize = 256;
+/// Packets in a slab of 256 KiB: a small run stays small.
+const SLAB: usize = 4096;
 const SLAB_BITS: u32 = SLAB.trailing_zeros();
 const NONE: u32 = u32::MAX;
 
-type Chunk = [Packet; CHUNK];
-
-/// Position of a packet in the store.
+/// Position of a packet in the store: its chunk, then its slot.
 pub(crate) type Place = u32;
 
 /// Packets in the order in which they were pushed: a list of chunks of the store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bucket {
     head: u32,
-    tail: u32,
-    /// Packets in the last chunk.
-    fill: u32,
+    /// The place after the last packet; the first of a chunk: there is no room left.
+    cursor: Place,
 }
 
 impl Default for Bucket {
     fn default() -> Self {
-        Self { head: NONE, tail: NONE, fill: CHUNK as u32 }
+        Self { head: NONE, cursor: 0 }
     }
 }
 
@@ -38,87 +35,111 @@ impl Bucket {
         self.head == NONE
     }
 
-    /// The last chunk, if it is not the one that was last in `before`.
+    /// True if the next packet needs a new chunk.
     #[inline]
-    pub(crate) fn grown(&self, before: &Self) -> Option<u32> {
-        (self.tail != before.tail).then_some(self.tail)
+    pub(crate) fn is_full(&self) -> bool {
+        self.cursor & (CHUNK as u32 - 1) == 0
+    }
+
+    /// The last chunk of one that is not empty, and the packets in it.
+    fn tail(&self) -> (u32, u32) {
+        let last = self.cursor - 1;
+        (last >> CHUNK_BITS, (last & (CHUNK as u32 - 1)) + 1)
     }
 }
 
 /// The chunks of all buckets.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Store {
-    slabs: Vec<Box<[Chunk]>>,
+    slabs: Vec<Box<[Packet; SLAB]>>,
     /// Chunk that follows in its bucket, or in the list of free ones.
     next: Vec<u32>,
     free: u32,
-    ready: bool,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self { slabs: Vec::new(), next: Vec::new(), free: NONE }
+    }
 }
 
 impl Store {
+    /// Appends a packet; returns where it is.
     #[inline]
-    pub(crate) fn push(&mut self, bucket: &mut Bucket, packet: Packet) {
-        if bucket.fill == CHUNK as u32 {
+    pub(crate) fn push(&mut self, bucket: &mut Bucket, packet: &Packet) -> Place {
+        if bucket.is_full() {
             self.extend(bucket);
         }
-        let place = (bucket.tail << CHUNK_BITS) | bucket.fill;
-        bucket.fill += 1;
-        let chunk = place >> CHUNK_BITS;
-        self.slabs[(chunk >> SLAB_BITS) as usize][chunk as usize & (SLAB - 1)]
-            [place as usize & (CHUNK - 1)] = packet;
+        let place = bucket.cursor;
+        // The last place but one of all is never reached: `grow` stops before.
+        bucket.cursor = place.wrapping_add(1);
+        self.slabs[(place >> SLAB_BITS) as usize][place as usize & (SLAB - 1)] = *packet;
+        place
     }
 
     #[cold]
     fn grow(&mut self) {
         let first = self.next.len() as u32;
+        let chunks = (SLAB / CHUNK) as u32;
         assert!(
-            first <= (NONE >> CHUNK_BITS) - SLAB as u32,
+            first <= (NONE >> CHUNK_BITS) - 2 * chunks,
             "more packets in flight than the store can number"
         );
-        self.slabs.push(vec![[Packet::default(); CHUNK]; SLAB].into_boxed_slice());
-        self.next.extend(
-            (first + 1..=first + SLAB as u32).map(|n| if n == first + SLAB as u32 { NONE } else { n }),
-        );
+        let slab = vec![Packet::default(); SLAB].into_boxed_slice();
+        self.slabs.push(slab.try_into().expect("a slab of its size"));
+        let end = first + chunks;
+        self.next.extend((first + 1..=end).map(|n| if n == end { NONE } else { n }));
         self.free = first;
-        self.ready = true;
     }
 
+    #[inline(never)]
     fn extend(&mut self, bucket: &mut Bucket) {
-        if !self.ready || self.free == NONE {
+        if self.free == NONE {
             self.grow();
         }
         let chunk = self.free;
         self.free = self.next[chunk as usize];
         self.next[chunk as usize] = NONE;
-        if bucket.head == NONE {
+        if bucket.is_empty() {
             bucket.head = chunk;
         } else {
-            self.next[bucket.tail as usize] = chunk;
+            self.next[bucket.tail().0 as usize] = chunk;
         }
-        (bucket.tail, bucket.fill) = (chunk, 0);
+        bucket.cursor = chunk << CHUNK_BITS;
     }
 
     /// The packet at a place.
     #[inline]
     pub(crate) fn get(&self, place: Place) -> &Packet {
-        let chunk = place >> CHUNK_BITS;
-        &self.slabs[(chunk >> SLAB_BITS) as usize][chunk as usize & (SLAB - 1)][place as usize & (CHUNK - 1)]
+        &self.slabs[(place >> SLAB_BITS) as usize][place as usize & (SLAB - 1)]
+    }
+
+    /// The first `fill` packets of a chunk.
+    #[inline]
+    pub(crate) fn chunk(&self, chunk: u32, fill: u32) -> &[Packet] {
+        let first = (chunk << CHUNK_BITS) as usize;
+        let start = first & (SLAB - 1);
+        &self.slabs[first >> SLAB_BITS][start..start + fill as usize]
     }
 
     /// Appends the chunks of a bucket to `chunks` with the number of packets in each.
     pub(crate) fn chunks(&self, bucket: &Bucket, chunks: &mut Vec<(u32, u32)>) {
+        if bucket.is_empty() {
+            return;
+        }
+        let (tail, fill) = bucket.tail();
         let mut chunk = bucket.head;
-        while chunk != NONE {
-            let fill = if chunk == bucket.tail { bucket.fill } else { CHUNK as u32 };
-            chunks.push((chunk, fill));
+        while chunk != tail {
+            chunks.push((chunk, CHUNK as u32));
             chunk = self.next[chunk as usize];
         }
+        chunks.push((tail, fill));
     }
 
     /// Takes a bucket's chunks back.
     pub(crate) fn release(&mut self, bucket: Bucket) {
         if !bucket.is_empty() {
-            self.next[bucket.tail as usize] = self.free;
+            self.next[bucket.tail().0 as usize] = self.free;
             self.free = bucket.head;
         }
     }
@@ -128,6 +149,12 @@ impl Store {
 #[inline]
 pub(crate) const fn place(chunk: u32, slot: u32) -> Place {
     (chunk << CHUNK_BITS) | slot
+}
+
+/// The chunk of a place.
+#[inline]
+pub(crate) const fn chunk_of(place: Place) -> u32 {
+    place >> CHUNK_BITS
 }
 
 /// Number of a packet within a list of chunks; [`locate`] is its inverse.
@@ -162,9 +189,9 @@ mod tests {
         for round in 0..5_u32 {
             let (mut a, mut b) = (Bucket::default(), Bucket::default());
             for n in 0..1000 {
-                store.push(&mut a, Packet { seq: round * 10_000 + n, ..Packet::default() });
+                store.push(&mut a, &Packet { seq: round * 10_000 + n, ..Packet::default() });
                 if n % 3 == 0 {
-                    store.push(&mut b, Packet { seq: n, ..Packet::default() });
+                    store.push(&mut b, &Packet { seq: n, ..Packet::default() });
                 }
             }
             assert_eq!(contents(&store, &a), (0..1000).map(|n| round * 10_000 + n).collect::<Vec<_>>());

@@ -15,12 +15,15 @@ use crate::calendar::{Calendar, Window};
 use crate::elements::{Elements, Hosts, note_port_event};
 use crate::network::{Class, Hop, Network, Node};
 use crate::station::{Endpoint, Outbox, Record, Station};
-use crate::store::{Bucket, Store, locate, ordinal, place};
+use crate::store::{Bucket, Store, chunk_of, locate, ordinal, place};
 
 /// Longest window: leaves 28 bits of a sort key to number the packets of a window.
 const SHIFT_MAX: u32 = 36;
 /// Packets that a window should hold: more do not help, and leave the L2 cache (engine.md §2.3).
 const WINDOW_PACKETS: u64 = 4096;
+
+/// Packets for hosts are gathered up to about this number.
+const BATCH: usize = 64;
 
 /// How time is cut and who comes after whom.
 #[derive(Clone, Debug)]
@@ -153,7 +156,7 @@ impl Fabric<'_> {
     fn key(&self, at: Picos, ordinal: u64) -> u64 {
         let shift = self.plan.shift;
         debug_assert!(ordinal < 1 << (64 - shift));
-        (at & ((1 << shift) - 1)) << (64 - shift) | ordinal
+        at << (64 - shift) | ordinal
     }
 
     /// Time and ordinal of a key.
@@ -164,9 +167,9 @@ impl Fabric<'_> {
     }
 
     #[inline]
-    fn packet(&self, ordinal: u64) -> Packet {
+    fn packet(&self, ordinal: u64) -> &Packet {
         let (index, slot) = locate(ordinal);
-        *self.store.get(place(self.chunks[index].0, slot))
+        self.store.get(place(self.chunks[index].0, slot))
     }
 
     #[inline]
@@ -185,8 +188,20 @@ impl Fabric<'_> {
 
     /// Sends a packet on to the element that its route names, where it arrives at `packet.at`.
     #[inline]
-    fn deliver(&mut self, packet: Packet) {
+    fn deliver(&mut self, packet: &Packet) {
         let window = packet.at >> self.plan.shift;
+        // Most packets join others in a window to come.
+        if self.outboxes.is_empty()
+            && let Some(bucket) = self.packets.used_slot(window, |bucket| !bucket.is_full())
+        {
+            self.store.push(bucket, packet);
+        } else {
+            self.deliver_first(packet, window);
+        }
+    }
+
+    #[inline(never)]
+    fn deliver_first(&mut self, packet: &Packet, window: Window) {
         if window == self.window {
             self.deliver_now(packet);
             return;
@@ -195,7 +210,7 @@ impl Fabric<'_> {
         if !self.outboxes.is_empty() {
             let home = self.plan.home[self.node_of(packet.route)];
             if home != self.id {
-                self.outboxes[usize::from(home)].push(packet);
+                self.outboxes[usize::from(home)].push(*packet);
                 return;
             }
         }
@@ -203,26 +218,22 @@ impl Fabric<'_> {
     }
 
     /// The receiver comes later in this window.
-    #[inline]
-    fn deliver_now(&mut self, packet: Packet) {
+    fn deliver_now(&mut self, packet: &Packet) {
         let node = self.node_of(packet.route);
         debug_assert!(self.plan.is_late[node] && self.plan.home[node] == self.id);
-        let before = self.late;
-        self.store.push(&mut self.late, packet);
-        self.note_late(before);
-        let ordinal = ordinal(self.chunks.len() - 1, self.chunks[self.chunks.len() - 1].1 - 1);
-        let key = self.key(packet.at, ordinal);
+        let starts_chunk = self.late.is_full();
+        let place = self.store.push(&mut self.late, packet);
+        // The list of the window's chunks ends with those of the late packets.
+        if starts_chunk {
+            self.chunks.push((chunk_of(place), 0));
+        }
+        let index = self.chunks.len() - 1;
+        let fill = &mut self.chunks[index].1;
+        let key = (packet.at, ordinal(index, *fill));
+        *fill += 1;
+        let key = self.key(key.0, key.1);
         self.inbox[node].push(key);
         self.activate(node);
-    }
-
-    /// Keeps the list of the window's chunks in step with the bucket of late packets.
-    #[inline]
-    fn note_late(&mut self, before: Bucket) {
-        match self.late.grown(&before) {
-            Some(chunk) => self.chunks.push((chunk, 1)),
-            None => self.chunks.last_mut().expect("the late bucket has a chunk").1 += 1,
-        }
     }
 
     /// Wakes a node at `at`.
@@ -259,7 +270,7 @@ struct Wire<'a, 'b, const PROBED: bool> {
 
 impl<const PROBED: bool> Output for Wire<'_, '_, PROBED> {
     #[inline]
-    fn deliver(&mut self, mut packet: Packet) {
+    fn deliver(&mut self, packet: &mut Packet) {
         if packet.at <= self.fabric.end {
             packet.route += 1;
             self.fabric.deliver(packet);
@@ -283,7 +294,7 @@ struct Exit<'a, 'b> {
 
 impl Outbox for Exit<'_, '_> {
     #[inline]
-    fn send(&mut self, now: Picos, mut packet: Packet) {
+    fn send(&mut self, now: Picos, packet: &mut Packet) {
         packet.route = self.class.route;
         packet.at = match &self.class.pipe {
             None => now,
@@ -357,11 +368,13 @@ struct Bench<E: Endpoint> {
 
 impl<E: Endpoint> Bench<E> {
     #[inline]
-    fn arrive(&mut self, class: &Class, packet: &Packet, fabric: &mut Fabric<'_>) {
-        let index = packet.flow - class.first_flow;
-        let seat = &mut self.seats[index as usize];
-        seat.arrive(&self.config, class, packet, fabric);
-        seat.rearm(Timer { node: self.node, index }, fabric);
+    fn arrive(&mut self, class: &Class, packets: &[Packet], fabric: &mut Fabric<'_>) {
+        for packet in packets {
+            let index = packet.flow - class.first_flow;
+            let seat = &mut self.seats[index as usize];
+            seat.arrive(&self.config, class, packet, fabric);
+            seat.rearm(Timer { node: self.node, index }, fabric);
+        }
     }
 
     fn serve(&mut self, class: &Class, indices: &[u32], end: Picos, fabric: &mut Fabric<'_>) {
@@ -409,6 +422,8 @@ pub(crate) struct Domain<'a> {
     is_probed: bool,
     /// Keys of the link that runs, kept for its allocation.
     keys: Vec<u64>,
+    /// Packets for the hosts of one class, likewise.
+    batch: Vec<Packet>,
     indices: Vec<u32>,
 }
 
@@ -478,6 +493,7 @@ impl<'a> Domain<'a> {
             benches,
             is_probed: run.bin.is_some() || run.events,
             keys: Vec::new(),
+            batch: Vec::new(),
             indices: Vec::new(),
         };
         domain.arm();
@@ -563,34 +579,52 @@ impl<'a> Domain<'a> {
     }
 
     /// Gives the packets of earlier windows out: to hosts at once, in the order in which they were
-    /// sent, which is the order of each host's only input; to links by sort key.
+    /// sent, which is the order of each host's only input; to links by sort key. Packets that follow
+    /// each other on one route go together.
     fn dispatch(&mut self) {
         let network = self.fabric.network;
+        let mut hosts = None;
         for index in 0..self.fabric.chunks.len() {
             let (chunk, fill) = self.fabric.chunks[index];
-            for slot in 0..fill {
-                let packet = *self.fabric.store.get(place(chunk, slot));
-                match network.routes[packet.route as usize] {
-                    Hop::Link(link) => {
-                        let key = self.fabric.key(packet.at, ordinal(index, slot));
-                        self.fabric.inbox[link as usize].push(key);
-                        self.fabric.activate(link as usize);
+            let mut from = 0;
+            while from < fill as usize {
+                let rest = &self.fabric.store.chunk(chunk, fill)[from..];
+                let route = rest[0].route;
+                let count = rest.iter().position(|packet| packet.route != route).unwrap_or(rest.len());
+                let node = match network.routes[route as usize] {
+                    Hop::Link(link) => link as usize,
+                    Hop::Host(class) => network.links + class as usize,
+                };
+                if node >= network.links && !self.fabric.plan.is_late[node] {
+                    let class = node - network.links;
+                    if hosts != Some(class) || self.batch.len() >= BATCH {
+                        self.arrive(hosts.replace(class));
                     }
-                    Hop::Host(class) => {
-                        let node = network.links + class as usize;
-                        if self.fabric.plan.is_late[node] {
-                            let key = self.fabric.key(packet.at, ordinal(index, slot));
-                            self.fabric.inbox[node].push(key);
-                            self.fabric.activate(node);
-                        } else {
-                            let class_of = &network.classes[class as usize];
-                            with_bench!(&mut self.benches[class as usize], bench => {
-                                bench.arrive(class_of, &packet, &mut self.fabric);
-                            });
-                        }
-                    }
+                    self.batch.extend_from_slice(&self.fabric.store.chunk(chunk, fill)[from..from + count]);
+                } else {
+                    let fabric = &mut self.fabric;
+                    let bits = 64 - fabric.plan.shift;
+                    let packets = &fabric.store.chunk(chunk, fill)[from..from + count];
+                    let first = ordinal(index, from as u32);
+                    // Fabric::key, less the part of the time that the shift takes away.
+                    let keys = packets.iter().zip(first..).map(|(packet, n)| packet.at << bits | n);
+                    fabric.inbox[node].extend(keys);
+                    fabric.activate(node);
                 }
+                from += count;
             }
+        }
+        self.arrive(hosts);
+    }
+
+    /// The batch reaches the hosts of a class.
+    fn arrive(&mut self, class: Option<usize>) {
+        if let Some(class) = class {
+            let class_of = &self.fabric.network.classes[class];
+            with_bench!(&mut self.benches[class], bench => {
+                bench.arrive(class_of, &self.batch, &mut self.fabric);
+            });
+            self.batch.clear();
         }
     }
 
@@ -612,13 +646,9 @@ impl<'a> Domain<'a> {
         let network = self.fabric.network;
         let node = network.links + class;
         std::mem::swap(&mut self.keys, &mut self.fabric.inbox[node]);
-        for at in 0..self.keys.len() {
-            let (_, ordinal) = self.fabric.unkey(self.keys[at]);
-            let packet = self.fabric.packet(ordinal);
-            with_bench!(&mut self.benches[class], bench => {
-                bench.arrive(&network.classes[class], &packet, &mut self.fabric);
-            });
-        }
+        let fabric = &self.fabric;
+        self.batch.extend(self.keys.iter().map(|&key| *fabric.packet(fabric.unkey(key).1)));
+        self.arrive(Some(class));
         self.keys.clear();
         std::mem::swap(&mut self.keys, &mut self.fabric.inbox[node]);
         self.serve(class, end);
@@ -632,7 +662,7 @@ impl<'a> Domain<'a> {
         let Some(port) = &mut self.ports[link] else { return };
         for at in 0..self.keys.len() {
             let (now, ordinal) = self.fabric.unkey(self.keys[at]);
-            let packet = self.fabric.packet(ordinal);
+            let packet = *self.fabric.packet(ordinal);
             let mut wire = Wire::<PROBED> { fabric: &mut self.fabric, link: link as u32 };
             port.advance_to_arrival(now, &mut wire);
             port.arrive(now, packet, &mut wire);
@@ -662,7 +692,7 @@ impl<'a> Domain<'a> {
             self.keys[start..start + length].sort_by_cached_key(|&key| {
                 let (_, ordinal) = fabric.unkey(key);
                 let packet = fabric.packet(ordinal);
-                (fabric.network.turn(&packet), ordinal)
+                (fabric.network.turn(packet), ordinal)
             });
             start += length;
         }
@@ -713,7 +743,7 @@ impl<'a> Domain<'a> {
             }
             let fabric = &mut self.fabric;
             exchange.receive(id, |packet| {
-                fabric.store.push(fabric.packets.slot(packet.at >> fabric.plan.shift), packet);
+                fabric.store.push(fabric.packets.slot(packet.at >> fabric.plan.shift), &packet);
             });
             self.run(window);
             progress(self.fabric.window << self.fabric.plan.shift);

@@ -62,22 +62,35 @@ pub enum SenderConfig {
 
 /// State of a sender law for one flow.
 #[derive(Clone, Debug)]
-pub enum Sender {
-    /// Reno's AIMD (RFC 5681).
+pub struct Sender {
+    /// The law's window after its last event, so that asking for it need not ask which law it is.
+    window: Bytes,
+    law: Law,
+}
+
+#[derive(Clone, Debug)]
+enum Law {
     Reno(reno::Reno),
-    /// CUBIC (RFC 9438).
     Cubic(cubic::Cubic),
-    /// XCP.
     Xcp(xcp::Sender),
 }
 
 macro_rules! each {
-    ($self:ident, $config:ident, $law:ident, $c:ident => $body:expr, $default:expr) => {
-        match ($self, $config) {
-            (Self::Reno($law), SenderConfig::Reno($c)) => $body,
-            (Self::Cubic($law), SenderConfig::Cubic($c)) => $body,
-            (Self::Xcp($law), SenderConfig::Xcp($c)) => $body,
-            _ => $default,
+    ($self:ident, $config:ident, $law:ident, $c:ident => $body:expr) => {
+        match (&mut $self.law, $config) {
+            (Law::Reno($law), SenderConfig::Reno($c)) => {
+                $body;
+                $self.window = $law.window();
+            }
+            (Law::Cubic($law), SenderConfig::Cubic($c)) => {
+                $body;
+                $self.window = $law.window();
+            }
+            (Law::Xcp($law), SenderConfig::Xcp($c)) => {
+                $body;
+                $self.window = $law.window();
+            }
+            _ => {}
         }
     };
 }
@@ -85,42 +98,52 @@ macro_rules! each {
 impl Sender {
     /// A law at the start of a connection, with its initial window. `mss` is the whole IP packet.
     pub fn new(config: &SenderConfig, mss: Bytes, initial_window: Bytes) -> Self {
-        match config {
-            SenderConfig::Reno(_) => Self::Reno(reno::Reno::new(mss, initial_window)),
-            SenderConfig::Cubic(_) => Self::Cubic(cubic::Cubic::new(mss, initial_window)),
-            SenderConfig::Xcp(_) => Self::Xcp(xcp::Sender::new(mss, initial_window)),
-        }
+        let law = match config {
+            SenderConfig::Reno(_) => Law::Reno(reno::Reno::new(mss, initial_window)),
+            SenderConfig::Cubic(_) => Law::Cubic(cubic::Cubic::new(mss, initial_window)),
+            SenderConfig::Xcp(_) => Law::Xcp(xcp::Sender::new(mss, initial_window)),
+        };
+        let window = match &law {
+            Law::Reno(law) => law.window(),
+            Law::Cubic(law) => law.window(),
+            Law::Xcp(law) => law.window(),
+        };
+        Self { window, law }
     }
 
     /// One acknowledgment arrived. Duplicates too: every XCP ACK carries feedback.
     #[inline]
     pub fn on_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
-        each!(self, config, law, c => law.on_ack(c, now, ack), ());
+        each!(self, config, law, c => law.on_ack(c, now, ack));
     }
 
     /// Fast retransmit begins: once per window of data. `flight` is FlightSize (RFC 5681 §3.2).
     #[inline]
     pub fn on_loss(&mut self, config: &SenderConfig, now: Time, flight: Bytes) {
-        each!(self, config, law, c => law.on_loss(c, now, flight), ());
+        each!(self, config, law, c => law.on_loss(c, now, flight));
     }
 
     /// The retransmission timer expired; `is_first` unless it expired for the same segment before.
     #[inline]
     pub fn on_timeout(&mut self, config: &SenderConfig, now: Time, flight: Bytes, is_first: bool) {
-        each!(self, config, law, c => law.on_timeout(c, now, flight, is_first), ());
+        each!(self, config, law, c => law.on_timeout(c, now, flight, is_first));
     }
 
     /// Sending resumes after longer than a retransmission timeout without sending (RFC 5681 §4.1).
     #[inline]
     pub fn on_restart(&mut self, config: &SenderConfig, now: Time, initial_window: Bytes) {
-        each!(self, config, law, c => law.on_restart(c, now, initial_window), ());
+        each!(self, config, law, c => law.on_restart(c, now, initial_window));
     }
 
     /// A packet is about to leave: meters it and, for laws with a congestion header, fills that.
     #[inline]
     pub fn on_send(&mut self, config: &SenderConfig, now: Time, send: &Send) -> Option<xcp::Header> {
-        match (self, config) {
-            (Self::Xcp(law), SenderConfig::Xcp(c)) => Some(law.on_send(c, now, send)),
+        match (&mut self.law, config) {
+            (Law::Xcp(law), SenderConfig::Xcp(c)) => {
+                let header = law.on_send(c, now, send);
+                self.window = law.window();
+                Some(header)
+            }
             _ => None,
         }
     }
@@ -128,18 +151,14 @@ impl Sender {
     /// The congestion window.
     #[inline]
     pub fn window(&self) -> Bytes {
-        match self {
-            Self::Reno(law) => law.window(),
-            Self::Cubic(law) => law.window(),
-            Self::Xcp(law) => law.window(),
-        }
+        self.window
     }
 
     /// The rate to pace at; `None`: send as the window opens.
     #[inline]
     pub fn pacing_rate(&self, config: &SenderConfig, srtt: Duration) -> Option<Rate> {
-        match (self, config) {
-            (Self::Xcp(law), SenderConfig::Xcp(c)) => law.pacing_rate(c, srtt),
+        match (&self.law, config) {
+            (Law::Xcp(law), SenderConfig::Xcp(c)) => law.pacing_rate(c, srtt),
             _ => None,
         }
     }

@@ -10,7 +10,7 @@ mod wide;
 
 #[cfg(not(target_arch = "bpf"))]
 pub use text::{Kind, UnitError};
-pub use wide::Wide;
+pub use wide::{Wide, limbs};
 
 use core::ops::{Add, AddAssign, Sub, SubAssign};
 

@@ -1,10 +1,7 @@
 //! 128-bit arithmetic in two limbs.
 //!
 //! The laws also run as BPF, which multiplies 64 x 64 bits to 64 and divides 64 by 64; there is no
-//! compiler support routine to call for more. So `u128` is not available and this is.
-
-/// Low half of a limb.
-const LOW: u64 = 0xffff_ffff;
+//! compiler support routine to call for more. There [`limbs`] does what `u128` does elsewhere.
 
 /// An unsigned 128-bit number.
 // Ordered by field order: the high limb decides first.
@@ -25,11 +22,14 @@ impl Wide {
     /// `a * b`, exact.
     #[inline(always)]
     pub const fn product(a: u64, b: u64) -> Self {
-        let (a1, a0, b1, b0) = (a >> 32, a & LOW, b >> 32, b & LOW);
-        let low = a0 * b0;
-        let inner = a0 * b1 + (low >> 32); // at most (2^32-1)^2 + 2^32-1: fits
-        let outer = a1 * b0 + (inner & LOW);
-        Self { hi: a1 * b1 + (inner >> 32) + (outer >> 32), lo: (outer << 32) | (low & LOW) }
+        #[cfg(target_arch = "bpf")]
+        let (hi, lo) = limbs::product(a, b);
+        #[cfg(not(target_arch = "bpf"))]
+        let (hi, lo) = {
+            let product = a as u128 * b as u128;
+            ((product >> 64) as u64, product as u64)
+        };
+        Self { hi, lo }
     }
 
     /// `value * 2^places`, saturating. `places` below 128.
@@ -74,7 +74,16 @@ impl Wide {
         }
         // Mostly there is no high part, and a division is what costs here.
         let hi = if self.hi < divisor { 0 } else { self.hi / divisor };
-        Self { hi, lo: quotient(self.hi - hi * divisor, self.lo, divisor) }
+        let rest = self.hi - hi * divisor;
+        #[cfg(target_arch = "bpf")]
+        let lo = limbs::quotient(rest, self.lo, divisor);
+        #[cfg(not(target_arch = "bpf"))]
+        let lo = if rest == 0 {
+            self.lo / divisor
+        } else {
+            (((rest as u128) << 64 | self.lo as u128) / divisor as u128) as u64
+        };
+        Self { hi, lo }
     }
 
     /// The value if it fits, else the largest that does.
@@ -84,38 +93,54 @@ impl Wide {
     }
 }
 
-/// `(hi * 2^64 + lo) / divisor` for `hi < divisor`: two digits of 32 bits, each guessed from the
-/// divisor's upper half and corrected at most twice (Knuth, TAOCP 2, 4.3.1 D).
-const fn quotient(hi: u64, lo: u64, divisor: u64) -> u64 {
-    if divisor == 0 {
-        return u64::MAX; // said again for the compiler, which sees this function alone
-    }
-    if hi == 0 {
-        return lo / divisor;
-    }
-    let shift = divisor.leading_zeros();
-    let d = divisor << shift;
-    // In two steps, because a shift by 64 (shift = 0) is no shift.
-    let high = (hi << shift) | ((lo >> 1) >> (63 - shift));
-    let low = lo << shift;
-    let q1 = digit(high, low >> 32, d);
-    let rest = ((high << 32) | (low >> 32)).wrapping_sub(q1.wrapping_mul(d));
-    let q0 = digit(rest, low & LOW, d);
-    (q1 << 32) | q0
-}
+/// 128 bits from 64. Public for the tests, which hold it against `u128`.
+pub mod limbs {
+    /// Low half of a limb.
+    const LOW: u64 = 0xffff_ffff;
 
-/// One digit of [`quotient`]: `(n * 2^32 + next) / d` for `n < d`, with the top bit of `d` set.
-#[inline(always)]
-const fn digit(n: u64, next: u64, d: u64) -> u64 {
-    let (d1, d0) = (d >> 32 | 1 << 31, d & LOW); // the set bit again, to show that d1 is not 0
-    let mut q = n / d1;
-    let mut r = n - q * d1;
-    if q > LOW || q * d0 > (r << 32 | next) {
-        q -= 1;
-        r += d1;
-        if r <= LOW && (q > LOW || q * d0 > (r << 32 | next)) {
-            q -= 1;
-        }
+    /// `a * b`: high and low limb.
+    #[inline(always)]
+    pub const fn product(a: u64, b: u64) -> (u64, u64) {
+        let (a1, a0, b1, b0) = (a >> 32, a & LOW, b >> 32, b & LOW);
+        let low = a0 * b0;
+        let inner = a0 * b1 + (low >> 32); // at most (2^32-1)^2 + 2^32-1: fits
+        let outer = a1 * b0 + (inner & LOW);
+        (a1 * b1 + (inner >> 32) + (outer >> 32), (outer << 32) | (low & LOW))
     }
-    q
+
+    /// `(hi * 2^64 + lo) / divisor` for `hi < divisor`: two digits of 32 bits, each guessed from the
+    /// divisor's upper half and corrected at most twice (Knuth, TAOCP 2, 4.3.1 D).
+    pub const fn quotient(hi: u64, lo: u64, divisor: u64) -> u64 {
+        if divisor == 0 {
+            return u64::MAX; // said again for the compiler, which sees this function alone
+        }
+        if hi == 0 {
+            return lo / divisor;
+        }
+        let shift = divisor.leading_zeros();
+        let d = divisor << shift;
+        // In two steps, because a shift by 64 (shift = 0) is no shift.
+        let high = (hi << shift) | ((lo >> 1) >> (63 - shift));
+        let low = lo << shift;
+        let q1 = digit(high, low >> 32, d);
+        let rest = ((high << 32) | (low >> 32)).wrapping_sub(q1.wrapping_mul(d));
+        let q0 = digit(rest, low & LOW, d);
+        (q1 << 32) | q0
+    }
+
+    /// One digit of [`quotient`]: `(n * 2^32 + next) / d` for `n < d`, with the top bit of `d` set.
+    #[inline(always)]
+    const fn digit(n: u64, next: u64, d: u64) -> u64 {
+        let (d1, d0) = (d >> 32 | 1 << 31, d & LOW); // the set bit again, to show that d1 is not 0
+        let mut q = n / d1;
+        let mut r = n - q * d1;
+        if q > LOW || q * d0 > (r << 32 | next) {
+            q -= 1;
+            r += d1;
+            if r <= LOW && (q > LOW || q * d0 > (r << 32 | next)) {
+                q -= 1;
+            }
+        }
+        q
+    }
 }

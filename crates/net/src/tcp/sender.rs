@@ -662,10 +662,18 @@ impl Sender {
     // Transmission.
 
     /// The next packet to send, if there is one.
+    #[inline]
     pub fn poll_transmit(&mut self, config: &Config, now: Time) -> Option<Packet> {
-        if self.flags & (bit::SYN | bit::PROBE | bit::BLOCKED) != 0 {
-            let is_blocked = self.flags & bit::BLOCKED != 0;
-            return (!is_blocked).then(|| self.control_packet(config, now));
+        // Every packet is followed by a poll that mostly ends here.
+        if self.flags & bit::BLOCKED != 0 {
+            return None;
+        }
+        self.next_packet(config, now)
+    }
+
+    fn next_packet(&mut self, config: &Config, now: Time) -> Option<Packet> {
+        if self.flags & (bit::SYN | bit::PROBE) != 0 {
+            return Some(self.control_packet(config, now));
         }
         if matches!(self.mode, Mode::Closed | Mode::SynSent) {
             return None;
