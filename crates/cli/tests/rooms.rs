@@ -28,6 +28,7 @@ const ROOMS: [(&str, &[&str]); 5] = [
             "strsim",
             "thiserror",
             "toml",
+            "toml_writer",
         ],
     ),
     (

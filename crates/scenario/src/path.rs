@@ -1,6 +1,7 @@
 //! Paths such as `links.bottleneck.rate`, `flows.ftp[0].goodput_bps`, `links."a b".drops`.
 
 use std::fmt;
+use toml_writer::{ToTomlValue as _, TomlStringBuilder};
 
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,11 +86,13 @@ pub(crate) fn parse_prefix(text: &str) -> Result<(Vec<Step>, usize), PathError> 
 /// A key as it is written in a path or a file.
 pub(crate) fn quote(key: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if !key.is_empty() && key.chars().all(is_plain) {
-        key.into()
-    } else {
-        toml::Value::String(key.into()).to_string()
-    }
+    if !key.is_empty() && key.chars().all(is_plain) { key.into() } else { string(key) }
+}
+
+/// A string of TOML on one line: a key may not be written in several.
+pub(crate) fn string(text: &str) -> String {
+    let builder = TomlStringBuilder::new(text);
+    if text.contains('\n') { builder.as_basic() } else { builder.as_default() }.to_toml_value()
 }
 
 #[cfg(test)]
@@ -116,5 +119,6 @@ mod tests {
         assert_eq!(quote("a.b"), "\"a.b\"");
         assert_eq!(quote(""), "\"\"");
         assert_eq!(quote("größe"), "\"größe\"");
+        assert_eq!(quote("two\nlines"), r#""two\nlines""#);
     }
 }

@@ -258,7 +258,7 @@ fn put(
 /// One value on one line, as TOML 1.0.
 pub(crate) fn inline(value: &Value) -> String {
     match value {
-        Value::String(text) => toml::Value::String(text.clone()).to_string(),
+        Value::String(text) => path::string(text),
         Value::Integer(integer) => integer.to_string(),
         Value::Float(float) => toml::Value::Float(*float).to_string(),
         Value::Boolean(boolean) => boolean.to_string(),

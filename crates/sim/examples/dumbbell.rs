@@ -1,7 +1,8 @@
 //! A dumbbell of any size, without files and statistics on disk: what the engine alone costs.
 //!
-//! `dumbbell xcp|sack FLOWS PACKETS_IN_FLIGHT SECONDS [THREADS|reference]`; prints packet-hops and the
-//! fingerprint. Time it from outside (`time`, callgrind).
+//! `dumbbell xcp|sack FLOWS PACKETS_IN_FLIGHT SECONDS [THREADS|reference [DUMBBELLS]]`; prints packet-hops
+//! and the fingerprint. Flows and packets are shared among DUMBBELLS that stand side by side. Time it
+//! from outside (`time`, callgrind).
 
 use std::sync::atomic::AtomicBool;
 
@@ -17,7 +18,7 @@ use congestlab_sim::{Engine, run};
 const MS: u64 = 1_000_000_000;
 
 fn main() {
-    let usage = "dumbbell xcp|sack FLOWS PACKETS_IN_FLIGHT SECONDS [THREADS|reference]";
+    let usage = "dumbbell xcp|sack FLOWS PACKETS_IN_FLIGHT SECONDS [THREADS|reference [DUMBBELLS]]";
     let args: Vec<String> = std::env::args().skip(1).collect();
     let number = |n: usize| args.get(n).and_then(|a| a.parse::<f64>().ok()).expect(usage);
     let (is_xcp, flows, in_flight, seconds) = (args[0] == "xcp", number(1) as u32, number(2), number(3));
@@ -26,6 +27,8 @@ fn main() {
         Some(threads) => Engine::Window { threads: threads.parse().expect(usage), divisor: 1 },
         None => Engine::Window { threads: 1, divisor: 1 },
     };
+    let dumbbells: u32 = args.get(5).map_or(1, |count| count.parse().expect(usage));
+    let (flows, in_flight) = (flows / dumbbells, in_flight / f64::from(dumbbells));
     // Base RTT 2 * (20 + 5 + 5) ms.
     let rate = BitRate((in_flight * 8000.0 / 0.060) as u64);
     let limit = Limit::Packets((in_flight as u64).max(2));
@@ -80,21 +83,27 @@ fn main() {
         seed: 1,
         duration: (seconds * 1e12) as u64,
         warmup: 0,
-        links: vec![
-            Link { name: "bottleneck".into(), port: forward },
-            Link { name: "bottleneck.reverse".into(), port: back },
-        ],
-        groups: vec![Group {
-            name: "flows".into(),
-            kind: GroupKind::Tcp(config),
-            count: flows,
-            path: vec![0],
-            back: vec![1],
-            access: pipe,
-            exit: pipe,
-            start: Start::Uniform { within: 60_000_000 },
-            stop: Time::NEVER,
-        }],
+        links: (0..dumbbells)
+            .flat_map(|n| {
+                [
+                    Link { name: format!("bottleneck{n}"), port: forward.clone() },
+                    Link { name: format!("bottleneck{n}.reverse"), port: back.clone() },
+                ]
+            })
+            .collect(),
+        groups: (0..dumbbells)
+            .map(|n| Group {
+                name: format!("flows{n}"),
+                kind: GroupKind::Tcp(config.clone()),
+                count: flows,
+                path: vec![2 * n],
+                back: vec![2 * n + 1],
+                access: pipe,
+                exit: pipe,
+                start: Start::Uniform { within: 60_000_000 },
+                stop: Time::NEVER,
+            })
+            .collect(),
         sample_every: None,
         record_events: false,
     };
