@@ -70,12 +70,18 @@ fn simulate(
     let mut progress = screen.progress();
     let mut reached = 0;
     let (end, unit) = (model.duration as f64, 1e12);
-    let outcome = sim::run(model, engine, stop, &mut |at| {
+    let outcome = sim::run(model, engine, stop, &mut |come| {
+        let at = come.at;
         reached = at;
         progress.tell(|elapsed| {
             let (now, done) = (at as f64, at as f64 / end);
             let left = elapsed / done.max(1e-9) - elapsed;
-            format!("{name}  {}  {:.1} of {} s, {left:.0} s left", gauge(done), now / unit, end / unit)
+            let (speed, bar) = (come.packets as f64 / elapsed / 1e6, gauge(done));
+            format!(
+                "{name}  {bar}  {:.1} of {} s, {speed:.1} M events/s, {left:.0} s left",
+                now / unit,
+                end / unit
+            )
         });
     });
     progress.clear();

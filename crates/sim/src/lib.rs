@@ -17,7 +17,9 @@ mod station;
 mod store;
 mod window;
 
-use std::sync::atomic::AtomicBool;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 use barrier::Exchange;
 use congestlab_net::packet::Picos;
@@ -53,19 +55,40 @@ struct Span {
     events: bool,
 }
 
+/// How far a run has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Simulated time. Where parts of the network run one after the other: that share of the whole.
+    pub at: Picos,
+    /// Packets that reached a link or a host so far, about.
+    pub packets: u64,
+}
+
+/// From this many parts on, which no packet connects, a network is run part by part: what a part
+/// needs stays in the cache, and threads need not wait for each other. With fewer, threads would
+/// have too little choice.
+const MANY_PARTS: usize = 16;
+
 /// Runs the model. `stop` ends it early; the outcome is then marked incomplete. `progress` is told
-/// the simulated time now and then.
-pub fn run(model: &Model, engine: Engine, stop: &AtomicBool, progress: &mut dyn FnMut(Picos)) -> Outcome {
+/// how far it has come now and then.
+pub fn run(model: &Model, engine: Engine, stop: &AtomicBool, progress: &mut dyn FnMut(Progress)) -> Outcome {
     let network = Network::new(model);
     let mut elements = Elements::new(model, &network);
     let span = Span { end: model.duration, bin: model.sample_every, events: model.record_events };
-    let plan = match engine {
-        Engine::Window { threads, divisor } => Plan::new(&network, divisor, threads),
-        Engine::Reference => None,
-    };
-    let complete = match &plan {
-        Some(plan) => run_windows(&network, plan, &mut elements, &span, stop, progress),
-        None => reference::run(&network, &mut elements, &span, stop, progress),
+    let complete = match engine {
+        Engine::Window { threads, divisor } => {
+            let parts = Some(network.parts()).filter(|parts| parts.len() >= MANY_PARTS);
+            let of_parts = parts.as_ref().and_then(|parts| {
+                let plan = |part| Plan::new(part, divisor, 1);
+                parts.iter().map(|part| plan(part).map(|plan| (part, plan))).collect::<Option<Vec<_>>>()
+            });
+            match (of_parts, Plan::new(&network, divisor, threads)) {
+                (Some(parts), _) => run_parts(&parts, threads, &mut elements, &span, stop, progress),
+                (None, Some(plan)) => run_windows(&network, &plan, &mut elements, &span, stop, progress),
+                (None, None) => reference::run(&network, &mut elements, &span, stop, progress),
+            }
+        }
+        Engine::Reference => reference::run(&network, &mut elements, &span, stop, progress),
     };
     elements.finish(model, complete)
 }
@@ -76,7 +99,7 @@ fn run_windows(
     elements: &mut Elements,
     span: &Span,
     stop: &AtomicBool,
-    progress: &mut dyn FnMut(Picos),
+    progress: &mut dyn FnMut(Progress),
 ) -> bool {
     let threads = plan.domains();
     let exchange = Exchange::new(threads, stop);
@@ -94,4 +117,38 @@ fn run_windows(
         domain.finish(elements);
     }
     complete
+}
+
+/// Runs parts that no packet connects, each from the beginning to the end, on as many threads.
+fn run_parts(
+    parts: &[(&Network, Plan)],
+    threads: usize,
+    elements: &mut Elements,
+    span: &Span,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(Progress),
+) -> bool {
+    let elements = Mutex::new(elements);
+    let (next, done, packets) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicU64::new(0));
+    let work = |tell: &mut dyn FnMut(Progress)| {
+        while let Some((network, plan)) = parts.get(next.fetch_add(1, Relaxed)) {
+            let take = || elements.lock().expect("no thread panics with the elements in hand");
+            let mut domain = Domain::new(network, plan, 0, &mut take(), span);
+            let complete = domain.run_all(&Exchange::new(1, stop), &mut |_| {});
+            let packets = packets.fetch_add(domain.packets, Relaxed) + domain.packets;
+            domain.finish(&mut take());
+            if !complete {
+                return;
+            }
+            let share = (done.fetch_add(1, Relaxed) + 1) as u128;
+            tell(Progress { at: (u128::from(span.end) * share / parts.len() as u128) as Picos, packets });
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(|| work(&mut |_| {}));
+        }
+        work(progress);
+    });
+    done.into_inner() == parts.len()
 }

@@ -110,14 +110,40 @@ pub(crate) struct Edge {
     pub(crate) latency: Picos,
 }
 
-/// The model, compiled.
-#[derive(Debug)]
+/// Sets that are joined two by two.
+pub(crate) struct DisjointSets(Vec<usize>);
+
+impl DisjointSets {
+    pub(crate) fn new(count: usize) -> Self {
+        Self((0..count).collect())
+    }
+
+    /// The smallest member of the set that `n` is in.
+    pub(crate) fn find(&mut self, mut n: usize) -> usize {
+        while self.0[n] != n {
+            self.0[n] = self.0[self.0[n]];
+            n = self.0[n];
+        }
+        n
+    }
+
+    pub(crate) fn join(&mut self, a: usize, b: usize) {
+        let (a, b) = (self.find(a), self.find(b));
+        self.0[a.max(b)] = a.min(b);
+    }
+}
+
+/// The model, compiled, or a part of it.
+#[derive(Debug, Default)]
 pub(crate) struct Network {
     /// Routes one after another: links, then the host.
     pub(crate) routes: Vec<Hop>,
     /// Two for each group: senders, then receivers.
     pub(crate) classes: Vec<Class>,
     pub(crate) links: usize,
+    /// Index over the whole run of each link and of each class.
+    pub(crate) link_ids: Vec<u32>,
+    pub(crate) class_ids: Vec<u32>,
     /// Links first, then classes: see [`Network::node`].
     pub(crate) edges: Vec<Edge>,
     pub(crate) flows: u32,
@@ -131,6 +157,8 @@ impl Network {
             routes: Vec::new(),
             classes: Vec::new(),
             links: model.links.len(),
+            link_ids: (0..model.links.len() as u32).collect(),
+            class_ids: (0..2 * model.groups.len() as u32).collect(),
             edges: Vec::new(),
             flows: 0,
             packet_rate: model
@@ -194,6 +222,62 @@ impl Network {
         if index < self.links { Node::Link(index as u32) } else { Node::Class((index - self.links) as u32) }
     }
 
+    /// The parts between which no packet ever passes, in the order of their first nodes.
+    pub(crate) fn parts(&self) -> Vec<Self> {
+        let mut sets = DisjointSets::new(self.nodes());
+        for edge in &self.edges {
+            sets.join(edge.from, edge.to);
+        }
+        let mut parts: Vec<Self> = Vec::new();
+        // For each node its part and its index there, among the links or among the classes.
+        let (mut of, mut index) = (vec![0; self.nodes()], vec![0_u32; self.nodes()]);
+        let mut part_of_leader = vec![usize::MAX; self.nodes()];
+        for node in 0..self.nodes() {
+            let leader = sets.find(node);
+            if part_of_leader[leader] == usize::MAX {
+                part_of_leader[leader] = parts.len();
+                parts.push(Self::default());
+            }
+            of[node] = part_of_leader[leader];
+            let part = &mut parts[of[node]];
+            match self.node(node) {
+                Node::Link(link) => {
+                    index[node] = part.links as u32;
+                    part.links += 1;
+                    part.link_ids.push(self.link_ids[link as usize]);
+                    part.packet_rate.push(self.packet_rate[link as usize]);
+                }
+                Node::Class(class) => {
+                    index[node] = part.classes.len() as u32;
+                    part.classes.push(self.classes[class as usize].clone());
+                    part.class_ids.push(self.class_ids[class as usize]);
+                    part.flows += self.classes[class as usize].count;
+                }
+            }
+        }
+        for (class, at) in (self.links..self.nodes()).zip(0..) {
+            let part = &mut parts[of[class]];
+            let start = self.classes[at].route as usize;
+            part.classes[index[class] as usize].route = part.routes.len() as u32;
+            for hop in &self.routes[start..] {
+                match *hop {
+                    Hop::Link(link) => part.routes.push(Hop::Link(index[link as usize])),
+                    Hop::Host(host) => {
+                        part.routes.push(Hop::Host(index[self.links + host as usize]));
+                        break;
+                    }
+                }
+            }
+        }
+        for edge in &self.edges {
+            let part = &mut parts[of[edge.from]];
+            let links = part.links;
+            let local = |node: usize| index[node] as usize + if node < self.links { 0 } else { links };
+            part.edges.push(Edge { from: local(edge.from), to: local(edge.to), latency: edge.latency });
+        }
+        parts
+    }
+
     /// Whose turn it is among packets that reach an element at one instant: drawn anew for every
     /// instant, from the input (the link before this hop, or the packet's own host) and the time.
     ///
@@ -204,7 +288,7 @@ impl Network {
     #[inline]
     pub(crate) fn turn(&self, packet: &Packet) -> (u64, u64) {
         let input = match packet.route.checked_sub(1).map(|before| self.routes[before as usize]) {
-            Some(Hop::Link(link)) => u64::from(link),
+            Some(Hop::Link(link)) => u64::from(self.link_ids[link as usize]),
             _ => (1 << 32) | u64::from(packet.flow),
         };
         let turn = mix(mix(input, packet.at), input);

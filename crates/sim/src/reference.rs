@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use congestlab_net::packet::{Packet, Picos};
 use congestlab_net::port::{Output, PortEvent};
 
-use crate::Span;
 use crate::elements::{Elements, note_port_event, with_hosts};
 use crate::network::{Hop, Network};
 use crate::station::{Outbox, Record};
+use crate::{Progress, Span};
 
 /// What happens at one instant at one element, in this order (architecture.md §6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -226,7 +226,7 @@ pub(crate) fn run(
     elements: &mut Elements,
     run: &Span,
     stop: &AtomicBool,
-    progress: &mut dyn FnMut(Picos),
+    progress: &mut dyn FnMut(Progress),
 ) -> bool {
     let mut agenda = Agenda {
         network,
@@ -260,7 +260,7 @@ pub(crate) fn run(
     while let Some(Reverse(Scheduled { key, packet })) = agenda.heap.pop() {
         steps = steps.wrapping_add(1);
         if steps.is_multiple_of(1 << 16) {
-            progress(key.at);
+            progress(Progress { at: key.at, packets: agenda.number });
             if stop.load(Ordering::Relaxed) {
                 complete = false;
                 break;

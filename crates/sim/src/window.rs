@@ -9,21 +9,26 @@
 use congestlab_net::packet::{Packet, Picos};
 use congestlab_net::port::{Output, Port, PortEvent};
 
-use crate::Span;
 use crate::barrier::Exchange;
 use crate::calendar::{Calendar, Window};
 use crate::elements::{Elements, Hosts, note_port_event};
-use crate::network::{Class, Hop, Network, Node};
+use crate::network::{Class, DisjointSets, Hop, Network, Node};
 use crate::station::{Endpoint, Outbox, Record, Station};
 use crate::store::{Bucket, Store, chunk_of, locate, ordinal, place};
+use crate::{Progress, Span};
 
 /// Longest window: leaves 28 bits of a sort key to number the packets of a window.
 const SHIFT_MAX: u32 = 36;
 /// Packets that a window should hold: more do not help, and leave the L2 cache (engine.md §2.3).
 const WINDOW_PACKETS: u64 = 4096;
+/// Where there are many links: packets that each should get, once it is in the cache.
+const LINK_PACKETS: u64 = 32;
 
 /// Packets for hosts are gathered up to about this number.
 const BATCH: usize = 64;
+
+/// Timers of this time from now on shall be near to the calendar, if that is cheap.
+const NEAR: Picos = 2_000_000_000_000;
 
 /// How time is cut and who comes after whom.
 #[derive(Clone, Debug)]
@@ -54,7 +59,9 @@ impl Plan {
             n => latencies[n - 1],
         };
         let packets: u64 = network.packet_rate.iter().sum::<u64>().max(1);
-        let crowded = (WINDOW_PACKETS.max(network.links as u64) * 1_000_000_000_000_u64 / packets).max(1);
+        let crowded = (WINDOW_PACKETS.max(network.links as u64 * LINK_PACKETS) * 1_000_000_000_000_u64
+            / packets)
+            .max(1);
         let shift = longest.min(crowded).ilog2().min(SHIFT_MAX).saturating_sub(divisor.max(1).ilog2());
         let order = network.order(1 << shift)?;
         let mut rank = vec![0; order.len()];
@@ -78,17 +85,9 @@ impl Plan {
 /// Spreads the nodes over threads: nodes that reach each other within a window stay together, and
 /// the heaviest groups go to the least loaded thread first.
 fn assign(network: &Network, window: Picos, threads: usize) -> Vec<u8> {
-    let mut leader: Vec<usize> = (0..network.nodes()).collect();
-    fn find(leader: &mut [usize], mut n: usize) -> usize {
-        while leader[n] != n {
-            leader[n] = leader[leader[n]];
-            n = leader[n];
-        }
-        n
-    }
+    let mut sets = DisjointSets::new(network.nodes());
     for edge in network.edges.iter().filter(|e| e.latency < window) {
-        let (a, b) = (find(&mut leader, edge.from), find(&mut leader, edge.to));
-        leader[a.max(b)] = a.min(b);
+        sets.join(edge.from, edge.to);
     }
     let mut weight = vec![0_u64; network.nodes()];
     for node in 0..network.nodes() {
@@ -97,7 +96,7 @@ fn assign(network: &Network, window: Picos, threads: usize) -> Vec<u8> {
             // A host handles what the links beside it carry; senders do more than receivers.
             Node::Class(class) => u64::from(network.classes[class as usize].count),
         };
-        weight[find(&mut leader, node)] += own.max(1);
+        weight[sets.find(node)] += own.max(1);
     }
     let mut groups: Vec<usize> = (0..network.nodes()).filter(|&n| weight[n] > 0).collect();
     groups.sort_by_key(|&n| (std::cmp::Reverse(weight[n]), n));
@@ -109,7 +108,7 @@ fn assign(network: &Network, window: Picos, threads: usize) -> Vec<u8> {
         home[group] = thread as u8;
     }
     for node in 0..network.nodes() {
-        home[node] = home[find(&mut leader, node)];
+        home[node] = home[sets.find(node)];
     }
     home
 }
@@ -280,7 +279,8 @@ impl<const PROBED: bool> Output for Wire<'_, '_, PROBED> {
     #[inline]
     fn event(&mut self, at: Picos, event: PortEvent) {
         if PROBED {
-            note_port_event(&mut self.fabric.record, self.link, at, &event);
+            let link = self.fabric.network.link_ids[self.link as usize];
+            note_port_event(&mut self.fabric.record, link, at, &event);
         }
     }
 }
@@ -420,6 +420,8 @@ pub(crate) struct Domain<'a> {
     armed: Vec<Picos>,
     benches: Vec<AnyBench>,
     is_probed: bool,
+    /// Packets that reached an element so far.
+    pub(crate) packets: u64,
     /// Keys of the link that runs, kept for its allocation.
     keys: Vec<u64>,
     /// Packets for the hosts of one class, likewise.
@@ -437,7 +439,8 @@ impl<'a> Domain<'a> {
         run: &Span,
     ) -> Self {
         let horizon = network.edges.iter().map(|e| e.latency).max().unwrap_or(0);
-        let ring = (horizon >> plan.shift).saturating_mul(2).max(4096);
+        // Most timers are near too; what is not, the calendar keeps apart.
+        let ring = (horizon >> plan.shift).saturating_mul(2).max((NEAR >> plan.shift).min(4096));
         let domains = plan.domains();
         let fabric = Fabric {
             network,
@@ -458,17 +461,11 @@ impl<'a> Domain<'a> {
             record: Record::new(run),
         };
         let mine = |node: usize| usize::from(plan.home[node]) == id;
-        let ports = elements
-            .ports
-            .iter_mut()
-            .enumerate()
-            .map(|(link, port)| if mine(link) { port.take() } else { None })
-            .collect::<Vec<_>>();
-        let benches = elements
-            .hosts
-            .iter_mut()
-            .enumerate()
-            .map(|(class, hosts)| {
+        let ports: Vec<_> = (0..network.links)
+            .map(|link| mine(link).then(|| elements.ports[network.link_ids[link] as usize].take()).flatten())
+            .collect();
+        let benches = (0..network.classes.len())
+            .map(|class| {
                 let node = network.links + class;
                 if !mine(node) {
                     return AnyBench::None;
@@ -477,6 +474,7 @@ impl<'a> Domain<'a> {
                     Bench { config, seats: stations.into_iter().map(Seat::new).collect(), node }
                 }
                 let node = node as u32;
+                let hosts = &mut elements.hosts[network.class_ids[class] as usize];
                 match std::mem::replace(hosts, Hosts::Away) {
                     Hosts::Away => AnyBench::None,
                     Hosts::Senders(config, s) => AnyBench::Sender(bench(config, s, node)),
@@ -492,6 +490,7 @@ impl<'a> Domain<'a> {
             ports,
             benches,
             is_probed: run.bin.is_some() || run.events,
+            packets: 0,
             keys: Vec::new(),
             batch: Vec::new(),
             indices: Vec::new(),
@@ -556,6 +555,7 @@ impl<'a> Domain<'a> {
         for bucket in buckets {
             self.fabric.store.release(bucket);
         }
+        self.packets += self.fabric.chunks.iter().map(|&(_, fill)| u64::from(fill)).sum::<u64>();
         let late = std::mem::take(&mut self.fabric.late);
         self.fabric.store.release(late);
         self.fabric.chunks.clear();
@@ -700,9 +700,10 @@ impl<'a> Domain<'a> {
 
     /// Gives everything back.
     pub(crate) fn finish(self, elements: &mut Elements) {
+        let network = self.fabric.network;
         for (link, port) in self.ports.into_iter().enumerate() {
             if port.is_some() {
-                elements.ports[link] = port;
+                elements.ports[network.link_ids[link] as usize] = port;
             }
         }
         for (class, bench) in self.benches.into_iter().enumerate() {
@@ -725,7 +726,7 @@ impl<'a> Domain<'a> {
                 }
                 AnyBench::Sink(bench) => Hosts::Sinks(stations(bench).1),
             };
-            elements.hosts[class] = hosts;
+            elements.hosts[network.class_ids[class] as usize] = hosts;
         }
         elements.packet_hops += self.fabric.packet_hops;
         elements.record.samples.extend(self.fabric.record.samples);
@@ -733,7 +734,7 @@ impl<'a> Domain<'a> {
     }
 
     /// Runs to the end, in step with the other threads. Returns false if it was stopped early.
-    pub(crate) fn run_all(&mut self, exchange: &Exchange, progress: &mut dyn FnMut(Picos)) -> bool {
+    pub(crate) fn run_all(&mut self, exchange: &Exchange, progress: &mut dyn FnMut(Progress)) -> bool {
         let id = usize::from(self.fabric.id);
         loop {
             let window = exchange.meet(id, self.fabric.first(), &mut self.fabric.outboxes);
@@ -746,7 +747,8 @@ impl<'a> Domain<'a> {
                 fabric.store.push(fabric.packets.slot(packet.at >> fabric.plan.shift), &packet);
             });
             self.run(window);
-            progress(self.fabric.window << self.fabric.plan.shift);
+            let at = self.fabric.window << self.fabric.plan.shift;
+            progress(Progress { at, packets: self.packets });
         }
     }
 }

@@ -58,6 +58,39 @@ fn random_networks_run_alike_on_every_engine() {
     assert!(hops > 300_000, "the networks carried too little to prove anything: {hops} hops");
 }
 
+/// Many networks side by side are run part by part.
+#[test]
+fn networks_that_nothing_connects_run_alike_on_every_engine() {
+    for seed in 0..3 {
+        let mut draw = Draw::new(4000 + seed);
+        let parts: Vec<Model> = (0..20).map(|_| common::random_model(&mut draw, seed)).collect();
+        let mut model = side_by_side(&parts);
+        check(&model, &format!("seed {seed} side by side"));
+        model.sample_every = Some(11_000_000_000);
+        model.record_events = true;
+        check(&model, &format!("seed {seed} side by side, with probes"));
+    }
+}
+
+fn side_by_side(parts: &[Model]) -> Model {
+    let mut all = Model { links: Vec::new(), groups: Vec::new(), ..parts[0].clone() };
+    for (number, part) in parts.iter().enumerate() {
+        let first = all.links.len() as u32;
+        all.links.extend(part.links.iter().cloned().map(|mut link| {
+            link.name = format!("{number}-{}", link.name);
+            link
+        }));
+        all.groups.extend(part.groups.iter().cloned().map(|mut group| {
+            group.name = format!("{number}-{}", group.name);
+            for link in group.path.iter_mut().chain(&mut group.back) {
+                *link += first;
+            }
+            group
+        }));
+    }
+    all
+}
+
 #[test]
 fn a_network_without_any_delay_runs_alike_on_every_engine() {
     for seed in 1000..1020 {
