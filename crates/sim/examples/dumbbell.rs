@@ -79,21 +79,22 @@ fn main() {
         app: App::Endless,
     };
     let pipe = Some(Pipe { rate, delay: 5 * MS });
+    // One alone has no number, so that its fingerprint can be compared with those of old.
+    let name = |what: &str, n| if dumbbells == 1 { what.to_owned() } else { format!("{what}{n}") };
     let model = Model {
         seed: 1,
         duration: (seconds * 1e12) as u64,
         warmup: 0,
         links: (0..dumbbells)
             .flat_map(|n| {
-                [
-                    Link { name: format!("bottleneck{n}"), port: forward.clone() },
-                    Link { name: format!("bottleneck{n}.reverse"), port: back.clone() },
-                ]
+                let name = name("bottleneck", n);
+                let reverse = Link { name: format!("{name}.reverse"), port: back.clone() };
+                [Link { name, port: forward.clone() }, reverse]
             })
             .collect(),
         groups: (0..dumbbells)
             .map(|n| Group {
-                name: format!("flows{n}"),
+                name: name("flows", n),
                 kind: GroupKind::Tcp(config.clone()),
                 count: flows,
                 path: vec![2 * n],

@@ -4,7 +4,6 @@
 //! elements of `congestlab-net`: the window engine (`window.rs`), which executes entity by entity
 //! inside conservative time windows, and a small globally ordered one (`reference.rs`), its oracle.
 //! Nothing here knows wall time or global state, and nothing iterates an unordered map.
-#![forbid(unsafe_code)]
 
 mod barrier;
 mod calendar;
@@ -12,6 +11,7 @@ mod elements;
 pub mod model;
 mod network;
 pub mod outcome;
+mod prefetch;
 mod reference;
 mod station;
 mod store;
@@ -27,6 +27,7 @@ use elements::Elements;
 use model::Model;
 use network::Network;
 use outcome::Outcome;
+use store::Store;
 use window::{Domain, Plan};
 
 /// Which machine runs a model. All give the same outcome, bit for bit.
@@ -104,7 +105,7 @@ fn run_windows(
     let threads = plan.domains();
     let exchange = Exchange::new(threads, stop);
     let mut domains: Vec<Domain<'_>> =
-        (0..threads).map(|id| Domain::new(network, plan, id, elements, span)).collect();
+        (0..threads).map(|id| Domain::new(network, plan, id, elements, span, Store::default())).collect();
     let (first, others) = domains.split_first_mut().expect("a plan has a domain");
     let complete = std::thread::scope(|scope| {
         for domain in others {
@@ -131,12 +132,13 @@ fn run_parts(
     let elements = Mutex::new(elements);
     let (next, done, packets) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicU64::new(0));
     let work = |tell: &mut dyn FnMut(Progress)| {
+        let mut store = Store::default();
         while let Some((network, plan)) = parts.get(next.fetch_add(1, Relaxed)) {
             let take = || elements.lock().expect("no thread panics with the elements in hand");
-            let mut domain = Domain::new(network, plan, 0, &mut take(), span);
+            let mut domain = Domain::new(network, plan, 0, &mut take(), span, store);
             let complete = domain.run_all(&Exchange::new(1, stop), &mut |_| {});
             let packets = packets.fetch_add(domain.packets, Relaxed) + domain.packets;
-            domain.finish(&mut take());
+            store = domain.finish(&mut take());
             if !complete {
                 return;
             }

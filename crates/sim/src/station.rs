@@ -217,9 +217,20 @@ impl Probe {
     }
 }
 
+/// What the window engine keeps with a host.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seat {
+    /// When the last packet to it, and from it, had left its sender's end of the hop.
+    pub(crate) busy_in: Picos,
+    pub(crate) busy_out: Picos,
+    /// Time of the calendar entry that will wake it first.
+    pub(crate) armed: Picos,
+}
+
 /// A host.
 #[derive(Debug)]
 pub(crate) struct Station<E> {
+    pub(crate) seat: Seat,
     pub(crate) endpoint: E,
     /// The endpoint's deadline, or the time of its last event: one that was set late is served no
     /// earlier.
@@ -236,7 +247,8 @@ pub(crate) const fn mix(hash: u64, word: u64) -> u64 {
 
 impl<E: Endpoint> Station<E> {
     pub(crate) fn new(endpoint: E, probe: Option<Box<Probe>>) -> Self {
-        let mut station = Self { endpoint, due: 0, hash: 0, probe };
+        let seat = Seat { busy_in: 0, busy_out: 0, armed: Picos::MAX };
+        let mut station = Self { seat, endpoint, due: 0, hash: 0, probe };
         station.schedule(0);
         station
     }

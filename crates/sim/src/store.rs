@@ -87,9 +87,7 @@ impl Store {
         );
         let slab = vec![Packet::default(); SLAB].into_boxed_slice();
         self.slabs.push(slab.try_into().expect("a slab of its size"));
-        let end = first + chunks;
-        self.next.extend((first + 1..=end).map(|n| if n == end { NONE } else { n }));
-        self.free = first;
+        self.link(first, first + chunks);
     }
 
     #[inline(never)]
@@ -106,6 +104,19 @@ impl Store {
             self.next[bucket.tail().0 as usize] = chunk;
         }
         bucket.cursor = chunk << CHUNK_BITS;
+    }
+
+    /// Takes every chunk back.
+    pub(crate) fn clear(&mut self) {
+        let end = self.next.len() as u32;
+        self.next.clear();
+        self.link(0, end);
+    }
+
+    /// Appends chunks `first..end`, which follow each other and are all that is free.
+    fn link(&mut self, first: u32, end: u32) {
+        self.next.extend((first + 1..=end).map(|n| if n == end { NONE } else { n }));
+        self.free = if first < end { first } else { NONE };
     }
 
     /// The packet at a place.

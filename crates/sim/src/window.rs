@@ -13,6 +13,7 @@ use crate::barrier::Exchange;
 use crate::calendar::{Calendar, Window};
 use crate::elements::{Elements, Hosts, note_port_event};
 use crate::network::{Class, DisjointSets, Hop, Network, Node};
+use crate::prefetch::prefetch;
 use crate::station::{Endpoint, Outbox, Record, Station};
 use crate::store::{Bucket, Store, chunk_of, locate, ordinal, place};
 use crate::{Progress, Span};
@@ -27,6 +28,8 @@ const LINK_PACKETS: u64 = 32;
 /// Packets for hosts are gathered up to about this number.
 const BATCH: usize = 64;
 
+/// What is smaller than this many bytes is in the cache anyway.
+const CACHE: usize = 1 << 20;
 /// Timers of this time from now on shall be near to the calendar, if that is cheap.
 const NEAR: Picos = 2_000_000_000_000;
 
@@ -313,80 +316,62 @@ impl Outbox for Exit<'_, '_> {
     }
 }
 
-/// A host with the state of its own hop.
-struct Seat<E> {
-    station: Station<E>,
-    /// When the last packet to it, and from it, had left its sender's end of the hop.
-    busy_in: Picos,
-    busy_out: Picos,
-    /// Time of the calendar entry that will wake it first.
-    armed: Picos,
-}
-
-impl<E: Endpoint> Seat<E> {
-    fn new(station: Station<E>) -> Self {
-        Self { station, busy_in: 0, busy_out: 0, armed: Picos::MAX }
-    }
-
-    #[inline]
-    fn arrive(&mut self, config: &E::Config, class: &Class, packet: &Packet, fabric: &mut Fabric<'_>) {
-        let mut now = packet.at;
-        if let Some(pipe) = &class.pipe {
-            fabric.packet_hops += 1;
-            now = pipe.pass(now, packet.size, &mut self.busy_in);
-            if now > fabric.end {
-                return;
-            }
-        }
-        let mut exit = Exit { fabric, class, busy: &mut self.busy_out };
-        self.station.arrive(config, now, packet, &mut exit);
-    }
-
-    #[inline]
-    fn serve(&mut self, config: &E::Config, class: &Class, end: Picos, fabric: &mut Fabric<'_>) {
-        let mut exit = Exit { fabric, class, busy: &mut self.busy_out };
-        self.station.serve(config, end, &mut exit);
-    }
-
-    /// Makes sure that the calendar wakes it for its next deadline.
-    #[inline]
-    fn rearm(&mut self, timer: Timer, fabric: &mut Fabric<'_>) {
-        let next = self.station.next();
-        if next < self.armed {
-            self.armed = next;
-            fabric.wake(next, timer);
-        }
-    }
-}
-
 /// The hosts of one class on this thread.
 struct Bench<E: Endpoint> {
     config: E::Config,
-    seats: Vec<Seat<E>>,
+    stations: Vec<Station<E>>,
     node: u32,
 }
 
 impl<E: Endpoint> Bench<E> {
+    /// Packets reach their hosts, each through the host's own hop.
     #[inline]
     fn arrive(&mut self, class: &Class, packets: &[Packet], fabric: &mut Fabric<'_>) {
+        if size_of_val(self.stations.as_slice()) > CACHE {
+            for packet in packets {
+                prefetch(&self.stations[(packet.flow - class.first_flow) as usize]);
+            }
+        }
         for packet in packets {
             let index = packet.flow - class.first_flow;
-            let seat = &mut self.seats[index as usize];
-            seat.arrive(&self.config, class, packet, fabric);
-            seat.rearm(Timer { node: self.node, index }, fabric);
+            let station = &mut self.stations[index as usize];
+            let mut now = packet.at;
+            if let Some(pipe) = &class.pipe {
+                fabric.packet_hops += 1;
+                now = pipe.pass(now, packet.size, &mut station.seat.busy_in);
+                if now > fabric.end {
+                    continue;
+                }
+            }
+            let mut busy = station.seat.busy_out;
+            station.arrive(&self.config, now, packet, &mut Exit { fabric, class, busy: &mut busy });
+            station.seat.busy_out = busy;
+            rearm(station, Timer { node: self.node, index }, fabric);
         }
     }
 
     fn serve(&mut self, class: &Class, indices: &[u32], end: Picos, fabric: &mut Fabric<'_>) {
         for &index in indices {
-            let seat = &mut self.seats[index as usize];
+            let station = &mut self.stations[index as usize];
             // An entry that another, earlier one replaced has nothing to say.
-            if seat.armed < end {
-                seat.armed = Picos::MAX;
-                seat.serve(&self.config, class, end, fabric);
-                seat.rearm(Timer { node: self.node, index }, fabric);
+            if station.seat.armed < end {
+                station.seat.armed = Picos::MAX;
+                let mut busy = station.seat.busy_out;
+                station.serve(&self.config, end, &mut Exit { fabric, class, busy: &mut busy });
+                station.seat.busy_out = busy;
+                rearm(station, Timer { node: self.node, index }, fabric);
             }
         }
+    }
+}
+
+/// Makes sure that the calendar wakes a host for its next deadline.
+#[inline]
+fn rearm<E: Endpoint>(station: &mut Station<E>, timer: Timer, fabric: &mut Fabric<'_>) {
+    let next = station.next();
+    if next < station.seat.armed {
+        station.seat.armed = next;
+        fabric.wake(next, timer);
     }
 }
 
@@ -437,6 +422,7 @@ impl<'a> Domain<'a> {
         id: usize,
         elements: &mut Elements,
         run: &Span,
+        store: Store,
     ) -> Self {
         let horizon = network.edges.iter().map(|e| e.latency).max().unwrap_or(0);
         // Most timers are near too; what is not, the calendar keeps apart.
@@ -446,7 +432,7 @@ impl<'a> Domain<'a> {
             network,
             plan,
             id: id as u8,
-            store: Store::default(),
+            store,
             packets: Calendar::new(ring),
             timers: Calendar::new(ring),
             window: 0,
@@ -471,7 +457,7 @@ impl<'a> Domain<'a> {
                     return AnyBench::None;
                 }
                 fn bench<E: Endpoint>(config: E::Config, stations: Vec<Station<E>>, node: u32) -> Bench<E> {
-                    Bench { config, seats: stations.into_iter().map(Seat::new).collect(), node }
+                    Bench { config, stations, node }
                 }
                 let node = node as u32;
                 let hosts = &mut elements.hosts[network.class_ids[class] as usize];
@@ -503,10 +489,10 @@ impl<'a> Domain<'a> {
     fn arm(&mut self) {
         for class in 0..self.benches.len() {
             with_bench!(&mut self.benches[class], bench => {
-                for (index, seat) in bench.seats.iter_mut().enumerate() {
-                    let next = seat.station.next();
+                for (index, station) in bench.stations.iter_mut().enumerate() {
+                    let next = station.next();
                     if next <= self.fabric.end {
-                        seat.armed = next;
+                        station.seat.armed = next;
                         let timer = Timer { node: bench.node, index: index as u32 };
                         self.fabric.timers.slot(next >> self.fabric.plan.shift).push(timer);
                     }
@@ -699,7 +685,8 @@ impl<'a> Domain<'a> {
     }
 
     /// Gives everything back.
-    pub(crate) fn finish(self, elements: &mut Elements) {
+    /// The store, empty, is for whoever runs next.
+    pub(crate) fn finish(self, elements: &mut Elements) -> Store {
         let network = self.fabric.network;
         for (link, port) in self.ports.into_iter().enumerate() {
             if port.is_some() {
@@ -707,30 +694,21 @@ impl<'a> Domain<'a> {
             }
         }
         for (class, bench) in self.benches.into_iter().enumerate() {
-            fn stations<E: Endpoint>(bench: Bench<E>) -> (E::Config, Vec<Station<E>>) {
-                (bench.config, bench.seats.into_iter().map(|seat| seat.station).collect())
-            }
             let hosts = match bench {
                 AnyBench::None => continue,
-                AnyBench::Sender(bench) => {
-                    let (config, stations) = stations(bench);
-                    Hosts::Senders(config, stations)
-                }
-                AnyBench::Receiver(bench) => {
-                    let (config, stations) = stations(bench);
-                    Hosts::Receivers(config, stations)
-                }
-                AnyBench::Source(bench) => {
-                    let (config, stations) = stations(bench);
-                    Hosts::Sources(config, stations)
-                }
-                AnyBench::Sink(bench) => Hosts::Sinks(stations(bench).1),
+                AnyBench::Sender(bench) => Hosts::Senders(bench.config, bench.stations),
+                AnyBench::Receiver(bench) => Hosts::Receivers(bench.config, bench.stations),
+                AnyBench::Source(bench) => Hosts::Sources(bench.config, bench.stations),
+                AnyBench::Sink(bench) => Hosts::Sinks(bench.stations),
             };
             elements.hosts[network.class_ids[class] as usize] = hosts;
         }
         elements.packet_hops += self.fabric.packet_hops;
         elements.record.samples.extend(self.fabric.record.samples);
         elements.record.events.extend(self.fabric.record.events);
+        let mut store = self.fabric.store;
+        store.clear();
+        store
     }
 
     /// Runs to the end, in step with the other threads. Returns false if it was stopped early.
