@@ -79,12 +79,17 @@ impl Wire {
 
     #[inline]
     fn serialisation(&self, size: u16) -> Picos {
-        match self.usual {
-            [(usual, time), _] | [_, (usual, time)] if usual == size => time,
-            _ => self.divided(size),
+        let [(first, time_of_first), (second, time_of_second)] = self.usual;
+        if size == first {
+            time_of_first
+        } else if size == second {
+            time_of_second
+        } else {
+            self.divided(size)
         }
     }
 
+    #[cold]
     fn divided(&self, size: u16) -> Picos {
         (u64::from(size) * 8 * 1_000_000_000_000).div_ceil(self.rate)
     }

@@ -646,8 +646,8 @@ impl<'a> Domain<'a> {
         self.keys.sort_unstable();
         self.settle_ties();
         let Some(port) = &mut self.ports[link] else { return };
-        for at in 0..self.keys.len() {
-            let (now, ordinal) = self.fabric.unkey(self.keys[at]);
+        for &key in &self.keys {
+            let (now, ordinal) = self.fabric.unkey(key);
             let packet = *self.fabric.packet(ordinal);
             let mut wire = Wire::<PROBED> { fabric: &mut self.fabric, link: link as u32 };
             port.advance_to_arrival(now, &mut wire);
@@ -666,21 +666,19 @@ impl<'a> Domain<'a> {
     /// Arrivals at one instant: whose turn it is, then in the order in which they were sent.
     fn settle_ties(&mut self) {
         let bits = 64 - self.fabric.plan.shift;
-        let mut start = 0;
-        while start + 1 < self.keys.len() {
-            if self.keys[start] >> bits != self.keys[start + 1] >> bits {
-                start += 1;
-                continue;
-            }
-            let time = self.keys[start] >> bits;
-            let length = self.keys[start..].partition_point(|k| k >> bits == time);
-            let fabric = &self.fabric;
-            self.keys[start..start + length].sort_by_cached_key(|&key| {
+        if self.keys.windows(2).any(|pair| pair[0] >> bits == pair[1] >> bits) {
+            self.settle_found_ties(bits);
+        }
+    }
+
+    #[inline(never)]
+    fn settle_found_ties(&mut self, bits: u32) {
+        let fabric = &self.fabric;
+        for tied in self.keys.chunk_by_mut(|a, b| a >> bits == b >> bits).filter(|tied| tied.len() > 1) {
+            tied.sort_by_cached_key(|&key| {
                 let (_, ordinal) = fabric.unkey(key);
-                let packet = fabric.packet(ordinal);
-                (fabric.network.turn(packet), ordinal)
+                (fabric.network.turn(fabric.packet(ordinal)), ordinal)
             });
-            start += length;
         }
     }
 

@@ -45,7 +45,8 @@ impl Estimator {
             0 => initial.0,
             srtt => srtt.saturating_add(self.rttvar.saturating_mul(4)).max(min.0),
         };
-        Duration(rto.saturating_mul(1 << backoff.min(32)).min(MAX_RTO.0))
+        let rto = if backoff == 0 { rto } else { rto.saturating_mul(1 << backoff.min(32)) };
+        Duration(rto.min(MAX_RTO.0))
     }
 }
 

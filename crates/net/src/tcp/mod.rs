@@ -167,5 +167,7 @@ const _: () = {
 #[inline]
 fn absolute(seq: u32, base: u32, near: u64) -> Option<u64> {
     let distance = seq.wrapping_sub(base.wrapping_add(near as u32)) as i32;
-    near.checked_add_signed(i64::from(distance))
+    // No run sends 2^63 segments.
+    let number = near as i64 + i64::from(distance);
+    (number >= 0).then_some(number as u64)
 }

@@ -738,8 +738,10 @@ impl Sender {
     /// would never see an ACK again.
     #[inline]
     fn has_room(&self, config: &Config, flight: u64) -> bool {
-        let segments = (flight + 1).saturating_add_signed(-i64::from(self.inflation));
-        flight == 0 || segments * u64::from(config.segment) <= self.law.window().0
+        // What duplicate ACKs add to the window is taken off the other side; both are counts of
+        // segments that fit a sequence number.
+        let segments = (flight + 1).wrapping_sub(self.inflation as i64 as u64) as i64;
+        flight == 0 || segments <= 0 || segments as u64 * u64::from(config.segment) <= self.law.window().0
     }
 
     fn data_packet(&mut self, config: &Config, now: Time, pick: Pick, flight: u64, available: u64) -> Packet {
