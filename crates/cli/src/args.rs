@@ -107,8 +107,8 @@ pub(crate) struct RunArguments {
     /// Write drops, errors, marks, timeouts, retransmits and control intervals as CSV
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) events: Option<PathBuf>,
-    /// Write DIR/<scenario>-<seed>-<hash>/ with the scenario, summary.json, series.csv and, with
-    /// --events, events.csv
+    /// Write DIR/<scenario>-<seed>-<hash>/ with scenario.toml, summary.json, flows.parquet,
+    /// links.parquet and events.parquet
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) out: Option<PathBuf>,
     /// How to list flows: one by one, or as distributions in groups above 10,000

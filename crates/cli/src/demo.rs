@@ -125,7 +125,7 @@ fn below(folder: &Path, name: &str) -> PathBuf {
 fn run(scenario: &Scenario, point: &Point, out: &Path, stop: &AtomicBool) -> Result<Run, Failure> {
     let label: Vec<&str> = point.settings.iter().map(|(_, value)| value.trim_matches('"')).collect();
     let scenario = scenario.point(point).map_err(Failure::Scenario)?;
-    let measure = Measure { series: true, events: false };
+    let measure = Measure { series: true, events: true };
     machine::require_memory(scenario.memory_needed(&measure))?;
     let model = scenario.model(&measure);
     let clock = Clock::start();
@@ -135,8 +135,7 @@ fn run(scenario: &Scenario, point: &Point, out: &Path, stop: &AtomicBool) -> Res
     }
     let result = RunResult::new(&scenario, &outcome, clock.meta());
     let folder = below(out, "runs");
-    let files = store::Files { series: true, events: false };
-    let folder = store::write_run(&folder, VERSION, &scenario, &outcome, &result, files)
+    let folder = store::write_run(&folder, VERSION, &scenario, &outcome, &result)
         .map_err(|error| Failure::write(&folder, &error))?;
     Ok(Run { label: label.join(", "), model, outcome, result, folder })
 }

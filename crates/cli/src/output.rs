@@ -105,7 +105,7 @@ pub(crate) fn write_file(
             out.flush()
         })
     } else {
-        store::write_with(path, write)
+        store::write_with(path, |out| write(out))
     };
     written.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::ReaderGone,

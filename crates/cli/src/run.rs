@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &RunArguments, screen: &Screen) -> Result<(), Failu
     }
     let measure = Measure {
         series: arguments.series.is_some() || arguments.out.is_some(),
-        events: arguments.events.is_some(),
+        events: arguments.events.is_some() || arguments.out.is_some(),
     };
     let needed = scenario.memory_needed(&measure);
     screen.detail(&format!("up to {} of memory, {} threads", machine::bytes(needed), arguments.threads));
@@ -101,8 +101,7 @@ fn write_files(
         write_file(path, |out| write_events_csv(out, scenario, outcome))?;
     }
     if let Some(folder) = &arguments.out {
-        let files = store::Files { series: true, events: arguments.events.is_some() };
-        store::write_run(folder, VERSION, scenario, outcome, result, files)
+        store::write_run(folder, VERSION, scenario, outcome, result)
             .map_err(|error| Failure::write(folder, &error))?;
     }
     Ok(())

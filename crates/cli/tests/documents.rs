@@ -130,6 +130,43 @@ fn hold(document: &str, pictures: &[&str]) {
     }
 }
 
+/// The code of a document's blocks in a language.
+fn blocks(text: &str, language: &str) -> Vec<String> {
+    let start = format!("```{language}\n");
+    let ends = text.split(&start).skip(1).filter_map(|rest| rest.split_once("```"));
+    ends.map(|(block, _)| block.to_owned()).collect()
+}
+
+/// `tools/setup` makes the environment; see there for the versions.
+#[test]
+fn the_page_on_results_shows_what_duckdb_and_polars_read() {
+    let python = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("python").join("bin/python3");
+    let has_both = |python: &Path| {
+        let output = Command::new(python).args(["-c", "import duckdb, polars"]).output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    if !has_both(&python) {
+        println!("SKIP documents/results: no DuckDB and polars in {} (make setup)", python.display());
+        return;
+    }
+    let reader = Reader::new();
+    reader.shell("congestlab run scenarios/first.toml --out runs --quiet > table");
+    let text = fs::read_to_string(top().join("docs/results.md")).expect("a document of the repository");
+    let run = |code: &str| {
+        let output = Command::new(&python).args(["-c", code]).current_dir(reader.path("")).output();
+        let output = output.expect("it ran just now");
+        assert!(output.status.success(), "{code}\n{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let (sql, polars) = (blocks(&text, "sql"), blocks(&text, "python"));
+    assert_eq!((sql.len(), polars.len()), (1, 1));
+    let rows = run(&format!("import duckdb\nprint(*duckdb.sql('''{}''').fetchall(), sep='\\n')", sql[0]));
+    assert_eq!(rows.lines().count(), 11, "{rows}");
+    assert!(rows.contains("('ftp', 9, 4.") && rows.contains("('burst', 0, "), "{rows}");
+    let table = run(&polars[0]);
+    assert!(table.contains("shape: (5, 4)") && table.contains("feedback_Bps"), "{table}");
+}
+
 #[test]
 fn the_readme_shows_what_the_command_prints() {
     hold("README.md", &["demo.svg"]);

@@ -21,6 +21,8 @@ const ROOMS: [(&str, &[&str]); 5] = [
             "congestlab-net",
             "congestlab-sim",
             "miette",
+            // Results on disk, in a format that everything reads; without the rest of Arrow.
+            "parquet",
             "rayon",
             "schemars",
             "serde",

@@ -2,7 +2,8 @@
 //!
 //! A [`Scenario`] is a file that was read, found right, and has every default filled in; its
 //! [`Scenario::model`] is what `congestlab-sim` runs. [`result`] names what comes out, [`metric`]
-//! reads it, [`claims`] judges it, [`sweep`] makes many runs of one file, [`store`] keeps them.
+//! reads it, [`claims`] judges it, [`sweep`] makes many runs of one file, [`store`] keeps them,
+//! [`folder`] reads them again.
 //! What a file may say is in `docs/scenario.md`; [`schema`] says it to machines.
 #![forbid(unsafe_code)]
 
@@ -10,6 +11,7 @@ pub mod claims;
 mod decode;
 pub mod diagnostic;
 mod file;
+pub mod folder;
 mod law;
 mod memory;
 pub mod metric;
@@ -20,6 +22,7 @@ pub mod result;
 pub mod schema;
 pub mod store;
 pub mod sweep;
+mod tables;
 mod tree;
 
 use std::collections::BTreeSet;

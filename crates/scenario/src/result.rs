@@ -215,7 +215,7 @@ fn field(name: &str) -> String {
 }
 
 /// Names of a model's elements, as CSV fields.
-struct Names {
+pub(crate) struct Names {
     links: Vec<String>,
     groups: Vec<String>,
     /// First flow of each group, over the whole run.
@@ -223,7 +223,7 @@ struct Names {
 }
 
 impl Names {
-    fn new(model: &Model) -> Self {
+    pub(crate) fn new(model: &Model) -> Self {
         let mut next = 0;
         let first = model.groups.iter().map(|group| {
             let first = next;
@@ -245,14 +245,17 @@ impl Names {
         }
     }
 
+    /// Group, and number within it, of a flow over the whole run.
+    pub(crate) fn group_of(&self, flow: u32) -> (usize, u32) {
+        let group = self.first.partition_point(|&first| first <= flow).saturating_sub(1);
+        (group, flow - self.first[group])
+    }
+
     /// `flow,flow_index` of a flow over the whole run.
     fn write_flow(&self, out: &mut dyn Write, flow: Option<u32>) -> io::Result<()> {
-        match flow {
+        match flow.map(|flow| self.group_of(flow)) {
             None => write!(out, ","),
-            Some(flow) => {
-                let group = self.first.partition_point(|&first| first <= flow).saturating_sub(1);
-                write!(out, "{},{}", self.groups[group], flow - self.first[group])
-            }
+            Some((group, index)) => write!(out, "{},{index}", self.groups[group]),
         }
     }
 }

@@ -1,14 +1,15 @@
 //! Results on disk: written whole or not at all.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use congestlab_sim::outcome::Outcome;
 use serde::Serialize;
 
 use crate::Scenario;
-use crate::result::{RunResult, write_events_csv, write_series_csv};
+use crate::result::RunResult;
+use crate::tables;
 
 /// JSON for people and `diff`.
 pub fn pretty(value: &impl Serialize) -> String {
@@ -30,7 +31,10 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
 ///
 /// # Errors
 /// Those of the file system and of the function.
-pub fn write_with(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+pub fn write_with(
+    path: &Path,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
+) -> io::Result<()> {
     let temporary = sibling(path);
     let result = (|| {
         let mut out = BufWriter::new(File::create(&temporary)?);
@@ -53,18 +57,23 @@ fn sibling(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// What a run leaves in its folder.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Files {
-    /// `series.csv`.
-    pub series: bool,
-    /// `events.csv`.
-    pub events: bool,
-}
+/// The normalised scenario, in the folder of a run.
+pub const SCENARIO: &str = "scenario.toml";
+/// The object of contract section 5.
+pub const SUMMARY: &str = "summary.json";
+/// The time series of flows.
+pub const FLOWS: &str = "flows.parquet";
+/// The time series of links.
+pub const LINKS: &str = "links.parquet";
+/// The events.
+pub const EVENTS: &str = "events.parquet";
 
-/// Writes `<out>/<scenario>-<seed>-<hash>/` with the normalised scenario, its traces,
-/// `summary.json` and what `files` asks for; returns the folder. An older folder of the same run is
-/// replaced; an unfinished one is never left.
+/// Key of the summary with a hash of each table: a damaged table may hold anything.
+pub(crate) const FILES: &str = "files";
+
+/// Writes `<out>/<scenario>-<seed>-<hash>/` with the normalised scenario, its traces, the summary
+/// and the tables; returns the folder. An older folder of the same run is replaced; an unfinished
+/// one is never left. [`crate::folder::RunFolder`] reads it.
 ///
 /// # Errors
 /// Those of the file system.
@@ -74,7 +83,6 @@ pub fn write_run(
     scenario: &Scenario,
     outcome: &Outcome,
     result: &RunResult,
-    files: Files,
 ) -> io::Result<PathBuf> {
     let hash = scenario.hash(version);
     let folder = out.join(format!("{}-{}-{}", file_name(scenario.name()), scenario.seed(), &hash[..8]));
@@ -86,14 +94,18 @@ pub fn write_run(
         for (name, bytes) in traces {
             write_atomically(&temporary.join(name), &bytes)?;
         }
-        write_atomically(&temporary.join("scenario.toml"), text.as_bytes())?;
-        write_atomically(&temporary.join("summary.json"), pretty(result).as_bytes())?;
-        if files.series {
-            write_with(&temporary.join("series.csv"), |file| write_series_csv(file, scenario, outcome))?;
+        write_atomically(&temporary.join(SCENARIO), text.as_bytes())?;
+        for (name, of_flows) in [(FLOWS, true), (LINKS, false)] {
+            write_with(&temporary.join(name), |file| {
+                tables::write_series(file, scenario, outcome, of_flows)
+            })?;
         }
-        if files.events {
-            write_with(&temporary.join("events.csv"), |file| write_events_csv(file, scenario, outcome))?;
+        write_with(&temporary.join(EVENTS), |file| tables::write_events(file, scenario, outcome))?;
+        let mut summary = result.to_json();
+        for name in [FLOWS, LINKS, EVENTS] {
+            summary[FILES][name] = hash_file(&temporary.join(name))?.into();
         }
+        write_atomically(&temporary.join(SUMMARY), pretty(&summary).as_bytes())?;
         if folder.exists() {
             fs::remove_dir_all(&folder)?;
         }
@@ -116,14 +128,31 @@ fn file_name(name: &str) -> String {
     if clean.is_empty() { "scenario".into() } else { clean.into() }
 }
 
-/// 64-bit FNV-1a of a text, in hexadecimal: names files, keeps no secret.
+/// 64-bit FNV-1a of texts, in hexadecimal: names files, keeps no secret.
 pub(crate) fn hash(parts: &[&[u8]]) -> String {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for part in parts {
+    let hash = parts.iter().fold(FNV, |hash, part| {
         // The length keeps ("ab", "c") and ("a", "bc") apart.
-        for byte in part.iter().copied().chain((part.len() as u64).to_le_bytes()) {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
+        fnv(fnv(hash, part), &(part.len() as u64).to_le_bytes())
+    });
     format!("{hash:016x}")
+}
+
+/// The same of a file.
+pub(crate) fn hash_file(path: &Path) -> io::Result<String> {
+    let (mut file, mut buffer) = (File::open(path)?, vec![0; 1 << 16]);
+    let (mut hash, mut length) = (FNV, 0);
+    loop {
+        let count = file.read(&mut buffer)?;
+        if count == 0 {
+            return Ok(format!("{:016x}", fnv(hash, &u64::to_le_bytes(length))));
+        }
+        hash = fnv(hash, &buffer[..count]);
+        length += count as u64;
+    }
+}
+
+const FNV: u64 = 0xcbf2_9ce4_8422_2325;
+
+fn fnv(hash: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(hash, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use congestlab_scenario::result::{FLOWS_LISTED_MAX, Meta, RunResult, write_events_csv, write_series_csv};
 use congestlab_scenario::sim::outcome::{Element, Event, FlowOutcome, LinkOutcome, Outcome, Sample};
 use congestlab_scenario::sim::{self, Engine};
-use congestlab_scenario::store::{self, Files};
+use congestlab_scenario::store;
 use congestlab_scenario::{Measure, Scenario};
 use serde_json::{Value, json};
 
@@ -37,8 +37,7 @@ fn the_folder_of_a_run_is_enough_to_repeat_it() {
     let scenario = traced();
     let outcome = simulate(&scenario);
     let result = RunResult::new(&scenario, &outcome, Meta::default());
-    let files = Files { series: true, events: true };
-    let write = || store::write_run(out.path(), "v1", &scenario, &outcome, &result, files).unwrap();
+    let write = || store::write_run(out.path(), "v1", &scenario, &outcome, &result).unwrap();
     let folder = write();
     let name = folder.file_name().unwrap().to_string_lossy().into_owned();
     assert!(name.starts_with("traced-1-") && name.len() == "traced-1-".len() + 8, "{name}");
@@ -49,14 +48,24 @@ fn the_folder_of_a_run_is_enough_to_repeat_it() {
     left.sort();
     assert_eq!(
         left,
-        ["events.csv", "link-0.trace", "link-1.trace", "scenario.toml", "series.csv", "summary.json"]
+        [
+            "events.parquet",
+            "flows.parquet",
+            "link-0.trace",
+            "link-1.trace",
+            "links.parquet",
+            "scenario.toml",
+            "summary.json"
+        ]
     );
 
     let again =
         Scenario::load(&folder.join("scenario.toml"), &[], None).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(simulate(&again).fingerprint, outcome.fingerprint);
-    let summary: Value =
+    let mut summary: Value =
         serde_json::from_slice(&std::fs::read(folder.join("summary.json")).unwrap()).unwrap();
+    let files = summary.as_object_mut().and_then(|summary| summary.remove("files")).unwrap();
+    assert_eq!(files.as_object().map(|files| files.len()), Some(3), "{files}");
     assert_eq!(summary, result.to_json());
 
     assert_eq!(write(), folder, "the same run has the same folder, written anew");

@@ -99,7 +99,7 @@ fn a_folder_of_results_holds_everything_that_repeats_the_run() {
     assert!(folders.next().is_none());
     let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     assert!(name.starts_with("scenario-1-"), "{name}");
-    for file in ["summary.json", "series.csv", "scenario.toml"] {
+    for file in ["summary.json", "flows.parquet", "links.parquet", "events.parquet", "scenario.toml"] {
         assert!(folder.join(file).is_file(), "{file} is missing");
     }
     let copy = folder.join("scenario.toml");

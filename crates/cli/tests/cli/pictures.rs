@@ -18,7 +18,7 @@ fn the_demo_leaves_a_picture_and_its_data() {
     }
     let runs: Vec<_> = std::fs::read_dir(lab.path("runs")).expect("a folder").flatten().collect();
     assert_eq!(runs.len(), 2);
-    assert!(runs.iter().all(|run| run.path().join("series.csv").is_file()));
+    assert!(runs.iter().all(|run| run.path().join("links.parquet").is_file()));
 }
 
 /// K02 §5: XCP keeps the queue near empty and drops nothing where a loss-based law fills it.

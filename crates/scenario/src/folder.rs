@@ -1,0 +1,187 @@
+//! The folder of a run, read again: what `store::write_run` wrote, or why it is not that.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use parquet::errors::ParquetError;
+use serde_json::Value;
+
+use crate::diagnostic::Diagnostics;
+use crate::result::SCHEMA;
+use crate::store::{EVENTS, FILES, FLOWS, LINKS, SCENARIO, SUMMARY, hash_file};
+pub use crate::tables::{EventRow, SeriesRow};
+use crate::{Scenario, tables};
+
+/// A complete run of this version.
+#[derive(Clone, Debug)]
+pub struct RunFolder {
+    path: PathBuf,
+    scenario: Scenario,
+    summary: Value,
+}
+
+/// Why a folder can not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// It is not there, or no folder.
+    #[error("there is no folder {}", .0.display())]
+    NoFolder(PathBuf),
+    /// It holds something else.
+    #[error("{} is not the folder of a run: it has no {SUMMARY} and no {SCENARIO}", .0.display())]
+    NotARun(PathBuf),
+    /// Files are missing.
+    #[error("the run in {} is incomplete: it has no {}", path.display(), missing.join(", "))]
+    Incomplete {
+        /// The folder.
+        path: PathBuf,
+        /// Names of the files.
+        missing: Vec<&'static str>,
+    },
+    /// The run was stopped before its end.
+    #[error("the run in {} is incomplete: it was interrupted before its end", .0.display())]
+    Interrupted(PathBuf),
+    /// Another version of the program wrote it.
+    #[error("the run in {} was made by version {found}, and this is {expected}", path.display())]
+    OtherVersion {
+        /// The folder.
+        path: PathBuf,
+        /// What it says.
+        found: String,
+        /// What this program is.
+        expected: String,
+    },
+    /// A file is not what was written.
+    #[error("{} is damaged: {reason}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The scenario does not read back.
+    #[error("the scenario in {} is damaged: {diagnostics}", path.display())]
+    Scenario {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        diagnostics: Diagnostics,
+    },
+    /// The file system does not give it.
+    #[error("can not read {}: {error}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+}
+
+impl RunFolder {
+    /// Opens the folder of a run that `version` of the program made.
+    ///
+    /// # Errors
+    /// If it is no such folder, or not complete, or of another version, or damaged. Tables are
+    /// looked into when they are read.
+    pub fn open(path: &Path, version: &str) -> Result<Self, FolderError> {
+        let path = path.to_owned();
+        if !path.is_dir() {
+            return Err(FolderError::NoFolder(path));
+        }
+        let is_missing = |name: &&str| !path.join(name).is_file();
+        if [SUMMARY, SCENARIO].iter().all(is_missing) {
+            return Err(FolderError::NotARun(path));
+        }
+        let missing: Vec<_> =
+            [SCENARIO, SUMMARY, FLOWS, LINKS, EVENTS].into_iter().filter(is_missing).collect();
+        if !missing.is_empty() {
+            return Err(FolderError::Incomplete { path, missing });
+        }
+        let summary = read_summary(&path.join(SUMMARY))?;
+        let found = summary["meta"]["version"].as_str().unwrap_or("unknown");
+        if summary["schema"] != SCHEMA || found != version {
+            let found = match &summary["schema"] {
+                schema if *schema == SCHEMA => found.to_owned(),
+                schema => format!("{found}, results schema {schema}"),
+            };
+            return Err(FolderError::OtherVersion { path, found, expected: version.into() });
+        }
+        if summary["complete"] != true {
+            return Err(FolderError::Interrupted(path));
+        }
+        match Scenario::load(&path.join(SCENARIO), &[], None) {
+            Ok(scenario) => Ok(Self { path, scenario, summary }),
+            Err(diagnostics) => Err(FolderError::Scenario { path, diagnostics }),
+        }
+    }
+
+    /// The name of the folder: `<scenario>-<seed>-<hash>`, unless somebody renamed it.
+    pub fn name(&self) -> String {
+        let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
+        path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The scenario with every default written out: running it gives this run again.
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    /// The object of contract section 5.
+    pub fn summary(&self) -> &Value {
+        &self.summary
+    }
+
+    /// The fingerprint of the run.
+    pub fn fingerprint(&self) -> &str {
+        self.summary["fingerprint"].as_str().unwrap_or_default()
+    }
+
+    /// Calls `each` for every value of the flows' time series, in order of time.
+    ///
+    /// # Errors
+    /// If the file is damaged.
+    pub fn flow_series(&self, mut each: impl FnMut(SeriesRow<'_>)) -> Result<(), FolderError> {
+        self.read(FLOWS, |path| tables::read_series(path, &mut each))
+    }
+
+    /// Calls `each` for every value of the links' time series, in order of time.
+    ///
+    /// # Errors
+    /// If the file is damaged.
+    pub fn link_series(&self, mut each: impl FnMut(SeriesRow<'_>)) -> Result<(), FolderError> {
+        self.read(LINKS, |path| tables::read_series(path, &mut each))
+    }
+
+    /// Calls `each` for every event, in order of time.
+    ///
+    /// # Errors
+    /// If the file is damaged.
+    pub fn events(&self, mut each: impl FnMut(EventRow<'_>)) -> Result<(), FolderError> {
+        self.read(EVENTS, |path| tables::read_events(path, &mut each))
+    }
+
+    fn read(
+        &self,
+        name: &str,
+        read: impl FnOnce(&Path) -> Result<(), ParquetError>,
+    ) -> Result<(), FolderError> {
+        let path = self.path.join(name);
+        let damaged = |reason| FolderError::Damaged { path: path.clone(), reason };
+        // First: the library trusts what it decodes, and panics over some of what may be in there.
+        let hash = hash_file(&path).map_err(|error| FolderError::Unreadable { path: path.clone(), error })?;
+        if self.summary[FILES][name] != hash {
+            return Err(damaged(format!("it is not the file that {SUMMARY} names")));
+        }
+        read(&path).map_err(|error| damaged(error.to_string()))
+    }
+}
+
+fn read_summary(path: &Path) -> Result<Value, FolderError> {
+    let text = fs::read(path).map_err(|error| FolderError::Unreadable { path: path.into(), error })?;
+    serde_json::from_slice(&text)
+        .map_err(|error| FolderError::Damaged { path: path.into(), reason: error.to_string() })
+}
