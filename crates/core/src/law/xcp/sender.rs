@@ -70,6 +70,14 @@ pub struct SenderConfig {
     pub ns2: bool,
 }
 
+impl SenderConfig {
+    /// Something depends on what was really sent.
+    #[inline(always)]
+    fn is_metered(&self) -> bool {
+        self.aging.is_some() || matches!(self.rate_source, RateSource::Measured)
+    }
+}
+
 /// Sender state of one flow.
 #[derive(Clone, Debug)]
 #[repr(C)]
@@ -151,18 +159,21 @@ impl Sender {
     pub fn on_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
         self.awnd = ack.awnd;
         self.in_recovery = ack.in_recovery;
-        self.meter.was_limited |= ack.is_window_limited;
-        self.meter(config, now, ack.srtt);
-        self.meter.is_limited = false;
+        if config.is_metered() {
+            self.meter.was_limited |= ack.is_window_limited;
+            self.meter(config, now, ack.srtt);
+            self.meter.is_limited = false;
+        }
 
         let feedback = if config.ns2 && ack.is_duplicate { 0 } else { ack.feedback };
         // At most 2^31 * 2^32: fits.
-        let change = feedback as i64 * ack.srtt.to_header() as i64;
+        let rtt = ack.srtt.to_header();
+        let change = feedback as i64 * rtt as i64;
         if self.is_tcp {
             self.run_tcp(now, ack, change);
         } else if change >= 0 {
             let grown = self.cwnd.saturating_add(change as u64);
-            self.cwnd = grown.min(self.growth_limit(config, ack.srtt).max(self.cwnd));
+            self.cwnd = grown.min(self.growth_limit(config, rtt).max(self.cwnd));
         } else {
             self.cwnd = self.cwnd.saturating_sub(change.unsigned_abs());
         }
@@ -218,10 +229,12 @@ impl Sender {
     #[inline(always)]
     pub fn on_send(&mut self, config: &SenderConfig, now: Time, send: &Send) -> Header {
         self.awnd = send.awnd;
-        self.meter(config, now, send.srtt);
-        self.meter.sent += send.size;
-        self.meter.is_limited = send.is_window_limited;
-        self.meter.was_limited |= send.is_window_limited;
+        if config.is_metered() {
+            self.meter(config, now, send.srtt);
+            self.meter.sent += send.size;
+            self.meter.is_limited = send.is_window_limited;
+            self.meter.was_limited |= send.is_window_limited;
+        }
         if send.srtt == Duration(0) {
             return Header::default();
         }
@@ -300,11 +313,11 @@ impl Sender {
     /// Feedback may not open the window beyond what the flow can send: without any XCP router the
     /// demand comes back as it left (draft-03 §5.6).
     #[inline(always)]
-    fn growth_limit(&self, config: &SenderConfig, srtt: Duration) -> u64 {
+    fn growth_limit(&self, config: &SenderConfig, rtt: u32) -> u64 {
         if config.ns2 {
             return u64::MAX;
         }
-        Wide::product(config.desired_rate.0, srtt.to_header() as u64).to_u64()
+        Wide::product(config.desired_rate.0, rtt as u64).to_u64()
     }
 
     /// Closes the meter's epoch when a round trip has passed, and ages the window by what the
