@@ -33,7 +33,7 @@ pub(crate) fn sweep(arguments: &SweepArguments, screen: &Screen) -> Result<(), F
 
     let stop = machine::stop_flag()?;
     let line = Mutex::new(screen.progress());
-    let (done, kept) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (done, kept, equal) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
     let clock = Clock::start();
     let results = sweep::run(
         &scenario,
@@ -53,8 +53,9 @@ pub(crate) fn sweep(arguments: &SweepArguments, screen: &Screen) -> Result<(), F
                     done.fetch_add(1, Ordering::Relaxed)
                 }
                 Progress::Started(_) => 0,
+                Progress::Equal(_) => equal.fetch_add(1, Ordering::Relaxed),
             };
-            let complete = done.load(Ordering::Relaxed) + kept.load(Ordering::Relaxed);
+            let complete: usize = [&done, &kept, &equal].iter().map(|n| n.load(Ordering::Relaxed)).sum();
             line.tell(|elapsed| {
                 let share = complete as f64 / points as f64;
                 format!("{}  {complete} of {points}, {elapsed:.0} s", gauge(share))
@@ -72,7 +73,12 @@ pub(crate) fn sweep(arguments: &SweepArguments, screen: &Screen) -> Result<(), F
         }
     })?;
     let (done, kept) = (done.into_inner(), kept.into_inner());
-    screen.note(&format!("{done} run in {:.1} s, {kept} kept from before, version {VERSION}", clock.wall()));
+    let equal = match equal.into_inner() {
+        0 => String::new(),
+        equal => format!(", {equal} equal to others"),
+    };
+    let wall = clock.wall();
+    screen.note(&format!("{done} run in {wall:.1} s, {kept} kept from before{equal}, version {VERSION}"));
 
     let observations: Vec<_> = results.iter().map(PointResult::observation).collect();
     let verdicts: Vec<Verdict> = if arguments.check {

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use congestlab_sim::outcome::Outcome;
 use serde::Serialize;
@@ -49,11 +50,23 @@ pub fn write_with(
     result
 }
 
-/// A name beside `path` that no other process uses.
+/// Makes a file in a folder and takes it away.
+///
+/// # Errors
+/// Those of the file system.
+pub fn try_folder(folder: &Path) -> io::Result<()> {
+    let path = sibling(&folder.join("try"));
+    File::create(&path)?;
+    fs::remove_file(&path)
+}
+
+/// A name beside `path` that no other process and no other call uses.
 fn sibling(path: &Path) -> PathBuf {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let call = CALLS.fetch_add(1, Ordering::Relaxed);
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
-    name.push(format!(".{}.part", std::process::id()));
+    name.push(format!(".{}-{call}.part", std::process::id()));
     path.with_file_name(name)
 }
 

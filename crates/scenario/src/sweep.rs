@@ -1,5 +1,6 @@
 //! Many points of one scenario: all cores, one file for each point, and only what is missing.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -223,6 +224,8 @@ pub enum Progress<'a> {
     Started(&'a Point),
     /// This point is complete.
     Finished(&'a Point),
+    /// This point says in other words what one that is complete says.
+    Equal(&'a Point),
 }
 
 /// A complete point.
@@ -290,47 +293,90 @@ pub fn run(
         .map_err(SweepError::Scenario)?;
     let folder = options.folder;
     fs::create_dir_all(folder).map_err(|error| SweepError::Write { path: folder.into(), error })?;
-    let one = |(point, scenario): (&Point, &Scenario)| -> Result<Option<PointResult>, SweepError> {
-        if options.stop.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
+    let mut tasks: Vec<Task<'_>> = Vec::new();
+    let mut by_path = BTreeMap::new();
+    for (point, scenario) in points.iter().zip(&scenarios) {
         let path = folder.join(format!("{}.json", scenario.hash(options.version)));
-        if let Some(kept) = read(&path, point, scenario.claims()) {
-            progress(Progress::Kept(point));
-            return Ok(Some(kept));
+        let task = *by_path.entry(path.clone()).or_insert(tasks.len());
+        match tasks.get_mut(task) {
+            Some(task) => task.equals.push(point),
+            None => tasks.push(Task { path, scenario, point, equals: Vec::new() }),
         }
-        progress(Progress::Started(point));
-        let needs_series = metrics(scenario.claims()).any(Metric::needs_series);
-        let model = scenario.model(&Measure { series: needs_series, events: false });
-        let (outcome, meta) = simulate(scenario, &model);
-        if !outcome.complete {
-            return Ok(None);
+    }
+    let one = |task: Task<'_>| -> Result<Vec<PointResult>, SweepError> {
+        let Task { path, scenario, point, equals } = task;
+        let Some(done) = run_point(path, scenario, point, options, simulate, progress)? else {
+            return Ok(Vec::new());
+        };
+        let mut results = Vec::with_capacity(1 + equals.len());
+        for equal in equals {
+            progress(Progress::Equal(equal));
+            results.push(PointResult {
+                index: equal.index,
+                settings: equal.settings.clone(),
+                ..done.clone()
+            });
         }
-        let result = RunResult::new(scenario, &outcome, meta).to_json();
-        let series = Series::new(&outcome, &model);
-        let readings = metrics(scenario.claims())
-            .map(|metric| (metric.text().to_owned(), metric.read(&result, Some(&series))))
-            .collect();
-        let done = PointResult { index: point.index, settings: point.settings.clone(), result, readings };
-        let text = store::pretty(&done.to_json());
-        store::write_atomically(&path, text.as_bytes()).map_err(|error| SweepError::Write { path, error })?;
-        progress(Progress::Finished(point));
-        Ok(Some(done))
+        results.push(done);
+        Ok(results)
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads.max(1)).build();
-    let tasks: Vec<(&Point, &Scenario)> = points.iter().zip(&scenarios).collect();
-    let results: Vec<Result<Option<PointResult>, SweepError>> = match pool {
+    let results: Vec<Result<Vec<PointResult>, SweepError>> = match pool {
         // One task at a time for each thread, in order.
         Ok(pool) => pool.install(|| tasks.into_par_iter().with_max_len(1).map(one).collect()),
         // A machine that gives no threads still has this one.
         Err(_) => tasks.into_iter().map(one).collect(),
     };
-    let done: Vec<PointResult> =
+    let mut done: Vec<PointResult> =
         results.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
     if done.len() < points.len() {
         return Err(SweepError::Interrupted { done: done.len(), all: points.len() });
     }
+    done.sort_unstable_by_key(|result| result.index);
     Ok(done)
+}
+
+/// One run, and the points that it answers: several may say the same in other words.
+struct Task<'a> {
+    path: PathBuf,
+    scenario: &'a Scenario,
+    point: &'a Point,
+    equals: Vec<&'a Point>,
+}
+
+/// Reads the point's result or makes it. `None`: somebody wants it to end.
+fn run_point(
+    path: PathBuf,
+    scenario: &Scenario,
+    point: &Point,
+    options: &Options<'_>,
+    simulate: &Simulate<'_>,
+    progress: &(dyn Fn(Progress<'_>) + Sync),
+) -> Result<Option<PointResult>, SweepError> {
+    if options.stop.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    if let Some(kept) = read(&path, point, scenario.claims()) {
+        progress(Progress::Kept(point));
+        return Ok(Some(kept));
+    }
+    progress(Progress::Started(point));
+    let needs_series = metrics(scenario.claims()).any(Metric::needs_series);
+    let model = scenario.model(&Measure { series: needs_series, events: false });
+    let (outcome, meta) = simulate(scenario, &model);
+    if !outcome.complete {
+        return Ok(None);
+    }
+    let result = RunResult::new(scenario, &outcome, meta).to_json();
+    let series = Series::new(&outcome, &model);
+    let readings = metrics(scenario.claims())
+        .map(|metric| (metric.text().to_owned(), metric.read(&result, Some(&series))))
+        .collect();
+    let done = PointResult { index: point.index, settings: point.settings.clone(), result, readings };
+    let text = store::pretty(&done.to_json());
+    store::write_atomically(&path, text.as_bytes()).map_err(|error| SweepError::Write { path, error })?;
+    progress(Progress::Finished(point));
+    Ok(Some(done))
 }
 
 fn metrics(claims: &[CheckedClaim]) -> impl Iterator<Item = &Metric> {

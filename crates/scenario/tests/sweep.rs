@@ -134,6 +134,52 @@ fn a_sweep_does_only_what_is_missing() {
     assert_eq!(values, expected, "in the order of the sweep");
 }
 
+/// One scenario has one file: two points that say the same may not write it at once.
+#[test]
+fn points_that_say_the_same_are_one_run() {
+    let grid = r#"grid = { "links.pipe.rate" = ["1 Mbit/s", "1000 kbit/s"], "run.seed" = [1, 2, 1] }"#;
+    let text = format!("{}{grid}", SWEEP.split("grid").next().unwrap());
+    let scenario = Scenario::parse("sweep.toml", &text, Path::new(""), &[], None).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (results, simulated) = run(&scenario, folder.path(), "v");
+    assert_eq!(simulated, 2, "one for each seed");
+    let results = results.unwrap();
+    let points = scenario.sweep().unwrap().points();
+    let settings = |result: &PointResult| result.settings.clone();
+    assert_eq!(
+        results.iter().map(settings).collect::<Vec<_>>(),
+        points.iter().map(|point| point.settings.clone()).collect::<Vec<_>>(),
+        "every point has its result, in order and by its own words"
+    );
+    for (index, result) in results.iter().enumerate() {
+        assert_eq!(result.result["seed"], [1, 2, 1][index % 3]);
+    }
+    assert_eq!(run(&scenario, folder.path(), "v").1, 0, "all is there");
+}
+
+/// Names that only the process tells apart would meet in one temporary file.
+#[test]
+fn threads_that_write_one_file_do_not_disturb_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.json");
+    let write = |byte: u8| {
+        let path = path.clone();
+        move || {
+            for _ in 0..20 {
+                congestlab_scenario::store::write_atomically(&path, &[byte; 4096]).unwrap();
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for byte in [b'a', b'b', b'c', b'd'] {
+            scope.spawn(write(byte));
+        }
+    });
+    let text = std::fs::read(&path).unwrap();
+    assert!(text.len() == 4096 && text.iter().all(|&byte| byte == text[0]));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing temporary is left");
+}
+
 #[test]
 fn one_more_value_costs_one_more_run() {
     let folder = tempfile::tempdir().unwrap();
