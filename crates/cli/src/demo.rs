@@ -126,7 +126,7 @@ fn run(scenario: &Scenario, point: &Point, out: &Path, stop: &AtomicBool) -> Res
     let label: Vec<&str> = point.settings.iter().map(|(_, value)| value.trim_matches('"')).collect();
     let scenario = scenario.point(point).map_err(Failure::Scenario)?;
     let measure = Measure { series: true, events: true };
-    machine::require_memory(scenario.memory_needed(&measure))?;
+    machine::require_memory(&scenario, &measure)?;
     let model = scenario.model(&measure);
     let clock = Clock::start();
     let outcome = sim::run(&model, Engine::Window { threads: 1, divisor: 1 }, stop, &mut |_| {});

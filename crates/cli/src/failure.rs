@@ -20,8 +20,8 @@ pub(crate) enum Failure {
     Input(Message),
     /// A claim or check does not hold.
     Claim(Message),
-    /// This machine can not.
-    Machine(Message),
+    /// This machine has not the memory for a scenario.
+    Memory(Diagnostics),
     /// Somebody pressed Ctrl-C.
     Interrupted(String),
     /// Whoever read our output has enough.
@@ -53,7 +53,7 @@ impl Failure {
             Self::Run(_) => 1,
             Self::Scenario(_) | Self::Input(_) => 2,
             Self::Claim(_) => 3,
-            Self::Machine(_) => 4,
+            Self::Memory(_) => 4,
             Self::Interrupted(_) => 130,
             Self::ReaderGone => 0,
         }
@@ -62,11 +62,12 @@ impl Failure {
     /// Says it on stderr.
     pub(crate) fn tell(&self, screen: &Screen) {
         let (code, message) = match self {
-            Self::Scenario(diagnostics) => return tell_diagnostics(diagnostics, screen),
+            Self::Scenario(diagnostics) | Self::Memory(diagnostics) => {
+                return tell_diagnostics(diagnostics, screen);
+            }
             Self::Run(message) => ("run::failed", message),
             Self::Input(message) => ("input::invalid", message),
             Self::Claim(message) => ("check::failed", message),
-            Self::Machine(message) => ("machine::lacks", message),
             Self::Interrupted(text) => ("run::interrupted", &Message::new(text, "")),
             Self::ReaderGone => return,
         };

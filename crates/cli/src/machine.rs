@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime};
 
 use congestlab_scenario::result::Meta;
+use congestlab_scenario::{Measure, Scenario};
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -94,21 +95,7 @@ pub(crate) fn memory_available() -> Option<u64> {
 }
 
 /// Refuses what would not fit.
-pub(crate) fn require_memory(needed: u64) -> Result<(), Failure> {
-    match memory_available() {
-        Some(available) if needed > available => Err(Failure::Machine(Message::new(
-            format!("this run may need {} of memory, {} are available", bytes(needed), bytes(available)),
-            "fewer flows, a shorter queue, a longer `measure.every` or no --events need less",
-        ))),
-        _ => Ok(()),
-    }
-}
-
-/// A size for people.
-pub(crate) fn bytes(number: u64) -> String {
-    match number {
-        0..10_000_000 => format!("{:.1} MB", number as f64 / 1e6),
-        10_000_000..1_000_000_000 => format!("{:.0} MB", number as f64 / 1e6),
-        _ => format!("{:.1} GB", number as f64 / 1e9),
-    }
+pub(crate) fn require_memory(scenario: &Scenario, measure: &Measure) -> Result<(), Failure> {
+    let available = memory_available().unwrap_or(u64::MAX);
+    scenario.require_memory(measure, available).map_err(Failure::Memory)
 }

@@ -16,7 +16,7 @@ mod table;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use congestlab_scenario::{Measure, Scenario, schema, store};
+use congestlab_scenario::{Measure, Scenario, memory, schema, store};
 use serde_json::json;
 
 use args::{Arguments, Changes, CheckArguments, Command, ScenarioArguments};
@@ -99,5 +99,5 @@ fn check(arguments: &CheckArguments, screen: &Screen) -> Result<(), Failure> {
         n => format!(", {n} claims"),
     };
     let file = arguments.scenario.file.display();
-    print(&format!("{file}: valid{sweep}{claims}, up to {} of memory\n", machine::bytes(needed)))
+    print(&format!("{file}: valid{sweep}{claims}, up to {} of memory\n", memory::text(needed)))
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 
 use congestlab_scenario::net::packet::Picos;
+use congestlab_scenario::memory::text;
 use congestlab_scenario::result::{Flows, Meta, RunResult, write_events_csv, write_series_csv};
 use congestlab_scenario::sim::model::Model;
 use congestlab_scenario::sim::outcome::{FlowOutcome, Outcome};
@@ -29,8 +30,8 @@ pub(crate) fn run(arguments: &RunArguments, screen: &Screen) -> Result<(), Failu
         events: arguments.events.is_some() || arguments.out.is_some(),
     };
     let needed = scenario.memory_needed(&measure);
-    screen.detail(&format!("up to {} of memory, {} threads", machine::bytes(needed), arguments.threads));
-    machine::require_memory(needed)?;
+    screen.detail(&format!("up to {} of memory, {} threads", text(needed), arguments.threads));
+    machine::require_memory(&scenario, &measure)?;
     let stop = machine::stop_flag()?;
     let model = scenario.model(&measure);
 

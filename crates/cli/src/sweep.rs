@@ -52,8 +52,8 @@ pub(crate) fn sweep(arguments: &SweepArguments, screen: &Screen) -> Result<(), F
                     screen.detail(&format!("done: {}", point.label));
                     done.fetch_add(1, Ordering::Relaxed)
                 }
-                Progress::Started(_) => 0,
                 Progress::Equal(_) => equal.fetch_add(1, Ordering::Relaxed),
+                Progress::Started(_) => 0,
             };
             let complete: usize = [&done, &kept, &equal].iter().map(|n| n.load(Ordering::Relaxed)).sum();
             line.tell(|elapsed| {
@@ -103,18 +103,20 @@ pub(crate) fn sweep(arguments: &SweepArguments, screen: &Screen) -> Result<(), F
 fn threads_that_fit(scenario: &Scenario, wanted: usize) -> Result<usize, Failure> {
     let series = scenario.claims().iter().any(|claim| claim.metrics().into_iter().any(Metric::needs_series));
     let measure = Measure { series, events: false };
+    let available = machine::memory_available().unwrap_or(u64::MAX);
+    let need = |scenario: &Scenario| match scenario.require_memory(&measure, available) {
+        Ok(()) => Ok(scenario.memory_needed(&measure)),
+        Err(diagnostics) => Err(Failure::Memory(diagnostics)),
+    };
     let mut needs = match scenario.sweep() {
-        None => vec![scenario.memory_needed(&measure)],
-        Some(sweep) => sweep
-            .points()
-            .iter()
-            .map(|point| Ok(scenario.point(point)?.memory_needed(&measure)))
-            .collect::<Result<_, _>>()
-            .map_err(Failure::Scenario)?,
+        None => vec![need(scenario)?],
+        Some(sweep) => {
+            let points = sweep.points().iter();
+            let each = |point| need(&scenario.point(point).map_err(Failure::Scenario)?);
+            points.map(each).collect::<Result<_, _>>()?
+        }
     };
     needs.sort_unstable_by(|a, b| b.cmp(a));
-    machine::require_memory(needs.first().copied().unwrap_or(0))?;
-    let available = machine::memory_available().unwrap_or(u64::MAX);
     let mut sum = 0u64;
     let fitting = needs.iter().take_while(|&&need| {
         sum = sum.saturating_add(need);

@@ -13,7 +13,7 @@ pub mod diagnostic;
 mod file;
 pub mod folder;
 mod law;
-mod memory;
+pub mod memory;
 pub mod metric;
 mod path;
 mod queue;
@@ -209,7 +209,21 @@ impl Scenario {
 
     /// Bytes of memory that a run of it may take, roughly and at most.
     pub fn memory_needed(&self, measure: &Measure) -> u64 {
-        memory::needed(&self.model, measure)
+        memory::needs(&self.model, measure).sum()
+    }
+
+    /// Refuses a run that may need more than the `available` bytes of memory, for what takes most.
+    ///
+    /// # Errors
+    /// What takes most of it, where the file says so, and how much of that would fit.
+    pub fn require_memory(&self, measure: &Measure, available: u64) -> Result<(), Diagnostics> {
+        let needs = memory::needs(&self.model, measure);
+        if needs.sum() <= available {
+            return Ok(());
+        }
+        let mut findings = Findings::new(self.sources.clone());
+        memory::refuse(&needs, available, &self.file, &self.model, &mut findings);
+        Err(findings.finish())
     }
 
     /// The points of `[sweep]`, if the file has it.

@@ -1,64 +1,100 @@
 //! How much memory a run may take: to refuse what can not fit before it fails.
 
-use congestlab_net::packet::Picos;
-use congestlab_net::queue::Limit;
+use congestlab_core::law::SenderConfig;
+use congestlab_core::units::Duration;
+use congestlab_net::errors::BitErrors;
+use congestlab_net::packet::{PS_PER_NS, Picos};
+use congestlab_net::port::{LawConfig, PortConfig};
+use congestlab_net::queue::{Discipline, Limit};
 use congestlab_net::service::PS_PER_S;
-use congestlab_net::tcp::App;
-use congestlab_sim::model::{Group, GroupKind, Model};
+use congestlab_net::tcp::{self, App};
+use congestlab_sim::model::{Group, GroupKind, Model, Pipe};
+use congestlab_sim::outcome::{Event, Sample};
 
 use crate::Measure;
+use crate::decode::{At, Language};
+use crate::diagnostic::{Findings, Span};
+use crate::file::File;
+use crate::tree::inline;
 
 /// A packet on its way or in a queue, with the room that a growing ring keeps.
 const PACKET: u64 = 2 * 64;
 /// Sender, receiver, histogram of round trip times, result.
 const FLOW: u64 = 2_048;
-/// A value of the series: 40 bytes, and as a row.
-const SAMPLE: u64 = 64;
-/// An event.
-const EVENT: u64 = 96;
+/// A value of the series, twice: a list that grows has room for as many again, or is copied.
+const SAMPLE: u64 = 2 * size_of::<Sample>() as u64;
+/// An event, likewise.
+const EVENT: u64 = 2 * size_of::<Event>() as u64;
 /// Values in a bin for each link and each flow.
 const SAMPLES: [u64; 2] = [8, 4];
+/// Segments that a sender may send without an ACK beside its initial window: timeouts back off.
+const UNASKED: u64 = 8;
+/// Packets in a round trip below which the least windows of XCP flows, one packet each, may be too much.
+const FEW: f64 = 2.0;
 
-/// Bytes, at most and roughly. Packets are counted where they can be at once: as many as the links
-/// hold in queues and on wires, but not more than the flows can have outstanding.
-pub(crate) fn needed(model: &Model, measure: &Measure) -> u64 {
-    let flows: u64 = model.groups.iter().map(|group| u64::from(group.count)).sum();
-    let mut packets = 0_u64;
-    for (index, link) in model.links.iter().enumerate() {
-        let crossing = || {
-            model.groups.iter().filter(move |group| {
-                group.path.contains(&(index as u32)) || group.back.contains(&(index as u32))
-            })
-        };
-        let outstanding =
-            crossing().map(|group| outstanding(group, model.duration)).fold(0, u64::saturating_add);
-        let smallest = crossing().map(packet_size).min().unwrap_or(u64::MAX);
-        let rate = link.port.service.mean_rate(0, model.duration).0;
-        let on_wire = carried(rate, link.port.delay.min(model.duration)) / smallest;
-        let queued = match link.port.limit {
-            Limit::Packets(packets) => packets,
-            Limit::Bytes(bytes) => bytes / smallest,
-            Limit::None => u64::MAX,
-        };
-        packets = packets.saturating_add(on_wire.saturating_add(queued).min(outstanding));
+/// What takes memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Hosts: the group with most of them.
+    Flows(usize),
+    /// Packets: the link that can hold most of them.
+    Packets(usize),
+    /// Packets: the group whose access and exit links can hold most of them.
+    Pipes(usize),
+    Series,
+    /// Events: the group that sends most.
+    Events(usize),
+}
+
+/// Bytes by what takes them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Needs(pub(crate) [(Part, u64); 4]);
+
+impl Needs {
+    pub(crate) fn sum(&self) -> u64 {
+        self.0.iter().fold(0, |sum, &(_, bytes)| sum.saturating_add(bytes))
     }
-    let mut bytes = flows.saturating_mul(FLOW).saturating_add(packets.saturating_mul(PACKET));
+
+    pub(crate) fn largest(&self) -> (Part, u64) {
+        self.0.into_iter().max_by_key(|&(_, bytes)| bytes).unwrap_or((Part::Series, 0))
+    }
+}
+
+/// Bytes, at most and roughly.
+pub(crate) fn needs(model: &Model, measure: &Measure) -> Needs {
+    let groups = || model.groups.iter();
+    let largest = |each: &dyn Fn(&Group) -> u64| {
+        let sum = groups().fold(0, |sum: u64, group| sum.saturating_add(each(group)));
+        (groups().enumerate().max_by_key(|(_, group)| each(group)).map_or(0, |(index, _)| index), sum)
+    };
+    let (most_flows, flows) = largest(&|group| group.count.into());
+    let (_, outstanding) = largest(&|group| outstanding(model, group));
+    let links = model.links.iter().enumerate();
+    let in_links = links.map(|(index, link)| (Part::Packets(index), room(model, index, &link.port)));
+    let in_pipes = groups().enumerate().map(|(index, group)| (Part::Pipes(index), piped(model, group)));
+    let rooms: Vec<(Part, u64)> = in_links.chain(in_pipes).collect();
+    let packets = rooms.iter().fold(0, |sum: u64, &(_, room)| sum.saturating_add(room)).min(outstanding);
+    let fullest = rooms.into_iter().rev().max_by_key(|&(_, room)| room);
+    let fullest = fullest.map_or(Part::Packets(0), |(part, _)| part);
+    let mut samples = 0;
     if let Some(every) = model.sample_every.filter(|&every| measure.series && every > 0) {
         let values = (model.links.len() as u64 * SAMPLES[0]).saturating_add(flows.saturating_mul(SAMPLES[1]));
-        bytes = bytes.saturating_add((model.duration / every).saturating_mul(values).saturating_mul(SAMPLE));
+        samples = (model.duration / every).saturating_mul(values);
     }
+    let mut events = 0_u64;
     if measure.events {
-        // What happens most is a drop or an error of a packet; more than one in ten is not a link.
-        let sent: u64 = model
-            .links
-            .iter()
-            .map(|link| {
-                carried(link.port.service.mean_rate(0, model.duration).0, model.duration) / 1_500 / 10
-            })
-            .fold(0, u64::saturating_add);
-        bytes = bytes.saturating_add(sent.saturating_mul(EVENT));
+        let at_links =
+            model.links.iter().enumerate().map(|(index, link)| happenings(model, index, &link.port));
+        let of_groups = groups().map(|group| repairs(model, group));
+        events = at_links.chain(of_groups).fold(0, u64::saturating_add);
     }
-    bytes
+    let (most_sent, _) = largest(&|group| offered(model, group));
+    Needs([
+        (Part::Flows(most_flows), flows.saturating_mul(FLOW)),
+        (fullest, packets.saturating_mul(PACKET)),
+        (Part::Series, samples.saturating_mul(SAMPLE)),
+        (Part::Events(most_sent), events.saturating_mul(EVENT)),
+    ])
 }
 
 /// Bytes that a rate carries in a span.
@@ -67,27 +103,295 @@ fn carried(bits_per_second: u64, span: Picos) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
-/// ACKs are smaller, but there are no more of them than of the data that they acknowledge.
-fn packet_size(group: &Group) -> u64 {
+fn rate_of(model: &Model, link: u32) -> u64 {
+    model.links[link as usize].port.service.mean_rate(0, model.duration).0
+}
+
+/// The slowest of the links.
+fn slowest(model: &Model, links: &[u32]) -> u64 {
+    links.iter().map(|&link| rate_of(model, link)).min().unwrap_or(u64::MAX)
+}
+
+fn segment(group: &Group) -> u64 {
     match &group.kind {
         GroupKind::Tcp(config) => u64::from(config.segment).max(1),
         GroupKind::Source(config) => u64::from(config.segment).max(1),
     }
 }
 
+/// Data or ACKs of the group use the link.
+fn crosses(group: &Group, link: u32) -> bool {
+    group.path.contains(&link) || group.back.contains(&link)
+}
+
+/// How long a source may send.
+fn active(model: &Model, group: &Group) -> Picos {
+    group.stop.0.saturating_mul(PS_PER_NS).min(model.duration)
+}
+
+/// Packets that may wait for a link and be on its wire, but not more than those that cross it have.
+fn room(model: &Model, index: usize, port: &PortConfig) -> u64 {
+    let index = index as u32;
+    let (mut outstanding_all, mut data_min, mut waiting_min) = (0_u64, u64::MAX, u64::MAX);
+    for group in &model.groups {
+        if !crosses(group, index) {
+            continue;
+        }
+        outstanding_all = outstanding_all.saturating_add(outstanding(model, group));
+        data_min = data_min.min(segment(group));
+        waiting_min = waiting_min.min(match &group.kind {
+            GroupKind::Tcp(config) if group.back.contains(&index) => u64::from(config.ack).max(1),
+            _ => segment(group),
+        });
+    }
+    let rate = port.service.mean_rate(0, model.duration).0;
+    // ACKs are smaller, but no more of them are on a wire than of the data that they acknowledge.
+    let on_wire = carried(rate, port.delay.min(model.duration)) / data_min;
+    let waiting = match port.limit {
+        Limit::Packets(packets) => packets,
+        Limit::Bytes(bytes) => bytes / waiting_min,
+        Limit::None => u64::MAX,
+    };
+    on_wire.saturating_add(waiting).min(outstanding_all)
+}
+
+/// Packets that may be in a group's access and exit links, whose queues have no limit: those that
+/// are slower than what feeds them fill.
+fn piped(model: &Model, group: &Group) -> u64 {
+    let count = u64::from(group.count);
+    let links = slowest(model, &group.path);
+    let pipes = [group.access, group.exit].into_iter().flatten();
+    let of_pipe = |pipe: Pipe| {
+        let on_wire = carried(pipe.rate.0, pipe.delay.min(model.duration)) / segment(group) + 1;
+        let waiting = match &group.kind {
+            GroupKind::Source(config) => {
+                let excess = config.rate.0.saturating_sub(pipe.rate.0);
+                carried(excess, active(model, group)) / segment(group)
+            }
+            GroupKind::Tcp(_) if pipe.rate.0.saturating_mul(count) < links => u64::MAX,
+            // A burst of the window that the links allow.
+            GroupKind::Tcp(_) => 0,
+        };
+        on_wire.saturating_add(waiting).saturating_mul(count)
+    };
+    pipes.map(of_pipe).fold(0, u64::saturating_add).min(outstanding(model, group))
+}
+
 /// Packets that a group can have in the network at once.
-fn outstanding(group: &Group, duration: Picos) -> u64 {
-    let each = match &group.kind {
-        GroupKind::Source(config) => carried(config.rate.0, duration) / u64::from(config.segment).max(1) + 1,
+fn outstanding(model: &Model, group: &Group) -> u64 {
+    let config = match &group.kind {
+        GroupKind::Source(_) => return offered(model, group),
+        GroupKind::Tcp(config) => config,
+    };
+    // Each may be on the way a second time, while a timeout repairs what was not lost.
+    let awnd = config.awnd.map_or(u64::MAX, |awnd| 2 * u64::from(awnd));
+    let size = match config.app {
+        App::Transfer(size) | App::Bursts { total: Some(size), .. } => 2 * (size.0 / segment(group) + 1),
+        _ => u64::MAX,
+    };
+    awnd.min(size).saturating_mul(group.count.into()).min(offered(model, group))
+}
+
+/// Packets that a group can send in the whole run: a source by its rate, a sender by its ACKs, each
+/// of which lets at most two follow.
+fn offered(model: &Model, group: &Group) -> u64 {
+    let count = u64::from(group.count);
+    match &group.kind {
+        GroupKind::Source(config) => {
+            (carried(config.rate.0, active(model, group)) / segment(group) + 1).saturating_mul(count)
+        }
+        GroupKind::Tcp(_) => (2 * acknowledged(model, group)).saturating_add(unasked(group)),
+    }
+}
+
+/// Packets that a group sends without being asked for them by ACKs.
+fn unasked(group: &Group) -> u64 {
+    match &group.kind {
         GroupKind::Tcp(config) => {
-            let size = match config.app {
-                App::Transfer(size) | App::Bursts { total: Some(size), .. } => {
-                    size.0 / u64::from(config.segment).max(1) + 1
-                }
-                _ => u64::MAX,
-            };
-            config.awnd.map_or(u64::MAX, u64::from).min(size)
+            (u64::from(config.initial_window) + UNASKED).saturating_mul(group.count.into())
+        }
+        GroupKind::Source(_) => 0,
+    }
+}
+
+/// Packets of a group that its path can deliver.
+fn acknowledged(model: &Model, group: &Group) -> u64 {
+    let pipes = [group.access, group.exit].into_iter().flatten();
+    let pipes = pipes.map(|pipe| pipe.rate.0.saturating_mul(group.count.into()));
+    let delivered = pipes.fold(slowest(model, &group.path), u64::min);
+    carried(delivered.max(granted(model, group)), model.duration) / segment(group)
+}
+
+/// Rate that XCP lets a group have, even if its path does not deliver it: what the laws on it believe to
+/// be free, but no more than is asked for. Nobody answers on a path without a law.
+fn granted(model: &Model, group: &Group) -> u64 {
+    let GroupKind::Tcp(tcp::Config { law: SenderConfig::Xcp(config), .. }) = &group.kind else { return 0 };
+    let asked = config.desired_rate.0.saturating_mul(8).saturating_mul(group.count.into());
+    let believed = group.path.iter().filter_map(|&link| match &model.links[link as usize].port.law {
+        Some(LawConfig::Xcp { follows_service: true, .. }) => Some(rate_of(model, link)),
+        Some(LawConfig::Xcp { config, .. }) => Some(config.capacity.0.saturating_mul(8)),
+        None => None,
+    });
+    believed.fold(asked, u64::min)
+}
+
+/// Events of a group: what it loses because it asks how much it may send, and what it does about it.
+fn repairs(model: &Model, group: &Group) -> u64 {
+    let lost = (sent(model, group) as f64 * loss(model, group)) as u64;
+    // A drop has a retransmission, and may have a timeout.
+    if let GroupKind::Tcp(_) = group.kind { lost.saturating_mul(2) } else { lost }
+}
+
+/// Packets of a group that enter the network, what was lost and is sent again apart.
+fn sent(model: &Model, group: &Group) -> u64 {
+    match &group.kind {
+        GroupKind::Source(_) => offered(model, group),
+        GroupKind::Tcp(_) => acknowledged(model, group).saturating_add(unasked(group)),
+    }
+}
+
+/// Events at a link beside: drops of what nobody asked for, errors, marks, control intervals.
+fn happenings(model: &Model, index: usize, port: &PortConfig) -> u64 {
+    let (index, rate) = (index as u32, port.service.mean_rate(0, model.duration).0);
+    let capacity = carried(rate, model.duration);
+    let (mut arrivals, mut deaf, mut smallest, mut repeats) = (0_u64, 0_u64, u64::MAX, 1_u64);
+    let mut interval = u64::MAX;
+    for group in model.groups.iter().filter(|group| crosses(group, index)) {
+        let packets = sent(model, group);
+        arrivals = arrivals.saturating_add(packets);
+        interval = interval.min(round_trip(model, group));
+        // Bytes that come though nothing of them may pass: datagrams, what XCP elsewhere has granted, ACKs.
+        let size = match &group.kind {
+            GroupKind::Tcp(config) if group.back.contains(&index) => u64::from(config.ack).max(1),
+            GroupKind::Tcp(_) if granted(model, group) > rate => {
+                repeats = 2;
+                segment(group)
+            }
+            GroupKind::Source(_) if group.path.contains(&index) => segment(group),
+            _ => continue,
+        };
+        let upstream = group.path.iter().take_while(|&&link| link != index);
+        let passed = upstream.map(|&link| carried(rate_of(model, link), model.duration)).min();
+        let bytes = packets.saturating_mul(size).min(passed.unwrap_or(u64::MAX));
+        deaf = deaf.saturating_add(bytes);
+        smallest = smallest.min(size);
+    }
+    let drops = deaf.saturating_sub(capacity) / smallest * repeats;
+    let error = port.errors.map_or(0.0, |errors| BitErrors::new(errors).packet_error_rate(u16::MAX));
+    let ack_loss = port.ack_loss.0 as f64 / u64::MAX as f64;
+    let errors = (2.0 * arrivals as f64 * (error + ack_loss).min(1.0)) as u64;
+    let marks = match &port.discipline {
+        Discipline::Red(red) if red.ecn => arrivals,
+        _ => 0,
+    };
+    let intervals = match &port.law {
+        Some(LawConfig::Xcp { config, .. }) => {
+            model.duration / interval.max(config.min_interval.0.saturating_mul(PS_PER_NS)).max(1)
+        }
+        None => 0,
+    };
+    [errors, marks, intervals].into_iter().fold(drops, u64::saturating_add)
+}
+
+/// The part of its packets that a group is likely to lose, at most.
+fn loss(model: &Model, group: &Group) -> f64 {
+    let GroupKind::Tcp(config) = &group.kind else { return 0.1 };
+    let rounds = model.duration / round_trip(model, group).max(1);
+    let window = acknowledged(model, group) as f64 / rounds.max(1) as f64 / f64::from(group.count.max(1));
+    // Where XCP has capacity for a few packets of each flow, next to nothing is lost.
+    let obeys = |&link: &u32| model.links[link as usize].port.law.is_some();
+    if matches!(config.law, SenderConfig::Xcp(_)) && window > FEW && group.path.iter().all(obeys) {
+        return 0.01;
+    }
+    // CUBIC's window is 1.17 (RTT / p)^(3/4) packets (RFC 9438 section 5.1), Reno's sqrt(1.5 / p).
+    // This is above both for round trips of up to a second.
+    (2.0 * window.powf(-4.0 / 3.0)).min(1.0)
+}
+
+/// Propagation, both ways.
+fn round_trip(model: &Model, group: &Group) -> Picos {
+    let links = group.path.iter().chain(&group.back).map(|&link| model.links[link as usize].port.delay);
+    let pipes = [group.access, group.exit].into_iter().flatten().map(|pipe| 2 * pipe.delay);
+    links.chain(pipes).fold(0, u64::saturating_add)
+}
+
+/// Says what takes most of the memory, where the file says so, and how much of that would fit.
+pub(crate) fn refuse(needs: &Needs, available: u64, file: &File, model: &Model, findings: &mut Findings) {
+    let (part, bytes) = needs.largest();
+    // What all else leaves of it, but at least half: where all else is too much, that has to shrink too.
+    let left = available.saturating_sub(needs.sum() - bytes).max(available / 2);
+    let share = left as f64 / bytes as f64;
+    let percent = share * 100.0;
+    let flow = |index: usize| file.flows.as_ref().and_then(|flows| flows.value.0.get(index));
+    let duration = file.run.as_ref().and_then(|run| run.value.duration.clone());
+    let duration = duration.unwrap_or(At { value: Duration(0), span: Span::default() });
+    let seconds = |span: Duration, factor: f64| format!("{:.3e} s", span.0 as f64 / 1e9 * factor);
+    let (span, cause, remedy) = match part {
+        Part::Flows(index) => {
+            let count = flow(index).and_then(|(_, flow)| flow.value.count.as_ref());
+            let (span, count) = count.map_or((Span::default(), 1), |at| (at.span, at.value));
+            let name = flow(index).map_or("", |(name, _)| name.value.as_str());
+            let cause = format!("flows: `flows.{name}.count` is {count}");
+            (span, cause, format!("allowed here: about {:.0}", f64::from(count) * share))
+        }
+        Part::Packets(index) => {
+            let link = file.links.as_ref().and_then(|links| links.value.0.get(index / 2));
+            let direction = link.map(|(_, link)| match &link.value.reverse {
+                Some(reverse) if index % 2 == 1 => &*reverse.value.0,
+                _ => &link.value,
+            });
+            let queue = direction.and_then(|link| link.queue.as_ref());
+            let size = queue.map_or_else(String::new, |queue| inline(&queue.value.encode()));
+            let name = &model.links[index].name;
+            let cause = format!("packets: `links.{name}.queue` is {size}, beside what its wire holds");
+            let remedy = "a shorter queue, delay or run needs less; `awnd` and `size` bound it";
+            (
+                queue.map_or(Span::default(), |at| at.span),
+                cause,
+                format!("{percent:.2} % of it fits: {remedy}"),
+            )
+        }
+        Part::Pipes(index) => {
+            let (name, flow) =
+                flow(index).map_or(("", None), |(name, flow)| (&name.value, Some(&flow.value)));
+            let hop = flow.and_then(|flow| flow.access.as_ref().or(flow.exit.as_ref()));
+            let cause = format!("packets: those of `flows.{name}` wait for `access` or `exit` without limit");
+            let remedy = "a faster access and exit or a shorter run needs less; `awnd` and `size` bound it";
+            (hop.map_or(Span::default(), |at| at.span), cause, format!("{percent:.2} % of it fits: {remedy}"))
+        }
+        Part::Series => {
+            let every = file.measure.as_ref().and_then(|measure| measure.value.every.clone());
+            let every = every.unwrap_or(At { value: duration.value, span: Span::default() });
+            // The default is written nowhere.
+            let span = if every.span == Span::default() { duration.span } else { every.span };
+            let cause = format!("the series: `measure.every` is {}", every.value);
+            let fits = seconds(every.value, 1.0 / share);
+            (span, cause, format!("allowed here: from about {fits}; fewer flows or no series need less"))
+        }
+        Part::Events(index) => {
+            let name = flow(index).map_or("", |(name, _)| name.value.as_str());
+            let cause = format!(
+                "events: --events is given, `run.duration` is {}, and `flows.{name}` send much",
+                duration.value
+            );
+            let fits = seconds(duration.value, share);
+            (duration.span, cause, format!("about {fits} of it fit; slower flows or no --events need less"))
         }
     };
-    each.saturating_mul(group.count.into())
+    let message = format!(
+        "this run may need {} of memory, {} are available; {} are for {cause}",
+        text(needs.sum()),
+        text(available),
+        text(bytes),
+    );
+    findings.error("machine::memory", span, message, remedy);
+}
+
+/// A size for people.
+pub fn text(bytes: u64) -> String {
+    match bytes {
+        0..10_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
+        10_000_000..1_000_000_000 => format!("{:.0} MB", bytes as f64 / 1e6),
+        _ => format!("{:.1} GB", bytes as f64 / 1e9),
+    }
 }

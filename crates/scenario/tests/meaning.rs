@@ -1,6 +1,7 @@
 //! What the keys of a file become: defaults, mirrors, bandwidth-delay products, profiles.
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use congestlab_core::law::SenderConfig;
 use congestlab_core::law::xcp::{LossPolicy, RateSource, RequestPolicy};
@@ -11,6 +12,8 @@ use congestlab_scenario::net::queue::{Discipline, Limit, red};
 use congestlab_scenario::net::random::Probability;
 use congestlab_scenario::net::tcp::{App, Config, Recovery, Wait};
 use congestlab_scenario::sim::model::{GroupKind, Model, Start};
+use congestlab_scenario::sim::outcome::{Event, Sample};
+use congestlab_scenario::sim::{self, Engine};
 use congestlab_scenario::{Measure, Scenario};
 
 const BASE: &str = r#"
@@ -259,10 +262,13 @@ fn memory_is_judged_by_what_can_be_at_once() {
     let needed = |settings: &[(&str, &str)]| scenario(settings).memory_needed(&Measure::default());
     assert!(needed(&[]) < 10_000_000, "{}", needed(&[]));
     assert!(needed(&[("flows.one.count", "900000000")]) > 1_000_000_000_000, "flows");
-    assert!(
-        needed(&[("links.a.queue", "1000000000 packets")]) > 100_000_000_000,
-        "a queue that flows can fill"
-    );
+    let endless = [("links.a.queue", "1000000000 packets"), ("run.duration", "100000 s")];
+    let fast = [&endless[..], &[("links.a.rate", "1 Gbit/s"), ("links.b.rate", "1 Gbit/s")]].concat();
+    assert!(needed(&fast) > 100_000_000_000, "a queue that flows can fill: {}", needed(&fast));
+    for queue in ["100000000 packets", "1 TB"] {
+        let huge = needed(&[("links.a.queue", queue)]);
+        assert!(huge < 100_000_000, "{queue}, but the link carries too little to fill it: {huge}");
+    }
     let small = [("flows.one.awnd", "10 packets"), ("flows.two.awnd", "10 packets")];
     let huge_queue = [&small[..], &[("links.a.queue", "1000000000 packets")]].concat();
     assert!(needed(&huge_queue) < 10_000_000, "a queue that they can not: {}", needed(&huge_queue));
@@ -274,4 +280,82 @@ fn memory_is_judged_by_what_can_be_at_once() {
         "a fine series"
     );
     assert!(fine.memory_needed(&Measure::default()) < 10_000_000, "unless nobody asks for it");
+}
+
+/// A list that grows has room for twice what is in it, and sorting or merging takes as much.
+#[test]
+fn what_is_recorded_needs_no_more_memory_than_was_said() {
+    let cases: [&[(&str, &str)]; 9] = [
+        &[],
+        &[("flows.two.law", "{ cbr = { rate = \"100 Mbit/s\" } }"), ("flows.two.segment", "100 B")],
+        &[("flows.two.law", "{ onoff = { rate = \"9 Mbit/s\", on = \"1 s\", off = \"1 s\" } }")],
+        &[("links.a.queue", "2 packets"), ("flows.one.count", "300"), ("flows.two.law", "newreno")],
+        &[("links.a.queue", "2 packets"), ("flows.two.law", "cubic"), ("links.a.delay", "0 s")],
+        &[("links.a.error", "{ packet_error_rate = 0.3 }"), ("links.b.error", "{ bit_error_rate = 1e-5 }")],
+        &[("links.b.reverse", "{ rate = \"20 kbit/s\", ack_loss = 0.5 }")],
+        &[
+            ("links.a.discipline", "{ red = { min = \"2 packets\", max = \"9 packets\", ecn = true } }"),
+            ("flows.one.ecn", "true"),
+        ],
+        &[("links.a.law", "{ xcp = { capacity = \"30 Mbit/s\" } }"), ("flows.one.law", "xcp")],
+    ];
+    for case in cases {
+        let scenario = scenario(case);
+        let (series, events) =
+            (Measure { series: true, events: false }, Measure { series: true, events: true });
+        let outcome = sim::run(
+            &scenario.model(&events),
+            Engine::Window { threads: 1, divisor: 1 },
+            &AtomicBool::new(false),
+            &mut |_| (),
+        );
+        let needed = |measure: &Measure| scenario.memory_needed(measure);
+        let samples = 2 * outcome.series.len() * size_of::<Sample>();
+        let said = needed(&series) - needed(&Measure::default());
+        assert!(said >= samples as u64, "{case:?}: series {samples} B, said {said} B");
+        let happened = 2 * outcome.events.len() * size_of::<Event>();
+        let said = needed(&events) - needed(&series);
+        assert!(said >= happened as u64, "{case:?}: events {happened} B, said {said} B");
+        assert!(said < 1_000_000_000, "{case:?}: {said} B refuses what fits");
+    }
+}
+
+/// Links that carry much do not drop much of it, unless sources overrun them.
+#[test]
+fn events_are_judged_by_who_listens_to_losses() {
+    let events = Measure { series: false, events: true };
+    let fast = [("links.a.rate", "10 Gbit/s"), ("links.b.rate", "10 Gbit/s"), ("run.duration", "60 s")];
+    let needed = scenario(&fast).memory_needed(&events);
+    assert!(needed < 16_000_000_000, "{needed}");
+    let source = [("flows.one.law", "{ cbr = { rate = \"10 Gbit/s\" } }"), ("flows.one.segment", "100 B")];
+    let needed = scenario(&source).memory_needed(&events);
+    assert!(needed > 100_000_000 * 2 * size_of::<Event>() as u64, "{needed}: 10^8 packets are dropped");
+}
+
+#[test]
+fn too_much_memory_is_refused_where_the_file_asks_for_it() {
+    let refused = |settings: &[(&str, &str)], measure: &Measure| {
+        let scenario = scenario(settings);
+        assert!(scenario.require_memory(measure, scenario.memory_needed(measure)).is_ok());
+        let refused = scenario.require_memory(measure, 100_000_000).expect_err("it is too much");
+        let diagnostic = refused.iter().next().expect("a reason");
+        assert!(!diagnostic.help().is_empty());
+        (diagnostic.file().to_owned(), diagnostic.position(), diagnostic.to_string())
+    };
+    let plain = Measure::default();
+    let (file, _, text) = refused(&[("flows.one.count", "1000000")], &plain);
+    assert_eq!(file, "--set");
+    assert!(
+        text.contains("`flows.one.count` is 1000000;") && text.contains("allowed here: about 4"),
+        "{text}"
+    );
+    let queue = [("run.duration", "100000 s"), ("links.b.queue", "1000000000 packets")];
+    let (_, _, text) = refused(&queue, &plain);
+    assert!(text.contains("`links.b.queue` is \"1000000000 packets\""), "{text}");
+    let (_, _, text) = refused(&[("measure.every", "1 us")], &Measure { series: true, events: false });
+    assert!(text.contains("`measure.every` is 1 us"), "{text}");
+    let source = [("flows.one.law", "{ cbr = { rate = \"10 Gbit/s\" } }")];
+    let (file, position, text) = refused(&source, &Measure { series: false, events: true });
+    assert_eq!((file.as_str(), position), ("test.toml", (3, 12)), "the duration");
+    assert!(text.contains("--events") && text.contains("`flows.one`"), "{text}");
 }

@@ -188,16 +188,42 @@ fn wrong_usage_has_the_status_of_bad_input() {
     assert_eq!(lab.files(), ["scenario.toml"]);
 }
 
+/// Line and column of what asks for the memory, and what would fit.
 #[test]
-fn a_run_that_would_not_fit_names_both_numbers_and_starts_nothing() {
-    let lab = Lab::new(SCENARIO);
+fn a_run_that_would_not_fit_names_the_cause_and_starts_nothing() {
+    let lab = Lab::new(&SCENARIO.replace("count = 2", "count = 1000000000"));
     for command in ["run", "sweep"] {
-        let finished = lab.run(&[command, "scenario.toml", "--set", "flows.ftp.count=1000000000"]);
-        let stderr = finished.exits(4).stderr();
-        let numbers = stderr.matches(" GB").count() + stderr.matches(" MB").count();
-        assert!(numbers == 2 && stderr.contains("memory"), "{stderr}");
+        let stderr = lab.run(&[command, "scenario.toml"]).exits(4).stderr();
+        assert!(stderr.starts_with("error: scenario.toml:14:9: this run may need "), "{stderr}");
+        assert!(stderr.contains("`flows.ftp.count` is 1000000000; allowed here: about "), "{stderr}");
+        let told = lab.run(&[command, "scenario.toml", "--json"]).exits(4).stderr();
+        let told: Value = serde_json::from_str(&told).expect("one object");
+        assert_eq!(
+            (&told["diagnostics"][0]["line"], &told["diagnostics"][0]["column"]),
+            (&14.into(), &9.into())
+        );
     }
     assert_eq!(lab.files(), ["scenario.toml"]);
+}
+
+/// More drops than memory holds are foreseen: a source sends on, whatever is dropped of it.
+#[test]
+fn events_that_would_not_fit_are_refused() {
+    let source = "law = { cbr = { rate = \"100 Gbit/s\" } }\nsegment = \"100 B\"\ncount";
+    let lab = Lab::new(&SCENARIO.replace("law = \"xcp\"\ncount", source).replace("\"2 s\"", "\"100 s\""));
+    let stderr = lab.run(&["run", "scenario.toml", "--events", "e.csv"]).exits(4).stderr();
+    assert!(stderr.starts_with("error: scenario.toml:3:12: ") && stderr.contains("--events"), "{stderr}");
+    assert_eq!(lab.files(), ["scenario.toml"]);
+}
+
+/// A queue that nothing can fill costs nothing.
+#[test]
+fn a_huge_queue_on_a_slow_link_is_run() {
+    let lab = Lab::new(&SCENARIO.replace("\"xcp\"", "\"cubic\"").replacen("law = \"cubic\"\n", "", 1));
+    for queue in ["1 TB", "100000000 packets"] {
+        let set = format!("links.bottleneck.queue={queue}");
+        lab.run(&["run", "scenario.toml", "--set", &set]).exits(0);
+    }
 }
 
 #[test]
