@@ -21,7 +21,7 @@ use serde_json::json;
 use crate::args::{DemoArguments, VERSION};
 use crate::failure::{Failure, Message};
 use crate::machine::{self, Clock};
-use crate::output::{Screen, print};
+use crate::output::{Screen, print, require_folder};
 use crate::plot::{Figure, Line, Row, Style, to_png};
 use crate::run::seed_line;
 use crate::table::{NOTHING, Table, count, number, percent, rate, small_percent};
@@ -47,6 +47,7 @@ struct Run {
 }
 
 pub(crate) fn demo(arguments: &DemoArguments, screen: &Screen) -> Result<(), Failure> {
+    require_folder(&arguments.out)?;
     let (scenario, text) = read(arguments)?;
     scenario.check().map_err(Failure::Scenario)?;
     let points = scenario.sweep().map_or(&[][..], |sweep| sweep.points());

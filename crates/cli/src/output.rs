@@ -2,7 +2,7 @@
 //! closed.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use congestlab_scenario::store;
 
@@ -73,21 +73,72 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Refuses a file that could not be written, before anything is run for it.
-pub(crate) fn require_folder(path: &Path) -> Result<(), Failure> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let refuse =
-        |reason| Err(Failure::Input(Message::new(format!("can not write {}: {reason}", path.display()), "")));
-    if path.is_dir() || path.file_name().is_none() {
-        return refuse("it is a folder".to_owned());
-    }
-    if !folder.is_dir() {
-        return refuse(format!("there is no folder {}", folder.display()));
+fn refuse(path: &Path, reason: &str) -> Result<(), Failure> {
+    Err(Failure::Input(Message::new(format!("can not write {}: {reason}", path.display()), "")))
+}
+
+/// The folder that an entry is in.
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Refuses files that could not be written, before anything is run for them, and of which one would
+/// replace another or the scenario.
+pub(crate) fn require_files<'a>(
+    scenario: &'a Path,
+    files: impl Iterator<Item = &'a Path>,
+) -> Result<(), Failure> {
+    let mut taken = vec![(scenario, same(scenario))];
+    for path in files {
+        require_file(path)?;
+        let same = same(path);
+        // What is written to a device or pipe replaces nothing.
+        if let Some((other, _)) = taken.iter().find(|(_, other)| same.is_some() && *other == same) {
+            return refuse(path, &format!("it is the same file as {}", other.display()));
+        }
+        taken.push((path, same));
     }
     Ok(())
+}
+
+/// What is equal for two names of one file, also before it exists; `None` for a device or pipe.
+fn same(path: &Path) -> Option<PathBuf> {
+    match path.canonicalize() {
+        Ok(path) => path.metadata().ok()?.is_file().then_some(path),
+        Err(_) => Some(parent(path).canonicalize().ok()?.join(path.file_name()?)),
+    }
+}
+
+fn require_file(path: &Path) -> Result<(), Failure> {
+    if path.is_dir() || path.file_name().is_none() {
+        return refuse(path, "it is a folder");
+    }
+    // Through links: what a rename replaces is the file itself.
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if real.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        return Ok(());
+    }
+    let folder = parent(&real);
+    if !folder.is_dir() {
+        return refuse(path, &format!("there is no folder {}", folder.display()));
+    }
+    require_room(path, folder)
+}
+
+/// Refuses a folder that could not be made or written to, before anything is run for it.
+pub(crate) fn require_folder(path: &Path) -> Result<(), Failure> {
+    // Those above that are missing are made.
+    let existing = path.ancestors().find(|path| path.exists());
+    match existing.filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")) {
+        folder if folder.is_dir() => require_room(path, folder),
+        file => refuse(path, &format!("{} is no folder", file.display())),
+    }
+}
+
+/// Refuses `path` if nothing can be made in the `folder`. Tried, because no permission tells of a
+/// file system that is read-only, full or of another kind.
+fn require_room(path: &Path, folder: &Path) -> Result<(), Failure> {
+    store::try_folder(folder).or_else(|error| refuse(path, &format!("{}: {error}", folder.display())))
 }
 
 /// Writes a file whole or not at all; a device or pipe, which no rename may replace, directly.

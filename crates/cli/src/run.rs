@@ -1,10 +1,11 @@
 //! `congestlab run`: one scenario, one result.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use congestlab_scenario::net::packet::Picos;
 use congestlab_scenario::memory::text;
+use congestlab_scenario::net::packet::Picos;
 use congestlab_scenario::result::{Flows, Meta, RunResult, write_events_csv, write_series_csv};
 use congestlab_scenario::sim::model::Model;
 use congestlab_scenario::sim::outcome::{FlowOutcome, Outcome};
@@ -14,7 +15,7 @@ use congestlab_scenario::{Measure, Scenario, store};
 use crate::args::{FlowsShown, RunArguments, VERSION};
 use crate::failure::{Failure, Message};
 use crate::machine::{self, Clock};
-use crate::output::{Screen, gauge, print, require_folder, write_file};
+use crate::output::{Screen, gauge, print, require_files, require_folder, write_file};
 use crate::table::{Table, count, number, percent, rate};
 
 /// More flows than this are shown by group.
@@ -22,8 +23,10 @@ const FLOWS_SHOWN_MAX: usize = 20;
 
 pub(crate) fn run(arguments: &RunArguments, screen: &Screen) -> Result<(), Failure> {
     let scenario = crate::load(&arguments.scenario, screen)?;
-    for path in arguments.series.iter().chain(&arguments.events) {
-        require_folder(path)?;
+    let files = arguments.series.iter().chain(&arguments.events).map(PathBuf::as_path);
+    require_files(&arguments.scenario.file, files)?;
+    if let Some(folder) = &arguments.out {
+        require_folder(folder)?;
     }
     let measure = Measure {
         series: arguments.series.is_some() || arguments.out.is_some(),

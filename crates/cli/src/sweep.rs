@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::args::{SweepArguments, VERSION};
 use crate::failure::{Failure, Message};
 use crate::machine::{self, Clock};
-use crate::output::{Screen, gauge, print};
+use crate::output::{Screen, gauge, print, require_folder};
 use crate::table::{Table, number};
 
 /// Results of other code are not taken for complete.
@@ -28,6 +28,7 @@ pub(crate) fn sweep(arguments: &SweepArguments, screen: &Screen) -> Result<(), F
     }
     let threads = threads_that_fit(&scenario, arguments.threads.unwrap_or_else(machine::cores))?;
     let folder = arguments.out.clone().unwrap_or_else(|| Path::new("sweeps").join(scenario.name()));
+    require_folder(&folder)?;
     let points = scenario.sweep().map_or(1, |sweep| sweep.points().len());
     screen.note(&format!("{points} points, {threads} at once, kept in {}", folder.display()));
 

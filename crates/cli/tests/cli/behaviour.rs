@@ -226,6 +226,48 @@ fn a_huge_queue_on_a_slow_link_is_run() {
     }
 }
 
+/// Outputs are judged before the run: none is written if one can not be.
+#[test]
+fn what_can_not_be_written_is_refused_before_anything_is() {
+    let lab = Lab::new(SCENARIO);
+    std::fs::write(lab.path("old.csv"), "old").expect("the folder is writable");
+    for out in ["scenario.toml", "scenario.toml/runs", "old.csv", "/proc/runs"] {
+        for arguments in [
+            &["run", "scenario.toml", "--series", "old.csv", "--events", "e.csv", "--out", out][..],
+            &["sweep", "scenario.toml", "--out", out],
+            &["demo", "scenario.toml", "--out", out],
+        ] {
+            let finished = lab.run(arguments).exits(2);
+            assert!(finished.stderr().contains("can not write"), "{arguments:?}: {}", finished.stderr());
+            assert_eq!(finished.stdout(), "");
+        }
+    }
+    for series in ["/proc/s.csv", "old.csv/s.csv", "none/s.csv", "."] {
+        lab.run(&["run", "scenario.toml", "--events", "old.csv", "--series", series]).exits(2);
+    }
+    assert_eq!(std::fs::read_to_string(lab.path("old.csv")).ok().as_deref(), Some("old"));
+    assert_eq!(std::fs::read_to_string(lab.path("scenario.toml")).ok().as_deref(), Some(SCENARIO));
+    assert_eq!(lab.files(), ["old.csv", "scenario.toml"]);
+}
+
+#[test]
+fn one_file_can_not_be_two_outputs_or_the_scenario() {
+    let lab = Lab::new(SCENARIO);
+    std::fs::create_dir(lab.path("folder")).expect("the folder is writable");
+    std::os::unix::fs::symlink("same.csv", lab.path("link.csv")).expect("the folder is writable");
+    let events = ["same.csv", "./same.csv", "folder/../same.csv"];
+    for events in events.into_iter().chain(["scenario.toml", "folder/../scenario.toml"]) {
+        let finished =
+            lab.run(&["run", "scenario.toml", "--series", "same.csv", "--events", events]).exits(2);
+        assert!(finished.stderr().contains("same file"), "{}", finished.stderr());
+    }
+    assert_eq!(lab.files(), ["folder", "link.csv", "scenario.toml"]);
+    std::fs::write(lab.path("same.csv"), "").expect("the folder is writable");
+    lab.run(&["run", "scenario.toml", "--series", "link.csv", "--events", "same.csv"]).exits(2);
+    lab.run(&["run", "scenario.toml", "--series", "/dev/null", "--events", "/dev/null"]).exits(0);
+    assert_eq!(std::fs::read_to_string(lab.path("scenario.toml")).ok().as_deref(), Some(SCENARIO));
+}
+
 #[test]
 fn a_full_disk_is_a_failure_and_not_a_panic() {
     let lab = Lab::new(SCENARIO);
