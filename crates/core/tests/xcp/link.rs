@@ -3,10 +3,37 @@
 use super::*;
 use congestlab_core::law::xcp::Echo;
 use congestlab_core::units::Bytes;
+use congestlab_core::wire::xcp::HeaderV1;
 
 /// Within the header's step.
 fn near(found: i32, exact: f64) {
     assert!((f64::from(found) - exact).abs() <= 1.0, "{found} B/s is not within 1 B/s of {exact}");
+}
+
+/// TH 3.4.1, a packet of 1500 B at 2500 B/ms as version 1 states it: 0.6 ms, which whole
+/// milliseconds would make 0.
+#[test]
+fn v1_8_an_inter_packet_time_below_a_millisecond_is_not_lost() {
+    let stated = HeaderV1 { rtt: 100, throughput: 2500, delta: ALL, reverse: 0 }.to_header(Bytes(1500));
+    let exact = 0.0006 * f64::from(1 << 28);
+    assert!((f64::from(stated.x) - exact).abs() <= 1.0, "{} of {exact} units of 2^-28 s", stated.x);
+    let sum = f64::from(stated.x) * 1000.0 / f64::from(1 << 28);
+    assert!((sum - 0.6).abs() < 1e-5, "1000 packets state {sum} s");
+}
+
+/// TH 3.4.3: of 1000 such packets a numerator scaled by 1024 sums up to 599 ms, and each would get
+/// 1/599 of what 0.6 ms are of 600 ms: 2003.3 B/s.
+#[test]
+fn v1_9_a_thousand_packets_share_what_there_is_without_a_rest() {
+    let mut link = link(link_config(20_000_000), 100 * MS, 10 * SECOND);
+    let stated = HeaderV1 { rtt: 100, throughput: 2500, delta: ALL, reverse: 0 }.to_header(Bytes(1500));
+    (0..1000).for_each(|_| link.on_arrival(Time(0), &stated, Bytes(1500)));
+    link.on_deadline(Time(100 * MS), Bytes(0));
+    // F = 0.4 (20 - 15) MB/s, more than would be shuffled.
+    assert_eq!(link.report().feedback, 2_000_000);
+    let grants: Vec<i32> = (0..1000).map(|_| depart(&mut link, stated, 1500)).collect();
+    grants.iter().for_each(|grant| near(*grant, 2000.0));
+    assert!((1_999_000..=2_000_000).contains(&grants.iter().sum::<i32>()));
 }
 
 #[test]
@@ -183,7 +210,6 @@ fn the_persistent_queue_is_the_least_backlog_of_its_period() {
 /// TH Ex. 11 in its own units: C 1000 B/ms, RTT 500 ms, 1500-byte packets, version 1 of the header.
 #[test]
 fn v1_20_the_thesis_example_through_version_1_headers() {
-    use congestlab_core::wire::xcp::HeaderV1;
     let interval = |packets: u64, throughput: u32| {
         let mut link = link(link_config(1_000_000), 500 * MS, 10 * SECOND);
         let stated = HeaderV1 { rtt: 500, throughput, delta: ALL, reverse: 0 }.to_header(Bytes(1500));
