@@ -8,8 +8,8 @@ mod common;
 use std::sync::atomic::AtomicBool;
 
 use common::Draw;
-use congestlab_sim::model::Model;
-use congestlab_sim::outcome::Outcome;
+use congestlab_sim::model::{GroupKind, Model};
+use congestlab_sim::outcome::{FlowOutcome, LinkOutcome, Outcome};
 use congestlab_sim::{Engine, run};
 
 fn outcome(model: &Model, engine: Engine) -> Outcome {
@@ -121,40 +121,94 @@ fn series_and_events_change_nothing_and_do_not_depend_on_the_engine() {
     }
 }
 
-/// sent = delivered + dropped + errored + in flight, per link and in total.
-#[test]
-fn packets_are_conserved() {
-    for seed in 3000..3060 {
-        let model = common::random_model(&mut Draw::new(seed), seed);
-        let got = outcome(&model, Engine::Window { threads: 1, divisor: 1 });
-        let mut lost = 0;
-        let mut inside = 0;
-        for (link, model) in got.links.iter().zip(&model.links) {
-            assert!(
-                link.arrived_packets >= link.sent_packets + link.drops,
-                "seed {seed}, {}: more left than came: {link:?}",
-                model.name
-            );
-            lost += link.drops + link.errors;
-            inside += link.in_flight_end;
-        }
-        for (flows, group) in got.groups.iter().zip(&model.groups) {
-            for flow in flows {
-                assert!(flow.received_packets <= flow.sent_packets, "seed {seed}, {}: {flow:?}", group.name);
-                let missing = flow.sent_packets - flow.received_packets;
-                assert!(
-                    missing <= lost + inside + access_room(group),
-                    "seed {seed}, {}: {missing} packets are nowhere ({lost} lost, {inside} in flight): {flow:?}",
-                    group.name
-                );
-            }
-        }
+/// Where the packets of a link are at the end.
+struct Ledger {
+    /// Being transmitted: 0 or 1.
+    in_service: u64,
+    /// At the other end.
+    delivered: u64,
+}
+
+impl Ledger {
+    /// Packets that arrived = sent + dropped + queued + in service; sent = delivered + errored + on the wire.
+    fn of(link: &LinkOutcome, name: &str) -> Self {
+        let gone = link.sent_packets + link.drops + link.queue_end_packets;
+        let in_service = link.arrived_packets.checked_sub(gone);
+        let in_service = in_service.unwrap_or_else(|| panic!("{name}: more left than came: {link:?}"));
+        assert!(in_service <= 1, "{name}: {in_service} packets are nowhere: {link:?}");
+        let on_wire = link.in_flight_end.checked_sub(link.queue_end_packets + in_service);
+        let on_wire = on_wire.unwrap_or_else(|| panic!("{name}: fewer in flight than queued: {link:?}"));
+        let delivered = link.sent_packets.checked_sub(link.errors + on_wire);
+        let delivered = delivered.unwrap_or_else(|| panic!("{name}: more lost than sent: {link:?}"));
+        assert_eq!(link.drops_by_reason.values().sum::<u64>(), link.drops, "{name}");
+        Self { in_service, delivered }
     }
 }
 
-/// Packets that may be in access and exit links, which report nothing: without a bound if they exist.
-fn access_room(group: &congestlab_sim::model::Group) -> u64 {
-    if group.access.is_some() || group.exit.is_some() { u64::MAX / 4 } else { 0 }
+#[test]
+fn packets_of_every_link_are_conserved() {
+    let (mut in_service, mut drops, mut errors) = (0, 0, 0);
+    for seed in 3000..3060 {
+        let model = common::random_model(&mut Draw::new(seed), seed);
+        let got = outcome(&model, Engine::Window { threads: 1, divisor: 1 });
+        for (link, model) in got.links.iter().zip(&model.links) {
+            in_service += Ledger::of(link, &format!("seed {seed}, {}", model.name)).in_service;
+            drops += link.drops;
+            errors += link.errors;
+        }
+        for flow in got.groups.iter().flatten() {
+            assert!(flow.received_packets <= flow.sent_packets, "seed {seed}: {flow:?}");
+        }
+    }
+    assert!(in_service > 0 && drops > 0 && errors > 0, "nothing was lost, so nothing was tried");
+}
+
+/// All flows of a network on one path, without access and exit: what one link delivers is what the
+/// next one gets, what flows sent is what the first one gets, and the last one's is what they received.
+#[test]
+fn packets_of_a_path_are_conserved_end_to_end() {
+    for seed in 3100..3160 {
+        let mut model = common::random_model(&mut Draw::new(seed), seed);
+        let (path, back) = (model.groups[0].path.clone(), model.groups[0].back.clone());
+        for group in &mut model.groups {
+            (group.path, group.back) = (path.clone(), back.clone());
+            (group.access, group.exit) = (None, None);
+        }
+        let name = format!("seed {seed}");
+        let got = outcome(&model, Engine::Window { threads: 1, divisor: 1 });
+        let link = |&link: &u32| &got.links[link as usize];
+        // From the first link of a direction to its other end: what came in, what came out.
+        let ends = |links: &[u32]| {
+            for pair in links.windows(2) {
+                let delivered = Ledger::of(link(&pair[0]), &name).delivered;
+                assert_eq!(
+                    delivered,
+                    link(&pair[1]).arrived_packets,
+                    "{name}, link {} to {}",
+                    pair[0],
+                    pair[1]
+                );
+            }
+            let lost: u64 = links.iter().map(link).map(|l| l.drops + l.errors + l.in_flight_end).sum();
+            let (first, last) = (link(&links[0]), link(&links[links.len() - 1]));
+            let delivered = Ledger::of(last, &name).delivered;
+            assert_eq!(first.arrived_packets, delivered + lost, "{name}: sent = received + lost + in flight");
+            (first.arrived_packets, delivered)
+        };
+        let ((entered, left), (acks, _)) = (ends(&path), ends(&back));
+        let sum = |of: fn(&FlowOutcome) -> u64| got.groups.iter().flatten().map(of).sum::<u64>();
+        // Beside data there are SYNs: one for each connection, and one more for a timeout of it.
+        let control = entered - sum(|flow| flow.sent_packets);
+        let received = left - sum(|flow| flow.received_packets);
+        let connections = model.groups.iter().filter(|group| matches!(group.kind, GroupKind::Tcp(_)));
+        let connections: u64 = connections.map(|group| u64::from(group.count)).sum();
+        assert!(control <= connections + sum(|flow| flow.timeouts), "{name}: {control} of {connections}");
+        assert!(received <= control && acks <= left, "{name}: {received} of {control}, {acks} of {left}");
+        if connections == 0 {
+            assert_eq!((control, received, acks), (0, 0, 0), "{name}: datagrams have nothing beside data");
+        }
+        assert_eq!(got.packet_hops, got.links.iter().map(|link| link.arrived_packets).sum::<u64>(), "{name}");
+    }
 }
 
 #[test]
