@@ -3,8 +3,7 @@
 use alloc::vec::Vec;
 use congestlab_core::units::Duration;
 
-/// Buckets per octave, as a power of two: a bucket is at most 1/64 (1.6 %) of its value wide, so
-/// that its middle is within 0.8 % of every sample in it.
+/// Buckets per octave, as a power of two: a bucket is at most 1/64 (1.6 %) of its value wide.
 const SUB_BITS: u32 = 6;
 /// Buckets added beyond the one that is needed, against growing one by one.
 const SLACK: usize = 8;
@@ -17,6 +16,8 @@ const SLACK: usize = 8;
 pub struct Histogram {
     /// Sum of all samples, ns.
     sum: u64,
+    /// The largest sample, ns.
+    max: u64,
     /// Index of the first bucket held.
     first: usize,
     counts: Vec<u32>,
@@ -27,6 +28,7 @@ impl Histogram {
     #[inline]
     pub fn record(&mut self, sample: Duration) {
         self.sum = self.sum.saturating_add(sample.0);
+        self.max = self.max.max(sample.0);
         let bucket = bucket_of(sample.0);
         match self.counts.get_mut(bucket.wrapping_sub(self.first)) {
             Some(count) => *count = count.saturating_add(1),
@@ -60,8 +62,11 @@ impl Histogram {
         Duration(self.sum)
     }
 
-    /// The smallest value that at least `percent` of the samples do not exceed, to the middle of
-    /// its bucket; `None` without samples.
+    /// A value that at least `percent` of the samples do not exceed, at most 1.6 % above the smallest
+    /// such value and never above the largest sample; `None` without samples.
+    ///
+    /// The upper end of a bucket, not its middle: of equal samples the percentile is the sample, and
+    /// not less than their mean.
     pub fn percentile(&self, percent: u32) -> Option<Duration> {
         let wanted = (self.count() * u64::from(percent)).div_ceil(100).max(1);
         let mut seen = 0;
@@ -69,7 +74,7 @@ impl Histogram {
             seen += u64::from(count);
             if seen >= wanted {
                 let (low, width) = bucket_range(self.first + at);
-                return Some(Duration(low + width / 2));
+                return Some(Duration((low + (width - 1)).min(self.max)));
             }
         }
         None
@@ -130,7 +135,20 @@ mod tests {
         assert_eq!(histogram.sum(), Duration(1000 * 1001 / 2 * 100_000));
         for (percent, exact) in [(1, 1_000_000), (50, 50_000_000), (95, 95_000_000), (100, 100_000_000)] {
             let found = histogram.percentile(percent).map_or(0, |value| value.0);
-            assert!(found.abs_diff(exact) * 128 <= exact, "{percent} %: {found}, sorted {exact}");
+            assert!(found >= exact && (found - exact) * 64 <= exact, "{percent} %: {found}, sorted {exact}");
+        }
+    }
+
+    #[test]
+    fn percentiles_of_equal_samples_are_the_sample() {
+        for sample in [0, 1, 63, 64, 21_219_600, 1_000_000_007, u64::MAX] {
+            let mut histogram = Histogram::default();
+            for _ in 0..10 {
+                histogram.record(Duration(sample));
+            }
+            assert_eq!(histogram.percentile(95), Some(Duration(sample)));
+            histogram.record(Duration(sample / 2));
+            assert_eq!(histogram.percentile(95), Some(Duration(sample)), "one shorter changes nothing");
         }
     }
 }

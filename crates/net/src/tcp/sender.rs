@@ -169,7 +169,7 @@ impl SenderStats<'_> {
         self.round_trips.map(|samples| samples.sum().0 as f64 / samples.count() as f64 / 1e6)
     }
 
-    /// 95th percentile of the round trip samples, ms, within 0.8 %.
+    /// 95th percentile of the round trip samples, ms: see [`Histogram::percentile`].
     pub fn rtt_p95_ms(&self) -> Option<f64> {
         self.round_trips.and_then(|samples| samples.percentile(95)).map(|rtt| rtt.0 as f64 / 1e6)
     }
