@@ -158,7 +158,7 @@ pub struct SenderStats<'a> {
     pub window_max: Bytes,
     /// Longest time without sent data, from the first on; `None` if there was none.
     pub idle_max: Option<Duration>,
-    /// When the last byte of a transfer was acknowledged.
+    /// When the last byte was acknowledged: of a transfer, or of what was sent until the stop.
     pub completion: Option<Time>,
     segment: u16,
 }
@@ -389,7 +389,7 @@ impl Sender {
             self.inspect(config, now, packet, advanced, is_duplicate);
         }
         self.window_max = self.window_max.max(self.law.window().0);
-        if advanced > 0 && config.app != App::Endless {
+        if advanced > 0 && (config.app != App::Endless || now >= self.stop) {
             self.serve_application(config, now);
         }
     }
@@ -623,11 +623,6 @@ impl Sender {
     /// Data was written or acknowledged: is the write, or all of it, complete?
     fn serve_application(&mut self, config: &Config, now: Time) {
         let is_last = |written: u64| written >= config.segments();
-        if self.una >= self.written && self.completion == Time::NEVER && is_last(self.written) {
-            self.completion = now;
-            self.measure.to = self.measure.to.min(now);
-            self.note_idle(now);
-        }
         if let App::Bursts { pause, wait, buffer, .. } = config.app
             && self.flags & bit::WRITING != 0
         {
@@ -639,6 +634,16 @@ impl Sender {
                 self.flags &= !bit::WRITING;
                 self.write_at = if is_last(self.written) { Time::NEVER } else { now + pause };
             }
+        }
+        // After the stop what was sent is all there is; before it, what was written, if the next
+        // write would come too late (or never).
+        let is_stopped = now >= self.stop && self.next > 0;
+        let all = if is_stopped { self.next } else { self.written };
+        let is_all = is_stopped || is_last(self.written) || self.write_at >= self.stop;
+        if self.una >= all && is_all && self.completion == Time::NEVER {
+            self.completion = now;
+            self.measure.to = self.measure.to.min(now);
+            self.note_idle(now);
         }
     }
 
