@@ -267,7 +267,7 @@ fn tcp_outcome(
         rtt_mean_ms: sent.rtt_mean_ms(),
         rtt_p95_ms: sent.rtt_p95_ms(),
         cwnd_mean_packets: sent.cwnd_mean_packets(),
-        cwnd_max_packets: Some(sent.cwnd_max_packets()),
+        cwnd_max_packets: sent.cwnd_max_packets(),
         idle_max_s: sent.idle_max.map(|idle| idle.0 as f64 / 1e9),
         start_s: start.0 as f64 / 1e9,
         stop_s: (group.stop != Time::NEVER).then_some(group.stop.0 as f64 / 1e9),

@@ -154,8 +154,8 @@ pub struct SenderStats<'a> {
     window_sum: u64,
     /// Time that the integral covers, ticks.
     window_ticks: u64,
-    /// Largest congestion window.
-    pub window_max: Bytes,
+    /// Largest congestion window; `None` before the start.
+    pub window_max: Option<Bytes>,
     /// Longest time without sent data, from the first on; `None` if there was none.
     pub idle_max: Option<Duration>,
     /// When the last byte was acknowledged: of a transfer, or of what was sent until the stop.
@@ -181,8 +181,8 @@ impl SenderStats<'_> {
     }
 
     /// Largest congestion window, segments.
-    pub fn cwnd_max_packets(&self) -> f64 {
-        self.window_max.0 as f64 / f64::from(self.segment)
+    pub fn cwnd_max_packets(&self) -> Option<f64> {
+        self.window_max.map(|window| window.0 as f64 / f64::from(self.segment))
     }
 }
 
@@ -276,7 +276,7 @@ impl Sender {
             round_trips: self.round_trips.as_deref(),
             window_sum: self.window_sum,
             window_ticks: (self.accrued.0 >> TICK_BITS) - (self.measure.from.0 >> TICK_BITS),
-            window_max: Bytes(self.window_max),
+            window_max: (self.mode != Mode::Closed).then_some(Bytes(self.window_max)),
             idle_max: (self.sent_at != Time::NEVER).then_some(self.idle_max),
             completion: (self.completion != Time::NEVER).then_some(self.completion),
             segment: self.segment,

@@ -472,7 +472,7 @@ fn statistics_cover_the_measured_time_and_nothing_else() {
     assert_eq!(samples.count(), 15 * 3);
     assert_eq!(sent.rtt_mean_ms(), Some(20.0));
     assert_eq!(sent.rtt_p95_ms(), Some(20.0));
-    assert_eq!((sent.cwnd_mean_packets(), sent.cwnd_max_packets()), (Some(3.0), 3.0));
+    assert_eq!((sent.cwnd_mean_packets(), sent.cwnd_max_packets()), (Some(3.0), Some(3.0)));
     assert_eq!(sent.idle_max, Some(Duration(20 * MS)));
     assert_eq!(sent.completion, Some(Time(605 * MS)), "the last of what was sent until the stop");
 }
@@ -504,4 +504,16 @@ fn a_stop_completes_what_was_sent() {
     }
     let no_ack = Weather { ack_loss: 100, ..calm };
     assert_eq!(completion(App::Endless, 40, no_ack), None, "the SYN-ACK is lost");
+}
+
+#[test]
+fn a_flow_that_never_starts_has_no_window() {
+    let [reno, ..] = laws();
+    let config = config(reno, Recovery::Sack, App::Endless);
+    let measure = Measure { from: Time(0), to: Time(1000 * MS) };
+    let mut sender = Sender::new(&config, 3, Time(2000 * MS), Time::NEVER, 1, measure);
+    sender.finish(Time(1000 * MS));
+    assert_eq!(sender.stats().cwnd_max_packets(), None);
+    sender.handle_deadline(&config, Time(2000 * MS));
+    assert!(sender.stats().cwnd_max_packets().is_some());
 }
