@@ -7,7 +7,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::decode::{At, Language, record, words, wrong_type};
 use crate::diagnostic::Findings;
-use crate::metric::{Comparison, Metric, Reading, quantity};
+use crate::metric::{Comparison, Elements, Metric, Reading, quantity};
 use crate::sweep::Axes;
 use crate::tree::{Node, Value};
 
@@ -235,8 +235,7 @@ impl CheckedClaim {
     /// Holds the claim against the scenario; says what is wrong with it.
     pub(crate) fn new(
         claim: &mut At<Claim>,
-        links: &[String],
-        flows: &[String],
+        elements: &Elements,
         axes: &[String],
         findings: &mut Findings,
     ) -> Option<Self> {
@@ -250,7 +249,7 @@ impl CheckedClaim {
             claim.metric.iter_mut().chain(&mut claim.ratio_to).chain(&mut claim.crossover).chain(ordered);
         for metric in metrics {
             let span = metric.span;
-            metric.value.check(span, links, flows, findings);
+            metric.value.check(span, elements, findings);
         }
         let main = claim.metric.as_ref()?.value.clone();
         let is_silent = claim.at_least.is_none()

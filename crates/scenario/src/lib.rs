@@ -35,12 +35,13 @@ use congestlab_sim::model::Model;
 use miette::NamedSource;
 
 use claims::CheckedClaim;
-use decode::Language;
+use decode::Language as _;
 pub use diagnostic::Diagnostics;
 use diagnostic::{Findings, Sources, Span};
 use file::{File, Rate};
-use sweep::{Point, Sweep};
-use tree::{Node, Value};
+use metric::Elements;
+use sweep::{Axis, Point, Sweep};
+use tree::Node;
 
 /// What is recorded beside the results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -298,20 +299,26 @@ fn stem(path: &Path) -> String {
 }
 
 fn check_claims(file: &mut File, findings: &mut Findings) -> Vec<CheckedClaim> {
-    let names = |value: &Value| match value {
-        Value::Table(table) => table.keys().map(str::to_owned).collect(),
-        _ => Vec::new(),
-    };
-    let mut links: Vec<String> = file.links.as_ref().map_or(Vec::new(), |links| names(&links.value.encode()));
-    links.extend(links.clone().into_iter().map(|link| format!("{link}.reverse")));
-    let flows: Vec<String> = file.flows.as_ref().map_or(Vec::new(), |flows| names(&flows.value.encode()));
-    let axes: Vec<String> = file
+    let axes: Vec<Axis> = file
         .sweep
         .iter()
         .flat_map(|sweep| [&sweep.value.zip, &sweep.value.grid])
         .flatten()
-        .flat_map(|axes| axes.value.0.iter().map(|axis| axis.path.value.clone()))
+        .flat_map(|axes| axes.value.0.clone())
         .collect();
+    let mut elements = Elements::default();
+    for (name, _) in file.links.iter().flat_map(|links| &links.value.0) {
+        elements.links.push((name.value.clone(), 1));
+        elements.links.push((format!("{}.reverse", name.value), 1));
+    }
+    for (name, flow) in file.flows.iter().flat_map(|flows| &flows.value.0) {
+        let count = flow.value.count.as_ref().map_or(1, |count| count.value.into());
+        elements.flows.push((
+            name.value.clone(),
+            axes.iter().fold(count, |most, axis| most.max(axis.count_of(&name.value))),
+        ));
+    }
+    let axes: Vec<String> = axes.into_iter().map(|axis| axis.path.value).collect();
     let claims = file.claims.iter_mut().flat_map(|claims| &mut claims.value);
-    claims.filter_map(|claim| CheckedClaim::new(claim, &links, &flows, &axes, findings)).collect()
+    claims.filter_map(|claim| CheckedClaim::new(claim, &elements, &axes, findings)).collect()
 }

@@ -13,6 +13,7 @@ use std::fmt;
 
 use congestlab_core::units::{BitRate, Bytes, Duration};
 use congestlab_net::packet::{PS_PER_NS, Picos};
+use congestlab_net::queue::Reason;
 use congestlab_sim::outcome::{Element, FlowOutcome, LinkOutcome, Outcome};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::Value as Json;
@@ -39,6 +40,15 @@ const LINK_SERIES: &[&str] = &[
     "probe_bps",
 ];
 const FLOW_SERIES: &[&str] = &["goodput_bps", "throughput_bps", "cwnd_packets", "srtt_ms"];
+
+/// What the results of a scenario can have.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Elements {
+    /// Names of links, one of each.
+    pub(crate) links: Vec<(String, u64)>,
+    /// Names of groups, and how many flows they have at most over all points of a sweep.
+    pub(crate) flows: Vec<(String, u64)>,
+}
 
 /// A metric, parsed.
 #[derive(Clone, Debug)]
@@ -383,7 +393,7 @@ impl Metric {
     }
 
     /// Joins `bottleneck.reverse` to one name, and refuses what no result of this scenario has.
-    pub(crate) fn check(&mut self, span: Span, links: &[String], flows: &[String], findings: &mut Findings) {
+    pub(crate) fn check(&mut self, span: Span, elements: &Elements, findings: &mut Findings) {
         let mut refuse = |message: String, help: String| {
             findings.error("scenario::metric", span, format!("metric `{}`: {message}", self.text), help);
         };
@@ -404,8 +414,8 @@ impl Metric {
             "jain",
         ];
         let names = match table.as_str() {
-            "links" => links,
-            "flows" | "jain" => flows,
+            "links" => &elements.links,
+            "flows" | "jain" => &elements.flows,
             _ => {
                 let is_known = top.contains(&table.as_str()) && self.steps.len() == 1;
                 if !is_known || self.needs_series() {
@@ -419,18 +429,27 @@ impl Metric {
             self.steps.splice(1..3, [Step::Key(joined)]);
         }
         let name = key(self.steps.get(1));
-        if !names.contains(&name) {
-            let help = choices(&name, names.iter().map(String::as_str));
+        let Some(&(_, count)) = names.iter().find(|(other, _)| *other == name) else {
+            let help = choices(&name, names.iter().map(|(name, _)| name.as_str()));
             return refuse(format!("no `{name}` in {table}"), help);
-        }
+        };
         if table == "jain" {
             if self.steps.len() > 2 || self.needs_series() {
                 refuse("jain is one number for each group".into(), "such as jain.ftp".into());
             }
             return;
         }
-        let rest: Vec<&Step> = self.steps[2..].iter().filter(|step| matches!(step, Step::Key(_))).collect();
-        let field = key(rest.first().copied());
+        let rest = match self.steps.get(2) {
+            Some(Step::Index(index)) if table == "flows" => {
+                if *index as u64 >= count {
+                    let help = format!("allowed: [0] to [{}]", count.saturating_sub(1));
+                    return refuse(format!("no [{index}] in `{name}`, which has {count}"), help);
+                }
+                &self.steps[3..]
+            }
+            _ => &self.steps[2..],
+        };
+        let field = key(rest.first());
         let fields = fields(&table, self.needs_series());
         if !fields.contains(&field) {
             let help = choices(&field, fields.iter().map(String::as_str));
@@ -441,8 +460,19 @@ impl Metric {
                 ),
                 help,
             );
-        } else if rest.len() > 1 && field != "drops_by_reason" {
-            refuse(format!("`{field}` has nothing below it"), "see docs/scenario.md".into());
+            return;
+        }
+        let mut below = &rest[1..];
+        if field == "drops_by_reason" {
+            let (reason, reasons) = (key(below.first()), Reason::ALL.map(Reason::name));
+            if !reasons.contains(&reason.as_str()) {
+                return refuse(format!("`{field}` has no `{reason}`"), choices(&reason, reasons));
+            }
+            below = &below[1..];
+        }
+        if !below.is_empty() {
+            let last = &rest[rest.len() - below.len() - 1];
+            refuse(format!("{last} has nothing below it"), "see docs/scenario.md".into());
         }
     }
 }

@@ -35,6 +35,24 @@ pub(crate) struct Axis {
     pub(crate) values: Vec<Node>,
 }
 
+impl Axis {
+    /// The most flows that it gives a group; without a bound if it replaces more than their count.
+    pub(crate) fn count_of(&self, group: &str) -> u64 {
+        let path = [Step::Key("flows".into()), Step::Key(group.into()), Step::Key("count".into())];
+        match path::parse(&self.path.value) {
+            Ok(steps) if steps == path => {
+                let counts = self.values.iter().filter_map(|node| match node.value {
+                    Value::Integer(count) => u64::try_from(count).ok(),
+                    _ => None,
+                });
+                counts.max().unwrap_or(0)
+            }
+            Ok(steps) if path.starts_with(&steps) => u64::MAX,
+            _ => 0,
+        }
+    }
+}
+
 impl Language for Axes {
     fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
         let Value::Table(Table(entries)) = &node.value else {

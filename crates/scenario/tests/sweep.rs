@@ -232,6 +232,8 @@ fn claims_that_hold_and_claims_that_do_not() {
         ("duration_s", "equals = 2"),
         ("links.pipe.drops", "never = true"),
         ("links.pipe.drops", "equals = 0"),
+        ("links.pipe.drops_by_reason.queue-full", "at_most = 0"),
+        ("links.pipe.drops_by_reason.red-early", "equals = 0"),
         ("links.pipe.queue_max_packets", "never = '> 20'"),
         ("sum(flows.ftp.goodput_bps)", "at_least = '0.4 Mbit/s'"),
         ("flows.ftp.goodput_bps", "at_least = 1"),
@@ -271,6 +273,37 @@ fn claims_that_hold_and_claims_that_do_not() {
     let told = &verdicts[holding.len()].text;
     assert!(told.starts_with("links.pipe.utilization is 0.") && told.ends_with("at_least 1.5"), "{told}");
     assert!(told.contains("at links.pipe.rate = \"1 Mbit/s\", run.seed = 1"), "{told}");
+}
+
+/// A metric that no run can have is no metric that is never anything.
+#[test]
+fn a_claim_about_nothing_is_refused() {
+    let read = |metric: &str, axes: &str| {
+        let text = SWEEP.replace("\"run.seed\" = [1, 2]", axes);
+        let text = format!("{text}\n{}", claim_text(metric, "never = true"));
+        let scenario = Scenario::parse("c.toml", &text, Path::new(""), &[], None).unwrap();
+        scenario.check().map_err(|diagnostics| diagnostics.to_string())
+    };
+    let seeds = "\"run.seed\" = [1, 2]";
+    for (metric, reason) in [
+        ("links.pipe.drops_by_reason.quue-full", "did you mean `queue-full`?"),
+        ("links.pipe.drops_by_reason", "allowed: queue-full, red-early, red-forced, pushed-out"),
+        ("links.pipe.drops_by_reason.queue-full.x", "`queue-full` has nothing below it"),
+        ("flows.ftp[2].timeouts", "no [2] in `ftp`, which has 2; allowed: [0] to [1]"),
+        ("flows.ftp[9].goodput_bps at 1 s", "no [9] in `ftp`"),
+        ("flows.ftp.timeouts[0]", "`timeouts` has nothing below it"),
+        ("links.pipe[0].drops", "links have no ``"),
+    ] {
+        let refused = read(metric, seeds).expect_err(metric);
+        assert!(refused.contains(reason), "{metric}: {refused}");
+    }
+    for metric in ["flows.ftp[1].timeouts", "links.\"pipe.reverse\".drops_by_reason.pushed-out"] {
+        assert_eq!(read(metric, seeds), Ok(()), "{metric}");
+    }
+    // A sweep may have more flows than the file.
+    let counts = "\"flows.ftp.count\" = [1, 4]";
+    assert_eq!(read("flows.ftp[3].timeouts", counts), Ok(()));
+    assert!(read("flows.ftp[4].timeouts", counts).is_err());
 }
 
 fn claim_text(metric: &str, says: &str) -> String {

@@ -218,7 +218,6 @@ fn link_outcome(model: &Model, link: &Link, stats: &PortStats) -> LinkOutcome {
         drops_by_reason: Reason::ALL
             .iter()
             .zip(stats.drops)
-            .filter(|&(_, count)| count > 0)
             .map(|(reason, count)| (reason.name(), count))
             .collect(),
         errors: stats.errors,

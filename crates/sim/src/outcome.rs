@@ -41,7 +41,7 @@ pub struct LinkOutcome {
     pub arrived_packets: u64,
     /// Packets that the queue refused or pushed out.
     pub drops: u64,
-    /// The same by reason.
+    /// The same by reason, every reason listed.
     pub drops_by_reason: BTreeMap<&'static str, u64>,
     /// Packets lost on the wire.
     pub errors: u64,
