@@ -148,6 +148,17 @@ impl Diagnostics {
     /// More than this helps nobody.
     pub const LIMIT: usize = 50;
 
+    fn sorted(mut found: Vec<(Span, Diagnostic)>) -> Self {
+        found.sort_by_key(|(span, _)| (span.source, span.start));
+        Self(found.into_iter().map(|(_, diagnostic)| diagnostic).collect())
+    }
+
+    /// The same, none of which refuses a run.
+    pub fn as_warnings(&self) -> Self {
+        let warn = |diagnostic: &Diagnostic| Diagnostic { severity: Severity::Warning, ..diagnostic.clone() };
+        Self(self.0.iter().map(warn).collect())
+    }
+
     /// The findings.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
         self.0.iter()
@@ -189,6 +200,8 @@ impl std::error::Error for Diagnostics {}
 pub(crate) struct Findings {
     pub(crate) sources: Sources,
     found: Vec<(Span, Diagnostic)>,
+    /// What is wrong with `[sweep]` and `[[claims]]`, which a single run ignores (contract 1).
+    plan: Vec<(Span, Diagnostic)>,
     /// Keys and names from the root of the file to what is being read.
     pub(crate) at: Vec<String>,
     /// Keys whose value could not be read: they are not missing as well.
@@ -197,7 +210,7 @@ pub(crate) struct Findings {
 
 impl Findings {
     pub(crate) fn new(sources: Sources) -> Self {
-        Self { sources, found: Vec::new(), at: Vec::new(), unreadable: BTreeSet::new() }
+        Self { sources, found: Vec::new(), plan: Vec::new(), at: Vec::new(), unreadable: BTreeSet::new() }
     }
 
     /// Keys from the root to what is being read.
@@ -252,7 +265,9 @@ impl Findings {
     }
 
     fn add(&mut self, severity: Severity, code: &'static str, span: Span, message: String, help: String) {
-        if self.found.len() >= Diagnostics::LIMIT {
+        let is_plan = self.at.first().is_some_and(|key| ["sweep", "claims"].contains(&key.as_str()));
+        let found = if is_plan { &mut self.plan } else { &mut self.found };
+        if found.len() >= Diagnostics::LIMIT {
             return;
         }
         let source = Arc::clone(&self.sources[span.source]);
@@ -272,7 +287,12 @@ impl Findings {
             source,
             span: (start, end - start).into(),
         };
-        self.found.push((span, diagnostic));
+        found.push((span, diagnostic));
+    }
+
+    /// Takes what was found below `[sweep]` and `[[claims]]`.
+    pub(crate) fn take_plan(&mut self) -> Diagnostics {
+        Diagnostics::sorted(std::mem::take(&mut self.plan))
     }
 
     pub(crate) fn has_errors(&self) -> bool {
@@ -280,9 +300,8 @@ impl Findings {
     }
 
     /// Everything, in the order of the text.
-    pub(crate) fn finish(mut self) -> Diagnostics {
-        self.found.sort_by_key(|(span, _)| (span.source, span.start));
-        Diagnostics(self.found.into_iter().map(|(_, diagnostic)| diagnostic).collect())
+    pub(crate) fn finish(self) -> Diagnostics {
+        Diagnostics::sorted(self.found)
     }
 }
 

@@ -151,9 +151,13 @@ impl Scenario {
         let sources = findings.sources.clone();
         let (Some(model), false) = (model, findings.has_errors()) else { return Err(findings.finish()) };
         let mut plan = Findings::new(sources.clone());
-        let sweep = file.sweep.as_ref().filter(|_| has_sweep);
-        let sweep = sweep.and_then(|sweep| Sweep::new(sweep, &mut plan));
-        let claims = check_claims(&mut file, &mut plan);
+        plan.absorb(findings.take_plan());
+        let (mut sweep, mut claims) = (None, Vec::new());
+        // What could not be read is not judged as if it were not there.
+        if !plan.has_errors() {
+            sweep = file.sweep.as_ref().filter(|_| has_sweep).and_then(|sweep| Sweep::new(sweep, &mut plan));
+            claims = check_claims(&mut file, &mut plan);
+        }
         let (warnings, plan) = (findings.finish(), plan.finish());
         Ok(Self { name, base, sources, root, file, model, warnings, plan, sweep, claims })
     }
@@ -190,6 +194,12 @@ impl Scenario {
     /// What may surprise, but is allowed.
     pub fn warnings(&self) -> &Diagnostics {
         &self.warnings
+    }
+
+    /// What is wrong with `[sweep]` and `[[claims]]`, as far as it was looked at: a single run ignores
+    /// it, [`Scenario::check`] finds all.
+    pub fn ignored(&self) -> Diagnostics {
+        self.plan.as_warnings()
     }
 
     /// What the simulator runs.

@@ -188,6 +188,34 @@ fn wrong_usage_has_the_status_of_bad_input() {
     assert_eq!(lab.files(), ["scenario.toml"]);
 }
 
+/// Contract 1: `run` ignores both tables, whatever is wrong with them; who uses them does not.
+#[test]
+fn a_run_is_only_warned_of_what_it_ignores() {
+    for (plan, line) in [
+        ("[sweep]\ngird = 3", 18),
+        ("[sweep]\ngrid = 3", 18),
+        ("[sweep]\ngrid = { \"links.nowhere.rate\" = [\"1 Mbit/s\"] }", 18),
+        ("[[claims]]\nmetric = \"links.bottleneck.drops\"\natmost = 1", 17),
+        ("[[claims]]\nthat = \"x\"\nmetric = \"links.nowhere.drops\"\nat_most = 1", 19),
+        ("[[claims]]\nthat = \"x\"\nmetric = 3\nat_most = 1", 19),
+    ] {
+        let lab = Lab::new(&format!("{SCENARIO}\n{plan}\n"));
+        let place = format!("scenario.toml:{line}:");
+        let finished = lab.run(&["run", "scenario.toml", "--json"]).exits(0);
+        let told: Value = serde_json::from_str(&finished.stderr()).expect("one object");
+        for diagnostic in told["diagnostics"].as_array().expect("a list") {
+            assert_eq!(diagnostic["severity"], "warning", "{plan}");
+        }
+        assert_eq!(told["diagnostics"][0]["line"], line, "{plan}");
+        assert_eq!(lab.run(&["run", "scenario.toml", "--quiet"]).exits(0).stderr(), "");
+        for command in [&["check", "scenario.toml"][..], &["sweep", "scenario.toml", "--check"]] {
+            let stderr = lab.run(command).exits(2).stderr();
+            assert!(stderr.starts_with(&format!("error: {place}")), "{plan}: {stderr}");
+        }
+        assert_eq!(lab.files(), ["scenario.toml"]);
+    }
+}
+
 /// Line and column of what asks for the memory, and what would fit.
 #[test]
 fn a_run_that_would_not_fit_names_the_cause_and_starts_nothing() {
