@@ -26,6 +26,7 @@ mod tables;
 mod tree;
 
 use std::collections::BTreeSet;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -86,11 +87,13 @@ impl Scenario {
             findings.finish()
         };
         let unreadable = |reason: String| refuse("", 0, format!("can not read {shown}: {reason}"));
-        let length = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
-        if length > FILE_BYTES_MAX {
+        let mut bytes = Vec::new();
+        // A device or pipe has no length to look at first.
+        let read =
+            std::fs::File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
+        if read.map_err(|error| unreadable(error.to_string()))? as u64 > FILE_BYTES_MAX {
             return Err(unreadable("larger than 16 MiB".into()));
         }
-        let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
         let text = match String::from_utf8(bytes) {
             Ok(text) => text,
             Err(error) => {
@@ -125,6 +128,8 @@ impl Scenario {
         overrides: &[(String, String)],
         seed: Option<u64>,
     ) -> Result<Self, Diagnostics> {
+        // Editors on Windows begin a file with a mark of its byte order, which is no column.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut findings = Findings::new(vec![Arc::new(NamedSource::new(shown, text.to_owned()))]);
         let mut root = tree::parse(text, &mut findings);
         if findings.has_errors() {

@@ -51,6 +51,20 @@ fn show(diagnostics: &Diagnostics) -> String {
     })
 }
 
+/// A mark of byte order is no character of the first line.
+#[test]
+fn a_byte_order_mark_moves_no_column() {
+    for (text, place) in [("[rum]\n", (1, 2)), ("[run]\nx = 1\n", (2, 1))] {
+        let places = |text: &str| -> Vec<(usize, usize)> {
+            read(text).expect_err("wrong").iter().map(|diagnostic| diagnostic.position()).collect()
+        };
+        let plain = places(text);
+        assert!(plain.contains(&place), "{plain:?}");
+        assert_eq!(places(&format!("\u{feff}{text}")), plain);
+    }
+    assert!(read(&format!("\u{feff}{BASE}")).is_ok());
+}
+
 #[test]
 fn every_bad_input_has_its_place_and_says_what_is_allowed() {
     let path = data("refused.txt");
