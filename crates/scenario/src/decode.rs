@@ -3,6 +3,7 @@
 //! One declaration of a table by [`record!`] is its decoder, its writer and its schema, so the three
 //! can not disagree.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::str::FromStr;
 
@@ -183,13 +184,26 @@ pub(crate) fn text_schema(about: &str, examples: &[&str]) -> Schema {
     json_schema!({ "type": "string", "description": about, "examples": examples })
 }
 
+/// A string; a number as a string, so that the grammar of quantities says which units it may lack.
+pub(crate) fn number_or_text(node: &Node) -> Option<Cow<'_, str>> {
+    match &node.value {
+        Value::String(text) => Some(Cow::Borrowed(text)),
+        // Beyond 64 bits the exact digits were not kept.
+        Value::Integer(integer) => {
+            i64::try_from(*integer).ok().map(|integer| Cow::Owned(integer.to_string()))
+        }
+        Value::Float(float) if float.is_finite() => Some(Cow::Owned(float.to_string())),
+        _ => None,
+    }
+}
+
 /// Reads a string with a unit by the grammar of `congestlab-core`.
 pub(crate) fn unit<T>(node: &Node, expected: &str, example: &str, findings: &mut Findings) -> Option<T>
 where
     T: FromStr,
     T::Err: Display,
 {
-    let Value::String(text) = &node.value else {
+    let Some(text) = number_or_text(node) else {
         let help = format!("write {expected} as a string with its unit, such as \"{example}\"");
         wrong_type(node, expected, &help, findings);
         return None;
@@ -399,15 +413,13 @@ impl Language for f64 {
     }
 }
 
-/// A number within bounds; `open` excludes the upper one.
-fn number(node: &Node, max: f64, open: bool, findings: &mut Findings) -> Option<f64> {
+/// A number within bounds.
+fn number(node: &Node, max: f64, findings: &mut Findings) -> Option<f64> {
     let number = f64::decode(node, findings)?;
-    if (0.0..=max).contains(&number) && !(open && number == max) {
+    if (0.0..=max).contains(&number) {
         return Some(number);
     }
-    let allowed =
-        if open { format!("from 0 up to, but not including, {max}") } else { format!("0 to {max}") };
-    out_of_range(node.span, &number.to_string(), &allowed, findings);
+    out_of_range(node.span, &number.to_string(), &format!("0 to {max}"), findings);
     None
 }
 
@@ -417,7 +429,7 @@ pub(crate) struct Chance(pub(crate) f64);
 
 impl Language for Chance {
     fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
-        number(node, 1.0, false, findings).map(Self)
+        number(node, 1.0, findings).map(Self)
     }
 
     fn encode(&self) -> Value {
@@ -429,28 +441,10 @@ impl Language for Chance {
     }
 }
 
-/// An error rate: 0 up to, but not including, 1. At 1 nothing would ever arrive.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct ErrorChance(pub(crate) f64);
-
-impl Language for ErrorChance {
-    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
-        number(node, 1.0, true, findings).map(Self)
-    }
-
-    fn encode(&self) -> Value {
-        Value::Float(self.0)
-    }
-
-    fn schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "number", "minimum": 0, "exclusiveMaximum": 1 })
-    }
-}
-
 /// A factor of a law, in millionths.
 impl Language for Ratio {
     fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
-        let number = number(node, 1000.0, false, findings)?;
+        let number = number(node, 1000.0, findings)?;
         let millionths = number * 1e6;
         if (millionths - millionths.round()).abs() > 1e-6 {
             let message = format!("`{}` is {number}, finer than a millionth", findings.place());

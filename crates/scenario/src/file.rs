@@ -5,8 +5,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::claims::Claim;
 use crate::decode::{
-    At, Chance, ErrorChance, Language, Named, PacketSize, record, text_schema, unknown_key, variant, words,
-    wrong_type,
+    At, Chance, Language, Named, PacketSize, record, text_schema, unknown_key, variant, words, wrong_type,
 };
 use crate::diagnostic::{Findings, choices};
 use crate::law::{Discipline, FlowLaw, LinkLaw, choice_schema};
@@ -245,9 +244,9 @@ record! {
     /// Errors on the wire: one of the two.
     Errors {
         /// For a packet of packet_size; other sizes by the bit error rate that it implies.
-        packet_error_rate: ErrorChance,
+        packet_error_rate: Chance,
         /// For each bit.
-        bit_error_rate: ErrorChance,
+        bit_error_rate: Chance,
     }
 }
 

@@ -3,7 +3,7 @@
 use congestlab_core::units::{BitRate, Bytes, Duration};
 use schemars::{Schema, SchemaGenerator};
 
-use crate::decode::{Language, out_of_range, text_schema, wrong_type};
+use crate::decode::{Language, number_or_text, out_of_range, text_schema, wrong_type};
 use crate::diagnostic::Findings;
 use crate::tree::{Node, Value};
 
@@ -68,7 +68,7 @@ const HELP: &str =
 
 impl Language for Amount {
     fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
-        let Value::String(text) = &node.value else {
+        let Some(text) = number_or_text(node) else {
             wrong_type(node, "an amount", HELP, findings);
             return None;
         };
@@ -81,6 +81,14 @@ impl Language for Amount {
             "BDP" | "bdp" => (millionths(number), BDP_MAX * MILLION),
             _ => match text.parse::<Bytes>() {
                 Ok(bytes) => (Some(bytes.0), BYTES_MAX),
+                Err(_) if name.is_empty() && !number.is_empty() => {
+                    let place = findings.place();
+                    let message = format!(
+                        "`{place}`: \"{text}\" has no unit and could mean {text} packets, BDP or bytes"
+                    );
+                    findings.error("scenario::unit", node.span, message, HELP);
+                    return None;
+                }
                 Err(error) => {
                     let message = format!("`{}`: {error}", findings.place());
                     findings.error("scenario::unit", node.span, message, HELP);

@@ -7,7 +7,7 @@ use miette::NamedSource;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::diagnostic::{Findings, Sources, Span, choices};
+use crate::diagnostic::{Diagnostics, Findings, Sources, Span, choices};
 use crate::path::{self, Step};
 
 /// A value and where it was written.
@@ -105,9 +105,46 @@ impl Table {
 /// Reads the file. Syntax errors are findings; what could be read is returned all the same.
 pub(crate) fn parse(text: &str, findings: &mut Findings) -> Node {
     let (table, errors) = DeTable::parse_recoverable(text);
-    report(errors, 0, 0, text.len(), findings);
+    let table = convert_table(table.into_inner(), 0, 0);
+    report(errors, 0, 0, text.len(), &table, findings);
     let span = Span { source: 0, start: 0, end: 0 };
-    Node { span, value: Value::Table(convert_table(table.into_inner(), 0, 0)) }
+    Node { span, value: Value::Table(table) }
+}
+
+/// Where the key that is repeated at `second` was first: the last such key before it that is not
+/// inside an inline table that ended before. What is found twice stays in the tree once, the first time.
+fn first_place(table: &Table, key: &str, second: usize, text: &str) -> Option<usize> {
+    fn below(value: &Value, visit: &mut impl FnMut(&Table)) {
+        match value {
+            Value::Table(table) => visit(table),
+            Value::Array(nodes) => nodes.iter().for_each(|node| below(&node.value, visit)),
+            _ => {}
+        }
+    }
+    let mut first = None;
+    for entry in &table.0 {
+        if entry.key == key && entry.span.start < second {
+            first = first.max(Some(entry.span.start));
+        }
+        let span = entry.node.span;
+        let is_inline = text.get(span.start..).is_some_and(|text| text.starts_with('{'));
+        if !is_inline || (span.start..span.end).contains(&second) {
+            below(&entry.node.value, &mut |table| first = first.max(first_place(table, key, second, text)));
+        }
+    }
+    first
+}
+
+/// Where the header of a table that is repeated at `second` was first: the tree has the place of the
+/// second.
+fn first_header(text: &str, second: usize) -> Option<usize> {
+    let start = text[..second].rfind('\n').map_or(0, |newline| newline + 1);
+    let header = text[start..].lines().next()?.trim();
+    let mut at = 0;
+    text[..start].split_inclusive('\n').find_map(|line| {
+        at += line.len();
+        (header.starts_with('[') && line.trim() == header).then(|| at - line.len())
+    })
 }
 
 fn report(
@@ -115,17 +152,28 @@ fn report(
     source: usize,
     offset: usize,
     length: usize,
+    parsed: &Table,
     findings: &mut Findings,
 ) {
-    for error in errors {
+    let source_text = Arc::clone(&findings.sources[source]);
+    let text = source_text.inner();
+    // Findings take no more, and the first place of each is looked for.
+    for error in errors.into_iter().take(Diagnostics::LIMIT) {
         let span = error.span().unwrap_or(length..length);
         let span = Span { source, start: offset + span.start, end: offset + span.end };
-        findings.error(
-            "scenario::syntax",
-            span,
-            error.message().trim(),
-            "a scenario is TOML (https://toml.io)",
-        );
+        let message = error.message().trim();
+        if message == "duplicate key" {
+            let written = text.get(span.start..span.end).unwrap_or_default();
+            let key = written.trim_matches(['"', '\'']);
+            let first = first_place(parsed, key, span.start, text);
+            let first = first.or_else(|| first_header(text, span.start)).map_or_else(String::new, |at| {
+                format!(", first in line {}", text[..at].matches('\n').count() + 1)
+            });
+            let message = format!("duplicate key `{key}`{first}");
+            findings.error("scenario::syntax", span, message, "a table may have each key once");
+        } else {
+            findings.error("scenario::syntax", span, message, "a scenario is TOML (https://toml.io)");
+        }
     }
 }
 
@@ -177,7 +225,10 @@ pub(crate) fn set(root: &mut Node, origin: &str, path: &str, value: &str, findin
     let node = if errors.is_empty() {
         convert(parsed, source, offset)
     } else if looks_like_toml {
-        return report(errors, source, offset, value.len(), findings);
+        let parsed = convert(parsed, source, offset).value;
+        let table =
+            Table(vec![Entry { key: String::new(), span: Span::default(), node: Node::unplaced(parsed) }]);
+        return report(errors, source, offset, value.len(), &table, findings);
     } else {
         let span = Span { source, start: offset, end: offset + value.len() };
         Node { span, value: Value::string(value.trim()) }

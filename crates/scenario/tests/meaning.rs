@@ -359,3 +359,19 @@ fn too_much_memory_is_refused_where_the_file_asks_for_it() {
     assert_eq!((file.as_str(), position), ("test.toml", (3, 12)), "the duration");
     assert!(text.contains("--events") && text.contains("`flows.one`"), "{text}");
 }
+
+/// A link on which nothing survives is a link: the contract gives no limit.
+#[test]
+fn an_error_rate_of_one_lets_nothing_pass() {
+    for error in ["{ packet_error_rate = 1 }", "{ bit_error_rate = 1.0 }"] {
+        let model = model(&[("links.a.error", error)]);
+        let engine = Engine::Window { threads: 1, divisor: 1 };
+        let outcome = sim::run(&model, engine, &AtomicBool::new(false), &mut |_| ());
+        let link = &outcome.links[0];
+        assert!(link.sent_packets > 0, "{error}");
+        assert_eq!(
+            (link.errors + link.in_flight_end, outcome.groups[0][0].received_packets),
+            (link.sent_packets, 0)
+        );
+    }
+}
