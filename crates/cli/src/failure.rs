@@ -111,6 +111,17 @@ pub(crate) fn tell_diagnostics(diagnostics: &Diagnostics, screen: &Screen) {
     }
 }
 
+/// Says in JSON what is wrong with the arguments, in clap's words: the first paragraph is the mistake,
+/// the others are what is allowed.
+pub(crate) fn tell_usage(error: &clap::Error) {
+    let text = error.render().to_string();
+    let (message, help) = text.split_once("\n\n").unwrap_or((&text, ""));
+    let message = message.trim().trim_start_matches("error: ");
+    say_json(json!([
+        { "severity": "error", "code": "input::usage", "message": message, "help": help.trim() }
+    ]));
+}
+
 /// One line, so that a program can read one object a line.
 fn say_json(diagnostics: Value) {
     say(&json!({ "diagnostics": diagnostics }).to_string());

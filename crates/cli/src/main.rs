@@ -24,7 +24,17 @@ use failure::{Failure, tell_diagnostics};
 use output::{Screen, print};
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        // Help and version are no mistakes.
+        Err(error) if !error.use_stderr() || !std::env::args_os().any(|argument| argument == "--json") => {
+            error.exit()
+        }
+        Err(error) => {
+            failure::tell_usage(&error);
+            return ExitCode::from(2);
+        }
+    };
     let screen = Screen::new(&arguments.common);
     match execute(&arguments.command, &screen) {
         Ok(()) => ExitCode::SUCCESS,

@@ -188,6 +188,24 @@ fn wrong_usage_has_the_status_of_bad_input() {
     assert_eq!(lab.files(), ["scenario.toml"]);
 }
 
+#[test]
+fn wrong_usage_is_json_too_if_asked_for() {
+    let lab = Lab::new(SCENARIO);
+    for arguments in
+        [&["run", "--json"][..], &["run", "scenario.toml", "--sed", "1", "--json"], &["--json", "rum"]]
+    {
+        let finished = lab.run(arguments).exits(2);
+        let told: Value = serde_json::from_str(&finished.stderr()).expect("one object");
+        let diagnostic = &told["diagnostics"][0];
+        assert_eq!((&diagnostic["severity"], &diagnostic["code"]), (&"error".into(), &"input::usage".into()));
+        assert!(!diagnostic["message"].as_str().is_none_or(str::is_empty), "{diagnostic}");
+        assert!(diagnostic["help"].as_str().is_some_and(|help| help.contains("Usage")), "{diagnostic}");
+        assert_eq!(finished.stdout(), "");
+    }
+    let help = lab.run(&["run", "--json", "--help"]).exits(0);
+    assert!(help.stdout().contains("Usage"), "help is no mistake");
+}
+
 /// A device has no length to look at, and this one no end.
 #[test]
 fn an_endless_scenario_is_refused() {
