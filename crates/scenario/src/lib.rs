@@ -15,6 +15,7 @@ pub mod folder;
 mod law;
 pub mod memory;
 pub mod metric;
+pub mod number;
 mod path;
 mod queue;
 mod resolve;

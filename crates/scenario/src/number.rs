@@ -1,0 +1,64 @@
+//! Numbers for people.
+
+/// What stands where there is nothing to measure.
+pub const NOTHING: &str = "-";
+
+/// A rate with three digits that matter.
+pub fn rate(bits_per_second: Option<f64>) -> String {
+    let Some(rate) = bits_per_second else { return NOTHING.into() };
+    let (factor, unit) = match rate {
+        1e9.. => (1e9, "Gbit/s"),
+        1e6.. => (1e6, "Mbit/s"),
+        1e3.. => (1e3, "kbit/s"),
+        _ => (1.0, "bit/s"),
+    };
+    format!("{} {unit}", number(Some(rate / factor)))
+}
+
+/// A number with three digits that matter.
+pub fn number(value: Option<f64>) -> String {
+    let Some(value) = value else { return NOTHING.into() };
+    let digits = match value.abs() {
+        100.0.. => 0,
+        10.0.. => 1,
+        _ => 2,
+    };
+    let text = format!("{value:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// A share of 1 as per cent.
+pub fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| NOTHING.into(), |share| format!("{:.1} %", share * 100.0))
+}
+
+/// A share of 1 that is often very small.
+pub fn small_percent(share: f64) -> String {
+    if share == 0.0 { "0 %".into() } else { format!("{:.2} %", share * 100.0) }
+}
+
+/// A large count: `4.53 M`.
+pub fn count(value: f64) -> String {
+    match value {
+        1e9.. => format!("{} G", number(Some(value / 1e9))),
+        1e6.. => format!("{} M", number(Some(value / 1e6))),
+        1e4.. => format!("{} k", number(Some(value / 1e3))),
+        _ => format!("{value:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_three_digits_and_no_trailing_zeros() {
+        assert_eq!(rate(Some(9_876_543.0)), "9.88 Mbit/s");
+        assert_eq!(rate(Some(1e7)), "10 Mbit/s");
+        assert_eq!(rate(Some(999.0)), "999 bit/s");
+        assert_eq!(rate(None), "-");
+        assert_eq!(number(Some(1234.5)), "1234");
+        assert_eq!(count(4_530_000.0), "4.53 M");
+        assert_eq!(percent(Some(0.9991)), "99.9 %");
+    }
+}
