@@ -219,6 +219,11 @@ impl Scenario {
         &self.model
     }
 
+    /// The text of the file, without overrides.
+    pub fn written(&self) -> &str {
+        self.sources.first().map_or("", |source| source.inner())
+    }
+
     /// The scenario as TOML with every default written out; reads back as the same.
     pub fn normalised(&self) -> String {
         tree::to_file(&self.file.encode())

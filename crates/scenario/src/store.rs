@@ -80,6 +80,8 @@ pub const FLOWS: &str = "flows.parquet";
 pub const LINKS: &str = "links.parquet";
 /// The events.
 pub const EVENTS: &str = "events.parquet";
+/// The scenario as somebody wrote it, before `--set` and `--seed`.
+pub const WRITTEN: &str = "scenario.original.toml";
 
 /// Key of the summary with a hash of each table: a damaged table may hold anything.
 pub(crate) const FILES: &str = "files";
@@ -108,6 +110,7 @@ pub fn write_run(
             write_atomically(&temporary.join(name), &bytes)?;
         }
         write_atomically(&temporary.join(SCENARIO), text.as_bytes())?;
+        write_atomically(&temporary.join(WRITTEN), scenario.written().as_bytes())?;
         for (name, of_flows) in [(FLOWS, true), (LINKS, false)] {
             write_with(&temporary.join(name), |file| {
                 tables::write_series(file, scenario, outcome, of_flows)
