@@ -129,13 +129,18 @@ impl Distribution {
 
 impl Summary {
     fn of(flows: &[FlowOutcome]) -> Self {
-        let rows: Vec<Json> = flows.iter().filter_map(|flow| serde_json::to_value(flow).ok()).collect();
-        let keys: Vec<String> = match rows.first() {
-            Some(Json::Object(row)) => row.keys().cloned().collect(),
-            _ => Vec::new(),
-        };
-        let values = |key: &str| rows.iter().filter_map(|row| row.get(key)?.as_f64()).collect();
-        let metrics = keys.into_iter().map(|key| (key.clone(), Distribution::of(values(&key)))).collect();
+        // Row by row: all rows at once as JSON are gigabytes for a million flows.
+        let mut columns: Vec<(String, Vec<f64>)> = Vec::new();
+        for flow in flows {
+            let Ok(Json::Object(row)) = serde_json::to_value(flow) else { continue };
+            if columns.is_empty() {
+                columns = row.keys().map(|key| (key.clone(), Vec::new())).collect();
+            }
+            for ((_, column), value) in columns.iter_mut().zip(row.values()) {
+                column.extend(value.as_f64());
+            }
+        }
+        let metrics = columns.into_iter().map(|(key, values)| (key, Distribution::of(values))).collect();
         Self { count: flows.len(), metrics: Ordered(metrics) }
     }
 }
