@@ -20,6 +20,8 @@ const ROOMS: [(&str, &[&str]); 5] = [
             "congestlab-core",
             "congestlab-net",
             "congestlab-sim",
+            // Numbers in report.html.
+            "base64",
             "miette",
             // Results on disk, in a format that everything reads; without the rest of Arrow.
             "parquet",

@@ -1,9 +1,9 @@
-//! Turns a file into runs, and runs into tables and verdicts.
+//! Turns a file into runs, and runs into tables, reports and verdicts.
 //!
 //! A [`Scenario`] is a file that was read, found right, and has every default filled in; its
 //! [`Scenario::model`] is what `congestlab-sim` runs. [`result`] names what comes out, [`metric`]
 //! reads it, [`claims`] judges it, [`sweep`] makes many runs of one file, [`store`] keeps them,
-//! [`folder`] reads them again.
+//! [`folder`] reads them again, [`report`] shows them.
 //! What a file may say is in `docs/scenario.md`; [`schema`] says it to machines.
 #![forbid(unsafe_code)]
 
@@ -18,6 +18,7 @@ pub mod metric;
 pub mod number;
 mod path;
 mod queue;
+pub mod report;
 mod resolve;
 pub mod result;
 pub mod schema;

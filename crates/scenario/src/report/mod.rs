@@ -1,0 +1,110 @@
+//! What a run looks like: `report.html`, and the same charts for other pictures.
+//!
+//! A [`Recording`] takes samples and events in order of time and keeps what can be drawn: about two
+//! thousand points a series, every extreme, both ends. [`html`] makes of it, the results and the
+//! scenario one file that needs nothing else. Nothing here reads or writes files.
+
+mod bins;
+mod page;
+mod recording;
+#[cfg(test)]
+mod tests;
+mod topology;
+
+pub use page::html;
+pub use recording::{Chart, FLOWS_DRAWN_MAX, Marks, Of, Recording, Spread};
+
+use serde_json::Value as Json;
+
+/// Whose report it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// Of the scenario.
+    pub name: &'a str,
+    /// The scenario as somebody wrote it, if that was kept.
+    pub written: Option<&'a str>,
+    /// The scenario with every default.
+    pub normalised: &'a str,
+    /// The object of contract section 5.
+    pub summary: &'a Json,
+}
+
+/// How a metric is drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Label {
+    /// What it is.
+    pub title: String,
+    /// Unit of the axis.
+    pub unit: &'static str,
+    /// One unit, in the unit of the results.
+    pub factor: f64,
+}
+
+impl Label {
+    /// Title and unit, after the unit.
+    pub fn axis(&self) -> String {
+        if self.unit.is_empty() { self.title.clone() } else { format!("{} ({})", self.title, self.unit) }
+    }
+}
+
+/// Metrics of contract section 5 in the order in which people want them.
+const TITLES: [(Of, &str, &str); 17] = [
+    (Of::Flows, "throughput_bps", "Throughput of flows"),
+    (Of::Flows, "goodput_bps", "Goodput of flows"),
+    (Of::Flows, "cwnd_packets", "Congestion window of flows"),
+    (Of::Links, "queue_packets", "Queue of links"),
+    (Of::Links, "utilization", "Utilisation of links"),
+    (Of::Links, "feedback_Bps", "Feedback of the law"),
+    (Of::Links, "interval_ms", "Control interval of the law"),
+    (Of::Links, "load_factor", "Load factor of the law"),
+    (Of::Links, "pxcp_r", "r of the P-XCP law"),
+    (Of::Links, "estimate_bps", "Estimated bandwidth"),
+    (Of::Links, "truth_bps", "True bandwidth"),
+    (Of::Links, "probe_bps", "Probe traffic"),
+    (Of::Flows, "srtt_ms", "Smoothed round-trip time of flows"),
+    (Of::Links, "input_Bps", "Input traffic of the law"),
+    (Of::Links, "persistent_queue_bytes", "Persistent queue of the law"),
+    (Of::Links, "queue_max_packets", "Longest queue within a bin"),
+    (Of::Links, "throughput_bps", "Throughput of links"),
+];
+
+/// The charts of a recording in the order of the report, each with its label. A metric that nobody
+/// described is drawn last, by its own name.
+pub fn charts(recording: &Recording) -> Vec<(&Chart, Label)> {
+    let place =
+        |chart: &Chart| TITLES.iter().position(|(of, name, _)| *of == chart.of && *name == chart.metric);
+    // The same curve as in packets, for nearly all traffic.
+    let wanted = recording.charts().iter().filter(|chart| chart.metric != "queue_bytes");
+    let mut charts: Vec<&Chart> = wanted.collect();
+    charts.sort_by_key(|chart| place(chart).unwrap_or(TITLES.len()));
+    charts
+        .into_iter()
+        .map(|chart| {
+            let title = place(chart).map_or(chart.metric.as_str(), |place| TITLES[place].2);
+            let (unit, factor) = unit(chart);
+            (chart, Label { title: title.to_owned(), unit, factor })
+        })
+        .collect()
+}
+
+/// The unit in which the largest value of a chart has few digits.
+fn unit(chart: &Chart) -> (&'static str, f64) {
+    let values = chart.series.iter().flatten().map(|value| f64::from(value.abs()));
+    // `max` skips what was not measured.
+    let highest = values.fold(0.0, f64::max);
+    let scaled = |units: [&'static str; 4]| match highest {
+        2e9.. => (units[3], 1e9),
+        2e6.. => (units[2], 1e6),
+        2e3.. => (units[1], 1e3),
+        _ => (units[0], 1.0),
+    };
+    match chart.metric.rsplit('_').next() {
+        Some("bps") => scaled(["bit/s", "kbit/s", "Mbit/s", "Gbit/s"]),
+        Some("Bps") => scaled(["B/s", "kB/s", "MB/s", "GB/s"]),
+        Some("bytes") => scaled(["B", "kB", "MB", "GB"]),
+        Some("packets") => ("packets", 1.0),
+        Some("ms") => ("ms", 1.0),
+        _ if chart.metric == "utilization" => ("%", 0.01),
+        _ => ("", 1.0),
+    }
+}

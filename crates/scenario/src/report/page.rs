@@ -1,0 +1,423 @@
+//! `report.html`: one file with its data, style and program inside, that asks for nothing else.
+//!
+//! What can be read is HTML from here; the program (`assets/report.js`) draws the charts from a JSON
+//! block with numbers as base64 of little-endian floats, a quarter of their size as digits.
+
+use std::fmt::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value as Json, json};
+
+use super::{Of, Recording, Run, charts, topology};
+use crate::number::{NOTHING, count, number, percent, rate};
+
+const UPLOT: &str = include_str!("../../assets/uplot-1.6.32/uPlot.iife.min.js");
+const UPLOT_STYLE: &str = include_str!("../../assets/uplot-1.6.32/uPlot.min.css");
+const UPLOT_LICENCE: &str = include_str!("../../assets/uplot-1.6.32/LICENSE");
+const STYLE: &str = include_str!("../../assets/report.css");
+const PROGRAM: &str = include_str!("../../assets/report.js");
+const KEYS: &str = include_str!("../../assets/keys.html");
+
+/// More rows than this are folded away.
+const ROWS_SHOWN_MAX: usize = 20;
+
+/// The report as one self-contained HTML file.
+pub fn html(run: &Run<'_>, recording: &Recording) -> String {
+    let mut page = String::new();
+    let name = escape(run.name);
+    // The policy lets nothing in or out, whatever stands in a name.
+    let _ = write!(
+        page,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+         style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n\
+         <title>{name}: congestlab report</title>\n\
+         <style>\n{UPLOT_STYLE}\n{STYLE}</style>\n</head>\n<body>\n\
+         <a class=\"skip\" href=\"#charts\">Skip to the charts</a>\n"
+    );
+    head(&mut page, run);
+    page.push_str("<main>\n");
+    section(&mut page, "results", "Results", &results(run.summary));
+    section(&mut page, "charts", "Charts", &chart_places(recording));
+    section(&mut page, "topology", "Topology", &picture(run.normalised));
+    section(&mut page, "scenario", "Scenario", &scenario(run));
+    page.push_str("</main>\n");
+    let _ = write!(
+        page,
+        "<script type=\"application/json\" id=\"data\">{}</script>\n\
+         <script>\n/*\n{UPLOT_LICENCE}\n*/\n{UPLOT}</script>\n<script>\n{PROGRAM}</script>\n</body>\n</html>\n",
+        in_script(&data(recording).to_string())
+    );
+    page
+}
+
+/// Text as HTML.
+pub(crate) fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+        .replace('\'', "&#39;")
+}
+
+/// JSON that can not end the script around it.
+fn in_script(json: &str) -> String {
+    json.replace('<', "\\u003c")
+}
+
+fn section(page: &mut String, id: &str, title: &str, content: &str) {
+    let _ = write!(
+        page,
+        "<section id=\"{id}\" tabindex=\"-1\" aria-labelledby=\"{id}-title\">\n\
+         <h2 id=\"{id}-title\">{title}</h2>\n{content}</section>\n"
+    );
+}
+
+fn text<'a>(value: &'a Json, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or(NOTHING)
+}
+
+fn head(page: &mut String, run: &Run<'_>) {
+    let summary = run.summary;
+    let is_complete = summary["complete"].as_bool().unwrap_or(false);
+    let seed_used = summary["seed_used"].as_bool().unwrap_or(true);
+    let facts = [
+        (
+            "seed",
+            format!("{}{}", summary["seed"], if seed_used { "" } else { " (nothing random was drawn)" }),
+        ),
+        ("fingerprint", text(summary, "fingerprint").to_owned()),
+        ("simulated", format!("{} s", number(summary["duration_s"].as_f64()))),
+        ("packet-hops", summary["packet_hops"].as_f64().map_or_else(|| NOTHING.into(), count)),
+        ("run", if is_complete { "complete".into() } else { "INCOMPLETE: stopped early".to_owned() }),
+        ("congestlab", text(&summary["meta"], "version").to_owned()),
+    ];
+    let _ = write!(page, "<header>\n<h1>{}</h1>\n<dl>\n", escape(run.name));
+    for (name, value) in facts {
+        let _ = writeln!(page, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value));
+    }
+    page.push_str("</dl>\n</header>\n");
+}
+
+/// A table; the first column names the row, the others are numbers.
+fn table(caption: &str, heading: &[&str], rows: &[Vec<String>]) -> String {
+    let mut html = format!(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\">\n<table>\n\
+         <caption>{caption}</caption>\n<thead><tr>"
+    );
+    for cell in heading {
+        let _ = write!(html, "<th scope=\"col\">{cell}</th>");
+    }
+    html.push_str("</tr></thead>\n<tbody>\n");
+    for row in rows {
+        html.push_str("<tr>");
+        for (column, cell) in row.iter().enumerate() {
+            let cell = escape(cell);
+            let _ = match column {
+                0 => write!(html, "<th scope=\"row\">{cell}</th>"),
+                _ => write!(html, "<td>{cell}</td>"),
+            };
+        }
+        html.push_str("</tr>\n");
+    }
+    html.push_str("</tbody>\n</table>\n</div>\n");
+    html
+}
+
+fn folded(summary: &str, is_open: bool, content: &str) -> String {
+    let open = if is_open { " open" } else { "" };
+    format!("<details{open}>\n<summary>{summary}</summary>\n{content}</details>\n")
+}
+
+fn entries(value: &Json) -> impl Iterator<Item = (&String, &Json)> {
+    value.as_object().into_iter().flat_map(Map::iter)
+}
+
+fn results(summary: &Json) -> String {
+    let links: Vec<Vec<String>> =
+        entries(&summary["links"]).map(|(name, link)| link_row(name, link)).collect();
+    let heading = [
+        "link",
+        "capacity",
+        "throughput",
+        "utilisation",
+        "queue mean",
+        "p95",
+        "max",
+        "drops",
+        "errors",
+        "marks",
+    ];
+    let mut html = table("Links", &heading, &links);
+    if links.len() > ROWS_SHOWN_MAX {
+        html = folded(&format!("{} links", links.len()), false, &html);
+    }
+    let groups: Vec<Vec<String>> = entries(&summary["flows"])
+        .map(|(name, flows)| group_row(name, flows, &summary["jain"][name.as_str()]))
+        .collect();
+    if groups.is_empty() {
+        return html;
+    }
+    let heading = [
+        "flows",
+        "count",
+        "goodput sum",
+        "mean",
+        "min",
+        "max",
+        "Jain",
+        "retransmits",
+        "timeouts",
+        "complete",
+    ];
+    html.push_str(&table("Groups of flows", &heading, &groups));
+    let listed = || entries(&summary["flows"]).filter_map(|(name, flows)| Some((name, flows.as_array()?)));
+    let rows: Vec<Vec<String>> = listed()
+        .flat_map(|(name, flows)| flows.iter().enumerate().map(move |(i, flow)| flow_row(name, i, flow)))
+        .take(FLOW_ROWS_MAX)
+        .collect();
+    if !rows.is_empty() {
+        let all: usize = listed().map(|(_, flows)| flows.len()).sum();
+        let heading = [
+            "flow",
+            "goodput",
+            "throughput",
+            "cwnd mean",
+            "RTT mean",
+            "RTT p95",
+            "sent",
+            "retransmits",
+            "timeouts",
+            "start",
+            "completion",
+        ];
+        let title = match all {
+            1 => "1 flow".to_owned(),
+            _ if rows.len() < all => format!("The first {} of {all} flows", rows.len()),
+            _ => format!("{all} flows"),
+        };
+        html.push_str(&folded(&title, all <= ROWS_SHOWN_MAX, &table("Flows", &heading, &rows)));
+    }
+    html
+}
+
+/// A table of more rows is for a program, not for a page.
+const FLOW_ROWS_MAX: usize = 2000;
+
+fn shown(value: &Json, format: impl Fn(Option<f64>) -> String) -> String {
+    format(value.as_f64())
+}
+
+/// A count as it is.
+fn whole(value: &Json) -> String {
+    if value.is_number() { value.to_string() } else { NOTHING.into() }
+}
+
+fn with_unit(value: &Json, unit: &str) -> String {
+    value.as_f64().map_or_else(|| NOTHING.into(), |value| format!("{} {unit}", number(Some(value))))
+}
+
+fn link_row(name: &str, link: &Json) -> Vec<String> {
+    vec![
+        name.to_owned(),
+        shown(&link["capacity_bps"], rate),
+        shown(&link["throughput_bps"], rate),
+        shown(&link["utilization"], percent),
+        shown(&link["queue_mean_packets"], number),
+        shown(&link["queue_p95_packets"], number),
+        whole(&link["queue_max_packets"]),
+        whole(&link["drops"]),
+        whole(&link["errors"]),
+        whole(&link["marks"]),
+    ]
+}
+
+fn flow_row(name: &str, index: usize, flow: &Json) -> Vec<String> {
+    vec![
+        format!("{name}[{index}]"),
+        shown(&flow["goodput_bps"], rate),
+        shown(&flow["throughput_bps"], rate),
+        shown(&flow["cwnd_mean_packets"], number),
+        with_unit(&flow["rtt_mean_ms"], "ms"),
+        with_unit(&flow["rtt_p95_ms"], "ms"),
+        whole(&flow["sent_packets"]),
+        whole(&flow["retransmits"]),
+        whole(&flow["timeouts"]),
+        with_unit(&flow["start_s"], "s"),
+        with_unit(&flow["completion_s"], "s"),
+    ]
+}
+
+/// A group, from its flows or from their distributions (`--flows summary`).
+fn group_row(name: &str, flows: &Json, jain: &Json) -> Vec<String> {
+    let jain = jain.as_f64().map_or_else(|| NOTHING.into(), |jain| format!("{jain:.3}"));
+    let Some(flows) = flows.as_array() else {
+        let goodput = &flows["goodput_bps"];
+        let of = |key: &str| flows[key]["count"].as_f64().zip(flows[key]["mean"].as_f64());
+        let sum = |key: &str| of(key).map(|(count, mean)| count * mean);
+        return vec![
+            name.to_owned(),
+            whole(&flows["count"]),
+            rate(sum("goodput_bps")),
+            shown(&goodput["mean"], rate),
+            shown(&goodput["min"], rate),
+            shown(&goodput["max"], rate),
+            jain,
+            number(sum("retransmits")),
+            number(sum("timeouts")),
+            whole(&flows["completion_s"]["count"]),
+        ];
+    };
+    let goodputs: Vec<f64> = flows.iter().filter_map(|flow| flow["goodput_bps"].as_f64()).collect();
+    let sum = (!goodputs.is_empty()).then(|| goodputs.iter().sum::<f64>());
+    let total = |key: &str| flows.iter().filter_map(|flow| flow[key].as_u64()).sum::<u64>().to_string();
+    vec![
+        name.to_owned(),
+        flows.len().to_string(),
+        rate(sum),
+        rate(sum.map(|sum| sum / goodputs.len() as f64)),
+        rate(goodputs.iter().copied().reduce(f64::min)),
+        rate(goodputs.iter().copied().reduce(f64::max)),
+        jain,
+        total("retransmits"),
+        total("timeouts"),
+        flows.iter().filter(|flow| flow["completion_s"].is_number()).count().to_string(),
+    ]
+}
+
+/// Where the program draws. Without it, a reader still has the tables.
+fn chart_places(recording: &Recording) -> String {
+    let mut html =
+        String::from("<noscript><p>The charts need JavaScript; the tables above do not.</p></noscript>\n");
+    let charts = charts(recording);
+    if charts.is_empty() {
+        html.push_str("<p>This run has no time series.</p>\n");
+        return html;
+    }
+    let (every, shared) = recording.bins();
+    if shared > 1 {
+        let _ = writeln!(
+            html,
+            "<p class=\"note\">Drawn from bins of {} s: two points stand for the least and the greatest of \
+             {shared} bins. All values are in the data beside this file.</p>",
+            number(Some(every))
+        );
+    }
+    let kept = recording.flows().len();
+    if kept < recording.flow_count() {
+        let _ = writeln!(
+            html,
+            "<p class=\"note\">{kept} of {} flows can be looked at one by one; the spreads count all.</p>",
+            recording.flow_count()
+        );
+    }
+    let kept = recording.link_names().len();
+    if kept < recording.link_count() {
+        let _ = writeln!(html, "<p class=\"note\">{kept} of {} links are drawn.</p>", recording.link_count());
+    }
+    html.push_str(KEYS);
+    for (index, (chart, label)) in charts.iter().enumerate() {
+        let of = if chart.of == Of::Flows { "flows" } else { "links" };
+        let _ = writeln!(
+            html,
+            "<figure class=\"chart\" data-chart=\"{index}\" data-metric=\"{}\" data-of=\"{of}\">\n\
+             <figcaption>{}</figcaption>\n<div class=\"plot\"></div>\n<div class=\"legend\"></div>\n\
+             <details class=\"values\"><summary>As a table</summary><div class=\"scroll\" tabindex=\"0\" \
+             role=\"region\" aria-label=\"Values of {}\"></div></details>\n</figure>",
+            escape(&chart.metric),
+            escape(&label.axis()),
+            escape(&label.title)
+        );
+    }
+    html.push_str("<div id=\"said\" class=\"unseen\" role=\"status\" aria-live=\"polite\"></div>\n");
+    html
+}
+
+fn picture(normalised: &str) -> String {
+    match topology::draw(normalised) {
+        Some(svg) => format!(
+            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Topology\">\n{svg}</div>\n"
+        ),
+        None => "<p>Too many links or groups for a picture: the scenario below lists them.</p>\n".into(),
+    }
+}
+
+fn scenario(run: &Run<'_>) -> String {
+    let block = |id: &str, title: &str, text: &str| {
+        let content = format!(
+            "<button type=\"button\" class=\"copy\" data-copy=\"{id}\">Copy</button>\n\
+             <pre id=\"{id}\" tabindex=\"0\">{}</pre>\n",
+            escape(text)
+        );
+        folded(title, false, &content)
+    };
+    let written = run.written.map(|text| block("as-written", "As written (before --set and --seed)", text));
+    written.unwrap_or_default()
+        + &block("as-normalised", "As normalised: every default written out", run.normalised)
+}
+
+/// What the program draws.
+fn data(recording: &Recording) -> Json {
+    let charts: Vec<Json> = charts(recording)
+        .into_iter()
+        .map(|(chart, label)| {
+            let numbers =
+                |values: &[f32]| floats(values.iter().map(|value| (f64::from(*value) / label.factor) as f32));
+            let series: Vec<String> = chart.series.iter().map(|values| numbers(values)).collect();
+            let spreads = chart.spreads.iter().filter(|spread| !spread.quantiles[0].is_empty());
+            let spreads: Vec<Json> = spreads
+                .map(|spread| {
+                    let [low, middle, high] = spread.quantiles.each_ref().map(|values| numbers(values));
+                    json!({ "group": spread.group, "low": low, "middle": middle, "high": high })
+                })
+                .collect();
+            json!({
+                "metric": chart.metric,
+                "of": if chart.of == Of::Flows { "flows" } else { "links" },
+                "title": label.title,
+                "unit": label.unit,
+                "series": series,
+                "spreads": spreads,
+            })
+        })
+        .collect();
+    let marks: Vec<Json> = recording
+        .marks()
+        .iter()
+        .map(|marks| {
+            json!({
+                "kind": marks.kind,
+                "of": if marks.of == Of::Flows { "flows" } else { "links" },
+                "index": marks.index,
+                "at": floats(marks.at.iter().flat_map(|&(at, count)| [at, count as f32])),
+            })
+        })
+        .collect();
+    let groups = recording.groups();
+    let flows: Vec<String> =
+        recording.flows().into_iter().map(|(group, flow)| format!("{}[{flow}]", groups[group].0)).collect();
+    let links = recording.link_names();
+    json!({
+        "duration": recording.duration_s(),
+        "times": doubles(&recording.times()),
+        "flows": flows,
+        "links": links,
+        "groups": groups.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+        "flows_drawn": recording.flows_drawn(),
+        "links_drawn": recording.links_drawn(),
+        "charts": charts,
+        "marks": marks,
+    })
+}
+
+fn floats(values: impl Iterator<Item = f32>) -> String {
+    STANDARD.encode(values.flat_map(f32::to_le_bytes).collect::<Vec<u8>>())
+}
+
+fn doubles(values: &[f64]) -> String {
+    STANDARD.encode(values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>())
+}
