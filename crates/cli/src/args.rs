@@ -59,6 +59,8 @@ pub(crate) enum Command {
     Check(CheckArguments),
     /// Run every point of a scenario's [sweep] on all cores; what is complete is not run again
     Sweep(SweepArguments),
+    /// Draw a run that is on disk: report.html, and pictures for a paper
+    Report(ReportArguments),
     /// Run XCP and CUBIC on one bottleneck: a table and a picture
     Demo(DemoArguments),
     /// Print the JSON Schema of scenario files, for editors
@@ -108,7 +110,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) events: Option<PathBuf>,
     /// Write DIR/<scenario>-<seed>-<hash>/ with scenario.toml, summary.json, flows.parquet,
-    /// links.parquet and events.parquet
+    /// links.parquet, events.parquet and report.html
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) out: Option<PathBuf>,
     /// How to list flows: one by one, or as distributions in groups above 10,000
@@ -153,6 +155,19 @@ pub(crate) struct SweepArguments {
     /// Points to run at once [default: one for each core]
     #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) threads: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArguments {
+    /// The folder of the run, as --out of `run` leaves it
+    #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
+    pub(crate) run: PathBuf,
+    /// Where the report goes [default: RUN/report.html]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) out: Option<PathBuf>,
+    /// Draw every chart as SVG and PNG here, too
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) figures: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use congestlab_scenario::Diagnostics;
+use congestlab_scenario::folder::FolderError;
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use serde_json::{Value, json};
 
@@ -45,6 +46,18 @@ impl Failure {
     /// A file that can not be written.
     pub(crate) fn write(path: &std::path::Path, error: &std::io::Error) -> Self {
         Self::Run(Message::new(format!("can not write {}: {error}", path.display()), ""))
+    }
+
+    /// The folder of a run that can not be used.
+    pub(crate) fn folder(error: FolderError) -> Self {
+        let help = match error {
+            FolderError::NoFolder(_) | FolderError::NotARun(_) => {
+                "give a folder that `congestlab run FILE --out DIR` made"
+            }
+            FolderError::Unreadable { .. } => "",
+            _ => "run its scenario again with --out",
+        };
+        Self::Input(Message::new(error.to_string(), help))
     }
 
     /// Contract §5.

@@ -9,6 +9,7 @@ mod failure;
 mod machine;
 mod output;
 mod plot;
+mod report;
 mod run;
 mod sweep;
 mod table;
@@ -50,6 +51,7 @@ fn execute(command: &Command, screen: &Screen) -> Result<(), Failure> {
         Command::Run(arguments) => run::run(arguments, screen),
         Command::Check(arguments) => check(arguments, screen),
         Command::Sweep(arguments) => sweep::sweep(arguments, screen),
+        Command::Report(arguments) => report::report(arguments, screen),
         Command::Demo(arguments) => demo::demo(arguments, screen),
         Command::Schema => print(&store::pretty(&schema::schema())),
         Command::Completions { shell } => {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use resvg::{tiny_skia, usvg};
 
 /// Okabe and Ito's palette (Color Universal Design, 2008) without its yellow, which is too faint on white.
-const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000"];
+const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
 /// Dash patterns in pixels. Seven colours and four dashes have no common factor: 28 styles differ.
 const DASHES: [&str; 4] = ["", "7 3", "2 2.5", "9 3 2 3"];
 
@@ -20,6 +20,15 @@ const FONT: &str = "Ubuntu, 'Helvetica Neue', Arial, sans-serif";
 const INK: &str = "#222222";
 const FAINT: &str = "#e3e3e3";
 const LIMIT: &str = "#777777";
+const EVENT: &str = "#a3123a";
+/// Marks, as paths from their middle: cross, plus, rhomb, triangle, circle.
+const SHAPES: [&str; 5] = [
+    "m-3 -3l6 6m0 -6l-6 6",
+    "m-3.5 0h7m-3.5 -3.5v7",
+    "m0 -4l4 4l-4 4l-4 -4z",
+    "m0 -4l4 7h-8z",
+    "m-3 0a3 3 0 1 0 6 0a3 3 0 1 0 -6 0",
+];
 
 const CHART_WIDTH: f64 = 400.0;
 const CHART_HEIGHT: f64 = 150.0;
@@ -27,6 +36,8 @@ const GAP: f64 = 26.0;
 const LEFT: f64 = 74.0;
 const RIGHT: f64 = 22.0;
 const TOP: f64 = 84.0;
+/// Room that headings of columns take.
+const HEADING: f64 = 22.0;
 const AXIS: f64 = 44.0;
 const LEGEND_LINE: f64 = 22.0;
 /// Mean width of a character of the legend, pixels: the legend is laid out without shaping text.
@@ -37,10 +48,14 @@ const PNG_SCALE: f32 = 2.0;
 /// How a line looks. Equal styles and names share one entry of the legend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Style {
+    /// An area in the n-th colour: its upper edge, then its lower edge backwards.
+    Spread(usize),
     /// The n-th colour and dash.
     Flow(usize),
     /// Black, the n-th dash.
     Link(usize),
+    /// Marks of the n-th shape.
+    Event(usize),
     /// A bound or a goal beside the data: thin, grey, dotted.
     Limit,
 }
@@ -50,10 +65,40 @@ impl Style {
         let (colour, width, dash) = match self {
             Self::Flow(n) => (COLOURS[n % COLOURS.len()], 1.7, DASHES[n % DASHES.len()]),
             Self::Link(n) => (INK, 1.4, DASHES[n % DASHES.len()]),
+            Self::Spread(n) => {
+                return format!(
+                    "stroke=\"{0}\" stroke-width=\"9\" opacity=\"0.3\"",
+                    COLOURS[n % COLOURS.len()]
+                );
+            }
+            Self::Event(_) => (EVENT, 1.2, ""),
             Self::Limit => (LIMIT, 1.2, "1.5 3"),
         };
         let dash = if dash.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{dash}\"") };
         format!("stroke=\"{colour}\" stroke-width=\"{width}\"{dash}")
+    }
+
+    /// Attributes and commands of the path through points on paper. What is not a number is a gap.
+    fn path(self, points: impl Iterator<Item = (f64, f64)>) -> (String, String) {
+        let mut path = String::new();
+        if let Self::Event(shape) = self {
+            points.filter(|(_, y)| y.is_finite()).for_each(|(x, y)| {
+                let _ = write!(path, "M{x:.1} {y:.1}{}", SHAPES[shape % SHAPES.len()]);
+            });
+            return (format!("fill=\"none\" {}", self.attributes()), path);
+        }
+        let mut is_gap = true;
+        for (x, y) in points {
+            if y.is_finite() {
+                let _ = write!(path, "{}{x:.1} {y:.1}", if is_gap { 'M' } else { 'L' });
+            }
+            is_gap = !y.is_finite();
+        }
+        let attributes = match self {
+            Self::Spread(n) => format!("fill=\"{}\" fill-opacity=\"0.25\"", COLOURS[n % COLOURS.len()]),
+            _ => format!("fill=\"none\" stroke-linejoin=\"round\" {}", self.attributes()),
+        };
+        (attributes, path)
     }
 }
 
@@ -94,7 +139,9 @@ impl Figure {
     pub(crate) fn to_svg(&self) -> String {
         let legend = self.legend();
         let width = LEFT + RIGHT + extent(self.columns.len(), CHART_WIDTH);
-        let legend_top = TOP + extent(self.rows.len(), CHART_HEIGHT) + AXIS;
+        let has_headings = self.columns.iter().any(|heading| !heading.is_empty());
+        let top = if has_headings { TOP } else { TOP - HEADING };
+        let legend_top = top + extent(self.rows.len(), CHART_HEIGHT) + AXIS;
         let entries = place_legend(&legend, width);
         let legend_height = entries.last().map_or(0.0, |(_, y, ..)| y + LEGEND_LINE);
         let height = legend_top + legend_height + 12.0;
@@ -109,16 +156,19 @@ impl Figure {
         text(&mut svg, LEFT, 48.0, "fill=\"#555555\"", &self.subtitle);
         for (column, heading) in self.columns.iter().enumerate() {
             let middle = offset(LEFT, column, CHART_WIDTH) + CHART_WIDTH / 2.0;
-            text(&mut svg, middle, TOP - 10.0, "font-size=\"15\" text-anchor=\"middle\"", heading);
+            text(&mut svg, middle, top - 10.0, "font-size=\"15\" text-anchor=\"middle\"", heading);
         }
         for (index, row) in self.rows.iter().enumerate() {
-            let top = offset(TOP, index, CHART_HEIGHT);
-            self.row(&mut svg, row, top, index + 1 == self.rows.len());
+            let row_top = offset(top, index, CHART_HEIGHT);
+            self.row(&mut svg, row, row_top, index + 1 == self.rows.len());
         }
         for ((name, style), (x, y)) in legend.iter().zip(&entries) {
             let (y, end) = (legend_top + y, x + 30.0);
-            let _ =
-                writeln!(svg, "<path d=\"M{x:.1} {y:.1}H{end:.1}\" fill=\"none\" {}/>", style.attributes());
+            let path = match style {
+                Style::Event(_) => style.path([(x + 15.0, y)].into_iter()).1,
+                _ => format!("M{x:.1} {y:.1}H{end:.1}"),
+            };
+            let _ = writeln!(svg, "<path d=\"{path}\" fill=\"none\" {}/>", style.attributes());
             text(&mut svg, end + 6.0, y + 4.5, "", name);
         }
         svg.push_str("</svg>\n");
@@ -126,16 +176,12 @@ impl Figure {
     }
 
     fn row(&self, svg: &mut String, row: &Row, top: f64, is_last: bool) {
-        let highest = row
-            .charts
-            .iter()
-            .flatten()
-            .flat_map(|line| &line.points)
-            .map(|point| point.1)
-            .fold(0.0, f64::max);
-        let y_ticks = Ticks::new(0.0, if highest > 0.0 { highest * 1.05 } else { 1.0 }, 4);
+        let values = || row.charts.iter().flatten().flat_map(|line| &line.points).map(|point| point.1);
+        let (lowest, highest) = (values().fold(0.0, f64::min), values().fold(0.0, f64::max));
+        let y_ticks = Ticks::around(lowest, if highest > 0.0 { highest * 1.05 } else { 1.0 }, 4);
         let x_ticks = Ticks::new(self.x.0, self.x.1, 6);
-        let y_of = |value: f64| top + CHART_HEIGHT * (1.0 - (value / y_ticks.end).clamp(0.0, 1.0));
+        let (low, high) = (y_ticks.first as f64 * y_ticks.step, y_ticks.end);
+        let y_of = |value: f64| top + CHART_HEIGHT * (1.0 - ((value - low) / (high - low)).clamp(0.0, 1.0));
         let label_at = top + CHART_HEIGHT / 2.0;
         text(
             svg,
@@ -162,17 +208,10 @@ impl Figure {
                 }
             }
             for line in lines {
-                let mut path = String::new();
-                for (x, y) in &line.points {
-                    let verb = if path.is_empty() { 'M' } else { 'L' };
-                    let _ = write!(path, "{verb}{:.1} {:.1}", x_of(*x), y_of(*y));
-                }
-                let _ = writeln!(
-                    svg,
-                    "<path d=\"{path}\" fill=\"none\" stroke-linejoin=\"round\" {}><title>{}</title></path>",
-                    line.style.attributes(),
-                    escape(&line.name)
-                );
+                let points = line.points.iter().map(|(x, y)| (x_of(*x), y_of(*y)));
+                let (attributes, path) = line.style.path(points);
+                let name = escape(&line.name);
+                let _ = writeln!(svg, "<path d=\"{path}\" {attributes}><title>{name}</title></path>");
             }
             let _ = writeln!(
                 svg,
@@ -260,6 +299,12 @@ impl Ticks {
             digits: usize::try_from(digits).unwrap_or(0),
             end: last as f64 * step,
         }
+    }
+
+    /// The same, with a first step that is not above `from`.
+    fn around(from: f64, to: f64, wanted: u32) -> Self {
+        let ticks = Self::new(from, to, wanted);
+        Self { first: (from / ticks.step).floor() as i64, ..ticks }
     }
 
     fn values(&self) -> impl Iterator<Item = f64> + use<> {

@@ -16,6 +16,7 @@ use crate::args::{FlowsShown, RunArguments, VERSION};
 use crate::failure::{Failure, Message, tell_diagnostics};
 use crate::machine::{self, Clock};
 use crate::output::{Screen, gauge, print, require_files, require_folder, write_file};
+use crate::report;
 use crate::table::{Table, count, number, percent, rate};
 
 /// More flows than this are shown by group.
@@ -109,8 +110,9 @@ fn write_files(
         write_file(path, |out| write_events_csv(out, scenario, outcome))?;
     }
     if let Some(folder) = &arguments.out {
-        store::write_run(folder, VERSION, scenario, outcome, result)
+        let folder = store::write_run(folder, VERSION, scenario, outcome, result)
             .map_err(|error| Failure::write(folder, &error))?;
+        report::after_run(&folder, scenario, outcome, result)?;
     }
     Ok(())
 }

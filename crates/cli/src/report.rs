@@ -1,0 +1,184 @@
+//! `congestlab report`: a run on disk as a page to look at, and as pictures for a paper.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use congestlab_scenario::folder::RunFolder;
+use congestlab_scenario::report::{Chart, Label, Marks, Of, Recording, Run, Spread, charts, html};
+use congestlab_scenario::result::RunResult;
+use congestlab_scenario::sim::outcome::Outcome;
+use congestlab_scenario::{Scenario, store};
+use serde_json::json;
+
+use crate::args::{ReportArguments, VERSION};
+use crate::failure::{Failure, Message};
+use crate::output::{Screen, print, require_folder, write_file};
+use crate::plot::{Figure, Line, Row, Style, to_png};
+
+/// The report in the folder of its run.
+const REPORT: &str = "report.html";
+/// Of the marks of a kind in a cell of this share of width and height one is drawn: lines stay visible.
+const MARK_CELL: (f64, f64) = (0.02, 0.05);
+/// Kinds of events in the order of the shapes of `plot`.
+const KINDS: [&str; 5] = ["drop", "error", "mark", "timeout", "retransmit"];
+
+/// Writes the report beside the data, which are on disk already.
+pub(crate) fn after_run(
+    folder: &Path,
+    scenario: &Scenario,
+    outcome: &Outcome,
+    result: &RunResult,
+) -> Result<(), Failure> {
+    let run = Run {
+        name: scenario.name(),
+        written: Some(scenario.written()),
+        normalised: &scenario.normalised(),
+        summary: &result.clone().summarised().to_json(),
+    };
+    let path = folder.join(REPORT);
+    let page = html(&run, &Recording::of(scenario, outcome));
+    store::write_atomically(&path, page.as_bytes()).map_err(|error| Failure::write(&path, &error))
+}
+
+/// Draws a run that is on disk.
+pub(crate) fn report(arguments: &ReportArguments, screen: &Screen) -> Result<(), Failure> {
+    let folder = RunFolder::open(&arguments.run, VERSION).map_err(Failure::folder)?;
+    let path = arguments.out.clone().unwrap_or_else(|| arguments.run.join(REPORT));
+    require_folder(&path)?;
+    let recording = Recording::read(&folder).map_err(Failure::folder)?;
+    let name = folder.name();
+    // Only a convenience: the run is whole without it.
+    let written = fs::read_to_string(arguments.run.join(store::WRITTEN)).ok();
+    let run = Run {
+        name: scenario_name(&name),
+        written: written.as_deref(),
+        normalised: &folder.scenario().normalised(),
+        summary: folder.summary(),
+    };
+    let page = html(&run, &recording);
+    write_file(&path, |out| out.write_all(page.as_bytes()))?;
+    let mut written = vec![path];
+    if let Some(out) = &arguments.figures {
+        let seed = folder.summary()["seed"].to_string();
+        written.extend(draw(out, &figures(run.name, &seed, &recording))?);
+    }
+    let names: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
+    print(&if screen.json {
+        store::pretty(&json!({ "report": names[0], "figures": names[1..] }))
+    } else {
+        names.join("\n") + "\n"
+    })
+}
+
+/// Of `<scenario>-<seed>-<hash>`.
+fn scenario_name(folder: &str) -> &str {
+    folder.rsplitn(3, '-').nth(2).unwrap_or(folder)
+}
+
+/// Draws figures as SVG and PNG; returns the files.
+fn draw(out: &Path, figures: &[(String, Figure)]) -> Result<Vec<PathBuf>, Failure> {
+    fs::create_dir_all(out).map_err(|error| Failure::write(out, &error))?;
+    let mut written = Vec::new();
+    for (name, figure) in figures {
+        let svg = figure.to_svg();
+        let png =
+            to_png(&svg).map_err(|error| Failure::Run(Message::new(format!("can not draw: {error}"), "")))?;
+        for (kind, bytes) in [("svg", svg.as_bytes()), ("png", &png)] {
+            let path = out.join(format!("{name}.{kind}"));
+            store::write_atomically(&path, bytes).map_err(|error| Failure::write(&path, &error))?;
+            written.push(path);
+        }
+    }
+    Ok(written)
+}
+
+/// Every chart of the report with the file name of its picture.
+fn figures(name: &str, seed: &str, recording: &Recording) -> Vec<(String, Figure)> {
+    let times = recording.times();
+    charts(recording)
+        .into_iter()
+        .map(|(chart, label)| {
+            let of = if chart.of == Of::Flows { "flows" } else { "links" };
+            let figure = Figure {
+                title: label.title.clone(),
+                subtitle: format!("{name}, seed {seed}"),
+                columns: vec![String::new()],
+                rows: vec![Row {
+                    label: axis(chart, &label),
+                    charts: vec![lines(recording, &times, chart, &label)],
+                }],
+                x: (0.0, recording.duration_s()),
+                x_label: "time (s)".into(),
+            };
+            (format!("{of}-{}", chart.metric), figure)
+        })
+        .collect()
+}
+
+/// The quantity in a word, for the axis: the title says whose it is.
+fn axis(chart: &Chart, label: &Label) -> String {
+    let name =
+        chart.metric.rsplit_once('_').map_or(chart.metric.as_str(), |(name, _)| name).replace('_', " ");
+    if label.unit.is_empty() { name } else { format!("{name} ({})", label.unit) }
+}
+
+fn lines(recording: &Recording, times: &[f64], chart: &Chart, label: &Label) -> Vec<Line> {
+    let groups = recording.groups();
+    let points = |values: &[f32]| -> Vec<(f64, f64)> {
+        let values = values.iter().map(|value| f64::from(*value) / label.factor);
+        times.iter().copied().zip(values).collect()
+    };
+    let mut lines = Vec::new();
+    for Spread { group, quantiles } in &chart.spreads {
+        let [low, middle, high] = quantiles.each_ref().map(|values| points(values));
+        let mut area = high;
+        area.extend(low.into_iter().rev());
+        area.retain(|(_, y)| !y.is_nan());
+        let name = &groups[*group].0;
+        lines.push(Line { name: format!("{name}: 5 % to 95 %"), style: Style::Spread(*group), points: area });
+        lines.push(Line { name: format!("{name}: median"), style: Style::Flow(*group), points: middle });
+    }
+    let (drawn, names): (_, Vec<String>) = match chart.of {
+        Of::Links => (recording.links_drawn(), recording.link_names()),
+        Of::Flows => {
+            let name = |(group, flow): (usize, usize)| format!("{}[{flow}]", groups[group].0);
+            (recording.flows_drawn(), recording.flows().into_iter().map(name).collect())
+        }
+    };
+    // Beside the spreads, whose median has the colour of the group.
+    let first = if chart.spreads.is_empty() { 0 } else { groups.len() };
+    let mut taken = BTreeSet::new();
+    let values = chart.series.iter().flatten().map(|value| f64::from(value.abs()) / label.factor);
+    // `max` skips what was not measured.
+    let cell = (recording.duration_s() * MARK_CELL.0, (values.fold(0.0, f64::max) * MARK_CELL.1).max(1e-9));
+    for (rank, place) in drawn.into_iter().enumerate().filter(|(_, place)| !chart.series[*place].is_empty()) {
+        let style = match chart.of {
+            Of::Flows => first + place,
+            Of::Links => rank,
+        };
+        let points = points(&chart.series[place]);
+        for marks in recording.marks().iter().filter(|marks| marks.of == chart.of && marks.index == place) {
+            let mut line = mark_line(marks, &points);
+            line.points.retain(|(x, y)| {
+                taken.insert((marks.kind.clone(), (x / cell.0) as i64, (y / cell.1) as i64))
+            });
+            lines.push(line);
+        }
+        lines.push(Line { name: names[place].clone(), style: Style::Flow(style), points });
+    }
+    // Marks are drawn last, above all lines.
+    lines.sort_by_key(|line| matches!(line.style, Style::Event(_)));
+    lines
+}
+
+/// Marks on the line through `points`.
+fn mark_line(marks: &Marks, points: &[(f64, f64)]) -> Line {
+    let shape = KINDS.iter().position(|kind| *kind == marks.kind).unwrap_or(KINDS.len() - 1);
+    let on_line = marks.at.iter().filter_map(|&(at, _)| {
+        let at = f64::from(at);
+        let bin = points.partition_point(|(end, _)| *end < at).min(points.len().checked_sub(1)?);
+        Some((at, points[bin].1))
+    });
+    Line { name: marks.kind.clone(), style: Style::Event(shape), points: on_line.collect() }
+}
