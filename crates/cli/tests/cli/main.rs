@@ -1,9 +1,11 @@
 //! The command as a shell sees it: exit codes, streams, files, signals (contract §5).
 
 mod behaviour;
+mod browser;
 mod claims;
 mod interrupt;
 mod pictures;
+mod report;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
