@@ -173,6 +173,11 @@ fn the_readme_shows_what_the_command_prints() {
 }
 
 #[test]
+fn the_page_on_reports_shows_what_the_command_prints() {
+    hold("docs/report.md", &[]);
+}
+
+#[test]
 fn the_page_on_varying_capacity_shows_what_the_command_prints() {
     hold("docs/lte.md", &["lte.svg"]);
 }
