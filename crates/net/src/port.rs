@@ -154,6 +154,11 @@ pub trait Output {
     /// is the receiver's to change.
     fn deliver(&mut self, packet: &mut Packet);
 
+    /// The transmission of a packet begins at `at`; the law has edited its header. `is_lost`: it
+    /// will reach the far end broken. For observers; compiles to nothing unless implemented.
+    #[inline]
+    fn sent(&mut self, _at: Picos, _packet: &Packet, _is_lost: bool) {}
+
     /// For observers; compiles to nothing unless implemented.
     #[inline]
     fn event(&mut self, _at: Picos, _event: PortEvent) {}
@@ -527,6 +532,7 @@ impl Port {
             let end = self.server.transmit_fixed(now, u32::from(size));
             packet.at = self.begin(size, end);
             self.delivered += u64::from(packet.at <= self.to);
+            out.sent(now, &packet, false);
             out.deliver(&mut packet);
         } else {
             self.arrive_examined(now, packet, out);
@@ -739,6 +745,7 @@ impl Port {
             let end = self.server.transmit_fixed(now, u32::from(size));
             packet.at = self.begin(size, end);
             self.delivered += u64::from(packet.at <= self.to);
+            out.sent(now, &packet, false);
             out.deliver(&mut packet);
             return;
         }
@@ -757,6 +764,7 @@ impl Port {
             None => false,
         };
         let is_lost = packet.is_pure_ack() && parts.streams.ack_loss.bernoulli(parts.ack_loss);
+        out.sent(now, &packet, has_error || is_lost);
         if !has_error && !is_lost {
             self.delivered += u64::from(at <= self.to);
             out.deliver(&mut packet);

@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 use barrier::Exchange;
-use congestlab_net::packet::Picos;
+use congestlab_net::packet::{Packet, Picos};
 use elements::Elements;
 use model::Model;
 use network::Network;
@@ -46,14 +46,32 @@ pub enum Engine {
     Reference,
 }
 
+/// Hears every packet whose transmission on a link begins.
+///
+/// The packets of one link come in order of time, the same for every engine; those of different
+/// links in any order and from any thread.
+pub trait Tap: Sync {
+    /// At `at` the packet begins to leave through link `link`, an index into [`Model::links`], with
+    /// the header that the link's law gave it. `is_lost`: it will reach the far end broken.
+    fn sent(&self, link: u32, at: Picos, packet: &Packet, is_lost: bool);
+}
+
 /// How long to simulate and what to write down.
-#[derive(Clone, Copy, Debug)]
-struct Span {
+#[derive(Clone, Copy)]
+struct Span<'a> {
     /// The last instant of the run.
     end: Picos,
     /// Length of a bin of the series.
     bin: Option<Picos>,
     events: bool,
+    tap: Option<&'a dyn Tap>,
+}
+
+impl Span<'_> {
+    /// Somebody wants to know more than the outcome.
+    fn is_probed(&self) -> bool {
+        self.bin.is_some() || self.events || self.tap.is_some()
+    }
 }
 
 /// How far a run has come.
@@ -73,9 +91,20 @@ const MANY_PARTS: usize = 16;
 /// Runs the model. `stop` ends it early; the outcome is then marked incomplete. `progress` is told
 /// how far it has come now and then.
 pub fn run(model: &Model, engine: Engine, stop: &AtomicBool, progress: &mut dyn FnMut(Progress)) -> Outcome {
+    run_tapped(model, engine, stop, progress, None)
+}
+
+/// As [`run`], with somebody on the lines. The outcome is the same.
+pub fn run_tapped(
+    model: &Model,
+    engine: Engine,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(Progress),
+    tap: Option<&dyn Tap>,
+) -> Outcome {
     let network = Network::new(model);
     let mut elements = Elements::new(model, &network);
-    let span = Span { end: model.duration, bin: model.sample_every, events: model.record_events };
+    let span = Span { end: model.duration, bin: model.sample_every, events: model.record_events, tap };
     let complete = match engine {
         Engine::Window { threads, divisor } => {
             let parts = Some(network.parts()).filter(|parts| parts.len() >= MANY_PARTS);
@@ -98,7 +127,7 @@ fn run_windows(
     network: &Network,
     plan: &Plan,
     elements: &mut Elements,
-    span: &Span,
+    span: &Span<'_>,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Progress),
 ) -> bool {
@@ -125,7 +154,7 @@ fn run_parts(
     parts: &[(&Network, Plan)],
     threads: usize,
     elements: &mut Elements,
-    span: &Span,
+    span: &Span<'_>,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Progress),
 ) -> bool {

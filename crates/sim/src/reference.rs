@@ -13,7 +13,7 @@ use congestlab_net::port::{Output, PortEvent};
 use crate::elements::{Elements, note_port_event, with_hosts};
 use crate::network::{Hop, Network};
 use crate::station::{Outbox, Record};
-use crate::{Progress, Span};
+use crate::{Progress, Span, Tap};
 
 /// What happens at one instant at one element, in this order (architecture.md §6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,6 +84,7 @@ struct Agenda<'a> {
     packet_hops: u64,
     end: Picos,
     record: Record,
+    tap: Option<&'a dyn Tap>,
 }
 
 impl Agenda<'_> {
@@ -131,6 +132,12 @@ impl Output for Wire<'_, '_> {
     fn deliver(&mut self, packet: &mut Packet) {
         packet.route += 1;
         self.agenda.enter(*packet);
+    }
+
+    fn sent(&mut self, at: Picos, packet: &Packet, is_lost: bool) {
+        if let Some(tap) = self.agenda.tap {
+            tap.sent(self.link, at, packet, is_lost);
+        }
     }
 
     fn event(&mut self, at: Picos, event: PortEvent) {
@@ -224,7 +231,7 @@ fn depths(network: &Network) -> Vec<u32> {
 pub(crate) fn run(
     network: &Network,
     elements: &mut Elements,
-    run: &Span,
+    run: &Span<'_>,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Progress),
 ) -> bool {
@@ -236,6 +243,7 @@ pub(crate) fn run(
         packet_hops: 0,
         end: run.end,
         record: Record::new(run),
+        tap: run.tap,
     };
     // When each pipe's last packet had left its entrance: inward and outward, by class and flow.
     let mut busy: Vec<Vec<[Picos; 2]>> =

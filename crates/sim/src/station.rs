@@ -187,7 +187,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    pub(crate) fn new(span: &Span) -> Self {
+    pub(crate) fn new(span: &Span<'_>) -> Self {
         Self { bin: span.bin.unwrap_or(Picos::MAX), wants_events: span.events, ..Self::default() }
     }
 }

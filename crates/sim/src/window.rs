@@ -16,7 +16,7 @@ use crate::network::{Class, DisjointSets, Hop, Network, Node};
 use crate::prefetch::prefetch;
 use crate::station::{Endpoint, Outbox, Record, Station};
 use crate::store::{Bucket, Store, chunk_of, locate, ordinal, place};
-use crate::{Progress, Span};
+use crate::{Progress, Span, Tap};
 
 /// Longest window: leaves 28 bits of a sort key to number the packets of a window.
 const SHIFT_MAX: u32 = 36;
@@ -152,6 +152,7 @@ struct Fabric<'a> {
     /// Events after this time are not simulated.
     end: Picos,
     record: Record,
+    tap: Option<&'a dyn Tap>,
 }
 
 impl Fabric<'_> {
@@ -278,6 +279,13 @@ impl<const PROBED: bool> Output for Wire<'_, '_, PROBED> {
         if packet.at <= self.fabric.end {
             packet.route += 1;
             self.fabric.deliver(packet);
+        }
+    }
+
+    #[inline]
+    fn sent(&mut self, at: Picos, packet: &Packet, is_lost: bool) {
+        if PROBED && let Some(tap) = self.fabric.tap {
+            tap.sent(self.fabric.network.link_ids[self.link as usize], at, packet, is_lost);
         }
     }
 
@@ -423,7 +431,7 @@ impl<'a> Domain<'a> {
         plan: &'a Plan,
         id: usize,
         elements: &mut Elements,
-        run: &Span,
+        run: &Span<'a>,
         store: Store,
     ) -> Self {
         let horizon = network.edges.iter().map(|e| e.latency).max().unwrap_or(0);
@@ -447,6 +455,7 @@ impl<'a> Domain<'a> {
             packet_hops: 0,
             end: run.end,
             record: Record::new(run),
+            tap: run.tap,
         };
         let mine = |node: usize| usize::from(plan.home[node]) == id;
         let ports: Vec<_> = (0..network.links)
@@ -477,7 +486,7 @@ impl<'a> Domain<'a> {
             armed: vec![Picos::MAX; ports.len()],
             ports,
             benches,
-            is_probed: run.bin.is_some() || run.events,
+            is_probed: run.is_probed(),
             packets: 0,
             keys: Vec::new(),
             batch: Vec::new(),

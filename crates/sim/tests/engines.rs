@@ -5,12 +5,15 @@
 
 mod common;
 
+use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use common::Draw;
+use congestlab_net::packet::{Packet, Picos};
 use congestlab_sim::model::{GroupKind, Model};
 use congestlab_sim::outcome::{FlowOutcome, LinkOutcome, Outcome};
-use congestlab_sim::{Engine, run};
+use congestlab_sim::{Engine, Tap, run};
 
 fn outcome(model: &Model, engine: Engine) -> Outcome {
     run(model, engine, &AtomicBool::new(false), &mut |_| {})
@@ -119,6 +122,57 @@ fn series_and_events_change_nothing_and_do_not_depend_on_the_engine() {
         assert_eq!(plain.groups, probed.groups, "seed {seed}");
         assert!(!probed.series.is_empty());
     }
+}
+
+/// When a packet was sent, what it was, and whether the wire lost it.
+type Sent = (Picos, Packet, bool);
+
+/// What a tap heard, by link.
+#[derive(Default)]
+struct Heard(Mutex<BTreeMap<u32, Vec<Sent>>>);
+
+impl Tap for Heard {
+    fn sent(&self, link: u32, at: Picos, packet: &Packet, is_lost: bool) {
+        // Where it stands in a table of routes is the engine's.
+        let packet = Packet { route: 0, ..*packet };
+        self.0.lock().expect("no panic with it").entry(link).or_default().push((at, packet, is_lost));
+    }
+}
+
+#[test]
+fn a_tap_hears_the_same_packets_in_order_on_every_engine_and_changes_nothing() {
+    let mut lost = 0;
+    for seed in 5000..5020 {
+        let mut draw = Draw::new(seed);
+        let mut model = common::random_model(&mut draw, seed);
+        if seed % 5 == 0 {
+            // Run part by part.
+            let parts: Vec<Model> = (0..16).map(|_| common::random_model(&mut draw, seed)).collect();
+            model = side_by_side(&parts);
+        }
+        let plain = outcome(&model, Engine::Reference);
+        let listen = |engine| {
+            let heard = Heard::default();
+            let stop = AtomicBool::new(false);
+            let tapped = congestlab_sim::run_tapped(&model, engine, &stop, &mut |_| {}, Some(&heard));
+            assert!(tapped == plain, "seed {seed}, {engine:?}: the tap changed the run");
+            heard.0.into_inner().expect("no panic with it")
+        };
+        let heard = listen(Engine::Reference);
+        for (&link, packets) in &heard {
+            assert!(packets.is_sorted_by_key(|&(at, ..)| at), "seed {seed}, link {link}");
+            let stats = &plain.links[link as usize];
+            let last = packets.len() as u64 - stats.sent_packets;
+            assert!(last <= 1, "seed {seed}, link {link}: {last} packets in transmission at the end");
+            let broken = packets.iter().filter(|(_, packet, lost)| *lost && packet.at <= model.duration);
+            assert_eq!(broken.count() as u64, stats.errors, "seed {seed}, link {link}");
+            lost += stats.errors;
+        }
+        for (threads, divisor) in [(1, 1), (1, 4), (2, 1), (4, 2)] {
+            assert!(listen(Engine::Window { threads, divisor }) == heard, "seed {seed}, {threads} threads");
+        }
+    }
+    assert!(lost > 0, "no packet was lost on the wire");
 }
 
 /// Where the packets of a link are at the end.
