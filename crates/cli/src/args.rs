@@ -57,6 +57,9 @@ pub(crate) enum Command {
     Run(RunArguments),
     /// Find out whether a scenario is right, without running it
     Check(CheckArguments),
+    /// Teach Wireshark and tshark the XCP congestion header
+    #[command(subcommand)]
+    Wireshark(WiresharkCommand),
     /// Run every point of a scenario's [sweep] on all cores; what is complete is not run again
     Sweep(SweepArguments),
     /// Draw a run that is on disk: report.html, and pictures for a paper
@@ -113,6 +116,12 @@ pub(crate) struct RunArguments {
     /// links.parquet, events.parquet and report.html
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) out: Option<PathBuf>,
+    /// Write what every link carried to DIR/<link>.pcapng, for Wireshark and tshark
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) pcap: Option<PathBuf>,
+    /// Bytes of each packet that --pcap keeps; always all of its headers
+    #[arg(long, value_name = "BYTES", default_value_t = 0, requires = "pcap")]
+    pub(crate) snaplen: u16,
     /// How to list flows: one by one, or as distributions in groups above 10,000
     #[arg(long, value_enum, default_value_t = FlowsShown::List, value_name = "HOW")]
     pub(crate) flows: FlowsShown,
@@ -155,6 +164,23 @@ pub(crate) struct SweepArguments {
     /// Points to run at once [default: one for each core]
     #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) threads: Option<usize>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum WiresharkCommand {
+    /// Put the dissector xcp_cc into a plug-in folder
+    Install(PluginFolder),
+    /// Take it away again
+    Uninstall(PluginFolder),
+    /// Print it
+    Print,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PluginFolder {
+    /// The folder [default: Wireshark's personal one, ~/.local/lib/wireshark/plugins]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) dir: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

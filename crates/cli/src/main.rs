@@ -13,6 +13,7 @@ mod report;
 mod run;
 mod sweep;
 mod table;
+mod wireshark;
 
 use std::process::ExitCode;
 
@@ -52,6 +53,7 @@ fn execute(command: &Command, screen: &Screen) -> Result<(), Failure> {
         Command::Check(arguments) => check(arguments, screen),
         Command::Sweep(arguments) => sweep::sweep(arguments, screen),
         Command::Report(arguments) => report::report(arguments, screen),
+        Command::Wireshark(command) => wireshark::wireshark(command, screen),
         Command::Demo(arguments) => demo::demo(arguments, screen),
         Command::Schema => print(&store::pretty(&schema::schema())),
         Command::Completions { shell } => {

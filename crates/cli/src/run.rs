@@ -4,12 +4,13 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
+use congestlab_scenario::capture::{Capture, CaptureError};
 use congestlab_scenario::memory::text;
 use congestlab_scenario::net::packet::Picos;
 use congestlab_scenario::result::{Flows, Meta, RunResult, write_events_csv, write_series_csv};
 use congestlab_scenario::sim::model::Model;
 use congestlab_scenario::sim::outcome::{FlowOutcome, Outcome};
-use congestlab_scenario::sim::{self, Engine};
+use congestlab_scenario::sim::{self, Engine, Tap};
 use congestlab_scenario::{Measure, Scenario, store};
 
 use crate::args::{FlowsShown, RunArguments, VERSION};
@@ -30,7 +31,7 @@ pub(crate) fn run(arguments: &RunArguments, screen: &Screen) -> Result<(), Failu
     }
     let files = arguments.series.iter().chain(&arguments.events).map(PathBuf::as_path);
     require_files(&arguments.scenario.file, files)?;
-    if let Some(folder) = &arguments.out {
+    for folder in arguments.out.iter().chain(&arguments.pcap) {
         require_folder(folder)?;
     }
     let measure = Measure {
@@ -42,15 +43,20 @@ pub(crate) fn run(arguments: &RunArguments, screen: &Screen) -> Result<(), Failu
     machine::require_memory(&scenario, &measure)?;
     let stop = machine::stop_flag()?;
     let model = scenario.model(&measure);
+    let create = |folder| Capture::create(folder, &scenario, VERSION, arguments.snaplen, &stop);
+    let capture = arguments.pcap.as_deref().map(create).transpose().map_err(unwritten)?;
 
     let clock = Clock::start();
     let engine = Engine::Window { threads: arguments.threads, divisor: 1 };
-    let (outcome, reached) = simulate(&model, engine, "run", &stop, screen);
+    let tap = capture.as_ref().map(|capture| capture as &dyn Tap);
+    let (outcome, reached) = simulate(&model, engine, "run", &stop, screen, tap);
     let result = RunResult::new(&scenario, &outcome, clock.meta());
     let interrupted = || {
         let (at, end) = (reached as f64 / 1e12, model.duration as f64 / 1e12);
         Failure::Interrupted(format!("interrupted at {at:.3} s of {end} simulated seconds"))
     };
+    // A trace that can not be written stops the run.
+    capture.map_or(Ok(()), |capture| capture.finish(outcome.complete)).map_err(unwritten)?;
     if outcome.complete {
         write_files(arguments, &scenario, &outcome, &result)?;
     }
@@ -75,11 +81,12 @@ fn simulate(
     name: &str,
     stop: &AtomicBool,
     screen: &Screen,
+    tap: Option<&dyn Tap>,
 ) -> (Outcome, Picos) {
     let mut progress = screen.progress();
     let mut reached = 0;
     let (end, unit) = (model.duration as f64, 1e12);
-    let outcome = sim::run(model, engine, stop, &mut |come| {
+    let mut tell = |come: sim::Progress| {
         let at = come.at;
         reached = at;
         progress.tell(|elapsed| {
@@ -92,9 +99,14 @@ fn simulate(
                 end / unit
             )
         });
-    });
+    };
+    let outcome = sim::run_tapped(model, engine, stop, &mut tell, tap);
     progress.clear();
     (outcome, reached)
+}
+
+fn unwritten(failed: CaptureError) -> Failure {
+    Failure::write(&failed.path, &failed.error)
 }
 
 fn write_files(
@@ -125,7 +137,7 @@ fn verify(model: &Model, outcome: &Outcome, stop: &AtomicBool, screen: &Screen) 
         ("two threads", Engine::Window { threads: 2, divisor: 1 }),
     ];
     for (name, engine) in ways {
-        let (other, _) = simulate(model, engine, name, stop, screen);
+        let (other, _) = simulate(model, engine, name, stop, screen, None);
         if !other.complete {
             return Err(Failure::Interrupted(format!("interrupted while verifying with {name}")));
         }
@@ -307,7 +319,7 @@ path = ["a"]
         let model = scenario.model(&Measure::default());
         let stop = AtomicBool::new(false);
         let (mut outcome, _) =
-            simulate(&model, Engine::Window { threads: 1, divisor: 1 }, "run", &stop, &screen);
+            simulate(&model, Engine::Window { threads: 1, divisor: 1 }, "run", &stop, &screen, None);
         assert!(verify(&model, &outcome, &stop, &screen).is_ok());
 
         outcome.fingerprint ^= 1;

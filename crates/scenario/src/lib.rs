@@ -7,6 +7,7 @@
 //! What a file may say is in `docs/scenario.md`; [`schema`] says it to machines.
 #![forbid(unsafe_code)]
 
+pub mod capture;
 pub mod claims;
 mod decode;
 pub mod diagnostic;
@@ -223,6 +224,16 @@ impl Scenario {
     /// The text of the file, without overrides.
     pub fn written(&self) -> &str {
         self.sources.first().map_or("", |source| source.inner())
+    }
+
+    /// Whose output port each link of the model is.
+    pub(crate) fn routers(&self) -> Vec<&str> {
+        let links = self.file.links.iter().flat_map(|links| &links.value.0);
+        let both = links.flat_map(|(_, link)| {
+            let back = link.value.reverse.as_ref().and_then(|reverse| reverse.value.0.at.as_ref());
+            [link.value.at.as_ref(), back]
+        });
+        both.map(|at| at.map_or("", |at| at.value.as_str())).collect()
     }
 
     /// The scenario as TOML with every default written out; reads back as the same.

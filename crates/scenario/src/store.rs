@@ -61,7 +61,7 @@ pub fn try_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// A name beside `path` that no other process and no other call uses.
-fn sibling(path: &Path) -> PathBuf {
+pub(crate) fn sibling(path: &Path) -> PathBuf {
     static CALLS: AtomicU64 = AtomicU64::new(0);
     let call = CALLS.fetch_add(1, Ordering::Relaxed);
     let mut name = std::ffi::OsString::from(".");
@@ -134,11 +134,15 @@ pub fn write_run(
 }
 
 /// A name that every file system takes.
-fn file_name(name: &str) -> String {
+pub(crate) fn file_name(name: &str) -> String {
+    let mut length = 0;
     let clean: String = name
         .chars()
         .map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' })
-        .take(64)
+        .take_while(|c| {
+            length += c.len_utf8();
+            length <= 64
+        })
         .collect();
     let clean = clean.trim_start_matches('.');
     if clean.is_empty() { "scenario".into() } else { clean.into() }

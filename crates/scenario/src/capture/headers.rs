@@ -1,0 +1,333 @@
+//! A packet of the simulator as the headers of an IPv4 packet.
+//!
+//! The simulator's packets count segments; here they get bytes, addresses and checksums
+//! (docs/traces.md tells readers of traces the same):
+//!
+//! - Flow `f` of the run goes from 10.0.0.1 + f, port 40000, to 10.128.0.1 + f, port 50000 + group.
+//! - Segment `n` of a flow begins at the sequence number after the payloads of the `n` before it; the
+//!   payload is what the headers leave of a packet's size, zeros, at least one byte.
+//! - A packet is as long as its size, or as its headers if they need more. What an acknowledgment has
+//!   to spare is padding.
+//! - What the simulator does not carry is not made up: data echoes no timestamp, and a receiver's own
+//!   timestamp repeats what it echoes.
+
+use std::collections::BTreeMap;
+
+use congestlab_core::law::SenderConfig;
+use congestlab_core::wire::xcp::{LENGTH as XCP_LENGTH, Layout, PROTOCOL_EXPERIMENTAL, Repr, Version};
+use congestlab_net::packet::{Kind, Packet, SACK_BLOCKS, flag};
+use congestlab_net::tcp::{App, Config, Recovery};
+use congestlab_sim::model::{GroupKind, Model};
+use etherparse::TcpOptionElement::{
+    self, MaximumSegmentSize, Noop, SelectiveAcknowledgement, SelectiveAcknowledgementPermitted, Timestamp,
+    WindowScale,
+};
+use etherparse::{IpDscp, IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptions, UdpHeader};
+
+const IP: usize = Ipv4Header::MIN_LEN;
+const TCP: usize = TcpHeader::MIN_LEN;
+/// Timestamps with the padding of RFC 7323 appendix A.
+const TIMESTAMPS: usize = 12;
+/// Hosts on each side; from the next flow on, addresses repeat with the next port.
+const HOSTS: u32 = (1 << 23) - 2;
+const SENDER_PORT: u32 = 40_000;
+/// Ports that no dissector claims: 50000 to 53999, by group.
+const RECEIVER_PORT: u32 = 50_000;
+const RECEIVER_PORTS: u32 = 4_000;
+/// RFC 1700's recommendation, and what Linux sends.
+const TTL: u8 = 64;
+/// RFC 8622: the code point of traffic that yields to all other.
+const LOWER_EFFORT: u8 = 1;
+/// RFC 7323 §2.3.
+const SCALE_MAX: u8 = 14;
+/// The payload of all packets.
+static ZEROS: [u8; u16::MAX as usize] = [0; u16::MAX as usize];
+const OPTIONS: &str = "what can come together fits into 40 bytes";
+const FITS: &str = "a packet's size has 16 bits";
+
+/// Everything about the flows of a run that headers need.
+pub(super) struct Headers {
+    /// In the order of their flows.
+    groups: Vec<Group>,
+}
+
+struct Group {
+    first_flow: u32,
+    receiver_port: u16,
+    /// Time to live of what leaves through a link.
+    ttl: BTreeMap<u32, u8>,
+    /// `None`: datagrams.
+    tcp: Option<Tcp>,
+}
+
+/// The headers of a group's TCP packets.
+struct Tcp {
+    config: Config,
+    has_xcp: bool,
+    has_timestamps: bool,
+    /// Of the receiver's window.
+    scale: u8,
+}
+
+/// What stands between the IP header and the payload.
+enum Transport {
+    Tcp { xcp: Option<[u8; XCP_LENGTH]>, header: TcpHeader },
+    Udp,
+}
+
+impl Headers {
+    /// `routers`: whose output port each link is.
+    pub(super) fn new(model: &Model, routers: &[&str]) -> Self {
+        let mut first_flow = 0;
+        let groups = model.groups.iter().enumerate().map(|(index, group)| {
+            let mut ttl = BTreeMap::new();
+            for path in [&group.path, &group.back] {
+                ttl.extend(path.iter().copied().zip(times_to_live(path, routers)));
+            }
+            let first = first_flow;
+            first_flow += group.count;
+            Group {
+                first_flow: first,
+                receiver_port: (RECEIVER_PORT + index as u32 % RECEIVER_PORTS) as u16,
+                ttl,
+                tcp: Tcp::new(&group.kind),
+            }
+        });
+        Self { groups: groups.collect() }
+    }
+
+    /// Puts the packet as it leaves through `link` into `frame`: its headers, and payload up to
+    /// `snaplen` bytes in all. Returns its length on the wire.
+    pub(super) fn write(&self, link: u32, packet: &Packet, snaplen: usize, frame: &mut Vec<u8>) -> usize {
+        let group = &self.groups[self.groups.partition_point(|group| group.first_flow <= packet.flow) - 1];
+        let transport = group.tcp.as_ref().map_or(Transport::Udp, |tcp| tcp.transport(packet));
+        let (protocol, headers) = match &transport {
+            Transport::Tcp { xcp: Some(_), header } => {
+                (IpNumber(PROTOCOL_EXPERIMENTAL), XCP_LENGTH + header.header_len())
+            }
+            Transport::Tcp { xcp: None, header } => (IpNumber::TCP, header.header_len()),
+            Transport::Udp => (IpNumber::UDP, UdpHeader::LEN),
+        };
+        let headers = IP + headers;
+        let length = usize::from(packet.size).max(headers);
+        let payload = &ZEROS[..match packet.kind {
+            // A segment without a byte would be an acknowledgment.
+            Kind::Data => (length - headers).max(1),
+            Kind::Datagram => length - headers,
+            // Bytes that are left are padding behind the IP packet, as on Ethernet.
+            Kind::Ack | Kind::Syn | Kind::SynAck | Kind::WindowProbe => 0,
+        }];
+        let length = length.max(headers + payload.len());
+
+        let host = packet.flow % HOSTS;
+        let address = |side: u32| (10 << 24 | side << 23 | (host + 1)).to_be_bytes();
+        let mut from = (address(0), (SENDER_PORT + packet.flow / HOSTS) as u16);
+        let mut to = (address(1), group.receiver_port);
+        if is_from_receiver(packet) {
+            std::mem::swap(&mut from, &mut to);
+        }
+        let dscp = if packet.flags & flag::LOW_PRIORITY != 0 { LOWER_EFFORT } else { 0 };
+        let ip = Ipv4Header {
+            dscp: IpDscp::try_new(dscp).unwrap_or_default(),
+            ecn: IpEcn::try_new(packet.flags & flag::ECN_MASK).unwrap_or_default(),
+            total_len: (headers + payload.len()) as u16,
+            identification: identification(packet),
+            dont_fragment: true,
+            time_to_live: group.ttl.get(&link).copied().unwrap_or(TTL),
+            protocol,
+            source: from.0,
+            destination: to.0,
+            ..Ipv4Header::default()
+        };
+        frame.clear();
+        write(frame, |out| ip.write(out));
+        match transport {
+            Transport::Tcp { xcp, mut header } => {
+                frame.extend(xcp.into_iter().flatten());
+                (header.source_port, header.destination_port) = (from.1, to.1);
+                header.checksum = header.calc_checksum_ipv4(&ip, payload).expect(FITS);
+                write(frame, |out| header.write(out));
+            }
+            Transport::Udp => {
+                let header = UdpHeader::with_ipv4_checksum(from.1, to.1, &ip, payload).expect(FITS);
+                write(frame, |out| header.write(out));
+            }
+        }
+        frame.resize(length.min(snaplen).max(frame.len()), 0);
+        length
+    }
+}
+
+fn write(frame: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) {
+    write(frame).expect("memory takes every byte");
+}
+
+fn is_from_receiver(packet: &Packet) -> bool {
+    matches!(packet.kind, Kind::Ack | Kind::SynAck)
+}
+
+/// Of what leaves through each link of a path. Every router takes one; links that one router sends
+/// through follow each other without (contract §3).
+fn times_to_live(path: &[u32], routers: &[&str]) -> impl Iterator<Item = u8> {
+    let mut left = TTL;
+    let mut last = None;
+    path.iter().map(move |&link| {
+        let router = routers[link as usize];
+        if last.replace(router) != Some(router) {
+            left = (left - 1).max(1);
+        }
+        left
+    })
+}
+
+/// Tells transmissions apart and names the same one on every link; what never is fragmented may have
+/// any (RFC 6864 §4.1). Fibonacci hashing, for no better reason than that it spreads.
+fn identification(packet: &Packet) -> u16 {
+    let name = packet.stamp_ns ^ u64::from(packet.seq) << 32;
+    (name.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48) as u16
+}
+
+impl Tcp {
+    fn new(kind: &GroupKind) -> Option<Self> {
+        let GroupKind::Tcp(config) = kind else { return None };
+        let has_xcp = matches!(config.law, SenderConfig::Xcp(_));
+        // A connection has them or not (RFC 7323 §3.2): only if they make no packet longer than it is.
+        let room = usize::from(config.ack.min(config.segment.saturating_sub(1)));
+        let has_timestamps = room >= IP + if has_xcp { XCP_LENGTH } else { 0 } + TCP + TIMESTAMPS;
+        let mut tcp = Self { config: config.clone(), has_xcp, has_timestamps, scale: SCALE_MAX };
+        if let Some(segments) = config.awnd {
+            let window = tcp.window(segments);
+            tcp.scale =
+                (0..SCALE_MAX).find(|scale| window.div_ceil(1 << scale) <= 0xffff).unwrap_or(SCALE_MAX);
+        }
+        Some(tcp)
+    }
+
+    fn transport(&self, packet: &Packet) -> Transport {
+        let mut header = TcpHeader { ack: true, window_size: u16::MAX, ..TcpHeader::default() };
+        // One number for the SYN, as in the simulator, where segments follow.
+        let sequence = |seq: u32| 1 + self.payload(u64::from(seq.wrapping_sub(1))) as u32;
+        // RFC 7323 §5.4: a clock of milliseconds.
+        let stamp = (packet.stamp_ns / 1_000_000) as u32;
+        let echoed = if is_from_receiver(packet) { stamp } else { 0 };
+        let mut xcp = None;
+        let mut options = Vec::new();
+        match packet.kind {
+            Kind::Syn | Kind::SynAck => {
+                let is_syn = packet.kind == Kind::Syn;
+                header.syn = true;
+                header.ack = !is_syn;
+                header.acknowledgment_number = u32::from(!is_syn);
+                // RFC 3168 §6.1.1.
+                header.ece = self.config.ecn;
+                header.cwr = self.config.ecn && is_syn;
+                if !is_syn {
+                    header.window_size = self.window(packet.window()).min(0xffff) as u16;
+                }
+                options.push(MaximumSegmentSize(self.mss()));
+                options.extend([Noop, WindowScale(if is_syn { 0 } else { self.scale })]);
+                if self.config.recovery == Recovery::Sack {
+                    options.extend([Noop, Noop, SelectiveAcknowledgementPermitted]);
+                }
+            }
+            Kind::Ack => {
+                header.sequence_number = 1;
+                header.acknowledgment_number = sequence(packet.seq);
+                header.ece = packet.flags & flag::ECE != 0;
+                header.window_size =
+                    self.window(packet.window()).div_ceil(1 << self.scale).min(0xffff) as u16;
+                let version = Version::V3;
+                let header = Repr::Minimal { version, protocol: IpNumber::TCP.0, reverse: packet.reverse() };
+                xcp = self.has_xcp.then(|| header.emit());
+            }
+            // As Linux probes: the byte before the next one, without it.
+            Kind::WindowProbe => {
+                header.sequence_number = sequence(packet.seq).wrapping_sub(1);
+                header.acknowledgment_number = 1;
+            }
+            Kind::Data | Kind::Datagram => {
+                header.sequence_number = sequence(packet.seq);
+                header.acknowledgment_number = 1;
+                header.cwr = packet.flags & flag::CWR != 0;
+                let (layout, protocol) = (Layout::V3, IpNumber::TCP.0);
+                let header = Repr::Standard { layout, protocol, header: packet.xcp() };
+                xcp = packet.has_xcp().then(|| header.emit());
+            }
+        }
+        if self.has_timestamps {
+            options.extend([Noop, Noop, Timestamp(stamp, echoed)]);
+        }
+        if packet.kind == Kind::Ack {
+            options.extend(sack(packet, sequence));
+        }
+        let options = TcpOptions::try_from_elements(&options).expect(OPTIONS);
+        let mut options = options.as_slice().to_vec();
+        if packet.kind != Kind::Data {
+            // An acknowledgment may have more room than it needs, and carries no payload: the end of
+            // the options, then zeros.
+            let taken = IP + xcp.map_or(0, |header| header.len()) + TCP;
+            let room = usize::from(packet.size).saturating_sub(taken).min(TcpOptions::MAX_LEN) / 4 * 4;
+            options.resize(options.len().max(room), 0);
+        }
+        header.options = TcpOptions::try_from_slice(&options).expect(OPTIONS);
+        Transport::Tcp { xcp, header }
+    }
+
+    /// Bytes before the payload of a data packet.
+    fn overhead(&self) -> u64 {
+        let xcp = if self.has_xcp { XCP_LENGTH } else { 0 };
+        let timestamps = if self.has_timestamps { TIMESTAMPS } else { 0 };
+        (IP + xcp + TCP + timestamps) as u64
+    }
+
+    /// Payload of a packet of `size` bytes.
+    fn payload_of(&self, size: u64) -> u64 {
+        size.saturating_sub(self.overhead()).max(1)
+    }
+
+    /// Payload of the first `count` segments; the last segment of what the application writes is
+    /// short.
+    fn payload(&self, count: u64) -> u64 {
+        let segment = u64::from(self.config.segment.max(1));
+        let full = self.payload_of(segment);
+        let of_write = |size: u64, count: u64| {
+            let (whole, rest) = (size / segment, size % segment);
+            let last = if count > whole && rest > 0 { self.payload_of(rest) } else { 0 };
+            full * count.min(whole) + last
+        };
+        match self.config.app {
+            App::Endless => full * count,
+            App::Transfer(size) => of_write(size.0, count),
+            App::Bursts { size, total, .. } => {
+                let segments = size.0.div_ceil(segment).max(1);
+                let (writes, rest) = (count / segments, count % segments);
+                let left = total.map_or(size.0, |total| total.0.saturating_sub(writes * size.0).min(size.0));
+                writes * of_write(size.0, segments) + of_write(left, rest)
+            }
+        }
+    }
+
+    /// RFC 6691: without options.
+    fn mss(&self) -> u16 {
+        let headers = IP + TCP + if self.has_xcp { XCP_LENGTH } else { 0 };
+        self.config.segment.saturating_sub(headers as u16).max(1)
+    }
+
+    /// A window of so many segments in bytes; what is unlimited is as much as TCP can say.
+    fn window(&self, segments: u32) -> u64 {
+        let most = 0xffff << SCALE_MAX;
+        (u64::from(segments) * self.payload_of(self.config.segment.into())).min(most)
+    }
+}
+
+/// The ranges that an acknowledgment reports.
+fn sack(packet: &Packet, sequence: impl Fn(u32) -> u32) -> Vec<TcpOptionElement> {
+    let blocks = (0..SACK_BLOCKS).map(|block| packet.sack(block)).take_while(|(start, end)| start != end);
+    let mut blocks = blocks.map(|(start, end)| (sequence(start), sequence(end)));
+    match blocks.next() {
+        Some(first) => {
+            vec![Noop, Noop, SelectiveAcknowledgement(first, [blocks.next(), blocks.next(), None])]
+        }
+        None => Vec::new(),
+    }
+}
