@@ -146,13 +146,6 @@ function xcp.dissector(tvb, pinfo, root)
         pinfo.cols.info = string.format("XCP of unknown version %d", version)
         return hand_on_as_data(tvb, pinfo, root)
     end
-    local format = first:bitfield(4, 4)
-    local is_standard = format == 1
-    tree:add(f.format, first, format)
-    if not formats[format] then tree:add_proto_expert_info(e.format) end
-    local protocol = tvb(layout.protocol, 1)
-    tree:add(f.protocol, protocol)
-    if protocol:uint() == xcp.prefs.protocol then tree:add_proto_expert_info(e.nested) end
     local length = tvb(layout.length, 1)
     tree:add(f.length, length)
     if length:uint() ~= LENGTH then
@@ -160,6 +153,13 @@ function xcp.dissector(tvb, pinfo, root)
         pinfo.cols.info = string.format("XCP header of %d bytes", length:uint())
         return hand_on_as_data(tvb, pinfo, root)
     end
+    local format = first:bitfield(4, 4)
+    local is_standard = format == 1
+    tree:add(f.format, first, format)
+    if not formats[format] then tree:add_proto_expert_info(e.format) end
+    local protocol = tvb(layout.protocol, 1)
+    tree:add(f.protocol, protocol)
+    if protocol:uint() == xcp.prefs.protocol then tree:add_proto_expert_info(e.nested) end
 
     -- A minimal header states nothing but the feedback that returns.
     local summary = {}

@@ -22,9 +22,13 @@ const ROOMS: [(&str, &[&str]); 5] = [
             "congestlab-sim",
             // Numbers in report.html.
             "base64",
+            // Headers and checksums of packet traces.
+            "etherparse",
             "miette",
             // Results on disk, in a format that everything reads; without the rest of Arrow.
             "parquet",
+            // The blocks of pcapng.
+            "pcap-file",
             "rayon",
             "schemars",
             "serde",
