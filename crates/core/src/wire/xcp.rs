@@ -15,9 +15,7 @@ use core::fmt::{self, Display, Formatter};
 /// Length of every version's header, and the value of its length field.
 pub const LENGTH: usize = 20;
 
-/// IP protocol number of simulated packets: none was ever assigned; TH used 200.
-pub const PROTOCOL_SIMULATED: u8 = 200;
-/// IP protocol number for real packets: for experiments (RFC 3692).
+/// IP protocol number: one for experiments (RFC 3692), since none was ever assigned. TH used 200.
 pub const PROTOCOL_EXPERIMENTAL: u8 = 253;
 
 mod field {
