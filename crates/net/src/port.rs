@@ -146,6 +146,20 @@ pub enum PortEvent {
     },
     /// Time for a sample.
     Sample(Sample),
+    /// The law has dealt with a packet's header. Only for an output that watches.
+    Feedback {
+        /// The packet, as the law leaves it.
+        packet: Packet,
+        /// The header as it came.
+        asked: xcp::Header,
+        /// What the law had for it.
+        share: xcp::Share,
+    },
+    /// A packet begins transmission. Only for an output that watches.
+    Departed {
+        /// The packet.
+        packet: Packet,
+    },
 }
 
 /// Where a port puts what comes out of it.
@@ -162,6 +176,12 @@ pub trait Output {
     /// For observers; compiles to nothing unless implemented.
     #[inline]
     fn event(&mut self, _at: Picos, _event: PortEvent) {}
+
+    /// True if it wants to hear of every packet.
+    #[inline]
+    fn watches(&self) -> bool {
+        false
+    }
 }
 
 /// What a port counted. Complete after [`Port::finish`].
@@ -233,14 +253,19 @@ impl Law {
         }
     }
 
-    fn on_departure(&mut self, now: Time, packet: &mut Packet, backlog: Bytes) {
+    fn on_departure(&mut self, now: Picos, packet: &mut Packet, backlog: Bytes, out: &mut impl Output) {
         match self {
             Self::Xcp(law) if packet.has_xcp() => {
-                let mut header = packet.xcp();
-                law.on_departure(now, &mut header, Bytes(u64::from(packet.size)), backlog);
+                let (asked, size) = (packet.xcp(), Bytes(u64::from(packet.size)));
+                let share = out.watches().then(|| law.share(&asked, size));
+                let mut header = asked;
+                law.on_departure(nanos(now), &mut header, size, backlog);
                 packet.set_xcp(header);
+                if let Some(share) = share {
+                    out.event(now, PortEvent::Feedback { packet: *packet, asked, share });
+                }
             }
-            Self::Xcp(law) => law.on_other_departure(now, backlog),
+            Self::Xcp(law) => law.on_other_departure(nanos(now), backlog),
         }
     }
 
@@ -528,6 +553,9 @@ impl Port {
         if self.is_plain && self.busy_until <= now && self.queue.is_empty() {
             self.mix_arrival(now, &packet, Outcome::Accepted);
             self.server.rest();
+            if out.watches() {
+                out.event(now, PortEvent::Departed { packet });
+            }
             let size = packet.size;
             let end = self.server.transmit_fixed(now, u32::from(size));
             packet.at = self.begin(size, end);
@@ -666,7 +694,7 @@ impl Port {
         if let Some(law) = &mut parts.law {
             law.on_arrival(nanos(now), &packet);
             if parts.feedback_at == FeedbackAt::Enqueue {
-                law.on_departure(nanos(now), &mut packet, Bytes(self.queue.bytes()));
+                law.on_departure(now, &mut packet, Bytes(self.queue.bytes()), out);
             }
         }
         let is_idle = self.queue.is_empty() && self.busy_until <= now;
@@ -741,6 +769,9 @@ impl Port {
     /// A packet leaves the queue for the wire.
     fn transmit(&mut self, now: Picos, mut packet: Packet, out: &mut impl Output) {
         let size = packet.size;
+        if out.watches() {
+            out.event(now, PortEvent::Departed { packet });
+        }
         if self.is_plain {
             let end = self.server.transmit_fixed(now, u32::from(size));
             packet.at = self.begin(size, end);
@@ -754,7 +785,7 @@ impl Port {
         let parts = &mut *self.parts;
         if let Some(law) = &mut parts.law {
             if parts.feedback_at == FeedbackAt::Departure {
-                law.on_departure(nanos(now), &mut packet, Bytes(self.queue.bytes()));
+                law.on_departure(now, &mut packet, Bytes(self.queue.bytes()), out);
             }
             self.fingerprint = fold(self.fingerprint ^ now, u64::from(packet.words[2]) ^ MIX[1]);
         }

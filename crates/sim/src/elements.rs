@@ -318,6 +318,7 @@ pub(crate) fn note_port_event(record: &mut Record, link: u32, at: Picos, event: 
         PortEvent::ControlInterval { report: LawReport::Xcp(report) } => {
             put("control-interval", "", None, report.feedback);
         }
+        PortEvent::Feedback { .. } | PortEvent::Departed { .. } => {}
         PortEvent::Sample(sample) => {
             let seconds = seconds(record.bin);
             let mut put = |metric, value| record.samples.push(Sample { at, element, metric, value });

@@ -15,8 +15,10 @@ mod prefetch;
 mod reference;
 mod station;
 mod store;
+pub mod watch;
 mod window;
 
+use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
@@ -28,6 +30,7 @@ use model::Model;
 use network::Network;
 use outcome::Outcome;
 use store::Store;
+use watch::{Step, Watcher};
 use window::{Domain, Plan};
 
 /// Which machine runs a model. All give the same outcome, bit for bit.
@@ -115,12 +118,29 @@ pub fn run_tapped(
             match (of_parts, Plan::new(&network, divisor, threads)) {
                 (Some(parts), _) => run_parts(&parts, threads, &mut elements, &span, stop, progress),
                 (None, Some(plan)) => run_windows(&network, &plan, &mut elements, &span, stop, progress),
-                (None, None) => reference::run(&network, &mut elements, &span, stop, progress),
+                (None, None) => reference::run(&network, &mut elements, &span, stop, progress, None),
             }
         }
-        Engine::Reference => reference::run(&network, &mut elements, &span, stop, progress),
+        Engine::Reference => reference::run(&network, &mut elements, &span, stop, progress, None),
     };
     elements.finish(model, complete)
+}
+
+/// Runs the model and tells `each` of every packet at every element, in order of time, until it
+/// breaks off. The state of the sender of `flow` (over the whole run) comes along. Returns false if
+/// `stop` ended it.
+pub fn watch(
+    model: &Model,
+    flow: Option<u32>,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(Progress),
+    each: &mut dyn FnMut(Picos, &Step) -> ControlFlow<()>,
+) -> bool {
+    let network = Network::new(model);
+    let mut elements = Elements::new(model, &network);
+    let span = Span { end: model.duration, bin: None, events: false };
+    let watcher = Watcher { flow, each, is_done: false };
+    reference::run(&network, &mut elements, &span, stop, progress, Some(watcher))
 }
 
 fn run_windows(

@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use congestlab_net::packet::{Packet, Picos};
 use congestlab_net::port::{Output, PortEvent};
 
-use crate::elements::{Elements, note_port_event, with_hosts};
+use crate::elements::{Elements, Hosts, note_port_event, with_hosts};
 use crate::network::{Hop, Network};
 use crate::station::{Outbox, Record};
+use crate::watch::{Step, Watcher};
 use crate::{Progress, Span, Tap};
 
 /// What happens at one instant at one element, in this order (architecture.md §6).
@@ -78,6 +79,7 @@ impl Ord for Scheduled {
 /// The queue and what is counted on the way.
 struct Agenda<'a> {
     network: &'a Network,
+    watcher: Option<Watcher<'a>>,
     depth: Vec<u32>,
     heap: BinaryHeap<Reverse<Scheduled>>,
     number: u64,
@@ -88,6 +90,12 @@ struct Agenda<'a> {
 }
 
 impl Agenda<'_> {
+    fn tell(&mut self, at: Picos, step: impl FnOnce() -> Step) {
+        if let Some(watcher) = &mut self.watcher {
+            watcher.tell(at, &step());
+        }
+    }
+
     fn push(&mut self, at: Picos, place: Place, class: Class, packet: Packet) {
         if at > self.end {
             return;
@@ -142,6 +150,11 @@ impl Output for Wire<'_, '_> {
 
     fn event(&mut self, at: Picos, event: PortEvent) {
         note_port_event(&mut self.agenda.record, self.link, at, &event);
+        self.agenda.tell(at, || Step::Port { link: self.link, event });
+    }
+
+    fn watches(&self) -> bool {
+        self.agenda.watcher.is_some()
     }
 }
 
@@ -156,6 +169,7 @@ impl Outbox for Exit<'_, '_> {
         let class = &self.agenda.network.classes[self.class as usize];
         packet.at = now;
         packet.route = class.route;
+        self.agenda.tell(now, || Step::Sent { packet: *packet });
         if class.pipe.is_some() {
             let place = Place::Pipe { class: self.class, index: self.index, inward: false };
             self.agenda.push(now, place, Class::Arrival, *packet);
@@ -227,16 +241,19 @@ fn depths(network: &Network) -> Vec<u32> {
     (0..network.nodes()).map(|node| visit(node, &sources, &mut depth, &mut open)).collect()
 }
 
-/// Runs the elements to the end. Returns false if it was stopped early.
-pub(crate) fn run(
-    network: &Network,
+/// Runs the elements to the end, or until the watcher has seen enough. Returns false if it was
+/// stopped early.
+pub(crate) fn run<'a>(
+    network: &'a Network,
     elements: &mut Elements,
     run: &Span<'_>,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Progress),
+    watcher: Option<Watcher<'a>>,
 ) -> bool {
     let mut agenda = Agenda {
         network,
+        watcher,
         depth: depths(network),
         heap: BinaryHeap::new(),
         number: 0,
@@ -274,6 +291,9 @@ pub(crate) fn run(
                 break;
             }
         }
+        if agenda.watcher.as_ref().is_some_and(|watcher| watcher.is_done) {
+            break;
+        }
         match key.place {
             Place::Link(link) => {
                 let Some(port) = &mut elements.ports[link as usize] else { continue };
@@ -282,6 +302,8 @@ pub(crate) fn run(
                     Class::Departure => port.advance_to_arrival(key.at, &mut wire),
                     Class::Arrival => {
                         port.advance_to_arrival(key.at, &mut wire);
+                        let queue_packets = port.queue_packets();
+                        wire.agenda.tell(key.at, || Step::Entered { link, packet, queue_packets });
                         port.arrive(key.at, packet, &mut wire);
                     }
                     Class::Timer => port.advance_before(key.at + 1, &mut wire),
@@ -304,6 +326,14 @@ pub(crate) fn run(
                 }
             }
             Place::Host { class, index } => {
+                let first_flow = network.classes[class as usize].first_flow;
+                let view = |agenda: &Agenda<'_>, hosts: &Hosts| {
+                    agenda.watcher.as_ref().and_then(|watcher| watcher.view(hosts, first_flow, index))
+                };
+                let before = view(&agenda, &elements.hosts[class as usize]);
+                if key.class == Class::Arrival {
+                    agenda.tell(key.at, || Step::Received { packet });
+                }
                 let mut exit = Exit { agenda: &mut agenda, class, index };
                 with_hosts!(&mut elements.hosts[class as usize], config, stations => {
                     let station = &mut stations[index as usize];
@@ -316,6 +346,11 @@ pub(crate) fn run(
                     }
                     alarms.set(&mut agenda, key.place, station.next());
                 });
+                let after = view(&agenda, &elements.hosts[class as usize]);
+                if let (Some(before), Some(after)) = (before, after) {
+                    let packet = (key.class == Class::Arrival).then_some(packet);
+                    agenda.tell(key.at, || Step::Acted { packet, before, after });
+                }
             }
         }
     }

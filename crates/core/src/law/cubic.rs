@@ -23,6 +23,21 @@ const SEGMENT_MAX: Bytes = Bytes(u32::MAX as u64);
 #[repr(C)]
 pub struct Config {}
 
+/// Where a connection stands on its curve, for observers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Slow start ends here; the largest amount: never.
+    pub ssthresh: Bytes,
+    /// W_max, the plateau.
+    pub w_max: Bytes,
+    /// K, the time from the last decrease to the plateau.
+    pub k: Duration,
+    /// What Reno would have by now.
+    pub w_est: Bytes,
+    /// When congestion avoidance began; [`Time::NEVER`] outside.
+    pub epoch: Time,
+}
+
 /// The window of one connection. Windows are bytes with [`PLACES`].
 #[derive(Clone, Debug)]
 #[repr(C)]
@@ -113,6 +128,19 @@ impl Cubic {
     #[inline]
     pub fn window(&self) -> Bytes {
         Bytes(self.cwnd >> PLACES)
+    }
+
+    /// Where it stands.
+    #[inline]
+    pub fn report(&self) -> Report {
+        let bytes = |places: u64| if places == u64::MAX { Bytes(u64::MAX) } else { Bytes(places >> PLACES) };
+        Report {
+            ssthresh: bytes(self.ssthresh),
+            w_max: bytes(self.w_max),
+            k: Duration(self.k.saturating_mul(1000)),
+            w_est: bytes(self.w_est),
+            epoch: self.epoch,
+        }
     }
 
     fn avoid_congestion(&mut self, now: Time, ack: &Ack) {

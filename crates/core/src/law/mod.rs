@@ -68,10 +68,14 @@ pub struct Sender {
     law: Law,
 }
 
+/// Which law, with its state.
 #[derive(Clone, Debug)]
-enum Law {
+pub enum Law {
+    /// Reno's AIMD (RFC 5681).
     Reno(reno::Reno),
+    /// CUBIC (RFC 9438).
     Cubic(cubic::Cubic),
+    /// XCP.
     Xcp(xcp::Sender),
 }
 
@@ -152,6 +156,12 @@ impl Sender {
     #[inline]
     pub fn window(&self) -> Bytes {
         self.window
+    }
+
+    /// The law, for observers.
+    #[inline]
+    pub fn law(&self) -> &Law {
+        &self.law
     }
 
     /// The rate to pace at; `None`: send as the window opens.

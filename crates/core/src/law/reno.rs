@@ -77,6 +77,12 @@ impl Reno {
         self.cwnd
     }
 
+    /// Slow start ends here; the largest amount: never.
+    #[inline]
+    pub fn ssthresh(&self) -> Bytes {
+        self.ssthresh
+    }
+
     fn half(&self, flight: Bytes) -> Bytes {
         Bytes((flight.0 / 2).max(self.mss.0.saturating_mul(2)))
     }

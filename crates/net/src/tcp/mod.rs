@@ -25,7 +25,7 @@ mod sender;
 mod tests;
 
 pub use receiver::{Receiver, ReceiverStats};
-pub use sender::{Sender, SenderStats};
+pub use sender::{Mode, Sender, SenderStats, View};
 
 use congestlab_core::law;
 use congestlab_core::units::{Bytes, Duration, Time};

@@ -22,7 +22,7 @@ const TICK_BITS: u32 = 10;
 
 /// Where a connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
+pub enum Mode {
     /// Before its start.
     Closed,
     /// The SYN is on its way.
@@ -130,6 +130,27 @@ pub struct Sender {
     idle_max: Duration,
     completion: Time,
     round_trips: Option<Box<Histogram>>,
+}
+
+/// What a sender holds at a moment, for observers.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// The law with its window.
+    pub law: law::Sender,
+    /// The smoothed round trip time; zero: unknown.
+    pub srtt: Duration,
+    /// Where the connection stands.
+    pub mode: Mode,
+    /// Segments in flight.
+    pub pipe: u64,
+    /// What the receiver advertises, segments; `u32::MAX` is unlimited.
+    pub awnd: u32,
+    /// The window, and not the data, stopped the last transmission.
+    pub is_window_limited: bool,
+    /// Expiries of the retransmission timer.
+    pub timeouts: u32,
+    /// Times that a loss or a mark reduced the window.
+    pub window_cuts: u32,
 }
 
 /// What a sender counted. Counts and maxima are over the whole run, the rest over [`Measure`], cut
@@ -262,6 +283,20 @@ impl Sender {
     #[inline]
     pub fn cwnd_packets(&self) -> f64 {
         self.law.window().0 as f64 / f64::from(self.segment)
+    }
+
+    /// The state that explains what it does next.
+    pub fn view(&self) -> View {
+        View {
+            law: self.law.clone(),
+            srtt: self.srtt(),
+            mode: self.mode,
+            pipe: self.pipe(),
+            awnd: self.awnd,
+            is_window_limited: self.flags & bit::WINDOW_LIMITED != 0,
+            timeouts: self.timeouts,
+            window_cuts: self.window_cuts,
+        }
     }
 
     /// Everything that the flow counted.

@@ -103,6 +103,30 @@ pub struct Report {
     pub persistent_queue: Bytes,
 }
 
+/// Binary places of the amounts in a [`Share`].
+pub const SHARE_PLACES: u32 = PLACES;
+
+/// What a packet is about to be given, for observers: [`Link::share`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// What the control interval measured and decided.
+    pub report: Report,
+    /// C, what it was computed with.
+    pub capacity: Rate,
+    /// d, which may be less than the interval.
+    pub mean_rtt: Duration,
+    /// What is left to grant and to cut in this interval, B/s with [`SHARE_PLACES`].
+    pub grants_left: u64,
+    /// As `grants_left`.
+    pub cuts_left: u64,
+    /// The packet's parts of both, B/s with [`SHARE_PLACES`].
+    pub grant: u64,
+    /// As `grant`.
+    pub cut: u64,
+    /// Granted to packets before and not yet stated, below 1 B/s, with [`SHARE_PLACES`].
+    pub carry: u64,
+}
+
 /// Link state: one per output port.
 #[derive(Clone, Debug)]
 #[repr(C)]
@@ -210,6 +234,21 @@ impl Link {
         }
         self.grants.take(grant); // L 28
         self.cuts.take(cut); // L 29
+    }
+
+    /// What [`Link::on_departure`] would give the packet now; changes nothing.
+    #[inline]
+    pub fn share(&self, header: &Header, size: Bytes) -> Share {
+        Share {
+            report: self.report,
+            capacity: self.capacity,
+            mean_rtt: self.mean_rtt(),
+            grants_left: self.grants.left,
+            cuts_left: self.cuts.left,
+            grant: self.grants.share(header.x),
+            cut: self.cuts.share(size.0.min(u32::MAX as u64) as u32),
+            carry: self.carry,
+        }
     }
 
     /// A packet without a standard header leaves: only the queue estimate wants to know.

@@ -257,6 +257,12 @@ impl Sender {
         Bytes(self.cwnd >> PLACES)
     }
 
+    /// TCP's window rules now: [`LossPolicy::Fallback`].
+    #[inline]
+    pub fn is_tcp(&self) -> bool {
+        self.is_tcp
+    }
+
     /// Window / srtt when pacing, else `None`. Also `None` while the round trip time is unknown.
     #[inline]
     pub fn pacing_rate(&self, config: &SenderConfig, srtt: Duration) -> Option<Rate> {
