@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
+use congestlab_scenario::units::Time;
 
 /// Number, commit and schema: what a result depends on.
 pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("CONGESTLAB_COMMIT"), ")");
@@ -66,6 +67,10 @@ pub(crate) enum Command {
     Report(ReportArguments),
     /// Run XCP and CUBIC on one bottleneck: a table and a picture
     Demo(DemoArguments),
+    /// Say which packet of a flow got which feedback at a time, and why
+    Explain(ExplainArguments),
+    /// Say in what two runs differ: configuration, metrics, first event
+    Diff(DiffArguments),
     /// Print the JSON Schema of scenario files, for editors
     Schema,
     /// Print completions for a shell
@@ -206,6 +211,48 @@ pub(crate) struct DemoArguments {
     /// Where the picture and runs/ go
     #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub(crate) out: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArguments {
+    /// The folder of a run that --out wrote, or a scenario
+    #[arg(value_name = "RUN", value_hint = ValueHint::AnyPath)]
+    pub(crate) run: PathBuf,
+    /// The flow: ftp[3] or ftp/3; ftp if it is one
+    #[arg(long, value_name = "FLOW")]
+    pub(crate) flow: String,
+    /// The simulated time, such as 5.08s: the flow's first packet to leave the link from then on
+    #[arg(long, value_name = "TIME")]
+    pub(crate) at: Time,
+    /// A link of the flow's path [default: the first one that runs a law, or the first]
+    #[arg(long, value_name = "LINK")]
+    pub(crate) link: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DiffArguments {
+    /// The folder of a run that --out wrote
+    #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
+    pub(crate) one: PathBuf,
+    /// Another one
+    #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
+    pub(crate) other: PathBuf,
+    /// Relative difference below which metrics count as equal
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
+    pub(crate) tolerance: f64,
+    /// List every metric that differs, not the first twenty
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Fail with status 3 if the runs differ
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err("expected a number from 0 to 1".into()),
+    }
 }
 
 /// `path=value`; keys in quotes may hold `=`.

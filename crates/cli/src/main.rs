@@ -5,6 +5,8 @@
 
 mod args;
 mod demo;
+mod diff;
+mod explain;
 mod failure;
 mod machine;
 mod output;
@@ -55,6 +57,8 @@ fn execute(command: &Command, screen: &Screen) -> Result<(), Failure> {
         Command::Report(arguments) => report::report(arguments, screen),
         Command::Wireshark(command) => wireshark::wireshark(command, screen),
         Command::Demo(arguments) => demo::demo(arguments, screen),
+        Command::Explain(arguments) => explain::explain(arguments, screen),
+        Command::Diff(arguments) => diff::diff(arguments, screen),
         Command::Schema => print(&store::pretty(&schema::schema())),
         Command::Completions { shell } => {
             let mut text = Vec::new();

@@ -11,6 +11,8 @@ pub mod capture;
 pub mod claims;
 mod decode;
 pub mod diagnostic;
+pub mod diff;
+pub mod explain;
 mod file;
 pub mod folder;
 mod law;
@@ -33,6 +35,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use congestlab_core::units;
 pub use congestlab_net as net;
 pub use congestlab_sim as sim;
 use congestlab_sim::model::Model;

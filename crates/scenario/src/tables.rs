@@ -92,7 +92,7 @@ enum Column {
 }
 
 /// Seconds as the CSV states them: the float nearest to the exact decimal.
-fn seconds(at: Picos) -> f64 {
+pub(crate) fn seconds(at: Picos) -> f64 {
     const EXACT: u64 = 1 << f64::MANTISSA_DIGITS;
     if at < EXACT {
         at as f64 / 1e12
@@ -321,7 +321,7 @@ impl Column {
 
     fn text(&self, row: usize) -> Result<Option<&str>, ParquetError> {
         match self {
-            Self::Texts(values) => values[row].as_ref().map(|text| Ok(text.as_utf8()?)).transpose(),
+            Self::Texts(values) => values[row].as_ref().map(ByteArray::as_utf8).transpose(),
             _ => Ok(None),
         }
     }
@@ -364,11 +364,10 @@ fn small(value: Option<i64>) -> Option<u32> {
     value.and_then(|value| u32::try_from(value).ok())
 }
 
-fn read(
-    path: &Path,
-    schema: &str,
-    each: &mut dyn FnMut(&[Column], usize) -> Result<(), ParquetError>,
-) -> Result<(), ParquetError> {
+/// What is done with a row of a group's columns.
+type EachRow<'a> = dyn FnMut(&[Column], usize) -> Result<(), ParquetError> + 'a;
+
+fn read(path: &Path, schema: &str, each: &mut EachRow<'_>) -> Result<(), ParquetError> {
     let reader = SerializedFileReader::new(File::open(path)?)?;
     let found = reader.metadata().file_metadata().schema_descr();
     let expected = parse_message_type(schema)?;

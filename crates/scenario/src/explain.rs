@@ -1,0 +1,1038 @@
+//! Why a packet got the feedback that it got, and what its sender did with it.
+//!
+//! A run is a value, so it is simply run again, packet by packet, with an eye on one flow. What the
+//! laws computed comes from the laws themselves; nothing is computed here that they did not, but for
+//! products and sums that show how the numbers hang together. K02, draft-03: see `law::xcp`.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::ControlFlow;
+use std::sync::atomic::AtomicBool;
+
+use congestlab_core::law::xcp::{self, Header, SHARE_PLACES, Share};
+use congestlab_core::law::{Law, SenderConfig};
+use congestlab_core::units::{Bytes, Time};
+use congestlab_net::packet::{Kind, Packet, Picos, flag};
+use congestlab_net::port::{LawConfig, LawReport, PortEvent};
+use congestlab_net::tcp::{self, Mode};
+use congestlab_sim::model::{GroupKind, Model};
+use congestlab_sim::watch::Step;
+use serde::Serialize;
+
+use crate::folder::{FolderError, RunFolder};
+use crate::tables::seconds;
+use crate::{Measure, Scenario};
+
+/// A question that has no answer: what is wrong with it, and what can be asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refused {
+    /// One clause.
+    pub message: String,
+    /// What is allowed.
+    pub help: String,
+}
+
+impl Refused {
+    fn new<T>(message: impl Into<String>, help: impl Into<String>) -> Result<T, Self> {
+        Err(Self { message: message.into(), help: help.into() })
+    }
+}
+
+/// A flow of a scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flow {
+    group: usize,
+    index: u32,
+}
+
+impl Flow {
+    /// Reads `ftp[3]`, `ftp/3` (which no shell touches), or `ftp` where the group has one flow.
+    ///
+    /// # Errors
+    /// If there is no such flow; says which there are.
+    pub fn parse(scenario: &Scenario, text: &str) -> Result<Self, Refused> {
+        let groups = &scenario.base_model().groups;
+        let text = text.strip_prefix("flows.").unwrap_or(text).trim();
+        let (name, index) = match text.strip_suffix(']').and_then(|text| text.rsplit_once('[')) {
+            Some((name, index)) => (name, Some(index)),
+            None => match text.rsplit_once('/') {
+                Some((name, index)) if groups.iter().all(|group| group.name != text) => (name, Some(index)),
+                _ => (text, None),
+            },
+        };
+        let name = name.trim_matches('"');
+        let Some(group) = groups.iter().position(|group| group.name == name) else {
+            let nearest = nearest(name, groups.iter().map(|group| group.name.as_str()));
+            let all: Vec<String> = groups.iter().map(|group| shown(&group.name, group.count)).collect();
+            let help = format!("{nearest}the flows are {}", all.join(", "));
+            return Refused::new(format!("there is no flow `{text}`"), help);
+        };
+        let (name, count) = (&groups[group].name, groups[group].count);
+        let allowed = || format!("the flows of {name} are {}", shown(name, count));
+        match index {
+            None if count == 1 => Ok(Self { group, index: 0 }),
+            None => Refused::new(format!("`{name}` is {count} flows"), allowed()),
+            Some(index) => match index.parse() {
+                Ok(index) if index < count => Ok(Self { group, index }),
+                _ => Refused::new(format!("there is no flow `{text}`"), allowed()),
+            },
+        }
+    }
+}
+
+/// `ftp[0] to ftp[9]`.
+fn shown(name: &str, count: u32) -> String {
+    if count == 1 { format!("{name}[0]") } else { format!("{name}[0] to {name}[{}]", count - 1) }
+}
+
+fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> String {
+    let distance = |name: &&str| strsim::damerau_levenshtein(name, text);
+    match names.min_by_key(distance).filter(|name| distance(name) <= 2) {
+        Some(name) => format!("did you mean `{name}`? "),
+        None => String::new(),
+    }
+}
+
+/// What happened to one packet, and to its feedback.
+#[derive(Clone, Debug, Serialize)]
+pub struct Explanation {
+    /// `ftp[3]`.
+    pub flow: String,
+    /// The law that sets its window: `xcp`, `cubic`, `reno`; `none` for datagrams.
+    pub law: &'static str,
+    /// What was asked for.
+    pub asked_s: f64,
+    /// Where the packet was the first to leave from then on.
+    pub at_link: String,
+    /// The packet as it was sent.
+    pub packet: Sent,
+    /// The links of its path, as far as it came.
+    pub hops: Vec<Hop>,
+    /// The link that lowered its demand last: the tightest. `None`: it came through as asked for.
+    pub decided_by: Option<String>,
+    /// When it reached its receiver.
+    pub received_s: Option<f64>,
+    /// The acknowledgment that brought its feedback back.
+    pub ack: Option<Ack>,
+    /// What the sender did with that.
+    pub window: Option<WindowChange>,
+    /// What the sender did about its loss.
+    pub repair: Option<Repair>,
+    /// Drops, errors and marks of the flow's packets, the last of the second before the end.
+    pub trouble: Vec<Trouble>,
+}
+
+/// A packet as it was sent.
+#[derive(Clone, Debug, Serialize)]
+pub struct Sent {
+    /// Number of the segment, the first is 1.
+    pub segment: u32,
+    /// Bytes of the whole packet.
+    pub size: u16,
+    /// When.
+    pub sent_s: f64,
+    /// It repeats a segment.
+    pub is_retransmission: bool,
+    /// Its congestion header.
+    pub header: Option<Stated>,
+}
+
+/// What a sender stated in a congestion header.
+#[derive(Clone, Debug, Serialize)]
+pub struct Stated {
+    /// X, the time between two of its packets; 0: unknown.
+    pub x_ms: f64,
+    /// Its round trip time; 0: unknown.
+    pub rtt_ms: f64,
+    /// Delta_Throughput, what it asked for.
+    #[serde(rename = "delta_Bps")]
+    pub delta: i32,
+}
+
+/// A link on the path.
+#[derive(Clone, Debug, Serialize)]
+pub struct Hop {
+    /// Its name.
+    pub link: String,
+    /// When the packet came.
+    pub arrived_s: f64,
+    /// Packets that waited before it.
+    pub queue_packets: u64,
+    /// When its transmission began.
+    pub departed_s: Option<f64>,
+    /// It was lost here: `drop: queue-full`, `error`.
+    pub lost: Option<String>,
+    /// It got a congestion mark here.
+    pub is_marked: bool,
+    /// `xcp`, or nothing: a legacy router.
+    pub law: Option<&'static str>,
+    /// What the law did to its header.
+    pub feedback: Option<Feedback>,
+}
+
+/// What an XCP link computed for a packet. Rates are B/s, as in the header.
+#[derive(Clone, Debug, Serialize)]
+pub struct Feedback {
+    /// When the law dealt with the packet.
+    pub at_s: f64,
+    /// When the control interval before this began, ended, and this one will.
+    pub interval_s: [Option<f64>; 3],
+    /// Control intervals so far; 0: nothing has been measured.
+    pub intervals: u64,
+    #[expect(missing_docs, reason = "K02's letters: the law's constants")]
+    pub alpha: f64,
+    #[expect(missing_docs, reason = "K02's letters: the law's constants")]
+    pub beta: f64,
+    #[expect(missing_docs, reason = "K02's letters: the law's constants")]
+    pub gamma: f64,
+    /// C.
+    #[serde(rename = "capacity_Bps")]
+    pub capacity: f64,
+    /// y.
+    #[serde(rename = "input_Bps")]
+    pub input: f64,
+    /// S = C - y.
+    #[serde(rename = "spare_Bps")]
+    pub spare: f64,
+    /// Q.
+    pub persistent_queue_bytes: f64,
+    /// d.
+    pub mean_rtt_ms: f64,
+    /// F, as the law computed it.
+    #[serde(rename = "feedback_Bps")]
+    pub aggregate: f64,
+    /// h = max(0, gamma y - |F|).
+    #[serde(rename = "shuffled_Bps")]
+    pub shuffled: f64,
+    /// h + max(F, 0), and what was left of it when the packet left.
+    #[serde(rename = "grants_Bps")]
+    pub grants: [f64; 2],
+    /// h + max(-F, 0), and what was left of it.
+    #[serde(rename = "cuts_Bps")]
+    pub cuts: [f64; 2],
+    /// The packet's part of the grants.
+    #[serde(rename = "grant_Bps")]
+    pub grant: f64,
+    /// The packet's part of the cuts.
+    #[serde(rename = "cut_Bps")]
+    pub cut: f64,
+    /// grant - cut.
+    #[serde(rename = "offer_Bps")]
+    pub offer: f64,
+    /// What packets before were given and no header could state, below 1 B/s.
+    #[serde(rename = "carry_Bps")]
+    pub carry: f64,
+    /// Delta_Throughput as it came.
+    #[serde(rename = "asked_Bps")]
+    pub asked: i32,
+    /// Delta_Throughput as it went.
+    #[serde(rename = "given_Bps")]
+    pub given: i32,
+    /// The demand was above the offer, so this link lowered it.
+    pub is_lowered: bool,
+    /// Feedback that was allocated upstream is captured (draft-03 L 25-27).
+    pub captures: bool,
+}
+
+/// An acknowledgment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ack {
+    /// When the receiver sent it.
+    pub sent_s: f64,
+    /// Feedback of the packets whose sum it returns; this packet's is the last.
+    #[serde(rename = "sum_of_Bps")]
+    pub sum_of: Vec<i32>,
+    /// Reverse_Feedback.
+    #[serde(rename = "feedback_Bps")]
+    pub feedback: i32,
+    /// When it reached the sender.
+    pub arrived_s: Option<f64>,
+    /// It was lost, and the feedback with it.
+    pub lost: Option<String>,
+}
+
+/// What a sender did on one acknowledgment.
+#[derive(Clone, Debug, Serialize)]
+pub struct WindowChange {
+    /// When.
+    pub at_s: f64,
+    /// The smoothed round trip time, this acknowledgment's sample included.
+    pub srtt_ms: f64,
+    /// The window.
+    pub before_bytes: u64,
+    /// The window.
+    pub after_bytes: u64,
+    /// Bytes of a full packet.
+    pub segment: u16,
+    /// Of an XCP flow: Reverse_Feedback times srtt.
+    pub feedback_bytes: Option<f64>,
+    /// The rules that made it so, in order.
+    pub rules: Vec<Rule>,
+}
+
+/// A rule that applied.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Rule {
+    /// What it says, with the numbers.
+    pub text: String,
+    /// Where it is written.
+    pub source: &'static str,
+}
+
+/// What a sender did about a lost packet.
+#[derive(Clone, Debug, Serialize)]
+pub struct Repair {
+    /// When it noticed; `None`: not within ten seconds.
+    pub noticed_s: Option<f64>,
+    /// By a timeout, not by acknowledgments.
+    pub is_timeout: bool,
+    /// The window before and after.
+    pub window_bytes: Option<[u64; 2]>,
+    /// When it sent the segment again.
+    pub repeated_s: Option<f64>,
+}
+
+/// Something that happened to a packet of the flow.
+#[derive(Clone, Debug, Serialize)]
+pub struct Trouble {
+    /// When.
+    pub at_s: f64,
+    /// Where.
+    pub link: String,
+    /// `drop: queue-full`, `error`, `mark`.
+    pub what: String,
+    /// Number of the segment; of an acknowledgment the segment expected next.
+    pub segment: u32,
+}
+
+/// A packet that is watched on its way.
+#[derive(Clone, Debug)]
+struct Trail {
+    packet: Packet,
+    sent: Picos,
+    hops: Vec<HopTrail>,
+    received: Option<Picos>,
+}
+
+#[derive(Clone, Debug)]
+struct HopTrail {
+    link: u32,
+    entered: Picos,
+    queue_packets: u64,
+    departed: Option<Picos>,
+    lost: Option<(Picos, String)>,
+    is_marked: bool,
+    feedback: Option<(Picos, Header, Header, Share, Intervals)>,
+}
+
+/// When the last two control intervals of a link ended.
+type Intervals = [Option<Picos>; 2];
+
+#[derive(Clone, Debug)]
+struct AckTrail {
+    packet: Packet,
+    sent: Picos,
+    sum_of: Vec<i32>,
+    lost: Option<String>,
+}
+
+/// A link's event, as the folder of the run records it.
+struct Recorded {
+    at: Picos,
+    link: u32,
+    event: &'static str,
+    value: i64,
+}
+
+/// A lost packet is repaired within this, or it is left at that.
+const PATIENCE: Picos = 10_000_000_000_000;
+/// Trouble of the flow that is kept in mind.
+const TROUBLE_MAX: usize = 8;
+
+struct Observer<'a> {
+    model: &'a Model,
+    /// Flow over the whole run.
+    flow: u32,
+    at: Picos,
+    link: u32,
+    in_flight: BTreeMap<(u64, u32), Trail>,
+    first_sent: Option<Picos>,
+    last_departed: Option<Picos>,
+    intervals: Vec<Intervals>,
+    recorded: Vec<Recorded>,
+    trouble: VecDeque<(Picos, u32, String, u32)>,
+    /// Feedback that the receiver has not returned.
+    summed: Vec<i32>,
+    chosen: Option<Trail>,
+    ack: Option<AckTrail>,
+    acted: Option<(Picos, Box<tcp::View>, Box<tcp::View>)>,
+    reacted: Option<(Picos, Box<tcp::View>, Box<tcp::View>)>,
+    repeated: Option<Picos>,
+    until: Picos,
+}
+
+/// Names one transmission: no two of a segment leave at the same nanosecond.
+fn key(packet: &Packet) -> (u64, u32) {
+    (packet.stamp_ns, packet.seq)
+}
+
+fn is_data(packet: &Packet) -> bool {
+    matches!(packet.kind, Kind::Data | Kind::Datagram)
+}
+
+/// Fields that no link changes.
+fn is_same_ack(one: &Packet, other: &Packet) -> bool {
+    one.kind == other.kind && one.seq == other.seq && key(one) == key(other) && one.words == other.words
+}
+
+impl Observer<'_> {
+    fn trail(&mut self, packet: &Packet) -> Option<&mut Trail> {
+        if packet.flow != self.flow || !is_data(packet) {
+            return None;
+        }
+        match &mut self.chosen {
+            Some(chosen) if key(&chosen.packet) == key(packet) => Some(chosen),
+            Some(_) => None,
+            None => self.in_flight.get_mut(&key(packet)),
+        }
+    }
+
+    fn is_chosen(&self, packet: &Packet) -> bool {
+        packet.flow == self.flow
+            && is_data(packet)
+            && self.chosen.as_ref().is_some_and(|chosen| key(&chosen.packet) == key(packet))
+    }
+
+    fn is_ack(&self, packet: &Packet) -> bool {
+        packet.flow == self.flow && self.ack.as_ref().is_some_and(|ack| is_same_ack(&ack.packet, packet))
+    }
+
+    fn is_lost(&self) -> bool {
+        let hops = self.chosen.iter().flat_map(|chosen| &chosen.hops);
+        hops.last().is_some_and(|hop| hop.lost.is_some())
+    }
+
+    fn step(&mut self, now: Picos, step: &Step) -> ControlFlow<()> {
+        self.until = now;
+        match step {
+            Step::Sent { packet } if packet.flow == self.flow => return self.note_sent(now, packet),
+            Step::Sent { .. } => {}
+            Step::Entered { link, packet, queue_packets } => {
+                let (link, queue_packets) = (*link, *queue_packets);
+                if let Some(trail) = self.trail(packet) {
+                    trail.hops.push(HopTrail {
+                        link,
+                        entered: now,
+                        queue_packets,
+                        departed: None,
+                        lost: None,
+                        is_marked: false,
+                        feedback: None,
+                    });
+                }
+            }
+            Step::Port { link, event } => return self.note_port(now, *link, event),
+            Step::Received { packet } if packet.flow == self.flow && is_data(packet) => {
+                if packet.has_xcp() {
+                    self.summed.push(packet.xcp().delta);
+                }
+                if self.is_chosen(packet) {
+                    self.chosen.iter_mut().for_each(|chosen| chosen.received = Some(now));
+                    if packet.kind == Kind::Datagram {
+                        return ControlFlow::Break(());
+                    }
+                } else {
+                    self.in_flight.remove(&key(packet));
+                }
+            }
+            Step::Received { .. } => {}
+            Step::Acted { packet, before, after } => {
+                if packet.as_ref().is_some_and(|packet| self.is_ack(packet)) {
+                    self.acted = Some((now, before.clone(), after.clone()));
+                    return ControlFlow::Break(());
+                }
+                if self.is_lost() {
+                    let cut = after.window_cuts > before.window_cuts || after.timeouts > before.timeouts;
+                    if cut && self.reacted.is_none() {
+                        self.reacted = Some((now, before.clone(), after.clone()));
+                    }
+                    if self.repeated.is_some() {
+                        return ControlFlow::Break(());
+                    }
+                }
+            }
+        }
+        let lost = self.chosen.as_ref().and_then(|chosen| chosen.hops.last()?.lost.as_ref());
+        match lost {
+            Some((at, _)) if now > at + PATIENCE => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn note_sent(&mut self, now: Picos, packet: &Packet) -> ControlFlow<()> {
+        match packet.kind {
+            Kind::Ack => {
+                let sum_of = std::mem::take(&mut self.summed);
+                let is_received = self.chosen.as_ref().is_some_and(|chosen| chosen.received.is_some());
+                if is_received && self.ack.is_none() {
+                    self.ack = Some(AckTrail { packet: *packet, sent: now, sum_of, lost: None });
+                }
+            }
+            Kind::SynAck => {}
+            Kind::Syn | Kind::WindowProbe | Kind::Data | Kind::Datagram => {
+                let first = *self.first_sent.get_or_insert(now);
+                if first > self.at {
+                    return ControlFlow::Break(());
+                }
+                if is_data(packet) && self.chosen.is_none() {
+                    let trail = Trail { packet: *packet, sent: now, hops: Vec::new(), received: None };
+                    self.in_flight.insert(key(packet), trail);
+                }
+                let is_again = self.chosen.as_ref().is_some_and(|chosen| chosen.packet.seq == packet.seq);
+                if is_again && packet.flags & flag::RETRANSMIT != 0 && self.is_lost() {
+                    self.repeated.get_or_insert(now);
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn note_port(&mut self, now: Picos, link: u32, event: &PortEvent) -> ControlFlow<()> {
+        let mut record = |event, value| self.recorded.push(Recorded { at: now, link, event, value });
+        match event {
+            PortEvent::ControlInterval { report: LawReport::Xcp(report) } => {
+                record("control-interval", report.feedback);
+                let ends = &mut self.intervals[link as usize];
+                *ends = [ends[1], Some(now)];
+            }
+            PortEvent::Sample(_) => {}
+            PortEvent::Dropped { packet, reason } => {
+                record("drop", packet.seq.into());
+                return self.note_loss(now, link, packet, format!("drop: {}", reason.name()));
+            }
+            PortEvent::Errored { packet } => {
+                record("error", packet.seq.into());
+                return self.note_loss(now, link, packet, "error".into());
+            }
+            PortEvent::Marked { packet } => {
+                record("mark", packet.seq.into());
+                self.note_trouble(now, link, packet, "mark");
+                if let Some(hop) = self.trail(packet).and_then(|trail| trail.hops.last_mut()) {
+                    hop.is_marked = true;
+                }
+            }
+            PortEvent::Feedback { packet, asked, share } => {
+                let intervals = self.intervals[link as usize];
+                if let Some(hop) = self.trail(packet).and_then(|trail| trail.hops.last_mut()) {
+                    hop.feedback = Some((now, *asked, packet.xcp(), *share, intervals));
+                }
+            }
+            PortEvent::Departed { packet } => {
+                let Some(trail) = self.trail(packet) else { return ControlFlow::Continue(()) };
+                if let Some(hop) = trail.hops.last_mut() {
+                    hop.departed = Some(now);
+                }
+                if link == self.link && self.chosen.is_none() {
+                    self.last_departed = Some(now);
+                    if now >= self.at {
+                        self.chosen = self.in_flight.remove(&key(packet));
+                        self.in_flight.clear();
+                    }
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn note_trouble(&mut self, now: Picos, link: u32, packet: &Packet, what: &str) {
+        if packet.flow == self.flow {
+            self.trouble.push_back((now, link, what.to_owned(), packet.seq));
+            if self.trouble.len() > TROUBLE_MAX {
+                self.trouble.pop_front();
+            }
+        }
+    }
+
+    fn note_loss(&mut self, now: Picos, link: u32, packet: &Packet, how: String) -> ControlFlow<()> {
+        self.note_trouble(now, link, packet, &how);
+        if self.is_ack(packet) {
+            self.ack.iter_mut().for_each(|ack| {
+                ack.lost = Some(format!("{how} at {}", self.model.links[link as usize].name))
+            });
+            return ControlFlow::Break(());
+        }
+        if self.is_chosen(packet) {
+            if let Some(hop) = self.trail(packet).and_then(|trail| trail.hops.last_mut()) {
+                hop.lost = Some((now, how));
+            }
+            if packet.kind == Kind::Datagram {
+                return ControlFlow::Break(());
+            }
+        } else if packet.flow == self.flow {
+            self.in_flight.remove(&key(packet));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Explains the first packet of `flow` that leaves `link` at `at` or later; without `link`, the
+/// first XCP link of the path, or the first at all. `None` if `stop` ended it.
+///
+/// # Errors
+/// If the flow does not pass the link, or sends nothing then; says where and when it does.
+pub fn explain(
+    scenario: &Scenario,
+    folder: Option<&RunFolder>,
+    flow: Flow,
+    at: Time,
+    link: Option<&str>,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(Picos),
+) -> Result<Option<Explanation>, ExplainError> {
+    let model = scenario.model(&Measure::default());
+    let group = &model.groups[flow.group];
+    let name = format!("{}[{}]", group.name, flow.index);
+    let link = find_link(&model, &name, &group.path, link)?;
+    let at = at.0.saturating_mul(1000);
+    let end = seconds(model.duration);
+    if at > model.duration {
+        let help = format!("the run ends at {end} s");
+        return Ok(Refused::new(format!("nothing happens at {} s", seconds(at)), help)?);
+    }
+    let before: u32 = model.groups[..flow.group].iter().map(|group| group.count).sum();
+    let mut observer = Observer {
+        model: &model,
+        flow: before + flow.index,
+        at,
+        link,
+        in_flight: BTreeMap::new(),
+        first_sent: None,
+        last_departed: None,
+        intervals: vec![[None; 2]; model.links.len()],
+        recorded: Vec::new(),
+        trouble: VecDeque::new(),
+        summed: Vec::new(),
+        chosen: None,
+        ack: None,
+        acted: None,
+        reacted: None,
+        repeated: None,
+        until: 0,
+    };
+    let mut each = |now, step: &Step| observer.step(now, step);
+    if !congestlab_sim::watch(
+        &model,
+        Some(before + flow.index),
+        stop,
+        &mut |reached| progress(reached.at),
+        &mut each,
+    ) {
+        return Ok(None);
+    }
+    if let Some(folder) = folder {
+        confirm(folder, &observer)?;
+    }
+    if observer.chosen.is_none() {
+        let link = &model.links[link as usize].name;
+        let help = match (observer.first_sent, observer.last_departed) {
+            (Some(first), _) if first > at => {
+                format!("its first packet leaves the sender at {} s, the run ends at {end} s", seconds(first))
+            }
+            (Some(first), Some(last)) => {
+                format!(
+                    "it sends from {} s on, and its last packet leaves {link} at {} s",
+                    seconds(first),
+                    seconds(last)
+                )
+            }
+            _ => format!("none of its data passes {link} before the run ends at {end} s"),
+        };
+        let message = format!("no packet of {name} leaves {link} at {} s or later", seconds(at));
+        let message = if observer.first_sent.is_some_and(|first| first > at) {
+            format!("{name} has sent nothing at {} s", seconds(at))
+        } else {
+            message
+        };
+        return Ok(Refused::new(message, help)?);
+    }
+    Ok(Some(observer.conclude(name, flow)))
+}
+
+/// Why there is no explanation.
+#[derive(Debug, thiserror::Error)]
+pub enum ExplainError {
+    /// The question is wrong.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The folder is.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// Its results are not those of its scenario.
+    #[error("running {} again does not give what it recorded: {difference}", path.display())]
+    Differs {
+        /// The folder.
+        path: std::path::PathBuf,
+        /// The first difference.
+        difference: String,
+    },
+}
+
+fn find_link(model: &Model, flow: &str, path: &[u32], link: Option<&str>) -> Result<u32, Refused> {
+    let name = |&link: &u32| model.links[link as usize].name.as_str();
+    let Some(wanted) = link else {
+        let runs_xcp = |&&link: &&u32| model.links[link as usize].port.law.is_some();
+        return Ok(*path.iter().find(runs_xcp).or(path.first()).expect("a path has a link"));
+    };
+    path.iter().copied().find(|link| name(link) == wanted).map_or_else(
+        || {
+            let path: Vec<&str> = path.iter().map(name).collect();
+            let help =
+                format!("{}its data passes {}", nearest(wanted, path.iter().copied()), path.join(", "));
+            Refused::new(format!("{flow} does not pass a link `{wanted}`"), help)
+        },
+        Ok,
+    )
+}
+
+/// The links' events that the folder records up to the end of the explanation are those seen now.
+fn confirm(folder: &RunFolder, observer: &Observer<'_>) -> Result<(), ExplainError> {
+    let links = &observer.model.links;
+    let mut seen: Vec<&Recorded> =
+        observer.recorded.iter().filter(|event| event.at < observer.until).collect();
+    seen.sort_by_key(|event| (event.at, event.link));
+    let mut seen = seen.into_iter().map(|event| {
+        format!(
+            "{} at {} at {} s ({})",
+            event.event,
+            links[event.link as usize].name,
+            seconds(event.at),
+            event.value
+        )
+    });
+    let (until, mut difference) = (seconds(observer.until), None);
+    folder.events(|row| {
+        if row.index.is_some() || row.t_s >= until || difference.is_some() {
+            return;
+        }
+        let recorded = format!("{} at {} at {} s ({})", row.event, row.element, row.t_s, row.value);
+        let now = seen.next().unwrap_or_else(|| "nothing".into());
+        if recorded != now {
+            difference = Some(format!("{recorded} is now {now}"));
+        }
+    })?;
+    let difference = difference.or_else(|| seen.next().map(|more| format!("{more} is not recorded")));
+    match difference {
+        None => Ok(()),
+        Some(difference) => Err(ExplainError::Differs { path: folder.path().into(), difference }),
+    }
+}
+
+/// An amount of a [`Share`].
+fn amount(places: u64) -> f64 {
+    places as f64 / f64::from(1_u32 << SHARE_PLACES)
+}
+
+/// Milliseconds of a header's time.
+fn header_ms(units: u32) -> f64 {
+    f64::from(units) / f64::from(1 << 28) * 1e3
+}
+
+impl Observer<'_> {
+    fn conclude(self, flow: String, of: Flow) -> Explanation {
+        let chosen = self.chosen.as_ref().expect("the caller has looked");
+        let packet = &chosen.packet;
+        let group = &self.model.groups[of.group];
+        let hops: Vec<Hop> = chosen.hops.iter().map(|hop| self.hop(hop)).collect();
+        let lowered = |hop: &&Hop| hop.feedback.as_ref().is_some_and(|feedback| feedback.is_lowered);
+        let is_lost = self.is_lost();
+        let since = self.until.saturating_sub(1_000_000_000_000);
+        Explanation {
+            law: match &group.kind {
+                GroupKind::Tcp(config) => match config.law {
+                    SenderConfig::Xcp(_) => "xcp",
+                    SenderConfig::Cubic(_) => "cubic",
+                    SenderConfig::Reno(_) => "reno",
+                },
+                GroupKind::Source(_) => "none",
+            },
+            asked_s: seconds(self.at),
+            at_link: self.model.links[self.link as usize].name.clone(),
+            packet: Sent {
+                segment: packet.seq,
+                size: packet.size,
+                sent_s: seconds(chosen.sent),
+                is_retransmission: packet.flags & flag::RETRANSMIT != 0,
+                header: packet.has_xcp().then(|| Stated {
+                    x_ms: header_ms(packet.xcp().x),
+                    rtt_ms: header_ms(packet.xcp().rtt),
+                    delta: packet.xcp().delta,
+                }),
+            },
+            decided_by: hops.iter().rev().find(lowered).map(|hop| hop.link.clone()),
+            hops,
+            received_s: chosen.received.map(seconds),
+            ack: self.ack.as_ref().map(|ack| Ack {
+                sent_s: seconds(ack.sent),
+                sum_of: ack.sum_of.clone(),
+                feedback: ack.packet.reverse(),
+                arrived_s: self.acted.as_ref().map(|(at, ..)| seconds(*at)),
+                lost: ack.lost.clone(),
+            }),
+            window: match (&group.kind, &self.acted, &self.ack) {
+                (GroupKind::Tcp(config), Some((at, before, after)), Some(ack)) => {
+                    Some(change(config, *at, before, after, ack.packet.reverse()))
+                }
+                _ => None,
+            },
+            repair: (is_lost && matches!(group.kind, GroupKind::Tcp(_))).then(|| Repair {
+                noticed_s: self.reacted.as_ref().map(|(at, ..)| *at).or(self.repeated).map(seconds),
+                is_timeout: self.reacted.as_ref().is_some_and(|(_, old, new)| new.timeouts > old.timeouts),
+                window_bytes: self
+                    .reacted
+                    .as_ref()
+                    .map(|(_, old, new)| [old.law.window().0, new.law.window().0]),
+                repeated_s: self.repeated.map(seconds),
+            }),
+            trouble: self
+                .trouble
+                .iter()
+                .filter(|(at, ..)| *at >= since)
+                .map(|(at, link, what, segment)| Trouble {
+                    at_s: seconds(*at),
+                    link: self.model.links[*link as usize].name.clone(),
+                    what: what.clone(),
+                    segment: *segment,
+                })
+                .collect(),
+            flow,
+        }
+    }
+
+    fn hop(&self, hop: &HopTrail) -> Hop {
+        let link = &self.model.links[hop.link as usize];
+        let config = link.port.law.as_ref().map(|LawConfig::Xcp { config, .. }| config);
+        let feedback = config.zip(hop.feedback.as_ref());
+        Hop {
+            link: link.name.clone(),
+            arrived_s: seconds(hop.entered),
+            queue_packets: hop.queue_packets,
+            departed_s: hop.departed.map(seconds),
+            lost: hop.lost.as_ref().map(|(_, how)| how.clone()),
+            is_marked: hop.is_marked,
+            law: config.map(|_| "xcp"),
+            feedback: feedback.map(|(config, (at, asked, given, share, ends))| {
+                feedback_of(config, *at, asked, given, share, *ends)
+            }),
+        }
+    }
+}
+
+fn feedback_of(
+    config: &xcp::LinkConfig,
+    at: Picos,
+    asked: &Header,
+    given: &Header,
+    share: &Share,
+    [before, began]: Intervals,
+) -> Feedback {
+    let ratio = |ratio: congestlab_core::units::Ratio| f64::from(ratio.0) / 1e6;
+    let report = &share.report;
+    let (input, aggregate) = (report.input.0 as f64, report.feedback as f64);
+    let shuffled = (ratio(config.gamma) * input - aggregate.abs()).max(0.0);
+    let (grant, cut) = (amount(share.grant), amount(share.cut));
+    Feedback {
+        at_s: seconds(at),
+        interval_s: [
+            before.map(seconds),
+            began.map(seconds),
+            began.map(|began| seconds(began + report.interval.0 * 1000)),
+        ],
+        intervals: report.intervals,
+        alpha: ratio(config.alpha),
+        beta: ratio(config.beta),
+        gamma: ratio(config.gamma),
+        capacity: share.capacity.0 as f64,
+        input,
+        spare: share.capacity.0 as f64 - input,
+        persistent_queue_bytes: report.persistent_queue.0 as f64,
+        mean_rtt_ms: share.mean_rtt.0 as f64 / 1e6,
+        aggregate,
+        shuffled,
+        grants: [shuffled + aggregate.max(0.0), amount(share.grants_left)],
+        cuts: [shuffled + (-aggregate).max(0.0), amount(share.cuts_left)],
+        grant,
+        cut,
+        offer: grant - cut,
+        carry: amount(share.carry),
+        asked: asked.delta,
+        given: given.delta,
+        is_lowered: f64::from(asked.delta) > grant - cut,
+        captures: config.capture,
+    }
+}
+
+/// What a sender did on an acknowledgment, and by which rules.
+fn change(
+    config: &tcp::Config,
+    at: Picos,
+    before: &tcp::View,
+    after: &tcp::View,
+    feedback: i32,
+) -> WindowChange {
+    let (old, new) = (before.law.window(), after.law.window());
+    let mut rules = Vec::new();
+    let mut feedback_bytes = None;
+    match (&config.law, before.law.law(), after.law.law()) {
+        (SenderConfig::Xcp(law), Law::Xcp(_), Law::Xcp(now)) => {
+            let bytes = f64::from(feedback) * f64::from(after.srtt.to_header()) / f64::from(1 << 28);
+            feedback_bytes = Some(bytes);
+            xcp_rules(law, config, now, before, after, bytes, &mut rules);
+        }
+        (_, Law::Reno(reno), _) => reno_rules(reno.ssthresh(), old, new, before, &mut rules),
+        (_, Law::Cubic(_), Law::Cubic(now)) => {
+            cubic_rules(now, old, new, Time(at / 1000), before, after, &mut rules);
+        }
+        _ => {}
+    }
+    if after.window_cuts > before.window_cuts && !matches!(after.law.law(), Law::Xcp(_)) {
+        let text = match after.mode {
+            Mode::Reduced => {
+                "the acknowledgment echoes a congestion mark, so the window is reduced as for a loss"
+            }
+            _ => {
+                "with this acknowledgment a loss is found (three duplicates, or what SACK says instead), so the window is reduced"
+            }
+        };
+        rules.push(Rule {
+            text: text.into(),
+            source: "RFC 5681 section 3.2, RFC 6675 section 5, RFC 3168 section 6.1.2",
+        });
+    }
+    WindowChange {
+        at_s: seconds(at),
+        srtt_ms: after.srtt.0 as f64 / 1e6,
+        before_bytes: old.0,
+        after_bytes: new.0,
+        segment: config.segment,
+        feedback_bytes,
+        rules,
+    }
+}
+
+fn xcp_rules(
+    law: &xcp::SenderConfig,
+    config: &tcp::Config,
+    now: &xcp::Sender,
+    before: &tcp::View,
+    after: &tcp::View,
+    bytes: f64,
+    rules: &mut Vec<Rule>,
+) {
+    let (old, new) = (before.law.window().0 as f64, after.law.window().0 as f64);
+    let mut rule = |text: &str, source| rules.push(Rule { text: text.into(), source });
+    if now.is_tcp() {
+        rule(
+            "after a loss Reno sets the window until XCP's feedback is the stricter",
+            "draft-03 section 5.1",
+        );
+        return;
+    }
+    rule("W becomes W + Reverse_Feedback srtt", "draft-03 section 4.1.3");
+    // Windows are shown without their fraction of a byte.
+    if (old + bytes - new).abs() <= 1.5 {
+        return;
+    }
+    let (segment, awnd) = (f64::from(config.segment), f64::from(after.awnd) * f64::from(config.segment));
+    if after.window_cuts > before.window_cuts {
+        rule(
+            "then a loss was found, and the window is halved as TCP does",
+            "K02 section 3.4, draft-03 section 4.1.3.2",
+        );
+    } else if new <= segment + 1.0 {
+        rule("it never falls below one segment", "draft-03 section 4.1.3");
+    } else if law.clamp && new + 1.0 >= awnd {
+        rule("it never passes what the receiver advertises", "a Linux implementation's thesis, section 4.1");
+    } else if law.aging.is_some() && new < old + bytes {
+        rule("before that it aged, because less was sent than it allows", "draft-03 section 4.1.3.1");
+    } else if law.ns2 && before.mode == Mode::Recovery {
+        rule("ns-2 drops the feedback of duplicate acknowledgments", "ns-2.35, xcp-end-sys.cc");
+    } else {
+        rule("it never passes what the flow can use in a round trip", "draft-03 section 5.6");
+    }
+}
+
+/// Why a window does not grow, if that is so.
+fn restraint(before: &tcp::View, rules: &mut Vec<Rule>) -> bool {
+    if !before.is_window_limited {
+        let text = "the window did not limit the sender since the last acknowledgment, so it does not grow";
+        rules.push(Rule { text: text.into(), source: "RFC 7661, RFC 9438 section 5.8" });
+        return true;
+    }
+    false
+}
+
+fn slow_start(rules: &mut Vec<Rule>, ssthresh: Bytes) {
+    let threshold = match ssthresh {
+        Bytes(u64::MAX) => "there is no threshold yet".into(),
+        Bytes(bytes) => format!("the window is below ssthresh, {bytes} B"),
+    };
+    let text = format!(
+        "slow start, because {threshold}: it grows by what is acknowledged, at most one segment per acknowledgment"
+    );
+    rules.push(Rule { text, source: "RFC 5681 eq. 2" });
+}
+
+fn in_recovery(before: &tcp::View, rules: &mut Vec<Rule>) -> bool {
+    if matches!(before.mode, Mode::Recovery | Mode::Loss) {
+        let text = "a loss is being repaired, so it does not grow";
+        rules.push(Rule { text: text.into(), source: "RFC 5681 section 3.2, RFC 6675 section 5" });
+        return true;
+    }
+    false
+}
+
+fn reno_rules(ssthresh: Bytes, old: Bytes, new: Bytes, before: &tcp::View, rules: &mut Vec<Rule>) {
+    if restraint(before, rules) {
+    } else if old < ssthresh {
+        slow_start(rules, ssthresh);
+    } else if !in_recovery(before, rules) {
+        let text = if new > old {
+            "congestion avoidance: a whole window has been acknowledged, so it grows by one segment"
+        } else {
+            "congestion avoidance: it grows by one segment once a whole window has been acknowledged, which is not yet so"
+        };
+        rules.push(Rule { text: text.into(), source: "RFC 5681 section 3.1" });
+    }
+}
+
+fn cubic_rules(
+    law: &congestlab_core::law::cubic::Cubic,
+    old: Bytes,
+    new: Bytes,
+    now: Time,
+    before: &tcp::View,
+    after: &tcp::View,
+    rules: &mut Vec<Rule>,
+) {
+    let report = law.report();
+    if restraint(before, rules) {
+    } else if after.window_cuts == before.window_cuts && old < report.ssthresh {
+        slow_start(rules, report.ssthresh);
+    } else if !in_recovery(before, rules) && report.epoch != Time::NEVER {
+        let (t, k) = ((now - report.epoch).0 as f64 / 1e9, report.k.0 as f64 / 1e9);
+        let text = if new == report.w_est {
+            format!(
+                "Reno-friendly region: Reno would have {} B by now, more than the curve, so that is the window",
+                report.w_est.0
+            )
+        } else {
+            let region = if t < k { "concave region" } else { "convex region" };
+            format!(
+                "{region}: {t:.2} s after the last decrease W(t) = C (t - K)^3 + W_max, with K = {k:.2} s and \
+                 W_max = {} B; it moves towards W(t + srtt) by (W(t + srtt) - W) / W per segment acknowledged",
+                report.w_max.0
+            )
+        };
+        rules.push(Rule { text, source: "RFC 9438 sections 4.2 to 4.5" });
+    }
+}
