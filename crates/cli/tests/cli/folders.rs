@@ -1,0 +1,202 @@
+//! What works on the folder of a run: `explain` and `diff`, and a disk that fills up before there is one.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::{Finished, Lab, SCENARIO};
+
+/// A run in `runs/`, and where it is.
+fn run(lab: &Lab, more: &[&str]) -> String {
+    let before = folders(lab);
+    lab.run(&[&["run", "scenario.toml", "--out", "runs", "--quiet"][..], more].concat()).exits(0);
+    let mut new = folders(lab);
+    new.retain(|folder| !before.contains(folder));
+    assert_eq!(new.len(), 1, "each run has a folder of its own");
+    new.remove(0).strip_prefix(lab.path("")).expect("below the lab").display().to_string()
+}
+
+fn folders(lab: &Lab) -> Vec<PathBuf> {
+    let entries = fs::read_dir(lab.path("runs")).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
+
+#[test]
+fn an_explanation_says_what_the_link_computed_and_what_the_sender_did() {
+    let lab = Lab::new(SCENARIO);
+    let folder = run(&lab, &[]);
+    let text = lab.run(&["explain", &folder, "--flow", "ftp[1]", "--at", "1.08s"]).exits(0).stdout();
+    for part in
+        ["ftp[1]", "LINK bottleneck", "K02 eq. 1", "K02 eq. 2", "K02 eqs. 3-6", "Reverse_Feedback", "cwnd:"]
+    {
+        assert!(text.contains(part), "no {part} in\n{text}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    assert!(!text.contains('\u{1b}'), "colours without a terminal");
+
+    let ask = |run: &str, flow: &str, at: &str| {
+        lab.run(&["explain", run, "--flow", flow, "--at", at, "--json"]).exits(0).json()
+    };
+    let json = ask(&folder, "ftp[1]", "1.08s");
+    assert_eq!(json["hops"][0]["link"], "bottleneck");
+    let feedback = &json["hops"][0]["feedback"];
+    let number = |key: &str| feedback[key].as_f64().unwrap_or_else(|| panic!("no {key} in {feedback}"));
+    assert!((number("grant_Bps") - number("cut_Bps") - number("offer_Bps")).abs() < 1e-6);
+    assert_eq!(feedback["given_Bps"], json["ack"]["feedback_Bps"]);
+    assert_eq!(json, ask(&folder, "ftp/1", "1080 ms"));
+    assert_eq!(json, ask("scenario.toml", "ftp[1]", "1.08 s"));
+}
+
+#[test]
+fn a_question_without_an_answer_says_what_can_be_asked() {
+    let lab = Lab::new(SCENARIO);
+    let folder = run(&lab, &[]);
+    for (flow, at, link, says) in [
+        ("fpt[0]", "1 s", None, "did you mean `ftp`?"),
+        ("ftp", "1 s", None, "ftp[0] to ftp[1]"),
+        ("ftp[2]", "1 s", None, "ftp[0] to ftp[1]"),
+        ("ftp[0]", "3 s", None, "the run ends at 2 s"),
+        ("ftp[0]", "1", None, "has no unit"),
+        ("ftp[0]", "soon", None, "soon"),
+        ("ftp[0]", "1 s", Some("middle"), "its data passes bottleneck"),
+    ] {
+        let mut arguments = vec!["explain", &folder, "--flow", flow, "--at", at];
+        arguments.extend(link.iter().flat_map(|link| ["--link", link]));
+        let finished = lab.run(&arguments).exits(2);
+        assert!(finished.stderr().contains(says), "{}", finished.stderr());
+        assert_eq!(finished.stdout(), "");
+    }
+    lab.run(&["explain", &folder, "--at", "1 s"]).exits(2);
+}
+
+#[test]
+fn what_is_no_complete_run_of_this_version_is_refused() {
+    let lab = Lab::new(SCENARIO);
+    let folder = run(&lab, &[]);
+    let refused = |folder: &str, says: &str| {
+        for arguments in [
+            &["explain", folder, "--flow", "ftp[0]", "--at", "1 s"][..],
+            &["diff", folder, folder],
+            &["diff", folder, folder, "--json"],
+        ] {
+            let finished = lab.run(arguments).exits(2);
+            assert!(finished.stderr().contains(says), "{}", finished.stderr());
+            assert_eq!(finished.stdout(), "");
+        }
+    };
+    refused("nowhere", "there is no folder nowhere");
+    refused("runs", "is not the folder of a run");
+    let summary = lab.path(&folder).join("summary.json");
+    let text = fs::read_to_string(&summary).expect("it was written");
+    let version = |text: &str| {
+        let json: Value = serde_json::from_str(text).expect("an object");
+        json["meta"]["version"].as_str().expect("a text").to_owned()
+    };
+    for (from, to, says) in [
+        (version(&text).as_str(), "0.0.1 (0000000000)", "was made by version 0.0.1 (0000000000)"),
+        ("\"schema\": 1", "\"schema\": 2", "results schema 2"),
+        ("\"complete\": true", "\"complete\": false", "incomplete"),
+        ("\"seed\": 1,", "\"seed\": 1", "summary.json is damaged"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        fs::write(&summary, text.replace(from, to)).expect("writable");
+        refused(&folder, says);
+    }
+    fs::write(&summary, text).expect("writable");
+    let events = lab.path(&folder).join("events.parquet");
+    fs::write(&events, "PAR1").expect("writable");
+    refused(&folder, "events.parquet is damaged");
+    fs::remove_file(events).expect("it is there");
+    refused(&folder, "incomplete: it has no events.parquet");
+}
+
+#[test]
+fn equal_runs_have_no_differences() {
+    let lab = Lab::new(SCENARIO);
+    let one = run(&lab, &[]);
+    lab.run(&["run", "scenario.toml", "--out", "again", "--quiet", "--threads", "2"]).exits(0);
+    let other = one.replace("runs/", "again/");
+    let text = lab.run(&["diff", &one, &other, "--check"]).exits(0).stdout();
+    assert!(text.contains("are equal"), "{text}");
+    let json = lab.run(&["diff", &one, &other, "--json"]).exits(0).json();
+    assert_eq!(json["equal"], true);
+    assert!(json["first_event"].is_null() && json["first_packet"].is_null());
+}
+
+#[test]
+fn runs_differ_in_configuration_metrics_and_from_a_packet_on() {
+    let lab = Lab::new(SCENARIO);
+    let one = run(&lab, &[]);
+    let other = run(&lab, &["--set", "links.bottleneck.rate=\"8 Mbit/s\""]);
+    let json = lab.run(&["diff", &one, &other, "--json"]).exits(0).json();
+    assert_eq!(json["equal"], false);
+    let setting = &json["configuration"][0];
+    assert_eq!(setting["path"], "links.bottleneck.rate");
+    assert_eq!((&setting["one"], &setting["other"]), (&"\"10 Mbit/s\"".into(), &"\"8 Mbit/s\"".into()));
+    let metrics = json["metrics"].as_array().expect("a list");
+    let capacity = metrics.iter().find(|metric| metric["path"] == "links.bottleneck.capacity_bps");
+    assert_eq!(capacity.expect("it differs")["difference"], -2e6);
+    let relative: Vec<f64> = metrics.iter().filter_map(|metric| metric["relative"].as_f64()).collect();
+    assert!(relative.is_sorted_by(|one, other| one >= other), "{relative:?}");
+    // The SYN takes longer at 8 Mbit/s: 10 ms and 32 or 40 us.
+    assert_eq!(json["first_packet"]["t_s"], 0.010032);
+    let time = |key: &str| json[key]["t_s"].as_f64().expect("a time");
+    assert!(time("first_packet") <= time("first_event"), "{json}");
+
+    let text = lab.run(&["diff", &one, &other]).exits(0).stdout();
+    for part in ["links.bottleneck.rate", "first event", "first packet that differs, at 0.010032 s", "SYN"] {
+        assert!(text.contains(part), "no {part} in\n{text}");
+    }
+    let finished = lab.run(&["diff", &one, &other, "--check"]).exits(3);
+    assert!(finished.stderr().contains("differ"), "{}", finished.stderr());
+    let tolerant = lab.run(&["diff", &one, &other, "--tolerance", "1", "--json"]).exits(0).json();
+    assert_eq!(tolerant["metrics"].as_array().map(Vec::len), Some(0));
+    lab.run(&["diff", &one, &other, "--tolerance", "-1"]).exits(2);
+    lab.run(&["diff", &one]).exits(2);
+}
+
+#[test]
+fn another_seed_is_seen_on_the_first_draw() {
+    let lab = Lab::new(SCENARIO);
+    let (one, other) = (run(&lab, &[]), run(&lab, &["--seed", "2"]));
+    let json = lab.run(&["diff", &one, &other, "--json"]).exits(0).json();
+    assert_eq!(json["configuration"][0]["path"], "run.seed");
+    assert_eq!(json["configuration"].as_array().map(Vec::len), Some(1));
+    let first = json["first_packet"]["one"].as_str().or(json["first_packet"]["other"].as_str());
+    assert!(first.is_some_and(|first| first.contains("control interval")), "{json}");
+}
+
+/// The file system of `folder` takes no more than `size`: a small one of its own, which a mount
+/// namespace keeps from everybody else. `None` where that is not allowed.
+fn on_a_small_disk(lab: &Lab, arguments: &str) -> Option<Finished> {
+    let binary = env!("CARGO_BIN_EXE_congestlab");
+    let script = format!(
+        "mkdir -p disk && mount -t tmpfs -o size=64k none disk || exit 99
+         {binary} {arguments} >stdout 2>stderr; status=$?; ls -A disk >left; exit $status"
+    );
+    let output = Command::new("unshare")
+        .args(["--mount", "--map-root-user", "sh", "-c", &script])
+        .current_dir(lab.path(""))
+        .output()
+        .ok()?;
+    (output.status.code() != Some(99) && output.status.signal().is_none() && lab.path("left").exists())
+        .then_some(Finished(output))
+}
+
+#[test]
+fn a_disk_that_fills_up_leaves_no_half_of_a_run() {
+    let lab = Lab::new(&SCENARIO.replace("count = 2", "count = 40"));
+    let arguments = "run scenario.toml --out disk --set measure.every='\"5 ms\"'";
+    let Some(finished) = on_a_small_disk(&lab, arguments) else {
+        println!("SKIP cli/full-disk: no mount namespaces here");
+        return;
+    };
+    let stderr = fs::read_to_string(lab.path("stderr")).expect("the shell wrote it");
+    assert_eq!(finished.0.status.code(), Some(1), "{stderr}");
+    assert!(stderr.starts_with("error: can not write disk: "), "{stderr}");
+    assert!(stderr.contains("No space left on device"), "{stderr}");
+    assert_eq!(fs::read_to_string(lab.path("left")).ok().as_deref(), Some(""), "something is left");
+}

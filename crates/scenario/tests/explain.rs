@@ -1,0 +1,301 @@
+//! Explanations hold together: parts sum up to the header, and the law's numbers are the paper's.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use congestlab_scenario::explain::{self, ExplainError, Explanation, Flow};
+use congestlab_scenario::folder::RunFolder;
+use congestlab_scenario::result::{Meta, RunResult};
+use congestlab_scenario::sim::{self, Engine};
+use congestlab_scenario::units::Time;
+use congestlab_scenario::{Measure, Scenario, store};
+
+/// Two XCP links; the second is the bottleneck for half of the time's flows.
+const SCENARIO: &str = r#"
+[run]
+duration = "10 s"
+seed = 3
+[links.first]
+rate = "20 Mbit/s"
+delay = "10 ms"
+queue = "100 packets"
+law = "xcp"
+[links.second]
+rate = "10 Mbit/s"
+delay = "15 ms"
+queue = "100 packets"
+law = "xcp"
+[flows.long]
+law = "xcp"
+count = 4
+path = ["first", "second"]
+start = { every = "500 ms" }
+[flows.short]
+law = "xcp"
+path = ["first"]
+start = "2 s"
+[flows.tcp]
+law = "cubic"
+path = ["second"]
+start = "4 s"
+[flows.datagrams]
+law = { cbr = { rate = "1 Mbit/s" } }
+path = ["first"]
+"#;
+
+fn scenario(text: &str) -> Scenario {
+    Scenario::parse("x.toml", text, Path::new(""), &[], None).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn ask(scenario: &Scenario, flow: &str, at: &str, link: Option<&str>) -> Result<Explanation, ExplainError> {
+    let flow = Flow::parse(scenario, flow)?;
+    let at: Time = at.parse().unwrap();
+    let stop = AtomicBool::new(false);
+    let explanation = explain::explain(scenario, None, flow, at, link, &stop, &mut |_| {})?;
+    Ok(explanation.expect("nobody stopped it"))
+}
+
+fn told(scenario: &Scenario, flow: &str, at: &str) -> Explanation {
+    ask(scenario, flow, at, None).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn refused(scenario: &Scenario, flow: &str, at: &str, link: Option<&str>) -> (String, String) {
+    match ask(scenario, flow, at, link) {
+        Err(ExplainError::Refused(refused)) => (refused.message, refused.help),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// K02 eq. 1 and 2 in floats, from what is shown, are what the law computed: to 1 B/s, the step of
+/// y and of F, times the gains.
+#[test]
+fn the_aggregate_is_the_equation_of_the_numbers_shown() {
+    let scenario = scenario(SCENARIO);
+    let mut links = 0;
+    for at in ["700 ms", "1.7s", "2.3 s", "3 s", "4.5 s", "6 s", "9 s"] {
+        for flow in ["long[0]", "long/1"] {
+            for hop in told(&scenario, flow, at).hops {
+                let of = hop.feedback.expect("both links run XCP");
+                let drain = of.beta * of.persistent_queue_bytes / of.mean_rtt_ms * 1e3;
+                let aggregate = of.alpha * (of.capacity - of.input) - drain;
+                // d is shown in whole ns, rounded up.
+                let step = 2.0 + drain * 1e-6;
+                assert!((aggregate - of.aggregate).abs() <= step, "{aggregate} in {of:?}");
+                let shuffled = (of.gamma * of.input - of.aggregate.abs()).max(0.0);
+                assert!((shuffled - of.shuffled).abs() <= 1e-6, "{of:?}");
+                assert!(of.spare == of.capacity - of.input);
+                for [all, left] in [of.grants, of.cuts] {
+                    assert!(left <= all + 2.0, "{of:?}");
+                }
+                let [before, began, ends] = of.interval_s.map(Option::unwrap);
+                assert!(before < began && began <= of.at_s && of.at_s <= ends, "{of:?}");
+                links += 1;
+            }
+        }
+    }
+    assert_eq!(links, 28);
+}
+
+#[test]
+fn the_parts_of_a_share_sum_up_to_what_the_header_says() {
+    // The tighter link last, and first.
+    let swapped = SCENARIO.replace("\"20 Mbit/s\"", "x").replace("\"10 Mbit/s\"", "\"20 Mbit/s\"");
+    let scenarios = [scenario(SCENARIO), scenario(&swapped.replace("= x", "= \"10 Mbit/s\""))];
+    let (mut lowered, mut kept, mut whole) = (0, 0, 0);
+    for (scenario, tenths) in scenarios.iter().flat_map(|s| (12..40).map(move |tenths| (s, tenths))) {
+        let explanation = told(scenario, "long[2]", &format!("{} ms", tenths * 100));
+        let header = explanation.packet.header.expect("an XCP flow");
+        let mut delta = header.delta;
+        let mut decided = None;
+        for hop in &explanation.hops {
+            let of = hop.feedback.as_ref().expect("both links run XCP");
+            assert_eq!(of.asked, delta, "the header changes at links alone");
+            assert!((of.offer - (of.grant - of.cut)).abs() < 1e-9);
+            if of.is_lowered {
+                assert_eq!(f64::from(of.given), (of.offer + of.carry).floor(), "{of:?}");
+                decided = Some(hop.link.clone());
+                lowered += 1;
+            } else {
+                assert_eq!(of.given, of.asked);
+                assert!(f64::from(of.asked) <= of.offer);
+                kept += 1;
+            }
+            delta = of.given;
+        }
+        assert_eq!(explanation.hops.len(), 2);
+        assert_eq!(explanation.decided_by, decided);
+        let ack = explanation.ack.expect("nothing is lost here");
+        assert_eq!(ack.sum_of, [delta]);
+        assert_eq!(ack.feedback, delta);
+        let window = explanation.window.expect("the run goes on");
+        let change = window.after_bytes as f64 - window.before_bytes as f64;
+        let expected = window.feedback_bytes.expect("an XCP flow");
+        assert!((expected - f64::from(delta) * window.srtt_ms / 1e3).abs() < 0.01 * expected.abs() + 0.01);
+        // Windows are shown in whole bytes. What more than feedback moves one is a rule of its own.
+        let is_all = (change - expected).abs() <= 1.0;
+        assert_eq!(window.rules.len(), if is_all { 1 } else { 2 }, "{window:?}");
+        whole += usize::from(is_all);
+        let trip = window.at_s - explanation.packet.sent_s;
+        assert!((0.05..0.2).contains(&trip), "{trip}");
+    }
+    assert!(lowered > 20 && kept > 10 && whole > 20, "{lowered} {kept} {whole}");
+}
+
+#[test]
+fn the_packet_is_the_first_to_leave_the_link_from_then_on() {
+    let scenario = scenario(SCENARIO);
+    let first = told(&scenario, "long[0]", "3.5 s");
+    assert_eq!(first.at_link, "first");
+    let departed = first.hops[0].departed_s.unwrap();
+    assert!((3.5..3.55).contains(&departed), "{departed}");
+    let again = told(&scenario, "long[0]", &format!("{} ns", (departed * 1e9) as u64));
+    assert_eq!(again.packet.segment, first.packet.segment);
+    let next = told(&scenario, "long[0]", &format!("{} ns", (departed * 1e9) as u64 + 2));
+    assert!(next.packet.segment > first.packet.segment);
+    let second = ask(&scenario, "long[0]", "3.5 s", Some("second")).unwrap();
+    assert!(second.hops[1].departed_s.unwrap() >= 3.5 && second.hops[0].departed_s.unwrap() <= departed);
+}
+
+#[test]
+fn delayed_acks_return_the_sum() {
+    let text = SCENARIO
+        .replace("path = [\"first\", \"second\"]", "path = [\"first\", \"second\"]\ndelayed_ack = true");
+    let explanation = told(&scenario(&text), "long[1]", "6 s");
+    let ack = explanation.ack.unwrap();
+    assert_eq!(ack.sum_of.len(), 2);
+    assert_eq!(ack.sum_of.iter().sum::<i32>(), ack.feedback);
+}
+
+#[test]
+fn a_flow_without_a_congestion_header_is_told_nothing() {
+    let scenario = scenario(SCENARIO);
+    let explanation = told(&scenario, "tcp", "4.05 s");
+    assert!(explanation.packet.header.is_none() && explanation.hops[0].feedback.is_none());
+    let window = explanation.window.unwrap();
+    assert!(window.rules[0].text.contains("slow start"), "{window:?}");
+    assert_eq!(window.after_bytes, window.before_bytes + u64::from(window.segment));
+    assert_eq!(explanation.law, "cubic");
+
+    let explanation = told(&scenario, "datagrams", "4 s");
+    assert_eq!((explanation.law, explanation.ack.is_none()), ("none", true));
+    assert!(explanation.received_s.is_some());
+}
+
+/// CUBIC alone on a short queue: after its first loss it follows the curve, and loses again.
+#[test]
+fn cubic_is_explained_by_its_curve_and_its_losses() {
+    let text = r#"
+[run]
+duration = "30 s"
+[links.l]
+rate = "10 Mbit/s"
+delay = "20 ms"
+queue = "30 packets"
+[flows.f]
+law = "cubic"
+path = ["l"]
+"#;
+    let scenario = scenario(text);
+    let mut told_of = (0, 0);
+    for at in 2..29 {
+        let explanation = told(&scenario, "f", &format!("{at} s"));
+        if let Some(window) = &explanation.window {
+            assert!(!window.rules.is_empty());
+            told_of.0 += usize::from(window.rules[0].text.contains("W(t)"));
+        }
+        for trouble in &explanation.trouble {
+            assert_eq!((trouble.link.as_str(), trouble.what.as_str()), ("l", "drop: queue-full"));
+            told_of.1 += 1;
+        }
+    }
+    assert!(told_of.0 > 5 && told_of.1 > 0, "{told_of:?}");
+}
+
+#[test]
+fn a_lost_packet_takes_its_feedback_along() {
+    let text =
+        SCENARIO.replace("rate = \"10 Mbit/s\"", "rate = \"10 Mbit/s\"\nerror = { packet_error_rate = 0.3 }");
+    let scenario = scenario(&text);
+    let lost = (10..60)
+        .map(|tenths| told(&scenario, "long[0]", &format!("{} ms", tenths * 100)))
+        .find(|explanation| explanation.hops.last().is_some_and(|hop| hop.lost.is_some()))
+        .expect("three in ten are lost");
+    assert_eq!(lost.hops[1].lost.as_deref(), Some("error"));
+    assert!(lost.hops[1].feedback.is_some() && lost.ack.is_none() && lost.window.is_none());
+    let repair = lost.repair.unwrap();
+    assert!(repair.repeated_s.unwrap() > lost.packet.sent_s, "{repair:?}");
+}
+
+#[test]
+fn the_first_packet_gets_nothing_before_the_first_interval_ends() {
+    let text = SCENARIO
+        .replace("delay = \"10 ms\"", "delay = \"0 ms\"")
+        .replace("delay = \"15 ms\"", "delay = \"0 ms\"");
+    let explanation = told(&scenario(&text), "long[0]", "0 s");
+    let header = explanation.packet.header.unwrap();
+    assert_eq!((header.rtt_ms, header.delta), (0.0, 0));
+}
+
+#[test]
+fn what_does_not_exist_is_refused_with_what_does() {
+    let scenario = scenario(SCENARIO);
+    let says = |(message, help): (String, String), one: &str, other: &str| {
+        assert!(message.contains(one), "{message}");
+        assert!(help.contains(other), "{help}");
+    };
+    says(refused(&scenario, "lnog[0]", "1 s", None), "no flow `lnog[0]`", "did you mean `long`?");
+    says(
+        refused(&scenario, "x", "1 s", None),
+        "no flow `x`",
+        "long[0] to long[3], short[0], tcp[0], datagrams[0]",
+    );
+    says(refused(&scenario, "long", "1 s", None), "`long` is 4 flows", "long[0] to long[3]");
+    for index in ["long[4]", "long[-1]", "long[x]", "long/4", "long[]"] {
+        says(refused(&scenario, index, "1 s", None), "no flow `long", "long[0] to long[3]");
+    }
+    says(
+        refused(&scenario, "short", "1 s", None),
+        "short[0] has sent nothing at 1 s",
+        "leaves the sender at 2 s",
+    );
+    says(refused(&scenario, "short", "11 s", None), "nothing happens at 11 s", "the run ends at 10 s");
+    says(
+        refused(&scenario, "short", "3 s", Some("secnd")),
+        "does not pass a link `secnd`",
+        "its data passes first",
+    );
+    says(refused(&scenario, "long/0", "3 s", Some("secnd")), "`secnd`", "did you mean `second`?");
+    let stopped = SCENARIO.replace("start = \"2 s\"", "start = \"2 s\"\nstop = \"3 s\"");
+    let scenario = self::scenario(&stopped);
+    says(
+        refused(&scenario, "short", "5 s", None),
+        "no packet of short[0] leaves first at 5 s",
+        "sends from 2 s on",
+    );
+}
+
+#[test]
+fn a_folder_whose_records_are_not_of_its_scenario_is_refused() {
+    let one = scenario(SCENARIO);
+    let model = one.model(&Measure { series: true, events: true });
+    let engine = Engine::Window { threads: 1, divisor: 1 };
+    let outcome = sim::run(&model, engine, &AtomicBool::new(false), &mut |_| ());
+    let result = RunResult::new(&one, &outcome, Meta { version: "v1".into(), ..Meta::default() });
+    let out = tempfile::tempdir().unwrap();
+    let path = store::write_run(out.path(), "v1", &one, &outcome, &result).unwrap();
+    let ask = || {
+        let folder = RunFolder::open(&path, "v1").unwrap();
+        let flow = Flow::parse(folder.scenario(), "long[0]").unwrap();
+        let (at, stop) = ("5 s".parse().unwrap(), AtomicBool::new(false));
+        explain::explain(folder.scenario(), Some(&folder), flow, at, None, &stop, &mut |_| {})
+    };
+    let explanation = ask().unwrap().unwrap();
+    assert_eq!(explanation.hops.len(), 2);
+
+    let file = path.join(store::SCENARIO);
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains("seed = 3"));
+    std::fs::write(&file, text.replace("seed = 3", "seed = 4")).unwrap();
+    let error = ask().expect_err("another seed").to_string();
+    assert!(error.contains("does not give what it recorded: control-interval at"), "{error}");
+}
