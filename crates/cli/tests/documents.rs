@@ -181,3 +181,8 @@ fn the_page_on_reports_shows_what_the_command_prints() {
 fn the_page_on_varying_capacity_shows_what_the_command_prints() {
     hold("docs/lte.md", &["lte.svg"]);
 }
+
+#[test]
+fn the_page_on_explanations_shows_what_the_command_prints() {
+    hold("docs/explain.md", &[]);
+}
