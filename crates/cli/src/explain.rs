@@ -23,7 +23,7 @@ const SOURCE: usize = 62;
 pub(crate) fn explain(arguments: &ExplainArguments, screen: &Screen) -> Result<(), Failure> {
     let (scenario, folder) = open(&arguments.run)?;
     let flow = Flow::parse(&scenario, &arguments.flow).map_err(refused)?;
-    machine::require_memory(scenario.memory_needed(&Measure::default()))?;
+    machine::require_memory(&scenario, &Measure::default())?;
     let stop = machine::stop_flag()?;
     let mut progress = screen.progress();
     let at = arguments.at;

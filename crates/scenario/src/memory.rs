@@ -304,8 +304,9 @@ fn loss(model: &Model, group: &Group) -> f64 {
         return 0.01;
     }
     // CUBIC's window is 1.17 (RTT / p)^(3/4) packets (RFC 9438 section 5.1), Reno's sqrt(1.5 / p).
-    // This is above both for round trips of up to a second.
-    (2.0 * window.powf(-4.0 / 3.0)).min(1.0)
+    // With the window to the power of -5/4 instead of -4/3, which takes square roots only, this is
+    // above both for round trips of up to a second.
+    (2.0 / (window * window.sqrt().sqrt())).min(1.0)
 }
 
 /// Propagation, both ways.
@@ -325,7 +326,7 @@ pub(crate) fn refuse(needs: &Needs, available: u64, file: &File, model: &Model, 
     let flow = |index: usize| file.flows.as_ref().and_then(|flows| flows.value.0.get(index));
     let duration = file.run.as_ref().and_then(|run| run.value.duration.clone());
     let duration = duration.unwrap_or(At { value: Duration(0), span: Span::default() });
-    let seconds = |span: Duration, factor: f64| format!("{:.3e} s", span.0 as f64 / 1e9 * factor);
+    let seconds = |span: Duration, factor: f64| format!("{:.3} s", span.0 as f64 / 1e9 * factor);
     let (span, cause, remedy) = match part {
         Part::Flows(index) => {
             let count = flow(index).and_then(|(_, flow)| flow.value.count.as_ref());
@@ -371,11 +372,11 @@ pub(crate) fn refuse(needs: &Needs, available: u64, file: &File, model: &Model, 
         Part::Events(index) => {
             let name = flow(index).map_or("", |(name, _)| name.value.as_str());
             let cause = format!(
-                "events: --events is given, `run.duration` is {}, and `flows.{name}` send much",
+                "events (--events, --out): `run.duration` is {}, and `flows.{name}` send much",
                 duration.value
             );
             let fits = seconds(duration.value, share);
-            (duration.span, cause, format!("about {fits} of it fit; slower flows or no --events need less"))
+            (duration.span, cause, format!("about {fits} of it fit; slower flows or no events need less"))
         }
     };
     let message = format!(

@@ -138,7 +138,7 @@ pub fn watch(
 ) -> bool {
     let network = Network::new(model);
     let mut elements = Elements::new(model, &network);
-    let span = Span { end: model.duration, bin: None, events: false };
+    let span = Span { end: model.duration, bin: None, events: false, tap: None };
     let watcher = Watcher { flow, each, is_done: false };
     reference::run(&network, &mut elements, &span, stop, progress, Some(watcher))
 }

@@ -246,7 +246,7 @@ fn depths(network: &Network) -> Vec<u32> {
 pub(crate) fn run<'a>(
     network: &'a Network,
     elements: &mut Elements,
-    run: &Span<'_>,
+    run: &Span<'a>,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Progress),
     watcher: Option<Watcher<'a>>,
