@@ -326,7 +326,11 @@ pub(crate) fn refuse(needs: &Needs, available: u64, file: &File, model: &Model, 
     let flow = |index: usize| file.flows.as_ref().and_then(|flows| flows.value.0.get(index));
     let duration = file.run.as_ref().and_then(|run| run.value.duration.clone());
     let duration = duration.unwrap_or(At { value: Duration(0), span: Span::default() });
-    let seconds = |span: Duration, factor: f64| format!("{:.3} s", span.0 as f64 / 1e9 * factor);
+    let seconds = |span: Duration, factor: f64| {
+        // Three digits that count.
+        let rounded = format!("{:.2e}", span.0 as f64 / 1e9 * factor).parse::<f64>();
+        format!("{} s", rounded.unwrap_or(0.0))
+    };
     let (span, cause, remedy) = match part {
         Part::Flows(index) => {
             let count = flow(index).and_then(|(_, flow)| flow.value.count.as_ref());

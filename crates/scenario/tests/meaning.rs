@@ -354,6 +354,9 @@ fn too_much_memory_is_refused_where_the_file_asks_for_it() {
     assert!(text.contains("`links.b.queue` is \"1000000000 packets\""), "{text}");
     let (_, _, text) = refused(&[("measure.every", "1 us")], &Measure { series: true, events: false });
     assert!(text.contains("`measure.every` is 1 us"), "{text}");
+    let from = text.split("allowed here: from about ").nth(1).and_then(|rest| rest.split(' ').next());
+    let from = from.and_then(|from| from.parse::<f64>().ok());
+    assert!(from.is_some_and(|from| (1e-6..1e-2).contains(&from)), "{text}");
     let source = [("flows.one.law", "{ cbr = { rate = \"10 Gbit/s\" } }")];
     let (file, position, text) = refused(&source, &Measure { series: false, events: true });
     assert_eq!((file.as_str(), position), ("test.toml", (3, 12)), "the duration");
