@@ -109,7 +109,8 @@ fn same(path: &Path) -> Option<PathBuf> {
     }
 }
 
-fn require_file(path: &Path) -> Result<(), Failure> {
+/// Refuses a file that could not be written, before anything is done for it.
+pub(crate) fn require_file(path: &Path) -> Result<(), Failure> {
     if path.is_dir() || path.file_name().is_none() {
         return refuse(path, "it is a folder");
     }
