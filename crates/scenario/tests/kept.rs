@@ -54,6 +54,7 @@ fn the_folder_of_a_run_is_enough_to_repeat_it() {
             "link-0.trace",
             "link-1.trace",
             "links.parquet",
+            "scenario.original.toml",
             "scenario.toml",
             "summary.json"
         ]

@@ -307,7 +307,9 @@ mod tests {
         let inner = folder.path().join("new/traces");
         let capture = Capture::create(&inner, &scenario, "test", 0, &stop).expect("writable");
         // A full disk, as far as a test can have one: the file goes away, and can not be opened.
-        fs::remove_file(sibling(&inner.join("a.pcapng"))).expect("it was made");
+        for entry in fs::read_dir(&inner).expect("it was made").map(|entry| entry.expect("an entry")) {
+            fs::remove_file(entry.path()).expect("it was made");
+        }
         let packet = Packet { seq: 1, size: 1000, ..Packet::default() };
         for at in 0..10_000 {
             capture.sent(0, at * 1_000_000, &packet, false);
