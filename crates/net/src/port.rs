@@ -631,7 +631,8 @@ impl Port {
     fn depart(&mut self, out: &mut impl Output) {
         let now = self.departure;
         self.meter.note(now, self.queue.len());
-        let Some(packet) = self.queue.pop() else {
+        let mut first = self.queue.pop();
+        let Some(packet) = &mut first else {
             debug_assert!(false, "a departure without a packet");
             self.departure = NEVER;
             return;
@@ -642,6 +643,7 @@ impl Port {
     }
 
     /// Every timer that is due.
+    #[inline(never)]
     fn expire(&mut self, out: &mut impl Output) {
         let now = self.timer;
         let backlog = Bytes(self.queue.bytes());
@@ -746,7 +748,7 @@ impl Port {
             self.meter.reach(self.queue.len());
         } else {
             self.server.rest();
-            self.transmit(now, packet, out);
+            self.transmit(now, &mut packet, out);
         }
     }
 
@@ -767,17 +769,17 @@ impl Port {
     }
 
     /// A packet leaves the queue for the wire.
-    fn transmit(&mut self, now: Picos, mut packet: Packet, out: &mut impl Output) {
+    fn transmit(&mut self, now: Picos, packet: &mut Packet, out: &mut impl Output) {
         let size = packet.size;
         if out.watches() {
-            out.event(now, PortEvent::Departed { packet });
+            out.event(now, PortEvent::Departed { packet: *packet });
         }
         if self.is_plain {
             let end = self.server.transmit_fixed(now, u32::from(size));
             packet.at = self.begin(size, end);
             self.delivered += u64::from(packet.at <= self.to);
-            out.sent(now, &packet, false);
-            out.deliver(&mut packet);
+            out.sent(now, packet, false);
+            out.deliver(packet);
             return;
         }
         let end = self.server.transmit(now, u32::from(size));
@@ -785,7 +787,7 @@ impl Port {
         let parts = &mut *self.parts;
         if let Some(law) = &mut parts.law {
             if parts.feedback_at == FeedbackAt::Departure {
-                law.on_departure(now, &mut packet, Bytes(self.queue.bytes()), out);
+                law.on_departure(now, packet, Bytes(self.queue.bytes()), out);
             }
             self.fingerprint = fold(self.fingerprint ^ now, u64::from(packet.words[2]) ^ MIX[1]);
         }
@@ -795,17 +797,17 @@ impl Port {
             None => false,
         };
         let is_lost = packet.is_pure_ack() && parts.streams.ack_loss.bernoulli(parts.ack_loss);
-        out.sent(now, &packet, has_error || is_lost);
+        out.sent(now, packet, has_error || is_lost);
         if !has_error && !is_lost {
             self.delivered += u64::from(at <= self.to);
-            out.deliver(&mut packet);
+            out.deliver(packet);
             return;
         }
         if at <= self.to {
             parts.stats.errors += 1;
-            out.event(at, PortEvent::Errored { packet });
+            out.event(at, PortEvent::Errored { packet: *packet });
         }
-        self.mix_arrival(now, &packet, Outcome::Errored);
+        self.mix_arrival(now, packet, Outcome::Errored);
     }
 
     /// Counts a transmission of `size` bytes that ends at `end`; returns when it is at the far end.

@@ -226,8 +226,8 @@ pub(crate) fn out_of_range(span: Span, written: &str, allowed: &str, findings: &
     findings.error("scenario::range", span, message, format!("allowed: {allowed}"));
 }
 
-/// Fastest link, bit/s: a bit lasts a picosecond, the clock's unit.
-pub(crate) const RATE_MAX: u64 = 1_000_000_000_000;
+/// Fastest link, bit/s: the smallest packet, 20 B, lasts longer than a picosecond, the clock's unit.
+pub(crate) const RATE_MAX: u64 = 100_000_000_000_000;
 /// Longest span, ns: 10^7 s are 10^19 ps, which just fit into 64 bits.
 pub(crate) const SPAN_MAX: u64 = 10_000_000 * 1_000_000_000;
 
@@ -238,7 +238,7 @@ impl Language for BitRate {
         if (8..=RATE_MAX).contains(&rate.0) {
             return Some(rate);
         }
-        out_of_range(node.span, &rate.to_string(), "8 bit/s to 1 Tbit/s", findings);
+        out_of_range(node.span, &rate.to_string(), "8 bit/s to 100 Tbit/s", findings);
         None
     }
 

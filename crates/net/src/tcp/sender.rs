@@ -371,6 +371,7 @@ impl Sender {
         }
     }
 
+    #[inline]
     fn handle_ack(&mut self, config: &Config, now: Time, packet: &Packet) {
         self.accrue(now);
         self.flags &= !bit::BLOCKED;
