@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use congestlab_scenario::net::packet::Picos;
 use congestlab_scenario::net::queue::Limit;
 use congestlab_scenario::net::service::Service;
-use congestlab_scenario::result::RunResult;
+use congestlab_scenario::result::{Meta, RunResult};
 use congestlab_scenario::sim::model::{Link, Model};
 use congestlab_scenario::sim::outcome::{Element, Outcome};
 use congestlab_scenario::sim::{self, Engine};
@@ -42,8 +42,15 @@ struct Run {
     label: String,
     model: Model,
     outcome: Outcome,
-    result: RunResult,
+    scenario: Scenario,
+    meta: Meta,
     folder: PathBuf,
+}
+
+impl Run {
+    fn result(&self) -> RunResult<'_> {
+        RunResult::new(&self.scenario, &self.outcome, self.meta.clone())
+    }
 }
 
 pub(crate) fn demo(arguments: &DemoArguments, screen: &Screen) -> Result<(), Failure> {
@@ -80,7 +87,7 @@ pub(crate) fn demo(arguments: &DemoArguments, screen: &Screen) -> Result<(), Fai
     if screen.json {
         let runs: Vec<_> = runs
             .iter()
-            .map(|run| json!({ "label": run.label, "fair_share_s": fair_share(run), "result": run.result.to_json() }))
+            .map(|run| json!({ "label": run.label, "fair_share_s": fair_share(run), "result": run.result().to_json() }))
             .collect();
         return print(&store::pretty(&json!({ "runs": runs })));
     }
@@ -134,11 +141,11 @@ fn run(scenario: &Scenario, point: &Point, out: &Path, stop: &AtomicBool) -> Res
     if !outcome.complete {
         return Err(Failure::Interrupted("interrupted; no picture was drawn".into()));
     }
-    let result = RunResult::new(&scenario, &outcome, clock.meta());
-    let folder = below(out, "runs");
-    let folder = store::write_run(&folder, VERSION, &scenario, &outcome, &result)
-        .map_err(|error| Failure::write(&folder, &error))?;
-    Ok(Run { label: label.join(", "), model, outcome, result, folder })
+    let meta = clock.meta();
+    let mut run = Run { label: label.join(", "), model, outcome, scenario, meta, folder: below(out, "runs") };
+    run.folder = store::write_run(&run.folder, VERSION, &run.scenario, &run.outcome, &run.result())
+        .map_err(|error| Failure::write(&run.folder, &error))?;
+    Ok(run)
 }
 
 fn compare(runs: &[Run]) -> Table {
@@ -152,11 +159,12 @@ fn compare(runs: &[Run]) -> Table {
         "time to fair share",
     ]);
     for run in runs {
-        let Some((_, link)) = run.result.links.0.first() else { continue };
+        let result = run.result();
+        let Some((_, link)) = result.links.0.first() else { continue };
         let packets = |value: Option<f64>| {
             value.map_or_else(|| NOTHING.into(), |_| format!("{} packets", number(value)))
         };
-        let jain = run.result.jain.0.first().and_then(|(_, jain)| *jain);
+        let jain = result.jain.0.first().and_then(|(_, jain)| *jain);
         table.row(vec![
             run.label.clone(),
             percent(link.utilization),
@@ -274,7 +282,7 @@ fn describe(run: &Run) -> String {
     let mean = smoothing_bins(run) as f64 * run.model.sample_every.map_or(0.0, seconds);
     format!(
         "{service}, {delay} ms one way, {limit}, {}{shown}; throughput is the mean of {mean} s",
-        seed_line(&run.result)
+        seed_line(&run.result())
     )
 }
 

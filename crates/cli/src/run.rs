@@ -184,7 +184,7 @@ fn describe(result: &RunResult) -> String {
     text
 }
 
-fn listed(flows: &Flows) -> &[FlowOutcome] {
+fn listed<'a>(flows: &Flows<'a>) -> &'a [FlowOutcome] {
     match flows {
         Flows::Listed(list) => list,
         Flows::Summary(_) => &[],

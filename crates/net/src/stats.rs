@@ -1,12 +1,12 @@
 //! Statistics that an element keeps of itself: cheap to update, small while nothing happened.
 
-use alloc::vec::Vec;
+use alloc::boxed::Box;
 use congestlab_core::units::Duration;
 
 /// Buckets per octave, as a power of two: a bucket is at most 1/64 (1.6 %) of its value wide.
 const SUB_BITS: u32 = 6;
 /// Buckets added beyond the one that is needed, against growing one by one.
-const SLACK: usize = 8;
+const SLACK: usize = 4;
 
 /// Counts of spans of time, in buckets whose width grows with the value.
 ///
@@ -19,8 +19,8 @@ pub struct Histogram {
     /// The largest sample, ns.
     max: u64,
     /// Index of the first bucket held.
-    first: usize,
-    counts: Vec<u32>,
+    first: u32,
+    counts: Box<[u32]>,
 }
 
 impl Histogram {
@@ -30,7 +30,7 @@ impl Histogram {
         self.sum = self.sum.saturating_add(sample.0);
         self.max = self.max.max(sample.0);
         let bucket = bucket_of(sample.0);
-        match self.counts.get_mut(bucket.wrapping_sub(self.first)) {
+        match self.counts.get_mut(bucket.wrapping_sub(self.first as usize)) {
             Some(count) => *count = count.saturating_add(1),
             None => self.record_outside(bucket),
         }
@@ -38,18 +38,20 @@ impl Histogram {
 
     #[cold]
     fn record_outside(&mut self, bucket: usize) {
-        if self.counts.is_empty() {
-            self.first = bucket.saturating_sub(SLACK);
-        } else if bucket < self.first {
-            let first = bucket.saturating_sub(SLACK);
-            self.counts.splice(0..0, core::iter::repeat_n(0, self.first - first));
+        let mut counts = core::mem::take(&mut self.counts).into_vec();
+        if counts.is_empty() {
+            self.first = bucket.saturating_sub(SLACK) as u32;
+        } else if bucket < self.first as usize {
+            let first = bucket.saturating_sub(SLACK) as u32;
+            counts.splice(0..0, core::iter::repeat_n(0, (self.first - first) as usize));
             self.first = first;
         }
-        let at = bucket - self.first;
-        if at >= self.counts.len() {
-            self.counts.resize(at + 1 + SLACK, 0);
+        let at = bucket - self.first as usize;
+        if at >= counts.len() {
+            counts.resize(at + 1 + SLACK, 0);
         }
-        self.counts[at] = self.counts[at].saturating_add(1);
+        counts[at] = counts[at].saturating_add(1);
+        self.counts = counts.into_boxed_slice();
     }
 
     /// Number of samples.
@@ -73,7 +75,7 @@ impl Histogram {
         for (at, &count) in self.counts.iter().enumerate() {
             seen += u64::from(count);
             if seen >= wanted {
-                let (low, width) = bucket_range(self.first + at);
+                let (low, width) = bucket_range(self.first as usize + at);
                 return Some(Duration((low + (width - 1)).min(self.max)));
             }
         }

@@ -33,7 +33,7 @@ pub struct Meta {
 
 /// The result of a run. Serialises to the object of contract section 5.
 #[derive(Clone, Debug, Serialize)]
-pub struct RunResult {
+pub struct RunResult<'a> {
     /// [`SCHEMA`].
     pub schema: u32,
     /// False if the run was stopped early.
@@ -51,7 +51,7 @@ pub struct RunResult {
     /// By name, in the order of the file.
     pub links: Ordered<LinkOutcome>,
     /// By name, in the order of the file.
-    pub flows: Ordered<Flows>,
+    pub flows: Ordered<Flows<'a>>,
     /// Fairness by group, over flows with a goodput.
     pub jain: Ordered<Option<f64>>,
     /// The machine's part.
@@ -75,9 +75,9 @@ impl<T: Serialize> Serialize for Ordered<T> {
 /// The flows of a group.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
-pub enum Flows {
-    /// One by one, in order.
-    Listed(Vec<FlowOutcome>),
+pub enum Flows<'a> {
+    /// One by one, in order; the outcome's own, since there may be millions.
+    Listed(&'a [FlowOutcome]),
     /// As distributions.
     Summary(Summary),
 }
@@ -153,9 +153,9 @@ fn jain(values: &[f64]) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
 }
 
-impl RunResult {
+impl<'a> RunResult<'a> {
     /// Names what came out of a run of the scenario.
-    pub fn new(scenario: &Scenario, outcome: &Outcome, meta: Meta) -> Self {
+    pub fn new(scenario: &Scenario, outcome: &'a Outcome, meta: Meta) -> Self {
         let model = scenario.base_model();
         let groups = || model.groups.iter().map(|group| group.name.clone()).zip(&outcome.groups);
         let goodputs =
@@ -171,7 +171,7 @@ impl RunResult {
             links: Ordered(
                 model.links.iter().map(|link| link.name.clone()).zip(outcome.links.iter().cloned()).collect(),
             ),
-            flows: Ordered(groups().map(|(name, flows)| (name, Flows::Listed(flows.clone()))).collect()),
+            flows: Ordered(groups().map(|(name, flows)| (name, Flows::Listed(flows))).collect()),
             jain: Ordered(groups().map(|(name, flows)| (name, jain(&goodputs(flows)))).collect()),
             meta,
         }

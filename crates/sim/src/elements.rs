@@ -154,30 +154,27 @@ impl Elements {
             });
         }
         let mut groups = Vec::new();
-        for ((group, starts), pair) in
-            model.groups.iter().zip(&self.starts).zip(self.hosts.chunks_exact_mut(2))
-        {
-            groups.push(match pair {
-                [Hosts::Senders(config, senders), Hosts::Receivers(_, receivers)] => (0..starts.len())
-                    .map(|i| {
-                        let sender = &mut senders[i].endpoint;
-                        sender.finish(Time(model.duration / PS_PER_NS));
-                        tcp_outcome(model, group, config, starts[i], sender, &receivers[i].endpoint)
-                    })
-                    .collect(),
-                [Hosts::Sources(config, sources), Hosts::Sinks(sinks)] => (0..starts.len())
-                    .map(|i| {
-                        self.drew |= sources[i].endpoint.draws() > 0;
-                        source_outcome(
-                            model,
-                            group,
-                            config,
-                            starts[i],
-                            &sources[i].endpoint,
-                            &sinks[i].endpoint,
-                        )
-                    })
-                    .collect(),
+        let mut hosts = self.hosts.into_iter();
+        for (group, starts) in model.groups.iter().zip(&self.starts) {
+            // Hosts are turned into results one by one and by value: the results then take the
+            // hosts' memory, which a million flows notice.
+            groups.push(match (hosts.next(), hosts.next()) {
+                (Some(Hosts::Senders(config, senders)), Some(Hosts::Receivers(_, receivers))) => {
+                    let flows = senders.into_iter().zip(receivers).zip(starts);
+                    let finished = flows.map(|((mut sender, receiver), &start)| {
+                        sender.endpoint.finish(Time(model.duration / PS_PER_NS));
+                        tcp_outcome(model, group, &config, start, &sender.endpoint, &receiver.endpoint)
+                    });
+                    finished.collect()
+                }
+                (Some(Hosts::Sources(config, sources)), Some(Hosts::Sinks(sinks))) => {
+                    let flows = sources.into_iter().zip(sinks).zip(starts);
+                    let finished = flows.map(|((source, sink), &start)| {
+                        self.drew |= source.endpoint.draws() > 0;
+                        source_outcome(model, group, &config, start, &source.endpoint, &sink.endpoint)
+                    });
+                    finished.collect()
+                }
                 _ => unreachable!("an engine gives all hosts back"),
             });
         }

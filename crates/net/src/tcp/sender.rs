@@ -129,7 +129,7 @@ pub struct Sender {
     window_max: u64,
     idle_max: Duration,
     completion: Time,
-    round_trips: Option<Box<Histogram>>,
+    round_trips: Histogram,
 }
 
 /// What a sender holds at a moment, for observers.
@@ -245,7 +245,7 @@ impl Sender {
             window_max: law.window().0,
             idle_max: Duration(0),
             completion: Time::NEVER,
-            round_trips: None,
+            round_trips: Histogram::default(),
             law,
         }
     }
@@ -308,7 +308,7 @@ impl Sender {
             retransmits: u64::from(self.retransmits),
             timeouts: u64::from(self.timeouts),
             window_cuts: u64::from(self.window_cuts),
-            round_trips: self.round_trips.as_deref(),
+            round_trips: Some(&self.round_trips).filter(|samples| samples.count() > 0),
             window_sum: self.window_sum,
             window_ticks: (self.accrued.0 >> TICK_BITS) - (self.measure.from.0 >> TICK_BITS),
             window_max: (self.mode != Mode::Closed).then_some(Bytes(self.window_max)),
@@ -930,7 +930,7 @@ impl Sender {
         let rtt = now - Time(packet.stamp_ns);
         self.rtt.sample(rtt);
         if self.is_measured(now) {
-            self.round_trips.get_or_insert_default().record(rtt);
+            self.round_trips.record(rtt);
         }
         rtt
     }
