@@ -1,12 +1,13 @@
 # congestlab: `make demo` shows it, `make test` proves it.
 .POSIX:
-.PHONY: help build demo test setup lint fuzz install clean
+.PHONY: help build demo test setup lint bench fuzz install clean
 
 help:
 	@echo 'make demo     build, then XCP and CUBIC on one bottleneck: a table, demo.png, demo.svg'
 	@echo 'make test     every test; installs what is missing when allowed, else skips and says why'
 	@echo 'make setup    install the system packages that some tests want (says which, then does it)'
 	@echo 'make lint     formatting and lints'
+	@echo 'make bench    what the simulator costs, beside floors and goals (minutes; idle machine)'
 	@echo 'make fuzz     fuzz the parsers and the receiver: make fuzz SECONDS=300'
 	@echo 'make install  the congestlab command into the folder of cargo install'
 
@@ -27,6 +28,9 @@ setup:
 lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+bench: build
+	tools/bench
 
 fuzz:
 	fuzz/run $(SECONDS)

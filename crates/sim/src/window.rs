@@ -28,6 +28,8 @@ const LINK_PACKETS: u64 = 32;
 /// Packets for hosts are gathered up to about this number.
 const BATCH: usize = 64;
 
+/// At most `2^EPOCH` windows pass between two meetings of threads: more would only fill the cache.
+const EPOCH: u32 = 4;
 /// What is smaller than this many bytes is in the cache anyway.
 const CACHE: usize = 1 << 20;
 /// Timers of this time from now on shall be near to the calendar, if that is cheap.
@@ -46,6 +48,8 @@ pub(crate) struct Plan {
     is_late: Vec<bool>,
     /// Which thread each node lives on.
     pub(crate) home: Vec<u8>,
+    /// Threads meet every `2^epoch` windows: what goes from one to another takes at least as long.
+    epoch: u32,
 }
 
 impl Plan {
@@ -76,7 +80,10 @@ impl Plan {
             is_late[edge.to] = true;
         }
         let home = assign(network, 1 << shift, threads);
-        Some(Self { shift, order: order.into_iter().map(|n| n as u32).collect(), rank, is_late, home })
+        let cut = network.edges.iter().filter(|e| home[e.from] != home[e.to]).map(|e| e.latency).min();
+        let epoch = cut.map_or(0, |latency| (latency.ilog2() - shift).min(EPOCH));
+        let order = order.into_iter().map(|n| n as u32).collect();
+        Some(Self { shift, order, rank, is_late, home, epoch })
     }
 
     /// Threads that have something to do.
@@ -148,6 +155,10 @@ struct Fabric<'a> {
     active: Vec<u64>,
     /// Packets for other threads.
     outboxes: Vec<Vec<Packet>>,
+    /// The first window that any of them reaches.
+    outgoing: Window,
+    /// For each place in the table of routes: it is on another thread. Empty if there is none.
+    leaves: Vec<bool>,
     packet_hops: u64,
     /// Events after this time are not simulated.
     end: Picos,
@@ -196,7 +207,7 @@ impl Fabric<'_> {
     fn deliver(&mut self, packet: &Packet) {
         let window = packet.at >> self.plan.shift;
         // Most packets join others in a window to come.
-        if self.outboxes.is_empty()
+        if self.leaves.get(packet.route as usize) != Some(&true)
             && let Some(bucket) = self.packets.used_slot(window, |bucket| !bucket.is_full())
         {
             self.store.push(bucket, packet);
@@ -212,12 +223,11 @@ impl Fabric<'_> {
             return;
         }
         debug_assert!(window > self.window, "a packet arrives in a window that is over");
-        if !self.outboxes.is_empty() {
+        if self.leaves.get(packet.route as usize) == Some(&true) {
             let home = self.plan.home[self.node_of(packet.route)];
-            if home != self.id {
-                self.outboxes[usize::from(home)].push(*packet);
-                return;
-            }
+            self.outgoing = self.outgoing.min(window);
+            self.outboxes[usize::from(home)].push(*packet);
+            return;
         }
         self.store.push(self.packets.slot(window), packet);
     }
@@ -259,11 +269,10 @@ impl Fabric<'_> {
         }
     }
 
-    /// The first window in which something is due.
+    /// The first window in which something is due on this thread.
     fn first(&self) -> Window {
         let first = |w: Option<Window>| w.unwrap_or(Window::MAX);
-        let out = self.outboxes.iter().flatten().map(|p| p.at >> self.plan.shift).min();
-        first(self.packets.first()).min(first(self.timers.first())).min(first(out))
+        first(self.packets.first()).min(first(self.timers.first()))
     }
 }
 
@@ -438,6 +447,11 @@ impl<'a> Domain<'a> {
         // Most timers are near too; what is not, the calendar keeps apart.
         let ring = (horizon >> plan.shift).saturating_mul(2).max((NEAR >> plan.shift).min(4096));
         let domains = plan.domains();
+        let is_away = |hop: &Hop| match *hop {
+            Hop::Link(link) => usize::from(plan.home[link as usize]) != id,
+            Hop::Host(class) => usize::from(plan.home[network.links + class as usize]) != id,
+        };
+        let leaves = if domains > 1 { network.routes.iter().map(is_away).collect() } else { Vec::new() };
         let fabric = Fabric {
             network,
             plan,
@@ -452,6 +466,8 @@ impl<'a> Domain<'a> {
             pending: vec![Vec::new(); network.classes.len()],
             active: vec![0; network.nodes().div_ceil(64)],
             outboxes: if domains > 1 { vec![Vec::new(); domains] } else { Vec::new() },
+            outgoing: Window::MAX,
+            leaves,
             packet_hops: 0,
             end: run.end,
             record: Record::new(run),
@@ -726,17 +742,25 @@ impl<'a> Domain<'a> {
     /// Runs to the end, in step with the other threads. Returns false if it was stopped early.
     pub(crate) fn run_all(&mut self, exchange: &Exchange, progress: &mut dyn FnMut(Progress)) -> bool {
         let id = usize::from(self.fabric.id);
+        let last = self.fabric.end >> self.fabric.plan.shift;
         loop {
-            let window = exchange.meet(id, self.fabric.first(), &mut self.fabric.outboxes);
-            let Some(window) = window else { return false };
-            if window > self.fabric.end >> self.fabric.plan.shift {
+            let fabric = &mut self.fabric;
+            let first = fabric.first().min(std::mem::replace(&mut fabric.outgoing, Window::MAX));
+            let first = exchange.meet(id, first, &mut fabric.outboxes);
+            let Some(first) = first else { return false };
+            if first > last {
                 return true;
             }
-            let fabric = &mut self.fabric;
             exchange.receive(id, |packet| {
                 fabric.store.push(fabric.packets.slot(packet.at >> fabric.plan.shift), &packet);
             });
-            self.run(window);
+            // To the end of the epoch that this window is in.
+            let until = last.min(first | ((1 << fabric.plan.epoch) - 1));
+            let mut window = fabric.first();
+            while window <= until {
+                self.run(window);
+                window = self.fabric.first();
+            }
             let at = self.fabric.window << self.fabric.plan.shift;
             progress(Progress { at, packets: self.packets });
         }
