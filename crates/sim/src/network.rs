@@ -232,25 +232,27 @@ impl Network {
         self.class_ids[class as usize].is_multiple_of(2)
     }
 
+    /// The links that the packets of a class's hosts take.
+    pub(crate) fn links_of(&self, class: &Class) -> impl Iterator<Item = usize> {
+        self.routes[class.route as usize..].iter().map_while(|hop| match hop {
+            Hop::Link(link) => Some(*link as usize),
+            Hop::Host(_) => None,
+        })
+    }
+
     /// Packets per second that each class of hosts can send: what the fullest link on its way has
     /// for it, if all flows that cross one share it.
     pub(crate) fn class_rates(&self) -> Vec<u64> {
-        let links_of = |class: &Class| {
-            self.routes[class.route as usize..].iter().map_while(|hop| match hop {
-                Hop::Link(link) => Some(*link as usize),
-                Hop::Host(_) => None,
-            })
-        };
         let mut flows = vec![0_u64; self.links];
         for class in &self.classes {
-            for link in links_of(class) {
+            for link in self.links_of(class) {
                 flows[link] += u64::from(class.count);
             }
         }
         let share = |class: &Class, link: usize| {
             (u128::from(self.packet_rate[link]) * u128::from(class.count) / u128::from(flows[link])) as u64
         };
-        let rate = |class: &Class| links_of(class).map(|link| share(class, link)).min().unwrap_or(0);
+        let rate = |class: &Class| self.links_of(class).map(|link| share(class, link)).min().unwrap_or(0);
         self.classes.iter().map(rate).collect()
     }
 
