@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::args::{ReportArguments, VERSION};
 use crate::failure::{Failure, Message};
-use crate::output::{Screen, print, require_file, write_file};
+use crate::output::{Screen, print, require_file, require_folder, write_file};
 use crate::plot::{Figure, Line, Row, Style, to_png};
 
 /// The report in the folder of its run.
@@ -46,6 +46,9 @@ pub(crate) fn report(arguments: &ReportArguments, screen: &Screen) -> Result<(),
     let folder = RunFolder::open(&arguments.run, VERSION).map_err(Failure::folder)?;
     let path = arguments.out.clone().unwrap_or_else(|| arguments.run.join(REPORT));
     require_file(&path)?;
+    if let Some(figures) = &arguments.figures {
+        require_folder(figures)?;
+    }
     let recording = Recording::read(&folder).map_err(Failure::folder)?;
     let name = folder.name();
     // Only a convenience: the run is whole without it.

@@ -76,12 +76,15 @@ pub enum FolderError {
     },
 }
 
+/// Why a file is refused whose hash is another.
+const NOT_NAMED: &str = "it is not the file that summary.json names";
+
 impl RunFolder {
     /// Opens the folder of a run that `version` of the program made.
     ///
     /// # Errors
-    /// If it is no such folder, or not complete, or of another version, or damaged. Tables are
-    /// looked into when they are read.
+    /// If it is no such folder, or not complete, or of another version, or damaged: if a file is not
+    /// the one that the summary names.
     pub fn open(path: &Path, version: &str) -> Result<Self, FolderError> {
         let path = path.to_owned();
         if !path.is_dir() {
@@ -107,6 +110,21 @@ impl RunFolder {
         }
         if summary["complete"] != true {
             return Err(FolderError::Interrupted(path));
+        }
+        let names = summary[FILES].as_object().into_iter().flatten();
+        for (name, hash) in names.clone() {
+            let file = path.join(name);
+            // Tables too: the library trusts what it decodes, and panics over some of what may be in there.
+            let found =
+                hash_file(&file).map_err(|error| FolderError::Unreadable { path: file.clone(), error })?;
+            if *hash != found {
+                return Err(FolderError::Damaged { path: file, reason: NOT_NAMED.into() });
+            }
+        }
+        if let Some(name) =
+            [SCENARIO, FLOWS, LINKS, EVENTS].iter().find(|&&name| names.clone().all(|n| n.0 != name))
+        {
+            return Err(FolderError::Damaged { path: path.join(name), reason: NOT_NAMED.into() });
         }
         match Scenario::load(&path.join(SCENARIO), &[], None) {
             Ok(scenario) => Ok(Self { path, scenario, summary }),
@@ -170,13 +188,7 @@ impl RunFolder {
         read: impl FnOnce(&Path) -> Result<(), ParquetError>,
     ) -> Result<(), FolderError> {
         let path = self.path.join(name);
-        let damaged = |reason| FolderError::Damaged { path: path.clone(), reason };
-        // First: the library trusts what it decodes, and panics over some of what may be in there.
-        let hash = hash_file(&path).map_err(|error| FolderError::Unreadable { path: path.clone(), error })?;
-        if self.summary[FILES][name] != hash {
-            return Err(damaged(format!("it is not the file that {SUMMARY} names")));
-        }
-        read(&path).map_err(|error| damaged(error.to_string()))
+        read(&path).map_err(|error| FolderError::Damaged { path: path.clone(), reason: error.to_string() })
     }
 }
 

@@ -166,7 +166,7 @@ impl<'a> RunResult<'a> {
             seed: model.seed,
             seed_used: outcome.seed_used,
             fingerprint: format!("{:016x}", outcome.fingerprint),
-            duration_s: seconds(model.duration),
+            duration_s: seconds(outcome.duration),
             packet_hops: outcome.packet_hops,
             links: Ordered(
                 model.links.iter().map(|link| link.name.clone()).zip(outcome.links.iter().cloned()).collect(),

@@ -83,7 +83,7 @@ pub const EVENTS: &str = "events.parquet";
 /// The scenario as somebody wrote it, before `--set` and `--seed`.
 pub const WRITTEN: &str = "scenario.original.toml";
 
-/// Key of the summary with a hash of each table: a damaged table may hold anything.
+/// Key of the summary with a hash of every other file: a damaged table may hold anything.
 pub(crate) const FILES: &str = "files";
 
 /// Writes `<out>/<scenario>-<seed>-<hash>/` with the normalised scenario, its traces, the summary
@@ -106,8 +106,10 @@ pub fn write_run(
     let result = (|| {
         fs::create_dir_all(&temporary)?;
         let (text, traces) = scenario.portable();
+        let mut names = vec![SCENARIO.to_owned(), WRITTEN.into(), FLOWS.into(), LINKS.into(), EVENTS.into()];
         for (name, bytes) in traces {
-            write_atomically(&temporary.join(name), &bytes)?;
+            write_atomically(&temporary.join(&name), &bytes)?;
+            names.push(name);
         }
         write_atomically(&temporary.join(SCENARIO), text.as_bytes())?;
         write_atomically(&temporary.join(WRITTEN), scenario.written().as_bytes())?;
@@ -118,8 +120,8 @@ pub fn write_run(
         }
         write_with(&temporary.join(EVENTS), |file| tables::write_events(file, scenario, outcome))?;
         let mut summary = result.to_json();
-        for name in [FLOWS, LINKS, EVENTS] {
-            summary[FILES][name] = hash_file(&temporary.join(name))?.into();
+        for name in names {
+            summary[FILES][&name] = hash_file(&temporary.join(&name))?.into();
         }
         write_atomically(&temporary.join(SUMMARY), pretty(&summary).as_bytes())?;
         if folder.exists() {

@@ -282,20 +282,18 @@ fn a_folder_whose_records_are_not_of_its_scenario_is_refused() {
     let outcome = sim::run(&model, engine, &AtomicBool::new(false), &mut |_| ());
     let result = RunResult::new(&one, &outcome, Meta { version: "v1".into(), ..Meta::default() });
     let out = tempfile::tempdir().unwrap();
-    let path = store::write_run(out.path(), "v1", &one, &outcome, &result).unwrap();
-    let ask = || {
+    let ask = |scenario: &Scenario| {
+        let path = store::write_run(out.path(), "v1", scenario, &outcome, &result).unwrap();
         let folder = RunFolder::open(&path, "v1").unwrap();
         let flow = Flow::parse(folder.scenario(), "long[0]").unwrap();
         let (at, stop) = ("5 s".parse().unwrap(), AtomicBool::new(false));
         explain::explain(folder.scenario(), Some(&folder), flow, at, None, &stop, &mut |_| {})
     };
-    let explanation = ask().unwrap().unwrap();
+    let explanation = ask(&one).unwrap().unwrap();
     assert_eq!(explanation.hops.len(), 2);
 
-    let file = path.join(store::SCENARIO);
-    let text = std::fs::read_to_string(&file).unwrap();
-    assert!(text.contains("seed = 3"));
-    std::fs::write(&file, text.replace("seed = 3", "seed = 4")).unwrap();
-    let error = ask().expect_err("another seed").to_string();
+    assert!(SCENARIO.contains("seed = 3"));
+    let other = scenario(&SCENARIO.replace("seed = 3", "seed = 4"));
+    let error = ask(&other).expect_err("another seed").to_string();
     assert!(error.contains("does not give what it recorded: control-interval at"), "{error}");
 }

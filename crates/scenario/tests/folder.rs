@@ -155,7 +155,7 @@ fn a_folder_that_is_no_complete_run_of_this_version_is_refused_with_the_reason()
 
     let scenario = run.folder.join(store::SCENARIO);
     fs::write(&scenario, "[run]\nduration = 7\n").unwrap();
-    assert!(run.refused().to_string().contains("scenario.toml:2:"));
+    assert!(run.refused().to_string().contains("scenario.toml is damaged: it is not the file"));
     fs::remove_file(run.folder.join(store::LINKS)).unwrap();
     fs::remove_file(scenario).unwrap();
     let missing = run.refused().to_string();
@@ -165,12 +165,11 @@ fn a_folder_that_is_no_complete_run_of_this_version_is_refused_with_the_reason()
 #[test]
 fn a_damaged_table_is_refused_and_panics_nowhere() {
     let run = Run::new();
-    let folder = RunFolder::open(&run.folder, "v1").unwrap();
     let path = run.folder.join(store::EVENTS);
     let bytes = fs::read(&path).unwrap();
     let refused = |damaged: &[u8]| {
         fs::write(&path, damaged).unwrap();
-        folder.events(|_| ()).expect_err("it is damaged").to_string()
+        run.refused().to_string()
     };
     for at in (0..bytes.len()).step_by(97) {
         let mut damaged = bytes.clone();
@@ -182,5 +181,5 @@ fn a_damaged_table_is_refused_and_panics_nowhere() {
         refused(&bytes[..length]);
     }
     fs::write(&path, &bytes).unwrap();
-    folder.events(|_| ()).unwrap();
+    RunFolder::open(&run.folder, "v1").unwrap().events(|_| ()).unwrap();
 }

@@ -66,7 +66,7 @@ fn the_folder_of_a_run_is_enough_to_repeat_it() {
     let mut summary: Value =
         serde_json::from_slice(&std::fs::read(folder.join("summary.json")).unwrap()).unwrap();
     let files = summary.as_object_mut().and_then(|summary| summary.remove("files")).unwrap();
-    assert_eq!(files.as_object().map(|files| files.len()), Some(3), "{files}");
+    assert_eq!(files.as_object().map(|files| files.len()), Some(7), "{files}");
     assert_eq!(summary, result.to_json());
 
     assert_eq!(write(), folder, "the same run has the same folder, written anew");

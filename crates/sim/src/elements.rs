@@ -52,6 +52,8 @@ pub(crate) struct Elements {
     /// Packets that entered an access or exit link.
     pub(crate) packet_hops: u64,
     pub(crate) record: Record,
+    /// All events before this time have happened.
+    pub(crate) reached: Picos,
     drew: bool,
 }
 
@@ -79,6 +81,7 @@ impl Elements {
             starts: Vec::new(),
             packet_hops: 0,
             record: Record::default(),
+            reached: Picos::MAX,
             drew: false,
         };
         let mut first_flow = 0;
@@ -183,6 +186,7 @@ impl Elements {
         record.events.sort_by_key(|e| (e.at, e.element));
         Outcome {
             complete,
+            duration: model.duration,
             seed_used: self.drew,
             fingerprint,
             packet_hops: self.packet_hops,

@@ -123,7 +123,13 @@ pub fn run_tapped(
         }
         Engine::Reference => reference::run(&network, &mut elements, &span, stop, progress, None),
     };
-    elements.finish(model, complete)
+    if complete {
+        elements.finish(model, complete)
+    } else {
+        // What there is belongs to the time that was simulated.
+        let duration = elements.reached.min(model.duration);
+        elements.finish(&Model { duration, ..model.clone() }, complete)
+    }
 }
 
 /// Runs the model and tells `each` of every packet at every element, in order of time, until it
@@ -201,5 +207,10 @@ fn run_parts(
         }
         work(progress);
     });
-    done.into_inner() == parts.len()
+    let is_complete = done.into_inner() == parts.len();
+    if !is_complete {
+        // Parts that never began have no time in common with the others.
+        elements.into_inner().expect("no thread panics with the elements in hand").reached = 0;
+    }
+    is_complete
 }

@@ -10,6 +10,8 @@ use serde::Serialize;
 pub struct Outcome {
     /// False if the run was stopped early.
     pub complete: bool,
+    /// The time that it covers: that of the model unless it was stopped.
+    pub duration: Picos,
     /// False if nothing random was drawn: the seed had no effect.
     pub seed_used: bool,
     /// Hash over every event in entity order.

@@ -288,6 +288,7 @@ pub(crate) fn run<'a>(
             progress(Progress { at: key.at, packets: agenda.number });
             if stop.load(Ordering::Relaxed) {
                 complete = false;
+                elements.reached = key.at;
                 break;
             }
         }

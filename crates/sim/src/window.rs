@@ -430,6 +430,8 @@ pub(crate) struct Domain<'a> {
     armed: Vec<Picos>,
     benches: Vec<AnyBench>,
     is_probed: bool,
+    /// All events before this time have happened.
+    reached: Picos,
     /// Packets that reached an element so far.
     pub(crate) packets: u64,
     /// Keys of the link that runs, kept for its allocation.
@@ -509,6 +511,7 @@ impl<'a> Domain<'a> {
             ports,
             benches,
             is_probed: run.is_probed(),
+            reached: 0,
             packets: 0,
             keys: Vec::new(),
             batch: Vec::new(),
@@ -737,6 +740,7 @@ impl<'a> Domain<'a> {
             };
             elements.hosts[network.class_ids[class] as usize] = hosts;
         }
+        elements.reached = elements.reached.min(self.reached);
         elements.packet_hops += self.fabric.packet_hops;
         elements.record.samples.extend(self.fabric.record.samples);
         elements.record.events.extend(self.fabric.record.events);
@@ -771,6 +775,7 @@ impl<'a> Domain<'a> {
                 self.run(window);
                 window = self.fabric.first();
             }
+            self.reached = (until + 1) << self.fabric.plan.shift;
             let at = self.fabric.window << self.fabric.plan.shift;
             progress(Progress { at, packets: self.packets });
         }

@@ -266,10 +266,22 @@ fn packets_of_a_path_are_conserved_end_to_end() {
 }
 
 #[test]
-fn a_stopped_run_is_incomplete() {
-    let model = common::random_model(&mut Draw::new(7), 7);
+fn a_stopped_run_is_incomplete_and_tells_of_the_time_that_it_covers() {
+    let model =
+        Model { duration: 50_000_000_000_000, warmup: 0, ..common::random_model(&mut Draw::new(7), 7) };
     for engine in [Engine::Window { threads: 1, divisor: 1 }, Engine::Window { threads: 2, divisor: 1 }] {
         let got = run(&model, engine, &AtomicBool::new(true), &mut |_| {});
-        assert!(!got.complete);
+        assert!(!got.complete && got.duration == 0);
+        // Stopped on its way: as if it had ended then, as far as a link can tell.
+        let stop = AtomicBool::new(false);
+        let got = run(&model, engine, &stop, &mut |come| {
+            stop.store(come.at > 3_000_000_000_000, std::sync::atomic::Ordering::Relaxed);
+        });
+        assert!(!got.complete && got.duration > 3_000_000_000_000 && got.duration < model.duration);
+        let short = Model { duration: got.duration, ..model.clone() };
+        let whole = run(&short, Engine::Reference, &AtomicBool::new(false), &mut |_| {});
+        for (got, whole) in got.links.iter().zip(&whole.links) {
+            assert_eq!((got.arrived_packets, got.utilization), (whole.arrived_packets, whole.utilization));
+        }
     }
 }

@@ -144,7 +144,7 @@ fn a_full_disk_is_an_error_and_leaves_nothing() {
     assert!(finished.stderr().contains("/dev/full"), "{}", finished.stderr());
     assert_eq!(lab.files(), before);
     let figures = ["report", &run.display().to_string(), "--figures", "scenario.toml"];
-    assert!(lab.run(&figures).exits(1).stderr().contains("scenario.toml"));
+    assert!(lab.run(&figures).exits(2).stderr().contains("scenario.toml is no folder"));
 }
 
 #[test]
