@@ -241,23 +241,34 @@ fn tell_sent(page: &mut Page, explanation: &Explanation, packet: &Sent) {
         );
         return;
     }
-    let (window, own) = (header.rtt_ms / header.x_ms, f64::from(packet.size) / header.x_ms * 1e3);
-    page.fact("X  ", &ms(header.x_ms), "the time between two of its packets");
+    let between_ms = header.x_ms / header.price;
+    let (window, own) = (header.rtt_ms / between_ms, f64::from(packet.size) / between_ms * 1e3);
+    let (x, formula, source) = if header.price == 1.0 {
+        ("the time between two of its packets".into(), "RTT / X".into(), "draft-03 section 4.1.1")
+    } else {
+        let x = format!("the time between two of its packets, times its price, {}", header.price);
+        (x, format!("{} RTT / X", header.price), "draft-03 section 4.1.1, K02 section 6")
+    };
+    page.fact("X  ", &ms(header.x_ms), &x);
     page.fact("RTT", &ms(header.rtt_ms), "its smoothed round trip time");
     page.fact(
         "Δ  ",
         &signed(f64::from(header.delta)),
         "the change of its rate that it asks this packet to bring",
     );
+    let asks = if header.delta == i32::MAX {
+        "It asks for the most that a header can say."
+    } else {
+        "What more it could use it asks for in equal parts over the packets of a round trip."
+    };
     page.say(
         2,
         &format!(
-            "That is a window of RTT / X = {} packets and a rate of {}. What more it could use it asks for in \
-             equal parts over the packets of a round trip.",
+            "That is a window of {formula} = {} packets and a rate of {}. {asks}",
             number(Some(window)),
             bits(own)
         ),
-        "draft-03 section 4.1.1",
+        source,
     );
 }
 
@@ -330,7 +341,7 @@ fn tell_feedback(page: &mut Page, feedback: &Feedback) {
         &bytes(feedback.persistent_queue_bytes),
         "persistent queue: what did not drain in about half of d",
     );
-    page.fact("d", &ms(feedback.mean_rtt_ms), "mean round trip time, from the packets' headers");
+    page.fact("d", &ms(feedback.mean_rtt_ms), "mean round trip time of the last headers, or the default");
 
     page.ask("How much shall the traffic change in all?", "K02 eq. 1, as a rate; draft-03 L 9");
     if *input > 0.0 {
@@ -351,7 +362,9 @@ fn tell_feedback(page: &mut Page, feedback: &Feedback) {
         -0.002..0.002 => "The link is as full as it should be: hardly anything changes in sum.",
         _ => "More comes than may: the flows together must slow down.",
     };
-    page.say(4, meaning, "");
+    if *input > 0.0 {
+        page.say(4, meaning, "");
+    }
 
     page.ask("How much is taken and given anew, to make flows equal?", "K02 eq. 2; draft-03 L 10");
     page.line(&format!(
@@ -361,6 +374,12 @@ fn tell_feedback(page: &mut Page, feedback: &Feedback) {
         bits(*shuffled)
     ));
     let ([grants, grants_left], [cuts, cuts_left]) = (feedback.grants, feedback.cuts);
+    let used_up = |share: f64, left: f64, of: f64| match left {
+        _ if of <= 0.0 => "",
+        0.0 => "; packets before it have used up all",
+        left if share >= left => "; no more is left",
+        _ => "",
+    };
     let left = |left: f64, of: f64| match of {
         0.0 => String::new(),
         of => format!("; {:.0} % of it are left", (left / of * 100.0).clamp(0.0, 100.0)),
@@ -370,19 +389,21 @@ fn tell_feedback(page: &mut Page, feedback: &Feedback) {
 
     page.ask("What is this packet's share?", "K02 eqs. 3-6; draft-03 L 20-22");
     page.line(&format!(
-        "    grant p = (h + F⁺) X / ΣX  = {}, {}",
+        "    grant p = (h + F⁺) X / ΣX  = {}, {}{}",
         signed(feedback.grant),
-        part(feedback.grant, grants)
+        part(feedback.grant, grants),
+        used_up(feedback.grant, grants_left, grants)
     ));
     page.line(&format!(
-        "    cut   n = (h + F⁻) s / Σs  = {}, {}",
+        "    cut   n = (h + F⁻) s / Σs  = {}, {}{}",
         signed(-feedback.cut),
-        part(feedback.cut, cuts)
+        part(feedback.cut, cuts),
+        used_up(feedback.cut, cuts_left, cuts)
     ));
     page.line(&format!("    p - n                      = {}", signed(feedback.offer)));
     page.say(
         4,
-        "Grants are equal for all flows: X is long where packets are rare. Cuts are in proportion to a flow's rate: \
+        "Grants are equal for all flows of one price: X is long where packets are rare. Cuts are in proportion to a flow's rate: \
          s is this packet's size.",
         "",
     );
@@ -485,7 +506,12 @@ fn tell_ack(page: &mut Page, ack: &Ack, is_xcp: bool) {
             "draft-03 section 4.1.2",
         );
     } else {
-        page.say(2, &format!("The ACK of {:.6} s says that it arrived, and no more.", ack.sent_s), "");
+        let (more, source) = if ack.echoes_mark {
+            (" and echoes the mark (ECE)", "RFC 3168 section 6.1.3")
+        } else {
+            (", and no more", "")
+        };
+        page.say(2, &format!("The ACK of {:.6} s says that it arrived{more}.", ack.sent_s), source);
     }
     if let Some(lost) = &ack.lost {
         let feedback = if is_xcp { ", and the feedback with it: no other ACK repeats it" } else { "" };

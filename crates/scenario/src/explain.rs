@@ -140,7 +140,9 @@ pub struct Sent {
 /// What a sender stated in a congestion header.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stated {
-    /// X, the time between two of its packets; 0: unknown.
+    /// Weight of its share, which multiplies X (K02 section 6).
+    pub price: f64,
+    /// X, the time between two of its packets times the price; 0: unknown.
     pub x_ms: f64,
     /// Its round trip time; 0: unknown.
     pub rtt_ms: f64,
@@ -247,6 +249,8 @@ pub struct Ack {
     pub feedback: i32,
     /// When it reached the sender.
     pub arrived_s: Option<f64>,
+    /// It echoes a congestion mark (RFC 3168 section 6.1.3).
+    pub echoes_mark: bool,
     /// It was lost, and the feedback with it.
     pub lost: Option<String>,
 }
@@ -452,9 +456,14 @@ impl Observer<'_> {
                     return ControlFlow::Break(());
                 }
                 if self.is_lost() {
+                    // A cut counts while the repair that it began goes on: one that ended without this
+                    // segment was for others.
+                    let is_repairing = |view: &tcp::View| matches!(view.mode, Mode::Recovery | Mode::Loss);
                     let cut = after.window_cuts > before.window_cuts || after.timeouts > before.timeouts;
-                    if cut && self.reacted.is_none() {
+                    if cut && is_repairing(after) {
                         self.reacted = Some((now, before.clone(), after.clone()));
+                    } else if self.repeated.is_none() && !is_repairing(after) {
+                        self.reacted = None;
                     }
                     if self.repeated.is_some() {
                         return ControlFlow::Break(());
@@ -763,6 +772,12 @@ impl Observer<'_> {
                 sent_s: seconds(chosen.sent),
                 is_retransmission: packet.flags & flag::RETRANSMIT != 0,
                 header: packet.has_xcp().then(|| Stated {
+                    price: match &group.kind {
+                        GroupKind::Tcp(tcp::Config { law: SenderConfig::Xcp(law), .. }) => {
+                            f64::from(law.price.0) / 1e6
+                        }
+                        _ => 1.0,
+                    },
                     x_ms: header_ms(packet.xcp().x),
                     rtt_ms: header_ms(packet.xcp().rtt),
                     delta: packet.xcp().delta,
@@ -776,6 +791,7 @@ impl Observer<'_> {
                 sum_of: ack.sum_of.clone(),
                 feedback: ack.packet.reverse(),
                 arrived_s: self.acted.as_ref().map(|(at, ..)| seconds(*at)),
+                echoes_mark: ack.packet.flags & flag::ECE != 0,
                 lost: ack.lost.clone(),
             }),
             window: match (&group.kind, &self.acted, &self.ack) {
