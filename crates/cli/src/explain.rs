@@ -376,8 +376,8 @@ fn tell_feedback(page: &mut Page, feedback: &Feedback) {
     let ([grants, grants_left], [cuts, cuts_left]) = (feedback.grants, feedback.cuts);
     let used_up = |share: f64, left: f64, of: f64| match left {
         _ if of <= 0.0 => "",
-        0.0 => "; packets before it have used up all",
-        left if share >= left => "; no more is left",
+        0.0 => "; nothing is left to share",
+        left if share >= left => "; all that is left, not what the formula gives",
         _ => "",
     };
     let left = |left: f64, of: f64| match of {

@@ -98,7 +98,7 @@ fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> String {
 pub struct Explanation {
     /// `ftp[3]`.
     pub flow: String,
-    /// The law that sets its window: `xcp`, `cubic`, `reno`; `none` for datagrams.
+    /// The law that sets its window: `xcp`, `cubic`, `sack`, `newreno`, `reno`; `none` for datagrams.
     pub law: &'static str,
     /// What was asked for.
     pub asked_s: f64,
@@ -760,7 +760,11 @@ impl Observer<'_> {
                 GroupKind::Tcp(config) => match config.law {
                     SenderConfig::Xcp(_) => "xcp",
                     SenderConfig::Cubic(_) => "cubic",
-                    SenderConfig::Reno(_) => "reno",
+                    SenderConfig::Reno(_) => match config.recovery {
+                        tcp::Recovery::Sack => "sack",
+                        tcp::Recovery::NewReno => "newreno",
+                        tcp::Recovery::Reno => "reno",
+                    },
                 },
                 GroupKind::Source(_) => "none",
             },

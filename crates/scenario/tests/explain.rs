@@ -227,6 +227,28 @@ fn a_lost_packet_takes_its_feedback_along() {
 }
 
 #[test]
+fn a_lost_retransmission_is_repaired_by_the_timer() {
+    let scenario = scenario(
+        "[run]\nduration = \"10 s\"\n[links.a]\nrate = \"10 Mbit/s\"\ndelay = \"10 ms\"\nlaw = \"xcp\"\n\
+         error = { packet_error_rate = 0.1 }\n[flows.x]\nlaw = \"xcp\"\npath = [\"a\"]\n",
+    );
+    let mut found = 0;
+    for tenths in 5..80 {
+        let Ok(explanation) = ask(&scenario, "x", &format!("{} ms", tenths * 100), None) else { continue };
+        let Some(repair) = explanation.repair.filter(|_| explanation.packet.is_retransmission) else {
+            continue;
+        };
+        // RFC 6675 repairs a segment once per recovery: after that only the timer does.
+        if repair.repeated_s.is_some() {
+            assert!(repair.is_timeout, "{repair:?}");
+            assert_eq!(repair.window_bytes.map(|[_, after]| after), Some(1500), "{repair:?}");
+            found += 1;
+        }
+    }
+    assert!(found > 0);
+}
+
+#[test]
 fn the_first_packet_gets_nothing_before_the_first_interval_ends() {
     let text = SCENARIO
         .replace("delay = \"10 ms\"", "delay = \"0 ms\"")
