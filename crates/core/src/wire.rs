@@ -1,3 +1,4 @@
 //! Headers as bytes.
 
+pub mod option;
 pub mod xcp;

@@ -13,7 +13,7 @@ mod echo;
 mod link;
 mod sender;
 
-pub use echo::Echo;
+pub use echo::{CumulativeEcho, Echo, EchoReader};
 pub use link::{Link, LinkConfig, Report, SHARE_PLACES, Share};
 pub use sender::{LossPolicy, RateSource, RequestPolicy, Sender, SenderConfig};
 

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::{env, fs};
 
-#[path = "xcp/random.rs"]
+#[path = "../../core/tests/xcp/random.rs"]
 mod random;
 use random::Random;
 

@@ -55,7 +55,7 @@ struct op {
 	__u64 returned; /* by the function itself */
 	__u64 after;	/* deadline of the link or window of the sender afterwards */
 };
-_Static_assert(sizeof(struct op) == 128, "tests/bpf.rs writes the same 128 bytes");
+_Static_assert(sizeof(struct op) == 128, "tests/laws.rs writes the same 128 bytes");
 
 #define ETHERNET 16 /* what a packet must have at least, rounded to words */
 #define OPS 26	    /* a test packet holds less than a page */

@@ -16,7 +16,7 @@ rustc="${RUSTC_BPF:-/usr/bin/rustc} --edition 2024 --target bpfel-unknown-none -
 #    Most of the library is not called from here, hence dead_code. Subprograms of one program must
 #    lie in one section, which only an unstable option says for functions that Rust keeps to itself.
 RUSTC_BOOTSTRAP=1 $rustc -Z function-sections=no -C symbol-mangling-version=v0 --crate-name laws --crate-type lib \
-    -A dead_code --emit "asm=$out/laws.s" "$bpf/shim.rs"
+    -A dead_code --emit "asm=$out/laws.s" "$bpf/laws.rs"
 
 # 2. No reachable panic: a law that could panic would call for it.
 if grep -n panicking "$out/laws.s" >&2; then

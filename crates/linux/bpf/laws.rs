@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The XCP laws as functions that C can call in BPF: at most five words in, one word out.
 //!
-//! Built by `tests/bpf.rs` for the target `bpfel-unknown-none`, never as part of the workspace. Every
+//! Built by `tests/laws.rs` for the target `bpfel-unknown-none`, never as part of the workspace. Every
 //! function lies in `.text` and is hidden, so the verifier takes it as a part of its caller: callable
 //! inside a spin lock, with pointers into map values. C holds the states as so many bytes
 //! (`law.h`); what C fills itself is laid out in `repr(C)` on both sides.
@@ -10,9 +10,9 @@
 //! themselves stays local: the BPF linker wants type information for every global name.
 #![no_std]
 
-#[path = "../src/law/mod.rs"]
+#[path = "../../core/src/law/mod.rs"]
 mod law;
-#[path = "../src/units/mod.rs"]
+#[path = "../../core/src/units/mod.rs"]
 mod units;
 
 use law::xcp::{

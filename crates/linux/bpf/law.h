@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The XCP laws as C sees them. The functions are Rust's (shim.rs). States are bytes to C: their
+ * The XCP laws as C sees them. The functions are Rust's (laws.rs). States are bytes to C: their
  * sizes are handed in by whoever builds, from the native build of the same laws. Names are Rust's:
  * the BPF linker compares them.
  */

@@ -1,0 +1,4 @@
+//! Thin, safe wrappers of what the kernel offers. The only modules with `unsafe` lie here.
+
+pub mod command;
+pub mod netns;

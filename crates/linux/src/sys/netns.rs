@@ -1,0 +1,96 @@
+//! Network namespaces with names, as `ip netns` has them, so that people can look inside.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::thread;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use super::command;
+use crate::error::{Context, Error, Result};
+
+/// A network namespace. Not removed when dropped: see [`Namespace::delete`].
+#[derive(Debug)]
+pub struct Namespace {
+    name: String,
+    file: File,
+}
+
+impl Namespace {
+    /// Makes one, with its loopback interface up.
+    ///
+    /// # Errors
+    /// Without the privilege, or if the name exists.
+    pub fn create(name: &str) -> Result<Self> {
+        command::run(&format!("ip netns add {name}"))?;
+        let namespace = Self::open(name)?;
+        namespace.run(|| command::run("ip link set lo up"))??;
+        Ok(namespace)
+    }
+
+    /// One that exists.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn open(name: &str) -> Result<Self> {
+        let path = PathBuf::from("/run/netns").join(name);
+        let file = File::open(&path).context(|| format!("can not open the namespace {name}"))?;
+        Ok(Self { name: name.into(), file })
+    }
+
+    /// The one that this process is in.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn current() -> Result<Self> {
+        let path = "/proc/thread-self/ns/net";
+        let file = File::open(path).context(|| format!("can not open {path}"))?;
+        Ok(Self { name: String::new(), file })
+    }
+
+    /// Its name; empty if it has none.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Does something inside, in a thread of its own: also starts processes there, which stay.
+    ///
+    /// # Errors
+    /// Without the privilege to enter.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
+        let mode = command::mode();
+        thread::scope(|scope| {
+            let inside = scope.spawn(|| {
+                self.enter()?;
+                command::set_mode(mode);
+                Ok(work())
+            });
+            match inside.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
+    }
+
+    /// Moves the calling thread inside, for good.
+    ///
+    /// # Errors
+    /// Without the privilege.
+    pub fn enter(&self) -> Result<()> {
+        move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network)).map_err(|error| {
+            Error::missing(
+                format!("can not enter the namespace {}: {error}", self.name),
+                "run as root, or with CAP_SYS_ADMIN and CAP_NET_ADMIN",
+            )
+        })
+    }
+
+    /// Removes the name; the kernel removes the rest when nothing uses it any more.
+    ///
+    /// # Errors
+    /// If it is gone already.
+    pub fn delete(self) -> Result<()> {
+        command::run(&format!("ip netns delete {}", self.name)).map(drop)
+    }
+}
