@@ -23,10 +23,18 @@ pub(crate) enum Failure {
     Claim(Message),
     /// This machine has not the memory for a scenario.
     Memory(Diagnostics),
+    /// What runs on real packets did not work.
+    Linux(congestlab_linux::Error),
     /// Somebody pressed Ctrl-C.
     Interrupted(String),
     /// Whoever read our output has enough.
     ReaderGone,
+}
+
+impl From<congestlab_linux::Error> for Failure {
+    fn from(error: congestlab_linux::Error) -> Self {
+        Self::Linux(error)
+    }
 }
 
 /// What is wrong, and what to do instead.
@@ -67,6 +75,7 @@ impl Failure {
             Self::Scenario(_) | Self::Input(_) => 2,
             Self::Claim(_) => 3,
             Self::Memory(_) => 4,
+            Self::Linux(error) => error.exit_code(),
             Self::Interrupted(_) => 130,
             Self::ReaderGone => 0,
         }
@@ -81,6 +90,15 @@ impl Failure {
             Self::Run(message) => ("run::failed", message),
             Self::Input(message) => ("input::invalid", message),
             Self::Claim(message) => ("check::failed", message),
+            Self::Linux(error) => {
+                let code = match error.exit_code() {
+                    2 => "input::invalid",
+                    4 => "machine::missing",
+                    130 => "run::interrupted",
+                    _ => "run::failed",
+                };
+                (code, &Message::new(error.to_string(), error.help()))
+            }
             Self::Interrupted(text) => ("run::interrupted", &Message::new(text, "")),
             Self::ReaderGone => return,
         };
