@@ -1,4 +1,5 @@
 //! Thin, safe wrappers of what the kernel offers. The only modules with `unsafe` lie here.
 
 pub mod command;
+pub mod diag;
 pub mod netns;
