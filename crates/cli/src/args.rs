@@ -71,6 +71,12 @@ pub(crate) enum Command {
     Explain(ExplainArguments),
     /// Say in what two runs differ: configuration, metrics, first event
     Diff(DiffArguments),
+    /// Undo what another congestlab did, when that has ended
+    #[command(hide = true, name = congestlab_linux::supervisor::SUBCOMMAND)]
+    Supervise {
+        /// Its folder in /run/congestlab
+        id: String,
+    },
     /// Print the JSON Schema of scenario files, for editors
     Schema,
     /// Print completions for a shell

@@ -59,6 +59,7 @@ fn execute(command: &Command, screen: &Screen) -> Result<(), Failure> {
         Command::Demo(arguments) => demo::demo(arguments, screen),
         Command::Explain(arguments) => explain::explain(arguments, screen),
         Command::Diff(arguments) => diff::diff(arguments, screen),
+        Command::Supervise { id } => Ok(congestlab_linux::supervisor::supervise(id)?),
         Command::Schema => print(&store::pretty(&schema::schema())),
         Command::Completions { shell } => {
             let mut text = Vec::new();

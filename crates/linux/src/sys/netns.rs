@@ -2,13 +2,18 @@
 
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
-use std::thread;
+use std::path::Path;
+use std::{fs, io, thread};
 
+use rustix::io::Errno;
+use rustix::mount::{UnmountFlags, unmount};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::command;
 use crate::error::{Context, Error, Result};
+
+/// Where `ip netns` has the names (ip-netns(8)).
+const NAMES: &str = "/run/netns";
 
 /// A network namespace. Not removed when dropped: see [`Namespace::delete`].
 #[derive(Debug)]
@@ -34,7 +39,7 @@ impl Namespace {
     /// # Errors
     /// If there is none of that name.
     pub fn open(name: &str) -> Result<Self> {
-        let path = PathBuf::from("/run/netns").join(name);
+        let path = Path::new(NAMES).join(name);
         let file = File::open(&path).context(|| format!("can not open the namespace {name}"))?;
         Ok(Self { name: name.into(), file })
     }
@@ -84,6 +89,24 @@ impl Namespace {
                 "run as root, or with CAP_SYS_ADMIN and CAP_NET_ADMIN",
             )
         })
+    }
+
+    /// As [`Namespace::delete`], if there is one of that name, also if whoever made it was killed half-way.
+    ///
+    /// # Errors
+    /// Without the privilege.
+    pub fn remove(name: &str) -> Result<()> {
+        let path = Path::new(NAMES).join(name);
+        let what = || format!("can not remove the namespace {name}");
+        match unmount(&path, UnmountFlags::DETACH) {
+            // A name without a namespace is a file.
+            Ok(()) | Err(Errno::INVAL | Errno::NOENT) => {}
+            Err(error) => return Err(error).context(what),
+        }
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).context(what),
+            _ => Ok(()),
+        }
     }
 
     /// Removes the name; the kernel removes the rest when nothing uses it any more.

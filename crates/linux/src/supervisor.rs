@@ -1,0 +1,409 @@
+//! Undoes what a command changed, whatever becomes of the command.
+//!
+//! Before a lab or a link changes anything, [`Guard::start`] starts a second process, the supervisor
+//! (this program again, with the hidden subcommand `supervise`), in a session of its own. Each change
+//! is written to the journal in `/run/congestlab/<id>/` first and made then. When the command ends,
+//! in whatever way, its end of a socket closes; the supervisor reads the journal and undoes
+//! everything in it. Nobody else undoes, so the way out after `kill -9` is the way out of every day.
+//!
+//! The command enters a control group of its own, and so does everything that it starts: when that
+//! is killed, no `ip` or iperf3 is left on its way to make what has just been undone.
+//!
+//! Both processes hold a lock on the folder's log. A folder without it belongs to nobody: whoever
+//! comes next undoes that, too ([`clean`]).
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::error::{Context, Error, Result};
+use crate::sys::diag::{Diag, States};
+use crate::sys::netns::Namespace;
+use crate::sys::{cgroup, command, process};
+
+/// Journals of all commands that run.
+const ROOT: &str = "/run/congestlab";
+/// The hidden subcommand; its only argument is the folder's name.
+pub const SUBCOMMAND: &str = "supervise";
+
+/// What is there to undo.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Undo {
+    /// End the processes in this control group and below, remove it.
+    Cgroup(PathBuf),
+    /// End the connections in this network namespace, remove it and the interfaces in it.
+    Namespace(String),
+    /// Remove this interface of the command's own namespace.
+    Interface(String),
+    /// Give this parameter of the whole machine its old value back, when nobody else needs the new.
+    Sysctl(String),
+}
+
+impl fmt::Display for Undo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cgroup(path) => write!(f, "cgroup {}", path.display()),
+            Self::Namespace(name) => write!(f, "namespace {name}"),
+            Self::Interface(name) => write!(f, "interface {name}"),
+            Self::Sysctl(key) => write!(f, "sysctl {key}"),
+        }
+    }
+}
+
+impl Undo {
+    /// A line of a journal; `None` if its writer was killed before its end.
+    fn parse(line: &str) -> Option<Self> {
+        let (kind, rest) = line.strip_suffix('\n')?.split_once(' ')?;
+        match kind {
+            "cgroup" => Some(Self::Cgroup(rest.into())),
+            "namespace" => Some(Self::Namespace(rest.into())),
+            "interface" => Some(Self::Interface(rest.into())),
+            "sysctl" => Some(Self::Sysctl(rest.into())),
+            _ => None,
+        }
+    }
+}
+
+/// Everything that is changed through it, or recorded, is undone when it is dropped or its process
+/// dies. One a process.
+#[derive(Debug)]
+pub struct Guard {
+    id: String,
+    folder: PathBuf,
+    journal: File,
+    cgroup: PathBuf,
+    /// Where this process was before.
+    home: PathBuf,
+    /// `None` when all is undone.
+    supervisor: Option<(Child, UnixStream)>,
+}
+
+impl Guard {
+    /// Cleans up after the dead, then starts a supervisor. The calling program must call
+    /// [`supervise`] for the subcommand [`SUBCOMMAND`].
+    ///
+    /// # Errors
+    /// Without the privilege or cgroup version 2.
+    pub fn start() -> Result<Self> {
+        process::require_privilege()?;
+        let home = cgroup::current()?;
+        clean()?;
+        let (id, folder, log) = create_folder()?;
+        let open = |name: &str| OpenOptions::new().append(true).create(true).open(folder.join(name));
+        let journal = open("journal").context(|| format!("can not write to {}", folder.display()))?;
+        let (ours, theirs) = UnixStream::pair().context(|| "can not make a socket".into())?;
+        let supervisor = Command::new("/proc/self/exe")
+            .args([SUBCOMMAND, &id])
+            .current_dir("/")
+            .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            // With the log it gets the lock: they belong to the open file, which both now have.
+            .stderr(log)
+            .spawn()
+            .context(|| "can not start the supervisor".into())?;
+        // Below the present one: if this is started by a command with a guard, it ends with that.
+        let cgroup = home.join(format!("congestlab-{id}"));
+        let guard = Self { id, folder, journal, cgroup, home, supervisor: Some((supervisor, ours)) };
+        guard.await_supervisor()?;
+        guard.record(&Undo::Cgroup(guard.cgroup.clone()))?;
+        fs::create_dir(&guard.cgroup)
+            .context(|| format!("can not make the control group {}", guard.cgroup.display()))?;
+        cgroup::enter(&guard.cgroup)?;
+        Ok(guard)
+    }
+
+    /// It says one byte when nothing but its own end can end it.
+    fn await_supervisor(&self) -> Result<()> {
+        let ready = self.supervisor.as_ref().map(|(_, socket)| (&*socket).read_exact(&mut [0]));
+        ready.unwrap_or(Ok(())).context(|| "the supervisor did not start".into())
+    }
+
+    /// What tells this command's things from those of others: six hexadecimal digits.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The control group that this process is in. Those made below it are removed with it.
+    pub fn cgroup(&self) -> &Path {
+        &self.cgroup
+    }
+
+    /// Has something undone that is about to be made.
+    ///
+    /// # Errors
+    /// If the journal can not be written.
+    pub fn record(&self, undo: &Undo) -> Result<()> {
+        // One write, so that a line is there or not.
+        (&self.journal)
+            .write_all(format!("{undo}\n").as_bytes())
+            .context(|| "can not write the journal".into())
+    }
+
+    /// Makes the network namespace `cl-<id>-<name>`.
+    ///
+    /// # Errors
+    /// If the name is taken.
+    pub fn namespace(&self, name: &str) -> Result<Namespace> {
+        let name = format!("cl-{}-{name}", self.id);
+        self.record(&Undo::Namespace(name.clone()))?;
+        Namespace::create(&name)
+    }
+
+    /// Gives a parameter of the whole machine, such as `net.core.rmem_max`, a value.
+    ///
+    /// # Errors
+    /// If there is no such parameter, or it takes no such value.
+    pub fn sysctl(&self, key: &str, value: &str) -> Result<()> {
+        let _lock = lock()?;
+        let path = parameter(key);
+        let old = fs::read_to_string(&path).context(|| format!("can not read {key}"))?;
+        self.record(&Undo::Sysctl(key.into()))?;
+        // What the first of several commands found is what the last one puts back.
+        let kept = kept(key);
+        if !kept.exists() {
+            fs::write(&kept, old).context(|| format!("can not write {}", kept.display()))?;
+        }
+        fs::write(&path, value).context(|| format!("can not set {key} to {value}"))
+    }
+
+    /// Undoes everything and says whether that worked.
+    ///
+    /// # Errors
+    /// What is left, and why.
+    pub fn finish(mut self) -> Result<()> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<()> {
+        let Some((mut supervisor, socket)) = self.supervisor.take() else { return Ok(()) };
+        // Out of what is about to be killed.
+        cgroup::enter(&self.home).or_else(|_| cgroup::enter(&cgroup::root()?))?;
+        drop(socket);
+        let ended = supervisor.wait().context(|| "can not wait for the supervisor".into())?;
+        if ended.success() {
+            return Ok(());
+        }
+        // Somebody killed it, or it failed: try again, and know why.
+        undo(&self.folder)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Err(error) = self.end() {
+            eprintln!("warning: not everything is undone: {error}");
+        }
+    }
+}
+
+/// A new folder with the lock on its log.
+fn create_folder() -> Result<(String, PathBuf, File)> {
+    // No other process may take it for a dead one before it has its lock.
+    let _lock = lock()?;
+    let random = "/proc/sys/kernel/random/uuid";
+    loop {
+        let uuid = fs::read_to_string(random).context(|| format!("can not read {random}"))?;
+        let id = uuid[..6].to_owned();
+        let folder = Path::new(ROOT).join(&id);
+        match fs::create_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+            other => other.context(|| format!("can not make {}", folder.display()))?,
+        }
+        let log = open_log(&folder)?;
+        flock(&log, FlockOperation::NonBlockingLockExclusive)
+            .context(|| format!("can not lock {}", folder.display()))?;
+        return Ok((id, folder, log));
+    }
+}
+
+fn open_log(folder: &Path) -> Result<File> {
+    let log = OpenOptions::new().append(true).create(true).open(folder.join("supervisor.log"));
+    log.context(|| format!("can not write to {}", folder.display()))
+}
+
+/// Held while folders come and go and parameters of the machine change.
+fn lock() -> Result<File> {
+    let path = Path::new(ROOT).join("lock");
+    let what = || format!("can not lock {}", path.display());
+    fs::create_dir_all(ROOT).context(what)?;
+    let file = OpenOptions::new().append(true).create(true).open(&path).context(what)?;
+    flock(&file, FlockOperation::LockExclusive).context(what)?;
+    Ok(file)
+}
+
+fn parameter(key: &str) -> PathBuf {
+    Path::new("/proc/sys").join(key.replace('.', "/"))
+}
+
+/// The old value of a parameter of the machine.
+fn kept(key: &str) -> PathBuf {
+    Path::new(ROOT).join(format!("sysctl-{key}"))
+}
+
+/// The supervisor: waits until its command has ended, then undoes what that did. Runs in the process
+/// that [`Guard::start`] starts.
+///
+/// # Errors
+/// What could not be undone.
+pub fn supervise(id: &str) -> Result<()> {
+    let folder = Path::new(ROOT).join(id);
+    if id.len() != 6 || !folder.is_dir() {
+        return Err(Error::input(format!("there is nothing to supervise named {id}"), ""));
+    }
+    process::ignore_signals();
+    // Out of what a command may kill inside which this one was started.
+    cgroup::enter(&cgroup::root()?)?;
+    // Of no effect only for the leader of a session, which is what is wanted.
+    let _ = rustix::process::setsid();
+    let mut command = io::stdin();
+    rustix::io::write(&command, &[1]).context(|| "can not tell that the supervisor is ready".into())?;
+    // Ends when nobody has the other end: the command has, and nothing that it starts.
+    let _ = command.read_to_end(&mut Vec::new());
+    undo(&folder)
+}
+
+/// The folders of commands that died with their supervisors.
+///
+/// # Errors
+/// Those of the file system.
+pub fn dead() -> Result<Vec<String>> {
+    let entries = match fs::read_dir(ROOT) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other.context(|| format!("can not read {ROOT}"))?,
+    };
+    let mut dead = Vec::new();
+    for entry in entries.flatten().filter(|entry| entry.path().is_dir()) {
+        if lock_dead(&entry.path())?.is_some() {
+            dead.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    dead.sort();
+    Ok(dead)
+}
+
+/// The lock of a folder, if nobody has it.
+fn lock_dead(folder: &Path) -> Result<Option<File>> {
+    let log = match File::open(folder.join("supervisor.log")) {
+        Ok(log) => log,
+        // Gone in this moment, or its maker was killed before it made the log: then nothing else
+        // was made, either.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other.context(|| format!("can not read {}", folder.display()))?,
+    };
+    match flock(&log, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(log)),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        Err(error) => Err(error).context(|| format!("can not lock {}", folder.display())),
+    }
+}
+
+/// Undoes what commands did that died with their supervisors; returns their folders' names.
+///
+/// # Errors
+/// Without the privilege, and what could not be undone.
+pub fn clean() -> Result<Vec<String>> {
+    process::require_privilege()?;
+    let mut cleaned = Vec::new();
+    for id in dead()? {
+        let folder = Path::new(ROOT).join(&id);
+        let held = {
+            let _lock = lock()?;
+            lock_dead(&folder)?
+        };
+        if held.is_some() {
+            undo(&folder)?;
+            cleaned.push(id);
+        }
+    }
+    Ok(cleaned)
+}
+
+/// Everything that is in a folder's journal, in the order in which it was written.
+fn journal(folder: &Path) -> Result<Vec<Undo>> {
+    match fs::read_to_string(folder.join("journal")) {
+        Ok(text) => Ok(text.split_inclusive('\n').filter_map(Undo::parse).collect()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error).context(|| format!("can not read {}", folder.display())),
+    }
+}
+
+/// Undoes a journal and removes its folder. What fails stays in the journal for the next try; the
+/// rest is undone all the same.
+fn undo(folder: &Path) -> Result<()> {
+    let mut first = Ok(());
+    let mut keep = |result: Result<()>| {
+        if let Err(error) = result {
+            eprintln!("{error}");
+            if first.is_ok() {
+                first = Err(error);
+            }
+        }
+    };
+    let journal = journal(folder)?;
+    // First who could make something new, then the connections, which would hold their namespace for
+    // minutes while they wait for the dead, then what is left.
+    for undo in &journal {
+        if let Undo::Cgroup(path) = undo {
+            keep(cgroup::kill(path));
+        }
+    }
+    for undo in &journal {
+        if let Undo::Namespace(name) = undo {
+            keep(end_connections(name));
+        }
+    }
+    // Until the folder is gone nobody may see its claims on the machine's parameters as alive, or
+    // two that end at once leave the parameter to each other.
+    let _lock = lock()?;
+    for undo in journal.iter().rev() {
+        keep(match undo {
+            Undo::Interface(name) => remove_interface(name),
+            Undo::Namespace(name) => Namespace::remove(name),
+            Undo::Cgroup(path) => cgroup::remove(path),
+            Undo::Sysctl(key) => restore(key, folder),
+        });
+    }
+    first?;
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).context(|| format!("can not remove {}", folder.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn end_connections(namespace: &str) -> Result<()> {
+    let Ok(namespace) = Namespace::open(namespace) else { return Ok(()) };
+    // A name without a namespace behind it, whose maker was killed in between, has no connections.
+    namespace.run(|| Diag::open()?.destroy(States::ALL, |_| true).map(drop)).unwrap_or(Ok(()))
+}
+
+fn remove_interface(name: &str) -> Result<()> {
+    match Path::new("/sys/class/net").join(name).exists() {
+        true => command::query(&format!("ip link delete {name}")).map(drop),
+        false => Ok(()),
+    }
+}
+
+/// Puts a parameter back unless another command still needs it. Under the lock.
+fn restore(key: &str, folder: &Path) -> Result<()> {
+    let mine = Undo::Sysctl(key.into());
+    let others = fs::read_dir(ROOT).context(|| format!("can not read {ROOT}"))?.flatten();
+    for other in others.map(|entry| entry.path()).filter(|path| path != folder && path.is_dir()) {
+        if journal(&other)?.contains(&mine) {
+            return Ok(());
+        }
+    }
+    let kept = kept(key);
+    let old = match fs::read_to_string(&kept) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => other.context(|| format!("can not read {}", kept.display()))?,
+    };
+    fs::write(parameter(key), old.trim_end()).context(|| format!("can not set {key} back"))?;
+    fs::remove_file(&kept).context(|| format!("can not remove {}", kept.display()))
+}

@@ -1,0 +1,98 @@
+//! Control groups, version 2: a lab's processes live in one, so that they end together.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use crate::error::{Context, Error, Result};
+
+/// Where the hierarchy of version 2 is mounted.
+///
+/// # Errors
+/// [`Error::Missing`] if it is nowhere.
+pub fn root() -> Result<PathBuf> {
+    let mounts =
+        fs::read_to_string("/proc/self/mounts").context(|| "can not read /proc/self/mounts".into())?;
+    let found = mounts.lines().find_map(|line| {
+        let mut fields = line.split(' ');
+        let (_, path, kind) = (fields.next()?, fields.next()?, fields.next()?);
+        // Blanks are written as octal numbers (proc(5)); no distribution mounts it at such a place.
+        (kind == "cgroup2").then(|| PathBuf::from(path))
+    });
+    found.ok_or_else(|| {
+        Error::missing(
+            "cgroup version 2 is not mounted",
+            "mount -t cgroup2 none /sys/fs/cgroup/unified (make the folder first)",
+        )
+    })
+}
+
+/// The one that this process is in.
+///
+/// # Errors
+/// As [`root`].
+pub fn current() -> Result<PathBuf> {
+    let root = root()?;
+    let text = fs::read_to_string("/proc/self/cgroup").context(|| "can not read /proc/self/cgroup".into())?;
+    let path = text.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or("");
+    Ok(root.join(path))
+}
+
+/// Moves this process there, with all its threads; what it starts from now on is born there.
+///
+/// # Errors
+/// Without the privilege, or if there is no such group.
+pub fn enter(group: &Path) -> Result<()> {
+    // 0 is whoever writes (cgroups(7)).
+    fs::write(group.join("cgroup.procs"), "0")
+        .context(|| format!("can not enter the control group {}", group.display()))
+}
+
+/// Kills everything in a group and below, and waits until it is dead. A group that does not exist
+/// is dead.
+///
+/// # Errors
+/// If something lives on, or the kernel is older than 5.14.
+pub fn kill(group: &Path) -> Result<()> {
+    let what = || format!("can not end the processes in {}", group.display());
+    let is_populated = || match fs::read_to_string(group.join("cgroup.events")) {
+        Ok(events) => Ok(events.lines().any(|line| line == "populated 1")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    };
+    if !is_populated().context(what)? {
+        return Ok(());
+    }
+    fs::write(group.join("cgroup.kill"), "1").context(what)?;
+    // Dying takes microseconds, on a busy machine its turn on the processor.
+    for _ in 0..500 {
+        if !is_populated().context(what)? {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, "they live on after a second")).context(what)
+}
+
+/// Removes a group and those below, which must be empty. One that does not exist is removed.
+///
+/// # Errors
+/// Those of the file system.
+pub fn remove(group: &Path) -> Result<()> {
+    let what = || format!("can not remove the control group {}", group.display());
+    let entries = match fs::read_dir(group) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => other.context(what)?,
+    };
+    for entry in entries.flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove(&entry.path())?;
+        }
+    }
+    match fs::remove_dir(group) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).context(what),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,30 @@
+//! What processes need of the kernel that the standard library does not offer.
+#![expect(unsafe_code, reason = "dispositions of signals")]
+
+use rustix::thread::{CapabilitySet, capabilities};
+
+use crate::error::{Context, Error, Result};
+
+/// Lets the signals pass that people send to end a command, for as long as this process lives.
+pub fn ignore_signals() {
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGPIPE] {
+        // SAFETY: SIG_IGN runs no code of ours, and these are signals that may be ignored.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
+/// Refuses a process that may not change the network.
+///
+/// # Errors
+/// [`Error::Missing`] without the capabilities.
+pub fn require_privilege() -> Result<()> {
+    let have = capabilities(None).context(|| "can not ask for capabilities".into())?.effective;
+    let needed = CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN;
+    if have.contains(needed) {
+        return Ok(());
+    }
+    Err(Error::missing(
+        "changing the network needs the capabilities CAP_SYS_ADMIN and CAP_NET_ADMIN",
+        "run as root, such as with sudo",
+    ))
+}
