@@ -5,6 +5,7 @@
 //! system undoes it, or says how to.
 
 pub mod error;
+pub mod link;
 pub mod supervisor;
 pub mod sys;
 

@@ -4,4 +4,6 @@ pub mod cgroup;
 pub mod command;
 pub mod diag;
 pub mod netns;
+pub mod offload;
+pub mod packet;
 pub mod process;

@@ -1,0 +1,334 @@
+//! What a link needs to know of a frame, and the little that it may change in it.
+//!
+//! The same packets get the law as from the kernel's program: a TCP option of 20 bytes at an even
+//! offset ([`congestlab_core::wire::option`]), or the header of its own IP protocol in draft-03's
+//! version ([`congestlab_core::wire::xcp`]). All others pass as they are: a link may not punish traffic
+//! that it does not understand.
+
+use congestlab_core::law::xcp::Header;
+use congestlab_core::wire::option::{self, Option as XcpOption, ROUTERS_MAX};
+use congestlab_core::wire::xcp::{self as shim, Format, Version};
+use congestlab_net::packet::{Kind, flag};
+use serde::Serialize;
+
+/// Length of an Ethernet header without tags.
+pub(super) const ETHERNET: usize = 14;
+/// VLAN tags (IEEE 802.1Q, 802.1ad) that a frame may have.
+pub(super) const TAGS: usize = 2;
+/// IPv6 extension headers that are looked behind (RFC 8200 §4.1 recommends fewer kinds than that).
+const EXTENSIONS: usize = 8;
+
+mod ethertype {
+    pub(super) const IPV4: u16 = 0x0800;
+    pub(super) const IPV6: u16 = 0x86dd;
+    pub(super) const TAGS: [u16; 2] = [0x8100, 0x88a8];
+}
+
+mod protocol {
+    pub(super) const HOP_BY_HOP: u8 = 0;
+    pub(super) const TCP: u8 = 6;
+    pub(super) const ROUTING: u8 = 43;
+    pub(super) const FRAGMENT: u8 = 44;
+    pub(super) const DESTINATION: u8 = 60;
+}
+
+/// Packets that the law saw, and those with a congestion header that it left alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Got the law's verdict.
+    pub processed: u64,
+    /// The option begins at an odd offset, where no checksum could be mended by words.
+    pub odd_offset: u64,
+    /// The option or header states another length than it must have.
+    pub wrong_length: u64,
+    /// The header ends before its fields do.
+    pub truncated: u64,
+    /// The header is of another version.
+    pub wrong_version: u64,
+    /// IP fragments: only the first has a header, and no checksum of its own.
+    pub fragments: u64,
+}
+
+/// Why a congestion header was left alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    OddOffset,
+    WrongLength,
+    Truncated,
+    WrongVersion,
+    Fragment,
+}
+
+impl Counts {
+    pub(super) fn refuse(&mut self, why: Refusal) {
+        *match why {
+            Refusal::OddOffset => &mut self.odd_offset,
+            Refusal::WrongLength => &mut self.wrong_length,
+            Refusal::Truncated => &mut self.truncated,
+            Refusal::WrongVersion => &mut self.wrong_version,
+            Refusal::Fragment => &mut self.fragments,
+        } += 1;
+    }
+}
+
+/// Where a law may write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// The TCP option begins at `at`, the TCP checksum at `checksum`.
+    Option { at: usize, checksum: usize },
+    /// The header of protocol 253 begins at `at`.
+    Shim { at: usize },
+}
+
+/// An IP packet in a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Look {
+    /// Bytes of the whole IP packet.
+    pub(super) size: u16,
+    pub(super) kind: Kind,
+    /// Bits of [`flag`]: ECN and XCP.
+    pub(super) flags: u8,
+    /// The congestion header that a law may work on.
+    pub(super) header: Header,
+    pub(super) refusal: Option<Refusal>,
+    /// Where IP begins.
+    ip: usize,
+    place: Option<Place>,
+}
+
+mod tcp {
+    pub(super) const FIN: u8 = 1;
+    pub(super) const SYN: u8 = 2;
+    pub(super) const RST: u8 = 4;
+    pub(super) const ACK: u8 = 16;
+    pub(super) const SYN_ACK: u8 = SYN | ACK;
+}
+
+/// Two bytes, if there are any.
+fn word(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]))
+}
+
+/// Looks at a frame; `None` if it is no IP packet.
+pub(super) fn look(bytes: &[u8]) -> Option<Look> {
+    let mut ip = ETHERNET;
+    let mut kind = word(bytes, ip - 2)?;
+    for _ in 0..TAGS {
+        if ethertype::TAGS.contains(&kind) {
+            ip += 4;
+            kind = word(bytes, ip - 2)?;
+        }
+    }
+    let rest = bytes.get(ip..)?;
+    match (kind, rest.first()? >> 4) {
+        (ethertype::IPV4, 4) => look_ipv4(bytes, ip),
+        (ethertype::IPV6, 6) => look_ipv6(bytes, ip),
+        _ => None,
+    }
+}
+
+fn look_ipv4(bytes: &[u8], ip: usize) -> Option<Look> {
+    let header = usize::from(bytes[ip] & 0xf) * 4;
+    let stated = usize::from(word(bytes, ip + 2)?);
+    let size = stated.clamp(0, bytes.len() - ip);
+    if header < 20 || size < header {
+        return None;
+    }
+    let mut look = Look::new(ip, size, bytes[ip + 1]);
+    // More fragments, or an offset.
+    if word(bytes, ip + 6)? & 0x3fff != 0 {
+        look.refusal = Some(Refusal::Fragment);
+    } else {
+        look.transport(&bytes[..ip + size], bytes[ip + 9], ip + header);
+    }
+    Some(look)
+}
+
+fn look_ipv6(bytes: &[u8], ip: usize) -> Option<Look> {
+    let size = (40 + usize::from(word(bytes, ip + 4)?)).min(bytes.len() - ip);
+    let traffic_class = (word(bytes, ip)? >> 4) as u8;
+    let mut look = Look::new(ip, size, traffic_class);
+    let bytes = &bytes[..ip + size];
+    let mut next = *bytes.get(ip + 6)?;
+    let mut at = ip + 40;
+    for _ in 0..EXTENSIONS {
+        match next {
+            protocol::HOP_BY_HOP | protocol::ROUTING | protocol::DESTINATION => {
+                let (Some(&after), Some(&length)) = (bytes.get(at), bytes.get(at + 1)) else {
+                    return Some(look);
+                };
+                (next, at) = (after, at + 8 + 8 * usize::from(length));
+            }
+            protocol::FRAGMENT => {
+                look.refusal = Some(Refusal::Fragment);
+                return Some(look);
+            }
+            _ => break,
+        }
+    }
+    look.transport(bytes, next, at);
+    Some(look)
+}
+
+impl Look {
+    fn new(ip: usize, size: usize, traffic_class: u8) -> Self {
+        Self {
+            // An IPv6 packet with the largest payload is 40 bytes longer than a u16 can say.
+            size: size.min(usize::from(u16::MAX)) as u16,
+            kind: Kind::Datagram,
+            flags: traffic_class & flag::ECN_MASK,
+            header: Header::default(),
+            refusal: None,
+            ip,
+            place: None,
+        }
+    }
+
+    /// The transport header begins at `at`; `bytes` ends with the packet.
+    fn transport(&mut self, bytes: &[u8], protocol: u8, at: usize) {
+        match protocol {
+            protocol::TCP => self.tcp(bytes, at, true),
+            shim::PROTOCOL_EXPERIMENTAL => self.shim(bytes, at),
+            _ => {}
+        }
+    }
+
+    fn shim(&mut self, bytes: &[u8], at: usize) {
+        match shim::Packet::new_checked(bytes.get(at..).unwrap_or_default()) {
+            Ok(header) => {
+                match (header.version(), header.format()) {
+                    (Version::V3, Format::Standard) => {
+                        self.accept(
+                            Header {
+                                x: header.x(),
+                                rtt: header.rtt(),
+                                delta: header.delta(),
+                                reverse: header.reverse(),
+                            },
+                            Place::Shim { at },
+                        );
+                    }
+                    // The law does not touch it: not a refusal but the format of ACKs.
+                    (Version::V3, Format::Minimal) => {}
+                    _ => self.refusal = Some(Refusal::WrongVersion),
+                }
+                if header.protocol() == protocol::TCP {
+                    self.tcp(bytes, at + shim::LENGTH, false);
+                }
+            }
+            Err(shim::Error::Truncated { .. }) => self.refusal = Some(Refusal::Truncated),
+            Err(shim::Error::Length { .. }) => self.refusal = Some(Refusal::WrongLength),
+            Err(shim::Error::Version { .. }) => self.refusal = Some(Refusal::WrongVersion),
+        }
+    }
+
+    /// What kind of segment it is, and its option if that is `wanted`.
+    fn tcp(&mut self, bytes: &[u8], at: usize, wanted: bool) {
+        let Some(&[offset, flags]) = bytes.get(at + 12..at + 14).and_then(|two| two.first_chunk()) else {
+            return;
+        };
+        let end = at + usize::from(offset >> 4) * 4;
+        if end < at + 20 || end > bytes.len() {
+            return;
+        }
+        self.kind = match flags & tcp::SYN_ACK {
+            tcp::SYN => Kind::Syn,
+            tcp::SYN_ACK => Kind::SynAck,
+            tcp::ACK if flags & (tcp::FIN | tcp::RST) == 0 && end == bytes.len() => Kind::Ack,
+            _ => Kind::Data,
+        };
+        if wanted {
+            self.options(&bytes[..end], at);
+        }
+    }
+
+    /// Looks for the option in the TCP header that begins at `tcp` and ends where `bytes` does.
+    fn options(&mut self, bytes: &[u8], tcp: usize) {
+        let mut at = tcp + 20;
+        while at < bytes.len() {
+            let length = match bytes[at] {
+                0 => return,
+                1 => 1,
+                _ => bytes.get(at + 1).map_or(0, |&length| usize::from(length)),
+            };
+            let is_ours = bytes[at] == option::KIND && word(bytes, at + 2) == Some(option::EXID);
+            if is_ours {
+                return match (length, bytes.get(at..at + length).and_then(XcpOption::parse)) {
+                    (option::DATA, None) => self.refusal = Some(Refusal::Truncated),
+                    (_, Some(XcpOption::Ack { .. })) => {}
+                    (_, Some(XcpOption::Data { header, .. })) if (at - tcp).is_multiple_of(2) => {
+                        self.accept(header, Place::Option { at, checksum: tcp + 16 });
+                    }
+                    (_, Some(XcpOption::Data { .. })) => self.refusal = Some(Refusal::OddOffset),
+                    (_, None) => self.refusal = Some(Refusal::WrongLength),
+                };
+            }
+            if length == 0 || (length == 1 && bytes[at] != 1) {
+                return; // no option has that length: what follows can not be found
+            }
+            at += length;
+        }
+    }
+
+    fn accept(&mut self, header: Header, place: Place) {
+        self.header = header;
+        self.flags |= flag::XCP;
+        self.place = Some(place);
+    }
+
+    /// Writes what became of the packet: the law's verdict, which counts this router, and a mark.
+    /// `is_partial`: the transport checksum covers no header yet.
+    pub(super) fn write(&self, bytes: &mut [u8], delta: i32, is_marked: bool, is_partial: bool) {
+        match self.place {
+            Some(Place::Option { at, checksum }) => {
+                let field = at + option::field::RTT.start..at + option::field::DELTA.end;
+                let mut old = [0; 8];
+                old.copy_from_slice(&bytes[field.clone()]);
+                let routers = old[3] & 0xf;
+                let mut new = old;
+                new[3] = (old[3] & 0xf0) | (routers + 1).min(ROUTERS_MAX);
+                new[4..].copy_from_slice(&delta.to_be_bytes());
+                bytes[field].copy_from_slice(&new);
+                if !is_partial {
+                    mend(bytes, checksum, &old, &new);
+                }
+            }
+            // No checksum covers it.
+            Some(Place::Shim { at }) => {
+                if let Ok(mut header) = shim::Packet::new_checked(&mut bytes[at..]) {
+                    header.set_delta(delta);
+                }
+            }
+            None => {}
+        }
+        if is_marked {
+            self.mark(bytes);
+        }
+    }
+
+    /// Congestion Experienced (RFC 3168 §5).
+    fn mark(&self, bytes: &mut [u8]) {
+        let ip = self.ip;
+        if bytes[ip] >> 4 == 6 {
+            bytes[ip + 1] |= flag::CE << 4;
+        } else {
+            let old = [bytes[ip], bytes[ip + 1]];
+            bytes[ip + 1] |= flag::CE;
+            let new = [bytes[ip], bytes[ip + 1]];
+            mend(bytes, ip + 10, &old, &new);
+        }
+    }
+}
+
+/// Brings the Internet checksum at `at` up to date after whole words that it covers have changed
+/// (RFC 1624 eq. 3).
+fn mend(bytes: &mut [u8], at: usize, old: &[u8], new: &[u8]) {
+    let words = |bytes: &[u8], flip: u16| -> u32 {
+        bytes.chunks_exact(2).map(|two| u32::from(u16::from_be_bytes([two[0], two[1]]) ^ flip)).sum()
+    };
+    let mut sum = words(&bytes[at..at + 2], 0xffff) + words(old, 0xffff) + words(new, 0);
+    while sum >> 16 != 0 {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    bytes[at..at + 2].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+}

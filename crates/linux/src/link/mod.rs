@@ -1,0 +1,460 @@
+//! A link in user space: frames go in at one interface and come out of another, after what the
+//! simulator's port does with them ([`congestlab_net::port`]) in real time.
+//!
+//! The port is the simulator's own, with its queue, disciplines, service (traces too), errors and
+//! laws; its clock is the kernel's. A packet arrives at the time at which the kernel got it, not at
+//! the time at which the link fetches it, and the port is only ever served up to the time by which
+//! everything has been fetched. So a link that wakes up late computes what a punctual one would have;
+//! what is late is what it sends, and how late is measured ([`Report`]).
+//!
+//! One thread for both directions. Sizes are those of IP packets. Frames that are none, such as ARP,
+//! take the delay and nothing else.
+
+mod clock;
+mod frame;
+mod report;
+
+use std::collections::VecDeque;
+use std::io;
+use std::mem;
+use std::num::NonZeroU64;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+
+use congestlab_core::units::{BitRate, Duration};
+use congestlab_net::packet::{PS_PER_NS, Packet, Picos, flag};
+use congestlab_net::port::{Output, Port, PortConfig, PortEvent, Streams};
+use congestlab_net::queue::Limit;
+use congestlab_net::random::Stream;
+use congestlab_net::service::{PS_PER_S, Service};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+pub use clock::Clock;
+pub use frame::Counts;
+pub use report::{LATE_MAX, LATE_SHARE, Lateness, Report, Traffic, Xcp, allowed};
+
+use crate::error::{Context, Error, Result};
+use crate::sys::offload::Offloads;
+use crate::sys::packet::{BATCH, Frame, Socket};
+use frame::{ETHERNET, Look, TAGS, look};
+use report::Tally;
+
+/// As good as no limit: a packet takes less than the nanosecond that clocks can tell.
+pub const UNLIMITED: Service = Service::Fixed(BitRate(100_000_000_000_000));
+/// Batches that are fetched at one interface before it is the other's turn.
+const ROUNDS: usize = 8;
+/// How often to look whether to stop.
+const IDLE: Picos = PS_PER_S / 50;
+/// Departures need not be served before their packets are due at the far end; but what is told of
+/// them shall not be old.
+const LAZY: Picos = PS_PER_S / 1000;
+/// Bytes of frames that a direction holds at most: a second at 8 Gbit/s.
+const MEMORY: usize = 1 << 30;
+/// Scheduling: before everything of ordinary priority.
+const NICE: i32 = -20;
+
+/// What a link does with the packets that go one way.
+#[derive(Clone, Debug)]
+pub struct Direction {
+    /// As in a simulation. [`UNLIMITED`] is the service of a link that only delays.
+    pub port: PortConfig,
+    /// Random numbers.
+    pub streams: Streams,
+}
+
+impl Direction {
+    /// With the random numbers of the link `name` in a simulation with that seed.
+    pub fn new(port: PortConfig, seed: u64, name: &str) -> Self {
+        let stream = |field: &str| Stream::named(seed, &format!("links.{name}.{field}"));
+        let streams = Streams {
+            phase: stream("phase"),
+            errors: stream("errors"),
+            ack_loss: stream("ack_loss"),
+            red: stream("red"),
+        };
+        Self { port, streams }
+    }
+}
+
+/// A direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// From the first interface to the second.
+    Forward,
+    /// From the second interface to the first.
+    Back,
+}
+
+/// What happens on a link, for those who listen.
+#[derive(Clone, Copy, Debug)]
+pub struct Event {
+    /// Where.
+    pub way: Way,
+    /// When, by the link's clock.
+    pub at: Picos,
+    /// As in a simulation.
+    pub what: PortEvent,
+    /// How late the latest packet was since the event before.
+    pub lateness: Duration,
+}
+
+/// A frame on the wire.
+#[derive(Debug)]
+struct Flying {
+    /// When it is at the far end.
+    at: Picos,
+    frame: Frame,
+}
+
+/// Everything of a direction but its port.
+#[derive(Debug)]
+struct Wire {
+    way: Way,
+    has_law: bool,
+    /// Frames of packets that the port holds, by [`Packet::seq`].
+    held: Vec<Option<(Frame, Look)>>,
+    free: Vec<u32>,
+    /// In order of time.
+    flying: VecDeque<Flying>,
+    /// Memory for frames to come.
+    spare: Vec<Frame>,
+    /// Bytes of a frame's memory.
+    room: usize,
+    /// Events before that are none: the port begins at time zero, the link later.
+    begin: Picos,
+    listener: Option<mpsc::Sender<Event>>,
+    lateness: Duration,
+    tally: Tally,
+}
+
+impl Output for Wire {
+    fn deliver(&mut self, packet: &mut Packet) {
+        let Some((mut frame, look)) = self.release(packet) else { return };
+        let is_marked = packet.flags & flag::ECN_MASK != look.flags & flag::ECN_MASK;
+        if is_marked || packet.has_xcp() {
+            let is_partial = frame.has_partial_checksum();
+            look.write(frame.bytes_mut(), packet.xcp().delta, is_marked, is_partial);
+        }
+        self.fly(packet.at, frame);
+    }
+
+    fn event(&mut self, at: Picos, what: PortEvent) {
+        if let PortEvent::Dropped { packet, .. } | PortEvent::Errored { packet } = &what
+            && let Some((frame, _)) = self.release(packet)
+        {
+            self.spare.push(frame);
+        }
+        if let Some(listener) = &self.listener
+            && at >= self.begin
+        {
+            let lateness = mem::take(&mut self.lateness);
+            // A listener that left wants to hear no more.
+            let _ = listener.send(Event { way: self.way, at, what, lateness });
+        }
+    }
+}
+
+impl Wire {
+    /// The frame of a packet that leaves the port.
+    fn release(&mut self, packet: &Packet) -> Option<(Frame, Look)> {
+        let held = self.held.get_mut(packet.seq as usize)?.take()?;
+        self.free.push(packet.seq);
+        Some(held)
+    }
+
+    /// Memory for one more frame; `None` if the direction holds too much.
+    fn spare(&mut self) -> Option<Frame> {
+        let count = self.held.len() + self.flying.len();
+        self.spare.pop().or_else(|| (count * self.room < MEMORY).then(|| Frame::new(self.room)))
+    }
+
+    /// Takes a frame, which is a packet of the port's from now on.
+    fn hold(&mut self, frame: Frame, look: Look) -> Packet {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.held.push(None);
+            self.held.len() as u32 - 1
+        });
+        self.held[slot as usize] = Some((frame, look));
+        let mut packet =
+            Packet { seq: slot, size: look.size, kind: look.kind, flags: look.flags, ..Packet::default() };
+        if packet.has_xcp() {
+            if self.has_law {
+                packet.set_xcp(look.header);
+                self.tally.counts.processed += 1;
+            } else {
+                packet.flags &= !flag::XCP;
+            }
+        }
+        packet
+    }
+
+    /// Puts a frame on the wire, which keeps the order of time.
+    fn fly(&mut self, at: Picos, frame: Frame) {
+        let position = match self.flying.back() {
+            // Frames that are no IP packets overtake those that wait.
+            Some(last) if last.at > at => self.flying.partition_point(|other| other.at <= at),
+            _ => self.flying.len(),
+        };
+        self.flying.insert(position, Flying { at, frame });
+    }
+}
+
+/// A direction at work.
+#[derive(Debug)]
+struct Track {
+    config: PortConfig,
+    port: Port,
+    wire: Wire,
+    /// The port has been served up to here.
+    served: Picos,
+    /// Where the next frames are received.
+    staged: Vec<Frame>,
+}
+
+impl Track {
+    fn new(direction: Option<&Direction>, way: Way, room: usize, begin: Picos) -> Self {
+        let plain = || Direction::new(PortConfig::new(UNLIMITED, 0, Limit::None), 0, "");
+        let Direction { port: config, streams } = direction.cloned().unwrap_or_else(plain);
+        // A port that begins to measure at 0 does so before the first event.
+        let port = Port::new(&config, streams, begin.max(1), u64::MAX);
+        let wire = Wire {
+            way,
+            has_law: config.law.is_some(),
+            held: Vec::new(),
+            free: Vec::new(),
+            flying: VecDeque::new(),
+            spare: Vec::new(),
+            room,
+            begin,
+            listener: None,
+            lateness: Duration(0),
+            tally: Tally::default(),
+        };
+        Self { config, port, wire, served: 0, staged: (0..BATCH).map(|_| Frame::new(room)).collect() }
+    }
+
+    /// Serves the port up to and with `now`.
+    fn serve(&mut self, now: Picos) {
+        self.port.advance_before(now + 1, &mut self.wire);
+        self.served = now + 1;
+    }
+
+    /// Fetches what has come by `now`, then serves the port up to then.
+    fn fetch(&mut self, from: &Socket, clock: &Clock, now: Picos) -> Result<()> {
+        let offset = clock.wall_offset();
+        for _ in 0..ROUNDS {
+            let count = from.receive(&mut self.staged).or_else(down).context(|| "can not receive".into())?;
+            for i in 0..count {
+                let stamp = self.staged[i].stamp().wrapping_sub(offset).saturating_mul(PS_PER_NS);
+                // A stamp in the future: the wall clock was set.
+                let at = if stamp > now { now } else { stamp }.max(self.served);
+                self.arrive(i, at);
+            }
+            if count < BATCH {
+                self.serve(now.max(self.served));
+                return Ok(());
+            }
+        }
+        // There is more, which is to arrive before later events are served.
+        Ok(())
+    }
+
+    /// A frame has come.
+    fn arrive(&mut self, staged: usize, at: Picos) {
+        if self.staged[staged].is_oversized() {
+            self.wire.tally.oversized_frames += 1;
+            return;
+        }
+        let Some(spare) = self.wire.spare() else {
+            self.wire.tally.kernel_drops += 1;
+            return;
+        };
+        let frame = mem::replace(&mut self.staged[staged], spare);
+        match look(frame.bytes()) {
+            Some(look) => {
+                if let Some(why) = look.refusal.filter(|_| self.wire.has_law) {
+                    self.wire.tally.counts.refuse(why);
+                }
+                self.port.advance_to_arrival(at, &mut self.wire);
+                self.served = self.served.max(at);
+                let packet = self.wire.hold(frame, look);
+                self.port.arrive(at, packet, &mut self.wire);
+            }
+            None => {
+                self.wire.tally.other_frames += 1;
+                self.wire.fly(at + self.config.delay, frame);
+            }
+        }
+    }
+
+    /// Sends what is due. Returns whether the interface can take no more for now.
+    fn flush(&mut self, to: &Socket, clock: &Clock) -> Result<bool> {
+        loop {
+            let now = clock.now();
+            let due = self.wire.flying.partition_point(|flying| flying.at <= now);
+            if due == 0 {
+                return Ok(false);
+            }
+            let sent = match to.send(self.wire.flying.iter().take(due).map(|flying| &flying.frame)) {
+                Ok(sent) => sent,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => {
+                    self.wire.tally.refused_frames += 1;
+                    let refused = self.wire.flying.pop_front();
+                    self.wire.spare.extend(refused.map(|flying| flying.frame));
+                    continue;
+                }
+            };
+            for Flying { at, frame } in self.wire.flying.drain(..sent) {
+                let lateness = Duration((now - at) / PS_PER_NS);
+                self.wire.tally.lateness.record(lateness);
+                self.wire.lateness = self.wire.lateness.max(lateness);
+                self.wire.spare.push(frame);
+            }
+        }
+    }
+
+    /// When there is something to do again if nothing arrives.
+    fn next(&self) -> Picos {
+        let departure = self.port.next_event().saturating_add(self.config.delay.min(LAZY));
+        self.wire.flying.front().map_or(departure, |flying| flying.at.min(departure))
+    }
+
+    fn finish(mut self, from: &Socket, end: Picos) -> Traffic {
+        self.serve(end.max(self.served));
+        self.port.finish(self.served);
+        self.wire.tally.kernel_drops += from.drops().unwrap_or(0);
+        let is_limited = self.config.service != UNLIMITED;
+        Traffic::new(
+            is_limited.then_some(&self.config.service),
+            self.config.delay,
+            (self.wire.begin, end),
+            self.port.stats(),
+            &self.wire.tally,
+        )
+    }
+}
+
+/// An interface that is down has nothing, and may come up again.
+fn down(error: io::Error) -> io::Result<usize> {
+    if error.raw_os_error() == Some(libc::ENETDOWN) { Ok(0) } else { Err(error) }
+}
+
+/// Two interfaces that a link connects.
+#[derive(Debug)]
+pub struct Link {
+    clock: Arc<Clock>,
+    sockets: [Socket; 2],
+    directions: [Option<Direction>; 2],
+    room: usize,
+    listener: Option<mpsc::Sender<Event>>,
+    /// Puts the interfaces' settings back.
+    _offloads: [Offloads; 2],
+}
+
+impl Link {
+    /// Connects two interfaces of the calling thread's network namespace. What arrives at `a` leaves
+    /// at `b` by `forward`, and the other way by `back`; without a direction it passes at once. Frames
+    /// wait from now on, [`Link::run`] moves them. The link's own interfaces get their offloads
+    /// switched off until it ends; the ends of the veth pairs behind them are the caller's
+    /// ([`Offloads::off`]).
+    ///
+    /// # Errors
+    /// Without the privilege, or if there is no such interface.
+    pub fn new(
+        a: &str,
+        b: &str,
+        forward: Option<Direction>,
+        back: Option<Direction>,
+        clock: Arc<Clock>,
+    ) -> Result<Self> {
+        let open = |name: &str| -> Result<(Socket, Offloads, usize)> {
+            let index = interface_number(name, "ifindex")?;
+            let mtu = interface_number(name, "mtu")?;
+            Ok((Socket::open(index)?, Offloads::off(name)?, mtu as usize))
+        };
+        let (socket_a, offloads_a, mtu_a) = open(a)?;
+        let (socket_b, offloads_b, mtu_b) = open(b)?;
+        Ok(Self {
+            clock,
+            sockets: [socket_a, socket_b],
+            directions: [forward, back],
+            room: ETHERNET + 4 * TAGS + mtu_a.max(mtu_b),
+            listener: None,
+            _offloads: [offloads_a, offloads_b],
+        })
+    }
+
+    /// Events from now on; samples if the ports' configuration has a period for them.
+    pub fn listen(&mut self) -> mpsc::Receiver<Event> {
+        let (sender, receiver) = mpsc::channel();
+        self.listener = Some(sender);
+        receiver
+    }
+
+    /// Moves frames until told to stop, which it notices within 20 ms.
+    ///
+    /// # Errors
+    /// If the kernel takes the interfaces away.
+    pub fn run(self, stop: &AtomicBool) -> Result<Report> {
+        be_punctual();
+        let Self { clock, sockets, directions, room, listener, _offloads } = self;
+        let begin = clock.now();
+        let [forward, back] = &directions;
+        let mut tracks = [(forward, Way::Forward), (back, Way::Back)]
+            .map(|(direction, way)| Track::new(direction.as_ref(), way, room, begin));
+        for track in &mut tracks {
+            track.serve(begin);
+            track.wire.listener.clone_from(&listener);
+        }
+        let [a, b] = &sockets;
+        let ways = [(a, b), (b, a)];
+        while !stop.load(Ordering::Relaxed) {
+            // Everything that came by now is there to be fetched.
+            let now = clock.now();
+            let mut is_blocked = [false; 2];
+            for ((track, (from, to)), is_blocked) in tracks.iter_mut().zip(ways).zip(&mut is_blocked) {
+                track.fetch(from, &clock, now)?;
+                *is_blocked = track.flush(to, &clock)?;
+            }
+            let next = |track: &Track, is_blocked: bool| if is_blocked { u64::MAX } else { track.next() };
+            let wake = next(&tracks[0], is_blocked[0]).min(next(&tracks[1], is_blocked[1]));
+            let events = |is_blocked| if is_blocked { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+            let mut files = [
+                PollFd::from_borrowed_fd(a.as_fd(), events(is_blocked[1])),
+                PollFd::from_borrowed_fd(b.as_fd(), events(is_blocked[0])),
+            ];
+            let nanos = wake.saturating_sub(clock.now()).min(IDLE).div_ceil(PS_PER_NS);
+            let timeout = Timespec { tv_sec: 0, tv_nsec: nanos as i64 };
+            match poll(&mut files, Some(&timeout)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error).context(|| "can not wait for packets".into()),
+            }
+        }
+        let end = clock.now();
+        let [forward, back] = tracks;
+        let (forward, back) = (forward.finish(a, end), back.finish(b, end));
+        Ok(Report::new((begin, end), forward, back))
+    }
+}
+
+/// Wakes this thread on the nanosecond, before others; without the privilege for that, as others.
+fn be_punctual() {
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
+}
+
+/// What the kernel says of an interface in the thread's network namespace.
+fn interface_number(name: &str, what: &str) -> Result<u32> {
+    let text = crate::sys::command::query("ip -j link show")?;
+    let links: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap_or_default();
+    let known = |link: &serde_json::Value| link["ifname"].as_str().unwrap_or_default().to_owned();
+    let link = links.iter().find(|link| known(link) == name);
+    let number = link.and_then(|link| link[what].as_u64()).and_then(|number| number.try_into().ok());
+    number.ok_or_else(|| {
+        let names: Vec<String> = links.iter().map(known).collect();
+        Error::input(format!("there is no interface {name}"), format!("there are: {}", names.join(", ")))
+    })
+}

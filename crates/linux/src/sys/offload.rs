@@ -1,0 +1,105 @@
+//! Offloads of an interface, switched by the ethtool ioctl: without them every frame is one packet
+//! with its checksum filled in, as on a wire.
+#![expect(unsafe_code, reason = "an ioctl that takes a pointer inside a structure")]
+
+use std::io;
+use std::mem::zeroed;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::net::{AddressFamily, SocketType, socket};
+
+use super::command;
+use crate::error::{Context, Result};
+
+/// SIOCETHTOOL (linux/sockios.h).
+const REQUEST: libc::Ioctl = 0x8946;
+
+/// Commands of linux/ethtool.h that read and write a switch. Checksums first: TSO depends on them.
+const SWITCHES: [(u32, u32, &str); 4] = [
+    (0x16, 0x17, "tx-checksumming"),          // ETHTOOL_GTXCSUM, ETHTOOL_STXCSUM
+    (0x1e, 0x1f, "tcp-segmentation-offload"), // ETHTOOL_GTSO, ETHTOOL_STSO
+    (0x23, 0x24, "generic-segmentation-offload"), // ETHTOOL_GGSO, ETHTOOL_SGSO
+    (0x2b, 0x2c, "generic-receive-offload"),  // ETHTOOL_GGRO, ETHTOOL_SGRO
+];
+
+/// `struct ethtool_value`.
+#[repr(C)]
+struct Value {
+    command: u32,
+    data: u32,
+}
+
+/// Puts an interface's offloads back when dropped, in the thread's network namespace.
+#[derive(Debug)]
+pub struct Offloads {
+    interface: String,
+    socket: OwnedFd,
+    /// Positions in [`SWITCHES`] that were on.
+    switched: Vec<usize>,
+    /// `gso_max_segs` before.
+    segments: Option<u64>,
+}
+
+impl Offloads {
+    /// Switches them off. TCP makes super-packets without any offload: `gso_max_segs 1` ends that,
+    /// for sockets that connect from now on.
+    ///
+    /// # Errors
+    /// Without the privilege, or if there is no such interface.
+    pub fn off(interface: &str) -> Result<Self> {
+        let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)
+            .context(|| "can not open a socket".into())?;
+        let mut offloads = Self { interface: interface.into(), socket, switched: Vec::new(), segments: None };
+        for (position, &(read, write, name)) in SWITCHES.iter().enumerate() {
+            // What an interface does not have is off.
+            if offloads.call(read, 0).is_ok_and(|value| value != 0)
+                && command::announce(&format!("ethtool -K {interface} {name} off"))
+            {
+                offloads.call(write, 0).context(|| format!("can not switch off {name} of {interface}"))?;
+                offloads.switched.push(position);
+            }
+        }
+        let segments = max_segments(interface)?;
+        if segments != 1 {
+            command::run(&format!("ip link set dev {interface} gso_max_segs 1"))?;
+            offloads.segments = Some(segments);
+        }
+        Ok(offloads)
+    }
+
+    /// Reads or writes a switch; the answer is its state.
+    fn call(&self, command: u32, data: u32) -> io::Result<u32> {
+        let mut value = Value { command, data };
+        // SAFETY: zeros are a valid request, whose name stays terminated by at least one of them;
+        // the kernel reads and writes `value`, which outlives the call.
+        let result = unsafe {
+            let mut request: libc::ifreq = zeroed();
+            let room = request.ifr_name.len() - 1;
+            for (to, from) in request.ifr_name[..room].iter_mut().zip(self.interface.bytes()) {
+                *to = from as libc::c_char;
+            }
+            request.ifr_ifru.ifru_data = (&raw mut value).cast();
+            libc::ioctl(self.socket.as_raw_fd(), REQUEST, &raw mut request)
+        };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(value.data) }
+    }
+}
+
+impl Drop for Offloads {
+    fn drop(&mut self) {
+        // The interface may be gone by now, with its settings.
+        for &position in &self.switched {
+            let _ = self.call(SWITCHES[position].1, 1);
+        }
+        if let Some(segments) = self.segments {
+            let _ = command::run(&format!("ip link set dev {} gso_max_segs {segments}", self.interface));
+        }
+    }
+}
+
+/// How many segments the kernel may put into one packet on the interface.
+fn max_segments(interface: &str) -> Result<u64> {
+    let text = command::query(&format!("ip -d link show dev {interface}"))?;
+    let mut words = text.split_whitespace().skip_while(|&word| word != "gso_max_segs");
+    Ok(words.nth(1).and_then(|number| number.parse().ok()).unwrap_or(65_535))
+}
