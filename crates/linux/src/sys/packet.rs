@@ -58,6 +58,13 @@ impl Frame {
         &mut self.buffer[self.begin + VNET..self.end]
     }
 
+    /// Makes it a copy of that frame, whose checksums are right.
+    pub fn fill(&mut self, frame: &[u8]) {
+        self.buffer[TAG..TAG + VNET].fill(0);
+        self.buffer[TAG + VNET..][..frame.len()].copy_from_slice(frame);
+        (self.begin, self.end) = (TAG, TAG + VNET + frame.len());
+    }
+
     /// When the kernel got it: nanoseconds of the wall clock.
     pub fn stamp(&self) -> u64 {
         self.stamp
