@@ -1,6 +1,6 @@
 # congestlab: `make demo` shows it, `make test` proves it.
 .POSIX:
-.PHONY: help build demo test setup lint bench fuzz install clean
+.PHONY: help build demo test setup lint bench bench-linux check-live bpf fuzz install clean
 
 help:
 	@echo 'make demo     build, then XCP and CUBIC on one bottleneck: a table, demo.png, demo.svg'
@@ -8,6 +8,9 @@ help:
 	@echo 'make setup    install the system packages that some tests want (says which, then does it)'
 	@echo 'make lint     formatting and lints'
 	@echo 'make bench    what the simulator costs, beside floors and goals (minutes; idle machine)'
+	@echo 'make check-live   real TCP in namespaces against what it must do (root; half an hour)'
+	@echo 'make bench-linux  what the kernel programs and the user-space link cost (root; idle machine)'
+	@echo 'make bpf      build the BPF objects that the command embeds'
 	@echo 'make fuzz     fuzz the parsers and the receiver: make fuzz SECONDS=300'
 	@echo 'make install  the congestlab command into the folder of cargo install'
 
@@ -31,6 +34,12 @@ lint:
 
 bench: build
 	tools/bench
+
+bench-linux: build
+	tools/bench-linux
+
+check-live: build
+	tools/check-live
 
 fuzz:
 	fuzz/run $(SECONDS)
