@@ -77,6 +77,8 @@ pub(crate) enum Command {
         /// Its folder in /run/congestlab
         id: String,
     },
+    /// Say how far two runs agree, a simulated and a live one or any two, and draw one over the other
+    Compare(CompareArguments),
     /// Print the JSON Schema of scenario files, for editors
     Schema,
     /// Print completions for a shell
@@ -252,6 +254,27 @@ pub(crate) struct DiffArguments {
     /// Fail with status 3 if the runs differ
     #[arg(long)]
     pub(crate) check: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArguments {
+    /// The folder of a run, simulated or live, that --out wrote
+    #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
+    pub(crate) one: PathBuf,
+    /// Another one of the same flows and links; which is first changes no verdict
+    #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
+    pub(crate) other: PathBuf,
+    /// Draw throughput, windows and queues of one over the other: FILE.svg, FILE.png, or both
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) plot: Option<PathBuf>,
+    /// What may differ by how much: goodput and rtt by a share, queue, queue_p95, drops and
+    /// utilization by a number, convergence by a factor [default: goodput=0.05, queue=10,
+    /// convergence=1.5; the others are not judged]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = crate::compare::tolerance)]
+    pub(crate) tolerance: Vec<(&'static str, f64)>,
+    /// Show every number, not only those that matter
+    #[arg(long)]
+    pub(crate) all: bool,
 }
 
 fn share(text: &str) -> Result<f64, String> {

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use congestlab_scenario::fairness::{time_to_fair_share, trailing_mean};
 use congestlab_scenario::net::packet::Picos;
 use congestlab_scenario::net::queue::Limit;
 use congestlab_scenario::net::service::Service;
@@ -30,9 +31,6 @@ const SCENARIO: &str = include_str!("../../../scenarios/demo.toml");
 /// More columns than this are too narrow to read, more flows too many to tell apart.
 const COLUMNS_MAX: usize = 4;
 const FLOWS_MAX: usize = 12;
-/// Flows are said to share fairly once each is this close to the mean, over [`FAIR_SECONDS`].
-const FAIR_WITHIN: f64 = 0.2;
-const FAIR_SECONDS: f64 = 1.0;
 /// Throughput is drawn averaged over this share of the run: bins near the RTT show whose burst fell
 /// into which bin, not who gets how much.
 const SMOOTHING: f64 = 1.0 / 60.0;
@@ -203,25 +201,16 @@ fn flows(run: &Run) -> Vec<(String, Element)> {
         .collect()
 }
 
-/// Seconds from the start of the last flow to the time from which each flow's goodput, averaged over
-/// [`FAIR_SECONDS`], stays within [`FAIR_WITHIN`] of the mean of all; `None` if that never comes.
+/// Seconds from the start of the last flow to the time from which all share fairly; `None` if that
+/// never comes.
 fn fair_share(run: &Run) -> Option<f64> {
     let last_start = run.outcome.groups.iter().flatten().map(|flow| flow.start_s).fold(0.0, f64::max);
-    let goodputs: Vec<Vec<(f64, f64)>> = flows(run)
+    let goodputs: Vec<Vec<f64>> = flows(run)
         .into_iter()
         .take(FLOWS_MAX)
-        .map(|(_, element)| series(run, element, "goodput_bps"))
+        .map(|(_, element)| series(run, element, "goodput_bps").into_iter().map(|(_, value)| value).collect())
         .collect();
-    let bins = (FAIR_SECONDS / seconds(run.model.sample_every?)).ceil().max(1.0) as usize;
-    let means: Vec<Vec<(f64, f64)>> = goodputs.iter().map(|flow| trailing_mean(flow, bins)).collect();
-    let is_fair = |bin: usize| {
-        let values = || means.iter().filter_map(|flow| flow.get(bin)).map(|(_, value)| *value);
-        let mean = values().sum::<f64>() / means.len() as f64;
-        mean > 0.0 && values().all(|value| (value - mean).abs() <= FAIR_WITHIN * mean)
-    };
-    let ends: Vec<f64> = means.first()?.iter().map(|(end, _)| *end).collect();
-    let unfair = (0..ends.len()).rev().find(|&bin| !is_fair(bin) || ends[bin] - FAIR_SECONDS < last_start)?;
-    ends.get(unfair + 1).map(|end| end - last_start)
+    time_to_fair_share(&goodputs, seconds(run.model.sample_every?), last_start, f64::INFINITY)
 }
 
 /// Throughput, window and queue of every run. The title is the first line of the scenario, a comment.
@@ -249,7 +238,10 @@ fn draw(text: &str, runs: &[Run]) -> Figure {
         let mut lines = capacity(run, factor);
         lines.extend(of_flows(run, "throughput_bps", factor));
         let bins = smoothing_bins(run);
-        lines.iter_mut().for_each(|line| line.points = trailing_mean(&line.points, bins));
+        for line in &mut lines {
+            let values: Vec<f64> = line.points.iter().map(|(_, y)| *y).collect();
+            line.points.iter_mut().zip(trailing_mean(&values, bins)).for_each(|((_, y), mean)| *y = mean);
+        }
         lines
     };
     let rows = vec![
@@ -313,15 +305,6 @@ fn queue_limit(link: &Link, duration: Picos) -> Option<Line> {
 fn smoothing_bins(run: &Run) -> usize {
     let every = run.model.sample_every.map_or(f64::INFINITY, seconds);
     (seconds(run.model.duration) * SMOOTHING / every).round().max(1.0) as usize
-}
-
-/// Each value averaged with those before it, `bins` in all or as many as there are.
-fn trailing_mean(points: &[(f64, f64)], bins: usize) -> Vec<(f64, f64)> {
-    let mean = |end: usize| {
-        let window = &points[(end + 1).saturating_sub(bins)..=end];
-        window.iter().map(|(_, y)| y).sum::<f64>() / window.len() as f64
-    };
-    points.iter().enumerate().map(|(end, (x, _))| (*x, mean(end))).collect()
 }
 
 /// What the first link could carry, in the bins of the series.

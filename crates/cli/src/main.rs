@@ -4,6 +4,7 @@
 //! stderr, the exit codes of the contract. It decides nothing about protocols or results.
 
 mod args;
+mod compare;
 mod demo;
 mod diff;
 mod explain;
@@ -60,6 +61,7 @@ fn execute(command: &Command, screen: &Screen) -> Result<(), Failure> {
         Command::Explain(arguments) => explain::explain(arguments, screen),
         Command::Diff(arguments) => diff::diff(arguments, screen),
         Command::Supervise { id } => Ok(congestlab_linux::supervisor::supervise(id)?),
+        Command::Compare(arguments) => compare::compare(arguments, screen),
         Command::Schema => print(&store::pretty(&schema::schema())),
         Command::Completions { shell } => {
             let mut text = Vec::new();

@@ -52,6 +52,8 @@ pub(crate) enum Style {
     Spread(usize),
     /// The n-th colour and dash.
     Flow(usize),
+    /// Wide and pale in the n-th colour, behind lines that it is compared with.
+    Behind(usize),
     /// Black, the n-th dash.
     Link(usize),
     /// Marks of the n-th shape.
@@ -65,6 +67,12 @@ impl Style {
         let (colour, width, dash) = match self {
             Self::Flow(n) => (COLOURS[n % COLOURS.len()], 1.7, DASHES[n % DASHES.len()]),
             Self::Link(n) => (INK, 1.4, DASHES[n % DASHES.len()]),
+            Self::Behind(n) => {
+                return format!(
+                    "stroke=\"{}\" stroke-width=\"5\" opacity=\"0.35\"",
+                    COLOURS[n % COLOURS.len()]
+                );
+            }
             Self::Spread(n) => {
                 return format!(
                     "stroke=\"{0}\" stroke-width=\"9\" opacity=\"0.3\"",

@@ -3,16 +3,18 @@
 //! A [`Scenario`] is a file that was read, found right, and has every default filled in; its
 //! [`Scenario::model`] is what `congestlab-sim` runs. [`result`] names what comes out, [`metric`]
 //! reads it, [`claims`] judges it, [`sweep`] makes many runs of one file, [`store`] keeps them,
-//! [`folder`] reads them again, [`report`] shows them.
+//! [`folder`] reads them again, [`report`] shows them, [`compare`] says how far two agree.
 //! What a file may say is in `docs/scenario.md`; [`schema`] says it to machines.
 #![forbid(unsafe_code)]
 
 pub mod capture;
 pub mod claims;
+pub mod compare;
 mod decode;
 pub mod diagnostic;
 pub mod diff;
 pub mod explain;
+pub mod fairness;
 mod file;
 pub mod folder;
 mod law;

@@ -3,6 +3,7 @@
 mod behaviour;
 mod browser;
 mod claims;
+mod compare;
 mod folders;
 mod interrupt;
 mod pictures;
