@@ -219,14 +219,13 @@ fn figure(runs: [&RunFolder; 2]) -> Result<Figure, Failure> {
         };
         Row { label, charts: vec![[lines(&wide, below), lines(&thin, above)].concat()] }
     };
-    let about = |run: usize| format!("{} {}", names[run], runs[run].name());
     Ok(Figure {
-        title: format!("{} over {}", about(above), about(below)),
+        title: format!("{} over {}", names[above], names[below]),
         subtitle: format!(
-            "throughput is the mean of {} s; thin: {}, wide and pale: {}",
-            number(Some(wide.throughput_over_s.max(thin.throughput_over_s))),
-            names[above],
-            names[below]
+            "thin: {}, wide: {}; throughput is the mean of {} s",
+            runs[above].name(),
+            runs[below].name(),
+            number(Some(wide.throughput_over_s.max(thin.throughput_over_s)))
         ),
         columns: vec![String::new()],
         rows: vec![

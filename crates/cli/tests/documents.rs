@@ -36,8 +36,12 @@ impl Reader {
         for name in ["congestlab", "make"] {
             symlink(env!("CARGO_BIN_EXE_congestlab"), bin.join(name)).expect("writable");
         }
-        for entry in fs::read_dir(top().join("scenarios")).expect("a folder").flatten() {
-            fs::copy(entry.path(), scenarios.join(entry.file_name())).expect("writable");
+        fs::create_dir(scenarios.join("live")).expect("writable");
+        for part in ["", "live"] {
+            let entries = fs::read_dir(top().join("scenarios").join(part)).expect("a folder").flatten();
+            for file in entries.filter(|entry| entry.path().is_file()) {
+                fs::copy(file.path(), scenarios.join(part).join(file.file_name())).expect("writable");
+            }
         }
         Self { folder }
     }
@@ -185,4 +189,9 @@ fn the_page_on_varying_capacity_shows_what_the_command_prints() {
 #[test]
 fn the_page_on_explanations_shows_what_the_command_prints() {
     hold("docs/explain.md", &[]);
+}
+
+#[test]
+fn the_page_on_comparisons_shows_what_the_command_prints() {
+    hold("docs/compare.md", &["compare.svg"]);
 }
