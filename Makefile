@@ -44,6 +44,12 @@ check-live: build
 fuzz:
 	fuzz/run $(SECONDS)
 
+# The stream of operations is for tests alone.
+bpf:
+	crates/linux/bpf/build.sh target/bpf
+	rm target/bpf/stream.bpf.o
+	cp target/bpf/*.bpf.o target/bpf/tools.txt crates/linux/bpf/objects
+
 install:
 	cargo install --locked --path crates/cli
 

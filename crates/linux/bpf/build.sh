@@ -1,40 +1,74 @@
 #!/bin/sh
-# Builds the XCP laws as one BPF object: build.sh OUT LINK_WORDS SENDER_WORDS
-# The words are the sizes of the states in the native build. Writes OUT/laws.bpf.o.
-# Needs, on Debian: apt-get install rustc-web libstd-rust-web-dev-bpf clang-19 bpftool libbpf-dev
+# Builds the BPF programs: build.sh OUT [NAME...] writes OUT/NAME.bpf.o for each NAME.bpf.c here, or
+# for those that are named. LAW=twin builds them on xcp-twin.c instead of the Rust laws.
+# Needs, on Debian: apt-get install rustc-web libstd-rust-web-dev-bpf clang-19 llvm-19 bpftool libbpf-dev
 set -eu
-out=$(cd "$1" && pwd)
-link_words=$2
-sender_words=$3
 bpf=$(cd "$(dirname "$0")" && pwd)
-cd "$out" # where the compiler keeps its intermediate files
-# Debian's compiler: rustup's cannot build this target's core library.
-rustc="${RUSTC_BPF:-/usr/bin/rustc} --edition 2024 --target bpfel-unknown-none -C target-cpu=v3 -C opt-level=3
-  -C panic=abort -C codegen-units=1 -C debuginfo=2 -C overflow-checks=no"
+mkdir -p "$1"
+out=$(cd "$1" && pwd)
+shift
+[ $# -gt 0 ] || set -- $(cd "$bpf" && ls ./*.bpf.c | sed 's|./\(.*\)\.bpf\.c|\1|')
+law=${LAW:-rust}
+# No path of this machine in an object: the same sources give the same bytes everywhere.
+clang="clang-19 -O2 -g -Wall -Werror -target bpf -mcpu=v3 -I/usr/include/$(uname -m)-linux-gnu
+  -ffile-prefix-map=$bpf=bpf -fdebug-compilation-dir=bpf"
 
 # 1. The laws to BPF assembly text, which any clang reads; objects and bitcode are tied to versions.
 #    Most of the library is not called from here, hence dead_code. Subprograms of one program must
 #    lie in one section, which only an unstable option says for functions that Rust keeps to itself.
-RUSTC_BOOTSTRAP=1 $rustc -Z function-sections=no -C symbol-mangling-version=v0 --crate-name laws --crate-type lib \
-    -A dead_code --emit "asm=$out/laws.s" "$bpf/laws.rs"
+#    Debian's compiler: rustup's cannot build this target's core library.
+rust() {
+    (cd "$out" && # where the compiler keeps its intermediate files
+        RUSTC_BOOTSTRAP=1 "${RUSTC_BPF:-/usr/bin/rustc}" --edition 2024 --target bpfel-unknown-none \
+            -C target-cpu=v3 -C opt-level=3 -C panic=abort -C codegen-units=1 -C debuginfo=2 \
+            -C overflow-checks=no -C symbol-mangling-version=v0 -Z function-sections=no \
+            --remap-path-prefix "${bpf%/linux/bpf}=crates" --remap-path-prefix "$out=out" \
+            --crate-name laws --crate-type lib -A dead_code -A unused_imports --emit "asm=$out/laws.s" "$bpf/laws.rs")
 
-# 2. No reachable panic: a law that could panic would call for it.
-if grep -n panicking "$out/laws.s" >&2; then
-    echo "the laws can panic" >&2
-    exit 1
-fi
+    # 2. No reachable panic: a law that could panic would call for it.
+    if grep -n panicking "$out/laws.s" >&2; then
+        echo "the laws can panic" >&2
+        exit 1
+    fi
 
-# 3. Made fit for clang-19 and the BPF linker:
-#    - inner functions by the plain name that their type information has, not the mangled one;
-#    - all functions hidden: subprograms of their caller to the verifier;
-#    - the 32-bit move that clears the upper half, printed as "r1 = w2", in its older spelling.
-sed -e '/\.ascii\|\.asciz/!s/\b_R[A-Za-z0-9_]*[0-9]\([a-z][a-z_]*\)\b/\1/g' \
-    -e 's/^\(\t*\)r\([0-9]\) = w\([0-9]\)$/\1w\2 = w\3/' "$out/laws.s" >"$out/plain.s"
-sed -n 's/^\t\.globl\t/.hidden /p' "$out/plain.s" >"$out/hidden.s"
-cat "$out/plain.s" "$out/hidden.s" >"$out/all.s"
-clang-19 -target bpf -mcpu=v3 -c "$out/all.s" -o "$out/laws.o"
+    # 3. Made fit for clang-19 and the BPF linker:
+    #    - inner functions by the plain name that their type information has, not the mangled one;
+    #    - all functions hidden: subprograms of their caller to the verifier;
+    #    - the 32-bit move that clears the upper half, printed as "r1 = w2", in its older spelling.
+    sed -e '/\.ascii\|\.asciz/!s/\b_R[A-Za-z0-9_]*[0-9]\([a-z][a-z_]*\)\b/\1/g' \
+        -e 's/^\(\t*\)r\([0-9]\) = w\([0-9]\)$/\1w\2 = w\3/' "$out/laws.s" >"$out/plain.s"
+    sed -n 's/^\t\.globl\t/.hidden /p' "$out/plain.s" >"$out/hidden.s"
+    cat "$out/plain.s" "$out/hidden.s" >"$out/all.s"
+    clang-19 -target bpf -mcpu=v3 -c "$out/all.s" -o "$out/laws.o"
+}
 
-# 4. The C shell, and the link, which compares the types of both sides.
-clang-19 -O2 -g -Wall -Werror -target bpf -mcpu=v3 -I"/usr/include/$(uname -m)-linux-gnu" \
-    -DLINK_WORDS="$link_words" -DSENDER_WORDS="$sender_words" -c "$bpf/stream.bpf.c" -o "$out/shell.o"
-bpftool gen object "$out/laws.bpf.o" "$out/shell.o" "$out/laws.o"
+case $law in
+rust)
+    name="Rust, crates/core"
+    rust
+    ;;
+twin)
+    name="C twin, xcp-twin.c"
+    $clang -c "$bpf/xcp-twin.c" -o "$out/laws.o"
+    ;;
+*)
+    echo "LAW=$law: rust or twin" >&2
+    exit 2
+    ;;
+esac
+
+# What the bytes depend on beside the sources.
+{
+    "${RUSTC_BPF:-/usr/bin/rustc}" --version || true
+    clang-19 --version | head -n 1
+    llvm-strip-19 --version | sed -n 's/^ *\(.*LLVM version\)/\1/p'
+    bpftool version | head -n 2
+    dpkg-query -W -f '${Package} ${Version}\n' libbpf-dev linux-libc-dev 2>/dev/null || true
+} >"$out/tools.txt"
+
+# 4. The C shells, and the link, which compares the types of both sides.
+for shell; do
+    $clang -DLAW_NAME="\"$name\"" -c "$bpf/$shell.bpf.c" -o "$out/$shell.shell.o"
+    bpftool gen object "$out/$shell.bpf.o" "$out/$shell.shell.o" "$out/laws.o"
+    llvm-strip-19 -g "$out/$shell.bpf.o"
+done

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The XCP laws as C sees them. The functions are Rust's (laws.rs). States are bytes to C: their
- * sizes are handed in by whoever builds, from the native build of the same laws. Names are Rust's:
- * the BPF linker compares them.
+ * The XCP laws as C sees them. The functions are Rust's (laws.rs). States are words to C, as many
+ * as laws.rs says that they have. Names are Rust's: the BPF linker compares them.
  */
 #pragma once
 #include <linux/types.h>
+
+#define LINK_WORDS 32
+#define SENDER_WORDS 16
 
 struct Link { __u64 state[LINK_WORDS]; };
 struct Sender { __u64 state[SENDER_WORDS]; };

@@ -56,18 +56,17 @@ fn build(folder: &Path) -> Result<(), String> {
     if !Path::new(text(&library).trim()).is_dir() {
         return Err(format!("{rustc} has no core library for BPF (Debian: libstd-rust-web-dev-bpf)"));
     }
-    for (tool, argument) in [("clang-19", "--version"), ("bpftool", "version")] {
+    for (tool, argument) in [("clang-19", "--version"), ("llvm-strip-19", "--version"), ("bpftool", "version")] {
         Command::new(tool).arg(argument).output().map_err(|error| format!("{tool}: {error}"))?;
     }
     if !Path::new("/usr/include/bpf/bpf_helpers.h").exists() {
         return Err("bpf/bpf_helpers.h is not there (Debian: libbpf-dev)".into());
     }
-    let words = |bytes: usize| (bytes / 8).to_string();
     let recipe = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf/build.sh");
     let built = Command::new("sh")
         .arg(recipe)
         .arg(folder)
-        .args([words(size_of::<Link>()), words(size_of::<Sender>())])
+        .arg("stream")
         .output()
         .unwrap();
     assert!(built.status.success(), "{}", text(&built));
@@ -89,7 +88,7 @@ fn the_laws_build_for_bpf_and_cannot_panic() {
         assert!(assembly.contains(function), "{function} is missing");
     }
     assert!(!assembly.contains("panicking"));
-    assert!(fs::metadata(folder.0.join("laws.bpf.o")).unwrap().len() > 0);
+    assert!(fs::metadata(folder.0.join("stream.bpf.o")).unwrap().len() > 0);
 }
 
 /// One operation, written as `struct op`.
@@ -359,7 +358,7 @@ set -e
 cd "$1"
 mkdir fs
 mount -t bpf bpf fs || exit 77
-bpftool prog load laws.bpf.o fs/stream type tc
+bpftool prog load stream.bpf.o fs/stream type tc
 for input in *.in; do
     bpftool prog run pinned fs/stream data_in "$input" data_out "${input%.in}.out" repeat 1 >/dev/null
 done
