@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
-use congestlab_scenario::units::Time;
+use congestlab_linux::router::Queue;
+use congestlab_scenario::units::{BitRate, Bytes, Time};
 
 /// Number, commit and schema: what a result depends on.
 pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("CONGESTLAB_COMMIT"), ")");
@@ -79,6 +80,9 @@ pub(crate) enum Command {
     },
     /// Say how far two runs agree, a simulated and a live one or any two, and draw one over the other
     Compare(CompareArguments),
+    /// Run XCP at an interface of this machine
+    #[command(subcommand)]
+    Router(RouterCommand),
     /// Print the JSON Schema of scenario files, for editors
     Schema,
     /// Print completions for a shell
@@ -189,6 +193,68 @@ pub(crate) enum WiresharkCommand {
     Print,
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum RouterCommand {
+    /// Put a link law at an interface's egress; stays until detached or until the interface goes
+    Attach(AttachArguments),
+    /// Say what the law of an interface, or of all, measures and decides
+    Status {
+        /// The interface [default: all that have a law]
+        #[arg(value_name = "IFACE")]
+        interface: Option<String>,
+    },
+    /// Take the law off, and leave the interface as it was
+    Detach {
+        /// The interface
+        #[arg(value_name = "IFACE")]
+        interface: String,
+        /// Only print what would be done
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AttachArguments {
+    /// The interface whose outgoing traffic is controlled
+    #[arg(value_name = "IFACE")]
+    pub(crate) interface: String,
+    /// The law
+    #[arg(long, value_enum)]
+    pub(crate) law: RouterLaw,
+    /// What the link carries, in bits of IP packets: "1 Gbit/s" [default: with --no-shape that of the
+    /// shaper]
+    #[arg(long, required_unless_present = "no_shape")]
+    pub(crate) rate: Option<BitRate>,
+    /// Where packets carry the congestion header
+    #[arg(long, value_enum, default_value_t = EncodingShown::Option)]
+    pub(crate) encoding: EncodingShown,
+    /// Use the queue that is there instead of holding the rate
+    #[arg(long)]
+    pub(crate) no_shape: bool,
+    /// Limit of the queue, "200 packets" or "250 kB" [default: what 100 ms bring]
+    #[arg(long, conflicts_with = "no_shape", value_parser = queue)]
+    pub(crate) queue: Option<Queue>,
+    /// Only print what would be done
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// Laws that a kernel runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RouterLaw {
+    /// XCP
+    Xcp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EncodingShown {
+    /// As a TCP option
+    Option,
+    /// As a protocol of its own between IP and TCP (draft-03)
+    Shim,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct PluginFolder {
     /// The folder [default: Wireshark's personal one, ~/.local/lib/wireshark/plugins]
@@ -281,6 +347,23 @@ fn share(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
         _ => Err("expected a number from 0 to 1".into()),
+    }
+}
+
+/// A limit in packets or bytes.
+fn queue(text: &str) -> Result<Queue, String> {
+    let wrong =
+        || "expected a number of packets or an amount, such as \"200 packets\" or \"250 kB\"".to_owned();
+    if let Some(number) = text.strip_suffix("packets").or_else(|| text.strip_suffix("packet")) {
+        return match number.trim().parse() {
+            Ok(packets) if packets > 0 => Ok(Queue::Packets(packets)),
+            _ => Err(wrong()),
+        };
+    }
+    match text.parse::<Bytes>() {
+        Ok(Bytes(bytes)) if (1..=u64::from(u32::MAX)).contains(&bytes) => Ok(Queue::Bytes(bytes)),
+        Ok(_) => Err("expected 1 B to 4.29 GB".into()),
+        Err(error) => Err(format!("{error}; {}", wrong())),
     }
 }
 

@@ -13,6 +13,7 @@ mod machine;
 mod output;
 mod plot;
 mod report;
+mod router;
 mod run;
 mod sweep;
 mod table;
@@ -57,6 +58,7 @@ fn execute(command: &Command, screen: &Screen) -> Result<(), Failure> {
         Command::Sweep(arguments) => sweep::sweep(arguments, screen),
         Command::Report(arguments) => report::report(arguments, screen),
         Command::Wireshark(command) => wireshark::wireshark(command, screen),
+        Command::Router(command) => router::router(command, screen),
         Command::Demo(arguments) => demo::demo(arguments, screen),
         Command::Explain(arguments) => explain::explain(arguments, screen),
         Command::Diff(arguments) => diff::diff(arguments, screen),

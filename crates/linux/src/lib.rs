@@ -7,6 +7,7 @@
 pub mod error;
 pub mod link;
 pub mod supervisor;
+pub mod router;
 pub mod sys;
 
 pub use error::Error;

@@ -1,6 +1,7 @@
 //! Thin, safe wrappers of what the kernel offers. The only modules with `unsafe` lie here.
 
 pub mod cgroup;
+pub mod bpf;
 pub mod command;
 pub mod diag;
 pub mod netns;

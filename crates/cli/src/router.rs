@@ -1,0 +1,99 @@
+//! `congestlab router`: XCP at the interfaces of a router.
+
+use congestlab_linux::router::{self, Config, Encoding, Queue, Status};
+use congestlab_linux::sys::command::{self, Mode};
+use congestlab_scenario::store;
+use congestlab_scenario::units::BitRate;
+use serde_json::json;
+
+use crate::args::{AttachArguments, EncodingShown, RouterCommand};
+use crate::failure::Failure;
+use crate::output::{Screen, print};
+
+pub(crate) fn router(command: &RouterCommand, screen: &Screen) -> Result<(), Failure> {
+    if screen.verbose {
+        command::set_mode(Mode::Tell);
+    }
+    match command {
+        RouterCommand::Attach(arguments) => attach(arguments, screen),
+        RouterCommand::Detach { interface, dry_run } => {
+            if *dry_run {
+                command::set_mode(Mode::DryRun);
+            }
+            Ok(router::detach(interface)?)
+        }
+        RouterCommand::Status { interface } => {
+            let all = router::status(interface.as_deref())?;
+            if screen.json {
+                return print(&store::pretty(&json!({ "interfaces": all })));
+            }
+            if all.is_empty() {
+                return print("no interface has a router's law\n");
+            }
+            print(&all.iter().map(table).collect::<Vec<_>>().join("\n"))
+        }
+    }
+}
+
+fn attach(arguments: &AttachArguments, screen: &Screen) -> Result<(), Failure> {
+    if arguments.dry_run {
+        command::set_mode(Mode::DryRun);
+    }
+    let rate = match arguments.rate {
+        Some(rate) => rate,
+        None => router::shaped_rate(&arguments.interface)?,
+    };
+    let config = Config {
+        rate,
+        law: router::law(rate),
+        encoding: match arguments.encoding {
+            EncodingShown::Option => Encoding::Option,
+            EncodingShown::Shim => Encoding::Shim,
+        },
+        shape: (!arguments.no_shape).then(|| arguments.queue.unwrap_or(Queue::default_for(rate))),
+    };
+    router::attach(&arguments.interface, &config)?;
+    if !arguments.dry_run {
+        let interface = &arguments.interface;
+        screen.note(&format!(
+            "{interface} runs XCP at {rate}; see `congestlab router status {interface}`, undo with \
+             `congestlab router detach {interface}`"
+        ));
+    }
+    Ok(())
+}
+
+/// One interface for people.
+fn table(status: &Status) -> String {
+    let Status { interface, law, encoding, hook, shaped, sample } = status;
+    let bits = |bytes: u64| BitRate(bytes.saturating_mul(8));
+    let sign = if sample.feedback_Bps < 0 { "-" } else { "" };
+    let mut lines = vec![
+        format!(
+            "{interface}: {law}, header as {}, {}, {}",
+            format!("{encoding:?}").to_lowercase(),
+            format!("{hook:?}").to_lowercase(),
+            if *shaped { "shaped by congestlab" } else { "shaped elsewhere" }
+        ),
+        format!("  capacity            {}", BitRate(sample.capacity_bps)),
+        format!("  input rate          {}", bits(sample.input_Bps)),
+        format!("  control interval    {:.3} ms", sample.interval_ms),
+        format!("  aggregate feedback  {sign}{}", bits(sample.feedback_Bps.unsigned_abs())),
+        format!("  persistent queue    {} B", sample.persistent_queue_bytes),
+        format!("  packets seen        {}, {} of them XCP", sample.packets, sample.xcp_packets),
+        format!("  packets refused     {}", sample.refused_packets),
+    ];
+    let refused = sample.refused;
+    let reasons = [
+        (refused.odd_offset, "option at an odd offset"),
+        (refused.wrong_length, "wrong length"),
+        (refused.truncated, "truncated"),
+        (refused.malformed, "unreadable options"),
+        (refused.version, "unknown version"),
+        (refused.unwritable, "no memory to change them"),
+    ];
+    for (count, reason) in reasons.into_iter().filter(|(count, _)| *count > 0) {
+        lines.push(format!("    {count:<10} {reason}"));
+    }
+    lines.join("\n") + "\n"
+}

@@ -1,0 +1,91 @@
+//! What libbpf-rs has no safe call for: programs attached to a target without a link, and what hangs
+//! on whom. Such an attachment stays until it is taken off or its target is gone; nobody needs to
+//! keep a file open or a name in a file system.
+#![expect(unsafe_code, reason = "libbpf's own functions")]
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Where programs are attached: `BPF_TCX_EGRESS` with an interface's index for a target,
+/// `BPF_CGROUP_...` with a folder's descriptor.
+pub type AttachType = libbpf_sys::bpf_attach_type;
+pub use libbpf_sys::{BPF_CGROUP_SOCK_OPS, BPF_TCX_EGRESS, BPF_TCX_INGRESS};
+
+/// What the kernel says of a loaded program.
+#[derive(Debug)]
+pub struct ProgramInfo {
+    /// At most 15 bytes.
+    pub name: String,
+    /// Maps that it uses, by their ids.
+    pub map_ids: Vec<u32>,
+}
+
+fn check(status: i32) -> io::Result<()> {
+    if status < 0 { Err(io::Error::from_raw_os_error(-status)) } else { Ok(()) }
+}
+
+/// Hangs a program behind the others of the target.
+///
+/// # Errors
+/// Without the privilege, or if the kernel does not know the type (`EINVAL`).
+pub fn attach(program: BorrowedFd<'_>, target: i32, kind: AttachType) -> io::Result<()> {
+    let options = libbpf_sys::bpf_prog_attach_opts {
+        sz: size_of::<libbpf_sys::bpf_prog_attach_opts>() as _,
+        ..Default::default()
+    };
+    // SAFETY: the descriptor is open, the options live until the call returns and state their size.
+    check(unsafe { libbpf_sys::bpf_prog_attach_opts(program.as_raw_fd(), target, kind, &options) })
+}
+
+/// Takes a program off.
+///
+/// # Errors
+/// If it is not attached there.
+pub fn detach(program: BorrowedFd<'_>, target: i32, kind: AttachType) -> io::Result<()> {
+    let options = libbpf_sys::bpf_prog_detach_opts {
+        sz: size_of::<libbpf_sys::bpf_prog_detach_opts>() as _,
+        ..Default::default()
+    };
+    // SAFETY: as in `attach`.
+    check(unsafe { libbpf_sys::bpf_prog_detach_opts(program.as_raw_fd(), target, kind, &options) })
+}
+
+/// The ids of the programs at a target.
+///
+/// # Errors
+/// As [`attach`].
+pub fn attached(target: i32, kind: AttachType) -> io::Result<Vec<u32>> {
+    let mut ids = vec![0; 64]; // what a tcx or cgroup hook can hold (BPF_MPROG_MAX)
+    let mut options = libbpf_sys::bpf_prog_query_opts {
+        sz: size_of::<libbpf_sys::bpf_prog_query_opts>() as _,
+        prog_ids: ids.as_mut_ptr(),
+        ..Default::default()
+    };
+    options.__bindgen_anon_1.count = ids.len() as u32;
+    // SAFETY: the kernel writes at most `count` ids, for which there is room until it returns.
+    check(unsafe { libbpf_sys::bpf_prog_query_opts(target, kind, &mut options) })?;
+    // SAFETY: every field of the union is a u32, and the kernel has written it.
+    ids.truncate(unsafe { options.__bindgen_anon_1.count } as usize);
+    Ok(ids)
+}
+
+/// Asks about a program.
+///
+/// # Errors
+/// Those of the kernel.
+pub fn program_info(program: BorrowedFd<'_>) -> io::Result<ProgramInfo> {
+    let mut map_ids = vec![0u32; 64]; // what a program can use (MAX_USED_MAPS)
+    let mut info = libbpf_sys::bpf_prog_info {
+        map_ids: map_ids.as_mut_ptr() as u64,
+        nr_map_ids: map_ids.len() as u32,
+        ..Default::default()
+    };
+    let mut size = size_of_val(&info) as u32;
+    // SAFETY: the kernel writes at most `size` bytes of `info` and `nr_map_ids` ids.
+    check(unsafe { libbpf_sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &mut info, &mut size) })?;
+    map_ids.truncate(info.nr_map_ids as usize);
+    // SAFETY: the kernel ends the name with a zero byte inside its 16.
+    let name = unsafe { CStr::from_ptr(info.name.as_ptr()) };
+    Ok(ProgramInfo { name: name.to_string_lossy().into_owned(), map_ids })
+}
