@@ -65,7 +65,7 @@ fn attach(arguments: &AttachArguments, screen: &Screen) -> Result<(), Failure> {
 
 /// One interface for people.
 fn table(status: &Status) -> String {
-    let Status { interface, law, encoding, hook, shaped, sample } = status;
+    let Status { interface, law, encoding, hook, shaped, qdisc, sample, queue } = status;
     let bits = |bytes: u64| BitRate(bytes.saturating_mul(8));
     let sign = if sample.feedback_Bps < 0 { "-" } else { "" };
     let mut lines = vec![
@@ -73,13 +73,15 @@ fn table(status: &Status) -> String {
             "{interface}: {law}, header as {}, {}, {}",
             format!("{encoding:?}").to_lowercase(),
             format!("{hook:?}").to_lowercase(),
-            if *shaped { "shaped by congestlab" } else { "shaped elsewhere" }
+            if *shaped { format!("shaped here ({qdisc})") } else { format!("shaped elsewhere ({qdisc})") }
         ),
         format!("  capacity            {}", BitRate(sample.capacity_bps)),
         format!("  input rate          {}", bits(sample.input_Bps)),
         format!("  control interval    {:.3} ms", sample.interval_ms),
         format!("  aggregate feedback  {sign}{}", bits(sample.feedback_Bps.unsigned_abs())),
         format!("  persistent queue    {} B", sample.persistent_queue_bytes),
+        format!("  queue now           {} B, {} packets", queue.queue_bytes, queue.queue_packets),
+        format!("  drops               {}", queue.drops),
         format!("  packets seen        {}, {} of them XCP", sample.packets, sample.xcp_packets),
         format!("  packets refused     {}", sample.refused_packets),
     ];

@@ -3,28 +3,24 @@
 //! Nothing is kept on disk or in a bpffs: the program hangs at the interface and its maps at the
 //! program, so it is found again by asking the kernel, and is gone with the interface.
 
-use std::io::Read;
-use std::os::fd::AsFd;
+mod program;
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use congestlab_core::law::xcp::LinkConfig;
-use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, SECOND};
-use libbpf_rs::{
-    ErrorKind, MapCore, MapFlags, MapHandle, ObjectBuilder, Program, ProgramInput, TC_EGRESS, TC_INGRESS,
-    TcHook, TcHookBuilder,
-};
+use congestlab_core::units::{BitRate, Duration, Rate, Ratio, SECOND};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, TC_EGRESS, TC_INGRESS, TcHook, TcHookBuilder};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::{Context, Error, Result};
+use crate::sys::qdisc::{Qdisc, QdiscReader};
 use crate::sys::{bpf, command};
+use program::{CONFIG, PORT, PROGRAM, Settings, incomplete, io, read, refused};
+pub use program::{OBJECT, Program, Refused, Sample, law_name};
 
-/// As `bpf/build.sh` makes it of `bpf/router.bpf.c` and the link law.
-pub const OBJECT: &[u8] = include_bytes!("../bpf/objects/router.bpf.o");
-
-const PROGRAM: &str = "cl_router";
-const INIT: &str = "cl_router_init";
 /// Of our root qdisc, and of our filter where the kernel has no tcx.
-const HANDLE: &str = "cc1:";
+const HANDLE: u32 = 0xcc1_0000;
 const FILTER: u32 = 0xcc1;
 /// The bucket is small, because what it lets through at once stands in the next queue and is not seen in
 /// this one: 5 kB, or what passes in 100 us, by which timers of an idle machine are late at most.
@@ -35,8 +31,6 @@ const QUEUE: Duration = Duration(SECOND / 10);
 const QUEUE_MIN: u64 = 100_000;
 /// Ethernet's header, which a link's rate does not count (contract section 2).
 const ETHERNET: u32 = 14;
-
-const PRIVILEGE: &str = "run as root, or with CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON and CAP_SYS_ADMIN";
 
 /// Where packets carry the congestion header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -104,60 +98,6 @@ pub enum Hook {
     Clsact,
 }
 
-/// Packets with a congestion header that routers must not touch, by what is wrong with it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Refused {
-    /// An option that does not begin at an even byte.
-    pub odd_offset: u64,
-    /// A header whose length field is not the one it must have.
-    pub wrong_length: u64,
-    /// A header that ends after the packet does, or after TCP's options.
-    pub truncated: u64,
-    /// TCP options that can not be read one after the other.
-    pub malformed: u64,
-    /// A version other than draft-03's.
-    pub version: u64,
-    /// The kernel had no memory to change the packet.
-    pub unwritable: u64,
-}
-
-impl Refused {
-    /// Of any kind.
-    pub fn total(&self) -> u64 {
-        self.odd_offset + self.wrong_length + self.truncated + self.malformed + self.version + self.unwritable
-    }
-}
-
-/// What the program has counted and the law has decided, at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[expect(non_snake_case, reason = "units as the contract writes them")]
-pub struct Sample {
-    /// What the law believes that the link can carry, bits of IP.
-    pub capacity_bps: u64,
-    /// Input rate of the last control interval.
-    pub input_Bps: u64,
-    /// Aggregate feedback of the last control interval.
-    pub feedback_Bps: i64,
-    /// Length of the control interval.
-    pub interval_ms: f64,
-    /// Least backlog of the time before.
-    pub persistent_queue_bytes: u64,
-    /// Control intervals so far.
-    pub intervals: u64,
-    /// All packets; a super-packet counts as its segments.
-    pub packets: u64,
-    /// Bytes of IP in them.
-    pub bytes: u64,
-    /// Packets whose header the law has worked on.
-    pub xcp_packets: u64,
-    /// Packets without such a header.
-    pub other_packets: u64,
-    /// Packets with a header that is wrong.
-    pub refused_packets: u64,
-    /// Why.
-    pub refused: Refused,
-}
-
 /// An interface with a router's law.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Status {
@@ -171,64 +111,40 @@ pub struct Status {
     pub hook: Hook,
     /// Whether the shaper is ours.
     pub shaped: bool,
-    /// Numbers.
+    /// What holds the packets.
+    pub qdisc: String,
+    /// Numbers of the law.
     #[serde(flatten)]
     pub sample: Sample,
+    /// Numbers of the queue.
+    #[serde(flatten)]
+    pub queue: Backlog,
+}
+
+/// What the queue of an interface holds and has refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Backlog {
+    /// Waiting.
+    pub queue_bytes: u64,
+    /// Waiting.
+    pub queue_packets: u64,
+    /// Refused because it was full; modulo 2^32.
+    pub drops: u64,
+}
+
+impl From<&Qdisc> for Backlog {
+    fn from(qdisc: &Qdisc) -> Self {
+        Self {
+            queue_bytes: qdisc.queue_bytes.into(),
+            queue_packets: qdisc.queue_packets.into(),
+            drops: qdisc.drops.into(),
+        }
+    }
 }
 
 /// What [`detach`] has to undo, as bits in the program's configuration.
 const SHAPED: u32 = 1;
 const CLSACT: u32 = 2;
-
-/// `struct config` of `bpf/router.bpf.c`, as bytes.
-struct Settings(Vec<u8>);
-
-impl Settings {
-    const LAW: usize = 64;
-    const PHASES: usize = Self::LAW;
-    const WORDS: usize = Self::PHASES + 16;
-    const SIZE: usize = Self::WORDS + 16;
-
-    fn new(config: &Config, phases: [u64; 2], link_header: u32, undo: u32) -> Self {
-        let law = &config.law;
-        let mut bytes = law.capacity.0.to_ne_bytes().to_vec();
-        for ratio in [law.alpha, law.beta, law.gamma, Ratio(0)] {
-            bytes.extend(ratio.0.to_ne_bytes());
-        }
-        for span in [law.min_interval, law.max_interval, law.initial_interval, law.allowed_queue] {
-            bytes.extend(span.0.to_ne_bytes());
-        }
-        bytes.extend(u64::from(law.capture).to_le_bytes());
-        phases.iter().for_each(|phase| bytes.extend(phase.to_ne_bytes()));
-        let encoding = u32::from(config.encoding == Encoding::Shim);
-        for word in [encoding, link_header, undo, 0] {
-            bytes.extend(word.to_ne_bytes());
-        }
-        debug_assert_eq!(bytes.len(), Self::SIZE);
-        Self(bytes)
-    }
-
-    fn word(&self, index: usize) -> u32 {
-        let at = Self::WORDS + 4 * index;
-        self.0[at..at + 4].try_into().map_or(0, u32::from_ne_bytes)
-    }
-
-    fn encoding(&self) -> Encoding {
-        if self.word(0) == 0 { Encoding::Option } else { Encoding::Shim }
-    }
-
-    fn undo(&self) -> u32 {
-        self.word(2)
-    }
-
-    fn capacity(&self) -> Rate {
-        Rate(self.0[..8].try_into().map_or(0, u64::from_ne_bytes))
-    }
-
-    fn set_capacity(&mut self, capacity: Rate) {
-        self.0[..8].copy_from_slice(&capacity.0.to_ne_bytes());
-    }
-}
 
 /// An interface of the calling thread's network namespace.
 struct Interface {
@@ -264,12 +180,9 @@ impl Interface {
         Ok(list.as_array().into_iter().flatten().filter_map(each).collect())
     }
 
-    /// Kind and handle of the qdisc that all packets pass.
-    fn root_qdisc(&self) -> Result<(String, String)> {
-        let list = json(&format!("tc -j qdisc show dev {}", self.name))?;
-        let root = list.as_array().into_iter().flatten().find(|qdisc| qdisc["root"] == true);
-        let text = |key| root.and_then(|root| root[key].as_str()).unwrap_or_default().to_owned();
-        Ok((text("kind"), text("handle")))
+    /// What all packets pass.
+    fn root_qdisc(&self) -> Result<Qdisc> {
+        QdiscReader::open(self.index)?.read()
     }
 
     /// The program, if it hangs here.
@@ -285,7 +198,8 @@ impl Interface {
         let filter = self.filter(null.as_fd()).query().ok();
         let tcx = ids.into_iter().map(|id| (id, Hook::Tcx));
         for (id, hook) in tcx.chain(filter.map(|id| (id, Hook::Clsact))) {
-            let program = Program::fd_from_id(id).map_err(|error| refused("open a program", io(error)))?;
+            let program =
+                libbpf_rs::Program::fd_from_id(id).map_err(|error| refused("open a program", io(error)))?;
             let info = bpf::program_info(program.as_fd()).context(|| "can not ask about a program".into())?;
             if info.name == PROGRAM {
                 let maps = info.map_ids.iter().map(|id| MapHandle::from_map_id(*id));
@@ -306,14 +220,15 @@ impl Interface {
         })
     }
 
-    fn filter(&self, program: std::os::fd::BorrowedFd<'_>) -> TcHook {
+    fn filter(&self, program: BorrowedFd<'_>) -> TcHook {
         TcHookBuilder::new(program).ifindex(self.index).handle(FILTER).priority(FILTER).hook(TC_EGRESS)
     }
 }
 
 /// The program at an interface.
+#[derive(Debug)]
 struct Attached {
-    program: std::os::fd::OwnedFd,
+    program: OwnedFd,
     hook: Hook,
     maps: Vec<MapHandle>,
 }
@@ -321,14 +236,11 @@ struct Attached {
 impl Attached {
     fn map(&self, name: &str) -> Result<&MapHandle> {
         let map = self.maps.iter().find(|map| map.name() == name);
-        map.ok_or_else(|| Error::Command {
-            command: PROGRAM.into(),
-            message: format!("the attached program has no map {name}: it is of another version"),
-        })
+        map.ok_or_else(|| incomplete(name))
     }
 
     fn settings(&self) -> Result<Settings> {
-        read(self.map("config")?, MapFlags::ANY).map(Settings)
+        read(self.map(CONFIG)?, MapFlags::ANY).map(Settings)
     }
 }
 
@@ -338,36 +250,6 @@ fn json(line: &str) -> Result<Value> {
         .map_err(|error| Error::Command { command: line.into(), message: error.to_string() })
 }
 
-/// What it means that the kernel did not let us.
-fn refused(what: &str, error: std::io::Error) -> Error {
-    match error.kind() {
-        std::io::ErrorKind::PermissionDenied => Error::missing(format!("may not {what}"), PRIVILEGE),
-        _ => Error::Io { what: format!("can not {what}"), source: error },
-    }
-}
-
-fn io(error: libbpf_rs::Error) -> std::io::Error {
-    let kind = match error.kind() {
-        ErrorKind::PermissionDenied => std::io::ErrorKind::PermissionDenied,
-        _ => std::io::ErrorKind::Other,
-    };
-    std::io::Error::new(kind, error)
-}
-
-fn read(map: &MapHandle, flags: MapFlags) -> Result<Vec<u8>> {
-    let value = map.lookup(&0u32.to_ne_bytes(), flags).map_err(|error| refused("read a map", io(error)))?;
-    value.ok_or_else(|| Error::Command { command: PROGRAM.into(), message: "an empty map".into() })
-}
-
-/// Two spans in (0, most]: routers that start together must not decide together.
-fn phases(most: Duration) -> Result<[u64; 2]> {
-    let mut bytes = [0; 16];
-    let mut source = std::fs::File::open("/dev/urandom").context(|| "can not open /dev/urandom".into())?;
-    source.read_exact(&mut bytes).context(|| "can not read /dev/urandom".into())?;
-    let (high, low) = bytes.split_at(8);
-    Ok([high, low].map(|half| 1 + half.try_into().map_or(0, u64::from_ne_bytes) % most.0.max(1)))
-}
-
 /// Puts XCP at an interface.
 ///
 /// # Errors
@@ -375,12 +257,12 @@ fn phases(most: Duration) -> Result<[u64; 2]> {
 /// the privilege is missing. Nothing is changed then.
 pub fn attach(name: &str, config: &Config) -> Result<()> {
     let interface = Interface::find(name)?;
-    let (kind, handle) = interface.root_qdisc()?;
+    let Qdisc { kind, handle, .. } = interface.root_qdisc()?;
     match config.shape {
         // What the kernel made itself has no number, and comes back by itself.
-        Some(_) if handle != "0:" && handle != HANDLE => {
+        Some(_) if handle != 0 && handle != HANDLE => {
             return Err(Error::input(
-                format!("{name} has a qdisc already: {kind} {handle}"),
+                format!("{name} has a qdisc already: {kind} {:x}:", handle >> 16),
                 format!("use it as it is with --no-shape, or remove it first: tc qdisc del dev {name} root"),
             ));
         }
@@ -415,7 +297,7 @@ pub fn attach(name: &str, config: &Config) -> Result<()> {
 /// If there is none that tells, or without the interface.
 pub fn shaped_rate(name: &str) -> Result<BitRate> {
     let interface = Interface::find(name)?;
-    let (kind, handle) = interface.root_qdisc()?;
+    let kind = interface.root_qdisc()?.kind;
     let rates: Vec<u64> = match kind.as_str() {
         "tbf" => {
             let list = json(&format!("tc -j qdisc show dev {name}"))?;
@@ -434,7 +316,7 @@ pub fn shaped_rate(name: &str) -> Result<BitRate> {
     match rates[..] {
         [bytes] => Ok(Rate(bytes).bits()),
         _ => Err(Error::input(
-            format!("the qdisc of {name}, {kind} {handle}, does not say one rate"),
+            format!("the qdisc of {name}, {kind}, does not say one rate"),
             "say what the link carries: --rate \"1 Gbit/s\"",
         )),
     }
@@ -450,10 +332,10 @@ fn shape(interface: &Interface, rate: BitRate, queue: Queue) -> Result<()> {
     };
     let stab = if header == 0 { String::new() } else { format!("stab overhead -{header} ") };
     command::run(&format!(
-        "tc qdisc add dev {name} root handle {HANDLE} {stab}tbf rate {}bit burst {burst} limit {limit}",
+        "tc qdisc add dev {name} root handle cc1: {stab}tbf rate {}bit burst {burst} limit {limit}",
         rate.0
     ))?;
-    let queue = format!("tc qdisc add dev {name} parent {HANDLE}1 {child} limit {limit}");
+    let queue = format!("tc qdisc add dev {name} parent cc1:1 {child} limit {limit}");
     if let Err(error) = command::run(&queue) {
         command::run(&format!("tc qdisc del dev {name} root"))?;
         return Err(error);
@@ -470,52 +352,20 @@ fn hang(interface: &Interface, config: &Config) -> Result<()> {
     )) {
         return Ok(());
     }
-    let mut builder = ObjectBuilder::default();
-    let opened =
-        builder.open_memory(OBJECT).map_err(|error| refused("open the router's program", io(error)))?;
-    let object = opened.load().map_err(|error| match io(error) {
-        error if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            Error::missing("may not load BPF programs", PRIVILEGE)
-        }
-        error => Error::missing(
-            format!("this kernel does not take the router's program: {error}"),
-            "Linux 6.9 or later, built with CONFIG_DEBUG_INFO_BTF",
-        ),
-    })?;
-
-    let law = LinkConfig { capacity: config.rate.bytes(), ..config.law };
-    let config = Config { law, ..config.clone() };
-    let phases = phases(config.law.initial_interval)?;
-    let mut undo = if config.shape.is_some() { SHAPED } else { 0 };
-    let part = |name: &str| object.progs().find(|program| program.name() == name);
-    let map = |name: &str| object.maps().find(|map| map.name() == name);
-    let init = object.progs_mut().find(|program| program.name() == INIT);
-    let (Some(program), Some(init), Some(settings)) = (part(PROGRAM), init, map("config")) else {
-        return Err(Error::Command { command: PROGRAM.into(), message: "a part is missing".into() });
-    };
-    let write = |undo| {
-        let bytes = Settings::new(&config, phases, interface.link_header, undo).0;
-        let written = settings.update(&0u32.to_ne_bytes(), &bytes, MapFlags::ANY);
-        written.map_err(|error| refused("write a map", io(error)))
-    };
-    write(undo)?;
-    let packet = [0; 14];
-    let begun = init.test_run(ProgramInput { data_in: Some(&packet), ..Default::default() });
-    begun.map_err(|error| refused("start the law", io(error)))?;
-
+    let undo = if config.shape.is_some() { SHAPED } else { 0 };
+    let mut program = Program::load(OBJECT, config, interface.link_header, undo)?;
     // The variable is for the test of the older way.
     if std::env::var_os("CONGESTLAB_CLSACT").is_none() {
-        match bpf::attach(program.as_fd(), interface.index, bpf::BPF_TCX_EGRESS) {
+        match program.with_fd(|program| bpf::attach(program, interface.index, bpf::BPF_TCX_EGRESS))? {
             Ok(()) => return Ok(()),
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {} // no tcx here
             Err(error) => return Err(refused("attach the router's program", error)),
         }
     }
-    let mut filter = interface.filter(program.as_fd());
+    let mut filter = program.with_fd(|program| interface.filter(program))?;
     let list = json(&format!("tc -j qdisc show dev {}", interface.name))?;
     if list.as_array().into_iter().flatten().all(|qdisc| qdisc["kind"] != "clsact") {
-        undo |= CLSACT;
-        write(undo)?;
+        program.add_undo(CLSACT)?;
         filter.create().map_err(|error| refused("add a clsact qdisc", io(error)))?;
     }
     filter.attach().map_err(|error| refused("attach the router's program", io(error)))?;
@@ -545,7 +395,7 @@ pub fn detach(name: &str) -> Result<()> {
         }
     }
     // Somebody may have removed it or put another in its place.
-    if undo & SHAPED != 0 && interface.root_qdisc()?.1 == HANDLE {
+    if undo & SHAPED != 0 && interface.root_qdisc()?.handle == HANDLE {
         command::run(&format!("tc qdisc del dev {name} root"))?;
     }
     Ok(())
@@ -558,15 +408,16 @@ pub fn detach(name: &str) -> Result<()> {
 pub fn status(name: Option<&str>) -> Result<Vec<Status>> {
     let one = |interface: &Interface, attached: Attached| {
         let settings = attached.settings()?;
-        let reader =
-            Reader { port: attached.map("port")?.try_clone()?, config: attached.map("config")?.try_clone()? };
+        let qdisc = interface.root_qdisc()?;
         Ok(Status {
             interface: interface.name.clone(),
             law: "xcp",
             encoding: settings.encoding(),
             hook: attached.hook,
             shaped: settings.undo() & SHAPED != 0,
-            sample: reader.sample()?,
+            sample: Sample::new(&settings, &read(attached.map(PORT)?, MapFlags::LOCK)?),
+            queue: Backlog::from(&qdisc),
+            qdisc: qdisc.kind,
         })
     };
     if let Some(name) = name {
@@ -594,14 +445,14 @@ pub fn set_rate(name: &str, rate: BitRate) -> Result<()> {
         reshape(&interface, rate)?;
     }
     settings.set_capacity(rate.bytes());
-    let written = attached.map("config")?.update(&0u32.to_ne_bytes(), &settings.0, MapFlags::ANY);
+    let written = attached.map(CONFIG)?.update(&0u32.to_ne_bytes(), &settings.0, MapFlags::ANY);
     written.map_err(|error| refused("write a map", io(error)))
 }
 
 fn reshape(interface: &Interface, rate: BitRate) -> Result<()> {
     let name = &interface.name;
     let list = json(&format!("tc -j qdisc show dev {name}"))?;
-    let root = list.as_array().into_iter().flatten().find(|qdisc| qdisc["handle"] == HANDLE);
+    let root = list.as_array().into_iter().flatten().find(|qdisc| qdisc["handle"] == "cc1:");
     let Some(limit) = root.and_then(|root| root["options"]["limit"].as_u64()) else {
         return Err(Error::input(
             format!("the shaper of {name} is gone"),
@@ -615,84 +466,36 @@ fn reshape(interface: &Interface, rate: BitRate) -> Result<()> {
         header => format!("stab overhead -{header} "),
     };
     command::run(&format!(
-        "tc qdisc change dev {name} root handle {HANDLE} {stab}tbf rate {}bit burst {burst} limit {limit}",
+        "tc qdisc change dev {name} root handle cc1: {stab}tbf rate {}bit burst {burst} limit {limit}",
         rate.0
     ))
     .map(drop)
 }
 
-/// Samples of one interface, cheap enough for a hundred a second.
+/// Samples of one interface, cheap enough for a hundred a second: three calls of the kernel each.
 #[derive(Debug)]
 pub struct Reader {
-    port: MapHandle,
-    config: MapHandle,
-}
-
-trait TryClone: Sized {
-    fn try_clone(&self) -> Result<Self>;
-}
-
-impl TryClone for MapHandle {
-    fn try_clone(&self) -> Result<Self> {
-        Self::try_from(self).map_err(|error| refused("open a map again", io(error)))
-    }
+    attached: Attached,
+    qdisc: QdiscReader,
 }
 
 impl Reader {
-    /// Of an interface with a router's law. Stays with it whatever becomes of the namespace that the
-    /// thread is in.
+    /// Of an interface with a router's law in the calling thread's network namespace; whoever samples
+    /// may be in another.
     ///
     /// # Errors
     /// If the interface has none, or without the privilege.
     pub fn open(name: &str) -> Result<Self> {
-        let attached = Interface::find(name)?.require_attached()?;
-        Ok(Self { port: attached.map("port")?.try_clone()?, config: attached.map("config")?.try_clone()? })
+        let interface = Interface::find(name)?;
+        Ok(Self { attached: interface.require_attached()?, qdisc: QdiscReader::open(interface.index)? })
     }
 
-    /// What holds now.
+    /// What holds now, for the law and for the queue.
     ///
     /// # Errors
     /// Those of the kernel.
-    pub fn sample(&self) -> Result<Sample> {
-        let port = read(&self.port, MapFlags::LOCK)?;
-        let capacity = Settings(read(&self.config, MapFlags::ANY)?).capacity();
-        // Behind the lock and the rest: see `struct port`.
-        let word = |index: usize| {
-            port.get(8 + 8 * index..16 + 8 * index)
-                .and_then(|bytes| bytes.try_into().ok())
-                .map_or(0, u64::from_ne_bytes)
-        };
-        let count = |index: usize| word(6 + index);
-        let refused = Refused {
-            odd_offset: count(4),
-            wrong_length: count(5),
-            truncated: count(6),
-            malformed: count(7),
-            version: count(8),
-            unwritable: count(9),
-        };
-        Ok(Sample {
-            capacity_bps: capacity.bits().0,
-            intervals: word(1),
-            input_Bps: word(2),
-            feedback_Bps: word(3) as i64,
-            interval_ms: word(4) as f64 / 1e6,
-            persistent_queue_bytes: Bytes(word(5)).0,
-            packets: count(0),
-            bytes: count(1),
-            xcp_packets: count(2),
-            other_packets: count(3),
-            refused_packets: refused.total(),
-            refused,
-        })
+    pub fn sample(&self) -> Result<(Sample, Backlog)> {
+        let port = read(self.attached.map(PORT)?, MapFlags::LOCK)?;
+        Ok((Sample::new(&self.attached.settings()?, &port), Backlog::from(&self.qdisc.read()?)))
     }
-}
-
-/// Which law the object holds: Rust's of `crates/core`, or the C twin.
-pub fn law_name() -> &'static str {
-    const MARK: &[u8] = b"congestlab law: ";
-    let at =
-        OBJECT.windows(MARK.len()).position(|bytes| bytes == MARK).map_or(OBJECT.len(), |at| at + MARK.len());
-    let text = OBJECT[at..].split(|byte| *byte == 0).next().unwrap_or_default();
-    std::str::from_utf8(text).unwrap_or_default()
 }

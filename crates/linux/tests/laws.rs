@@ -56,19 +56,16 @@ fn build(folder: &Path) -> Result<(), String> {
     if !Path::new(text(&library).trim()).is_dir() {
         return Err(format!("{rustc} has no core library for BPF (Debian: libstd-rust-web-dev-bpf)"));
     }
-    for (tool, argument) in [("clang-19", "--version"), ("llvm-strip-19", "--version"), ("bpftool", "version")] {
+    for (tool, argument) in
+        [("clang-19", "--version"), ("llvm-strip-19", "--version"), ("bpftool", "version")]
+    {
         Command::new(tool).arg(argument).output().map_err(|error| format!("{tool}: {error}"))?;
     }
     if !Path::new("/usr/include/bpf/bpf_helpers.h").exists() {
         return Err("bpf/bpf_helpers.h is not there (Debian: libbpf-dev)".into());
     }
     let recipe = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf/build.sh");
-    let built = Command::new("sh")
-        .arg(recipe)
-        .arg(folder)
-        .arg("stream")
-        .output()
-        .unwrap();
+    let built = Command::new("sh").arg(recipe).arg(folder).arg("stream").output().unwrap();
     assert!(built.status.success(), "{}", text(&built));
     Ok(())
 }

@@ -8,3 +8,4 @@ pub mod netns;
 pub mod offload;
 pub mod packet;
 pub mod process;
+pub mod qdisc;

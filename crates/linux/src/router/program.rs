@@ -1,0 +1,313 @@
+//! The program of `bpf/router.bpf.c` when it is loaded: what goes into its maps and what comes out.
+
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use congestlab_core::units::{Duration, Rate, Ratio};
+use libbpf_rs::{ErrorKind, MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
+use serde::Serialize;
+
+use super::{Config, Encoding};
+use crate::error::{Context, Error, Result};
+
+/// As `bpf/build.sh` makes it of `bpf/router.bpf.c` and the link law.
+pub const OBJECT: &[u8] = include_bytes!("../../bpf/objects/router.bpf.o");
+
+/// Its name at the interface.
+pub(super) const PROGRAM: &str = "cl_router";
+const INIT: &str = "cl_router_init";
+/// Maps of one entry.
+pub(super) const CONFIG: &str = "config";
+pub(super) const PORT: &str = "port";
+const KEY: [u8; 4] = [0; 4];
+
+pub(super) const PRIVILEGE: &str =
+    "run as root, or with CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON and CAP_SYS_ADMIN";
+
+/// Packets with a congestion header that routers must not touch, by what is wrong with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Refused {
+    /// An option that does not begin at an even byte.
+    pub odd_offset: u64,
+    /// A header whose length field is not the one it must have.
+    pub wrong_length: u64,
+    /// A header that ends after the packet does, or after TCP's options.
+    pub truncated: u64,
+    /// TCP options that can not be read one after the other.
+    pub malformed: u64,
+    /// A version other than draft-03's.
+    pub version: u64,
+    /// The kernel had no memory to change the packet.
+    pub unwritable: u64,
+}
+
+impl Refused {
+    /// Of any kind.
+    pub fn total(&self) -> u64 {
+        self.odd_offset + self.wrong_length + self.truncated + self.malformed + self.version + self.unwritable
+    }
+}
+
+/// What the program has counted and the law has decided, at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[expect(non_snake_case, reason = "units as the contract writes them")]
+pub struct Sample {
+    /// What the law believes that the link can carry, bits of IP.
+    pub capacity_bps: u64,
+    /// Input rate of the last control interval.
+    pub input_Bps: u64,
+    /// Aggregate feedback of the last control interval.
+    pub feedback_Bps: i64,
+    /// Length of the control interval.
+    pub interval_ms: f64,
+    /// Least backlog of the time before.
+    pub persistent_queue_bytes: u64,
+    /// Control intervals so far.
+    pub intervals: u64,
+    /// All packets; a super-packet counts as its segments.
+    pub packets: u64,
+    /// Bytes of IP in them.
+    pub bytes: u64,
+    /// Packets whose header the law has worked on.
+    pub xcp_packets: u64,
+    /// Packets without such a header.
+    pub other_packets: u64,
+    /// Packets with a header that is wrong.
+    pub refused_packets: u64,
+    /// Why.
+    pub refused: Refused,
+}
+
+impl Sample {
+    /// Reads `struct port`.
+    pub(super) fn new(settings: &Settings, port: &[u8]) -> Self {
+        // Behind the lock and the rest.
+        let word = |index: usize| {
+            let bytes = port.get(8 + 8 * index..16 + 8 * index);
+            bytes.and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes)
+        };
+        let count = |index: usize| word(6 + index);
+        let refused = Refused {
+            odd_offset: count(4),
+            wrong_length: count(5),
+            truncated: count(6),
+            malformed: count(7),
+            version: count(8),
+            unwritable: count(9),
+        };
+        Self {
+            capacity_bps: settings.capacity().bits().0,
+            intervals: word(1),
+            input_Bps: word(2),
+            feedback_Bps: word(3) as i64,
+            interval_ms: word(4) as f64 / 1e6,
+            persistent_queue_bytes: word(5),
+            packets: count(0),
+            bytes: count(1),
+            xcp_packets: count(2),
+            other_packets: count(3),
+            refused_packets: refused.total(),
+            refused,
+        }
+    }
+}
+
+/// `struct config` of `bpf/router.bpf.c`, as bytes.
+#[derive(Debug)]
+pub(super) struct Settings(pub(super) Vec<u8>);
+
+impl Settings {
+    const LAW: usize = 64;
+    const PHASES: usize = Self::LAW;
+    const WORDS: usize = Self::PHASES + 16;
+    const SIZE: usize = Self::WORDS + 16;
+
+    fn new(config: &Config, phases: [u64; 2], link_header: u32, undo: u32) -> Self {
+        let law = &config.law;
+        let mut bytes = law.capacity.0.to_ne_bytes().to_vec();
+        for ratio in [law.alpha, law.beta, law.gamma, Ratio(0)] {
+            bytes.extend(ratio.0.to_ne_bytes());
+        }
+        for span in [law.min_interval, law.max_interval, law.initial_interval, law.allowed_queue] {
+            bytes.extend(span.0.to_ne_bytes());
+        }
+        bytes.extend(u64::from(law.capture).to_le_bytes());
+        phases.iter().for_each(|phase| bytes.extend(phase.to_ne_bytes()));
+        let encoding = u32::from(config.encoding == Encoding::Shim);
+        for word in [encoding, link_header, undo, 0] {
+            bytes.extend(word.to_ne_bytes());
+        }
+        debug_assert_eq!(bytes.len(), Self::SIZE);
+        Self(bytes)
+    }
+
+    fn word(&self, index: usize) -> u32 {
+        let at = Self::WORDS + 4 * index;
+        self.0[at..at + 4].try_into().map_or(0, u32::from_ne_bytes)
+    }
+
+    pub(super) fn encoding(&self) -> Encoding {
+        if self.word(0) == 0 { Encoding::Option } else { Encoding::Shim }
+    }
+
+    pub(super) fn undo(&self) -> u32 {
+        self.word(2)
+    }
+
+    fn set_undo(&mut self, undo: u32) {
+        let at = Self::WORDS + 8;
+        self.0[at..at + 4].copy_from_slice(&undo.to_ne_bytes());
+    }
+
+    fn capacity(&self) -> Rate {
+        Rate(self.0[..8].try_into().map_or(0, u64::from_ne_bytes))
+    }
+
+    pub(super) fn set_capacity(&mut self, capacity: Rate) {
+        self.0[..8].copy_from_slice(&capacity.0.to_ne_bytes());
+    }
+}
+
+/// The program, loaded and begun, at no interface yet.
+#[derive(Debug)]
+pub struct Program {
+    object: Object,
+    settings: Settings,
+}
+
+impl Program {
+    /// Loads an object such as [`OBJECT`]. `link_header`: how many bytes come before IP.
+    ///
+    /// # Errors
+    /// If the kernel or the privilege is missing.
+    pub fn load(object: &[u8], config: &Config, link_header: u32, undo: u32) -> Result<Self> {
+        libbpf_rs::set_print(None); // what fails is told by us
+        let mut builder = ObjectBuilder::default();
+        let opened =
+            builder.open_memory(object).map_err(|error| refused("open the router's program", io(error)))?;
+        let object = opened.load().map_err(|error| match io(error) {
+            error if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                Error::missing("may not load BPF programs", PRIVILEGE)
+            }
+            error => Error::missing(
+                format!("this kernel does not take the router's program: {error}"),
+                "Linux 6.9 or later, built with CONFIG_DEBUG_INFO_BTF",
+            ),
+        })?;
+        let phases = phases(config.law.initial_interval)?;
+        let program = Self { object, settings: Settings::new(config, phases, link_header, undo) };
+        program.write()?;
+        program.run(INIT, ProgramInput { data_in: Some(&[0; 14]), ..Default::default() })?;
+        Ok(program)
+    }
+
+    /// Adds to what there is to undo.
+    pub(super) fn add_undo(&mut self, undo: u32) -> Result<()> {
+        self.settings.set_undo(self.settings.undo() | undo);
+        self.write()
+    }
+
+    fn write(&self) -> Result<()> {
+        let map = self.object.maps().find(|map| map.name() == CONFIG).ok_or_else(|| incomplete(CONFIG))?;
+        map.update(&KEY, &self.settings.0, MapFlags::ANY).map_err(|error| refused("write a map", io(error)))
+    }
+
+    fn run(&self, name: &str, input: ProgramInput<'_>) -> Result<u32> {
+        let program = self.object.progs_mut().find(|program| program.name() == name);
+        let program = program.ok_or_else(|| incomplete(name))?;
+        let output =
+            program.test_run(input).map_err(|error| refused("run the router's program", io(error)))?;
+        Ok(output.return_value)
+    }
+
+    /// Hands it a packet without sending that, as often as said; returns what it made of it. The context
+    /// is a `struct __sk_buff`, or empty.
+    ///
+    /// # Errors
+    /// Those of the kernel.
+    pub fn pass(
+        &self,
+        packet: &[u8],
+        context: &mut [u8],
+        repeat: u32,
+    ) -> Result<(Vec<u8>, std::time::Duration)> {
+        let mut out = vec![0; packet.len()];
+        let program = self.object.progs_mut().find(|program| program.name() == PROGRAM);
+        let program = program.ok_or_else(|| incomplete(PROGRAM))?;
+        let input = ProgramInput {
+            data_in: Some(packet),
+            data_out: Some(&mut out),
+            context_in: (!context.is_empty()).then_some(context),
+            repeat,
+            ..Default::default()
+        };
+        let output =
+            program.test_run(input).map_err(|error| refused("run the router's program", io(error)))?;
+        let (verdict, duration) = (output.return_value as i32, output.duration);
+        if verdict != PASS {
+            return Err(Error::Command { command: PROGRAM.into(), message: format!("verdict {verdict}") });
+        }
+        Ok((out, duration))
+    }
+
+    /// What it has counted and decided.
+    ///
+    /// # Errors
+    /// Those of the kernel.
+    pub fn sample(&self) -> Result<Sample> {
+        let map = self.object.maps().find(|map| map.name() == PORT).ok_or_else(|| incomplete(PORT))?;
+        Ok(Sample::new(&self.settings, &read(&map, MapFlags::LOCK)?))
+    }
+
+    pub(super) fn with_fd<T>(&self, work: impl FnOnce(BorrowedFd<'_>) -> T) -> Result<T> {
+        let program = self.object.progs().find(|program| program.name() == PROGRAM);
+        let program = program.ok_or_else(|| incomplete(PROGRAM))?;
+        Ok(work(program.as_fd()))
+    }
+}
+
+/// `TC_ACT_UNSPEC`: whatever comes next.
+const PASS: i32 = -1;
+
+pub(super) fn incomplete(part: &str) -> Error {
+    Error::Command { command: PROGRAM.into(), message: format!("it has no {part}: it is of another version") }
+}
+
+/// What it means that the kernel did not let us.
+pub(super) fn refused(what: &str, error: std::io::Error) -> Error {
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied => Error::missing(format!("may not {what}"), PRIVILEGE),
+        _ => Error::Io { what: format!("can not {what}"), source: error },
+    }
+}
+
+pub(super) fn io(error: libbpf_rs::Error) -> std::io::Error {
+    let kind = match error.kind() {
+        ErrorKind::PermissionDenied => std::io::ErrorKind::PermissionDenied,
+        _ => std::io::ErrorKind::Other,
+    };
+    std::io::Error::new(kind, error)
+}
+
+pub(super) fn read(map: &impl MapCore, flags: MapFlags) -> Result<Vec<u8>> {
+    let value = map.lookup(&KEY, flags).map_err(|error| refused("read a map", io(error)))?;
+    value.ok_or_else(|| Error::Command { command: PROGRAM.into(), message: "an empty map".into() })
+}
+
+/// Two spans in (0, most]: routers that start together must not decide together.
+fn phases(most: Duration) -> Result<[u64; 2]> {
+    let mut bytes = [0; 16];
+    let mut source = std::fs::File::open("/dev/urandom").context(|| "can not open /dev/urandom".into())?;
+    source.read_exact(&mut bytes).context(|| "can not read /dev/urandom".into())?;
+    let (high, low) = bytes.split_at(8);
+    Ok([high, low].map(|half| 1 + half.try_into().map_or(0, u64::from_ne_bytes) % most.0.max(1)))
+}
+
+/// Which law the object holds: Rust's of `crates/core`, or the C twin.
+pub fn law_name() -> &'static str {
+    const MARK: &[u8] = b"congestlab law: ";
+    let at =
+        OBJECT.windows(MARK.len()).position(|bytes| bytes == MARK).map_or(OBJECT.len(), |at| at + MARK.len());
+    let text = OBJECT[at..].split(|byte| *byte == 0).next().unwrap_or_default();
+    std::str::from_utf8(text).unwrap_or_default()
+}
