@@ -12,6 +12,8 @@
 struct Link { __u64 state[LINK_WORDS]; };
 struct Sender { __u64 state[SENDER_WORDS]; };
 struct Echo { __s64 sum; };
+struct CumulativeEcho { __s64 rest; __u32 stated, pad; };
+struct EchoReader { __u32 heard; };
 
 /* Times in 2^-28 s, rates in bytes/s. */
 struct Header { __u32 x, rtt; __s32 delta, reverse; };
@@ -75,3 +77,6 @@ LAW law_sender_pacing_rate(const struct Sender *, const struct SenderConfig *, _
 
 LAW law_echo_on_data(struct Echo *, const struct Header *);
 LAW law_echo_on_ack(struct Echo *); /* Reverse_Feedback, sign-extended */
+LAW law_cumulative_on_data(struct CumulativeEcho *, const struct Header *, __u64 packets);
+LAW law_cumulative_on_ack(struct CumulativeEcho *); /* the sum to state */
+LAW law_reader_on_ack(struct EchoReader *, __u64 sum); /* feedback, sign-extended */

@@ -16,7 +16,8 @@ mod law;
 mod units;
 
 use law::xcp::{
-    self, Echo, Header, Link, LinkConfig, LossPolicy, RateSource, Report, RequestPolicy, Sender,
+    self, CumulativeEcho, Echo, EchoReader, Header, Link, LinkConfig, LossPolicy, RateSource, Report,
+    RequestPolicy, Sender,
 };
 use law::{Ack, Send};
 use units::{Bytes, Duration, Rate, Ratio, Time};
@@ -139,5 +140,15 @@ exported! {
     }
     fn law_echo_on_ack(echo: &mut Echo) -> u64 {
         echo.on_ack() as i64 as u64
+    }
+    fn law_cumulative_on_data(echo: &mut CumulativeEcho, header: &Header, packets: u64) -> u64 {
+        echo.on_data(header, packets as u32);
+        0
+    }
+    fn law_cumulative_on_ack(echo: &mut CumulativeEcho) -> u64 {
+        echo.on_ack() as u64
+    }
+    fn law_reader_on_ack(reader: &mut EchoReader, sum: u64) -> u64 {
+        reader.on_ack(sum as u32) as i64 as u64
     }
 }

@@ -8,6 +8,7 @@ pub mod error;
 pub mod link;
 pub mod supervisor;
 pub mod router;
+pub mod host;
 pub mod sys;
 
 pub use error::Error;

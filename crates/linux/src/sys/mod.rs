@@ -2,6 +2,7 @@
 
 pub mod cgroup;
 pub mod bpf;
+pub mod attachment;
 pub mod command;
 pub mod diag;
 pub mod netns;

@@ -1,0 +1,822 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * XCP on an end host: a congestion control (struct_ops) and the congestion header as a TCP option
+ * (sock_ops). Between them stand the sender and echo laws of crates/core, on one state per socket.
+ *
+ * This file moves fields and keeps the peace: whom to speak to, when to leave a connection to the
+ * kernel's own law, and when to take it back. What a window should be is the laws' business.
+ */
+#include <linux/bpf.h>
+#include <linux/tcp.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include "law.h"
+
+/* What is read of the kernel's own structures; its BTF says where. */
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct sock_common { volatile unsigned char skc_state; };
+struct socket { unsigned long flags; };
+struct sock {
+	struct sock_common __sk_common;
+	unsigned long sk_pacing_rate, sk_max_pacing_rate;
+	__u32 sk_pacing_status;
+	struct socket *sk_socket;
+};
+struct inet_connection_sock_af_ops { __u16 net_header_len; };
+struct inet_connection_sock {
+	const struct inet_connection_sock_af_ops *icsk_af_ops;
+	__u8 icsk_ca_state : 5, icsk_ca_initialized : 1, icsk_ca_setsockopt : 1;
+	__u8 icsk_retransmits;
+	__u16 icsk_ext_hdr_len;
+};
+struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	__u16 tcp_header_len;
+	__u32 mss_cache, srtt_us, snd_wnd, snd_una, snd_nxt, write_seq;
+	__u32 snd_cwnd, snd_cwnd_clamp, snd_ssthresh;
+	__u32 packets_out, sacked_out, lost_out, retrans_out, data_segs_out;
+};
+struct rate_sample { long rtt_us; };
+struct sk_buff { unsigned char *head; unsigned int end; };
+struct skb_shared_info { unsigned short gso_segs; };
+struct bpf_sock_ops_kern { struct sk_buff *skb; };
+
+#pragma clang attribute pop
+
+/* The name stands first: the loader writes it. Types of functions are the kernel's to check. */
+struct tcp_congestion_ops {
+	char name[16];
+	__u32 flags;
+	void (*init)(void), (*release)(void), (*set_state)(void), (*cong_control)(void);
+	void (*ssthresh)(void), (*undo_cwnd)(void), (*min_tso_segs)(void), (*sndbuf_expand)(void);
+};
+
+extern void *bpf_cast_to_kern_ctx(void *) __attribute__((section(".ksyms")));
+extern void *bpf_rdonly_cast(const void *, __u32) __attribute__((section(".ksyms")));
+
+/* From the kernel's headers; no BTF tells of macros, and these never change. */
+#define SOL_TCP 6
+#define AF_INET 2
+#define TCP_CONG_NON_RESTRICTED 1
+#define TCP_CA_OPEN 0
+#define TCP_CA_CWR 2
+#define TCP_CA_RECOVERY 3
+#define TCP_CA_LOSS 4
+#define SOCK_NOSPACE 2
+#define PACING_NONE 0
+#define PACING_NEEDED 1
+#define SYN 0x02
+#define ACK 0x10
+
+/* crates/core/src/wire/option.rs */
+#define KIND 253
+#define EXID 0x5843
+#define DATA_OPTION 20
+#define ACK_OPTION 8
+#define ROUTERS_MAX 15
+#define SUM_MASK 0x0fffffff
+
+struct option {
+	__u8 kind, length;
+	__be16 exid;
+	union {
+		__be32 ack_echo;
+		struct { __be32 x, rtt, delta, echo; };
+	};
+};
+_Static_assert(sizeof(struct option) == DATA_OPTION, "wire/option.rs");
+
+/* Round trips without an answer before a connection is left to the kernel's law. */
+#define PATIENCE 3
+/* So many losses in so many round trips, none of them asked for by feedback, mean that another
+ * link is the bottleneck; then XCP waits, twice as long each time. */
+#define LOSSES 3
+#define LOSS_ROUNDS 32
+#define HOLD_MAX 4096
+
+struct config {
+	char name[16]; /* of the congestion control */
+	char fallback[16];
+	struct SenderConfig sender;
+	__u32 initial_window; /* packets */
+	__u8 is_default;      /* also for sockets that chose none, if the prefixes say so */
+	__u8 encoding;	      /* 1: also the header between IP and TCP */
+	__u8 is_persistent;
+};
+
+/* In a section of its own: the loader fills it as bytes. */
+const volatile struct config config SEC(".rodata.config");
+#define SENDER ((const struct SenderConfig *)&config.sender)
+
+enum law { NOBODY, XCP, FALLBACK };
+enum why { NEVER, NO_OPTION, NO_ROUTER, STRIPPED, LOSS };
+
+/* One socket. host.rs reads what stands before the states of the laws. */
+struct flow {
+	__u64 window;	  /* bytes of IP packets */
+	__s64 feedback;	  /* net, B/s, of the last whole round trip */
+	__u32 packet;	  /* bytes of a full one */
+	__u32 fallbacks;  /* so often */
+	__u8 law, why;	  /* in force; the last reason to leave XCP */
+	__u8 routers;	  /* that worked on our data, so the peer */
+	__u8 is_spoken;	  /* both sides use the option */
+
+	__u8 their_routers; /* that worked on the peer's data */
+	__u8 has_heard;	    /* an echo, in the packet being handled */
+	__u8 was_answered;  /* by an echo, ever */
+	__u8 is_mute;	    /* packets with the option do not get through */
+	__u8 must_leave;    /* why, from a callback that can not */
+	__u8 is_paced;	    /* by us */
+	__u16 pad;
+	__u32 una, hold;
+	__s64 pending; /* feedback for the law */
+	__s64 net;     /* feedback of this round trip */
+	__u64 began;   /* this round trip */
+	__u64 unserved, silent, served; /* since when; 0: not so */
+	__u64 hold_until;
+	__u64 losses[LOSSES - 1]; /* when, the latest last */
+
+	struct CumulativeEcho echo;
+	struct EchoReader reader;
+	struct Sender sender;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct flow);
+} flows SEC(".maps");
+
+/* Peers; IPv4 as ::ffff:a.b.c.d. */
+struct prefix { __u32 length; __u32 address[4]; };
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1024);
+	__type(key, struct prefix);
+	__type(value, __u8);
+} prefixes SEC(".maps");
+
+struct counters {
+	__u64 spoken;		/* connections that both sides speak XCP on */
+	__u64 fallbacks[5];	/* by reason */
+	__u64 returns;
+	__u64 malformed;	/* options of a wrong length */
+	__u64 unwritten;	/* headers that found no room */
+};
+struct host { struct counters counters; __u32 struct_ops, pad; };
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct host);
+} hosts SEC(".maps");
+
+#define COUNT(field) do { \
+	__u32 zero = 0; \
+	struct host *host = bpf_map_lookup_elem(&hosts, &zero); \
+	if (host) \
+		__sync_fetch_and_add(&host->counters.field, 1); \
+} while (0)
+
+static __u64 srtt_of(struct tcp_sock *tp)
+{
+	return tp->srtt_us * 125ULL; /* eighths of us */
+}
+
+/* IP bytes of a full packet, and the payload in it: the option takes its part of the MSS. */
+struct sizes { __u64 packet, payload; };
+
+static __always_inline struct sizes sizes_of(struct tcp_sock *tp)
+{
+	struct inet_connection_sock *icsk = &tp->inet_conn;
+	__u64 headers = tp->tcp_header_len + icsk->icsk_af_ops->net_header_len + icsk->icsk_ext_hdr_len;
+	__u64 mss = tp->mss_cache;
+
+	return (struct sizes){ mss + headers, mss > 2 * DATA_OPTION ? mss - DATA_OPTION : DATA_OPTION };
+}
+
+/* TCP counts payload, the laws count IP packets. */
+static __u64 in_packets(struct sizes sizes, __u64 payload)
+{
+	return payload * sizes.packet / sizes.payload;
+}
+
+static __u64 flight_of(struct tcp_sock *tp)
+{
+	__u32 left = tp->sacked_out + tp->lost_out;
+	__u32 out = tp->packets_out + tp->retrans_out;
+
+	return out > left ? out - left : 0;
+}
+
+/* The application waits for room: it has more than the send buffer holds. */
+static int is_blocked(struct tcp_sock *tp)
+{
+	struct socket *socket = ((struct sock *)tp)->sk_socket;
+
+	return socket && (socket->flags & (1 << SOCK_NOSPACE));
+}
+
+/* Data wait, and not for the receiver. */
+static int is_window_limited(struct tcp_sock *tp, __u32 first_unsent)
+{
+	__s32 room = tp->snd_una + tp->snd_wnd - first_unsent;
+
+	return (__s32)(tp->write_seq - first_unsent) > 0 && room > 0;
+}
+
+/* ---- The congestion control ---- */
+
+static void follow(struct tcp_sock *tp, struct flow *flow)
+{
+	struct sock *sk = (struct sock *)tp;
+	struct sizes sizes = sizes_of(tp);
+	__u64 window = law_sender_window(&flow->sender);
+	__u64 packets = (window + sizes.packet - 1) / sizes.packet;
+	__u64 rate = law_sender_pacing_rate(&flow->sender, SENDER, srtt_of(tp));
+
+	flow->window = window;
+	if (packets < 1)
+		packets = 1;
+	if (packets > tp->snd_cwnd_clamp)
+		packets = tp->snd_cwnd_clamp;
+	tp->snd_cwnd = packets;
+	/* The kernel paces payload (tcp_update_skb_after_send). */
+	rate = rate ? rate * sizes.payload / sizes.packet : ~0ULL;
+	if (rate > sk->sk_max_pacing_rate)
+		rate = sk->sk_max_pacing_rate;
+	sk->sk_pacing_rate = rate;
+}
+
+/* The law with the window that rules now; also when it has ruled before. */
+static void begin(struct tcp_sock *tp, struct flow *flow, __u64 packets)
+{
+	struct sizes sizes = sizes_of(tp);
+
+	flow->packet = sizes.packet;
+	law_sender_init(&flow->sender, sizes.packet, packets * sizes.packet);
+}
+
+/* To the kernel's law. Its window goes on from ours. */
+static void leave(struct tcp_sock *tp, struct flow *flow, __u8 why)
+{
+	flow->law = FALLBACK;
+	flow->why = why;
+	flow->fallbacks++;
+	flow->must_leave = NEVER;
+	flow->served = flow->unserved = flow->silent = 0;
+	flow->losses[0] = flow->losses[1] = 0;
+	if (why == LOSS) {
+		flow->hold = flow->hold ? flow->hold * 2 : LOSS_ROUNDS;
+		if (flow->hold > HOLD_MAX)
+			flow->hold = HOLD_MAX;
+		flow->hold_until = bpf_ktime_get_ns() + flow->hold * srtt_of(tp);
+	}
+	COUNT(fallbacks[why <= LOSS ? why : 0]);
+}
+
+static void init(struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct flow *flow;
+
+	if (sk->__sk_common.skc_state == BPF_TCP_SYN_SENT)
+		return; /* too early to know; see on_established */
+	flow = bpf_sk_storage_get(&flows, sk, 0, 0);
+	if (!flow || !flow->is_spoken) {
+		/* A socket that chose us when its handshake was over, or out of our cgroup. */
+		bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)config.fallback, sizeof(config.fallback));
+		return;
+	}
+	begin(tp, flow, tp->data_segs_out ? tp->snd_cwnd : config.initial_window);
+	flow->law = XCP;
+	flow->una = tp->snd_una;
+	flow->pending = flow->net = flow->feedback = 0;
+	flow->began = bpf_ktime_get_ns();
+	flow->is_paced = config.sender.pacing && sk->sk_pacing_status == PACING_NONE;
+	if (flow->is_paced)
+		sk->sk_pacing_status = PACING_NEEDED;
+	follow(tp, flow);
+}
+
+SEC("struct_ops")
+void BPF_PROG(xcp_init, struct sock *sk)
+{
+	init(sk);
+}
+
+SEC("struct_ops")
+void BPF_PROG(xcp_release, struct sock *sk)
+{
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
+
+	if (!flow)
+		return;
+	if (flow->is_paced)
+		sk->sk_pacing_status = PACING_NONE;
+	flow->is_paced = 0;
+	if (flow->law == XCP)
+		flow->law = NOBODY; /* somebody chose another */
+}
+
+/* Feedback of the last round trip or so asked for more, or for nothing: it does not explain a loss. */
+static void blame(struct tcp_sock *tp, struct flow *flow, __u64 now)
+{
+	__u64 first = flow->losses[0];
+
+	if (config.sender.loss == 1 || flow->feedback + flow->net < 0)
+		return;
+	flow->losses[0] = flow->losses[1];
+	flow->losses[1] = now;
+	if (first && now - first <= LOSS_ROUNDS * srtt_of(tp))
+		flow->must_leave = LOSS;
+}
+
+SEC("struct_ops")
+void BPF_PROG(xcp_set_state, struct sock *sk, __u8 state)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
+	__u64 now = bpf_ktime_get_ns();
+	__u8 before, repeats;
+
+	if (!flow || flow->law != XCP)
+		return;
+	before = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
+	repeats = tp->inet_conn.icsk_retransmits;
+	if (state == TCP_CA_LOSS) {
+		if (!repeats)
+			blame(tp, flow, now);
+		if (repeats >= PATIENCE && !flow->was_answered)
+			flow->is_mute = 1;
+		law_sender_on_timeout(&flow->sender, SENDER, now, flight_of(tp) * flow->packet, !repeats);
+	} else if ((state == TCP_CA_RECOVERY || state == TCP_CA_CWR) && before < TCP_CA_CWR) {
+		blame(tp, flow, now);
+		law_sender_on_loss(&flow->sender, SENDER, now, flight_of(tp) * flow->packet);
+	} else {
+		return;
+	}
+	follow(tp, flow);
+}
+
+/* Whether to leave XCP, and why. */
+static __u8 judge(struct tcp_sock *tp, struct flow *flow, __u64 now, __u64 acked)
+{
+	__u64 patience = PATIENCE * srtt_of(tp);
+
+	if (flow->must_leave)
+		return flow->must_leave;
+	if (flow->has_heard) {
+		flow->silent = 0;
+		if (flow->routers)
+			flow->unserved = 0;
+		else if (acked && !flow->unserved)
+			flow->unserved = now;
+	} else if (acked && !tp->sacked_out && !flow->silent) {
+		/* With SACK blocks there may have been no room for an echo. */
+		flow->silent = now;
+	}
+	flow->has_heard = 0;
+	if (!acked)
+		return NEVER;
+	if (flow->silent && now - flow->silent >= patience)
+		return STRIPPED;
+	if (flow->unserved && now - flow->unserved >= patience)
+		return NO_ROUTER;
+	return NEVER;
+}
+
+static void cong_control(struct sock *sk, const struct rate_sample *rs)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, 0);
+	__u64 now = bpf_ktime_get_ns(), srtt = srtt_of(tp);
+	struct sizes sizes = sizes_of(tp);
+	struct Ack ack = {};
+	__s64 feedback;
+	__u8 why;
+
+	if (!flow || flow->law != XCP)
+		return;
+	ack.acked = in_packets(sizes, tp->snd_una - flow->una);
+	ack.flight = flight_of(tp) * sizes.packet;
+	ack.awnd = in_packets(sizes, tp->snd_wnd);
+	ack.rtt = rs->rtt_us > 0 ? rs->rtt_us * 1000ULL : 0;
+	ack.srtt = srtt;
+	ack.is_duplicate = tp->snd_una == flow->una;
+	ack.in_recovery = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) >= TCP_CA_RECOVERY;
+	ack.is_window_limited = is_window_limited(tp, tp->snd_nxt);
+	flow->una = tp->snd_una;
+
+	feedback = flow->pending;
+	if (feedback > 0x7fffffff)
+		feedback = 0x7fffffff;
+	if (feedback < -0x7fffffff)
+		feedback = -0x7fffffff;
+	flow->pending -= feedback;
+	ack.feedback = feedback;
+	if (now - flow->began >= srtt) {
+		flow->feedback = flow->net;
+		flow->net = 0;
+		flow->began = now;
+	}
+	flow->net += feedback;
+
+	if (flow->packet != sizes.packet) /* another route */
+		begin(tp, flow, tp->snd_cwnd);
+	law_sender_on_ack(&flow->sender, SENDER, now, &ack);
+	follow(tp, flow);
+
+	why = judge(tp, flow, now, ack.acked);
+	if (!why)
+		return;
+	if (why != LOSS && !flow->was_answered && tp->snd_cwnd < 10)
+		tp->snd_cwnd = 10; /* RFC 6928: a new connection without XCP */
+	else
+		tp->snd_ssthresh = tp->snd_cwnd > 2 ? tp->snd_cwnd : 2;
+	leave(tp, flow, why);
+	bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)config.fallback, sizeof(config.fallback));
+}
+
+SEC("struct_ops")
+void BPF_PROG(xcp_cong_control, struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs)
+{
+	cong_control(sk, rs);
+}
+
+/* As kernels before 6.10 call it. */
+SEC("struct_ops")
+void BPF_PROG(xcp_old_control, struct sock *sk, const struct rate_sample *rs)
+{
+	cong_control(sk, rs);
+}
+
+/* Used by the kernel's law after us, and by proportional rate reduction then. */
+SEC("struct_ops")
+__u32 BPF_PROG(xcp_ssthresh, struct sock *sk)
+{
+	__u32 half = ((struct tcp_sock *)sk)->snd_cwnd / 2;
+
+	return half > 2 ? half : 2;
+}
+
+/* Feedback makes good what a false alarm took. */
+SEC("struct_ops")
+__u32 BPF_PROG(xcp_undo_cwnd, struct sock *sk)
+{
+	return ((struct tcp_sock *)sk)->snd_cwnd;
+}
+
+/* Single packets at low rates: each states its own demand. */
+SEC("struct_ops")
+__u32 BPF_PROG(xcp_min_tso_segs, struct sock *sk)
+{
+	return 1;
+}
+
+/* The law asks for more while a window of data waits; the kernel's 2 is one window sent and, at
+ * times, less than one waiting. */
+SEC("struct_ops")
+__u32 BPF_PROG(xcp_sndbuf_expand, struct sock *sk)
+{
+	return 4;
+}
+
+#define CALLBACKS \
+	.flags = TCP_CONG_NON_RESTRICTED, .init = (void *)xcp_init, .release = (void *)xcp_release, \
+	.set_state = (void *)xcp_set_state, .ssthresh = (void *)xcp_ssthresh, \
+	.undo_cwnd = (void *)xcp_undo_cwnd, .min_tso_segs = (void *)xcp_min_tso_segs, \
+	.sndbuf_expand = (void *)xcp_sndbuf_expand
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops congestlab_xcp = { CALLBACKS, .cong_control = (void *)xcp_cong_control };
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops congestlab_old = { CALLBACKS, .cong_control = (void *)xcp_old_control };
+
+/* ---- The option ---- */
+
+#define FLAGS (BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG)
+
+/* Says to programs of other hosts in the same cgroup that this callback was answered. */
+#define TAKEN 0x58435843
+
+static int is_named(const char *name)
+{
+	const __u64 *a = (const __u64 *)name, *b = (const __u64 *)config.name;
+
+	return a[0] == b[0] && a[1] == b[1];
+}
+
+struct choice { __u8 is_ours, is_anothers, is_made; };
+
+/* Which congestion control the socket has. Names of ours begin with xcp: host.rs. */
+static __always_inline struct choice choice_of(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
+{
+	__u64 words[2] = {};
+	char *name = (char *)words;
+	struct choice choice = {};
+
+	if (bpf_getsockopt(ctx, SOL_TCP, TCP_CONGESTION, name, sizeof(words)))
+		return choice;
+	choice.is_ours = is_named(name);
+	choice.is_anothers = !choice.is_ours && name[0] == 'x' && name[1] == 'c' && name[2] == 'p';
+	choice.is_made = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_setsockopt);
+	return choice;
+}
+
+static int is_wanted(struct bpf_sock_ops *ctx, struct choice choice)
+{
+	struct prefix key = { .length = 128 };
+	__u32 v4;
+
+	if (choice.is_ours)
+		return 1;
+	if (!config.is_default || choice.is_made || choice.is_anothers)
+		return 0;
+	/* Volatile: a load from one of two places in the context is not allowed. */
+	v4 = *(volatile __u32 *)&ctx->remote_ip4;
+	for (int i = 0; i < 4; i++)
+		key.address[i] = *(volatile __u32 *)&ctx->remote_ip6[i];
+	if (ctx->family == AF_INET)
+		key = (struct prefix){ 128, { 0, 0, bpf_htonl(0xffff), v4 } };
+	return bpf_map_lookup_elem(&prefixes, &key) != 0;
+}
+
+static void choose(struct bpf_sock_ops *ctx, const volatile char *name)
+{
+	bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, (void *)name, 16);
+}
+
+/* Finds our option in the packet at hand, or in the SYN: its length, 0 if there is none. */
+static int find(struct bpf_sock_ops *ctx, struct option *option, __u64 flags)
+{
+	long length;
+
+	option->kind = KIND;
+	option->length = 4; /* of what to look for */
+	option->exid = bpf_htons(EXID);
+	length = bpf_load_hdr_opt(ctx, option, sizeof(*option), flags);
+	if (length == DATA_OPTION || length == ACK_OPTION)
+		return length;
+	if (length > 0 || length == -28 /* ENOSPC: longer than any of ours */)
+		COUNT(malformed);
+	return 0;
+}
+
+/* Segments that came as one. Their options are equal, or they would not have been joined. */
+static __u32 segments_of(struct bpf_sock_ops *ctx)
+{
+	struct bpf_sock_ops_kern *kernel = bpf_cast_to_kern_ctx(ctx);
+	struct sk_buff *skb = kernel->skb;
+	struct skb_shared_info *info;
+	__u32 segments;
+
+	info = bpf_rdonly_cast(skb->head + skb->end, bpf_core_type_id_kernel(struct skb_shared_info));
+	segments = info->gso_segs;
+	return segments ? segments : 1;
+}
+
+/* A packet with the option came. */
+static void hear(struct bpf_sock_ops *ctx, struct flow *flow, const struct option *option, int length)
+{
+	__u32 echo = bpf_ntohl(length == DATA_OPTION ? option->echo : option->ack_echo);
+	__s32 change = law_reader_on_ack(&flow->reader, echo & SUM_MASK);
+
+	if (length == DATA_OPTION) {
+		struct Header header = { .delta = bpf_ntohl(option->delta) };
+
+		flow->their_routers = bpf_ntohl(option->rtt) & ROUTERS_MAX;
+		law_cumulative_on_data(&flow->echo, &header, segments_of(ctx));
+	}
+	flow->routers = echo >> 28;
+	flow->has_heard = 1;
+	/* Without a router the demand comes back as it left: nobody granted it. */
+	if (flow->routers) {
+		flow->was_answered = 1;
+		flow->pending += change;
+	}
+}
+
+/* Back to XCP when routers have answered for a round trip. */
+static void reconsider(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct flow *flow)
+{
+	__u64 now = bpf_ktime_get_ns(), name[2] = {};
+	const __u64 *fallback = (const __u64 *)config.fallback;
+
+	flow->pending = 0;
+	if (!flow->routers) {
+		flow->served = 0;
+		return;
+	}
+	if (!flow->served)
+		flow->served = now;
+	if (now - flow->served < srtt_of(tp) || now < flow->hold_until ||
+	    BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) != TCP_CA_OPEN)
+		return;
+	/* Unless the application has chosen for itself meanwhile. */
+	if (bpf_getsockopt(ctx, SOL_TCP, TCP_CONGESTION, (char *)name, sizeof(name)) ||
+	    name[0] != fallback[0] || name[1] != fallback[1]) {
+		flow->law = NOBODY;
+		return;
+	}
+	choose(ctx, config.name);
+	COUNT(returns);
+}
+
+static int on_connect(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
+{
+	if (!is_wanted(ctx, choice_of(ctx, tp)) ||
+	    !bpf_sk_storage_get(&flows, tp, 0, BPF_SK_STORAGE_GET_F_CREATE))
+		return 0;
+	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | FLAGS);
+	return 1;
+}
+
+/* The handshake is over. An active side has spoken if it has a state; what came last says whether
+ * the other side did: the SYN-ACK, or the first packet after ours. */
+static int on_established(struct bpf_sock_ops *ctx, struct tcp_sock *tp, int is_active)
+{
+	struct option option = {};
+	struct choice choice = choice_of(ctx, tp);
+	int is_ours = is_wanted(ctx, choice);
+	int length = find(ctx, &option, 0);
+	struct flow *flow;
+
+	if (choice.is_anothers)
+		return 0;
+	flow = bpf_sk_storage_get(&flows, tp, 0,
+				  length || is_ours ? BPF_SK_STORAGE_GET_F_CREATE : 0);
+	if (!flow)
+		return 0;
+	if (!length) {
+		bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags & ~FLAGS);
+		if (is_active || choice.is_ours) {
+			leave(tp, flow, NO_OPTION);
+			choose(ctx, config.fallback);
+		}
+		return 1;
+	}
+	flow->is_spoken = 1;
+	COUNT(spoken);
+	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | FLAGS);
+	if (!is_active)
+		hear(ctx, flow, &option, length);
+	if (choice.is_ours && BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_initialized))
+		choose(ctx, config.fallback); /* was chosen in between: begin again */
+	if (is_ours)
+		choose(ctx, config.name);
+	return 1;
+}
+
+/* Room for the option. Without a packet, the kernel asks what its MSS must spare: the most. */
+static int reserve(struct bpf_sock_ops *ctx, struct flow *flow, int is_data)
+{
+	if (flow->is_mute)
+		return 0;
+	if (is_data && flow->law != NOBODY && !bpf_reserve_hdr_opt(ctx, DATA_OPTION, 0))
+		return 1;
+	/* With SACK blocks or another's options in the way, the echo alone may fit. */
+	if (bpf_reserve_hdr_opt(ctx, ACK_OPTION, 0))
+		COUNT(unwritten);
+	return 1;
+}
+
+static int on_length(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
+{
+	struct option option = {};
+	struct flow *flow;
+
+	if ((ctx->skb_tcp_flags & (SYN | ACK)) == (SYN | ACK)) {
+		if (find(ctx, &option, BPF_LOAD_HDR_OPT_TCP_SYN) == ACK_OPTION)
+			return !bpf_reserve_hdr_opt(ctx, ACK_OPTION, 0);
+		return 0;
+	}
+	flow = tp ? bpf_sk_storage_get(&flows, tp, 0, 0) : 0;
+	if (!flow)
+		return 0;
+	/* Some firewalls drop a SYN with what they do not know: the third goes without. */
+	if (ctx->skb_tcp_flags & SYN)
+		return ctx->total_retrans < 2 && !bpf_reserve_hdr_opt(ctx, ACK_OPTION, 0);
+	if (!flow->is_spoken)
+		return 0;
+	return reserve(ctx, flow, ctx->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS || ctx->skb_len);
+}
+
+/* Fills the header of a packet with so much payload. */
+static void state(struct tcp_sock *tp, struct flow *flow, __u64 payload, struct Header *header)
+{
+	struct sizes sizes = sizes_of(tp);
+	__u32 backlog = tp->write_seq - tp->snd_nxt;
+	struct Send send = {
+		/* All segments of what the device cuts later; the header is each one's. */
+		.size = payload + (payload + sizes.payload - 1) / sizes.payload * (sizes.packet - sizes.payload),
+		/* Contract 4: the first packet does not tell what the SYN measured. */
+		.srtt = tp->data_segs_out ? srtt_of(tp) : 0,
+		.awnd = in_packets(sizes, tp->snd_wnd),
+		.backlog = is_blocked(tp) ? ~0ULL : in_packets(sizes, backlog),
+		.is_window_limited = is_window_limited(tp, tp->snd_nxt + payload),
+	};
+
+	if (flow->law == FALLBACK) /* state the window that rules */
+		begin(tp, flow, tp->snd_cwnd ? tp->snd_cwnd : 1);
+	law_sender_on_send(&flow->sender, SENDER, bpf_ktime_get_ns(), &send, header);
+	if (flow->law == FALLBACK)
+		header->delta = 0;
+}
+
+static int on_write(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
+{
+	struct option option = { .kind = KIND, .length = ACK_OPTION, .exid = bpf_htons(EXID) };
+	struct tcphdr *tcp = ctx->skb_data;
+	struct flow *flow;
+	__u32 length = 0, echo;
+
+	if (ctx->skb_tcp_flags & SYN) {
+		/* Hello: only the room, which on_length made, says that it is wanted. */
+		option.ack_echo = 0;
+		return !bpf_store_hdr_opt(ctx, &option, ACK_OPTION, 0);
+	}
+	flow = tp ? bpf_sk_storage_get(&flows, tp, 0, 0) : 0;
+	if (!flow || !flow->is_spoken)
+		return 0;
+	if ((void *)(tcp + 1) <= ctx->skb_data_end)
+		length = ctx->skb_len - tcp->doff * 4;
+	echo = law_cumulative_on_ack(&flow->echo) | (__u32)flow->their_routers << 28;
+	if (length && flow->law != NOBODY) {
+		struct Header header = {};
+
+		state(tp, flow, length, &header);
+		option.length = DATA_OPTION;
+		option.x = bpf_htonl(header.x);
+		option.rtt = bpf_htonl(header.rtt & ~ROUTERS_MAX);
+		option.delta = bpf_htonl(header.delta);
+		option.echo = bpf_htonl(echo);
+		if (!bpf_store_hdr_opt(ctx, &option, DATA_OPTION, 0))
+			return 1;
+		option.length = ACK_OPTION;
+		COUNT(unwritten);
+	}
+	option.ack_echo = bpf_htonl(echo);
+	bpf_store_hdr_opt(ctx, &option, ACK_OPTION, 0);
+	return 1;
+}
+
+static int on_parse(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
+{
+	struct flow *flow = bpf_sk_storage_get(&flows, tp, 0, 0);
+	struct option option = {};
+	int length;
+
+	if (!flow || !flow->is_spoken)
+		return 0;
+	length = find(ctx, &option, 0);
+	if (length)
+		hear(ctx, flow, &option, length);
+	if (length && flow->law == FALLBACK)
+		reconsider(ctx, tp, flow);
+	return 1;
+}
+
+static int answer(struct bpf_sock_ops *ctx)
+{
+	struct bpf_sock *sk = ctx->sk;
+	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : 0;
+
+	/* A SYN-ACK has no socket yet. */
+	if (ctx->op == BPF_SOCK_OPS_HDR_OPT_LEN_CB)
+		return on_length(ctx, tp);
+	if (ctx->op == BPF_SOCK_OPS_WRITE_HDR_OPT_CB)
+		return on_write(ctx, tp);
+	if (!tp)
+		return 0;
+	switch (ctx->op) {
+	case BPF_SOCK_OPS_TCP_LISTEN_CB:
+		bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
+		return 0;
+	case BPF_SOCK_OPS_TCP_CONNECT_CB:
+		return on_connect(ctx, tp);
+	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
+		return on_established(ctx, tp, 1);
+	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
+		return on_established(ctx, tp, 0);
+	case BPF_SOCK_OPS_PARSE_HDR_OPT_CB:
+		return on_parse(ctx, tp);
+	}
+	return 0;
+}
+
+SEC("sockops")
+int congestlab_host(struct bpf_sock_ops *ctx)
+{
+	if (ctx->args[0] != TAKEN && answer(ctx))
+		ctx->reply = TAKEN;
+	return 1;
+}
+
+char _license[] SEC("license") = "GPL";

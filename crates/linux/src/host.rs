@@ -1,0 +1,666 @@
+//! XCP on this host's sockets: loads `bpf/host.bpf.c`, says which sockets it is for, and reads what
+//! it knows of them.
+//!
+//! A congestion control is the whole kernel's; the programs that speak on the wire are a control
+//! group's. Several hosts can live beside each other under names of their own (a lab's), and one
+//! that stays until [`disable`].
+
+use std::fs;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::{fmt, io};
+
+use congestlab_core::law::xcp;
+pub use congestlab_core::law::xcp::LossPolicy;
+use congestlab_core::units::{Rate, Ratio};
+use libbpf_rs::btf::ReferencesType as _;
+use libbpf_rs::query::{MapInfoIter, ProgInfoIter, ProgInfoQueryOptions};
+use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, btf};
+use serde::Serialize;
+
+use crate::error::{Context, Error, Result};
+use crate::sys::{attachment, command};
+
+/// Built by `bpf/build.sh`.
+static OBJECT: &[u8] = include_bytes!("../bpf/objects/host.bpf.o");
+
+/// Name of the host that stays.
+pub const NAME: &str = "xcp";
+/// The program in its control group, by which it is found again.
+const PROGRAM: &str = "congestlab_host";
+/// The map with the [`Config`].
+const CONFIG: &str = ".rodata.config";
+/// The congestion control, as kernels call it since 6.10 and before.
+const CONTROLS: [&str; 2] = ["congestlab_xcp", "congestlab_old"];
+/// `TCP_CA_NAME_MAX`, with the zero.
+const NAME_SIZE: usize = 16;
+
+/// How headers travel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Encoding {
+    /// As a TCP option.
+    #[default]
+    Option,
+    /// As a protocol of its own between IP and TCP, with peers that do so too.
+    Shim,
+}
+
+/// Addresses that begin alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prefix {
+    address: IpAddr,
+    length: u8,
+}
+
+impl FromStr for Prefix {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let wrong = || {
+            Error::input(
+                format!("{text:?} is no prefix of addresses"),
+                "such as 10.0.2.0/24, 10.0.2.7, 2001:db8::/32 or 2001:db8::7",
+            )
+        };
+        let (address, length) = match text.split_once('/') {
+            Some((address, length)) => (address, Some(length)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| wrong())?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let length = match length {
+            None => most,
+            Some(length) if is_number(length) => length.parse().map_err(|_| wrong())?,
+            Some(_) => return Err(wrong()),
+        };
+        if length > most { Err(wrong()) } else { Ok(Self { address, length }) }
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.length)
+    }
+}
+
+impl Prefix {
+    /// Every peer.
+    const ALL: Self = Self { address: IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED), length: 0 };
+
+    /// As the map has it, IPv4 as ::ffff:a.b.c.d.
+    fn key(self) -> [u8; 20] {
+        let (address, before) = match self.address {
+            IpAddr::V4(address) => (address.to_ipv6_mapped(), 96),
+            IpAddr::V6(address) => (address, 0),
+        };
+        let mut key = [0; 20];
+        key[..4].copy_from_slice(&(before + u32::from(self.length)).to_ne_bytes());
+        key[4..].copy_from_slice(&address.octets());
+        key
+    }
+
+    fn from_key(key: &[u8]) -> Option<Self> {
+        let length = u32::from_ne_bytes(key.get(..4)?.try_into().ok()?) as u8;
+        let address = std::net::Ipv6Addr::from(<[u8; 16]>::try_from(key.get(4..20)?).ok()?);
+        Some(match address.to_ipv4_mapped() {
+            Some(address) if length >= 96 => Self { address: address.into(), length: length - 96 },
+            _ => Self { address: address.into(), length },
+        })
+    }
+}
+
+/// What to enable.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Of the congestion control: `xcp`, or for a host that does not stay, `xcp` and something that
+    /// nobody else uses.
+    pub name: String,
+    /// Peers; none: all.
+    pub to: Vec<Prefix>,
+    /// Also for sockets to these peers that chose no congestion control themselves.
+    pub default: bool,
+    /// What to offer peers.
+    pub encoding: Encoding,
+    /// The law.
+    pub sender: xcp::SenderConfig,
+    /// Packets.
+    pub initial_window: u32,
+    /// Sockets of processes in this control group, and below.
+    pub cgroup: PathBuf,
+    /// Congestion control where XCP is not answered.
+    pub fallback: String,
+}
+
+/// The law as hosts run it: what may be switched off in a simulation is on.
+pub fn sender_config(loss: xcp::LossPolicy) -> xcp::SenderConfig {
+    xcp::SenderConfig {
+        request: xcp::RequestPolicy::Demand,
+        loss,
+        clamp: true,
+        aging: Some(Ratio::ppm(500_000)), // draft-03 §4.1.3.1
+        pacing: true,
+        rate_source: xcp::RateSource::Window,
+        price: Ratio::ONE,
+        desired_rate: Rate(10_000_000_000 / 8), // what a header can ask for in a round trip or two
+        ns2: false,
+    }
+}
+
+/// The control group of all processes.
+///
+/// # Errors
+/// If the file system of control groups is not mounted.
+pub fn everything() -> Result<PathBuf> {
+    attachment::mount()
+}
+
+impl Config {
+    /// As `struct config` of `host.bpf.c`.
+    fn bytes(&self, is_persistent: bool) -> Vec<u8> {
+        let mut bytes = vec![0; 2 * NAME_SIZE];
+        bytes[..self.name.len()].copy_from_slice(self.name.as_bytes());
+        bytes[NAME_SIZE..][..self.fallback.len()].copy_from_slice(self.fallback.as_bytes());
+        let sender = &self.sender;
+        bytes.extend(sender.desired_rate.0.to_ne_bytes());
+        let words = [
+            u32::from(sender.request == xcp::RequestPolicy::Unlimited),
+            match sender.loss {
+                xcp::LossPolicy::Tcp => 0,
+                xcp::LossPolicy::Maintain => 1,
+                xcp::LossPolicy::Fallback => 2,
+            },
+            u32::from(sender.rate_source == xcp::RateSource::Measured),
+            sender.aging.map_or(0, |weight| weight.0),
+            sender.price.0,
+        ];
+        bytes.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
+        bytes.extend([sender.clamp, sender.pacing, sender.ns2, false].map(u8::from));
+        bytes.extend(self.initial_window.to_ne_bytes());
+        bytes.extend([self.default, self.encoding == Encoding::Shim, is_persistent, false].map(u8::from));
+        bytes
+    }
+
+    fn check(&self) -> Result<()> {
+        let is_name = |name: &str| {
+            (1..NAME_SIZE).contains(&name.len())
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.".contains(&byte))
+        };
+        // By this beginning the programs of several hosts know each other's sockets.
+        if !is_name(&self.name) || !self.name.starts_with(NAME) {
+            let what = format!("{:?} can not name a congestion control of ours", self.name);
+            return Err(Error::input(what, "at most 15 letters, digits, _ and . that begin with xcp"));
+        }
+        if self.initial_window == 0 {
+            return Err(Error::input("an initial window of 0 packets", "at least 1"));
+        }
+        let path = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+        let available = fs::read_to_string(path).context(|| format!("can not read {path}"))?;
+        if !is_name(&self.fallback) || !available.split_whitespace().any(|name| name == self.fallback) {
+            return Err(Error::missing(
+                format!(
+                    "the kernel has no congestion control {:?}, only {}",
+                    self.fallback,
+                    available.split_whitespace().collect::<Vec<_>>().join(", ")
+                ),
+                format!("modprobe tcp_{}", self.fallback),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Counts since it was enabled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counters {
+    /// Connections on which both sides speak XCP.
+    pub connections: u64,
+    /// Left to the fallback: no option in the SYN-ACK.
+    pub fallbacks_no_option: u64,
+    /// Left to the fallback: no router answered for three round trips.
+    pub fallbacks_no_router: u64,
+    /// Left to the fallback: options no longer arrive.
+    pub fallbacks_stripped: u64,
+    /// Left to the fallback: losses that feedback did not ask for.
+    pub fallbacks_loss: u64,
+    /// Back to XCP, because routers answered.
+    pub returns: u64,
+    /// Options of a wrong length that arrived.
+    pub malformed: u64,
+    /// Headers for which a packet had no room.
+    pub unwritten: u64,
+}
+
+impl Counters {
+    fn parse(bytes: &[u8]) -> Self {
+        let word = |i: usize| word(bytes, 8 * i);
+        Self {
+            connections: word(0),
+            fallbacks_no_option: word(2),
+            fallbacks_no_router: word(3),
+            fallbacks_stripped: word(4),
+            fallbacks_loss: word(5),
+            returns: word(6),
+            malformed: word(7),
+            unwritten: word(8),
+        }
+    }
+}
+
+/// Zero beyond the end.
+fn word(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..at + 8).map_or(0, |bytes| u64::from_ne_bytes(bytes.try_into().unwrap_or_default()))
+}
+
+/// Which law moves a socket's window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Law {
+    /// Another that was chosen; XCP only echoes what the peer's routers say.
+    Other,
+    /// XCP.
+    Xcp,
+    /// The kernel's own.
+    Fallback,
+}
+
+/// Why a socket left XCP last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// The peer did not answer the option in the SYN.
+    NoOption,
+    /// No router answered for three round trips.
+    NoRouter,
+    /// Options no longer arrive.
+    Stripped,
+    /// Losses that feedback did not ask for.
+    Loss,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoOption => "the peer does not speak XCP",
+            Self::NoRouter => "no router answers",
+            Self::Stripped => "options are removed on the way",
+            Self::Loss => "losses that no feedback explains",
+        })
+    }
+}
+
+/// What the programs know of one socket: the value in [`Host::storage`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Flow {
+    /// Which law moves its window.
+    pub law: Law,
+    /// Why it left XCP last.
+    pub reason: Option<Reason>,
+    /// XCP's window, bytes of IP packets.
+    pub window_bytes: u64,
+    /// A full IP packet.
+    pub packet_bytes: u32,
+    /// Feedback of the last whole round trip, B/s.
+    #[serde(rename = "feedback_Bps")]
+    pub feedback: i64,
+    /// Routers that worked on the last data packet that the peer told of; 15 is that or more.
+    pub routers: u8,
+    /// How often it left XCP.
+    pub fallbacks: u32,
+    /// Both sides use the option.
+    pub negotiated: bool,
+}
+
+impl Flow {
+    /// From the bytes of `struct flow` of `host.bpf.c`.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            window_bytes: word(bytes, 0),
+            feedback: word(bytes, 8) as i64,
+            packet_bytes: half(bytes, 16),
+            fallbacks: half(bytes, 20),
+            law: match bytes.get(24)? {
+                1 => Law::Xcp,
+                2 => Law::Fallback,
+                _ => Law::Other,
+            },
+            reason: match bytes.get(25)? {
+                1 => Some(Reason::NoOption),
+                2 => Some(Reason::NoRouter),
+                3 => Some(Reason::Stripped),
+                4 => Some(Reason::Loss),
+                _ => None,
+            },
+            routers: *bytes.get(26)?,
+            negotiated: *bytes.get(27)? != 0,
+        })
+    }
+}
+
+/// Programs that were loaded. Those that do not stay go with this value, or with its process.
+#[derive(Debug)]
+pub struct Host {
+    storage: MapHandle,
+    hosts: MapHandle,
+    _links: Vec<Link>,
+}
+
+impl Host {
+    /// A [`Flow`] for each socket, to be asked for by `INET_DIAG`.
+    pub fn storage(&self) -> BorrowedFd<'_> {
+        self.storage.as_fd()
+    }
+
+    /// Counts so far.
+    ///
+    /// # Errors
+    /// Those of the kernel.
+    pub fn counters(&self) -> Result<Counters> {
+        let value = lookup(&self.hosts, "the counters")?;
+        Ok(Counters::parse(&value))
+    }
+
+    /// The one of this name that stays, if there is one.
+    fn find(name: &str) -> Result<Option<(Installed, Self)>> {
+        let options = ProgInfoQueryOptions::default().include_map_ids(true);
+        for program in ProgInfoIter::with_query_opts(options).filter(|program| program.name == PROGRAM) {
+            let maps: Vec<_> =
+                MapInfoIter::default().filter(|map| program.map_ids.contains(&map.id)).collect();
+            let open = |name: &str| {
+                let map = maps.iter().find(|map| map.name == name).map(|map| MapHandle::from_map_id(map.id));
+                map.transpose().map_err(os).context(|| format!("can not open the map {name}"))
+            };
+            let (Some(config), Some(storage), Some(hosts), Some(prefixes)) =
+                (open(CONFIG)?, open("flows")?, open("hosts")?, open("prefixes")?)
+            else {
+                continue;
+            };
+            let config = lookup(&config, "the configuration")?;
+            if config.get(PERSISTENT) != Some(&1) || text(&config[..NAME_SIZE]) != name {
+                continue;
+            }
+            let Some(cgroup) = cgroup_of(&attachment::mount()?, program.id) else { continue };
+            let control = half(&lookup(&hosts, "the counters")?, STRUCT_OPS);
+            let to = prefixes.keys().filter_map(|key| Prefix::from_key(&key)).collect();
+            let installed = Installed { program: program.id, control, cgroup, config, to };
+            return Ok(Some((installed, Self { storage, hosts, _links: vec![] })));
+        }
+        Ok(None)
+    }
+}
+
+/// The control group that a program is attached to: this one, or one below.
+fn cgroup_of(folder: &Path, program: u32) -> Option<PathBuf> {
+    let ids = attachment::attached(&attachment::open(folder).ok()?).ok()?;
+    if ids.contains(&program) {
+        return Some(folder.into());
+    }
+    let entries = fs::read_dir(folder).ok()?.flatten();
+    let mut below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    below.find_map(|entry| cgroup_of(&entry.path(), program))
+}
+
+/// Up to the first zero.
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim_end_matches('\0').to_owned()
+}
+
+/// Where in the map `hosts` the id of the `struct_ops` map stands.
+const STRUCT_OPS: usize = 72;
+/// Where in the configuration stands whether it stays.
+const PERSISTENT: usize = 70;
+
+/// A host that stays, as the kernel remembers it.
+struct Installed {
+    program: u32,
+    control: u32,
+    cgroup: PathBuf,
+    config: Vec<u8>,
+    to: Vec<Prefix>,
+}
+
+/// Loads the programs and attaches them.
+///
+/// # Errors
+/// If one is there that stays, with a wrong configuration, without the privilege, or if the kernel
+/// has not what it takes.
+pub fn enable(config: &Config, is_persistent: bool) -> Result<Option<Host>> {
+    config.check()?;
+    if is_persistent && Host::find(&config.name)?.is_some() {
+        return Err(Error::input("XCP is enabled on this host already", "congestlab host disable"));
+    }
+    let folder = attachment::open(&config.cgroup)?;
+    let peers = match &config.to[..] {
+        _ if !config.default => "sockets that choose it".into(),
+        [] => "all peers".into(),
+        to => to.iter().map(Prefix::to_string).collect::<Vec<_>>().join(", "),
+    };
+    if !command::announce(&format!("load the congestion control {} for {peers}", config.name))
+        | !command::announce(&format!("attach {PROGRAM} to the control group {}", config.cgroup.display()))
+    {
+        return Ok(None);
+    }
+
+    let mut object = load(config, is_persistent)?;
+    let handle = |name: &str| {
+        let map = object.maps().find(|map| map.name() == name);
+        let map = map.as_ref().map(MapHandle::try_from).transpose().map_err(os);
+        map.and_then(|map| map.ok_or(io::ErrorKind::NotFound.into())).context(|| format!("no map {name}"))
+    };
+    let (storage, hosts, prefixes) = (handle("flows")?, handle("hosts")?, handle("prefixes")?);
+    for prefix in if config.to.is_empty() { &[Prefix::ALL][..] } else { &config.to } {
+        let put = prefixes.update(&prefix.key(), &[1], MapFlags::ANY).map_err(os);
+        put.context(|| format!("can not add {prefix}"))?;
+    }
+
+    let mut control =
+        object.maps_mut().find(|map| CONTROLS.iter().any(|name| map.name() == *name && map.autocreate()));
+    let control = control.as_mut().ok_or_else(no_control)?;
+    let id = control.info().map_err(os).context(|| "can not name the control".into())?.info.id;
+    let mut control = control.attach_struct_ops().map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => {
+            let what = format!("there is a congestion control {} already", config.name);
+            Error::input(what, "another name, or congestlab host disable")
+        }
+        _ => refused(os(error), "register a congestion control"),
+    })?;
+    let mut value = lookup(&hosts, "the counters")?;
+    value[STRUCT_OPS..STRUCT_OPS + 4].copy_from_slice(&id.to_ne_bytes());
+    let put = hosts.update(&0u32.to_ne_bytes(), &value, MapFlags::ANY).map_err(os);
+    put.context(|| "can not write down the control".into())?;
+
+    let program = object.progs_mut().find(|program| program.name() == PROGRAM);
+    let program = program.ok_or_else(|| Error::missing(format!("no program {PROGRAM}"), ""))?;
+    if is_persistent {
+        attachment::attach(program.as_fd(), &folder)
+            .map_err(|error| refused(error, "attach to a control group"))?;
+        control.disconnect();
+        return Ok(Some(Host { storage, hosts, _links: vec![] }));
+    }
+    let program = program.attach_cgroup(std::os::fd::AsRawFd::as_raw_fd(&folder));
+    let program = program.map_err(|error| refused(os(error), "attach to a control group"))?;
+    Ok(Some(Host { storage, hosts, _links: vec![program, control] }))
+}
+
+/// Puts the configuration in and gives the programs to the kernel.
+fn load(config: &Config, is_persistent: bool) -> Result<Object> {
+    let control = CONTROLS[usize::from(!has_new_control()?)];
+    libbpf_rs::set_print(None);
+    let fail = |error: libbpf_rs::Error| refused(os(error), "load the programs of a host");
+    let mut object = ObjectBuilder::default().open_memory(OBJECT).map_err(fail)?;
+    for mut map in object.maps_mut() {
+        if map.name() == CONFIG {
+            map.set_initial_value(&config.bytes(is_persistent)).map_err(fail)?;
+        } else if map.name() == control {
+            // The loader's structure begins with the name (`host.bpf.c`).
+            if let Some(value) = map.initial_value_mut() {
+                value[..config.name.len()].copy_from_slice(config.name.as_bytes());
+            }
+            if is_persistent {
+                // Registered by writing the map, until it is written again: not by a link.
+                map.set_map_flags(map.map_flags() & !libbpf_sys::BPF_F_LINK).map_err(fail)?;
+            }
+        } else if CONTROLS.iter().any(|name| map.name() == *name) {
+            map.set_autocreate(false).map_err(fail)?;
+        }
+    }
+    object.load().map_err(fail)
+}
+
+/// Whether this kernel gives `cong_control` what it has given since 6.10: four arguments, not two.
+fn has_new_control() -> Result<bool> {
+    let kernel = btf::Btf::from_vmlinux().map_err(|error| {
+        Error::missing(
+            format!("the kernel does not describe its types: {error}"),
+            "a kernel with CONFIG_DEBUG_INFO_BTF=y, such as those of Debian 12 and Ubuntu 22.04",
+        )
+    })?;
+    if kernel.type_by_name::<btf::types::Struct<'_>>("bpf_struct_ops_tcp_congestion_ops").is_none() {
+        return Err(no_control());
+    }
+    let operations =
+        kernel.type_by_name::<btf::types::Struct<'_>>("tcp_congestion_ops").ok_or_else(no_control)?;
+    let control = operations.iter().find(|member| member.name == Some("cong_control".as_ref()));
+    let function = control.and_then(|member| kernel.type_by_id::<btf::types::Ptr<'_>>(member.ty));
+    let function = function.map(|pointer| pointer.referenced_type().skip_mods_and_typedefs());
+    let function =
+        function.and_then(|kind| btf::types::FuncProto::try_from(kind).ok()).ok_or_else(no_control)?;
+    Ok(function.len() == 4)
+}
+
+fn no_control() -> Error {
+    Error::missing(
+        "the kernel takes no congestion control as a BPF program",
+        "Linux 6.2 or later with CONFIG_BPF_SYSCALL=y, CONFIG_BPF_JIT=y and CONFIG_DEBUG_INFO_BTF=y",
+    )
+}
+
+/// Names the privilege or the feature that is missing.
+fn refused(error: io::Error, what: &str) -> Error {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => Error::missing(
+            format!("may not {what}"),
+            "run as root, or with CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON and CAP_SYS_ADMIN",
+        ),
+        _ => Error::missing(
+            format!("can not {what}: {error}"),
+            "Linux 6.2 or later with CONFIG_CGROUP_BPF=y and CONFIG_BPF_JIT=y",
+        ),
+    }
+}
+
+/// What is known of the host that stays.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Status {
+    /// Whether there is one.
+    pub enabled: bool,
+    /// What there is.
+    #[serde(flatten)]
+    pub details: Option<Details>,
+}
+
+/// Of a host that stays.
+#[derive(Clone, Debug, Serialize)]
+pub struct Details {
+    /// The law, and the name of the congestion control.
+    pub law: String,
+    /// Peers; empty: only sockets that choose it.
+    pub to: Vec<String>,
+    /// What it offers them.
+    pub encoding: Encoding,
+    /// What it does on loss.
+    pub loss: &'static str,
+    /// Congestion control where XCP is not answered.
+    pub fallback: String,
+    /// For processes in this control group and below.
+    pub cgroup: PathBuf,
+    /// Counts since it was enabled.
+    pub counters: Counters,
+}
+
+/// The host that stays.
+///
+/// # Errors
+/// Without the privilege to ask.
+pub fn status() -> Result<Status> {
+    status_of(NAME)
+}
+
+/// The host of this name that stays.
+///
+/// # Errors
+/// As [`status`].
+pub fn status_of(name: &str) -> Result<Status> {
+    let Some((installed, host)) = Host::find(name)? else { return Ok(Status::default()) };
+    let config = &installed.config;
+    let is_default = config[PERSISTENT - 2] == 1;
+    let details = Details {
+        law: text(&config[..NAME_SIZE]),
+        to: installed.to.iter().filter(|_| is_default).map(Prefix::to_string).collect(),
+        encoding: if config[PERSISTENT - 1] == 1 { Encoding::Shim } else { Encoding::Option },
+        loss: ["tcp", "maintain", "fallback"][half(config, 44).min(2) as usize],
+        fallback: text(&config[NAME_SIZE..2 * NAME_SIZE]),
+        cgroup: installed.cgroup,
+        counters: host.counters()?,
+    };
+    Ok(Status { enabled: true, details: Some(details) })
+}
+
+/// Removes the host that stays. Sockets that use it go on, and find themselves without an answer:
+/// the fallback takes them over within three round trips.
+///
+/// # Errors
+/// If there is none, or without the privilege.
+pub fn disable() -> Result<()> {
+    disable_named(NAME)
+}
+
+/// Removes the host of this name that stays.
+///
+/// # Errors
+/// As [`disable`].
+pub fn disable_named(name: &str) -> Result<()> {
+    let Some((installed, _)) = Host::find(name)? else {
+        return Err(Error::input("XCP is not enabled on this host", "congestlab host enable --law xcp"));
+    };
+    if command::announce(&format!("detach {PROGRAM} from the control group {}", installed.cgroup.display())) {
+        let program = libbpf_rs::Program::fd_from_id(installed.program).map_err(os);
+        let program = program.context(|| format!("can not open the program {PROGRAM}"))?;
+        let folder = attachment::open(&installed.cgroup)?;
+        attachment::detach(program.as_fd(), &folder)
+            .map_err(|error| refused(error, "detach from a control group"))?;
+    }
+    if command::announce(&format!("unregister the congestion control {name}")) {
+        let control = MapHandle::from_map_id(installed.control).map_err(os);
+        let control = control.context(|| "can not open the congestion control".into())?;
+        let removed = control.delete(&0u32.to_ne_bytes()).map_err(os);
+        removed.context(|| "can not unregister the congestion control".into())?;
+    }
+    Ok(())
+}
+
+/// The only element.
+fn lookup(map: &MapHandle, what: &str) -> Result<Vec<u8>> {
+    let value = map
+        .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
+        .map_err(os)
+        .context(|| format!("can not read {what}"))?;
+    value.ok_or(io::Error::from(io::ErrorKind::NotFound)).context(|| format!("can not read {what}"))
+}
+
+fn half(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).map_or(0, |bytes| u32::from_ne_bytes(bytes.try_into().unwrap_or_default()))
+}
+
+fn os(error: libbpf_rs::Error) -> io::Error {
+    let kind = match error.kind() {
+        ErrorKind::PermissionDenied => io::ErrorKind::PermissionDenied,
+        ErrorKind::AlreadyExists => io::ErrorKind::AlreadyExists,
+        ErrorKind::NotFound => io::ErrorKind::NotFound,
+        _ => io::ErrorKind::Other,
+    };
+    io::Error::new(kind, error)
+}

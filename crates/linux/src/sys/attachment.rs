@@ -1,0 +1,95 @@
+//! Control groups of version 2, and the programs attached to them without a link: such an
+//! attachment outlives the process that made it, and needs no file system to be found again.
+#![expect(unsafe_code, reason = "libbpf-rs attaches to a control group only with a link")]
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+
+use libbpf_sys::{BPF_CGROUP_SOCK_OPS, BPF_F_ALLOW_MULTI};
+
+use crate::error::{Context, Error, Result};
+
+/// Where the hierarchy is mounted.
+///
+/// # Errors
+/// If it is not.
+pub fn mount() -> Result<PathBuf> {
+    let path = "/proc/self/mounts";
+    let mounts = fs::read_to_string(path).context(|| format!("can not read {path}"))?;
+    let mut lines = mounts.lines().map(|line| line.split(' '));
+    let mount = lines.find_map(|mut words| {
+        let point = words.nth(1)?;
+        (words.next()? == "cgroup2").then(|| PathBuf::from(point.replace("\\040", " ")))
+    });
+    mount.ok_or_else(|| {
+        Error::missing(
+            "no cgroup2 file system is mounted",
+            "mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 none /sys/fs/cgroup/unified",
+        )
+    })
+}
+
+/// A control group, to attach programs to.
+///
+/// # Errors
+/// If there is none at that path.
+pub fn open(path: &Path) -> Result<File> {
+    File::open(path).context(|| format!("can not open the control group {}", path.display()))
+}
+
+/// Attaches a `sock_ops` program beside those that are there.
+///
+/// # Errors
+/// Without the privilege.
+pub fn attach(program: BorrowedFd, cgroup: &File) -> io::Result<()> {
+    // SAFETY: both descriptors are open for the duration of the call.
+    let result = unsafe {
+        libbpf_sys::bpf_prog_attach(
+            program.as_raw_fd(),
+            cgroup.as_raw_fd(),
+            BPF_CGROUP_SOCK_OPS,
+            BPF_F_ALLOW_MULTI,
+        )
+    };
+    check(result)
+}
+
+/// Detaches what [`attach`] attached.
+///
+/// # Errors
+/// Without the privilege, or if it is not attached.
+pub fn detach(program: BorrowedFd, cgroup: &File) -> io::Result<()> {
+    // SAFETY: both descriptors are open for the duration of the call.
+    let result =
+        unsafe { libbpf_sys::bpf_prog_detach2(program.as_raw_fd(), cgroup.as_raw_fd(), BPF_CGROUP_SOCK_OPS) };
+    check(result)
+}
+
+/// The ids of the `sock_ops` programs attached to exactly this group.
+///
+/// # Errors
+/// Without the privilege.
+pub fn attached(cgroup: &File) -> io::Result<Vec<u32>> {
+    let mut ids = vec![0; 64]; // the kernel's own limit (BPF_CGROUP_MAX_PROGS)
+    let mut count = ids.len() as u32;
+    // SAFETY: `ids` has room for `count` ids, and the kernel writes no more.
+    let result = unsafe {
+        libbpf_sys::bpf_prog_query(
+            cgroup.as_raw_fd(),
+            BPF_CGROUP_SOCK_OPS,
+            0,
+            std::ptr::null_mut(),
+            ids.as_mut_ptr(),
+            &raw mut count,
+        )
+    };
+    check(result)?;
+    ids.truncate(count as usize);
+    Ok(ids)
+}
+
+fn check(result: i32) -> io::Result<()> {
+    if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(()) }
+}
