@@ -83,6 +83,9 @@ pub(crate) enum Command {
     /// Run XCP at an interface of this machine
     #[command(subcommand)]
     Router(RouterCommand),
+    /// Use XCP on this machine's own connections, without a change to applications
+    #[command(subcommand)]
+    Host(HostCommand),
     /// Print the JSON Schema of scenario files, for editors
     Schema,
     /// Print completions for a shell
@@ -96,6 +99,48 @@ pub(crate) enum Command {
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         out: Option<PathBuf>,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum HostCommand {
+    /// Load XCP into the kernel, for new connections; stays until it is disabled or a reboot
+    Enable(HostEnableArguments),
+    /// Say what is enabled, for whom, and how its connections fare
+    Status,
+    /// Remove what was enabled; connections that use it go on
+    Disable {
+        /// Print what would be done, and do nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HostEnableArguments {
+    /// Law of the sender
+    #[arg(long, value_parser = ["xcp"])]
+    pub(crate) law: String,
+    /// Peers, such as 10.0.2.0/24 or 2001:db8::/32; may be repeated; absent: all
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) to: Vec<String>,
+    /// Only for sockets that choose `xcp` themselves (TCP_CONGESTION, iperf3 -C xcp)
+    #[arg(long)]
+    pub(crate) opt_in: bool,
+    /// How headers travel
+    #[arg(long, value_parser = ["option", "shim"], default_value = "option")]
+    pub(crate) encoding: String,
+    /// On loss: halve the window, maintain it, or run TCP beside and follow the stricter
+    #[arg(long, value_parser = ["tcp", "maintain", "fallback"], default_value = "tcp")]
+    pub(crate) loss: String,
+    /// First window, in packets
+    #[arg(long, value_name = "PACKETS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) initial_window: u32,
+    /// The kernel's congestion control for connections that no XCP router answers
+    #[arg(long, value_name = "NAME", default_value = "cubic")]
+    pub(crate) fallback: String,
+    /// Print what would be done, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 /// A scenario, as all commands take it.

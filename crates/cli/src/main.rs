@@ -9,6 +9,7 @@ mod demo;
 mod diff;
 mod explain;
 mod failure;
+mod host;
 mod machine;
 mod output;
 mod plot;
@@ -64,6 +65,7 @@ fn execute(command: &Command, screen: &Screen) -> Result<(), Failure> {
         Command::Diff(arguments) => diff::diff(arguments, screen),
         Command::Supervise { id } => Ok(congestlab_linux::supervisor::supervise(id)?),
         Command::Compare(arguments) => compare::compare(arguments, screen),
+        Command::Host(command) => host::host(command, screen),
         Command::Schema => print(&store::pretty(&schema::schema())),
         Command::Completions { shell } => {
             let mut text = Vec::new();

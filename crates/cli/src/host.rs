@@ -1,0 +1,86 @@
+//! `congestlab host`: XCP on this machine's own connections.
+
+use std::fmt::Write as _;
+
+use congestlab_linux::host::{self, Config, Details, Encoding, LossPolicy, Status};
+use congestlab_linux::sys::command::{self, Mode};
+use congestlab_scenario::store;
+
+use crate::args::{HostCommand, HostEnableArguments};
+use crate::failure::Failure;
+use crate::output::{Screen, print, say};
+
+/// Exit code 4 where the machine can not.
+pub(crate) fn host(command: &HostCommand, screen: &Screen) -> Result<(), Failure> {
+    let mode = |is_dry_run: bool| match (is_dry_run, screen.verbose) {
+        (true, _) => Mode::DryRun,
+        (false, false) => Mode::Run,
+        (false, true) => Mode::Tell,
+    };
+    match command {
+        HostCommand::Enable(arguments) => {
+            command::set_mode(mode(arguments.dry_run));
+            enable(arguments, screen)
+        }
+        HostCommand::Status => {
+            let status = host::status()?;
+            if screen.json {
+                print(&store::pretty(&serde_json::json!(status)))
+            } else {
+                print(&text(&status))
+            }
+        }
+        HostCommand::Disable { dry_run } => {
+            command::set_mode(mode(*dry_run));
+            host::disable()?;
+            if !screen.quiet && !dry_run {
+                say("XCP is disabled; connections that use it fall back by themselves");
+            }
+            Ok(())
+        }
+    }
+}
+
+fn enable(arguments: &HostEnableArguments, screen: &Screen) -> Result<(), Failure> {
+    let config = Config {
+        name: host::NAME.into(),
+        to: arguments.to.iter().map(|prefix| prefix.parse()).collect::<Result<_, _>>()?,
+        default: !arguments.opt_in,
+        encoding: if arguments.encoding == "shim" { Encoding::Shim } else { Encoding::Option },
+        sender: host::sender_config(match arguments.loss.as_str() {
+            "maintain" => LossPolicy::Maintain,
+            "fallback" => LossPolicy::Fallback,
+            _ => LossPolicy::Tcp,
+        }),
+        initial_window: arguments.initial_window,
+        cgroup: host::everything()?,
+        fallback: arguments.fallback.clone(),
+    };
+    if host::enable(&config, true)?.is_some() && !screen.quiet {
+        say("XCP is enabled for new connections; congestlab host disable undoes it");
+    }
+    Ok(())
+}
+
+fn text(status: &Status) -> String {
+    let Some(details) = &status.details else { return "XCP is not enabled on this host\n".into() };
+    let Details { law, to, encoding, loss, fallback, cgroup, counters } = details;
+    let mut text = String::new();
+    // Writing to a string fails in no way.
+    let mut line = |name: &str, value: String| _ = writeln!(text, "{name:<13} {value}");
+    line("law", format!("{law}, on loss {loss}, without an answer {fallback}"));
+    line("peers", if to.is_empty() { "of sockets that choose it".into() } else { to.join(", ") });
+    line("encoding", if *encoding == Encoding::Option { "option" } else { "shim" }.into());
+    line("processes in", cgroup.display().to_string());
+    line("connections", counters.connections.to_string());
+    let fallbacks = format!(
+        "{} no option from the peer, {} no router, {} options stripped, {} losses; {} returns",
+        counters.fallbacks_no_option,
+        counters.fallbacks_no_router,
+        counters.fallbacks_stripped,
+        counters.fallbacks_loss,
+        counters.returns
+    );
+    line("fallbacks", fallbacks);
+    text
+}
