@@ -6,6 +6,8 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use congestlab_linux::router::Queue;
 use congestlab_scenario::units::{BitRate, Bytes, Time};
 
+use crate::link::LinkArguments;
+
 /// Number, commit and schema: what a result depends on.
 pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("CONGESTLAB_COMMIT"), ")");
 /// `VERSION` for people.
@@ -72,6 +74,8 @@ pub(crate) enum Command {
     Explain(ExplainArguments),
     /// Say in what two runs differ: configuration, metrics, first event
     Diff(DiffArguments),
+    /// Run a command, or your shell, behind an emulated link
+    Link(Box<LinkArguments>),
     /// Undo what another congestlab did, when that has ended
     #[command(hide = true, name = congestlab_linux::supervisor::SUBCOMMAND)]
     Supervise {

@@ -25,6 +25,8 @@ pub(crate) enum Failure {
     Memory(Diagnostics),
     /// What runs on real packets did not work.
     Linux(congestlab_linux::Error),
+    /// A command that we ran ended with this status, and has said why.
+    Exit(u8),
     /// Somebody pressed Ctrl-C.
     Interrupted(String),
     /// Whoever read our output has enough.
@@ -76,6 +78,7 @@ impl Failure {
             Self::Claim(_) => 3,
             Self::Memory(_) => 4,
             Self::Linux(error) => error.exit_code(),
+            Self::Exit(code) => *code,
             Self::Interrupted(_) => 130,
             Self::ReaderGone => 0,
         }
@@ -100,7 +103,7 @@ impl Failure {
                 (code, &Message::new(error.to_string(), error.help()))
             }
             Self::Interrupted(text) => ("run::interrupted", &Message::new(text, "")),
-            Self::ReaderGone => return,
+            Self::Exit(_) | Self::ReaderGone => return,
         };
         if screen.json {
             let diagnostic =

@@ -10,6 +10,7 @@ mod diff;
 mod explain;
 mod failure;
 mod host;
+mod link;
 mod machine;
 mod output;
 mod plot;
@@ -63,6 +64,7 @@ fn execute(command: &Command, screen: &Screen) -> Result<(), Failure> {
         Command::Demo(arguments) => demo::demo(arguments, screen),
         Command::Explain(arguments) => explain::explain(arguments, screen),
         Command::Diff(arguments) => diff::diff(arguments, screen),
+        Command::Link(arguments) => link::link(arguments, screen),
         Command::Supervise { id } => Ok(congestlab_linux::supervisor::supervise(id)?),
         Command::Compare(arguments) => compare::compare(arguments, screen),
         Command::Host(command) => host::host(command, screen),

@@ -40,6 +40,8 @@ pub enum Undo {
     Namespace(String),
     /// Remove this interface of the command's own namespace.
     Interface(String),
+    /// Remove this table of nftables, family `ip`.
+    Table(String),
     /// Give this parameter of the whole machine its old value back, when nobody else needs the new.
     Sysctl(String),
 }
@@ -50,6 +52,7 @@ impl fmt::Display for Undo {
             Self::Cgroup(path) => write!(f, "cgroup {}", path.display()),
             Self::Namespace(name) => write!(f, "namespace {name}"),
             Self::Interface(name) => write!(f, "interface {name}"),
+            Self::Table(name) => write!(f, "table {name}"),
             Self::Sysctl(key) => write!(f, "sysctl {key}"),
         }
     }
@@ -63,6 +66,7 @@ impl Undo {
             "cgroup" => Some(Self::Cgroup(rest.into())),
             "namespace" => Some(Self::Namespace(rest.into())),
             "interface" => Some(Self::Interface(rest.into())),
+            "table" => Some(Self::Table(rest.into())),
             "sysctl" => Some(Self::Sysctl(rest.into())),
             _ => None,
         }
@@ -365,6 +369,7 @@ fn undo(folder: &Path) -> Result<()> {
             Undo::Interface(name) => remove_interface(name),
             Undo::Namespace(name) => Namespace::remove(name),
             Undo::Cgroup(path) => cgroup::remove(path),
+            Undo::Table(name) => remove_table(name),
             Undo::Sysctl(key) => restore(key, folder),
         });
     }
@@ -387,6 +392,15 @@ fn remove_interface(name: &str) -> Result<()> {
     match Path::new("/sys/class/net").join(name).exists() {
         true => command::query(&format!("ip link delete {name}")).map(drop),
         false => Ok(()),
+    }
+}
+
+fn remove_table(name: &str) -> Result<()> {
+    match command::query(&format!("nft delete table ip {name}")) {
+        // It was not made, for example because there is no nft.
+        Err(Error::Missing { .. }) => Ok(()),
+        Err(Error::Command { message, .. }) if message.contains("No such file") => Ok(()),
+        other => other.map(drop),
     }
 }
 

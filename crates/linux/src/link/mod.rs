@@ -10,6 +10,7 @@
 //! One thread for both directions. Sizes are those of IP packets. Frames that are none, such as ARP,
 //! take the delay and nothing else.
 
+mod behind;
 mod clock;
 mod frame;
 mod report;
@@ -30,6 +31,7 @@ use congestlab_net::random::Stream;
 use congestlab_net::service::{PS_PER_S, Service};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+pub use behind::Behind;
 pub use clock::Clock;
 pub use frame::Counts;
 pub use report::{LATE_MAX, LATE_SHARE, Lateness, Report, Traffic, Xcp, allowed};

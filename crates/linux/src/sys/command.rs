@@ -68,9 +68,10 @@ pub fn query(line: &str) -> Result<String> {
     let output = Command::new(program).args(words).stdin(Stdio::null()).output();
     let output = match output {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let package = if program == "nft" { "nftables" } else { "iproute2" };
             return Err(Error::missing(
                 format!("{program} is not installed"),
-                "Debian and Ubuntu: apt-get install iproute2",
+                format!("Debian and Ubuntu: apt-get install {package}"),
             ));
         }
         other => other.context(|| format!("can not run {program}"))?,

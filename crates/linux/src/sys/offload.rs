@@ -9,6 +9,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketType, socket};
 
 use super::command;
+use super::netns::Namespace;
 use crate::error::{Context, Result};
 
 /// SIOCETHTOOL (linux/sockios.h).
@@ -29,10 +30,12 @@ struct Value {
     data: u32,
 }
 
-/// Puts an interface's offloads back when dropped, in the thread's network namespace.
+/// Puts an interface's offloads back when dropped.
 #[derive(Debug)]
 pub struct Offloads {
     interface: String,
+    /// Of the namespace that the interface is in, as is the socket.
+    namespace: Namespace,
     socket: OwnedFd,
     /// Positions in [`SWITCHES`] that were on.
     switched: Vec<usize>,
@@ -41,7 +44,7 @@ pub struct Offloads {
 }
 
 impl Offloads {
-    /// Switches them off. TCP makes super-packets without any offload: `gso_max_segs 1` ends that,
+    /// Switches those of an interface in the thread's network namespace off. TCP makes super-packets without any offload: `gso_max_segs 1` ends that,
     /// for sockets that connect from now on.
     ///
     /// # Errors
@@ -49,7 +52,9 @@ impl Offloads {
     pub fn off(interface: &str) -> Result<Self> {
         let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)
             .context(|| "can not open a socket".into())?;
-        let mut offloads = Self { interface: interface.into(), socket, switched: Vec::new(), segments: None };
+        let namespace = Namespace::current()?;
+        let mut offloads =
+            Self { interface: interface.into(), namespace, socket, switched: Vec::new(), segments: None };
         for (position, &(read, write, name)) in SWITCHES.iter().enumerate() {
             // What an interface does not have is off.
             if offloads.call(read, 0).is_ok_and(|value| value != 0)
@@ -92,7 +97,8 @@ impl Drop for Offloads {
             let _ = self.call(SWITCHES[position].1, 1);
         }
         if let Some(segments) = self.segments {
-            let _ = command::run(&format!("ip link set dev {} gso_max_segs {segments}", self.interface));
+            let line = format!("ip link set dev {} gso_max_segs {segments}", self.interface);
+            let _ = self.namespace.run(|| command::run(&line));
         }
     }
 }
