@@ -76,6 +76,21 @@ pub(crate) enum Command {
     Diff(DiffArguments),
     /// Run a command, or your shell, behind an emulated link
     Link(Box<LinkArguments>),
+    /// Run a scenario with real TCP in network namespaces (needs root)
+    #[command(subcommand)]
+    Live(LiveCommand),
+    /// Send and receive in a live lab
+    #[command(hide = true, name = congestlab_linux::lab::endpoint::SUBCOMMAND)]
+    Endpoint,
+    /// Become another program in a control group
+    #[command(hide = true, name = congestlab_linux::lab::apps::ENTER)]
+    Enter {
+        /// The control group
+        group: PathBuf,
+        /// The program and its arguments
+        #[arg(last = true, required = true)]
+        command: Vec<String>,
+    },
     /// Undo what another congestlab did, when that has ended
     #[command(hide = true, name = congestlab_linux::supervisor::SUBCOMMAND)]
     Supervise {
@@ -206,6 +221,44 @@ pub(crate) enum FlowsShown {
     List,
     /// As distributions, in groups above 10,000
     Summary,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LiveCommand {
+    /// Make the network of a scenario, let real flows go, and print what came out; nothing is left
+    /// behind
+    Run(LiveArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LiveArguments {
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArguments,
+    /// Which program sends
+    #[arg(long, value_enum, default_value_t = LiveApp::Bulk, value_name = "PROGRAM")]
+    pub(crate) app: LiveApp,
+    /// Write DIR/<scenario>-<seed>-<hash>-live/, as `run` does
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) out: Option<PathBuf>,
+    /// Write the time series as CSV
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) series: Option<PathBuf>,
+    /// Write drops, errors, marks and control intervals of user-space links as CSV
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) events: Option<PathBuf>,
+    /// Write what every link carries to DIR/<link>.pcap, by tcpdump
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) pcap: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LiveApp {
+    /// Sender and receiver of congestlab
+    Bulk,
+    /// iperf3, one server for each flow
+    Iperf3,
+    /// curl, which fetches a file from a server of congestlab; what arrives is verified
+    Curl,
 }
 
 #[derive(Debug, Args)]

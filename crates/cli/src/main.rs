@@ -11,6 +11,7 @@ mod explain;
 mod failure;
 mod host;
 mod link;
+mod live;
 mod machine;
 mod output;
 mod plot;
@@ -65,6 +66,9 @@ fn execute(command: &Command, screen: &Screen) -> Result<(), Failure> {
         Command::Explain(arguments) => explain::explain(arguments, screen),
         Command::Diff(arguments) => diff::diff(arguments, screen),
         Command::Link(arguments) => link::link(arguments, screen),
+        Command::Live(command) => live::live(command, screen),
+        Command::Endpoint => Ok(congestlab_linux::lab::endpoint::run()?),
+        Command::Enter { group, command } => Ok(congestlab_linux::lab::apps::enter(group, command)?),
         Command::Supervise { id } => Ok(congestlab_linux::supervisor::supervise(id)?),
         Command::Compare(arguments) => compare::compare(arguments, screen),
         Command::Host(command) => host::host(command, screen),

@@ -162,6 +162,17 @@ pub(crate) fn seed_line(result: &RunResult) -> String {
     format!("seed {}{note}", result.seed)
 }
 
+/// Links and flows, as tables.
+pub(crate) fn tables(result: &RunResult) -> String {
+    let mut text = links(result).render();
+    let flows: usize = result.flows.0.iter().map(|(_, flows)| listed(flows).len()).sum();
+    if flows > 0 {
+        text.push('\n');
+        text.push_str(&if flows > FLOWS_SHOWN_MAX { groups(result) } else { each_flow(result) }.render());
+    }
+    text
+}
+
 /// The result for people.
 fn describe(result: &RunResult) -> String {
     let Meta { wall_s, .. } = result.meta;
@@ -175,13 +186,7 @@ fn describe(result: &RunResult) -> String {
         seed_line(result),
         result.fingerprint
     );
-    text.push_str(&links(result).render());
-    let flows: usize = result.flows.0.iter().map(|(_, flows)| listed(flows).len()).sum();
-    if flows > 0 {
-        text.push('\n');
-        text.push_str(&if flows > FLOWS_SHOWN_MAX { groups(result) } else { each_flow(result) }.render());
-    }
-    text
+    text + &tables(result)
 }
 
 fn listed<'a>(flows: &Flows<'a>) -> &'a [FlowOutcome] {

@@ -5,10 +5,11 @@
 //! system undoes it, or says how to.
 
 pub mod error;
-pub mod link;
-pub mod supervisor;
-pub mod router;
 pub mod host;
+pub mod lab;
+pub mod link;
+pub mod router;
+pub mod supervisor;
 pub mod sys;
 
 pub use error::Error;

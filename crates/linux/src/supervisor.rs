@@ -132,6 +132,11 @@ impl Guard {
         &self.id
     }
 
+    /// A folder in memory that goes with everything else.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The control group that this process is in. Those made below it are removed with it.
     pub fn cgroup(&self) -> &Path {
         &self.cgroup

@@ -232,7 +232,7 @@ impl Scenario {
     }
 
     /// Whose output port each link of the model is.
-    pub(crate) fn routers(&self) -> Vec<&str> {
+    pub fn routers(&self) -> Vec<&str> {
         let links = self.file.links.iter().flat_map(|links| &links.value.0);
         let both = links.flat_map(|(_, link)| {
             let back = link.value.reverse.as_ref().and_then(|reverse| reverse.value.0.at.as_ref());

@@ -54,6 +54,9 @@ pub struct RunResult<'a> {
     pub flows: Ordered<Flows<'a>>,
     /// Fairness by group, over flows with a goodput.
     pub jain: Ordered<Option<f64>>,
+    /// What only a run on real packets has; a simulation has nothing there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live: Option<Json>,
     /// The machine's part.
     pub meta: Meta,
 }
@@ -173,6 +176,7 @@ impl<'a> RunResult<'a> {
             ),
             flows: Ordered(groups().map(|(name, flows)| (name, Flows::Listed(flows))).collect()),
             jain: Ordered(groups().map(|(name, flows)| (name, jain(&goodputs(flows)))).collect()),
+            live: None,
             meta,
         }
     }

@@ -86,7 +86,7 @@ pub const WRITTEN: &str = "scenario.original.toml";
 /// Key of the summary with a hash of every other file: a damaged table may hold anything.
 pub(crate) const FILES: &str = "files";
 
-/// Writes `<out>/<scenario>-<seed>-<hash>/` with the normalised scenario, its traces, the summary
+/// Writes `<out>/<scenario>-<seed>-<hash>/` (`-live` behind it for a run on real packets) with the normalised scenario, its traces, the summary
 /// and the tables; returns the folder. An older folder of the same run is replaced; an unfinished
 /// one is never left. [`crate::folder::RunFolder`] reads it.
 ///
@@ -100,7 +100,9 @@ pub fn write_run(
     result: &RunResult,
 ) -> io::Result<PathBuf> {
     let hash = scenario.hash(version);
-    let folder = out.join(format!("{}-{}-{}", file_name(scenario.name()), scenario.seed(), &hash[..8]));
+    let mark = if result.live.is_some() { "-live" } else { "" };
+    let name = format!("{}-{}-{}{mark}", file_name(scenario.name()), scenario.seed(), &hash[..8]);
+    let folder = out.join(name);
     fs::create_dir_all(out)?;
     let temporary = sibling(&folder);
     let result = (|| {

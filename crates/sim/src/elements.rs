@@ -9,7 +9,7 @@ use congestlab_net::random::Stream;
 use congestlab_net::source::{Source, SourceConfig};
 use congestlab_net::tcp;
 
-use crate::model::{Group, GroupKind, Link, Model};
+use crate::model::{Group, GroupKind, Link, Model, Start};
 use crate::network::{Network, measure_of, start_of};
 use crate::outcome::{Element, Event, FlowOutcome, LinkOutcome, Outcome, Sample};
 use crate::station::{Probe, Record, Sink, Station, mix};
@@ -86,8 +86,8 @@ impl Elements {
         };
         let mut first_flow = 0;
         for (index, group) in model.groups.iter().enumerate() {
-            let starts: Vec<Time> =
-                (0..group.count).map(|i| start_of(group, i, model.seed, &mut elements.drew)).collect();
+            let starts: Vec<Time> = (0..group.count).map(|i| start_of(group, i, model.seed)).collect();
+            elements.drew |= matches!(group.start, Start::Uniform { .. }) && group.count > 0;
             let probe = |flow: u32| {
                 probed.then(|| {
                     let element = Element::Flow(index as u32, flow);

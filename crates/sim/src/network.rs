@@ -358,11 +358,10 @@ impl Network {
 }
 
 /// Start of flow `index` of a group. A uniform start is drawn from the flow's own stream.
-pub(crate) fn start_of(group: &Group, index: u32, seed: u64, seed_used: &mut bool) -> Time {
+pub fn start_of(group: &Group, index: u32, seed: u64) -> Time {
     match group.start {
         Start::Every { from, every } => Time(from.0.saturating_add(every.saturating_mul(u64::from(index)))),
         Start::Uniform { within } => {
-            *seed_used = true;
             let mut stream = Stream::named(seed, &format!("flows.{}/{index}.start", group.name));
             Time(stream.below(within.max(1)))
         }
@@ -370,7 +369,7 @@ pub(crate) fn start_of(group: &Group, index: u32, seed: u64, seed_used: &mut boo
 }
 
 /// The interval that a flow's rates and means are taken over (contract §5).
-pub(crate) fn measure_of(model: &Model, group: &Group, start: Time) -> tcp::Measure {
+pub fn measure_of(model: &Model, group: &Group, start: Time) -> tcp::Measure {
     let (warmup, end) = (model.warmup / PS_PER_NS, model.duration / PS_PER_NS);
     tcp::Measure { from: Time(start.0.max(warmup)), to: Time(group.stop.0.min(end)) }
 }

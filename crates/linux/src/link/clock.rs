@@ -16,9 +16,14 @@ impl Clock {
         Self { zero: read(ClockId::Monotonic) }
     }
 
-    /// Since time zero.
+    /// Time zero is when the monotonic clock shows `zero` nanoseconds, maybe later.
+    pub fn at(zero: u64) -> Self {
+        Self { zero }
+    }
+
+    /// Since time zero; before it, zero.
     pub fn now(&self) -> Picos {
-        (read(ClockId::Monotonic) - self.zero) * PS_PER_NS
+        read(ClockId::Monotonic).saturating_sub(self.zero) * PS_PER_NS
     }
 
     /// What to subtract from nanoseconds of the wall clock, with which the kernel stamps packets, to

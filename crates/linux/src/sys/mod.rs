@@ -1,8 +1,8 @@
 //! Thin, safe wrappers of what the kernel offers. The only modules with `unsafe` lie here.
 
-pub mod cgroup;
-pub mod bpf;
 pub mod attachment;
+pub mod bpf;
+pub mod cgroup;
 pub mod command;
 pub mod diag;
 pub mod netns;
@@ -10,3 +10,4 @@ pub mod offload;
 pub mod packet;
 pub mod process;
 pub mod qdisc;
+pub mod tcp;

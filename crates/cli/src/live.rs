@@ -1,0 +1,88 @@
+//! `congestlab live run`: one scenario, real packets, one result.
+
+use std::path::PathBuf;
+
+use congestlab_linux::lab::{self, App, Live, Options};
+use congestlab_linux::sys::command;
+use congestlab_scenario::result::{RunResult, write_events_csv, write_series_csv};
+use congestlab_scenario::{Scenario, store};
+
+use crate::args::{LiveApp, LiveArguments, LiveCommand, VERSION};
+use crate::failure::{Failure, tell_diagnostics};
+use crate::machine::{self, Clock};
+use crate::output::{Screen, print, require_files, require_folder, write_file};
+use crate::{report, run};
+
+pub(crate) fn live(command: &LiveCommand, screen: &Screen) -> Result<(), Failure> {
+    let LiveCommand::Run(arguments) = command;
+    let scenario = crate::load(&arguments.scenario, screen)?;
+    let ignored = scenario.ignored();
+    if !ignored.is_empty() && !screen.quiet {
+        tell_diagnostics(&ignored, screen);
+    }
+    let files = arguments.series.iter().chain(&arguments.events).map(PathBuf::as_path);
+    require_files(&arguments.scenario.file, files)?;
+    for folder in arguments.out.iter().chain(&arguments.pcap) {
+        require_folder(folder)?;
+    }
+    let stop = machine::stop_flag()?;
+    if screen.verbose {
+        command::set_mode(command::Mode::Tell);
+    }
+    let clock = Clock::start();
+    let options = Options {
+        app: match arguments.app {
+            LiveApp::Bulk => App::Bulk,
+            LiveApp::Iperf3 => App::Iperf3,
+            LiveApp::Curl => App::Curl,
+        },
+        pcap: arguments.pcap.clone(),
+    };
+    let live = lab::run(&scenario, &options, &stop, &|text| screen.note(text))?;
+    let mut result = RunResult::new(&scenario, &live.outcome, clock.meta());
+    // A report has no map with keys that are not strings, the only thing that fails.
+    result.live = serde_json::to_value(&live.report).ok();
+    write_files(arguments, &scenario, &live, &result)?;
+    for doubt in &live.report.doubts {
+        screen.note(&format!("warning: {doubt}"));
+    }
+    if !live.report.trustworthy {
+        screen
+            .note("warning: do not trust these numbers: the machine or a program did not do what was asked");
+    }
+    print(&if screen.json {
+        store::pretty(&result)
+    } else {
+        format!(
+            "{} s live in {:.2} s, {}\n\n{}",
+            result.duration_s,
+            result.meta.wall_s,
+            run::seed_line(&result),
+            run::tables(&result)
+        )
+    })
+}
+
+fn write_files(
+    arguments: &LiveArguments,
+    scenario: &Scenario,
+    live: &Live,
+    result: &RunResult,
+) -> Result<(), Failure> {
+    let outcome = &live.outcome;
+    if let Some(path) = &arguments.series {
+        write_file(path, |out| write_series_csv(out, scenario, outcome))?;
+    }
+    if let Some(path) = &arguments.events {
+        write_file(path, |out| write_events_csv(out, scenario, outcome))?;
+    }
+    if let Some(folder) = &arguments.out {
+        let folder = store::write_run(folder, VERSION, scenario, outcome, result)
+            .map_err(|error| Failure::write(folder, &error))?;
+        for (name, bytes) in &live.files {
+            write_file(&folder.join(name), |out| out.write_all(bytes))?;
+        }
+        report::after_run(&folder, scenario, outcome, result)?;
+    }
+    Ok(())
+}

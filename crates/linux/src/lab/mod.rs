@@ -1,0 +1,577 @@
+//! A lab: a scenario with real packets. Namespaces for its routers and hosts, its links between them,
+//! and real TCP with the laws that it names.
+//!
+//! [`run`] makes everything, holds rate and delay of each path against what was asked for, lets the
+//! flows go, looks at sockets and queues, and gives the outcome with the simulator's names. All that it
+//! makes goes with its [`Guard`].
+
+pub mod apps;
+pub mod endpoint;
+mod network;
+pub mod probe;
+mod topology;
+mod udp;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+use std::{fs, thread};
+
+use congestlab_core::law::SenderConfig;
+use congestlab_scenario::net::packet::{PS_PER_NS, Picos};
+use congestlab_scenario::net::port::PortEvent;
+use congestlab_scenario::net::service::Service;
+use congestlab_scenario::sim::model::{GroupKind, Model};
+use congestlab_scenario::sim::outcome::{Element, Event, Outcome};
+use congestlab_scenario::{Measure, Scenario};
+use rustix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+
+use crate::error::{Context, Error, Result};
+use crate::link::{self, Clock, Link, Report, Way};
+use crate::supervisor::Guard;
+use crate::sys::diag::{Diag, State, States};
+use crate::sys::netns::Namespace;
+use crate::sys::qdisc::{Qdisc, QdiscReader};
+use apps::Apps;
+use network::Network;
+use topology::{Topology, segment};
+use watch::{FlowHistory, FlowPoint, LinkHistory, LinkPoint};
+
+/// Smaller packets leave no room for payload beside the headers of a kernel's TCP.
+const SEGMENT_MIN: u16 = 128;
+/// From the word to go until time zero: every process has heard it by then.
+const COUNTDOWN: u64 = 100_000_000;
+
+/// Which program sends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum App {
+    /// Ours: starts, stops and sizes are exact.
+    #[default]
+    Bulk,
+    /// iperf3, one server for each flow.
+    Iperf3,
+    /// curl fetches a file from a server of ours; what arrives is compared with what was sent.
+    Curl,
+}
+
+/// How to run a scenario.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Which program sends.
+    pub app: App,
+    /// Where to write what each link carries, by tcpdump.
+    pub pcap: Option<PathBuf>,
+}
+
+/// What came out.
+#[derive(Debug)]
+pub struct Live {
+    /// As a simulation's.
+    pub outcome: Outcome,
+    /// What only a lab has.
+    pub report: LabReport,
+    /// What programs printed, by the name of a file for it.
+    pub files: Vec<(String, Vec<u8>)>,
+}
+
+/// What only a lab has, beside the results.
+#[derive(Clone, Debug, Serialize)]
+pub struct LabReport {
+    /// The machine kept up: what was measured is what was asked for.
+    pub trustworthy: bool,
+    /// Why not.
+    pub doubts: Vec<String>,
+    /// The program that sent.
+    pub app: &'static str,
+    /// By direction: where it is queued and delayed.
+    pub links: BTreeMap<String, String>,
+    /// By path: what was asked for and what was measured before the run.
+    pub self_check: Vec<probe::Check>,
+    /// By link in user space: how late packets were sent on.
+    pub lateness: BTreeMap<String, [link::Lateness; 2]>,
+    /// By group: congestion control and payload of a whole segment.
+    pub flows: BTreeMap<String, FlowReport>,
+    /// TCP segments with a wrong checksum, as the hosts' kernels count them.
+    pub checksum_errors: u64,
+}
+
+/// What the flows of a group run.
+#[derive(Clone, Debug, Serialize)]
+pub struct FlowReport {
+    /// The kernel's name of it; `udp` for sources.
+    pub congestion: String,
+    /// Bytes of a whole IP packet.
+    pub segment: u16,
+    /// Of these, payload: the kernel's timestamps take 12 B more than a simulated header.
+    pub payload: u16,
+}
+
+/// Nanoseconds of the kernel's monotonic clock, the same for all processes.
+pub(crate) fn monotonic() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Sleeps until then.
+pub(crate) fn sleep_until(at: u64) {
+    loop {
+        let left = at.saturating_sub(monotonic());
+        if left == 0 {
+            return;
+        }
+        thread::sleep(Duration::from_nanos(left));
+    }
+}
+
+/// Bytes of a segment that are no payload.
+pub(crate) fn headers(kind: &GroupKind) -> u16 {
+    match kind {
+        // IP, TCP, timestamps (RFC 7323, padded), and XCP's option.
+        GroupKind::Tcp(config) if matches!(config.law, SenderConfig::Xcp(_)) => 72,
+        GroupKind::Tcp(_) => 52,
+        GroupKind::Source(_) => 0,
+    }
+}
+
+/// Runs a scenario with real packets. `tell` hears what is going on; raising `stop` ends it.
+///
+/// # Errors
+/// If a lab can not run such a scenario, this machine can not run labs, or was told to stop.
+pub fn run(scenario: &Scenario, options: &Options, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<Live> {
+    let model = scenario.model(&Measure { series: true, events: true });
+    let topology = Topology::new(scenario, &model)?;
+    let congestion =
+        model.groups.iter().map(|group| congestion(&group.name, &group.kind)).collect::<Result<Vec<_>>>()?;
+    apps::require(options)?;
+    let guard = Guard::start()?;
+    let lab = Lab::build(&guard, &model, topology, congestion, options, tell);
+    let result = lab.and_then(|mut lab| lab.run(stop, tell));
+    // What the lab holds open is closed by now: its namespaces go at once.
+    guard.finish().and(result)
+}
+
+/// The kernel's name of a group's law.
+fn congestion(name: &str, kind: &GroupKind) -> Result<String> {
+    let GroupKind::Tcp(config) = kind else { return Ok("udp".into()) };
+    if config.segment < SEGMENT_MIN {
+        return Err(Error::input(
+            format!("flows.{name}.segment is {} B, too small for a kernel's TCP", config.segment),
+            format!("allowed in a live lab: {SEGMENT_MIN} B to 65535 B"),
+        ));
+    }
+    let law = match &config.law {
+        SenderConfig::Cubic(_) => "cubic",
+        SenderConfig::Reno(_) => "reno",
+        SenderConfig::Xcp(_) => {
+            return Err(Error::input(
+                format!("flows.{name}.law: xcp does not run live yet"),
+                "live are: cubic, reno, newreno, sack, cbr, onoff",
+            ));
+        }
+    };
+    require_congestion(law)?;
+    Ok(law.into())
+}
+
+fn require_congestion(name: &str) -> Result<()> {
+    let path = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    let available = fs::read_to_string(path).context(|| format!("can not read {path}"))?;
+    if available.split_whitespace().any(|other| other == name) {
+        return Ok(());
+    }
+    Err(Error::missing(
+        format!("the kernel has no congestion control named {name}, only {}", available.trim()),
+        format!("modprobe tcp_{name}"),
+    ))
+}
+
+/// A lab that is ready to go.
+struct Lab<'a> {
+    model: &'a Model,
+    topology: Topology,
+    network: Network,
+    congestion: Vec<String>,
+    options: &'a Options,
+    apps: Apps,
+    /// Time between two looks.
+    tick: Picos,
+    /// By host.
+    diags: Vec<Diag>,
+    /// By direction, where the kernel queues.
+    qdiscs: Vec<Option<QdiscReader>>,
+    links: Vec<LinkHistory>,
+    flows: Vec<FlowHistory>,
+    /// Repairs under way, by flow.
+    in_repair: Vec<bool>,
+    events: Vec<Event>,
+    /// What they had counted at time zero.
+    base: Vec<Option<Qdisc>>,
+}
+
+impl<'a> Lab<'a> {
+    fn build(
+        guard: &Guard,
+        model: &'a Model,
+        topology: Topology,
+        congestion: Vec<String>,
+        options: &'a Options,
+        tell: &dyn Fn(&str),
+    ) -> Result<Self> {
+        let tick = tick(model);
+        let network = Network::build(guard, &topology, model, tick)?;
+        for (link, choice) in model.links.iter().zip(&network.choices) {
+            tell(&format!("link {}: {choice}", link.name));
+        }
+        for (group, congestion) in model.groups.iter().zip(&congestion) {
+            tell(&format!("flows {}: {} x {congestion}", group.name, group.count));
+        }
+        let apps = Apps::start(guard, model, &topology, &network, &congestion, options)?;
+        let inside = |namespace: &Namespace| namespace.run(Diag::open)?;
+        let diags = network.hosts.iter().map(inside).collect::<Result<_>>()?;
+        let reader = |shaped: &network::Shaped| {
+            network.routers[shaped.router].run(|| QdiscReader::open(shaped.index))?
+        };
+        let shaped = network.shaped.iter();
+        let qdiscs = shaped.map(|shaped| shaped.as_ref().map(reader).transpose()).collect::<Result<_>>()?;
+        Ok(Self {
+            links: vec![LinkHistory::default(); model.links.len()],
+            flows: vec![FlowHistory::default(); topology.flows.len()],
+            in_repair: vec![false; topology.flows.len()],
+            base: Vec::new(),
+            events: Vec::new(),
+            model,
+            topology,
+            network,
+            congestion,
+            options,
+            apps,
+            tick,
+            diags,
+            qdiscs,
+        })
+    }
+
+    fn run(&mut self, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<Live> {
+        let (checks, _) = self.with_cables(Clock::start(), |lab, _| lab.check(stop, tell))?;
+        self.base = self.queues()?;
+        let zero = monotonic() + COUNTDOWN;
+        let (reached, reports) =
+            self.with_cables(Clock::at(zero), |lab, events| lab.watch(zero, events, stop))?;
+        let errors = self.checksum_errors()?;
+        self.apps.end(&mut self.flows);
+        let report = self.report(checks, &reports, errors);
+        self.absorb(&reports);
+        let outcome =
+            watch::outcome(self.model, &self.links, &self.flows, std::mem::take(&mut self.events), reached);
+        Ok(Live { outcome, report, files: self.apps.files()? })
+    }
+
+    /// Does something while the links in user space run.
+    fn with_cables<T>(
+        &mut self,
+        clock: Clock,
+        work: impl FnOnce(&mut Self, &[mpsc::Receiver<link::Event>]) -> Result<T>,
+    ) -> Result<(T, Vec<Report>)> {
+        let clock = Arc::new(clock);
+        let over = AtomicBool::new(false);
+        let open = |cable: &network::Cable| -> Result<Link> {
+            let [a, b] = &cable.interfaces;
+            let [forward, back] = cable.directions.clone();
+            self.network.wire.run(|| Link::new(a, b, forward, back, clock.clone()))?
+        };
+        let mut links = self.network.cables.iter().map(open).collect::<Result<Vec<_>>>()?;
+        let events: Vec<_> = links.iter_mut().map(Link::listen).collect();
+        thread::scope(|scope| {
+            let over = &over;
+            let running: Vec<_> = links.into_iter().map(|link| scope.spawn(move || link.run(over))).collect();
+            let result = work(self, &events);
+            over.store(true, Ordering::Relaxed);
+            let ended = running.into_iter().map(|link| match link.join() {
+                Ok(report) => report,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            let reports = ended.collect::<Result<Vec<_>>>();
+            Ok((result?, reports?))
+        })
+    }
+
+    /// Holds every path against what was asked for.
+    fn check(&mut self, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<Vec<probe::Check>> {
+        let mut checks = Vec::new();
+        for group in 0..self.model.groups.len() {
+            if stop.load(Ordering::Relaxed) {
+                return Err(Error::Interrupted);
+            }
+            let flow = self.topology.flows.iter().find(|flow| flow.group == group);
+            let Some(flow) = flow else { continue };
+            let ends = [flow.source, flow.sink]
+                .map(|host| (&self.network.hosts[host], self.topology.hosts[host].address));
+            let check = probe::check(self.model, group, ends)?;
+            tell(&check.to_string());
+            check.require()?;
+            checks.push(check);
+        }
+        Ok(checks)
+    }
+
+    /// Lets the flows go and looks on until the end. Returns how far it came.
+    fn watch(
+        &mut self,
+        zero: u64,
+        events: &[mpsc::Receiver<link::Event>],
+        stop: &AtomicBool,
+    ) -> Result<Picos> {
+        let mut steps = self.steps();
+        let sources = udp::Sources::start(self.model, &self.topology, &self.network, zero)?;
+        self.apps.go(zero)?;
+        let mut next = 0;
+        loop {
+            sleep_until(zero + next / PS_PER_NS);
+            let now = (monotonic() - zero) * PS_PER_NS;
+            while let Some(&(_, direction, rate)) = steps.last().filter(|step| step.0 <= now) {
+                self.network.set_rate(direction, rate)?;
+                steps.pop();
+            }
+            self.apps.poll(now, &mut self.flows)?;
+            self.look(zero, &sources)?;
+            self.listen(events);
+            if now >= self.model.duration {
+                break;
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Err(Error::Interrupted);
+            }
+            // What was missed is missed.
+            next = (next + self.tick).max(now);
+        }
+        Ok(self.model.duration)
+    }
+
+    /// Changes of rate that the kernel's queues are told of, the first one last.
+    fn steps(&self) -> Vec<(Picos, usize, congestlab_core::units::BitRate)> {
+        let mut steps = Vec::new();
+        for (direction, link) in self.model.links.iter().enumerate() {
+            if let (Service::Steps(list), Some(_)) = (&link.port.service, &self.network.shaped[direction]) {
+                steps.extend(list.as_slice().iter().skip(1).map(|&(at, rate)| (at, direction, rate)));
+            }
+        }
+        steps.sort_by_key(|&(at, ..)| std::cmp::Reverse(at));
+        steps
+    }
+
+    /// What the kernel's queues have counted.
+    fn queues(&self) -> Result<Vec<Option<Qdisc>>> {
+        self.qdiscs.iter().map(|reader| reader.as_ref().map(QdiscReader::read).transpose()).collect()
+    }
+
+    /// One look at everything that the kernel counts.
+    fn look(&mut self, zero: u64, sources: &udp::Sources) -> Result<()> {
+        for direction in 0..self.qdiscs.len() {
+            let (Some(reader), Some(base)) = (&self.qdiscs[direction], &self.base[direction]) else {
+                continue;
+            };
+            let now = reader.read()?;
+            let at = (monotonic() - zero) * PS_PER_NS;
+            // The packet in service waits in there, too.
+            let queue_packets = u64::from(now.queue_packets.saturating_sub(1));
+            let mean = u64::from(now.queue_bytes / now.queue_packets.max(1));
+            let history = &mut self.links[direction];
+            history.points.push(LinkPoint {
+                at,
+                sent: now.bytes - base.bytes,
+                queue_packets,
+                queue_bytes: u64::from(now.queue_bytes).saturating_sub(mean),
+                queue_max: queue_packets,
+                law: None,
+            });
+            history.sent_packets = now.packets.wrapping_sub(base.packets).into();
+            let drops = now.drops.wrapping_sub(base.drops);
+            if drops > 0 {
+                history.drops.insert("full", drops.into());
+            }
+        }
+        self.look_at_sockets(zero)?;
+        for (flow, counts) in sources.counts() {
+            let at = (monotonic() - zero) * PS_PER_NS;
+            let history = &mut self.flows[flow];
+            history.points.push(FlowPoint {
+                at,
+                sent: counts[0],
+                delivered: counts[1],
+                ..FlowPoint::default()
+            });
+            history.packets = [counts[2], counts[3]];
+        }
+        Ok(())
+    }
+
+    fn look_at_sockets(&mut self, zero: u64) -> Result<()> {
+        let states = States::of(&[
+            State::Established,
+            State::FinWait1,
+            State::FinWait2,
+            State::CloseWait,
+            State::LastAck,
+            State::Closing,
+        ]);
+        let mut seen = Vec::with_capacity(self.diags.len());
+        for diag in &mut self.diags {
+            seen.push((diag.sockets(states, None)?, (monotonic() - zero) * PS_PER_NS));
+        }
+        for (number, flow) in self.topology.flows.iter().enumerate() {
+            let address = self.topology.hosts[flow.sink].address;
+            // Whoever has the port: the receiver, or with curl the server. Of several connections
+            // (iperf3 has one for its own words) the one that carries the data.
+            let at = |host: usize| {
+                seen[host]
+                    .0
+                    .iter()
+                    .filter(|socket| [socket.local.port(), socket.remote.port()].contains(&flow.port))
+                    .filter_map(|socket| socket.info.map(|info| (socket, info)))
+            };
+            let sender = at(flow.source)
+                .filter(|(socket, _)| socket.remote.ip() == address)
+                .max_by_key(|(_, info)| info.bytes_sent);
+            let Some((socket, info)) = sender else { continue };
+            let receiver =
+                at(flow.sink).find(|(other, _)| other.local == socket.remote && other.remote == socket.local);
+            let history = &mut self.flows[number];
+            let last = history.points.last().copied().unwrap_or_default();
+            // A FIN counts as a byte.
+            let (delivered, received) =
+                receiver.map_or((last.delivered, history.packets[1]), |(other, info)| {
+                    let fin = u64::from(other.state != State::Established);
+                    (info.bytes_received.saturating_sub(fin), info.data_segs_in.into())
+                });
+            history.points.push(FlowPoint {
+                at: seen[flow.source].1,
+                sent: info.bytes_sent.max(last.sent),
+                delivered: delivered.max(last.delivered),
+                cwnd: info.snd_cwnd,
+                srtt: info.rtt,
+            });
+            let is_repairing = info.ca_state >= 2;
+            history.window_cuts += u64::from(is_repairing && !self.in_repair[number]);
+            self.in_repair[number] = is_repairing;
+            history.sender = info;
+            history.packets = [info.data_segs_out.into(), received];
+        }
+        Ok(())
+    }
+
+    /// What the links in user space had to tell.
+    fn listen(&mut self, events: &[mpsc::Receiver<link::Event>]) {
+        for (cable, events) in self.network.cables.iter().zip(events) {
+            for event in events.try_iter() {
+                let side = usize::from(event.way == Way::Back);
+                let Some(direction) = cable.lanes[side] else { continue };
+                let mut put = |kind, detail, value| {
+                    let element = Element::Link(direction);
+                    self.events.push(Event { at: event.at, element, kind, detail, flow: None, value });
+                };
+                match event.what {
+                    PortEvent::Dropped { reason, .. } => put("drop", reason.name(), 0),
+                    PortEvent::Errored { .. } => put("error", "", 0),
+                    PortEvent::Marked { .. } => put("mark", "", 0),
+                    PortEvent::ControlInterval {
+                        report: congestlab_scenario::net::port::LawReport::Xcp(report),
+                    } => {
+                        put("control-interval", "", report.feedback);
+                    }
+                    PortEvent::Sample(sample) if cable.has_queue[side] => {
+                        let points = &mut self.links[direction as usize].points;
+                        let sent = points.last().map_or(0, |last| last.sent) + sample.sent_bytes;
+                        points.push(LinkPoint {
+                            at: event.at,
+                            sent,
+                            queue_packets: sample.queue_packets,
+                            queue_bytes: sample.queue_bytes,
+                            queue_max: sample.queue_max_packets,
+                            law: sample.law,
+                        });
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// What the links in user space counted.
+    fn absorb(&mut self, reports: &[Report]) {
+        for (cable, report) in self.network.cables.iter().zip(reports) {
+            for (side, traffic) in [&report.forward, &report.back].into_iter().enumerate() {
+                let Some(direction) = cable.lanes[side] else { continue };
+                let history = &mut self.links[direction as usize];
+                history.errors = traffic.errors;
+                history.in_flight = traffic.in_flight_end;
+                if cable.has_queue[side] {
+                    history.sent_packets = traffic.sent_packets;
+                    history.drops = traffic.drops_by_reason.clone();
+                    history.marks = traffic.marks;
+                    let waiting = history.points.last().map_or(0, |point| point.queue_packets);
+                    history.in_flight = history.in_flight.saturating_sub(waiting);
+                }
+            }
+        }
+    }
+
+    fn checksum_errors(&self) -> Result<u64> {
+        let mut sum = 0;
+        for host in &self.network.hosts {
+            // Of the thread's namespace.
+            let text = host.run(|| fs::read_to_string("/proc/thread-self/net/snmp"))?.unwrap_or_default();
+            let mut lines = text.lines().filter(|line| line.starts_with("Tcp:"));
+            let (Some(names), Some(values)) = (lines.next(), lines.next()) else { continue };
+            let pairs = names.split_whitespace().zip(values.split_whitespace());
+            let errors =
+                pairs.filter(|(name, _)| *name == "InCsumErrors").map(|(_, value)| value.parse::<u64>());
+            sum += errors.flatten().sum::<u64>();
+        }
+        Ok(sum)
+    }
+
+    fn report(&self, self_check: Vec<probe::Check>, reports: &[Report], checksum_errors: u64) -> LabReport {
+        let mut doubts: Vec<String> = self_check.iter().filter_map(probe::Check::doubt).collect();
+        let mut lateness = BTreeMap::new();
+        for (cable, report) in self.network.cables.iter().zip(reports) {
+            doubts.extend(report.doubts.iter().map(|doubt| format!("link {}, {doubt}", cable.name)));
+            lateness.insert(cable.name.clone(), [report.forward.lateness, report.back.lateness]);
+        }
+        doubts.extend(self.apps.failures());
+        let links = self.model.links.iter().map(|link| link.name.clone()).zip(self.network.choices.clone());
+        let groups = self.model.groups.iter().zip(&self.congestion);
+        LabReport {
+            trustworthy: doubts.is_empty(),
+            doubts,
+            app: match self.options.app {
+                App::Bulk => "bulk",
+                App::Iperf3 => "iperf3",
+                App::Curl => "curl",
+            },
+            links: links.collect(),
+            self_check,
+            lateness,
+            flows: groups
+                .map(|(group, congestion)| {
+                    let segment = segment(&group.kind);
+                    let payload = segment
+                        - if matches!(group.kind, GroupKind::Source(_)) { 28 } else { headers(&group.kind) };
+                    (group.name.clone(), FlowReport { congestion: congestion.clone(), segment, payload })
+                })
+                .collect(),
+            checksum_errors,
+        }
+    }
+}
+
+/// Time between two looks: a fifth of a bin, so that its end is never far from one, and not so many in
+/// all that a long run fills the memory.
+fn tick(model: &Model) -> Picos {
+    const MS: Picos = 1_000_000_000;
+    let every = model.sample_every.unwrap_or(model.duration);
+    (every / 5).clamp(10 * MS, 50 * MS).max(model.duration / 20_000)
+}

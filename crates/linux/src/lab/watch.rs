@@ -1,0 +1,371 @@
+//! What happened, from what the kernel counted: histories of flows and links, and the outcome that
+//! follows from them.
+//!
+//! The results have the simulator's names and units. Where a kernel knows less than a simulator:
+//!
+//! - A packet of a flow is a whole segment: payload is scaled by the size of the packet over its
+//!   payload ([`super::headers`]).
+//! - Queues and windows are looked at a hundred times a second or so; a mean is one of those values, and
+//!   a maximum may have been higher in between.
+//! - A round-trip time is the kernel's smoothed one.
+
+use std::collections::BTreeMap;
+
+use congestlab_scenario::net::packet::{PS_PER_NS, Picos};
+use congestlab_scenario::net::port::LawReport;
+use congestlab_scenario::net::service::PS_PER_S;
+use congestlab_scenario::sim::model::{GroupKind, Model};
+use congestlab_scenario::sim::outcome::{Element, Event, FlowOutcome, LinkOutcome, Outcome, Sample};
+use congestlab_scenario::sim::{measure_of, start_of};
+
+use super::headers;
+use super::topology::segment;
+use crate::sys::diag::TcpInfo;
+
+/// A flow at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct FlowPoint {
+    /// After time zero.
+    pub(super) at: Picos,
+    /// Payload bytes sent, retransmissions too.
+    pub(super) sent: u64,
+    /// Payload bytes that arrived in order.
+    pub(super) delivered: u64,
+    /// Packets; 0 without a window.
+    pub(super) cwnd: u32,
+    /// Microseconds; 0: unknown.
+    pub(super) srtt: u32,
+}
+
+/// What became of a flow.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FlowHistory {
+    pub(super) points: Vec<FlowPoint>,
+    /// As the sender saw it last.
+    pub(super) sender: TcpInfo,
+    /// Packets that were sent and that arrived.
+    pub(super) packets: [u64; 2],
+    /// Times at which the kernel was seen to begin a repair.
+    pub(super) window_cuts: u64,
+    pub(super) completion: Option<Picos>,
+}
+
+/// A link direction at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct LinkPoint {
+    pub(super) at: Picos,
+    /// Bytes that left, ever.
+    pub(super) sent: u64,
+    /// Packets that wait.
+    pub(super) queue_packets: u64,
+    /// Bytes that wait.
+    pub(super) queue_bytes: u64,
+    /// The most packets since the point before, as far as anybody looked.
+    pub(super) queue_max: u64,
+    pub(super) law: Option<LawReport>,
+}
+
+/// What became of a link direction.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LinkHistory {
+    pub(super) points: Vec<LinkPoint>,
+    pub(super) sent_packets: u64,
+    pub(super) drops: BTreeMap<&'static str, u64>,
+    pub(super) errors: u64,
+    pub(super) marks: u64,
+    pub(super) in_flight: u64,
+}
+
+/// Something that grows, at a time between two looks at it.
+fn at<P>(points: &[P], time: impl Fn(&P) -> Picos, value: impl Fn(&P) -> u64, t: Picos) -> f64 {
+    let after = points.partition_point(|point| time(point) < t);
+    let value = |point: &P| value(point) as f64;
+    match (after.checked_sub(1).and_then(|before| points.get(before)), points.get(after)) {
+        (None, None) => 0.0,
+        (Some(last), None) => value(last),
+        // Nothing was counted before time zero.
+        (None, Some(first)) => value(first) * ratio(t, time(first)),
+        (Some(before), Some(after)) => {
+            let share = ratio(t - time(before), time(after) - time(before));
+            value(before) + (value(after) - value(before)) * share
+        }
+    }
+}
+
+fn ratio(part: Picos, whole: Picos) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+fn seconds(span: Picos) -> f64 {
+    span as f64 / PS_PER_S as f64
+}
+
+/// Bits a second.
+fn rate(bytes: f64, span: Picos) -> Option<f64> {
+    (span > 0).then(|| bytes * 8.0 / seconds(span))
+}
+
+/// Mean and the least value that was not exceeded for 95 % of the time, of values each of which held
+/// until its time.
+fn weighted(values: impl Iterator<Item = (Picos, f64)>, from: Picos, to: Picos) -> Option<(f64, f64)> {
+    let mut spans: Vec<(f64, Picos)> = Vec::new();
+    let mut before = from;
+    for (at, value) in values {
+        let end = at.clamp(from, to);
+        if end > before {
+            spans.push((value, end - before));
+            before = end;
+        }
+    }
+    let whole: Picos = spans.iter().map(|(_, span)| span).sum();
+    if whole == 0 {
+        return None;
+    }
+    let mean = spans.iter().map(|(value, span)| value * *span as f64).sum::<f64>() / whole as f64;
+    spans.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let mut left = whole / 20 * 19;
+    let p95 = spans.iter().find(|(_, span)| {
+        let is_it = *span >= left;
+        left = left.saturating_sub(*span);
+        is_it
+    });
+    Some((mean, p95.or(spans.last()).map_or(0.0, |(value, _)| *value)))
+}
+
+/// The outcome of a run that went up to `reached`.
+pub(super) fn outcome(
+    model: &Model,
+    links: &[LinkHistory],
+    flows: &[FlowHistory],
+    mut events: Vec<Event>,
+    reached: Picos,
+) -> Outcome {
+    let duration = reached.min(model.duration);
+    let link = |(index, history)| link_outcome(model, index, history, duration);
+    let mut groups = Vec::new();
+    let mut rest = flows;
+    for group in 0..model.groups.len() {
+        let (own, others) = rest.split_at((model.groups[group].count as usize).min(rest.len()));
+        rest = others;
+        let flow = |(index, history)| flow_outcome(model, group, index as u32, history, duration);
+        groups.push(own.iter().enumerate().map(flow).collect::<Vec<_>>());
+    }
+    events.sort_by_key(|event| (event.at, event.element));
+    let is_random = model
+        .groups
+        .iter()
+        .any(|group| matches!(group.start, congestlab_scenario::sim::model::Start::Uniform { .. }));
+    let links_random = model.links.iter().any(|link| {
+        link.port.errors.is_some() || link.port.law.is_some() || link.port.ack_loss != Default::default()
+    });
+    Outcome {
+        complete: reached >= model.duration,
+        duration,
+        seed_used: is_random || links_random,
+        fingerprint: 0,
+        packet_hops: links.iter().map(|link| link.sent_packets + link.drops.values().sum::<u64>()).sum(),
+        links: links.iter().enumerate().map(link).collect(),
+        groups,
+        series: series(model, links, flows, duration),
+        events,
+    }
+}
+
+fn link_outcome(model: &Model, index: usize, history: &LinkHistory, end: Picos) -> LinkOutcome {
+    let (from, to) = (model.warmup.min(end), end);
+    let service = &model.links[index].port.service;
+    let sent = |t| at(&history.points, |point| point.at, |point| point.sent, t);
+    let bytes = sent(to) - sent(from);
+    let work = service.work(from, to) as f64;
+    let queue = history.points.iter().map(|point| (point.at, point.queue_packets as f64));
+    let queue = weighted(queue, from, to);
+    let drops: u64 = history.drops.values().sum();
+    let waiting = history.points.last().map_or(0, |point| point.queue_packets);
+    LinkOutcome {
+        capacity_bps: (to > from).then(|| service.mean_rate(from, to).0 as f64),
+        throughput_bps: rate(bytes, to - from),
+        utilization: (work > 0.0).then(|| bytes * 8.0 * PS_PER_S as f64 / work),
+        sent_packets: history.sent_packets,
+        arrived_packets: history.sent_packets + drops + waiting,
+        drops,
+        drops_by_reason: history.drops.clone(),
+        errors: history.errors,
+        marks: history.marks,
+        in_flight_end: history.in_flight + waiting,
+        queue_mean_packets: queue.map(|(mean, _)| mean),
+        queue_p95_packets: queue.map(|(_, p95)| p95 as u64),
+        queue_max_packets: history.points.iter().map(|point| point.queue_max).max().unwrap_or(0),
+        queue_end_packets: waiting,
+    }
+}
+
+/// IP bytes for each byte of payload.
+pub(super) fn scale(kind: &GroupKind) -> f64 {
+    let whole = f64::from(segment(kind));
+    whole / (whole - f64::from(headers(kind)))
+}
+
+fn flow_outcome(model: &Model, group: usize, index: u32, history: &FlowHistory, end: Picos) -> FlowOutcome {
+    let group = &model.groups[group];
+    let start = start_of(group, index, model.seed);
+    let measure = measure_of(model, group, start);
+    let from = measure.from.0.saturating_mul(PS_PER_NS).min(end);
+    let to = measure.to.0.saturating_mul(PS_PER_NS).min(end);
+    let to = history.completion.map_or(to, |completion| completion.min(to)).max(from);
+    let scale = scale(&group.kind);
+    let points = &history.points;
+    let sent = |t| at(points, |point| point.at, |point| point.sent, t);
+    let delivered = |t| at(points, |point| point.at, |point| point.delivered, t);
+    let payload = rate(delivered(to) - delivered(from), to - from);
+    let known = || points.iter().filter(|point| point.srtt > 0);
+    let rtt = weighted(known().map(|point| (point.at, f64::from(point.srtt) / 1e3)), from, to);
+    let windows =
+        || points.iter().filter(|point| point.cwnd > 0).map(|point| (point.at, f64::from(point.cwnd)));
+    let cwnd_max = windows().map(|(_, cwnd)| cwnd).reduce(f64::max);
+    let is_tcp = matches!(group.kind, GroupKind::Tcp(_));
+    FlowOutcome {
+        goodput_bps: payload.map(|rate| rate * scale),
+        payload_bps: payload.map(|rate| if is_tcp { rate } else { rate * datagram_share(&group.kind) }),
+        throughput_bps: rate((sent(to) - sent(from)) * scale, to - from),
+        sent_packets: history.packets[0],
+        received_packets: history.packets[1],
+        delivered_bytes: (points.last().map_or(0, |point| point.delivered) as f64 * scale).round() as u64,
+        retransmits: history.sender.total_retrans.into(),
+        spurious_retransmits: history.sender.dsack_dups.into(),
+        timeouts: history.sender.total_rto.into(),
+        window_cuts: history.window_cuts,
+        rtt_mean_ms: rtt.map(|(mean, _)| mean),
+        rtt_p95_ms: rtt.map(|(_, p95)| p95),
+        cwnd_mean_packets: weighted(windows(), from, to).map(|(mean, _)| mean),
+        cwnd_max_packets: cwnd_max,
+        idle_max_s: idle_max(points).map(seconds),
+        start_s: start.0 as f64 / 1e9,
+        stop_s: (group.stop.0 != u64::MAX).then_some(group.stop.0 as f64 / 1e9),
+        completion_s: history.completion.map(|at| seconds(at) - start.0 as f64 / 1e9),
+    }
+}
+
+/// Payload of a datagram, of the IP packet (contract section 2).
+fn datagram_share(kind: &GroupKind) -> f64 {
+    let segment = f64::from(segment(kind));
+    (segment - 40.0).max(0.0) / segment
+}
+
+/// The longest span between two looks with nothing sent in between, once something was and before the last was.
+fn idle_max(points: &[FlowPoint]) -> Option<Picos> {
+    let mut longest = None;
+    let mut last: Option<&FlowPoint> = None;
+    for point in points {
+        if point.sent > last.map_or(0, |last| last.sent) {
+            if let Some(last) = last {
+                longest = longest.max(Some(point.at - last.at));
+            }
+            last = Some(point);
+        }
+    }
+    longest
+}
+
+fn series(model: &Model, links: &[LinkHistory], flows: &[FlowHistory], end: Picos) -> Vec<Sample> {
+    let Some(bin) = model.sample_every.filter(|&bin| bin > 0) else { return Vec::new() };
+    let mut series = Vec::new();
+    let names: Vec<(u32, u32)> = model
+        .groups
+        .iter()
+        .enumerate()
+        .flat_map(|(group, of)| (0..of.count).map(move |flow| (group as u32, flow)))
+        .collect();
+    let mut t = bin;
+    while t <= end {
+        for (index, history) in links.iter().enumerate() {
+            put_link(&mut series, Element::Link(index as u32), history, t, bin);
+        }
+        for (history, &(group, flow)) in flows.iter().zip(&names) {
+            let scale = scale(&model.groups[group as usize].kind);
+            put_flow(&mut series, Element::Flow(group, flow), history, t, bin, scale);
+        }
+        t += bin;
+    }
+    series
+}
+
+fn put_link(series: &mut Vec<Sample>, element: Element, history: &LinkHistory, t: Picos, bin: Picos) {
+    let points = &history.points;
+    let sent = |t| at(points, |point| point.at, |point| point.sent, t);
+    let mut put = |metric, value| series.push(Sample { at: t, element, metric, value });
+    put("throughput_bps", (sent(t) - sent(t - bin)) * 8.0 / seconds(bin));
+    let within =
+        points.partition_point(|point| point.at <= t - bin)..points.partition_point(|point| point.at <= t);
+    let last = points[..within.end].last().copied().unwrap_or_default();
+    put("queue_packets", last.queue_packets as f64);
+    put("queue_bytes", last.queue_bytes as f64);
+    let most = points[within].iter().map(|point| point.queue_max).max();
+    put("queue_max_packets", most.unwrap_or(last.queue_packets) as f64);
+    if let Some(LawReport::Xcp(report)) = last.law {
+        put("input_Bps", report.input.0 as f64);
+        put("feedback_Bps", report.feedback as f64);
+        put("interval_ms", report.interval.0 as f64 / 1e6);
+        put("persistent_queue_bytes", report.persistent_queue.0 as f64);
+    }
+}
+
+fn put_flow(
+    series: &mut Vec<Sample>,
+    element: Element,
+    history: &FlowHistory,
+    t: Picos,
+    bin: Picos,
+    scale: f64,
+) {
+    let points = &history.points;
+    let mean = |value: fn(&FlowPoint) -> u64| {
+        let grown = at(points, |point| point.at, value, t) - at(points, |point| point.at, value, t - bin);
+        grown * 8.0 / seconds(bin) * scale
+    };
+    let mut put = |metric, value| series.push(Sample { at: t, element, metric, value });
+    put("throughput_bps", mean(|point| point.sent));
+    let last = points[..points.partition_point(|point| point.at <= t)].last();
+    if let Some(last) = last.filter(|last| last.cwnd > 0) {
+        put("cwnd_packets", last.cwnd.into());
+    }
+    if let Some(last) = last.filter(|last| last.srtt > 0) {
+        put("srtt_ms", f64::from(last.srtt) / 1e3);
+    }
+    put("goodput_bps", mean(|point| point.delivered));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_grows_is_known_between_two_looks() {
+        let points = [(10, 100), (20, 200), (40, 200)];
+        let value = |t| at(&points, |point| point.0, |point| point.1, t);
+        assert_eq!([5, 10, 15, 30, 50].map(value), [50.0, 100.0, 150.0, 200.0, 200.0]);
+        assert_eq!(at(&[] as &[(Picos, u64)], |point| point.0, |point| point.1, 5), 0.0);
+    }
+
+    #[test]
+    fn means_and_percentiles_are_weighted_by_time() {
+        // 1 until 10, 5 until 20, 100 until 21.
+        let values = [(10, 1.0), (20, 5.0), (21, 100.0)];
+        assert_eq!(weighted(values.into_iter(), 0, 20), Some((3.0, 5.0)));
+        assert_eq!(weighted(values.into_iter(), 10, 15), Some((5.0, 5.0)));
+        assert_eq!(weighted(values.into_iter(), 30, 40), None);
+        let (_, p95) = weighted([(90, 1.0), (100, 7.0)].into_iter(), 0, 100).expect("some time");
+        assert_eq!(p95, 7.0);
+        let (_, p95) = weighted([(96, 1.0), (100, 7.0)].into_iter(), 0, 100).expect("some time");
+        assert_eq!(p95, 1.0);
+    }
+
+    #[test]
+    fn idle_is_the_time_without_sending_between_two_sendings() {
+        let point = |at, sent| FlowPoint { at, sent, ..FlowPoint::default() };
+        assert_eq!(
+            idle_max(&[point(1, 0), point(5, 10), point(6, 10), point(9, 20), point(99, 20)]),
+            Some(4)
+        );
+        assert_eq!(idle_max(&[point(1, 0), point(5, 10)]), None);
+    }
+}
