@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 
-use congestlab_linux::host::{self, Config, Details, Encoding, LossPolicy, Status};
+use congestlab_linux::host::{self, Config, Details, Encoding, Flow, Law, LossPolicy, Socket, Status};
 use congestlab_linux::sys::command::{self, Mode};
 use congestlab_scenario::store;
 
 use crate::args::{HostCommand, HostEnableArguments};
 use crate::failure::Failure;
 use crate::output::{Screen, print, say};
+use crate::table::{NOTHING, Table};
 
 /// Exit code 4 where the machine can not.
 pub(crate) fn host(command: &HostCommand, screen: &Screen) -> Result<(), Failure> {
@@ -64,7 +65,7 @@ fn enable(arguments: &HostEnableArguments, screen: &Screen) -> Result<(), Failur
 
 fn text(status: &Status) -> String {
     let Some(details) = &status.details else { return "XCP is not enabled on this host\n".into() };
-    let Details { law, to, encoding, loss, fallback, cgroup, counters } = details;
+    let Details { law, to, encoding, loss, fallback, cgroup, counters, sockets } = details;
     let mut text = String::new();
     // Writing to a string fails in no way.
     let mut line = |name: &str, value: String| _ = writeln!(text, "{name:<13} {value}");
@@ -82,5 +83,30 @@ fn text(status: &Status) -> String {
         counters.returns
     );
     line("fallbacks", fallbacks);
+    if !sockets.is_empty() {
+        text.push('\n');
+        text.push_str(&connections(sockets));
+    }
     text
+}
+
+fn connections(sockets: &[Socket]) -> String {
+    let mut table = Table::new(["peer", "law", "cwnd", "srtt", "feedback", "routers", "fallback"]);
+    for socket in sockets {
+        let Flow { law, reason, feedback, routers, .. } = &socket.flow;
+        table.row(vec![
+            socket.peer.to_string(),
+            socket.congestion_control.clone(),
+            socket.cwnd_packets.to_string(),
+            format!("{:.1} ms", socket.srtt_ms),
+            if *law == Law::Xcp { format!("{feedback:+} B/s") } else { NOTHING.into() },
+            if *routers == 15 { "15 or more".into() } else { routers.to_string() },
+            match (law, reason) {
+                (Law::Fallback, Some(reason)) => format!("yes: {reason}"),
+                (_, Some(reason)) => format!("no; was: {reason}"),
+                (_, None) => "no".into(),
+            },
+        ]);
+    }
+    table.render()
 }

@@ -102,7 +102,7 @@ struct config {
 	char fallback[16];
 	struct SenderConfig sender;
 	__u32 initial_window; /* packets */
-	__u8 is_default;      /* also for sockets that chose none, if the prefixes say so */
+	__u8 is_default;      /* ours for sockets that chose none, if the prefixes say so */
 	__u8 encoding;	      /* 1: also the header between IP and TCP */
 	__u8 is_persistent;
 };
@@ -530,14 +530,16 @@ static __always_inline struct choice choice_of(struct bpf_sock_ops *ctx, struct 
 	return choice;
 }
 
-static int is_wanted(struct bpf_sock_ops *ctx, struct choice choice)
+/* Whether to speak to the peer. Applications may choose after the handshake, as iperf3 does, so this
+ * does not ask who moves the window. */
+static int is_meant(struct bpf_sock_ops *ctx, struct choice choice)
 {
 	struct prefix key = { .length = 128 };
 	__u32 v4;
 
 	if (choice.is_ours)
 		return 1;
-	if (!config.is_default || choice.is_made || choice.is_anothers)
+	if (choice.is_made || choice.is_anothers)
 		return 0;
 	/* Volatile: a load from one of two places in the context is not allowed. */
 	v4 = *(volatile __u32 *)&ctx->remote_ip4;
@@ -631,7 +633,7 @@ static void reconsider(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct flo
 
 static int on_connect(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
 {
-	if (!is_wanted(ctx, choice_of(ctx, tp)) ||
+	if (!is_meant(ctx, choice_of(ctx, tp)) ||
 	    !bpf_sk_storage_get(&flows, tp, 0, BPF_SK_STORAGE_GET_F_CREATE))
 		return 0;
 	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | FLAGS);
@@ -644,7 +646,7 @@ static int on_established(struct bpf_sock_ops *ctx, struct tcp_sock *tp, int is_
 {
 	struct option option = {};
 	struct choice choice = choice_of(ctx, tp);
-	int is_ours = is_wanted(ctx, choice);
+	int is_ours = choice.is_ours || (config.is_default && is_meant(ctx, choice));
 	int length = find(ctx, &option, 0);
 	struct flow *flow;
 
@@ -656,7 +658,7 @@ static int on_established(struct bpf_sock_ops *ctx, struct tcp_sock *tp, int is_
 		return 0;
 	if (!length) {
 		bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags & ~FLAGS);
-		if (is_active || choice.is_ours) {
+		if (choice.is_ours || (is_active && is_ours)) {
 			leave(tp, flow, NO_OPTION);
 			choose(ctx, config.fallback);
 		}

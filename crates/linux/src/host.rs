@@ -6,7 +6,7 @@
 //! that stays until [`disable`].
 
 use std::fs;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -18,10 +18,12 @@ use congestlab_core::units::{Rate, Ratio};
 use libbpf_rs::btf::ReferencesType as _;
 use libbpf_rs::query::{MapInfoIter, ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, btf};
+use rustix::process::geteuid;
 use serde::Serialize;
 
 use crate::error::{Context, Error, Result};
-use crate::sys::{attachment, command};
+use crate::sys::diag::{Diag, States};
+use crate::sys::{attachment, cgroup, command};
 
 /// Built by `bpf/build.sh`.
 static OBJECT: &[u8] = include_bytes!("../bpf/objects/host.bpf.o");
@@ -119,9 +121,10 @@ pub struct Config {
     /// Of the congestion control: `xcp`, or for a host that does not stay, `xcp` and something that
     /// nobody else uses.
     pub name: String,
-    /// Peers; none: all.
+    /// Peers to speak to; none: all. A socket that chose before it connected speaks to any.
     pub to: Vec<Prefix>,
-    /// Also for sockets to these peers that chose no congestion control themselves.
+    /// Sockets to these peers that chose no congestion control get this one. Otherwise it waits for
+    /// them to choose it.
     pub default: bool,
     /// What to offer peers.
     pub encoding: Encoding,
@@ -155,7 +158,7 @@ pub fn sender_config(loss: xcp::LossPolicy) -> xcp::SenderConfig {
 /// # Errors
 /// If the file system of control groups is not mounted.
 pub fn everything() -> Result<PathBuf> {
-    attachment::mount()
+    cgroup::root()
 }
 
 impl Config {
@@ -363,6 +366,29 @@ impl Host {
         Ok(Counters::parse(&value))
     }
 
+    /// Connections of the thread's network namespace that it knows.
+    ///
+    /// # Errors
+    /// Those of `INET_DIAG`.
+    pub fn sockets(&self) -> Result<Vec<Socket>> {
+        let all = Diag::open()?.sockets(States::SENDING, Some(self.storage()))?;
+        Ok(all
+            .into_iter()
+            .filter_map(|socket| {
+                let flow = Flow::parse(socket.storage.as_deref()?)?;
+                let info = socket.info.unwrap_or_default();
+                Some(Socket {
+                    local: socket.local,
+                    peer: socket.remote,
+                    congestion_control: socket.congestion,
+                    cwnd_packets: info.snd_cwnd,
+                    srtt_ms: f64::from(info.rtt) / 1000.0,
+                    flow,
+                })
+            })
+            .collect())
+    }
+
     /// The one of this name that stays, if there is one.
     fn find(name: &str) -> Result<Option<(Installed, Self)>> {
         let options = ProgInfoQueryOptions::default().include_map_ids(true);
@@ -382,7 +408,7 @@ impl Host {
             if config.get(PERSISTENT) != Some(&1) || text(&config[..NAME_SIZE]) != name {
                 continue;
             }
-            let Some(cgroup) = cgroup_of(&attachment::mount()?, program.id) else { continue };
+            let Some(cgroup) = cgroup_of(&cgroup::root()?, program.id) else { continue };
             let control = half(&lookup(&hosts, "the counters")?, STRUCT_OPS);
             let to = prefixes.keys().filter_map(|key| Prefix::from_key(&key)).collect();
             let installed = Installed { program: program.id, control, cgroup, config, to };
@@ -541,7 +567,8 @@ fn no_control() -> Error {
 /// Names the privilege or the feature that is missing.
 fn refused(error: io::Error, what: &str) -> Error {
     match error.kind() {
-        io::ErrorKind::PermissionDenied => Error::missing(
+        // Not EACCES: the verifier's way to refuse.
+        io::ErrorKind::PermissionDenied if !geteuid().is_root() || is_eperm(&error) => Error::missing(
             format!("may not {what}"),
             "run as root, or with CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON and CAP_SYS_ADMIN",
         ),
@@ -550,6 +577,10 @@ fn refused(error: io::Error, what: &str) -> Error {
             "Linux 6.2 or later with CONFIG_CGROUP_BPF=y and CONFIG_BPF_JIT=y",
         ),
     }
+}
+
+fn is_eperm(error: &io::Error) -> bool {
+    error.to_string().contains("Operation not permitted")
 }
 
 /// What is known of the host that stays.
@@ -579,6 +610,26 @@ pub struct Details {
     pub cgroup: PathBuf,
     /// Counts since it was enabled.
     pub counters: Counters,
+    /// Connections of this network namespace that it knows.
+    pub sockets: Vec<Socket>,
+}
+
+/// A connection.
+#[derive(Clone, Debug, Serialize)]
+pub struct Socket {
+    /// This end.
+    pub local: SocketAddr,
+    /// The other end.
+    pub peer: SocketAddr,
+    /// The congestion control in force, by its name.
+    pub congestion_control: String,
+    /// The kernel's window.
+    pub cwnd_packets: u32,
+    /// Smoothed round trip time.
+    pub srtt_ms: f64,
+    /// What XCP knows of it.
+    #[serde(flatten)]
+    pub flow: Flow,
 }
 
 /// The host that stays.
@@ -605,6 +656,7 @@ pub fn status_of(name: &str) -> Result<Status> {
         fallback: text(&config[NAME_SIZE..2 * NAME_SIZE]),
         cgroup: installed.cgroup,
         counters: host.counters()?,
+        sockets: host.sockets()?,
     };
     Ok(Status { enabled: true, details: Some(details) })
 }
@@ -662,5 +714,6 @@ fn os(error: libbpf_rs::Error) -> io::Error {
         ErrorKind::NotFound => io::ErrorKind::NotFound,
         _ => io::ErrorKind::Other,
     };
-    io::Error::new(kind, error)
+    // With its causes, in one line.
+    io::Error::new(kind, format!("{error:#}"))
 }

@@ -1,35 +1,15 @@
-//! Control groups of version 2, and the programs attached to them without a link: such an
-//! attachment outlives the process that made it, and needs no file system to be found again.
+//! Programs attached to a control group without a link: such an attachment outlives the process
+//! that made it, and needs no file system to be found again.
 #![expect(unsafe_code, reason = "libbpf-rs attaches to a control group only with a link")]
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use libbpf_sys::{BPF_CGROUP_SOCK_OPS, BPF_F_ALLOW_MULTI};
 
-use crate::error::{Context, Error, Result};
-
-/// Where the hierarchy is mounted.
-///
-/// # Errors
-/// If it is not.
-pub fn mount() -> Result<PathBuf> {
-    let path = "/proc/self/mounts";
-    let mounts = fs::read_to_string(path).context(|| format!("can not read {path}"))?;
-    let mut lines = mounts.lines().map(|line| line.split(' '));
-    let mount = lines.find_map(|mut words| {
-        let point = words.nth(1)?;
-        (words.next()? == "cgroup2").then(|| PathBuf::from(point.replace("\\040", " ")))
-    });
-    mount.ok_or_else(|| {
-        Error::missing(
-            "no cgroup2 file system is mounted",
-            "mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 none /sys/fs/cgroup/unified",
-        )
-    })
-}
+use crate::error::{Context, Result};
 
 /// A control group, to attach programs to.
 ///
