@@ -506,11 +506,12 @@ struct tcp_congestion_ops congestlab_old = { CALLBACKS, .cong_control = (void *)
 /* Says to programs of other hosts in the same cgroup that this callback was answered. */
 #define TAKEN 0x58435843
 
-static int is_named(const char *name)
+/* Volatile, or the compiler takes the zeros of before loading for the configuration. */
+static int is_equal(const __u64 *name, const volatile char *configured)
 {
-	const __u64 *a = (const __u64 *)name, *b = (const __u64 *)config.name;
+	const volatile __u64 *words = (const volatile __u64 *)configured;
 
-	return a[0] == b[0] && a[1] == b[1];
+	return name[0] == words[0] && name[1] == words[1];
 }
 
 struct choice { __u8 is_ours, is_anothers, is_made; };
@@ -524,7 +525,7 @@ static __always_inline struct choice choice_of(struct bpf_sock_ops *ctx, struct 
 
 	if (bpf_getsockopt(ctx, SOL_TCP, TCP_CONGESTION, name, sizeof(words)))
 		return choice;
-	choice.is_ours = is_named(name);
+	choice.is_ours = is_equal(words, config.name);
 	choice.is_anothers = !choice.is_ours && name[0] == 'x' && name[1] == 'c' && name[2] == 'p';
 	choice.is_made = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_setsockopt);
 	return choice;
@@ -609,7 +610,6 @@ static void hear(struct bpf_sock_ops *ctx, struct flow *flow, const struct optio
 static void reconsider(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct flow *flow)
 {
 	__u64 now = bpf_ktime_get_ns(), name[2] = {};
-	const __u64 *fallback = (const __u64 *)config.fallback;
 
 	flow->pending = 0;
 	if (!flow->routers) {
@@ -623,7 +623,7 @@ static void reconsider(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct flo
 		return;
 	/* Unless the application has chosen for itself meanwhile. */
 	if (bpf_getsockopt(ctx, SOL_TCP, TCP_CONGESTION, (char *)name, sizeof(name)) ||
-	    name[0] != fallback[0] || name[1] != fallback[1]) {
+	    !is_equal(name, config.fallback)) {
 		flow->law = NOBODY;
 		return;
 	}
