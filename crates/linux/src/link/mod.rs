@@ -18,7 +18,6 @@ mod report;
 use std::collections::VecDeque;
 use std::io;
 use std::mem;
-use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -39,6 +38,7 @@ pub use report::{LATE_MAX, LATE_SHARE, Lateness, Report, Traffic, Xcp, allowed};
 use crate::error::{Context, Error, Result};
 use crate::sys::offload::Offloads;
 use crate::sys::packet::{BATCH, Frame, Socket};
+use crate::sys::schedule::be_punctual;
 use frame::{ETHERNET, Look, TAGS, look};
 use report::Tally;
 
@@ -51,10 +51,12 @@ const IDLE: Picos = PS_PER_S / 50;
 /// Departures need not be served before their packets are due at the far end; but what is told of
 /// them shall not be old.
 const LAZY: Picos = PS_PER_S / 1000;
+/// While packets come, they are fetched after a nap and not when the first arrives: being woken for
+/// every packet costs its sender more than all the rest (160,000 packets/s and 30,000 on two busy
+/// cores). They are stamped, so only a link whose delay is shorter than a nap is late by it.
+const NAP: [Picos; 2] = [PS_PER_S / 20_000, PS_PER_S / 2_000];
 /// Bytes of frames that a direction holds at most: a second at 8 Gbit/s.
 const MEMORY: usize = 1 << 30;
-/// Scheduling: before everything of ordinary priority.
-const NICE: i32 = -20;
 
 /// What a link does with the packets that go one way.
 #[derive(Clone, Debug)]
@@ -242,9 +244,10 @@ impl Track {
         self.served = now + 1;
     }
 
-    /// Fetches what has come by `now`, then serves the port up to then.
-    fn fetch(&mut self, from: &Socket, clock: &Clock, now: Picos) -> Result<()> {
+    /// Fetches what has come by `now`, then serves the port up to then. Returns how much it was.
+    fn fetch(&mut self, from: &Socket, clock: &Clock, now: Picos) -> Result<usize> {
         let offset = clock.wall_offset();
+        let mut fetched = 0;
         for _ in 0..ROUNDS {
             let count = from.receive(&mut self.staged).or_else(down).context(|| "can not receive".into())?;
             for i in 0..count {
@@ -253,13 +256,14 @@ impl Track {
                 let at = if stamp > now { now } else { stamp }.max(self.served);
                 self.arrive(i, at);
             }
+            fetched += count;
             if count < BATCH {
                 self.serve(now.max(self.served));
-                return Ok(());
+                return Ok(fetched);
             }
         }
         // There is more, which is to arrive before later events are served.
-        Ok(())
+        Ok(fetched)
     }
 
     /// A frame has come.
@@ -292,6 +296,7 @@ impl Track {
 
     /// Sends what is due. Returns whether the interface can take no more for now.
     fn flush(&mut self, to: &Socket, clock: &Clock) -> Result<bool> {
+        let allowed = report::allowed(self.config.delay);
         loop {
             let now = clock.now();
             let due = self.wire.flying.partition_point(|flying| flying.at <= now);
@@ -312,6 +317,7 @@ impl Track {
             for Flying { at, frame } in self.wire.flying.drain(..sent) {
                 let lateness = Duration((now - at) / PS_PER_NS);
                 self.wire.tally.lateness.record(lateness);
+                self.wire.tally.late += u64::from(lateness > allowed);
                 self.wire.lateness = self.wire.lateness.max(lateness);
                 self.wire.spare.push(frame);
             }
@@ -401,7 +407,8 @@ impl Link {
     /// # Errors
     /// If the kernel takes the interfaces away.
     pub fn run(self, stop: &AtomicBool) -> Result<Report> {
-        be_punctual();
+        // Where that is not allowed, the lateness will tell.
+        let _ = be_punctual();
         let Self { clock, sockets, directions, room, listener, _offloads } = self;
         let begin = clock.now();
         let [forward, back] = &directions;
@@ -413,22 +420,33 @@ impl Link {
         }
         let [a, b] = &sockets;
         let ways = [(a, b), (b, a)];
+        let nap = (tracks[0].config.delay.min(tracks[1].config.delay) / 2).clamp(NAP[0], NAP[1]);
         while !stop.load(Ordering::Relaxed) {
             // Everything that came by now is there to be fetched.
             let now = clock.now();
-            let mut is_blocked = [false; 2];
-            for ((track, (from, to)), is_blocked) in tracks.iter_mut().zip(ways).zip(&mut is_blocked) {
-                track.fetch(from, &clock, now)?;
-                *is_blocked = track.flush(to, &clock)?;
+            let (mut fetched, mut wake) = ([0; 2], now + IDLE);
+            let mut events = [PollFlags::IN; 2];
+            for (way, (from, to)) in ways.into_iter().enumerate() {
+                let track = &mut tracks[way];
+                fetched[way] = track.fetch(from, &clock, now)?;
+                if track.flush(to, &clock)? {
+                    events[1 - way] |= PollFlags::OUT;
+                } else {
+                    wake = wake.min(track.next());
+                }
             }
-            let next = |track: &Track, is_blocked: bool| if is_blocked { u64::MAX } else { track.next() };
-            let wake = next(&tracks[0], is_blocked[0]).min(next(&tracks[1], is_blocked[1]));
-            let events = |is_blocked| if is_blocked { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+            if fetched.iter().any(|&count| count >= BATCH * ROUNDS) {
+                continue;
+            }
+            if fetched != [0, 0] {
+                wake = wake.min(now + nap);
+                events = events.map(|events| events - PollFlags::IN);
+            }
             let mut files = [
-                PollFd::from_borrowed_fd(a.as_fd(), events(is_blocked[1])),
-                PollFd::from_borrowed_fd(b.as_fd(), events(is_blocked[0])),
+                PollFd::from_borrowed_fd(a.as_fd(), events[0]),
+                PollFd::from_borrowed_fd(b.as_fd(), events[1]),
             ];
-            let nanos = wake.saturating_sub(clock.now()).min(IDLE).div_ceil(PS_PER_NS);
+            let nanos = wake.saturating_sub(clock.now()).div_ceil(PS_PER_NS);
             let timeout = Timespec { tv_sec: 0, tv_nsec: nanos as i64 };
             match poll(&mut files, Some(&timeout)) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -440,12 +458,6 @@ impl Link {
         let (forward, back) = (forward.finish(a, end), back.finish(b, end));
         Ok(Report::new((begin, end), forward, back))
     }
-}
-
-/// Wakes this thread on the nanosecond, before others; without the privilege for that, as others.
-fn be_punctual() {
-    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
 }
 
 /// What the kernel says of an interface in the thread's network namespace.

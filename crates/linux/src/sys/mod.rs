@@ -10,4 +10,5 @@ pub mod offload;
 pub mod packet;
 pub mod process;
 pub mod qdisc;
+pub mod schedule;
 pub mod tcp;
