@@ -109,6 +109,7 @@ struct Flying {
     /// When it is at the far end.
     at: Picos,
     frame: Frame,
+    is_packet: bool,
 }
 
 /// Everything of a direction but its port.
@@ -140,7 +141,7 @@ impl Output for Wire {
             let is_partial = frame.has_partial_checksum();
             look.write(frame.bytes_mut(), packet.xcp().delta, is_marked, is_partial);
         }
-        self.fly(packet.at, frame);
+        self.fly(packet.at, frame, true);
     }
 
     fn event(&mut self, at: Picos, what: PortEvent) {
@@ -194,13 +195,13 @@ impl Wire {
     }
 
     /// Puts a frame on the wire, which keeps the order of time.
-    fn fly(&mut self, at: Picos, frame: Frame) {
+    fn fly(&mut self, at: Picos, frame: Frame, is_packet: bool) {
         let position = match self.flying.back() {
             // Frames that are no IP packets overtake those that wait.
             Some(last) if last.at > at => self.flying.partition_point(|other| other.at <= at),
             _ => self.flying.len(),
         };
-        self.flying.insert(position, Flying { at, frame });
+        self.flying.insert(position, Flying { at, frame, is_packet });
     }
 }
 
@@ -289,7 +290,7 @@ impl Track {
             }
             None => {
                 self.wire.tally.other_frames += 1;
-                self.wire.fly(at + self.config.delay, frame);
+                self.wire.fly(at.saturating_add(self.config.delay), frame, false);
             }
         }
     }
@@ -314,7 +315,7 @@ impl Track {
                     continue;
                 }
             };
-            for Flying { at, frame } in self.wire.flying.drain(..sent) {
+            for Flying { at, frame, .. } in self.wire.flying.drain(..sent) {
                 let lateness = Duration((now - at) / PS_PER_NS);
                 self.wire.tally.lateness.record(lateness);
                 self.wire.tally.late += u64::from(lateness > allowed);
@@ -335,11 +336,16 @@ impl Track {
         self.port.finish(self.served);
         self.wire.tally.kernel_drops += from.drops().unwrap_or(0);
         let is_limited = self.config.service != UNLIMITED;
+        // A port takes what is on the wire for delivered.
+        let flying = self.wire.flying.iter().filter(|flying| flying.is_packet).count() as u64;
+        let mut stats = self.port.stats().clone();
+        stats.delivered_packets -= flying;
+        stats.in_flight_end += flying;
         Traffic::new(
             is_limited.then_some(&self.config.service),
             self.config.delay,
             (self.wire.begin, end),
-            self.port.stats(),
+            stats,
             &self.wire.tally,
         )
     }

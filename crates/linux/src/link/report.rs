@@ -137,7 +137,7 @@ impl Traffic {
         service: Option<&Service>,
         delay: Picos,
         (from, to): (Picos, Picos),
-        stats: &PortStats,
+        stats: PortStats,
         tally: &Tally,
     ) -> Self {
         let bits = u128::from(stats.measured_bytes) * 8 * u128::from(PS_PER_S);
@@ -180,7 +180,7 @@ impl Traffic {
                 control_intervals: report.intervals,
                 packets: tally.counts,
             }),
-            stats: stats.clone(),
+            stats,
         }
     }
 
