@@ -91,6 +91,8 @@ pub(crate) enum Command {
         #[arg(last = true, required = true)]
         command: Vec<String>,
     },
+    /// Say what this machine can do with real packets, and how to get what is missing
+    Doctor(DoctorArguments),
     /// Undo what another congestlab did, when that has ended
     #[command(hide = true, name = congestlab_linux::supervisor::SUBCOMMAND)]
     Supervise {
@@ -443,6 +445,13 @@ pub(crate) struct CompareArguments {
     /// Show every number, not only those that matter
     #[arg(long)]
     pub(crate) all: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// Undo what labs and links did that were killed with their supervisors
+    #[arg(long)]
+    pub(crate) clean: bool,
 }
 
 fn share(text: &str) -> Result<f64, String> {

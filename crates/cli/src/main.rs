@@ -7,6 +7,7 @@ mod args;
 mod compare;
 mod demo;
 mod diff;
+mod doctor;
 mod explain;
 mod failure;
 mod host;
@@ -69,6 +70,7 @@ fn execute(command: &Command, screen: &Screen) -> Result<(), Failure> {
         Command::Live(command) => live::live(command, screen),
         Command::Endpoint => Ok(congestlab_linux::lab::endpoint::run()?),
         Command::Enter { group, command } => Ok(congestlab_linux::lab::apps::enter(group, command)?),
+        Command::Doctor(arguments) => doctor::doctor(arguments, screen),
         Command::Supervise { id } => Ok(congestlab_linux::supervisor::supervise(id)?),
         Command::Compare(arguments) => compare::compare(arguments, screen),
         Command::Host(command) => host::host(command, screen),

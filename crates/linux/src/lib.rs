@@ -4,6 +4,7 @@
 //! BPF programs, links in user space, and labs that run a scenario with real TCP. What changes the
 //! system undoes it, or says how to.
 
+pub mod doctor;
 pub mod error;
 pub mod host;
 pub mod lab;

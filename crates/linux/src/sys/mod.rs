@@ -8,6 +8,7 @@ pub mod diag;
 pub mod netns;
 pub mod offload;
 pub mod packet;
+pub mod probe;
 pub mod process;
 pub mod qdisc;
 pub mod schedule;
