@@ -34,7 +34,8 @@ fn hold(scenario: &Scenario) {
 #[test]
 fn the_claims_of_the_examples_hold() {
     let mut names = Vec::new();
-    for entry in std::fs::read_dir(root().join("scenarios")).unwrap() {
+    let folders = ["scenarios", "scenarios/live"].map(|folder| std::fs::read_dir(root().join(folder)).unwrap());
+    for entry in folders.into_iter().flatten() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "toml") {
             let scenario = Scenario::load(&path, &[], None).unwrap_or_else(|error| panic!("{error}"));
@@ -44,7 +45,7 @@ fn the_claims_of_the_examples_hold() {
         }
     }
     names.sort();
-    for name in ["crowd", "demo", "lossy", "parking-lot"] {
+    for name in ["crowd", "demo", "lossy", "parking-lot", "shares", "thesis-shares", "thesis-tcp"] {
         assert!(names.iter().any(|other| other == name), "{name} is not among {names:?}");
     }
 }
