@@ -238,9 +238,11 @@ fn warnings(runs: [&RunFolder; 2]) -> Vec<String> {
 
 /// Seconds from the start of the last flow until all share fairly, up to the end of the first.
 fn convergence(run: &RunFolder) -> Result<Option<f64>, FolderError> {
-    let flows = elements(run, "flows").filter_map(|(_, flows)| flows.as_array()).flatten();
+    // More flows than the results list are too many to look at one by one.
+    let listed: Option<Vec<&Vec<Json>>> = elements(run, "flows").map(|(_, flows)| flows.as_array()).collect();
+    let Some(listed) = listed else { return Ok(None) };
     let (mut from, mut until) = (0.0f64, f64::INFINITY);
-    for flow in flows {
+    for flow in listed.into_iter().flatten() {
         let start = flow["start_s"].as_f64().unwrap_or(0.0);
         from = from.max(start);
         until = until.min(flow["stop_s"].as_f64().unwrap_or(f64::INFINITY));
