@@ -15,6 +15,8 @@ use crate::error::{Context, Result};
 const RTM_NEWQDISC: u16 = 36;
 const RTM_GETQDISC: u16 = 38;
 const NLM_F_REQUEST: u16 = 1;
+/// An interface that is down has no qdisc to tell of: without this there would be no answer at all.
+const NLM_F_ACK: u16 = 4;
 /// Without it the answer goes to nobody but those who watch all changes.
 const NLM_F_ECHO: u16 = 8;
 const NLMSG_ERROR: u16 = 2;
@@ -77,7 +79,7 @@ impl QdiscReader {
         let mut request = Vec::with_capacity(NLMSGHDR + TCMSG);
         request.extend(((NLMSGHDR + TCMSG) as u32).to_ne_bytes());
         request.extend(RTM_GETQDISC.to_ne_bytes());
-        request.extend((NLM_F_REQUEST | NLM_F_ECHO).to_ne_bytes());
+        request.extend((NLM_F_REQUEST | NLM_F_ACK | NLM_F_ECHO).to_ne_bytes());
         // Sequence and port: nobody else uses the socket. Family and padding.
         request.extend([0; 12]);
         request.extend(self.index.to_ne_bytes());
@@ -85,10 +87,23 @@ impl QdiscReader {
         request.extend(TC_H_ROOT.to_ne_bytes());
         request.extend([0; 4]);
         sendto(&self.socket, &request, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
-        let mut answer = [0; 8192];
-        let (length, _) = recv(&self.socket, &mut answer, RecvFlags::empty())?;
-        read(&answer[..length]).ok_or(io::ErrorKind::InvalidData)?
+        let (mut buffer, mut qdisc) = ([0; 8192], Qdisc { kind: "noop".into(), ..Qdisc::default() });
+        loop {
+            let (length, _) = recv(&self.socket, &mut buffer, RecvFlags::empty())?;
+            match read(&buffer[..length]).ok_or(io::ErrorKind::InvalidData)? {
+                Answer::Qdisc(found) => qdisc = found,
+                Answer::Done(0) => return Ok(qdisc),
+                Answer::Done(number) => return Err(io::Error::from_raw_os_error(-number)),
+            }
+        }
     }
+}
+
+/// What the kernel says; the last thing is how it went.
+#[derive(Debug)]
+enum Answer {
+    Qdisc(Qdisc),
+    Done(i32),
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
@@ -100,13 +115,10 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 /// Reads an answer; `None` if it is none.
-fn read(message: &[u8]) -> Option<io::Result<Qdisc>> {
+fn read(message: &[u8]) -> Option<Answer> {
     match u16_at(message, 4)? {
         RTM_NEWQDISC => {}
-        NLMSG_ERROR => {
-            let number = u32_at(message, NLMSGHDR)? as i32;
-            return Some(Err(io::Error::from_raw_os_error(-number)));
-        }
+        NLMSG_ERROR => return Some(Answer::Done(u32_at(message, NLMSGHDR)? as i32)),
         _ => return None,
     }
     let mut qdisc = Qdisc { handle: u32_at(message, NLMSGHDR + 8)?, ..Qdisc::default() };
@@ -129,7 +141,7 @@ fn read(message: &[u8]) -> Option<io::Result<Qdisc>> {
         }
         rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
-    Some(Ok(qdisc))
+    Some(Answer::Qdisc(qdisc))
 }
 
 #[cfg(test)]

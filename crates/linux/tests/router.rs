@@ -1,0 +1,457 @@
+//! The router's program on packets: in, out, counted. It runs in the kernel (BPF_PROG_TEST_RUN); an
+//! independent library judges what comes out.
+//!
+//! Skips with the reason where the privilege or the kernel's part is missing.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::thread::sleep;
+use std::time;
+
+use congestlab_core::law::xcp::Header;
+use congestlab_core::units::{BitRate, Duration, SECOND};
+use congestlab_core::wire::option::{Echo, Option as XcpOption};
+use congestlab_core::wire::xcp::{Layout, Packet, Repr};
+use congestlab_linux::Error;
+use congestlab_linux::router::{self, Config, Encoding, OBJECT, Program, Refused};
+use etherparse::{NetHeaders, PacketHeaders, TcpHeader, TransportHeader};
+
+const MS: time::Duration = time::Duration::from_millis(1);
+const ETHERNET: usize = 14;
+const GIGABIT: BitRate = BitRate(1_000_000_000);
+
+fn config(encoding: Encoding) -> Config {
+    Config { rate: GIGABIT, law: router::law(GIGABIT), encoding, shape: None }
+}
+
+/// A program whose law has decided nothing yet and will not: pools are empty, so that what asks for more
+/// gets nothing.
+fn quiet(encoding: Encoding) -> Config {
+    let mut config = config(encoding);
+    config.law.initial_interval = Duration(SECOND * 1_000_000_000);
+    config
+}
+
+/// Loads, or says why not.
+fn load(test: &str, config: &Config) -> Option<Program> {
+    match Program::load(OBJECT, config, ETHERNET as u32, 0) {
+        Ok(program) => Some(program),
+        Err(Error::Missing { what, help }) => {
+            eprintln!("SKIP {test}: {what}; {help}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Ip {
+    V4,
+    V4WithOptions,
+    V6,
+    V6WithExtensions,
+}
+
+const IPS: [Ip; 4] = [Ip::V4, Ip::V4WithOptions, Ip::V6, Ip::V6WithExtensions];
+const TAGS: [&[u16]; 3] = [&[], &[0x8100], &[0x88a8, 0x8100]];
+
+/// NOP NOP, timestamps; NOP NOP, a SACK block.
+const TIMESTAMPS: [u8; 12] = [1, 1, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8];
+const SACK: [u8; 12] = [1, 1, 5, 10, 1, 2, 3, 4, 5, 6, 7, 8];
+
+const ASKS: Header = Header { x: 5_000, rtt: 0x00a3_d700, delta: 1_000_000, reverse: 0 };
+
+fn data(header: Header, routers: u8) -> Vec<u8> {
+    let echo = Echo { routers: 3, sum: 77 };
+    let (bytes, length) = XcpOption::Data { header, routers, echo }.emit();
+    bytes[..length].to_vec()
+}
+
+/// IP and what follows, in a frame.
+fn frame(tags: &[u16], ip: Ip, protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![2; 12];
+    for tag in tags {
+        bytes.extend(tag.to_be_bytes());
+        bytes.extend([0, 5]);
+    }
+    let kind: u16 = if matches!(ip, Ip::V4 | Ip::V4WithOptions) { 0x0800 } else { 0x86dd };
+    bytes.extend(kind.to_be_bytes());
+    match ip {
+        Ip::V4 | Ip::V4WithOptions => {
+            let mut header = etherparse::Ipv4Header::new(
+                payload.len() as u16,
+                9,
+                protocol.into(),
+                V4[0].octets(),
+                V4[1].octets(),
+            )
+            .unwrap();
+            if ip == Ip::V4WithOptions {
+                header.options = [1, 1, 1, 1, 1, 1, 1, 0].into();
+                header.set_payload_len(payload.len()).unwrap();
+            }
+            header.header_checksum = header.calc_header_checksum();
+            header.write(&mut bytes).unwrap();
+        }
+        Ip::V6 | Ip::V6WithExtensions => {
+            // Hop-by-hop options of 8 bytes and destination options of 16, padding both.
+            let extensions: &[u8] = if ip == Ip::V6 { &[] } else { &EXTENSIONS };
+            bytes.extend([0x60, 0, 0, 0]);
+            bytes.extend(((payload.len() + extensions.len()) as u16).to_be_bytes());
+            bytes.extend([if ip == Ip::V6 { protocol } else { 0 }, 9]);
+            bytes.extend(V6.iter().flat_map(|address| address.octets()));
+            let at = bytes.len() + 8;
+            bytes.extend(extensions);
+            if ip == Ip::V6WithExtensions {
+                bytes[at] = protocol;
+            }
+        }
+    }
+    bytes.extend(payload);
+    bytes
+}
+
+const V4: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 1, 2, 3), Ipv4Addr::new(10, 9, 8, 7)];
+const V6: [Ipv6Addr; 2] =
+    [Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1), Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2)];
+const EXTENSIONS: [u8; 24] = [60, 0, 1, 4, 0, 0, 0, 0, 6, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
+/// A TCP segment with these options and a right checksum.
+fn tcp(ip: Ip, options: &[u8], payload: &[u8]) -> Vec<u8> {
+    let mut header = TcpHeader::new(5001, 43210, 0x1234_5678, 777);
+    header.ack = true;
+    let mut options = options.to_vec();
+    options.resize(options.len().next_multiple_of(4), 0);
+    header.set_options_raw(&options).unwrap();
+    header.checksum = match ip {
+        Ip::V4 | Ip::V4WithOptions => {
+            header.calc_checksum_ipv4_raw(V4[0].octets(), V4[1].octets(), payload).unwrap()
+        }
+        Ip::V6 | Ip::V6WithExtensions => {
+            header.calc_checksum_ipv6_raw(V6[0].octets(), V6[1].octets(), payload).unwrap()
+        }
+    };
+    let mut bytes = vec![];
+    header.write(&mut bytes).unwrap();
+    bytes.extend(payload);
+    bytes
+}
+
+fn segment(tags: &[u16], ip: Ip, options: &[u8], payload: &[u8]) -> Vec<u8> {
+    frame(tags, ip, 6, &tcp(ip, options, payload))
+}
+
+/// What a library reads in a frame: TCP's options, after it has found its checksum right.
+fn judged(frame: &[u8]) -> Vec<u8> {
+    let parsed = PacketHeaders::from_ethernet_slice(frame).unwrap();
+    let Some(TransportHeader::Tcp(tcp)) = parsed.transport else { panic!("no TCP in {parsed:?}") };
+    let payload = parsed.payload.slice();
+    let checksum = match parsed.net.unwrap() {
+        NetHeaders::Ipv4(ip, _) => tcp.calc_checksum_ipv4(&ip, payload),
+        NetHeaders::Ipv6(ip, _) => tcp.calc_checksum_ipv6(&ip, payload),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(tcp.checksum, checksum.unwrap(), "TCP's checksum is wrong");
+    tcp.options.as_slice().to_vec()
+}
+
+/// The bytes in which two packets differ.
+fn differences(one: &[u8], other: &[u8]) -> Vec<usize> {
+    assert_eq!(one.len(), other.len());
+    (0..one.len()).filter(|&at| one[at] != other[at]).collect()
+}
+
+/// `struct __sk_buff` with the fields that make a super-packet.
+fn super_packet(segments: u32, size: u32, wire: u32) -> [u8; 192] {
+    let mut context = [0; 192];
+    for (at, value) in [(160, wire), (164, segments), (176, size)] {
+        context[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+    }
+    context
+}
+
+#[test]
+fn a_demand_that_can_not_be_met_is_lowered_and_the_router_counts_itself() {
+    let test = "a_demand_that_can_not_be_met_is_lowered_and_the_router_counts_itself";
+    let Some(program) = load(test, &quiet(Encoding::Option)) else { return };
+    let layouts: [Vec<&[u8]>; 4] =
+        [vec![], vec![&TIMESTAMPS], vec![&[1, 1]], vec![&[1, 1, 3, 3, 7, 1, 1, 1]]];
+    let mut packets = 0;
+    for ip in IPS {
+        for tags in TAGS {
+            for before in &layouts {
+                for (routers, after) in [(0, 1), (7, 8), (14, 15), (15, 15)] {
+                    let mut options = before.concat();
+                    let at = options.len();
+                    options.extend(data(ASKS, routers));
+                    let sent = segment(tags, ip, &options, &[0xab; 1201]);
+                    let (got, _) = program.pass(&sent, &mut [], 1).unwrap();
+                    let read = XcpOption::parse(&judged(&got)[at..]).unwrap();
+                    let header = Header { delta: 0, ..ASKS };
+                    let echo = Echo { routers: 3, sum: 77 };
+                    assert_eq!(read, XcpOption::Data { header, routers: after, echo }, "{ip:?} {tags:?}");
+                    // Nothing else has changed: RTT's last byte, feedback, TCP's checksum.
+                    let tcp = sent.len() - 1201 - (20 + options.len().next_multiple_of(4));
+                    for byte in differences(&sent, &got) {
+                        let here = byte - tcp;
+                        assert!(
+                            [16, 17].contains(&here) || (20 + at + 11..20 + at + 16).contains(&here),
+                            "{here}"
+                        );
+                    }
+                    packets += 1;
+                }
+            }
+        }
+    }
+    let sample = program.sample().unwrap();
+    assert_eq!((sample.packets, sample.xcp_packets), (packets, packets));
+    assert_eq!(sample.refused, Refused::default());
+}
+
+#[test]
+fn a_demand_that_is_lower_passes_as_it_is() {
+    let Some(program) = load("a_demand_that_is_lower_passes_as_it_is", &quiet(Encoding::Option)) else {
+        return;
+    };
+    for delta in [0, -1, -1_000_000, i32::MIN] {
+        let sent = segment(&[], Ip::V4, &data(Header { delta, ..ASKS }, 2), b"data");
+        let (got, _) = program.pass(&sent, &mut [], 1).unwrap();
+        let Some(XcpOption::Data { header, routers, .. }) = XcpOption::parse(&judged(&got)) else { panic!() };
+        assert_eq!((header.delta, routers), (delta, 3));
+    }
+}
+
+#[test]
+fn the_draft_header_is_edited_and_nothing_else() {
+    let Some(program) = load("the_draft_header_is_edited_and_nothing_else", &quiet(Encoding::Shim)) else {
+        return;
+    };
+    for ip in IPS {
+        for tags in TAGS {
+            let header = Header { reverse: -5, ..ASKS };
+            let repr = Repr::Standard { layout: Layout::V3, protocol: 6, header };
+            let shim = repr.emit().to_vec();
+            let inner = tcp(ip, &TIMESTAMPS, b"data");
+            let sent = frame(tags, ip, 253, &[shim, inner.clone()].concat());
+            let (got, _) = program.pass(&sent, &mut [], 1).unwrap();
+            let at = sent.len() - inner.len() - 20;
+            let packet = Packet::new_checked(&got[at..at + 20]).unwrap();
+            assert_eq!(
+                (packet.x(), packet.rtt(), packet.delta(), packet.reverse()),
+                (ASKS.x, ASKS.rtt | 1, 0, -5)
+            );
+            let changed = differences(&sent, &got);
+            assert!(
+                changed.iter().all(|byte| *byte == at + 11 || (at + 16..at + 20).contains(byte)),
+                "{changed:?}"
+            );
+        }
+    }
+    assert_eq!(program.sample().unwrap().xcp_packets, 12);
+}
+
+/// Sent, counted how, and the same afterwards.
+fn untouched(program: &Program, sent: &[u8], what: &str) {
+    let (got, _) = program.pass(sent, &mut [], 1).unwrap();
+    assert_eq!(differences(sent, &got), Vec::<usize>::new(), "{what}");
+}
+
+#[test]
+fn what_is_not_for_routers_passes_untouched_and_counts_as_traffic() {
+    let test = "what_is_not_for_routers_passes_untouched_and_counts_as_traffic";
+    let Some(program) = load(test, &quiet(Encoding::Option)) else { return };
+    let with = data(ASKS, 0);
+    let mut sent = vec![
+        ("TCP without options", segment(&[], Ip::V4, &[], b"data")),
+        ("TCP with timestamps and SACK", segment(&[], Ip::V6, &[TIMESTAMPS, SACK].concat(), b"")),
+        ("UDP", frame(&[], Ip::V4, 17, &[0; 100])),
+        ("the other encoding", frame(&[], Ip::V4, 253, &[0; 60])),
+        ("our option behind the end of the list", segment(&[], Ip::V4, &[&[0, 0], &with[..]].concat(), b"")),
+        ("another experiment", segment(&[], Ip::V4, &[253, 4, 0x99, 0x99], b"")),
+        ("ARP", [&[2; 12], &[8, 6][..], &[0; 28]].concat()),
+        ("nothing known", [&[2; 12], &[0x88, 0xcc][..], &[7; 50]].concat()),
+    ];
+    let (ack, length) = XcpOption::Ack { echo: Echo { routers: 2, sum: 5 } }.emit();
+    sent.push(("an ACK", segment(&[], Ip::V4, &[&TIMESTAMPS[..], &ack[..length]].concat(), b"")));
+    for (at, value, what) in
+        [(20, 0x20, "a first fragment"), (21, 1, "a last fragment"), (14, 0x44, "IP of 16 bytes")]
+    {
+        let mut fragment = segment(&[], Ip::V4, &with, b"data");
+        fragment[at] |= value;
+        if at == 14 {
+            fragment[at] = value;
+        }
+        sent.push((what, fragment));
+    }
+    let mut fragment =
+        frame(&[], Ip::V6, 44, &[&[6, 0, 0, 1, 0, 0, 0, 1], &tcp(Ip::V6, &with, b"x")[..]].concat());
+    sent.push(("a fragment of IPv6", fragment.clone()));
+    fragment.truncate(60);
+    sent.push(("a frame that ends early", fragment));
+
+    let mut bytes = 0;
+    for (what, packet) in &sent {
+        untouched(&program, packet, what);
+        bytes += packet.len() - ETHERNET;
+    }
+    let sample = program.sample().unwrap();
+    assert_eq!((sample.packets, sample.other_packets), (sent.len() as u64, sent.len() as u64));
+    assert_eq!((sample.xcp_packets, sample.refused_packets), (0, 0));
+    assert_eq!(sample.bytes, bytes as u64);
+}
+
+#[test]
+fn padding_of_short_frames_is_no_traffic() {
+    let Some(program) = load("padding_of_short_frames_is_no_traffic", &quiet(Encoding::Option)) else {
+        return;
+    };
+    let mut sent = segment(&[], Ip::V4, &[], b"");
+    sent.resize(60, 0);
+    untouched(&program, &sent, "padded");
+    assert_eq!(program.sample().unwrap().bytes, 40);
+}
+
+#[test]
+fn a_wrong_header_is_refused_and_counted_by_what_is_wrong() {
+    let test = "a_wrong_header_is_refused_and_counted_by_what_is_wrong";
+    let Some(program) = load(test, &quiet(Encoding::Option)) else { return };
+    let with = data(ASKS, 0);
+    let mut expected = Refused::default();
+
+    for before in [&[1][..], &[1, 1, 1], &[3, 3, 7]] {
+        untouched(&program, &segment(&[], Ip::V4, &[before, &with].concat(), b"data"), "odd");
+        expected.odd_offset += 1;
+    }
+    for length in [4, 5, 7, 9, 12, 19, 21, 24, 40] {
+        let mut wrong = with.clone();
+        wrong.resize(40, 1);
+        wrong[1] = length;
+        untouched(&program, &segment(&[], Ip::V6, &wrong, b"data"), "length");
+        expected.wrong_length += 1;
+    }
+    // The length is right, the list of options ends before.
+    for kept in [4, 8, 12, 16] {
+        untouched(&program, &segment(&[], Ip::V4, &with[..kept], b"data"), "the list ends");
+        expected.truncated += 1;
+    }
+    // The packet ends inside TCP's options, by its own count or by that of IP.
+    let whole = segment(&[], Ip::V4, &with, b"");
+    for kept in [14 + 20 + 20 + 2, whole.len() - 1] {
+        untouched(&program, &whole[..kept], "the packet ends");
+        let mut short = whole.clone();
+        short[16..18].copy_from_slice(&((kept - 14) as u16).to_be_bytes());
+        untouched(&program, &short, "IP ends");
+        expected.truncated += 2;
+    }
+    for broken in [&[8, 0, 1, 1][..], &[8, 1, 1, 1], &[8, 41, 0, 0], &[1, 1, 1, 8]] {
+        untouched(&program, &segment(&[], Ip::V4, &[broken, &[]].concat(), b"data"), "the list is broken");
+        expected.malformed += 1;
+    }
+    let sample = program.sample().unwrap();
+    assert_eq!(sample.refused, expected);
+    assert_eq!((sample.xcp_packets, sample.other_packets), (0, 0));
+    assert_eq!(sample.refused_packets, sample.packets);
+}
+
+#[test]
+fn a_wrong_draft_header_is_refused_and_counted_by_what_is_wrong() {
+    let test = "a_wrong_draft_header_is_refused_and_counted_by_what_is_wrong";
+    let Some(program) = load(test, &quiet(Encoding::Shim)) else { return };
+    let right = Repr::Standard { layout: Layout::V3, protocol: 6, header: ASKS }.emit();
+    let changed = |at: usize, value| {
+        let mut shim = right;
+        shim[at] = value;
+        frame(&[], Ip::V4, 253, &[&shim[..], &tcp(Ip::V4, &[], b"data")].concat())
+    };
+    for version in [0x01, 0x11, 0x21, 0x41, 0xf1] {
+        untouched(&program, &changed(2, version), "version");
+    }
+    for length in [0, 8, 19, 21, 255] {
+        untouched(&program, &changed(1, length), "length");
+    }
+    untouched(&program, &frame(&[], Ip::V6, 253, &right[..19]), "truncated");
+    untouched(&program, &changed(2, 0x32), "the minimal format");
+    untouched(&program, &segment(&[], Ip::V4, &data(ASKS, 0), b""), "the other encoding");
+    let sample = program.sample().unwrap();
+    let expected = Refused { version: 5, wrong_length: 5, truncated: 1, ..Refused::default() };
+    assert_eq!(sample.refused, expected);
+    assert_eq!((sample.xcp_packets, sample.other_packets), (0, 2));
+}
+
+/// Sends as many packets, in super-packets of so many segments; returns the sum of what they were given.
+fn send(program: &Program, packets: u32, segments: u32, header: Header) -> i64 {
+    let payload = vec![0xcd; 60 * segments as usize];
+    let sent = segment(&[], Ip::V4, &data(header, 0), &payload);
+    let wire = sent.len() as u32 + (segments - 1) * 74;
+    let mut sum = 0;
+    for _ in 0..packets / segments {
+        let mut context = super_packet(segments, 60, wire);
+        let context = if segments > 1 { &mut context[..] } else { &mut [] };
+        let (got, _) = program.pass(&sent, context, 1).unwrap();
+        let read = XcpOption::parse(&judged(&got)).unwrap();
+        let XcpOption::Data { header: given, routers: 1, .. } = read else { panic!("{read:?}") };
+        assert!(given.delta <= header.delta, "{} was raised to {}", header.delta, given.delta);
+        sum += i64::from(given.delta) * i64::from(segments);
+    }
+    sum
+}
+
+#[test]
+fn super_packets_get_what_their_segments_would() {
+    let test = "super_packets_get_what_their_segments_would";
+    for segments in [1, 2, 7, 40] {
+        let mut config = config(Encoding::Option);
+        config.law.initial_interval = Duration(SECOND / 100);
+        config.law.min_interval = Duration(SECOND);
+        let Some(program) = load(test, &config) else { return };
+        // The first interval closes empty; from then on they are one second long.
+        sleep(11 * MS);
+        untouched(&program, &segment(&[], Ip::V4, &[], b""), "first");
+        let header = Header { delta: i32::MAX, ..ASKS };
+        let before = program.sample().unwrap();
+        send(&program, 280, segments, header);
+        let after = program.sample().unwrap();
+        assert_eq!(after.intervals, 1, "this machine was busy for a second");
+        assert_eq!(after.bytes - before.bytes, 280 * 120, "IP bytes of {segments} segments");
+        assert_eq!(after.xcp_packets, 280);
+        sleep(1005 * MS);
+        // The same traffic again takes what the law has decided for it: no more, and little less, for
+        // each packet is rounded down to whole B/s.
+        let sum = send(&program, 280, segments, header);
+        let decided = program.sample().unwrap();
+        assert_eq!(decided.intervals, 2);
+        assert!(decided.feedback_Bps > 40_000_000, "{decided:?}");
+        let rest = decided.feedback_Bps - sum;
+        assert!((-1..=280).contains(&rest), "{segments} segments: {rest} of {} left", decided.feedback_Bps);
+    }
+}
+
+#[test]
+fn extreme_headers_neither_fail_nor_get_more_than_they_ask_for() {
+    let test = "extreme_headers_neither_fail_nor_get_more_than_they_ask_for";
+    let mut config = config(Encoding::Option);
+    config.law.initial_interval = Duration(SECOND / 1000);
+    let Some(program) = load(test, &config) else { return };
+    let words = [0, 1, 0x7fff_ffff, 0x8000_0000, u32::MAX];
+    let mut count = 0;
+    for x in words {
+        for rtt in words {
+            for delta in words {
+                for segments in [1, 17] {
+                    let header = Header { x, rtt, delta: delta as i32, reverse: 0 };
+                    let sent = segment(&[], Ip::V6, &data(header, 0), &vec![1; 100 * segments]);
+                    let wire = sent.len() + (segments - 1) * 94;
+                    let mut context = super_packet(segments as u32, 100, wire as u32);
+                    let context = if segments > 1 { &mut context[..] } else { &mut [] };
+                    let (got, _) = program.pass(&sent, context, 1).unwrap();
+                    let Some(XcpOption::Data { header: given, .. }) = XcpOption::parse(&judged(&got)) else {
+                        panic!()
+                    };
+                    assert!(given.delta <= header.delta && given.x == x);
+                    count += segments as u64;
+                }
+            }
+        }
+    }
+    assert_eq!(program.sample().unwrap().xcp_packets, count);
+}
