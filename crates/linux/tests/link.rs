@@ -12,7 +12,7 @@ use std::{process, thread};
 use congestlab_core::law::xcp;
 use congestlab_core::units::{self, BitRate, Rate, Ratio};
 use congestlab_core::wire::{option, xcp as shim};
-use congestlab_linux::link::{Clock, Direction, Link, Report, UNLIMITED};
+use congestlab_linux::link::{Clock, Direction, Link, Refused, Report, UNLIMITED};
 use congestlab_linux::sys::command;
 use congestlab_linux::sys::netns::Namespace;
 use congestlab_linux::sys::offload::Offloads;
@@ -64,8 +64,7 @@ impl Rig {
                         command::run("sysctl -qw net.ipv6.conf.all.disable_ipv6=1").unwrap();
                         command::run(&format!("ip addr add {address}/24 dev {inside}")).unwrap();
                         command::run(&format!("ip link set {inside} up")).unwrap();
-                        // Stays, the interface goes with the namespace.
-                        std::mem::forget(Offloads::off(inside).unwrap());
+                        Offloads::off(inside).unwrap().keep();
                     })
                     .unwrap();
                 }
@@ -432,6 +431,7 @@ fn the_law_edits_the_option_and_mends_the_checksum() {
             tcp_frame(version, &[253, 12, 0x58, 0x43, 0, 0, 0, 0, 0, 0, 0, 0]),
             tcp_frame(version, &[253, 8, 0x58, 0x43, 0, 0, 0, 9]),
             tcp_frame(version, &[253, 20, 0x58, 0x43, 0, 0, 0, 0]),
+            tcp_frame(version, &[8, 10, 0, 0]),
         ];
         let (arrived, report) = pass(&rig, Some(xcp_law()), &frames);
         for (begin, routers, bytes) in [(54, 1, &arrived[0]), (56, 15, &arrived[1])] {
@@ -447,12 +447,10 @@ fn the_law_edits_the_option_and_mends_the_checksum() {
             assert!(has_right_checksums(bytes), "IPv{version}");
         }
         assert_eq!(arrived[2..], frames[2..], "what is refused passes as it is");
-        let counts = report.forward.xcp.unwrap().packets;
-        assert_eq!(
-            (counts.processed, counts.odd_offset, counts.wrong_length, counts.truncated),
-            (2, 1, 1, 1),
-            "IPv{version}"
-        );
+        let law = report.forward.xcp.unwrap();
+        let Refused { odd_offset, wrong_length, truncated, malformed, .. } = law.refused;
+        assert_eq!((odd_offset, wrong_length, truncated, malformed), (1, 1, 1, 1), "IPv{version}");
+        assert_eq!((law.xcp_packets, law.refused_packets), (2, 4), "IPv{version}");
         let (arrived, report) = pass(&rig, None, &frames);
         assert_eq!(arrived, frames, "a link without law is a legacy router");
         assert!(report.forward.xcp.is_none());
@@ -487,9 +485,9 @@ fn the_law_edits_the_header_of_its_own_protocol_but_no_fragment() {
     assert_eq!((edited.x(), edited.rtt(), edited.reverse()), (1 << 20, 1 << 24, 5));
     assert_eq!(arrived[0][..50], frames[0][..50]);
     assert_eq!(arrived[1..], frames[1..]);
-    let counts = report.forward.xcp.unwrap().packets;
-    let refused = (counts.fragments, counts.wrong_version, counts.truncated);
-    assert_eq!((counts.processed, refused), (1, (1, 1, 1)));
+    let law = report.forward.xcp.unwrap();
+    let Refused { fragments, version, truncated, .. } = law.refused;
+    assert_eq!((law.xcp_packets, (fragments, version, truncated)), (1, (1, 1, 1)));
 }
 
 #[test]

@@ -174,7 +174,7 @@ fn connect(end: &str, other: &Namespace, other_end: &str) -> Result<()> {
 /// Without super-packets and without IPv6, whose router solicitations would use the link.
 fn bring_up(interface: &str) -> Result<()> {
     // Its settings end with the interface.
-    std::mem::forget(Offloads::off(interface)?);
+    Offloads::off(interface)?.keep();
     let ipv6 = format!("net/ipv6/conf/{interface}/disable_ipv6");
     if Path::new("/proc/sys").join(&ipv6).exists() {
         set(&ipv6, "1")?;

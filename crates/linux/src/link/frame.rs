@@ -32,20 +32,21 @@ mod protocol {
     pub(super) const DESTINATION: u8 = 60;
 }
 
-/// Packets that the law saw, and those with a congestion header that it left alone.
+/// Packets with a congestion header that was left alone, by what is wrong with it: in the words of
+/// the kernel's program ([`crate::router::Refused`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
-    /// Got the law's verdict.
-    pub processed: u64,
-    /// The option begins at an odd offset, where no checksum could be mended by words.
+pub struct Refused {
+    /// An option that does not begin at an even byte, where no checksum could be mended by words.
     pub odd_offset: u64,
-    /// The option or header states another length than it must have.
+    /// A header whose length field is not the one it must have.
     pub wrong_length: u64,
-    /// The header ends before its fields do.
+    /// A header that ends after the packet does, or after TCP's options.
     pub truncated: u64,
-    /// The header is of another version.
-    pub wrong_version: u64,
-    /// IP fragments: only the first has a header, and no checksum of its own.
+    /// TCP options that can not be read one after the other.
+    pub malformed: u64,
+    /// A version other than draft-03's.
+    pub version: u64,
+    /// IP fragments, whatever is in them: only the first could have a header.
     pub fragments: u64,
 }
 
@@ -55,19 +56,27 @@ pub(super) enum Refusal {
     OddOffset,
     WrongLength,
     Truncated,
-    WrongVersion,
+    Malformed,
+    Version,
     Fragment,
 }
 
-impl Counts {
-    pub(super) fn refuse(&mut self, why: Refusal) {
+impl Refused {
+    pub(super) fn count(&mut self, why: Refusal) {
         *match why {
             Refusal::OddOffset => &mut self.odd_offset,
             Refusal::WrongLength => &mut self.wrong_length,
             Refusal::Truncated => &mut self.truncated,
-            Refusal::WrongVersion => &mut self.wrong_version,
+            Refusal::Malformed => &mut self.malformed,
+            Refusal::Version => &mut self.version,
             Refusal::Fragment => &mut self.fragments,
         } += 1;
+    }
+
+    /// Of any kind.
+    pub fn total(&self) -> u64 {
+        let Self { odd_offset, wrong_length, truncated, malformed, version, fragments } = self;
+        odd_offset + wrong_length + truncated + malformed + version + fragments
     }
 }
 
@@ -129,8 +138,10 @@ pub(super) fn look(bytes: &[u8]) -> Option<Look> {
 
 fn look_ipv4(bytes: &[u8], ip: usize) -> Option<Look> {
     let header = usize::from(bytes[ip] & 0xf) * 4;
-    let stated = usize::from(word(bytes, ip + 2)?);
-    let size = stated.clamp(0, bytes.len() - ip);
+    let size = match usize::from(word(bytes, ip + 2)?) {
+        0 => bytes.len() - ip, // a super-packet that was too long for the field
+        stated => stated.min(bytes.len() - ip),
+    };
     if header < 20 || size < header {
         return None;
     }
@@ -210,7 +221,7 @@ impl Look {
                     }
                     // The law does not touch it: not a refusal but the format of ACKs.
                     (Version::V3, Format::Minimal) => {}
-                    _ => self.refusal = Some(Refusal::WrongVersion),
+                    _ => self.refusal = Some(Refusal::Version),
                 }
                 if header.protocol() == protocol::TCP {
                     self.tcp(bytes, at + shim::LENGTH, false);
@@ -218,7 +229,7 @@ impl Look {
             }
             Err(shim::Error::Truncated { .. }) => self.refusal = Some(Refusal::Truncated),
             Err(shim::Error::Length { .. }) => self.refusal = Some(Refusal::WrongLength),
-            Err(shim::Error::Version { .. }) => self.refusal = Some(Refusal::WrongVersion),
+            Err(shim::Error::Version { .. }) => self.refusal = Some(Refusal::Version),
         }
     }
 
@@ -228,7 +239,11 @@ impl Look {
             return;
         };
         let end = at + usize::from(offset >> 4) * 4;
-        if end < at + 20 || end > bytes.len() {
+        if end < at + 20 {
+            return;
+        }
+        if end > bytes.len() {
+            self.refusal = self.refusal.or(Some(Refusal::Truncated));
             return;
         }
         self.kind = match flags & tcp::SYN_ACK {
@@ -246,27 +261,31 @@ impl Look {
     fn options(&mut self, bytes: &[u8], tcp: usize) {
         let mut at = tcp + 20;
         while at < bytes.len() {
-            let length = match bytes[at] {
-                0 => return,
-                1 => 1,
-                _ => bytes.get(at + 1).map_or(0, |&length| usize::from(length)),
+            let length = match (bytes[at], bytes.get(at + 1)) {
+                (0, _) => return,
+                (1, _) => 1,
+                (_, Some(&length)) if length >= 2 => usize::from(length),
+                _ => return self.refusal = Some(Refusal::Malformed),
             };
-            let is_ours = bytes[at] == option::KIND && word(bytes, at + 2) == Some(option::EXID);
+            let is_ours =
+                bytes[at] == option::KIND && length >= 4 && word(bytes, at + 2) == Some(option::EXID);
             if is_ours {
-                return match (length, bytes.get(at..at + length).and_then(XcpOption::parse)) {
-                    (option::DATA, None) => self.refusal = Some(Refusal::Truncated),
-                    (_, Some(XcpOption::Ack { .. })) => {}
-                    (_, Some(XcpOption::Data { header, .. })) if (at - tcp).is_multiple_of(2) => {
+                let Some(bytes) = bytes.get(at..at + length) else {
+                    return self.refusal = Some(Refusal::Truncated);
+                };
+                return match XcpOption::parse(bytes) {
+                    None => self.refusal = Some(Refusal::WrongLength),
+                    Some(XcpOption::Ack { .. }) => {}
+                    Some(XcpOption::Data { header, .. }) if (at - tcp).is_multiple_of(2) => {
                         self.accept(header, Place::Option { at, checksum: tcp + 16 });
                     }
-                    (_, Some(XcpOption::Data { .. })) => self.refusal = Some(Refusal::OddOffset),
-                    (_, None) => self.refusal = Some(Refusal::WrongLength),
+                    Some(XcpOption::Data { .. }) => self.refusal = Some(Refusal::OddOffset),
                 };
             }
-            if length == 0 || (length == 1 && bytes[at] != 1) {
-                return; // no option has that length: what follows can not be found
-            }
             at += length;
+        }
+        if at > bytes.len() {
+            self.refusal = Some(Refusal::Malformed);
         }
     }
 

@@ -32,7 +32,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 pub use behind::Behind;
 pub use clock::Clock;
-pub use frame::Counts;
+pub use frame::Refused;
 pub use report::{LATE_MAX, LATE_SHARE, Lateness, Report, Traffic, Xcp, allowed};
 
 use crate::error::{Context, Error, Result};
@@ -186,7 +186,7 @@ impl Wire {
         if packet.has_xcp() {
             if self.has_law {
                 packet.set_xcp(look.header);
-                self.tally.counts.processed += 1;
+                self.tally.xcp_packets += 1;
             } else {
                 packet.flags &= !flag::XCP;
             }
@@ -281,7 +281,7 @@ impl Track {
         match look(frame.bytes()) {
             Some(look) => {
                 if let Some(why) = look.refusal.filter(|_| self.wire.has_law) {
-                    self.wire.tally.counts.refuse(why);
+                    self.wire.tally.refused.count(why);
                 }
                 self.port.advance_to_arrival(at, &mut self.wire);
                 self.served = self.served.max(at);

@@ -8,7 +8,7 @@ use congestlab_net::service::{PS_PER_S, Service};
 use congestlab_net::stats::Histogram;
 use serde::Serialize;
 
-use super::frame::Counts;
+use super::frame::Refused;
 
 /// Deliveries may be as late as this, or as [`LATE_SHARE`] of the delay if that is more, but for one
 /// in a hundred. An idle machine of two cores is late by 0.04 ms then, a loaded one by 3 ms.
@@ -33,21 +33,26 @@ pub struct Lateness {
     pub late_packets: u64,
 }
 
-/// What the XCP law did.
+/// What the XCP law did, in the words of the kernel's router ([`crate::router::Sample`]).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[expect(non_snake_case, reason = "units as the contract writes them")]
 pub struct Xcp {
-    /// Input traffic in the last control interval.
-    pub input_bps: u64,
-    /// Aggregate feedback of the last control interval, bit/s.
-    pub feedback_bps: i64,
-    /// The control interval now running.
-    pub control_interval_ms: f64,
-    /// The standing queue that the law saw last.
+    /// Input rate of the last control interval.
+    pub input_Bps: u64,
+    /// Aggregate feedback of the last control interval.
+    pub feedback_Bps: i64,
+    /// Length of the control interval.
+    pub interval_ms: f64,
+    /// Least backlog of the time before.
     pub persistent_queue_bytes: u64,
     /// Control intervals so far.
-    pub control_intervals: u64,
-    /// Packets with its header, by what became of them.
-    pub packets: Counts,
+    pub intervals: u64,
+    /// Packets whose header the law has worked on.
+    pub xcp_packets: u64,
+    /// Packets with a header that is wrong, and fragments.
+    pub refused_packets: u64,
+    /// Why.
+    pub refused: Refused,
 }
 
 /// One direction.
@@ -125,7 +130,9 @@ pub(super) struct Tally {
     pub(super) kernel_drops: u64,
     pub(super) refused_frames: u64,
     pub(super) oversized_frames: u64,
-    pub(super) counts: Counts,
+    /// Packets with a header for the law.
+    pub(super) xcp_packets: u64,
+    pub(super) refused: Refused,
 }
 
 fn ms(span: Duration) -> f64 {
@@ -173,12 +180,14 @@ impl Traffic {
                 late_packets: tally.late,
             },
             xcp: stats.law.map(|LawReport::Xcp(report)| Xcp {
-                input_bps: report.input.bits().0,
-                feedback_bps: report.feedback.saturating_mul(8),
-                control_interval_ms: ms(report.interval),
+                input_Bps: report.input.0,
+                feedback_Bps: report.feedback,
+                interval_ms: ms(report.interval),
                 persistent_queue_bytes: report.persistent_queue.0,
-                control_intervals: report.intervals,
-                packets: tally.counts,
+                intervals: report.intervals,
+                xcp_packets: tally.xcp_packets,
+                refused_packets: tally.refused.total(),
+                refused: tally.refused,
             }),
             stats,
         }
