@@ -223,11 +223,11 @@ fn figure(runs: [&RunFolder; 2]) -> Result<Figure, Failure> {
         title: format!("{} over {}", names[above], names[below]),
         subtitle: format!(
             "thin: {}, wide: {}; throughput is the mean of {} s",
-            runs[above].name(),
-            runs[below].name(),
+            names[above],
+            names[below],
             number(Some(wide.throughput_over_s.max(thin.throughput_over_s)))
         ),
-        columns: vec![String::new()],
+        columns: vec![format!("{} over {}", runs[above].name(), runs[below].name())],
         rows: vec![
             row(format!("throughput ({unit})"), |curves| &curves.throughput, factor, false),
             row("cwnd (packets)".into(), |curves| &curves.cwnd, 1.0, false),
