@@ -9,9 +9,11 @@ out=$(cd "$1" && pwd)
 shift
 [ $# -gt 0 ] || set -- $(cd "$bpf" && ls ./*.bpf.c | sed 's|./\(.*\)\.bpf\.c|\1|')
 law=${LAW:-rust}
-# No path of this machine in an object: the same sources give the same bytes everywhere.
+# No path of this machine in an object: the same sources give the same bytes everywhere. The compiler
+# finds sources by the paths that it writes, so it runs where those lead to them.
+cd "$bpf/.."
 clang="clang-19 -O2 -g -Wall -Werror -target bpf -mcpu=v3 -I/usr/include/$(uname -m)-linux-gnu
-  -ffile-prefix-map=$bpf=bpf -fdebug-compilation-dir=bpf"
+  -fdebug-compilation-dir=."
 
 # 1. The laws to BPF assembly text, which any clang reads; objects and bitcode are tied to versions.
 #    Most of the library is not called from here, hence dead_code. Subprograms of one program must
@@ -49,7 +51,7 @@ rust)
     ;;
 twin)
     name="C twin, xcp-twin.c"
-    $clang -c "$bpf/xcp-twin.c" -o "$out/laws.o"
+    $clang -c bpf/xcp-twin.c -o "$out/laws.o"
     ;;
 *)
     echo "LAW=$law: rust or twin" >&2
@@ -68,7 +70,7 @@ esac
 
 # 4. The C shells, and the link, which compares the types of both sides.
 for shell; do
-    $clang -DLAW_NAME="\"$name\"" -c "$bpf/$shell.bpf.c" -o "$out/$shell.shell.o"
+    $clang "-DLAW_$law" -DLAW_NAME="\"$name\"" -c "bpf/$shell.bpf.c" -o "$out/$shell.shell.o"
     bpftool gen object "$out/$shell.bpf.o" "$out/$shell.shell.o" "$out/laws.o"
     llvm-strip-19 -g "$out/$shell.bpf.o"
 done

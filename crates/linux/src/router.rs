@@ -17,7 +17,7 @@ use crate::error::{Context, Error, Result};
 use crate::sys::qdisc::{Qdisc, QdiscReader};
 use crate::sys::{bpf, command};
 use program::{CONFIG, PORT, PROGRAM, Settings, incomplete, io, read, refused};
-pub use program::{OBJECT, Program, Refused, Sample, law_name};
+pub use program::{OBJECT, Program, Refused, Sample, law_name, law_name_in};
 
 /// Of our root qdisc, and of our filter where the kernel has no tcx.
 const HANDLE: u32 = 0xcc1_0000;

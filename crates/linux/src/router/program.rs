@@ -303,11 +303,15 @@ fn phases(most: Duration) -> Result<[u64; 2]> {
     Ok([high, low].map(|half| 1 + half.try_into().map_or(0, u64::from_ne_bytes) % most.0.max(1)))
 }
 
-/// Which law the object holds: Rust's of `crates/core`, or the C twin.
+/// Which law [`OBJECT`] holds: Rust's of `crates/core`, or the C twin.
 pub fn law_name() -> &'static str {
+    law_name_in(OBJECT)
+}
+
+/// Which law an object holds; empty if it does not say.
+pub fn law_name_in(object: &[u8]) -> &str {
     const MARK: &[u8] = b"congestlab law: ";
-    let at =
-        OBJECT.windows(MARK.len()).position(|bytes| bytes == MARK).map_or(OBJECT.len(), |at| at + MARK.len());
-    let text = OBJECT[at..].split(|byte| *byte == 0).next().unwrap_or_default();
-    std::str::from_utf8(text).unwrap_or_default()
+    let at = object.windows(MARK.len()).position(|bytes| bytes == MARK);
+    let text = at.map_or(&[][..], |at| &object[at + MARK.len()..]);
+    std::str::from_utf8(text.split(|byte| *byte == 0).next().unwrap_or_default()).unwrap_or_default()
 }
