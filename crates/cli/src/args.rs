@@ -1,6 +1,7 @@
 //! The command line, as one definition: help, completions and man pages come from it too.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use congestlab_linux::router::Queue;
@@ -11,14 +12,15 @@ use crate::link::LinkArguments;
 /// Number, commit and schema: what a result depends on.
 pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("CONGESTLAB_COMMIT"), ")");
 /// `VERSION` for people.
-const LONG_VERSION: &str = concat!(
-    env!("CARGO_PKG_VERSION"),
-    " (commit ",
-    env!("CONGESTLAB_COMMIT"),
-    ", code ",
-    env!("CONGESTLAB_CODE"),
-    ", results schema 1)"
-);
+static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "{} (commit {}, code {}, results schema 1; kernel law: {})",
+        env!("CARGO_PKG_VERSION"),
+        env!("CONGESTLAB_COMMIT"),
+        env!("CONGESTLAB_CODE"),
+        congestlab_linux::router::law_name(),
+    )
+});
 
 const EXIT_STATUS: &str = "\
 Exit status:
@@ -31,7 +33,7 @@ Exit status:
 
 /// Simulates explicit congestion control (XCP) beside TCP from one scenario file.
 #[derive(Debug, Parser)]
-#[command(name = "congestlab", version = LONG_VERSION, after_help = EXIT_STATUS, max_term_width = 100)]
+#[command(name = "congestlab", version = LONG_VERSION.as_str(), after_help = EXIT_STATUS, max_term_width = 100)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -1,5 +1,7 @@
 //! `congestlab router`: XCP at the interfaces of a router.
 
+use std::sync::atomic::Ordering;
+
 use congestlab_linux::router::{self, Config, Encoding, Queue, Status};
 use congestlab_linux::sys::command::{self, Mode};
 use congestlab_scenario::store;
@@ -8,6 +10,7 @@ use serde_json::json;
 
 use crate::args::{AttachArguments, EncodingShown, RouterCommand};
 use crate::failure::Failure;
+use crate::machine;
 use crate::output::{Screen, print};
 
 pub(crate) fn router(command: &RouterCommand, screen: &Screen) -> Result<(), Failure> {
@@ -52,7 +55,13 @@ fn attach(arguments: &AttachArguments, screen: &Screen) -> Result<(), Failure> {
         },
         shape: (!arguments.no_shape).then(|| arguments.queue.unwrap_or(Queue::default_for(rate))),
     };
+    // Ctrl-C must not leave half of it behind: it waits for the end, and then all is undone.
+    let stop = machine::stop_flag()?;
     router::attach(&arguments.interface, &config)?;
+    if stop.load(Ordering::Relaxed) {
+        router::detach(&arguments.interface)?;
+        return Err(Failure::Interrupted("interrupted; nothing is attached".into()));
+    }
     if !arguments.dry_run {
         let interface = &arguments.interface;
         screen.note(&format!(

@@ -298,28 +298,42 @@ pub fn attach(name: &str, config: &Config) -> Result<()> {
 pub fn shaped_rate(name: &str) -> Result<BitRate> {
     let interface = Interface::find(name)?;
     let kind = interface.root_qdisc()?.kind;
-    let rates: Vec<u64> = match kind.as_str() {
+    let rates: Vec<BitRate> = match kind.as_str() {
         "tbf" => {
             let list = json(&format!("tc -j qdisc show dev {name}"))?;
-            let all = list.as_array().into_iter().flatten();
-            all.filter(|qdisc| qdisc["root"] == true)
-                .filter_map(|qdisc| qdisc["options"]["rate"].as_u64())
-                .collect()
+            let roots = list.as_array().into_iter().flatten().filter(|qdisc| qdisc["root"] == true);
+            roots.filter_map(|qdisc| Some(Rate(qdisc["options"]["rate"].as_u64()?).bits())).collect()
         }
+        // tc prints no JSON for classes: "class htb 1:1 root prio 0 rate 40Mbit ceil ..."
         "htb" => {
-            let list = json(&format!("tc -j class show dev {name}"))?;
-            let all = list.as_array().into_iter().flatten();
-            all.filter(|class| class["root"] == true).filter_map(|class| class["rate"].as_u64()).collect()
+            let list = command::query(&format!("tc class show dev {name}"))?;
+            let roots = list.lines().filter(|line| line.contains(" root "));
+            let word = |line: &str| line.split(" rate ").nth(1)?.split_whitespace().next().map(str::to_owned);
+            roots.filter_map(|line| tc_rate(&word(line)?)).collect()
         }
         _ => vec![],
     };
     match rates[..] {
-        [bytes] => Ok(Rate(bytes).bits()),
+        [rate] => Ok(rate),
         _ => Err(Error::input(
             format!("the qdisc of {name}, {kind}, does not say one rate"),
             "say what the link carries: --rate \"1 Gbit/s\"",
         )),
     }
+}
+
+/// As tc prints rates: `40Mbit`.
+fn tc_rate(text: &str) -> Option<BitRate> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let unit = match &text[digits..] {
+        "bit" => 1,
+        "Kbit" => 1_000,
+        "Mbit" => 1_000_000,
+        "Gbit" => 1_000_000_000,
+        "Tbit" => 1_000_000_000_000,
+        _ => return None,
+    };
+    text[..digits].parse::<u64>().ok()?.checked_mul(unit).map(BitRate)
 }
 
 /// Holds the rate with a token bucket that counts bytes of IP.

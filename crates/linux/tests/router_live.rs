@@ -1,0 +1,209 @@
+//! The router at real interfaces, in namespaces of their own: what attaching changes, what detaching
+//! restores, what is refused.
+
+use std::net::UdpSocket;
+use std::thread::sleep;
+use std::time::Duration;
+
+use congestlab_core::units::BitRate;
+use congestlab_linux::Error;
+use congestlab_linux::router::{self, Config, Encoding, Hook, Queue, Reader};
+use congestlab_linux::sys::command::{query, run};
+use congestlab_linux::sys::netns::Namespace;
+
+const RATE: BitRate = BitRate(50_000_000);
+
+/// A namespace with a pair of interfaces, v0 and v1, removed in the end.
+struct Lab(Option<Namespace>);
+
+impl Lab {
+    /// Or the reason why there is none.
+    fn new(test: &str) -> Option<Self> {
+        let name = format!("cl-test-{}-{}", std::process::id(), test.len());
+        let namespace = match Namespace::create(&name) {
+            Ok(namespace) => namespace,
+            Err(error) => {
+                eprintln!("SKIP {test}: no namespace: {error}");
+                return None;
+            }
+        };
+        let lab = Self(Some(namespace));
+        lab.inside(|| {
+            run("ip link add v0 type veth peer name v1").unwrap();
+            run("ip link set v1 up").unwrap();
+            run("ip link set v0 up").unwrap();
+            run("ip address add 10.77.0.1/24 dev v0").unwrap();
+            run("ip neighbour add 10.77.0.2 lladdr 02:00:00:00:00:02 dev v0").unwrap();
+        });
+        Some(lab)
+    }
+
+    fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        self.0.as_ref().unwrap().run(work).unwrap()
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        self.0.take().map(Namespace::delete);
+    }
+}
+
+fn config(shape: Option<Queue>) -> Config {
+    Config { rate: RATE, law: router::law(RATE), encoding: Encoding::Option, shape }
+}
+
+/// Also says why it can not be.
+fn attach(test: &str, config: &Config) -> bool {
+    match router::attach("v0", config) {
+        Ok(()) => true,
+        Err(error @ Error::Missing { .. }) => {
+            eprintln!("SKIP {test}: {error}");
+            false
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn qdiscs() -> String {
+    query("tc qdisc show dev v0").unwrap()
+}
+
+fn send(count: usize, size: usize) {
+    let socket = UdpSocket::bind("10.77.0.1:0").unwrap();
+    for _ in 0..count {
+        socket.send_to(&vec![0; size], "10.77.0.2:9").unwrap();
+    }
+}
+
+#[test]
+fn what_is_attached_is_seen_and_detaching_restores_what_was_there() {
+    let test = "what_is_attached_is_seen_and_detaching_restores_what_was_there";
+    let Some(lab) = Lab::new(test) else { return };
+    lab.inside(|| {
+        let before = qdiscs();
+        if !attach(test, &config(Some(Queue::Packets(77)))) {
+            return;
+        }
+        assert!(qdiscs().contains("tbf cc1: root") && qdiscs().contains("limit 77p"), "{}", qdiscs());
+        let error = router::attach("v0", &config(None)).unwrap_err();
+        assert_eq!(error.exit_code(), 2, "twice: {error}");
+
+        let reader = Reader::open("v0").unwrap();
+        let (first, _) = reader.sample().unwrap();
+        send(20, 972);
+        sleep(Duration::from_millis(100));
+        send(20, 972);
+        let all = router::status(None).unwrap();
+        let [status] = &all[..] else { panic!("{all:?}") };
+        assert_eq!((status.interface.as_str(), status.law, status.shaped), ("v0", "xcp", true));
+        assert_eq!(status.sample.capacity_bps, RATE.0);
+        assert_eq!(status.sample.bytes - first.bytes, 40_000, "IP bytes");
+        assert_eq!(status.sample.other_packets - first.other_packets, 40);
+        assert!(status.sample.input_Bps > 0 && status.sample.intervals > 0, "{status:?}");
+        assert_eq!(router::status(Some("v0")).unwrap().len(), 1);
+
+        router::set_rate("v0", BitRate(25_000_000)).unwrap();
+        assert!(qdiscs().contains("rate 25Mbit") && qdiscs().contains("limit 77p"), "{}", qdiscs());
+        assert_eq!(reader.sample().unwrap().0.capacity_bps, 25_000_000);
+
+        router::detach("v0").unwrap();
+        assert_eq!(qdiscs(), before);
+        assert!(router::status(None).unwrap().is_empty());
+        for error in [router::detach("v0"), router::status(Some("v0")).map(drop)] {
+            assert_eq!(error.unwrap_err().exit_code(), 2);
+        }
+        assert!(attach(test, &config(Some(Queue::Bytes(100_000)))), "again");
+        assert!(qdiscs().contains("bfifo") && qdiscs().contains("limit 100000b"), "{}", qdiscs());
+    });
+}
+
+#[test]
+fn the_shaper_counts_bytes_of_ip() {
+    let test = "the_shaper_counts_bytes_of_ip";
+    let Some(lab) = Lab::new(test) else { return };
+    lab.inside(|| {
+        let slow = Config { rate: BitRate(80_000), ..config(Some(Queue::Packets(100))) };
+        if !attach(test, &slow) {
+            return;
+        }
+        let reader = Reader::open("v0").unwrap();
+        // The bucket lets 5 of them through, the others stand.
+        send(30, 972);
+        let (_, queue) = reader.sample().unwrap();
+        assert!(queue.queue_packets > 10, "{queue:?}");
+        assert_eq!(queue.queue_bytes, queue.queue_packets * 1000);
+        send(100, 972);
+        let (_, queue) = reader.sample().unwrap();
+        assert_eq!(queue.queue_packets, 100);
+        assert!(queue.drops > 10, "{queue:?}");
+    });
+}
+
+#[test]
+fn a_queue_of_somebody_else_is_used_or_left_alone() {
+    let test = "a_queue_of_somebody_else_is_used_or_left_alone";
+    let Some(lab) = Lab::new(test) else { return };
+    lab.inside(|| {
+        let shaped = Some(Queue::Packets(50));
+        let error = router::attach("v0", &config(None)).unwrap_err();
+        assert!(error.exit_code() == 2 && error.to_string().contains("noqueue"), "{error}");
+        assert_eq!(router::attach("v9", &config(shaped)).unwrap_err().exit_code(), 2);
+        assert_eq!(router::shaped_rate("v0").unwrap_err().exit_code(), 2);
+
+        run("tc qdisc add dev v0 root handle 7: tbf rate 30mbit burst 5kb latency 50ms").unwrap();
+        let before = qdiscs();
+        let error = router::attach("v0", &config(shaped)).unwrap_err();
+        assert!(error.exit_code() == 2 && error.to_string().contains("tbf 7:"), "{error}");
+        assert_eq!(router::shaped_rate("v0").unwrap(), BitRate(30_000_000));
+        if !attach(test, &config(None)) {
+            return;
+        }
+        assert_eq!(qdiscs(), before);
+        assert!(!router::status(Some("v0")).unwrap()[0].shaped);
+        router::set_rate("v0", BitRate(20_000_000)).unwrap();
+        router::detach("v0").unwrap();
+        assert_eq!(qdiscs(), before);
+
+        run("tc qdisc del dev v0 root").unwrap();
+        run("tc qdisc add dev v0 root handle 7: htb default 1").unwrap();
+        run("tc class add dev v0 parent 7: classid 7:1 htb rate 40mbit").unwrap();
+        assert_eq!(router::shaped_rate("v0").unwrap(), BitRate(40_000_000));
+    });
+}
+
+/// As on Linux before 6.6. A process of its own, for the variable.
+#[test]
+fn without_tcx_a_filter_does_the_same() {
+    let test = "without_tcx_a_filter_does_the_same";
+    if std::env::var_os("CONGESTLAB_CLSACT").is_none() {
+        let this = std::env::current_exe().unwrap();
+        let again = std::process::Command::new(this)
+            .args(["--exact", test, "--nocapture"])
+            .env("CONGESTLAB_CLSACT", "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&again.stderr);
+        said.lines().filter(|line| line.starts_with("SKIP")).for_each(|line| eprintln!("{line}"));
+        assert!(again.status.success(), "{said}");
+        return;
+    }
+    let Some(lab) = Lab::new(test) else { return };
+    lab.inside(|| {
+        for was_there in [false, true] {
+            if was_there {
+                run("tc qdisc add dev v0 clsact").unwrap();
+            }
+            let before = qdiscs();
+            if !attach(test, &config(Some(Queue::Packets(50)))) {
+                return;
+            }
+            let status = &router::status(Some("v0")).unwrap()[0];
+            assert_eq!(status.hook, Hook::Clsact);
+            send(5, 100);
+            assert!(Reader::open("v0").unwrap().sample().unwrap().0.packets >= 5);
+            router::detach("v0").unwrap();
+            assert_eq!(qdiscs(), before);
+        }
+    });
+}
