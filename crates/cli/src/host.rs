@@ -65,12 +65,13 @@ fn enable(arguments: &HostEnableArguments, screen: &Screen) -> Result<(), Failur
 
 fn text(status: &Status) -> String {
     let Some(details) = &status.details else { return "XCP is not enabled on this host\n".into() };
-    let Details { law, to, encoding, loss, fallback, cgroup, counters, sockets } = details;
+    let Details { law, to, opt_in, encoding, loss, fallback, cgroup, counters, sockets } = details;
     let mut text = String::new();
     // Writing to a string fails in no way.
     let mut line = |name: &str, value: String| _ = writeln!(text, "{name:<13} {value}");
     line("law", format!("{law}, on loss {loss}, without an answer {fallback}"));
-    line("peers", if to.is_empty() { "of sockets that choose it".into() } else { to.join(", ") });
+    let choice = if *opt_in { ", where a socket chooses it" } else { "" };
+    line("peers", to.join(", ").replace("::/0", "all") + choice);
     line("encoding", if *encoding == Encoding::Option { "option" } else { "shim" }.into());
     line("processes in", cgroup.display().to_string());
     line("connections", counters.connections.to_string());

@@ -197,6 +197,10 @@ impl Config {
             let what = format!("{:?} can not name a congestion control of ours", self.name);
             return Err(Error::input(what, "at most 15 letters, digits, _ and . that begin with xcp"));
         }
+        if self.encoding == Encoding::Shim {
+            let what = "the encoding \"shim\" is planned for hosts, not built yet";
+            return Err(Error::input(what, "option; routers and the simulator know both"));
+        }
         if self.initial_window == 0 {
             return Err(Error::input("an initial window of 0 packets", "at least 1"));
         }
@@ -392,6 +396,10 @@ impl Host {
     /// The one of this name that stays, if there is one.
     fn find(name: &str) -> Result<Option<(Installed, Self)>> {
         let options = ProgInfoQueryOptions::default().include_map_ids(true);
+        // The list below is empty for whoever may not see it; this call says so.
+        let root = cgroup::root()?;
+        attachment::attached(&attachment::open(&root)?)
+            .map_err(|error| refused(error, "ask the kernel for its programs"))?;
         for program in ProgInfoIter::with_query_opts(options).filter(|program| program.name == PROGRAM) {
             let maps: Vec<_> =
                 MapInfoIter::default().filter(|map| program.map_ids.contains(&map.id)).collect();
@@ -408,7 +416,7 @@ impl Host {
             if config.get(PERSISTENT) != Some(&1) || text(&config[..NAME_SIZE]) != name {
                 continue;
             }
-            let Some(cgroup) = cgroup_of(&cgroup::root()?, program.id) else { continue };
+            let Some(cgroup) = cgroup_of(&root, program.id) else { continue };
             let control = half(&lookup(&hosts, "the counters")?, STRUCT_OPS);
             let to = prefixes.keys().filter_map(|key| Prefix::from_key(&key)).collect();
             let installed = Installed { program: program.id, control, cgroup, config, to };
@@ -460,10 +468,10 @@ pub fn enable(config: &Config, is_persistent: bool) -> Result<Option<Host>> {
     }
     let folder = attachment::open(&config.cgroup)?;
     let peers = match &config.to[..] {
-        _ if !config.default => "sockets that choose it".into(),
         [] => "all peers".into(),
         to => to.iter().map(Prefix::to_string).collect::<Vec<_>>().join(", "),
     };
+    let peers = if config.default { peers } else { format!("{peers}, where a socket chooses it") };
     if !command::announce(&format!("load the congestion control {} for {peers}", config.name))
         | !command::announce(&format!("attach {PROGRAM} to the control group {}", config.cgroup.display()))
     {
@@ -598,8 +606,10 @@ pub struct Status {
 pub struct Details {
     /// The law, and the name of the congestion control.
     pub law: String,
-    /// Peers; empty: only sockets that choose it.
+    /// Peers that it speaks to.
     pub to: Vec<String>,
+    /// Only for sockets that choose it.
+    pub opt_in: bool,
     /// What it offers them.
     pub encoding: Encoding,
     /// What it does on loss.
@@ -647,10 +657,10 @@ pub fn status() -> Result<Status> {
 pub fn status_of(name: &str) -> Result<Status> {
     let Some((installed, host)) = Host::find(name)? else { return Ok(Status::default()) };
     let config = &installed.config;
-    let is_default = config[PERSISTENT - 2] == 1;
     let details = Details {
         law: text(&config[..NAME_SIZE]),
-        to: installed.to.iter().filter(|_| is_default).map(Prefix::to_string).collect(),
+        to: installed.to.iter().map(Prefix::to_string).collect(),
+        opt_in: config[PERSISTENT - 2] == 0,
         encoding: if config[PERSISTENT - 1] == 1 { Encoding::Shim } else { Encoding::Option },
         loss: ["tcp", "maintain", "fallback"][half(config, 44).min(2) as usize],
         fallback: text(&config[NAME_SIZE..2 * NAME_SIZE]),
