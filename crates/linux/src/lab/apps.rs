@@ -62,6 +62,11 @@ pub(super) fn require(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// The control group of a group of flows.
+pub(super) fn cgroup(guard: &Guard, group: usize) -> PathBuf {
+    guard.cgroup().join(format!("flows-{group}"))
+}
+
 /// A process of ours.
 #[derive(Debug)]
 struct Endpoint {
@@ -111,12 +116,6 @@ impl Apps {
     ) -> Result<Self> {
         let folder = guard.folder().join("output");
         fs::create_dir(&folder).context(|| format!("can not make {}", folder.display()))?;
-        let mut groups = Vec::new();
-        for index in 0..model.groups.len() {
-            let group = guard.cgroup().join(format!("flows-{index}"));
-            fs::create_dir(&group).context(|| format!("can not make {}", group.display()))?;
-            groups.push(group);
-        }
         let reopen = |namespace: &Namespace| Namespace::open(namespace.name());
         let namespaces = network.hosts.iter().map(reopen).collect::<Result<_>>()?;
         let mut apps = Self {
@@ -132,7 +131,7 @@ impl Apps {
         for (number, flow) in topology.flows.iter().enumerate() {
             let (group, name) = (&model.groups[flow.group], &congestion[flow.group]);
             let GroupKind::Tcp(_) = &group.kind else { continue };
-            let cgroup = &groups[flow.group];
+            let cgroup = &self::cgroup(guard, flow.group);
             for host in [flow.source, flow.sink] {
                 orders[host].cgroup.clone_from(cgroup);
             }

@@ -17,13 +17,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
 use std::{fs, thread};
 
-use congestlab_core::law::SenderConfig;
+use congestlab_core::law::{SenderConfig, xcp};
+use congestlab_core::units::{BitRate, Bytes, Duration, Rate};
 use congestlab_scenario::net::packet::{PS_PER_NS, Picos};
-use congestlab_scenario::net::port::PortEvent;
+use congestlab_scenario::net::port::{LawReport, PortEvent};
 use congestlab_scenario::net::service::Service;
+use congestlab_scenario::net::tcp;
 use congestlab_scenario::sim::model::{GroupKind, Model};
 use congestlab_scenario::sim::outcome::{Element, Event, Outcome};
 use congestlab_scenario::{Measure, Scenario};
@@ -31,7 +32,9 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 use crate::error::{Context, Error, Result};
+use crate::host::{self, Host};
 use crate::link::{self, Clock, Link, Report, Way};
+use crate::router;
 use crate::supervisor::Guard;
 use crate::sys::diag::{Diag, State, States};
 use crate::sys::netns::Namespace;
@@ -95,6 +98,8 @@ pub struct LabReport {
     pub lateness: BTreeMap<String, [link::Lateness; 2]>,
     /// By group: congestion control and payload of a whole segment.
     pub flows: BTreeMap<String, FlowReport>,
+    /// By direction with the XCP program: what that counted.
+    pub routers: BTreeMap<String, router::Sample>,
     /// TCP segments with a wrong checksum, as the hosts' kernels count them.
     pub checksum_errors: u64,
 }
@@ -102,6 +107,9 @@ pub struct LabReport {
 /// What the flows of a group run.
 #[derive(Clone, Debug, Serialize)]
 pub struct FlowReport {
+    /// Of XCP: what its hosts counted, fallbacks among it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub xcp: Option<host::Counters>,
     /// The kernel's name of it; `udp` for sources.
     pub congestion: String,
     /// Bytes of a whole IP packet.
@@ -123,7 +131,7 @@ pub(crate) fn sleep_until(at: u64) {
         if left == 0 {
             return;
         }
-        thread::sleep(Duration::from_nanos(left));
+        thread::sleep(std::time::Duration::from_nanos(left));
     }
 }
 
@@ -144,37 +152,81 @@ pub(crate) fn headers(kind: &GroupKind) -> u16 {
 pub fn run(scenario: &Scenario, options: &Options, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<Live> {
     let model = scenario.model(&Measure { series: true, events: true });
     let topology = Topology::new(scenario, &model)?;
-    let congestion =
-        model.groups.iter().map(|group| congestion(&group.name, &group.kind)).collect::<Result<Vec<_>>>()?;
+    for group in &model.groups {
+        require_law(&group.name, &group.kind)?;
+    }
     apps::require(options)?;
     let guard = Guard::start()?;
-    let lab = Lab::build(&guard, &model, topology, congestion, options, tell);
+    let lab = Lab::build(&guard, &model, topology, options, tell);
     let result = lab.and_then(|mut lab| lab.run(stop, tell));
     // What the lab holds open is closed by now: its namespaces go at once.
     guard.finish().and(result)
 }
 
-/// The kernel's name of a group's law.
-fn congestion(name: &str, kind: &GroupKind) -> Result<String> {
-    let GroupKind::Tcp(config) = kind else { return Ok("udp".into()) };
+/// Refuses what no kernel's TCP can do, and a kernel without what is asked for.
+fn require_law(name: &str, kind: &GroupKind) -> Result<()> {
+    let GroupKind::Tcp(config) = kind else { return Ok(()) };
     if config.segment < SEGMENT_MIN {
         return Err(Error::input(
             format!("flows.{name}.segment is {} B, too small for a kernel's TCP", config.segment),
             format!("allowed in a live lab: {SEGMENT_MIN} B to 65535 B"),
         ));
     }
-    let law = match &config.law {
-        SenderConfig::Cubic(_) => "cubic",
-        SenderConfig::Reno(_) => "reno",
-        SenderConfig::Xcp(_) => {
-            return Err(Error::input(
-                format!("flows.{name}.law: xcp does not run live yet"),
-                "live are: cubic, reno, newreno, sack, cbr, onoff",
-            ));
-        }
-    };
-    require_congestion(law)?;
-    Ok(law.into())
+    if config.ns2 {
+        return Err(Error::input(
+            format!("flows.{name}.profile: no kernel's TCP has the ways of ns-2"),
+            "leave it out, or simulate it",
+        ));
+    }
+    match kernel_law(kind) {
+        Some(law) => require_congestion(law),
+        None => Ok(()),
+    }
+}
+
+/// The kernel's own name of a law; `None` for ours.
+fn kernel_law(kind: &GroupKind) -> Option<&'static str> {
+    match kind {
+        GroupKind::Source(_) => None,
+        GroupKind::Tcp(config) => match config.law {
+            SenderConfig::Cubic(_) => Some("cubic"),
+            SenderConfig::Reno(_) => Some("reno"),
+            SenderConfig::Xcp(_) => None,
+        },
+    }
+}
+
+/// Gives each group a control group and its law. Returns names of the kernel's congestion controls,
+/// and what holds ours.
+fn enable(guard: &Guard, model: &Model) -> Result<(Vec<String>, Vec<Option<Host>>)> {
+    let (mut names, mut hosts) = (Vec::new(), Vec::new());
+    for (index, group) in model.groups.iter().enumerate() {
+        let cgroup = apps::cgroup(guard, index);
+        fs::create_dir(&cgroup).context(|| format!("can not make {}", cgroup.display()))?;
+        let mut host = None;
+        names.push(match (&group.kind, kernel_law(&group.kind)) {
+            (GroupKind::Tcp(tcp::Config { law: SenderConfig::Xcp(sender), initial_window, .. }), _) => {
+                let name = format!("xcp.{}.{index}", guard.id());
+                host = host::enable(
+                    &host::Config {
+                        name: name.clone(),
+                        to: Vec::new(),
+                        default: false,
+                        encoding: host::Encoding::Option,
+                        sender: sender.clone(),
+                        initial_window: *initial_window,
+                        cgroup,
+                        fallback: "cubic".into(),
+                    },
+                    false,
+                )?;
+                name
+            }
+            (_, law) => law.unwrap_or("udp").into(),
+        });
+        hosts.push(host);
+    }
+    Ok((names, hosts))
 }
 
 fn require_congestion(name: &str) -> Result<()> {
@@ -195,6 +247,10 @@ struct Lab<'a> {
     topology: Topology,
     network: Network,
     congestion: Vec<String>,
+    /// By group, where XCP is its law.
+    xcp: Vec<Option<Host>>,
+    /// By direction, where the kernel runs a law.
+    samplers: Vec<Option<router::Reader>>,
     options: &'a Options,
     apps: Apps,
     /// Time between two looks.
@@ -217,7 +273,6 @@ impl<'a> Lab<'a> {
         guard: &Guard,
         model: &'a Model,
         topology: Topology,
-        congestion: Vec<String>,
         options: &'a Options,
         tell: &dyn Fn(&str),
     ) -> Result<Self> {
@@ -226,6 +281,7 @@ impl<'a> Lab<'a> {
         for (link, choice) in model.links.iter().zip(&network.choices) {
             tell(&format!("link {}: {choice}", link.name));
         }
+        let (congestion, xcp) = enable(guard, model)?;
         for (group, congestion) in model.groups.iter().zip(&congestion) {
             tell(&format!("flows {}: {} x {congestion}", group.name, group.count));
         }
@@ -235,6 +291,12 @@ impl<'a> Lab<'a> {
         let reader = |shaped: &network::Shaped| {
             network.routers[shaped.router].run(|| QdiscReader::open(shaped.index))?
         };
+        let sampler = |shaped: &network::Shaped| {
+            network.routers[shaped.router].run(|| router::Reader::open(&shaped.interface))?
+        };
+        let with_law = |shaped: &Option<network::Shaped>| shaped.clone().filter(|shaped| shaped.has_law);
+        let samplers = network.shaped.iter().map(|shaped| with_law(shaped).as_ref().map(sampler).transpose());
+        let samplers = samplers.collect::<Result<_>>()?;
         let shaped = network.shaped.iter();
         let qdiscs = shaped.map(|shaped| shaped.as_ref().map(reader).transpose()).collect::<Result<_>>()?;
         Ok(Self {
@@ -247,6 +309,8 @@ impl<'a> Lab<'a> {
             topology,
             network,
             congestion,
+            xcp,
+            samplers,
             options,
             apps,
             tick,
@@ -263,7 +327,7 @@ impl<'a> Lab<'a> {
             self.with_cables(Clock::at(zero), |lab, events| lab.watch(zero, events, stop))?;
         let errors = self.checksum_errors()?;
         self.apps.end(&mut self.flows);
-        let report = self.report(checks, &reports, errors);
+        let report = self.report(checks, &reports, errors)?;
         self.absorb(&reports);
         let outcome =
             watch::outcome(self.model, &self.links, &self.flows, std::mem::take(&mut self.events), reached);
@@ -352,7 +416,7 @@ impl<'a> Lab<'a> {
     }
 
     /// Changes of rate that the kernel's queues are told of, the first one last.
-    fn steps(&self) -> Vec<(Picos, usize, congestlab_core::units::BitRate)> {
+    fn steps(&self) -> Vec<(Picos, usize, BitRate)> {
         let mut steps = Vec::new();
         for (direction, link) in self.model.links.iter().enumerate() {
             if let (Service::Steps(list), Some(_)) = (&link.port.service, &self.network.shaped[direction]) {
@@ -386,7 +450,7 @@ impl<'a> Lab<'a> {
                 queue_packets,
                 queue_bytes: u64::from(now.queue_bytes).saturating_sub(mean),
                 queue_max: queue_packets,
-                law: None,
+                law: law_of(self.samplers[direction].as_ref())?,
             });
             history.sent_packets = now.packets.wrapping_sub(base.packets).into();
             let drops = now.drops.wrapping_sub(base.drops);
@@ -477,9 +541,7 @@ impl<'a> Lab<'a> {
                     PortEvent::Dropped { reason, .. } => put("drop", reason.name(), 0),
                     PortEvent::Errored { .. } => put("error", "", 0),
                     PortEvent::Marked { .. } => put("mark", "", 0),
-                    PortEvent::ControlInterval {
-                        report: congestlab_scenario::net::port::LawReport::Xcp(report),
-                    } => {
+                    PortEvent::ControlInterval { report: LawReport::Xcp(report) } => {
                         put("control-interval", "", report.feedback);
                     }
                     PortEvent::Sample(sample) if cable.has_queue[side] => {
@@ -534,7 +596,12 @@ impl<'a> Lab<'a> {
         Ok(sum)
     }
 
-    fn report(&self, self_check: Vec<probe::Check>, reports: &[Report], checksum_errors: u64) -> LabReport {
+    fn report(
+        &self,
+        self_check: Vec<probe::Check>,
+        reports: &[Report],
+        checksum_errors: u64,
+    ) -> Result<LabReport> {
         let mut doubts: Vec<String> = self_check.iter().filter_map(probe::Check::doubt).collect();
         let mut lateness = BTreeMap::new();
         for (cable, report) in self.network.cables.iter().zip(reports) {
@@ -543,8 +610,26 @@ impl<'a> Lab<'a> {
         }
         doubts.extend(self.apps.failures());
         let links = self.model.links.iter().map(|link| link.name.clone()).zip(self.network.choices.clone());
-        let groups = self.model.groups.iter().zip(&self.congestion);
-        LabReport {
+        let mut flows = BTreeMap::new();
+        for ((group, congestion), xcp) in self.model.groups.iter().zip(&self.congestion).zip(&self.xcp) {
+            let segment = segment(&group.kind);
+            let is_source = matches!(group.kind, GroupKind::Source(_));
+            let headers = if is_source { udp::HEADERS } else { headers(&group.kind) };
+            let report = FlowReport {
+                congestion: congestion.clone(),
+                segment,
+                payload: segment.saturating_sub(headers),
+                xcp: xcp.as_ref().map(Host::counters).transpose()?,
+            };
+            flows.insert(group.name.clone(), report);
+        }
+        let mut routers = BTreeMap::new();
+        for (link, sampler) in self.model.links.iter().zip(&self.samplers) {
+            if let Some(sampler) = sampler {
+                routers.insert(link.name.clone(), sampler.sample()?.0);
+            }
+        }
+        Ok(LabReport {
             trustworthy: doubts.is_empty(),
             doubts,
             app: match self.options.app {
@@ -555,17 +640,24 @@ impl<'a> Lab<'a> {
             links: links.collect(),
             self_check,
             lateness,
-            flows: groups
-                .map(|(group, congestion)| {
-                    let segment = segment(&group.kind);
-                    let payload = segment
-                        - if matches!(group.kind, GroupKind::Source(_)) { 28 } else { headers(&group.kind) };
-                    (group.name.clone(), FlowReport { congestion: congestion.clone(), segment, payload })
-                })
-                .collect(),
+            flows,
+            routers,
             checksum_errors,
-        }
+        })
     }
+}
+
+/// What the program of a router measured and decided last, as the simulator reports it.
+fn law_of(sampler: Option<&router::Reader>) -> Result<Option<LawReport>> {
+    let Some(sampler) = sampler else { return Ok(None) };
+    let (sample, _) = sampler.sample()?;
+    Ok(Some(LawReport::Xcp(xcp::Report {
+        intervals: sample.intervals,
+        input: Rate(sample.input_Bps),
+        feedback: sample.feedback_Bps,
+        interval: Duration((sample.interval_ms * 1e6) as u64),
+        persistent_queue: Bytes(sample.persistent_queue_bytes),
+    })))
 }
 
 /// Time between two looks: a fifth of a bin, so that its end is never far from one, and not so many in

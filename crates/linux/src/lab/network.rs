@@ -6,7 +6,7 @@ use std::io;
 
 use congestlab_core::units::BitRate;
 use congestlab_scenario::net::packet::Picos;
-use congestlab_scenario::net::port::PortConfig;
+use congestlab_scenario::net::port::{LawConfig, PortConfig};
 use congestlab_scenario::net::queue::{Discipline, Limit};
 use congestlab_scenario::net::random::Probability;
 use congestlab_scenario::net::service::Service;
@@ -16,6 +16,7 @@ use congestlab_scenario::sim::model::{GroupKind, Model, Pipe};
 use super::topology::{Topology, segment};
 use crate::error::{Context, Result};
 use crate::link::{Direction, UNLIMITED};
+use crate::router::{self, Queue};
 use crate::supervisor::Guard;
 use crate::sys::command::run;
 use crate::sys::netns::Namespace;
@@ -65,6 +66,8 @@ pub(super) struct Shaped {
     pub(super) index: i32,
     limit: Limit,
     mtu: u16,
+    /// The router's program is there, too.
+    pub(super) has_law: bool,
 }
 
 /// A link in user space.
@@ -112,11 +115,14 @@ struct Builder<'a> {
 
 /// Why the kernel's own queues can not be this port.
 fn needs_user_space(port: &PortConfig) -> Option<&'static str> {
-    match (&port.service, &port.discipline) {
-        (Service::Trace(_), _) => Some("a recorded trace"),
-        (_, Discipline::Red(_)) => Some("RED"),
-        (_, Discipline::PrioDropTail) => Some("prio-droptail"),
-        _ if port.law.is_some() => Some("the law"),
+    match (&port.service, &port.discipline, &port.law) {
+        (Service::Trace(_), ..) => Some("a recorded trace"),
+        (_, Discipline::Red(_), _) => Some("RED"),
+        (_, Discipline::PrioDropTail, _) => Some("prio-droptail"),
+        // The router's program learns of a new rate as its new capacity.
+        (Service::Steps(_), _, Some(LawConfig::Xcp { follows_service: false, .. })) => {
+            Some("a law with a capacity of its own on a link with steps")
+        }
         _ => None,
     }
 }
@@ -213,13 +219,12 @@ impl Network {
 
     /// Gives a direction of the model another rate from now on.
     pub(super) fn set_rate(&self, direction: usize, rate: BitRate) -> Result<()> {
-        match &self.shaped[direction] {
-            Some(shaped) => {
-                let line = shaped.line("change", &self.routers[shaped.router], rate);
-                run(&line).map(drop)
-            }
-            None => Ok(()),
+        let Some(shaped) = &self.shaped[direction] else { return Ok(()) };
+        let router = &self.routers[shaped.router];
+        if shaped.has_law {
+            return router.run(|| router::set_rate(&shaped.interface, rate))?;
         }
+        run(&shaped.line("change", router, rate)).map(drop)
     }
 }
 
@@ -291,10 +296,9 @@ impl Builder<'_> {
                 index: index(side as u32) as i32,
                 limit: port.limit,
                 mtu: *mtu,
+                has_law: port.law.is_some(),
             };
-            let rate = port.service.rate_at(0);
-            run(&shaped.line("add", namespace, rate))?;
-            run(&shaped.queue(namespace))?;
+            shaped.create(namespace, port)?;
             if let Some(direction) = direction {
                 self.shaped[*direction as usize] = Some(shaped);
             }
@@ -304,6 +308,25 @@ impl Builder<'_> {
 }
 
 impl Shaped {
+    fn create(&self, namespace: &Namespace, port: &PortConfig) -> Result<()> {
+        let rate = port.service.rate_at(0);
+        let Some(LawConfig::Xcp { config, .. }) = &port.law else {
+            run(&self.line("add", namespace, rate))?;
+            return run(&self.queue(namespace)).map(drop);
+        };
+        let queue = match self.limit {
+            Limit::Packets(_) => Queue::Packets(self.room().try_into().unwrap_or(u32::MAX)),
+            _ => Queue::Bytes(self.room()),
+        };
+        let config = router::Config {
+            rate,
+            law: config.clone(),
+            encoding: router::Encoding::Option,
+            shape: Some(queue),
+        };
+        namespace.run(|| router::attach(&self.interface, &config))?
+    }
+
     /// The command that makes the token bucket, or changes its rate. The overhead makes it count IP
     /// bytes: it sees the Ethernet header, too.
     fn line(&self, verb: &str, namespace: &Namespace, rate: BitRate) -> String {
@@ -348,13 +371,14 @@ fn port_of(pipe: Pipe) -> PortConfig {
 /// What is to be said of a direction.
 fn choice(port: &PortConfig, reason: Option<&str>) -> String {
     let ms = port.delay as f64 / 1e9;
+    let kernel = if port.law.is_some() { "kernel (tbf and the XCP program)" } else { "kernel (tbf)" };
     match (reason, wire_of(port)) {
         (Some(reason), _) => format!("user-space link, for {reason}"),
-        (None, None) => "kernel (tbf)".into(),
+        (None, None) => kernel.into(),
         (None, Some(wire)) => {
             let loss =
                 if wire.errors.is_some() || wire.ack_loss != Probability::ZERO { " and losses" } else { "" };
-            format!("kernel (tbf), user-space link for {ms} ms{loss}")
+            format!("{kernel}, user-space link for {ms} ms{loss}")
         }
     }
 }

@@ -19,7 +19,7 @@ use super::{monotonic, sleep_until};
 use crate::error::{Context, Result};
 
 /// IP and UDP headers.
-const HEADERS: u16 = 28;
+pub(super) const HEADERS: u16 = 28;
 /// How long a thread sleeps at most before it looks whether it is over.
 const NAP: u64 = 20_000_000;
 
