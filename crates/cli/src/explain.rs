@@ -60,6 +60,10 @@ fn open(path: &Path) -> Result<(Scenario, Option<RunFolder>), Failure> {
         return Scenario::load(path, &[], None).map(|scenario| (scenario, None)).map_err(Failure::Scenario);
     }
     let folder = open_folder(path)?;
+    if folder.is_live() {
+        let text = format!("the run in {} is live: nobody saw each of its packets", path.display());
+        return Err(Failure::Input(Message::new(text, "explain a simulation of the same scenario")));
+    }
     Ok((folder.scenario().clone(), Some(folder)))
 }
 

@@ -7,7 +7,7 @@ use congestlab_linux::sys::command;
 use congestlab_scenario::result::{RunResult, write_events_csv, write_series_csv};
 use congestlab_scenario::{Scenario, store};
 
-use crate::args::{LiveApp, LiveArguments, LiveCommand, VERSION};
+use crate::args::{Changes, LiveApp, LiveArguments, LiveCommand, VERSION};
 use crate::failure::{Failure, tell_diagnostics};
 use crate::machine::{self, Clock};
 use crate::output::{Screen, print, require_files, require_folder, write_file};
@@ -15,7 +15,11 @@ use crate::{report, run};
 
 pub(crate) fn live(command: &LiveCommand, screen: &Screen) -> Result<(), Failure> {
     let LiveCommand::Run(arguments) = command;
-    let scenario = crate::load(&arguments.scenario, screen)?;
+    let Changes { set, seed } = &arguments.scenario.changes;
+    let scenario = Scenario::load_live(&arguments.scenario.file, set, *seed).map_err(Failure::Scenario)?;
+    if !scenario.warnings().is_empty() && !screen.quiet {
+        tell_diagnostics(scenario.warnings(), screen);
+    }
     let ignored = scenario.ignored();
     if !ignored.is_empty() && !screen.quiet {
         tell_diagnostics(&ignored, screen);

@@ -204,13 +204,22 @@ pub(crate) struct Findings {
     plan: Vec<(Span, Diagnostic)>,
     /// Keys and names from the root of the file to what is being read.
     pub(crate) at: Vec<String>,
+    /// Laws are allowed that only a kernel has.
+    pub(crate) is_live: bool,
     /// Keys whose value could not be read: they are not missing as well.
     unreadable: BTreeSet<String>,
 }
 
 impl Findings {
     pub(crate) fn new(sources: Sources) -> Self {
-        Self { sources, found: Vec::new(), plan: Vec::new(), at: Vec::new(), unreadable: BTreeSet::new() }
+        Self {
+            sources,
+            found: Vec::new(),
+            plan: Vec::new(),
+            at: Vec::new(),
+            is_live: false,
+            unreadable: BTreeSet::new(),
+        }
     }
 
     /// Keys from the root to what is being read.

@@ -126,7 +126,8 @@ impl RunFolder {
         {
             return Err(FolderError::Damaged { path: path.join(name), reason: NOT_NAMED.into() });
         }
-        match Scenario::load(&path.join(SCENARIO), &[], None) {
+        let load = if summary["live"].is_null() { Scenario::load } else { Scenario::load_live };
+        match load(&path.join(SCENARIO), &[], None) {
             Ok(scenario) => Ok(Self { path, scenario, summary }),
             Err(diagnostics) => Err(FolderError::Scenario { path, diagnostics }),
         }
@@ -136,6 +137,11 @@ impl RunFolder {
     pub fn name(&self) -> String {
         let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
         path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    }
+
+    /// Whether its packets were real ones.
+    pub fn is_live(&self) -> bool {
+        !self.summary["live"].is_null()
     }
 
     /// Where it is.

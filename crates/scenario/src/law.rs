@@ -173,6 +173,8 @@ pub(crate) enum FlowLaw {
     NewReno,
     Sack,
     Cubic,
+    /// Only a kernel's: live runs have it.
+    Bbr,
     Cbr(Cbr),
     OnOff(OnOff),
 }
@@ -290,6 +292,7 @@ impl Language for FlowLaw {
             "newreno" => plain(Self::NewReno, findings),
             "sack" => plain(Self::Sack, findings),
             "cubic" => plain(Self::Cubic, findings),
+            "bbr" if findings.is_live => plain(Self::Bbr, findings),
             "cbr" => below(&variant, findings).map(Self::Cbr),
             "onoff" => below(&variant, findings).map(Self::OnOff),
             _ => {
@@ -306,6 +309,7 @@ impl Language for FlowLaw {
             Self::NewReno => Value::string("newreno"),
             Self::Sack => Value::string("sack"),
             Self::Cubic => Value::string("cubic"),
+            Self::Bbr => Value::string("bbr"),
             Self::Cbr(cbr) => Value::table([("cbr".into(), cbr.encode())]),
             Self::OnOff(onoff) => Value::table([("onoff".into(), onoff.encode())]),
         }

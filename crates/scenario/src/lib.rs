@@ -87,6 +87,28 @@ impl Scenario {
     /// # Errors
     /// Everything that is wrong with it, but for what a single run ignores: see [`Scenario::check`].
     pub fn load(path: &Path, overrides: &[(String, String)], seed: Option<u64>) -> Result<Self, Diagnostics> {
+        Self::load_as(path, overrides, seed, false)
+    }
+
+    /// As [`Scenario::load`], for a run with real TCP: laws are allowed that only a kernel has, which
+    /// [`Scenario::kernel_law`] tells. What the model has in their place is not to be simulated.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn load_live(
+        path: &Path,
+        overrides: &[(String, String)],
+        seed: Option<u64>,
+    ) -> Result<Self, Diagnostics> {
+        Self::load_as(path, overrides, seed, true)
+    }
+
+    fn load_as(
+        path: &Path,
+        overrides: &[(String, String)],
+        seed: Option<u64>,
+        is_live: bool,
+    ) -> Result<Self, Diagnostics> {
         let shown = path.display().to_string();
         let refuse = |text: &str, at: usize, message: String| {
             let mut findings = Findings::new(vec![Arc::new(NamedSource::new(&shown, text.to_owned()))]);
@@ -111,7 +133,7 @@ impl Scenario {
             }
         };
         let base = path.parent().map_or_else(PathBuf::new, Path::to_owned);
-        Self::read(&shown, &stem(path), &text, &base, overrides, seed)
+        Self::read(&shown, &stem(path), &text, &base, overrides, seed, is_live)
     }
 
     /// Reads a text. `name` stands in diagnostics, traces are relative to `base`.
@@ -125,7 +147,7 @@ impl Scenario {
         overrides: &[(String, String)],
         seed: Option<u64>,
     ) -> Result<Self, Diagnostics> {
-        Self::read(name, &stem(Path::new(name)), text, base, overrides, seed)
+        Self::read(name, &stem(Path::new(name)), text, base, overrides, seed, false)
     }
 
     fn read(
@@ -135,10 +157,12 @@ impl Scenario {
         base: &Path,
         overrides: &[(String, String)],
         seed: Option<u64>,
+        is_live: bool,
     ) -> Result<Self, Diagnostics> {
         // Editors on Windows begin a file with a mark of its byte order, which is no column.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut findings = Findings::new(vec![Arc::new(NamedSource::new(shown, text.to_owned()))]);
+        findings.is_live = is_live;
         let mut root = tree::parse(text, &mut findings);
         if findings.has_errors() {
             return Err(findings.finish());
@@ -224,6 +248,12 @@ impl Scenario {
     /// Names and sizes, without a copy.
     pub(crate) fn base_model(&self) -> &Model {
         &self.model
+    }
+
+    /// The law of a group that no simulation has, by the kernel's name.
+    pub fn kernel_law(&self, group: usize) -> Option<&'static str> {
+        let flow = self.file.flows.as_ref()?.value.0.get(group)?;
+        matches!(flow.1.value.law.as_ref()?.value, law::FlowLaw::Bbr).then_some("bbr")
     }
 
     /// The text of the file, without overrides.

@@ -290,8 +290,10 @@ impl Apps {
                 if status.success() && late.size.is_some() {
                     flows[late.flow].completion = Some(now);
                 } else if !status.success() && !was_ended {
+                    let said = fs::read_to_string(late.output.with_extension("err")).unwrap_or_default();
+                    let (program, flow) = (&late.command[0], late.flow);
                     self.failures
-                        .push(format!("{} of flow {} ended with {status}", late.command[0], late.flow));
+                        .push(format!("{program} of flow {flow} ended with {status}: {}", said.trim()));
                 }
             }
         }
@@ -403,7 +405,8 @@ fn words(line: &str) -> Vec<String> {
 
 /// Starts a program in a namespace and control group, its output in a file.
 fn spawn(namespace: &Namespace, group: &Path, command: &[String], output: &Path) -> Result<Child> {
-    let file = fs::File::create(output).context(|| format!("can not write {}", output.display()))?;
+    let create = |path: &Path| fs::File::create(path).context(|| format!("can not write {}", path.display()));
+    let (file, errors) = (create(output)?, create(&output.with_extension("err"))?);
     let child = namespace.run(|| {
         Command::new("/proc/self/exe")
             .arg(ENTER)
@@ -412,6 +415,7 @@ fn spawn(namespace: &Namespace, group: &Path, command: &[String], output: &Path)
             .args(command)
             .stdin(Stdio::null())
             .stdout(file)
+            .stderr(errors)
             .process_group(0)
             .spawn()
     })?;

@@ -152,19 +152,19 @@ pub(crate) fn headers(kind: &GroupKind) -> u16 {
 pub fn run(scenario: &Scenario, options: &Options, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<Live> {
     let model = scenario.model(&Measure { series: true, events: true });
     let topology = Topology::new(scenario, &model)?;
-    for group in &model.groups {
-        require_law(&group.name, &group.kind)?;
+    for (index, group) in model.groups.iter().enumerate() {
+        require_law(scenario, index, &group.name, &group.kind)?;
     }
     apps::require(options)?;
     let guard = Guard::start()?;
-    let lab = Lab::build(&guard, &model, topology, options, tell);
+    let lab = Lab::build(&guard, scenario, &model, topology, options, tell);
     let result = lab.and_then(|mut lab| lab.run(stop, tell));
     // What the lab holds open is closed by now: its namespaces go at once.
     guard.finish().and(result)
 }
 
 /// Refuses what no kernel's TCP can do, and a kernel without what is asked for.
-fn require_law(name: &str, kind: &GroupKind) -> Result<()> {
+fn require_law(scenario: &Scenario, group: usize, name: &str, kind: &GroupKind) -> Result<()> {
     let GroupKind::Tcp(config) = kind else { return Ok(()) };
     if config.segment < SEGMENT_MIN {
         return Err(Error::input(
@@ -178,15 +178,16 @@ fn require_law(name: &str, kind: &GroupKind) -> Result<()> {
             "leave it out, or simulate it",
         ));
     }
-    match kernel_law(kind) {
+    match kernel_law(scenario, group, kind) {
         Some(law) => require_congestion(law),
         None => Ok(()),
     }
 }
 
 /// The kernel's own name of a law; `None` for ours.
-fn kernel_law(kind: &GroupKind) -> Option<&'static str> {
+fn kernel_law(scenario: &Scenario, group: usize, kind: &GroupKind) -> Option<&'static str> {
     match kind {
+        GroupKind::Tcp(_) if scenario.kernel_law(group).is_some() => scenario.kernel_law(group),
         GroupKind::Source(_) => None,
         GroupKind::Tcp(config) => match config.law {
             SenderConfig::Cubic(_) => Some("cubic"),
@@ -198,13 +199,13 @@ fn kernel_law(kind: &GroupKind) -> Option<&'static str> {
 
 /// Gives each group a control group and its law. Returns names of the kernel's congestion controls,
 /// and what holds ours.
-fn enable(guard: &Guard, model: &Model) -> Result<(Vec<String>, Vec<Option<Host>>)> {
+fn enable(guard: &Guard, scenario: &Scenario, model: &Model) -> Result<(Vec<String>, Vec<Option<Host>>)> {
     let (mut names, mut hosts) = (Vec::new(), Vec::new());
     for (index, group) in model.groups.iter().enumerate() {
         let cgroup = apps::cgroup(guard, index);
         fs::create_dir(&cgroup).context(|| format!("can not make {}", cgroup.display()))?;
         let mut host = None;
-        names.push(match (&group.kind, kernel_law(&group.kind)) {
+        names.push(match (&group.kind, kernel_law(scenario, index, &group.kind)) {
             (GroupKind::Tcp(tcp::Config { law: SenderConfig::Xcp(sender), initial_window, .. }), _) => {
                 let name = format!("xcp.{}.{index}", guard.id());
                 host = host::enable(
@@ -271,6 +272,7 @@ struct Lab<'a> {
 impl<'a> Lab<'a> {
     fn build(
         guard: &Guard,
+        scenario: &Scenario,
         model: &'a Model,
         topology: Topology,
         options: &'a Options,
@@ -281,7 +283,7 @@ impl<'a> Lab<'a> {
         for (link, choice) in model.links.iter().zip(&network.choices) {
             tell(&format!("link {}: {choice}", link.name));
         }
-        let (congestion, xcp) = enable(guard, model)?;
+        let (congestion, xcp) = enable(guard, scenario, model)?;
         for (group, congestion) in model.groups.iter().zip(&congestion) {
             tell(&format!("flows {}: {} x {congestion}", group.name, group.count));
         }

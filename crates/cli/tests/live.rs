@@ -1,0 +1,338 @@
+//! `congestlab live run` with real packets, and that nothing of it is left behind. Needs root.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const SCENARIO: &str = r#"
+[run]
+duration = "3 s"
+warmup = "1 s"
+[links.bottleneck]
+rate = "20 Mbit/s"
+delay = "10 ms"
+queue = "50 packets"
+[flows.ftp]
+law = "cubic"
+count = 2
+path = ["bottleneck"]
+"#;
+
+/// What a lab needs that this machine does not have.
+fn missing() -> Option<&'static str> {
+    match congestlab_linux::sys::process::require_privilege() {
+        Err(_) => Some("not root"),
+        Ok(()) if congestlab_linux::sys::cgroup::root().is_err() => Some("no cgroup version 2"),
+        Ok(()) => None,
+    }
+}
+
+macro_rules! require_lab {
+    ($name:literal) => {
+        if let Some(reason) = missing() {
+            eprintln!("SKIP live/{}: {reason}", $name);
+            return;
+        }
+    };
+}
+
+struct Folder(TempDir);
+
+impl Folder {
+    fn new(scenario: &str) -> Self {
+        let folder =
+            tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("the target directory is writable");
+        fs::write(folder.path().join("scenario.toml"), scenario).expect("the target directory is writable");
+        Self(folder)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_congestlab"));
+        command.current_dir(self.0.path()).args(["live", "run", "scenario.toml"]).args(arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("the binary of this package runs")
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn result(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("one JSON object")
+}
+
+/// The digits by which everything is named that belongs to this process; `None` before it has begun.
+fn lab_of(child: &Child) -> Option<String> {
+    let groups = fs::read_to_string(format!("/proc/{}/cgroup", child.id())).ok()?;
+    let (_, rest) = groups.split_once("congestlab-")?;
+    rest.get(..6).map(str::to_owned)
+}
+
+fn names(folder: impl AsRef<Path>) -> BTreeSet<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// What there is of a lab.
+fn left(id: &str) -> Vec<String> {
+    let root = congestlab_linux::sys::cgroup::root().expect("it was there");
+    let current = congestlab_linux::sys::cgroup::current().expect("it was there");
+    let control = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").expect("Linux");
+    let mut all: Vec<String> = control.split_whitespace().map(str::to_owned).collect();
+    for folder in
+        [PathBuf::from("/run/netns"), "/run/congestlab".into(), "/sys/class/net".into(), root, current]
+    {
+        all.extend(names(folder));
+    }
+    all.into_iter().filter(|name| name.contains(id)).collect()
+}
+
+/// Fails if a lab is still there after so many milliseconds.
+fn expect_nothing_left(id: &str, patience: u64) {
+    for _ in 0..patience / 50 {
+        if left(id).is_empty() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(left(id), Vec::<String>::new(), "left behind of lab {id}");
+}
+
+/// Waits until a process has its lab.
+fn await_lab(child: &mut Child) -> String {
+    for _ in 0..500 {
+        if let Some(id) = lab_of(child) {
+            return id;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    let mut said = String::new();
+    let _ = child.kill();
+    let _ = child.stderr.take().map(|mut stderr| stderr.read_to_string(&mut said));
+    panic!("no lab after ten seconds: {said}");
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).expect("it is ours");
+}
+
+#[test]
+fn two_cubic_flows_fill_a_link_and_the_results_have_the_simulators_names() {
+    require_lab!("two-cubic-flows");
+    let folder = Folder::new(SCENARIO);
+    let output = folder.run(&["--json", "--series", "series.csv", "--out", "runs"]);
+    let result = result(&output);
+    let link = &result["links"]["bottleneck"];
+    assert_eq!(link["capacity_bps"], 20e6);
+    // Other programs may be running: only what can not be wrong on any machine that did it at all.
+    let utilization = link["utilization"].as_f64().expect("a number");
+    assert!((0.5..1.05).contains(&utilization), "{link:#}");
+    assert!(link["queue_max_packets"].as_u64().is_some_and(|most| (1..=50).contains(&most)), "{link:#}");
+    let flows = result["flows"]["ftp"].as_array().expect("a list");
+    assert_eq!(flows.len(), 2);
+    let goodput: f64 = flows.iter().map(|flow| flow["goodput_bps"].as_f64().expect("a number")).sum();
+    assert!((0.5 * 20e6..1.05 * 20e6).contains(&goodput), "{flows:#?}");
+    for flow in flows {
+        let ratio = flow["payload_bps"].as_f64().unwrap() / flow["goodput_bps"].as_f64().unwrap();
+        // 1448 B of payload in 1500 B.
+        assert!((ratio - 1448.0 / 1500.0).abs() < 1e-9, "{ratio}");
+        assert!(flow["rtt_mean_ms"].as_f64().is_some_and(|rtt| rtt >= 19.0), "{flow:#}");
+        // Nothing sent is lost elsewhere than at the queue.
+        assert!(flow["sent_packets"].as_u64().is_some_and(|sent| sent > 500), "{flow:#}");
+    }
+    let live = &result["live"];
+    assert_eq!(live["flows"]["ftp"]["congestion"], "cubic");
+    assert_eq!(live["checksum_errors"], 0);
+    assert!(live["trustworthy"].is_boolean());
+    let check = &live["self_check"][0];
+    assert!((check["rtt_ms"].as_f64().unwrap() - 20.07).abs() < 0.01, "{check:#}");
+    assert!(live["links"]["bottleneck"].as_str().is_some_and(|choice| choice.contains("tbf")));
+
+    // The series adds up to what the sockets counted, and a run folder is one that others read.
+    let series = fs::read_to_string(folder.0.path().join("series.csv")).expect("it was written");
+    let bins = series.lines().filter(|line| line.contains(",ftp,0,goodput_bps,"));
+    assert_eq!(bins.count(), 100, "{series}");
+    let runs = names(folder.0.path().join("runs"));
+    let run = runs.first().filter(|_| runs.len() == 1).expect("one run");
+    assert!(run.starts_with("scenario-1-") && run.ends_with("-live"), "{run}");
+    let report = Command::new(env!("CARGO_BIN_EXE_congestlab"))
+        .args(["report", "--quiet"])
+        .arg(folder.0.path().join("runs").join(run))
+        .output()
+        .expect("the binary of this package runs");
+    assert!(report.status.success(), "{}", text(&report.stderr));
+}
+
+#[test]
+fn a_transfer_over_two_links_completes_with_every_program() {
+    require_lab!("transfer");
+    let scenario = r#"
+[run]
+duration = "3 s"
+[links.a]
+at = "R1"
+rate = "20 Mbit/s"
+delay = "5 ms"
+[links.b]
+at = "R2"
+rate = "10 Mbit/s"
+discipline = { red = { min = "20 packets", max = "60 packets" } }
+[flows.file]
+law = "reno"
+path = ["a", "b"]
+size = "500 kB"
+segment = "1000 B"
+access = { rate = "100 Mbit/s", delay = "1 ms" }
+[flows.noise]
+law = { cbr = { rate = "1 Mbit/s" } }
+path = ["b"]
+"#;
+    let folder = Folder::new(scenario);
+    for app in ["bulk", "curl", "iperf3"] {
+        let output = folder.run(&["--json", "--app", app]);
+        if output.status.code() == Some(4) && text(&output.stderr).contains("is not installed") {
+            eprintln!("SKIP live/transfer-{app}: {}", text(&output.stderr));
+            continue;
+        }
+        let result = result(&output);
+        let flow = &result["flows"]["file"][0];
+        let delivered = flow["delivered_bytes"].as_f64().expect("a number");
+        // curl's file is 500 kB of payload; what is seen last of iperf3's may be a look old.
+        assert!((0.9 * 500e3..1.1 * 500e3).contains(&delivered), "{app}: {flow:#}");
+        if app != "iperf3" {
+            assert!(flow["completion_s"].as_f64().is_some_and(|time| time < 3.0), "{app}: {flow:#}");
+        }
+        let noise = &result["flows"]["noise"][0];
+        let sent = noise["sent_packets"].as_u64().expect("a number");
+        assert!((200..=251).contains(&sent), "{app}: {noise:#}");
+    }
+}
+
+#[test]
+fn what_can_not_run_live_is_refused_before_anything_is_made() {
+    require_lab!("refused");
+    let folder = Folder::new(SCENARIO);
+    let cases: [(&[&str], &str); 5] = [
+        (&["--set", "flows.ftp.law=\"vcp\""], "vcp"),
+        (&["--set", "flows.ftp.count=65"], "65 flows"),
+        (&["--set", "flows.ftp.segment=\"100 B\""], "100 B"),
+        (&["--set", "flows.ftp.profile=\"ns2\""], "ns2"),
+        (&["--app", "netperf"], "netperf"),
+    ];
+    for (arguments, names) in cases {
+        let output = folder.run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(names), "{arguments:?}: {}", text(&output.stderr));
+    }
+    let circle = format!(
+        "{SCENARIO}[links.a]\nat = \"R\"\nrate = \"1 Mbit/s\"\n[links.b]\nat = \"R\"\nrate = \"1 Mbit/s\"\n\
+         [flows.round]\nlaw = \"cubic\"\npath = [\"a\", \"b\"]\n"
+    );
+    let output = Folder::new(&circle).run(&[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("begins and ends at the router R"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn without_privilege_the_status_is_4() {
+    require_lab!("without-privilege");
+    let folder = Folder::new(SCENARIO);
+    let output = Command::new("setpriv")
+        .args(["--bounding-set=-all", "--inh-caps=-all", env!("CARGO_BIN_EXE_congestlab")])
+        .args(["live", "run", "scenario.toml"])
+        .current_dir(folder.0.path())
+        .output();
+    let Ok(output) = output else {
+        eprintln!("SKIP live/without-privilege: no setpriv");
+        return;
+    };
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("CAP_NET_ADMIN"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn ctrl_c_ends_a_lab_with_status_130_and_leaves_nothing() {
+    require_lab!("ctrl-c");
+    let folder = Folder::new(SCENARIO);
+    let mut child = folder.command(&["--set", "run.duration=\"60 s\""]).spawn().expect("it runs");
+    let id = await_lab(&mut child);
+    thread::sleep(Duration::from_secs(3));
+    assert_ne!(left(&id), Vec::<String>::new());
+    signal(&child, Signal::INT);
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    expect_nothing_left(&id, 50);
+}
+
+#[test]
+fn a_lab_that_is_killed_is_removed_by_its_supervisor() {
+    require_lab!("killed");
+    let folder = Folder::new(&SCENARIO.replace("law = \"cubic\"", "law = \"xcp\""));
+    for moment in 0..5 {
+        let mut child = folder.command(&["--set", "run.duration=\"60 s\""]).spawn().expect("it runs");
+        let id = await_lab(&mut child);
+        // Some moment of building, checking and running.
+        let uuid = fs::read_to_string("/proc/sys/kernel/random/uuid").expect("Linux");
+        let random = u64::from_str_radix(&uuid[..4], 16).expect("hexadecimal digits");
+        let wait = random % 4000;
+        thread::sleep(Duration::from_millis(wait));
+        signal(&child, Signal::KILL);
+        let _ = child.wait();
+        eprintln!("killed lab {id} ({moment}) after {wait} ms");
+        // Two seconds on a machine that does nothing else.
+        expect_nothing_left(&id, 6000);
+    }
+}
+
+#[test]
+fn a_lab_whose_supervisor_was_killed_too_is_removed_by_the_next_one() {
+    require_lab!("both-killed");
+    let folder = Folder::new(SCENARIO);
+    let mut child = folder.command(&["--set", "run.duration=\"60 s\""]).spawn().expect("it runs");
+    let id = await_lab(&mut child);
+    thread::sleep(Duration::from_secs(1));
+    let supervisor = names("/proc").into_iter().filter_map(|name| name.parse::<i32>().ok()).find(|pid| {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words.split(|&byte| byte == 0).skip(1).take(2).eq([&b"supervise"[..], id.as_bytes()])
+    });
+    let supervisor = supervisor.and_then(Pid::from_raw).expect("it has one");
+    kill_process(supervisor, Signal::KILL).expect("it is ours");
+    signal(&child, Signal::KILL);
+    let _ = child.wait();
+    thread::sleep(Duration::from_millis(200));
+    assert_ne!(left(&id), Vec::<String>::new(), "nobody was there to remove it");
+    congestlab_linux::supervisor::clean().expect("it can be removed");
+    expect_nothing_left(&id, 50);
+}
+
+#[test]
+fn two_labs_run_at_the_same_time() {
+    require_lab!("two-labs");
+    let folder = Folder::new(SCENARIO);
+    let mut labs = [0, 1].map(|_| folder.command(&["--json"]).spawn().expect("it runs"));
+    let ids = labs.each_mut().map(await_lab);
+    assert_ne!(ids[0], ids[1]);
+    for lab in labs {
+        let output = lab.wait_with_output().expect("it ends");
+        // Two at once may be too much for a small machine, which then says so.
+        if output.status.code() != Some(4) {
+            let result = result(&output);
+            assert!(result["links"]["bottleneck"]["sent_packets"].as_u64().is_some_and(|sent| sent > 1000));
+        }
+    }
+    ids.iter().for_each(|id| expect_nothing_left(id, 50));
+}
