@@ -318,12 +318,8 @@ impl Shaped {
             Limit::Packets(_) => Queue::Packets(self.room().try_into().unwrap_or(u32::MAX)),
             _ => Queue::Bytes(self.room()),
         };
-        let config = router::Config {
-            rate,
-            law: config.clone(),
-            encoding: router::Encoding::Option,
-            shape: Some(queue),
-        };
+        let config =
+            router::Config { rate, law: *config, encoding: router::Encoding::Option, shape: Some(queue) };
         namespace.run(|| router::attach(&self.interface, &config))?
     }
 
