@@ -174,7 +174,7 @@ fn require_law(scenario: &Scenario, group: usize, name: &str, kind: &GroupKind) 
     }
     if config.ns2 {
         return Err(Error::input(
-            format!("flows.{name}.profile: no kernel's TCP has the ways of ns-2"),
+            format!("flows.{name}.profile = \"ns2\": no kernel's TCP has the ways of ns-2"),
             "leave it out, or simulate it",
         ));
     }
