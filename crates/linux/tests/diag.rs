@@ -217,7 +217,7 @@ struct {
 	int *key;
 	struct kept *value;
 } storage __attribute__((section(".maps"), used));
-char license[] __attribute__((section("license"), used)) = "GPL";
+char _license[] __attribute__((section("license"), used)) = "GPL";
 "#;
 
 #[test]
