@@ -162,7 +162,8 @@ impl Sender {
         if config.is_metered() {
             self.meter.was_limited |= ack.is_window_limited;
             self.meter(config, now, ack.srtt);
-            self.meter.is_limited = false;
+            // Until the next packet leaves: data that wait do so for the window, or for the machine.
+            self.meter.is_limited = ack.is_window_limited;
         }
 
         let feedback = if config.ns2 && ack.is_duplicate { 0 } else { ack.feedback };
