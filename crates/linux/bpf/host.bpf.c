@@ -241,8 +241,9 @@ static void follow(struct tcp_sock *tp, struct flow *flow)
 	__u64 rate = law_sender_pacing_rate(&flow->sender, SENDER, srtt_of(tp));
 
 	flow->window = window;
-	if (packets < 1)
-		packets = 1;
+	/* An ACK for one packet may be 40 ms late (RFC 1122 4.2.3.2). Pacing keeps the law's rate. */
+	if (packets < 2)
+		packets = 2;
 	if (packets > tp->snd_cwnd_clamp)
 		packets = tp->snd_cwnd_clamp;
 	tp->snd_cwnd = packets;
