@@ -376,7 +376,7 @@ impl<'a> Lab<'a> {
             let Some(flow) = flow else { continue };
             let ends = [flow.source, flow.sink]
                 .map(|host| (&self.network.hosts[host], self.topology.hosts[host].address));
-            let check = probe::check(self.model, group, ends)?;
+            let check = probe::check(self.model, group, ends, stop)?;
             tell(&check.to_string());
             check.require()?;
             checks.push(check);
