@@ -241,6 +241,9 @@ pub(crate) struct LiveArguments {
     /// Which program sends
     #[arg(long, value_enum, default_value_t = LiveApp::Bulk, value_name = "PROGRAM")]
     pub(crate) app: LiveApp,
+    /// Segmentation and checksum offloads of the hosts' interfaces
+    #[arg(long, value_enum, default_value_t = Offloads::Off, value_name = "STATE")]
+    pub(crate) offloads: Offloads,
     /// Write DIR/<scenario>-<seed>-<hash>-live/, as `run` does
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) out: Option<PathBuf>,
@@ -263,6 +266,14 @@ pub(crate) enum LiveApp {
     Iperf3,
     /// curl, which fetches a file from a server of congestlab; what arrives is verified
     Curl,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Offloads {
+    /// Senders hand super-packets to the routers, as on a machine whose offloads nobody switched off
+    On,
+    /// Every frame is one packet, as on a wire
+    Off,
 }
 
 #[derive(Debug, Args)]

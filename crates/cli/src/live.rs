@@ -7,7 +7,7 @@ use congestlab_linux::sys::command;
 use congestlab_scenario::result::{RunResult, write_events_csv, write_series_csv};
 use congestlab_scenario::{Scenario, store};
 
-use crate::args::{Changes, LiveApp, LiveArguments, LiveCommand, VERSION};
+use crate::args::{Changes, LiveApp, LiveArguments, LiveCommand, Offloads, VERSION};
 use crate::failure::{Failure, tell_diagnostics};
 use crate::machine::{self, Clock};
 use crate::output::{Screen, print, require_files, require_folder, write_file};
@@ -41,6 +41,7 @@ pub(crate) fn live(command: &LiveCommand, screen: &Screen) -> Result<(), Failure
             LiveApp::Curl => App::Curl,
         },
         pcap: arguments.pcap.clone(),
+        offloads: arguments.offloads == Offloads::On,
     };
     let live = lab::run(&scenario, &options, &stop, &|text| screen.note(text))?;
     let mut result = RunResult::new(&scenario, &live.outcome, clock.meta());

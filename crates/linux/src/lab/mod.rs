@@ -68,6 +68,9 @@ pub struct Options {
     pub app: App,
     /// Where to write what each link carries, by tcpdump.
     pub pcap: Option<PathBuf>,
+    /// Leave interfaces the offloads that the kernel gives them: senders hand super-packets to the
+    /// routers. Otherwise every frame is one packet.
+    pub offloads: bool,
 }
 
 /// What came out.
@@ -90,6 +93,8 @@ pub struct LabReport {
     pub doubts: Vec<String>,
     /// The program that sent.
     pub app: &'static str,
+    /// Whether senders could hand super-packets to the routers.
+    pub offloads: &'static str,
     /// By direction: where it is queued and delayed.
     pub links: BTreeMap<String, String>,
     /// By path: what was asked for and what was measured before the run.
@@ -279,7 +284,7 @@ impl<'a> Lab<'a> {
         tell: &dyn Fn(&str),
     ) -> Result<Self> {
         let tick = tick(model);
-        let network = Network::build(guard, &topology, model, tick)?;
+        let network = Network::build(guard, &topology, model, tick, options.offloads)?;
         for (link, choice) in model.links.iter().zip(&network.choices) {
             tell(&format!("link {}: {choice}", link.name));
         }
@@ -639,6 +644,7 @@ impl<'a> Lab<'a> {
                 App::Iperf3 => "iperf3",
                 App::Curl => "curl",
             },
+            offloads: if self.options.offloads { "on" } else { "off" },
             links: links.collect(),
             self_check,
             lateness,

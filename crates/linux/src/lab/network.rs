@@ -106,6 +106,8 @@ struct Builder<'a> {
     wire: &'a Namespace,
     seed: u64,
     sample_every: Picos,
+    /// Interfaces keep theirs, but for those that lead into a link in user space.
+    offloads: bool,
     /// Connections so far.
     count: u32,
     shaped: Vec<Option<Shaped>>,
@@ -143,6 +145,7 @@ impl Network {
         topology: &Topology,
         model: &Model,
         sample_every: Picos,
+        offloads: bool,
     ) -> Result<Self> {
         let mtu = model.groups.iter().map(|group| segment(&group.kind)).fold(MTU, u16::max);
         let routers =
@@ -160,6 +163,7 @@ impl Network {
             wire: &wire,
             seed: model.seed,
             sample_every,
+            offloads,
             count: 0,
             shaped: vec![None; model.links.len()],
             cables: Vec::new(),
@@ -258,7 +262,8 @@ impl Builder<'_> {
         let pair = |a: String, b: String| run(&format!("ip link add {a} type veth peer {b}"));
         let near = end(&one.interface, one.namespace, 0);
         let far = end(&other.interface, other.namespace, 1);
-        if directions.iter().any(Option::is_some) {
+        let is_wire = directions.iter().any(Option::is_some);
+        if is_wire {
             let wires = [format!("wire{id}a"), format!("wire{id}b")];
             // The frames keep the addresses of the outer ends.
             pair(near, end(&wires[0], self.wire, 0).replace("02:c1:00", "02:c1:01"))?;
@@ -285,7 +290,10 @@ impl Builder<'_> {
             run(&format!(
                 "ip -n {name} neighbour add {GATEWAY} dev {interface} lladdr {peer} nud permanent"
             ))?;
-            namespace.run(|| Offloads::off(interface).map(Offloads::keep))??;
+            // A wire carries packets one by one, with their checksums.
+            if is_wire || !self.offloads {
+                namespace.run(|| Offloads::off(interface).map(Offloads::keep))??;
+            }
             let Some(Lane { port, direction, .. }) = &lanes[side] else { continue };
             if reasons[side].is_some() {
                 continue;
