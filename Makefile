@@ -1,6 +1,6 @@
 # congestlab: `make demo` shows it, `make test` proves it.
 .POSIX:
-.PHONY: help build demo test setup lint bench bench-linux check-live bpf fuzz install clean
+.PHONY: help build demo test setup lint bench bench-linux check-live check-clean bpf fuzz install clean
 
 help:
 	@echo 'make demo     build, then XCP and CUBIC on one bottleneck: a table, demo.png, demo.svg'
@@ -9,6 +9,7 @@ help:
 	@echo 'make lint     formatting and lints'
 	@echo 'make bench    what the simulator costs, beside floors and goals (minutes; idle machine)'
 	@echo 'make check-live   real TCP in namespaces against what it must do (root; half an hour)'
+	@echo 'make check-clean  kill labs and links at random moments and look for what is left (root; minutes)'
 	@echo 'make bench-linux  what the kernel programs and the user-space link cost (root; idle machine)'
 	@echo 'make bpf      build the BPF objects that the command embeds'
 	@echo 'make fuzz     fuzz the parsers and the receiver: make fuzz SECONDS=300'
@@ -40,6 +41,9 @@ bench-linux: build
 
 check-live: build
 	tools/check-live
+
+check-clean: build
+	tools/check-clean
 
 fuzz:
 	fuzz/run $(SECONDS)
