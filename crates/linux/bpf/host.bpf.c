@@ -31,6 +31,7 @@ struct inet_connection_sock {
 	__u8 icsk_ca_state : 5, icsk_ca_initialized : 1, icsk_ca_setsockopt : 1;
 	__u8 icsk_retransmits;
 	__u16 icsk_ext_hdr_len;
+	struct { __u16 rcv_mss; } icsk_ack;
 };
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
@@ -54,8 +55,9 @@ struct tcp_congestion_ops {
 	void (*ssthresh)(void), (*undo_cwnd)(void), (*min_tso_segs)(void), (*sndbuf_expand)(void);
 };
 
-extern void *bpf_cast_to_kern_ctx(void *) __attribute__((section(".ksyms")));
-extern void *bpf_rdonly_cast(const void *, __u32) __attribute__((section(".ksyms")));
+/* Weak: Linux has them since 6.2, and config says whether the running one does. */
+extern void *bpf_cast_to_kern_ctx(void *) __attribute__((section(".ksyms"), weak));
+extern void *bpf_rdonly_cast(const void *, __u32) __attribute__((section(".ksyms"), weak));
 
 /* From the kernel's headers; no BTF tells of macros, and these never change. */
 #define SOL_TCP 6
@@ -105,6 +107,7 @@ struct config {
 	__u8 is_default;      /* ours for sockets that chose none, if the prefixes say so */
 	__u8 encoding;	      /* 1: also the header between IP and TCP */
 	__u8 is_persistent;
+	__u8 has_casts;	      /* the kernel's bpf_cast_to_kern_ctx and bpf_rdonly_cast */
 };
 
 /* In a section of its own: the loader fills it as bytes. */
@@ -574,20 +577,27 @@ static int find(struct bpf_sock_ops *ctx, struct option *option, __u64 flags)
 }
 
 /* Segments that came as one. Their options are equal, or they would not have been joined. */
-static __u32 segments_of(struct bpf_sock_ops *ctx)
+static __u32 segments_of(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
 {
-	struct bpf_sock_ops_kern *kernel = bpf_cast_to_kern_ctx(ctx);
-	struct sk_buff *skb = kernel->skb;
 	struct skb_shared_info *info;
+	struct sk_buff *skb;
 	__u32 segments;
 
-	info = bpf_rdonly_cast(skb->head + skb->end, bpf_core_type_id_kernel(struct skb_shared_info));
-	segments = info->gso_segs;
+	if (config.has_casts) {
+		skb = ((struct bpf_sock_ops_kern *)bpf_cast_to_kern_ctx(ctx))->skb;
+		info = bpf_rdonly_cast(skb->head + skb->end, bpf_core_type_id_kernel(struct skb_shared_info));
+		segments = info->gso_segs;
+	} else {
+		/* By the size that the kernel has seen them have, behind a TCP header of 60 bytes. */
+		segments = tp->inet_conn.icsk_ack.rcv_mss;
+		segments = segments ? (ctx->skb_len + segments - 61) / segments : 1;
+	}
 	return segments ? segments : 1;
 }
 
 /* A packet with the option came. */
-static void hear(struct bpf_sock_ops *ctx, struct flow *flow, const struct option *option, int length)
+static void hear(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct flow *flow,
+		 const struct option *option, int length)
 {
 	__u32 echo = bpf_ntohl(length == DATA_OPTION ? option->echo : option->ack_echo);
 	__s32 change = law_reader_on_ack(&flow->reader, echo & SUM_MASK);
@@ -596,7 +606,7 @@ static void hear(struct bpf_sock_ops *ctx, struct flow *flow, const struct optio
 		struct Header header = { .delta = bpf_ntohl(option->delta) };
 
 		flow->their_routers = bpf_ntohl(option->rtt) & ROUTERS_MAX;
-		law_cumulative_on_data(&flow->echo, &header, segments_of(ctx));
+		law_cumulative_on_data(&flow->echo, &header, segments_of(ctx, tp));
 	}
 	flow->routers = echo >> 28;
 	flow->has_heard = 1;
@@ -669,7 +679,7 @@ static int on_established(struct bpf_sock_ops *ctx, struct tcp_sock *tp, int is_
 	COUNT(spoken);
 	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | FLAGS);
 	if (!is_active)
-		hear(ctx, flow, &option, length);
+		hear(ctx, tp, flow, &option, length);
 	if (choice.is_ours && BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_initialized))
 		choose(ctx, config.fallback); /* was chosen in between: begin again */
 	if (is_ours)
@@ -780,7 +790,7 @@ static int on_parse(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
 		return 0;
 	length = find(ctx, &option, 0);
 	if (length)
-		hear(ctx, flow, &option, length);
+		hear(ctx, tp, flow, &option, length);
 	if (length && flow->law == FALLBACK)
 		reconsider(ctx, tp, flow);
 	return 1;

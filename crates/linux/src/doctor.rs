@@ -4,20 +4,19 @@
 //! loads a program that is gone at once, and tries a link in a network namespace without a name, which
 //! ends with the try. A module that would have to be loaded first is not tried.
 
-use std::ffi::OsStr;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::{fs, thread};
 
-use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
 use libbpf_rs::btf::{Btf, BtfType};
-use libbpf_rs::{ProgramType, ReferencesType, set_print};
+use libbpf_rs::{ProgramType, set_print};
 use rustix::system::uname;
 use rustix::thread::{CapabilitySet, capabilities, clock_nanosleep_absolute};
 use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
 use serde::Serialize;
 
 use crate::error::Error;
+use crate::host::form;
 use crate::link::LATE_MAX;
 use crate::supervisor;
 use crate::sys::{cgroup, command, probe};
@@ -556,12 +555,7 @@ impl Machine {
     /// Linux 6.10 gave cong_control two arguments more.
     fn signature(&self) -> Answer {
         let Some(btf) = &self.btf else { return (Mark::Unknown, String::new()) };
-        let count = btf.type_by_name::<Struct<'_>>("tcp_congestion_ops").and_then(|operations| {
-            let member = operations.iter().find(|member| member.name == Some(OsStr::new("cong_control")))?;
-            let pointer = btf.type_by_id::<Ptr<'_>>(member.ty)?;
-            FuncProto::try_from(pointer.referenced_type()).ok().map(|prototype| prototype.len())
-        });
-        match count {
+        match form::arguments(btf) {
             Some(4) => (Mark::Yes, "that of Linux 6.10".into()),
             Some(2) => (Mark::Doubt, "that before Linux 6.10, in which nothing was ever run".into()),
             Some(count) => (Mark::No, format!("unknown, with {count} arguments")),

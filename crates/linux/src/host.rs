@@ -5,6 +5,8 @@
 //! group's. Several hosts can live beside each other under names of their own (a lab's), and one
 //! that stays until [`disable`].
 
+pub mod form;
+
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,12 +17,12 @@ use std::{fmt, io};
 use congestlab_core::law::xcp;
 pub use congestlab_core::law::xcp::LossPolicy;
 use congestlab_core::units::{Rate, Ratio};
-use libbpf_rs::btf::ReferencesType as _;
 use libbpf_rs::query::{MapInfoIter, ProgInfoIter, ProgInfoQueryOptions};
-use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, btf};
+use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
 use rustix::process::geteuid;
 use serde::Serialize;
 
+use self::form::Form;
 use crate::error::{Context, Error, Result};
 use crate::sys::diag::{Diag, States};
 use crate::sys::{attachment, cgroup, command};
@@ -34,8 +36,6 @@ pub const NAME: &str = "xcp";
 const PROGRAM: &str = "congestlab_host";
 /// The map with the [`Config`].
 const CONFIG: &str = ".rodata.config";
-/// The congestion control, as kernels call it since 6.10 and before.
-const CONTROLS: [&str; 2] = ["congestlab_xcp", "congestlab_old"];
 /// `TCP_CA_NAME_MAX`, with the zero.
 const NAME_SIZE: usize = 16;
 
@@ -163,7 +163,7 @@ pub fn everything() -> Result<PathBuf> {
 
 impl Config {
     /// As `struct config` of `host.bpf.c`.
-    fn bytes(&self, is_persistent: bool) -> Vec<u8> {
+    fn bytes(&self, is_persistent: bool, has_casts: bool) -> Vec<u8> {
         let mut bytes = vec![0; 2 * NAME_SIZE];
         bytes[..self.name.len()].copy_from_slice(self.name.as_bytes());
         bytes[NAME_SIZE..][..self.fallback.len()].copy_from_slice(self.fallback.as_bytes());
@@ -183,7 +183,7 @@ impl Config {
         bytes.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
         bytes.extend([sender.clamp, sender.pacing, sender.ns2, false].map(u8::from));
         bytes.extend(self.initial_window.to_ne_bytes());
-        bytes.extend([self.default, self.encoding == Encoding::Shim, is_persistent, false].map(u8::from));
+        bytes.extend([self.default, self.encoding == Encoding::Shim, is_persistent, has_casts].map(u8::from));
         bytes
     }
 
@@ -490,9 +490,10 @@ pub fn enable(config: &Config, is_persistent: bool) -> Result<Option<Host>> {
         put.context(|| format!("can not add {prefix}"))?;
     }
 
-    let mut control =
-        object.maps_mut().find(|map| CONTROLS.iter().any(|name| map.name() == *name && map.autocreate()));
-    let control = control.as_mut().ok_or_else(no_control)?;
+    let mut control = object
+        .maps_mut()
+        .find(|map| form::CONTROLS.iter().any(|name| map.name() == *name && map.autocreate()));
+    let control = control.as_mut().ok_or_else(form::no_control)?;
     let id = control.info().map_err(os).context(|| "can not name the control".into())?.info.id;
     let mut control = control.attach_struct_ops().map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => {
@@ -521,14 +522,14 @@ pub fn enable(config: &Config, is_persistent: bool) -> Result<Option<Host>> {
 
 /// Puts the configuration in and gives the programs to the kernel.
 fn load(config: &Config, is_persistent: bool) -> Result<Object> {
-    let control = CONTROLS[usize::from(!has_new_control()?)];
+    let form = Form::of_kernel()?;
     libbpf_rs::set_print(None);
     let fail = |error: libbpf_rs::Error| refused(os(error), "load the programs of a host");
     let mut object = ObjectBuilder::default().open_memory(OBJECT).map_err(fail)?;
     for mut map in object.maps_mut() {
         if map.name() == CONFIG {
-            map.set_initial_value(&config.bytes(is_persistent)).map_err(fail)?;
-        } else if map.name() == control {
+            map.set_initial_value(&config.bytes(is_persistent, form.has_casts)).map_err(fail)?;
+        } else if map.name() == form.control {
             // The loader's structure begins with the name (`host.bpf.c`).
             if let Some(value) = map.initial_value_mut() {
                 value[..config.name.len()].copy_from_slice(config.name.as_bytes());
@@ -537,39 +538,11 @@ fn load(config: &Config, is_persistent: bool) -> Result<Object> {
                 // Registered by writing the map, until it is written again: not by a link.
                 map.set_map_flags(map.map_flags() & !libbpf_sys::BPF_F_LINK).map_err(fail)?;
             }
-        } else if CONTROLS.iter().any(|name| map.name() == *name) {
+        } else if form::CONTROLS.iter().any(|name| map.name() == *name) {
             map.set_autocreate(false).map_err(fail)?;
         }
     }
     object.load().map_err(fail)
-}
-
-/// Whether this kernel gives `cong_control` what it has given since 6.10: four arguments, not two.
-fn has_new_control() -> Result<bool> {
-    let kernel = btf::Btf::from_vmlinux().map_err(|error| {
-        Error::missing(
-            format!("the kernel does not describe its types: {error}"),
-            "a kernel with CONFIG_DEBUG_INFO_BTF=y, such as those of Debian 12 and Ubuntu 22.04",
-        )
-    })?;
-    if kernel.type_by_name::<btf::types::Struct<'_>>("bpf_struct_ops_tcp_congestion_ops").is_none() {
-        return Err(no_control());
-    }
-    let operations =
-        kernel.type_by_name::<btf::types::Struct<'_>>("tcp_congestion_ops").ok_or_else(no_control)?;
-    let control = operations.iter().find(|member| member.name == Some("cong_control".as_ref()));
-    let function = control.and_then(|member| kernel.type_by_id::<btf::types::Ptr<'_>>(member.ty));
-    let function = function.map(|pointer| pointer.referenced_type().skip_mods_and_typedefs());
-    let function =
-        function.and_then(|kind| btf::types::FuncProto::try_from(kind).ok()).ok_or_else(no_control)?;
-    Ok(function.len() == 4)
-}
-
-fn no_control() -> Error {
-    Error::missing(
-        "the kernel takes no congestion control as a BPF program",
-        "Linux 6.2 or later with CONFIG_BPF_SYSCALL=y, CONFIG_BPF_JIT=y and CONFIG_DEBUG_INFO_BTF=y",
-    )
 }
 
 /// Names the privilege or the feature that is missing.
@@ -582,7 +555,7 @@ fn refused(error: io::Error, what: &str) -> Error {
         ),
         _ => Error::missing(
             format!("can not {what}: {error}"),
-            "Linux 6.2 or later with CONFIG_CGROUP_BPF=y and CONFIG_BPF_JIT=y",
+            "Linux 6.1 or later with CONFIG_CGROUP_BPF=y and CONFIG_BPF_JIT=y",
         ),
     }
 }
