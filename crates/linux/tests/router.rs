@@ -455,3 +455,56 @@ fn extreme_headers_neither_fail_nor_get_more_than_they_ask_for() {
     }
     assert_eq!(program.sample().unwrap().xcp_packets, count);
 }
+
+/// What all packets together are given over an interval is what the law has decided, whatever headers
+/// say that nobody who is honest would: the honest get no part of what is not there.
+#[test]
+fn among_hostile_headers_the_honest_get_no_more_than_there_is() {
+    let test = "among_hostile_headers_the_honest_get_no_more_than_there_is";
+    let words = [0, 1, 0x7fff_ffff, 0x8000_0000, u32::MAX];
+    let hostile: Vec<_> = (0..125)
+        .map(|i| Header { x: words[i % 5], rtt: words[i / 5 % 5], delta: words[i / 25] as i32, reverse: 0 })
+        .collect();
+    // Those alone that ask for more, of a gigabit that is empty and of a link that is much too slow.
+    for (capacity, wants_more) in [(GIGABIT, true), (BitRate(80_000), false)] {
+        let mut config = Config { rate: capacity, law: router::law(capacity), ..config(Encoding::Option) };
+        config.law.initial_interval = Duration(SECOND / 100);
+        config.law.min_interval = Duration(SECOND);
+        let Some(program) = load(test, &config) else { return };
+        let honest = Header { delta: i32::MAX, ..ASKS };
+        let give = |header: Header| {
+            let sent = segment(&[], Ip::V4, &data(header, 0), &[0xcd; 60]);
+            let (got, _) = program.pass(&sent, &mut [], 1).unwrap();
+            let Some(XcpOption::Data { header: given, .. }) = XcpOption::parse(&judged(&got)) else {
+                panic!()
+            };
+            assert!(given.delta <= header.delta, "{given:?} for {header:?}");
+            i64::from(given.delta)
+        };
+        // Sums of what was given: to the honest, and to all that were given more than nothing.
+        let pass = || {
+            let (mut to_honest, mut above) = (0, 0);
+            for header in hostile.iter().flat_map(|header| [*header, honest]) {
+                let given = give(header);
+                to_honest += if header == honest { given } else { 0 };
+                above += given.max(0);
+            }
+            (to_honest, above)
+        };
+        sleep(11 * MS);
+        untouched(&program, &segment(&[], Ip::V4, &[], b""), "first");
+        pass();
+        assert_eq!(program.sample().unwrap().intervals, 1, "this machine was busy for a second");
+        sleep(1005 * MS);
+        let (to_honest, above) = pass();
+        let decided = program.sample().unwrap();
+        assert_eq!((decided.intervals, decided.xcp_packets), (2, 500), "busy for a second");
+        // draft-03 §4.4: the pools are the feedback, and a tenth of the traffic that is shuffled.
+        let shuffled = decided.input_Bps as i64 / 10;
+        let pool = decided.feedback_Bps.max(0) + (shuffled - decided.feedback_Bps.abs()).max(0);
+        assert!(above <= pool + 1, "{above} of {pool}: {decided:?}");
+        assert!(to_honest <= pool + 1);
+        assert_eq!(decided.feedback_Bps > 0, wants_more, "{decided:?}");
+        assert_eq!(to_honest > 0, wants_more, "{to_honest} of {decided:?}");
+    }
+}
