@@ -557,7 +557,7 @@ impl Machine {
         let Some(btf) = &self.btf else { return (Mark::Unknown, String::new()) };
         match form::arguments(btf) {
             Some(4) => (Mark::Yes, "that of Linux 6.10".into()),
-            Some(2) => (Mark::Doubt, "that before Linux 6.10, in which nothing was ever run".into()),
+            Some(2) => (Mark::Doubt, "that before Linux 6.10, checked against its types, not run".into()),
             Some(count) => (Mark::No, format!("unknown, with {count} arguments")),
             None => (Mark::No, "the kernel has none".into()),
         }

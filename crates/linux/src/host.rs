@@ -555,7 +555,7 @@ fn refused(error: io::Error, what: &str) -> Error {
         ),
         _ => Error::missing(
             format!("can not {what}: {error}"),
-            "Linux 6.1 or later with CONFIG_CGROUP_BPF=y and CONFIG_BPF_JIT=y",
+            "Linux 6.1 or later (6.4 for a live lab) with CONFIG_CGROUP_BPF=y and CONFIG_BPF_JIT=y",
         ),
     }
 }
