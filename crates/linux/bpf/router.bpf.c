@@ -92,18 +92,40 @@ struct packet {
 	__u32 x, rtt, delta, reverse; /* as on the wire, but for the byte order */
 };
 
+#define HEADERS_MAX 1023 /* bytes; the verifier wants a bound */
+
+/* Bytes of the packet, to read: cheaper than copying them by bpf_skb_load_bytes. Null if the packet ends
+ * before; what lies in fragments is brought to the front, and earlier pointers are void then. */
+static __always_inline void *bytes_at(struct __sk_buff *skb, __u32 at, __u32 size)
+{
+	void *bytes;
+
+	if (at > HEADERS_MAX)
+		return 0;
+	/* Opaque, or the compiler checks a copy and the verifier does not believe it. */
+	asm volatile("" : "+r"(at));
+	at &= HEADERS_MAX;
+	bytes = (void *)(long)skb->data + at;
+	if (bytes + size <= (void *)(long)skb->data_end)
+		return bytes;
+	if (at + size > skb->len || bpf_skb_pull_data(skb, at + size))
+		return 0;
+	bytes = (void *)(long)skb->data + at;
+	return bytes + size <= (void *)(long)skb->data_end ? bytes : 0;
+}
+
 /* Where IP begins; the type is whatever follows the VLAN tags that are part of the packet. */
 static __always_inline __u32 network(struct __sk_buff *skb, __u32 link_header, __be16 *type)
 {
-	__be16 tag[2];
+	__be16 tag[2], *outer;
 	__u32 at = link_header;
 
 	if (!link_header) {
 		*type = skb->protocol;
 		return 0;
 	}
-	*type = 0;
-	bpf_skb_load_bytes(skb, at - sizeof(*type), type, sizeof(*type));
+	outer = bytes_at(skb, at - sizeof(*type), sizeof(*type));
+	*type = outer ? *outer : 0;
 	for (int i = 0; i < TAGS_MAX; i++) {
 		if (*type != bpf_htons(ETH_P_8021Q) && *type != bpf_htons(ETH_P_8021AD))
 			break;
@@ -118,13 +140,15 @@ static __always_inline __u32 network(struct __sk_buff *skb, __u32 link_header, _
 __attribute__((noinline)) int parse_shim(struct __sk_buff *skb, struct packet *p, __u32 at,
 					  __u32 end)
 {
-	__be32 words[SHIM_LENGTH / 4];
-	__u8 *bytes = (__u8 *)words;
+	__be32 *words;
+	__u8 *bytes;
 
 	if (!p)
 		return OTHER;
-	if (at + SHIM_LENGTH > end || bpf_skb_load_bytes(skb, at, words, sizeof(words)))
+	words = at + SHIM_LENGTH <= end ? bytes_at(skb, at, SHIM_LENGTH) : 0;
+	if (!words)
 		return TRUNCATED;
+	bytes = (__u8 *)words;
 	if (bytes[2] >> 4 != 3)
 		return VERSION;
 	if (bytes[1] != SHIM_LENGTH)
@@ -182,19 +206,20 @@ __attribute__((noinline)) int parse_option(struct __sk_buff *skb, struct packet 
 					    __u32 end)
 {
 	struct search search = { .found = OTHER };
-	struct tcphdr tcp;
-	__be32 words[3];
+	struct tcphdr *tcp;
+	__be32 *words;
 	__u32 length;
 
 	if (!p)
 		return OTHER;
-	if (at + sizeof(tcp) > end || bpf_skb_load_bytes(skb, at, &tcp, sizeof(tcp)))
+	tcp = at + sizeof(*tcp) <= end ? bytes_at(skb, at, sizeof(*tcp)) : 0;
+	if (!tcp)
 		return OTHER; /* nothing says whose it is */
-	length = tcp.doff * 4 - sizeof(tcp);
-	if (tcp.doff * 4 <= sizeof(tcp) || length > OPTIONS_MAX)
+	length = tcp->doff * 4 - sizeof(*tcp);
+	if (tcp->doff * 4 <= sizeof(*tcp) || length > OPTIONS_MAX)
 		return OTHER;
 	p->checksum = at + offsetof(struct tcphdr, check);
-	at += sizeof(tcp);
+	at += sizeof(*tcp);
 	if (at + length > end || bpf_skb_load_bytes(skb, at, search.options, length))
 		return TRUNCATED;
 	search.length = length;
@@ -202,7 +227,8 @@ __attribute__((noinline)) int parse_option(struct __sk_buff *skb, struct packet 
 	if (search.found != WORKED_ON)
 		return search.found;
 	p->header = at + search.next;
-	if (bpf_skb_load_bytes(skb, p->header + 4, words, sizeof(words)))
+	words = bytes_at(skb, p->header + 4, 3 * sizeof(*words));
+	if (!words)
 		return TRUNCATED;
 	p->x = bpf_ntohl(words[0]);
 	p->rtt = bpf_ntohl(words[1]);
@@ -224,30 +250,30 @@ __attribute__((noinline)) int parse(struct __sk_buff *skb, struct packet *p, __u
 	p->segments = skb->gso_segs > 1 ? skb->gso_segs : 1;
 	p->size = skb->len - at;
 	if (type == bpf_htons(ETH_P_IP)) {
-		struct iphdr ip;
+		struct iphdr *ip = bytes_at(skb, at, sizeof(*ip));
 
-		if (bpf_skb_load_bytes(skb, at, &ip, sizeof(ip)) || ip.version != 4 || ip.ihl < 5)
+		if (!ip || ip->version != 4 || ip->ihl < 5)
 			return OTHER;
 		/* Short frames are padded; a super-packet may be too long for the field. */
-		end = bpf_ntohs(ip.tot_len);
+		end = bpf_ntohs(ip->tot_len);
 		if (end && end < p->size)
 			p->size = end;
 		end = at + p->size;
-		protocol = ip.protocol;
-		at += ip.ihl * 4;
-		if (ip.frag_off & bpf_htons(0x3fff)) /* more fragments, or not the first one */
+		protocol = ip->protocol;
+		at += ip->ihl * 4;
+		if (ip->frag_off & bpf_htons(0x3fff)) /* more fragments, or not the first one */
 			protocol = IPPROTO_NONE;
 	} else if (type == bpf_htons(ETH_P_IPV6)) {
-		struct ipv6hdr ip;
+		struct ipv6hdr *ip = bytes_at(skb, at, sizeof(*ip));
 
-		if (bpf_skb_load_bytes(skb, at, &ip, sizeof(ip)) || ip.version != 6)
+		if (!ip || ip->version != 6)
 			return OTHER;
-		end = bpf_ntohs(ip.payload_len);
-		if (end && end + sizeof(ip) < p->size)
-			p->size = end + sizeof(ip);
+		end = bpf_ntohs(ip->payload_len);
+		if (end && end + sizeof(*ip) < p->size)
+			p->size = end + sizeof(*ip);
 		end = at + p->size;
-		protocol = ip.nexthdr;
-		at += sizeof(ip);
+		protocol = ip->nexthdr;
+		at += sizeof(*ip);
 		for (int i = 0; i < EXTENSIONS_MAX; i++) {
 			__u8 extension[2]; /* next header, and length beyond the first 8 bytes */
 
@@ -304,9 +330,8 @@ static __always_inline void allot(struct port *port, struct packet *p, __u64 now
 static __always_inline int write(struct __sk_buff *skb, __u32 encoding, const struct packet *p,
 				 const struct packet *before)
 {
-	__be32 old[] = { bpf_htonl(before->rtt), bpf_htonl(before->delta) };
 	__be32 new[] = { bpf_htonl(p->rtt), bpf_htonl(p->delta) };
-	__s64 difference;
+	__u64 difference;
 
 	if (encoding == SHIM) { /* TCP's checksum does not cover it */
 		__be32 words[] = { new[0], bpf_htonl(p->reverse), new[1] };
@@ -317,7 +342,9 @@ static __always_inline int write(struct __sk_buff *skb, __u32 encoding, const st
 	if (bpf_skb_store_bytes(skb, p->header + 8, new, sizeof(new), 0))
 		return -1;
 	/* Not BPF_F_PSEUDO_HDR: a checksum that an interface has yet to compute stays alone. */
-	difference = bpf_csum_diff(old, sizeof(old), new, sizeof(new), 0);
+	difference = (__u64)new[0] + (__u32)~bpf_htonl(before->rtt) + new[1] + (__u32)~bpf_htonl(before->delta);
+	difference = (difference & 0xffffffff) + (difference >> 32);
+	difference = (difference & 0xffffffff) + (difference >> 32);
 	return bpf_l4_csum_replace(skb, p->checksum, 0, difference, 0);
 }
 
