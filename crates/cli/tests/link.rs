@@ -8,6 +8,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 use std::{fs, thread};
 
+use congestlab_linux::sys::command;
+use congestlab_linux::sys::netns::Namespace;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -223,6 +225,65 @@ fn nothing_is_left_behind_whatever_ends_it() {
         assert_eq!(child.wait().unwrap().code(), code);
         is_gone(&id);
     }
+}
+
+/// A namespace with a way out, so that a link in it forwards.
+struct Inside(Namespace);
+
+impl Inside {
+    fn new(name: &str, forwards: &str) -> Self {
+        let name = format!("cl-{name}{}", std::process::id());
+        let inside = Self(Namespace::create(&name).unwrap());
+        for line in ["link add out type veth peer other", "link set out up", "link set other up"] {
+            command::query(&format!("ip -n {name} {line}")).unwrap();
+        }
+        command::query(&format!("ip -n {name} route add default dev out")).unwrap();
+        inside.0.run(|| fs::write(FORWARD, forwards)).unwrap().unwrap();
+        inside
+    }
+
+    fn forwards(&self) -> String {
+        self.0.run(|| fs::read_to_string(FORWARD)).unwrap().unwrap().trim().to_owned()
+    }
+
+    fn start(&self) -> (Child, String) {
+        self.0.run(|| start(&["--delay", "1 ms"])).unwrap()
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        let _ = Namespace::remove(self.0.name());
+    }
+}
+
+const FORWARD: &str = "/proc/sys/net/ipv4/ip_forward";
+
+#[test]
+fn the_last_link_puts_forwarding_back_and_only_where_it_was_set() {
+    if !can("the_last_link_puts_forwarding_back_and_only_where_it_was_set") {
+        return;
+    }
+    let end = |(mut child, id): (Child, String), signal: Signal| {
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        child.wait().unwrap();
+        is_gone(&id);
+    };
+    // What another namespace has is not what this one gets back.
+    let (elsewhere, here) = (Inside::new("e", "1"), Inside::new("h", "0"));
+    let other = elsewhere.start();
+    let links = [here.start(), here.start()];
+    if here.forwards() == "0" {
+        links.into_iter().chain([other]).for_each(|link| end(link, Signal::INT));
+        return eprintln!("SKIP the_last_link_puts_forwarding_back_and_only_where_it_was_set: no nft");
+    }
+    let [first, last] = links;
+    end(first, Signal::KILL);
+    assert_eq!(here.forwards(), "1", "the other link needs it");
+    end(last, Signal::KILL);
+    assert_eq!(here.forwards(), "0");
+    end(other, Signal::INT);
+    assert_eq!(elsewhere.forwards(), "1");
 }
 
 #[test]

@@ -42,8 +42,46 @@ pub enum Undo {
     Interface(String),
     /// Remove this table of nftables, family `ip`.
     Table(String),
-    /// Give this parameter of the whole machine its old value back, when nobody else needs the new.
-    Sysctl(String),
+    /// Give this parameter its old value back, when nobody else needs the new.
+    Sysctl(Parameter),
+}
+
+/// A parameter of the machine, or of one of its network namespaces: two commands in different ones
+/// change different values by the same name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// Such as `net.core.rmem_max`.
+    key: String,
+    /// Inode of the network namespace from which it is seen.
+    namespace: u64,
+}
+
+impl Parameter {
+    /// As this process sees it.
+    fn here(key: &str) -> Result<Self> {
+        Ok(Self { key: key.into(), namespace: Namespace::current()?.inode()? })
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (key, namespace) = text.split_once('@')?;
+        Some(Self { key: key.into(), namespace: namespace.parse().ok()? })
+    }
+
+    /// Where its value is.
+    fn path(&self) -> PathBuf {
+        Path::new("/proc/sys").join(self.key.replace('.', "/"))
+    }
+
+    /// Where its old value is.
+    fn kept(&self) -> PathBuf {
+        Path::new(ROOT).join(format!("sysctl-{self}"))
+    }
+}
+
+impl fmt::Display for Parameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.key, self.namespace)
+    }
 }
 
 impl fmt::Display for Undo {
@@ -53,7 +91,7 @@ impl fmt::Display for Undo {
             Self::Namespace(name) => write!(f, "namespace {name}"),
             Self::Interface(name) => write!(f, "interface {name}"),
             Self::Table(name) => write!(f, "table {name}"),
-            Self::Sysctl(key) => write!(f, "sysctl {key}"),
+            Self::Sysctl(parameter) => write!(f, "sysctl {parameter}"),
         }
     }
 }
@@ -67,7 +105,7 @@ impl Undo {
             "namespace" => Some(Self::Namespace(rest.into())),
             "interface" => Some(Self::Interface(rest.into())),
             "table" => Some(Self::Table(rest.into())),
-            "sysctl" => Some(Self::Sysctl(rest.into())),
+            "sysctl" => Parameter::parse(rest).map(Self::Sysctl),
             _ => None,
         }
     }
@@ -169,15 +207,15 @@ impl Guard {
     /// If there is no such parameter, or it takes no such value.
     pub fn sysctl(&self, key: &str, value: &str) -> Result<()> {
         let _lock = lock()?;
-        let path = parameter(key);
-        let old = fs::read_to_string(&path).context(|| format!("can not read {key}"))?;
-        self.record(&Undo::Sysctl(key.into()))?;
+        let parameter = Parameter::here(key)?;
+        let old = fs::read_to_string(parameter.path()).context(|| format!("can not read {key}"))?;
+        self.record(&Undo::Sysctl(parameter.clone()))?;
         // What the first of several commands found is what the last one puts back.
-        let kept = kept(key);
-        if !kept.exists() {
+        let kept = parameter.kept();
+        if !kept.exists() || !is_claimed(&parameter, &self.folder)? {
             fs::write(&kept, old).context(|| format!("can not write {}", kept.display()))?;
         }
-        fs::write(&path, value).context(|| format!("can not set {key} to {value}"))
+        fs::write(parameter.path(), value).context(|| format!("can not set {key} to {value}"))
     }
 
     /// Undoes everything and says whether that worked.
@@ -243,15 +281,6 @@ fn lock() -> Result<File> {
     let file = OpenOptions::new().append(true).create(true).open(&path).context(what)?;
     flock(&file, FlockOperation::LockExclusive).context(what)?;
     Ok(file)
-}
-
-fn parameter(key: &str) -> PathBuf {
-    Path::new("/proc/sys").join(key.replace('.', "/"))
-}
-
-/// The old value of a parameter of the machine.
-fn kept(key: &str) -> PathBuf {
-    Path::new(ROOT).join(format!("sysctl-{key}"))
 }
 
 /// The supervisor: waits until its command has ended, then undoes what that did. Runs in the process
@@ -375,7 +404,7 @@ fn undo(folder: &Path) -> Result<()> {
             Undo::Namespace(name) => Namespace::remove(name),
             Undo::Cgroup(path) => cgroup::remove(path),
             Undo::Table(name) => remove_table(name),
-            Undo::Sysctl(key) => restore(key, folder),
+            Undo::Sysctl(parameter) => restore(parameter, folder),
         });
     }
     first?;
@@ -409,20 +438,31 @@ fn remove_table(name: &str) -> Result<()> {
     }
 }
 
-/// Puts a parameter back unless another command still needs it. Under the lock.
-fn restore(key: &str, folder: &Path) -> Result<()> {
-    let mine = Undo::Sysctl(key.into());
+/// Whether another command needs a parameter as it is. Under the lock.
+fn is_claimed(parameter: &Parameter, folder: &Path) -> Result<bool> {
+    let mine = Undo::Sysctl(parameter.clone());
     let others = fs::read_dir(ROOT).context(|| format!("can not read {ROOT}"))?.flatten();
     for other in others.map(|entry| entry.path()).filter(|path| path != folder && path.is_dir()) {
         if journal(&other)?.contains(&mine) {
-            return Ok(());
+            return Ok(true);
         }
     }
-    let kept = kept(key);
+    Ok(false)
+}
+
+/// Puts a parameter back unless another command still needs it. Under the lock.
+fn restore(parameter: &Parameter, folder: &Path) -> Result<()> {
+    let (key, kept) = (&parameter.key, parameter.kept());
+    if is_claimed(parameter, folder)? {
+        return Ok(());
+    }
     let old = match fs::read_to_string(&kept) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         other => other.context(|| format!("can not read {}", kept.display()))?,
     };
-    fs::write(parameter(key), old.trim_end()).context(|| format!("can not set {key} back"))?;
+    // Who cleans up after others may be in another namespace, where the name means something else.
+    if *parameter == Parameter::here(key)? {
+        fs::write(parameter.path(), old.trim_end()).context(|| format!("can not set {key} back"))?;
+    }
     fs::remove_file(&kept).context(|| format!("can not remove {}", kept.display()))
 }

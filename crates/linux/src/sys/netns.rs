@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::{fs, io, thread};
 
@@ -52,6 +53,15 @@ impl Namespace {
         let path = "/proc/thread-self/ns/net";
         let file = File::open(path).context(|| format!("can not open {path}"))?;
         Ok(Self { name: String::new(), file })
+    }
+
+    /// What tells it from others that exist now.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn inode(&self) -> Result<u64> {
+        let data = self.file.metadata().context(|| format!("can not ask for the namespace {}", self.name))?;
+        Ok(data.ino())
     }
 
     /// Its name; empty if it has none.
