@@ -205,15 +205,21 @@ impl Path {
         let on_pipes: Picos = pipes().map(|pipe| 2 * time(pipe.rate)).sum();
         let size = usize::from(segment(&of.kind));
         let rate = ports().map(|port| port.service.rate_at(0)).chain(pipes().map(|pipe| pipe.rate)).min();
-        let room = ports().map(|port| match (&port.discipline, port.limit) {
+        let room = ports().map(|port| {
+            let limit = match port.limit {
+                Limit::Packets(packets) => packets,
+                Limit::Bytes(bytes) => bytes / size as u64,
+                Limit::None => u64::MAX,
+            };
             // From there on it drops at random.
-            (Discipline::Red(red), _) => match red.thresholds {
-                Thresholds::Packets { min, .. } => min.into(),
-                Thresholds::Bytes { min, .. } => u64::from(min) / size as u64,
-            },
-            (_, Limit::Packets(packets)) => packets,
-            (_, Limit::Bytes(bytes)) => bytes / size as u64,
-            (_, Limit::None) => u64::MAX,
+            let min = match &port.discipline {
+                Discipline::Red(red) => match red.thresholds {
+                    Thresholds::Packets { min, .. } => min.into(),
+                    Thresholds::Bytes { min, .. } => u64::from(min) / size as u64,
+                },
+                _ => u64::MAX,
+            };
+            limit.min(min)
         });
         Self {
             rate: rate.unwrap_or(BitRate(1)),
