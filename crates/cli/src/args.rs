@@ -262,7 +262,7 @@ pub(crate) struct LiveArguments {
 pub(crate) enum LiveApp {
     /// Sender and receiver of congestlab
     Bulk,
-    /// iperf3, one server for each flow
+    /// iperf3, one server for each flow; it ends when a size is written: the end of it may never arrive
     Iperf3,
     /// curl, which fetches a file from a server of congestlab; what arrives is verified
     Curl,

@@ -1,8 +1,9 @@
 //! `congestlab live run`: one scenario, real packets, one result.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 
-use congestlab_linux::lab::{self, App, Live, Options};
+use congestlab_linux::lab::{self, App, Live, News, Options};
 use congestlab_linux::sys::command;
 use congestlab_scenario::result::{RunResult, write_events_csv, write_series_csv};
 use congestlab_scenario::{Scenario, store};
@@ -10,7 +11,7 @@ use congestlab_scenario::{Scenario, store};
 use crate::args::{Changes, LiveApp, LiveArguments, LiveCommand, Offloads, VERSION};
 use crate::failure::{Failure, tell_diagnostics};
 use crate::machine::{self, Clock};
-use crate::output::{Screen, print, require_files, require_folder, write_file};
+use crate::output::{Screen, gauge, print, require_files, require_folder, write_file};
 use crate::{report, run};
 
 pub(crate) fn live(command: &LiveCommand, screen: &Screen) -> Result<(), Failure> {
@@ -43,7 +44,16 @@ pub(crate) fn live(command: &LiveCommand, screen: &Screen) -> Result<(), Failure
         pcap: arguments.pcap.clone(),
         offloads: arguments.offloads == Offloads::On,
     };
-    let live = lab::run(&scenario, &options, &stop, &|text| screen.note(text))?;
+    let progress = RefCell::new(screen.progress());
+    let result = lab::run(&scenario, &options, &stop, &|news| match news {
+        News::Line(text) => screen.note(text),
+        News::Reached { at, end } => {
+            let (now, end) = (at as f64 / 1e12, end as f64 / 1e12);
+            progress.borrow_mut().tell(|_| format!("live  {}  {now:.1} of {end} s", gauge(now / end)));
+        }
+    });
+    progress.into_inner().clear();
+    let live = result?;
     let mut result = RunResult::new(&scenario, &live.outcome, clock.meta());
     // A report has no map with keys that are not strings, the only thing that fails.
     result.live = serde_json::to_value(&live.report).ok();

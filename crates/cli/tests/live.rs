@@ -211,8 +211,11 @@ path = ["b"]
         let result = result(&output);
         let flow = &result["flows"]["file"][0];
         let delivered = flow["delivered_bytes"].as_f64().expect("a number");
-        // curl's file is 500 kB of payload; what is seen last of iperf3's may be a look old.
-        assert!((0.9 * 500e3..1.1 * 500e3).contains(&delivered), "{app}: {flow:#}");
+        // curl's file is 500 kB of payload. iperf3 ends when all is written, and what has not arrived by
+        // then never does: up to 128 kB that are not sent, and a window.
+        let least = if app == "iperf3" { 0.5 } else { 0.9 };
+        assert!((least * 500e3..1.1 * 500e3).contains(&delivered), "{app}: {flow:#}");
+        assert!(flow["sent_packets"].as_u64().is_some_and(|sent| sent > 200), "{app}: {flow:#}");
         if app != "iperf3" {
             assert!(flow["completion_s"].as_f64().is_some_and(|time| time < 3.0), "{app}: {flow:#}");
         }
@@ -220,6 +223,25 @@ path = ["b"]
         let sent = noise["sent_packets"].as_u64().expect("a number");
         assert!((200..=251).contains(&sent), "{app}: {noise:#}");
     }
+}
+
+#[test]
+fn with_offloads_xcp_keeps_its_link_and_checksums_are_right() {
+    require_lab!("offloads");
+    let folder =
+        Folder::new(&SCENARIO.replace("rate", "law = \"xcp\"\nrate").replace("\"cubic\"", "\"xcp\""));
+    let output = folder.run(&["--json", "--quiet", "--offloads", "on"]);
+    assert_eq!(text(&output.stderr), "");
+    let result = result(&output);
+    assert_eq!(result["live"]["offloads"], "on");
+    assert_eq!(result["live"]["checksum_errors"], 0);
+    // A super-packet counts as its segments, and a wire has seen no frame with several.
+    let router = &result["live"]["routers"]["bottleneck"];
+    assert!(router["xcp_packets"].as_u64().is_some_and(|count| count > 1000), "{router:#}");
+    let bytes = router["bytes"].as_f64().unwrap() / router["packets"].as_f64().unwrap();
+    assert!(bytes <= 1500.0, "{router:#}");
+    let doubts = result["live"]["doubts"].to_string();
+    assert!(!doubts.contains("several packets"), "{doubts}");
 }
 
 #[test]
@@ -313,10 +335,9 @@ fn a_lab_whose_supervisor_was_killed_too_is_removed_by_the_next_one() {
     kill_process(supervisor, Signal::KILL).expect("it is ours");
     signal(&child, Signal::KILL);
     let _ = child.wait();
-    thread::sleep(Duration::from_millis(200));
-    assert_ne!(left(&id), Vec::<String>::new(), "nobody was there to remove it");
+    // Or the lab of another test has begun to in this moment.
     congestlab_linux::supervisor::clean().expect("it can be removed");
-    expect_nothing_left(&id, 50);
+    expect_nothing_left(&id, 6000);
 }
 
 #[test]

@@ -73,6 +73,20 @@ pub struct Options {
     pub offloads: bool,
 }
 
+/// What a lab says while it works.
+#[derive(Clone, Copy, Debug)]
+pub enum News<'a> {
+    /// What it makes and finds, a line.
+    Line(&'a str),
+    /// How far the run has come.
+    Reached {
+        /// Time of the run.
+        at: Picos,
+        /// When it is over.
+        end: Picos,
+    },
+}
+
 /// What came out.
 #[derive(Debug)]
 pub struct Live {
@@ -154,7 +168,12 @@ pub(crate) fn headers(kind: &GroupKind) -> u16 {
 ///
 /// # Errors
 /// If a lab can not run such a scenario, this machine can not run labs, or was told to stop.
-pub fn run(scenario: &Scenario, options: &Options, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<Live> {
+pub fn run(
+    scenario: &Scenario,
+    options: &Options,
+    stop: &AtomicBool,
+    tell: &dyn Fn(News<'_>),
+) -> Result<Live> {
     let model = scenario.model(&Measure { series: true, events: true });
     let topology = Topology::new(scenario, &model)?;
     for (index, group) in model.groups.iter().enumerate() {
@@ -281,16 +300,16 @@ impl<'a> Lab<'a> {
         model: &'a Model,
         topology: Topology,
         options: &'a Options,
-        tell: &dyn Fn(&str),
+        tell: &dyn Fn(News<'_>),
     ) -> Result<Self> {
         let tick = tick(model);
         let network = Network::build(guard, &topology, model, tick, options.offloads)?;
         for (link, choice) in model.links.iter().zip(&network.choices) {
-            tell(&format!("link {}: {choice}", link.name));
+            tell(News::Line(&format!("link {}: {choice}", link.name)));
         }
         let (congestion, xcp) = enable(guard, scenario, model)?;
         for (group, congestion) in model.groups.iter().zip(&congestion) {
-            tell(&format!("flows {}: {} x {congestion}", group.name, group.count));
+            tell(News::Line(&format!("flows {}: {} x {congestion}", group.name, group.count)));
         }
         let apps = Apps::start(guard, model, &topology, &network, &congestion, options)?;
         let inside = |namespace: &Namespace| namespace.run(Diag::open)?;
@@ -326,12 +345,12 @@ impl<'a> Lab<'a> {
         })
     }
 
-    fn run(&mut self, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<Live> {
+    fn run(&mut self, stop: &AtomicBool, tell: &dyn Fn(News<'_>)) -> Result<Live> {
         let (checks, _) = self.with_cables(Clock::start(), |lab, _| lab.check(stop, tell))?;
         self.base = self.queues()?;
         let zero = monotonic() + COUNTDOWN;
         let (reached, reports) =
-            self.with_cables(Clock::at(zero), |lab, events| lab.watch(zero, events, stop))?;
+            self.with_cables(Clock::at(zero), |lab, events| lab.watch(zero, events, stop, tell))?;
         let errors = self.checksum_errors()?;
         self.apps.end(&mut self.flows);
         let report = self.report(checks, &reports, errors)?;
@@ -371,7 +390,7 @@ impl<'a> Lab<'a> {
     }
 
     /// Holds every path against what was asked for.
-    fn check(&mut self, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<Vec<probe::Check>> {
+    fn check(&mut self, stop: &AtomicBool, tell: &dyn Fn(News<'_>)) -> Result<Vec<probe::Check>> {
         let mut checks = Vec::new();
         for group in 0..self.model.groups.len() {
             if stop.load(Ordering::Relaxed) {
@@ -382,7 +401,7 @@ impl<'a> Lab<'a> {
             let ends = [flow.source, flow.sink]
                 .map(|host| (&self.network.hosts[host], self.topology.hosts[host].address));
             let check = probe::check(self.model, group, ends, stop)?;
-            tell(&check.to_string());
+            tell(News::Line(&check.to_string()));
             check.require()?;
             checks.push(check);
         }
@@ -395,6 +414,7 @@ impl<'a> Lab<'a> {
         zero: u64,
         events: &[mpsc::Receiver<link::Event>],
         stop: &AtomicBool,
+        tell: &dyn Fn(News<'_>),
     ) -> Result<Picos> {
         let mut steps = self.steps();
         let sources = udp::Sources::start(self.model, &self.topology, &self.network, zero)?;
@@ -410,6 +430,7 @@ impl<'a> Lab<'a> {
             self.apps.poll(now, &mut self.flows)?;
             self.look(zero, &sources)?;
             self.listen(events);
+            tell(News::Reached { at: now, end: self.model.duration });
             if now >= self.model.duration {
                 break;
             }
@@ -496,7 +517,7 @@ impl<'a> Lab<'a> {
         for (number, flow) in self.topology.flows.iter().enumerate() {
             let address = self.topology.hosts[flow.sink].address;
             // Whoever has the port: the receiver, or with curl the server. Of several connections
-            // (iperf3 has one for its own words) the one that carries the data.
+            // (iperf3 has one for its own words, which outlives the data's) the one that carries the data.
             let at = |host: usize| {
                 seen[host]
                     .0
@@ -507,11 +528,13 @@ impl<'a> Lab<'a> {
             let sender = at(flow.source)
                 .filter(|(socket, _)| socket.remote.ip() == address)
                 .max_by_key(|(_, info)| info.bytes_sent);
-            let Some((socket, info)) = sender else { continue };
+            let last = self.flows[number].points.last().copied().unwrap_or_default();
+            let Some((socket, info)) = sender.filter(|(_, info)| info.bytes_sent >= last.sent) else {
+                continue;
+            };
             let receiver =
                 at(flow.sink).find(|(other, _)| other.local == socket.remote && other.remote == socket.local);
             let history = &mut self.flows[number];
-            let last = history.points.last().copied().unwrap_or_default();
             // A FIN counts as a byte.
             let (delivered, received) =
                 receiver.map_or((last.delivered, history.packets[1]), |(other, info)| {
@@ -520,7 +543,7 @@ impl<'a> Lab<'a> {
                 });
             history.points.push(FlowPoint {
                 at: seen[flow.source].1,
-                sent: info.bytes_sent.max(last.sent),
+                sent: info.bytes_sent,
                 delivered: delivered.max(last.delivered),
                 cwnd: info.snd_cwnd,
                 srtt: info.rtt,
