@@ -346,3 +346,35 @@ fn train(near: &UdpSocket, far: &UdpSocket, path: &Path) -> io::Result<(Option<f
         Ok((rate, late))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(rate: Option<f64>, rtt: Option<f64>, was_late: bool) -> Check {
+        Check {
+            flows: "ftp".into(),
+            rate_bps: 100e6,
+            measured_rate_bps: rate,
+            probe_late_ms: if was_late { 80.0 } else { 0.1 },
+            probe_was_late: was_late,
+            rtt_ms: 40.0,
+            measured_rtt_ms: rtt,
+        }
+    }
+
+    #[test]
+    fn what_is_off_is_doubted_and_what_is_far_off_refused_unless_the_probe_was_late() {
+        let good = check(Some(99e6), Some(40.5), false);
+        assert_eq!((good.doubt(), good.require().is_ok()), (None, true));
+        let off = check(Some(90e6), Some(40.5), false);
+        assert!(off.doubt().is_some_and(|doubt| doubt.contains("90.00")) && off.require().is_ok());
+        for (rate, rtt) in [(Some(70e6), Some(40.5)), (None, Some(40.5)), (Some(99e6), None)] {
+            assert_eq!(check(rate, rtt, false).require().map_err(|error| error.exit_code()), Err(4));
+            let late = check(rate, rtt, true);
+            assert!(
+                late.doubt().is_some_and(|doubt| doubt.contains("80.0 ms late")) && late.require().is_ok()
+            );
+        }
+    }
+}
