@@ -152,6 +152,9 @@ pub(crate) struct HostEnableArguments {
     /// How headers travel
     #[arg(long, value_parser = ["option", "shim"], default_value = "option")]
     pub(crate) encoding: String,
+    /// Where --encoding shim puts headers in; may be repeated; absent: all interfaces that are up, but lo
+    #[arg(long, value_name = "IFACE")]
+    pub(crate) interface: Vec<String>,
     /// On loss: halve the window, maintain it, or run TCP beside and follow the stricter
     #[arg(long, value_parser = ["tcp", "maintain", "fallback"], default_value = "tcp")]
     pub(crate) loss: String,

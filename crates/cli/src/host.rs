@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use congestlab_linux::host::{self, Config, Details, Encoding, Flow, Law, LossPolicy, Socket, Status};
+use congestlab_linux::host::{
+    self, Config, Counters, Details, Encoding, Flow, Law, LossPolicy, Socket, Status,
+};
 use congestlab_linux::sys::command::{self, Mode};
 use congestlab_scenario::store;
 
@@ -43,11 +45,16 @@ pub(crate) fn host(command: &HostCommand, screen: &Screen) -> Result<(), Failure
 }
 
 fn enable(arguments: &HostEnableArguments, screen: &Screen) -> Result<(), Failure> {
+    let encoding = if arguments.encoding == "shim" { Encoding::Shim } else { Encoding::Option };
     let config = Config {
         name: host::NAME.into(),
         to: arguments.to.iter().map(|prefix| prefix.parse()).collect::<Result<_, _>>()?,
         default: !arguments.opt_in,
-        encoding: if arguments.encoding == "shim" { Encoding::Shim } else { Encoding::Option },
+        encoding,
+        interfaces: match encoding {
+            Encoding::Shim if arguments.interface.is_empty() => host::interfaces()?,
+            _ => arguments.interface.clone(),
+        },
         sender: host::sender_config(match arguments.loss.as_str() {
             "maintain" => LossPolicy::Maintain,
             "fallback" => LossPolicy::Fallback,
@@ -65,14 +72,21 @@ fn enable(arguments: &HostEnableArguments, screen: &Screen) -> Result<(), Failur
 
 fn text(status: &Status) -> String {
     let Some(details) = &status.details else { return "XCP is not enabled on this host\n".into() };
-    let Details { law, to, opt_in, encoding, loss, fallback, cgroup, counters, sockets } = details;
+    let Details { law, to, opt_in, encoding, interfaces, loss, fallback, cgroup, counters, sockets } =
+        details;
     let mut text = String::new();
     // Writing to a string fails in no way.
     let mut line = |name: &str, value: String| _ = writeln!(text, "{name:<13} {value}");
     line("law", format!("{law}, on loss {loss}, without an answer {fallback}"));
     let choice = if *opt_in { ", where a socket chooses it" } else { "" };
     line("peers", to.join(", ").replace("::/0", "all") + choice);
-    line("encoding", if *encoding == Encoding::Option { "option" } else { "shim" }.into());
+    line(
+        "encoding",
+        match encoding {
+            Encoding::Option => "option".into(),
+            Encoding::Shim => format!("shim at {}", interfaces.join(", ")),
+        },
+    );
     line("processes in", cgroup.display().to_string());
     line("connections", counters.connections.to_string());
     let fallbacks = format!(
@@ -84,6 +98,11 @@ fn text(status: &Status) -> String {
         counters.returns
     );
     line("fallbacks", fallbacks);
+    if *encoding == Encoding::Shim {
+        let Counters { shims_sent, shims_received, shims_refused, .. } = counters;
+        let headers = format!("{shims_sent} put in, {shims_received} taken out, {shims_refused} refused");
+        line("headers", headers);
+    }
     if !sockets.is_empty() {
         text.push('\n');
         text.push_str(&connections(sockets));

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * XCP on an end host: a congestion control (struct_ops) and the congestion header as a TCP option
- * (sock_ops). Between them stand the sender and echo laws of crates/core, on one state per socket.
+ * XCP on an end host: a congestion control (struct_ops) and the congestion header, as a TCP option
+ * (sock_ops) or between IP and TCP (tc). Between them stand the sender and echo laws of crates/core,
+ * on one state per socket.
  *
  * This file moves fields and keeps the peace: whom to speak to, when to leave a connection to the
  * kernel's own law, and when to take it back. What a window should be is the laws' business.
  */
 #include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/pkt_cls.h>
 #include <linux/tcp.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_endian.h>
@@ -17,10 +23,18 @@
 /* What is read of the kernel's own structures; its BTF says where. */
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-struct sock_common { volatile unsigned char skc_state; };
+struct ns_common { unsigned int inum; };
+struct net { struct ns_common ns; };
+struct sock_common {
+	volatile unsigned char skc_state;
+	struct { struct net *net; } skc_net;
+};
 struct socket { unsigned long flags; };
+struct net_device { int ifindex; };
+struct dst_entry { struct net_device *dev; };
 struct sock {
 	struct sock_common __sk_common;
+	struct dst_entry *sk_dst_cache;
 	unsigned long sk_pacing_rate, sk_max_pacing_rate;
 	__u32 sk_pacing_status;
 	struct socket *sk_socket;
@@ -41,9 +55,14 @@ struct tcp_sock {
 	__u32 packets_out, sacked_out, lost_out, retrans_out, data_segs_out;
 };
 struct rate_sample { long rtt_us; };
-struct sk_buff { unsigned char *head; unsigned int end; };
+struct sk_buff {
+	unsigned char *head;
+	unsigned int end;
+	__u16 network_header, mac_header;
+	int skb_iif;
+};
 struct skb_shared_info { unsigned short gso_segs; };
-struct bpf_sock_ops_kern { struct sk_buff *skb; };
+struct bpf_sock_ops_kern { struct sock *sk; struct sk_buff *syn_skb, *skb; };
 
 #pragma clang attribute pop
 
@@ -62,6 +81,8 @@ extern void *bpf_rdonly_cast(const void *, __u32) __attribute__((section(".ksyms
 /* From the kernel's headers; no BTF tells of macros, and these never change. */
 #define SOL_TCP 6
 #define AF_INET 2
+#define AF_INET6 10
+#define TCP_SAVE_SYN 27
 #define TCP_CONG_NON_RESTRICTED 1
 #define TCP_CA_OPEN 0
 #define TCP_CA_CWR 2
@@ -91,6 +112,26 @@ struct option {
 };
 _Static_assert(sizeof(struct option) == DATA_OPTION, "wire/option.rs");
 
+/* Bits of the echo in a SYN and a SYN-ACK: the same file's Hello. */
+#define HELLO_SHIM 1
+
+/* crates/core/src/wire/xcp.rs, version 3 */
+#define SHIM_PROTOCOL 253
+#define STANDARD 0x31 /* version and format */
+#define MINIMAL 0x32
+
+struct shim {
+	__u8 protocol, length, version_format, unused;
+	__be32 x, rtt, reverse, delta;
+};
+_Static_assert(sizeof(struct shim) == DATA_OPTION, "takes the room of the option");
+
+/* The draft's header counts no routers. But a demand is stated in steps of so many B/s, and so is any
+ * sum of demands that come back as they left, whichever packets or ACKs were lost; what a router
+ * grants instead is such a number once in as many times. */
+#define STEP 256
+#define REVERSE_MAX (0x80000000ll - STEP)
+
 /* Round trips without an answer before a connection is left to the kernel's law. */
 #define PATIENCE 3
 /* So many losses in so many round trips, none of them asked for by feedback, mean that another
@@ -105,7 +146,7 @@ struct config {
 	struct SenderConfig sender;
 	__u32 initial_window; /* packets */
 	__u8 is_default;      /* ours for sockets that chose none, if the prefixes say so */
-	__u8 encoding;	      /* 1: also the header between IP and TCP */
+	__u8 encoding;	      /* 1: the header between IP and TCP, where the peer and the interfaces can */
 	__u8 is_persistent;
 	__u8 has_casts;	      /* the kernel's bpf_cast_to_kern_ctx and bpf_rdonly_cast */
 };
@@ -114,8 +155,11 @@ struct config {
 const volatile struct config config SEC(".rodata.config");
 #define SENDER ((const struct SenderConfig *)&config.sender)
 
+enum encoding { OPTION, SHIM };
 enum law { NOBODY, XCP, FALLBACK };
 enum why { NEVER, NO_OPTION, NO_ROUTER, STRIPPED, LOSS };
+/* An echo that may or may not have met a router, or one that tells. */
+enum heard { NOTHING, ECHO, VERDICT };
 
 /* One socket. host.rs reads what stands before the states of the laws. */
 struct flow {
@@ -125,15 +169,16 @@ struct flow {
 	__u32 fallbacks;  /* so often */
 	__u8 law, why;	  /* in force; the last reason to leave XCP */
 	__u8 routers;	  /* that worked on our data, so the peer */
-	__u8 is_spoken;	  /* both sides use the option */
+	__u8 is_spoken;	  /* both sides speak XCP */
+	__u8 is_shim;	  /* by the header between IP and TCP */
 
 	__u8 their_routers; /* that worked on the peer's data */
-	__u8 has_heard;	    /* an echo, in the packet being handled */
+	__u8 has_heard;	    /* what the packet being handled says: enum heard */
 	__u8 was_answered;  /* by an echo, ever */
 	__u8 is_mute;	    /* packets with the option do not get through */
 	__u8 must_leave;    /* why, from a callback that can not */
 	__u8 is_paced;	    /* by us */
-	__u16 pad;
+	__u8 pad;
 	__u32 una, hold;
 	__s64 pending; /* feedback for the law */
 	__s64 net;     /* feedback of this round trip */
@@ -141,6 +186,10 @@ struct flow {
 	__u64 unserved, silent, served; /* since when; 0: not so */
 	__u64 hold_until;
 	__u64 losses[LOSSES - 1]; /* when, the latest last */
+
+	/* Of headers between IP and TCP, by whoever receives packets: the socket is not locked there. */
+	__s64 delta_came, reverse_came;
+	__u64 shims_came, shims_heard; /* the latter by the socket */
 
 	struct CumulativeEcho echo;
 	struct EchoReader reader;
@@ -170,6 +219,7 @@ struct counters {
 	__u64 returns;
 	__u64 malformed;	/* options of a wrong length */
 	__u64 unwritten;	/* headers that found no room */
+	__u64 shims_sent, shims_received, shims_refused;
 };
 struct host { struct counters counters; __u32 struct_ops, pad; };
 struct {
@@ -178,6 +228,17 @@ struct {
 	__type(key, __u32);
 	__type(value, struct host);
 } hosts SEC(".maps");
+
+/* Where headers between IP and TCP are put in and taken out. The values are for user space alone: what
+ * was there before. */
+struct interface { __u64 namespace; __u32 index, pad; };
+struct before { __u32 gso_max_segs, has_made_clsact; };
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct interface);
+	__type(value, struct before);
+} interfaces SEC(".maps");
 
 #define COUNT(field) do { \
 	__u32 zero = 0; \
@@ -301,6 +362,7 @@ static void init(struct sock *sk)
 	flow->law = XCP;
 	flow->una = tp->snd_una;
 	flow->pending = flow->net = flow->feedback = 0;
+	__sync_lock_test_and_set(&flow->reverse_came, 0);
 	flow->began = bpf_ktime_get_ns();
 	flow->is_paced = config.sender.pacing && sk->sk_pacing_status == PACING_NONE;
 	if (flow->is_paced)
@@ -368,29 +430,52 @@ void BPF_PROG(xcp_set_state, struct sock *sk, __u8 state)
 	follow(tp, flow);
 }
 
+/* What headers between IP and TCP have brought since. */
+static void listen(struct flow *flow)
+{
+	__u64 came = *(volatile __u64 *)&flow->shims_came;
+	__s64 change;
+
+	if (came == flow->shims_heard)
+		return;
+	flow->shims_heard = came;
+	flow->has_heard = ECHO;
+	change = __sync_lock_test_and_set(&flow->reverse_came, 0);
+	if (!change)
+		return; /* nothing was asked for, or all of it was refused */
+	flow->has_heard = VERDICT;
+	/* A router's feedback may be a whole number of steps now and then. */
+	if (change & (STEP - 1) || flow->routers)
+		flow->pending += change;
+	flow->routers = (change & (STEP - 1)) != 0;
+	if (flow->routers)
+		flow->was_answered = 1;
+}
+
 /* Whether to leave XCP, and why. */
 static __u8 judge(struct tcp_sock *tp, struct flow *flow, __u64 now, __u64 acked)
 {
 	__u64 patience = PATIENCE * srtt_of(tp);
+	__u8 heard = flow->has_heard;
 
 	if (flow->must_leave)
 		return flow->must_leave;
-	if (flow->has_heard) {
+	if (heard) {
 		flow->silent = 0;
-		if (flow->routers)
+		if (heard == VERDICT && flow->routers)
 			flow->unserved = 0;
-		else if (acked && !flow->unserved)
+		else if (heard == VERDICT && acked && !flow->unserved)
 			flow->unserved = now;
 	} else if (acked && !tp->sacked_out && !flow->silent) {
 		/* With SACK blocks there may have been no room for an echo. */
 		flow->silent = now;
 	}
-	flow->has_heard = 0;
+	flow->has_heard = NOTHING;
 	if (!acked)
 		return NEVER;
 	if (flow->silent && now - flow->silent >= patience)
 		return STRIPPED;
-	if (flow->unserved && now - flow->unserved >= patience)
+	if (heard == VERDICT && flow->unserved && now - flow->unserved >= patience)
 		return NO_ROUTER;
 	return NEVER;
 }
@@ -417,6 +502,8 @@ static void cong_control(struct sock *sk, const struct rate_sample *rs)
 	ack.is_window_limited = is_window_limited(tp, tp->snd_nxt);
 	flow->una = tp->snd_una;
 
+	if (flow->is_shim)
+		listen(flow);
 	feedback = flow->pending;
 	if (feedback > 0x7fffffff)
 		feedback = 0x7fffffff;
@@ -506,6 +593,8 @@ struct tcp_congestion_ops congestlab_old = { CALLBACKS, .cong_control = (void *)
 /* ---- The option ---- */
 
 #define FLAGS (BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG)
+/* With the header between IP and TCP no packet's options call us. */
+#define SHIM_FLAGS (FLAGS | BPF_SOCK_OPS_RTT_CB_FLAG | BPF_SOCK_OPS_RTO_CB_FLAG)
 
 /* Says to programs of other hosts in the same cgroup that this callback was answered. */
 #define TAKEN 0x58435843
@@ -609,7 +698,7 @@ static void hear(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct flow *flo
 		law_cumulative_on_data(&flow->echo, &header, segments_of(ctx, tp));
 	}
 	flow->routers = echo >> 28;
-	flow->has_heard = 1;
+	flow->has_heard = VERDICT;
 	/* Without a router the demand comes back as it left: nobody granted it. */
 	if (flow->routers) {
 		flow->was_answered = 1;
@@ -651,23 +740,59 @@ static int on_connect(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
 	return 1;
 }
 
+/* Whether headers between IP and TCP are put in and taken out at an interface. */
+static int is_covered(struct bpf_sock_ops *ctx, int index)
+{
+	struct interface key = { .index = index };
+	struct bpf_sock_ops_kern *kernel;
+
+	if (config.encoding != SHIM || !config.has_casts)
+		return 0;
+	kernel = bpf_cast_to_kern_ctx(ctx);
+	key.namespace = kernel->sk->__sk_common.skc_net.net->ns.inum;
+	return bpf_map_lookup_elem(&interfaces, &key) != 0;
+}
+
+/* Where the packets of a socket leave. */
+static int interface_of(struct tcp_sock *tp)
+{
+	struct dst_entry *route = ((struct sock *)tp)->sk_dst_cache;
+
+	return route ? route->dev->ifindex : 0;
+}
+
+/* The SYN's Hello. Of a connection that came to us it was saved for this: see answer. */
+static int has_offered_shim(struct bpf_sock_ops *ctx)
+{
+	struct option option = {};
+
+	return config.encoding == SHIM && find(ctx, &option, BPF_LOAD_HDR_OPT_TCP_SYN) == ACK_OPTION &&
+	       bpf_ntohl(option.ack_echo) & HELLO_SHIM;
+}
+
 /* The handshake is over. An active side has spoken if it has a state; what came last says whether
- * the other side did: the SYN-ACK, or the first packet after ours. */
+ * the other side did: the SYN-ACK, or the first packet after ours. Such a packet without an option is
+ * of a peer that got none, or of one that uses the header between IP and TCP from now on. */
 static int on_established(struct bpf_sock_ops *ctx, struct tcp_sock *tp, int is_active)
 {
 	struct option option = {};
 	struct choice choice = choice_of(ctx, tp);
 	int is_ours = choice.is_ours || (config.is_default && is_meant(ctx, choice));
-	int length = find(ctx, &option, 0);
+	int length = find(ctx, &option, 0), is_shim;
 	struct flow *flow;
 
 	if (choice.is_anothers)
 		return 0;
+	if (is_active)
+		is_shim = length == ACK_OPTION && bpf_ntohl(option.ack_echo) & HELLO_SHIM &&
+			  is_covered(ctx, interface_of(tp));
+	else
+		is_shim = !length && has_offered_shim(ctx);
 	flow = bpf_sk_storage_get(&flows, tp, 0,
-				  length || is_ours ? BPF_SK_STORAGE_GET_F_CREATE : 0);
+				  length || is_shim || is_ours ? BPF_SK_STORAGE_GET_F_CREATE : 0);
 	if (!flow)
 		return 0;
-	if (!length) {
+	if (!length && !is_shim) {
 		bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags & ~FLAGS);
 		if (choice.is_ours || (is_active && is_ours)) {
 			leave(tp, flow, NO_OPTION);
@@ -676,9 +801,10 @@ static int on_established(struct bpf_sock_ops *ctx, struct tcp_sock *tp, int is_
 		return 1;
 	}
 	flow->is_spoken = 1;
+	flow->is_shim = is_shim;
 	COUNT(spoken);
-	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | FLAGS);
-	if (!is_active)
+	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | (is_shim ? SHIM_FLAGS : FLAGS));
+	if (!is_active && length)
 		hear(ctx, tp, flow, &option, length);
 	if (choice.is_ours && BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_initialized))
 		choose(ctx, config.fallback); /* was chosen in between: begin again */
@@ -687,11 +813,17 @@ static int on_established(struct bpf_sock_ops *ctx, struct tcp_sock *tp, int is_
 	return 1;
 }
 
-/* Room for the option. Without a packet, the kernel asks what its MSS must spare: the most. */
+/* Room for the option. Without a packet, the kernel asks what its MSS must spare: the most. The header
+ * between IP and TCP takes the room that packets then do not use. */
 static int reserve(struct bpf_sock_ops *ctx, struct flow *flow, int is_data)
 {
 	if (flow->is_mute)
 		return 0;
+	if (flow->is_shim) {
+		if (ctx->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS)
+			bpf_reserve_hdr_opt(ctx, sizeof(struct shim), 0);
+		return 1;
+	}
 	if (is_data && flow->law != NOBODY && !bpf_reserve_hdr_opt(ctx, DATA_OPTION, 0))
 		return 1;
 	/* With SACK blocks or another's options in the way, the echo alone may fit. */
@@ -721,8 +853,9 @@ static int on_length(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
 	return reserve(ctx, flow, ctx->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS || ctx->skb_len);
 }
 
-/* Fills the header of a packet with so much payload. */
-static void state(struct tcp_sock *tp, struct flow *flow, __u64 payload, struct Header *header)
+/* Fills the header of a packet with so much payload, behind the first or not. */
+static void state(struct tcp_sock *tp, struct flow *flow, __u64 payload, int is_first,
+		  struct Header *header)
 {
 	struct sizes sizes = sizes_of(tp);
 	__u32 backlog = tp->write_seq - tp->snd_nxt;
@@ -730,7 +863,7 @@ static void state(struct tcp_sock *tp, struct flow *flow, __u64 payload, struct 
 		/* All segments of what the device cuts later; the header is each one's. */
 		.size = payload + (payload + sizes.payload - 1) / sizes.payload * (sizes.packet - sizes.payload),
 		/* Contract 4: the first packet does not tell what the SYN measured. */
-		.srtt = tp->data_segs_out ? srtt_of(tp) : 0,
+		.srtt = is_first ? 0 : srtt_of(tp),
 		.awnd = in_packets(sizes, tp->snd_wnd),
 		.backlog = is_blocked(tp) ? ~0ULL : in_packets(sizes, backlog),
 		.is_window_limited = is_window_limited(tp, tp->snd_nxt + payload),
@@ -743,6 +876,17 @@ static void state(struct tcp_sock *tp, struct flow *flow, __u64 payload, struct 
 		header->delta = 0;
 }
 
+/* Where the SYN came from that is being answered. */
+static int arrival_of(struct bpf_sock_ops *ctx)
+{
+	struct sk_buff *syn;
+
+	if (!config.has_casts)
+		return 0;
+	syn = ((struct bpf_sock_ops_kern *)bpf_cast_to_kern_ctx(ctx))->syn_skb;
+	return syn ? syn->skb_iif : 0;
+}
+
 static int on_write(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
 {
 	struct option option = { .kind = KIND, .length = ACK_OPTION, .exid = bpf_htons(EXID) };
@@ -751,20 +895,24 @@ static int on_write(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
 	__u32 length = 0, echo;
 
 	if (ctx->skb_tcp_flags & SYN) {
-		/* Hello: only the room, which on_length made, says that it is wanted. */
-		option.ack_echo = 0;
+		/* Only the room, which on_length made, says that a Hello is wanted. */
+		int index = tp ? interface_of(tp) : arrival_of(ctx);
+
+		option.ack_echo = bpf_htonl(is_covered(ctx, index) ? HELLO_SHIM : 0);
 		return !bpf_store_hdr_opt(ctx, &option, ACK_OPTION, 0);
 	}
 	flow = tp ? bpf_sk_storage_get(&flows, tp, 0, 0) : 0;
 	if (!flow || !flow->is_spoken)
 		return 0;
+	if (flow->is_shim)
+		return 1;
 	if ((void *)(tcp + 1) <= ctx->skb_data_end)
 		length = ctx->skb_len - tcp->doff * 4;
 	echo = law_cumulative_on_ack(&flow->echo) | (__u32)flow->their_routers << 28;
 	if (length && flow->law != NOBODY) {
 		struct Header header = {};
 
-		state(tp, flow, length, &header);
+		state(tp, flow, length, !tp->data_segs_out, &header);
 		option.length = DATA_OPTION;
 		option.x = bpf_htonl(header.x);
 		option.rtt = bpf_htonl(header.rtt & ~ROUTERS_MAX);
@@ -789,10 +937,43 @@ static int on_parse(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
 	if (!flow || !flow->is_spoken)
 		return 0;
 	length = find(ctx, &option, 0);
-	if (length)
-		hear(ctx, tp, flow, &option, length);
-	if (length && flow->law == FALLBACK)
+	if (!length)
+		return 1;
+	flow->is_shim = 0; /* the other way does not get through, so the peer */
+	hear(ctx, tp, flow, &option, length);
+	if (flow->law == FALLBACK)
 		reconsider(ctx, tp, flow);
+	return 1;
+}
+
+/* About once in a round trip: what PARSE is to the option. */
+static int on_round(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
+{
+	struct flow *flow = bpf_sk_storage_get(&flows, tp, 0, 0);
+
+	if (!flow || !flow->is_shim)
+		return 0;
+	if (flow->law != FALLBACK)
+		return 1;
+	listen(flow);
+	if (flow->has_heard)
+		reconsider(ctx, tp, flow);
+	else
+		flow->served = 0;
+	flow->has_heard = NOTHING;
+	return 1;
+}
+
+/* Firewalls and address translators know TCP, not us: then the option has to do, which tells the peer.
+ * A connection that has heard the peer waits longer, for the path may be down. */
+static int on_timeout(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
+{
+	struct flow *flow = bpf_sk_storage_get(&flows, tp, 0, 0);
+
+	if (!flow || !flow->is_shim)
+		return 0;
+	if (ctx->args[0] + 1 >= (flow->shims_came ? 2 * PATIENCE : PATIENCE))
+		flow->is_shim = 0;
 	return 1;
 }
 
@@ -800,6 +981,7 @@ static int answer(struct bpf_sock_ops *ctx)
 {
 	struct bpf_sock *sk = ctx->sk;
 	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : 0;
+	int one = 1;
 
 	/* A SYN-ACK has no socket yet. */
 	if (ctx->op == BPF_SOCK_OPS_HDR_OPT_LEN_CB)
@@ -810,6 +992,8 @@ static int answer(struct bpf_sock_ops *ctx)
 		return 0;
 	switch (ctx->op) {
 	case BPF_SOCK_OPS_TCP_LISTEN_CB:
+		if (config.encoding == SHIM)
+			bpf_setsockopt(ctx, SOL_TCP, TCP_SAVE_SYN, &one, sizeof(one));
 		bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
 		return 0;
 	case BPF_SOCK_OPS_TCP_CONNECT_CB:
@@ -820,6 +1004,10 @@ static int answer(struct bpf_sock_ops *ctx)
 		return on_established(ctx, tp, 0);
 	case BPF_SOCK_OPS_PARSE_HDR_OPT_CB:
 		return on_parse(ctx, tp);
+	case BPF_SOCK_OPS_RTT_CB:
+		return on_round(ctx, tp);
+	case BPF_SOCK_OPS_RTO_CB:
+		return on_timeout(ctx, tp);
 	}
 	return 0;
 }
@@ -830,6 +1018,240 @@ int congestlab_host(struct bpf_sock_ops *ctx)
 	if (ctx->args[0] != TAKEN && answer(ctx))
 		ctx->reply = TAKEN;
 	return 1;
+}
+
+/* ---- The header between IP and TCP ---- */
+
+/* An IP header and the one behind it, so that both are written at once. */
+struct v4 { struct iphdr ip; struct shim shim; };
+struct v6 { struct ipv6hdr ip; struct shim shim; };
+
+/* Where IP begins: bytes from the first that a program here can see. */
+static __u32 network(struct __sk_buff *skb)
+{
+	struct sk_buff *kernel = bpf_cast_to_kern_ctx(skb);
+
+	return kernel->network_header - kernel->mac_header;
+}
+
+static void sum_up(struct iphdr *ip)
+{
+	__s64 sum;
+
+	ip->check = 0;
+	sum = bpf_csum_diff(0, 0, (__be32 *)ip, sizeof(*ip), 0);
+	sum = (sum & 0xffff) + (sum >> 16 & 0xffff);
+	ip->check = ~(sum + (sum >> 16));
+}
+
+/* Where TCP begins, and how much follows from there on. */
+struct segment { __u32 at, size; };
+
+/* The header of a packet of a connection that is spoken so; 0: none. The socket is locked: its packets
+ * come here on the way that they leave TCP. */
+static int fill(struct __sk_buff *skb, struct tcp_sock *tp, struct flow *flow,
+		const struct segment *segment, struct shim *shim)
+{
+	struct Header header = {};
+	struct tcphdr tcp;
+	__s64 sum, reverse;
+	__u32 size, whole = tp->inet_conn.icsk_af_ops->net_header_len + segment->size + sizeof(*shim);
+
+	if (bpf_skb_load_bytes(skb, segment->at, &tcp, sizeof(tcp)) || segment->size < tcp.doff * 4)
+		return 0;
+	size = segment->size - tcp.doff * 4;
+	/* The handshake's last ACK must arrive, whatever stands in the way. */
+	if (tcp.syn || (!size && !flow->shims_came))
+		return 0;
+	/* Super-packets can not be cut any more; with three SACK blocks the kernel spares no room. */
+	if (skb->gso_size || whole > sizes_of(tp).packet) {
+		COUNT(unwritten);
+		return 0;
+	}
+	*shim = (struct shim){ IPPROTO_TCP, sizeof(*shim), MINIMAL };
+	if (size && flow->law != NOBODY) {
+		state(tp, flow, size, tp->data_segs_out <= 1, &header);
+		/* Toward zero. */
+		if (header.delta >= 0)
+			header.delta &= ~(STEP - 1);
+		else
+			header.delta = -(__s32)(-(__u32)header.delta & ~(STEP - 1));
+		shim->version_format = STANDARD;
+		shim->x = bpf_htonl(header.x);
+		shim->rtt = bpf_htonl(header.rtt);
+		shim->delta = bpf_htonl(header.delta);
+	}
+	sum = __sync_lock_test_and_set(&flow->delta_came, 0);
+	reverse = sum > REVERSE_MAX ? REVERSE_MAX : sum < -REVERSE_MAX ? -REVERSE_MAX : sum;
+	if (sum != reverse)
+		__sync_fetch_and_add(&flow->delta_came, sum - reverse);
+	shim->reverse = bpf_htonl((__s32)reverse);
+	return 1;
+}
+
+SEC("tc")
+int cl_host_out(struct __sk_buff *skb)
+{
+	struct bpf_sock *sk = skb->sk;
+	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : 0;
+	struct flow *flow = tp ? bpf_sk_storage_get(&flows, tp, 0, 0) : 0;
+	struct segment segment;
+	__u32 at;
+
+	if (!flow || !flow->is_shim)
+		return TC_ACT_UNSPEC;
+	at = network(skb);
+	if (skb->protocol == bpf_htons(ETH_P_IP)) {
+		struct v4 v4;
+
+		/* The kernel makes room behind a header without options. */
+		if (bpf_skb_load_bytes(skb, at, &v4.ip, sizeof(v4.ip)) || v4.ip.version != 4 ||
+		    v4.ip.ihl != 5 || v4.ip.protocol != IPPROTO_TCP)
+			return TC_ACT_UNSPEC;
+		segment = (struct segment){ at + sizeof(v4.ip), bpf_ntohs(v4.ip.tot_len) - sizeof(v4.ip) };
+		if (!fill(skb, tp, flow, &segment, &v4.shim))
+			return TC_ACT_UNSPEC;
+		v4.ip.protocol = SHIM_PROTOCOL;
+		v4.ip.tot_len = bpf_htons(bpf_ntohs(v4.ip.tot_len) + sizeof(v4.shim));
+		sum_up(&v4.ip);
+		if (bpf_skb_adjust_room(skb, sizeof(v4.shim), BPF_ADJ_ROOM_NET, 0))
+			goto no_room;
+		if (bpf_skb_store_bytes(skb, at, &v4, sizeof(v4), BPF_F_RECOMPUTE_CSUM))
+			return TC_ACT_SHOT;
+	} else if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
+		struct v6 v6;
+
+		if (bpf_skb_load_bytes(skb, at, &v6.ip, sizeof(v6.ip)) || v6.ip.version != 6 ||
+		    v6.ip.nexthdr != IPPROTO_TCP)
+			return TC_ACT_UNSPEC;
+		segment = (struct segment){ at + sizeof(v6.ip), bpf_ntohs(v6.ip.payload_len) };
+		if (!fill(skb, tp, flow, &segment, &v6.shim))
+			return TC_ACT_UNSPEC;
+		v6.ip.nexthdr = SHIM_PROTOCOL;
+		v6.ip.payload_len = bpf_htons(bpf_ntohs(v6.ip.payload_len) + sizeof(v6.shim));
+		if (bpf_skb_adjust_room(skb, sizeof(v6.shim), BPF_ADJ_ROOM_NET, 0))
+			goto no_room;
+		if (bpf_skb_store_bytes(skb, at, &v6, sizeof(v6), BPF_F_RECOMPUTE_CSUM))
+			return TC_ACT_SHOT;
+	} else {
+		return TC_ACT_UNSPEC;
+	}
+	COUNT(shims_sent);
+	return TC_ACT_UNSPEC;
+no_room:
+	COUNT(unwritten);
+	return TC_ACT_UNSPEC;
+}
+
+/* Whether a header is one that we take out. All others stay, also those of other experiments with the
+ * protocol's number: the kernel answers for what it does not know. */
+static int is_valid(const struct shim *shim)
+{
+	return shim->protocol == IPPROTO_TCP && shim->length == sizeof(*shim) &&
+	       shim->version_format >> 4 == STANDARD >> 4;
+}
+
+/* Whether the kernel will send it on to another machine. */
+static int is_forwarded(struct __sk_buff *skb, struct bpf_fib_lookup *route)
+{
+	long found;
+
+	route->l4_protocol = IPPROTO_TCP;
+	route->ifindex = skb->ingress_ifindex;
+	found = bpf_fib_lookup(skb, route, sizeof(*route), 0);
+	return found == BPF_FIB_LKUP_RET_SUCCESS || found == BPF_FIB_LKUP_RET_NO_NEIGH ||
+	       found == BPF_FIB_LKUP_RET_FRAG_NEEDED;
+}
+
+/* Finds the socket, and gives it what the header says. 0 if there is none: a connection may be over,
+ * or another machine's. A socket that listens does not say which. */
+static int deliver(struct __sk_buff *skb, struct bpf_sock_tuple *tuple, __u32 size,
+		   const struct shim *shim)
+{
+	struct bpf_sock *sk = bpf_skc_lookup_tcp(skb, tuple, size, BPF_F_CURRENT_NETNS, 0);
+	int is_found, is_standard = (shim->version_format & 0xf) == (STANDARD & 0xf);
+	struct tcp_sock *tp;
+	struct flow *flow;
+
+	if (!sk)
+		return 0;
+	is_found = sk->state != BPF_TCP_LISTEN;
+	tp = bpf_skc_to_tcp_sock(sk);
+	flow = tp ? bpf_sk_storage_get(&flows, tp, 0, 0) : 0;
+	if (flow && flow->is_shim) {
+		if (is_standard)
+			__sync_fetch_and_add(&flow->delta_came, (__s64)(__s32)bpf_ntohl(shim->delta));
+		__sync_fetch_and_add(&flow->reverse_came, (__s64)(__s32)bpf_ntohl(shim->reverse));
+		__sync_fetch_and_add(&flow->shims_came, 1);
+	}
+	bpf_sk_release(sk);
+	return is_found;
+}
+
+SEC("tc")
+int cl_host_in(struct __sk_buff *skb)
+{
+	struct bpf_fib_lookup route = {};
+	struct bpf_sock_tuple tuple = {};
+	__u32 at = network(skb), ports;
+
+	if (skb->protocol == bpf_htons(ETH_P_IP)) {
+		struct v4 v4;
+
+		if (bpf_skb_load_bytes(skb, at, &v4.ip, sizeof(v4.ip)) || v4.ip.version != 4 ||
+		    v4.ip.protocol != SHIM_PROTOCOL)
+			return TC_ACT_UNSPEC;
+		if (v4.ip.ihl != 5 || v4.ip.frag_off & bpf_htons(0x3fff) ||
+		    bpf_ntohs(v4.ip.tot_len) < sizeof(v4) + sizeof(struct tcphdr) ||
+		    bpf_skb_load_bytes(skb, at, &v4, sizeof(v4)) || !is_valid(&v4.shim) ||
+		    bpf_skb_load_bytes(skb, at + sizeof(v4), &ports, sizeof(ports)))
+			goto refuse;
+		tuple.ipv4.saddr = v4.ip.saddr;
+		tuple.ipv4.daddr = v4.ip.daddr;
+		__builtin_memcpy(&tuple.ipv4.sport, &ports, sizeof(ports));
+		route.family = AF_INET;
+		route.tot_len = bpf_ntohs(v4.ip.tot_len);
+		route.ipv4_src = v4.ip.saddr;
+		route.ipv4_dst = v4.ip.daddr;
+		if (!deliver(skb, &tuple, sizeof(tuple.ipv4), &v4.shim) && is_forwarded(skb, &route))
+			return TC_ACT_UNSPEC;
+		v4.ip.protocol = IPPROTO_TCP;
+		v4.ip.tot_len = bpf_htons(bpf_ntohs(v4.ip.tot_len) - sizeof(v4.shim));
+		sum_up(&v4.ip);
+		if (bpf_skb_adjust_room(skb, -(__s32)sizeof(v4.shim), BPF_ADJ_ROOM_NET, 0))
+			goto refuse;
+		bpf_skb_store_bytes(skb, at, &v4.ip, sizeof(v4.ip), BPF_F_RECOMPUTE_CSUM);
+	} else if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
+		struct v6 v6;
+
+		if (bpf_skb_load_bytes(skb, at, &v6.ip, sizeof(v6.ip)) || v6.ip.version != 6 ||
+		    v6.ip.nexthdr != SHIM_PROTOCOL)
+			return TC_ACT_UNSPEC;
+		if (bpf_ntohs(v6.ip.payload_len) < sizeof(v6.shim) + sizeof(struct tcphdr) ||
+		    bpf_skb_load_bytes(skb, at, &v6, sizeof(v6)) || !is_valid(&v6.shim) ||
+		    bpf_skb_load_bytes(skb, at + sizeof(v6), &ports, sizeof(ports)))
+			goto refuse;
+		__builtin_memcpy(tuple.ipv6.saddr, &v6.ip.saddr, 32);
+		__builtin_memcpy(&tuple.ipv6.sport, &ports, sizeof(ports));
+		route.family = AF_INET6;
+		route.tot_len = bpf_ntohs(v6.ip.payload_len) + sizeof(v6.ip);
+		__builtin_memcpy(route.ipv6_src, &v6.ip.saddr, 16);
+		__builtin_memcpy(route.ipv6_dst, &v6.ip.daddr, 16);
+		if (!deliver(skb, &tuple, sizeof(tuple.ipv6), &v6.shim) && is_forwarded(skb, &route))
+			return TC_ACT_UNSPEC;
+		v6.ip.nexthdr = IPPROTO_TCP;
+		v6.ip.payload_len = bpf_htons(bpf_ntohs(v6.ip.payload_len) - sizeof(v6.shim));
+		if (bpf_skb_adjust_room(skb, -(__s32)sizeof(v6.shim), BPF_ADJ_ROOM_NET, 0))
+			goto refuse;
+		bpf_skb_store_bytes(skb, at, &v6.ip, sizeof(v6.ip), BPF_F_RECOMPUTE_CSUM);
+	} else {
+		return TC_ACT_UNSPEC;
+	}
+	COUNT(shims_received);
+	return TC_ACT_UNSPEC;
+refuse:
+	COUNT(shims_refused);
+	return TC_ACT_UNSPEC;
 }
 
 char _license[] SEC("license") = "GPL";

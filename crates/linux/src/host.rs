@@ -6,6 +6,7 @@
 //! that stays until [`disable`].
 
 pub mod form;
+mod shim;
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
@@ -24,6 +25,7 @@ use serde::Serialize;
 
 use self::form::Form;
 use crate::error::{Context, Error, Result};
+use crate::interface::Interface;
 use crate::sys::diag::{Diag, States};
 use crate::sys::{attachment, cgroup, command};
 
@@ -128,6 +130,8 @@ pub struct Config {
     pub default: bool,
     /// What to offer peers.
     pub encoding: Encoding,
+    /// Where [`Encoding::Shim`] is put in and taken out; more by [`Host::insert_at`].
+    pub interfaces: Vec<String>,
     /// The law.
     pub sender: xcp::SenderConfig,
     /// Packets.
@@ -197,9 +201,9 @@ impl Config {
             let what = format!("{:?} can not name a congestion control of ours", self.name);
             return Err(Error::input(what, "at most 15 letters, digits, _ and . that begin with xcp"));
         }
-        if self.encoding == Encoding::Shim {
-            let what = "the encoding \"shim\" is planned for hosts, not built yet";
-            return Err(Error::input(what, "option; routers and the simulator know both"));
+        if self.encoding == Encoding::Option && !self.interfaces.is_empty() {
+            let what = format!("the encoding option needs no interface such as {}", self.interfaces[0]);
+            return Err(Error::input(what, "leave --interface out, or take --encoding shim"));
         }
         if self.initial_window == 0 {
             return Err(Error::input("an initial window of 0 packets", "at least 1"));
@@ -239,6 +243,12 @@ pub struct Counters {
     pub malformed: u64,
     /// Headers for which a packet had no room.
     pub unwritten: u64,
+    /// Headers put between IP and TCP.
+    pub shims_sent: u64,
+    /// Headers taken out.
+    pub shims_received: u64,
+    /// Packets of that protocol that were left alone: not draft-03's, cut off, or fragments.
+    pub shims_refused: u64,
 }
 
 impl Counters {
@@ -253,6 +263,9 @@ impl Counters {
             returns: word(6),
             malformed: word(7),
             unwritten: word(8),
+            shims_sent: word(9),
+            shims_received: word(10),
+            shims_refused: word(11),
         }
     }
 }
@@ -317,8 +330,10 @@ pub struct Flow {
     pub routers: u8,
     /// How often it left XCP.
     pub fallbacks: u32,
-    /// Both sides use the option.
+    /// Both sides speak XCP.
     pub negotiated: bool,
+    /// How its headers travel.
+    pub encoding: Encoding,
 }
 
 impl Flow {
@@ -343,6 +358,7 @@ impl Flow {
             },
             routers: *bytes.get(26)?,
             negotiated: *bytes.get(27)? != 0,
+            encoding: if *bytes.get(28)? == 0 { Encoding::Option } else { Encoding::Shim },
         })
     }
 }
@@ -353,12 +369,31 @@ pub struct Host {
     storage: MapHandle,
     hosts: MapHandle,
     _links: Vec<Link>,
+    /// Of the encoding shim.
+    programs: Option<shim::Programs>,
+    insertions: Vec<shim::Insertion>,
 }
 
 impl Host {
     /// A [`Flow`] for each socket, to be asked for by `INET_DIAG`.
     pub fn storage(&self) -> BorrowedFd<'_> {
         self.storage.as_fd()
+    }
+
+    /// Puts headers between IP and TCP in and takes them out at an interface of the thread's network
+    /// namespace, too: connections by other interfaces use the option.
+    ///
+    /// # Errors
+    /// If there is no such interface, another host does so, or its encoding is the option.
+    pub fn insert_at(&mut self, interface: &str) -> Result<()> {
+        let Some(programs) = &self.programs else {
+            return Err(Error::input(
+                format!("headers can not be put in at {interface}: they travel as an option"),
+                "the encoding shim",
+            ));
+        };
+        self.insertions.push(programs.insert(interface)?);
+        Ok(())
     }
 
     /// Counts so far.
@@ -407,8 +442,8 @@ impl Host {
                 let map = maps.iter().find(|map| map.name == name).map(|map| MapHandle::from_map_id(map.id));
                 map.transpose().map_err(os).context(|| format!("can not open the map {name}"))
             };
-            let (Some(config), Some(storage), Some(hosts), Some(prefixes)) =
-                (open(CONFIG)?, open("flows")?, open("hosts")?, open("prefixes")?)
+            let (Some(config), Some(storage), Some(hosts), Some(prefixes), Some(interfaces)) =
+                (open(CONFIG)?, open("flows")?, open("hosts")?, open("prefixes")?, open(shim::MAP)?)
             else {
                 continue;
             };
@@ -419,8 +454,9 @@ impl Host {
             let Some(cgroup) = cgroup_of(&root, program.id) else { continue };
             let control = half(&lookup(&hosts, "the counters")?, STRUCT_OPS);
             let to = prefixes.keys().filter_map(|key| Prefix::from_key(&key)).collect();
-            let installed = Installed { program: program.id, control, cgroup, config, to };
-            return Ok(Some((installed, Self { storage, hosts, _links: vec![] })));
+            let installed = Installed { program: program.id, control, cgroup, config, to, interfaces };
+            let host = Self { storage, hosts, _links: vec![], programs: None, insertions: vec![] };
+            return Ok(Some((installed, host)));
         }
         Ok(None)
     }
@@ -443,7 +479,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// Where in the map `hosts` the id of the `struct_ops` map stands.
-const STRUCT_OPS: usize = 72;
+const STRUCT_OPS: usize = 96;
 /// Where in the configuration stands whether it stays.
 const PERSISTENT: usize = 70;
 
@@ -454,6 +490,20 @@ struct Installed {
     cgroup: PathBuf,
     config: Vec<u8>,
     to: Vec<Prefix>,
+    interfaces: MapHandle,
+}
+
+/// Interfaces of the thread's network namespace that are up, but for loopback.
+///
+/// # Errors
+/// If there is none.
+pub fn interfaces() -> Result<Vec<String>> {
+    let up = Interface::all()?.into_iter().filter(|one| one.is_up && !one.is_loopback);
+    let names: Vec<_> = up.map(|one| one.name).collect();
+    if names.is_empty() {
+        return Err(Error::input("no interface is up but loopback", "ip link set dev IFACE up"));
+    }
+    Ok(names)
 }
 
 /// Loads the programs and attaches them.
@@ -472,9 +522,16 @@ pub fn enable(config: &Config, is_persistent: bool) -> Result<Option<Host>> {
         to => to.iter().map(Prefix::to_string).collect::<Vec<_>>().join(", "),
     };
     let peers = if config.default { peers } else { format!("{peers}, where a socket chooses it") };
-    if !command::announce(&format!("load the congestion control {} for {peers}", config.name))
-        | !command::announce(&format!("attach {PROGRAM} to the control group {}", config.cgroup.display()))
-    {
+    let load_it = format!("load the congestion control {} for {peers}", config.name);
+    let attach_it = format!("attach {PROGRAM} to the control group {}", config.cgroup.display());
+    if !command::announce(&load_it) {
+        for interface in &config.interfaces {
+            let (_, segments) = shim::announce(interface)?;
+            if segments != 1 {
+                shim::limit_segments(interface, 1)?;
+            }
+        }
+        command::announce(&attach_it);
         return Ok(None);
     }
 
@@ -485,6 +542,10 @@ pub fn enable(config: &Config, is_persistent: bool) -> Result<Option<Host>> {
         map.and_then(|map| map.ok_or(io::ErrorKind::NotFound.into())).context(|| format!("no map {name}"))
     };
     let (storage, hosts, prefixes) = (handle("flows")?, handle("hosts")?, handle("prefixes")?);
+    let programs = match config.encoding {
+        Encoding::Option => None,
+        Encoding::Shim => Some(shim::Programs::of(&object, handle(shim::MAP)?)?),
+    };
     for prefix in if config.to.is_empty() { &[Prefix::ALL][..] } else { &config.to } {
         let put = prefixes.update(&prefix.key(), &[1], MapFlags::ANY).map_err(os);
         put.context(|| format!("can not add {prefix}"))?;
@@ -507,17 +568,24 @@ pub fn enable(config: &Config, is_persistent: bool) -> Result<Option<Host>> {
     let put = hosts.update(&0u32.to_ne_bytes(), &value, MapFlags::ANY).map_err(os);
     put.context(|| "can not write down the control".into())?;
 
+    let mut host = Host { storage, hosts, _links: vec![], programs, insertions: vec![] };
+    for interface in &config.interfaces {
+        host.insert_at(interface)?;
+    }
+    command::announce(&attach_it);
     let program = object.progs_mut().find(|program| program.name() == PROGRAM);
     let program = program.ok_or_else(|| Error::missing(format!("no program {PROGRAM}"), ""))?;
     if is_persistent {
         attachment::attach(program.as_fd(), &folder)
             .map_err(|error| refused(error, "attach to a control group"))?;
         control.disconnect();
-        return Ok(Some(Host { storage, hosts, _links: vec![] }));
+        host.insertions.drain(..).for_each(shim::Insertion::keep);
+        return Ok(Some(host));
     }
     let program = program.attach_cgroup(std::os::fd::AsRawFd::as_raw_fd(&folder));
     let program = program.map_err(|error| refused(os(error), "attach to a control group"))?;
-    Ok(Some(Host { storage, hosts, _links: vec![program, control] }))
+    host._links = vec![program, control];
+    Ok(Some(host))
 }
 
 /// Puts the configuration in and gives the programs to the kernel.
@@ -540,6 +608,11 @@ fn load(config: &Config, is_persistent: bool) -> Result<Object> {
             }
         } else if form::CONTROLS.iter().any(|name| map.name() == *name) {
             map.set_autocreate(false).map_err(fail)?;
+        }
+    }
+    for mut program in object.progs_mut() {
+        if config.encoding == Encoding::Option && shim::is_program(&program.name().to_string_lossy()) {
+            program.set_autoload(false);
         }
     }
     object.load().map_err(fail)
@@ -585,6 +658,8 @@ pub struct Details {
     pub opt_in: bool,
     /// What it offers them.
     pub encoding: Encoding,
+    /// Where it puts headers between IP and TCP.
+    pub interfaces: Vec<String>,
     /// What it does on loss.
     pub loss: &'static str,
     /// Congestion control where XCP is not answered.
@@ -635,6 +710,7 @@ pub fn status_of(name: &str) -> Result<Status> {
         to: installed.to.iter().map(Prefix::to_string).collect(),
         opt_in: config[PERSISTENT - 2] == 0,
         encoding: if config[PERSISTENT - 1] == 1 { Encoding::Shim } else { Encoding::Option },
+        interfaces: shim::names(&installed.interfaces)?,
         loss: ["tcp", "maintain", "fallback"][half(config, 44).min(2) as usize],
         fallback: text(&config[NAME_SIZE..2 * NAME_SIZE]),
         cgroup: installed.cgroup,
@@ -674,7 +750,7 @@ pub fn disable_named(name: &str) -> Result<()> {
         let removed = control.delete(&0u32.to_ne_bytes()).map_err(os);
         removed.context(|| "can not unregister the congestion control".into())?;
     }
-    Ok(())
+    shim::take_out(&installed.interfaces)
 }
 
 /// The only element.

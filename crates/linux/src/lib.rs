@@ -7,6 +7,7 @@
 pub mod doctor;
 pub mod error;
 pub mod host;
+mod interface;
 pub mod lab;
 pub mod link;
 pub mod router;

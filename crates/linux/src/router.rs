@@ -5,23 +5,24 @@
 
 mod program;
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-
 use congestlab_core::law::xcp::LinkConfig;
 use congestlab_core::units::{BitRate, Duration, Rate, Ratio, SECOND};
-use libbpf_rs::{MapCore, MapFlags, MapHandle, TC_EGRESS, TC_INGRESS, TcHook, TcHookBuilder};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use serde::Serialize;
-use serde_json::Value;
 
-use crate::error::{Context, Error, Result};
+use crate::error::{Error, Result};
+pub use crate::interface::Hook;
+use crate::interface::{Hung, Interface, Place, Side, json};
+use crate::sys::command;
 use crate::sys::qdisc::{Qdisc, QdiscReader};
-use crate::sys::{bpf, command};
-use program::{CONFIG, PORT, PROGRAM, Settings, incomplete, io, read, refused};
+use program::{CONFIG, PORT, PROGRAM, Settings, incomplete, read};
 pub use program::{OBJECT, Program, Refused, Sample, law_name, law_name_in};
+pub(crate) use program::{io, refused};
 
-/// Of our root qdisc, and of our filter where the kernel has no tcx.
+/// Of our root qdisc.
 const HANDLE: u32 = 0xcc1_0000;
-const FILTER: u32 = 0xcc1;
+/// Where the program hangs.
+const PLACE: Place = Place { side: Side::Out, is_first: false, filter: 0xcc1 };
 /// The bucket is small, because what it lets through at once stands in the next queue and is not seen in
 /// this one: 5 kB, or what passes in 100 us, by which timers of an idle machine are late at most.
 const BURST_MIN: u64 = 5000;
@@ -29,8 +30,6 @@ const BURST: Duration = Duration(SECOND / 10_000);
 /// Of the queue where nobody says: XCP leaves it nearly empty but for the first round trips.
 const QUEUE: Duration = Duration(SECOND / 10);
 const QUEUE_MIN: u64 = 100_000;
-/// Ethernet's header, which a link's rate does not count (contract section 2).
-const ETHERNET: u32 = 14;
 
 /// Where packets carry the congestion header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -88,16 +87,6 @@ pub fn law(rate: BitRate) -> LinkConfig {
     }
 }
 
-/// How the program hangs at the interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Hook {
-    /// Linux 6.6 and later.
-    Tcx,
-    /// Before.
-    Clsact,
-}
-
 /// An interface with a router's law.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Status {
@@ -146,40 +135,7 @@ impl From<&Qdisc> for Backlog {
 const SHAPED: u32 = 1;
 const CLSACT: u32 = 2;
 
-/// An interface of the calling thread's network namespace.
-struct Interface {
-    name: String,
-    index: i32,
-    link_header: u32,
-}
-
 impl Interface {
-    fn find(name: &str) -> Result<Self> {
-        let all = Self::all()?;
-        let names: Vec<String> = all.iter().map(|interface| interface.name.clone()).collect();
-        all.into_iter().find(|interface| interface.name == name).ok_or_else(|| {
-            Error::input(
-                format!("there is no interface {name}"),
-                format!("those here are: {}", names.join(", ")),
-            )
-        })
-    }
-
-    fn all() -> Result<Vec<Self>> {
-        let list = json("ip -j link show")?;
-        let each = |link: &Value| {
-            Some(Self {
-                name: link["ifname"].as_str()?.to_owned(),
-                index: i32::try_from(link["ifindex"].as_i64()?).ok()?,
-                link_header: match link["link_type"].as_str()? {
-                    "ether" | "loopback" => ETHERNET,
-                    _ => 0,
-                },
-            })
-        };
-        Ok(list.as_array().into_iter().flatten().filter_map(each).collect())
-    }
-
     /// What all packets pass.
     fn root_qdisc(&self) -> Result<Qdisc> {
         QdiscReader::open(self.index)?.read()
@@ -187,28 +143,13 @@ impl Interface {
 
     /// The program, if it hangs here.
     fn attached(&self) -> Result<Option<Attached>> {
-        libbpf_rs::set_print(None); // what fails is told by us
-        let asked = bpf::attached(self.index, bpf::BPF_TCX_EGRESS);
-        let ids = match asked {
-            Ok(ids) => ids,
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => vec![], // no tcx here
-            Err(error) => return Err(refused("ask the kernel for programs", error)),
+        let Some(hung) = self.programs(PLACE)?.into_iter().find(|hung| hung.info.name == PROGRAM) else {
+            return Ok(None);
         };
-        let null = std::fs::File::open("/dev/null").context(|| "can not open /dev/null".into())?;
-        let filter = self.filter(null.as_fd()).query().ok();
-        let tcx = ids.into_iter().map(|id| (id, Hook::Tcx));
-        for (id, hook) in tcx.chain(filter.map(|id| (id, Hook::Clsact))) {
-            let program =
-                libbpf_rs::Program::fd_from_id(id).map_err(|error| refused("open a program", io(error)))?;
-            let info = bpf::program_info(program.as_fd()).context(|| "can not ask about a program".into())?;
-            if info.name == PROGRAM {
-                let maps = info.map_ids.iter().map(|id| MapHandle::from_map_id(*id));
-                let maps: std::result::Result<Vec<_>, _> = maps.collect();
-                let maps = maps.map_err(|error| refused("open a program's maps", io(error)))?;
-                return Ok(Some(Attached { program, hook, maps }));
-            }
-        }
-        Ok(None)
+        let maps = hung.info.map_ids.iter().map(|id| MapHandle::from_map_id(*id));
+        let maps: std::result::Result<Vec<_>, _> = maps.collect();
+        let maps = maps.map_err(|error| refused("open a program's maps", io(error)))?;
+        Ok(Some(Attached { hung, maps }))
     }
 
     fn require_attached(&self) -> Result<Attached> {
@@ -219,17 +160,12 @@ impl Interface {
             )
         })
     }
-
-    fn filter(&self, program: BorrowedFd<'_>) -> TcHook {
-        TcHookBuilder::new(program).ifindex(self.index).handle(FILTER).priority(FILTER).hook(TC_EGRESS)
-    }
 }
 
 /// The program at an interface.
 #[derive(Debug)]
 struct Attached {
-    program: OwnedFd,
-    hook: Hook,
+    hung: Hung,
     maps: Vec<MapHandle>,
 }
 
@@ -242,12 +178,6 @@ impl Attached {
     fn settings(&self) -> Result<Settings> {
         read(self.map(CONFIG)?, MapFlags::ANY).map(Settings)
     }
-}
-
-fn json(line: &str) -> Result<Value> {
-    let text = command::query(line)?;
-    serde_json::from_str(&text)
-        .map_err(|error| Error::Command { command: line.into(), message: error.to_string() })
 }
 
 /// Puts XCP at an interface.
@@ -368,21 +298,9 @@ fn hang(interface: &Interface, config: &Config) -> Result<()> {
     }
     let undo = if config.shape.is_some() { SHAPED } else { 0 };
     let mut program = Program::load(OBJECT, config, interface.link_header, undo)?;
-    // The variable is for the test of the older way.
-    if std::env::var_os("CONGESTLAB_CLSACT").is_none() {
-        match program.with_fd(|program| bpf::attach(program, interface.index, bpf::BPF_TCX_EGRESS))? {
-            Ok(()) => return Ok(()),
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {} // no tcx here
-            Err(error) => return Err(refused("attach the router's program", error)),
-        }
-    }
-    let mut filter = program.with_fd(|program| interface.filter(program))?;
-    let list = json(&format!("tc -j qdisc show dev {}", interface.name))?;
-    if list.as_array().into_iter().flatten().all(|qdisc| qdisc["kind"] != "clsact") {
+    if program.with_fd(|program| interface.attach(PLACE, program))?? {
         program.add_undo(CLSACT)?;
-        filter.create().map_err(|error| refused("add a clsact qdisc", io(error)))?;
     }
-    filter.attach().map_err(|error| refused("attach the router's program", io(error)))?;
     Ok(())
 }
 
@@ -395,17 +313,9 @@ pub fn detach(name: &str) -> Result<()> {
     let attached = interface.require_attached()?;
     let undo = attached.settings()?.undo();
     if command::announce(&format!("bpf detach {PROGRAM} from {name}")) {
-        match attached.hook {
-            Hook::Tcx => bpf::detach(attached.program.as_fd(), interface.index, bpf::BPF_TCX_EGRESS)
-                .map_err(|error| refused("detach the router's program", error))?,
-            Hook::Clsact => {
-                let mut filter = interface.filter(attached.program.as_fd());
-                filter.detach().map_err(|error| refused("detach the router's program", io(error)))?;
-                if undo & CLSACT != 0 {
-                    let mut both = *filter.attach_point(TC_EGRESS | TC_INGRESS);
-                    both.destroy().map_err(|error| refused("remove the clsact qdisc", io(error)))?;
-                }
-            }
+        interface.detach(PLACE, &attached.hung)?;
+        if undo & CLSACT != 0 {
+            interface.remove_clsact()?;
         }
     }
     // Somebody may have removed it or put another in its place.
@@ -427,7 +337,7 @@ pub fn status(name: Option<&str>) -> Result<Vec<Status>> {
             interface: interface.name.clone(),
             law: "xcp",
             encoding: settings.encoding(),
-            hook: attached.hook,
+            hook: attached.hung.hook,
             shaped: settings.undo() & SHAPED != 0,
             sample: Sample::new(&settings, &read(attached.map(PORT)?, MapFlags::LOCK)?),
             queue: Backlog::from(&qdisc),

@@ -2,228 +2,20 @@
 //! them, processes in a control group of their own, and a congestion control that nobody else names.
 //! What the packets look like is tcpdump's word, what arrives is iperf3's.
 
-use std::hash::{BuildHasher as _, RandomState};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{JoinHandle, sleep};
-use std::time::Duration;
-use std::{fs, io, thread};
+#[macro_use]
+mod path;
 
-use congestlab_core::units::BitRate;
+use std::fs;
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::Duration;
+
 use congestlab_linux::Error;
-use congestlab_linux::host::{self, Config, Encoding, Host, Law, LossPolicy, Prefix, Reason, Socket};
-use congestlab_linux::link::{Clock, Direction, Link, UNLIMITED};
-use congestlab_linux::router::{self, Queue};
-use congestlab_linux::sys::netns::Namespace;
-use congestlab_linux::sys::offload::Offloads;
-use congestlab_linux::sys::{cgroup, command};
-use congestlab_net::port::PortConfig;
-use congestlab_net::queue::Limit;
+use congestlab_linux::host::{self, Config, Encoding, Law, LossPolicy, Prefix, Reason};
+use congestlab_linux::router::Queue;
 use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-
-/// Four namespaces in a row: client, router, wire, server; their names end in c, r, w, s.
-struct Path {
-    id: String,
-    cgroup: PathBuf,
-    children: Vec<Child>,
-    wire: Option<JoinHandle<()>>,
-    stop: Arc<AtomicBool>,
-}
-
-impl Drop for Path {
-    fn drop(&mut self) {
-        for child in &mut self.children {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-        // An end that never hears of the other's keeps its congestion control for minutes.
-        sleep(Duration::from_millis(200));
-        self.stop.store(true, Ordering::Relaxed);
-        let _ = self.wire.take().map(JoinHandle::join);
-        for end in ["c", "r", "w", "s"] {
-            let _ = command::query(&format!("ip netns delete {}{end}", self.id));
-        }
-        for _ in 0..50 {
-            match fs::remove_dir(&self.cgroup) {
-                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-                    sleep(Duration::from_millis(20));
-                }
-                _ => break,
-            }
-        }
-    }
-}
-
-fn ip(line: &str) {
-    command::query(line).unwrap_or_else(|error| panic!("{line}: {error}"));
-}
-
-impl Path {
-    /// Or what is missing for that.
-    fn new() -> Result<Self, String> {
-        for tool in ["ip", "tc", "iperf3", "tcpdump", "nft"] {
-            let found = Command::new("sh").args(["-c", &format!("command -v {tool}")]).output();
-            if !found.is_ok_and(|found| found.status.success()) {
-                return Err(format!("{tool} is not installed"));
-            }
-        }
-        let random = RandomState::new().hash_one(std::process::id()) as u32;
-        let id = format!("cl-h{random:08x}");
-        let cgroup = cgroup::root().map_err(|error| error.to_string())?.join(&id);
-        fs::create_dir(&cgroup).map_err(|error| format!("no control group: {error}"))?;
-        let mut path = Self { id, cgroup, children: vec![], wire: None, stop: Arc::default() };
-        let id = &path.id;
-        for end in ["c", "r", "w", "s"] {
-            let made = command::query(&format!("ip netns add {id}{end}"));
-            made.map_err(|error| format!("no namespace: {error}"))?;
-            ip(&format!("ip -n {id}{end} link set lo up"));
-        }
-        ip(&format!("ip -n {id}c link add eth0 type veth peer name c netns {id}r"));
-        ip(&format!("ip -n {id}w link add w0 type veth peer name s netns {id}r"));
-        ip(&format!("ip -n {id}w link add w1 type veth peer name eth0 netns {id}s"));
-        for end in ["w0", "w1"] {
-            ip(&format!("ip -n {id}w link set {end} up"));
-        }
-        for (end, net) in [("c", 1), ("s", 2)] {
-            ip(&format!("ip -n {id}{end} addr add 10.0.{net}.2/24 dev eth0"));
-            ip(&format!("ip -n {id}{end} addr add fd00:{net}::2/64 dev eth0 nodad"));
-            ip(&format!("ip -n {id}r addr add 10.0.{net}.1/24 dev {end}"));
-            ip(&format!("ip -n {id}r addr add fd00:{net}::1/64 dev {end} nodad"));
-            for (space, device) in [(end, "eth0"), ("r", end)] {
-                ip(&format!("ip -n {id}{space} link set {device} up"));
-                let space = Namespace::open(&format!("{id}{space}")).unwrap();
-                // Stays: the interface goes with its namespace.
-                space.run(|| std::mem::forget(Offloads::off(device).unwrap())).unwrap();
-            }
-            ip(&format!("ip -n {id}{end} route add default via 10.0.{net}.1"));
-            ip(&format!("ip -n {id}{end} route add default via fd00:{net}::1"));
-        }
-        ip(&format!("ip netns exec {id}r sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1"));
-        let one_way =
-            || Some(Direction::new(PortConfig::new(UNLIMITED, 5_000_000_000, Limit::None), 1, "wire"));
-        let space = Namespace::open(&format!("{id}w")).unwrap();
-        let clock = Arc::new(Clock::start());
-        let link = space.run(|| Link::new("w0", "w1", one_way(), one_way(), clock).unwrap()).unwrap();
-        let stop = path.stop.clone();
-        path.wire = Some(thread::spawn(move || drop(link.run(&stop))));
-        Ok(path)
-    }
-
-    fn config(&self) -> Config {
-        Config {
-            name: format!("xcp_{}", &self.id[4..]),
-            to: vec![],
-            default: true,
-            encoding: Encoding::Option,
-            sender: host::sender_config(LossPolicy::Tcp),
-            initial_window: 1,
-            cgroup: self.cgroup.clone(),
-            fallback: "cubic".into(),
-        }
-    }
-
-    /// Members of the control group speak XCP.
-    fn command(&self, end: &str, line: &str, is_member: bool) -> Command {
-        let enter = format!("echo $$ > {}/cgroup.procs && ", self.cgroup.display());
-        let enter = if is_member { enter } else { String::new() };
-        let mut command = Command::new("sh");
-        command.args(["-c", &format!("{enter}exec ip netns exec {}{end} {line}", self.id)]);
-        command.stdin(Stdio::null());
-        command
-    }
-
-    /// Runs to the end, which must be a good one.
-    fn run(&self, end: &str, line: &str, is_member: bool) -> String {
-        let output = self.command(end, line, is_member).output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let words = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{line}: {text}{words}");
-        text
-    }
-
-    /// Goes on in the background until the test is over.
-    fn start(&mut self, end: &str, line: &str, is_member: bool) {
-        let mut command = self.command(end, line, is_member);
-        self.children.push(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-        sleep(Duration::from_millis(400));
-    }
-
-    fn namespace(&self, end: &str) -> Namespace {
-        Namespace::open(&format!("{}{end}", self.id)).unwrap()
-    }
-
-    /// The router's egress towards the server speaks XCP.
-    fn attach(&self, rate: u64, shape: Option<Queue>) {
-        let rate = BitRate(rate);
-        let config =
-            router::Config { rate, law: router::law(rate), encoding: router::Encoding::Option, shape };
-        self.namespace("r").run(|| router::attach("s", &config)).unwrap().unwrap();
-    }
-
-    /// The client's connection that has most to send.
-    fn busiest(&self, host: &Host) -> Option<Socket> {
-        let sockets = self.namespace("c").run(|| host.sockets()).unwrap().unwrap();
-        sockets.into_iter().max_by_key(|socket| (socket.cwnd_packets, socket.flow.window_bytes))
-    }
-
-    /// Asks until it is so; at most 10 s.
-    fn until(&self, host: &Host, what: &str, is_so: impl Fn(&Socket) -> bool) -> Socket {
-        for _ in 0..100 {
-            if let Some(socket) = self.busiest(host).filter(|socket| is_so(socket)) {
-                return socket;
-            }
-            sleep(Duration::from_millis(100));
-        }
-        panic!(
-            "{what}: {:?}, {:?}, {:?}",
-            self.busiest(host),
-            host.counters(),
-            self.namespace("r").run(|| router::status(None))
-        );
-    }
-}
-
-macro_rules! path {
-    ($name:literal) => {
-        match Path::new() {
-            Ok(path) => path,
-            Err(reason) => return eprintln!("SKIP {}: {reason}", $name),
-        }
-    };
-}
-
-macro_rules! enable {
-    ($name:literal, $config:expr) => {
-        match host::enable($config, false) {
-            Ok(host) => host.unwrap(),
-            Err(error @ Error::Missing { .. }) => return eprintln!("SKIP {}: {error}", $name),
-            Err(error) => panic!("{error}"),
-        }
-    };
-}
-
-/// The lines of tcpdump with a TCP packet, of a transfer from client to server.
-fn captured(path: &mut Path, transfer: &str, is_member: bool) -> Vec<String> {
-    let file = path.cgroup.file_name().unwrap().to_owned();
-    let file = std::env::temp_dir().join(file).with_extension("pcap");
-    path.start(
-        "s",
-        &format!("tcpdump --immediate-mode -i eth0 -s 128 -B 8192 -U -w {} tcp", file.display()),
-        false,
-    );
-    path.run("c", transfer, is_member);
-    sleep(Duration::from_millis(300));
-    let text = Command::new("tcpdump").args(["-nn", "-r"]).arg(&file).output().unwrap();
-    fs::remove_file(&file).unwrap();
-    String::from_utf8_lossy(&text.stdout)
-        .lines()
-        .filter(|line| line.contains("Flags"))
-        .map(String::from)
-        .collect()
-}
+use path::{Path, captured, ip};
 
 /// How many have an option of ours of so many bytes behind its identifier; tcpdump prints them in hex.
 fn with_option(lines: &[String], is_counted: impl Fn(&str) -> bool, bytes: usize) -> (usize, usize) {
@@ -237,7 +29,7 @@ fn with_option(lines: &[String], is_counted: impl Fn(&str) -> bool, bytes: usize
 
 #[test]
 fn the_option_is_on_every_packet() {
-    let mut path = path!("the_option_is_on_every_packet");
+    let mut path = path!("the_option_is_on_every_packet", Encoding::Option);
     let _host = enable!("the_option_is_on_every_packet", &path.config());
     path.attach(20_000_000, Some(Queue::Bytes(200_000)));
     path.start("s", "iperf3 -s", true);
@@ -266,7 +58,7 @@ fn the_option_is_on_every_packet() {
 
 #[test]
 fn a_side_without_congestlab_gets_plain_tcp() {
-    let mut path = path!("a_side_without_congestlab_gets_plain_tcp");
+    let mut path = path!("a_side_without_congestlab_gets_plain_tcp", Encoding::Option);
     let host = enable!("a_side_without_congestlab_gets_plain_tcp", &path.config());
     path.start("s", "iperf3 -s", false);
     let lines = captured(&mut path, "iperf3 -c 10.0.2.2 -n 1M", true);
@@ -283,7 +75,7 @@ fn a_side_without_congestlab_gets_plain_tcp() {
 
 #[test]
 fn stripped_options_break_no_connection() {
-    let mut path = path!("stripped_options_break_no_connection");
+    let mut path = path!("stripped_options_break_no_connection", Encoding::Option);
     let host = enable!("stripped_options_break_no_connection", &path.config());
     path.attach(20_000_000, Some(Queue::Bytes(200_000)));
     path.start("s", "iperf3 -s", true);
@@ -317,7 +109,7 @@ fn stripped_options_break_no_connection() {
 
 #[test]
 fn without_a_router_cubic_rules_until_one_answers() {
-    let mut path = path!("without_a_router_cubic_rules_until_one_answers");
+    let mut path = path!("without_a_router_cubic_rules_until_one_answers", Encoding::Option);
     let host = enable!("without_a_router_cubic_rules_until_one_answers", &path.config());
     ip(&format!("tc -n {}r qdisc add dev s root tbf rate 20mbit burst 5kb limit 200kb", path.id));
     path.start("s", "iperf3 -s", true);
@@ -336,7 +128,7 @@ fn without_a_router_cubic_rules_until_one_answers() {
 
 #[test]
 fn an_xcp_router_fills_the_link_without_a_drop() {
-    let mut path = path!("an_xcp_router_fills_the_link_without_a_drop");
+    let mut path = path!("an_xcp_router_fills_the_link_without_a_drop", Encoding::Option);
     let host = enable!("an_xcp_router_fills_the_link_without_a_drop", &path.config());
     path.attach(20_000_000, Some(Queue::Bytes(200_000)));
     path.start("s", "iperf3 -s", true);
@@ -347,7 +139,7 @@ fn an_xcp_router_fills_the_link_without_a_drop() {
     assert_eq!((socket.flow.law, socket.flow.routers, socket.flow.fallbacks), (Law::Xcp, 1, 0));
     let output = running.wait_with_output().unwrap();
     let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    // Of 20 Mbit/s of IP, 1408 B of 1500 are payload. Loose: other work may go on beside this.
+    // Of 20 Mbit/s of IP, 1428 B of 1500 are payload. Loose: other work may go on beside this.
     let received = result["end"]["sum_received"]["bits_per_second"].as_f64().unwrap();
     assert!((12e6..19e6).contains(&received), "{received} bit/s");
     assert_eq!(result["end"]["sum_sent"]["retransmits"], 0);
@@ -355,7 +147,7 @@ fn an_xcp_router_fills_the_link_without_a_drop() {
 
 #[test]
 fn only_sockets_that_are_meant_speak() {
-    let mut path = path!("only_sockets_that_are_meant_speak");
+    let mut path = path!("only_sockets_that_are_meant_speak", Encoding::Option);
     let mut config = path.config();
     config.to = vec!["10.0.9.0/24".parse().unwrap(), "fd00:2::/64".parse().unwrap()];
     let host = enable!("only_sockets_that_are_meant_speak", &config);
@@ -368,7 +160,7 @@ fn only_sockets_that_are_meant_speak() {
 
 #[test]
 fn an_application_chooses_by_name() {
-    let mut path = path!("an_application_chooses_by_name");
+    let mut path = path!("an_application_chooses_by_name", Encoding::Option);
     let config = Config { default: false, ..path.config() };
     let host = enable!("an_application_chooses_by_name", &config);
     path.attach(20_000_000, Some(Queue::Bytes(200_000)));
@@ -410,7 +202,7 @@ fn is_gone(name: &str) -> bool {
 
 #[test]
 fn nothing_is_left_when_it_is_dropped() {
-    let mut path = path!("nothing_is_left_when_it_is_dropped");
+    let mut path = path!("nothing_is_left_when_it_is_dropped", Encoding::Option);
     let name = path.config().name;
     let host = enable!("nothing_is_left_when_it_is_dropped", &path.config());
     assert!(is_loaded(&name) && is_registered(&name));
@@ -427,7 +219,7 @@ fn nothing_is_left_when_it_is_dropped() {
 
 #[test]
 fn what_stays_is_found_and_removed() {
-    let path = path!("what_stays_is_found_and_removed");
+    let path = path!("what_stays_is_found_and_removed", Encoding::Option);
     let mut config = path.config();
     config.to = vec!["10.0.2.0/24".parse().unwrap(), "2001:db8::/32".parse().unwrap()];
     config.sender.loss = LossPolicy::Maintain;
@@ -460,6 +252,7 @@ fn a_wrong_configuration_is_refused() {
         to: vec![],
         default: true,
         encoding: Encoding::Option,
+        interfaces: vec![],
         sender: host::sender_config(LossPolicy::Tcp),
         initial_window: 1,
         cgroup: "/nowhere".into(),
@@ -469,7 +262,7 @@ fn a_wrong_configuration_is_refused() {
     let wrong = names.map(|name| Config { name: name.into(), ..good.clone() });
     for config in wrong.iter().chain([
         &Config { initial_window: 0, ..good.clone() },
-        &Config { encoding: Encoding::Shim, ..good.clone() },
+        &Config { interfaces: vec!["lo".into()], ..good.clone() },
     ]) {
         let refused = host::enable(config, false);
         assert!(matches!(refused, Err(Error::Input { .. })), "{config:?}: {refused:?}");

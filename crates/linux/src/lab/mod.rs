@@ -238,6 +238,7 @@ fn enable(guard: &Guard, scenario: &Scenario, model: &Model) -> Result<(Vec<Stri
                         to: Vec::new(),
                         default: false,
                         encoding: host::Encoding::Option,
+                        interfaces: Vec::new(),
                         sender: sender.clone(),
                         initial_window: *initial_window,
                         cgroup,

@@ -274,14 +274,14 @@ pub(super) fn incomplete(part: &str) -> Error {
 }
 
 /// What it means that the kernel did not let us.
-pub(super) fn refused(what: &str, error: std::io::Error) -> Error {
+pub(crate) fn refused(what: &str, error: std::io::Error) -> Error {
     match error.kind() {
         std::io::ErrorKind::PermissionDenied => Error::missing(format!("may not {what}"), PRIVILEGE),
         _ => Error::Io { what: format!("can not {what}"), source: error },
     }
 }
 
-pub(super) fn io(error: libbpf_rs::Error) -> std::io::Error {
+pub(crate) fn io(error: libbpf_rs::Error) -> std::io::Error {
     let kind = match error.kind() {
         ErrorKind::PermissionDenied => std::io::ErrorKind::PermissionDenied,
         _ => std::io::ErrorKind::Other,

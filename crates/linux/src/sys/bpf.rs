@@ -25,13 +25,14 @@ fn check(status: i32) -> io::Result<()> {
     if status < 0 { Err(io::Error::from_raw_os_error(-status)) } else { Ok(()) }
 }
 
-/// Hangs a program behind the others of the target.
+/// Hangs a program behind the others of the target, or before them.
 ///
 /// # Errors
 /// Without the privilege, or if the kernel does not know the type (`EINVAL`).
-pub fn attach(program: BorrowedFd<'_>, target: i32, kind: AttachType) -> io::Result<()> {
+pub fn attach(program: BorrowedFd<'_>, target: i32, kind: AttachType, is_first: bool) -> io::Result<()> {
     let options = libbpf_sys::bpf_prog_attach_opts {
         sz: size_of::<libbpf_sys::bpf_prog_attach_opts>() as _,
+        flags: if is_first { libbpf_sys::BPF_F_BEFORE } else { 0 },
         ..Default::default()
     };
     // SAFETY: the descriptor is open, the options live until the call returns and state their size.

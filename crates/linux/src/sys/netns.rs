@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{fs, io, thread};
 
 use rustix::io::Errno;
@@ -55,12 +55,32 @@ impl Namespace {
         Ok(Self { name: String::new(), file })
     }
 
-    /// What tells it from others that exist now.
+    /// The one with this inode number: the thread's own, that of the first process, or one with a name.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn find(inode: u64) -> Result<Option<Self>> {
+        let named = fs::read_dir(NAMES).into_iter().flatten().flatten().map(|entry| entry.path());
+        let usual = ["/proc/thread-self/ns/net", "/proc/1/ns/net"].map(PathBuf::from);
+        for path in usual.into_iter().chain(named) {
+            // Some may be gone by now, or another user's.
+            let Ok(file) = File::open(&path) else { continue };
+            let name = path.strip_prefix(NAMES).unwrap_or(Path::new("")).display().to_string();
+            let namespace = Self { name, file };
+            if namespace.inode()? == inode {
+                return Ok(Some(namespace));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Tells it from all others that exist (namespaces(7)).
     ///
     /// # Errors
     /// Those of the file system.
     pub fn inode(&self) -> Result<u64> {
-        let data = self.file.metadata().context(|| format!("can not ask for the namespace {}", self.name))?;
+        let data =
+            self.file.metadata().context(|| format!("can not ask about the namespace {}", self.name))?;
         Ok(data.ino())
     }
 

@@ -110,7 +110,10 @@ impl Drop for Offloads {
 }
 
 /// How many segments the kernel may put into one packet on the interface.
-fn max_segments(interface: &str) -> Result<u64> {
+///
+/// # Errors
+/// If there is no such interface.
+pub fn max_segments(interface: &str) -> Result<u64> {
     let text = command::query(&format!("ip -d link show dev {interface}"))?;
     let mut words = text.split_whitespace().skip_while(|&word| word != "gso_max_segs");
     Ok(words.nth(1).and_then(|number| number.parse().ok()).unwrap_or(65_535))

@@ -1,0 +1,224 @@
+//! The header between IP and TCP at a host's interfaces: put in as packets leave, taken out as they
+//! come. TCP's super-packets can not be cut with it, so there are none meanwhile.
+//!
+//! What was there before stands in a map of the programs, so that whoever finds them can undo it.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, OwnedFd};
+
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
+
+use super::{half, os};
+use crate::error::{Context, Error, Result};
+use crate::interface::{Interface, Place, Side};
+use crate::sys::netns::Namespace;
+use crate::sys::{command, offload};
+
+/// The map with a [`Before`] for each interface.
+pub(super) const MAP: &str = "interfaces";
+/// First: a router at the same interface must find the header, and nobody else our protocol. Filters
+/// of a lower number come first, too.
+const PROGRAMS: [(&str, Place); 2] = [
+    ("cl_host_in", Place { side: Side::In, is_first: true, filter: 0xcc0 }),
+    ("cl_host_out", Place { side: Side::Out, is_first: true, filter: 0xcc0 }),
+];
+
+/// Whether a program of the object is one of these.
+pub(super) fn is_program(name: &str) -> bool {
+    PROGRAMS.iter().any(|(program, _)| *program == name)
+}
+
+/// The programs, and the map that they share.
+#[derive(Debug)]
+pub(super) struct Programs {
+    fds: Vec<OwnedFd>,
+    map: MapHandle,
+    map_id: u32,
+}
+
+impl Programs {
+    pub(super) fn of(object: &Object, map: MapHandle) -> Result<Self> {
+        let mut fds = vec![];
+        for (name, _) in PROGRAMS {
+            let program = object.progs().find(|program| program.name() == name);
+            let program = program.ok_or_else(|| Error::missing(format!("no program {name}"), ""))?;
+            fds.push(program.as_fd().try_clone_to_owned().context(|| format!("can not keep {name}"))?);
+        }
+        let map_id = id_of(&map)?;
+        Ok(Self { fds, map, map_id })
+    }
+}
+
+/// `struct before` of `host.bpf.c`.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    gso_max_segs: u32,
+    has_made_clsact: bool,
+}
+
+/// An interface that does it; undone when dropped.
+#[derive(Debug)]
+pub(super) struct Insertion {
+    namespace: Namespace,
+    key: Key,
+    map: MapHandle,
+    map_id: u32,
+    stays: bool,
+}
+
+/// `struct interface` of `host.bpf.c`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    namespace: u64,
+    index: i32,
+}
+
+impl Key {
+    fn bytes(self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.namespace.to_ne_bytes());
+        bytes[8..12].copy_from_slice(&self.index.to_ne_bytes());
+        bytes
+    }
+}
+
+/// Says what happens at an interface, after a look at whether it can. The number is what `gso_max_segs`
+/// is.
+pub(super) fn announce(name: &str) -> Result<(Interface, u32)> {
+    let interface = Interface::find(name)?;
+    for (program, place) in PROGRAMS {
+        if interface.programs(place)?.iter().any(|hung| hung.info.name == program) {
+            return Err(Error::input(
+                format!("{name} belongs to a host with the encoding shim already"),
+                "congestlab host disable, or another --interface",
+            ));
+        }
+    }
+    for (program, place) in PROGRAMS {
+        let side = if place.side == Side::In { "ingress" } else { "egress" };
+        command::announce(&format!("bpf attach {program} to {side} of {name}"));
+    }
+    let segments = offload::max_segments(name)?;
+    Ok((interface, u32::try_from(segments).unwrap_or(u32::MAX)))
+}
+
+/// The command that sets it.
+pub(super) fn limit_segments(name: &str, segments: u32) -> Result<()> {
+    command::run(&format!("ip link set dev {name} gso_max_segs {segments}")).map(drop)
+}
+
+impl Programs {
+    /// Hangs them at an interface of the calling thread's network namespace.
+    pub(super) fn insert(&self, name: &str) -> Result<Insertion> {
+        let (interface, gso_max_segs) = announce(name)?;
+        let namespace = Namespace::current()?;
+        let key = Key { namespace: namespace.inode()?, index: interface.index };
+        let mut before = Before { gso_max_segs, has_made_clsact: false };
+        write(&self.map, key, before)?;
+        let map = MapHandle::try_from(&self.map).map_err(os).context(|| "can not keep a map".into())?;
+        let insertion = Insertion { namespace, key, map, map_id: self.map_id, stays: false };
+        if gso_max_segs != 1 {
+            limit_segments(name, 1)?;
+        }
+        for ((_, place), program) in PROGRAMS.into_iter().zip(&self.fds) {
+            if interface.attach(place, program.as_fd())? {
+                before.has_made_clsact = true;
+                write(&self.map, key, before)?;
+            }
+        }
+        Ok(insertion)
+    }
+}
+
+impl Insertion {
+    /// From now on [`take_out`] undoes it.
+    pub(super) fn keep(mut self) {
+        self.stays = true;
+    }
+}
+
+impl Drop for Insertion {
+    fn drop(&mut self) {
+        if self.stays {
+            return;
+        }
+        // The interface may be gone by now, with everything at it.
+        let Some(before) = read(&self.map).remove(&self.key) else { return };
+        let _ = self.namespace.run(|| restore(self.key.index, before, self.map_id));
+        let _ = self.map.delete(&self.key.bytes());
+    }
+}
+
+/// Takes programs with this map off all interfaces, which are then as they were.
+pub(super) fn take_out(map: &MapHandle) -> Result<()> {
+    let map_id = id_of(map)?;
+    for (key, before) in read(map) {
+        // A namespace that is gone took its interfaces along.
+        if let Some(namespace) = Namespace::find(key.namespace)? {
+            namespace.run(|| restore(key.index, before, map_id))??;
+        }
+        if command::mode() != command::Mode::DryRun {
+            let removed = map.delete(&key.bytes()).map_err(os);
+            removed.context(|| "can not forget an interface".into())?;
+        }
+    }
+    Ok(())
+}
+
+/// In the interface's namespace.
+fn restore(index: i32, before: Before, map_id: u32) -> Result<()> {
+    let all = Interface::all()?;
+    let Some(interface) = all.into_iter().find(|interface| interface.index == index) else { return Ok(()) };
+    let name = &interface.name;
+    for (program, place) in PROGRAMS {
+        for hung in interface.programs(place)? {
+            if hung.info.map_ids.contains(&map_id)
+                && command::announce(&format!("bpf detach {program} from {name}"))
+            {
+                interface.detach(place, &hung)?;
+            }
+        }
+    }
+    if before.has_made_clsact {
+        interface.remove_clsact()?;
+    }
+    // Somebody may have set another since.
+    if before.gso_max_segs != 1 && offload::max_segments(name)? == 1 {
+        limit_segments(name, before.gso_max_segs)?;
+    }
+    Ok(())
+}
+
+/// Interfaces by name, of the namespaces that can be found.
+pub(super) fn names(map: &MapHandle) -> Result<Vec<String>> {
+    let mut names = vec![];
+    for key in read(map).into_keys() {
+        let Some(namespace) = Namespace::find(key.namespace)? else { continue };
+        let all = namespace.run(Interface::all)??;
+        names.extend(all.into_iter().filter(|one| one.index == key.index).map(|one| one.name));
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn write(map: &MapHandle, key: Key, before: Before) -> Result<()> {
+    let mut value = [0; 8];
+    value[..4].copy_from_slice(&before.gso_max_segs.to_ne_bytes());
+    value[4..].copy_from_slice(&u32::from(before.has_made_clsact).to_ne_bytes());
+    let put = map.update(&key.bytes(), &value, MapFlags::ANY).map_err(os);
+    put.context(|| "can not write down what an interface was like".into())
+}
+
+fn read(map: &MapHandle) -> HashMap<Key, Before> {
+    let entry = |bytes: Vec<u8>| {
+        let value = map.lookup(&bytes, MapFlags::ANY).ok().flatten()?;
+        let namespace = u64::from_ne_bytes(bytes.get(..8)?.try_into().ok()?);
+        let key = Key { namespace, index: half(&bytes, 8) as i32 };
+        Some((key, Before { gso_max_segs: half(&value, 0), has_made_clsact: half(&value, 4) != 0 }))
+    };
+    map.keys().filter_map(entry).collect()
+}
+
+fn id_of(map: &MapHandle) -> Result<u32> {
+    Ok(map.info().map_err(os).context(|| "can not ask about a map".into())?.info.id)
+}

@@ -1,0 +1,227 @@
+//! A path with real hosts: a client and a server in namespaces, a router and 10 ms of wire between
+//! them, processes in a control group of their own, and a congestion control that nobody else names.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, sleep};
+use std::time::Duration;
+use std::{fs, io, thread};
+
+use congestlab_core::units::BitRate;
+use congestlab_linux::host::{self, Config, Encoding, Host, LossPolicy, Socket};
+use congestlab_linux::link::{Clock, Direction, Link, UNLIMITED};
+use congestlab_linux::router::{self, Queue};
+use congestlab_linux::sys::netns::Namespace;
+use congestlab_linux::sys::offload::Offloads;
+use congestlab_linux::sys::{cgroup, command};
+use congestlab_net::port::PortConfig;
+use congestlab_net::queue::Limit;
+
+/// Four namespaces in a row: client, router, wire, server; their names end in c, r, w, s.
+pub(crate) struct Path {
+    pub(crate) id: String,
+    pub(crate) cgroup: PathBuf,
+    encoding: Encoding,
+    children: Vec<Child>,
+    wire: Option<JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Drop for Path {
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        // An end that never hears of the other's keeps its congestion control for minutes.
+        sleep(Duration::from_millis(200));
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = self.wire.take().map(JoinHandle::join);
+        for end in ["c", "r", "w", "s"] {
+            let _ = command::query(&format!("ip netns delete {}{end}", self.id));
+        }
+        for _ in 0..50 {
+            match fs::remove_dir(&self.cgroup) {
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                    sleep(Duration::from_millis(20));
+                }
+                _ => break,
+            }
+        }
+    }
+}
+
+pub(crate) fn ip(line: &str) {
+    command::query(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+}
+
+impl Path {
+    /// Or what is missing for that.
+    pub(crate) fn new(encoding: Encoding) -> Result<Self, String> {
+        for tool in ["ip", "tc", "iperf3", "tcpdump", "nft"] {
+            let found = Command::new("sh").args(["-c", &format!("command -v {tool}")]).output();
+            if !found.is_ok_and(|found| found.status.success()) {
+                return Err(format!("{tool} is not installed"));
+            }
+        }
+        let random = RandomState::new().hash_one(std::process::id()) as u32;
+        let id = format!("cl-h{random:08x}");
+        let cgroup = cgroup::root().map_err(|error| error.to_string())?.join(&id);
+        fs::create_dir(&cgroup).map_err(|error| format!("no control group: {error}"))?;
+        let mut path = Self { id, cgroup, encoding, children: vec![], wire: None, stop: Arc::default() };
+        let id = &path.id;
+        for end in ["c", "r", "w", "s"] {
+            let made = command::query(&format!("ip netns add {id}{end}"));
+            made.map_err(|error| format!("no namespace: {error}"))?;
+            ip(&format!("ip -n {id}{end} link set lo up"));
+        }
+        ip(&format!("ip -n {id}c link add eth0 type veth peer name c netns {id}r"));
+        ip(&format!("ip -n {id}w link add w0 type veth peer name s netns {id}r"));
+        ip(&format!("ip -n {id}w link add w1 type veth peer name eth0 netns {id}s"));
+        for end in ["w0", "w1"] {
+            ip(&format!("ip -n {id}w link set {end} up"));
+        }
+        for (end, net) in [("c", 1), ("s", 2)] {
+            ip(&format!("ip -n {id}{end} addr add 10.0.{net}.2/24 dev eth0"));
+            ip(&format!("ip -n {id}{end} addr add fd00:{net}::2/64 dev eth0 nodad"));
+            ip(&format!("ip -n {id}r addr add 10.0.{net}.1/24 dev {end}"));
+            ip(&format!("ip -n {id}r addr add fd00:{net}::1/64 dev {end} nodad"));
+            for (space, device) in [(end, "eth0"), ("r", end)] {
+                ip(&format!("ip -n {id}{space} link set {device} up"));
+                let space = Namespace::open(&format!("{id}{space}")).unwrap();
+                // Stays: the interface goes with its namespace.
+                space.run(|| std::mem::forget(Offloads::off(device).unwrap())).unwrap();
+            }
+            ip(&format!("ip -n {id}{end} route add default via 10.0.{net}.1"));
+            ip(&format!("ip -n {id}{end} route add default via fd00:{net}::1"));
+        }
+        ip(&format!("ip netns exec {id}r sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1"));
+        let one_way =
+            || Some(Direction::new(PortConfig::new(UNLIMITED, 5_000_000_000, Limit::None), 1, "wire"));
+        let space = Namespace::open(&format!("{id}w")).unwrap();
+        let clock = Arc::new(Clock::start());
+        let link = space.run(|| Link::new("w0", "w1", one_way(), one_way(), clock).unwrap()).unwrap();
+        let stop = path.stop.clone();
+        path.wire = Some(thread::spawn(move || drop(link.run(&stop))));
+        Ok(path)
+    }
+
+    pub(crate) fn config(&self) -> Config {
+        Config {
+            name: format!("xcp_{}", &self.id[4..]),
+            to: vec![],
+            default: true,
+            encoding: self.encoding,
+            interfaces: vec![],
+            sender: host::sender_config(LossPolicy::Tcp),
+            initial_window: 1,
+            cgroup: self.cgroup.clone(),
+            fallback: "cubic".into(),
+        }
+    }
+
+    /// Members of the control group speak XCP.
+    pub(crate) fn command(&self, end: &str, line: &str, is_member: bool) -> Command {
+        let enter = format!("echo $$ > {}/cgroup.procs && ", self.cgroup.display());
+        let enter = if is_member { enter } else { String::new() };
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("{enter}exec ip netns exec {}{end} {line}", self.id)]);
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Runs to the end, which must be a good one.
+    pub(crate) fn run(&self, end: &str, line: &str, is_member: bool) -> String {
+        let output = self.command(end, line, is_member).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{line}: {text}{words}");
+        text
+    }
+
+    /// Goes on in the background until the test is over.
+    pub(crate) fn start(&mut self, end: &str, line: &str, is_member: bool) {
+        let mut command = self.command(end, line, is_member);
+        self.children.push(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        sleep(Duration::from_millis(400));
+    }
+
+    pub(crate) fn namespace(&self, end: &str) -> Namespace {
+        Namespace::open(&format!("{}{end}", self.id)).unwrap()
+    }
+
+    /// The router's egress towards the server speaks XCP.
+    pub(crate) fn attach(&self, rate: u64, shape: Option<Queue>) {
+        let rate = BitRate(rate);
+        let encoding = match self.encoding {
+            Encoding::Option => router::Encoding::Option,
+            Encoding::Shim => router::Encoding::Shim,
+        };
+        let config = router::Config { rate, law: router::law(rate), encoding, shape };
+        self.namespace("r").run(|| router::attach("s", &config)).unwrap().unwrap();
+    }
+
+    /// The client's connection that has most to send.
+    pub(crate) fn busiest(&self, host: &Host) -> Option<Socket> {
+        let sockets = self.namespace("c").run(|| host.sockets()).unwrap().unwrap();
+        sockets.into_iter().max_by_key(|socket| (socket.cwnd_packets, socket.flow.window_bytes))
+    }
+
+    /// Asks until it is so; at most 10 s.
+    pub(crate) fn until(&self, host: &Host, what: &str, is_so: impl Fn(&Socket) -> bool) -> Socket {
+        for _ in 0..100 {
+            if let Some(socket) = self.busiest(host).filter(|socket| is_so(socket)) {
+                return socket;
+            }
+            sleep(Duration::from_millis(100));
+        }
+        panic!(
+            "{what}: {:?}, {:?}, {:?}",
+            self.busiest(host),
+            host.counters(),
+            self.namespace("r").run(|| router::status(None))
+        );
+    }
+}
+
+macro_rules! path {
+    ($name:literal, $encoding:expr) => {
+        match Path::new($encoding) {
+            Ok(path) => path,
+            Err(reason) => return eprintln!("SKIP {}: {reason}", $name),
+        }
+    };
+}
+
+macro_rules! enable {
+    ($name:literal, $config:expr) => {
+        match host::enable($config, false) {
+            Ok(host) => host.unwrap(),
+            Err(error @ Error::Missing { .. }) => return eprintln!("SKIP {}: {error}", $name),
+            Err(error) => panic!("{error}"),
+        }
+    };
+}
+
+/// The lines of tcpdump with a TCP packet, of a transfer from client to server.
+pub(crate) fn captured(path: &mut Path, transfer: &str, is_member: bool) -> Vec<String> {
+    let file = path.cgroup.file_name().unwrap().to_owned();
+    let file = std::env::temp_dir().join(file).with_extension("pcap");
+    path.start(
+        "s",
+        &format!("tcpdump --immediate-mode -i eth0 -s 128 -B 8192 -U -w {} tcp", file.display()),
+        false,
+    );
+    path.run("c", transfer, is_member);
+    sleep(Duration::from_millis(300));
+    let text = Command::new("tcpdump").args(["-nn", "-r"]).arg(&file).output().unwrap();
+    fs::remove_file(&file).unwrap();
+    String::from_utf8_lossy(&text.stdout)
+        .lines()
+        .filter(|line| line.contains("Flags"))
+        .map(String::from)
+        .collect()
+}
