@@ -1163,13 +1163,14 @@ static int is_forwarded(struct __sk_buff *skb, struct bpf_fib_lookup *route)
 	       found == BPF_FIB_LKUP_RET_FRAG_NEEDED;
 }
 
-/* Finds the socket, and gives it what the header says. 0 if there is none: a connection may be over,
- * or another machine's. A socket that listens does not say which. */
+/* Finds the socket, and gives it what the header says; without one, the peer has gone over to the
+ * option. 0 if there is no socket: a connection may be over, or another machine's. A socket that listens
+ * does not say which. */
 static int deliver(struct __sk_buff *skb, struct bpf_sock_tuple *tuple, __u32 size,
 		   const struct shim *shim)
 {
 	struct bpf_sock *sk = bpf_skc_lookup_tcp(skb, tuple, size, BPF_F_CURRENT_NETNS, 0);
-	int is_found, is_standard = (shim->version_format & 0xf) == (STANDARD & 0xf);
+	int is_found;
 	struct tcp_sock *tp;
 	struct flow *flow;
 
@@ -1178,14 +1179,35 @@ static int deliver(struct __sk_buff *skb, struct bpf_sock_tuple *tuple, __u32 si
 	is_found = sk->state != BPF_TCP_LISTEN;
 	tp = bpf_skc_to_tcp_sock(sk);
 	flow = tp ? bpf_sk_storage_get(&flows, tp, 0, 0) : 0;
-	if (flow && flow->is_shim) {
-		if (is_standard)
+	if (flow && !shim) {
+		flow->is_shim = 0;
+	} else if (flow && flow->is_shim) {
+		if ((shim->version_format & 0xf) == (STANDARD & 0xf))
 			__sync_fetch_and_add(&flow->delta_came, (__s64)(__s32)bpf_ntohl(shim->delta));
 		__sync_fetch_and_add(&flow->reverse_came, (__s64)(__s32)bpf_ntohl(shim->reverse));
 		__sync_fetch_and_add(&flow->shims_came, 1);
 	}
 	bpf_sk_release(sk);
 	return is_found;
+}
+
+/* Whether a TCP packet behind the handshake has the option, which the kernel puts last. TCP itself shows
+ * it to no program if the data came before, and their ACK with the other header was lost. */
+static int has_option(struct __sk_buff *skb, __u32 at)
+{
+	struct option option;
+	struct tcphdr tcp;
+	__u32 end;
+
+	if (bpf_skb_load_bytes(skb, at, &tcp, sizeof(tcp)) || tcp.syn ||
+	    tcp.doff * 4 < sizeof(tcp) + ACK_OPTION)
+		return 0;
+	end = at + tcp.doff * 4;
+	if (!bpf_skb_load_bytes(skb, end - ACK_OPTION, &option, 4) && option.kind == KIND &&
+	    option.length == ACK_OPTION && option.exid == bpf_htons(EXID))
+		return 1;
+	return !bpf_skb_load_bytes(skb, end - DATA_OPTION, &option, 4) && option.kind == KIND &&
+	       option.length == DATA_OPTION && option.exid == bpf_htons(EXID);
 }
 
 SEC("tc")
@@ -1198,16 +1220,20 @@ int cl_host_in(struct __sk_buff *skb)
 	if (skb->protocol == bpf_htons(ETH_P_IP)) {
 		struct v4 v4;
 
-		if (bpf_skb_load_bytes(skb, at, &v4.ip, sizeof(v4.ip)) || v4.ip.version != 4 ||
-		    v4.ip.protocol != SHIM_PROTOCOL)
+		if (bpf_skb_load_bytes(skb, at, &v4.ip, sizeof(v4.ip)) || v4.ip.version != 4)
+			return TC_ACT_UNSPEC;
+		tuple.ipv4.saddr = v4.ip.saddr;
+		tuple.ipv4.daddr = v4.ip.daddr;
+		if (v4.ip.protocol == IPPROTO_TCP && has_option(skb, at + v4.ip.ihl * 4) &&
+		    !bpf_skb_load_bytes(skb, at + v4.ip.ihl * 4, &tuple.ipv4.sport, sizeof(ports)))
+			deliver(skb, &tuple, sizeof(tuple.ipv4), 0);
+		if (v4.ip.protocol != SHIM_PROTOCOL)
 			return TC_ACT_UNSPEC;
 		if (v4.ip.ihl != 5 || v4.ip.frag_off & bpf_htons(0x3fff) ||
 		    bpf_ntohs(v4.ip.tot_len) < sizeof(v4) + sizeof(struct tcphdr) ||
 		    bpf_skb_load_bytes(skb, at, &v4, sizeof(v4)) || !is_valid(&v4.shim) ||
 		    bpf_skb_load_bytes(skb, at + sizeof(v4), &ports, sizeof(ports)))
 			goto refuse;
-		tuple.ipv4.saddr = v4.ip.saddr;
-		tuple.ipv4.daddr = v4.ip.daddr;
 		__builtin_memcpy(&tuple.ipv4.sport, &ports, sizeof(ports));
 		route.family = AF_INET;
 		route.tot_len = bpf_ntohs(v4.ip.tot_len);
@@ -1224,14 +1250,18 @@ int cl_host_in(struct __sk_buff *skb)
 	} else if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
 		struct v6 v6;
 
-		if (bpf_skb_load_bytes(skb, at, &v6.ip, sizeof(v6.ip)) || v6.ip.version != 6 ||
-		    v6.ip.nexthdr != SHIM_PROTOCOL)
+		if (bpf_skb_load_bytes(skb, at, &v6.ip, sizeof(v6.ip)) || v6.ip.version != 6)
+			return TC_ACT_UNSPEC;
+		__builtin_memcpy(tuple.ipv6.saddr, &v6.ip.saddr, 32);
+		if (v6.ip.nexthdr == IPPROTO_TCP && has_option(skb, at + sizeof(v6.ip)) &&
+		    !bpf_skb_load_bytes(skb, at + sizeof(v6.ip), &tuple.ipv6.sport, sizeof(ports)))
+			deliver(skb, &tuple, sizeof(tuple.ipv6), 0);
+		if (v6.ip.nexthdr != SHIM_PROTOCOL)
 			return TC_ACT_UNSPEC;
 		if (bpf_ntohs(v6.ip.payload_len) < sizeof(v6.shim) + sizeof(struct tcphdr) ||
 		    bpf_skb_load_bytes(skb, at, &v6, sizeof(v6)) || !is_valid(&v6.shim) ||
 		    bpf_skb_load_bytes(skb, at + sizeof(v6), &ports, sizeof(ports)))
 			goto refuse;
-		__builtin_memcpy(tuple.ipv6.saddr, &v6.ip.saddr, 32);
 		__builtin_memcpy(&tuple.ipv6.sport, &ports, sizeof(ports));
 		route.family = AF_INET6;
 		route.tot_len = bpf_ntohs(v6.ip.payload_len) + sizeof(v6.ip);

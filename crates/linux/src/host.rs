@@ -544,7 +544,7 @@ pub fn enable(config: &Config, is_persistent: bool) -> Result<Option<Host>> {
     let (storage, hosts, prefixes) = (handle("flows")?, handle("hosts")?, handle("prefixes")?);
     let programs = match config.encoding {
         Encoding::Option => None,
-        Encoding::Shim => Some(shim::Programs::of(&object, handle(shim::MAP)?)?),
+        Encoding::Shim => Some(shim::Programs::of(&object, handle(shim::MAP)?, &storage)?),
     };
     for prefix in if config.to.is_empty() { &[Prefix::ALL][..] } else { &config.to } {
         let put = prefixes.update(&prefix.key(), &[1], MapFlags::ANY).map_err(os);
@@ -734,7 +734,7 @@ pub fn disable() -> Result<()> {
 /// # Errors
 /// As [`disable`].
 pub fn disable_named(name: &str) -> Result<()> {
-    let Some((installed, _)) = Host::find(name)? else {
+    let Some((installed, host)) = Host::find(name)? else {
         return Err(Error::input("XCP is not enabled on this host", "congestlab host enable --law xcp"));
     };
     if command::announce(&format!("detach {PROGRAM} from the control group {}", installed.cgroup.display())) {
@@ -750,7 +750,7 @@ pub fn disable_named(name: &str) -> Result<()> {
         let removed = control.delete(&0u32.to_ne_bytes()).map_err(os);
         removed.context(|| "can not unregister the congestion control".into())?;
     }
-    shim::take_out(&installed.interfaces)
+    shim::take_out(&installed.interfaces, &host.storage)
 }
 
 /// The only element.

@@ -6,7 +6,7 @@
 mod path;
 
 use std::fs;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -15,7 +15,19 @@ use congestlab_linux::host::{self, Config, Encoding, Law, LossPolicy, Prefix, Re
 use congestlab_linux::router::Queue;
 use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use path::{Path, captured, ip};
+use path::{Path, capture, ip};
+
+/// The lines of tcpdump with a TCP packet, of a transfer from client to server.
+fn captured(path: &mut Path, transfer: &str, is_member: bool) -> Vec<String> {
+    let file = capture(path, "tcp", transfer, is_member);
+    let text = Command::new("tcpdump").args(["-nn", "-r"]).arg(&file).output().unwrap();
+    fs::remove_file(&file).unwrap();
+    String::from_utf8_lossy(&text.stdout)
+        .lines()
+        .filter(|line| line.contains("Flags"))
+        .map(String::from)
+        .collect()
+}
 
 /// How many have an option of ours of so many bytes behind its identifier; tcpdump prints them in hex.
 fn with_option(lines: &[String], is_counted: impl Fn(&str) -> bool, bytes: usize) -> (usize, usize) {

@@ -28,24 +28,24 @@ pub(super) fn is_program(name: &str) -> bool {
     PROGRAMS.iter().any(|(program, _)| *program == name)
 }
 
-/// The programs, and the map that they share.
+/// The programs, and the map of what they change.
 #[derive(Debug)]
 pub(super) struct Programs {
     fds: Vec<OwnedFd>,
     map: MapHandle,
-    map_id: u32,
+    /// The id of the map that all programs use: it tells ours.
+    storage: u32,
 }
 
 impl Programs {
-    pub(super) fn of(object: &Object, map: MapHandle) -> Result<Self> {
+    pub(super) fn of(object: &Object, map: MapHandle, storage: &MapHandle) -> Result<Self> {
         let mut fds = vec![];
         for (name, _) in PROGRAMS {
             let program = object.progs().find(|program| program.name() == name);
             let program = program.ok_or_else(|| Error::missing(format!("no program {name}"), ""))?;
             fds.push(program.as_fd().try_clone_to_owned().context(|| format!("can not keep {name}"))?);
         }
-        let map_id = id_of(&map)?;
-        Ok(Self { fds, map, map_id })
+        Ok(Self { fds, map, storage: id_of(storage)? })
     }
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Insertion {
     namespace: Namespace,
     key: Key,
     map: MapHandle,
-    map_id: u32,
+    storage: u32,
     stays: bool,
 }
 
@@ -116,7 +116,7 @@ impl Programs {
         let mut before = Before { gso_max_segs, has_made_clsact: false };
         write(&self.map, key, before)?;
         let map = MapHandle::try_from(&self.map).map_err(os).context(|| "can not keep a map".into())?;
-        let insertion = Insertion { namespace, key, map, map_id: self.map_id, stays: false };
+        let insertion = Insertion { namespace, key, map, storage: self.storage, stays: false };
         if gso_max_segs != 1 {
             limit_segments(name, 1)?;
         }
@@ -144,18 +144,18 @@ impl Drop for Insertion {
         }
         // The interface may be gone by now, with everything at it.
         let Some(before) = read(&self.map).remove(&self.key) else { return };
-        let _ = self.namespace.run(|| restore(self.key.index, before, self.map_id));
+        let _ = self.namespace.run(|| restore(self.key.index, before, self.storage));
         let _ = self.map.delete(&self.key.bytes());
     }
 }
 
-/// Takes programs with this map off all interfaces, which are then as they were.
-pub(super) fn take_out(map: &MapHandle) -> Result<()> {
-    let map_id = id_of(map)?;
+/// Takes the programs with this storage off all interfaces, which are then as they were.
+pub(super) fn take_out(map: &MapHandle, storage: &MapHandle) -> Result<()> {
+    let storage = id_of(storage)?;
     for (key, before) in read(map) {
         // A namespace that is gone took its interfaces along.
         if let Some(namespace) = Namespace::find(key.namespace)? {
-            namespace.run(|| restore(key.index, before, map_id))??;
+            namespace.run(|| restore(key.index, before, storage))??;
         }
         if command::mode() != command::Mode::DryRun {
             let removed = map.delete(&key.bytes()).map_err(os);
@@ -166,13 +166,13 @@ pub(super) fn take_out(map: &MapHandle) -> Result<()> {
 }
 
 /// In the interface's namespace.
-fn restore(index: i32, before: Before, map_id: u32) -> Result<()> {
+fn restore(index: i32, before: Before, storage: u32) -> Result<()> {
     let all = Interface::all()?;
     let Some(interface) = all.into_iter().find(|interface| interface.index == index) else { return Ok(()) };
     let name = &interface.name;
     for (program, place) in PROGRAMS {
         for hung in interface.programs(place)? {
-            if hung.info.map_ids.contains(&map_id)
+            if hung.info.map_ids.contains(&storage)
                 && command::announce(&format!("bpf detach {program} from {name}"))
             {
                 interface.detach(place, &hung)?;
