@@ -89,7 +89,7 @@ struct packet {
 	__u32 size;	/* IP bytes, all segments */
 	__u32 header;	/* where the congestion header begins */
 	__u32 checksum; /* where TCP's is */
-	__u32 x, rtt, delta, reverse; /* as on the wire, but for the byte order */
+	__u32 x, rtt, delta; /* as on the wire, but for the byte order */
 };
 
 #define HEADERS_MAX 1023 /* bytes; the verifier wants a bound */
@@ -158,7 +158,6 @@ __attribute__((noinline)) int parse_shim(struct __sk_buff *skb, struct packet *p
 	p->header = at;
 	p->x = bpf_ntohl(words[1]);
 	p->rtt = bpf_ntohl(words[2]);
-	p->reverse = bpf_ntohl(words[3]);
 	p->delta = bpf_ntohl(words[4]);
 	return WORKED_ON;
 }
@@ -333,12 +332,9 @@ static __always_inline int write(struct __sk_buff *skb, __u32 encoding, const st
 	__be32 new[] = { bpf_htonl(p->rtt), bpf_htonl(p->delta) };
 	__u64 difference;
 
-	if (encoding == SHIM) { /* TCP's checksum does not cover it */
-		__be32 words[] = { new[0], bpf_htonl(p->reverse), new[1] };
-
-		return bpf_skb_store_bytes(skb, p->header + 8, words, sizeof(words),
+	if (encoding == SHIM) /* TCP's checksum does not cover it */
+		return bpf_skb_store_bytes(skb, p->header + 16, &new[1], sizeof(new[1]),
 					   BPF_F_RECOMPUTE_CSUM);
-	}
 	if (bpf_skb_store_bytes(skb, p->header + 8, new, sizeof(new), 0))
 		return -1;
 	/* Not BPF_F_PSEUDO_HDR: a checksum that an interface has yet to compute stays alone. */
@@ -391,7 +387,8 @@ int cl_router(struct __sk_buff *skb)
 
 	if (kind != WORKED_ON)
 		return TC_ACT_UNSPEC;
-	if ((packet.rtt & ROUTERS_MAX) != ROUTERS_MAX)
+	/* The draft's header counts no routers, and 0 says there that the time is unknown. */
+	if (c->encoding == OPTION && (packet.rtt & ROUTERS_MAX) != ROUTERS_MAX)
 		packet.rtt++;
 	if (write(skb, c->encoding, &packet, &before)) {
 		bpf_spin_lock(&p->lock);

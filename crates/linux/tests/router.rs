@@ -238,11 +238,11 @@ fn the_draft_header_is_edited_and_nothing_else() {
             let packet = Packet::new_checked(&got[at..at + 20]).unwrap();
             assert_eq!(
                 (packet.x(), packet.rtt(), packet.delta(), packet.reverse()),
-                (ASKS.x, ASKS.rtt | 1, 0, -5)
+                (ASKS.x, ASKS.rtt, 0, -5)
             );
             let changed = differences(&sent, &got);
             assert!(
-                changed.iter().all(|byte| *byte == at + 11 || (at + 16..at + 20).contains(byte)),
+                changed.iter().all(|byte| (at + 16..at + 20).contains(byte)),
                 "{changed:?}"
             );
         }
