@@ -247,6 +247,9 @@ pub(crate) struct LiveArguments {
     /// Segmentation and checksum offloads of the hosts' interfaces
     #[arg(long, value_enum, default_value_t = Offloads::Off, value_name = "STATE")]
     pub(crate) offloads: Offloads,
+    /// Where packets of XCP's flows carry the congestion header
+    #[arg(long, value_enum, default_value_t = EncodingShown::Option)]
+    pub(crate) encoding: EncodingShown,
     /// Write DIR/<scenario>-<seed>-<hash>-live/, as `run` does
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) out: Option<PathBuf>,

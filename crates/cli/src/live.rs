@@ -3,12 +3,13 @@
 use std::cell::RefCell;
 use std::path::PathBuf;
 
+use congestlab_linux::host::Encoding;
 use congestlab_linux::lab::{self, App, Live, News, Options};
 use congestlab_linux::sys::command;
 use congestlab_scenario::result::{RunResult, write_events_csv, write_series_csv};
 use congestlab_scenario::{Scenario, store};
 
-use crate::args::{Changes, LiveApp, LiveArguments, LiveCommand, Offloads, VERSION};
+use crate::args::{Changes, EncodingShown, LiveApp, LiveArguments, LiveCommand, Offloads, VERSION};
 use crate::failure::{Failure, tell_diagnostics};
 use crate::machine::{self, Clock};
 use crate::output::{Screen, gauge, print, require_files, require_folder, write_file};
@@ -43,6 +44,10 @@ pub(crate) fn live(command: &LiveCommand, screen: &Screen) -> Result<(), Failure
         },
         pcap: arguments.pcap.clone(),
         offloads: arguments.offloads == Offloads::On,
+        encoding: match arguments.encoding {
+            EncodingShown::Option => Encoding::Option,
+            EncodingShown::Shim => Encoding::Shim,
+        },
     };
     let progress = RefCell::new(screen.progress());
     let result = lab::run(&scenario, &options, &stop, &|news| match news {

@@ -241,10 +241,7 @@ fn the_draft_header_is_edited_and_nothing_else() {
                 (ASKS.x, ASKS.rtt, 0, -5)
             );
             let changed = differences(&sent, &got);
-            assert!(
-                changed.iter().all(|byte| (at + 16..at + 20).contains(byte)),
-                "{changed:?}"
-            );
+            assert!(changed.iter().all(|byte| (at + 16..at + 20).contains(byte)), "{changed:?}");
         }
     }
     assert_eq!(program.sample().unwrap().xcp_packets, 12);

@@ -32,7 +32,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 use crate::error::{Context, Error, Result};
-use crate::host::{self, Host};
+use crate::host::{self, Encoding, Host};
 use crate::link::{self, Clock, Link, Report, Way};
 use crate::router;
 use crate::supervisor::Guard;
@@ -71,6 +71,8 @@ pub struct Options {
     /// Leave interfaces the offloads that the kernel gives them: senders hand super-packets to the
     /// routers. Otherwise every frame is one packet.
     pub offloads: bool,
+    /// How XCP's headers travel.
+    pub encoding: Encoding,
 }
 
 /// What a lab says while it works.
@@ -157,7 +159,7 @@ pub(crate) fn sleep_until(at: u64) {
 /// Bytes of a segment that are no payload.
 pub(crate) fn headers(kind: &GroupKind) -> u16 {
     match kind {
-        // IP, TCP, timestamps (RFC 7323, padded), and XCP's option.
+        // IP, TCP, timestamps (RFC 7323, padded), and XCP's header, either way.
         GroupKind::Tcp(config) if matches!(config.law, SenderConfig::Xcp(_)) => 72,
         GroupKind::Tcp(_) => 52,
         GroupKind::Source(_) => 0,
@@ -223,7 +225,14 @@ fn kernel_law(scenario: &Scenario, group: usize, kind: &GroupKind) -> Option<&'s
 
 /// Gives each group a control group and its law. Returns names of the kernel's congestion controls,
 /// and what holds ours.
-fn enable(guard: &Guard, scenario: &Scenario, model: &Model) -> Result<(Vec<String>, Vec<Option<Host>>)> {
+fn enable(
+    guard: &Guard,
+    scenario: &Scenario,
+    model: &Model,
+    topology: &Topology,
+    network: &Network,
+    encoding: Encoding,
+) -> Result<(Vec<String>, Vec<Option<Host>>)> {
     let (mut names, mut hosts) = (Vec::new(), Vec::new());
     for (index, group) in model.groups.iter().enumerate() {
         let cgroup = apps::cgroup(guard, index);
@@ -237,7 +246,7 @@ fn enable(guard: &Guard, scenario: &Scenario, model: &Model) -> Result<(Vec<Stri
                         name: name.clone(),
                         to: Vec::new(),
                         default: false,
-                        encoding: host::Encoding::Option,
+                        encoding,
                         interfaces: Vec::new(),
                         sender: sender.clone(),
                         initial_window: *initial_window,
@@ -246,6 +255,12 @@ fn enable(guard: &Guard, scenario: &Scenario, model: &Model) -> Result<(Vec<Stri
                     },
                     false,
                 )?;
+                if let (Some(host), Encoding::Shim) = (&mut host, encoding) {
+                    let all = topology.hosts.iter().zip(&network.hosts).enumerate();
+                    for (number, (_, namespace)) in all.filter(|(_, (one, _))| one.group == index) {
+                        namespace.run(|| host.insert_at(&format!("host{number}")))??;
+                    }
+                }
                 name
             }
             (_, law) => law.unwrap_or("udp").into(),
@@ -304,11 +319,11 @@ impl<'a> Lab<'a> {
         tell: &dyn Fn(News<'_>),
     ) -> Result<Self> {
         let tick = tick(model);
-        let network = Network::build(guard, &topology, model, tick, options.offloads)?;
+        let network = Network::build(guard, &topology, model, tick, options)?;
         for (link, choice) in model.links.iter().zip(&network.choices) {
             tell(News::Line(&format!("link {}: {choice}", link.name)));
         }
-        let (congestion, xcp) = enable(guard, scenario, model)?;
+        let (congestion, xcp) = enable(guard, scenario, model, &topology, &network, options.encoding)?;
         for (group, congestion) in model.groups.iter().zip(&congestion) {
             tell(News::Line(&format!("flows {}: {} x {congestion}", group.name, group.count)));
         }

@@ -13,8 +13,10 @@ use congestlab_scenario::net::service::Service;
 use congestlab_scenario::net::tcp;
 use congestlab_scenario::sim::model::{GroupKind, Model, Pipe};
 
+use super::Options;
 use super::topology::{Topology, segment};
 use crate::error::{Context, Result};
+use crate::host::Encoding;
 use crate::link::{Direction, UNLIMITED};
 use crate::router::{self, Queue};
 use crate::supervisor::Guard;
@@ -108,6 +110,7 @@ struct Builder<'a> {
     sample_every: Picos,
     /// Interfaces keep theirs, but for those that lead into a link in user space.
     offloads: bool,
+    encoding: Encoding,
     /// Connections so far.
     count: u32,
     shaped: Vec<Option<Shaped>>,
@@ -145,7 +148,7 @@ impl Network {
         topology: &Topology,
         model: &Model,
         sample_every: Picos,
-        offloads: bool,
+        options: &Options,
     ) -> Result<Self> {
         let mtu = model.groups.iter().map(|group| segment(&group.kind)).fold(MTU, u16::max);
         let routers =
@@ -163,7 +166,8 @@ impl Network {
             wire: &wire,
             seed: model.seed,
             sample_every,
-            offloads,
+            offloads: options.offloads,
+            encoding: options.encoding,
             count: 0,
             shaped: vec![None; model.links.len()],
             cables: Vec::new(),
@@ -306,7 +310,7 @@ impl Builder<'_> {
                 mtu: *mtu,
                 has_law: port.law.is_some(),
             };
-            shaped.create(namespace, port)?;
+            shaped.create(namespace, port, self.encoding)?;
             if let Some(direction) = direction {
                 self.shaped[*direction as usize] = Some(shaped);
             }
@@ -316,7 +320,7 @@ impl Builder<'_> {
 }
 
 impl Shaped {
-    fn create(&self, namespace: &Namespace, port: &PortConfig) -> Result<()> {
+    fn create(&self, namespace: &Namespace, port: &PortConfig, encoding: Encoding) -> Result<()> {
         let rate = port.service.rate_at(0);
         let Some(LawConfig::Xcp { config, .. }) = &port.law else {
             run(&self.line("add", namespace, rate))?;
@@ -326,8 +330,11 @@ impl Shaped {
             Limit::Packets(_) => Queue::Packets(self.room().try_into().unwrap_or(u32::MAX)),
             _ => Queue::Bytes(self.room()),
         };
-        let config =
-            router::Config { rate, law: *config, encoding: router::Encoding::Option, shape: Some(queue) };
+        let encoding = match encoding {
+            Encoding::Option => router::Encoding::Option,
+            Encoding::Shim => router::Encoding::Shim,
+        };
+        let config = router::Config { rate, law: *config, encoding, shape: Some(queue) };
         namespace.run(|| router::attach(&self.interface, &config))?
     }
 
