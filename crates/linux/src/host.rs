@@ -591,6 +591,12 @@ pub fn enable(config: &Config, is_persistent: bool) -> Result<Option<Host>> {
 /// Puts the configuration in and gives the programs to the kernel.
 fn load(config: &Config, is_persistent: bool) -> Result<Object> {
     let form = Form::of_kernel()?;
+    if config.encoding == Encoding::Shim && !form.has_casts {
+        return Err(Error::missing(
+            "the kernel shows programs too little of a packet for the encoding shim",
+            "Linux 6.2 or later, or --encoding option",
+        ));
+    }
     libbpf_rs::set_print(None);
     let fail = |error: libbpf_rs::Error| refused(os(error), "load the programs of a host");
     let mut object = ObjectBuilder::default().open_memory(OBJECT).map_err(fail)?;

@@ -358,7 +358,7 @@ fn every_helper_that_the_host_calls_is_there() {
     let known: BTreeSet<_> = helpers.iter().map(|helper| helper.value as usize).collect();
     let host = Object::open("host.bpf.o");
     let mut called = BTreeSet::new();
-    for section in [".text", "struct_ops", "sockops"] {
+    for section in [".text", "struct_ops", "sockops", "tc"] {
         let calls = host.section(section).chunks(8).filter(|code| code[0] == 0x85 && code[1] >> 4 == 0);
         called.extend(calls.map(|code| number::<4>(code, 4)));
     }

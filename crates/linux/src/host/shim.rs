@@ -3,7 +3,7 @@
 //!
 //! What was there before stands in a map of the programs, so that whoever finds them can undo it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
@@ -67,7 +67,7 @@ pub(super) struct Insertion {
 }
 
 /// `struct interface` of `host.bpf.c`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     namespace: u64,
     index: i32,
@@ -209,7 +209,7 @@ fn write(map: &MapHandle, key: Key, before: Before) -> Result<()> {
     put.context(|| "can not write down what an interface was like".into())
 }
 
-fn read(map: &MapHandle) -> HashMap<Key, Before> {
+fn read(map: &MapHandle) -> BTreeMap<Key, Before> {
     let entry = |bytes: Vec<u8>| {
         let value = map.lookup(&bytes, MapFlags::ANY).ok().flatten()?;
         let namespace = u64::from_ne_bytes(bytes.get(..8)?.try_into().ok()?);
