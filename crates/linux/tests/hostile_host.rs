@@ -95,6 +95,7 @@ impl Pair {
             to: vec![],
             default: true,
             encoding: Encoding::Option,
+            interfaces: vec![],
             sender: host::sender_config(LossPolicy::Tcp),
             initial_window: 1,
             cgroup: self.cgroup.clone(),

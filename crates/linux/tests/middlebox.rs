@@ -130,6 +130,7 @@ impl Path {
             to: vec![],
             default: true,
             encoding: Encoding::Option,
+            interfaces: vec![],
             sender: host::sender_config(LossPolicy::Tcp),
             initial_window: 1,
             cgroup: self.cgroup.clone(),
