@@ -37,6 +37,8 @@ struct sock {
 	struct dst_entry *sk_dst_cache;
 	unsigned long sk_pacing_rate, sk_max_pacing_rate;
 	__u32 sk_pacing_status;
+	__u16 sk_gso_max_segs;
+	__u32 sk_gso_max_size;
 	struct socket *sk_socket;
 };
 struct inet_connection_sock_af_ops { __u16 net_header_len; };
@@ -296,13 +298,16 @@ static int is_window_limited(struct tcp_sock *tp, __u32 first_unsent)
 
 /* ---- The congestion control ---- */
 
+/* The kernel's timers are some 20 us late: more bursts a second can not be kept apart, only delayed. */
+#define PACED_HZ 50000
+
 static void follow(struct tcp_sock *tp, struct flow *flow)
 {
 	struct sock *sk = (struct sock *)tp;
 	struct sizes sizes = sizes_of(tp);
 	__u64 window = law_sender_window(&flow->sender);
 	__u64 packets = (window + sizes.packet - 1) / sizes.packet;
-	__u64 rate = law_sender_pacing_rate(&flow->sender, SENDER, srtt_of(tp));
+	__u64 rate = law_sender_pacing_rate(&flow->sender, SENDER, srtt_of(tp)), burst;
 
 	flow->window = window;
 	/* An ACK for one packet may be 40 ms late (RFC 1122 4.2.3.2). Pacing keeps the law's rate. */
@@ -313,6 +318,11 @@ static void follow(struct tcp_sock *tp, struct flow *flow)
 	tp->snd_cwnd = packets;
 	/* The kernel paces payload (tcp_update_skb_after_send). */
 	rate = rate ? rate * sizes.payload / sizes.packet : ~0ULL;
+	burst = sk->sk_gso_max_segs * sizes.payload;
+	if (burst > sk->sk_gso_max_size)
+		burst = sk->sk_gso_max_size;
+	if (rate > burst * PACED_HZ)
+		rate = ~0ULL;
 	if (rate > sk->sk_max_pacing_rate)
 		rate = sk->sk_max_pacing_rate;
 	sk->sk_pacing_rate = rate;
