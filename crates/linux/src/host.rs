@@ -13,13 +13,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::{fmt, io};
+use std::time::Duration;
+use std::{fmt, io, thread};
 
 use congestlab_core::law::xcp;
 pub use congestlab_core::law::xcp::LossPolicy;
 use congestlab_core::units::{Rate, Ratio};
 use libbpf_rs::query::{MapInfoIter, ProgInfoIter, ProgInfoQueryOptions};
-use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
+use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject};
 use rustix::process::geteuid;
 use serde::Serialize;
 
@@ -478,6 +479,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).trim_end_matches('\0').to_owned()
 }
 
+/// How often the programs are given to the kernel.
+const LOADS: usize = 5;
 /// Where in the map `hosts` the id of the `struct_ops` map stands.
 const STRUCT_OPS: usize = 96;
 /// Where in the configuration stands whether it stays.
@@ -588,8 +591,24 @@ pub fn enable(config: &Config, is_persistent: bool) -> Result<Option<Host>> {
     Ok(Some(host))
 }
 
-/// Puts the configuration in and gives the programs to the kernel.
+/// Gives the programs to the kernel. Its verifier gives up when a signal is pending (EAGAIN), which has
+/// been seen on a busy machine: then it is asked again.
 fn load(config: &Config, is_persistent: bool) -> Result<Object> {
+    for _ in 1..LOADS {
+        match open(config, is_persistent)?.load() {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(Duration::from_millis(50)),
+            result => return result.map_err(not_loaded),
+        }
+    }
+    open(config, is_persistent)?.load().map_err(not_loaded)
+}
+
+fn not_loaded(error: libbpf_rs::Error) -> Error {
+    refused(os(error), "load the programs of a host")
+}
+
+/// Puts the configuration in.
+fn open(config: &Config, is_persistent: bool) -> Result<OpenObject> {
     let form = Form::of_kernel()?;
     if config.encoding == Encoding::Shim && !form.has_casts {
         return Err(Error::missing(
@@ -598,11 +617,10 @@ fn load(config: &Config, is_persistent: bool) -> Result<Object> {
         ));
     }
     libbpf_rs::set_print(None);
-    let fail = |error: libbpf_rs::Error| refused(os(error), "load the programs of a host");
-    let mut object = ObjectBuilder::default().open_memory(OBJECT).map_err(fail)?;
+    let mut object = ObjectBuilder::default().open_memory(OBJECT).map_err(not_loaded)?;
     for mut map in object.maps_mut() {
         if map.name() == CONFIG {
-            map.set_initial_value(&config.bytes(is_persistent, form.has_casts)).map_err(fail)?;
+            map.set_initial_value(&config.bytes(is_persistent, form.has_casts)).map_err(not_loaded)?;
         } else if map.name() == form.control {
             // The loader's structure begins with the name (`host.bpf.c`).
             if let Some(value) = map.initial_value_mut() {
@@ -610,10 +628,10 @@ fn load(config: &Config, is_persistent: bool) -> Result<Object> {
             }
             if is_persistent {
                 // Registered by writing the map, until it is written again: not by a link.
-                map.set_map_flags(map.map_flags() & !libbpf_sys::BPF_F_LINK).map_err(fail)?;
+                map.set_map_flags(map.map_flags() & !libbpf_sys::BPF_F_LINK).map_err(not_loaded)?;
             }
         } else if form::CONTROLS.iter().any(|name| map.name() == *name) {
-            map.set_autocreate(false).map_err(fail)?;
+            map.set_autocreate(false).map_err(not_loaded)?;
         }
     }
     for mut program in object.progs_mut() {
@@ -621,7 +639,7 @@ fn load(config: &Config, is_persistent: bool) -> Result<Object> {
             program.set_autoload(false);
         }
     }
-    object.load().map_err(fail)
+    Ok(object)
 }
 
 /// Names the privilege or the feature that is missing.
