@@ -72,7 +72,7 @@ fn enable(arguments: &HostEnableArguments, screen: &Screen) -> Result<(), Failur
 
 fn text(status: &Status) -> String {
     let Some(details) = &status.details else { return "XCP is not enabled on this host\n".into() };
-    let Details { law, to, opt_in, encoding, interfaces, loss, fallback, cgroup, counters, sockets } =
+    let Details { law, scope, to, opt_in, encoding, interfaces, loss, fallback, cgroup, counters, sockets } =
         details;
     let mut text = String::new();
     // Writing to a string fails in no way.
@@ -87,7 +87,8 @@ fn text(status: &Status) -> String {
             Encoding::Shim => format!("shim at {}", interfaces.join(", ")),
         },
     );
-    line("processes in", cgroup.display().to_string());
+    let namespaces = if *scope == "machine" { "" } else { ", in this network namespace" };
+    line("processes in", format!("{}{namespaces}", cgroup.display()));
     line("connections", counters.connections.to_string());
     let fallbacks = format!(
         "{} no option from the peer, {} no router, {} options stripped, {} losses; {} returns",

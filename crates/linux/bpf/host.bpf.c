@@ -206,7 +206,7 @@ struct {
 } flows SEC(".maps");
 
 /* Peers; IPv4 as ::ffff:a.b.c.d. */
-struct prefix { __u32 length; __u32 address[4]; };
+struct prefix { __u32 length; __u32 namespace[2]; __u32 address[4]; };
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -634,24 +634,34 @@ static __always_inline struct choice choice_of(struct bpf_sock_ops *ctx, struct 
 	return choice;
 }
 
-/* Whether to speak to the peer. Applications may choose after the handshake, as iperf3 does, so this
- * does not ask who moves the window. */
-static int is_meant(struct bpf_sock_ops *ctx, struct choice choice)
+/* Whether the prefixes have the peer: those of the whole machine, or of the socket's namespace. */
+static int is_peer(struct bpf_sock_ops *ctx)
 {
-	struct prefix key = { .length = 128 };
+	struct prefix key = { .length = 64 + 128 };
+	__u64 namespace = bpf_get_netns_cookie(ctx);
 	__u32 v4;
 
-	if (choice.is_ours)
-		return 1;
-	if (choice.is_made || choice.is_anothers)
-		return 0;
 	/* Volatile: a load from one of two places in the context is not allowed. */
 	v4 = *(volatile __u32 *)&ctx->remote_ip4;
 	for (int i = 0; i < 4; i++)
 		key.address[i] = *(volatile __u32 *)&ctx->remote_ip6[i];
-	if (ctx->family == AF_INET)
-		key = (struct prefix){ 128, { 0, 0, bpf_htonl(0xffff), v4 } };
+	if (ctx->family == AF_INET) {
+		key.address[0] = key.address[1] = 0;
+		key.address[2] = bpf_htonl(0xffff);
+		key.address[3] = v4;
+	}
+	if (bpf_map_lookup_elem(&prefixes, &key))
+		return 1;
+	key.namespace[0] = namespace;
+	key.namespace[1] = namespace >> 32;
 	return bpf_map_lookup_elem(&prefixes, &key) != 0;
+}
+
+/* Whether to speak to the peer. Applications may choose after the handshake, as iperf3 does, so this
+ * does not ask who moves the window. */
+static int is_meant(struct bpf_sock_ops *ctx, struct choice choice)
+{
+	return choice.is_ours || (!choice.is_made && !choice.is_anothers && is_peer(ctx));
 }
 
 static void choose(struct bpf_sock_ops *ctx, const volatile char *name)
@@ -848,7 +858,7 @@ static int on_length(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
 	struct flow *flow;
 
 	if ((ctx->skb_tcp_flags & (SYN | ACK)) == (SYN | ACK)) {
-		if (find(ctx, &option, BPF_LOAD_HDR_OPT_TCP_SYN) == ACK_OPTION)
+		if (find(ctx, &option, BPF_LOAD_HDR_OPT_TCP_SYN) == ACK_OPTION && is_peer(ctx))
 			return !bpf_reserve_hdr_opt(ctx, ACK_OPTION, 0);
 		return 0;
 	}

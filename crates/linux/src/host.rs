@@ -8,6 +8,7 @@
 pub mod form;
 mod shim;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -28,6 +29,7 @@ use self::form::Form;
 use crate::error::{Context, Error, Result};
 use crate::interface::Interface;
 use crate::sys::diag::{Diag, States};
+use crate::sys::netns::{self, Namespace};
 use crate::sys::{attachment, cgroup, command};
 
 /// Built by `bpf/build.sh`.
@@ -96,25 +98,28 @@ impl Prefix {
     /// Every peer.
     const ALL: Self = Self { address: IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED), length: 0 };
 
-    /// As the map has it, IPv4 as ::ffff:a.b.c.d.
-    fn key(self) -> [u8; 20] {
+    /// As the map has it: the cookie of a namespace, then IPv4 as ::ffff:a.b.c.d.
+    fn key(self, scope: u64) -> [u8; 28] {
         let (address, before) = match self.address {
             IpAddr::V4(address) => (address.to_ipv6_mapped(), 96),
             IpAddr::V6(address) => (address, 0),
         };
-        let mut key = [0; 20];
-        key[..4].copy_from_slice(&(before + u32::from(self.length)).to_ne_bytes());
-        key[4..].copy_from_slice(&address.octets());
+        let mut key = [0; 28];
+        key[..4].copy_from_slice(&(64 + before + u32::from(self.length)).to_ne_bytes());
+        key[4..12].copy_from_slice(&scope.to_ne_bytes());
+        key[12..].copy_from_slice(&address.octets());
         key
     }
 
-    fn from_key(key: &[u8]) -> Option<Self> {
-        let length = u32::from_ne_bytes(key.get(..4)?.try_into().ok()?) as u8;
-        let address = std::net::Ipv6Addr::from(<[u8; 16]>::try_from(key.get(4..20)?).ok()?);
-        Some(match address.to_ipv4_mapped() {
+    /// With the namespace that it holds in.
+    fn from_key(key: &[u8]) -> Option<(u64, Self)> {
+        let length = u8::try_from(half(key, 0).checked_sub(64)?).ok()?;
+        let address = std::net::Ipv6Addr::from(<[u8; 16]>::try_from(key.get(12..28)?).ok()?);
+        let prefix = match address.to_ipv4_mapped() {
             Some(address) if length >= 96 => Self { address: address.into(), length: length - 96 },
             _ => Self { address: address.into(), length },
-        })
+        };
+        Some((word(key, 4), prefix))
     }
 }
 
@@ -454,8 +459,7 @@ impl Host {
             }
             let Some(cgroup) = cgroup_of(&root, program.id) else { continue };
             let control = half(&lookup(&hosts, "the counters")?, STRUCT_OPS);
-            let to = prefixes.keys().filter_map(|key| Prefix::from_key(&key)).collect();
-            let installed = Installed { program: program.id, control, cgroup, config, to, interfaces };
+            let installed = Installed { program: program.id, control, cgroup, config, prefixes, interfaces };
             let host = Self { storage, hosts, _links: vec![], programs: None, insertions: vec![] };
             return Ok(Some((installed, host)));
         }
@@ -492,8 +496,68 @@ struct Installed {
     control: u32,
     cgroup: PathBuf,
     config: Vec<u8>,
-    to: Vec<Prefix>,
+    prefixes: MapHandle,
     interfaces: MapHandle,
+}
+
+/// A host that stays and is enabled for the whole machine, not in one network namespace.
+const MACHINE: u64 = 0;
+
+/// For whom the thread would enable a host that stays: a namespace of `ip netns` is a host of its own.
+fn scope() -> Result<u64> {
+    if Namespace::current()?.is_named()? { netns::cookie() } else { Ok(MACHINE) }
+}
+
+impl Installed {
+    /// Peers, by the namespace that has them.
+    fn peers(&self) -> BTreeMap<u64, Vec<Prefix>> {
+        let mut all = BTreeMap::<_, Vec<_>>::new();
+        for (scope, prefix) in self.prefixes.keys().filter_map(|key| Prefix::from_key(&key)) {
+            all.entry(scope).or_default().push(prefix);
+        }
+        all
+    }
+
+    /// Enables it in another namespace, too.
+    fn join(&self, mut host: Host, config: &Config, scope: u64) -> Result<Option<Host>> {
+        let peers = self.peers();
+        if peers.contains_key(&MACHINE) {
+            let what = "XCP is enabled on this machine already, in all network namespaces";
+            return Err(Error::input(what, "congestlab host disable, outside of them"));
+        }
+        if peers.contains_key(&scope) {
+            return Err(Error::input("XCP is enabled on this host already", "congestlab host disable"));
+        }
+        if self.config != config.bytes(true, Form::of_kernel()?.has_casts) {
+            return Err(Error::input(
+                "XCP is enabled in another network namespace with other settings",
+                "the same settings, or congestlab host disable there; only --to and --interface may differ",
+            ));
+        }
+        if !command::announce(&format!("use the congestion control {} here, too", config.name)) {
+            return Ok(None);
+        }
+        if config.encoding == Encoding::Shim {
+            let map = MapHandle::try_from(&self.interfaces).map_err(os);
+            let map = map.context(|| "can not keep a map".into())?;
+            host.programs = Some(shim::Programs::find(map, &host.storage)?);
+        }
+        for interface in &config.interfaces {
+            host.insert_at(interface)?;
+        }
+        add(&self.prefixes, config, scope)?;
+        host.insertions.drain(..).for_each(shim::Insertion::keep);
+        Ok(Some(host))
+    }
+}
+
+/// Puts peers into the map.
+fn add(prefixes: &MapHandle, config: &Config, scope: u64) -> Result<()> {
+    for prefix in if config.to.is_empty() { &[Prefix::ALL][..] } else { &config.to } {
+        let put = prefixes.update(&prefix.key(scope), &[1], MapFlags::ANY).map_err(os);
+        put.context(|| format!("can not add {prefix}"))?;
+    }
+    Ok(())
 }
 
 /// Interfaces of the thread's network namespace that are up, but for loopback.
@@ -509,15 +573,17 @@ pub fn interfaces() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Loads the programs and attaches them.
+/// Loads the programs and attaches them: for the whole machine, or a host that stays and is enabled in a
+/// network namespace of `ip netns`, for that namespace alone.
 ///
 /// # Errors
 /// If one is there that stays, with a wrong configuration, without the privilege, or if the kernel
 /// has not what it takes.
 pub fn enable(config: &Config, is_persistent: bool) -> Result<Option<Host>> {
     config.check()?;
-    if is_persistent && Host::find(&config.name)?.is_some() {
-        return Err(Error::input("XCP is enabled on this host already", "congestlab host disable"));
+    let scope = if is_persistent { scope()? } else { MACHINE };
+    if is_persistent && let Some((installed, host)) = Host::find(&config.name)? {
+        return installed.join(host, config, scope);
     }
     let folder = attachment::open(&config.cgroup)?;
     let peers = match &config.to[..] {
@@ -549,10 +615,7 @@ pub fn enable(config: &Config, is_persistent: bool) -> Result<Option<Host>> {
         Encoding::Option => None,
         Encoding::Shim => Some(shim::Programs::of(&object, handle(shim::MAP)?, &storage)?),
     };
-    for prefix in if config.to.is_empty() { &[Prefix::ALL][..] } else { &config.to } {
-        let put = prefixes.update(&prefix.key(), &[1], MapFlags::ANY).map_err(os);
-        put.context(|| format!("can not add {prefix}"))?;
-    }
+    add(&prefixes, config, scope)?;
 
     let mut control = object
         .maps_mut()
@@ -676,7 +739,9 @@ pub struct Status {
 pub struct Details {
     /// The law, and the name of the congestion control.
     pub law: String,
-    /// Peers that it speaks to.
+    /// `machine`, or `namespace` if it is enabled in some network namespaces only.
+    pub scope: &'static str,
+    /// Peers that it speaks to, from here.
     pub to: Vec<String>,
     /// Only for sockets that choose it.
     pub opt_in: bool,
@@ -728,10 +793,15 @@ pub fn status() -> Result<Status> {
 /// As [`status`].
 pub fn status_of(name: &str) -> Result<Status> {
     let Some((installed, host)) = Host::find(name)? else { return Ok(Status::default()) };
-    let config = &installed.config;
+    let (mut peers, config) = (installed.peers(), &installed.config);
+    let is_everywhere = peers.contains_key(&MACHINE);
+    let Some(to) = peers.remove(&if is_everywhere { MACHINE } else { scope()? }) else {
+        return Ok(Status::default());
+    };
     let details = Details {
         law: text(&config[..NAME_SIZE]),
-        to: installed.to.iter().map(Prefix::to_string).collect(),
+        scope: if is_everywhere { "machine" } else { "namespace" },
+        to: to.iter().map(Prefix::to_string).collect(),
         opt_in: config[PERSISTENT - 2] == 0,
         encoding: if config[PERSISTENT - 1] == 1 { Encoding::Shim } else { Encoding::Option },
         interfaces: shim::names(&installed.interfaces)?,
@@ -753,7 +823,8 @@ pub fn disable() -> Result<()> {
     disable_named(NAME)
 }
 
-/// Removes the host of this name that stays.
+/// Removes the host of this name that stays: in a network namespace of `ip netns` from there, else from the
+/// whole machine.
 ///
 /// # Errors
 /// As [`disable`].
@@ -761,6 +832,24 @@ pub fn disable_named(name: &str) -> Result<()> {
     let Some((installed, host)) = Host::find(name)? else {
         return Err(Error::input("XCP is not enabled on this host", "congestlab host enable --law xcp"));
     };
+    let (scope, peers) = (scope()?, installed.peers());
+    if scope != MACHINE && !peers.contains_key(&scope) {
+        return Err(if peers.contains_key(&MACHINE) {
+            let what = "XCP is enabled on the whole machine, not in this network namespace alone";
+            Error::input(what, "congestlab host disable, outside of it")
+        } else {
+            Error::input("XCP is not enabled on this host", "congestlab host enable --law xcp")
+        });
+    }
+    if scope != MACHINE && peers.len() > 1 {
+        if command::announce(&format!("stop using the congestion control {name} here")) {
+            for prefix in &peers[&scope] {
+                let removed = installed.prefixes.delete(&prefix.key(scope)).map_err(os);
+                removed.context(|| format!("can not remove {prefix}"))?;
+            }
+        }
+        return shim::take_out(&installed.interfaces, &host.storage, Some(Namespace::current()?.inode()?));
+    }
     if command::announce(&format!("detach {PROGRAM} from the control group {}", installed.cgroup.display())) {
         let program = libbpf_rs::Program::fd_from_id(installed.program).map_err(os);
         let program = program.context(|| format!("can not open the program {PROGRAM}"))?;
@@ -774,7 +863,7 @@ pub fn disable_named(name: &str) -> Result<()> {
         let removed = control.delete(&0u32.to_ne_bytes()).map_err(os);
         removed.context(|| "can not unregister the congestion control".into())?;
     }
-    shim::take_out(&installed.interfaces, &host.storage)
+    shim::take_out(&installed.interfaces, &host.storage, None)
 }
 
 /// The only element.

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
+use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, Program};
 
 use super::{half, os};
 use crate::error::{Context, Error, Result};
@@ -46,6 +47,23 @@ impl Programs {
             fds.push(program.as_fd().try_clone_to_owned().context(|| format!("can not keep {name}"))?);
         }
         Ok(Self { fds, map, storage: id_of(storage)? })
+    }
+
+    /// Those of a host that stays.
+    pub(super) fn find(map: MapHandle, storage: &MapHandle) -> Result<Self> {
+        let storage = id_of(storage)?;
+        let options = ProgInfoQueryOptions::default().include_map_ids(true);
+        let all: Vec<_> = ProgInfoIter::with_query_opts(options)
+            .filter(|program| program.map_ids.contains(&storage))
+            .collect();
+        let mut fds = vec![];
+        for (name, _) in PROGRAMS {
+            let program = all.iter().find(|program| program.name == name);
+            let program = program.ok_or_else(|| Error::missing(format!("no program {name}"), ""))?;
+            let fd = Program::fd_from_id(program.id).map_err(os);
+            fds.push(fd.context(|| format!("can not open the program {name}"))?);
+        }
+        Ok(Self { fds, map, storage })
     }
 }
 
@@ -149,10 +167,12 @@ impl Drop for Insertion {
     }
 }
 
-/// Takes the programs with this storage off all interfaces, which are then as they were.
-pub(super) fn take_out(map: &MapHandle, storage: &MapHandle) -> Result<()> {
+/// Takes the programs with this storage off all interfaces, or those of one namespace, which are then as
+/// they were.
+pub(super) fn take_out(map: &MapHandle, storage: &MapHandle, namespace: Option<u64>) -> Result<()> {
     let storage = id_of(storage)?;
-    for (key, before) in read(map) {
+    let is_meant = |key: &Key| namespace.is_none_or(|namespace| namespace == key.namespace);
+    for (key, before) in read(map).into_iter().filter(|(key, _)| is_meant(key)) {
         // A namespace that is gone took its interfaces along.
         if let Some(namespace) = Namespace::find(key.namespace)? {
             namespace.run(|| restore(key.index, before, storage))??;

@@ -2,31 +2,53 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+
 use crate::error::{Context, Error, Result};
 
-/// Where the hierarchy of version 2 is mounted.
+/// Where the hierarchy of version 2 is mounted; where it is hidden, as by `ip netns exec` behind a /sys of
+/// its own, a mount that this process and those that it starts hold open.
 ///
 /// # Errors
-/// [`Error::Missing`] if it is nowhere.
+/// [`Error::Missing`] if it can not be had.
 pub fn root() -> Result<PathBuf> {
-    let mounts =
-        fs::read_to_string("/proc/self/mounts").context(|| "can not read /proc/self/mounts".into())?;
-    let found = mounts.lines().find_map(|line| {
+    static HELD: OnceLock<OwnedFd> = OnceLock::new();
+    if let Some(path) = mounted()? {
+        return Ok(path);
+    }
+    // At no place in any tree. Not closed on exec: the path holds for whoever inherits it.
+    let mount = || {
+        let context = fsopen("cgroup2", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        fsconfig_create(context.as_fd())?;
+        fsmount(context.as_fd(), FsMountFlags::empty(), MountAttrFlags::empty())
+    };
+    if HELD.get().is_none() {
+        let mounted = mount().map_err(|_| {
+            Error::missing(
+                "cgroup version 2 is not mounted",
+                "mount -t cgroup2 none /sys/fs/cgroup/unified (make the folder first)",
+            )
+        })?;
+        let _ = HELD.set(mounted);
+    }
+    Ok(PathBuf::from(format!("/proc/self/fd/{}", HELD.get().map_or(-1, AsRawFd::as_raw_fd))))
+}
+
+fn mounted() -> Result<Option<PathBuf>> {
+    let list = "/proc/self/mounts";
+    let mounts = fs::read_to_string(list).context(|| format!("can not read {list}"))?;
+    Ok(mounts.lines().find_map(|line| {
         let mut fields = line.split(' ');
         let (_, path, kind) = (fields.next()?, fields.next()?, fields.next()?);
         // Blanks are written as octal numbers (proc(5)); no distribution mounts it at such a place.
         (kind == "cgroup2").then(|| PathBuf::from(path))
-    });
-    found.ok_or_else(|| {
-        Error::missing(
-            "cgroup version 2 is not mounted",
-            "mount -t cgroup2 none /sys/fs/cgroup/unified (make the folder first)",
-        )
-    })
+    }))
 }
 
 /// The one that this process is in.

@@ -1,7 +1,10 @@
 //! Network namespaces with names, as `ip netns` has them, so that people can look inside.
 
+#![expect(unsafe_code, reason = "rustix has no SO_NETNS_COOKIE")]
+
 use std::fs::File;
-use std::os::fd::AsFd;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io, thread};
@@ -15,6 +18,27 @@ use crate::error::{Context, Error, Result};
 
 /// Where `ip netns` has the names (ip-netns(8)).
 const NAMES: &str = "/run/netns";
+
+/// What BPF programs call the thread's network namespace (`bpf_get_netns_cookie`).
+///
+/// # Errors
+/// If the kernel is older than 5.14.
+pub fn cookie() -> Result<u64> {
+    let what = || "can not ask for the network namespace".into();
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).context(what)?;
+    let (mut cookie, mut size) = (0u64, size_of::<u64>() as libc::socklen_t);
+    // SAFETY: the kernel writes at most `size` bytes to `cookie`; both live on.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_NETNS_COOKIE,
+            (&raw mut cookie).cast(),
+            &raw mut size,
+        )
+    };
+    if result == 0 { Ok(cookie) } else { Err(io::Error::last_os_error()).context(what) }
+}
 
 /// A network namespace. Not removed when dropped: see [`Namespace::delete`].
 #[derive(Debug)]
@@ -53,6 +77,16 @@ impl Namespace {
         let path = "/proc/thread-self/ns/net";
         let file = File::open(path).context(|| format!("can not open {path}"))?;
         Ok(Self { name: String::new(), file })
+    }
+
+    /// Whether `ip netns` has a name for it.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn is_named(&self) -> Result<bool> {
+        let own = self.inode()?;
+        let mut entries = fs::read_dir(NAMES).into_iter().flatten().flatten();
+        Ok(entries.any(|entry| fs::metadata(entry.path()).is_ok_and(|data| data.ino() == own)))
     }
 
     /// The one with this inode number: the thread's own, that of the first process, or one with a name.
