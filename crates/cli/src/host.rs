@@ -1,6 +1,7 @@
 //! `congestlab host`: XCP on this machine's own connections.
 
 use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
 
 use congestlab_linux::host::{
     self, Config, Counters, Details, Encoding, Flow, Law, LossPolicy, Socket, Status,
@@ -10,6 +11,7 @@ use congestlab_scenario::store;
 
 use crate::args::{HostCommand, HostEnableArguments};
 use crate::failure::Failure;
+use crate::machine;
 use crate::output::{Screen, print, say};
 use crate::table::{NOTHING, Table};
 
@@ -35,6 +37,7 @@ pub(crate) fn host(command: &HostCommand, screen: &Screen) -> Result<(), Failure
         }
         HostCommand::Disable { dry_run } => {
             command::set_mode(mode(*dry_run));
+            let _waits = machine::stop_flag()?;
             host::disable()?;
             if !screen.quiet && !dry_run {
                 say("XCP is disabled; connections that use it fall back by themselves");
@@ -64,8 +67,22 @@ fn enable(arguments: &HostEnableArguments, screen: &Screen) -> Result<(), Failur
         cgroup: host::everything()?,
         fallback: arguments.fallback.clone(),
     };
-    if host::enable(&config, true)?.is_some() && !screen.quiet {
+    // From here on a signal waits: half of it would be hard to find.
+    let stop = machine::stop_flag()?;
+    let Some(host) = host::enable(&config, true)? else { return Ok(()) };
+    if stop.load(Ordering::Relaxed) {
+        host::disable()?;
+        return Err(Failure::Interrupted("interrupted; XCP is not enabled".into()));
+    }
+    if !screen.quiet {
         say("XCP is enabled for new connections; congestlab host disable undoes it");
+        if host.deaf_listeners() > 0 {
+            say(&format!(
+                "{} sockets listen already and speak plain TCP until their servers are started again \
+                 (not so from Linux 6.12 on)",
+                host.deaf_listeners()
+            ));
+        }
     }
     Ok(())
 }
@@ -87,7 +104,7 @@ fn text(status: &Status) -> String {
             Encoding::Shim => format!("shim at {}", interfaces.join(", ")),
         },
     );
-    let namespaces = if *scope == "machine" { "" } else { ", in this network namespace" };
+    let namespaces = if *scope == "machine" { "" } else { ", in single network namespaces" };
     line("processes in", format!("{}{namespaces}", cgroup.display()));
     line("connections", counters.connections.to_string());
     let fallbacks = format!(

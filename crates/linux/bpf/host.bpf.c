@@ -93,6 +93,7 @@ extern void *bpf_rdonly_cast(const void *, __u32) __attribute__((section(".ksyms
 #define SOCK_NOSPACE 2
 #define PACING_NONE 0
 #define PACING_NEEDED 1
+#define TCP_BPF_SOCK_OPS_CB_FLAGS 1008
 #define SYN 0x02
 #define ACK 0x10
 
@@ -214,6 +215,14 @@ struct {
 	__type(key, struct prefix);
 	__type(value, __u8);
 } prefixes SEC(".maps");
+
+/* Cookies of namespaces whose servers answer whoever asks; 0: of all. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u64);
+	__type(value, __u8);
+} namespaces SEC(".maps");
 
 struct counters {
 	__u64 spoken;		/* connections that both sides speak XCP on */
@@ -657,6 +666,14 @@ static int is_peer(struct bpf_sock_ops *ctx)
 	return bpf_map_lookup_elem(&prefixes, &key) != 0;
 }
 
+/* Whether the socket's namespace is one of ours. */
+static int is_here(struct bpf_sock_ops *ctx)
+{
+	__u64 all = 0, namespace = bpf_get_netns_cookie(ctx);
+
+	return bpf_map_lookup_elem(&namespaces, &all) || bpf_map_lookup_elem(&namespaces, &namespace);
+}
+
 /* Whether to speak to the peer. Applications may choose after the handshake, as iperf3 does, so this
  * does not ask who moves the window. */
 static int is_meant(struct bpf_sock_ops *ctx, struct choice choice)
@@ -858,7 +875,7 @@ static int on_length(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
 	struct flow *flow;
 
 	if ((ctx->skb_tcp_flags & (SYN | ACK)) == (SYN | ACK)) {
-		if (find(ctx, &option, BPF_LOAD_HDR_OPT_TCP_SYN) == ACK_OPTION && is_peer(ctx))
+		if (find(ctx, &option, BPF_LOAD_HDR_OPT_TCP_SYN) == ACK_OPTION && is_here(ctx))
 			return !bpf_reserve_hdr_opt(ctx, ACK_OPTION, 0);
 		return 0;
 	}
@@ -1302,6 +1319,32 @@ int cl_host_in(struct __sk_buff *skb)
 refuse:
 	COUNT(shims_refused);
 	return TC_ACT_UNSPEC;
+}
+
+/* For sockets that listened before: on_listen was not called for them. Writes a byte for each that can
+ * not be reached, which is all of them before Linux 6.12. */
+struct bpf_iter_meta { void *seq; };
+
+SEC("iter/tcp")
+int cl_listeners(__u64 *ctx)
+{
+	struct bpf_iter_meta *meta = (struct bpf_iter_meta *)ctx[0];
+	struct sock_common *common = (struct sock_common *)ctx[1];
+	int flags = 0, one = 1;
+	struct tcp_sock *tp;
+
+	if (!common || common->skc_state != BPF_TCP_LISTEN)
+		return 0;
+	tp = bpf_skc_to_tcp_sock(common);
+	if (!tp)
+		return 0;
+	if (config.encoding == SHIM)
+		bpf_setsockopt(tp, SOL_TCP, TCP_SAVE_SYN, &one, sizeof(one));
+	bpf_getsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags));
+	flags |= BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG;
+	if (bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags)))
+		bpf_seq_write(meta->seq, &one, 1);
+	return 0;
 }
 
 char _license[] SEC("license") = "GPL";

@@ -30,7 +30,7 @@ use crate::error::{Context, Error, Result};
 use crate::interface::Interface;
 use crate::sys::diag::{Diag, States};
 use crate::sys::netns::{self, Namespace};
-use crate::sys::{attachment, cgroup, command};
+use crate::sys::{attachment, bpf, cgroup, command};
 
 /// Built by `bpf/build.sh`.
 static OBJECT: &[u8] = include_bytes!("../bpf/objects/host.bpf.o");
@@ -39,6 +39,8 @@ static OBJECT: &[u8] = include_bytes!("../bpf/objects/host.bpf.o");
 pub const NAME: &str = "xcp";
 /// The program in its control group, by which it is found again.
 const PROGRAM: &str = "congestlab_host";
+/// The program for sockets that listen already.
+const LISTENERS: &str = "cl_listeners";
 /// The map with the [`Config`].
 const CONFIG: &str = ".rodata.config";
 /// `TCP_CA_NAME_MAX`, with the zero.
@@ -378,6 +380,7 @@ pub struct Host {
     /// Of the encoding shim.
     programs: Option<shim::Programs>,
     insertions: Vec<shim::Insertion>,
+    deaf_listeners: usize,
 }
 
 impl Host {
@@ -400,6 +403,12 @@ impl Host {
         };
         self.insertions.push(programs.insert(interface)?);
         Ok(())
+    }
+
+    /// Servers that listened before and can not be told of the option (by kernels before 6.12): they
+    /// speak plain TCP until they are started again.
+    pub fn deaf_listeners(&self) -> usize {
+        self.deaf_listeners
     }
 
     /// Counts so far.
@@ -448,8 +457,12 @@ impl Host {
                 let map = maps.iter().find(|map| map.name == name).map(|map| MapHandle::from_map_id(map.id));
                 map.transpose().map_err(os).context(|| format!("can not open the map {name}"))
             };
-            let (Some(config), Some(storage), Some(hosts), Some(prefixes), Some(interfaces)) =
-                (open(CONFIG)?, open("flows")?, open("hosts")?, open("prefixes")?, open(shim::MAP)?)
+            let (Some(config), Some(storage), Some(hosts)) = (open(CONFIG)?, open("flows")?, open("hosts")?)
+            else {
+                continue;
+            };
+            let (Some(prefixes), Some(namespaces), Some(interfaces)) =
+                (open("prefixes")?, open("namespaces")?, open(shim::MAP)?)
             else {
                 continue;
             };
@@ -459,8 +472,16 @@ impl Host {
             }
             let Some(cgroup) = cgroup_of(&root, program.id) else { continue };
             let control = half(&lookup(&hosts, "the counters")?, STRUCT_OPS);
-            let installed = Installed { program: program.id, control, cgroup, config, prefixes, interfaces };
-            let host = Self { storage, hosts, _links: vec![], programs: None, insertions: vec![] };
+            let installed =
+                Installed { program: program.id, control, cgroup, config, prefixes, namespaces, interfaces };
+            let host = Self {
+                storage,
+                hosts,
+                _links: vec![],
+                programs: None,
+                insertions: vec![],
+                deaf_listeners: 0,
+            };
             return Ok(Some((installed, host)));
         }
         Ok(None)
@@ -497,6 +518,7 @@ struct Installed {
     cgroup: PathBuf,
     config: Vec<u8>,
     prefixes: MapHandle,
+    namespaces: MapHandle,
     interfaces: MapHandle,
 }
 
@@ -545,14 +567,17 @@ impl Installed {
         for interface in &config.interfaces {
             host.insert_at(interface)?;
         }
-        add(&self.prefixes, config, scope)?;
+        add(&self.prefixes, &self.namespaces, config, scope)?;
         host.insertions.drain(..).for_each(shim::Insertion::keep);
+        host.deaf_listeners = tell_listeners(config, scope)?;
         Ok(Some(host))
     }
 }
 
-/// Puts peers into the map.
-fn add(prefixes: &MapHandle, config: &Config, scope: u64) -> Result<()> {
+/// Puts peers into the map, and the namespace into its own.
+fn add(prefixes: &MapHandle, namespaces: &MapHandle, config: &Config, scope: u64) -> Result<()> {
+    let put = namespaces.update(&scope.to_ne_bytes(), &[1], MapFlags::ANY).map_err(os);
+    put.context(|| "can not add a namespace".into())?;
     for prefix in if config.to.is_empty() { &[Prefix::ALL][..] } else { &config.to } {
         let put = prefixes.update(&prefix.key(scope), &[1], MapFlags::ANY).map_err(os);
         put.context(|| format!("can not add {prefix}"))?;
@@ -615,7 +640,7 @@ pub fn enable(config: &Config, is_persistent: bool) -> Result<Option<Host>> {
         Encoding::Option => None,
         Encoding::Shim => Some(shim::Programs::of(&object, handle(shim::MAP)?, &storage)?),
     };
-    add(&prefixes, config, scope)?;
+    add(&prefixes, &handle("namespaces")?, config, scope)?;
 
     let mut control = object
         .maps_mut()
@@ -634,7 +659,7 @@ pub fn enable(config: &Config, is_persistent: bool) -> Result<Option<Host>> {
     let put = hosts.update(&0u32.to_ne_bytes(), &value, MapFlags::ANY).map_err(os);
     put.context(|| "can not write down the control".into())?;
 
-    let mut host = Host { storage, hosts, _links: vec![], programs, insertions: vec![] };
+    let mut host = Host { storage, hosts, _links: vec![], programs, insertions: vec![], deaf_listeners: 0 };
     for interface in &config.interfaces {
         host.insert_at(interface)?;
     }
@@ -646,6 +671,7 @@ pub fn enable(config: &Config, is_persistent: bool) -> Result<Option<Host>> {
             .map_err(|error| refused(error, "attach to a control group"))?;
         control.disconnect();
         host.insertions.drain(..).for_each(shim::Insertion::keep);
+        host.deaf_listeners = tell_listeners(config, scope)?;
         return Ok(Some(host));
     }
     let program = program.attach_cgroup(std::os::fd::AsRawFd::as_raw_fd(&folder));
@@ -668,6 +694,31 @@ fn load(config: &Config, is_persistent: bool) -> Result<Object> {
 
 fn not_loaded(error: libbpf_rs::Error) -> Error {
     refused(os(error), "load the programs of a host")
+}
+
+/// Tells servers that listen already, which were not asked when they began, to answer the option: in the
+/// thread's network namespace, or for the whole machine also in those with names. Returns how many can
+/// not be told.
+fn tell_listeners(config: &Config, scope: u64) -> Result<usize> {
+    let mut object = open(config, true)?;
+    for mut program in object.progs_mut() {
+        let is_it = program.name() == LISTENERS;
+        program.set_autoload(is_it);
+    }
+    for mut map in object.maps_mut().filter(|map| form::CONTROLS.iter().any(|name| map.name() == *name)) {
+        map.set_autocreate(false).map_err(not_loaded)?;
+    }
+    let object = object.load().map_err(not_loaded)?;
+    let program = object.progs_mut().find(|program| program.name() == LISTENERS);
+    let program = program.ok_or_else(|| Error::missing(format!("no program {LISTENERS}"), ""))?;
+    let link = program.attach().map_err(|error| refused(os(error), "look at sockets that listen"))?;
+    let link = link.as_fd();
+    let what = || "can not look at sockets that listen".to_owned();
+    let mut deaf = bpf::iterate(link).context(what)?.len();
+    for namespace in Namespace::named().into_iter().filter(|_| scope == MACHINE) {
+        deaf += namespace.run(|| bpf::iterate(link))?.context(what)?.len();
+    }
+    Ok(deaf)
 }
 
 /// Puts the configuration in.
@@ -698,7 +749,9 @@ fn open(config: &Config, is_persistent: bool) -> Result<OpenObject> {
         }
     }
     for mut program in object.progs_mut() {
-        if config.encoding == Encoding::Option && shim::is_program(&program.name().to_string_lossy()) {
+        let is_unused =
+            config.encoding == Encoding::Option && shim::is_program(&program.name().to_string_lossy());
+        if is_unused || program.name() == LISTENERS {
             program.set_autoload(false);
         }
     }
@@ -739,7 +792,7 @@ pub struct Status {
 pub struct Details {
     /// The law, and the name of the congestion control.
     pub law: String,
-    /// `machine`, or `namespace` if it is enabled in some network namespaces only.
+    /// `machine`, or `namespace`: in this network namespace only; seen from outside, in some.
     pub scope: &'static str,
     /// Peers that it speaks to, from here.
     pub to: Vec<String>,
@@ -795,8 +848,12 @@ pub fn status_of(name: &str) -> Result<Status> {
     let Some((installed, host)) = Host::find(name)? else { return Ok(Status::default()) };
     let (mut peers, config) = (installed.peers(), &installed.config);
     let is_everywhere = peers.contains_key(&MACHINE);
-    let Some(to) = peers.remove(&if is_everywhere { MACHINE } else { scope()? }) else {
-        return Ok(Status::default());
+    let here = scope()?;
+    let to = match peers.remove(if is_everywhere { &MACHINE } else { &here }) {
+        Some(to) => to,
+        // From outside, all namespaces that have it are seen, and disabled.
+        None if here == MACHINE => peers.into_values().flatten().collect(),
+        None => return Ok(Status::default()),
     };
     let details = Details {
         law: text(&config[..NAME_SIZE]),
@@ -830,6 +887,9 @@ pub fn disable() -> Result<()> {
 /// As [`disable`].
 pub fn disable_named(name: &str) -> Result<()> {
     let Some((installed, host)) = Host::find(name)? else {
+        if remove_strays(name)? {
+            return Ok(());
+        }
         return Err(Error::input("XCP is not enabled on this host", "congestlab host enable --law xcp"));
     };
     let (scope, peers) = (scope()?, installed.peers());
@@ -847,6 +907,8 @@ pub fn disable_named(name: &str) -> Result<()> {
                 let removed = installed.prefixes.delete(&prefix.key(scope)).map_err(os);
                 removed.context(|| format!("can not remove {prefix}"))?;
             }
+            let removed = installed.namespaces.delete(&scope.to_ne_bytes()).map_err(os);
+            removed.context(|| "can not remove the namespace".into())?;
         }
         return shim::take_out(&installed.interfaces, &host.storage, Some(Namespace::current()?.inode()?));
     }
@@ -864,6 +926,49 @@ pub fn disable_named(name: &str) -> Result<()> {
         removed.context(|| "can not unregister the congestion control".into())?;
     }
     shim::take_out(&installed.interfaces, &host.storage, None)
+}
+
+/// Removes what an [`enable`] or a [`disable`] left that was killed half-way: no program hangs at a control
+/// group then. Returns whether there was something.
+fn remove_strays(name: &str) -> Result<bool> {
+    let mut has_found = false;
+    for map in MapInfoIter::default().filter(|map| form::CONTROLS.iter().any(|control| map.name == *control))
+    {
+        // Those of labs have links, which close with their processes.
+        if map.map_flags & libbpf_sys::BPF_F_LINK != 0 {
+            continue;
+        }
+        let Ok(control) = MapHandle::from_map_id(map.id) else { continue };
+        let mut padded = [0; NAME_SIZE];
+        padded[..name.len()].copy_from_slice(name.as_bytes());
+        let value = lookup(&control, "a congestion control")?;
+        if value.windows(NAME_SIZE).any(|bytes| bytes == padded)
+            && command::announce(&format!("unregister the congestion control {name}"))
+        {
+            let removed = control.delete(&0u32.to_ne_bytes()).map_err(os);
+            has_found |= removed.is_ok();
+        }
+    }
+    let options = ProgInfoQueryOptions::default().include_map_ids(true);
+    for program in ProgInfoIter::with_query_opts(options) {
+        if !shim::is_program(&program.name.to_string_lossy()) {
+            continue;
+        }
+        let open = |name: &str| {
+            let mut maps = MapInfoIter::default().filter(|map| program.map_ids.contains(&map.id));
+            maps.find(|map| map.name == name).and_then(|map| MapHandle::from_map_id(map.id).ok())
+        };
+        let (Some(config), Some(storage), Some(interfaces)) = (open(CONFIG), open("flows"), open(shim::MAP))
+        else {
+            continue;
+        };
+        let config = lookup(&config, "the configuration")?;
+        if config.get(PERSISTENT) == Some(&1) && text(&config[..NAME_SIZE]) == name {
+            has_found = true;
+            shim::take_out(&interfaces, &storage, None)?;
+        }
+    }
+    Ok(has_found)
 }
 
 /// The only element.

@@ -13,6 +13,7 @@ use std::time::Duration;
 use congestlab_linux::Error;
 use congestlab_linux::host::{self, Config, Encoding, Law, LossPolicy, Prefix, Reason};
 use congestlab_linux::router::Queue;
+use congestlab_linux::sys::netns::Namespace;
 use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use path::{Path, capture, ip};
@@ -255,6 +256,46 @@ fn what_stays_is_found_and_removed() {
     assert!(is_gone(&config.name));
     assert!(!host::status_of(&config.name).unwrap().enabled);
     assert!(matches!(host::disable_named(&config.name), Err(Error::Input { .. })));
+}
+
+/// Two hosts in namespaces share what the kernel has once; the server listened before.
+#[test]
+fn a_named_namespace_is_a_host_of_its_own() {
+    let mut path = path!("a_named_namespace_is_a_host_of_its_own", Encoding::Option);
+    path.attach(20_000_000, Some(Queue::Packets(200)));
+    path.start("s", "iperf3 -s", true);
+    let [client, server] = ["c", "s"].map(|end| path.namespace(end));
+    let transfer = || path.run("c", "iperf3 -c 10.0.2.2 -n 200K", true);
+    let config = path.config();
+    let enable = |at: &Namespace, config: &Config| {
+        at.run(|| host::enable(config, true).map(|host| host.unwrap().deaf_listeners())).unwrap()
+    };
+    let status = |at: &Namespace| at.run(|| host::status_of(&config.name)).unwrap().unwrap();
+    let disable = |at: &Namespace| at.run(|| host::disable_named(&config.name)).unwrap();
+
+    if let Err(error @ Error::Missing { .. }) = enable(&client, &config) {
+        return eprintln!("SKIP a_named_namespace_is_a_host_of_its_own: {error}");
+    }
+    let connections = || status(&client).details.unwrap().counters.connections;
+    transfer();
+    let first = (connections(), status(&server).enabled);
+    let outside = host::status_of(&config.name).unwrap().details.unwrap().scope;
+    let other = Config { initial_window: 7, ..config.clone() };
+    let (refused, joined) = (enable(&server, &other), enable(&server, &config));
+    transfer();
+    let spoken = connections();
+    let away = (disable(&client), status(&client).enabled, status(&server).enabled);
+    let last = (disable(&server), is_gone(&config.name));
+
+    assert_eq!(first, (0, false), "one side alone is plain TCP");
+    assert_eq!(outside, "namespace");
+    assert!(matches!(refused, Err(Error::Input { .. })), "{refused:?}");
+    let deaf = joined.unwrap();
+    assert!(deaf > 0 || spoken > 0, "the server that listened before speaks XCP");
+    away.0.unwrap();
+    assert_eq!((away.1, away.2), (false, true));
+    last.0.unwrap();
+    assert!(last.1);
 }
 
 #[test]

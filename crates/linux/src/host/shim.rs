@@ -13,7 +13,7 @@ use super::{half, os};
 use crate::error::{Context, Error, Result};
 use crate::interface::{Interface, Place, Side};
 use crate::sys::netns::Namespace;
-use crate::sys::{command, offload};
+use crate::sys::{bpf, command, offload};
 
 /// The map with a [`Before`] for each interface.
 pub(super) const MAP: &str = "interfaces";
@@ -44,6 +44,8 @@ impl Programs {
         for (name, _) in PROGRAMS {
             let program = object.progs().find(|program| program.name() == name);
             let program = program.ok_or_else(|| Error::missing(format!("no program {name}"), ""))?;
+            // Whoever finds one of them finds what it was like before.
+            bpf::bind(program.as_fd(), map.as_fd()).context(|| format!("can not bind a map to {name}"))?;
             fds.push(program.as_fd().try_clone_to_owned().context(|| format!("can not keep {name}"))?);
         }
         Ok(Self { fds, map, storage: id_of(storage)? })
@@ -135,14 +137,15 @@ impl Programs {
         write(&self.map, key, before)?;
         let map = MapHandle::try_from(&self.map).map_err(os).context(|| "can not keep a map".into())?;
         let insertion = Insertion { namespace, key, map, storage: self.storage, stays: false };
-        if gso_max_segs != 1 {
-            limit_segments(name, 1)?;
-        }
         for ((_, place), program) in PROGRAMS.into_iter().zip(&self.fds) {
             if interface.attach(place, program.as_fd())? {
                 before.has_made_clsact = true;
                 write(&self.map, key, before)?;
             }
+        }
+        // Last: the programs, while they hang, keep the map that knows it.
+        if gso_max_segs != 1 {
+            limit_segments(name, 1)?;
         }
         Ok(insertion)
     }

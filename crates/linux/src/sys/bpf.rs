@@ -4,8 +4,9 @@
 #![expect(unsafe_code, reason = "libbpf's own functions")]
 
 use std::ffi::CStr;
-use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd as _};
 
 /// Where programs are attached: `BPF_TCX_EGRESS` with an interface's index for a target,
 /// `BPF_CGROUP_...` with a folder's descriptor.
@@ -39,6 +40,15 @@ pub fn attach(program: BorrowedFd<'_>, target: i32, kind: AttachType, is_first: 
     check(unsafe { libbpf_sys::bpf_prog_attach_opts(program.as_raw_fd(), target, kind, &options) })
 }
 
+/// Keeps a map for as long as a program, which need not use it.
+///
+/// # Errors
+/// If the kernel is older than 5.10.
+pub fn bind(program: BorrowedFd<'_>, map: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: both descriptors are open; no options.
+    check(unsafe { libbpf_sys::bpf_prog_bind_map(program.as_raw_fd(), map.as_raw_fd(), std::ptr::null()) })
+}
+
 /// Takes a program off.
 ///
 /// # Errors
@@ -50,6 +60,22 @@ pub fn detach(program: BorrowedFd<'_>, target: i32, kind: AttachType) -> io::Res
     };
     // SAFETY: as in `attach`.
     check(unsafe { libbpf_sys::bpf_prog_detach_opts(program.as_raw_fd(), target, kind, &options) })
+}
+
+/// Runs an iterator's program over what there is in the thread's namespaces; what it wrote.
+///
+/// # Errors
+/// Those of the kernel.
+pub fn iterate(link: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
+    // SAFETY: the descriptor is open; the one that comes back belongs to nobody else.
+    let mut file = unsafe {
+        let iterator = libbpf_sys::bpf_iter_create(link.as_raw_fd());
+        check(iterator)?;
+        File::from_raw_fd(iterator)
+    };
+    let mut written = vec![];
+    file.read_to_end(&mut written)?;
+    Ok(written)
 }
 
 /// The ids of the programs at a target.

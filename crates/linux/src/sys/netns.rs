@@ -89,6 +89,12 @@ impl Namespace {
         Ok(entries.any(|entry| fs::metadata(entry.path()).is_ok_and(|data| data.ino() == own)))
     }
 
+    /// Those that `ip netns` has names for.
+    pub fn named() -> Vec<Self> {
+        let entries = fs::read_dir(NAMES).into_iter().flatten().flatten();
+        entries.filter_map(|entry| Self::open(&entry.file_name().to_string_lossy()).ok()).collect()
+    }
+
     /// The one with this inode number: the thread's own, that of the first process, or one with a name.
     ///
     /// # Errors
