@@ -64,6 +64,8 @@ pub(crate) struct Interface {
     pub(crate) name: String,
     pub(crate) index: i32,
     pub(crate) link_header: u32,
+    /// The longest IP packet that it sends.
+    pub(crate) mtu: u32,
     pub(crate) is_up: bool,
     pub(crate) is_loopback: bool,
 }
@@ -88,6 +90,7 @@ impl Interface {
                 name: link["ifname"].as_str()?.to_owned(),
                 index: i32::try_from(link["ifindex"].as_i64()?).ok()?,
                 link_header: if ["ether", "loopback"].contains(&kind) { ETHERNET } else { 0 },
+                mtu: u32::try_from(link["mtu"].as_u64()?).ok()?,
                 is_up: link["flags"].as_array()?.iter().any(|flag| flag == "UP"),
                 is_loopback: kind == "loopback",
             })

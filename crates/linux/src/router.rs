@@ -24,9 +24,11 @@ const HANDLE: u32 = 0xcc1_0000;
 /// Where the program hangs.
 const PLACE: Place = Place { side: Side::Out, is_first: false, filter: 0xcc1 };
 /// The bucket is small, because what it lets through at once stands in the next queue and is not seen in
-/// this one: 5 kB, or what passes in 100 us, by which timers of an idle machine are late at most.
+/// this one: 5 kB, or what passes in 100 us, by which timers of an idle machine are late at most, or two
+/// packets, for what is longer than the bucket never passes (tbf_enqueue in net/sched/sch_tbf.c).
 const BURST_MIN: u64 = 5000;
 const BURST: Duration = Duration(SECOND / 10_000);
+const BURST_PACKETS: u64 = 2;
 /// Of the queue where nobody says: XCP leaves it nearly empty but for the first round trips.
 const QUEUE: Duration = Duration(SECOND / 10);
 const QUEUE_MIN: u64 = 100_000;
@@ -268,17 +270,12 @@ fn tc_rate(text: &str) -> Option<BitRate> {
 
 /// Holds the rate with a token bucket that counts bytes of IP.
 fn shape(interface: &Interface, rate: BitRate, queue: Queue) -> Result<()> {
-    let (name, header) = (&interface.name, interface.link_header);
-    let burst = rate.bytes().over(BURST).0.max(BURST_MIN);
+    let name = &interface.name;
     let (limit, child) = match queue {
         Queue::Packets(packets) => (u64::from(packets), "pfifo"),
         Queue::Bytes(bytes) => (bytes, "bfifo"),
     };
-    let stab = if header == 0 { String::new() } else { format!("stab overhead -{header} ") };
-    command::run(&format!(
-        "tc qdisc add dev {name} root handle cc1: {stab}tbf rate {}bit burst {burst} limit {limit}",
-        rate.0
-    ))?;
+    command::run(&bucket("add", interface, rate, limit))?;
     let queue = format!("tc qdisc add dev {name} parent cc1:1 {child} limit {limit}");
     if let Err(error) = command::run(&queue) {
         command::run(&format!("tc qdisc del dev {name} root"))?;
@@ -373,27 +370,31 @@ pub fn set_rate(name: &str, rate: BitRate) -> Result<()> {
     written.map_err(|error| refused("write a map", io(error)))
 }
 
+/// The command that makes our token bucket or changes it. It counts bytes of IP.
+fn bucket(verb: &str, interface: &Interface, rate: BitRate, limit: u64) -> String {
+    let Interface { name, link_header, mtu, .. } = interface;
+    let packets = BURST_PACKETS * u64::from(mtu + link_header);
+    let burst = rate.bytes().over(BURST).0.max(BURST_MIN).max(packets);
+    let stab = if *link_header == 0 { String::new() } else { format!("stab overhead -{link_header} ") };
+    format!(
+        "tc qdisc {verb} dev {name} root handle cc1: {stab}tbf rate {}bit burst {burst} limit {limit}",
+        rate.0
+    )
+}
+
 fn reshape(interface: &Interface, rate: BitRate) -> Result<()> {
     let name = &interface.name;
     let list = json(&format!("tc -j qdisc show dev {name}"))?;
-    let root = list.as_array().into_iter().flatten().find(|qdisc| qdisc["handle"] == "cc1:");
-    let Some(limit) = root.and_then(|root| root["options"]["limit"].as_u64()) else {
+    // Of the bucket itself, tc prints a latency instead where the limit is more than the bucket holds.
+    let queue = list.as_array().into_iter().flatten().find(|qdisc| qdisc["parent"] == "cc1:1");
+    let Some(limit) = queue.and_then(|queue| queue["options"]["limit"].as_u64()) else {
         return Err(Error::input(
             format!("the shaper of {name} is gone"),
             format!("congestlab router detach {name}"),
         ));
     };
-    let burst = rate.bytes().over(BURST).0.max(BURST_MIN);
     // The kernel gives the limit to the queue inside, whatever it counts in (fifo_set_limit).
-    let stab = match interface.link_header {
-        0 => String::new(),
-        header => format!("stab overhead -{header} "),
-    };
-    command::run(&format!(
-        "tc qdisc change dev {name} root handle cc1: {stab}tbf rate {}bit burst {burst} limit {limit}",
-        rate.0
-    ))
-    .map(drop)
+    command::run(&bucket("change", interface, rate, limit)).map(drop)
 }
 
 /// Samples of one interface, cheap enough for a hundred a second: three calls of the kernel each.

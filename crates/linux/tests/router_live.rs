@@ -140,6 +140,54 @@ fn the_shaper_counts_bytes_of_ip() {
     });
 }
 
+/// A bucket that is smaller than a packet would let none of them pass.
+#[test]
+fn the_longest_packet_of_the_interface_passes_at_every_rate() {
+    let test = "the_longest_packet_of_the_interface_passes_at_every_rate";
+    let Some(lab) = Lab::new(test) else { return };
+    lab.inside(|| {
+        run("ip link set lo up").unwrap();
+        for end in ["v0", "v1"] {
+            run(&format!("ip link set {end} mtu 9000")).unwrap();
+            // Which sends packets on its own.
+            let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{end}/disable_ipv6"), "1");
+        }
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let here = receiver.local_addr().unwrap();
+        let there = "10.77.0.2:9".parse().unwrap();
+        let sent = |interface: &str| {
+            let line = format!("tc -s -j qdisc show dev {interface} root");
+            let list: serde_json::Value = serde_json::from_str(&query(&line).unwrap()).unwrap();
+            list[0]["packets"].as_u64().unwrap()
+        };
+        for (rate, later) in [(100_000_000, 10_000_000), (1_000, 2_000)] {
+            // The longest UDP payload on lo, whose MTU is longer than that.
+            for (interface, to, size) in [("v0", there, 8972), ("lo", here, 65507)] {
+                let rate = BitRate(rate);
+                let config = Config { rate, law: router::law(rate), ..config(Some(Queue::Bytes(100_000))) };
+                match router::attach(interface, &config) {
+                    Err(error @ Error::Missing { .. }) => return eprintln!("SKIP {test}: {error}"),
+                    done => done.unwrap(),
+                }
+                let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+                socket.send_to(&vec![0; size], to).unwrap();
+                sleep(Duration::from_millis(100));
+                assert_eq!(sent(interface), 1, "{interface} at {rate}");
+                router::set_rate(interface, BitRate(later)).unwrap();
+                let before = sent(interface);
+                socket.send_to(&vec![0; size], to).unwrap();
+                sleep(Duration::from_millis(100));
+                let status = &router::status(Some(interface)).unwrap()[0];
+                // The bucket may not be full again: then it waits there.
+                let waiting = status.queue.queue_packets;
+                assert_eq!(sent(interface) + waiting, before + 1, "{interface} at {later} bit/s");
+                assert_eq!(status.queue.drops, 0, "{interface} at {later} bit/s");
+                router::detach(interface).unwrap();
+            }
+        }
+    });
+}
+
 #[test]
 fn a_queue_of_somebody_else_is_used_or_left_alone() {
     let test = "a_queue_of_somebody_else_is_used_or_left_alone";
