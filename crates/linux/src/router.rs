@@ -5,6 +5,8 @@
 
 mod program;
 
+use std::ops::RangeInclusive;
+
 use congestlab_core::law::xcp::LinkConfig;
 use congestlab_core::units::{BitRate, Duration, Rate, Ratio, SECOND};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
@@ -32,6 +34,9 @@ const BURST_PACKETS: u64 = 2;
 /// Of the queue where nobody says: XCP leaves it nearly empty but for the first round trips.
 const QUEUE: Duration = Duration(SECOND / 10);
 const QUEUE_MIN: u64 = 100_000;
+/// What TBF can hold: below, a packet takes longer than anybody waits; above, small ones take less than the
+/// nanosecond in which it counts.
+const RATES: RangeInclusive<BitRate> = BitRate(1000)..=BitRate(1_000_000_000_000);
 
 /// Where packets carry the congestion header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -54,9 +59,9 @@ pub enum Queue {
 }
 
 impl Queue {
-    /// What 100 ms can bring, and not too little on slow links.
+    /// What 100 ms can bring, not too little on slow links, and no more than tc takes on fast ones.
     pub fn default_for(rate: BitRate) -> Self {
-        Self::Bytes(rate.bytes().over(QUEUE).0.max(QUEUE_MIN))
+        Self::Bytes(rate.bytes().over(QUEUE).0.clamp(QUEUE_MIN, u32::MAX.into()))
     }
 }
 
@@ -182,12 +187,24 @@ impl Attached {
     }
 }
 
+fn check_rate(rate: BitRate) -> Result<()> {
+    if RATES.contains(&rate) {
+        return Ok(());
+    }
+    let (least, most) = (RATES.start(), RATES.end());
+    Err(Error::input(
+        format!("a router can not hold a rate of {rate}"),
+        format!("the kernel's law and shaper take {least} to {most}"),
+    ))
+}
+
 /// Puts XCP at an interface.
 ///
 /// # Errors
-/// If there is no such interface, it has a router's law or a queue of somebody else's, or the kernel or
+/// If the rate is out of range, there is no such interface, it has a router's law or a queue of somebody else's, or the kernel or
 /// the privilege is missing. Nothing is changed then.
 pub fn attach(name: &str, config: &Config) -> Result<()> {
+    check_rate(config.rate)?;
     let interface = Interface::find(name)?;
     let Qdisc { kind, handle, .. } = interface.root_qdisc()?;
     match config.shape {
@@ -357,8 +374,9 @@ pub fn status(name: Option<&str>) -> Result<Vec<Status>> {
 /// Changes the rate of the law and of our shaper, as a step of a scenario.
 ///
 /// # Errors
-/// If the interface has no law, or without the privilege.
+/// If the rate is out of range, the interface has no law, or without the privilege.
 pub fn set_rate(name: &str, rate: BitRate) -> Result<()> {
+    check_rate(rate)?;
     let interface = Interface::find(name)?;
     let attached = interface.require_attached()?;
     let mut settings = attached.settings()?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use congestlab_core::units::BitRate;
 use congestlab_linux::Error;
 use congestlab_linux::router::{self, Config, Encoding, Hook, Queue, Reader};
-use congestlab_linux::sys::command::{query, run};
+use congestlab_linux::sys::command::{Mode, query, run, set_mode};
 use congestlab_linux::sys::netns::Namespace;
 
 const RATE: BitRate = BitRate(50_000_000);
@@ -217,6 +217,49 @@ fn a_queue_of_somebody_else_is_used_or_left_alone() {
         run("tc qdisc add dev v0 root handle 7: htb default 1").unwrap();
         run("tc class add dev v0 parent 7: classid 7:1 htb rate 40mbit").unwrap();
         assert_eq!(router::shaped_rate("v0").unwrap(), BitRate(40_000_000));
+    });
+}
+
+#[test]
+fn rates_that_can_not_be_held_are_refused_and_all_others_work() {
+    let test = "rates_that_can_not_be_held_are_refused_and_all_others_work";
+    let Some(lab) = Lab::new(test) else { return };
+    lab.inside(|| {
+        let at = |rate| Config { rate, law: router::law(rate), ..config(Some(Queue::default_for(rate))) };
+        let before = qdiscs();
+        for (rate, said) in [
+            (0, "0 bit/s"),
+            (1, "1 bit/s"),
+            (8, "8 bit/s"),
+            (999, "999 bit/s"),
+            (1_000_000_000_001, "1000000000001 bit/s"),
+            (1_000_000_000_000_000, "1000 Tbit/s"),
+            (u64::MAX, "18446744073709551615 bit/s"),
+        ] {
+            for config in [at(BitRate(rate)), Config { shape: None, ..at(BitRate(rate)) }] {
+                for mode in [Mode::DryRun, Mode::Run] {
+                    set_mode(mode);
+                    let error = router::attach("v0", &config).unwrap_err();
+                    assert_eq!(error.exit_code(), 2, "{error}");
+                    assert!(error.to_string().contains(said), "{error}");
+                    assert!(error.help().contains("1 kbit/s to 1 Tbit/s"), "{}", error.help());
+                }
+            }
+        }
+        assert_eq!(qdiscs(), before);
+        for rate in [1_000, 1_001, 8_000, 400_000_000_000, 1_000_000_000_000] {
+            if !attach(test, &at(BitRate(rate))) {
+                return;
+            }
+            // Of the law whole bytes, hence so.
+            let capacity = router::status(Some("v0")).unwrap()[0].sample.capacity_bps;
+            assert_eq!(capacity, rate / 8 * 8);
+            assert_eq!(router::set_rate("v0", BitRate(0)).unwrap_err().exit_code(), 2);
+            router::set_rate("v0", BitRate(1_000_000_000_000)).unwrap();
+            router::set_rate("v0", BitRate(1_000)).unwrap();
+            router::detach("v0").unwrap();
+        }
+        assert_eq!(qdiscs(), before);
     });
 }
 
