@@ -160,12 +160,29 @@ impl Interface {
     }
 
     fn require_attached(&self) -> Result<Attached> {
-        self.attached()?.ok_or_else(|| {
-            Error::input(
+        match self.attached()? {
+            Some(attached) => Ok(attached),
+            None if self.has_our_shaper()? => Err(self.left_over()),
+            None => Err(Error::input(
                 format!("{} has no router's law", self.name),
                 format!("congestlab router attach {} --law xcp --rate RATE", self.name),
-            )
-        })
+            )),
+        }
+    }
+
+    fn has_our_shaper(&self) -> Result<bool> {
+        Ok(self.root_qdisc()?.handle == HANDLE)
+    }
+
+    /// Of somebody who was killed between the shaper and the program.
+    fn left_over(&self) -> Error {
+        Error::input(
+            format!(
+                "{} has no router's law, but the shaper of one that was attached or detached by half",
+                self.name
+            ),
+            format!("congestlab router detach {}", self.name),
+        )
     }
 }
 
@@ -230,12 +247,18 @@ pub fn attach(name: &str, config: &Config) -> Result<()> {
             format!("congestlab router detach {name}"),
         ));
     }
+    if handle == HANDLE {
+        if config.shape.is_none() {
+            return Err(interface.left_over());
+        }
+        unshape(&interface)?;
+    }
     if let Some(queue) = config.shape {
         shape(&interface, config.rate, queue)?;
     }
     let attached = hang(&interface, config);
     if attached.is_err() && config.shape.is_some() {
-        command::run(&format!("tc qdisc del dev {name} root"))?;
+        unshape(&interface)?;
     }
     attached
 }
@@ -295,10 +318,15 @@ fn shape(interface: &Interface, rate: BitRate, queue: Queue) -> Result<()> {
     command::run(&bucket("add", interface, rate, limit))?;
     let queue = format!("tc qdisc add dev {name} parent cc1:1 {child} limit {limit}");
     if let Err(error) = command::run(&queue) {
-        command::run(&format!("tc qdisc del dev {name} root"))?;
+        unshape(interface)?;
         return Err(error);
     }
     Ok(())
+}
+
+/// The kernel then puts back what it makes by itself.
+fn unshape(interface: &Interface) -> Result<()> {
+    command::run(&format!("tc qdisc del dev {} root", interface.name)).map(drop)
 }
 
 /// Loads the program and hangs it at the interface.
@@ -324,7 +352,10 @@ fn hang(interface: &Interface, config: &Config) -> Result<()> {
 /// If there is none, or without the privilege.
 pub fn detach(name: &str) -> Result<()> {
     let interface = Interface::find(name)?;
-    let attached = interface.require_attached()?;
+    let attached = match interface.require_attached() {
+        Err(Error::Input { .. }) if interface.has_our_shaper()? => return unshape(&interface),
+        attached => attached?,
+    };
     let undo = attached.settings()?.undo();
     if command::announce(&format!("bpf detach {PROGRAM} from {name}")) {
         interface.detach(PLACE, &attached.hung)?;
@@ -333,8 +364,8 @@ pub fn detach(name: &str) -> Result<()> {
         }
     }
     // Somebody may have removed it or put another in its place.
-    if undo & SHAPED != 0 && interface.root_qdisc()?.handle == HANDLE {
-        command::run(&format!("tc qdisc del dev {name} root"))?;
+    if undo & SHAPED != 0 && interface.has_our_shaper()? {
+        unshape(&interface)?;
     }
     Ok(())
 }

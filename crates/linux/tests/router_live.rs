@@ -221,6 +221,33 @@ fn a_queue_of_somebody_else_is_used_or_left_alone() {
 }
 
 #[test]
+fn a_shaper_that_was_left_without_the_program_is_repaired_or_removed() {
+    let test = "a_shaper_that_was_left_without_the_program_is_repaired_or_removed";
+    let Some(lab) = Lab::new(test) else { return };
+    lab.inside(|| {
+        let before = qdiscs();
+        // As after `kill -9` between the shaper and the program.
+        let leave =
+            || run("tc qdisc add dev v0 root handle cc1: tbf rate 1mbit burst 5kb limit 9kb").unwrap();
+        leave();
+        for error in [router::attach("v0", &config(None)), router::status(Some("v0")).map(drop)] {
+            let error = error.unwrap_err();
+            assert!(error.exit_code() == 2 && error.help().contains("router detach v0"), "{error}");
+        }
+        if !attach(test, &config(Some(Queue::Packets(77)))) {
+            return;
+        }
+        assert!(qdiscs().contains("rate 50Mbit") && qdiscs().contains("limit 77p"), "{}", qdiscs());
+        router::detach("v0").unwrap();
+        assert_eq!(qdiscs(), before);
+        leave();
+        router::detach("v0").unwrap();
+        assert_eq!(qdiscs(), before);
+        assert_eq!(router::detach("v0").unwrap_err().exit_code(), 2);
+    });
+}
+
+#[test]
 fn rates_that_can_not_be_held_are_refused_and_all_others_work() {
     let test = "rates_that_can_not_be_held_are_refused_and_all_others_work";
     let Some(lab) = Lab::new(test) else { return };
