@@ -241,7 +241,12 @@ pub fn attach(name: &str, config: &Config) -> Result<()> {
         }
         _ => {}
     }
-    if command::mode() != command::Mode::DryRun && interface.attached()?.is_some() {
+    let has_law = match interface.attached() {
+        // Whoever may not ask may still see what would be done.
+        Err(Error::Missing { .. }) if command::mode() == command::Mode::DryRun => false,
+        attached => attached?.is_some(),
+    };
+    if has_law {
         return Err(Error::input(
             format!("{name} has a router's law already"),
             format!("congestlab router detach {name}"),

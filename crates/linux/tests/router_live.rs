@@ -248,6 +248,26 @@ fn a_shaper_that_was_left_without_the_program_is_repaired_or_removed() {
 }
 
 #[test]
+fn a_dry_run_fails_where_the_real_one_would() {
+    let test = "a_dry_run_fails_where_the_real_one_would";
+    let Some(lab) = Lab::new(test) else { return };
+    lab.inside(|| {
+        let shaped = config(Some(Queue::Packets(77)));
+        if !attach(test, &shaped) {
+            return;
+        }
+        let before = qdiscs();
+        set_mode(Mode::DryRun);
+        let error = router::attach("v0", &shaped).unwrap_err();
+        assert!(error.exit_code() == 2 && error.to_string().contains("already"), "{error}");
+        router::detach("v0").unwrap();
+        set_mode(Mode::Run);
+        assert_eq!(qdiscs(), before);
+        router::detach("v0").unwrap();
+    });
+}
+
+#[test]
 fn rates_that_can_not_be_held_are_refused_and_all_others_work() {
     let test = "rates_that_can_not_be_held_are_refused_and_all_others_work";
     let Some(lab) = Lab::new(test) else { return };
