@@ -74,7 +74,7 @@ fn attach(arguments: &AttachArguments, screen: &Screen) -> Result<(), Failure> {
 
 /// One interface for people.
 fn table(status: &Status) -> String {
-    let Status { interface, law, encoding, hook, shaped, qdisc, sample, queue } = status;
+    let Status { interface, law, encoding, hook, shaped, shaper_gone, qdisc, sample, queue } = status;
     let bits = |bytes: u64| BitRate(bytes.saturating_mul(8));
     let sign = if sample.feedback_Bps < 0 { "-" } else { "" };
     let mut lines = vec![
@@ -82,7 +82,11 @@ fn table(status: &Status) -> String {
             "{interface}: {law}, header as {}, {}, {}",
             format!("{encoding:?}").to_lowercase(),
             format!("{hook:?}").to_lowercase(),
-            if *shaped { format!("shaped here ({qdisc})") } else { format!("shaped elsewhere ({qdisc})") }
+            match (shaped, shaper_gone) {
+                (true, _) => format!("shaped here ({qdisc})"),
+                (_, true) => format!("no longer shaped here: somebody has removed the shaper ({qdisc})"),
+                _ => format!("shaped elsewhere ({qdisc})"),
+            }
         ),
         format!("  capacity            {}", BitRate(sample.capacity_bps)),
         format!("  input rate          {}", bits(sample.input_Bps)),

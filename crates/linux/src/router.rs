@@ -107,6 +107,8 @@ pub struct Status {
     pub hook: Hook,
     /// Whether the shaper is ours.
     pub shaped: bool,
+    /// Ours is no longer there: somebody has removed or replaced it.
+    pub shaper_gone: bool,
     /// What holds the packets.
     pub qdisc: String,
     /// Numbers of the law.
@@ -383,12 +385,14 @@ pub fn status(name: Option<&str>) -> Result<Vec<Status>> {
     let one = |interface: &Interface, attached: Attached| {
         let settings = attached.settings()?;
         let qdisc = interface.root_qdisc()?;
+        let (was_shaped, is_ours) = (settings.undo() & SHAPED != 0, qdisc.handle == HANDLE);
         Ok(Status {
             interface: interface.name.clone(),
             law: "xcp",
             encoding: settings.encoding(),
             hook: attached.hung.hook,
-            shaped: settings.undo() & SHAPED != 0,
+            shaped: was_shaped && is_ours,
+            shaper_gone: was_shaped && !is_ours,
             sample: Sample::new(&settings, &read(attached.map(PORT)?, MapFlags::LOCK)?),
             queue: Backlog::from(&qdisc),
             qdisc: qdisc.kind,

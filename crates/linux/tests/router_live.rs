@@ -268,6 +268,30 @@ fn a_dry_run_fails_where_the_real_one_would() {
 }
 
 #[test]
+fn status_says_that_somebody_has_removed_the_shaper() {
+    let test = "status_says_that_somebody_has_removed_the_shaper";
+    let Some(lab) = Lab::new(test) else { return };
+    lab.inside(|| {
+        if !attach(test, &config(Some(Queue::Packets(77)))) {
+            return;
+        }
+        let said = || {
+            let status = router::status(Some("v0")).unwrap().remove(0);
+            (status.shaped, status.shaper_gone)
+        };
+        assert_eq!(said(), (true, false));
+        run("tc qdisc del dev v0 root").unwrap();
+        assert_eq!(said(), (false, true));
+        assert_eq!(router::set_rate("v0", RATE).unwrap_err().exit_code(), 2);
+        run("tc qdisc add dev v0 root handle 7: tbf rate 30mbit burst 5kb latency 50ms").unwrap();
+        assert_eq!(said(), (false, true));
+        let before = qdiscs();
+        router::detach("v0").unwrap();
+        assert_eq!(qdiscs(), before, "theirs stays");
+    });
+}
+
+#[test]
 fn rates_that_can_not_be_held_are_refused_and_all_others_work() {
     let test = "rates_that_can_not_be_held_are_refused_and_all_others_work";
     let Some(lab) = Lab::new(test) else { return };
