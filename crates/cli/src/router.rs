@@ -106,6 +106,7 @@ fn table(status: &Status) -> String {
         (refused.malformed, "unreadable options"),
         (refused.version, "unknown version"),
         (refused.unwritable, "no memory to change them"),
+        (refused.fragments, "fragments"),
     ];
     for (count, reason) in reasons.into_iter().filter(|(count, _)| *count > 0) {
         lines.push(format!("    {count:<10} {reason}"));

@@ -30,6 +30,7 @@ enum count {
 	MALFORMED, /* the list of TCP options can not be read */
 	VERSION,
 	UNWRITABLE, /* the kernel did not let us */
+	FRAGMENT,   /* of a packet that could have a header */
 	COUNTS,
 };
 
@@ -239,6 +240,7 @@ __attribute__((noinline)) int parse_option(struct __sk_buff *skb, struct packet 
 __attribute__((noinline)) int parse(struct __sk_buff *skb, struct packet *p, __u32 link_header,
 				     __u32 encoding)
 {
+	int is_fragment = 0;
 	__u8 protocol;
 	__u32 at, end;
 	__be16 type;
@@ -260,8 +262,8 @@ __attribute__((noinline)) int parse(struct __sk_buff *skb, struct packet *p, __u
 		end = at + p->size;
 		protocol = ip->protocol;
 		at += ip->ihl * 4;
-		if (ip->frag_off & bpf_htons(0x3fff)) /* more fragments, or not the first one */
-			protocol = IPPROTO_NONE;
+		/* More fragments, or not the first one. */
+		is_fragment = (ip->frag_off & bpf_htons(0x3fff)) != 0;
 	} else if (type == bpf_htons(ETH_P_IPV6)) {
 		struct ipv6hdr *ip = bytes_at(skb, at, sizeof(*ip));
 
@@ -276,12 +278,15 @@ __attribute__((noinline)) int parse(struct __sk_buff *skb, struct packet *p, __u
 		for (int i = 0; i < EXTENSIONS_MAX; i++) {
 			__u8 extension[2]; /* next header, and length beyond the first 8 bytes */
 
+			is_fragment = protocol == IPPROTO_FRAGMENT;
 			if (protocol != IPPROTO_HOPOPTS && protocol != IPPROTO_ROUTING &&
-			    protocol != IPPROTO_DSTOPTS)
+			    protocol != IPPROTO_DSTOPTS && !is_fragment)
 				break;
 			if (bpf_skb_load_bytes(skb, at, extension, sizeof(extension)))
 				return OTHER;
 			protocol = extension[0];
+			if (is_fragment) /* what follows may be from anywhere in the packet */
+				break;
 			at += 8 + extension[1] * 8;
 		}
 	} else {
@@ -291,9 +296,11 @@ __attribute__((noinline)) int parse(struct __sk_buff *skb, struct packet *p, __u
 	 * with what comes before IP. */
 	if (p->segments > 1 && skb->wire_len > skb->len)
 		p->size = skb->wire_len - (skb->len - p->size) * p->segments;
-	if (encoding == SHIM)
-		return protocol == SHIM_PROTOCOL ? parse_shim(skb, p, at, end) : OTHER;
-	return protocol == IPPROTO_TCP ? parse_option(skb, p, at, end) : OTHER;
+	if (protocol != (encoding == SHIM ? SHIM_PROTOCOL : IPPROTO_TCP))
+		return OTHER;
+	if (is_fragment)
+		return FRAGMENT;
+	return encoding == SHIM ? parse_shim(skb, p, at, end) : parse_option(skb, p, at, end);
 }
 
 static __always_inline __s64 clamp(__s64 value, __s64 least, __s64 most)

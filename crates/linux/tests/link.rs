@@ -478,7 +478,14 @@ fn the_law_edits_the_header_of_its_own_protocol_but_no_fragment() {
     fragment[20..22].copy_from_slice(&0x2000_u16.to_be_bytes());
     let mut later = whole.clone();
     later[36] = 0x41; // version 4
-    let frames = [whole, fragment, later, frame(&header.emit()[..10])];
+    let mut foreign = fragment.clone();
+    foreign[23] = 17; // UDP can have no header
+    let mut behind = tcp_frame(6, &[]);
+    behind[20] = 44; // a fragment header, with what was the source port for TCP's number
+    behind[54] = 6;
+    let mut other = behind.clone();
+    other[54] = 17;
+    let frames = [whole, fragment, later, frame(&header.emit()[..10]), foreign, behind, other];
     let (arrived, report) = pass(&rig, Some(xcp_law()), &frames);
     let edited = shim::Packet::new_checked(&arrived[0][34..]).unwrap();
     assert!(edited.delta() < 100_000_000);
@@ -487,7 +494,7 @@ fn the_law_edits_the_header_of_its_own_protocol_but_no_fragment() {
     assert_eq!(arrived[1..], frames[1..]);
     let law = report.forward.xcp.unwrap();
     let Refused { fragments, version, truncated, .. } = law.refused;
-    assert_eq!((law.xcp_packets, (fragments, version, truncated)), (1, (1, 1, 1)));
+    assert_eq!((law.xcp_packets, (fragments, version, truncated)), (1, (2, 1, 1)));
 }
 
 #[test]

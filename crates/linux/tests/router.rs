@@ -270,21 +270,15 @@ fn what_is_not_for_routers_passes_untouched_and_counts_as_traffic() {
     ];
     let (ack, length) = XcpOption::Ack { echo: Echo { routers: 2, sum: 5 } }.emit();
     sent.push(("an ACK", segment(&[], Ip::V4, &[&TIMESTAMPS[..], &ack[..length]].concat(), b"")));
-    for (at, value, what) in
-        [(20, 0x20, "a first fragment"), (21, 1, "a last fragment"), (14, 0x44, "IP of 16 bytes")]
-    {
-        let mut fragment = segment(&[], Ip::V4, &with, b"data");
-        fragment[at] |= value;
-        if at == 14 {
-            fragment[at] = value;
-        }
+    let mut short = segment(&[], Ip::V4, &with, b"data");
+    short[14] = 0x44;
+    sent.push(("IP of 16 bytes", short));
+    for (what, fragment) in fragments(17, &with).into_iter().chain(fragments(253, &with)) {
         sent.push((what, fragment));
     }
-    let mut fragment =
-        frame(&[], Ip::V6, 44, &[&[6, 0, 0, 1, 0, 0, 0, 1], &tcp(Ip::V6, &with, b"x")[..]].concat());
-    sent.push(("a fragment of IPv6", fragment.clone()));
-    fragment.truncate(60);
-    sent.push(("a frame that ends early", fragment));
+    let mut early = fragments(6, &with).pop().unwrap().1;
+    early.truncate(55);
+    sent.push(("a frame that ends early", early));
 
     let mut bytes = 0;
     for (what, packet) in &sent {
@@ -295,6 +289,46 @@ fn what_is_not_for_routers_passes_untouched_and_counts_as_traffic() {
     assert_eq!((sample.packets, sample.other_packets), (sent.len() as u64, sent.len() as u64));
     assert_eq!((sample.xcp_packets, sample.refused_packets), (0, 0));
     assert_eq!(sample.bytes, bytes as u64);
+}
+
+/// Of a packet of this protocol; the option would be where TCP has it.
+fn fragments(protocol: u8, options: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
+    let parts = [(20, 0x20, "a first fragment"), (20, 0x3f, "one between"), (21, 1, "a last fragment")];
+    let mut list: Vec<_> = parts
+        .into_iter()
+        .map(|(at, value, what)| {
+            let mut fragment = frame(&[], Ip::V4, protocol, &tcp(Ip::V4, options, b"data"));
+            fragment[at] |= value;
+            (what, fragment)
+        })
+        .collect();
+    for (what, offset) in [("a first fragment of IPv6", [0, 1]), ("a last fragment of IPv6", [1, 0])] {
+        let header = [protocol, 0, offset[0], offset[1], 0, 0, 0, 1];
+        let behind = [&header[..], &tcp(Ip::V6, options, b"x")].concat();
+        list.push((what, frame(&[], Ip::V6, 44, &behind)));
+    }
+    list
+}
+
+/// As the link in user space does.
+#[test]
+fn fragments_that_could_have_a_header_are_refused_and_others_are_traffic() {
+    let test = "fragments_that_could_have_a_header_are_refused_and_others_are_traffic";
+    for (encoding, ours) in [(Encoding::Option, 6), (Encoding::Shim, 253)] {
+        let Some(program) = load(test, &quiet(encoding)) else { return };
+        let mut bytes = 0;
+        for protocol in [6, 17, 253] {
+            for (what, fragment) in fragments(protocol, &data(ASKS, 0)) {
+                untouched(&program, &fragment, what);
+                bytes += (fragment.len() - ETHERNET) as u64;
+                let refused = program.sample().unwrap().refused.fragments;
+                assert_eq!(refused > 0, protocol >= ours, "{what} of protocol {protocol}, {encoding:?}");
+            }
+        }
+        let sample = program.sample().unwrap();
+        assert_eq!(sample.refused, Refused { fragments: 5, ..Refused::default() }, "{encoding:?}");
+        assert_eq!((sample.other_packets, sample.xcp_packets, sample.bytes), (10, 0, bytes));
+    }
 }
 
 #[test]

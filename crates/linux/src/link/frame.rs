@@ -46,7 +46,7 @@ pub struct Refused {
     pub malformed: u64,
     /// A version other than draft-03's.
     pub version: u64,
-    /// IP fragments, whatever is in them: only the first could have a header.
+    /// IP fragments of a protocol that could have a header.
     pub fragments: u64,
 }
 
@@ -146,11 +146,12 @@ fn look_ipv4(bytes: &[u8], ip: usize) -> Option<Look> {
         return None;
     }
     let mut look = Look::new(ip, size, bytes[ip + 1]);
+    let protocol = bytes[ip + 9];
     // More fragments, or an offset.
     if word(bytes, ip + 6)? & 0x3fff != 0 {
-        look.refusal = Some(Refusal::Fragment);
+        look.fragment(protocol);
     } else {
-        look.transport(&bytes[..ip + size], bytes[ip + 9], ip + header);
+        look.transport(&bytes[..ip + size], protocol, ip + header);
     }
     Some(look)
 }
@@ -171,7 +172,10 @@ fn look_ipv6(bytes: &[u8], ip: usize) -> Option<Look> {
                 (next, at) = (after, at + 8 + 8 * usize::from(length));
             }
             protocol::FRAGMENT => {
-                look.refusal = Some(Refusal::Fragment);
+                // What follows may be from anywhere in the packet.
+                if let (Some(&of), Some(_)) = (bytes.get(at), bytes.get(at + 1)) {
+                    look.fragment(of);
+                }
                 return Some(look);
             }
             _ => break,
@@ -192,6 +196,13 @@ impl Look {
             refusal: None,
             ip,
             place: None,
+        }
+    }
+
+    /// A part of a packet of this protocol.
+    fn fragment(&mut self, protocol: u8) {
+        if [protocol::TCP, shim::PROTOCOL_EXPERIMENTAL].contains(&protocol) {
+            self.refusal = Some(Refusal::Fragment);
         }
     }
 

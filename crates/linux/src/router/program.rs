@@ -39,12 +39,15 @@ pub struct Refused {
     pub version: u64,
     /// The kernel had no memory to change the packet.
     pub unwritable: u64,
+    /// IP fragments of a protocol that could have a header.
+    pub fragments: u64,
 }
 
 impl Refused {
     /// Of any kind.
     pub fn total(&self) -> u64 {
-        self.odd_offset + self.wrong_length + self.truncated + self.malformed + self.version + self.unwritable
+        let Self { odd_offset, wrong_length, truncated, malformed, version, unwritable, fragments } = self;
+        odd_offset + wrong_length + truncated + malformed + version + unwritable + fragments
     }
 }
 
@@ -94,6 +97,7 @@ impl Sample {
             malformed: count(7),
             version: count(8),
             unwritable: count(9),
+            fragments: count(10),
         };
         Self {
             capacity_bps: settings.capacity().bits().0,
