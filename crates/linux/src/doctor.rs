@@ -8,6 +8,7 @@ use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::{fs, thread};
 
+use congestlab_core::units::BitRate;
 use libbpf_rs::btf::{Btf, BtfType};
 use libbpf_rs::{ProgramType, set_print};
 use rustix::system::uname;
@@ -18,6 +19,7 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::host::form;
 use crate::link::LATE_MAX;
+use crate::router::{self, Config, Encoding, OBJECT, Program};
 use crate::supervisor;
 use crate::sys::{cgroup, command, probe};
 
@@ -134,6 +136,9 @@ const SLEEP_NS: u64 = 1_000_000;
 /// Timers of higher resolution than this serve every link, nanoseconds.
 const RESOLUTION_NS: i64 = 10_000;
 
+/// The first kernel that takes calls of a program's own functions while it holds a lock.
+const ROUTER: (u32, u32) = (6, 9);
+
 /// In the order in which they are told.
 static QUESTIONS: [Question; 27] = [
     Question {
@@ -177,12 +182,12 @@ static QUESTIONS: [Question; 27] = [
         ask: Machine::egress,
     },
     Question {
-        name: "kernel-context",
-        what: "the queue behind an egress program",
+        name: "router-program",
+        what: "the router's program",
         needed_for: &[Router, Live],
-        why: "the link's law reads the true backlog (bpf_cast_to_kern_ctx)",
-        help: "Linux 6.2 or later",
-        ask: |machine| machine.knows("bpf_cast_to_kern_ctx"),
+        why: "the link's law: it reads the true backlog (Linux 6.2) and has functions under a lock (6.9)",
+        help: "Linux 6.9 or later, built with CONFIG_DEBUG_INFO_BTF",
+        ask: Machine::router,
     },
     Question {
         name: "tbf",
@@ -532,6 +537,20 @@ impl Machine {
         }
     }
 
+    /// Loads the program, which is gone at once.
+    fn router(&self) -> Answer {
+        if !self.may(CapabilitySet::BPF | CapabilitySet::PERFMON | CapabilitySet::NET_ADMIN) {
+            let found = format!("Linux {}; can only be tried as root", self.release);
+            return (if self.version < ROUTER { Mark::No } else { Mark::Unknown }, found);
+        }
+        let rate = BitRate(1_000_000_000);
+        let config = Config { rate, law: router::law(rate), encoding: Encoding::Option, shape: None };
+        match Program::load(OBJECT, &config, 0, 0) {
+            Ok(_) => (Mark::Yes, "loaded it".into()),
+            Err(error) => (Mark::No, error.to_string()),
+        }
+    }
+
     fn egress(&self) -> Answer {
         let filter = self.feature(Some("cls_bpf_classify"), "CONFIG_NET_CLS_BPF", "cls_bpf");
         let has_clsact = self.clsact().is_there() && filter.is_there();
@@ -694,6 +713,16 @@ mod tests {
         assert_eq!(machine.signature().0, Mark::Unknown);
         assert_eq!(machine.egress().0, Mark::Unknown);
         assert_eq!(machine.privilege().0, Mark::No);
+    }
+
+    #[test]
+    fn whoever_may_not_load_the_router_is_told_of_the_kernel_that_it_takes() {
+        for (version, mark) in [((6, 2), Mark::No), ((6, 8), Mark::No), ((6, 9), Mark::Unknown)] {
+            let machine = Machine { version, ..machine("", "") };
+            assert_eq!(machine.router().0, mark, "{version:?}");
+        }
+        let question = QUESTIONS.iter().find(|question| question.name == "router-program").unwrap();
+        assert!(question.help.contains("Linux 6.9"));
     }
 
     #[test]
