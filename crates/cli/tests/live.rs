@@ -159,7 +159,7 @@ fn two_cubic_flows_fill_a_link_and_the_results_have_the_simulators_names() {
     assert_eq!(live["checksum_errors"], 0);
     assert!(live["trustworthy"].is_boolean());
     let check = &live["self_check"][0];
-    assert!((check["rtt_ms"].as_f64().unwrap() - 20.07).abs() < 0.01, "{check:#}");
+    assert_eq!(check["rtt_ms"], 20.0, "a token bucket sends so small a packet at once: {check:#}");
     assert!(live["links"]["bottleneck"].as_str().is_some_and(|choice| choice.contains("tbf")));
 
     // The series adds up to what the sockets counted, and a run folder is one that others read.
@@ -222,6 +222,25 @@ path = ["b"]
         let noise = &result["flows"]["noise"][0];
         let sent = noise["sent_packets"].as_u64().expect("a number");
         assert!((200..=251).contains(&sent), "{app}: {noise:#}");
+    }
+}
+
+#[test]
+fn the_self_check_believes_links_that_are_slow_or_have_short_queues() {
+    require_lab!("self-check");
+    let folder = Folder::new(SCENARIO);
+    for (rate, delay, queue) in
+        [("500 kbit/s", "5 ms", "50 packets"), ("100 kbit/s", "5 ms", "1 BDP"), ("20 Mbit/s", "0 s", "1 BDP")]
+    {
+        let mut arguments = vec!["--json", "--set", "run.duration=\"1 s\"", "--set", "run.warmup=\"0 s\""];
+        let keys = [("rate", rate), ("delay", delay), ("queue", queue)];
+        let sets = keys.map(|(key, value)| format!("links.bottleneck.{key}=\"{value}\""));
+        sets.iter().for_each(|set| arguments.extend(["--set", set]));
+        let check = &result(&folder.run(&arguments))["live"]["self_check"][0];
+        let ratio =
+            check["measured_rate_bps"].as_f64().expect("a number") / check["rate_bps"].as_f64().unwrap();
+        // Others may make this machine slow; a bucket that was counted made it 1.2 and more.
+        assert!((0.5..1.1).contains(&ratio), "{check:#}");
     }
 }
 

@@ -428,11 +428,15 @@ pub fn set_rate(name: &str, rate: BitRate) -> Result<()> {
     written.map_err(|error| refused("write a map", io(error)))
 }
 
+/// Bytes in the token bucket of an interface with frames of so many at most.
+pub(crate) fn burst(rate: BitRate, frame: u32) -> u64 {
+    rate.bytes().over(BURST).0.max(BURST_MIN).max(BURST_PACKETS * u64::from(frame))
+}
+
 /// The command that makes our token bucket or changes it. It counts bytes of IP.
 fn bucket(verb: &str, interface: &Interface, rate: BitRate, limit: u64) -> String {
     let Interface { name, link_header, mtu, .. } = interface;
-    let packets = BURST_PACKETS * u64::from(mtu + link_header);
-    let burst = rate.bytes().over(BURST).0.max(BURST_MIN).max(packets);
+    let burst = burst(rate, mtu + link_header);
     let stab = if *link_header == 0 { String::new() } else { format!("stab overhead -{link_header} ") };
     format!(
         "tc qdisc {verb} dev {name} root handle cc1: {stab}tbf rate {}bit burst {burst} limit {limit}",

@@ -28,7 +28,7 @@ use crate::sys::offload::Offloads;
 /// that the neighbour table knows.
 const GATEWAY: &str = "169.254.0.1";
 /// Ethernet's usual MTU, for links that no larger packet crosses.
-const MTU: u16 = 1500;
+pub(super) const MTU: u16 = 1500;
 /// Interfaces are numbered from here, in all namespaces: lo is 1.
 const FIRST_INDEX: u32 = 10;
 /// A bucket of this much time at the link's rate (linux.md §4): a kernel that wakes up within it
@@ -119,7 +119,7 @@ struct Builder<'a> {
 }
 
 /// Why the kernel's own queues can not be this port.
-fn needs_user_space(port: &PortConfig) -> Option<&'static str> {
+pub(super) fn needs_user_space(port: &PortConfig) -> Option<&'static str> {
     match (&port.service, &port.discipline, &port.law) {
         (Service::Trace(_), ..) => Some("a recorded trace"),
         (_, Discipline::Red(_), _) => Some("RED"),
@@ -342,7 +342,7 @@ impl Shaped {
     /// bytes: it sees the Ethernet header, too.
     fn line(&self, verb: &str, namespace: &Namespace, rate: BitRate) -> String {
         let (netns, interface) = (namespace.name(), &self.interface);
-        let burst = self.burst(rate);
+        let burst = burst(rate, self.mtu);
         // A change also gives the queue below this limit, in its own unit.
         let limit = self.room();
         format!(
@@ -367,15 +367,27 @@ impl Shaped {
             Limit::None => UNLIMITED_QUEUE,
         }
     }
+}
 
-    pub(super) fn burst(&self, rate: BitRate) -> u64 {
-        let bytes = u128::from(rate.0) * u128::from(BURST) / 8 / 1_000_000_000_000;
-        (bytes as u64).max(BURST_MIN).max(2 * u64::from(self.mtu))
+/// Bytes before IP on a veth.
+const ETHERNET: u32 = 14;
+
+/// Bytes in a token bucket of ours.
+fn burst(rate: BitRate, mtu: u16) -> u64 {
+    let bytes = u128::from(rate.0) * u128::from(BURST) / 8 / 1_000_000_000_000;
+    (bytes as u64).max(BURST_MIN).max(2 * u64::from(mtu))
+}
+
+/// Bytes that leave a port at once when the kernel queues for it.
+pub(super) fn bucket(port: &PortConfig, rate: BitRate, mtu: u16) -> u64 {
+    match port.law {
+        Some(_) => router::burst(rate, u32::from(mtu) + ETHERNET),
+        None => burst(rate, mtu),
     }
 }
 
 /// A host's own link, as contract section 3 has it.
-fn port_of(pipe: Pipe) -> PortConfig {
+pub(super) fn port_of(pipe: Pipe) -> PortConfig {
     PortConfig::new(Service::Fixed(pipe.rate), pipe.delay, Limit::None)
 }
 
