@@ -8,11 +8,11 @@ use congestlab_scenario::store;
 use serde_json::{Map, Value, json};
 
 use crate::args::DoctorArguments;
-use crate::failure::{Failure, Message};
+use crate::failure::Failure;
 use crate::output::{Screen, print};
 
 pub(crate) fn doctor(arguments: &DoctorArguments, screen: &Screen) -> Result<(), Failure> {
-    let cleaned = if arguments.clean { Some(clean()?) } else { None };
+    let cleaned = if arguments.clean { Some(supervisor::clean()?) } else { None };
     let report = doctor::examine();
     if screen.json {
         let able: Map<String, Value> =
@@ -33,14 +33,6 @@ pub(crate) fn doctor(arguments: &DoctorArguments, screen: &Screen) -> Result<(),
     }
     text.push_str(&tell(&report));
     print(&text)
-}
-
-/// What this machine lacks is what the report is about: no reason for the status that says so.
-fn clean() -> Result<Vec<String>, Failure> {
-    supervisor::clean().map_err(|error| match error.exit_code() {
-        4 => Failure::Run(Message::new(error.to_string(), error.help())),
-        _ => error.into(),
-    })
 }
 
 /// As in JSON.
