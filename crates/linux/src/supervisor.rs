@@ -38,49 +38,60 @@ pub enum Undo {
     Cgroup(PathBuf),
     /// End the connections in this network namespace, remove it and the interfaces in it.
     Namespace(String),
-    /// Remove this interface of the command's own namespace.
-    Interface(String),
+    /// Remove this interface.
+    Interface(Local),
     /// Remove this table of nftables, family `ip`.
-    Table(String),
-    /// Give this parameter its old value back, when nobody else needs the new.
-    Sysctl(Parameter),
+    Table(Local),
+    /// Give this parameter, such as `net.core.rmem_max`, its old value back, when nobody else needs
+    /// the new.
+    Sysctl(Local),
 }
 
-/// A parameter of the machine, or of one of its network namespaces: two commands in different ones
-/// change different values by the same name.
+/// A name that means something else in another network namespace. Who undoes may be in another one
+/// than who did it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parameter {
-    /// Such as `net.core.rmem_max`.
-    key: String,
+pub struct Local {
+    name: String,
     /// Inode of the network namespace from which it is seen.
     namespace: u64,
 }
 
-impl Parameter {
-    /// As this process sees it.
-    fn here(key: &str) -> Result<Self> {
-        Ok(Self { key: key.into(), namespace: Namespace::current()?.inode()? })
+impl Local {
+    /// As this thread sees it.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn here(name: &str) -> Result<Self> {
+        Ok(Self { name: name.into(), namespace: Namespace::current()?.inode()? })
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let (key, namespace) = text.split_once('@')?;
-        Some(Self { key: key.into(), namespace: namespace.parse().ok()? })
+        let (name, namespace) = text.split_once('@')?;
+        Some(Self { name: name.into(), namespace: namespace.parse().ok()? })
     }
 
-    /// Where its value is.
+    /// Does something in its namespace. One that is gone has taken everything along.
+    fn there(&self, work: impl FnOnce() -> Result<()> + Send) -> Result<()> {
+        match Namespace::find(self.namespace)? {
+            Some(namespace) => namespace.run(work)?,
+            None => Ok(()),
+        }
+    }
+
+    /// Where a parameter's value is.
     fn path(&self) -> PathBuf {
-        Path::new("/proc/sys").join(self.key.replace('.', "/"))
+        Path::new("/proc/sys").join(self.name.replace('.', "/"))
     }
 
-    /// Where its old value is.
+    /// Where a parameter's old value is.
     fn kept(&self) -> PathBuf {
         Path::new(ROOT).join(format!("sysctl-{self}"))
     }
 }
 
-impl fmt::Display for Parameter {
+impl fmt::Display for Local {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}@{}", self.key, self.namespace)
+        write!(f, "{}@{}", self.name, self.namespace)
     }
 }
 
@@ -103,9 +114,9 @@ impl Undo {
         match kind {
             "cgroup" => Some(Self::Cgroup(rest.into())),
             "namespace" => Some(Self::Namespace(rest.into())),
-            "interface" => Some(Self::Interface(rest.into())),
-            "table" => Some(Self::Table(rest.into())),
-            "sysctl" => Parameter::parse(rest).map(Self::Sysctl),
+            "interface" => Local::parse(rest).map(Self::Interface),
+            "table" => Local::parse(rest).map(Self::Table),
+            "sysctl" => Local::parse(rest).map(Self::Sysctl),
             _ => None,
         }
     }
@@ -207,7 +218,7 @@ impl Guard {
     /// If there is no such parameter, or it takes no such value.
     pub fn sysctl(&self, key: &str, value: &str) -> Result<()> {
         let _lock = lock()?;
-        let parameter = Parameter::here(key)?;
+        let parameter = Local::here(key)?;
         let old = fs::read_to_string(parameter.path()).context(|| format!("can not read {key}"))?;
         self.record(&Undo::Sysctl(parameter.clone()))?;
         // What the first of several commands found is what the last one puts back.
@@ -310,18 +321,26 @@ pub fn supervise(id: &str) -> Result<()> {
 /// # Errors
 /// Those of the file system.
 pub fn dead() -> Result<Vec<String>> {
+    let mut dead = Vec::new();
+    for id in folders()? {
+        if lock_dead(&Path::new(ROOT).join(&id))?.is_some() {
+            dead.push(id);
+        }
+    }
+    Ok(dead)
+}
+
+/// The folders of all commands.
+fn folders() -> Result<Vec<String>> {
     let entries = match fs::read_dir(ROOT) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other.context(|| format!("can not read {ROOT}"))?,
     };
-    let mut dead = Vec::new();
-    for entry in entries.flatten().filter(|entry| entry.path().is_dir()) {
-        if lock_dead(&entry.path())?.is_some() {
-            dead.push(entry.file_name().to_string_lossy().into_owned());
-        }
-    }
-    dead.sort();
-    Ok(dead)
+    let folders = entries.flatten().filter(|entry| entry.path().is_dir());
+    let mut folders: Vec<String> =
+        folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    folders.sort();
+    Ok(folders)
 }
 
 /// The lock of a folder, if nobody has it.
@@ -347,10 +366,14 @@ fn lock_dead(folder: &Path) -> Result<Option<File>> {
 pub fn clean() -> Result<Vec<String>> {
     process::require_privilege()?;
     let mut cleaned = Vec::new();
-    for id in dead()? {
+    for id in folders()? {
         let folder = Path::new(ROOT).join(&id);
         let held = {
             let _lock = lock()?;
+            // Its maker was killed before it made anything else; one that lives would hold the lock.
+            if fs::remove_dir(&folder).is_ok() {
+                continue;
+            }
             lock_dead(&folder)?
         };
         if held.is_some() {
@@ -400,10 +423,10 @@ fn undo(folder: &Path) -> Result<()> {
     let _lock = lock()?;
     for undo in journal.iter().rev() {
         keep(match undo {
-            Undo::Interface(name) => remove_interface(name),
+            Undo::Interface(interface) => interface.there(|| remove_interface(&interface.name)),
             Undo::Namespace(name) => Namespace::remove(name),
             Undo::Cgroup(path) => cgroup::remove(path),
-            Undo::Table(name) => remove_table(name),
+            Undo::Table(table) => table.there(|| remove_table(&table.name)),
             Undo::Sysctl(parameter) => restore(parameter, folder),
         });
     }
@@ -423,9 +446,10 @@ fn end_connections(namespace: &str) -> Result<()> {
 }
 
 fn remove_interface(name: &str) -> Result<()> {
-    match Path::new("/sys/class/net").join(name).exists() {
-        true => command::query(&format!("ip link delete {name}")).map(drop),
-        false => Ok(()),
+    // Not in /sys/class/net, which shows the namespace in which it was mounted.
+    match command::query(&format!("ip link delete {name}")) {
+        Err(Error::Command { message, .. }) if message.contains("Cannot find device") => Ok(()),
+        other => other.map(drop),
     }
 }
 
@@ -439,7 +463,7 @@ fn remove_table(name: &str) -> Result<()> {
 }
 
 /// Whether another command needs a parameter as it is. Under the lock.
-fn is_claimed(parameter: &Parameter, folder: &Path) -> Result<bool> {
+fn is_claimed(parameter: &Local, folder: &Path) -> Result<bool> {
     let mine = Undo::Sysctl(parameter.clone());
     let others = fs::read_dir(ROOT).context(|| format!("can not read {ROOT}"))?.flatten();
     for other in others.map(|entry| entry.path()).filter(|path| path != folder && path.is_dir()) {
@@ -451,8 +475,8 @@ fn is_claimed(parameter: &Parameter, folder: &Path) -> Result<bool> {
 }
 
 /// Puts a parameter back unless another command still needs it. Under the lock.
-fn restore(parameter: &Parameter, folder: &Path) -> Result<()> {
-    let (key, kept) = (&parameter.key, parameter.kept());
+fn restore(parameter: &Local, folder: &Path) -> Result<()> {
+    let kept = parameter.kept();
     if is_claimed(parameter, folder)? {
         return Ok(());
     }
@@ -460,9 +484,9 @@ fn restore(parameter: &Parameter, folder: &Path) -> Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         other => other.context(|| format!("can not read {}", kept.display()))?,
     };
-    // Who cleans up after others may be in another namespace, where the name means something else.
-    if *parameter == Parameter::here(key)? {
-        fs::write(parameter.path(), old.trim_end()).context(|| format!("can not set {key} back"))?;
-    }
+    parameter.there(|| {
+        let what = || format!("can not set {} back", parameter.name);
+        fs::write(parameter.path(), old.trim_end()).context(what)
+    })?;
     fs::remove_file(&kept).context(|| format!("can not remove {}", kept.display()))
 }

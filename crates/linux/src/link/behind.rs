@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use super::{Clock, Direction, Link};
 use crate::error::{Context, Error, Result};
-use crate::supervisor::{Guard, Undo};
+use crate::supervisor::{Guard, Local, Undo};
 use crate::sys::command;
 use crate::sys::netns::Namespace;
 use crate::sys::offload::Offloads;
@@ -108,7 +108,7 @@ impl Behind {
         let wire = guard.namespace("wire")?;
         let inside = guard.namespace("inside")?;
         let outer = format!("cl-{}", guard.id());
-        guard.record(&Undo::Interface(outer.clone()))?;
+        guard.record(&Undo::Interface(Local::here(&outer)?))?;
         connect(&outer, &wire, "outer")?;
         wire.run(|| connect("inner", &inside, "link0"))??;
         // Each end knows the other, so that the first packet needs not wait for ARP.
@@ -233,7 +233,7 @@ fn let_out(guard: &Guard, block: Block, interface: &str) -> Result<Option<String
     if !routes_default()? {
         return Ok(Some("this machine has no default route".into()));
     }
-    guard.record(&Undo::Table(interface.into()))?;
+    guard.record(&Undo::Table(Local::here(interface)?))?;
     let rules = [
         format!("nft add table ip {interface}"),
         format!("nft add chain ip {interface} out {{ type nat hook postrouting priority 100 ; }}"),

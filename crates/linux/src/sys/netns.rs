@@ -95,14 +95,17 @@ impl Namespace {
         entries.filter_map(|entry| Self::open(&entry.file_name().to_string_lossy()).ok()).collect()
     }
 
-    /// The one with this inode number: the thread's own, that of the first process, or one with a name.
+    /// The one with this inode number: the thread's own, that of the first process, one with a name, or
+    /// one in which there is a process.
     ///
     /// # Errors
     /// Those of the file system.
     pub fn find(inode: u64) -> Result<Option<Self>> {
         let named = fs::read_dir(NAMES).into_iter().flatten().flatten().map(|entry| entry.path());
         let usual = ["/proc/thread-self/ns/net", "/proc/1/ns/net"].map(PathBuf::from);
-        for path in usual.into_iter().chain(named) {
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let inhabited = processes.map(|entry| entry.path().join("ns/net"));
+        for path in usual.into_iter().chain(named).chain(inhabited) {
             // Some may be gone by now, or another user's.
             let Ok(file) = File::open(&path) else { continue };
             let name = path.strip_prefix(NAMES).unwrap_or(Path::new("")).display().to_string();
