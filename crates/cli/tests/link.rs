@@ -286,6 +286,81 @@ fn the_last_link_puts_forwarding_back_and_only_where_it_was_set() {
     assert_eq!(elsewhere.forwards(), "1");
 }
 
+/// Inside, where /sys shows the interfaces of the machine.
+#[test]
+fn the_interface_is_gone_when_a_link_in_a_namespace_returns() {
+    if !can("the_interface_is_gone_when_a_link_in_a_namespace_returns") {
+        return;
+    }
+    let inside = Inside::new("i", "0");
+    let (mut child, id) = inside.start();
+    let interfaces = || inside.0.run(|| command::query("ip -o link show")).unwrap().unwrap();
+    assert!(interfaces().contains(&id), "{}", interfaces());
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    child.wait().unwrap();
+    assert!(!interfaces().contains(&id), "{}", interfaces());
+}
+
+/// The process that undoes what the link with this identifier did.
+fn supervisor(id: &str) -> Pid {
+    let pids = fs::read_dir("/proc").unwrap().flatten();
+    let found = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()).find(|pid| {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words.split(|&byte| byte == 0).skip(1).take(2).eq([&b"supervise"[..], id.as_bytes()])
+    });
+    found.and_then(Pid::from_raw).expect("it has one")
+}
+
+#[test]
+fn what_is_left_in_another_namespace_is_undone_there() {
+    if !can("what_is_left_in_another_namespace_is_undone_there") {
+        return;
+    }
+    let there = Inside::new("t", "0");
+    let (mut child, id) = there.start();
+    kill_process(supervisor(&id), Signal::KILL).unwrap();
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    child.wait().unwrap();
+    // Or another test begins a link in this moment, which cleans up, too.
+    let mut clean = Command::new(BINARY);
+    clean.args(["doctor", "--clean"]);
+    run(clean, 0);
+    is_gone(&id);
+    assert_eq!(there.forwards(), "0");
+    let left = there.0.run(|| {
+        let tables = command::query("nft list tables").unwrap_or_default();
+        format!("{tables}{}", command::query("ip -o link show").unwrap())
+    });
+    assert!(!left.as_ref().unwrap().contains(&id), "{left:?}");
+}
+
+#[test]
+fn a_folder_whose_maker_was_killed_before_it_wrote_to_it_is_removed() {
+    if !can("a_folder_whose_maker_was_killed_before_it_wrote_to_it_is_removed") {
+        return;
+    }
+    let folder = format!("/run/congestlab/{:06x}", std::process::id());
+    fs::create_dir_all(&folder).unwrap();
+    congestlab_linux::supervisor::clean().unwrap();
+    assert!(!Path::new(&folder).exists());
+}
+
+#[test]
+fn an_unknown_option_is_no_command_and_a_command_has_its_own_options() {
+    let mut command = Command::new(BINARY);
+    command.args(["link", "--rat", "1 Mbit/s", "--", "true"]);
+    let said = text(&run(command, 2).stderr);
+    assert!(said.contains("unexpected argument '--rat'") && said.contains("Usage"), "{said}");
+    let mut command = Command::new(BINARY);
+    command.args(["link", "--", "--rat"]);
+    assert!(text(&run(command, 2).stderr).contains("can not run --rat"));
+    if can("an_unknown_option_is_no_command_and_a_command_has_its_own_options") {
+        let mut command = Command::new(BINARY);
+        command.args(["link", "--delay", "1 ms", "bash", "-c", "exit 3", "--rate"]);
+        run(command, 3);
+    }
+}
+
 #[test]
 fn mistakes_are_refused_before_anything_is_done() {
     let folder = tempfile::tempdir().unwrap();
