@@ -65,7 +65,7 @@ pub(crate) struct LinkArguments {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     down_trace: Option<PathBuf>,
     /// Delay each way, such as "40 ms"
-    #[arg(long, value_name = "TIME", default_value = "0 s", value_parser = delay)]
+    #[arg(long, value_name = "TIME", default_value = "0 s", allow_hyphen_values = true, value_parser = delay)]
     delay: String,
     /// What may wait each way: "100 packets", "1 BDP" or "250 kB" [default: 1 BDP, at least 100 packets]
     #[arg(long, value_name = "AMOUNT")]
