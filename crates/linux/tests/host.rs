@@ -58,8 +58,9 @@ fn the_option_is_on_every_packet() {
         let is_ack =
             |line: &str| line.contains("5201 > ") && line.contains("length 0") && line.contains("[.]");
         let (acks, all) = with_option(&lines, is_ack, 4);
-        // The last ACK of each connection is that of TIME_WAIT, which is no socket any more.
-        assert!(acks + 2 >= all && acks > 20, "{address}: {acks} of {all} ACKs");
+        // The last ACK of each connection is that of TIME_WAIT, which is no socket any more; a FIN that is
+        // repeated on a busy machine gets another.
+        assert!(acks + 6 >= all && acks > 20, "{address}: {acks} of {all} ACKs");
         // The router counted itself: the lowest bit of the RTT word, after ExID and X.
         let counted = lines.iter().filter(|line| is_data(line)).all(|line| {
             line.split_once("unknown-253 0x5843")

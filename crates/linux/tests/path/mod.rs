@@ -218,6 +218,14 @@ pub(crate) fn capture(path: &mut Path, filter: &str, transfer: &str, is_member: 
         false,
     );
     path.run("c", transfer, is_member);
-    sleep(Duration::from_millis(300));
+    // A busy machine lets tcpdump write late.
+    let size = || fs::metadata(&file).map_or(0, |data| data.len());
+    for _ in 0..20 {
+        let before = size();
+        sleep(Duration::from_millis(500));
+        if size() == before {
+            break;
+        }
+    }
     file
 }
