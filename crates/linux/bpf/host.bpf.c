@@ -316,12 +316,14 @@ static void follow(struct tcp_sock *tp, struct flow *flow)
 	struct sizes sizes = sizes_of(tp);
 	__u64 window = law_sender_window(&flow->sender);
 	__u64 packets = (window + sizes.packet - 1) / sizes.packet;
-	__u64 rate = law_sender_pacing_rate(&flow->sender, SENDER, srtt_of(tp)), burst;
+	__u64 rate = law_sender_pacing_rate(&flow->sender, SENDER, srtt_of(tp)), burst, least;
 
 	flow->window = window;
-	/* An ACK for one packet may be 40 ms late (RFC 1122 4.2.3.2). Pacing keeps the law's rate. */
-	if (packets < 2)
-		packets = 2;
+	/* An ACK for one packet may be 40 ms late (RFC 1122 4.2.3.2). Pacing keeps the law's rate. Not
+	 * with headers that a firewall may drop: two packets at a time then take too long to give up. */
+	least = flow->is_shim ? 1 : 2;
+	if (packets < least)
+		packets = least;
 	if (packets > tp->snd_cwnd_clamp)
 		packets = tp->snd_cwnd_clamp;
 	tp->snd_cwnd = packets;

@@ -265,8 +265,8 @@ fn a_firewall_that_knows_tcp_alone_breaks_no_connection() {
             let reason = String::from_utf8_lossy(&set.stderr);
             return eprintln!("SKIP a_firewall_that_knows_tcp_alone_breaks_no_connection: {}", reason.trim());
         }
-        path.run("c", "timeout 30 iperf3 -c 10.0.2.2 -n 1M", true);
-        path.run("c", "timeout 30 iperf3 -c fd00:2::2 -n 1M -R", true);
+        path.run("c", "timeout 60 iperf3 -c 10.0.2.2 -n 1M", true);
+        path.run("c", "timeout 60 iperf3 -c fd00:2::2 -n 1M -R", true);
         path.run("r", &format!("nft delete table inet {name}"), false);
     }
 }
