@@ -184,6 +184,12 @@ pub trait Output {
     }
 }
 
+/// Where an element that owns several ports puts what comes out of them.
+pub trait Outputs {
+    /// The way out of the port at place `port` among those of the element.
+    fn of(&mut self, port: usize) -> impl Output;
+}
+
 /// What a port counted. Complete after [`Port::finish`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PortStats {

@@ -101,6 +101,7 @@ pub(crate) fn resolve(file: &mut File, base: &Path, findings: &mut Findings) -> 
         links: ports.into_iter().collect::<Option<_>>()?,
         groups: groups.into_iter().collect::<Option<_>>()?,
         sample_every: Some(picos(every.value)),
+        devices: Vec::new(),
         record_events: false,
     })
 }

@@ -106,6 +106,7 @@ fn main() {
             })
             .collect(),
         sample_every: None,
+        devices: Vec::new(),
         record_events: false,
     };
     let outcome = run(&model, engine, &AtomicBool::new(false), &mut |_| {});

@@ -9,6 +9,7 @@ use congestlab_net::random::Stream;
 use congestlab_net::source::{Source, SourceConfig};
 use congestlab_net::tcp;
 
+use crate::device::Device;
 use crate::model::{Group, GroupKind, Link, Model, Start};
 use crate::network::{Network, measure_of, start_of};
 use crate::outcome::{Element, Event, FlowOutcome, LinkOutcome, Outcome, Sample};
@@ -43,8 +44,10 @@ pub(crate) use with_hosts;
 
 /// Everything of a run that has state.
 pub(crate) struct Elements {
-    /// By link; `None` while an engine has it.
+    /// By link; `None` while an engine or a device has it.
     pub(crate) ports: Vec<Option<Box<Port>>>,
+    /// `None` while an engine has it.
+    pub(crate) devices: Vec<Option<Device>>,
     /// By class.
     pub(crate) hosts: Vec<Hosts>,
     /// Starts of the flows, by group.
@@ -60,7 +63,7 @@ pub(crate) struct Elements {
 impl Elements {
     pub(crate) fn new(model: &Model, network: &Network) -> Self {
         let probed = model.sample_every.is_some() || model.record_events;
-        let ports = model
+        let mut ports: Vec<_> = model
             .links
             .iter()
             .map(|link| {
@@ -75,8 +78,10 @@ impl Elements {
                 Some(Box::new(Port::new(&config, streams, model.warmup, model.duration)))
             })
             .collect();
+        let devices = model.devices.iter().map(|device| Some(Device::new(device, &mut ports))).collect();
         let mut elements = Self {
             ports,
+            devices,
             hosts: Vec::new(),
             starts: Vec::new(),
             packet_hops: 0,
@@ -144,6 +149,11 @@ impl Elements {
     pub(crate) fn finish(mut self, model: &Model, complete: bool) -> Outcome {
         let mut fingerprint = 0;
         let mut links = Vec::new();
+        for (device, built) in model.devices.iter().zip(self.devices.into_iter().flatten()) {
+            for (&link, port) in device.links.iter().zip(built.into_ports()) {
+                self.ports[link as usize] = Some(Box::new(port));
+            }
+        }
         for (link, port) in model.links.iter().zip(self.ports.iter_mut().flatten()) {
             port.finish(model.duration);
             fingerprint = mix(fingerprint, port.fingerprint());

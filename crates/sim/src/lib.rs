@@ -7,6 +7,7 @@
 
 mod barrier;
 mod calendar;
+mod device;
 mod elements;
 pub mod model;
 mod network;

@@ -17,6 +17,8 @@ pub struct Model {
     pub warmup: Picos,
     /// Every link direction that has a queue. A packet-hop is a packet entering one of these, or a [`Pipe`].
     pub links: Vec<Link>,
+    /// Elements that own the ports of several links. A link belongs to one at most.
+    pub devices: Vec<Device>,
     /// Groups of equal flows, in the order of the scenario.
     pub groups: Vec<Group>,
     /// Bins of the time series; `None`: no series.
@@ -32,6 +34,23 @@ pub struct Link {
     pub name: String,
     /// Queue, service, law, propagation delay, errors.
     pub port: PortConfig,
+}
+
+/// What owns the ports of several links, and runs as one element: what happens at one of them may
+/// change another in no time.
+#[derive(Clone, Debug)]
+pub struct Device {
+    /// Indices into [`Model::links`].
+    pub links: Vec<u32>,
+    /// What it is.
+    pub kind: DeviceKind,
+}
+
+/// What couples the ports of a [`Device`].
+#[derive(Clone, Debug)]
+pub enum DeviceKind {
+    /// A router: each port for itself.
+    Router,
 }
 
 /// A hop of a flow's own: unlimited queue, no law, no errors.

@@ -100,11 +100,13 @@ impl Wire {
     }
 }
 
-/// A party that acts at times of its own: a link, or the hosts of a class.
+/// A party that acts at times of its own: a link, the hosts of a class, a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Node {
     Link(u32),
     Class(u32),
+    /// An element that owns the ports of several links.
+    Device(u32),
 }
 
 /// From `from` to `to` nothing takes less than `latency`.
@@ -149,7 +151,15 @@ pub(crate) struct Network {
     /// Index over the whole run of each link and of each class.
     pub(crate) link_ids: Vec<u32>,
     pub(crate) class_ids: Vec<u32>,
-    /// Links first, then classes: see [`Network::node`].
+    /// The links of each device, in the order of its ports.
+    pub(crate) devices: Vec<Vec<u32>>,
+    /// Index over the whole run of each device.
+    pub(crate) device_ids: Vec<u32>,
+    /// For each node the one that acts for it: the device that owns a link, everyone else itself.
+    pub(crate) leader: Vec<u32>,
+    /// Place of each link among the ports of its device.
+    pub(crate) port: Vec<u32>,
+    /// Between leaders. Links first, then classes, then devices: see [`Network::node`].
     pub(crate) edges: Vec<Edge>,
     pub(crate) flows: u32,
     /// Packets per second that the links can carry, for sizing windows.
@@ -164,6 +174,10 @@ impl Network {
             links: model.links.len(),
             link_ids: (0..model.links.len() as u32).collect(),
             class_ids: (0..2 * model.groups.len() as u32).collect(),
+            devices: model.devices.iter().map(|device| device.links.clone()).collect(),
+            device_ids: (0..model.devices.len() as u32).collect(),
+            leader: Vec::new(),
+            port: vec![0; model.links.len()],
             edges: Vec::new(),
             flows: 0,
             packet_rate: model
@@ -174,6 +188,11 @@ impl Network {
         };
         for group in &model.groups {
             network.add(model, group);
+        }
+        network.elect();
+        for edge in &mut network.edges {
+            edge.from = network.leader[edge.from] as usize;
+            edge.to = network.leader[edge.to] as usize;
         }
         network.edges.sort_unstable_by_key(|e| (e.from, e.to, e.latency));
         network.edges.dedup_by_key(|e| (e.from, e.to));
@@ -219,12 +238,31 @@ impl Network {
         (start, host)
     }
 
+    /// Finds out who acts for whom.
+    fn elect(&mut self) {
+        self.leader = (0..self.nodes() as u32).collect();
+        for device in 0..self.devices.len() {
+            for (port, &link) in self.devices[device].iter().enumerate() {
+                self.leader[link as usize] = self.node_of_device(device) as u32;
+                self.port[link as usize] = port as u32;
+            }
+        }
+    }
+
     pub(crate) fn nodes(&self) -> usize {
-        self.links + self.classes.len()
+        self.links + self.classes.len() + self.devices.len()
     }
 
     pub(crate) fn node(&self, index: usize) -> Node {
-        if index < self.links { Node::Link(index as u32) } else { Node::Class((index - self.links) as u32) }
+        match index.checked_sub(self.links) {
+            None => Node::Link(index as u32),
+            Some(class) if class < self.classes.len() => Node::Class(class as u32),
+            Some(other) => Node::Device((other - self.classes.len()) as u32),
+        }
+    }
+
+    pub(crate) fn node_of_device(&self, device: usize) -> usize {
+        self.links + self.classes.len() + device
     }
 
     /// True for the hosts that send data.
@@ -262,8 +300,11 @@ impl Network {
         for edge in &self.edges {
             sets.join(edge.from, edge.to);
         }
+        for (node, &leader) in self.leader.iter().enumerate() {
+            sets.join(node, leader as usize);
+        }
         let mut parts: Vec<Self> = Vec::new();
-        // For each node its part and its index there, among the links or among the classes.
+        // For each node its part and its index there, among the links, the classes or the devices.
         let (mut of, mut index) = (vec![0; self.nodes()], vec![0_u32; self.nodes()]);
         let mut part_of_leader = vec![usize::MAX; self.nodes()];
         for node in 0..self.nodes() {
@@ -287,9 +328,19 @@ impl Network {
                     part.class_ids.push(self.class_ids[class as usize]);
                     part.flows += self.classes[class as usize].count;
                 }
+                Node::Device(device) => {
+                    index[node] = part.devices.len() as u32;
+                    let links = &self.devices[device as usize];
+                    part.devices.push(links.iter().map(|&link| index[link as usize]).collect());
+                    part.device_ids.push(self.device_ids[device as usize]);
+                }
             }
         }
-        for (class, at) in (self.links..self.nodes()).zip(0..) {
+        for part in &mut parts {
+            part.port = vec![0; part.links];
+            part.elect();
+        }
+        for (class, at) in (self.links..).zip(0..self.classes.len()) {
             let part = &mut parts[of[class]];
             let start = self.classes[at].route as usize;
             part.classes[index[class] as usize].route = part.routes.len() as u32;
@@ -305,8 +356,15 @@ impl Network {
         }
         for edge in &self.edges {
             let part = &mut parts[of[edge.from]];
-            let links = part.links;
-            let local = |node: usize| index[node] as usize + if node < self.links { 0 } else { links };
+            let (links, classes) = (part.links, part.classes.len());
+            let local = |node: usize| {
+                let first = match self.node(node) {
+                    Node::Link(_) => 0,
+                    Node::Class(_) => links,
+                    Node::Device(_) => links + classes,
+                };
+                first + index[node] as usize
+            };
             part.edges.push(Edge { from: local(edge.from), to: local(edge.to), latency: edge.latency });
         }
         parts

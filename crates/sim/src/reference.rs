@@ -8,10 +8,10 @@ use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use congestlab_net::packet::{Packet, Picos};
-use congestlab_net::port::{Output, PortEvent};
+use congestlab_net::port::{Output, Outputs, PortEvent};
 
 use crate::elements::{Elements, Hosts, note_port_event, with_hosts};
-use crate::network::{Hop, Network};
+use crate::network::{Hop, Network, Node};
 use crate::station::{Outbox, Record};
 use crate::watch::{Step, Watcher};
 use crate::{Progress, Span, Tap};
@@ -28,6 +28,7 @@ enum Class {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Link(u32),
+    Device(u32),
     /// The hop of a host's own: away from it, or towards it.
     Pipe {
         class: u32,
@@ -103,22 +104,30 @@ impl Agenda<'_> {
         self.number += 1;
         let depth = match place {
             Place::Link(link) => self.depth[link as usize],
+            Place::Device(device) => self.depth[self.network.node_of_device(device as usize)],
             Place::Host { class, .. } => self.depth[self.network.links + class as usize],
             // A pipe takes time; what comes into it without delay is the packet of its host.
             Place::Pipe { .. } => u32::MAX,
         };
         let turn = match (class, place) {
-            (Class::Arrival, Place::Link(_)) => self.network.turn(&packet),
+            (Class::Arrival, Place::Link(_) | Place::Device(_)) => self.network.turn(&packet),
             _ => (0, 0),
         };
         let key = Key { at, depth, place, class, turn, number: self.number };
         self.heap.push(Reverse(Scheduled { key, packet }));
     }
 
+    fn place_of(&self, link: u32) -> Place {
+        match self.network.node(self.network.leader[link as usize] as usize) {
+            Node::Device(device) => Place::Device(device),
+            _ => Place::Link(link),
+        }
+    }
+
     /// The packet reaches the element that its route names at `packet.at`.
     fn enter(&mut self, packet: Packet) {
         let place = match self.network.routes[packet.route as usize] {
-            Hop::Link(link) => Place::Link(link),
+            Hop::Link(link) => self.place_of(link),
             Hop::Host(class) => {
                 let index = packet.flow - self.network.classes[class as usize].first_flow;
                 match self.network.classes[class as usize].pipe {
@@ -158,6 +167,18 @@ impl Output for Wire<'_, '_> {
     }
 }
 
+/// The ways out of a device's ports.
+struct Wires<'a, 'b> {
+    agenda: &'a mut Agenda<'b>,
+    links: &'a [u32],
+}
+
+impl Outputs for Wires<'_, '_> {
+    fn of(&mut self, port: usize) -> impl Output {
+        Wire { agenda: &mut *self.agenda, link: self.links[port] }
+    }
+}
+
 struct Exit<'a, 'b> {
     agenda: &'a mut Agenda<'b>,
     class: u32,
@@ -186,6 +207,7 @@ impl Outbox for Exit<'_, '_> {
 /// The earliest event of its own that each element is scheduled for.
 struct Alarms {
     links: Vec<Picos>,
+    devices: Vec<Picos>,
     hosts: Vec<Vec<Picos>>,
 }
 
@@ -193,6 +215,7 @@ impl Alarms {
     fn of(&mut self, place: Place) -> &mut Picos {
         match place {
             Place::Link(link) => &mut self.links[link as usize],
+            Place::Device(device) => &mut self.devices[device as usize],
             Place::Pipe { class, index, .. } | Place::Host { class, index } => {
                 &mut self.hosts[class as usize][index as usize]
             }
@@ -211,7 +234,7 @@ impl Alarms {
         let alarm = self.of(place);
         if at < *alarm {
             *alarm = at;
-            if let Place::Link(_) = place {
+            if let Place::Link(_) | Place::Device(_) = place {
                 agenda.push(at, place, Class::Departure, Packet::default());
             }
             agenda.push(at, place, Class::Timer, Packet::default());
@@ -267,11 +290,16 @@ pub(crate) fn run<'a>(
         network.classes.iter().map(|c| vec![[0; 2]; c.count as usize]).collect();
     let mut alarms = Alarms {
         links: vec![Picos::MAX; elements.ports.len()],
+        devices: vec![Picos::MAX; elements.devices.len()],
         hosts: network.classes.iter().map(|c| vec![Picos::MAX; c.count as usize]).collect(),
     };
     for (link, port) in elements.ports.iter().enumerate() {
         let next = port.as_ref().map_or(Picos::MAX, |p| p.next_event());
         alarms.set(&mut agenda, Place::Link(link as u32), next);
+    }
+    for (device, built) in elements.devices.iter().enumerate() {
+        let next = built.as_ref().map_or(Picos::MAX, |d| d.next_event());
+        alarms.set(&mut agenda, Place::Device(device as u32), next);
     }
     for (class, hosts) in elements.hosts.iter().enumerate() {
         with_hosts!(hosts, _config, stations => for (index, station) in stations.iter().enumerate() {
@@ -313,6 +341,25 @@ pub(crate) fn run<'a>(
                     alarms.ring(&key);
                 }
                 alarms.set(&mut agenda, key.place, port.next_event());
+            }
+            Place::Device(id) => {
+                let Some(device) = &mut elements.devices[id as usize] else { continue };
+                let mut wires = Wires { agenda: &mut agenda, links: &network.devices[id as usize] };
+                match (key.class, network.routes.get(packet.route as usize)) {
+                    (Class::Arrival, Some(&Hop::Link(link))) => {
+                        device.advance_to_arrival(key.at, &mut wires);
+                        let port = network.port[link as usize] as usize;
+                        let queue_packets = device.queue_packets(port);
+                        wires.agenda.tell(key.at, || Step::Entered { link, packet, queue_packets });
+                        device.arrive(key.at, port, packet, &mut wires);
+                    }
+                    (Class::Timer, _) => {
+                        device.advance_before(key.at + 1, &mut wires);
+                        alarms.ring(&key);
+                    }
+                    _ => device.advance_to_arrival(key.at, &mut wires),
+                }
+                alarms.set(&mut agenda, key.place, device.next_event());
             }
             Place::Pipe { class, index, inward } => {
                 agenda.packet_hops += 1;

@@ -7,10 +7,11 @@
 //! global order to keep, and the result is the same for every `W` and on every number of threads.
 
 use congestlab_net::packet::{Packet, Picos};
-use congestlab_net::port::{Output, Port, PortEvent};
+use congestlab_net::port::{Output, Outputs, Port, PortEvent};
 
 use crate::barrier::Exchange;
 use crate::calendar::{Calendar, Window};
+use crate::device::Device;
 use crate::elements::{Elements, Hosts, note_port_event};
 use crate::network::{Class, DisjointSets, Hop, Network, Node};
 use crate::prefetch::prefetch;
@@ -42,7 +43,7 @@ pub(crate) struct Plan {
     shift: u32,
     /// Nodes in the order in which they run.
     order: Vec<u32>,
-    /// Position of each node in `order`.
+    /// Position in `order` of the node that acts for each node.
     rank: Vec<u32>,
     /// Nodes that something may reach in the window in which it was sent.
     is_late: Vec<bool>,
@@ -75,6 +76,9 @@ impl Plan {
         for (position, &node) in order.iter().enumerate() {
             rank[node] = position as u32;
         }
+        for (node, &leader) in network.leader.iter().enumerate() {
+            rank[node] = rank[leader as usize];
+        }
         let mut is_late = vec![false; order.len()];
         for edge in network.edges.iter().filter(|e| e.latency < 1 << shift) {
             is_late[edge.to] = true;
@@ -99,6 +103,9 @@ fn assign(network: &Network, window: Picos, threads: usize) -> Vec<u8> {
     for edge in network.edges.iter().filter(|e| e.latency < window) {
         sets.join(edge.from, edge.to);
     }
+    for (node, &leader) in network.leader.iter().enumerate() {
+        sets.join(node, leader as usize);
+    }
     let rates = network.class_rates();
     let mut has_data = vec![false; network.links];
     for class in (0..).take(network.classes.len()).filter(|&class| network.is_sender(class)) {
@@ -113,6 +120,7 @@ fn assign(network: &Network, window: Picos, threads: usize) -> Vec<u8> {
             Node::Link(link) => 4 * network.packet_rate[link as usize],
             Node::Class(class) if network.is_sender(class) => 6 * rates[class as usize],
             Node::Class(class) => 3 * rates[class as usize],
+            Node::Device(_) => 0,
         };
         weight[sets.find(node)] += own.max(1);
     }
@@ -135,7 +143,7 @@ fn assign(network: &Network, window: Picos, threads: usize) -> Vec<u8> {
 #[derive(Clone, Copy, Debug)]
 struct Timer {
     node: u32,
-    /// Flow within the class; 0 for a link.
+    /// Flow within the class; 0 for a link and a device.
     index: u32,
 }
 
@@ -241,7 +249,8 @@ impl Fabric<'_> {
     /// The receiver comes later in this window.
     fn deliver_now(&mut self, packet: &Packet) {
         let node = self.node_of(packet.route);
-        debug_assert!(self.plan.is_late[node] && self.plan.home[node] == self.id);
+        let leader = self.network.leader[node] as usize;
+        debug_assert!(self.plan.is_late[leader] && self.plan.home[node] == self.id);
         let starts_chunk = self.late.is_full();
         let place = self.store.push(&mut self.late, packet);
         // The list of the window's chunks ends with those of the late packets.
@@ -266,7 +275,7 @@ impl Fabric<'_> {
         }
         if window <= self.window {
             match self.network.node(timer.node as usize) {
-                Node::Link(_) => {}
+                Node::Link(_) | Node::Device(_) => {}
                 Node::Class(class) => self.pending[class as usize].push(timer.index),
             }
             self.activate(timer.node as usize);
@@ -310,6 +319,19 @@ impl<const PROBED: bool> Output for Wire<'_, '_, PROBED> {
             let link = self.fabric.network.link_ids[self.link as usize];
             note_port_event(&mut self.fabric.record, link, at, &event);
         }
+    }
+}
+
+/// The ways out of a device's ports.
+struct Wires<'a, 'b, const PROBED: bool> {
+    fabric: &'a mut Fabric<'b>,
+    links: &'b [u32],
+}
+
+impl<const PROBED: bool> Outputs for Wires<'_, '_, PROBED> {
+    #[inline]
+    fn of(&mut self, port: usize) -> impl Output {
+        Wire::<PROBED> { fabric: &mut *self.fabric, link: self.links[port] }
     }
 }
 
@@ -424,9 +446,11 @@ macro_rules! with_bench {
 /// One thread's part of the network.
 pub(crate) struct Domain<'a> {
     fabric: Fabric<'a>,
-    /// Ports by link; `None`: on another thread.
+    /// Ports by link; `None`: a device's, or on another thread.
     ports: Vec<Option<Box<Port>>>,
-    /// Time of the calendar entry that will wake each port first.
+    /// `None`: on another thread.
+    devices: Vec<Option<Device>>,
+    /// By node: time of the calendar entry that will wake each port and device first.
     armed: Vec<Picos>,
     benches: Vec<AnyBench>,
     is_probed: bool,
@@ -485,6 +509,12 @@ impl<'a> Domain<'a> {
         let ports: Vec<_> = (0..network.links)
             .map(|link| mine(link).then(|| elements.ports[network.link_ids[link] as usize].take()).flatten())
             .collect();
+        let devices = (0..network.devices.len())
+            .map(|device| {
+                let is_mine = mine(network.node_of_device(device));
+                is_mine.then(|| elements.devices[network.device_ids[device] as usize].take()).flatten()
+            })
+            .collect();
         let benches = (0..network.classes.len())
             .map(|class| {
                 let node = network.links + class;
@@ -507,8 +537,9 @@ impl<'a> Domain<'a> {
             .collect();
         let mut domain = Self {
             fabric,
-            armed: vec![Picos::MAX; ports.len()],
+            armed: vec![Picos::MAX; network.nodes()],
             ports,
+            devices,
             benches,
             is_probed: run.is_probed(),
             reached: 0,
@@ -535,14 +566,17 @@ impl<'a> Domain<'a> {
                 }
             });
         }
-        for link in 0..self.ports.len() {
-            if let Some(port) = &self.ports[link] {
-                let next = port.next_event();
-                if next <= self.fabric.end {
-                    self.armed[link] = next;
-                    let timer = Timer { node: link as u32, index: 0 };
-                    self.fabric.timers.slot(next >> self.fabric.plan.shift).push(timer);
-                }
+        let network = self.fabric.network;
+        let ports = self.ports.iter().enumerate();
+        let ports = ports.filter_map(|(link, port)| Some((link, port.as_ref()?.next_event())));
+        let devices = self.devices.iter().enumerate();
+        let devices = devices
+            .filter_map(|(device, it)| Some((network.node_of_device(device), it.as_ref()?.next_event())));
+        for (node, next) in ports.chain(devices) {
+            if next <= self.fabric.end {
+                self.armed[node] = next;
+                let timer = Timer { node: node as u32, index: 0 };
+                self.fabric.timers.slot(next >> self.fabric.plan.shift).push(timer);
             }
         }
     }
@@ -572,6 +606,8 @@ impl<'a> Domain<'a> {
                 Node::Link(link) if self.is_probed => self.run_link::<true>(link as usize, end),
                 Node::Link(link) => self.run_link::<false>(link as usize, end),
                 Node::Class(class) => self.run_class(class as usize, end),
+                Node::Device(device) if self.is_probed => self.run_device::<true>(device as usize, end),
+                Node::Device(device) => self.run_device::<false>(device as usize, end),
             }
         }
         for bucket in buckets {
@@ -587,9 +623,9 @@ impl<'a> Domain<'a> {
         let (far, near) = self.fabric.timers.open(window);
         for timer in far.into_iter().chain(near).flatten() {
             match self.fabric.network.node(timer.node as usize) {
-                Node::Link(link) => {
-                    if self.armed[link as usize] >> self.fabric.plan.shift == window {
-                        self.fabric.activate(link as usize);
+                Node::Link(_) | Node::Device(_) => {
+                    if self.armed[timer.node as usize] >> self.fabric.plan.shift == window {
+                        self.fabric.activate(timer.node as usize);
                     }
                 }
                 Node::Class(class) => {
@@ -696,10 +732,41 @@ impl<'a> Domain<'a> {
         self.keys.clear();
         std::mem::swap(&mut self.keys, &mut self.fabric.inbox[link]);
         let next = port.next_event();
-        if self.armed[link] < end || next < self.armed[link] {
-            self.armed[link] = next;
-            self.fabric.wake(next, Timer { node: link as u32, index: 0 });
+        self.rearm(link, next, end);
+    }
+
+    /// Makes sure that the calendar wakes a port or a device for its next event.
+    #[inline]
+    fn rearm(&mut self, node: usize, next: Picos, end: Picos) {
+        if self.armed[node] < end || next < self.armed[node] {
+            self.armed[node] = next;
+            self.fabric.wake(next, Timer { node: node as u32, index: 0 });
         }
+    }
+
+    /// Runs a device to the end of the window: what comes to all its ports, in one order.
+    fn run_device<const PROBED: bool>(&mut self, device: usize, end: Picos) {
+        let network = self.fabric.network;
+        let links = &network.devices[device];
+        for &link in links {
+            self.keys.append(&mut self.fabric.inbox[link as usize]);
+        }
+        self.keys.sort_unstable();
+        self.settle_ties();
+        let Some(owner) = &mut self.devices[device] else { return };
+        for &key in &self.keys {
+            let (now, ordinal) = self.fabric.unkey(key);
+            let packet = *self.fabric.packet(ordinal);
+            let mut wires = Wires::<PROBED> { fabric: &mut self.fabric, links };
+            owner.advance_to_arrival(now, &mut wires);
+            if let Hop::Link(link) = network.routes[packet.route as usize] {
+                owner.arrive(now, network.port[link as usize] as usize, packet, &mut wires);
+            }
+        }
+        self.keys.clear();
+        owner.advance_before(end, &mut Wires::<PROBED> { fabric: &mut self.fabric, links });
+        let next = owner.next_event();
+        self.rearm(network.node_of_device(device), next, end);
     }
 
     /// Arrivals at one instant: whose turn it is, then in the order in which they were sent.
@@ -728,6 +795,11 @@ impl<'a> Domain<'a> {
         for (link, port) in self.ports.into_iter().enumerate() {
             if port.is_some() {
                 elements.ports[network.link_ids[link] as usize] = port;
+            }
+        }
+        for (device, built) in self.devices.into_iter().enumerate() {
+            if built.is_some() {
+                elements.devices[network.device_ids[device] as usize] = built;
             }
         }
         for (class, bench) in self.benches.into_iter().enumerate() {

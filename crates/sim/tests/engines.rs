@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use common::Draw;
 use congestlab_net::packet::{Packet, Picos};
-use congestlab_sim::model::{GroupKind, Model};
+use congestlab_sim::model::{Device, DeviceKind, GroupKind, Model};
 use congestlab_sim::outcome::{FlowOutcome, LinkOutcome, Outcome};
 use congestlab_sim::{Engine, Tap, run};
 
@@ -92,6 +92,49 @@ fn side_by_side(parts: &[Model]) -> Model {
         }));
     }
     all
+}
+
+/// Links whose ports run as one element, at random; how many elements that makes.
+fn join(model: &mut Model, draw: &mut Draw) {
+    let count = draw.between(1, 3) as usize;
+    let mut devices = vec![Vec::new(); count + 1];
+    for link in 0..model.links.len() as u32 {
+        devices[draw.between(0, count as u64) as usize].push(link);
+    }
+    // The rest stay alone.
+    devices.truncate(count);
+    let devices = devices.into_iter().filter(|links| !links.is_empty());
+    model.devices = devices.map(|links| Device { links, kind: DeviceKind::Router }).collect();
+}
+
+/// Ports that know nothing of each other do the same in one element and each for itself, and all
+/// engines agree on it.
+#[test]
+fn ports_of_one_element_run_as_ports_of_many() {
+    for seed in 6000..6040 {
+        let mut draw = Draw::new(seed);
+        let mut model = common::random_model(&mut draw, seed);
+        for link in &mut model.links {
+            link.port.delay += 1_000_000;
+        }
+        model.sample_every = Some(7_000_000_000);
+        model.record_events = true;
+        let apart = outcome(&model, Engine::Reference);
+        join(&mut model, &mut draw);
+        check(&model, &format!("seed {seed} in devices"));
+        assert!(outcome(&model, Engine::Reference) == apart, "seed {seed}");
+    }
+    for seed in 6100..6103 {
+        let mut draw = Draw::new(seed);
+        let parts: Vec<Model> = (0..20).map(|_| common::random_model(&mut draw, seed)).collect();
+        let mut model = side_by_side(&parts);
+        // Each within its part.
+        for first in (0..model.links.len() as u32).step_by(2) {
+            let kind = DeviceKind::Router;
+            model.devices.push(Device { links: vec![first, first + 1], kind });
+        }
+        check(&model, &format!("seed {seed} side by side in devices"));
+    }
 }
 
 #[test]

@@ -27,7 +27,7 @@ impl Draw {
         self.0.below(n)
     }
 
-    fn between(&mut self, low: u64, high: u64) -> u64 {
+    pub(crate) fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high - low + 1)
     }
 
@@ -62,6 +62,7 @@ pub(crate) fn random_model(draw: &mut Draw, seed: u64) -> Model {
         links,
         groups,
         sample_every: None,
+        devices: Vec::new(),
         record_events: false,
     }
 }
