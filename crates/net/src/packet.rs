@@ -56,6 +56,9 @@ pub mod flag {
 /// (RFC 2018 §3).
 pub const SACK_BLOCKS: usize = 3;
 
+/// An advertised window without limit. Below it, as many segments as a window can have.
+pub const UNLIMITED: u32 = (1 << 24) - 1;
+
 /// A packet on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(C)]
@@ -77,7 +80,8 @@ pub struct Packet {
     /// Bits of [`flag`].
     pub flags: u8,
     /// Data: X, RTT, Delta_Throughput, Reverse_Feedback, then four words for other headers.
-    /// ACK: advertised window in segments, Reverse_Feedback, then three SACK ranges.
+    /// ACK: advertised window in segments (low 24 bits) and XCP-r's epoch (high 8), Reverse_Feedback,
+    /// then three SACK ranges.
     pub words: [u32; 8],
 }
 
@@ -115,10 +119,17 @@ impl Packet {
         self.words[3] = header.reverse as u32;
     }
 
-    /// ACK: the advertised window in segments; `u32::MAX` is unlimited.
+    /// ACK: the advertised window in segments; [`UNLIMITED`] is unlimited.
     #[inline]
     pub const fn window(&self) -> u32 {
-        self.words[0]
+        self.words[0] & UNLIMITED
+    }
+
+    /// ACK: advertises a window in segments; a wider one than can be told is told as the widest.
+    #[inline]
+    pub fn set_window(&mut self, segments: Option<u32>) {
+        let segments = segments.map_or(UNLIMITED, |segments| segments.min(UNLIMITED - 1));
+        self.words[0] = self.words[0] & !UNLIMITED | segments;
     }
 
     /// ACK: the feedback returned to the sender, B/s (draft-03 Reverse_Feedback).

@@ -31,7 +31,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use congestlab_core::law::{SenderConfig, cubic, reno, xcp};
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
-use congestlab_net::packet::{Kind, Packet, flag};
+use congestlab_net::packet::{Kind, Packet, UNLIMITED, flag};
 use congestlab_net::tcp::{App, Config, Measure, Receiver, Recovery, Sender, Wait};
 
 const MS: f64 = 1e6;
@@ -130,7 +130,7 @@ impl Run {
             if !ranges.is_empty() {
                 put(&format!("sack {}", ranges.join(",")));
             }
-            if packet.window() != u32::MAX {
+            if packet.window() != UNLIMITED {
                 put(&format!("window={}", packet.window()));
             }
         }
@@ -305,14 +305,14 @@ fn build(run: &Run, words: &[&str]) -> Result<Packet> {
     packet.size = if kind == Kind::Data { run.config.segment } else { run.config.ack };
     packet.stamp_ns = run.now;
     if matches!(kind, Kind::Ack | Kind::SynAck) {
-        packet.words[0] = u32::MAX;
+        packet.set_window(None);
         packet.stamp_ns = run.stamps.get(&(number - 1)).copied().unwrap_or(run.now);
     }
     while let [word, tail @ ..] = rest {
         rest = tail;
         match (word.split_once('='), *word) {
             (Some(("window", value)), _) => {
-                packet.words[0] = value.parse().map_err(|_| "no window".to_string())?
+                packet.set_window(Some(value.parse().map_err(|_| "no window".to_string())?));
             }
             (Some(("size", value)), _) => packet.size = value.parse().map_err(|_| "no size".to_string())?,
             (Some(("echo" | "stamp", value)), _) => packet.stamp_ns = parse_time(value)?,

@@ -186,7 +186,7 @@ impl Receiver {
             flags: if self.has_mark && kind == Kind::Ack { flag::ECE } else { 0 },
             ..Packet::default()
         };
-        packet.words[0] = config.awnd.unwrap_or(u32::MAX);
+        packet.set_window(config.awnd);
         packet.words[1] = self.echo.on_ack() as u32;
         if let Some(beyond) = &self.out_of_order
             && config.recovery == Recovery::Sack

@@ -11,7 +11,7 @@ use congestlab_core::units::{Bytes, Duration, Time};
 use super::estimator::{CAUTIOUS_RTO, Estimator, INITIAL_RTO};
 use super::scoreboard::{DUP_THRESH, Scoreboard};
 use super::{App, Config, Measure, Recovery, Wait, absolute};
-use crate::packet::{Kind, Packet, SACK_BLOCKS, flag};
+use crate::packet::{Kind, Packet, SACK_BLOCKS, UNLIMITED, flag};
 use crate::stats::Histogram;
 
 /// Packets that a paced sender may send at once when it is late.
@@ -143,7 +143,7 @@ pub struct View {
     pub mode: Mode,
     /// Segments in flight.
     pub pipe: u64,
-    /// What the receiver advertises, segments; `u32::MAX` is unlimited.
+    /// What the receiver advertises, segments; [`UNLIMITED`] is unlimited.
     pub awnd: u32,
     /// The window, and not the data, stopped the last transmission.
     pub is_window_limited: bool,
@@ -921,7 +921,7 @@ impl Sender {
 
     #[inline]
     fn awnd_bytes(&self, config: &Config) -> Bytes {
-        if self.awnd == u32::MAX { Bytes(u64::MAX) } else { in_bytes(config, u64::from(self.awnd)) }
+        if self.awnd == UNLIMITED { Bytes(u64::MAX) } else { in_bytes(config, u64::from(self.awnd)) }
     }
 
     /// The round trip that an ACK of new data measures (RFC 7323 §4.1).

@@ -431,7 +431,7 @@ fn arbitrary_packets_do_no_harm() {
                 flags: if random.below(3) == 0 { random.below(256) as u8 } else { 0 },
                 ..Packet::default()
             };
-            packet.words[0] = if random.below(4) == 0 { random.below(20) as u32 } else { u32::MAX };
+            packet.set_window((random.below(4) == 0).then(|| random.below(20) as u32));
             packet.words[1] = random.0 as u32;
             for block in 0..SACK_BLOCKS {
                 packet.set_sack(block, near(&mut random), near(&mut random));

@@ -3,6 +3,7 @@
 use congestlab_core::law::xcp;
 use congestlab_core::law::{SenderConfig, cubic, reno};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate as ByteRate, Ratio, Time};
+use congestlab_net::packet::UNLIMITED;
 use congestlab_net::source::{Pattern, SourceConfig};
 use congestlab_net::tcp;
 use congestlab_sim::model::{self, GroupKind, Pipe};
@@ -331,8 +332,8 @@ fn advertised(awnd: &At<Amount>, segment: u16, findings: &mut Findings) -> Optio
             return None;
         }
     };
-    // No more than is ever in flight; the largest value means unlimited.
-    Some(u32::try_from(segments).unwrap_or(u32::MAX - 1).min(u32::MAX - 1))
+    // No more than an ACK can say, which is more than is ever in flight.
+    Some(segments.min(u64::from(UNLIMITED - 1)) as u32)
 }
 
 fn app(flow: &mut Flow) -> Option<tcp::App> {
