@@ -26,11 +26,13 @@ use rustix::process::geteuid;
 use serde::Serialize;
 
 use self::form::Form;
+pub use crate::encoding::Encoding;
 use crate::error::{Context, Error, Result};
 use crate::interface::Interface;
+use crate::sys::bpf::{self, os};
 use crate::sys::diag::{Diag, States};
 use crate::sys::netns::{self, Namespace};
-use crate::sys::{attachment, bpf, cgroup, command};
+use crate::sys::{attachment, cgroup, command, offload};
 
 /// Built by `bpf/build.sh`.
 static OBJECT: &[u8] = include_bytes!("../bpf/objects/host.bpf.o");
@@ -45,17 +47,6 @@ const LISTENERS: &str = "cl_listeners";
 const CONFIG: &str = ".rodata.config";
 /// `TCP_CA_NAME_MAX`, with the zero.
 const NAME_SIZE: usize = 16;
-
-/// How headers travel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Encoding {
-    /// As a TCP option.
-    #[default]
-    Option,
-    /// As a protocol of its own between IP and TCP, with peers that do so too.
-    Shim,
-}
 
 /// Addresses that begin alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,6 +165,22 @@ pub fn everything() -> Result<PathBuf> {
 }
 
 impl Config {
+    /// The default law for all peers of the processes in `cgroup`, and no others: option, CUBIC where XCP
+    /// is not answered.
+    pub fn new(name: impl Into<String>, cgroup: impl Into<PathBuf>) -> Self {
+        Self {
+            name: name.into(),
+            to: vec![],
+            default: true,
+            encoding: Encoding::Option,
+            interfaces: vec![],
+            sender: sender_config(LossPolicy::Tcp),
+            initial_window: 1, // TH Ex. 11
+            cgroup: cgroup.into(),
+            fallback: "cubic".into(),
+        }
+    }
+
     /// As `struct config` of `host.bpf.c`.
     fn bytes(&self, is_persistent: bool, has_casts: bool) -> Vec<u8> {
         let mut bytes = vec![0; 2 * NAME_SIZE];
@@ -557,6 +564,7 @@ impl Installed {
             ));
         }
         if !command::announce(&format!("use the congestion control {} here, too", config.name)) {
+            announce_interfaces(config)?;
             return Ok(None);
         }
         if config.encoding == Encoding::Shim {
@@ -567,11 +575,23 @@ impl Installed {
         for interface in &config.interfaces {
             host.insert_at(interface)?;
         }
+        // Before anything stays: what fails from here on is undone by nobody.
+        host.deaf_listeners = tell_listeners(config, scope)?;
         add(&self.prefixes, &self.namespaces, config, scope)?;
         host.insertions.drain(..).for_each(shim::Insertion::keep);
-        host.deaf_listeners = tell_listeners(config, scope)?;
         Ok(Some(host))
     }
+}
+
+/// Says what would happen at the interfaces.
+fn announce_interfaces(config: &Config) -> Result<()> {
+    for interface in &config.interfaces {
+        let (_, segments) = shim::announce(interface)?;
+        if segments != 1 {
+            offload::limit_segments(interface, 1)?;
+        }
+    }
+    Ok(())
 }
 
 /// Puts peers into the map, and the namespace into its own.
@@ -619,17 +639,12 @@ pub fn enable(config: &Config, is_persistent: bool) -> Result<Option<Host>> {
     let load_it = format!("load the congestion control {} for {peers}", config.name);
     let attach_it = format!("attach {PROGRAM} to the control group {}", config.cgroup.display());
     if !command::announce(&load_it) {
-        for interface in &config.interfaces {
-            let (_, segments) = shim::announce(interface)?;
-            if segments != 1 {
-                shim::limit_segments(interface, 1)?;
-            }
-        }
+        announce_interfaces(config)?;
         command::announce(&attach_it);
         return Ok(None);
     }
 
-    let mut object = load(config, is_persistent)?;
+    let mut object = load(|| open(config, is_persistent))?;
     let handle = |name: &str| {
         let map = object.maps().find(|map| map.name() == name);
         let map = map.as_ref().map(MapHandle::try_from).transpose().map_err(os);
@@ -667,11 +682,11 @@ pub fn enable(config: &Config, is_persistent: bool) -> Result<Option<Host>> {
     let program = object.progs_mut().find(|program| program.name() == PROGRAM);
     let program = program.ok_or_else(|| Error::missing(format!("no program {PROGRAM}"), ""))?;
     if is_persistent {
+        host.deaf_listeners = tell_listeners(config, scope)?;
         attachment::attach(program.as_fd(), &folder)
             .map_err(|error| refused(error, "attach to a control group"))?;
         control.disconnect();
         host.insertions.drain(..).for_each(shim::Insertion::keep);
-        host.deaf_listeners = tell_listeners(config, scope)?;
         return Ok(Some(host));
     }
     let program = program.attach_cgroup(std::os::fd::AsRawFd::as_raw_fd(&folder));
@@ -682,14 +697,14 @@ pub fn enable(config: &Config, is_persistent: bool) -> Result<Option<Host>> {
 
 /// Gives the programs to the kernel. Its verifier gives up when a signal is pending (EAGAIN), which has
 /// been seen on a busy machine: then it is asked again.
-fn load(config: &Config, is_persistent: bool) -> Result<Object> {
+fn load(open: impl Fn() -> Result<OpenObject>) -> Result<Object> {
     for _ in 1..LOADS {
-        match open(config, is_persistent)?.load() {
+        match open()?.load() {
             Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(Duration::from_millis(50)),
             result => return result.map_err(not_loaded),
         }
     }
-    open(config, is_persistent)?.load().map_err(not_loaded)
+    open()?.load().map_err(not_loaded)
 }
 
 fn not_loaded(error: libbpf_rs::Error) -> Error {
@@ -700,15 +715,17 @@ fn not_loaded(error: libbpf_rs::Error) -> Error {
 /// thread's network namespace, or for the whole machine also in those with names. Returns how many can
 /// not be told.
 fn tell_listeners(config: &Config, scope: u64) -> Result<usize> {
-    let mut object = open(config, true)?;
-    for mut program in object.progs_mut() {
-        let is_it = program.name() == LISTENERS;
-        program.set_autoload(is_it);
-    }
-    for mut map in object.maps_mut().filter(|map| form::CONTROLS.iter().any(|name| map.name() == *name)) {
-        map.set_autocreate(false).map_err(not_loaded)?;
-    }
-    let object = object.load().map_err(not_loaded)?;
+    let object = load(|| {
+        let mut object = open(config, true)?;
+        for mut program in object.progs_mut() {
+            let is_it = program.name() == LISTENERS;
+            program.set_autoload(is_it);
+        }
+        for mut map in object.maps_mut().filter(|map| form::CONTROLS.iter().any(|name| map.name() == *name)) {
+            map.set_autocreate(false).map_err(not_loaded)?;
+        }
+        Ok(object)
+    })?;
     let program = object.progs_mut().find(|program| program.name() == LISTENERS);
     let program = program.ok_or_else(|| Error::missing(format!("no program {LISTENERS}"), ""))?;
     let link = program.attach().map_err(|error| refused(os(error), "look at sockets that listen"))?;
@@ -942,11 +959,9 @@ fn remove_strays(name: &str) -> Result<bool> {
         let mut padded = [0; NAME_SIZE];
         padded[..name.len()].copy_from_slice(name.as_bytes());
         let value = lookup(&control, "a congestion control")?;
-        if value.windows(NAME_SIZE).any(|bytes| bytes == padded)
-            && command::announce(&format!("unregister the congestion control {name}"))
-        {
-            let removed = control.delete(&0u32.to_ne_bytes()).map_err(os);
-            has_found |= removed.is_ok();
+        if value.windows(NAME_SIZE).any(|bytes| bytes == padded) {
+            let is_real = command::announce(&format!("unregister the congestion control {name}"));
+            has_found |= !is_real || control.delete(&0u32.to_ne_bytes()).is_ok();
         }
     }
     let options = ProgInfoQueryOptions::default().include_map_ids(true);
@@ -982,15 +997,4 @@ fn lookup(map: &MapHandle, what: &str) -> Result<Vec<u8>> {
 
 fn half(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).map_or(0, |bytes| u32::from_ne_bytes(bytes.try_into().unwrap_or_default()))
-}
-
-fn os(error: libbpf_rs::Error) -> io::Error {
-    let kind = match error.kind() {
-        ErrorKind::PermissionDenied => io::ErrorKind::PermissionDenied,
-        ErrorKind::AlreadyExists => io::ErrorKind::AlreadyExists,
-        ErrorKind::NotFound => io::ErrorKind::NotFound,
-        _ => io::ErrorKind::Other,
-    };
-    // With its causes, in one line.
-    io::Error::new(kind, format!("{error:#}"))
 }

@@ -8,12 +8,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::{Context, Error, Result};
-use crate::router::{io, refused};
-use crate::sys::bpf::{self, ProgramInfo};
+use crate::router::refused;
+use crate::sys::bpf::{self, ProgramInfo, os};
 use crate::sys::command;
 
 /// Ethernet's header, which a link's rate does not count (contract section 2).
-const ETHERNET: u32 = 14;
+pub(crate) const ETHERNET: u32 = 14;
 
 /// How a program hangs at an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -111,7 +111,7 @@ impl Interface {
         let tcx = ids.into_iter().map(|id| (id, Hook::Tcx));
         let each = |(id, hook)| {
             let program =
-                libbpf_rs::Program::fd_from_id(id).map_err(|error| refused("open a program", io(error)))?;
+                libbpf_rs::Program::fd_from_id(id).map_err(|error| refused("open a program", os(error)))?;
             let info = bpf::program_info(program.as_fd()).context(|| "can not ask about a program".into())?;
             Ok(Hung { program, hook, info })
         };
@@ -132,13 +132,13 @@ impl Interface {
         let list = json(&format!("tc -j qdisc show dev {}", self.name))?;
         let is_missing = list.as_array().into_iter().flatten().all(|qdisc| qdisc["kind"] != "clsact");
         if is_missing {
-            filter.create().map_err(|error| refused("add a clsact qdisc", io(error)))?;
+            filter.create().map_err(|error| refused("add a clsact qdisc", os(error)))?;
         }
         if let Err(error) = filter.attach() {
             if is_missing {
                 self.remove_clsact()?;
             }
-            return Err(refused("attach a program", io(error)));
+            return Err(refused("attach a program", os(error)));
         }
         Ok(is_missing)
     }
@@ -146,7 +146,7 @@ impl Interface {
     pub(crate) fn detach(&self, place: Place, hung: &Hung) -> Result<()> {
         let done = match hung.hook {
             Hook::Tcx => bpf::detach(hung.program.as_fd(), self.index, place.kind()),
-            Hook::Clsact => self.filter(place, hung.program.as_fd()).detach().map_err(io),
+            Hook::Clsact => self.filter(place, hung.program.as_fd()).detach().map_err(os),
         };
         done.map_err(|error| refused("detach a program", error))
     }

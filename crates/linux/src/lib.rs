@@ -5,6 +5,7 @@
 //! system undoes it, or says how to.
 
 pub mod doctor;
+mod encoding;
 pub mod error;
 pub mod host;
 mod interface;

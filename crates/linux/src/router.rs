@@ -12,14 +12,16 @@ use congestlab_core::units::{BitRate, Duration, Rate, Ratio, SECOND};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use serde::Serialize;
 
+pub use crate::encoding::Encoding;
 use crate::error::{Error, Result};
 pub use crate::interface::Hook;
 use crate::interface::{Hung, Interface, Place, Side, json};
+use crate::sys::bpf::os;
 use crate::sys::command;
 use crate::sys::qdisc::{Qdisc, QdiscReader};
+pub(crate) use program::refused;
 use program::{CONFIG, PORT, PROGRAM, Settings, incomplete, read};
 pub use program::{OBJECT, Program, Refused, Sample, law_name, law_name_in};
-pub(crate) use program::{io, refused};
 
 /// Of our root qdisc.
 const HANDLE: u32 = 0xcc1_0000;
@@ -37,17 +39,6 @@ const QUEUE_MIN: u64 = 100_000;
 /// What TBF can hold: below, a packet takes longer than anybody waits; above, small ones take less than the
 /// nanosecond in which it counts.
 const RATES: RangeInclusive<BitRate> = BitRate(1000)..=BitRate(1_000_000_000_000);
-
-/// Where packets carry the congestion header.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Encoding {
-    /// A TCP option ([`congestlab_core::wire::option`]).
-    #[default]
-    Option,
-    /// Between IP and TCP ([`congestlab_core::wire::xcp`], version 3).
-    Shim,
-}
 
 /// Limit of the queue that the rate is held with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,7 +148,7 @@ impl Interface {
         };
         let maps = hung.info.map_ids.iter().map(|id| MapHandle::from_map_id(*id));
         let maps: std::result::Result<Vec<_>, _> = maps.collect();
-        let maps = maps.map_err(|error| refused("open a program's maps", io(error)))?;
+        let maps = maps.map_err(|error| refused("open a program's maps", os(error)))?;
         Ok(Some(Attached { hung, maps }))
     }
 
@@ -220,8 +211,8 @@ fn check_rate(rate: BitRate) -> Result<()> {
 /// Puts XCP at an interface.
 ///
 /// # Errors
-/// If the rate is out of range, there is no such interface, it has a router's law or a queue of somebody else's, or the kernel or
-/// the privilege is missing. Nothing is changed then.
+/// If the rate is out of range, there is no such interface, it has a router's law or a queue of somebody
+/// else's, or the kernel or the privilege is missing. Nothing is changed then.
 pub fn attach(name: &str, config: &Config) -> Result<()> {
     check_rate(config.rate)?;
     let interface = Interface::find(name)?;
@@ -425,7 +416,7 @@ pub fn set_rate(name: &str, rate: BitRate) -> Result<()> {
     }
     settings.set_capacity(rate.bytes());
     let written = attached.map(CONFIG)?.update(&0u32.to_ne_bytes(), &settings.0, MapFlags::ANY);
-    written.map_err(|error| refused("write a map", io(error)))
+    written.map_err(|error| refused("write a map", os(error)))
 }
 
 /// Bytes in the token bucket of an interface with frames of so many at most.

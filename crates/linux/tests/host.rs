@@ -301,17 +301,7 @@ fn a_named_namespace_is_a_host_of_its_own() {
 
 #[test]
 fn a_wrong_configuration_is_refused() {
-    let good = Config {
-        name: "xcp_refused".into(),
-        to: vec![],
-        default: true,
-        encoding: Encoding::Option,
-        interfaces: vec![],
-        sender: host::sender_config(LossPolicy::Tcp),
-        initial_window: 1,
-        cgroup: "/nowhere".into(),
-        fallback: "reno".into(),
-    };
+    let good = Config { fallback: "reno".into(), ..Config::new("xcp_refused", "/nowhere") };
     let names = ["", "tcp", "xcp-dash", "xcp_of_sixteen_b", "xcp space"];
     let wrong = names.map(|name| Config { name: name.into(), ..good.clone() });
     for config in wrong.iter().chain([

@@ -113,7 +113,7 @@ fn the_draft_header_is_on_every_packet_behind_the_handshake() {
     path.start("s", "iperf3 -s", true);
     for address in ["10.0.2.2", "fd00:2::2"] {
         // It ends when all is written to the socket: several hundred kB may never be sent.
-        let transfer = format!("iperf3 -c {address} -n 2M");
+        let transfer = format!("iperf3 -c {address} -n 4M");
         let file = capture(&mut path, "tcp or proto 253 or ip6 proto 253", &transfer, true);
         let bytes = fs::read(&file).unwrap();
         fs::remove_file(&file).unwrap();

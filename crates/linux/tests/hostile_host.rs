@@ -9,7 +9,7 @@ use std::time::Duration;
 use std::{fs, io};
 
 use congestlab_linux::Error;
-use congestlab_linux::host::{self, Config, Counters, Encoding, Host, Law, LossPolicy};
+use congestlab_linux::host::{self, Config, Counters, Host, Law};
 use congestlab_linux::sys::diag::{Diag, States};
 use congestlab_linux::sys::netns::Namespace;
 use congestlab_linux::sys::{cgroup, command};
@@ -90,17 +90,7 @@ impl Pair {
     }
 
     fn config(&self) -> Config {
-        Config {
-            name: format!("xcp_{}", &self.id[4..]),
-            to: vec![],
-            default: true,
-            encoding: Encoding::Option,
-            interfaces: vec![],
-            sender: host::sender_config(LossPolicy::Tcp),
-            initial_window: 1,
-            cgroup: self.cgroup.clone(),
-            fallback: "cubic".into(),
-        }
+        Config::new(format!("xcp_{}", &self.id[4..]), &self.cgroup)
     }
 
     fn python(&self, end: &str, script: &str) -> Command {

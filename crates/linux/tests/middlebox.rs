@@ -17,7 +17,7 @@ use std::{fs, thread};
 
 use congestlab_core::units::BitRate;
 use congestlab_linux::Error;
-use congestlab_linux::host::{self, Config, Counters, Encoding, Host, LossPolicy};
+use congestlab_linux::host::{self, Config, Counters, Host};
 use congestlab_linux::link::{Clock, Direction, Link, UNLIMITED};
 use congestlab_linux::router::{self, Queue};
 use congestlab_linux::sys::netns::Namespace;
@@ -125,17 +125,7 @@ impl Path {
 
     /// What members of the control group run.
     fn config(&self) -> Config {
-        Config {
-            name: format!("xcp_{}", &self.id[4..]),
-            to: vec![],
-            default: true,
-            encoding: Encoding::Option,
-            interfaces: vec![],
-            sender: host::sender_config(LossPolicy::Tcp),
-            initial_window: 1,
-            cgroup: self.cgroup.clone(),
-            fallback: "cubic".into(),
-        }
+        Config::new(format!("xcp_{}", &self.id[4..]), &self.cgroup)
     }
 
     /// Members of the control group speak XCP.

@@ -9,11 +9,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, Program};
 
-use super::{half, os};
+use super::half;
 use crate::error::{Context, Error, Result};
 use crate::interface::{Interface, Place, Side};
+use crate::sys::bpf::{self, os};
 use crate::sys::netns::Namespace;
-use crate::sys::{bpf, command, offload};
+use crate::sys::{command, offload};
 
 /// The map with a [`Before`] for each interface.
 pub(super) const MAP: &str = "interfaces";
@@ -118,13 +119,7 @@ pub(super) fn announce(name: &str) -> Result<(Interface, u32)> {
         let side = if place.side == Side::In { "ingress" } else { "egress" };
         command::announce(&format!("bpf attach {program} to {side} of {name}"));
     }
-    let segments = offload::max_segments(name)?;
-    Ok((interface, u32::try_from(segments).unwrap_or(u32::MAX)))
-}
-
-/// The command that sets it.
-pub(super) fn limit_segments(name: &str, segments: u32) -> Result<()> {
-    command::run(&format!("ip link set dev {name} gso_max_segs {segments}")).map(drop)
+    Ok((interface, offload::max_segments(name)?))
 }
 
 impl Programs {
@@ -145,7 +140,7 @@ impl Programs {
         }
         // Last: the programs, while they hang, keep the map that knows it.
         if gso_max_segs != 1 {
-            limit_segments(name, 1)?;
+            offload::limit_segments(name, 1)?;
         }
         Ok(insertion)
     }
@@ -207,7 +202,7 @@ fn restore(index: i32, before: Before, storage: u32) -> Result<()> {
     }
     // Somebody may have set another since.
     if before.gso_max_segs != 1 && offload::max_segments(name)? == 1 {
-        limit_segments(name, before.gso_max_segs)?;
+        offload::limit_segments(name, before.gso_max_segs)?;
     }
     Ok(())
 }

@@ -243,15 +243,11 @@ fn enable(
                 let name = format!("xcp.{}.{index}", guard.id());
                 host = host::enable(
                     &host::Config {
-                        name: name.clone(),
-                        to: Vec::new(),
                         default: false,
                         encoding,
-                        interfaces: Vec::new(),
                         sender: sender.clone(),
                         initial_window: *initial_window,
-                        cgroup,
-                        fallback: "cubic".into(),
+                        ..host::Config::new(&name, cgroup)
                     },
                     false,
                 )?;

@@ -15,8 +15,9 @@ use congestlab_scenario::sim::model::{GroupKind, Model, Pipe};
 
 use super::Options;
 use super::topology::{Topology, segment};
+use crate::encoding::Encoding;
 use crate::error::{Context, Result};
-use crate::host::Encoding;
+use crate::interface::ETHERNET;
 use crate::link::{Direction, UNLIMITED};
 use crate::router::{self, Queue};
 use crate::supervisor::Guard;
@@ -330,10 +331,6 @@ impl Shaped {
             Limit::Packets(_) => Queue::Packets(self.room().try_into().unwrap_or(u32::MAX)),
             _ => Queue::Bytes(self.room()),
         };
-        let encoding = match encoding {
-            Encoding::Option => router::Encoding::Option,
-            Encoding::Shim => router::Encoding::Shim,
-        };
         let config = router::Config { rate, law: *config, encoding, shape: Some(queue) };
         namespace.run(|| router::attach(&self.interface, &config))?
     }
@@ -368,9 +365,6 @@ impl Shaped {
         }
     }
 }
-
-/// Bytes before IP on a veth.
-const ETHERNET: u32 = 14;
 
 /// Bytes in a token bucket of ours.
 fn burst(rate: BitRate, mtu: u16) -> u64 {

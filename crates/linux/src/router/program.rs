@@ -4,11 +4,12 @@ use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use congestlab_core::units::{Duration, Rate, Ratio};
-use libbpf_rs::{ErrorKind, MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
+use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
 use serde::Serialize;
 
 use super::{Config, Encoding};
 use crate::error::{Context, Error, Result};
+use crate::sys::bpf::os;
 
 /// As `bpf/build.sh` makes it of `bpf/router.bpf.c` and the link law.
 pub const OBJECT: &[u8] = include_bytes!("../../bpf/objects/router.bpf.o");
@@ -188,8 +189,8 @@ impl Program {
         libbpf_rs::set_print(None); // what fails is told by us
         let mut builder = ObjectBuilder::default();
         let opened =
-            builder.open_memory(object).map_err(|error| refused("open the router's program", io(error)))?;
-        let object = opened.load().map_err(|error| match io(error) {
+            builder.open_memory(object).map_err(|error| refused("open the router's program", os(error)))?;
+        let object = opened.load().map_err(|error| match os(error) {
             error if error.kind() == std::io::ErrorKind::PermissionDenied => {
                 Error::missing("may not load BPF programs", PRIVILEGE)
             }
@@ -213,14 +214,14 @@ impl Program {
 
     fn write(&self) -> Result<()> {
         let map = self.object.maps().find(|map| map.name() == CONFIG).ok_or_else(|| incomplete(CONFIG))?;
-        map.update(&KEY, &self.settings.0, MapFlags::ANY).map_err(|error| refused("write a map", io(error)))
+        map.update(&KEY, &self.settings.0, MapFlags::ANY).map_err(|error| refused("write a map", os(error)))
     }
 
     fn run(&self, name: &str, input: ProgramInput<'_>) -> Result<u32> {
         let program = self.object.progs_mut().find(|program| program.name() == name);
         let program = program.ok_or_else(|| incomplete(name))?;
         let output =
-            program.test_run(input).map_err(|error| refused("run the router's program", io(error)))?;
+            program.test_run(input).map_err(|error| refused("run the router's program", os(error)))?;
         Ok(output.return_value)
     }
 
@@ -246,7 +247,7 @@ impl Program {
             ..Default::default()
         };
         let output =
-            program.test_run(input).map_err(|error| refused("run the router's program", io(error)))?;
+            program.test_run(input).map_err(|error| refused("run the router's program", os(error)))?;
         let (verdict, duration) = (output.return_value as i32, output.duration);
         if verdict != PASS {
             return Err(Error::Command { command: PROGRAM.into(), message: format!("verdict {verdict}") });
@@ -285,16 +286,8 @@ pub(crate) fn refused(what: &str, error: std::io::Error) -> Error {
     }
 }
 
-pub(crate) fn io(error: libbpf_rs::Error) -> std::io::Error {
-    let kind = match error.kind() {
-        ErrorKind::PermissionDenied => std::io::ErrorKind::PermissionDenied,
-        _ => std::io::ErrorKind::Other,
-    };
-    std::io::Error::new(kind, error)
-}
-
 pub(super) fn read(map: &impl MapCore, flags: MapFlags) -> Result<Vec<u8>> {
-    let value = map.lookup(&KEY, flags).map_err(|error| refused("read a map", io(error)))?;
+    let value = map.lookup(&KEY, flags).map_err(|error| refused("read a map", os(error)))?;
     value.ok_or_else(|| Error::Command { command: PROGRAM.into(), message: "an empty map".into() })
 }
 

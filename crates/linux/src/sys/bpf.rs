@@ -8,6 +8,8 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd as _};
 
+use libbpf_rs::ErrorKind;
+
 /// Where programs are attached: `BPF_TCX_EGRESS` with an interface's index for a target,
 /// `BPF_CGROUP_...` with a folder's descriptor.
 pub type AttachType = libbpf_sys::bpf_attach_type;
@@ -20,6 +22,17 @@ pub struct ProgramInfo {
     pub name: String,
     /// Maps that it uses, by their ids.
     pub map_ids: Vec<u32>,
+}
+
+/// An error of libbpf-rs, with its causes in one line.
+pub fn os(error: libbpf_rs::Error) -> io::Error {
+    let kind = match error.kind() {
+        ErrorKind::PermissionDenied => io::ErrorKind::PermissionDenied,
+        ErrorKind::AlreadyExists => io::ErrorKind::AlreadyExists,
+        ErrorKind::NotFound => io::ErrorKind::NotFound,
+        _ => io::ErrorKind::Other,
+    };
+    io::Error::new(kind, format!("{error:#}"))
 }
 
 fn check(status: i32) -> io::Result<()> {

@@ -85,8 +85,7 @@ impl Namespace {
     /// Those of the file system.
     pub fn is_named(&self) -> Result<bool> {
         let own = self.inode()?;
-        let mut entries = fs::read_dir(NAMES).into_iter().flatten().flatten();
-        Ok(entries.any(|entry| fs::metadata(entry.path()).is_ok_and(|data| data.ino() == own)))
+        Ok(Self::named().iter().any(|namespace| namespace.inode().is_ok_and(|inode| inode == own)))
     }
 
     /// Those that `ip netns` has names for.
@@ -101,15 +100,13 @@ impl Namespace {
     /// # Errors
     /// Those of the file system.
     pub fn find(inode: u64) -> Result<Option<Self>> {
-        let named = fs::read_dir(NAMES).into_iter().flatten().flatten().map(|entry| entry.path());
         let usual = ["/proc/thread-self/ns/net", "/proc/1/ns/net"].map(PathBuf::from);
         let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
         let inhabited = processes.map(|entry| entry.path().join("ns/net"));
-        for path in usual.into_iter().chain(named).chain(inhabited) {
-            // Some may be gone by now, or another user's.
-            let Ok(file) = File::open(&path) else { continue };
-            let name = path.strip_prefix(NAMES).unwrap_or(Path::new("")).display().to_string();
-            let namespace = Self { name, file };
+        // Some may be gone by now, or another user's.
+        let nameless = |path| File::open(path).ok().map(|file| Self { name: String::new(), file });
+        let usual = usual.into_iter().filter_map(nameless);
+        for namespace in usual.chain(Self::named()).chain(inhabited.filter_map(nameless)) {
             if namespace.inode()? == inode {
                 return Ok(Some(namespace));
             }

@@ -40,12 +40,12 @@ pub struct Offloads {
     /// Positions in [`SWITCHES`] that were on.
     switched: Vec<usize>,
     /// `gso_max_segs` before.
-    segments: Option<u64>,
+    segments: Option<u32>,
 }
 
 impl Offloads {
-    /// Switches those of an interface in the thread's network namespace off. TCP makes super-packets without any offload: `gso_max_segs 1` ends that,
-    /// for sockets that connect from now on.
+    /// Switches those of an interface in the thread's network namespace off. TCP makes super-packets
+    /// without any offload: `gso_max_segs 1` ends that, for sockets that connect from now on.
     ///
     /// # Errors
     /// Without the privilege, or if there is no such interface.
@@ -66,7 +66,7 @@ impl Offloads {
         }
         let segments = max_segments(interface)?;
         if segments != 1 {
-            command::run(&format!("ip link set dev {interface} gso_max_segs 1"))?;
+            limit_segments(interface, 1)?;
             offloads.segments = Some(segments);
         }
         Ok(offloads)
@@ -103,8 +103,7 @@ impl Drop for Offloads {
             let _ = self.call(SWITCHES[position].1, 1);
         }
         if let Some(segments) = self.segments {
-            let line = format!("ip link set dev {} gso_max_segs {segments}", self.interface);
-            let _ = self.namespace.run(|| command::run(&line));
+            let _ = self.namespace.run(|| limit_segments(&self.interface, segments));
         }
     }
 }
@@ -113,8 +112,16 @@ impl Drop for Offloads {
 ///
 /// # Errors
 /// If there is no such interface.
-pub fn max_segments(interface: &str) -> Result<u64> {
+pub fn max_segments(interface: &str) -> Result<u32> {
     let text = command::query(&format!("ip -d link show dev {interface}"))?;
     let mut words = text.split_whitespace().skip_while(|&word| word != "gso_max_segs");
     Ok(words.nth(1).and_then(|number| number.parse().ok()).unwrap_or(65_535))
+}
+
+/// Sets it.
+///
+/// # Errors
+/// As [`max_segments`], or without the privilege.
+pub fn limit_segments(interface: &str, segments: u32) -> Result<()> {
+    command::run(&format!("ip link set dev {interface} gso_max_segs {segments}")).map(drop)
 }

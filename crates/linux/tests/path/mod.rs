@@ -11,7 +11,7 @@ use std::time::Duration;
 use std::{fs, io, thread};
 
 use congestlab_core::units::BitRate;
-use congestlab_linux::host::{self, Config, Encoding, Host, LossPolicy, Socket};
+use congestlab_linux::host::{Config, Encoding, Host, Socket};
 use congestlab_linux::link::{Clock, Direction, Link, UNLIMITED};
 use congestlab_linux::router::{self, Queue};
 use congestlab_linux::sys::netns::Namespace;
@@ -112,17 +112,8 @@ impl Path {
     }
 
     pub(crate) fn config(&self) -> Config {
-        Config {
-            name: format!("xcp_{}", &self.id[4..]),
-            to: vec![],
-            default: true,
-            encoding: self.encoding,
-            interfaces: vec![],
-            sender: host::sender_config(LossPolicy::Tcp),
-            initial_window: 1,
-            cgroup: self.cgroup.clone(),
-            fallback: "cubic".into(),
-        }
+        let name = format!("xcp_{}", &self.id[4..]);
+        Config { encoding: self.encoding, ..Config::new(name, &self.cgroup) }
     }
 
     /// Members of the control group speak XCP.
@@ -158,11 +149,7 @@ impl Path {
     /// The router's egress towards the server speaks XCP.
     pub(crate) fn attach(&self, rate: u64, shape: Option<Queue>) {
         let rate = BitRate(rate);
-        let encoding = match self.encoding {
-            Encoding::Option => router::Encoding::Option,
-            Encoding::Shim => router::Encoding::Shim,
-        };
-        let config = router::Config { rate, law: router::law(rate), encoding, shape };
+        let config = router::Config { rate, law: router::law(rate), encoding: self.encoding, shape };
         self.namespace("r").run(|| router::attach("s", &config)).unwrap().unwrap();
     }
 
