@@ -10,6 +10,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod errors;
+pub mod estimator;
 pub mod packet;
 pub mod port;
 pub mod queue;

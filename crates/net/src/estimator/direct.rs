@@ -1,0 +1,66 @@
+//! Direct probing: a train at a known rate comes out slower by as much as others use.
+//!
+//! In a first-in first-out queue of capacity C that a train of rate Ri fills, the train gets Ri of
+//! Ri + y, so it leaves at Ro = C Ri / (Ri + y) and A = C - y = C - Ri (C / Ro - 1) (Strauss, Katabi,
+//! Kaashoek, "A measurement study of available bandwidth estimation tools", IMC 2003: Spruce is the
+//! same with Ri = C and pairs).
+
+use super::{Found, Probe, Round, rate};
+use congestlab_core::units::{Bytes, Rate, Ratio};
+
+/// Settings of direct probing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// C of the tight link: what no probe can tell.
+    pub capacity: Rate,
+    /// Ri; `capacity`. Must be above what is available, or the train says no more than that.
+    pub rate: Option<Rate>,
+    /// 1000 B (ours): whole IP packets.
+    pub packet: u16,
+    /// 50 (ours): packets of a train. A packet of cross traffic more or less between the first and
+    /// the last is an error of C / packets.
+    pub packets: u16,
+    /// 11 (ours, as pathChirp): the estimate is the mean over so many trains.
+    pub smoothing: u16,
+    /// 1 % (assumed, A-22): trains rest until the average is this part of `capacity`.
+    pub load: Ratio,
+}
+
+impl Config {
+    /// All defaults, for a tight link of this capacity.
+    pub const fn new(capacity: Rate) -> Self {
+        Self { capacity, rate: None, packet: 1000, packets: 50, smoothing: 11, load: Ratio(10_000) }
+    }
+
+    /// What a train of rate `sent` that arrives at rate `arrived` says: A, or `sent` where it came
+    /// through as it was and so no more is known. Below zero where others send more than C.
+    pub fn available(&self, sent: Rate, arrived: Rate) -> i64 {
+        if arrived >= sent || arrived.0 == 0 {
+            return sent.min(self.capacity).0.min(i64::MAX as u64) as i64;
+        }
+        let (capacity, sent) = (i128::from(self.capacity.0), i128::from(sent.0));
+        let others = sent * capacity / i128::from(arrived.0) - sent;
+        (capacity - others).max(i64::MIN.into()) as i64
+    }
+
+    pub(super) fn train(&self) -> Round {
+        let gap = Bytes(u64::from(self.packet)).at(self.rate.unwrap_or(self.capacity).max(Rate(1)));
+        Round { size: self.packet, gaps: alloc::vec![gap; usize::from(self.packets.max(2)) - 1] }
+    }
+
+    /// A train has passed. Packets that were lost are missing from its rate, as they should be; the
+    /// rates are those of what came between the first and the last that did.
+    pub(super) fn evaluate(&self, probes: &[Option<Probe>]) -> Option<Found> {
+        let mut arrived = probes.iter().flatten();
+        let first = arrived.next()?;
+        let (last, between) = arrived.fold((first, 0), |(_, count), probe| (probe, count + 1));
+        let lost = (probes.len() - 1 - between) as u32;
+        if between == 0 {
+            return None;
+        }
+        let spaces = usize::from(last.number - first.number);
+        let sent = rate(spaces, self.packet, last.sent - first.sent);
+        let arrived = rate(between, self.packet, last.arrived - first.arrived);
+        Some(Found { bandwidth: self.available(sent, arrived), lost })
+    }
+}

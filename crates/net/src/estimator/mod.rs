@@ -1,0 +1,101 @@
+//! Estimators of available bandwidth between two edges of a cloud, from packets and clocks alone.
+//!
+//! The upstream edge sends a round of probes as the downstream edge asked ([`Round`]); that one
+//! looks at when they arrive and says what is available, and what to send in the next round. Only
+//! differences of one-way delays and of each edge's own times count, so the two clocks need not
+//! agree. Sources and settings are in the modules; `docs/protocols/xcp-i.md` says what each costs
+//! and how far off it is.
+
+pub mod direct;
+mod halves;
+pub mod passive;
+pub mod path_chirp;
+pub mod pathload;
+
+pub use halves::{Config, Listener, Method, Prober};
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
+
+/// One probe that arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// Its place in the round, from 0.
+    pub number: u16,
+    /// When the upstream edge sent it, by its clock.
+    pub sent: Time,
+    /// When it arrived, by the downstream edge's clock.
+    pub arrived: Time,
+}
+
+/// By how much the one-way delay of each probe is above that of the first: what the clocks are apart
+/// cancels out.
+fn delays(probes: &[Probe]) -> Vec<i64> {
+    let delay = |probe: &Probe| probe.arrived.0.wrapping_sub(probe.sent.0);
+    let first = probes.first().map_or(0, delay);
+    probes.iter().map(|probe| delay(probe).wrapping_sub(first) as i64).collect()
+}
+
+/// Probes to send: the first at once, each next one a gap later.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Round {
+    /// Bytes of each whole IP packet.
+    pub size: u16,
+    /// Between a probe and the next; one less than there are probes.
+    pub gaps: Vec<Duration>,
+}
+
+/// What a round says, or the mean of the last ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// What is available, B/s; below zero: the cloud is overloaded.
+    pub bandwidth: i64,
+    /// Probes that did not arrive.
+    pub lost: u32,
+}
+
+/// The mean over the last rounds.
+#[derive(Clone, Debug)]
+struct Mean {
+    rounds: usize,
+    last: VecDeque<i64>,
+}
+
+impl Mean {
+    fn over(rounds: u16) -> Self {
+        Self { rounds: usize::from(rounds.max(1)), last: VecDeque::new() }
+    }
+
+    fn with(&mut self, value: i64) -> i64 {
+        if self.last.len() == self.rounds {
+            self.last.pop_front();
+        }
+        self.last.push_back(value);
+        let sum: i128 = self.last.iter().map(|&value| i128::from(value)).sum();
+        (sum / self.last.len() as i128) as i64
+    }
+}
+
+/// The rate of so many packets in a span; finite in no time, so that no stamp makes sums overflow.
+fn rate(packets: usize, size: u16, span: Duration) -> Rate {
+    Bytes(packets as u64 * u64::from(size)).per(span.max(Duration(1)))
+}
+
+/// Steps of a coded rate to a factor of two: 0.07 % each.
+const STEPS: f64 = 1024.0;
+
+/// A rate in 16 bits, as a request carries it; both edges probe by what the code says.
+fn code(rate: Rate) -> u16 {
+    libm::round(libm::log2(rate.0.max(1) as f64) * STEPS) as u16
+}
+
+fn decode(code: u16) -> Rate {
+    Rate(libm::round(libm::exp2(f64::from(code) / STEPS)) as u64)
+}
+
+/// How long a round must take for its probes to be no more than `load` of `rate`.
+fn period(round: &Round, load: Ratio, rate: Rate) -> Duration {
+    let bytes = u64::from(round.size) * (round.gaps.len() as u64 + 1);
+    Bytes(bytes).at(Rate(load.of(rate.0)))
+}

@@ -1,0 +1,253 @@
+//! pathload: is this rate above what is available? A search over streams of constant rate.
+//!
+//! Sources: PLD = Jain, Dovrolis, "End-to-end available bandwidth: measurement methodology,
+//! dynamics, and relation with TCP throughput", SIGCOMM 2002; the numbers are recalled (dossier
+//! 11.3, A-22) and therefore settings.
+
+use super::{Found, Probe, Round, delays};
+use alloc::vec::Vec;
+use congestlab_core::units::{Bytes, Duration, Rate, Ratio};
+
+/// Settings of pathload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// What the upstream port can send: the greatest rate.
+    pub line: Rate,
+    /// K = 100: packets of a stream.
+    pub packets: u16,
+    /// N = 12: streams of a fleet, all at one rate.
+    pub streams: u16,
+    /// L >= 200 B: the least packet.
+    pub packet_min: u16,
+    /// 1500 B: the greatest packet; rates above this per `gap_min` have shorter gaps.
+    pub packet_max: u16,
+    /// T >= 100 us: the shortest gap, as long as packets can grow.
+    pub gap_min: Duration,
+    /// Delays increase if more than 0.66 of the groups' medians are above the one before ..
+    pub pct: Ratio,
+    /// .. or the way from first to last is more than 0.55 of all ways.
+    pub pdt: Ratio,
+    /// Below 0.54 they do not; between, PCT says nothing.
+    pub pct_not: Ratio,
+    /// Below 0.45 they do not; between, PDT says nothing.
+    pub pdt_not: Ratio,
+    /// 0.7: what so many streams of a fleet say, it says.
+    pub agree: Ratio,
+    /// 0.1: a stream that loses more ends the fleet, whose rate was too high.
+    pub loss: Ratio,
+    /// omega, 5 % of the greatest rate (ours): a range this narrow is the answer ..
+    pub resolution: Ratio,
+    /// .. and chi, twice omega (ours): one whose ends are this close to the grey region.
+    pub grey: Ratio,
+    /// 0.1: streams rest until the average is this part of their rate.
+    pub load: Ratio,
+    /// 0.1 % (ours): as pathChirp's.
+    pub tolerance: Ratio,
+}
+
+impl Config {
+    /// All defaults, for an upstream port of this rate.
+    pub const fn new(line: Rate) -> Self {
+        Self {
+            line,
+            packets: 100,
+            streams: 12,
+            packet_min: 200,
+            packet_max: 1500,
+            gap_min: Duration(100_000),
+            pct: Ratio(660_000),
+            pdt: Ratio(550_000),
+            pct_not: Ratio(540_000),
+            pdt_not: Ratio(450_000),
+            agree: Ratio(700_000),
+            loss: Ratio(100_000),
+            resolution: Ratio(50_000),
+            grey: Ratio(100_000),
+            load: Ratio(100_000),
+            tolerance: Ratio(1_000),
+        }
+    }
+}
+
+/// What the delays of a stream do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trend {
+    /// They grow: the rate is above what is available.
+    Increasing,
+    /// They do not.
+    NotIncreasing,
+    /// The two measures are silent or contradict each other.
+    Ambiguous,
+}
+
+impl Config {
+    /// The trend of the one-way delays of the packets of a stream, `gap` apart: medians of about
+    /// sqrt(n) groups, then the pairwise comparison and the pairwise difference test (PLD §4.1).
+    pub fn trend(&self, delays: &[i64], gap: Duration) -> Trend {
+        let size = libm::sqrt(delays.len() as f64) as usize;
+        if size < 2 {
+            return Trend::Ambiguous;
+        }
+        let medians: Vec<i64> = delays
+            .chunks_exact(size)
+            .map(|group| {
+                let mut group = group.to_vec();
+                group.sort_unstable();
+                i64::midpoint(group[(size - 1) / 2], group[size / 2])
+            })
+            .collect();
+        // What clocks drift in the time between two groups is no change.
+        let drift = self.tolerance.of(gap.0.saturating_mul(size as u64));
+        let steps = medians.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
+        let steps: Vec<i64> = steps.map(|step| if step.unsigned_abs() <= drift { 0 } else { step }).collect();
+        let millionths = |part: i128, whole: i128| part * 1_000_000 / whole.max(1);
+        let pct = millionths(steps.iter().filter(|&&step| step > 0).count() as i128, steps.len() as i128);
+        let way = |length: fn(i64) -> i128| steps.iter().map(|&step| length(step)).sum();
+        let pdt = millionths(way(i128::from), way(|step| step.unsigned_abs().into()));
+        let says = |value: i128, yes: Ratio, no: Ratio| {
+            if value > i128::from(yes.0) {
+                Trend::Increasing
+            } else if value < i128::from(no.0) {
+                Trend::NotIncreasing
+            } else {
+                Trend::Ambiguous
+            }
+        };
+        match (says(pct, self.pct, self.pct_not), says(pdt, self.pdt, self.pdt_not)) {
+            (one, other) if one == other => one,
+            (trend, Trend::Ambiguous) | (Trend::Ambiguous, trend) => trend,
+            _ => Trend::Ambiguous,
+        }
+    }
+
+    /// A stream of this rate: packets of at least `packet_min` and, if they can, `gap_min` apart.
+    pub(super) fn stream(&self, rate: Rate) -> Round {
+        let rate = rate.max(Rate(1));
+        let size = rate.over(self.gap_min).0.clamp(self.packet_min.into(), self.packet_max.into());
+        let gaps = alloc::vec![Bytes(size).at(rate); usize::from(self.packets.max(2)) - 1];
+        Round { size: size as u16, gaps }
+    }
+}
+
+/// What a fleet found of its rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    TooHigh,
+    TooLow,
+    Grey,
+}
+
+/// The receiving half: fleet after fleet, the search.
+#[derive(Clone, Debug)]
+pub(super) struct Listener {
+    config: Config,
+    /// Of the fleet under way.
+    rate: Rate,
+    streams: u16,
+    increasing: u16,
+    steady: u16,
+    /// What is available lies between.
+    range: (u64, u64),
+    /// Rates at which streams disagree: what is available moves.
+    grey: Option<(u64, u64)>,
+    /// Middle of the last range found.
+    found: Option<Rate>,
+}
+
+impl Listener {
+    pub(super) fn new(config: Config) -> Self {
+        Self {
+            config,
+            rate: Rate(config.line.0 / 2),
+            streams: 0,
+            increasing: 0,
+            steady: 0,
+            range: (0, config.line.0),
+            grey: None,
+            found: None,
+        }
+    }
+
+    /// The rate of the next stream.
+    pub(super) fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    /// A stream has passed; an answer once the search has converged once.
+    pub(super) fn finish(&mut self, probes: &[Option<Probe>]) -> Option<Found> {
+        let arrived: Vec<Probe> = probes.iter().flatten().copied().collect();
+        let lost = (probes.len() - arrived.len()) as u64;
+        self.streams += 1;
+        let verdict = if lost > self.config.loss.of(probes.len() as u64) {
+            Some(Verdict::TooHigh)
+        } else {
+            self.count(&arrived)
+        };
+        if let Some(verdict) = verdict {
+            (self.streams, self.increasing, self.steady) = (0, 0, 0);
+            self.narrow(verdict);
+        }
+        self.found.map(|rate| Found { bandwidth: rate.0 as i64, lost: lost as u32 })
+    }
+
+    /// Adds a stream to its fleet; what the fleet says when it is complete, or cannot change.
+    fn count(&mut self, arrived: &[Probe]) -> Option<Verdict> {
+        let gap = self.config.stream(self.rate).gaps[0];
+        match self.config.trend(&delays(arrived), gap) {
+            Trend::Increasing => self.increasing += 1,
+            Trend::NotIncreasing => self.steady += 1,
+            Trend::Ambiguous => {}
+        }
+        let streams = self.config.streams.max(1);
+        let enough = u64::from(streams) * u64::from(self.config.agree.0);
+        let is_enough = |count: u16| u64::from(count) * 1_000_000 >= enough;
+        if is_enough(self.increasing) {
+            Some(Verdict::TooHigh)
+        } else if is_enough(self.steady) {
+            Some(Verdict::TooLow)
+        } else {
+            (self.streams >= streams).then_some(Verdict::Grey)
+        }
+    }
+
+    /// PLD §4.2: binary search, on both sides of the grey region once there is one.
+    fn narrow(&mut self, verdict: Verdict) {
+        let rate = self.rate.0;
+        match (verdict, &mut self.grey) {
+            (Verdict::TooHigh, grey) => {
+                self.range.1 = rate;
+                *grey = grey.and_then(|(low, high)| (low < rate).then_some((low, high.min(rate))));
+            }
+            (Verdict::TooLow, grey) => {
+                self.range.0 = rate;
+                *grey = grey.and_then(|(low, high)| (high > rate).then_some((low.max(rate), high)));
+            }
+            (Verdict::Grey, Some((low, high))) => (*low, *high) = ((*low).min(rate), (*high).max(rate)),
+            (Verdict::Grey, grey) => *grey = Some((rate, rate)),
+        }
+        let (low, high) = self.range;
+        let (omega, chi) =
+            (self.config.resolution.of(self.config.line.0), self.config.grey.of(self.config.line.0));
+        let (above, below) =
+            self.grey.map_or((0, 0), |(grey_low, grey_high)| (high - grey_high, grey_low - low));
+        let is_found = high - low <= omega.max(1) || self.grey.is_some() && above <= chi && below <= chi;
+        self.rate = match self.grey {
+            _ if is_found => return self.restart(),
+            None => Rate(low + (high - low) / 2),
+            Some((_, grey_high)) if above > chi => Rate(grey_high + above / 2),
+            Some((grey_low, _)) => Rate(grey_low - below / 2),
+        };
+    }
+
+    /// The answer, and the next search: a range from half of it to twice (ours), which follows what
+    /// is available by a factor of two per search.
+    fn restart(&mut self) {
+        let found = self.range.0 + (self.range.1 - self.range.0) / 2;
+        self.found = Some(Rate(found));
+        let room = self.config.resolution.of(self.config.line.0).max(1);
+        let high = (2 * found).max(2 * room).min(self.config.line.0);
+        self.range = (found / 2, high);
+        self.grey = None;
+        self.rate = Rate(self.range.0 + (high - self.range.0) / 2);
+    }
+}

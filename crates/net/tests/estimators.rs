@@ -1,0 +1,439 @@
+//! Estimators of available bandwidth: the vectors of the dossier, and what they find on a port with
+//! cross traffic.
+
+use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, Time};
+use congestlab_net::estimator::passive::Passed;
+use congestlab_net::estimator::pathload::Trend;
+use congestlab_net::estimator::{
+    Config, Listener, Method, Probe, Prober, direct, passive, path_chirp, pathload,
+};
+use congestlab_net::packet::{PS_PER_NS, Packet};
+use congestlab_net::port::{FeedbackAt, Output, Port, PortConfig, Streams};
+use congestlab_net::queue::Limit;
+use congestlab_net::random::Stream;
+use congestlab_net::service::Service;
+use congestlab_net::source::{Pattern, Source, SourceConfig};
+use congestlab_net::tcp::Measure;
+
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1000 * MS;
+const MBIT: u64 = 125_000;
+/// What the upstream port can send.
+const LINE: Rate = Rate(80 * MBIT);
+
+/// Delays in ms, and the rates 1, 1.2, 1.44, .. Mbit/s of 1000 B.
+fn chirp(delays: &[f64]) -> Rate {
+    let tool = path_chirp::Config {
+        spread: Ratio(1_200_000),
+        decrease: Ratio(1_500_000),
+        ..path_chirp::Config::new(LINE)
+    };
+    let rates: Vec<Rate> =
+        (0..delays.len() - 1).map(|k| Rate((1.2f64.powi(k as i32) * 125_000.0) as u64)).collect();
+    let gaps: Vec<Duration> = rates.iter().map(|rate| Duration(1000 * SECOND / rate.0)).collect();
+    let delays: Vec<i64> = delays.iter().map(|delay| (delay * 1e6) as i64).collect();
+    tool.available(&delays, &gaps, &rates)
+}
+
+#[test]
+fn v11_1_an_excursion_that_never_ends_is_what_is_available() {
+    assert_eq!(chirp(&[0.0, 0.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), Rate(180_000));
+}
+
+#[test]
+fn v11_2_without_a_rise_the_highest_rate_is_a_lower_bound() {
+    assert_eq!(chirp(&[0.0; 9]), Rate((1.2f64.powi(7) * 125_000.0) as u64));
+}
+
+#[test]
+fn v11_3_a_short_excursion_is_a_burst() {
+    let expected = Rate((1.2f64.powi(7) * 125_000.0) as u64);
+    assert_eq!(chirp(&[0.0, 1.0, 2.0, 1.9, 0.2, 0.0, 0.0, 0.0, 1.0, 2.0]), expected);
+}
+
+#[test]
+fn v11_4_a_train_that_loses_a_third_of_its_rate() {
+    let config = direct::Config::new(Rate(30 * MBIT));
+    assert_eq!(config.available(Rate(30 * MBIT), Rate(20 * MBIT)), 15 * MBIT as i64);
+    // A train that comes through as it was says no more than that.
+    assert_eq!(config.available(Rate(10 * MBIT), Rate(10 * MBIT)), 10 * MBIT as i64);
+    // Others send 50 Mbit/s: the train gets 3/8.
+    assert_eq!(config.available(Rate(30 * MBIT), Rate(30 * MBIT * 3 / 8)), -20 * (MBIT as i64));
+}
+
+/// What a clock shows `t` ns after the run began.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    /// Ahead, ns.
+    offset: u64,
+    /// Faster, in millionths.
+    drift: i64,
+}
+
+impl Clock {
+    const EXACT: Self = Self { offset: 0, drift: 0 };
+
+    fn at(self, t: u64) -> Time {
+        let drift = i128::from(t) * i128::from(self.drift) / 1_000_000;
+        Time(self.offset.wrapping_add((i128::from(t) + drift) as u64))
+    }
+}
+
+/// A cloud of one port between two edges.
+#[derive(Clone, Copy, Debug)]
+struct Cloud {
+    rate: u64,
+    cross: u64,
+    queue: u64,
+    upstream: Clock,
+    downstream: Clock,
+    /// One probe of so many is dropped, one comes twice, and one comes a millisecond late; 0: none.
+    harm: u64,
+}
+
+const CLOUD: Cloud = Cloud {
+    rate: 30_000_000,
+    cross: 0,
+    queue: 375,
+    upstream: Clock::EXACT,
+    downstream: Clock::EXACT,
+    harm: 0,
+};
+
+/// What a report says, when, and what it took.
+#[derive(Clone, Copy, Debug)]
+struct Report {
+    at: u64,
+    found: Option<i64>,
+}
+
+struct Run {
+    reports: Vec<Report>,
+    probe_bytes: u64,
+    lasted: u64,
+}
+
+impl Run {
+    fn mbit(&self, report: usize) -> f64 {
+        self.reports[report].found.unwrap() as f64 / MBIT as f64
+    }
+
+    /// The probes' share of 30 Mbit/s.
+    fn load(&self) -> f64 {
+        self.probe_bytes as f64 * 8e9 / self.lasted as f64 / 30e6
+    }
+}
+
+#[derive(Default)]
+struct Delivered(std::collections::VecDeque<Packet>);
+
+impl Output for Delivered {
+    fn deliver(&mut self, packet: &mut Packet) {
+        self.0.push_back(*packet);
+    }
+}
+
+const CROSS: u32 = 0;
+const PROBE: u32 = 1;
+const REPORT: u32 = 2;
+
+/// Asks for round after round until `rounds` are reported.
+fn run(config: Config, cloud: Cloud, rounds: usize) -> Run {
+    let stream = |name| Stream::named(1, name);
+    let streams = Streams {
+        phase: stream("phase"),
+        errors: stream("errors"),
+        ack_loss: stream("ack_loss"),
+        red: stream("red"),
+    };
+    let port = PortConfig::new(
+        Service::Fixed(BitRate(cloud.rate)),
+        10 * MS * PS_PER_NS,
+        Limit::Packets(cloud.queue),
+    );
+    assert_eq!(port.feedback_at, FeedbackAt::Departure);
+    let mut port = Port::new(&port, streams, 0, u64::MAX);
+    let cross = SourceConfig { segment: 1000, rate: BitRate(cloud.cross.max(1)), pattern: Pattern::Constant };
+    let stop = if cloud.cross == 0 { Time(0) } else { Time::NEVER };
+    let measure = Measure { from: Time(0), to: Time::NEVER };
+    let mut source = Source::new(&cross, CROSS, Time(0), stop, stream("source"), measure);
+    let (mut prober, mut listener) = (Prober::new(config), Listener::new(config));
+    let mut harm = stream("harm");
+    let mut out = Delivered::default();
+    let mut asked = SECOND / 7;
+    let mut is_probing = false;
+    let mut result = Run { reports: Vec::new(), probe_bytes: 0, lasted: 0 };
+    while result.reports.len() < rounds {
+        // By the upstream clock the prober's times; both clocks run close enough to true time.
+        let probe = if is_probing { prober.next_deadline() } else { Time::NEVER };
+        let now = source.next_deadline().min(probe).min(Time(asked));
+        let now = now.0.min(port.next_event().div_ceil(PS_PER_NS));
+        port.advance_to_arrival(now * PS_PER_NS, &mut out);
+        let mut send = |flow, seq: u16, size, out: &mut Delivered| {
+            let packet = Packet {
+                flow,
+                seq: seq.into(),
+                size,
+                stamp_ns: now,
+                at: now * PS_PER_NS,
+                ..Packet::default()
+            };
+            port.arrive(now * PS_PER_NS, packet, out);
+        };
+        while let Some(packet) = source.poll_transmit(&cross, Time(now)) {
+            send(CROSS, 0, packet.size, &mut out);
+        }
+        if asked == now {
+            let parameter = listener.begin();
+            prober.begin(Time(now), parameter);
+            is_probing = true;
+            asked = u64::MAX;
+        }
+        let was_due = is_probing && prober.next_deadline().0 <= now;
+        while is_probing && let Some((number, size)) = prober.poll_transmit(Time(now)) {
+            result.probe_bytes += u64::from(size);
+            let fate = if cloud.harm == 0 { u64::MAX } else { harm.below(cloud.harm) };
+            if fate != 0 {
+                send(PROBE, number, size, &mut out);
+            }
+            if fate == 1 {
+                send(PROBE, number, size, &mut out);
+            }
+        }
+        if was_due && prober.next_deadline() == Time::NEVER {
+            send(REPORT, 0, 40, &mut out);
+            asked = now + SECOND; // unless it arrives
+        }
+        while let Some(packet) = out.0.pop_front() {
+            let at = packet.at / PS_PER_NS;
+            match packet.flow {
+                PROBE => {
+                    let late = if cloud.harm > 0 && harm.below(cloud.harm) == 0 { MS } else { 0 };
+                    listener.on_probe(Probe {
+                        number: packet.seq as u16,
+                        sent: cloud.upstream.at(packet.stamp_ns),
+                        arrived: cloud.downstream.at(at + late),
+                    });
+                }
+                REPORT => {
+                    let found = listener.finish(Passed::default(), Passed::default());
+                    result.reports.push(Report { at, found: found.map(|found| found.bandwidth) });
+                    is_probing = false;
+                    asked = at.max(now) + 1;
+                    result.lasted = at;
+                }
+                _ => {}
+            }
+        }
+    }
+    result
+}
+
+fn path_chirp() -> Config {
+    Config { method: Method::PathChirp(path_chirp::Config::new(LINE)), passive: None }
+}
+
+fn direct() -> Config {
+    Config { method: Method::Direct(direct::Config::new(Rate(30 * MBIT))), passive: None }
+}
+
+fn pathload() -> Config {
+    Config { method: Method::Pathload(pathload::Config::new(LINE)), passive: None }
+}
+
+/// Runs of `rounds` on a 30 Mbit/s port with so much cross traffic; the truth beside it.
+fn with_cross_traffic(config: Config, rounds: usize) -> Vec<(f64, Run)> {
+    let cross = [0, 10, 20];
+    cross
+        .map(|cross| (30.0 - cross as f64, run(config, Cloud { cross: cross * 1_000_000, ..CLOUD }, rounds)))
+        .into()
+}
+
+/// The acceptance of 11.5: the mean over 11 chirps; and every such mean after it.
+#[test]
+fn path_chirp_is_within_a_fifth_of_what_is_available() {
+    for (truth, run) in with_cross_traffic(path_chirp(), 44) {
+        for round in 10..44 {
+            let error = run.mbit(round) / truth - 1.0;
+            assert!(error.abs() < 0.2, "{truth} Mbit/s, found {} in round {round}", run.mbit(round));
+        }
+        let load = run.load();
+        eprintln!("pathChirp: {truth} available, {:.1} found, load {load:.4}", run.mbit(10));
+        assert!(load <= 0.01 * 80.0 / 30.0 * 1.1, "{load} of the link");
+    }
+}
+
+/// The acceptance of 11.5.
+#[test]
+fn direct_probing_is_within_a_tenth() {
+    for (truth, run) in with_cross_traffic(direct(), 22) {
+        for round in 0..22 {
+            let error = run.mbit(round) / truth - 1.0;
+            assert!(error.abs() < 0.1, "{truth} Mbit/s, found {} in round {round}", run.mbit(round));
+        }
+        eprintln!("direct: {truth} available, {:.1} found, load {:.4}", run.mbit(10), run.load());
+    }
+}
+
+/// The first answer takes seconds; from then on every one is right within a few times omega, 5 % of
+/// the 80 Mbit/s that the search begins with.
+#[test]
+fn pathload_converges_and_stays() {
+    for (truth, run) in with_cross_traffic(pathload(), 400) {
+        let first = run.reports.iter().position(|report| report.found.is_some()).expect("an answer");
+        for round in first..400 {
+            let error = run.mbit(round) - truth;
+            assert!(error.abs() < 4.0, "{truth} Mbit/s, found {} in round {round}", run.mbit(round));
+        }
+        let after = run.reports[first].at as f64 / 1e9;
+        eprintln!(
+            "pathload: {truth} available, {:.1} found after {after:.1} s, load {:.3}",
+            run.mbit(first),
+            run.load()
+        );
+    }
+}
+
+/// 200 millionths are twice what the worst quartz drifts.
+#[test]
+fn clocks_need_not_agree() {
+    let clocks = [(u64::MAX / 2, 200), (1 << 62, -200), (3, 37)];
+    for (config, rounds, within) in [(path_chirp(), 33, 0.05), (direct(), 11, 0.01), (pathload(), 200, 0.1)] {
+        for cross in [0, 12_345_678, 20_000_000] {
+            let cloud = Cloud { cross, ..CLOUD };
+            let agreed = run(config, cloud, rounds);
+            for (offset, drift) in clocks {
+                let apart = Cloud { downstream: Clock { offset, drift }, ..cloud };
+                let apart = run(config, apart, rounds);
+                let (one, other) = (agreed.mbit(rounds - 1), apart.mbit(rounds - 1));
+                assert!(
+                    (other / one - 1.0).abs() < within,
+                    "{one} and {other} at {drift} ppm, {cross} bit/s"
+                );
+            }
+            // A clock that is only ahead changes nothing at all.
+            let ahead = Cloud { upstream: Clock { offset: u64::MAX / 3, drift: 0 }, ..cloud };
+            let found = |run: &Run| run.reports.iter().map(|report| report.found).collect::<Vec<_>>();
+            assert_eq!(found(&run(config, ahead, rounds)), found(&agreed));
+        }
+    }
+}
+
+/// A chirp with a loss says that nothing is left (PCH), which only lowers the mean; a train or a
+/// stream misses little by a probe.
+#[test]
+fn probes_may_be_lost_doubled_and_late() {
+    let harmed = Cloud { cross: 10_000_000, harm: 500, ..CLOUD };
+    let chirps = run(path_chirp(), harmed, 220);
+    let mean = (10..220).map(|round| chirps.mbit(round)).sum::<f64>() / 210.0;
+    // 32 packets a chirp: one of sixteen loses one.
+    assert!((18.0..24.0).contains(&mean), "{mean} Mbit/s");
+    let trains = run(direct(), harmed, 110);
+    let mean = (10..110).map(|round| trains.mbit(round)).sum::<f64>() / 100.0;
+    assert!((18.0..22.0).contains(&mean), "{mean} Mbit/s");
+    let streams = run(pathload(), harmed, 400);
+    assert!((16.0..24.0).contains(&streams.mbit(399)), "{} Mbit/s", streams.mbit(399));
+}
+
+#[test]
+fn the_order_of_arrival_does_not_count() {
+    for config in [path_chirp(), direct(), pathload()] {
+        let (mut in_order, mut reversed) = (Listener::new(config), Listener::new(config));
+        let parameter = in_order.begin();
+        assert_eq!(reversed.begin(), parameter);
+        let mut prober = Prober::new(config);
+        prober.begin(Time(0), parameter);
+        let mut probes = Vec::new();
+        while prober.next_deadline() != Time::NEVER {
+            let sent = prober.next_deadline();
+            let Some((number, _)) = prober.poll_transmit(sent) else { break };
+            // A queue that grows from the tenth on.
+            let arrived = Time(sent.0 + u64::from(number.saturating_sub(10)) * 100_000);
+            probes.push(Probe { number, sent, arrived });
+        }
+        probes.iter().for_each(|&probe| in_order.on_probe(probe));
+        probes.iter().rev().chain(&probes).for_each(|&probe| reversed.on_probe(probe));
+        let finish = |mut listener: Listener| listener.finish(Passed::default(), Passed::default());
+        assert_eq!(finish(in_order), finish(reversed), "{config:?}");
+    }
+}
+
+/// A path that nothing else uses, told of as slower than it is: the chirps reach higher until they
+/// find the end of it, and lower where the load begins below them.
+#[test]
+fn the_range_of_chirps_follows_what_is_found() {
+    let narrow = |low, high| Config {
+        method: Method::PathChirp(path_chirp::Config {
+            low: Some(Rate(low * MBIT)),
+            high: Some(Rate(high * MBIT)),
+            ..path_chirp::Config::new(LINE)
+        }),
+        passive: None,
+    };
+    let up = run(narrow(1, 5), CLOUD, 22);
+    assert!((up.mbit(21) / 30.0 - 1.0).abs() < 0.2, "{} Mbit/s of 30", up.mbit(21));
+    let down = run(narrow(1, 80), Cloud { cross: 29_000_000, ..CLOUD }, 44);
+    assert!(down.mbit(43) < 2.0, "{} Mbit/s of 1", down.mbit(43));
+}
+
+#[test]
+fn pathload_tells_trends_from_noise_and_gives_up_on_loss() {
+    let config = pathload::Config::new(LINE);
+    let gap = Duration(100_000);
+    let mut noise = Stream::named(1, "noise");
+    for _ in 0..100 {
+        let flat: Vec<i64> = (0..100).map(|_| noise.below(100_000) as i64).collect();
+        assert_ne!(config.trend(&flat, gap), Trend::Increasing, "{flat:?}");
+        let rising: Vec<i64> = flat.iter().zip(0..).map(|(noise, k)| noise + k * 10_000).collect();
+        assert_eq!(config.trend(&rising, gap), Trend::Increasing, "{rising:?}");
+    }
+    assert_eq!(config.trend(&[0; 100], gap), Trend::NotIncreasing);
+    // What clocks drift is no trend.
+    let drift: Vec<i64> = (0..100).map(|k| k * 20).collect();
+    assert_eq!(config.trend(&drift, gap), Trend::NotIncreasing);
+
+    // A queue of five packets loses most of what is above 10 Mbit/s.
+    let shallow = Cloud { cross: 20_000_000, queue: 5, ..CLOUD };
+    let run = run(pathload(), shallow, 400);
+    assert!((6.0..14.0).contains(&run.mbit(399)), "{} Mbit/s of 10", run.mbit(399));
+}
+
+/// 11.5: the sign that probes cannot see.
+#[test]
+fn what_goes_in_and_does_not_come_out_is_overload() {
+    let config = passive::Config::default();
+    let passed = |bytes, ms| Passed { bytes: Bytes(bytes), span: Duration(ms * MS) };
+    // Lost: 1 MB/s in, 0.9 MB/s out.
+    assert_eq!(config.overload(passed(100_000, 100), passed(90_000, 100)), Some(-100_000));
+    // Queued: all that came in, in a longer time.
+    assert_eq!(config.overload(passed(100_000, 100), passed(100_000, 125)), Some(-200_000));
+    // Jitter, and a queue that drains.
+    assert_eq!(config.overload(passed(100_000, 100), passed(96_000, 100)), None);
+    assert_eq!(config.overload(passed(100_000, 100), passed(110_000, 100)), None);
+    assert_eq!(config.overload(passed(0, 100), passed(0, 100)), None);
+    assert_eq!(config.overload(passed(100, 0), passed(0, 100)), None);
+}
+
+/// Stamps are what anyone may write into a packet.
+#[test]
+fn no_stamp_makes_a_listener_panic() {
+    let mut draw = Stream::named(1, "stamps");
+    for config in [path_chirp(), direct(), pathload()] {
+        let config = Config { passive: Some(passive::Config::default()), ..config };
+        let mut listener = Listener::new(config);
+        for _ in 0..300 {
+            let _ = listener.begin();
+            for _ in 0..200 {
+                let (shift, other) = (draw.below(64), draw.below(64));
+                listener.on_probe(Probe {
+                    number: draw.below(120) as u16,
+                    sent: Time(draw.next_u64() >> shift),
+                    arrived: Time(draw.next_u64() >> other),
+                });
+            }
+            let mut passed =
+                || Passed { bytes: Bytes(draw.next_u64()), span: Duration(draw.next_u64() >> 20) };
+            let _ = listener.finish(passed(), passed());
+        }
+    }
+}
