@@ -127,6 +127,18 @@ pub struct Share {
     pub carry: u64,
 }
 
+/// What the owner of a virtual router (XCP-i) knows in place of a capacity: see [`Link::close_told`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Told {
+    /// What is left of the bottleneck, B/s; negative where more arrives than it carries.
+    pub spare: i64,
+    /// d; zero: that of the packets that came.
+    pub mean_rtt: Duration,
+    /// Q.
+    pub queue: Bytes,
+}
+
 /// Link state: one per output port.
 #[derive(Clone, Debug)]
 #[repr(C)]
@@ -282,13 +294,35 @@ impl Link {
         self.report
     }
 
+    /// Closes the control interval now, with the spare bandwidth of an estimate in the place of C - y
+    /// (XI eq. 1 as a rate: F = alpha BW - beta Q / d). So a virtual router is a link that its owner
+    /// times: it serves no deadline of its own.
+    #[inline]
+    pub fn close_told(&mut self, now: Time, told: &Told) {
+        self.queue = told.queue;
+        self.close(now, Some(told));
+    }
+
+    /// y of the running interval so far.
+    #[inline]
+    pub fn input(&self, now: Time) -> Rate {
+        let elapsed = now - self.began;
+        if elapsed.0 == 0 { Rate(0) } else { self.input.per(elapsed) }
+    }
+
     fn close_interval(&mut self, now: Time) {
+        self.close(now, None);
+    }
+
+    // `always`: each of the two callers gets its own half.
+    #[inline(always)]
+    fn close(&mut self, now: Time, told: Option<&Told>) {
         let elapsed = now - self.began;
         self.capacity = self.config.capacity;
-        self.mean_rtt = if self.sum_x == 0 {
-            with_rtt_places(self.config.initial_interval)
-        } else {
-            self.sum_x_rtt.times_2_32().over(self.sum_x).to_u64() // L 7, eq. 5's d
+        self.mean_rtt = match told {
+            Some(told) if told.mean_rtt.0 > 0 => with_rtt_places(told.mean_rtt.min(self.config.max_interval)),
+            _ if self.sum_x == 0 => with_rtt_places(self.config.initial_interval),
+            _ => self.sum_x_rtt.times_2_32().over(self.sum_x).to_u64(), // L 7, eq. 5's d
         };
 
         // y: L 8. Nothing can have been measured in no time.
@@ -297,9 +331,18 @@ impl Link {
         // F: L 9, eq. 1 as a rate, in two halves because there is no signed division in BPF.
         let (mut rise, mut fall) = (0, 0);
         if input > 0 {
-            let capacity = Wide::shifted(self.capacity.0, PLACES).to_u64().min(POOL_MAX);
-            let up = self.config.alpha.of(capacity.saturating_sub(input));
-            let down = self.config.alpha.of(input.saturating_sub(capacity)).saturating_add(self.drain());
+            let (spare, excess) = match told {
+                Some(told) => {
+                    let size = Wide::shifted(told.spare.unsigned_abs(), PLACES).to_u64().min(POOL_MAX);
+                    if told.spare < 0 { (0, size) } else { (size, 0) }
+                }
+                None => {
+                    let capacity = Wide::shifted(self.capacity.0, PLACES).to_u64().min(POOL_MAX);
+                    (capacity.saturating_sub(input), input.saturating_sub(capacity))
+                }
+            };
+            let up = self.config.alpha.of(spare);
+            let down = self.config.alpha.of(excess).saturating_add(self.drain());
             rise = up.saturating_sub(down).min(POOL_MAX);
             fall = down.saturating_sub(up).min(POOL_MAX);
         }
@@ -321,9 +364,9 @@ impl Link {
         self.control_deadline = now + interval; // L 19
     }
 
-    /// d, rounded up.
+    /// d of the interval before, rounded up.
     #[inline(always)]
-    fn mean_rtt(&self) -> Duration {
+    pub fn mean_rtt(&self) -> Duration {
         Duration(mul_div_up(self.mean_rtt, SECOND, 1 << RTT_PLACES))
     }
 

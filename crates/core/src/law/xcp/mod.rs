@@ -14,7 +14,7 @@ mod link;
 mod sender;
 
 pub use echo::{CumulativeEcho, Echo, EchoReader};
-pub use link::{Link, LinkConfig, Report, SHARE_PLACES, Share};
+pub use link::{Link, LinkConfig, Report, SHARE_PLACES, Share, Told};
 pub use sender::{LossPolicy, RateSource, RequestPolicy, Sender, SenderConfig};
 
 /// The congestion header as the laws see it, in the units of the wire (draft-03 §3.2).
