@@ -3,6 +3,7 @@
 pub mod cubic;
 pub mod reno;
 pub mod xcp;
+pub mod xcp_i;
 
 use crate::units::{Bytes, Duration, Rate, Time};
 

@@ -1,0 +1,388 @@
+//! XCP-i: XCP across routers that do not speak it.
+//!
+//! A router k finds, by the TTL, that a packet has crossed such routers (a *cloud*), and asks the
+//! last XCP-i router before them, k-1, for the bandwidth available between the two. A *virtual
+//! router* per upstream neighbour, which is an [`xcp::Link`](super::xcp::Link) that is told its spare
+//! bandwidth, then imposes that. This file has what is decided per packet and per neighbour; the
+//! table of neighbours, the packets and the estimators are `congestlab-net`'s.
+//!
+//! Sources: XI = Lopez-Pacheco, Pham, Lefèvre, "XCP-i"; values that it does not give are assumed
+//! (A-09 of `docs/protocols/xcp-i.md`).
+
+use crate::units::{Duration, SECOND, Time};
+
+/// Where an XCP-i node can be reached: its IPv4 address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(transparent)]
+pub struct Address(pub u32);
+
+/// The TTL that senders begin with, in both fields.
+pub const INITIAL_TTL: u8 = 64;
+
+/// What XCP-i adds to the congestion header (XI III-A), and the TTL of the IP header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Extension {
+    /// IP TTL: every router decrements it.
+    pub ttl: u8,
+    /// `xcp_ttl`: only XCP-i routers change it.
+    pub xcp_ttl: u8,
+    /// `last_xcp_router`: the last XCP-i node.
+    pub last: Address,
+}
+
+/// What a packet has come through since the last XCP-i node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crossed {
+    /// No router without XCP-i.
+    Nothing,
+    /// One router without XCP-i, or more.
+    Cloud,
+    /// The IP TTL is the greater one: a tunnel or something that rewrites headers.
+    Anomaly,
+}
+
+impl Extension {
+    /// As a sender begins it. The sender is an XCP-i node: the cloud may begin behind it (XI III-B).
+    #[inline(always)]
+    pub const fn new(sender: Address) -> Self {
+        Self { ttl: INITIAL_TTL, xcp_ttl: INITIAL_TTL, last: sender }
+    }
+
+    /// What the packet crossed, from the TTLs as received.
+    #[inline(always)]
+    pub const fn crossed(self) -> Crossed {
+        if self.ttl < self.xcp_ttl {
+            Crossed::Cloud
+        } else if self.ttl == self.xcp_ttl {
+            Crossed::Nothing
+        } else {
+            Crossed::Anomaly
+        }
+    }
+
+    /// As the router `own` forwards it, before the decrement of the IP TTL that every router does:
+    /// after that both are equal, which hides the cloud from the routers that follow.
+    #[inline(always)]
+    pub const fn forwarded(self, own: Address) -> Self {
+        Self { ttl: self.ttl, xcp_ttl: self.ttl.saturating_sub(1), last: own }
+    }
+}
+
+/// How often an estimate is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Period {
+    /// At the end of every control interval (XI IV).
+    Interval,
+    /// Every so often.
+    Every(Duration),
+}
+
+/// How long to wait for what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How often an estimate is asked for.
+    pub period: Period,
+    /// `xcp_req_timeout`: how long to wait for an answer. At least three round trips between the
+    /// edges once those are known.
+    pub timeout: Duration,
+    /// Unanswered requests until the path counts as broken (XI III-A.3: 3).
+    pub attempts: u32,
+    /// How long packets of a broken path restart nothing.
+    pub backoff: Duration,
+    /// An entry whose upstream neighbour sent nothing for so long is removed.
+    pub idle: Duration,
+    /// For how many periods a bandwidth holds.
+    pub stale: u32,
+}
+
+impl Config {
+    /// XI where it says, else A-09.
+    pub const DEFAULT: Self = Self {
+        period: Period::Interval,
+        timeout: Duration(SECOND),
+        attempts: 3,
+        backoff: Duration(SECOND),
+        idle: Duration(10 * SECOND),
+        stale: 3,
+    };
+}
+
+/// Where an entry stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Nothing asked, nothing known.
+    Idle,
+    /// A request waits for its acknowledgment.
+    Req,
+    /// The upstream edge estimates.
+    Est,
+    /// The bandwidth is known, and is used. A new request may be under way.
+    Valid,
+    /// Requests stay unanswered.
+    Broken,
+}
+
+/// What the owner of an entry has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Nothing.
+    Nothing,
+    /// Call [`Entry::begin`], and send the request.
+    Begin,
+    /// Send the request again.
+    Repeat,
+    /// Nothing; but the path has just been found broken.
+    Broken,
+    /// Remove the entry.
+    Remove,
+}
+
+/// The exchange that is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Idle,
+    Requested,
+    Acknowledged,
+    Broken,
+}
+
+/// The longest that an estimate may take by what the upstream edge says; a forged acknowledgment
+/// must not silence an entry for good. Pathload takes 12 s in the worst case of its paper.
+const LONGEST_ROUND: Duration = Duration(60 * SECOND);
+
+/// Below a millisecond there is no control interval of XCP either (NS2's MIN_INTERVAL).
+const SHORTEST_PERIOD: Duration = Duration(SECOND / 1000);
+
+/// What router k keeps of one upstream neighbour k-1: the exchange with it, and what came of it.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    phase: Phase,
+    id: u32,
+    nonce: u64,
+    /// From when on the attempts count.
+    since: Time,
+    /// When the exchange began.
+    began: Time,
+    /// When something is to be done about the exchange.
+    due: Time,
+    /// The control interval, for [`Period::Interval`].
+    interval: Duration,
+    /// Between the edges; zero: unknown.
+    rtt: Duration,
+    bandwidth: i64,
+    /// Until when it holds; [`Time::ZERO`]: there is none.
+    valid_until: Time,
+    /// When the upstream neighbour's last packet came.
+    seen: Time,
+}
+
+impl Entry {
+    /// For the neighbour whose first packet comes at `now`; [`Entry::on_packet`] is yet to hear of it.
+    #[inline(always)]
+    pub const fn new(now: Time, interval: Duration) -> Self {
+        Self {
+            phase: Phase::Idle,
+            id: 0,
+            nonce: 0,
+            since: Time::ZERO,
+            began: Time::ZERO,
+            due: Time::NEVER,
+            interval,
+            rtt: Duration(0),
+            bandwidth: 0,
+            valid_until: Time::ZERO,
+            seen: now,
+        }
+    }
+
+    /// A data packet of the neighbour came through the cloud.
+    #[inline(always)]
+    pub fn on_packet(&mut self, now: Time) -> Action {
+        self.seen = now;
+        match self.phase {
+            Phase::Idle if self.due == Time::NEVER => Action::Begin,
+            // `since` is the end of the back-off then.
+            Phase::Broken if self.since <= now => Action::Begin,
+            _ => Action::Nothing,
+        }
+    }
+
+    /// A new request goes out. `id` is above all that were given before, to this neighbour or another:
+    /// an entry may be removed and come again. `nonce` is not to be guessed.
+    #[inline]
+    pub fn begin(&mut self, config: &Config, now: Time, id: u32, nonce: u64) {
+        (self.id, self.nonce) = (id, nonce);
+        (self.began, self.since) = (now, now);
+        self.phase = Phase::Requested;
+        self.due = now + self.spacing(config, now);
+    }
+
+    /// The upstream edge has the request, and says how long its estimate takes. False: this is no
+    /// answer to what was asked.
+    #[inline]
+    pub fn on_ack(&mut self, config: &Config, now: Time, id: u32, nonce: u64, takes: Duration) -> bool {
+        if !self.expects(id, nonce) {
+            return false;
+        }
+        if self.phase == Phase::Requested {
+            self.phase = Phase::Acknowledged;
+            self.since = now + takes.min(LONGEST_ROUND);
+            self.due = self.since + self.spacing(config, now);
+        }
+        true
+    }
+
+    /// A round trip between the edges was measured.
+    #[inline]
+    pub fn set_rtt(&mut self, rtt: Duration) {
+        self.rtt = rtt;
+    }
+
+    /// The control interval, for [`Period::Interval`].
+    #[inline]
+    pub fn set_interval(&mut self, interval: Duration) {
+        self.interval = interval;
+    }
+
+    /// True if a message with this number and nonce answers the request under way.
+    #[inline]
+    pub fn expects(&self, id: u32, nonce: u64) -> bool {
+        matches!(self.phase, Phase::Requested | Phase::Acknowledged) && self.id == id && self.nonce == nonce
+    }
+
+    /// The bandwidth that was asked for. Only after [`Entry::expects`]. A report whose acknowledgment
+    /// was lost is as good.
+    #[inline]
+    pub fn on_bandwidth(&mut self, config: &Config, now: Time, bandwidth: i64) {
+        let period = self.period(config).max(now - self.began);
+        self.bandwidth = bandwidth;
+        self.valid_until = now + Duration(period.0.saturating_mul(config.stale as u64));
+        self.on_nothing(config, now);
+    }
+
+    /// The upstream edge is done and there is no estimate: the bandwidth before holds until it is stale,
+    /// and the next request follows as if there were one. Only after [`Entry::expects`].
+    #[inline]
+    pub fn on_nothing(&mut self, config: &Config, now: Time) {
+        self.phase = Phase::Idle;
+        self.due = (self.began + self.period(config)).max(now);
+    }
+
+    /// When [`Entry::on_deadline`] wants to be called. Packets only postpone it.
+    #[inline]
+    pub fn next_deadline(&self, config: &Config) -> Time {
+        self.due.min(self.seen + config.idle)
+    }
+
+    /// Serves what is due at `now`.
+    #[inline]
+    pub fn on_deadline(&mut self, config: &Config, now: Time) -> Action {
+        if self.seen + config.idle <= now {
+            return Action::Remove;
+        }
+        if now < self.due {
+            return Action::Nothing;
+        }
+        let end = self.since + Duration(self.timeout(config).0.saturating_mul(config.attempts as u64));
+        match self.phase {
+            Phase::Idle => Action::Begin,
+            Phase::Requested | Phase::Acknowledged if end <= now => {
+                self.phase = Phase::Broken;
+                self.valid_until = Time::ZERO;
+                self.since = now + config.backoff;
+                self.due = Time::NEVER;
+                Action::Broken
+            }
+            Phase::Requested | Phase::Acknowledged => {
+                self.due = (now + self.spacing(config, now)).min(end);
+                Action::Repeat
+            }
+            Phase::Broken => Action::Nothing,
+        }
+    }
+
+    /// What the upstream edge said last, B/s, while it holds.
+    #[inline(always)]
+    pub fn bandwidth(&self, now: Time) -> Option<i64> {
+        if now < self.valid_until { Some(self.bandwidth) } else { None }
+    }
+
+    /// Where the entry stands.
+    #[inline]
+    pub fn state(&self, now: Time) -> State {
+        match self.phase {
+            _ if now < self.valid_until => State::Valid,
+            Phase::Idle => State::Idle,
+            Phase::Requested => State::Req,
+            Phase::Acknowledged => State::Est,
+            Phase::Broken => State::Broken,
+        }
+    }
+
+    /// When the exchange under way, or the last, began.
+    #[inline]
+    pub fn began(&self) -> Time {
+        self.began
+    }
+
+    /// A request is under way.
+    #[inline]
+    pub fn is_waiting(&self) -> bool {
+        matches!(self.phase, Phase::Requested | Phase::Acknowledged)
+    }
+
+    /// Number and nonce of the request.
+    #[inline]
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// What only the upstream edge knows besides.
+    #[inline]
+    pub fn nonce(&self) -> u64 {
+        self.nonce
+    }
+
+    /// When the upstream neighbour's last packet came: the entry with the earliest is the first to go
+    /// when a table is full.
+    #[inline]
+    pub fn seen(&self) -> Time {
+        self.seen
+    }
+
+    /// Round trip between the edges; zero: unknown.
+    #[inline]
+    pub fn rtt(&self) -> Duration {
+        self.rtt
+    }
+
+    /// How often an estimate is asked for.
+    #[inline]
+    pub fn period(&self, config: &Config) -> Duration {
+        let period = match config.period {
+            Period::Interval => self.interval,
+            Period::Every(period) => period,
+        };
+        period.max(SHORTEST_PERIOD)
+    }
+
+    /// `xcp_req_timeout`.
+    #[inline]
+    fn timeout(&self, config: &Config) -> Duration {
+        config.timeout.max(Duration(self.rtt.0.saturating_mul(3)))
+    }
+
+    /// Between two sendings of a request. While a bandwidth holds, a request that was lost is
+    /// repeated as soon as an answer is overdue, or the bandwidth would become stale within the
+    /// time-out.
+    #[inline]
+    fn spacing(&self, config: &Config, now: Time) -> Duration {
+        let timeout = self.timeout(config);
+        if self.bandwidth(now).is_some() {
+            self.period(config).max(Duration(self.rtt.0.saturating_mul(3))).min(timeout)
+        } else {
+            timeout
+        }
+    }
+}
