@@ -20,3 +20,4 @@ pub mod source;
 pub mod stats;
 pub mod tcp;
 pub mod trace;
+pub mod xcp_i;

@@ -4,7 +4,7 @@
 //! without looking inside. Sequence numbers count segments, modulo 2^32; the size of segment `n`
 //! of a flow is known to its sender and receiver.
 
-use congestlab_core::law::xcp;
+use congestlab_core::law::{xcp, xcp_i};
 
 /// Time inside the engine and the links: picoseconds since the run began, exact for the
 /// serialisation of a byte at 1, 10, 40 and 100 Gbit/s. Laws and hosts see nanoseconds.
@@ -30,6 +30,10 @@ pub enum Kind {
     WindowProbe,
     /// A datagram of a constant-rate or ON/OFF source.
     Datagram,
+    /// What the edges of a cloud say to each other: [`crate::xcp_i::Message`].
+    Control,
+    /// What an edge sends through a cloud to learn its available bandwidth: [`crate::xcp_i::Probe`].
+    Probe,
 }
 
 /// Flag bits of [`Packet::flags`].
@@ -50,6 +54,8 @@ pub mod flag {
     pub const RETRANSMIT: u8 = 1 << 5;
     /// Low priority: the first to go in a priority-drop queue.
     pub const LOW_PRIORITY: u8 = 1 << 6;
+    /// Carries the XCP-i extension in `words[5..7]`, so every router decrements its IP TTL.
+    pub const XCP_I: u8 = 1 << 7;
 }
 
 /// Ranges of segments `[start, end)` that a selective acknowledgment can carry beside timestamps
@@ -117,6 +123,36 @@ impl Packet {
         self.words[1] = header.rtt;
         self.words[2] = header.delta as u32;
         self.words[3] = header.reverse as u32;
+    }
+
+    /// True if the XCP-i extension rides along.
+    #[inline]
+    pub const fn has_xcp_i(&self) -> bool {
+        self.flags & flag::XCP_I != 0
+    }
+
+    /// The XCP-i extension of a data packet; meaningless unless [`Packet::has_xcp_i`].
+    #[inline]
+    pub const fn xcp_i(&self) -> xcp_i::Extension {
+        xcp_i::Extension {
+            ttl: self.words[5] as u8,
+            xcp_ttl: (self.words[5] >> 8) as u8,
+            last: xcp_i::Address(self.words[6]),
+        }
+    }
+
+    /// Puts the XCP-i extension on a data packet.
+    #[inline]
+    pub const fn set_xcp_i(&mut self, extension: xcp_i::Extension) {
+        self.flags |= flag::XCP_I;
+        self.words[5] = self.words[5] & 0xffff_0000 | (extension.xcp_ttl as u32) << 8 | extension.ttl as u32;
+        self.words[6] = extension.last.0;
+    }
+
+    /// What every router does with the IP TTL of a packet that it forwards; stays at 0.
+    #[inline]
+    pub const fn decrement_ttl(&mut self) {
+        self.words[5] -= (self.words[5] & 0xff != 0) as u32;
     }
 
     /// ACK: the advertised window in segments; [`UNLIMITED`] is unlimited.

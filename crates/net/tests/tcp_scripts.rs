@@ -117,6 +117,7 @@ impl Run {
             Kind::Data => format!("data {number}"),
             Kind::Ack => format!("ack {number}"),
             Kind::Datagram => "datagram".into(),
+            Kind::Control | Kind::Probe => "of an edge".into(),
         };
         let mut put = |word: &str| {
             text.push(' ');

@@ -487,7 +487,7 @@ impl Observer<'_> {
                     self.ack = Some(AckTrail { packet: *packet, sent: now, sum_of, lost: None });
                 }
             }
-            Kind::SynAck => {}
+            Kind::SynAck | Kind::Control | Kind::Probe => {}
             Kind::Syn | Kind::WindowProbe | Kind::Data | Kind::Datagram => {
                 let first = *self.first_sent.get_or_insert(now);
                 if first > self.at {

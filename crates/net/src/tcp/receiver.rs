@@ -106,7 +106,7 @@ impl Receiver {
                 Some(self.acknowledge(config, Kind::SynAck))
             }
             Kind::WindowProbe => Some(self.acknowledge(config, Kind::Ack)),
-            Kind::Ack | Kind::SynAck | Kind::Datagram => None,
+            Kind::Ack | Kind::SynAck | Kind::Datagram | Kind::Control | Kind::Probe => None,
         }
     }
 

@@ -100,7 +100,10 @@ impl Headers {
     /// `snaplen` bytes in all. Returns its length on the wire.
     pub(super) fn write(&self, link: u32, packet: &Packet, snaplen: usize, frame: &mut Vec<u8>) -> usize {
         let group = &self.groups[self.groups.partition_point(|group| group.first_flow <= packet.flow) - 1];
-        let transport = group.tcp.as_ref().map_or(Transport::Udp, |tcp| tcp.transport(packet));
+        let transport = match &group.tcp {
+            Some(tcp) if !matches!(packet.kind, Kind::Control | Kind::Probe) => tcp.transport(packet),
+            _ => Transport::Udp,
+        };
         let (protocol, headers) = match &transport {
             Transport::Tcp { xcp: Some(_), header } => {
                 (IpNumber(PROTOCOL_EXPERIMENTAL), XCP_LENGTH + header.header_len())
@@ -113,7 +116,7 @@ impl Headers {
         let payload = &ZEROS[..match packet.kind {
             // A segment without a byte would be an acknowledgment.
             Kind::Data => (length - headers).max(1),
-            Kind::Datagram => length - headers,
+            Kind::Datagram | Kind::Control | Kind::Probe => length - headers,
             // Bytes that are left are padding behind the IP packet, as on Ethernet.
             Kind::Ack | Kind::Syn | Kind::SynAck | Kind::WindowProbe => 0,
         }];
@@ -245,7 +248,7 @@ impl Tcp {
                 header.sequence_number = sequence(packet.seq).wrapping_sub(1);
                 header.acknowledgment_number = 1;
             }
-            Kind::Data | Kind::Datagram => {
+            Kind::Data | Kind::Datagram | Kind::Control | Kind::Probe => {
                 header.sequence_number = sequence(packet.seq);
                 header.acknowledgment_number = 1;
                 header.cwr = packet.flags & flag::CWR != 0;

@@ -1,0 +1,253 @@
+//! A cloud as its downstream edge knows it: the entry of the upstream neighbour, the listener of its
+//! estimator, and the virtual router.
+
+use super::estimator::{Estimate, Listener, Listening, Report};
+use super::message::{Message, Verb};
+use super::{Address, Config, NoEstimate, State, VirtualQueue};
+use crate::packet::Packet;
+use congestlab_core::law::xcp;
+use congestlab_core::law::xcp_i::{Action, Entry};
+use congestlab_core::units::{Bytes, Duration, Rate, Time};
+
+/// What a packet's port at router k tells its virtual router (XI III-A.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortView {
+    /// Number of the port, for observers.
+    pub port: u32,
+    /// d of the port's law; zero: it has none (a receiving host), the virtual router takes its own.
+    pub mean_rtt: Duration,
+    /// Persistent queue of the port's law.
+    pub queue: Bytes,
+}
+
+/// A cloud between an upstream neighbour and this node.
+#[derive(Clone, Debug)]
+pub struct Cloud {
+    upstream: Address,
+    pub(super) entry: Entry,
+    pub(super) listener: Listener,
+    /// The virtual router: XCP's link, told its spare bandwidth.
+    link: xcp::Link,
+    /// When the control interval closes if nothing else happens.
+    closes: Time,
+    /// When it began.
+    opened: Time,
+    port: PortView,
+    estimate: Estimate,
+    /// Input rate when the bandwidth was new; the correction of a bandwidth used again.
+    input_then: Option<Rate>,
+    delay: Delay,
+    /// Of the request under way.
+    parameter: u64,
+    probe_bytes: u64,
+}
+
+/// One-way delay of the upstream neighbour's control packets, by two clocks that need not agree.
+#[derive(Clone, Copy, Debug)]
+struct Delay {
+    /// Least of this span of [`Delay::SPAN`] and of the one before: clocks drift, routes change.
+    least: [i64; 2],
+    turns: Time,
+    /// Least growth above it in this control interval; `None`: no sample.
+    growth: Option<u64>,
+}
+
+impl Delay {
+    /// As long as an idle entry lives.
+    const SPAN: Duration = Duration(10_000_000_000);
+
+    const fn new(now: Time) -> Self {
+        Self { least: [i64::MAX; 2], turns: Time(now.0.saturating_add(Self::SPAN.0)), growth: None }
+    }
+
+    fn sample(&mut self, now: Time, stamp: Time) {
+        let delay = now.0.wrapping_sub(stamp.0) as i64;
+        if self.turns <= now {
+            self.least = [i64::MAX, self.least[0]];
+            self.turns = now + Self::SPAN;
+        }
+        self.least[0] = self.least[0].min(delay);
+        let growth = delay.abs_diff(self.least[0].min(self.least[1]));
+        self.growth = Some(self.growth.map_or(growth, |least| least.min(growth)));
+    }
+}
+
+impl Cloud {
+    pub(super) fn new(config: &Config, now: Time, upstream: Address, listener: Listener) -> Self {
+        let interval = config.law.initial_interval;
+        // It serves no deadline of its own.
+        let link = xcp::Link::new(config.law, Duration(u64::MAX), Duration(u64::MAX));
+        let mut cloud = Self {
+            upstream,
+            entry: Entry::new(now, interval),
+            listener,
+            link,
+            closes: now + interval,
+            opened: now,
+            port: PortView::default(),
+            estimate: Estimate::default(),
+            input_then: None,
+            delay: Delay::new(now),
+            parameter: 0,
+            probe_bytes: 0,
+        };
+        // The interval that begins now must not have begun with the clock.
+        cloud.link.close_told(now, &xcp::Told::default());
+        cloud
+    }
+
+    /// The upstream neighbour.
+    pub fn upstream(&self) -> Address {
+        self.upstream
+    }
+
+    /// Where the entry stands.
+    pub fn state(&self, now: Time) -> State {
+        self.entry.state(now)
+    }
+
+    /// The last estimate, while it holds.
+    pub fn estimate(&self, now: Time) -> Option<&Estimate> {
+        self.entry.bandwidth(now).map(|_| &self.estimate)
+    }
+
+    /// What the virtual router's last control interval measured and decided.
+    pub fn report(&self) -> xcp::Report {
+        self.link.report()
+    }
+
+    /// The port that its packets leave through.
+    pub fn port(&self) -> u32 {
+        self.port.port
+    }
+
+    /// Bytes of probes and control packets so far that arrived from the upstream neighbour or were
+    /// sent to it.
+    pub fn probe_bytes(&self) -> u64 {
+        self.probe_bytes
+    }
+
+    /// Round trip between the edges; zero: unknown.
+    pub fn rtt(&self) -> Duration {
+        self.entry.rtt()
+    }
+
+    /// A new round begins.
+    pub(super) fn begin(&mut self, config: &Config, now: Time, id: u32, nonce: u64) {
+        self.entry.begin(&config.exchange, now, id, nonce);
+        self.parameter = self.listener.begin(now, self.link.report().interval);
+    }
+
+    /// The request of the round.
+    pub(super) fn request(&self, own: Address, now: Time) -> Message {
+        let verb = Verb::Request { parameter: self.parameter };
+        Message { verb, from: own, id: self.entry.id(), nonce: self.entry.nonce(), stamp: now }
+    }
+
+    pub(super) fn count_probe(&mut self, size: Bytes) {
+        self.probe_bytes += size.0;
+    }
+
+    /// A packet came through the cloud: the virtual router sees it arrive and, with an estimate, go.
+    #[inline]
+    pub(super) fn on_packet(
+        &mut self,
+        config: &Config,
+        now: Time,
+        packet: &mut Packet,
+        port: &PortView,
+    ) -> Action {
+        let action = self.entry.on_packet(now);
+        let size = Bytes(u64::from(packet.size));
+        self.port = *port;
+        self.listener.on_data(now, size);
+        if !packet.has_xcp() {
+            self.link.on_arrival(now, &xcp::Header::default(), size);
+            return action;
+        }
+        let mut header = packet.xcp();
+        self.link.on_arrival(now, &header, size);
+        if self.entry.bandwidth(now).is_some() {
+            // Q is told, so the backlog does not matter.
+            self.link.on_departure(now, &mut header, size, Bytes(0));
+        } else if config.no_estimate == NoEstimate::Hold {
+            header.delta = header.delta.min(0);
+        }
+        packet.set_xcp(header);
+        action
+    }
+
+    /// When [`Cloud::on_deadline`] or the entry's has something to do.
+    pub(super) fn next_deadline(&self, config: &Config) -> Time {
+        self.closes.min(self.entry.next_deadline(&config.exchange))
+    }
+
+    /// The control interval ends if it is time. One that waits for a report waits for at most as
+    /// long again: the paper's estimate is there at the end of each interval (XI IV).
+    pub(super) fn on_deadline(&mut self, config: &Config, now: Time) {
+        if now < self.closes {
+            return;
+        }
+        let interval = self.link.report().interval;
+        let latest = self.opened + interval + interval;
+        if self.entry.is_waiting() && self.entry.bandwidth(now).is_some() && now < latest {
+            self.closes = latest;
+        } else {
+            self.close(config, now);
+        }
+    }
+
+    /// The upstream edge's report on the request under way. True: it gave an estimate.
+    pub(super) fn on_report(&mut self, config: &Config, now: Time, report: &Report) -> bool {
+        let was_valid = self.entry.bandwidth(now).is_some();
+        let Some(mut estimate) = self.listener.on_report(now, report) else {
+            self.entry.on_nothing(&config.exchange, now);
+            return false;
+        };
+        if !config.signed {
+            estimate.bandwidth = estimate.bandwidth.max(0);
+        }
+        self.estimate = estimate;
+        self.input_then = None;
+        self.entry.on_bandwidth(&config.exchange, now, estimate.bandwidth);
+        // A report that comes far too early must not make the law decide more often than once per
+        // round trip; it waits for the end of the interval.
+        let interval = self.link.report().interval;
+        if !was_valid || (now - self.opened).0 >= interval.0 / 2 {
+            self.close(config, now);
+        }
+        true
+    }
+
+    pub(super) fn on_delay(&mut self, now: Time, stamp: Time) {
+        self.delay.sample(now, stamp);
+    }
+
+    /// Closes the virtual router's control interval.
+    ///
+    /// A bandwidth is used as it is once. Until the next comes, what the cloud's own traffic grew
+    /// since then is no longer available, and would be given away again in every interval.
+    fn close(&mut self, config: &Config, now: Time) {
+        let input = self.link.input(now);
+        let spare = match self.entry.bandwidth(now) {
+            None => 0,
+            Some(bandwidth) => {
+                let then = *self.input_then.get_or_insert(input);
+                let correction = |rate: Rate| rate.0.min(i64::MAX as u64 / 2) as i64;
+                let spare = bandwidth.saturating_add(correction(then)).saturating_sub(correction(input));
+                if config.signed { spare } else { spare.max(0) }
+            }
+        };
+        let queue = match config.virtual_queue {
+            VirtualQueue::Host => self.port.queue,
+            VirtualQueue::None => Bytes(0),
+            VirtualQueue::Cloud => input.over(Duration(self.delay.growth.unwrap_or(0))),
+        };
+        self.delay.growth = None;
+        self.link.close_told(now, &xcp::Told { spare, mean_rtt: self.port.mean_rtt, queue });
+        let interval = self.link.report().interval;
+        self.entry.set_interval(interval);
+        self.opened = now;
+        self.closes = now + interval;
+    }
+}

@@ -1,0 +1,370 @@
+//! The agent itself: see [`super`].
+
+use super::cloud::{Cloud, PortView};
+use super::estimator::{Answer, Listener, Listening, Prober, Report, Told};
+use super::message::{Message, Probe, Verb};
+use super::oracle::LinkView;
+use super::peer::Peer;
+use super::{Address, Config};
+use crate::packet::Packet;
+use crate::random::Stream;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use congestlab_core::law::xcp_i::{Action, Crossed, Extension};
+use congestlab_core::units::{Bytes, Time};
+
+/// What kind of node it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Forwards packets.
+    Router,
+    /// Sends data: [`Edge::originate`]s, and answers the first router behind a cloud (XI III-B).
+    Sender,
+    /// Takes data: lowers Delta_Throughput before it is returned, and forwards nothing (XI III-B).
+    Receiver,
+}
+
+/// What an edge counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Data packets that crossed a cloud.
+    pub crossed: u64,
+    /// Data packets whose IP TTL was above their `xcp_ttl`.
+    pub anomalies: u64,
+    /// Requests sent, repeated ones too.
+    pub requests: u64,
+    /// Estimates taken over.
+    pub estimates: u64,
+    /// Answers and probes that belong to no request under way: late, repeated or forged.
+    pub unexpected: u64,
+    /// Control packets and probes that are none, or from a node that has nothing to say here.
+    pub foreign: u64,
+    /// Exchanges that ended without an answer.
+    pub broken: u64,
+    /// Entries removed because the upstream neighbour was silent.
+    pub idle: u64,
+    /// Entries removed because the table was full.
+    pub evicted: u64,
+}
+
+/// The XCP-i agent of a node.
+#[derive(Clone, Debug)]
+pub struct Edge<V> {
+    config: Config,
+    address: Address,
+    role: Role,
+    /// As k. A slot keeps its number as long as its entry lives.
+    clouds: Vec<Option<Cloud>>,
+    /// Slot of each upstream neighbour, sorted by address.
+    table: Vec<(Address, u32)>,
+    /// Slot of the last packet: most packets follow one of the same cloud.
+    last: u32,
+    /// How to listen to which upstream neighbour, sorted by address; others are [`Told`].
+    listeners: Vec<(Address, Listener)>,
+    /// As k-1, sorted by address.
+    peers: Vec<Peer<V>>,
+    output: VecDeque<(Packet, Address)>,
+    deadline: Time,
+    /// Number of the last request.
+    id: u32,
+    nonces: Stream,
+    stats: Stats,
+}
+
+impl<V: LinkView> Edge<V> {
+    /// The agent of the node with this address. `nonces` is drawn from once per request.
+    pub const fn new(config: Config, address: Address, role: Role, nonces: Stream) -> Self {
+        Self {
+            config,
+            address,
+            role,
+            clouds: Vec::new(),
+            table: Vec::new(),
+            last: 0,
+            listeners: Vec::new(),
+            peers: Vec::new(),
+            output: VecDeque::new(),
+            deadline: Time::NEVER,
+            id: 0,
+            nonces,
+            stats: Stats {
+                crossed: 0,
+                anomalies: 0,
+                requests: 0,
+                estimates: 0,
+                unexpected: 0,
+                foreign: 0,
+                broken: 0,
+                idle: 0,
+                evicted: 0,
+            },
+        }
+    }
+
+    /// As k-1: estimates for this downstream edge are made with `prober`. Requests of nodes that were
+    /// not named here are not answered.
+    pub fn answer(&mut self, peer: Address, prober: Prober<V>) {
+        match self.peers.binary_search_by_key(&peer, |peer| peer.address) {
+            Ok(at) => self.peers[at] = Peer::new(peer, prober),
+            Err(at) => self.peers.insert(at, Peer::new(peer, prober)),
+        }
+    }
+
+    /// As k: reports of this upstream edge are understood with `listener`, in each entry anew.
+    pub fn listen(&mut self, upstream: Address, listener: Listener) {
+        match self.listeners.binary_search_by_key(&upstream, |entry| entry.0) {
+            Ok(at) => self.listeners[at].1 = listener,
+            Err(at) => self.listeners.insert(at, (upstream, listener)),
+        }
+    }
+
+    /// Puts the extension on a data packet of this sending host.
+    #[inline]
+    pub fn originate(&self, packet: &mut Packet) {
+        packet.set_xcp_i(Extension::new(self.address));
+    }
+
+    /// Data leaves this node towards `peer`, the next XCP-i node of its path; others are not counted.
+    #[inline]
+    pub fn on_sent(&mut self, peer: Address, size: Bytes) {
+        if let Ok(at) = self.peers.binary_search_by_key(&peer, |peer| peer.address) {
+            self.peers[at].sent += size.0;
+        }
+    }
+
+    /// A data packet arrives that goes to a port, which has yet to decrement its IP TTL; at a
+    /// receiving host, to the receiver. True: there is something to send.
+    #[inline]
+    pub fn on_data(&mut self, now: Time, packet: &mut Packet, port: &PortView) -> bool {
+        if !packet.has_xcp_i() {
+            return false;
+        }
+        let extension = packet.xcp_i();
+        match extension.crossed() {
+            Crossed::Nothing => {}
+            Crossed::Anomaly => self.stats.anomalies += 1,
+            Crossed::Cloud => {
+                self.stats.crossed += 1;
+                let slot = self.find(now, extension.last);
+                if let Some(cloud) = &mut self.clouds[slot as usize] {
+                    let action = cloud.on_packet(&self.config, now, packet, port);
+                    self.act(slot, action, now);
+                }
+            }
+        }
+        if self.role == Role::Router {
+            packet.set_xcp_i(extension.forwarded(self.address));
+        }
+        !self.output.is_empty()
+    }
+
+    /// A control packet for this node arrives.
+    pub fn handle_control(&mut self, now: Time, packet: &Packet) {
+        let Some(message) = Message::from_packet(packet) else {
+            self.stats.foreign += 1;
+            return;
+        };
+        if let Verb::Request { parameter } = message.verb {
+            match self.peers.binary_search_by_key(&message.from, |peer| peer.address) {
+                Err(_) => self.stats.foreign += 1,
+                Ok(at) => {
+                    let peer = &mut self.peers[at];
+                    let output = &mut self.output;
+                    peer.on_request(self.address, now, &message, parameter, |packet| {
+                        output.push_back((packet, message.from));
+                    });
+                    self.deadline = self.deadline.min(self.peers[at].next_deadline());
+                }
+            }
+            return;
+        }
+        let Some(slot) = self.slot_of(message.from) else {
+            self.stats.foreign += 1;
+            return;
+        };
+        let Some(cloud) = &mut self.clouds[slot as usize] else { return };
+        cloud.count_probe(Bytes(u64::from(packet.size)));
+        let exchange = &self.config.exchange;
+        match message.verb {
+            Verb::Ack { takes, echo } => {
+                if cloud.entry.on_ack(exchange, now, message.id, message.nonce, takes) {
+                    cloud.entry.set_rtt(now - echo);
+                    cloud.on_delay(now, message.stamp);
+                } else {
+                    self.stats.unexpected += 1;
+                }
+            }
+            Verb::Report { bandwidth, sent } => {
+                if cloud.entry.expects(message.id, message.nonce) {
+                    let answer = bandwidth.map_or(Answer::ComputeYourself, Answer::Bandwidth);
+                    let duration = now - cloud.entry.began();
+                    let report = Report { answer, stamp: message.stamp, sent: Bytes(sent), duration };
+                    cloud.on_delay(now, message.stamp);
+                    self.stats.estimates += u64::from(cloud.on_report(&self.config, now, &report));
+                } else {
+                    self.stats.unexpected += 1;
+                }
+            }
+            Verb::Request { .. } => {}
+        }
+        let deadline = cloud.next_deadline(&self.config);
+        self.deadline = self.deadline.min(deadline);
+    }
+
+    /// A probe for this node arrives.
+    pub fn handle_probe(&mut self, now: Time, packet: &Packet) {
+        let Some(probe) = Probe::from_packet(packet) else {
+            self.stats.foreign += 1;
+            return;
+        };
+        let Some(slot) = self.slot_of(probe.from) else {
+            self.stats.foreign += 1;
+            return;
+        };
+        let Some(cloud) = &mut self.clouds[slot as usize] else { return };
+        cloud.count_probe(probe.size);
+        if cloud.entry.expects(probe.id, probe.nonce) {
+            cloud.listener.on_probe(now, &probe);
+        } else {
+            self.stats.unexpected += 1;
+        }
+    }
+
+    /// When [`Edge::handle_deadline`] wants to be called.
+    #[inline]
+    pub fn next_deadline(&self) -> Time {
+        self.deadline
+    }
+
+    /// Serves everything that is due at `now`.
+    pub fn handle_deadline(&mut self, now: Time) {
+        if now < self.deadline {
+            return;
+        }
+        for at in 0..self.peers.len() {
+            if self.peers[at].next_deadline() <= now {
+                let (address, output) = (self.peers[at].address, &mut self.output);
+                self.peers[at].poll(self.address, now, |packet| output.push_back((packet, address)));
+            }
+        }
+        for slot in 0..self.clouds.len() {
+            if let Some(cloud) = &mut self.clouds[slot]
+                && cloud.next_deadline(&self.config) <= now
+            {
+                cloud.on_deadline(&self.config, now);
+                let action = cloud.entry.on_deadline(&self.config.exchange, now);
+                self.act(slot as u32, action, now);
+            }
+        }
+        let peers = self.peers.iter().map(Peer::next_deadline);
+        let clouds = self.clouds.iter().flatten().map(|cloud| cloud.next_deadline(&self.config));
+        self.deadline = peers.chain(clouds).min().unwrap_or(Time::NEVER);
+    }
+
+    /// The next packet to send now, and the XCP-i node that it is for.
+    #[inline]
+    pub fn poll_transmit(&mut self) -> Option<(Packet, Address)> {
+        self.output.pop_front()
+    }
+
+    /// Its address.
+    pub fn address(&self) -> Address {
+        self.address
+    }
+
+    /// The clouds upstream, with the numbers of their entries.
+    pub fn clouds(&self) -> impl Iterator<Item = (u32, &Cloud)> {
+        (0..).zip(&self.clouds).filter_map(|(slot, cloud)| Some((slot, cloud.as_ref()?)))
+    }
+
+    /// What it counted.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// Words of its stream that it drew.
+    pub fn draws(&self) -> u64 {
+        self.nonces.draws()
+    }
+
+    fn slot_of(&self, upstream: Address) -> Option<u32> {
+        let at = self.table.binary_search_by_key(&upstream, |entry| entry.0).ok()?;
+        Some(self.table[at].1)
+    }
+
+    /// The slot of this upstream neighbour, which it gets if it has none.
+    #[inline]
+    fn find(&mut self, now: Time, upstream: Address) -> u32 {
+        if let Some(Some(cloud)) = self.clouds.get(self.last as usize)
+            && cloud.upstream() == upstream
+        {
+            return self.last;
+        }
+        self.last = match self.slot_of(upstream) {
+            Some(slot) => slot,
+            None => self.insert(now, upstream),
+        };
+        self.last
+    }
+
+    fn insert(&mut self, now: Time, upstream: Address) -> u32 {
+        if self.table.len() >= self.config.table.max(1) {
+            let age = |slot: u32| self.clouds[slot as usize].as_ref().map(|cloud| cloud.entry.seen());
+            let oldest = self.table.iter().map(|&(_, slot)| (age(slot), slot)).min();
+            if let Some((_, slot)) = oldest {
+                self.stats.evicted += 1;
+                self.remove(slot);
+            }
+        }
+        let listener = match self.listeners.binary_search_by_key(&upstream, |entry| entry.0) {
+            Ok(at) => self.listeners[at].1.clone(),
+            Err(_) => Listener::Told(Told),
+        };
+        let cloud = Cloud::new(&self.config, now, upstream, listener);
+        let slot = self.clouds.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.clouds.push(None);
+            self.clouds.len() - 1
+        });
+        self.deadline = self.deadline.min(cloud.next_deadline(&self.config));
+        self.clouds[slot] = Some(cloud);
+        let at = self.table.partition_point(|entry| entry.0 < upstream);
+        self.table.insert(at, (upstream, slot as u32));
+        slot as u32
+    }
+
+    fn remove(&mut self, slot: u32) {
+        self.clouds[slot as usize] = None;
+        self.table.retain(|entry| entry.1 != slot);
+    }
+
+    /// Does what the entry of a slot wants.
+    #[inline]
+    fn act(&mut self, slot: u32, action: Action, now: Time) {
+        if action != Action::Nothing {
+            self.act_now(slot, action, now);
+        }
+    }
+
+    fn act_now(&mut self, slot: u32, action: Action, now: Time) {
+        let Some(cloud) = &mut self.clouds[slot as usize] else { return };
+        match action {
+            Action::Nothing => {}
+            Action::Remove => {
+                self.stats.idle += 1;
+                self.remove(slot);
+            }
+            Action::Broken => self.stats.broken += 1,
+            Action::Begin | Action::Repeat => {
+                if action == Action::Begin {
+                    self.id = self.id.wrapping_add(1);
+                    cloud.begin(&self.config, now, self.id, self.nonces.next_u64());
+                }
+                let packet = cloud.request(self.address, now).to_packet();
+                cloud.count_probe(Bytes(u64::from(packet.size)));
+                self.stats.requests += 1;
+                self.output.push_back((packet, cloud.upstream()));
+                self.deadline = self.deadline.min(cloud.next_deadline(&self.config));
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! XCP-i at a node: the agent of a router, of a sending or of a receiving host.
+//!
+//! An [`Edge`] is both ends of a cloud at once. As the downstream one (k) it finds clouds, keeps a
+//! table of upstream neighbours and runs a virtual router for each; as the upstream one (k-1) it
+//! answers requests and sends probes. Whoever drives it
+//!
+//! - passes it every data packet of an interoperable flow with [`Edge::on_data`], before the port
+//!   that the packet goes to, and tells it with [`Edge::on_sent`] what goes towards a peer;
+//! - passes it the control packets and probes that arrive, with [`Edge::handle_control`] and
+//!   [`Edge::handle_probe`];
+//! - calls [`Edge::handle_deadline`] when [`Edge::next_deadline`] has come;
+//! - and after each of the last three sends what [`Edge::poll_transmit`] gives, until `None`
+//!   (after [`Edge::on_data`] too, which returns true if there may be something).
+//!
+//! All of them see packets and clocks. Only the [`Oracle`] sees links, through a [`LinkView`] that
+//! whoever simulates the links hands to it.
+
+mod cloud;
+mod edge;
+pub mod estimator;
+mod message;
+mod oracle;
+mod peer;
+
+pub use cloud::{Cloud, PortView};
+pub use congestlab_core::law::xcp_i::{Address, State};
+pub use edge::{Edge, Role, Stats};
+pub use estimator::{Answer, Bandwidth, Estimate, Listener, Prober, Quality, Report, ToSend};
+pub use message::{CONTROL_SIZE, Message, NO_FLOW, Probe, Verb};
+pub use oracle::{ErrorBase, LOOK_BACK, LinkView, NoView, Oracle, OracleConfig};
+
+use congestlab_core::law::{xcp, xcp_i};
+
+/// What to do with packets of a cloud whose bandwidth is not known (XI is silent).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NoEstimate {
+    /// Nothing: the paper's reading.
+    #[default]
+    Pass,
+    /// No increase until there is an estimate.
+    Hold,
+}
+
+/// Whose queue the virtual router drains: Q of XI eq. 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum VirtualQueue {
+    /// That of the router which runs it (XI III-A.4).
+    #[default]
+    Host,
+    /// The part of the cloud's queue that is of this traffic: its rate times what one-way delays of
+    /// the upstream neighbour's control packets are above their least.
+    Cloud,
+    /// None.
+    None,
+}
+
+/// What a node does as the downstream edge of its clouds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Exchange with the upstream edge.
+    pub exchange: xcp_i::Config,
+    /// Packets of a cloud without an estimate.
+    pub no_estimate: NoEstimate,
+    /// Q.
+    pub virtual_queue: VirtualQueue,
+    /// Bandwidths may be negative; otherwise those count as none (dossier 3.5: on).
+    pub signed: bool,
+    /// The most upstream neighbours; one more takes the place of the least recently seen (A-09: 1024).
+    pub table: usize,
+    /// Constants of the virtual routers; their capacity does not matter.
+    pub law: xcp::LinkConfig,
+}
+
+impl Config {
+    /// The defaults, with these constants of the virtual routers.
+    pub const fn new(law: xcp::LinkConfig) -> Self {
+        Self {
+            exchange: xcp_i::Config::DEFAULT,
+            no_estimate: NoEstimate::Pass,
+            virtual_queue: VirtualQueue::Host,
+            signed: true,
+            table: 1024,
+            law,
+        }
+    }
+}
