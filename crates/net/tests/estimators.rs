@@ -4,9 +4,7 @@
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, Time};
 use congestlab_net::estimator::passive::Passed;
 use congestlab_net::estimator::pathload::Trend;
-use congestlab_net::estimator::{
-    Config, Listener, Method, Probe, Prober, direct, passive, path_chirp, pathload,
-};
+use congestlab_net::estimator::{Config, Listener, Method, Prober, direct, passive, path_chirp, pathload};
 use congestlab_net::packet::{PS_PER_NS, Packet};
 use congestlab_net::port::{FeedbackAt, Output, Port, PortConfig, Streams};
 use congestlab_net::queue::Limit;
@@ -14,6 +12,8 @@ use congestlab_net::random::Stream;
 use congestlab_net::service::Service;
 use congestlab_net::source::{Pattern, Source, SourceConfig};
 use congestlab_net::tcp::Measure;
+use congestlab_net::xcp_i::estimator::{Listening, Probing, Step};
+use congestlab_net::xcp_i::{Address, Answer, Estimate, Probe, Quality, Report};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MS;
@@ -100,22 +100,22 @@ const CLOUD: Cloud = Cloud {
     harm: 0,
 };
 
-/// What a report says, when, and what it took.
+/// What a round said, and when.
 #[derive(Clone, Copy, Debug)]
-struct Report {
+struct Round {
     at: u64,
     found: Option<i64>,
 }
 
 struct Run {
-    reports: Vec<Report>,
+    rounds: Vec<Round>,
     probe_bytes: u64,
     lasted: u64,
 }
 
 impl Run {
-    fn mbit(&self, report: usize) -> f64 {
-        self.reports[report].found.unwrap() as f64 / MBIT as f64
+    fn mbit(&self, round: usize) -> f64 {
+        self.rounds[round].found.unwrap() as f64 / MBIT as f64
     }
 
     /// The probes' share of 30 Mbit/s.
@@ -136,6 +136,15 @@ impl Output for Delivered {
 const CROSS: u32 = 0;
 const PROBE: u32 = 1;
 const REPORT: u32 = 2;
+
+fn probe(number: u16, stamp: Time) -> Probe {
+    let size = Bytes(1000);
+    Probe { from: Address(1), id: 0, nonce: 0, stream: 0, number, of: 0, tag: 0, size, stamp }
+}
+
+fn report(stamp: Time) -> Report {
+    Report { answer: Answer::ComputeYourself, stamp, sent: Bytes(0), duration: Duration(0) }
+}
 
 /// Asks for round after round until `rounds` are reported.
 fn run(config: Config, cloud: Cloud, rounds: usize) -> Run {
@@ -162,11 +171,11 @@ fn run(config: Config, cloud: Cloud, rounds: usize) -> Run {
     let mut out = Delivered::default();
     let mut asked = SECOND / 7;
     let mut is_probing = false;
-    let mut result = Run { reports: Vec::new(), probe_bytes: 0, lasted: 0 };
-    while result.reports.len() < rounds {
+    let mut result = Run { rounds: Vec::new(), probe_bytes: 0, lasted: 0 };
+    while result.rounds.len() < rounds {
         // By the upstream clock the prober's times; both clocks run close enough to true time.
-        let probe = if is_probing { prober.next_deadline() } else { Time::NEVER };
-        let now = source.next_deadline().min(probe).min(Time(asked));
+        let due = if is_probing { prober.next_deadline() } else { Time::NEVER };
+        let now = source.next_deadline().min(due).min(Time(asked));
         let now = now.0.min(port.next_event().div_ceil(PS_PER_NS));
         port.advance_to_arrival(now * PS_PER_NS, &mut out);
         let mut send = |flow, seq: u16, size, out: &mut Delivered| {
@@ -184,40 +193,40 @@ fn run(config: Config, cloud: Cloud, rounds: usize) -> Run {
             send(CROSS, 0, packet.size, &mut out);
         }
         if asked == now {
-            let parameter = listener.begin();
+            let parameter = listener.begin(Time(now), Duration(100 * MS));
             prober.begin(Time(now), parameter);
             is_probing = true;
             asked = u64::MAX;
         }
-        let was_due = is_probing && prober.next_deadline().0 <= now;
-        while is_probing && let Some((number, size)) = prober.poll_transmit(Time(now)) {
-            result.probe_bytes += u64::from(size);
+        while is_probing && let Some(step) = prober.poll(Time(now)) {
+            let Step::Send(probe) = step else {
+                assert_eq!(step, Step::Done(Answer::ComputeYourself));
+                send(REPORT, 0, 40, &mut out);
+                asked = now + SECOND; // unless it arrives
+                break;
+            };
+            result.probe_bytes += probe.size.0;
             let fate = if cloud.harm == 0 { u64::MAX } else { harm.below(cloud.harm) };
             if fate != 0 {
-                send(PROBE, number, size, &mut out);
+                send(PROBE, probe.number, probe.size.0 as u16, &mut out);
             }
             if fate == 1 {
-                send(PROBE, number, size, &mut out);
+                send(PROBE, probe.number, probe.size.0 as u16, &mut out);
             }
-        }
-        if was_due && prober.next_deadline() == Time::NEVER {
-            send(REPORT, 0, 40, &mut out);
-            asked = now + SECOND; // unless it arrives
         }
         while let Some(packet) = out.0.pop_front() {
             let at = packet.at / PS_PER_NS;
             match packet.flow {
                 PROBE => {
                     let late = if cloud.harm > 0 && harm.below(cloud.harm) == 0 { MS } else { 0 };
-                    listener.on_probe(Probe {
-                        number: packet.seq as u16,
-                        sent: cloud.upstream.at(packet.stamp_ns),
-                        arrived: cloud.downstream.at(at + late),
-                    });
+                    let sent = cloud.upstream.at(packet.stamp_ns);
+                    let arrived = cloud.downstream.at(at + late);
+                    listener.on_probe(arrived, &probe(packet.seq as u16, sent));
                 }
                 REPORT => {
-                    let found = listener.finish(Passed::default(), Passed::default());
-                    result.reports.push(Report { at, found: found.map(|found| found.bandwidth) });
+                    let stamp = cloud.upstream.at(packet.stamp_ns);
+                    let found = listener.on_report(cloud.downstream.at(at), &report(stamp));
+                    result.rounds.push(Round { at, found: found.map(|found| found.bandwidth) });
                     is_probing = false;
                     asked = at.max(now) + 1;
                     result.lasted = at;
@@ -280,12 +289,12 @@ fn direct_probing_is_within_a_tenth() {
 #[test]
 fn pathload_converges_and_stays() {
     for (truth, run) in with_cross_traffic(pathload(), 400) {
-        let first = run.reports.iter().position(|report| report.found.is_some()).expect("an answer");
+        let first = run.rounds.iter().position(|round| round.found.is_some()).expect("an answer");
         for round in first..400 {
             let error = run.mbit(round) - truth;
             assert!(error.abs() < 4.0, "{truth} Mbit/s, found {} in round {round}", run.mbit(round));
         }
-        let after = run.reports[first].at as f64 / 1e9;
+        let after = run.rounds[first].at as f64 / 1e9;
         eprintln!(
             "pathload: {truth} available, {:.1} found after {after:.1} s, load {:.3}",
             run.mbit(first),
@@ -313,7 +322,7 @@ fn clocks_need_not_agree() {
             }
             // A clock that is only ahead changes nothing at all.
             let ahead = Cloud { upstream: Clock { offset: u64::MAX / 3, drift: 0 }, ..cloud };
-            let found = |run: &Run| run.reports.iter().map(|report| report.found).collect::<Vec<_>>();
+            let found = |run: &Run| run.rounds.iter().map(|round| round.found).collect::<Vec<_>>();
             assert_eq!(found(&run(config, ahead, rounds)), found(&agreed));
         }
     }
@@ -339,21 +348,21 @@ fn probes_may_be_lost_doubled_and_late() {
 fn the_order_of_arrival_does_not_count() {
     for config in [path_chirp(), direct(), pathload()] {
         let (mut in_order, mut reversed) = (Listener::new(config), Listener::new(config));
-        let parameter = in_order.begin();
-        assert_eq!(reversed.begin(), parameter);
+        let parameter = in_order.begin(Time(0), Duration(0));
+        assert_eq!(reversed.begin(Time(0), Duration(0)), parameter);
         let mut prober = Prober::new(config);
         prober.begin(Time(0), parameter);
         let mut probes = Vec::new();
-        while prober.next_deadline() != Time::NEVER {
-            let sent = prober.next_deadline();
-            let Some((number, _)) = prober.poll_transmit(sent) else { break };
+        while let sent = prober.next_deadline()
+            && let Some(Step::Send(sending)) = prober.poll(sent)
+        {
             // A queue that grows from the tenth on.
-            let arrived = Time(sent.0 + u64::from(number.saturating_sub(10)) * 100_000);
-            probes.push(Probe { number, sent, arrived });
+            let arrived = sent + Duration(u64::from(sending.number.saturating_sub(10)) * 100_000);
+            probes.push((arrived, probe(sending.number, sent)));
         }
-        probes.iter().for_each(|&probe| in_order.on_probe(probe));
-        probes.iter().rev().chain(&probes).for_each(|&probe| reversed.on_probe(probe));
-        let finish = |mut listener: Listener| listener.finish(Passed::default(), Passed::default());
+        probes.iter().for_each(|(at, probe)| in_order.on_probe(*at, probe));
+        probes.iter().rev().chain(&probes).for_each(|(at, probe)| reversed.on_probe(*at, probe));
+        let finish = |mut listener: Listener| listener.on_report(Time(SECOND), &report(Time(SECOND)));
         assert_eq!(finish(in_order), finish(reversed), "{config:?}");
     }
 }
@@ -422,18 +431,40 @@ fn no_stamp_makes_a_listener_panic() {
         let config = Config { passive: Some(passive::Config::default()), ..config };
         let mut listener = Listener::new(config);
         for _ in 0..300 {
-            let _ = listener.begin();
+            let _ = listener.begin(Time(0), Duration(0));
             for _ in 0..200 {
                 let (shift, other) = (draw.below(64), draw.below(64));
-                listener.on_probe(Probe {
-                    number: draw.below(120) as u16,
-                    sent: Time(draw.next_u64() >> shift),
-                    arrived: Time(draw.next_u64() >> other),
-                });
+                let stamp = Time(draw.next_u64() >> shift);
+                listener.on_probe(Time(draw.next_u64() >> other), &probe(draw.below(120) as u16, stamp));
+                listener.on_data(Time(0), Bytes(draw.next_u64() >> shift));
             }
-            let mut passed =
-                || Passed { bytes: Bytes(draw.next_u64()), span: Duration(draw.next_u64() >> 20) };
-            let _ = listener.finish(passed(), passed());
+            let report = Report { sent: Bytes(draw.next_u64()), ..report(Time(draw.next_u64() >> 20)) };
+            let _ = listener.on_report(Time(draw.next_u64() >> 20), &report);
         }
     }
+}
+
+/// Without probes all is available until traffic goes missing; and beside probes that is what counts.
+#[test]
+fn traffic_that_goes_missing_overrides_what_probes_say() {
+    let passive = Some(passive::Config::default());
+    let mut listener = Listener::new(Config { method: Method::None { line: LINE }, passive });
+    let mut prober = Prober::new(Config { method: Method::None { line: LINE }, passive });
+    prober.begin(Time(7), 0);
+    assert_eq!(prober.poll(Time(7)), Some(Step::Done(Answer::ComputeYourself)));
+    assert_eq!(prober.next_deadline(), Time::NEVER);
+    let mut finish = |ms: u64, sent, received| {
+        listener.begin(Time(0), Duration(0));
+        listener.on_data(Time(0), Bytes(received));
+        // Half a second of clocks that disagree.
+        let report = Report { sent: Bytes(sent), ..report(Time(500 * MS + ms * MS)) };
+        listener
+            .on_report(Time(ms * MS), &report)
+            .map(|Estimate { bandwidth, quality, .. }| (bandwidth, quality))
+    };
+    let all = Some((LINE.0 as i64, Quality::AtLeast));
+    assert_eq!(finish(100, 100_000, 0), all);
+    assert_eq!(finish(200, 200_000, 100_000), all);
+    assert_eq!(finish(300, 300_000, 80_000), Some((-200_000, Quality::Exact)));
+    assert_eq!(finish(400, 400_000, 100_000), all);
 }

@@ -6,6 +6,7 @@
 //! same with Ri = C and pairs).
 
 use super::{Found, Probe, Round, rate};
+use crate::xcp_i::Quality;
 use congestlab_core::units::{Bytes, Rate, Ratio};
 
 /// Settings of direct probing.
@@ -54,13 +55,18 @@ impl Config {
         let mut arrived = probes.iter().flatten();
         let first = arrived.next()?;
         let (last, between) = arrived.fold((first, 0), |(_, count), probe| (probe, count + 1));
-        let lost = (probes.len() - 1 - between) as u32;
+        let lost = probes.len() - 1 - between;
         if between == 0 {
             return None;
         }
         let spaces = usize::from(last.number - first.number);
         let sent = rate(spaces, self.packet, last.sent - first.sent);
         let arrived = rate(between, self.packet, last.arrived - first.arrived);
-        Some(Found { bandwidth: self.available(sent, arrived), lost })
+        let quality = match (lost, arrived < sent) {
+            (1.., _) => Quality::Congested,
+            (0, true) => Quality::Exact,
+            (0, false) => Quality::AtLeast,
+        };
+        Some(Found { bandwidth: self.available(sent, arrived), quality })
     }
 }

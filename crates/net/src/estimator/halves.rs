@@ -1,10 +1,11 @@
 //! The two halves of an estimator: who sends the probes, and who looks at them.
 
-use super::{Found, Probe, Round, code, decode, direct, passive, path_chirp, pathload, period};
-use crate::estimator::Mean;
+use super::{Found, Mean, Probe, Round, code, decode, direct, passive, path_chirp, pathload, period};
 use crate::estimator::path_chirp::Range;
+use crate::xcp_i;
+use crate::xcp_i::estimator::{Answer, Estimate, Listening, Probing, Quality, Report, Step, ToSend};
 use alloc::vec::Vec;
-use congestlab_core::units::{Duration, Time};
+use congestlab_core::units::{Bytes, Duration, Rate, Time};
 
 /// How bandwidth is estimated; both edges know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +19,12 @@ pub struct Config {
 /// What the probes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// There are none.
-    None,
+    /// There are none. As long as nothing goes missing, as much is said to be available as the
+    /// upstream port can send.
+    None {
+        /// That.
+        line: Rate,
+    },
     /// Chirps.
     PathChirp(path_chirp::Config),
     /// Fleets of streams.
@@ -32,7 +37,7 @@ impl Method {
     /// The round that a request's parameter asks for, and the time until the next may begin.
     fn round(&self, parameter: u64) -> (Round, Duration) {
         match self {
-            Self::None => (Round::default(), Duration(0)),
+            Self::None { .. } => (Round::default(), Duration(0)),
             Self::PathChirp(config) => {
                 let range = Range { low: decode((parameter >> 16) as u16), high: decode(parameter as u16) };
                 let round = config.chirp(range);
@@ -65,7 +70,7 @@ pub struct Prober {
     round: Round,
     /// Probes of this round that were sent.
     sent: u16,
-    /// When the next one goes.
+    /// When the next one goes, or the round ends.
     next: Time,
     /// The next round may not begin before: the load that probes may be.
     rested: Time,
@@ -76,41 +81,44 @@ impl Prober {
     pub fn new(config: Config) -> Self {
         Self { config, round: Round::default(), sent: 0, next: Time::NEVER, rested: Time::ZERO }
     }
+}
 
-    /// Asked for a round; it begins when the rest after the one before is over.
-    pub fn begin(&mut self, now: Time, parameter: u64) {
+impl Probing for Prober {
+    /// The round begins when the rest after the one before is over.
+    fn begin(&mut self, now: Time, parameter: u64) -> Duration {
         let (round, period) = self.config.method.round(parameter);
         let start = now.max(self.rested);
-        self.next = if round.size == 0 { Time::NEVER } else { start };
+        self.next = start;
         self.rested = start + period;
+        let lasts = round.gaps.iter().fold(GUARD, |sum, &gap| sum + gap);
         (self.round, self.sent) = (round, 0);
+        (start + lasts) - now
     }
 
-    /// When to call [`Prober::poll_transmit`]; `NEVER` when the round is done.
-    pub fn next_deadline(&self) -> Time {
+    fn next_deadline(&self) -> Time {
         self.next
     }
 
-    /// The next probe that is due: its number and size. Call until `None`.
-    pub fn poll_transmit(&mut self, now: Time) -> Option<(u16, u16)> {
+    fn poll(&mut self, now: Time) -> Option<Step> {
         if now < self.next {
             return None;
         }
         let number = self.sent;
-        if usize::from(number) > self.round.gaps.len() {
+        if number >= self.round.probes() {
             self.next = Time::NEVER;
-            return None;
+            return Some(Step::Done(Answer::ComputeYourself));
         }
         self.sent += 1;
         self.next = self.next + self.round.gaps.get(usize::from(number)).copied().unwrap_or(GUARD);
-        Some((number, self.round.size))
+        let size = Bytes(u64::from(self.round.size));
+        Some(Step::Send(ToSend { size, stream: 0, number, of: self.round.probes(), tag: 0 }))
     }
 }
 
 /// What it makes of rounds.
 #[derive(Clone, Debug)]
 enum State {
-    None,
+    None(Rate),
     PathChirp(path_chirp::Listener),
     Pathload(pathload::Listener),
     Direct(direct::Config, Mean),
@@ -123,24 +131,53 @@ pub struct Listener {
     state: State,
     /// Of the round under way, by number.
     probes: Vec<Option<Probe>>,
+    /// What the round under way sends.
+    bytes: Bytes,
+    /// Data that arrived in all.
+    received: Bytes,
+    /// The last report, and when it came with how much data before it.
+    last: Option<(Report, Time, Bytes)>,
 }
 
 impl Listener {
     /// Nothing is known yet.
     pub fn new(config: Config) -> Self {
         let state = match config.method {
-            Method::None => State::None,
+            Method::None { line } => State::None(line),
             Method::PathChirp(config) => State::PathChirp(path_chirp::Listener::new(config)),
             Method::Pathload(config) => State::Pathload(pathload::Listener::new(config)),
             Method::Direct(config) => State::Direct(config, Mean::over(config.smoothing)),
         };
-        Self { config, state, probes: Vec::new() }
+        Self { config, state, probes: Vec::new(), bytes: Bytes(0), received: Bytes(0), last: None }
     }
 
-    /// What to ask for, and a new round.
-    pub fn begin(&mut self) -> u64 {
+    fn evaluate(&mut self) -> Option<Found> {
+        match &mut self.state {
+            State::None(line) => {
+                let bandwidth = line.0.min(i64::MAX as u64) as i64;
+                Some(Found { bandwidth, quality: Quality::AtLeast })
+            }
+            State::PathChirp(listener) => Some(listener.finish(&self.probes)),
+            State::Pathload(listener) => listener.finish(&self.probes),
+            State::Direct(config, mean) => config
+                .evaluate(&self.probes)
+                .map(|found| Found { bandwidth: mean.with(found.bandwidth), ..found }),
+        }
+    }
+
+    /// What passed both edges between the last report and this one.
+    fn passed(&mut self, now: Time, report: &Report) -> Option<[passive::Passed; 2]> {
+        let (before, then, received) = self.last.replace((*report, now, self.received))?;
+        let sent = passive::Passed { bytes: report.sent - before.sent, span: report.stamp - before.stamp };
+        let received = passive::Passed { bytes: self.received - received, span: now - then };
+        Some([sent, received])
+    }
+}
+
+impl Listening for Listener {
+    fn begin(&mut self, _now: Time, _interval: Duration) -> u64 {
         let parameter = match &self.state {
-            State::None | State::Direct(..) => 0,
+            State::None(_) | State::Direct(..) => 0,
             State::PathChirp(listener) => {
                 let Range { low, high } = listener.range();
                 u64::from(code(low)) << 16 | u64::from(code(high))
@@ -148,33 +185,37 @@ impl Listener {
             State::Pathload(listener) => u64::from(code(listener.rate())),
         };
         let (round, _) = self.config.method.round(parameter);
-        let probes = if round.size == 0 { 0 } else { round.gaps.len() + 1 };
+        self.bytes = round.bytes();
         self.probes.clear();
-        self.probes.resize(probes, None);
+        self.probes.resize(usize::from(round.probes()), None);
         parameter
     }
 
-    /// A probe of this round has arrived; a second one of its number counts nothing.
-    pub fn on_probe(&mut self, probe: Probe) {
+    /// A second one of its number counts nothing.
+    fn on_probe(&mut self, now: Time, probe: &xcp_i::Probe) {
         if let Some(place @ None) = self.probes.get_mut(usize::from(probe.number)) {
-            *place = Some(probe);
+            *place = Some(Probe { number: probe.number, sent: probe.stamp, arrived: now });
         }
     }
 
-    /// The round is over: what is available, if that is known yet. `sent` and `received` are what
-    /// passed the edges between the last two reports.
-    pub fn finish(&mut self, sent: passive::Passed, received: passive::Passed) -> Option<Found> {
-        let found = match &mut self.state {
-            State::None => None,
-            State::PathChirp(listener) => Some(listener.finish(&self.probes)),
-            State::Pathload(listener) => listener.finish(&self.probes),
-            State::Direct(config, mean) => config
-                .evaluate(&self.probes)
-                .map(|found| Found { bandwidth: mean.with(found.bandwidth), ..found }),
-        };
+    #[inline]
+    fn on_data(&mut self, _now: Time, size: Bytes) {
+        self.received += size;
+    }
+
+    fn on_report(&mut self, now: Time, report: &Report) -> Option<Estimate> {
+        let found = self.evaluate();
         self.probes.clear();
-        let overload = self.config.passive.and_then(|passive| passive.overload(sent, received));
-        let lost = found.map_or(0, |found| found.lost);
-        overload.map(|bandwidth| Found { bandwidth, lost }).or(found)
+        let passed = self.passed(now, report);
+        let overload = self.config.passive.zip(passed).and_then(|(passive, [sent, received])| {
+            let bandwidth = passive.overload(sent, received)?;
+            Some(Found { bandwidth, quality: Quality::Exact })
+        });
+        overload.or(found).map(|Found { bandwidth, quality }| Estimate {
+            bandwidth,
+            quality,
+            bytes_sent: self.bytes,
+            duration: report.duration,
+        })
     }
 }

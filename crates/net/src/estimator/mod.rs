@@ -14,19 +14,20 @@ pub mod pathload;
 
 pub use halves::{Config, Listener, Method, Prober};
 
+use crate::xcp_i::Quality;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
 
-/// One probe that arrived.
+/// A probe that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Probe {
+struct Probe {
     /// Its place in the round, from 0.
-    pub number: u16,
+    number: u16,
     /// When the upstream edge sent it, by its clock.
-    pub sent: Time,
+    sent: Time,
     /// When it arrived, by the downstream edge's clock.
-    pub arrived: Time,
+    arrived: Time,
 }
 
 /// By how much the one-way delay of each probe is above that of the first: what the clocks are apart
@@ -39,20 +40,30 @@ fn delays(probes: &[Probe]) -> Vec<i64> {
 
 /// Probes to send: the first at once, each next one a gap later.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Round {
+struct Round {
     /// Bytes of each whole IP packet.
-    pub size: u16,
+    size: u16,
     /// Between a probe and the next; one less than there are probes.
-    pub gaps: Vec<Duration>,
+    gaps: Vec<Duration>,
+}
+
+impl Round {
+    fn probes(&self) -> u16 {
+        if self.size == 0 { 0 } else { (self.gaps.len() + 1).min(u16::MAX.into()) as u16 }
+    }
+
+    fn bytes(&self) -> Bytes {
+        Bytes(u64::from(self.size) * u64::from(self.probes()))
+    }
 }
 
 /// What a round says, or the mean of the last ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+struct Found {
     /// What is available, B/s; below zero: the cloud is overloaded.
-    pub bandwidth: i64,
-    /// Probes that did not arrive.
-    pub lost: u32,
+    bandwidth: i64,
+    /// What that is worth.
+    quality: Quality,
 }
 
 /// The mean over the last rounds.
@@ -96,6 +107,5 @@ fn decode(code: u16) -> Rate {
 
 /// How long a round must take for its probes to be no more than `load` of `rate`.
 fn period(round: &Round, load: Ratio, rate: Rate) -> Duration {
-    let bytes = u64::from(round.size) * (round.gaps.len() as u64 + 1);
-    Bytes(bytes).at(Rate(load.of(rate.0)))
+    round.bytes().at(Rate(load.of(rate.0)))
 }

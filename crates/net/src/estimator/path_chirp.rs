@@ -5,6 +5,7 @@
 //! Numbers as in `docs/protocols/xcp-i.md`.
 
 use super::{Found, Mean, Probe, Round, delays, rate};
+use crate::xcp_i::Quality;
 use alloc::vec::Vec;
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio};
 
@@ -165,7 +166,8 @@ impl Listener {
             self.adapt(rate);
         }
         let rate = rate.0.min(i64::MAX as u64) as i64;
-        Found { bandwidth: self.mean.with(rate), lost: lost as u32 }
+        let quality = if lost > 0 { Quality::Congested } else { Quality::Exact };
+        Found { bandwidth: self.mean.with(rate), quality }
     }
 
     fn evaluate(&self, arrived: &[Probe]) -> Rate {

@@ -5,6 +5,7 @@
 //! 11.3, A-22) and therefore settings.
 
 use super::{Found, Probe, Round, delays};
+use crate::xcp_i::Quality;
 use alloc::vec::Vec;
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio};
 
@@ -187,7 +188,8 @@ impl Listener {
             (self.streams, self.increasing, self.steady) = (0, 0, 0);
             self.narrow(verdict);
         }
-        self.found.map(|rate| Found { bandwidth: rate.0 as i64, lost: lost as u32 })
+        let quality = if lost > 0 { Quality::Congested } else { Quality::Exact };
+        self.found.map(|rate| Found { bandwidth: rate.0.min(i64::MAX as u64) as i64, quality })
     }
 
     /// Adds a stream to its fleet; what the fleet says when it is complete, or cannot change.

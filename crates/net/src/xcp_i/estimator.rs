@@ -7,6 +7,8 @@
 
 use super::message::Probe;
 use super::oracle::{LinkView, Oracle};
+use crate::estimator;
+use alloc::boxed::Box;
 use congestlab_core::units::{Bytes, Duration, Time};
 
 /// Available bandwidth, B/s; negative: more arrives at the bottleneck than it carries.
@@ -120,6 +122,8 @@ pub trait Listening {
 pub enum Prober<V> {
     /// Reads the links.
     Oracle(Oracle<V>),
+    /// Sends probes.
+    Probes(Box<estimator::Prober>),
 }
 
 /// The half at the downstream edge.
@@ -127,12 +131,15 @@ pub enum Prober<V> {
 pub enum Listener {
     /// Takes the prober's word.
     Told(Told),
+    /// Looks at probes.
+    Probes(Box<estimator::Listener>),
 }
 
 macro_rules! each {
     ($self:expr, $half:ident => $body:expr) => {
         match $self {
             Prober::Oracle($half) => $body,
+            Prober::Probes($half) => $body,
         }
     };
 }
@@ -155,6 +162,7 @@ macro_rules! each_listener {
     ($self:expr, $half:ident => $body:expr) => {
         match $self {
             Listener::Told($half) => $body,
+            Listener::Probes($half) => $body,
         }
     };
 }
