@@ -240,7 +240,7 @@ fn the_timeout_is_at_least_three_round_trips() {
 }
 
 #[test]
-fn while_a_bandwidth_holds_a_lost_request_is_repeated_after_a_period() {
+fn on_a_path_that_has_answered_a_lost_request_is_repeated_after_a_period() {
     let at = |ms| Time(ms * MS);
     let mut entry = asked(at(0));
     entry.set_rtt(Duration(20 * MS));
@@ -250,9 +250,14 @@ fn while_a_bandwidth_holds_a_lost_request_is_repeated_after_a_period() {
     entry.begin(&CONFIG, at(100), 2, 78);
     assert_eq!(entry.on_deadline(&CONFIG, at(200)), Action::Repeat);
     assert_eq!(entry.on_deadline(&CONFIG, at(300)), Action::Repeat);
-    // It is stale after 320 ms; the path counts as broken 3 s after the first.
+    // It is stale after 320 ms, and the path counts as broken 3 s after the first, as ever.
     assert_eq!(entry.on_deadline(&CONFIG, at(400)), Action::Repeat);
-    assert_eq!(entry.next_deadline(&CONFIG), at(1400));
+    assert_eq!(entry.state(at(400)), State::Req);
+    for ms in (500..3100).step_by(100) {
+        entry.on_packet(at(ms));
+        assert_eq!(entry.on_deadline(&CONFIG, at(ms)), Action::Repeat, "{ms} ms");
+    }
+    assert_eq!(entry.on_deadline(&CONFIG, at(3100)), Action::Broken);
 }
 
 #[test]

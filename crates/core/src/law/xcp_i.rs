@@ -215,7 +215,7 @@ impl Entry {
         (self.id, self.nonce) = (id, nonce);
         (self.began, self.since) = (now, now);
         self.phase = Phase::Requested;
-        self.due = now + self.spacing(config, now);
+        self.due = now + self.spacing(config);
     }
 
     /// The upstream edge has the request, and says how long its estimate takes. False: this is no
@@ -228,7 +228,7 @@ impl Entry {
         if self.phase == Phase::Requested {
             self.phase = Phase::Acknowledged;
             self.since = now + takes.min(LONGEST_ROUND);
-            self.due = self.since + self.spacing(config, now);
+            self.due = self.since + self.spacing(config);
         }
         true
     }
@@ -295,7 +295,7 @@ impl Entry {
                 Action::Broken
             }
             Phase::Requested | Phase::Acknowledged => {
-                self.due = (now + self.spacing(config, now)).min(end);
+                self.due = (now + self.spacing(config)).min(end);
                 Action::Repeat
             }
             Phase::Broken => Action::Nothing,
@@ -326,10 +326,14 @@ impl Entry {
         self.began
     }
 
-    /// A request is under way.
+    /// When the answer to the request under way should be there, round trip aside; [`Time::NEVER`]: none
+    /// is under way.
     #[inline]
-    pub fn is_waiting(&self) -> bool {
-        matches!(self.phase, Phase::Requested | Phase::Acknowledged)
+    pub fn expected(&self) -> Time {
+        match self.phase {
+            Phase::Requested | Phase::Acknowledged => self.since,
+            Phase::Idle | Phase::Broken => Time::NEVER,
+        }
     }
 
     /// Number and nonce of the request.
@@ -373,16 +377,14 @@ impl Entry {
         config.timeout.max(Duration(self.rtt.0.saturating_mul(3)))
     }
 
-    /// Between two sendings of a request. While a bandwidth holds, a request that was lost is
-    /// repeated as soon as an answer is overdue, or the bandwidth would become stale within the
-    /// time-out.
+    /// Between two sendings of a request. On a path that has answered before, a lost request is repeated
+    /// as soon as an answer is overdue: the bandwidth would become stale within the time-out.
     #[inline]
-    fn spacing(&self, config: &Config, now: Time) -> Duration {
+    fn spacing(&self, config: &Config) -> Duration {
         let timeout = self.timeout(config);
-        if self.bandwidth(now).is_some() {
-            self.period(config).max(Duration(self.rtt.0.saturating_mul(3))).min(timeout)
-        } else {
-            timeout
+        if self.valid_until == Time::ZERO {
+            return timeout;
         }
+        self.period(config).max(Duration(self.rtt.0.saturating_mul(3))).min(timeout)
     }
 }

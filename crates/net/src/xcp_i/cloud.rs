@@ -190,7 +190,7 @@ impl Cloud {
         }
         let interval = self.link.report().interval;
         let latest = self.opened + interval + interval;
-        if self.entry.is_waiting() && self.entry.bandwidth(now).is_some() && now < latest {
+        if self.entry.expected() < latest && self.entry.bandwidth(now).is_some() && now < latest {
             self.closes = latest;
         } else {
             self.close(config, now);
