@@ -26,7 +26,7 @@ fn chirp(delays: &[f64]) -> Rate {
     let tool = path_chirp::Config {
         spread: Ratio(1_200_000),
         decrease: Ratio(1_500_000),
-        ..path_chirp::Config::new(LINE)
+        ..path_chirp::Config::DEFAULT
     };
     let rates: Vec<Rate> =
         (0..delays.len() - 1).map(|k| Rate((1.2f64.powi(k as i32) * 125_000.0) as u64)).collect();
@@ -166,7 +166,7 @@ fn run(config: Config, cloud: Cloud, rounds: usize) -> Run {
     let stop = if cloud.cross == 0 { Time(0) } else { Time::NEVER };
     let measure = Measure { from: Time(0), to: Time::NEVER };
     let mut source = Source::new(&cross, CROSS, Time(0), stop, stream("source"), measure);
-    let (mut prober, mut listener) = (Prober::new(config), Listener::new(config));
+    let (mut prober, mut listener) = (Prober::new(config, LINE), Listener::new(config, LINE));
     let mut harm = stream("harm");
     let mut out = Delivered::default();
     let mut asked = SECOND / 7;
@@ -239,7 +239,7 @@ fn run(config: Config, cloud: Cloud, rounds: usize) -> Run {
 }
 
 fn path_chirp() -> Config {
-    Config { method: Method::PathChirp(path_chirp::Config::new(LINE)), passive: None }
+    Config { method: Method::PathChirp(path_chirp::Config::DEFAULT), passive: None }
 }
 
 fn direct() -> Config {
@@ -247,7 +247,7 @@ fn direct() -> Config {
 }
 
 fn pathload() -> Config {
-    Config { method: Method::Pathload(pathload::Config::new(LINE)), passive: None }
+    Config { method: Method::Pathload(pathload::Config::default()), passive: None }
 }
 
 /// Runs of `rounds` on a 30 Mbit/s port with so much cross traffic; the truth beside it.
@@ -347,10 +347,10 @@ fn probes_may_be_lost_doubled_and_late() {
 #[test]
 fn the_order_of_arrival_does_not_count() {
     for config in [path_chirp(), direct(), pathload()] {
-        let (mut in_order, mut reversed) = (Listener::new(config), Listener::new(config));
+        let (mut in_order, mut reversed) = (Listener::new(config, LINE), Listener::new(config, LINE));
         let parameter = in_order.begin(Time(0), Duration(0));
         assert_eq!(reversed.begin(Time(0), Duration(0)), parameter);
-        let mut prober = Prober::new(config);
+        let mut prober = Prober::new(config, LINE);
         prober.begin(Time(0), parameter);
         let mut probes = Vec::new();
         while let sent = prober.next_deadline()
@@ -375,7 +375,7 @@ fn the_range_of_chirps_follows_what_is_found() {
         method: Method::PathChirp(path_chirp::Config {
             low: Some(Rate(low * MBIT)),
             high: Some(Rate(high * MBIT)),
-            ..path_chirp::Config::new(LINE)
+            ..path_chirp::Config::DEFAULT
         }),
         passive: None,
     };
@@ -387,7 +387,7 @@ fn the_range_of_chirps_follows_what_is_found() {
 
 #[test]
 fn pathload_tells_trends_from_noise_and_gives_up_on_loss() {
-    let config = pathload::Config::new(LINE);
+    let config = pathload::Config::default();
     let gap = Duration(100_000);
     let mut noise = Stream::named(1, "noise");
     for _ in 0..100 {
@@ -429,7 +429,7 @@ fn no_stamp_makes_a_listener_panic() {
     let mut draw = Stream::named(1, "stamps");
     for config in [path_chirp(), direct(), pathload()] {
         let config = Config { passive: Some(passive::Config::default()), ..config };
-        let mut listener = Listener::new(config);
+        let mut listener = Listener::new(config, LINE);
         for _ in 0..300 {
             let _ = listener.begin(Time(0), Duration(0));
             for _ in 0..200 {
@@ -448,8 +448,8 @@ fn no_stamp_makes_a_listener_panic() {
 #[test]
 fn traffic_that_goes_missing_overrides_what_probes_say() {
     let passive = Some(passive::Config::default());
-    let mut listener = Listener::new(Config { method: Method::None { line: LINE }, passive });
-    let mut prober = Prober::new(Config { method: Method::None { line: LINE }, passive });
+    let mut listener = Listener::new(Config { method: Method::None, passive }, LINE);
+    let mut prober = Prober::new(Config { method: Method::None, passive }, LINE);
     prober.begin(Time(7), 0);
     assert_eq!(prober.poll(Time(7)), Some(Step::Done(Answer::ComputeYourself)));
     assert_eq!(prober.next_deadline(), Time::NEVER);

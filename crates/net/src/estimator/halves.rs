@@ -21,10 +21,7 @@ pub struct Config {
 pub enum Method {
     /// There are none. As long as nothing goes missing, as much is said to be available as the
     /// upstream port can send.
-    None {
-        /// That.
-        line: Rate,
-    },
+    None,
     /// Chirps.
     PathChirp(path_chirp::Config),
     /// Fleets of streams.
@@ -35,13 +32,13 @@ pub enum Method {
 
 impl Method {
     /// The round that a request's parameter asks for, and the time until the next may begin.
-    fn round(&self, parameter: u64) -> (Round, Duration) {
+    fn round(&self, parameter: u64, line: Rate) -> (Round, Duration) {
         match self {
-            Self::None { .. } => (Round::default(), Duration(0)),
+            Self::None => (Round::default(), Duration(0)),
             Self::PathChirp(config) => {
                 let range = Range { low: decode((parameter >> 16) as u16), high: decode(parameter as u16) };
                 let round = config.chirp(range);
-                let period = period(&round, config.load, config.line);
+                let period = period(&round, config.load, line);
                 (round, period)
             }
             Self::Pathload(config) => {
@@ -67,6 +64,7 @@ const GUARD: Duration = Duration(20_000_000);
 #[derive(Clone, Debug)]
 pub struct Prober {
     config: Config,
+    line: Rate,
     round: Round,
     /// Probes of this round that were sent.
     sent: u16,
@@ -77,16 +75,16 @@ pub struct Prober {
 }
 
 impl Prober {
-    /// Nothing is asked for yet.
-    pub fn new(config: Config) -> Self {
-        Self { config, round: Round::default(), sent: 0, next: Time::NEVER, rested: Time::ZERO }
+    /// Nothing is asked for yet. The port to the cloud can send `line`.
+    pub fn new(config: Config, line: Rate) -> Self {
+        Self { config, line, round: Round::default(), sent: 0, next: Time::NEVER, rested: Time::ZERO }
     }
 }
 
 impl Probing for Prober {
     /// The round begins when the rest after the one before is over.
     fn begin(&mut self, now: Time, parameter: u64) -> Duration {
-        let (round, period) = self.config.method.round(parameter);
+        let (round, period) = self.config.method.round(parameter, self.line);
         let start = now.max(self.rested);
         self.next = start;
         self.rested = start + period;
@@ -118,7 +116,7 @@ impl Probing for Prober {
 /// What it makes of rounds.
 #[derive(Clone, Debug)]
 enum State {
-    None(Rate),
+    None,
     PathChirp(path_chirp::Listener),
     Pathload(pathload::Listener),
     Direct(direct::Config, Mean),
@@ -128,6 +126,7 @@ enum State {
 #[derive(Clone, Debug)]
 pub struct Listener {
     config: Config,
+    line: Rate,
     state: State,
     /// Of the round under way, by number.
     probes: Vec<Option<Probe>>,
@@ -140,21 +139,21 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Nothing is known yet.
-    pub fn new(config: Config) -> Self {
+    /// Nothing is known yet. The upstream edge's port to the cloud can send `line`.
+    pub fn new(config: Config, line: Rate) -> Self {
         let state = match config.method {
-            Method::None { line } => State::None(line),
-            Method::PathChirp(config) => State::PathChirp(path_chirp::Listener::new(config)),
-            Method::Pathload(config) => State::Pathload(pathload::Listener::new(config)),
+            Method::None => State::None,
+            Method::PathChirp(config) => State::PathChirp(path_chirp::Listener::new(config, line)),
+            Method::Pathload(config) => State::Pathload(pathload::Listener::new(config, line)),
             Method::Direct(config) => State::Direct(config, Mean::over(config.smoothing)),
         };
-        Self { config, state, probes: Vec::new(), bytes: Bytes(0), received: Bytes(0), last: None }
+        Self { config, line, state, probes: Vec::new(), bytes: Bytes(0), received: Bytes(0), last: None }
     }
 
     fn evaluate(&mut self) -> Option<Found> {
         match &mut self.state {
-            State::None(line) => {
-                let bandwidth = line.0.min(i64::MAX as u64) as i64;
+            State::None => {
+                let bandwidth = self.line.0.min(i64::MAX as u64) as i64;
                 Some(Found { bandwidth, quality: Quality::AtLeast })
             }
             State::PathChirp(listener) => Some(listener.finish(&self.probes)),
@@ -177,14 +176,14 @@ impl Listener {
 impl Listening for Listener {
     fn begin(&mut self, _now: Time, _interval: Duration) -> u64 {
         let parameter = match &self.state {
-            State::None(_) | State::Direct(..) => 0,
+            State::None | State::Direct(..) => 0,
             State::PathChirp(listener) => {
                 let Range { low, high } = listener.range();
                 u64::from(code(low)) << 16 | u64::from(code(high))
             }
             State::Pathload(listener) => u64::from(code(listener.rate())),
         };
-        let (round, _) = self.config.method.round(parameter);
+        let (round, _) = self.config.method.round(parameter, self.line);
         self.bytes = round.bytes();
         self.probes.clear();
         self.probes.resize(usize::from(round.probes()), None);

@@ -12,8 +12,6 @@ use congestlab_core::units::{Bytes, Duration, Rate, Ratio};
 /// Settings of pathChirp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// What the upstream port can send.
-    pub line: Rate,
     /// 1000 B (PCH): whole IP packets.
     pub packet: u16,
     /// 1.1 (ours; PCH 1.2): each gap is the one before divided by this. An estimate is above what is
@@ -29,9 +27,11 @@ pub struct Config {
     pub smoothing: u16,
     /// The first gap's rate never goes below this; a 64th of `high` (ours).
     pub low: Option<Rate>,
-    /// The last gap's rate; `line` (dossier 11.2). One below that rises as far when it is found.
+    /// The last gap's rate; what the upstream port can send (dossier 11.2). One below that rises as far
+    /// when it is found.
     pub high: Option<Rate>,
-    /// 1 % (assumed, A-22): chirps rest until the average is this part of `line`.
+    /// 1 % (assumed, A-22): chirps rest until the average is this part of what the upstream
+    /// port can send.
     pub load: Ratio,
     /// 0.1 % (ours): a delay that grows by less than this part of the time passed has not grown. It
     /// is ten times what the clocks of two edges drift apart.
@@ -43,31 +43,34 @@ const REACH: u64 = 8;
 /// The most gaps of a chirp: a request names two rates, and nothing may come of it but a chirp.
 const GAPS_MAX: usize = 256;
 
-impl Config {
-    /// All defaults, for an upstream port of this rate.
-    pub const fn new(line: Rate) -> Self {
-        Self {
-            line,
-            packet: 1000,
-            spread: Ratio(1_100_000),
-            decrease: Ratio(3_000_000),
-            busy: 5,
-            smoothing: 11,
-            low: None,
-            high: None,
-            load: Ratio(10_000),
-            tolerance: Ratio(1_000),
-        }
+impl Default for Config {
+    fn default() -> Self {
+        Self::DEFAULT
     }
+}
 
-    /// The upper end of the first chirp.
-    fn high(&self) -> Rate {
-        self.high.unwrap_or(self.line).max(Rate(REACH))
+impl Config {
+    /// All defaults.
+    pub const DEFAULT: Self = Self {
+        packet: 1000,
+        spread: Ratio(1_100_000),
+        decrease: Ratio(3_000_000),
+        busy: 5,
+        smoothing: 11,
+        low: None,
+        high: None,
+        load: Ratio(10_000),
+        tolerance: Ratio(1_000),
+    };
+
+    /// The upper end of the first chirp, where the upstream port can send `line`.
+    fn high(&self, line: Rate) -> Rate {
+        self.high.unwrap_or(line).max(Rate(REACH))
     }
 
     /// The least lower end.
-    fn low(&self) -> Rate {
-        let high = self.high();
+    fn low(&self, line: Rate) -> Rate {
+        let high = self.high(line);
         self.low.unwrap_or(Rate(high.0 / 64)).min(Rate(high.0 / 2)).max(Rate(1))
     }
 
@@ -134,6 +137,7 @@ pub(super) struct Range {
 #[derive(Clone, Debug)]
 pub(super) struct Listener {
     config: Config,
+    line: Rate,
     /// Chirps so far.
     chirps: u64,
     mean: Mean,
@@ -141,10 +145,10 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    pub(super) fn new(config: Config) -> Self {
-        let high = config.high();
-        let range = Range { low: Rate(high.0 / REACH).max(config.low()), high };
-        Self { config, chirps: 0, mean: Mean::over(config.smoothing), range }
+    pub(super) fn new(config: Config, line: Rate) -> Self {
+        let high = config.high(line);
+        let range = Range { low: Rate(high.0 / REACH).max(config.low(line)), high };
+        Self { config, line, chirps: 0, mean: Mean::over(config.smoothing), range }
     }
 
     /// The range of the next chirp. A fixed grid of rates would make its error, up to a factor of
@@ -179,11 +183,11 @@ impl Listener {
     /// Moves the ends of the range off what was found: the lower down to where it finds the load,
     /// and up again so that chirps are short (ours; PCH adapts both).
     fn adapt(&mut self, found: Rate) {
-        let low = Rate(found.0 / REACH).max(self.config.low());
+        let low = Rate(found.0 / REACH).max(self.config.low(self.line));
         self.range.low = low.min(Rate(self.range.high.0 / REACH)).max(Rate(1));
         if self.config.spread.of(found.0) >= self.range.high.0 {
             // A `high` that was set too low: nothing above the port's own rate can be found.
-            self.range.high = Rate(2 * found.0).min(self.config.line).max(self.range.high);
+            self.range.high = Rate(2 * found.0).min(self.line).max(self.range.high);
         }
     }
 }

@@ -12,8 +12,6 @@ use congestlab_core::units::{Bytes, Duration, Rate, Ratio};
 /// Settings of pathload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// What the upstream port can send: the greatest rate.
-    pub line: Rate,
     /// K = 100: packets of a stream.
     pub packets: u16,
     /// N = 12: streams of a fleet, all at one rate.
@@ -36,7 +34,7 @@ pub struct Config {
     pub agree: Ratio,
     /// 0.1: a stream that loses more ends the fleet, whose rate was too high.
     pub loss: Ratio,
-    /// omega, 5 % of the greatest rate (ours): a range this narrow is the answer ..
+    /// omega, 5 % of what the upstream port can send (ours): a range this narrow is the answer ..
     pub resolution: Ratio,
     /// .. and chi, twice omega (ours): one whose ends are this close to the grey region.
     pub grey: Ratio,
@@ -46,11 +44,9 @@ pub struct Config {
     pub tolerance: Ratio,
 }
 
-impl Config {
-    /// All defaults, for an upstream port of this rate.
-    pub const fn new(line: Rate) -> Self {
+impl Default for Config {
+    fn default() -> Self {
         Self {
-            line,
             packets: 100,
             streams: 12,
             packet_min: 200,
@@ -142,6 +138,8 @@ enum Verdict {
 #[derive(Clone, Debug)]
 pub(super) struct Listener {
     config: Config,
+    /// What the upstream port can send: the greatest rate.
+    line: Rate,
     /// Of the fleet under way.
     rate: Rate,
     streams: u16,
@@ -156,14 +154,15 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    pub(super) fn new(config: Config) -> Self {
+    pub(super) fn new(config: Config, line: Rate) -> Self {
         Self {
             config,
-            rate: Rate(config.line.0 / 2),
+            line,
+            rate: Rate(line.0 / 2),
             streams: 0,
             increasing: 0,
             steady: 0,
-            range: (0, config.line.0),
+            range: (0, line.0),
             grey: None,
             found: None,
         }
@@ -228,8 +227,7 @@ impl Listener {
             (Verdict::Grey, grey) => *grey = Some((rate, rate)),
         }
         let (low, high) = self.range;
-        let (omega, chi) =
-            (self.config.resolution.of(self.config.line.0), self.config.grey.of(self.config.line.0));
+        let (omega, chi) = (self.config.resolution.of(self.line.0), self.config.grey.of(self.line.0));
         let (above, below) =
             self.grey.map_or((0, 0), |(grey_low, grey_high)| (high - grey_high, grey_low - low));
         let is_found = high - low <= omega.max(1) || self.grey.is_some() && above <= chi && below <= chi;
@@ -246,8 +244,8 @@ impl Listener {
     fn restart(&mut self) {
         let found = self.range.0 + (self.range.1 - self.range.0) / 2;
         self.found = Some(Rate(found));
-        let room = self.config.resolution.of(self.config.line.0).max(1);
-        let high = (2 * found).max(2 * room).min(self.config.line.0);
+        let room = self.config.resolution.of(self.line.0).max(1);
+        let high = (2 * found).max(2 * room).min(self.line.0);
         self.range = (found / 2, high);
         self.grey = None;
         self.rate = Rate(self.range.0 + (high - self.range.0) / 2);
