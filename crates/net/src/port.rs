@@ -14,6 +14,7 @@ use crate::queue::{Discipline, Fifo, Limit, Reason, is_low_priority};
 use crate::random::{Probability, Stream};
 pub use crate::service::NEVER;
 use crate::service::{Server, Service};
+use crate::xcp_i::PortView;
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -556,6 +557,9 @@ impl Port {
     pub fn arrive(&mut self, now: Picos, mut packet: Packet, out: &mut impl Output) {
         debug_assert!(self.departure > now && self.timer >= now, "events before the arrival were not served");
         self.arrived += 1;
+        if packet.has_xcp_i() {
+            packet.decrement_ttl();
+        }
         if self.is_plain && self.busy_until <= now && self.queue.is_empty() {
             self.mix_arrival(now, &packet, Outcome::Accepted);
             self.server.rest();
@@ -612,6 +616,17 @@ impl Port {
     pub fn draws(&self) -> u64 {
         let Streams { phase, errors, ack_loss, red } = &self.parts.streams;
         phase.draws() + errors.draws() + ack_loss.draws() + red.draws()
+    }
+
+    /// What the port's law tells a virtual router of XCP-i: its mean round trip time, zero without an
+    /// XCP law, and its persistent queue.
+    pub fn view(&self) -> PortView {
+        match &self.parts.law {
+            Some(Law::Xcp(law)) => {
+                PortView { mean_rtt: law.mean_rtt(), queue: law.report().persistent_queue, port: 0 }
+            }
+            None => PortView::default(),
+        }
     }
 
     /// Packets waiting now.

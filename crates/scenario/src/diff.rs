@@ -373,9 +373,15 @@ impl Union {
             kind if kind == Kind::Syn as u8 => "SYN",
             kind if kind == Kind::SynAck as u8 => "SYN-ACK",
             kind if kind == Kind::WindowProbe as u8 => "window probe",
+            kind if kind == Kind::Control as u8 => "control packet",
+            kind if kind == Kind::Probe as u8 => "probe",
             _ => "datagram",
         };
-        let packet = format!("{kind} {seq} of {}[{index}] ({size} B)", self.groups[*group]);
+        let packet = if matches!(kind, "control packet" | "probe") {
+            format!("{kind} {seq} ({size} B)")
+        } else {
+            format!("{kind} {seq} of {}[{index}] ({size} B)", self.groups[*group])
+        };
         match what {
             What::Interval => format!("control interval ends at {link}: aggregate feedback {value} B/s"),
             What::Sent => format!("{packet} is sent"),

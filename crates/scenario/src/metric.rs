@@ -39,7 +39,8 @@ const LINK_SERIES: &[&str] = &[
     "truth_bps",
     "probe_bps",
 ];
-const FLOW_SERIES: &[&str] = &["goodput_bps", "throughput_bps", "cwnd_packets", "srtt_ms"];
+const FLOW_SERIES: &[&str] =
+    &["goodput_bps", "throughput_bps", "cwnd_packets", "srtt_ms", "estimate_bps", "truth_bps", "probe_bps"];
 
 /// What the results of a scenario can have.
 #[derive(Clone, Debug, Default)]
@@ -234,6 +235,11 @@ impl<'a> Series<'a> {
                     if target.table == "links" && self.links[link as usize] == target.name =>
                 {
                     0
+                }
+                Element::Cloud(link, number)
+                    if target.table == "links" && self.links[link as usize] == target.name =>
+                {
+                    number
                 }
                 Element::Flow(group, flow)
                     if target.table == "flows" && self.groups[group as usize] == target.name =>

@@ -246,10 +246,11 @@ impl Names {
         }
     }
 
-    /// `element,index`; a link has no index.
+    /// `element,index`; a link has no index, its clouds are numbered.
     fn write(&self, out: &mut dyn Write, element: Element) -> io::Result<()> {
         match element {
             Element::Link(link) => write!(out, "{},", self.links[link as usize]),
+            Element::Cloud(link, number) => write!(out, "{},{number}", self.links[link as usize]),
             Element::Flow(group, flow) => write!(out, "{},{flow}", self.groups[group as usize]),
         }
     }

@@ -122,6 +122,7 @@ impl Texts {
     fn element(&self, element: Element) -> (Option<ByteArray>, Option<i64>) {
         match element {
             Element::Link(link) => (Some(self.links[link as usize].clone()), None),
+            Element::Cloud(link, number) => (Some(self.links[link as usize].clone()), Some(number.into())),
             Element::Flow(group, flow) => (Some(self.groups[group as usize].clone()), Some(flow.into())),
         }
     }

@@ -103,6 +103,7 @@ fn main() {
                 exit: pipe,
                 start: Start::Uniform { within: 60_000_000 },
                 stop: Time::NEVER,
+                interoperable: None,
             })
             .collect(),
         sample_every: None,

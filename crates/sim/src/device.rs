@@ -6,25 +6,16 @@
 //! is driven by itself, and pays nothing for this.
 
 use congestlab_net::packet::{Packet, Picos};
-use congestlab_net::port::{Outputs, Port};
+use congestlab_net::port::Port;
 
-use crate::model;
+use crate::router::{Router, Surroundings};
 
 /// What owns several ports.
 pub(crate) enum Device {
-    Router(Router),
+    Router(Box<Router>),
 }
 
 impl Device {
-    /// Takes its ports out of those of all links.
-    pub(crate) fn new(model: &model::Device, ports: &mut [Option<Box<Port>>]) -> Self {
-        let ports =
-            model.links.iter().filter_map(|&link| ports[link as usize].take()).map(|port| *port).collect();
-        match model.kind {
-            model::DeviceKind::Router => Self::Router(Router { ports }),
-        }
-    }
-
     /// Earliest event that needs no arrival.
     pub(crate) fn next_event(&self) -> Picos {
         match self {
@@ -32,65 +23,60 @@ impl Device {
         }
     }
 
-    /// Serves what comes before an arrival at `t`: departures at `t` or before, timers before `t`.
-    pub(crate) fn advance_to_arrival(&mut self, t: Picos, out: &mut impl Outputs) {
+    /// Serves what must come before an arrival at `t`: departures at `t` or before, timers before
+    /// `t`. A device may leave to its ports what changes nothing for the others.
+    pub(crate) fn advance_to_arrival(&mut self, t: Picos, out: &mut impl Surroundings) {
         match self {
             Self::Router(router) => router.advance_to_arrival(t, out),
         }
     }
 
     /// Serves every event before `t`, the end of a window of time.
-    pub(crate) fn advance_before(&mut self, t: Picos, out: &mut impl Outputs) {
+    pub(crate) fn advance_before(&mut self, t: Picos, out: &mut impl Surroundings) {
         match self {
             Self::Router(router) => router.advance_before(t, out),
         }
     }
 
     /// A packet arrives at one of its ports. The device must have been advanced to `now`.
-    pub(crate) fn arrive(&mut self, now: Picos, port: usize, packet: Packet, out: &mut impl Outputs) {
+    pub(crate) fn arrive(&mut self, now: Picos, port: usize, packet: Packet, out: &mut impl Surroundings) {
         match self {
             Self::Router(router) => router.arrive(now, port, packet, out),
+        }
+    }
+
+    /// A packet for the device itself arrives.
+    pub(crate) fn handle(&mut self, now: Picos, packet: &Packet, out: &mut impl Surroundings) {
+        match self {
+            Self::Router(router) => router.handle(now, packet, out),
         }
     }
 
     /// Packets that wait at one of its ports.
     pub(crate) fn queue_packets(&self, port: usize) -> u64 {
         match self {
-            Self::Router(router) => router.ports[port].queue_packets(),
+            Self::Router(router) => router.queue_packets(port),
+        }
+    }
+
+    /// A hash of what happened to the device itself; that of its ports is theirs.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        match self {
+            Self::Router(router) => router.fingerprint(),
+        }
+    }
+
+    /// Random words that the device itself drew.
+    pub(crate) fn draws(&self) -> u64 {
+        match self {
+            Self::Router(router) => router.draws(),
         }
     }
 
     /// Its ports, in order.
     pub(crate) fn into_ports(self) -> Vec<Port> {
         match self {
-            Self::Router(router) => router.ports,
+            Self::Router(router) => router.into_ports(),
         }
-    }
-}
-
-/// A router: its ports know nothing of each other.
-pub(crate) struct Router {
-    ports: Vec<Port>,
-}
-
-impl Router {
-    fn next_event(&self) -> Picos {
-        self.ports.iter().map(|port| port.next_event()).min().unwrap_or(Picos::MAX)
-    }
-
-    fn advance_to_arrival(&mut self, t: Picos, out: &mut impl Outputs) {
-        for (index, port) in self.ports.iter_mut().enumerate() {
-            port.advance_to_arrival(t, &mut out.of(index));
-        }
-    }
-
-    fn advance_before(&mut self, t: Picos, out: &mut impl Outputs) {
-        for (index, port) in self.ports.iter_mut().enumerate() {
-            port.advance_before(t, &mut out.of(index));
-        }
-    }
-
-    fn arrive(&mut self, now: Picos, port: usize, packet: Packet, out: &mut impl Outputs) {
-        self.ports[port].arrive(now, packet, &mut out.of(port));
     }
 }

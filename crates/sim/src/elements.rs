@@ -2,18 +2,21 @@
 
 use congestlab_core::law::SenderConfig;
 use congestlab_core::units::Time;
-use congestlab_net::packet::{PS_PER_NS, Picos};
+use congestlab_net::packet::{Kind, PS_PER_NS, Packet, Picos};
 use congestlab_net::port::{LawReport, Port, PortConfig, PortEvent, PortStats, Streams};
 use congestlab_net::queue::Reason;
 use congestlab_net::random::Stream;
 use congestlab_net::source::{Source, SourceConfig};
 use congestlab_net::tcp;
 
+use crate::agents::Agents;
 use crate::device::Device;
-use crate::model::{Group, GroupKind, Link, Model, Start};
+use crate::load::Load;
+use crate::model::{DeviceKind, Group, GroupKind, Link, Model, Start};
 use crate::network::{Network, measure_of, start_of};
 use crate::outcome::{Element, Event, FlowOutcome, LinkOutcome, Outcome, Sample};
-use crate::station::{Probe, Record, Sink, Station, mix};
+use crate::router::Router;
+use crate::station::{Extras, Probe, Record, Sink, Station, mix};
 
 /// The hosts of one class, in flow order.
 pub(crate) enum Hosts {
@@ -48,6 +51,8 @@ pub(crate) struct Elements {
     pub(crate) ports: Vec<Option<Box<Port>>>,
     /// `None` while an engine has it.
     pub(crate) devices: Vec<Option<Device>>,
+    /// By link: what arrives there, if somebody watches.
+    pub(crate) loads: Vec<Option<Load>>,
     /// By class.
     pub(crate) hosts: Vec<Hosts>,
     /// Starts of the flows, by group.
@@ -78,10 +83,22 @@ impl Elements {
                 Some(Box::new(Port::new(&config, streams, model.warmup, model.duration)))
             })
             .collect();
-        let devices = model.devices.iter().map(|device| Some(Device::new(device, &mut ports))).collect();
+        let agents = Agents::new(model);
+        let device = |(index, device): (u32, &crate::model::Device)| {
+            let ports = device.links.iter().filter_map(|&link| ports[link as usize].take());
+            let ports = ports.map(|port| *port).collect();
+            Some(match &device.kind {
+                DeviceKind::Router(router) => {
+                    let (edge, watched) = agents.router(index, router);
+                    Device::Router(Box::new(Router::new(ports, edge, watched, model.sample_every)))
+                }
+            })
+        };
+        let devices = (0..).zip(&model.devices).map(device).collect();
         let mut elements = Self {
             ports,
             devices,
+            loads: agents.loads.clone(),
             hosts: Vec::new(),
             starts: Vec::new(),
             packet_hops: 0,
@@ -93,13 +110,14 @@ impl Elements {
         for (index, group) in model.groups.iter().enumerate() {
             let starts: Vec<Time> = (0..group.count).map(|i| start_of(group, i, model.seed)).collect();
             elements.drew |= matches!(group.start, Start::Uniform { .. }) && group.count > 0;
-            let probe = |flow: u32| {
-                probed.then(|| {
-                    let element = Element::Flow(index as u32, flow);
-                    Box::new(Probe::new(model.sample_every, model.record_events, element))
-                })
+            let extras = |flow: u32, is_sender: bool| {
+                let element = Element::Flow(index as u32, flow);
+                let probe = || Probe::new(model.sample_every, model.record_events, element);
+                let agent = agents.host(index as u32, group, first_flow, flow, is_sender);
+                let is_wanted = probed || agent.is_some();
+                is_wanted.then(|| Box::new(Extras { probe: probed.then(probe), agent }))
             };
-            elements.add(model, group, first_flow, &starts, probe);
+            elements.add(model, group, first_flow, &starts, extras);
             elements.starts.push(starts);
             first_flow += group.count;
         }
@@ -113,7 +131,7 @@ impl Elements {
         group: &Group,
         first_flow: u32,
         starts: &[Time],
-        probe: impl Fn(u32) -> Option<Box<Probe>>,
+        extras: impl Fn(u32, bool) -> Option<Box<Extras>>,
     ) {
         let flows = || starts.iter().enumerate().map(|(i, &start)| (i as u32, start));
         match &group.kind {
@@ -121,12 +139,12 @@ impl Elements {
                 let senders = flows().map(|(i, start)| {
                     let measure = measure_of(model, group, start);
                     let sender = tcp::Sender::new(config, first_flow + i, start, group.stop, 0, measure);
-                    Station::new(sender, probe(i))
+                    Station::new(sender, extras(i, true))
                 });
                 self.hosts.push(Hosts::Senders(config.clone(), senders.collect()));
                 let receivers = flows().map(|(i, start)| {
                     let measure = measure_of(model, group, start);
-                    Station::new(tcp::Receiver::new(config, first_flow + i, 0, measure), probe(i))
+                    Station::new(tcp::Receiver::new(config, first_flow + i, 0, measure), extras(i, false))
                 });
                 self.hosts.push(Hosts::Receivers(config.clone(), receivers.collect()));
             }
@@ -135,11 +153,12 @@ impl Elements {
                     let stream = Stream::named(model.seed, &format!("flows.{}/{i}.on-off", group.name));
                     let measure = measure_of(model, group, start);
                     let source = Source::new(config, first_flow + i, start, group.stop, stream, measure);
-                    Station::new(source, probe(i))
+                    Station::new(source, extras(i, true))
                 });
                 self.hosts.push(Hosts::Sources(*config, sources.collect()));
-                let sinks = flows()
-                    .map(|(i, start)| Station::new(Sink::new(measure_of(model, group, start)), probe(i)));
+                let sinks = flows().map(|(i, start)| {
+                    Station::new(Sink::new(measure_of(model, group, start)), extras(i, false))
+                });
                 self.hosts.push(Hosts::Sinks(sinks.collect()));
             }
         }
@@ -150,6 +169,8 @@ impl Elements {
         let mut fingerprint = 0;
         let mut links = Vec::new();
         for (device, built) in model.devices.iter().zip(self.devices.into_iter().flatten()) {
+            fingerprint = mix(fingerprint, built.fingerprint());
+            self.drew |= built.draws() > 0;
             for (&link, port) in device.links.iter().zip(built.into_ports()) {
                 self.ports[link as usize] = Some(Box::new(port));
             }
@@ -164,6 +185,7 @@ impl Elements {
         for hosts in &self.hosts {
             with_hosts!(hosts, _config, stations => for station in stations {
                 fingerprint = mix(fingerprint, station.fingerprint());
+                self.drew |= station.draws() > 0;
             });
         }
         let mut groups = Vec::new();
@@ -311,6 +333,11 @@ fn source_outcome(
     }
 }
 
+/// The flow of a packet, if it is of one.
+fn flow_of(packet: &Packet) -> Option<u32> {
+    (!matches!(packet.kind, Kind::Control | Kind::Probe)).then_some(packet.flow)
+}
+
 /// Writes down what happened at a port.
 #[cold]
 pub(crate) fn note_port_event(record: &mut Record, link: u32, at: Picos, event: &PortEvent) {
@@ -322,10 +349,10 @@ pub(crate) fn note_port_event(record: &mut Record, link: u32, at: Picos, event: 
     };
     match event {
         PortEvent::Dropped { packet, reason } => {
-            put("drop", reason.name(), Some(packet.flow), packet.seq.into());
+            put("drop", reason.name(), flow_of(packet), packet.seq.into());
         }
-        PortEvent::Marked { packet } => put("mark", "", Some(packet.flow), packet.seq.into()),
-        PortEvent::Errored { packet } => put("error", "", Some(packet.flow), packet.seq.into()),
+        PortEvent::Marked { packet } => put("mark", "", flow_of(packet), packet.seq.into()),
+        PortEvent::Errored { packet } => put("error", "", flow_of(packet), packet.seq.into()),
         PortEvent::ControlInterval { report: LawReport::Xcp(report) } => {
             put("control-interval", "", None, report.feedback);
         }

@@ -5,15 +5,19 @@
 //! inside conservative time windows, and a small globally ordered one (`reference.rs`), its oracle.
 //! Nothing here knows wall time or global state, and nothing iterates an unordered map.
 
+mod agents;
 mod barrier;
 mod calendar;
+pub mod cloud;
 mod device;
 mod elements;
+mod load;
 pub mod model;
 mod network;
 pub mod outcome;
 mod prefetch;
 mod reference;
+mod router;
 mod station;
 mod store;
 pub mod watch;

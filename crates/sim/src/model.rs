@@ -5,6 +5,7 @@ use congestlab_net::packet::Picos;
 use congestlab_net::port::PortConfig;
 use congestlab_net::source::SourceConfig;
 use congestlab_net::tcp;
+use congestlab_net::xcp_i;
 
 /// A run, complete: same model, same outcome.
 #[derive(Clone, Debug)]
@@ -49,8 +50,40 @@ pub struct Device {
 /// What couples the ports of a [`Device`].
 #[derive(Clone, Debug)]
 pub enum DeviceKind {
-    /// A router: each port for itself.
-    Router,
+    /// The XCP-i ports of a router share its agent.
+    Router(Box<Router>),
+}
+
+impl Device {
+    /// The router, if it is one.
+    pub fn router(&self) -> Option<&Router> {
+        match &self.kind {
+            DeviceKind::Router(router) => Some(router),
+        }
+    }
+}
+
+/// A router that runs XCP-i on the ports of its [`Device`].
+#[derive(Clone, Debug)]
+pub struct Router {
+    /// As the downstream edge of clouds.
+    pub config: xcp_i::Config,
+    /// By port: how the available bandwidth of the clouds behind it, or of those before it, is
+    /// estimated. The upstream edge's word counts first; without one the oracle is asked.
+    pub estimators: Vec<Option<Estimator>>,
+}
+
+/// How the available bandwidth of a cloud is estimated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Estimator {
+    /// Read from the links.
+    Oracle(xcp_i::OracleConfig),
+}
+
+impl Default for Estimator {
+    fn default() -> Self {
+        Self::Oracle(xcp_i::OracleConfig::default())
+    }
 }
 
 /// A hop of a flow's own: unlimited queue, no law, no errors.
@@ -109,4 +142,6 @@ pub struct Group {
     pub start: Start,
     /// No new data from then on; [`Time::NEVER`] if unlimited.
     pub stop: Time,
+    /// Its hosts are XCP-i nodes; as downstream edges with these settings.
+    pub interoperable: Option<xcp_i::Config>,
 }

@@ -1,11 +1,14 @@
 //! The model compiled for an engine: routes, classes of hosts, and who can follow whom how soon.
 
+use congestlab_core::law::xcp_i::Address;
 use congestlab_core::units::Time;
-use congestlab_net::packet::{PS_PER_NS, Packet, Picos};
+use congestlab_net::packet::{Kind, PS_PER_NS, Packet, Picos};
 use congestlab_net::random::Stream;
 use congestlab_net::tcp;
+use congestlab_net::xcp_i::CONTROL_SIZE;
 
-use crate::model::{Group, GroupKind, Model, Pipe, Start};
+use crate::cloud::{self, Cloud};
+use crate::model::{Estimator, Group, GroupKind, Model, Pipe, Start};
 use crate::station::mix;
 
 /// Bytes of the smallest packet that a group sends: an ACK, or the last segment of a transfer or burst.
@@ -38,6 +41,28 @@ pub(crate) enum Hop {
     Link(u32),
     /// The host of the packet's flow, by class.
     Host(u32),
+    /// A device itself: the agent of a router.
+    Device(u32),
+}
+
+/// How control packets and probes of XCP-i get from a node to others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way {
+    /// The nodes that it leads to: addresses from this one on.
+    first: Address,
+    count: u32,
+    /// [`Packet::flow`] of packets to the first: a host's own, a router's by [`cloud::router_flow`].
+    flow: u32,
+    /// Where the route begins in [`Network::routes`].
+    route: u32,
+}
+
+/// The next XCP-i node on a packet's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Nobody,
+    Router(Address),
+    Receiver,
 }
 
 /// The hosts at one end of a group of flows: equal configuration, equal neighbours.
@@ -157,6 +182,10 @@ pub(crate) struct Network {
     pub(crate) device_ids: Vec<u32>,
     /// For each node the one that acts for it: the device that owns a link, everyone else itself.
     pub(crate) leader: Vec<u32>,
+    /// For each place in `routes`: whom data of interoperable flows goes to from a router there.
+    next: Vec<Next>,
+    /// By node: ways of control packets and probes.
+    pub(crate) ways: Vec<Vec<Way>>,
     /// Place of each link among the ports of its device.
     pub(crate) port: Vec<u32>,
     /// Between leaders. Links first, then classes, then devices: see [`Network::node`].
@@ -177,6 +206,8 @@ impl Network {
             devices: model.devices.iter().map(|device| device.links.clone()).collect(),
             device_ids: (0..model.devices.len() as u32).collect(),
             leader: Vec::new(),
+            next: Vec::new(),
+            ways: Vec::new(),
             port: vec![0; model.links.len()],
             edges: Vec::new(),
             flows: 0,
@@ -190,6 +221,15 @@ impl Network {
             network.add(model, group);
         }
         network.elect();
+        network.ways = vec![Vec::new(); network.nodes()];
+        for cloud in cloud::clouds(model) {
+            network.add_ways(model, &cloud);
+            network.add_readings(model, &cloud);
+        }
+        network.next = vec![Next::Nobody; network.routes.len()];
+        for (index, group) in model.groups.iter().enumerate().filter(|(_, g)| g.interoperable.is_some()) {
+            network.find_next(network.classes[2 * index].route as usize, &group.path);
+        }
         for edge in &mut network.edges {
             edge.from = network.leader[edge.from] as usize;
             edge.to = network.leader[edge.to] as usize;
@@ -219,16 +259,140 @@ impl Network {
         self.flows += group.count;
         for (class, path, end) in [(senders, &group.path, to_receiver), (senders + 1, &group.back, to_sender)]
         {
-            let mut from = self.links + class as usize;
-            let mut latency = self.classes[class as usize].pipe.map_or(0, |p| p.latency(smallest));
-            for &link in path {
-                self.edges.push(Edge { from, to: link as usize, latency });
-                from = link as usize;
-                let port = &model.links[link as usize].port;
-                latency = port.delay + port.service.shortest(smallest);
-            }
-            self.edges.push(Edge { from, to: self.links + end as usize, latency });
+            let from = self.links + class as usize;
+            self.add_edges(model, from, path, self.links + end as usize, smallest);
         }
+    }
+
+    /// Edges of a route for packets of at least `smallest` bytes.
+    fn add_edges(&mut self, model: &Model, mut from: usize, path: &[u32], to: usize, smallest: u16) {
+        let mut latency = match self.node(from) {
+            Node::Class(class) => self.classes[class as usize].pipe.map_or(0, |p| p.latency(smallest)),
+            _ => 0,
+        };
+        for &link in path {
+            // What a device sends through a port of its own does not leave it.
+            if self.leader.get(link as usize).is_none_or(|&leader| leader as usize != from) {
+                self.edges.push(Edge { from, to: link as usize, latency });
+            }
+            from = link as usize;
+            let port = &model.links[link as usize].port;
+            latency = port.delay + port.service.shortest(smallest);
+        }
+        self.edges.push(Edge { from, to, latency });
+    }
+
+    /// Ways between the edges of a cloud.
+    fn add_ways(&mut self, model: &Model, cloud: &Cloud) {
+        for (from, to, path) in [(cloud.up, cloud.down, &cloud.forward), (cloud.down, cloud.up, &cloud.back)]
+        {
+            let (start, end) = (self.end(from), self.end(to));
+            let target = self.hop(end);
+            let first_flow = |class: u32| self.classes[class as usize].first_flow;
+            let (first, count, flow) = match (to, target) {
+                (cloud::Node::Router(device), _) => {
+                    (cloud::router_address(device), 1, cloud::router_flow(device))
+                }
+                (cloud::Node::Sender(_), Hop::Host(class)) => {
+                    let flow = first_flow(class);
+                    (cloud::sender_address(flow), self.classes[class as usize].count, flow)
+                }
+                (_, Hop::Host(class)) => {
+                    let flow = first_flow(class);
+                    (cloud::receiver_address(flow), self.classes[class as usize].count, flow)
+                }
+                _ => unreachable!("a host's node is its class"),
+            };
+            let route = self.routes.len() as u32;
+            self.routes.extend(path.iter().map(|&link| Hop::Link(link)));
+            self.routes.push(target);
+            self.ways[start].push(Way { first, count, flow, route });
+            self.add_edges(model, start, path, end, CONTROL_SIZE);
+        }
+    }
+
+    /// Whoever reads what arrives at a link runs after it.
+    fn add_readings(&mut self, model: &Model, cloud: &Cloud) {
+        // The oracle belongs to the upstream edge; the downstream one samples the truth.
+        let reads = [
+            matches!(cloud.estimator(model), Estimator::Oracle(_)).then_some(cloud.up),
+            model.sample_every.and(Some(cloud.down)),
+        ];
+        for edge in reads.into_iter().flatten() {
+            let to = self.end(edge);
+            for from in cloud.inside.iter().map(|&link| link as usize) {
+                self.edges.push(Edge { from, to, latency: 0 });
+            }
+        }
+    }
+
+    /// Whom the routers on a path, which begins at `route`, send data to.
+    fn find_next(&mut self, route: usize, path: &[u32]) {
+        let mut next = Next::Receiver;
+        for (at, &link) in path.iter().enumerate().rev() {
+            if let Node::Device(device) = self.node(self.leader[link as usize] as usize) {
+                self.next[route + at] = next;
+                next = Next::Router(cloud::router_address(device));
+            }
+        }
+    }
+
+    /// The next XCP-i node after the router that a packet has reached.
+    pub(crate) fn next_node(&self, packet: &Packet) -> Option<Address> {
+        match self.next[packet.route as usize] {
+            Next::Nobody => None,
+            Next::Router(address) => Some(address),
+            Next::Receiver => Some(cloud::receiver_address(packet.flow)),
+        }
+    }
+
+    /// The port of a device's own through which a packet of its own leaves first.
+    pub(crate) fn own_port(&self, node: usize, packet: &Packet) -> Option<usize> {
+        match self.routes[packet.route as usize] {
+            Hop::Link(link) if self.leader[link as usize] as usize == node => {
+                Some(self.port[link as usize] as usize)
+            }
+            _ => None,
+        }
+    }
+
+    /// The node that an edge of a cloud is.
+    fn end(&self, node: cloud::Node) -> usize {
+        match node {
+            cloud::Node::Router(device) => self.node_of_device(device as usize),
+            cloud::Node::Sender(group) => self.links + 2 * group as usize,
+            cloud::Node::Receiver(group) => self.links + 2 * group as usize + 1,
+        }
+    }
+
+    /// The hop that leads to a node.
+    fn hop(&self, node: usize) -> Hop {
+        match self.node(node) {
+            Node::Link(link) => Hop::Link(link),
+            Node::Class(class) => Hop::Host(class),
+            Node::Device(device) => Hop::Device(device),
+        }
+    }
+
+    /// The node that a hop is.
+    #[inline]
+    pub(crate) fn node_of(&self, hop: Hop) -> usize {
+        match hop {
+            Hop::Link(link) => link as usize,
+            Hop::Host(class) => self.links + class as usize,
+            Hop::Device(device) => self.node_of_device(device as usize),
+        }
+    }
+
+    /// Puts a control packet or probe on its way from a node to `to`. False: there is no way.
+    pub(crate) fn send_off(&self, node: usize, to: Address, packet: &mut Packet) -> bool {
+        let offset = |way: &Way| to.0.checked_sub(way.first.0).filter(|&offset| offset < way.count);
+        let found = self.ways[node].iter().find_map(|way| offset(way).map(|offset| (way, offset)));
+        if let Some((way, offset)) = found {
+            packet.route = way.route;
+            packet.flow = way.flow + offset;
+        }
+        found.is_some()
     }
 
     fn add_route(&mut self, path: &[u32], host: u32) -> (u32, u32) {
@@ -274,7 +438,7 @@ impl Network {
     pub(crate) fn links_of(&self, class: &Class) -> impl Iterator<Item = usize> {
         self.routes[class.route as usize..].iter().map_while(|hop| match hop {
             Hop::Link(link) => Some(*link as usize),
-            Hop::Host(_) => None,
+            Hop::Host(_) | Hop::Device(_) => None,
         })
     }
 
@@ -340,38 +504,45 @@ impl Network {
             part.port = vec![0; part.links];
             part.elect();
         }
+        let local = |hop: Hop| match hop {
+            Hop::Link(link) => Hop::Link(index[link as usize]),
+            Hop::Host(_) => Hop::Host(index[self.node_of(hop)]),
+            Hop::Device(_) => Hop::Device(index[self.node_of(hop)]),
+        };
+        let copy = |part: &mut Self, start: u32| {
+            let route = self.routes[start as usize..].iter();
+            let length = route.take_while(|hop| matches!(hop, Hop::Link(_))).count() + 1;
+            let begin = part.routes.len() as u32;
+            part.routes.extend(self.routes[start as usize..][..length].iter().map(|&hop| local(hop)));
+            part.next.extend_from_slice(&self.next[start as usize..][..length]);
+            begin
+        };
         for (class, at) in (self.links..).zip(0..self.classes.len()) {
             let part = &mut parts[of[class]];
-            let start = self.classes[at].route as usize;
-            part.classes[index[class] as usize].route = part.routes.len() as u32;
-            for hop in &self.routes[start..] {
-                match *hop {
-                    Hop::Link(link) => part.routes.push(Hop::Link(index[link as usize])),
-                    Hop::Host(host) => {
-                        part.routes.push(Hop::Host(index[self.links + host as usize]));
-                        break;
-                    }
-                }
+            let route = copy(part, self.classes[at].route);
+            part.classes[index[class] as usize].route = route;
+        }
+        for part in &mut parts {
+            part.ways = vec![Vec::new(); part.nodes()];
+        }
+        for (node, ways) in self.ways.iter().enumerate() {
+            let part = &mut parts[of[node]];
+            for way in ways {
+                let route = copy(part, way.route);
+                let node = part.node_of(local(self.hop(node)));
+                part.ways[node].push(Way { route, ..*way });
             }
         }
         for edge in &self.edges {
             let part = &mut parts[of[edge.from]];
-            let (links, classes) = (part.links, part.classes.len());
-            let local = |node: usize| {
-                let first = match self.node(node) {
-                    Node::Link(_) => 0,
-                    Node::Class(_) => links,
-                    Node::Device(_) => links + classes,
-                };
-                first + index[node] as usize
-            };
-            part.edges.push(Edge { from: local(edge.from), to: local(edge.to), latency: edge.latency });
+            let [from, to] = [edge.from, edge.to].map(|node| part.node_of(local(self.hop(node))));
+            part.edges.push(Edge { from, to, latency: edge.latency });
         }
         parts
     }
 
     /// Whose turn it is among packets that reach an element at one instant: drawn anew for every
-    /// instant, from the input (the link before this hop, or the packet's own host) and the time.
+    /// instant, from the input (the link before this hop, or who sent the packet) and the time.
     ///
     /// Not the bare number of the input, as engine.md §5 has it: where access links are as fast as
     /// the bottleneck, arrivals coincide for good, and the first flows would always get the last
@@ -381,6 +552,7 @@ impl Network {
     pub(crate) fn turn(&self, packet: &Packet) -> (u64, u64) {
         let input = match packet.route.checked_sub(1).map(|before| self.routes[before as usize]) {
             Some(Hop::Link(link)) => u64::from(self.link_ids[link as usize]),
+            _ if matches!(packet.kind, Kind::Control | Kind::Probe) => (2 << 32) | u64::from(packet.words[1]),
             _ => (1 << 32) | u64::from(packet.flow),
         };
         let turn = mix(mix(input, packet.at), input);

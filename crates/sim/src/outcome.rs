@@ -90,6 +90,9 @@ pub struct FlowOutcome {
 pub enum Element {
     /// Index into the model's links.
     Link(u32),
+    /// A cloud, by the link at its downstream edge through which its packets leave, and its number
+    /// among those of that link.
+    Cloud(u32, u32),
     /// Group, and flow within it.
     Flow(u32, u32),
 }

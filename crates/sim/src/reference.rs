@@ -9,9 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use congestlab_net::packet::{Packet, Picos};
 use congestlab_net::port::{Output, Outputs, PortEvent};
+use congestlab_net::xcp_i::Address;
 
 use crate::elements::{Elements, Hosts, note_port_event, with_hosts};
 use crate::network::{Hop, Network, Node};
+use crate::router::Surroundings;
 use crate::station::{Outbox, Record};
 use crate::watch::{Step, Watcher};
 use crate::{Progress, Span, Tap};
@@ -128,6 +130,7 @@ impl Agenda<'_> {
     fn enter(&mut self, packet: Packet) {
         let place = match self.network.routes[packet.route as usize] {
             Hop::Link(link) => self.place_of(link),
+            Hop::Device(device) => Place::Device(device),
             Hop::Host(class) => {
                 let index = packet.flow - self.network.classes[class as usize].first_flow;
                 match self.network.classes[class as usize].pipe {
@@ -170,12 +173,38 @@ impl Output for Wire<'_, '_> {
 /// The ways out of a device's ports.
 struct Wires<'a, 'b> {
     agenda: &'a mut Agenda<'b>,
-    links: &'a [u32],
+    device: usize,
 }
 
 impl Outputs for Wires<'_, '_> {
     fn of(&mut self, port: usize) -> impl Output {
-        Wire { agenda: &mut *self.agenda, link: self.links[port] }
+        let link = self.agenda.network.devices[self.device][port];
+        Wire { agenda: &mut *self.agenda, link }
+    }
+}
+
+impl Surroundings for Wires<'_, '_> {
+    fn send_off(&mut self, now: Picos, to: Address, packet: &mut Packet) -> Option<usize> {
+        let network = self.agenda.network;
+        let node = network.node_of_device(self.device);
+        if !network.send_off(node, to, packet) {
+            return None;
+        }
+        packet.at = now;
+        self.agenda.tell(now, || Step::Sent { packet: *packet });
+        let own = network.own_port(node, packet);
+        if own.is_none() {
+            self.agenda.enter(*packet);
+        }
+        own
+    }
+
+    fn next_node(&self, packet: &Packet) -> Option<Address> {
+        self.agenda.network.next_node(packet)
+    }
+
+    fn record(&mut self) -> &mut Record {
+        &mut self.agenda.record
     }
 }
 
@@ -185,17 +214,29 @@ struct Exit<'a, 'b> {
     index: u32,
 }
 
-impl Outbox for Exit<'_, '_> {
-    fn send(&mut self, now: Picos, packet: &mut Packet) {
-        let class = &self.agenda.network.classes[self.class as usize];
+impl Exit<'_, '_> {
+    fn leave(&mut self, now: Picos, packet: &mut Packet) {
         packet.at = now;
-        packet.route = class.route;
         self.agenda.tell(now, || Step::Sent { packet: *packet });
-        if class.pipe.is_some() {
+        if self.agenda.network.classes[self.class as usize].pipe.is_some() {
             let place = Place::Pipe { class: self.class, index: self.index, inward: false };
             self.agenda.push(now, place, Class::Arrival, *packet);
         } else {
             self.agenda.enter(*packet);
+        }
+    }
+}
+
+impl Outbox for Exit<'_, '_> {
+    fn send(&mut self, now: Picos, packet: &mut Packet) {
+        packet.route = self.agenda.network.classes[self.class as usize].route;
+        self.leave(now, packet);
+    }
+
+    fn send_to(&mut self, now: Picos, to: Address, packet: &mut Packet) {
+        let node = self.agenda.network.links + self.class as usize;
+        if self.agenda.network.send_off(node, to, packet) {
+            self.leave(now, packet);
         }
     }
 
@@ -326,6 +367,11 @@ pub(crate) fn run<'a>(
         match key.place {
             Place::Link(link) => {
                 let Some(port) = &mut elements.ports[link as usize] else { continue };
+                if key.class == Class::Arrival
+                    && let Some(load) = &elements.loads[link as usize]
+                {
+                    load.arrive(std::iter::once((key.at, packet.size)));
+                }
                 let mut wire = Wire { agenda: &mut agenda, link };
                 match key.class {
                     Class::Departure => port.advance_to_arrival(key.at, &mut wire),
@@ -344,14 +390,22 @@ pub(crate) fn run<'a>(
             }
             Place::Device(id) => {
                 let Some(device) = &mut elements.devices[id as usize] else { continue };
-                let mut wires = Wires { agenda: &mut agenda, links: &network.devices[id as usize] };
+                let mut wires = Wires { agenda: &mut agenda, device: id as usize };
                 match (key.class, network.routes.get(packet.route as usize)) {
                     (Class::Arrival, Some(&Hop::Link(link))) => {
+                        if let Some(load) = &elements.loads[link as usize] {
+                            load.arrive(std::iter::once((key.at, packet.size)));
+                        }
                         device.advance_to_arrival(key.at, &mut wires);
                         let port = network.port[link as usize] as usize;
                         let queue_packets = device.queue_packets(port);
                         wires.agenda.tell(key.at, || Step::Entered { link, packet, queue_packets });
                         device.arrive(key.at, port, packet, &mut wires);
+                    }
+                    (Class::Arrival, _) => {
+                        device.advance_to_arrival(key.at, &mut wires);
+                        wires.agenda.tell(key.at, || Step::Received { packet });
+                        device.handle(key.at, &packet, &mut wires);
                     }
                     (Class::Timer, _) => {
                         device.advance_before(key.at + 1, &mut wires);

@@ -1,12 +1,17 @@
 //! Hosts as both engines drive them: an endpoint of `net`, its clock, its fingerprint, its probe.
 
-use congestlab_core::units::Time;
-use congestlab_net::packet::{PS_PER_NS, Packet, Picos, flag};
+use std::collections::VecDeque;
+
+use congestlab_core::units::{Bytes, Time};
+use congestlab_net::packet::{Kind, PS_PER_NS, Packet, Picos, flag};
 use congestlab_net::source::{Source, SourceConfig};
 use congestlab_net::tcp;
+use congestlab_net::xcp_i::{Address, Edge, PortView, Role};
 
 use crate::Span;
+use crate::load::View;
 use crate::outcome::{Element, Event, Sample};
+use crate::router::Watched;
 
 /// What a host of the simulation can be.
 pub(crate) trait Endpoint {
@@ -195,6 +200,8 @@ impl Record {
 /// Where a host's packets go, at the time at which it sends them.
 pub(crate) trait Outbox {
     fn send(&mut self, now: Picos, packet: &mut Packet);
+    /// Sends a packet of the host's XCP-i agent.
+    fn send_to(&mut self, now: Picos, to: Address, packet: &mut Packet);
     /// For the probes; never called by a run without.
     fn record(&mut self) -> &mut Record;
 }
@@ -217,6 +224,82 @@ impl Probe {
     }
 }
 
+/// The XCP-i agent of a host.
+pub(crate) struct Agent {
+    pub(crate) edge: Edge<View>,
+    pub(crate) role: Role,
+    /// The XCP-i node that the host's data goes to.
+    pub(crate) next: Option<Address>,
+    /// Its deadline, or the time of its last event: one that was set late is served no earlier.
+    due: Picos,
+    /// Where the host is the downstream edge of a cloud.
+    pub(crate) watched: Option<Watched>,
+    /// Packets that leave the host's own hop in a later window.
+    held: VecDeque<(Picos, Packet)>,
+}
+
+impl Agent {
+    pub(crate) fn new(edge: Edge<View>, role: Role, next: Option<Address>, watched: Option<Watched>) -> Self {
+        Self { edge, role, next, due: Picos::MAX, watched, held: VecDeque::new() }
+    }
+
+    /// A packet reached the host. `Some`: as it is for the endpoint.
+    fn arrive(&mut self, now: Picos, packet: &Packet, out: &mut impl Outbox) -> Option<Packet> {
+        let (mut packet, at) = (*packet, Time(now / PS_PER_NS));
+        match (packet.kind, self.role) {
+            (Kind::Control, _) => self.edge.handle_control(at, &packet),
+            (Kind::Probe, _) => self.edge.handle_probe(at, &packet),
+            (_, Role::Receiver) => {
+                self.edge.on_data(at, &mut packet, &PortView::default());
+            }
+            _ => return Some(packet),
+        }
+        self.flush(now, out);
+        (!matches!(packet.kind, Kind::Control | Kind::Probe)).then_some(packet)
+    }
+
+    /// Sends what it has to send, after an event at `now`.
+    fn flush(&mut self, now: Picos, out: &mut impl Outbox) {
+        while let Some((mut packet, peer)) = self.edge.poll_transmit() {
+            out.send_to(now, peer, &mut packet);
+        }
+        self.due = self.edge.next_deadline().0.saturating_mul(PS_PER_NS).max(now);
+    }
+}
+
+/// What few hosts have.
+#[derive(Default)]
+pub(crate) struct Extras {
+    pub(crate) probe: Option<Probe>,
+    pub(crate) agent: Option<Agent>,
+}
+
+impl Extras {
+    fn next(&self) -> Picos {
+        let of_probe = self.probe.as_ref().map_or(Picos::MAX, |probe| probe.next);
+        of_probe.min(self.held()).min(self.agent.as_ref().map_or(Picos::MAX, |agent| agent.due))
+    }
+
+    /// When the first packet leaves the host's own hop, of those that are held.
+    fn held(&self) -> Picos {
+        self.agent.as_ref().and_then(|agent| agent.held.front()).map_or(Picos::MAX, |&(at, _)| at)
+    }
+
+    /// What the host does with a packet that it is about to send.
+    #[inline]
+    fn send(&mut self, packet: &mut Packet) {
+        if let Some(agent) = &mut self.agent
+            && agent.role == Role::Sender
+            && packet.has_xcp()
+        {
+            agent.edge.originate(packet);
+            if let Some(next) = agent.next {
+                agent.edge.on_sent(next, Bytes(u64::from(packet.size)));
+            }
+        }
+    }
+}
+
 /// What the window engine keeps with a host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seat {
@@ -228,7 +311,6 @@ pub(crate) struct Seat {
 }
 
 /// A host.
-#[derive(Debug)]
 pub(crate) struct Station<E> {
     pub(crate) seat: Seat,
     pub(crate) endpoint: E,
@@ -236,7 +318,7 @@ pub(crate) struct Station<E> {
     /// earlier.
     due: Picos,
     hash: u64,
-    probe: Option<Box<Probe>>,
+    extras: Option<Box<Extras>>,
 }
 
 /// Mixes a word into a running hash: one multiplication.
@@ -246,15 +328,20 @@ pub(crate) const fn mix(hash: u64, word: u64) -> u64 {
 }
 
 impl<E: Endpoint> Station<E> {
-    pub(crate) fn new(endpoint: E, probe: Option<Box<Probe>>) -> Self {
+    pub(crate) fn new(endpoint: E, extras: Option<Box<Extras>>) -> Self {
         let seat = Seat { busy_in: 0, busy_out: 0, armed: Picos::MAX };
-        let mut station = Self { seat, endpoint, due: 0, hash: 0, probe };
+        let mut station = Self { seat, endpoint, due: 0, hash: 0, extras };
         station.schedule(0);
         station
     }
 
     pub(crate) fn fingerprint(&self) -> u64 {
         self.hash
+    }
+
+    /// Random words that its agent drew.
+    pub(crate) fn draws(&self) -> u64 {
+        self.extras.as_ref().and_then(|extras| extras.agent.as_ref()).map_or(0, |agent| agent.edge.draws())
     }
 
     /// After an event at `now`.
@@ -266,9 +353,9 @@ impl<E: Endpoint> Station<E> {
     /// When it wants to be served next.
     #[inline]
     pub(crate) fn next(&self) -> Picos {
-        match &self.probe {
+        match &self.extras {
             None => self.due,
-            Some(probe) => self.due.min(probe.next),
+            Some(extras) => self.due.min(extras.next()),
         }
     }
 
@@ -276,18 +363,19 @@ impl<E: Endpoint> Station<E> {
     pub(crate) fn serve(&mut self, config: &E::Config, end: Picos, out: &mut impl Outbox) {
         while self.next() < end {
             let now = self.due;
-            if self.probe.as_ref().is_some_and(|probe| probe.next < now) {
-                self.sample(out);
+            if let Some(extras) = &self.extras
+                && (extras.next() < now || extras.held() == now)
+            {
+                self.serve_extras(config, out);
                 continue;
             }
             let before = self.endpoint.timeouts();
             self.hash = mix(self.hash, now);
-            let probe = &self.probe;
+            let extras = &mut self.extras;
             self.endpoint.handle_deadline(config, Time(now / PS_PER_NS), |packet| {
-                note(out, probe, now, packet);
-                out.send(now, packet);
+                send(out, extras, now, packet);
             });
-            if let Some(element) = events_of(&self.probe).filter(|_| self.endpoint.timeouts() > before) {
+            if let Some(element) = events_of(&self.extras).filter(|_| self.endpoint.timeouts() > before) {
                 let (kind, detail) = ("timeout", "");
                 out.record().events.push(Event { at: now, element, kind, detail, flow: None, value: 0 });
             }
@@ -301,40 +389,86 @@ impl<E: Endpoint> Station<E> {
         if self.next() < now {
             self.serve(config, now, out);
         }
+        self.take(config, now, packet, out);
+    }
+
+    /// A packet will have passed the host's own hop at `now`, maybe in a later window. What only the
+    /// host itself knows may happen ahead of time; an agent that looks at links must wait for them.
+    /// False: the packet may arrive at once.
+    #[inline]
+    pub(crate) fn hold(&mut self, now: Picos, packet: &Packet) -> bool {
+        match &mut self.extras {
+            None => false,
+            Some(extras) => extras.agent.as_mut().map(|agent| agent.held.push_back((now, *packet))).is_some(),
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, config: &E::Config, now: Picos, packet: &Packet, out: &mut impl Outbox) {
         let word = u64::from(packet.seq) << 32 | u64::from(packet.size) << 8 | u64::from(packet.flags);
         self.hash = mix(mix(self.hash, now), word);
-        let probe = &self.probe;
+        let changed;
+        let mut packet = packet;
+        if let Some(extras) = &mut self.extras
+            && let Some(agent) = &mut extras.agent
+        {
+            let Some(passed) = agent.arrive(now, packet, out) else { return };
+            changed = passed;
+            packet = &changed;
+        }
+        let extras = &mut self.extras;
         self.endpoint.handle_packet(config, Time(now / PS_PER_NS), packet, |packet| {
-            note(out, probe, now, packet);
-            out.send(now, packet);
+            send(out, extras, now, packet);
         });
         self.schedule(now);
     }
 
+    /// What comes first of a packet that was held and the deadlines of agent and probe.
     #[cold]
-    fn sample(&mut self, out: &mut impl Outbox) {
-        let Some(probe) = &mut self.probe else { return };
-        let (at, element) = (probe.next, probe.element);
-        probe.next += probe.every;
-        let samples = &mut out.record().samples;
-        self.endpoint.sample(&mut probe.last, probe.every as f64 / 1e12, |metric, value| {
-            samples.push(Sample { at, element, metric, value });
-        });
+    fn serve_extras(&mut self, config: &E::Config, out: &mut impl Outbox) {
+        let Some(extras) = &mut self.extras else { return };
+        let now = extras.next();
+        if let Some(agent) = &mut extras.agent
+            && let Some((at, packet)) = agent.held.pop_front_if(|&mut (at, _)| at == now)
+        {
+            self.take(config, at, &packet, out);
+        } else if let Some(agent) = extras.agent.as_mut().filter(|agent| agent.due == now) {
+            self.hash = mix(self.hash, now);
+            agent.edge.handle_deadline(Time(now / PS_PER_NS));
+            agent.flush(now, out);
+        } else if let Some(probe) = &mut extras.probe {
+            let (at, element, seconds) = (probe.next, probe.element, probe.every as f64 / 1e12);
+            probe.next += probe.every;
+            let samples = &mut out.record().samples;
+            self.endpoint.sample(&mut probe.last, seconds, |metric, value| {
+                samples.push(Sample { at, element, metric, value });
+            });
+            if let Some(agent) = &mut extras.agent
+                && let Some(watched) = &mut agent.watched
+            {
+                watched.sample(&agent.edge, at, seconds, samples);
+            }
+        }
     }
 }
 
 /// What a probe that wants events is at.
-fn events_of(probe: &Option<Box<Probe>>) -> Option<Element> {
-    probe.as_ref().filter(|probe| probe.events).map(|probe| probe.element)
+fn events_of(extras: &Option<Box<Extras>>) -> Option<Element> {
+    let probe = extras.as_ref()?.probe.as_ref();
+    probe.filter(|probe| probe.events).map(|probe| probe.element)
 }
 
-/// Writes a retransmission down if events are wanted.
+/// A packet leaves the host. A retransmission is written down if events are wanted.
 #[inline]
-fn note(out: &mut impl Outbox, probe: &Option<Box<Probe>>, at: Picos, packet: &Packet) {
+fn send(out: &mut impl Outbox, extras: &mut Option<Box<Extras>>, at: Picos, packet: &mut Packet) {
     if packet.flags & flag::RETRANSMIT != 0
-        && let Some(element) = events_of(probe)
+        && let Some(element) = events_of(extras)
     {
         let (kind, detail, value) = ("retransmit", "", packet.seq.into());
         out.record().events.push(Event { at, element, kind, detail, flow: None, value });
     }
+    if let Some(extras) = extras {
+        extras.send(packet);
+    }
+    out.send(at, packet);
 }

@@ -8,13 +8,16 @@
 
 use congestlab_net::packet::{Packet, Picos};
 use congestlab_net::port::{Output, Outputs, Port, PortEvent};
+use congestlab_net::xcp_i::Address;
 
 use crate::barrier::Exchange;
 use crate::calendar::{Calendar, Window};
 use crate::device::Device;
 use crate::elements::{Elements, Hosts, note_port_event};
+use crate::load::Load;
 use crate::network::{Class, DisjointSets, Hop, Network, Node};
 use crate::prefetch::prefetch;
+use crate::router::Surroundings;
 use crate::station::{Endpoint, Outbox, Record, Station};
 use crate::store::{Bucket, Store, chunk_of, locate, ordinal, place};
 use crate::{Progress, Span, Tap};
@@ -210,10 +213,7 @@ impl Fabric<'_> {
 
     #[inline]
     fn node_of(&self, route: u32) -> usize {
-        match self.network.routes[route as usize] {
-            Hop::Link(link) => link as usize,
-            Hop::Host(class) => self.network.links + class as usize,
-        }
+        self.network.node_of(self.network.routes[route as usize])
     }
 
     /// Sends a packet on to the element that its route names, where it arrives at `packet.at`.
@@ -325,13 +325,38 @@ impl<const PROBED: bool> Output for Wire<'_, '_, PROBED> {
 /// The ways out of a device's ports.
 struct Wires<'a, 'b, const PROBED: bool> {
     fabric: &'a mut Fabric<'b>,
-    links: &'b [u32],
+    device: usize,
 }
 
 impl<const PROBED: bool> Outputs for Wires<'_, '_, PROBED> {
     #[inline]
     fn of(&mut self, port: usize) -> impl Output {
-        Wire::<PROBED> { fabric: &mut *self.fabric, link: self.links[port] }
+        let link = self.fabric.network.devices[self.device][port];
+        Wire::<PROBED> { fabric: &mut *self.fabric, link }
+    }
+}
+
+impl<const PROBED: bool> Surroundings for Wires<'_, '_, PROBED> {
+    fn send_off(&mut self, now: Picos, to: Address, packet: &mut Packet) -> Option<usize> {
+        let network = self.fabric.network;
+        let node = network.node_of_device(self.device);
+        if !network.send_off(node, to, packet) {
+            return None;
+        }
+        let own = network.own_port(node, packet);
+        if own.is_none() {
+            packet.at = now;
+            self.fabric.deliver(packet);
+        }
+        own
+    }
+
+    fn next_node(&self, packet: &Packet) -> Option<Address> {
+        self.fabric.network.next_node(packet)
+    }
+
+    fn record(&mut self) -> &mut Record {
+        &mut self.fabric.record
     }
 }
 
@@ -339,13 +364,13 @@ impl<const PROBED: bool> Outputs for Wires<'_, '_, PROBED> {
 struct Exit<'a, 'b> {
     fabric: &'a mut Fabric<'b>,
     class: &'a Class,
+    node: u32,
     busy: &'a mut Picos,
 }
 
-impl Outbox for Exit<'_, '_> {
+impl Exit<'_, '_> {
     #[inline]
-    fn send(&mut self, now: Picos, packet: &mut Packet) {
-        packet.route = self.class.route;
+    fn leave(&mut self, now: Picos, packet: &mut Packet) {
         packet.at = match &self.class.pipe {
             None => now,
             Some(pipe) => {
@@ -355,6 +380,20 @@ impl Outbox for Exit<'_, '_> {
         };
         if packet.at <= self.fabric.end {
             self.fabric.deliver(packet);
+        }
+    }
+}
+
+impl Outbox for Exit<'_, '_> {
+    #[inline]
+    fn send(&mut self, now: Picos, packet: &mut Packet) {
+        packet.route = self.class.route;
+        self.leave(now, packet);
+    }
+
+    fn send_to(&mut self, now: Picos, to: Address, packet: &mut Packet) {
+        if self.fabric.network.send_off(self.node as usize, to, packet) {
+            self.leave(now, packet);
         }
     }
 
@@ -389,9 +428,14 @@ impl<E: Endpoint> Bench<E> {
                 if now > fabric.end {
                     continue;
                 }
+                if station.hold(now, packet) {
+                    rearm(station, Timer { node: self.node, index }, fabric);
+                    continue;
+                }
             }
             let mut busy = station.seat.busy_out;
-            station.arrive(&self.config, now, packet, &mut Exit { fabric, class, busy: &mut busy });
+            let mut exit = Exit { fabric, class, node: self.node, busy: &mut busy };
+            station.arrive(&self.config, now, packet, &mut exit);
             station.seat.busy_out = busy;
             rearm(station, Timer { node: self.node, index }, fabric);
         }
@@ -404,7 +448,8 @@ impl<E: Endpoint> Bench<E> {
             if station.seat.armed < end {
                 station.seat.armed = Picos::MAX;
                 let mut busy = station.seat.busy_out;
-                station.serve(&self.config, end, &mut Exit { fabric, class, busy: &mut busy });
+                let mut exit = Exit { fabric, class, node: self.node, busy: &mut busy };
+                station.serve(&self.config, end, &mut exit);
                 station.seat.busy_out = busy;
                 rearm(station, Timer { node: self.node, index }, fabric);
             }
@@ -450,6 +495,8 @@ pub(crate) struct Domain<'a> {
     ports: Vec<Option<Box<Port>>>,
     /// `None`: on another thread.
     devices: Vec<Option<Device>>,
+    /// By link: what arrives there, if somebody watches.
+    loads: Vec<Option<Load>>,
     /// By node: time of the calendar entry that will wake each port and device first.
     armed: Vec<Picos>,
     benches: Vec<AnyBench>,
@@ -479,10 +526,7 @@ impl<'a> Domain<'a> {
         // Most timers are near too; what is not, the calendar keeps apart.
         let ring = (horizon >> plan.shift).saturating_mul(2).max((NEAR >> plan.shift).min(4096));
         let domains = plan.domains();
-        let is_away = |hop: &Hop| match *hop {
-            Hop::Link(link) => usize::from(plan.home[link as usize]) != id,
-            Hop::Host(class) => usize::from(plan.home[network.links + class as usize]) != id,
-        };
+        let is_away = |hop: &Hop| usize::from(plan.home[network.node_of(*hop)]) != id;
         let leaves = if domains > 1 { network.routes.iter().map(is_away).collect() } else { Vec::new() };
         let fabric = Fabric {
             network,
@@ -540,6 +584,7 @@ impl<'a> Domain<'a> {
             armed: vec![Picos::MAX; network.nodes()],
             ports,
             devices,
+            loads: network.link_ids.iter().map(|&link| elements.loads[link as usize].clone()).collect(),
             benches,
             is_probed: run.is_probed(),
             reached: 0,
@@ -649,12 +694,12 @@ impl<'a> Domain<'a> {
                 let rest = &self.fabric.store.chunk(chunk, fill)[from..];
                 let route = rest[0].route;
                 let count = rest.iter().position(|packet| packet.route != route).unwrap_or(rest.len());
-                let node = match network.routes[route as usize] {
-                    Hop::Link(link) => link as usize,
-                    Hop::Host(class) => network.links + class as usize,
-                };
-                if node >= network.links && !self.fabric.plan.is_late[node] {
-                    let class = node - network.links;
+                let hop = network.routes[route as usize];
+                let node = network.node_of(hop);
+                if let Hop::Host(class) = hop
+                    && !self.fabric.plan.is_late[node]
+                {
+                    let class = class as usize;
                     if hosts != Some(class) || self.batch.len() >= BATCH {
                         self.arrive(hosts.replace(class));
                     }
@@ -717,6 +762,9 @@ impl<'a> Domain<'a> {
         std::mem::swap(&mut self.keys, &mut self.fabric.inbox[link]);
         self.keys.sort_unstable();
         self.settle_ties();
+        if self.loads[link].is_some() {
+            self.log(link);
+        }
         let Some(port) = &mut self.ports[link] else { return };
         // Fabric::unkey, with what is the same for all keys taken out of the loop.
         let bits = 64 - self.fabric.plan.shift;
@@ -747,26 +795,44 @@ impl<'a> Domain<'a> {
     /// Runs a device to the end of the window: what comes to all its ports, in one order.
     fn run_device<const PROBED: bool>(&mut self, device: usize, end: Picos) {
         let network = self.fabric.network;
-        let links = &network.devices[device];
-        for &link in links {
+        let node = network.node_of_device(device);
+        self.keys.append(&mut self.fabric.inbox[node]);
+        for &link in &network.devices[device] {
             self.keys.append(&mut self.fabric.inbox[link as usize]);
         }
         self.keys.sort_unstable();
         self.settle_ties();
+        for &link in &network.devices[device] {
+            self.log(link as usize);
+        }
         let Some(owner) = &mut self.devices[device] else { return };
         for &key in &self.keys {
             let (now, ordinal) = self.fabric.unkey(key);
             let packet = *self.fabric.packet(ordinal);
-            let mut wires = Wires::<PROBED> { fabric: &mut self.fabric, links };
+            let mut wires = Wires::<PROBED> { fabric: &mut self.fabric, device };
             owner.advance_to_arrival(now, &mut wires);
-            if let Hop::Link(link) = network.routes[packet.route as usize] {
-                owner.arrive(now, network.port[link as usize] as usize, packet, &mut wires);
+            match network.routes[packet.route as usize] {
+                Hop::Link(link) => {
+                    owner.arrive(now, network.port[link as usize] as usize, packet, &mut wires);
+                }
+                _ => owner.handle(now, &packet, &mut wires),
             }
         }
         self.keys.clear();
-        owner.advance_before(end, &mut Wires::<PROBED> { fabric: &mut self.fabric, links });
+        owner.advance_before(end, &mut Wires::<PROBED> { fabric: &mut self.fabric, device });
         let next = owner.next_event();
-        self.rearm(network.node_of_device(device), next, end);
+        self.rearm(node, next, end);
+    }
+
+    /// Tells those who watch a link of what arrives there in this window.
+    #[inline(never)]
+    fn log(&self, link: usize) {
+        let (Some(load), fabric) = (&self.loads[link], &self.fabric) else { return };
+        let arrivals = self.keys.iter().map(|&key| (fabric.unkey(key).0, fabric.packet(fabric.unkey(key).1)));
+        let is_here =
+            |packet: &Packet| fabric.network.routes[packet.route as usize] == Hop::Link(link as u32);
+        let here = arrivals.filter(|&(_, packet)| is_here(packet));
+        load.arrive(here.map(|(at, packet)| (at, packet.size)));
     }
 
     /// Arrivals at one instant: whose turn it is, then in the order in which they were sent.

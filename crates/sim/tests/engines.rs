@@ -10,8 +10,10 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use common::Draw;
+use congestlab_core::units::Rate;
 use congestlab_net::packet::{Packet, Picos};
-use congestlab_sim::model::{Device, DeviceKind, GroupKind, Model};
+use congestlab_net::xcp_i;
+use congestlab_sim::model::{Device, DeviceKind, GroupKind, Model, Router};
 use congestlab_sim::outcome::{FlowOutcome, LinkOutcome, Outcome};
 use congestlab_sim::{Engine, Tap, run};
 
@@ -76,12 +78,16 @@ fn networks_that_nothing_connects_run_alike_on_every_engine() {
 }
 
 fn side_by_side(parts: &[Model]) -> Model {
-    let mut all = Model { links: Vec::new(), groups: Vec::new(), ..parts[0].clone() };
+    let mut all = Model { links: Vec::new(), devices: Vec::new(), groups: Vec::new(), ..parts[0].clone() };
     for (number, part) in parts.iter().enumerate() {
         let first = all.links.len() as u32;
         all.links.extend(part.links.iter().cloned().map(|mut link| {
             link.name = format!("{number}-{}", link.name);
             link
+        }));
+        all.devices.extend(part.devices.iter().cloned().map(|mut device| {
+            device.links.iter_mut().for_each(|link| *link += first);
+            device
         }));
         all.groups.extend(part.groups.iter().cloned().map(|mut group| {
             group.name = format!("{number}-{}", group.name);
@@ -94,7 +100,7 @@ fn side_by_side(parts: &[Model]) -> Model {
     all
 }
 
-/// Links whose ports run as one element, at random; how many elements that makes.
+/// Links whose ports run as one element, at random.
 fn join(model: &mut Model, draw: &mut Draw) {
     let count = draw.between(1, 3) as usize;
     let mut devices = vec![Vec::new(); count + 1];
@@ -104,14 +110,21 @@ fn join(model: &mut Model, draw: &mut Draw) {
     // The rest stay alone.
     devices.truncate(count);
     let devices = devices.into_iter().filter(|links| !links.is_empty());
-    model.devices = devices.map(|links| Device { links, kind: DeviceKind::Router }).collect();
+    model.devices = devices.map(device).collect();
+}
+
+/// A router whose agent has nothing to do unless flows are interoperable.
+fn device(links: Vec<u32>) -> Device {
+    let law = common::link_law(&mut Draw::new(0), Rate(1));
+    let router = Router { config: xcp_i::Config::new(law), estimators: vec![None; links.len()] };
+    Device { links, kind: DeviceKind::Router(Box::new(router)) }
 }
 
 /// Ports that know nothing of each other do the same in one element and each for itself, and all
 /// engines agree on it.
 #[test]
 fn ports_of_one_element_run_as_ports_of_many() {
-    for seed in 6000..6040 {
+    for seed in 6000..6020 {
         let mut draw = Draw::new(seed);
         let mut model = common::random_model(&mut draw, seed);
         for link in &mut model.links {
@@ -122,7 +135,8 @@ fn ports_of_one_element_run_as_ports_of_many() {
         let apart = outcome(&model, Engine::Reference);
         join(&mut model, &mut draw);
         check(&model, &format!("seed {seed} in devices"));
-        assert!(outcome(&model, Engine::Reference) == apart, "seed {seed}");
+        let joined = outcome(&model, Engine::Reference);
+        assert!(Outcome { fingerprint: apart.fingerprint, ..joined } == apart, "seed {seed}");
     }
     for seed in 6100..6103 {
         let mut draw = Draw::new(seed);
@@ -130,10 +144,42 @@ fn ports_of_one_element_run_as_ports_of_many() {
         let mut model = side_by_side(&parts);
         // Each within its part.
         for first in (0..model.links.len() as u32).step_by(2) {
-            let kind = DeviceKind::Router;
-            model.devices.push(Device { links: vec![first, first + 1], kind });
+            model.devices.push(device(vec![first, first + 1]));
         }
         check(&model, &format!("seed {seed} side by side in devices"));
+    }
+}
+
+#[test]
+fn xcp_i_runs_alike_on_every_engine() {
+    let mut estimates = 0;
+    for seed in 7000..7200 {
+        let mut draw = Draw::new(seed);
+        let mut model = common::random_model(&mut draw, seed);
+        common::interoperate(&mut draw, &mut model);
+        if draw.between(0, 2) == 0 {
+            model.sample_every = Some(7_000_000_000);
+            model.record_events = true;
+        }
+        check(&model, &format!("seed {seed} with XCP-i"));
+        let series = outcome(&model, Engine::Reference).series;
+        estimates += series.iter().filter(|sample| sample.metric == "estimate_bps").count();
+    }
+    assert!(estimates > 1_000, "the networks had too few clouds to prove anything: {estimates}");
+}
+
+#[test]
+fn xcp_i_side_by_side_runs_alike_on_every_engine() {
+    for seed in 7300..7303 {
+        let mut draw = Draw::new(seed);
+        let parts: Vec<Model> = (0..20)
+            .map(|_| {
+                let mut part = common::random_model(&mut draw, seed);
+                common::interoperate(&mut draw, &mut part);
+                part
+            })
+            .collect();
+        check(&side_by_side(&parts), &format!("seed {seed} with XCP-i"));
     }
 }
 

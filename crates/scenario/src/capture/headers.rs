@@ -8,6 +8,9 @@
 //!   payload is what the headers leave of a packet's size, zeros, at least one byte.
 //! - A packet is as long as its size, or as its headers if they need more. What an acknowledgment has
 //!   to spare is padding.
+//! - What the edges of an XCP-i cloud say to each other, and their probes, are UDP datagrams of zeros
+//!   from port 49998 (control) or 49999 (probes) to the same. A sender and a receiver have their flow's
+//!   addresses, routers those from 172.16.0.1 on.
 //! - What the simulator does not carry is not made up: data echoes no timestamp, and a receiver's own
 //!   timestamp repeats what it echoes.
 
@@ -17,6 +20,8 @@ use congestlab_core::law::SenderConfig;
 use congestlab_core::wire::xcp::{LENGTH as XCP_LENGTH, Layout, PROTOCOL_EXPERIMENTAL, Repr, Version};
 use congestlab_net::packet::{Kind, Packet, SACK_BLOCKS, flag};
 use congestlab_net::tcp::{App, Config, Recovery};
+use congestlab_net::xcp_i::{Address, Message, Verb};
+use congestlab_sim::cloud::{receiver_address, router_address, sender_address};
 use congestlab_sim::model::{GroupKind, Model};
 use etherparse::TcpOptionElement::{
     self, MaximumSegmentSize, Noop, SelectiveAcknowledgement, SelectiveAcknowledgementPermitted, Timestamp,
@@ -34,6 +39,9 @@ const SENDER_PORT: u32 = 40_000;
 /// Ports that no dissector claims: 50000 to 53999, by group.
 const RECEIVER_PORT: u32 = 50_000;
 const RECEIVER_PORTS: u32 = 4_000;
+/// Of what XCP-i nodes say to each other, and of their probes.
+const CONTROL_PORT: u16 = 49_998;
+const PROBE_PORT: u16 = 49_999;
 /// RFC 1700's recommendation, and what Linux sends.
 const TTL: u8 = 64;
 /// RFC 8622: the code point of traffic that yields to all other.
@@ -49,6 +57,8 @@ const FITS: &str = "a packet's size has 16 bits";
 pub(super) struct Headers {
     /// In the order of their flows.
     groups: Vec<Group>,
+    /// Routers with an agent.
+    routers: u32,
 }
 
 struct Group {
@@ -93,12 +103,15 @@ impl Headers {
                 tcp: Tcp::new(&group.kind),
             }
         });
-        Self { groups: groups.collect() }
+        Self { groups: groups.collect(), routers: model.devices.len() as u32 }
     }
 
     /// Puts the packet as it leaves through `link` into `frame`: its headers, and payload up to
     /// `snaplen` bytes in all. Returns its length on the wire.
     pub(super) fn write(&self, link: u32, packet: &Packet, snaplen: usize, frame: &mut Vec<u8>) -> usize {
+        if matches!(packet.kind, Kind::Control | Kind::Probe) {
+            return self.write_of_nodes(packet, snaplen, frame);
+        }
         let group = &self.groups[self.groups.partition_point(|group| group.first_flow <= packet.flow) - 1];
         let transport = match &group.tcp {
             Some(tcp) if !matches!(packet.kind, Kind::Control | Kind::Probe) => tcp.transport(packet),
@@ -116,9 +129,9 @@ impl Headers {
         let payload = &ZEROS[..match packet.kind {
             // A segment without a byte would be an acknowledgment.
             Kind::Data => (length - headers).max(1),
-            Kind::Datagram | Kind::Control | Kind::Probe => length - headers,
+            Kind::Datagram => length - headers,
             // Bytes that are left are padding behind the IP packet, as on Ethernet.
-            Kind::Ack | Kind::Syn | Kind::SynAck | Kind::WindowProbe => 0,
+            Kind::Ack | Kind::Syn | Kind::SynAck | Kind::WindowProbe | Kind::Control | Kind::Probe => 0,
         }];
         let length = length.max(headers + payload.len());
 
@@ -156,6 +169,39 @@ impl Headers {
                 write(frame, |out| header.write(out));
             }
         }
+        frame.resize(length.min(snaplen).max(frame.len()), 0);
+        length
+    }
+
+    /// A control packet or probe of XCP-i nodes.
+    fn write_of_nodes(&self, packet: &Packet, snaplen: usize, frame: &mut Vec<u8>) -> usize {
+        // Control packets and probes name their source. Requests go up the path of data, all others down.
+        let from = Address(packet.words[1]);
+        let message = Message::from_packet(packet);
+        let to = match u32::MAX - packet.flow {
+            router if router < self.routers => router_address(router),
+            _ if message.is_some_and(|message| matches!(message.verb, Verb::Request { .. })) => {
+                sender_address(packet.flow)
+            }
+            _ => receiver_address(packet.flow),
+        };
+        let length = usize::from(packet.size).max(IP + UdpHeader::LEN);
+        let payload = &ZEROS[..length - IP - UdpHeader::LEN];
+        let ip = Ipv4Header {
+            total_len: length as u16,
+            identification: identification(packet),
+            dont_fragment: true,
+            time_to_live: TTL,
+            protocol: IpNumber::UDP,
+            source: from.0.to_be_bytes(),
+            destination: to.0.to_be_bytes(),
+            ..Ipv4Header::default()
+        };
+        let port = if packet.kind == Kind::Probe { PROBE_PORT } else { CONTROL_PORT };
+        let udp = UdpHeader::with_ipv4_checksum(port, port, &ip, payload).expect(FITS);
+        frame.clear();
+        write(frame, |out| ip.write(out));
+        write(frame, |out| udp.write(out));
         frame.resize(length.min(snaplen).max(frame.len()), 0);
         length
     }

@@ -175,7 +175,11 @@ impl Recording {
             }
         };
         folder.flow_series(&mut sample)?;
-        folder.link_series(&mut sample)?;
+        folder.link_series(&mut |row: SeriesRow<'_>| {
+            let Some(&link) = links.get(row.element) else { return };
+            let element = row.index.map_or(Element::Link(link), |number| Element::Cloud(link, number));
+            recording.sample(picos(row.t_s), element, row.metric, row.value);
+        })?;
         folder.events(|row| {
             let flow = row.flow.and_then(|name| place(name, row.flow_index));
             let flow = flow.and_then(|flow| recording.number(flow)).and_then(|flow| flow.try_into().ok());
@@ -190,7 +194,7 @@ impl Recording {
     /// The number of a flow over the whole run.
     fn number(&self, element: Element) -> Option<usize> {
         match element {
-            Element::Link(_) => None,
+            Element::Link(_) | Element::Cloud(..) => None,
             Element::Flow(group, flow) => self.first.get(group as usize).map(|first| first + flow as usize),
         }
     }
@@ -202,7 +206,8 @@ impl Recording {
             self.crowded_at = at;
         }
         match element {
-            Element::Link(link) => {
+            // Of several clouds of a link the first is drawn.
+            Element::Link(link) | Element::Cloud(link, 0) => {
                 let link = link as usize;
                 let Some(place) = self.link_places.get(link).copied().flatten() else { return };
                 let chart = self.chart(Of::Links, metric);
@@ -214,6 +219,7 @@ impl Recording {
                     self.grid.put(&mut self.charts[chart].series[place], at, share);
                 }
             }
+            Element::Cloud(..) => {}
             Element::Flow(group, flow) => {
                 let group = group as usize;
                 let Some(first) = self.first.get(group) else { return };
@@ -245,7 +251,7 @@ impl Recording {
         }
         self.events += 1;
         let flow = match element {
-            Element::Link(link) => {
+            Element::Link(link) | Element::Cloud(link, _) => {
                 let place = self.link_places.get(link as usize).copied().flatten();
                 self.mark(at, Of::Links, place, kind);
                 flow.map(|flow| flow as usize)

@@ -102,6 +102,7 @@ pub(super) fn group(
         exit: hops[1].map(pipe),
         start,
         stop: flow.stop.as_ref().map_or(Time::NEVER, |stop| Time(stop.value.0)),
+        interoperable: None,
     })
 }
 

@@ -11,7 +11,10 @@ use congestlab_net::service::{Service, Steps};
 use congestlab_net::source::{Pattern, SourceConfig};
 use congestlab_net::tcp::{App, Config, Recovery, Wait};
 use congestlab_net::trace::Trace;
-use congestlab_sim::model::{Group, GroupKind, Link, Model, Pipe, Start};
+use congestlab_net::xcp_i;
+use congestlab_sim::model::{
+    Device, DeviceKind, Estimator, Group, GroupKind, Link, Model, Pipe, Router, Start,
+};
 
 const MS: Picos = 1_000_000_000;
 
@@ -110,20 +113,8 @@ fn random_port(draw: &mut Draw) -> PortConfig {
         _ => Discipline::DropTail,
     };
     if draw.one_in(2) {
-        port.law = Some(LawConfig::Xcp {
-            config: xcp::LinkConfig {
-                capacity: Rate(rate.0 / 8),
-                alpha: Ratio::ppm(400_000),
-                beta: Ratio::ppm(226_000),
-                gamma: Ratio::ppm(100_000),
-                min_interval: Duration(5_000_000),
-                max_interval: Duration(1_000_000_000),
-                initial_interval: Duration(50_000_000),
-                allowed_queue: Duration(2_000_000),
-                capture: draw.one_in(2),
-            },
-            follows_service: draw.one_in(2),
-        });
+        let config = link_law(draw, Rate(rate.0 / 8));
+        port.law = Some(LawConfig::Xcp { config, follows_service: draw.one_in(2) });
         if draw.one_in(4) {
             port.feedback_at = FeedbackAt::Enqueue;
         }
@@ -135,6 +126,20 @@ fn random_port(draw: &mut Draw) -> PortConfig {
         port.ack_loss = Probability::from_f64(0.2);
     }
     port
+}
+
+pub(crate) fn link_law(draw: &mut Draw, capacity: Rate) -> xcp::LinkConfig {
+    xcp::LinkConfig {
+        capacity,
+        alpha: Ratio::ppm(400_000),
+        beta: Ratio::ppm(226_000),
+        gamma: Ratio::ppm(100_000),
+        min_interval: Duration(5_000_000),
+        max_interval: Duration(1_000_000_000),
+        initial_interval: Duration(50_000_000),
+        allowed_queue: Duration(2_000_000),
+        capture: draw.one_in(2),
+    }
 }
 
 fn random_group(draw: &mut Draw, index: u64, count: u64) -> Group {
@@ -179,6 +184,54 @@ fn random_group(draw: &mut Draw, index: u64, count: u64) -> Group {
             _ => Start::Uniform { within: 100_000_000 },
         },
         stop: if draw.one_in(4) { Time(draw.between(150, 600) * 1_000_000) } else { Time::NEVER },
+        interoperable: None,
+    }
+}
+
+/// XCP-i as downstream edge, with times that a short run notices.
+fn random_edge(draw: &mut Draw) -> xcp_i::Config {
+    let ms = |ms: u64| Duration(ms * 1_000_000);
+    xcp_i::Config {
+        no_estimate: draw.of(&[xcp_i::NoEstimate::Pass, xcp_i::NoEstimate::Hold]),
+        virtual_queue: draw.of(&[
+            xcp_i::VirtualQueue::Host,
+            xcp_i::VirtualQueue::Cloud,
+            xcp_i::VirtualQueue::None,
+        ]),
+        signed: draw.one_in(2),
+        table: draw.between(1, 4) as usize,
+        exchange: congestlab_core::law::xcp_i::Config {
+            timeout: ms(draw.between(20, 100)),
+            backoff: ms(50),
+            idle: ms(100),
+            ..congestlab_core::law::xcp_i::Config::DEFAULT
+        },
+        ..xcp_i::Config::new(link_law(draw, Rate(125_000)))
+    }
+}
+
+/// Makes routers of links with XCP, and XCP-i nodes of them and of hosts.
+pub(crate) fn interoperate(draw: &mut Draw, model: &mut Model) {
+    let config = random_edge(draw);
+    let estimator = |draw: &mut Draw| {
+        let error = Ratio::ppm(draw.of(&[0, 0, 100_000]));
+        let base = draw.of(&[xcp_i::ErrorBase::Capacity, xcp_i::ErrorBase::Residual]);
+        Some(Estimator::Oracle(xcp_i::OracleConfig { error, base }))
+    };
+    let (mut rest, mut devices) = (Vec::new(), Vec::new());
+    for (link, _) in (0..).zip(&model.links).filter(|(_, link)| link.port.law.is_some()) {
+        rest.push(link);
+        if draw.one_in(2) {
+            let links = std::mem::take(&mut rest);
+            let estimators = links.iter().map(|_| estimator(draw)).collect();
+            let router = Router { config, estimators };
+            devices.push(Device { links, kind: DeviceKind::Router(Box::new(router)) });
+        }
+    }
+    model.devices = devices;
+    for group in &mut model.groups {
+        let is_xcp = matches!(&group.kind, GroupKind::Tcp(Config { law: SenderConfig::Xcp(_), .. }));
+        group.interoperable = (is_xcp && !draw.one_in(4)).then_some(config);
     }
 }
 

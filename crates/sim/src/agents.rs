@@ -1,0 +1,134 @@
+//! The XCP-i agents of routers and hosts, built from the model.
+
+use congestlab_net::random::Stream;
+use congestlab_net::xcp_i::{Address, Edge, Oracle, Prober, Role};
+
+use crate::cloud::{self, Cloud, Node, receiver_address, router_address, sender_address};
+use crate::load::{Load, View};
+use crate::model::{Estimator, Group, Model, Router};
+use crate::outcome::Element;
+use crate::router::Watched;
+use crate::station::Agent;
+
+/// What agents have in common.
+pub(crate) struct Agents<'a> {
+    model: &'a Model,
+    clouds: Vec<Cloud>,
+    /// By link: what arrives there, if it is of a cloud.
+    pub(crate) loads: Vec<Option<Load>>,
+}
+
+impl<'a> Agents<'a> {
+    pub(crate) fn new(model: &'a Model) -> Self {
+        let clouds = cloud::clouds(model);
+        let mut loads = vec![None; model.links.len()];
+        for &link in clouds.iter().flat_map(|cloud| &cloud.inside) {
+            loads[link as usize].get_or_insert_with(Load::default);
+        }
+        Self { model, clouds, loads }
+    }
+
+    fn view(&self, cloud: &Cloud) -> View {
+        let link = |&link: &u32| {
+            let load = self.loads[link as usize].clone().unwrap_or_default();
+            (load, self.model.links[link as usize].port.service.clone())
+        };
+        View(cloud.inside.iter().map(link).collect())
+    }
+
+    /// First flow of a group, over the whole run.
+    fn first_flow(&self, group: u32) -> u32 {
+        self.model.groups[..group as usize].iter().map(|group| group.count).sum()
+    }
+
+    /// Addresses of an edge: of a router, or of all hosts of a group.
+    fn addresses(&self, node: Node) -> impl Iterator<Item = Address> + use<> {
+        let (address, group): (fn(u32) -> Address, _) = match node {
+            Node::Router(device) => return (device..device + 1).map(router_address as fn(u32) -> Address),
+            Node::Sender(group) => (sender_address, group),
+            Node::Receiver(group) => (receiver_address, group),
+        };
+        let first = self.first_flow(group);
+        (first..first + self.model.groups[group as usize].count).map(address)
+    }
+
+    /// Names the random streams of a node.
+    fn name(&self, node: Node, flow: u32) -> String {
+        let flow = |group: u32| format!("flows.{}/{flow}", self.model.groups[group as usize].name);
+        match node {
+            Node::Router(device) => {
+                let link = self.model.devices[device as usize].links[0];
+                format!("links.{}", self.model.links[link as usize].name)
+            }
+            Node::Sender(group) | Node::Receiver(group) => flow(group),
+        }
+    }
+
+    /// The prober of flow `flow` for `peer`, the other edge of the cloud.
+    fn prober(&self, cloud: &Cloud, flow: u32, peer: Address) -> Prober<View> {
+        match cloud.estimator(self.model) {
+            Estimator::Oracle(config) => {
+                // One stream for each pair of edges.
+                let name = format!("{}.oracle.{}", self.name(cloud.up, flow), peer.0);
+                Prober::Oracle(Oracle::new(config, self.view(cloud), Stream::named(self.model.seed, &name)))
+            }
+        }
+    }
+
+    /// The agent of a router and what is sampled there.
+    pub(crate) fn router(&self, index: u32, router: &Router) -> (Edge<View>, Vec<Watched>) {
+        let (node, own) = (Node::Router(index), router_address(index));
+        let nonces = Stream::named(self.model.seed, &format!("{}.xcp-i", self.name(node, 0)));
+        let mut edge = Edge::new(router.config, own, Role::Router, nonces);
+        for cloud in self.clouds.iter().filter(|cloud| cloud.up == node) {
+            for peer in self.addresses(cloud.down) {
+                edge.answer(peer, self.prober(cloud, 0, peer));
+            }
+        }
+        let mut watched: Vec<Watched> = Vec::new();
+        for cloud in self.clouds.iter().filter(|cloud| cloud.down == node) {
+            let Some(exit) = cloud.exit else { continue };
+            for upstream in self.addresses(cloud.up) {
+                let same =
+                    |other: &&Watched| matches!(other.element, Element::Cloud(link, _) if link == exit);
+                let number = watched.iter().filter(same).count() as u32;
+                watched.push(Watched::new(upstream, Element::Cloud(exit, number), self.view(cloud)));
+            }
+        }
+        (edge, watched)
+    }
+
+    /// The agent of a host of flow `flow` of a group, if it has one.
+    pub(crate) fn host(
+        &self,
+        index: u32,
+        group: &Group,
+        first_flow: u32,
+        flow: u32,
+        is_sender: bool,
+    ) -> Option<Agent> {
+        let config = group.interoperable?;
+        let (node, own, role) = if is_sender {
+            (Node::Sender(index), sender_address(first_flow + flow), Role::Sender)
+        } else {
+            (Node::Receiver(index), receiver_address(first_flow + flow), Role::Receiver)
+        };
+        // At one end of a group all hosts have the same neighbour, or each its own flow's other host.
+        let neighbour = |other: Node| match other {
+            Node::Router(device) => router_address(device),
+            Node::Sender(_) => sender_address(first_flow + flow),
+            Node::Receiver(_) => receiver_address(first_flow + flow),
+        };
+        let name = format!("flows.{}/{flow}.xcp-i", group.name);
+        let mut edge = Edge::new(config, own, role, Stream::named(self.model.seed, &name));
+        let down = self.clouds.iter().find(|cloud| cloud.up == node);
+        if let Some(cloud) = down {
+            let peer = neighbour(cloud.down);
+            edge.answer(peer, self.prober(cloud, flow, peer));
+        }
+        let up = self.clouds.iter().find(|cloud| cloud.down == node);
+        let element = Element::Flow(index, flow);
+        let watched = up.map(|cloud| Watched::new(neighbour(cloud.up), element, self.view(cloud)));
+        Some(Agent::new(edge, role, down.map(|cloud| neighbour(cloud.down)), watched))
+    }
+}

@@ -1,0 +1,119 @@
+//! Clouds: runs of links without XCP-i between two XCP-i nodes on the path of a flow.
+//!
+//! The nodes are routers (all ports of the same [`Device`](crate::model::Device)) and both hosts of a
+//! flow that is interoperable (XI III-B). What the two edges of a cloud say to each other travels on
+//! the links between them, as data does: from the upstream edge on the path, from the downstream
+//! edge on the way that acknowledgments take.
+
+use congestlab_core::law::xcp_i::Address;
+
+use crate::model::{Estimator, Model};
+
+/// Addresses on each side of the network: of senders from 10.0.0.1, of receivers from 10.128.0.1.
+pub const HOSTS: u32 = (1 << 23) - 2;
+
+/// Address of the sender of a flow, by its index over the whole run.
+pub const fn sender_address(flow: u32) -> Address {
+    Address((10 << 24) + 1 + flow % HOSTS)
+}
+
+/// Address of the receiver of a flow.
+pub const fn receiver_address(flow: u32) -> Address {
+    Address((10 << 24 | 1 << 23) + 1 + flow % HOSTS)
+}
+
+/// Address of the router `index`: from 172.16.0.1.
+pub const fn router_address(index: u32) -> Address {
+    Address((172 << 24 | 16 << 16) + 1 + index)
+}
+
+/// [`Packet::flow`](congestlab_net::packet::Packet::flow) of packets to the router `index`.
+pub const fn router_flow(index: u32) -> u32 {
+    u32::MAX - index
+}
+
+/// Which XCP-i node is at the edge of a cloud.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Node {
+    /// A router: index into [`Model::devices`].
+    Router(u32),
+    /// The senders of a group: each for itself.
+    Sender(u32),
+    /// The receivers of a group.
+    Receiver(u32),
+}
+
+/// A cloud on the path of a group of flows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cloud {
+    /// Upstream edge, k-1.
+    pub up: Node,
+    /// Downstream edge, k.
+    pub down: Node,
+    /// Links from the upstream edge to the downstream one: a router's own port first.
+    pub forward: Vec<u32>,
+    /// Links from the downstream edge to the upstream one.
+    pub back: Vec<u32>,
+    /// Those of `forward` that no XCP-i node owns: the cloud itself.
+    pub inside: Vec<u32>,
+    /// The link at the downstream edge through which its packets leave; a receiver has none.
+    pub exit: Option<u32>,
+}
+
+impl Cloud {
+    /// How its available bandwidth is estimated: as the upstream edge says, else the downstream one.
+    pub fn estimator(&self, model: &Model) -> Estimator {
+        let port = match self.up {
+            Node::Router(_) => self.forward.first().copied(),
+            Node::Sender(_) | Node::Receiver(_) => None,
+        };
+        let of = |link: u32| {
+            let mut devices = model.devices.iter();
+            devices.find_map(|device| {
+                let port = device.links.iter().position(|&other| other == link)?;
+                device.router()?.estimators.get(port)?.clone()
+            })
+        };
+        port.and_then(of).or_else(|| self.exit.and_then(of)).unwrap_or_default()
+    }
+}
+
+/// The clouds of all groups, each pair of edges once: an upstream neighbour that is reached by two
+/// paths is one neighbour.
+pub fn clouds(model: &Model) -> Vec<Cloud> {
+    let mut router = vec![None; model.links.len()];
+    for (index, device) in (0..).zip(&model.devices) {
+        if device.router().is_some() {
+            device.links.iter().for_each(|&link| router[link as usize] = Some(index));
+        }
+    }
+    let mut clouds: Vec<Cloud> = Vec::new();
+    for (index, group) in (0..).zip(&model.groups) {
+        if group.interoperable.is_none() {
+            continue;
+        }
+        let path = &group.path;
+        // The node behind, the place of its own port in the path, and where the links behind it begin.
+        let (mut up, mut port, mut begin) = (Node::Sender(index), 0, 0);
+        for end in 0..=path.len() {
+            let down = match path.get(end).map(|&link| router[link as usize]) {
+                None => Node::Receiver(index),
+                Some(Some(device)) => Node::Router(device),
+                Some(None) => continue,
+            };
+            let is_known = clouds.iter().any(|cloud| (cloud.up, cloud.down) == (up, down));
+            if begin < end && up != down && !is_known {
+                clouds.push(Cloud {
+                    up,
+                    down,
+                    forward: path[port..end].to_vec(),
+                    back: group.back[path.len() - end..path.len() - port].to_vec(),
+                    inside: path[begin..end].to_vec(),
+                    exit: path.get(end).copied(),
+                });
+            }
+            (up, port, begin) = (down, end, end + 1);
+        }
+    }
+    clouds
+}

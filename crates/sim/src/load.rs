@@ -1,0 +1,96 @@
+//! What arrived at a link and when: all that an oracle may see, and what its word is measured by.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use congestlab_core::units::{Bytes, Rate, Time};
+use congestlab_net::packet::{PS_PER_NS, Picos};
+use congestlab_net::service::Service;
+use congestlab_net::xcp_i::{LOOK_BACK, LinkView};
+
+/// How far back is remembered: as far as an oracle may look, and a window of any length.
+const MEMORY: Picos = LOOK_BACK.0 * PS_PER_NS + (1 << 37);
+
+/// The bytes that arrived at a link, dropped or not. Written by the link, read by the edges of its
+/// cloud: all of them run on one thread, the link first, so nobody ever waits for the lock.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Load(Arc<Mutex<Arrivals>>);
+
+#[derive(Debug, Default)]
+struct Arrivals {
+    /// When, and how many bytes until then.
+    last: VecDeque<(Picos, u64)>,
+    /// Bytes that are forgotten.
+    before: u64,
+}
+
+impl Load {
+    fn lock(&self) -> MutexGuard<'_, Arrivals> {
+        self.0.lock().expect("nobody panics with it in hand")
+    }
+
+    /// Packets arrive: when, and of what size, in order.
+    pub(crate) fn arrive(&self, packets: impl Iterator<Item = (Picos, u16)>) {
+        let mut arrivals = self.lock();
+        let mut sum = arrivals.last.back().map_or(arrivals.before, |&(_, sum)| sum);
+        for (at, size) in packets {
+            sum += u64::from(size);
+            arrivals.last.push_back((at, sum));
+            while let Some(&(old, sum)) = arrivals.last.front()
+                && old + MEMORY < at
+            {
+                arrivals.before = sum;
+                arrivals.last.pop_front();
+            }
+        }
+    }
+
+    /// Bytes that arrived before `t`.
+    pub(crate) fn before(&self, t: Picos) -> u64 {
+        let arrivals = self.lock();
+        let count = arrivals.last.partition_point(|&(at, _)| at < t);
+        count.checked_sub(1).map_or(arrivals.before, |last| arrivals.last[last].1)
+    }
+}
+
+/// The links of a cloud, for the oracle of its upstream edge. Only the engine can make one.
+#[derive(Clone, Debug)]
+pub(crate) struct View(pub(crate) Vec<(Load, Service)>);
+
+impl LinkView for View {
+    fn read(&mut self, since: Time, now: Time, mut each: impl FnMut(Rate, Bytes)) {
+        for (load, service) in &self.0 {
+            let arrived = |t: Time| load.before(t.0 * PS_PER_NS);
+            each(service.capacity_at(now.0 * PS_PER_NS), Bytes(arrived(now) - arrived(since)));
+        }
+    }
+}
+
+/// The same links by the bin of the series: what was really available.
+#[derive(Clone, Debug)]
+pub(crate) struct Truth {
+    view: View,
+    /// By link: bytes until the end of the bin before.
+    sums: Vec<u64>,
+    since: Picos,
+}
+
+impl Truth {
+    pub(crate) fn new(view: View) -> Self {
+        Self { sums: vec![0; view.0.len()], view, since: 0 }
+    }
+
+    /// Capacity minus load of the bin that ends at `now`, bit/s: the least of all links.
+    pub(crate) fn close(&mut self, now: Picos) -> f64 {
+        let seconds = (now - self.since) as f64 / 1e12;
+        let mut least = f64::INFINITY;
+        for ((load, service), sum) in self.view.0.iter().zip(&mut self.sums) {
+            let arrived = load.before(now);
+            let bits = (arrived - std::mem::replace(sum, arrived)) as f64 * 8.0;
+            let work = service.work(self.since, now) as f64 / 1e12;
+            least = least.min((work - bits) / seconds);
+        }
+        self.since = now;
+        least
+    }
+}

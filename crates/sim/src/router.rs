@@ -1,0 +1,194 @@
+//! An XCP-i router: the ports that run XCP-i, and the agent that they share.
+
+use congestlab_core::units::{Bytes, Time};
+use congestlab_net::packet::{Kind, PS_PER_NS, Packet, Picos};
+use congestlab_net::port::{Outputs, Port};
+use congestlab_net::xcp_i::{Address, Edge, PortView};
+
+use crate::load::{Truth, View};
+use crate::outcome::{Element, Sample};
+use crate::station::{Record, mix};
+
+/// What the agent of a node needs of an engine.
+pub(crate) trait Surroundings: Outputs {
+    /// Puts a packet of the device's own on its way to `to`. `Some`: through this port of its own,
+    /// which is left to the device.
+    fn send_off(&mut self, now: Picos, to: Address, packet: &mut Packet) -> Option<usize>;
+    /// The next XCP-i node on the way of a packet that enters a port.
+    fn next_node(&self, packet: &Packet) -> Option<Address>;
+    /// For the probes; never called by a run without.
+    fn record(&mut self) -> &mut Record;
+}
+
+/// The series of a cloud, by its downstream edge.
+pub(crate) struct Watched {
+    pub(crate) upstream: Address,
+    pub(crate) element: Element,
+    pub(crate) truth: Truth,
+    /// Bytes of probes and control packets until the end of the bin before.
+    pub(crate) probe_bytes: u64,
+}
+
+impl Watched {
+    pub(crate) fn new(upstream: Address, element: Element, view: View) -> Self {
+        Self { upstream, element, truth: Truth::new(view), probe_bytes: 0 }
+    }
+
+    /// Writes down the bin of `seconds` that ends at `at`.
+    pub(crate) fn sample(&mut self, edge: &Edge<View>, at: Picos, seconds: f64, samples: &mut Vec<Sample>) {
+        let element = self.element;
+        let mut put = |metric, value| samples.push(Sample { at, element, metric, value });
+        let cloud = edge.clouds().map(|(_, cloud)| cloud).find(|cloud| cloud.upstream() == self.upstream);
+        let estimate = cloud.and_then(|cloud| cloud.estimate(Time(at / PS_PER_NS)));
+        if let Some(estimate) = estimate {
+            put("estimate_bps", estimate.bandwidth as f64 * 8.0);
+        }
+        put("truth_bps", self.truth.close(at));
+        // A new entry counts from the beginning.
+        let bytes = cloud.map_or(0, |cloud| cloud.probe_bytes());
+        let since = bytes.checked_sub(self.probe_bytes).unwrap_or(bytes);
+        self.probe_bytes = bytes;
+        put("probe_bps", since as f64 * 8.0 / seconds);
+    }
+}
+
+/// An XCP-i router.
+pub(crate) struct Router {
+    ports: Vec<Port>,
+    edge: Edge<View>,
+    /// The agent's deadline, or the time of its last event: one that was set late is served no
+    /// earlier.
+    due: Picos,
+    watched: Vec<Watched>,
+    every: Picos,
+    next_sample: Picos,
+    hash: u64,
+}
+
+impl Router {
+    pub(crate) fn new(
+        ports: Vec<Port>,
+        edge: Edge<View>,
+        watched: Vec<Watched>,
+        every: Option<Picos>,
+    ) -> Self {
+        let every = every.unwrap_or(Picos::MAX);
+        Self { ports, edge, due: Picos::MAX, watched, every, next_sample: every, hash: 0 }
+    }
+
+    pub(crate) fn next_event(&self) -> Picos {
+        self.ports.iter().map(Port::next_event).min().unwrap_or(Picos::MAX).min(self.timer())
+    }
+
+    /// Earliest event of its own.
+    fn timer(&self) -> Picos {
+        self.due.min(self.next_sample)
+    }
+
+    /// Serves the agent's timers before `t`. What else happens at ports until then changes nothing
+    /// for it, and is left to them.
+    fn serve(&mut self, t: Picos, out: &mut impl Surroundings) {
+        while self.timer() < t {
+            if self.next_sample < self.due {
+                self.sample(out);
+                continue;
+            }
+            let now = self.due;
+            self.hash = mix(self.hash, now);
+            self.edge.handle_deadline(Time(now / PS_PER_NS));
+            self.flush(now, out);
+        }
+    }
+
+    /// Sends what the agent has to send.
+    fn flush(&mut self, now: Picos, out: &mut impl Surroundings) {
+        while let Some((mut packet, peer)) = self.edge.poll_transmit() {
+            if let Some(port) = out.send_off(now, peer, &mut packet) {
+                self.ports[port].advance_to_arrival(now, &mut out.of(port));
+                self.ports[port].arrive(now, packet, &mut out.of(port));
+            }
+        }
+        self.schedule(now);
+    }
+
+    /// After an event of the agent at `now`.
+    fn schedule(&mut self, now: Picos) {
+        self.due = self.edge.next_deadline().0.saturating_mul(PS_PER_NS).max(now);
+    }
+
+    pub(crate) fn advance_to_arrival(&mut self, t: Picos, out: &mut impl Surroundings) {
+        if self.timer() < t {
+            self.serve(t, out);
+        }
+    }
+
+    pub(crate) fn advance_before(&mut self, t: Picos, out: &mut impl Surroundings) {
+        self.serve(t, out);
+        for (index, port) in self.ports.iter_mut().enumerate() {
+            port.advance_before(t, &mut out.of(index));
+        }
+    }
+
+    /// A packet comes to a port.
+    pub(crate) fn arrive(
+        &mut self,
+        now: Picos,
+        index: usize,
+        mut packet: Packet,
+        out: &mut impl Surroundings,
+    ) {
+        let port = &mut self.ports[index];
+        port.advance_to_arrival(now, &mut out.of(index));
+        if packet.has_xcp_i() {
+            let view = PortView { port: index as u32, ..port.view() };
+            if let Some(next) = out.next_node(&packet) {
+                self.edge.on_sent(next, Bytes(u64::from(packet.size)));
+            }
+            let has_output = self.edge.on_data(Time(now / PS_PER_NS), &mut packet, &view);
+            port.arrive(now, packet, &mut out.of(index));
+            if has_output {
+                self.flush(now, out);
+            } else {
+                self.schedule(now);
+            }
+        } else {
+            port.arrive(now, packet, &mut out.of(index));
+        }
+    }
+
+    /// A packet for the router itself.
+    pub(crate) fn handle(&mut self, now: Picos, packet: &Packet, out: &mut impl Surroundings) {
+        let word = u64::from(packet.seq) << 32 | u64::from(packet.size) << 8 | packet.kind as u64;
+        self.hash = mix(mix(self.hash, now), word);
+        match packet.kind {
+            Kind::Probe => self.edge.handle_probe(Time(now / PS_PER_NS), packet),
+            _ => self.edge.handle_control(Time(now / PS_PER_NS), packet),
+        }
+        self.flush(now, out);
+    }
+
+    #[cold]
+    fn sample(&mut self, out: &mut impl Surroundings) {
+        let at = self.next_sample;
+        self.next_sample += self.every;
+        for watched in &mut self.watched {
+            watched.sample(&self.edge, at, self.every as f64 / 1e12, &mut out.record().samples);
+        }
+    }
+
+    pub(crate) fn queue_packets(&self, port: usize) -> u64 {
+        self.ports[port].queue_packets()
+    }
+
+    pub(crate) fn fingerprint(&self) -> u64 {
+        self.hash
+    }
+
+    pub(crate) fn draws(&self) -> u64 {
+        self.edge.draws()
+    }
+
+    pub(crate) fn into_ports(self) -> Vec<Port> {
+        self.ports
+    }
+}
