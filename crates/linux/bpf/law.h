@@ -34,10 +34,14 @@ struct SenderConfig {
 	__u8 clamp, pacing, ns2;
 };
 
+/* XCP-r's window and its epoch; XCP's laws do not look at them. */
+struct Reply { __u32 cwnd; __u8 epoch; };
+
 struct Ack {
 	__u64 acked, flight, awnd, rtt, srtt;
 	__s32 feedback;
-	__u8 is_duplicate, in_recovery, is_window_limited;
+	__u8 is_duplicate, in_recovery, is_window_limited, is_late;
+	struct Reply reply;
 };
 
 struct Send {

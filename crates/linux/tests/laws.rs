@@ -314,6 +314,7 @@ impl Stream {
                     is_duplicate: self.random.below(4) == 0,
                     in_recovery: self.random.below(4) == 0,
                     is_window_limited: self.random.below(2) == 0,
+                    ..Ack::default()
                 };
                 let mut payload = words(&[ack.acked.0, ack.flight.0, ack.awnd.0, ack.rtt.0, ack.srtt.0]);
                 payload.extend(ack.feedback.to_le_bytes());

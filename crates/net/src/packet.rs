@@ -4,7 +4,7 @@
 //! without looking inside. Sequence numbers count segments, modulo 2^32; the size of segment `n`
 //! of a flow is known to its sender and receiver.
 
-use congestlab_core::law::{xcp, xcp_i};
+use congestlab_core::law::{xcp, xcp_i, xcp_r};
 
 /// Time inside the engine and the links: picoseconds since the run began, exact for the
 /// serialisation of a byte at 1, 10, 40 and 100 Gbit/s. Laws and hosts see nanoseconds.
@@ -85,9 +85,10 @@ pub struct Packet {
     pub kind: Kind,
     /// Bits of [`flag`].
     pub flags: u8,
-    /// Data: X, RTT, Delta_Throughput, Reverse_Feedback, then four words for other headers.
-    /// ACK: advertised window in segments (low 24 bits) and XCP-r's epoch (high 8), Reverse_Feedback,
-    /// then three SACK ranges.
+    /// Data: X, RTT, Delta_Throughput, Reverse_Feedback; XCP-r's window in bytes; four bytes, low to
+    /// high: IP TTL, xcp_ttl, XCP-r's epoch, its flag; XCP-i's last router; one word free.
+    /// ACK: advertised window in segments (low 24 bits) and XCP-r's epoch (high 8); Reverse_Feedback,
+    /// or XCP-r's window in bytes; three SACK ranges.
     pub words: [u32; 8],
 }
 
@@ -153,6 +154,33 @@ impl Packet {
     #[inline]
     pub const fn decrement_ttl(&mut self) {
         self.words[5] -= (self.words[5] & 0xff != 0) as u32;
+    }
+
+    /// XCP-r's header of a data packet; meaningless without XCP-r.
+    #[inline]
+    pub const fn xcp_r(&self) -> xcp_r::Header {
+        let word = self.words[5];
+        xcp_r::Header { cwnd: self.words[4], epoch: (word >> 16) as u8, is_reset: word >> 24 & 1 != 0 }
+    }
+
+    /// Puts XCP-r's header on a data packet.
+    #[inline]
+    pub const fn set_xcp_r(&mut self, header: xcp_r::Header) {
+        self.words[4] = header.cwnd;
+        self.words[5] = self.words[5] & 0xffff | (header.epoch as u32) << 16 | (header.is_reset as u32) << 24;
+    }
+
+    /// ACK: XCP-r's window and its epoch.
+    #[inline]
+    pub const fn reply(&self) -> xcp_r::Reply {
+        xcp_r::Reply { cwnd: self.words[1], epoch: (self.words[0] >> 24) as u8 }
+    }
+
+    /// ACK: returns XCP-r's window.
+    #[inline]
+    pub const fn set_reply(&mut self, reply: xcp_r::Reply) {
+        self.words[0] = self.words[0] & UNLIMITED | (reply.epoch as u32) << 24;
+        self.words[1] = reply.cwnd;
     }
 
     /// ACK: the advertised window in segments; [`UNLIMITED`] is unlimited.

@@ -24,12 +24,13 @@
 //! `ce`, `ect`, `echo=TIME` (the time stamp that an ACK returns; one that arrives returns that of
 //! the latest transmission of the segment before, unless told otherwise), `reverse=B/s` (XCP's
 //! feedback in an ACK), `rtt=TIME` (of XCP's header in data that leaves), `delta=B/s` (the same in
-//! data that arrives), `stamp=TIME` (of data that arrives). What leaves is compared with `echo`,
-//! `reverse` and `rtt` only where the script names them.
+//! data that arrives), `stamp=TIME` (of data that arrives), `grant=B` (XCP's feedback to data that
+//! arrives, in bytes of window), and of XCP-r `cwnd=B`, `epoch=N` and, on data, `flag`. What leaves is
+//! compared with `echo`, `reverse`, `rtt`, `cwnd` and `epoch` only where the script names them.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use congestlab_core::law::{SenderConfig, cubic, reno, xcp};
+use congestlab_core::law::{SenderConfig, cubic, reno, xcp, xcp_r};
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
 use congestlab_net::packet::{Kind, Packet, UNLIMITED, flag};
 use congestlab_net::tcp::{App, Config, Measure, Receiver, Recovery, Sender, Wait};
@@ -150,6 +151,9 @@ impl Run {
             flag::ECT0 => put("ect"),
             _ => {}
         }
+        if packet.kind == Kind::Data && packet.xcp_r().is_reset {
+            put("flag");
+        }
         text
     }
 
@@ -257,24 +261,28 @@ fn configure(lines: &[(usize, &str)]) -> Result<Run> {
                 }
             }
             "law" => {
-                let xcp = |loss, pacing| {
-                    SenderConfig::Xcp(xcp::SenderConfig {
-                        request: xcp::RequestPolicy::Demand,
-                        loss,
-                        clamp: true,
-                        aging: None,
-                        pacing,
-                        rate_source: xcp::RateSource::Window,
-                        price: Ratio::ppm(1_000_000),
-                        desired_rate: Rate(12_500_000),
-                        ns2: false,
-                    })
+                let family = |loss, pacing| xcp::SenderConfig {
+                    request: xcp::RequestPolicy::Demand,
+                    loss,
+                    clamp: true,
+                    aging: None,
+                    pacing,
+                    rate_source: xcp::RateSource::Window,
+                    price: Ratio::ppm(1_000_000),
+                    desired_rate: Rate(12_500_000),
+                    ns2: false,
                 };
+                let xcp = |loss, pacing| SenderConfig::Xcp(family(loss, pacing));
+                let xcp_r =
+                    |loss, epochs| SenderConfig::XcpR(xcp_r::Config { xcp: family(loss, false), epochs });
                 config.law = match value {
                     "reno" => SenderConfig::Reno(reno::Config::default()),
                     "cubic" => SenderConfig::Cubic(cubic::Config::default()),
                     "xcp" => xcp(xcp::LossPolicy::Tcp, false),
                     "xcp-maintain" => xcp(xcp::LossPolicy::Maintain, false),
+                    "xcp-r" => xcp_r(xcp::LossPolicy::Tcp, true),
+                    "xcp-r-maintain" => xcp_r(xcp::LossPolicy::Maintain, true),
+                    "xcp-r-paper" => xcp_r(xcp::LossPolicy::Tcp, false),
                     "xcp-paced" => xcp(xcp::LossPolicy::Tcp, true),
                     _ => return Err(format!("{value:?} is no law")),
                 }
@@ -324,6 +332,21 @@ fn build(run: &Run, words: &[&str]) -> Result<Packet> {
                 let delta = value.parse().map_err(|_| "no feedback".to_string())?;
                 packet.set_xcp(xcp::Header { x: 1, rtt: 1, delta, reverse: 0 });
             }
+            (Some(("grant", value)), _) => {
+                let bytes: i32 = value.parse().map_err(|_| "no amount".to_string())?;
+                packet.set_xcp(xcp::Header { x: 1, rtt: 1 << 24, delta: 16 * bytes, reverse: 0 });
+            }
+            (Some((key @ ("cwnd" | "epoch"), value)), _) => {
+                let value: u32 = value.parse().map_err(|_| "no number".to_string())?;
+                let (mut header, mut reply) = (packet.xcp_r(), packet.reply());
+                if key == "cwnd" {
+                    (header.cwnd, reply.cwnd) = (value, value);
+                } else {
+                    (header.epoch, reply.epoch) = (value as u8, value as u8);
+                }
+                if kind == Kind::Data { packet.set_xcp_r(header) } else { packet.set_reply(reply) }
+            }
+            (None, "flag") => packet.set_xcp_r(xcp_r::Header { is_reset: true, ..packet.xcp_r() }),
             (None, "sack") => {
                 let [ranges, tail @ ..] = rest else { return Err("sack of what?".into()) };
                 rest = tail;
@@ -343,10 +366,13 @@ fn build(run: &Run, words: &[&str]) -> Result<Packet> {
     Ok(packet)
 }
 
+/// What is compared only where the script names it.
+const CHECKS: [&str; 5] = ["echo=", "reverse=", "rtt=", "cwnd=", "epoch="];
+
 /// The next packets sent must be these.
 fn expect(run: &mut Run, at: u64, words: &[&str]) -> Result<()> {
     let (checks, words): (Vec<&str>, Vec<&str>) =
-        words.iter().partition(|word| ["echo=", "reverse=", "rtt="].iter().any(|key| word.starts_with(key)));
+        words.iter().partition(|word| CHECKS.iter().any(|key| word.starts_with(key)));
     let wanted: Vec<String> = match words[..] {
         ["data", numbers, ref rest @ ..] => {
             let (first, last) = parse_range(numbers)?;
@@ -368,6 +394,14 @@ fn expect(run: &mut Run, at: u64, words: &[&str]) -> Result<()> {
             let (shown, wanted) = match key {
                 "reverse" => (i64::from(packet.reverse()), value.parse().map_err(|_| "no feedback")?),
                 "rtt" => (i64::from(packet.xcp().rtt), i64::from(Duration(parse_time(value)?).to_header())),
+                "cwnd" | "epoch" => {
+                    let (cwnd, epoch) = match packet.kind {
+                        Kind::Data => (packet.xcp_r().cwnd, packet.xcp_r().epoch),
+                        _ => (packet.reply().cwnd, packet.reply().epoch),
+                    };
+                    let shown = if key == "cwnd" { i64::from(cwnd) } else { epoch.into() };
+                    (shown, value.parse().map_err(|_| "no number")?)
+                }
                 _ => (packet.stamp_ns as i64, parse_time(value)? as i64),
             };
             if shown != wanted {
@@ -492,6 +526,14 @@ scripts! {
     the_receiver_echoes_marks_until_told
     the_tail_is_rescued_once
     the_timeout_follows_the_round_trips
+    v4_1_a_lost_ack_loses_nothing
+    v4_1_the_receiver_keeps_the_window
+    v4_2_a_timeout_begins_an_epoch
+    v4_2_the_receiver_goes_on_from_the_flag
+    v4_3_the_flag_is_obeyed_once
     what_was_never_sent_cannot_be_acknowledged
     without_sack_the_receiver_sends_none
+    xcp_r_halves_its_window_once
+    xcp_r_keeps_its_window_if_told_so
+    xcp_r_as_in_the_paper
 }

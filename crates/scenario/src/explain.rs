@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
 use congestlab_core::law::xcp::{self, Header, SHARE_PLACES, Share};
-use congestlab_core::law::{Law, SenderConfig};
+use congestlab_core::law::{Law, SenderConfig, xcp_r};
 use congestlab_core::units::{Bytes, Time};
 use congestlab_net::packet::{Kind, Packet, Picos, flag};
 use congestlab_net::port::{LawConfig, LawReport, PortEvent};
@@ -759,6 +759,7 @@ impl Observer<'_> {
             law: match &group.kind {
                 GroupKind::Tcp(config) => match config.law {
                     SenderConfig::Xcp(_) => "xcp",
+                    SenderConfig::XcpR(_) => "xcp-r",
                     SenderConfig::Cubic(_) => "cubic",
                     SenderConfig::Reno(_) => match config.recovery {
                         tcp::Recovery::Sack => "sack",
@@ -777,10 +778,10 @@ impl Observer<'_> {
                 is_retransmission: packet.flags & flag::RETRANSMIT != 0,
                 header: packet.has_xcp().then(|| Stated {
                     price: match &group.kind {
-                        GroupKind::Tcp(tcp::Config { law: SenderConfig::Xcp(law), .. }) => {
-                            f64::from(law.price.0) / 1e6
+                        GroupKind::Tcp(config) => {
+                            config.law.xcp().map_or(1.0, |law| f64::from(law.price.0) / 1e6)
                         }
-                        _ => 1.0,
+                        GroupKind::Source(_) => 1.0,
                     },
                     x_ms: header_ms(packet.xcp().x),
                     rtt_ms: header_ms(packet.xcp().rtt),
@@ -800,7 +801,7 @@ impl Observer<'_> {
             }),
             window: match (&group.kind, &self.acted, &self.ack) {
                 (GroupKind::Tcp(config), Some((at, before, after)), Some(ack)) => {
-                    Some(change(config, *at, before, after, ack.packet.reverse()))
+                    Some(change(config, *at, before, after, &ack.packet))
                 }
                 _ => None,
             },
@@ -897,8 +898,9 @@ fn change(
     at: Picos,
     before: &tcp::View,
     after: &tcp::View,
-    feedback: i32,
+    ack: &Packet,
 ) -> WindowChange {
+    let (feedback, reply) = (ack.reverse(), ack.reply());
     let (old, new) = (before.law.window(), after.law.window());
     let mut rules = Vec::new();
     let mut feedback_bytes = None;
@@ -908,13 +910,16 @@ fn change(
             feedback_bytes = Some(bytes);
             xcp_rules(law, config, now, before, after, bytes, &mut rules);
         }
+        (SenderConfig::XcpR(law), Law::XcpR(old), Law::XcpR(now)) => {
+            xcp_r_rules(law, old, now, reply, &mut rules);
+        }
         (_, Law::Reno(reno), _) => reno_rules(reno.ssthresh(), old, new, before, &mut rules),
         (_, Law::Cubic(_), Law::Cubic(now)) => {
             cubic_rules(now, old, new, Time(at / 1000), before, after, &mut rules);
         }
         _ => {}
     }
-    if after.window_cuts > before.window_cuts && !matches!(after.law.law(), Law::Xcp(_)) {
+    if after.window_cuts > before.window_cuts && after.law.law().xcp().is_none() {
         let text = match after.mode {
             Mode::Reduced => {
                 "the acknowledgment echoes a congestion mark, so the window is reduced as for a loss"
@@ -978,6 +983,33 @@ fn xcp_rules(
         rule("ns-2 drops the feedback of duplicate acknowledgments", "ns-2.35, xcp-end-sys.cc");
     } else {
         rule("it never passes what the flow can use in a round trip", "draft-03 section 5.6");
+    }
+}
+
+/// XCP-r: the window comes from the receiver, or from a change that the sender makes on its own.
+fn xcp_r_rules(
+    law: &xcp_r::Config,
+    before: &xcp_r::Sender,
+    after: &xcp_r::Sender,
+    reply: xcp_r::Reply,
+    rules: &mut Vec<Rule>,
+) {
+    let mut rule = |text: String, source| rules.push(Rule { text, source });
+    let (epoch, _) = before.epoch();
+    if law.epochs && reply.epoch != epoch {
+        let text = format!("the ACK is of epoch {}, before the sender's last change: not taken", reply.epoch);
+        rule(text, "protocols.md 4.3");
+    } else {
+        let text = format!("W becomes what the receiver keeps for it, {} B", reply.cwnd);
+        rule(text, "Lopez-Pacheco and Pham 2005, section IV");
+    }
+    if after.epoch().0 != epoch {
+        let text = format!(
+            "then the sender sets its window, {} B: epoch {}, which the receiver is told with the next packets",
+            after.window().0,
+            after.epoch().0
+        );
+        rule(text, "protocols.md 4.3");
     }
 }
 

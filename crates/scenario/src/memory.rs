@@ -1,13 +1,12 @@
 //! How much memory a run may take: to refuse what can not fit before it fails.
 
-use congestlab_core::law::SenderConfig;
 use congestlab_core::units::Duration;
 use congestlab_net::errors::BitErrors;
 use congestlab_net::packet::{PS_PER_NS, Picos};
 use congestlab_net::port::{LawConfig, PortConfig};
 use congestlab_net::queue::{Discipline, Limit};
 use congestlab_net::service::PS_PER_S;
-use congestlab_net::tcp::{self, App};
+use congestlab_net::tcp::App;
 use congestlab_sim::model::{Group, GroupKind, Model, Pipe};
 use congestlab_sim::outcome::{Event, Sample};
 
@@ -225,7 +224,8 @@ fn acknowledged(model: &Model, group: &Group) -> u64 {
 /// Rate that XCP lets a group have, even if its path does not deliver it: what the laws on it believe to
 /// be free, but no more than is asked for. Nobody answers on a path without a law.
 fn granted(model: &Model, group: &Group) -> u64 {
-    let GroupKind::Tcp(tcp::Config { law: SenderConfig::Xcp(config), .. }) = &group.kind else { return 0 };
+    let GroupKind::Tcp(config) = &group.kind else { return 0 };
+    let Some(config) = config.law.xcp() else { return 0 };
     let asked = config.desired_rate.0.saturating_mul(8).saturating_mul(group.count.into());
     let believed = group.path.iter().filter_map(|&link| match &model.links[link as usize].port.law {
         Some(LawConfig::Xcp { follows_service: true, .. }) => Some(rate_of(model, link)),
@@ -300,7 +300,7 @@ fn loss(model: &Model, group: &Group) -> f64 {
     let window = acknowledged(model, group) as f64 / rounds.max(1) as f64 / f64::from(group.count.max(1));
     // Where XCP has capacity for a few packets of each flow, next to nothing is lost.
     let obeys = |&link: &u32| model.links[link as usize].port.law.is_some();
-    if matches!(config.law, SenderConfig::Xcp(_)) && window > FEW && group.path.iter().all(obeys) {
+    if config.law.xcp().is_some() && window > FEW && group.path.iter().all(obeys) {
         return 0.01;
     }
     // CUBIC's window is 1.17 (RTT / p)^(3/4) packets (RFC 9438 section 5.1), Reno's sqrt(1.5 / p).

@@ -1,6 +1,5 @@
 //! The elements of a run, built from the model, handed to an engine, read out at the end.
 
-use congestlab_core::law::SenderConfig;
 use congestlab_core::units::Time;
 use congestlab_net::packet::{Kind, PS_PER_NS, Packet, Picos};
 use congestlab_net::port::{LawReport, Port, PortConfig, PortEvent, PortStats, Streams};
@@ -279,10 +278,8 @@ fn tcp_outcome(
     let measure = measure_of(model, group, start);
     let (sent, received) = (sender.stats(), receiver.stats());
     let end = sent.completion.map_or(measure.to, |done| done.min(measure.to));
-    let headers = match config.law {
-        SenderConfig::Xcp(_) => 60,
-        SenderConfig::Reno(_) | SenderConfig::Cubic(_) => 40,
-    };
+    // Contract §5.
+    let headers = if config.law.xcp().is_some() { 60 } else { 40 };
     let packets = received.measured_bytes.div_ceil(config.segment.into());
     let payload = received.measured_bytes.saturating_sub(packets * headers);
     FlowOutcome {

@@ -1,9 +1,13 @@
 //! Control laws: one file per protocol, with up to three parts (link, sender, echo).
 
 pub mod cubic;
+mod echo;
 pub mod reno;
 pub mod xcp;
 pub mod xcp_i;
+pub mod xcp_r;
+
+pub use echo::{Data, Echo, Reply};
 
 use crate::units::{Bytes, Duration, Rate, Time};
 
@@ -30,6 +34,10 @@ pub struct Ack {
     /// The window, not the application or the receiver, limited the sender since the last ACK
     /// (RFC 5681 is silent; RFC 7661 and RFC 9438 §5.8 let an unused window not grow).
     pub is_window_limited: bool,
+    /// Another ACK overtook it: it acknowledges less than one that came before.
+    pub is_late: bool,
+    /// XCP-r's window; meaningless without XCP-r.
+    pub reply: xcp_r::Reply,
 }
 
 /// What TCP's machinery tells a sender law about a packet that it is about to send.
@@ -59,6 +67,19 @@ pub enum SenderConfig {
     Cubic(cubic::Config),
     /// XCP.
     Xcp(xcp::SenderConfig),
+    /// XCP-r.
+    XcpR(xcp_r::Config),
+}
+
+impl SenderConfig {
+    /// What a law of XCP's family configures of XCP; `None`: it has no congestion header.
+    pub fn xcp(&self) -> Option<&xcp::SenderConfig> {
+        match self {
+            Self::Xcp(config) => Some(config),
+            Self::XcpR(config) => Some(&config.xcp),
+            Self::Reno(_) | Self::Cubic(_) => None,
+        }
+    }
 }
 
 /// State of a sender law for one flow.
@@ -78,6 +99,19 @@ pub enum Law {
     Cubic(cubic::Cubic),
     /// XCP.
     Xcp(xcp::Sender),
+    /// XCP-r.
+    XcpR(xcp_r::Sender),
+}
+
+impl Law {
+    /// XCP's part of a law of its family.
+    pub fn xcp(&self) -> Option<&xcp::Sender> {
+        match self {
+            Self::Xcp(law) => Some(law),
+            Self::XcpR(law) => Some(law.xcp()),
+            Self::Reno(_) | Self::Cubic(_) => None,
+        }
+    }
 }
 
 macro_rules! each {
@@ -95,6 +129,10 @@ macro_rules! each {
                 $body;
                 $self.window = $law.window();
             }
+            (Law::XcpR($law), SenderConfig::XcpR($c)) => {
+                $body;
+                $self.window = $law.window();
+            }
             _ => {}
         }
     };
@@ -107,11 +145,13 @@ impl Sender {
             SenderConfig::Reno(_) => Law::Reno(reno::Reno::new(mss, initial_window)),
             SenderConfig::Cubic(_) => Law::Cubic(cubic::Cubic::new(mss, initial_window)),
             SenderConfig::Xcp(_) => Law::Xcp(xcp::Sender::new(mss, initial_window)),
+            SenderConfig::XcpR(config) => Law::XcpR(xcp_r::Sender::new(config, mss, initial_window)),
         };
         let window = match &law {
             Law::Reno(law) => law.window(),
             Law::Cubic(law) => law.window(),
             Law::Xcp(law) => law.window(),
+            Law::XcpR(law) => law.window(),
         };
         Self { window, law }
     }
@@ -149,6 +189,21 @@ impl Sender {
                 self.window = law.window();
                 Some(header)
             }
+            (Law::XcpR(law), SenderConfig::XcpR(c)) => {
+                let header = law.on_send(c, now, send);
+                self.window = law.window();
+                Some(header)
+            }
+            _ => None,
+        }
+    }
+
+    /// The second congestion header of the packet that [`Sender::on_send`] was called for, for laws
+    /// that have one.
+    #[inline]
+    pub fn on_send_window(&mut self, config: &SenderConfig) -> Option<xcp_r::Header> {
+        match (&mut self.law, config) {
+            (Law::XcpR(law), SenderConfig::XcpR(c)) => Some(law.on_send_header(c)),
             _ => None,
         }
     }
@@ -170,6 +225,7 @@ impl Sender {
     pub fn pacing_rate(&self, config: &SenderConfig, srtt: Duration) -> Option<Rate> {
         match (&self.law, config) {
             (Law::Xcp(law), SenderConfig::Xcp(c)) => law.pacing_rate(c, srtt),
+            (Law::XcpR(law), SenderConfig::XcpR(c)) => law.pacing_rate(c, srtt),
             _ => None,
         }
     }

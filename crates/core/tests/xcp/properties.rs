@@ -254,6 +254,7 @@ fn a_sender_survives_any_input_and_keeps_one_segment() {
                         is_duplicate: random.below(4) == 0,
                         in_recovery: random.below(4) == 0,
                         is_window_limited: random.below(2) == 0,
+                        ..Ack::default()
                     };
                     sender.on_ack(&config, Time(now), &ack);
                 }

@@ -160,7 +160,7 @@ pub(crate) fn sleep_until(at: u64) {
 pub(crate) fn headers(kind: &GroupKind) -> u16 {
     match kind {
         // IP, TCP, timestamps (RFC 7323, padded), and XCP's header, either way.
-        GroupKind::Tcp(config) if matches!(config.law, SenderConfig::Xcp(_)) => 72,
+        GroupKind::Tcp(config) if config.law.xcp().is_some() => 72,
         GroupKind::Tcp(_) => 52,
         GroupKind::Source(_) => 0,
     }
@@ -204,6 +204,12 @@ fn require_law(scenario: &Scenario, group: usize, name: &str, kind: &GroupKind) 
             "leave it out, or simulate it",
         ));
     }
+    if let SenderConfig::XcpR(_) = config.law {
+        return Err(Error::input(
+            format!("flows.{name}.law = \"xcp-r\": a live lab has no receiver that keeps the window"),
+            "write law = \"xcp\", whose echo in a live lab survives lost ACKs too, or simulate it",
+        ));
+    }
     match kernel_law(scenario, group, kind) {
         Some(law) => require_congestion(law),
         None => Ok(()),
@@ -218,7 +224,7 @@ fn kernel_law(scenario: &Scenario, group: usize, kind: &GroupKind) -> Option<&'s
         GroupKind::Tcp(config) => match config.law {
             SenderConfig::Cubic(_) => Some("cubic"),
             SenderConfig::Reno(_) => Some("reno"),
-            SenderConfig::Xcp(_) => None,
+            SenderConfig::Xcp(_) | SenderConfig::XcpR(_) => None,
         },
     }
 }

@@ -159,7 +159,7 @@ impl Config {
 
 const _: () = {
     assert!(size_of::<Sender>() - size_of::<law::Sender>() <= 248, "a sender grew");
-    assert!(size_of::<Receiver>() <= 96, "a receiver grew");
+    assert!(size_of::<Receiver>() <= 112, "a receiver grew");
 };
 
 /// The absolute number of the segment that has sequence number `seq`, if it is within 2^31 of
@@ -170,4 +170,10 @@ fn absolute(seq: u32, base: u32, near: u64) -> Option<u64> {
     // No run sends 2^63 segments.
     let number = near as i64 + i64::from(distance);
     (number >= 0).then_some(number as u64)
+}
+
+/// Whole segments count in windows, however short the last of them is.
+#[inline]
+fn in_bytes(config: &Config, segments: u64) -> Bytes {
+    Bytes(segments.saturating_mul(u64::from(config.segment)))
 }

@@ -1,11 +1,11 @@
 //! The receiving side: order, acknowledgments, feedback.
 
 use alloc::boxed::Box;
-use congestlab_core::law::xcp::Echo;
-use congestlab_core::units::{Duration, Time};
+use congestlab_core::law::{Data, Echo, Reply};
+use congestlab_core::units::{Bytes, Duration, Time};
 
 use super::ranges::Ranges;
-use super::{Config, Measure, Recovery, absolute};
+use super::{Config, Measure, Recovery, absolute, in_bytes};
 use crate::packet::{Kind, Packet, SACK_BLOCKS, flag};
 
 /// How long the acknowledgment of a single segment waits for a second one. RFC 5681 §4.2 allows
@@ -58,9 +58,9 @@ pub struct ReceiverStats {
 
 impl Receiver {
     /// The peer of a sender with the same `isn`.
-    pub fn new(_config: &Config, flow: u32, isn: u32, measure: Measure) -> Self {
+    pub fn new(config: &Config, flow: u32, isn: u32, measure: Measure) -> Self {
         Self {
-            echo: Echo::default(),
+            echo: Echo::new(&config.law, in_bytes(config, 1)),
             next: 0,
             stamp_ns: 0,
             deadline: Time::NEVER,
@@ -113,7 +113,13 @@ impl Receiver {
     fn handle_data(&mut self, config: &Config, now: Time, packet: &Packet) -> Option<Packet> {
         self.received_packets += 1;
         if packet.has_xcp() {
-            self.echo.on_data(&packet.xcp());
+            let data = Data {
+                header: packet.xcp(),
+                window: packet.xcp_r(),
+                mss: in_bytes(config, 1),
+                awnd: config.awnd.map_or(Bytes(u64::MAX), |segments| in_bytes(config, segments.into())),
+            };
+            self.echo.on_data(&config.law, &data);
         }
         if packet.flags & flag::CWR != 0 {
             self.has_mark = false;
@@ -187,7 +193,10 @@ impl Receiver {
             ..Packet::default()
         };
         packet.set_window(config.awnd);
-        packet.words[1] = self.echo.on_ack() as u32;
+        match self.echo.on_ack() {
+            Reply::Feedback(feedback) => packet.words[1] = feedback as u32,
+            Reply::Window(reply) => packet.set_reply(reply),
+        }
         if let Some(beyond) = &self.out_of_order
             && config.recovery == Recovery::Sack
         {

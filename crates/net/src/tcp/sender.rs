@@ -10,7 +10,7 @@ use congestlab_core::units::{Bytes, Duration, Time};
 
 use super::estimator::{CAUTIOUS_RTO, Estimator, INITIAL_RTO};
 use super::scoreboard::{DUP_THRESH, Scoreboard};
-use super::{App, Config, Measure, Recovery, Wait, absolute};
+use super::{App, Config, Measure, Recovery, Wait, absolute, in_bytes};
 use crate::packet::{Kind, Packet, SACK_BLOCKS, UNLIMITED, flag};
 use crate::stats::Histogram;
 
@@ -409,6 +409,8 @@ impl Sender {
                 // RFC 3168 §6.1.2: no growth on an ACK that echoes a mark.
                 in_recovery: matches!(self.mode, Mode::Recovery | Mode::Loss) || has_mark,
                 is_window_limited: self.flags & bit::WINDOW_LIMITED != 0,
+                is_late: ack < self.una,
+                reply: packet.reply(),
             },
         );
         if advanced > 0 {
@@ -823,6 +825,9 @@ impl Sender {
         };
         if let Some(header) = header {
             packet.set_xcp(header);
+            if let Some(header) = self.law.on_send_window(&config.law) {
+                packet.set_xcp_r(header);
+            }
         }
         if is_new {
             self.next += 1;
@@ -964,10 +969,4 @@ impl Sender {
 
 fn initial_law(config: &Config, segments: u32) -> law::Sender {
     law::Sender::new(&config.law, in_bytes(config, 1), in_bytes(config, u64::from(segments)))
-}
-
-/// Whole segments count in windows, however short the last of them is.
-#[inline]
-fn in_bytes(config: &Config, segments: u64) -> Bytes {
-    Bytes(segments.saturating_mul(u64::from(config.segment)))
 }

@@ -16,7 +16,6 @@
 
 use std::collections::BTreeMap;
 
-use congestlab_core::law::SenderConfig;
 use congestlab_core::wire::xcp::{LENGTH as XCP_LENGTH, Layout, PROTOCOL_EXPERIMENTAL, Repr, Version};
 use congestlab_net::packet::{Kind, Packet, SACK_BLOCKS, flag};
 use congestlab_net::tcp::{App, Config, Recovery};
@@ -239,7 +238,7 @@ fn identification(packet: &Packet) -> u16 {
 impl Tcp {
     fn new(kind: &GroupKind) -> Option<Self> {
         let GroupKind::Tcp(config) = kind else { return None };
-        let has_xcp = matches!(config.law, SenderConfig::Xcp(_));
+        let has_xcp = config.law.xcp().is_some();
         // A connection has them or not (RFC 7323 §3.2): only if they make no packet longer than it is.
         let room = usize::from(config.ack.min(config.segment.saturating_sub(1)));
         let has_timestamps = room >= IP + if has_xcp { XCP_LENGTH } else { 0 } + TCP + TIMESTAMPS;

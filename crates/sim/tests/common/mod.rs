@@ -1,6 +1,6 @@
 //! Models drawn at random.
 
-use congestlab_core::law::{SenderConfig, cubic, reno, xcp};
+use congestlab_core::law::{SenderConfig, cubic, reno, xcp, xcp_r};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, Time};
 use congestlab_net::errors::ErrorRate;
 use congestlab_net::packet::Picos;
@@ -239,17 +239,23 @@ fn random_tcp(draw: &mut Draw, segment: u16) -> Config {
     let law = match draw.below(4) {
         0 => SenderConfig::Reno(reno::Config::default()),
         1 => SenderConfig::Cubic(cubic::Config::default()),
-        _ => SenderConfig::Xcp(xcp::SenderConfig {
-            request: draw.of(&[xcp::RequestPolicy::Demand, xcp::RequestPolicy::Unlimited]),
-            loss: draw.of(&[xcp::LossPolicy::Tcp, xcp::LossPolicy::Maintain, xcp::LossPolicy::Fallback]),
-            clamp: draw.one_in(2),
-            aging: draw.one_in(2).then_some(Ratio::ppm(500_000)),
-            pacing: draw.one_in(3),
-            rate_source: draw.of(&[xcp::RateSource::Window, xcp::RateSource::Measured]),
-            price: Ratio::ppm(draw.of(&[1_000_000, 2_000_000])),
-            desired_rate: Rate(12_500_000),
-            ns2: draw.one_in(4),
-        }),
+        _ => {
+            let xcp = xcp::SenderConfig {
+                request: draw.of(&[xcp::RequestPolicy::Demand, xcp::RequestPolicy::Unlimited]),
+                loss: draw.of(&[xcp::LossPolicy::Tcp, xcp::LossPolicy::Maintain, xcp::LossPolicy::Fallback]),
+                clamp: draw.one_in(2),
+                aging: draw.one_in(2).then_some(Ratio::ppm(500_000)),
+                pacing: draw.one_in(3),
+                rate_source: draw.of(&[xcp::RateSource::Window, xcp::RateSource::Measured]),
+                price: Ratio::ppm(draw.of(&[1_000_000, 2_000_000])),
+                desired_rate: Rate(12_500_000),
+                ns2: draw.one_in(4),
+            };
+            match draw.below(3) {
+                0 => SenderConfig::XcpR(xcp_r::Config { xcp, epochs: !draw.one_in(4) }),
+                _ => SenderConfig::Xcp(xcp),
+            }
+        }
     };
     Config {
         segment,

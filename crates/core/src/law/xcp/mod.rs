@@ -16,6 +16,7 @@ mod sender;
 pub use echo::{CumulativeEcho, Echo, EchoReader};
 pub use link::{Link, LinkConfig, Report, SHARE_PLACES, Share, Told};
 pub use sender::{LossPolicy, RateSource, RequestPolicy, Sender, SenderConfig};
+pub(in crate::law) use sender::{PLACES, with_places};
 
 /// The congestion header as the laws see it, in the units of the wire (draft-03 §3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, Wide, mul_div};
 
 /// Binary places of the window in bytes. The header's times have as many, so feedback (B/s) times
 /// round trip time (2^-28 s) adds to the window without rounding.
-const PLACES: u32 = 28;
+pub(in crate::law) const PLACES: u32 = 28;
 /// Binary places of the demand, so that what is below the header's 1 B/s can wait for the next one.
 const DEMAND_PLACES: u32 = 16;
 
@@ -84,7 +84,7 @@ impl SenderConfig {
 pub struct Sender {
     mss: Bytes,
     /// The window, bytes with [`PLACES`]: below 64 GB, 4 s at the 17 GB/s that a header can ask for.
-    cwnd: u64,
+    pub(in crate::law) cwnd: u64,
     /// What the receiver last advertised.
     awnd: Bytes,
     /// Demand not yet stated, below 1 B/s, with [`DEMAND_PLACES`].
@@ -157,6 +157,15 @@ impl Sender {
     /// or timeout.
     #[inline]
     pub fn on_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
+        self.note_ack(config, now, ack);
+        let feedback = if config.ns2 && ack.is_duplicate { 0 } else { ack.feedback };
+        // At most 2^31 * 2^32: fits.
+        self.apply(config, now, ack, feedback as i64 * ack.srtt.to_header() as i64);
+    }
+
+    /// What an ACK says of everything but the window.
+    #[inline(always)]
+    pub(in crate::law) fn note_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
         self.awnd = ack.awnd;
         self.in_recovery = ack.in_recovery;
         if config.is_metered() {
@@ -165,16 +174,16 @@ impl Sender {
             // Until the next packet leaves: data that wait do so for the window, or for the machine.
             self.meter.is_limited = ack.is_window_limited;
         }
+    }
 
-        let feedback = if config.ns2 && ack.is_duplicate { 0 } else { ack.feedback };
-        // At most 2^31 * 2^32: fits.
-        let rtt = ack.srtt.to_header();
-        let change = feedback as i64 * rtt as i64;
+    /// Changes the window by what an ACK brings, bytes with [`PLACES`], within the limits.
+    #[inline(always)]
+    pub(in crate::law) fn apply(&mut self, config: &SenderConfig, now: Time, ack: &Ack, change: i64) {
         if self.is_tcp {
             self.run_tcp(now, ack, change);
         } else if change >= 0 {
             let grown = self.cwnd.saturating_add(change as u64);
-            self.cwnd = grown.min(self.growth_limit(config, rtt).max(self.cwnd));
+            self.cwnd = grown.min(self.growth_limit(config, ack.srtt.to_header()).max(self.cwnd));
         } else {
             self.cwnd = self.cwnd.saturating_sub(change.unsigned_abs());
         }
@@ -405,7 +414,7 @@ impl Sender {
 
 /// Bytes with [`PLACES`].
 #[inline(always)]
-fn with_places(bytes: Bytes) -> u64 {
+pub(in crate::law) fn with_places(bytes: Bytes) -> u64 {
     Wide::shifted(bytes.0, PLACES).to_u64()
 }
 

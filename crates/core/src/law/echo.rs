@@ -1,0 +1,67 @@
+//! What receivers send back, whichever the law.
+
+use super::{SenderConfig, xcp, xcp_r};
+use crate::units::Bytes;
+
+/// The congestion headers of a data packet, as its receiver finds them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Data {
+    /// XCP's.
+    pub header: xcp::Header,
+    /// XCP-r's.
+    pub window: xcp_r::Header,
+    /// Size of a full packet.
+    pub mss: Bytes,
+    /// What the receiver advertises; `u64::MAX` is unlimited.
+    pub awnd: Bytes,
+}
+
+/// What an ACK returns to the sender's law.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// Reverse_Feedback, B/s.
+    Feedback(i32),
+    /// The window.
+    Window(xcp_r::Reply),
+}
+
+/// State of an echo law for one flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Echo {
+    /// XCP's: the sum of what no ACK has carried yet.
+    Feedback(xcp::Echo),
+    /// XCP-r's: the window.
+    Window(xcp_r::Echo),
+}
+
+impl Echo {
+    /// At the start of a connection. `mss` is the whole IP packet.
+    pub fn new(config: &SenderConfig, mss: Bytes) -> Self {
+        match config {
+            SenderConfig::XcpR(_) => Self::Window(xcp_r::Echo::new(mss)),
+            _ => Self::Feedback(xcp::Echo::default()),
+        }
+    }
+
+    /// A data packet with a standard header arrived: in order or not, the first time or again. Each of
+    /// them was given its share by the links, so each counts.
+    #[inline]
+    pub fn on_data(&mut self, config: &SenderConfig, data: &Data) {
+        match (self, config) {
+            (Self::Feedback(echo), _) => echo.on_data(&data.header),
+            (Self::Window(echo), SenderConfig::XcpR(config)) => {
+                echo.on_data(config, data.mss, data.awnd, &data.header, &data.window);
+            }
+            _ => {}
+        }
+    }
+
+    /// What the ACK about to leave says.
+    #[inline]
+    pub fn on_ack(&mut self) -> Reply {
+        match self {
+            Self::Feedback(echo) => Reply::Feedback(echo.on_ack()),
+            Self::Window(echo) => Reply::Window(echo.on_ack()),
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! XCP-r: XCP whose window is kept by the receiver (XR = Lopez-Pacheco, Pham, "Robust transport
+//! protocol for dynamic high-speed networks: enhancing the XCP approach", 2005, §IV).
+//!
+//! XCP's sender adds up what the ACKs bring, so what a lost ACK brought is lost for good. Here the
+//! receiver adds up and every ACK carries the sum, the window itself: any later ACK makes a lost one
+//! good. Links cannot tell: they see XCP's header and run XCP's law.
+//!
+//! A window that the sender changes on its own (loss, timeout, aging, a limit of its own) has to be
+//! told to the receiver, by a flag and the window in the header of data. XR stops there. Here such a
+//! change begins an *epoch*, whose number rides along both ways: the flag stays until an ACK echoes
+//! the epoch, the receiver obeys it once, and values of another epoch or of an ACK that was overtaken
+//! are not taken (protocols.md 4.3, A-12).
+
+use super::{Ack, Send, xcp};
+use crate::units::{Bytes, Duration, Rate, Time};
+
+/// Configuration of sender and receiver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// XCP's.
+    pub xcp: xcp::SenderConfig,
+    /// Changes by the sender are numbered; `false`: XR's version. Its flag rides in one packet, counts
+    /// each time that it is seen, and values are taken from every ACK.
+    pub epochs: bool,
+}
+
+/// What a data packet carries beside XCP's header. No link touches it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Header {
+    /// The window of the sender, bytes; at most 4 GB can be said.
+    pub cwnd: u32,
+    /// Number of the sender's last change, modulo 256.
+    pub epoch: u8,
+    /// The congestion flag: the receiver is to go on from `cwnd`.
+    pub is_reset: bool,
+}
+
+/// What an ACK carries in place of Reverse_Feedback.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Reply {
+    /// The window that the receiver keeps for the sender, bytes; at most 4 GB can be said.
+    pub cwnd: u32,
+    /// The epoch that it belongs to.
+    pub epoch: u8,
+}
+
+/// Receiver state: the window that the sender should have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Echo {
+    /// cw' of XR, bytes with [`xcp::PLACES`].
+    window: u64,
+    epoch: u8,
+}
+
+impl Echo {
+    /// XR §IV: one segment, on the SYN.
+    #[inline(always)]
+    pub fn new(mss: Bytes) -> Self {
+        Self { window: xcp::with_places(mss), epoch: 0 }
+    }
+
+    /// A data packet arrived: in order or not, the first time or again. The feedback of each moves the
+    /// window by what XCP's sender would make of it, with the round trip time that the packet states.
+    #[inline]
+    pub fn on_data(&mut self, config: &Config, mss: Bytes, awnd: Bytes, header: &xcp::Header, ours: &Header) {
+        // An epoch that a later one overtook is over.
+        let is_newer = ours.epoch.wrapping_sub(self.epoch).wrapping_sub(1) < 0x7f;
+        if ours.is_reset && (is_newer || !config.epochs) {
+            self.window = xcp::with_places(Bytes(ours.cwnd as u64));
+            self.epoch = ours.epoch;
+        }
+        let change = header.delta as i64 * header.rtt as i64;
+        self.window = self.window.saturating_add_signed(change);
+        // A window beyond what the receiver takes would grow without end (TH 4.1): its sender does
+        // not use it.
+        if config.xcp.clamp {
+            self.window = self.window.min(xcp::with_places(awnd));
+        }
+        let most = xcp::with_places(Bytes(u32::MAX as u64));
+        self.window = self.window.max(xcp::with_places(mss)).min(most);
+    }
+
+    /// What the ACK about to leave says.
+    #[inline]
+    pub fn on_ack(&self) -> Reply {
+        Reply { cwnd: (self.window >> xcp::PLACES) as u32, epoch: self.epoch }
+    }
+}
+
+/// Sender state of one flow: XCP's, and how far it agrees with the receiver.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub struct Sender {
+    xcp: xcp::Sender,
+    /// What the receiver said last, or was told by the flag, bytes with [`xcp::PLACES`].
+    heard: u64,
+    epoch: u8,
+    /// The receiver has to be told the window.
+    is_reset: bool,
+}
+
+impl Sender {
+    /// At the start of a connection: the receiver begins with one segment. See [`xcp::Sender::new`].
+    #[inline(always)]
+    pub fn new(config: &Config, mss: Bytes, initial_window: Bytes) -> Self {
+        let xcp = xcp::Sender::new(mss, initial_window);
+        let heard = xcp::with_places(mss);
+        let mut sender = Self { xcp, heard, epoch: 0, is_reset: false };
+        if sender.xcp.cwnd != heard {
+            sender.reset(config);
+        }
+        sender
+    }
+
+    /// The window is what the receiver says (XR §IV), within XCP's limits.
+    #[inline]
+    pub fn on_ack(&mut self, config: &Config, now: Time, ack: &Ack) {
+        let (before, was_tcp) = (self.xcp.cwnd, self.xcp.is_tcp());
+        self.xcp.note_ack(&config.xcp, now, ack);
+        if self.xcp.cwnd != before {
+            self.reset(config); // aged
+        }
+        if config.epochs && (ack.is_late || ack.reply.epoch != self.epoch) {
+            self.xcp.apply(&config.xcp, now, ack, 0);
+        } else {
+            if config.epochs {
+                self.is_reset = false;
+            }
+            let told = xcp::with_places(Bytes(ack.reply.cwnd as u64));
+            // While TCP rules, XCP's change counts only for the comparison with TCP's.
+            let from = if was_tcp { self.heard } else { self.xcp.cwnd };
+            self.heard = told;
+            self.xcp.apply(&config.xcp, now, ack, difference(told, from));
+            // A limit that the receiver does not know. It knows what it advertises.
+            let awnd = if config.xcp.clamp { xcp::with_places(ack.awnd) } else { u64::MAX };
+            if !was_tcp && self.xcp.cwnd < told.min(awnd) {
+                self.reset(config);
+            }
+        }
+        if was_tcp && !self.xcp.is_tcp() {
+            self.reset(config);
+        }
+    }
+
+    /// See [`xcp::LossPolicy`].
+    #[inline]
+    pub fn on_loss(&mut self, config: &Config, now: Time, flight: Bytes) {
+        self.xcp.on_loss(&config.xcp, now, flight);
+        if config.xcp.loss != xcp::LossPolicy::Maintain {
+            self.reset(config);
+        }
+    }
+
+    /// One segment. If the receiver was told so and no ACK has come since, the window does not change
+    /// and the epoch goes on: what the receiver has added meanwhile counts.
+    #[inline]
+    pub fn on_timeout(&mut self, config: &Config, now: Time, flight: Bytes, is_first: bool) {
+        let before = self.xcp.cwnd;
+        self.xcp.on_timeout(&config.xcp, now, flight, is_first);
+        if !config.epochs || !self.is_reset || self.xcp.cwnd != before {
+            self.reset(config);
+        }
+    }
+
+    /// See [`xcp::Sender::on_restart`]: only the window that TCP rules restarts.
+    #[inline]
+    pub fn on_restart(&mut self, config: &Config, now: Time, initial_window: Bytes) {
+        self.xcp.on_restart(&config.xcp, now, initial_window);
+    }
+
+    /// As [`xcp::Sender::on_send`].
+    #[inline]
+    pub fn on_send(&mut self, config: &Config, now: Time, send: &Send) -> xcp::Header {
+        let before = self.xcp.cwnd;
+        let header = self.xcp.on_send(&config.xcp, now, send);
+        if self.xcp.cwnd != before {
+            self.reset(config); // aged
+        }
+        header
+    }
+
+    /// What the packet carries that [`Sender::on_send`] was called for.
+    #[inline]
+    pub fn on_send_header(&mut self, config: &Config) -> Header {
+        let is_reset = self.is_reset;
+        // XR: one packet carries the flag.
+        self.is_reset &= config.epochs;
+        let cwnd = self.window().0.min(u32::MAX as u64) as u32;
+        Header { cwnd, epoch: self.epoch, is_reset }
+    }
+
+    /// The congestion window.
+    #[inline]
+    pub fn window(&self) -> Bytes {
+        self.xcp.window()
+    }
+
+    /// See [`xcp::Sender::pacing_rate`].
+    #[inline]
+    pub fn pacing_rate(&self, config: &Config, srtt: Duration) -> Option<Rate> {
+        self.xcp.pacing_rate(&config.xcp, srtt)
+    }
+
+    /// XCP's part, for observers.
+    #[inline]
+    pub fn xcp(&self) -> &xcp::Sender {
+        &self.xcp
+    }
+
+    /// Number of the last change that the receiver did not make, modulo 256, and whether the receiver
+    /// is still to be told. For observers.
+    #[inline]
+    pub fn epoch(&self) -> (u8, bool) {
+        (self.epoch, self.is_reset)
+    }
+
+    /// The window has changed otherwise than by the receiver's word: tells it the new one, whole bytes.
+    #[inline(always)]
+    fn reset(&mut self, config: &Config) {
+        self.xcp.cwnd = xcp::with_places(self.xcp.window());
+        self.heard = self.xcp.cwnd;
+        self.is_reset = true;
+        if config.epochs {
+            self.epoch = self.epoch.wrapping_add(1);
+        }
+    }
+}
+
+/// `to - from`, as far as it can be said.
+#[inline(always)]
+fn difference(to: u64, from: u64) -> i64 {
+    if to >= from {
+        (to - from).min(i64::MAX as u64) as i64
+    } else {
+        -((from - to).min(i64::MAX as u64) as i64)
+    }
+}
