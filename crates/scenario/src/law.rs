@@ -132,6 +132,8 @@ record! {
         price: Ratio,
         /// The most that the flow can use; absent: the rate of its access; without one, ten times its first link's.
         desired_rate: BitRate,
+        /// xcp-r: number the changes that the sender makes on its own; true. false: as in the paper.
+        epochs: bool,
         /// XCP-i: planned.
         interoperable: bool,
     }
@@ -169,6 +171,7 @@ pub(crate) enum LinkLaw {
 #[derive(Clone, Debug)]
 pub(crate) enum FlowLaw {
     Xcp(XcpFlow),
+    XcpR(XcpFlow),
     Reno,
     NewReno,
     Sack,
@@ -222,7 +225,7 @@ fn refuse(
 
 fn planned(name: &str, span: crate::diagnostic::Span, findings: &mut Findings) {
     let message = format!("`{}`: `{name}` is planned, but not built yet", findings.place());
-    let help = "built: links xcp; flows xcp, pxcp, reno, newreno, sack, cubic, cbr, onoff; \
+    let help = "built: links xcp; flows xcp, pxcp, xcp-r, reno, newreno, sack, cubic, cbr, onoff; \
                 disciplines droptail, prio-droptail, red";
     findings.error("scenario::planned", span, message, help);
 }
@@ -277,9 +280,16 @@ impl Language for FlowLaw {
         let variant = variant(node, findings)?;
         let plain = |law, findings: &mut Findings| nothing_below(&variant, findings).map(|()| law);
         match variant.name {
-            "xcp" => {
+            name @ ("xcp" | "xcp-r") => {
                 let xcp: XcpFlow = below(&variant, findings)?;
                 refuse_interoperable(&xcp.interoperable, findings);
+                if name == "xcp-r" {
+                    return Some(Self::XcpR(xcp));
+                }
+                if let Some(epochs) = &xcp.epochs {
+                    let message = format!("`{}.xcp.epochs`: `xcp` has no epochs", findings.place());
+                    findings.error("scenario::law", epochs.span, message, "only xcp-r has them");
+                }
                 Some(Self::Xcp(xcp))
             }
             // Contract 1: P-XCP's sender is XCP's that keeps its window on loss.
@@ -305,6 +315,7 @@ impl Language for FlowLaw {
     fn encode(&self) -> Value {
         match self {
             Self::Xcp(xcp) => Value::table([("xcp".into(), xcp.encode())]),
+            Self::XcpR(xcp) => Value::table([("xcp-r".into(), xcp.encode())]),
             Self::Reno => Value::string("reno"),
             Self::NewReno => Value::string("newreno"),
             Self::Sack => Value::string("sack"),
@@ -318,6 +329,7 @@ impl Language for FlowLaw {
     fn schema(generator: &mut SchemaGenerator) -> Schema {
         let tables = [
             ("xcp", XcpFlow::schema(generator)),
+            ("xcp-r", XcpFlow::schema(generator)),
             ("cbr", Cbr::schema(generator)),
             ("onoff", OnOff::schema(generator)),
         ];

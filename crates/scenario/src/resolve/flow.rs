@@ -1,7 +1,6 @@
 //! Flows: paths, starts, senders and what they send.
 
-use congestlab_core::law::xcp;
-use congestlab_core::law::{SenderConfig, cubic, reno};
+use congestlab_core::law::{SenderConfig, cubic, reno, xcp, xcp_r};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate as ByteRate, Ratio, Time};
 use congestlab_net::packet::UNLIMITED;
 use congestlab_net::source::{Pattern, SourceConfig};
@@ -218,9 +217,13 @@ fn tcp(
     let is_ns2 = flow.profile.is_some();
     let recovery = recovery(flow, span, is_ns2, findings)?;
     let law = flow.law.as_mut()?;
-    let is_xcp = matches!(law.value, FlowLaw::Xcp(_));
+    let is_xcp = matches!(law.value, FlowLaw::Xcp(_) | FlowLaw::XcpR(_));
     let law = match &mut law.value {
         FlowLaw::Xcp(xcp) => SenderConfig::Xcp(xcp_flow(xcp, law.span, desired?, is_ns2)),
+        FlowLaw::XcpR(xcp) => SenderConfig::XcpR(xcp_r::Config {
+            xcp: xcp_flow(xcp, law.span, desired?, is_ns2),
+            epochs: fill(&mut xcp.epochs, law.span, || true).value,
+        }),
         FlowLaw::Cubic => SenderConfig::Cubic(cubic::Config::default()),
         _ => SenderConfig::Reno(reno::Config::default()),
     };
