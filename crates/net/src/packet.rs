@@ -150,10 +150,11 @@ impl Packet {
         self.words[6] = extension.last.0;
     }
 
-    /// What every router does with the IP TTL of a packet that it forwards; stays at 0.
+    /// What every router does with the IP TTL of a packet that it forwards; stays at 0. Only packets with
+    /// the XCP-i extension show theirs.
     #[inline]
     pub const fn decrement_ttl(&mut self) {
-        self.words[5] -= (self.words[5] & 0xff != 0) as u32;
+        self.words[5] -= (self.has_xcp_i() && self.words[5] & 0xff != 0) as u32;
     }
 
     /// XCP-r's header of a data packet; meaningless without XCP-r.

@@ -32,10 +32,12 @@ pub struct Cloud {
     closes: Time,
     /// When it began.
     opened: Time,
+    /// How long the one before was.
+    closed_length: Duration,
     port: PortView,
     estimate: Estimate,
-    /// Input rate when the bandwidth was new; the correction of a bandwidth used again.
-    input_then: Option<Rate>,
+    /// Input rate when the bandwidth was new.
+    input_then: Rate,
     delay: Delay,
     /// Of the request under way.
     parameter: u64,
@@ -84,9 +86,10 @@ impl Cloud {
             link,
             closes: now + interval,
             opened: now,
+            closed_length: Duration(0),
             port: PortView::default(),
             estimate: Estimate::default(),
-            input_then: None,
+            input_then: Rate(0),
             delay: Delay::new(now),
             parameter: 0,
             probe_bytes: 0,
@@ -208,7 +211,7 @@ impl Cloud {
             estimate.bandwidth = estimate.bandwidth.max(0);
         }
         self.estimate = estimate;
-        self.input_then = None;
+        self.input_then = self.recent_input(now);
         self.entry.on_bandwidth(&config.exchange, now, estimate.bandwidth);
         // A report that comes far too early must not make the law decide more often than once per
         // round trip; it waits for the end of the interval.
@@ -219,22 +222,37 @@ impl Cloud {
         true
     }
 
+    /// Input rate over the running interval, and over the one before too while that has just begun.
+    fn recent_input(&self, now: Time) -> Rate {
+        let before = self.link.report();
+        let elapsed = now - self.opened;
+        if elapsed.0 >= before.interval.0 / 2 {
+            return self.link.input(now);
+        }
+        let bytes = self.link.input(now).over(elapsed) + before.input.over(self.closed_length);
+        if elapsed + self.closed_length == Duration(0) {
+            Rate(0)
+        } else {
+            bytes.per(elapsed + self.closed_length)
+        }
+    }
+
     pub(super) fn on_delay(&mut self, now: Time, stamp: Time) {
         self.delay.sample(now, stamp);
     }
 
     /// Closes the virtual router's control interval.
     ///
-    /// A bandwidth is used as it is once. Until the next comes, what the cloud's own traffic grew
-    /// since then is no longer available, and would be given away again in every interval.
+    /// A report passes the cloud behind the traffic that it counted, so what its bandwidth knows of
+    /// this cloud's own traffic is what has just arrived here. What that grew since then is no longer
+    /// available; without this, a bandwidth used again would be given away again.
     fn close(&mut self, config: &Config, now: Time) {
         let input = self.link.input(now);
         let spare = match self.entry.bandwidth(now) {
             None => 0,
             Some(bandwidth) => {
-                let then = *self.input_then.get_or_insert(input);
-                let correction = |rate: Rate| rate.0.min(i64::MAX as u64 / 2) as i64;
-                let spare = bandwidth.saturating_add(correction(then)).saturating_sub(correction(input));
+                let signed = |rate: Rate| rate.0.min(i64::MAX as u64 / 2) as i64;
+                let spare = bandwidth.saturating_sub(signed(input) - signed(self.input_then));
                 if config.signed { spare } else { spare.max(0) }
             }
         };
@@ -247,6 +265,7 @@ impl Cloud {
         self.link.close_told(now, &xcp::Told { spare, mean_rtt: self.port.mean_rtt, queue });
         let interval = self.link.report().interval;
         self.entry.set_interval(interval);
+        self.closed_length = now - self.opened;
         self.opened = now;
         self.closes = now + interval;
     }

@@ -1,0 +1,368 @@
+//! A closed loop: XCP senders, a router U, a cloud of one legacy link, a router K, their receivers.
+
+use crate::world::{MS, at, config};
+use congestlab_core::law::xcp::{Echo, Link, LossPolicy, RateSource, RequestPolicy, Sender, SenderConfig};
+use congestlab_core::law::xcp_i::{Extension, Period};
+use congestlab_core::law::{Ack, Send};
+use congestlab_core::units::{Bytes, Duration, Rate, Ratio, SECOND, Time};
+use congestlab_net::packet::{Kind, Packet};
+use congestlab_net::random::Stream;
+use congestlab_net::xcp_i::{
+    Address, Config, Edge, LinkView, Oracle, OracleConfig, PortView, Prober, Role, State, VirtualQueue,
+};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+const SIZE: u64 = 1000;
+const U: Address = Address(1);
+const K: Address = Address(2);
+/// Bytes per second of the routers' ports, and of the cloud.
+const EDGES: u64 = 10_000_000;
+const CLOUD: u64 = 3_750_000;
+/// One way over each of the three links, and back at once.
+const HOP: u64 = 10 * MS;
+const BACK: u64 = 70 * MS;
+
+/// When how many bytes had arrived at the link of the cloud.
+type Log = Rc<RefCell<Vec<(Time, u64)>>>;
+
+#[derive(Debug)]
+struct Seen(Log);
+
+impl LinkView for Seen {
+    fn read(&mut self, since: Time, now: Time, mut each: impl FnMut(Rate, Bytes)) {
+        let log = self.0.borrow();
+        let by = |t| match log.partition_point(|&(at, _)| at <= t) {
+            0 => 0,
+            n => log[n - 1].1,
+        };
+        each(Rate(CLOUD), Bytes(by(now) - by(since)));
+    }
+}
+
+struct Hop {
+    rate: u64,
+    law: Option<Link>,
+    queue: VecDeque<(Packet, Address)>,
+    is_busy: bool,
+    longest: usize,
+    sent: u64,
+}
+
+impl Hop {
+    fn backlog(&self) -> Bytes {
+        Bytes(self.queue.iter().map(|(packet, _)| u64::from(packet.size)).sum())
+    }
+}
+
+struct Host {
+    sender: Sender,
+    echo: Echo,
+    flight: u64,
+    srtt: u64,
+    delivered: u64,
+}
+
+enum Event {
+    Arrives(usize, Packet, Address),
+    Served(usize),
+    Acked { flow: usize, sent_at: u64, feedback: i32 },
+    Start(usize),
+    Control(Packet),
+}
+
+pub(crate) struct Loop {
+    now: Time,
+    hops: Vec<Hop>,
+    hosts: Vec<Host>,
+    edges: [Edge<Seen>; 2],
+    log: Log,
+    events: BTreeMap<(Time, u64), Event>,
+    count: u64,
+    sender: SenderConfig,
+    is_interoperable: bool,
+}
+
+impl Loop {
+    fn new(edge: Config, starts: &[u64]) -> Self {
+        let log = Log::default();
+        let mut upstream = Edge::new(edge, U, Role::Router, Stream::named(1, "u"));
+        let view = Seen(log.clone());
+        upstream.answer(K, Prober::Oracle(Oracle::new(OracleConfig::default(), view, Stream::named(1, "e"))));
+        let downstream = Edge::new(edge, K, Role::Router, Stream::named(1, "k"));
+        let hop = |rate, is_xcp: bool| {
+            let config = congestlab_core::law::xcp::LinkConfig { capacity: Rate(rate), ..config().law };
+            let law = is_xcp.then(|| Link::new(config, Duration(31 * MS), Duration(7 * MS)));
+            Hop { rate, law, queue: VecDeque::new(), is_busy: false, longest: 0, sent: 0 }
+        };
+        let host = || Host {
+            sender: Sender::new(Bytes(SIZE), Bytes(SIZE)),
+            echo: Echo::default(),
+            flight: 0,
+            srtt: 0,
+            delivered: 0,
+        };
+        let mut this = Self {
+            now: Time(0),
+            hops: vec![hop(EDGES, true), hop(CLOUD, false), hop(EDGES, true)],
+            hosts: starts.iter().map(|_| host()).collect(),
+            edges: [upstream, downstream],
+            log,
+            events: BTreeMap::new(),
+            count: 0,
+            is_interoperable: true,
+            sender: SenderConfig {
+                request: RequestPolicy::Demand,
+                loss: LossPolicy::Tcp,
+                clamp: true,
+                aging: None,
+                pacing: false,
+                rate_source: RateSource::Window,
+                price: Ratio::ONE,
+                desired_rate: Rate(12_500_000),
+                ns2: false,
+            },
+        };
+        for (flow, &start) in starts.iter().enumerate() {
+            this.schedule(Time(start), Event::Start(flow));
+        }
+        this
+    }
+
+    fn schedule(&mut self, at: Time, event: Event) {
+        self.count += 1;
+        self.events.insert((at, self.count), event);
+    }
+
+    fn run(&mut self, end: Time) {
+        loop {
+            let event = self.events.first_key_value().map_or(Time::NEVER, |(&(at, _), _)| at);
+            let edges = self.edges.iter().map(Edge::next_deadline).min().unwrap();
+            let laws = self.hops.iter().flat_map(|hop| &hop.law).map(Link::next_deadline).min().unwrap();
+            let next = event.min(edges).min(laws);
+            if next > end {
+                break;
+            }
+            self.now = next;
+            if event == next {
+                let (_, event) = self.events.pop_first().unwrap();
+                self.handle(event);
+            } else {
+                for hop in &mut self.hops {
+                    let backlog = hop.backlog();
+                    if let Some(law) = &mut hop.law {
+                        law.on_deadline(next, backlog);
+                    }
+                }
+                self.edges.iter_mut().for_each(|edge| edge.handle_deadline(next));
+            }
+            self.transmit();
+        }
+        self.now = end;
+    }
+
+    /// What the edges have to send: downstream through U's port and the cloud, upstream as ACKs go.
+    fn transmit(&mut self) {
+        while let Some((packet, to)) = self.edges[0].poll_transmit() {
+            self.arrive(0, packet, to);
+        }
+        while let Some((packet, _)) = self.edges[1].poll_transmit() {
+            self.schedule(Time(self.now.0 + 2 * HOP), Event::Control(packet));
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Start(flow) => self.send(flow),
+            Event::Arrives(hop, packet, to) => self.arrive(hop, packet, to),
+            Event::Served(hop) => {
+                self.hops[hop].is_busy = false;
+                self.serve(hop);
+            }
+            Event::Control(packet) => self.edges[0].handle_control(self.now, &packet),
+            Event::Acked { flow, sent_at, feedback } => {
+                let host = &mut self.hosts[flow];
+                host.flight -= SIZE;
+                let rtt = self.now.0 - sent_at;
+                host.srtt = if host.srtt == 0 { rtt } else { (7 * host.srtt + rtt) / 8 };
+                host.sender.on_ack(
+                    &self.sender,
+                    self.now,
+                    &Ack {
+                        acked: Bytes(SIZE),
+                        flight: Bytes(host.flight),
+                        awnd: Bytes(u64::MAX),
+                        rtt: Duration(rtt),
+                        srtt: Duration(host.srtt),
+                        feedback,
+                        ..Ack::default()
+                    },
+                );
+                self.send(flow);
+            }
+        }
+    }
+
+    fn send(&mut self, flow: usize) {
+        let host = &mut self.hosts[flow];
+        let mut packets = Vec::new();
+        while host.flight + SIZE <= host.sender.window().0 {
+            host.flight += SIZE;
+            let send = Send {
+                size: Bytes(SIZE),
+                srtt: Duration(host.srtt),
+                awnd: Bytes(u64::MAX),
+                backlog: Bytes(u64::MAX),
+                inflation: Bytes(0),
+                is_window_limited: false,
+            };
+            let header = host.sender.on_send(&self.sender, self.now, &send);
+            let mut packet = Packet {
+                size: SIZE as u16,
+                kind: Kind::Data,
+                flow: flow as u32,
+                stamp_ns: self.now.0,
+                ..Packet::default()
+            };
+            packet.set_xcp(header);
+            if self.is_interoperable {
+                packet.set_xcp_i(Extension::new(Address(100 + flow as u32)));
+            }
+            packets.push(packet);
+        }
+        for mut packet in packets {
+            self.edges[0].on_data(self.now, &mut packet, &PortView::default());
+            self.arrive(0, packet, K);
+        }
+    }
+
+    /// At a link; 3 is behind the last.
+    fn arrive(&mut self, hop: usize, mut packet: Packet, to: Address) {
+        if hop == 2 {
+            if packet.kind == Kind::Control {
+                self.edges[1].handle_control(self.now, &packet);
+                return;
+            }
+            let law = self.hops[2].law.as_ref().unwrap();
+            let port = PortView { port: 0, mean_rtt: law.mean_rtt(), queue: law.report().persistent_queue };
+            self.edges[1].on_data(self.now, &mut packet, &port);
+        }
+        if hop == 3 {
+            let flow = packet.flow as usize;
+            let host = &mut self.hosts[flow];
+            host.delivered += SIZE;
+            host.echo.on_data(&packet.xcp());
+            let acked = Event::Acked { flow, sent_at: packet.stamp_ns, feedback: host.echo.on_ack() };
+            self.schedule(Time(self.now.0 + BACK), acked);
+            return;
+        }
+        if hop == 1 {
+            let mut log = self.log.borrow_mut();
+            let total = log.last().map_or(0, |&(_, total)| total) + u64::from(packet.size);
+            log.push((self.now, total));
+        }
+        packet.decrement_ttl();
+        let place = &mut self.hops[hop];
+        if let Some(law) = &mut place.law {
+            let header = if packet.has_xcp() { packet.xcp() } else { Default::default() };
+            law.on_arrival(self.now, &header, Bytes(u64::from(packet.size)));
+        }
+        place.queue.push_back((packet, to));
+        self.serve(hop);
+        self.hops[hop].longest = self.hops[hop].longest.max(self.hops[hop].queue.len());
+    }
+
+    fn serve(&mut self, hop: usize) {
+        let place = &mut self.hops[hop];
+        if place.is_busy {
+            return;
+        }
+        let Some((mut packet, to)) = place.queue.pop_front() else { return };
+        place.is_busy = true;
+        place.sent += u64::from(packet.size);
+        let backlog = place.backlog();
+        if let Some(law) = &mut place.law
+            && packet.has_xcp()
+        {
+            let mut header = packet.xcp();
+            law.on_departure(self.now, &mut header, Bytes(SIZE), backlog);
+            packet.set_xcp(header);
+        }
+        let end = Time(self.now.0 + u64::from(packet.size) * SECOND / place.rate);
+        self.schedule(end, Event::Served(hop));
+        self.schedule(Time(end.0 + HOP), Event::Arrives(hop + 1, packet, to));
+    }
+
+    fn delivered(&self) -> Vec<u64> {
+        self.hosts.iter().map(|host| host.delivered).collect()
+    }
+}
+
+/// Mbit/s of each flow over `span` from `from` on, and the queue of the cloud then: most, and at the
+/// end, packets.
+fn measure(run: &mut Loop, from: u64, span: u64) -> (Vec<f64>, usize, usize) {
+    run.run(at(from));
+    let before = run.delivered();
+    run.hops[1].longest = 0;
+    run.run(at(from + span));
+    let mbits = |bytes: u64| bytes as f64 * 8.0 / span as f64 / 1e3;
+    let rates = run.delivered().into_iter().zip(before).map(|(after, before)| mbits(after - before));
+    (rates.collect(), run.hops[1].longest, run.hops[1].queue.len())
+}
+
+/// The same path with XCP in the place of the cloud.
+fn all_xcp() -> Loop {
+    let mut run = Loop::new(config(), &[0]);
+    run.is_interoperable = false;
+    let law = congestlab_core::law::xcp::LinkConfig { capacity: Rate(CLOUD), ..config().law };
+    run.hops[1].law = Some(Link::new(law, Duration(31 * MS), Duration(7 * MS)));
+    run
+}
+
+/// XI IV-A: as if the cloud spoke XCP. Its queue has no limit here; XI's buffers are one BDP, 375
+/// packets, which the start does not reach.
+#[test]
+fn the_cloud_is_as_full_as_with_xcp_and_overflows_no_buffer() {
+    let (xcp, ..) = measure(&mut all_xcp(), 0, 10_000);
+    let mut run = Loop::new(config(), &[0]);
+    let (rate, longest, _) = measure(&mut run, 0, 10_000);
+    assert!((rate[0] - xcp[0]).abs() < 0.02 * xcp[0], "{rate:?} {xcp:?}");
+    assert!(longest < 200, "{longest}");
+    assert_eq!(run.edges[1].clouds().next().unwrap().1.state(run.now), State::Valid);
+    let (rate, _, end) = measure(&mut run, 10_000, 10_000);
+    assert!((29.8..=30.0).contains(&rate[0]), "{rate:?}");
+    // The queue of the start stays: XI's Q is that of router k, which has none.
+    assert!((100..130).contains(&end), "{end}");
+}
+
+#[test]
+fn the_queue_of_the_cloud_is_drained_if_it_is_looked_at() {
+    let looking = Config { virtual_queue: VirtualQueue::Cloud, ..config() };
+    let mut run = Loop::new(looking, &[0]);
+    let (rate, most, _) = measure(&mut run, 5_000, 10_000);
+    assert!((29.8..=30.0).contains(&rate[0]), "{rate:?}");
+    assert!(most <= 5, "{most}");
+}
+
+#[test]
+fn two_flows_share_the_cloud() {
+    let mut run = Loop::new(config(), &[0, 5 * SECOND]);
+    let (rates, most, _) = measure(&mut run, 30_000, 10_000);
+    let sum: f64 = rates.iter().sum();
+    assert!((29.8..=30.0).contains(&sum), "{rates:?}");
+    assert!(rates.iter().all(|rate| (rate - 15.0).abs() < 0.75), "{rates:?}");
+    assert!(most < 375, "{most}");
+}
+
+/// An estimate each second, over ten control intervals: what own traffic took meanwhile is known.
+#[test]
+fn a_rare_estimate_overflows_no_buffer_either() {
+    let exchange =
+        congestlab_core::law::xcp_i::Config { period: Period::Every(Duration(SECOND)), ..config().exchange };
+    let mut run = Loop::new(Config { exchange, ..config() }, &[0]);
+    let (_, longest, _) = measure(&mut run, 0, 10_000);
+    assert!(longest < 200, "{longest}");
+    let (rate, ..) = measure(&mut run, 10_000, 10_000);
+    assert!((29.5..=30.0).contains(&rate[0]), "{rate:?}");
+}
