@@ -1,7 +1,9 @@
 //! The XCP-i agents of routers and hosts, built from the model.
 
+use congestlab_core::units::Rate;
+use congestlab_net::estimator;
 use congestlab_net::random::Stream;
-use congestlab_net::xcp_i::{Address, Edge, Oracle, Prober, Role};
+use congestlab_net::xcp_i::{Address, Edge, Listener, Oracle, Prober, Role};
 
 use crate::cloud::{self, Cloud, Node, receiver_address, router_address, sender_address};
 use crate::load::{Load, View};
@@ -72,7 +74,32 @@ impl<'a> Agents<'a> {
                 let name = format!("{}.oracle.{}", self.name(cloud.up, flow), peer.0);
                 Prober::Oracle(Oracle::new(config, self.view(cloud), Stream::named(self.model.seed, &name)))
             }
+            Estimator::Probes(config) => {
+                Prober::Probes(Box::new(estimator::Prober::new(config, self.line(cloud))))
+            }
         }
+    }
+
+    /// The listener at the downstream edge, where it is not the prober that answers.
+    fn listener(&self, cloud: &Cloud) -> Option<Listener> {
+        match cloud.estimator(self.model) {
+            Estimator::Oracle(_) => None,
+            Estimator::Probes(config) => {
+                Some(Listener::Probes(Box::new(estimator::Listener::new(config, self.line(cloud)))))
+            }
+        }
+    }
+
+    /// What the upstream edge can send into a cloud: its port's rate, a host's access or what that
+    /// leads to.
+    fn line(&self, cloud: &Cloud) -> Rate {
+        let access = match cloud.up {
+            Node::Sender(group) => self.model.groups[group as usize].access,
+            Node::Router(_) | Node::Receiver(_) => None,
+        };
+        let port = |&link: &u32| self.model.links[link as usize].port.service.capacity_at(0);
+        let port = cloud.forward.first().map_or(Rate(1), port);
+        access.map_or(port, |access| access.rate.bytes())
     }
 
     /// The agent of a router and what is sampled there.
@@ -89,6 +116,9 @@ impl<'a> Agents<'a> {
         for cloud in self.clouds.iter().filter(|cloud| cloud.down == node) {
             let Some(exit) = cloud.exit else { continue };
             for upstream in self.addresses(cloud.up) {
+                if let Some(listener) = self.listener(cloud) {
+                    edge.listen(upstream, listener);
+                }
                 let same =
                     |other: &&Watched| matches!(other.element, Element::Cloud(link, _) if link == exit);
                 let number = watched.iter().filter(same).count() as u32;
@@ -127,6 +157,9 @@ impl<'a> Agents<'a> {
             edge.answer(peer, self.prober(cloud, flow, peer));
         }
         let up = self.clouds.iter().find(|cloud| cloud.down == node);
+        if let Some((cloud, listener)) = up.and_then(|cloud| Some((cloud, self.listener(cloud)?))) {
+            edge.listen(neighbour(cloud.up), listener);
+        }
         let element = Element::Flow(index, flow);
         let watched = up.map(|cloud| Watched::new(neighbour(cloud.up), element, self.view(cloud)));
         Some(Agent::new(edge, role, down.map(|cloud| neighbour(cloud.down)), watched))

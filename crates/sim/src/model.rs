@@ -1,6 +1,7 @@
 //! What a run is made of: links, groups of flows, and how long to watch them.
 
 use congestlab_core::units::{BitRate, Time};
+use congestlab_net::estimator;
 use congestlab_net::packet::Picos;
 use congestlab_net::port::PortConfig;
 use congestlab_net::source::SourceConfig;
@@ -78,6 +79,8 @@ pub struct Router {
 pub enum Estimator {
     /// Read from the links.
     Oracle(xcp_i::OracleConfig),
+    /// From probes and what else arrives.
+    Probes(estimator::Config),
 }
 
 impl Default for Estimator {

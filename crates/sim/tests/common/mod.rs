@@ -3,6 +3,7 @@
 use congestlab_core::law::{SenderConfig, cubic, reno, xcp, xcp_r};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, Time};
 use congestlab_net::errors::ErrorRate;
+use congestlab_net::estimator::{self, Method, direct, passive, path_chirp, pathload};
 use congestlab_net::packet::Picos;
 use congestlab_net::port::{FeedbackAt, LawConfig, PortConfig};
 use congestlab_net::queue::{Discipline, Limit, red};
@@ -216,7 +217,17 @@ pub(crate) fn interoperate(draw: &mut Draw, model: &mut Model) {
     let estimator = |draw: &mut Draw| {
         let error = Ratio::ppm(draw.of(&[0, 0, 100_000]));
         let base = draw.of(&[xcp_i::ErrorBase::Capacity, xcp_i::ErrorBase::Residual]);
-        Some(Estimator::Oracle(xcp_i::OracleConfig { error, base }))
+        // Loads at which something is sent in runs as short as these.
+        let load = Ratio::ONE;
+        let method = match draw.below(16) {
+            0 => Method::None,
+            1 => Method::PathChirp(path_chirp::Config { packet: 200, load, ..Default::default() }),
+            2 => Method::Pathload(pathload::Config { packets: 10, streams: 2, load, ..Default::default() }),
+            3 => Method::Direct(direct::Config { packets: 5, load, ..direct::Config::new(Rate(1_000_000)) }),
+            _ => return Some(Estimator::Oracle(xcp_i::OracleConfig { error, base })),
+        };
+        let passive = draw.one_in(2).then(passive::Config::default);
+        Some(Estimator::Probes(estimator::Config { method, passive }))
     };
     let (mut rest, mut devices) = (Vec::new(), Vec::new());
     for (link, _) in (0..).zip(&model.links).filter(|(_, link)| link.port.law.is_some()) {
