@@ -8,7 +8,7 @@ use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time, mul_div};
 /// [`Oracle`] alone: no other estimator has a place for one.
 pub trait LinkView {
     /// Calls `each` for every link of the cloud with its capacity at `now` and the bytes that arrived
-    /// at it after `since`, until `now` inclusive, dropped or not. `since` is at most
+    /// at it from `since` until `now`, which does not count, dropped or not. `since` is at most
     /// [`LOOK_BACK`] before `now`.
     fn read(&mut self, since: Time, now: Time, each: impl FnMut(Rate, Bytes));
 }
