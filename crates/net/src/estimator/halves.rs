@@ -134,6 +134,10 @@ pub struct Listener {
     bytes: Bytes,
     /// Data that arrived in all.
     received: Bytes,
+    /// When the round under way began, and the data that had arrived by then.
+    began: (Time, Bytes),
+    /// Data that arrived in the rounds which the estimate is a mean of, B/s.
+    own: Mean,
     /// The last report, and when it came with how much data before it.
     last: Option<(Report, Time, Bytes)>,
 }
@@ -147,7 +151,22 @@ impl Listener {
             Method::Pathload(config) => State::Pathload(pathload::Listener::new(config, line)),
             Method::Direct(config) => State::Direct(config, Mean::over(config.smoothing)),
         };
-        Self { config, line, state, probes: Vec::new(), bytes: Bytes(0), received: Bytes(0), last: None }
+        let smoothing = match config.method {
+            Method::PathChirp(config) => config.smoothing,
+            Method::Direct(config) => config.smoothing,
+            Method::None | Method::Pathload(_) => 1,
+        };
+        Self {
+            config,
+            line,
+            state,
+            probes: Vec::new(),
+            bytes: Bytes(0),
+            received: Bytes(0),
+            began: (Time::ZERO, Bytes(0)),
+            own: Mean::over(smoothing),
+            last: None,
+        }
     }
 
     fn evaluate(&mut self) -> Option<Found> {
@@ -164,6 +183,15 @@ impl Listener {
         }
     }
 
+    /// The cloud's own traffic is no news: of a mean over rounds, what it grew above its own mean is
+    /// no longer available. A smoothed estimate would be given away again and again meanwhile.
+    fn without_own(&mut self, now: Time, found: Found) -> Found {
+        let (began, before) = self.began;
+        let rate = (self.received - before).per((now - began).max(Duration(1)));
+        let rate = rate.0.min(i64::MAX as u64 / 2) as i64;
+        Found { bandwidth: found.bandwidth.saturating_add(self.own.with(rate) - rate), ..found }
+    }
+
     /// What passed both edges between the last report and this one.
     fn passed(&mut self, now: Time, report: &Report) -> Option<[passive::Passed; 2]> {
         let (before, then, received) = self.last.replace((*report, now, self.received))?;
@@ -174,7 +202,8 @@ impl Listener {
 }
 
 impl Listening for Listener {
-    fn begin(&mut self, _now: Time, _interval: Duration) -> u64 {
+    fn begin(&mut self, now: Time, _interval: Duration) -> u64 {
+        self.began = (now, self.received);
         let parameter = match &self.state {
             State::None | State::Direct(..) => 0,
             State::PathChirp(listener) => {
@@ -203,7 +232,7 @@ impl Listening for Listener {
     }
 
     fn on_report(&mut self, now: Time, report: &Report) -> Option<Estimate> {
-        let found = self.evaluate();
+        let found = self.evaluate().map(|found| self.without_own(now, found));
         self.probes.clear();
         let passed = self.passed(now, report);
         let overload = self.config.passive.zip(passed).and_then(|(passive, [sent, received])| {

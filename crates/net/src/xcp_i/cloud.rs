@@ -41,6 +41,9 @@ pub struct Cloud {
     delay: Delay,
     /// Of the request under way.
     parameter: u64,
+    /// Bytes of data in all, and by the begin of the round.
+    received: u64,
+    received_before: u64,
     probe_bytes: u64,
 }
 
@@ -92,6 +95,8 @@ impl Cloud {
             input_then: Rate(0),
             delay: Delay::new(now),
             parameter: 0,
+            received: 0,
+            received_before: 0,
             probe_bytes: 0,
         };
         // The interval that begins now must not have begun with the clock.
@@ -138,6 +143,7 @@ impl Cloud {
     /// A new round begins.
     pub(super) fn begin(&mut self, config: &Config, now: Time, id: u32, nonce: u64) {
         self.entry.begin(&config.exchange, now, id, nonce);
+        self.received_before = self.received;
         self.parameter = self.listener.begin(now, self.link.report().interval);
     }
 
@@ -163,6 +169,7 @@ impl Cloud {
         let action = self.entry.on_packet(now);
         let size = Bytes(u64::from(packet.size));
         self.port = *port;
+        self.received += size.0;
         self.listener.on_data(now, size);
         if !packet.has_xcp() {
             self.link.on_arrival(now, &xcp::Header::default(), size);
@@ -222,18 +229,18 @@ impl Cloud {
         true
     }
 
-    /// Input rate over the running interval, and over the one before too while that has just begun.
+    /// Own traffic as a report of a round knows it: over the round, or the control interval if that is
+    /// longer, and then the one before too while it has just begun.
     fn recent_input(&self, now: Time) -> Rate {
         let before = self.link.report();
-        let elapsed = now - self.opened;
-        if elapsed.0 >= before.interval.0 / 2 {
-            return self.link.input(now);
-        }
-        let bytes = self.link.input(now).over(elapsed) + before.input.over(self.closed_length);
-        if elapsed + self.closed_length == Duration(0) {
-            Rate(0)
+        let (round, elapsed) = (now - self.entry.began(), now - self.opened);
+        if round > before.interval {
+            Bytes(self.received - self.received_before).per(round)
+        } else if elapsed.0 >= before.interval.0 / 2 {
+            self.link.input(now)
         } else {
-            bytes.per(elapsed + self.closed_length)
+            let span = (elapsed + self.closed_length).max(Duration(1));
+            (self.link.input(now).over(elapsed) + before.input.over(self.closed_length)).per(span)
         }
     }
 

@@ -5,10 +5,12 @@ use congestlab_core::law::xcp::{Echo, Link, LossPolicy, RateSource, RequestPolic
 use congestlab_core::law::xcp_i::{Extension, Period};
 use congestlab_core::law::{Ack, Send};
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, SECOND, Time};
+use congestlab_net::estimator::{self, Method, direct, path_chirp};
 use congestlab_net::packet::{Kind, Packet};
 use congestlab_net::random::Stream;
 use congestlab_net::xcp_i::{
-    Address, Config, Edge, LinkView, Oracle, OracleConfig, PortView, Prober, Role, State, VirtualQueue,
+    Address, Config, Edge, LinkView, Listener, NoEstimate, Oracle, OracleConfig, PortView, Prober, Role,
+    State, VirtualQueue,
 };
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -86,11 +88,29 @@ pub(crate) struct Loop {
 
 impl Loop {
     fn new(edge: Config, starts: &[u64]) -> Self {
+        Self::with(edge, None, starts)
+    }
+
+    /// With an estimator that probes in the place of the oracle.
+    fn with(edge: Config, probes: Option<estimator::Config>, starts: &[u64]) -> Self {
         let log = Log::default();
         let mut upstream = Edge::new(edge, U, Role::Router, Stream::named(1, "u"));
         let view = Seen(log.clone());
-        upstream.answer(K, Prober::Oracle(Oracle::new(OracleConfig::default(), view, Stream::named(1, "e"))));
-        let downstream = Edge::new(edge, K, Role::Router, Stream::named(1, "k"));
+        let mut downstream = Edge::new(edge, K, Role::Router, Stream::named(1, "k"));
+        match probes {
+            None => {
+                let oracle = Oracle::new(OracleConfig::default(), view, Stream::named(1, "e"));
+                upstream.answer(K, Prober::Oracle(oracle));
+            }
+            Some(config) => {
+                let (prober, listener) = (
+                    estimator::Prober::new(config, Rate(EDGES)),
+                    estimator::Listener::new(config, Rate(EDGES)),
+                );
+                upstream.answer(K, Prober::Probes(Box::new(prober)));
+                downstream.listen(U, Listener::Probes(Box::new(listener)));
+            }
+        }
         let hop = |rate, is_xcp: bool| {
             let config = congestlab_core::law::xcp::LinkConfig { capacity: Rate(rate), ..config().law };
             let law = is_xcp.then(|| Link::new(config, Duration(31 * MS), Duration(7 * MS)));
@@ -233,6 +253,7 @@ impl Loop {
         }
         for mut packet in packets {
             self.edges[0].on_data(self.now, &mut packet, &PortView::default());
+            self.edges[0].on_sent(K, Bytes(SIZE));
             self.arrive(0, packet, K);
         }
     }
@@ -240,9 +261,10 @@ impl Loop {
     /// At a link; 3 is behind the last.
     fn arrive(&mut self, hop: usize, mut packet: Packet, to: Address) {
         if hop == 2 {
-            if packet.kind == Kind::Control {
-                self.edges[1].handle_control(self.now, &packet);
-                return;
+            match packet.kind {
+                Kind::Control => return self.edges[1].handle_control(self.now, &packet),
+                Kind::Probe => return self.edges[1].handle_probe(self.now, &packet),
+                _ => {}
             }
             let law = self.hops[2].law.as_ref().unwrap();
             let port = PortView { port: 0, mean_rtt: law.mean_rtt(), queue: law.report().persistent_queue };
@@ -365,4 +387,23 @@ fn a_rare_estimate_overflows_no_buffer_either() {
     assert!(longest < 200, "{longest}");
     let (rate, ..) = measure(&mut run, 10_000, 10_000);
     assert!((29.5..=30.0).contains(&rate[0]), "{rate:?}");
+}
+
+/// The estimators of packets and clocks are means of rounds that take a second each; what they know of
+/// own traffic is deducted accordingly. Probes are 0.3 to 0.8 Mbit/s of the 30.
+#[test]
+fn estimates_from_probes_close_the_loop_too() {
+    for (method, queue, longest) in [
+        (Method::Direct(direct::Config::new(Rate(CLOUD))), VirtualQueue::Host, 250),
+        (Method::PathChirp(path_chirp::Config::default()), VirtualQueue::Cloud, 375),
+    ] {
+        let probes = estimator::Config { method, passive: None };
+        let config = Config { virtual_queue: queue, no_estimate: NoEstimate::Hold, ..config() };
+        let mut run = Loop::with(config, Some(probes), &[0]);
+        let (_, most, _) = measure(&mut run, 0, 10_000);
+        assert!(most < longest, "{method:?}: {most}");
+        let (rate, most, _) = measure(&mut run, 10_000, 20_000);
+        assert!((28.8..=29.9).contains(&rate[0]), "{method:?}: {rate:?}");
+        assert!(most < 125, "{method:?}: {most}");
+    }
 }
