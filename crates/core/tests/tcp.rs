@@ -2,7 +2,7 @@
 
 use congestlab_core::law::cubic::{self, Cubic};
 use congestlab_core::law::reno::{self, Reno};
-use congestlab_core::law::{Ack, Sender, SenderConfig};
+use congestlab_core::law::{Ack, Sender, SenderConfig, SenderLaw as _};
 use congestlab_core::units::{Bytes, Duration, SECOND, Time};
 
 #[path = "xcp/random.rs"]

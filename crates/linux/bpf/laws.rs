@@ -19,7 +19,7 @@ use law::xcp::{
     self, CumulativeEcho, Echo, EchoReader, Header, Link, LinkConfig, LossPolicy, RateSource, Report,
     RequestPolicy, Sender,
 };
-use law::{Ack, Send};
+use law::{Ack, Send, SenderLaw as _};
 use units::{Bytes, Duration, Rate, Ratio, Time};
 
 /// As in `law.h`, which holds states as so many words.

@@ -8,7 +8,7 @@
 use congestlab_core::law::xcp::{
     Echo, Header, Link, LinkConfig, LossPolicy, RateSource, RequestPolicy, Sender, SenderConfig,
 };
-use congestlab_core::law::{Ack, Send};
+use congestlab_core::law::{Ack, Send, SenderLaw as _};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, SECOND, Time};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

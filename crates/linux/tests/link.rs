@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{process, thread};
 
-use congestlab_core::law::xcp;
-use congestlab_core::units::{self, BitRate, Rate, Ratio};
+use congestlab_core::law::{LinkConfig, xcp};
+use congestlab_core::units::BitRate;
 use congestlab_core::wire::{option, xcp as shim};
 use congestlab_linux::link::{Clock, Direction, Link, Refused, Report, UNLIMITED};
 use congestlab_linux::sys::command;
@@ -337,20 +337,7 @@ fn ack_loss_hits_pure_acks_only() {
 }
 
 fn xcp_law() -> LawConfig {
-    LawConfig::Xcp {
-        config: xcp::LinkConfig {
-            capacity: Rate(0),
-            alpha: Ratio::ppm(400_000),
-            beta: Ratio::ppm(226_000),
-            gamma: Ratio::ppm(100_000),
-            min_interval: units::Duration(5_000_000),
-            max_interval: units::Duration(1_000_000_000),
-            initial_interval: units::Duration(50_000_000),
-            allowed_queue: units::Duration(2_000_000),
-            capture: true,
-        },
-        follows_service: true,
-    }
+    LawConfig { config: LinkConfig::Xcp(xcp::LinkConfig::default()), follows_service: true }
 }
 
 /// A frame of TCP data with these options, built and checked by a library of somebody else.

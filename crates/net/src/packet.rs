@@ -4,7 +4,8 @@
 //! without looking inside. Sequence numbers count segments, modulo 2^32; the size of segment `n`
 //! of a flow is known to its sender and receiver.
 
-use congestlab_core::law::{xcp, xcp_i, xcp_r};
+use congestlab_core::law::{self, xcp, xcp_i, xcp_r};
+use congestlab_core::units::Bytes;
 
 /// Time inside the engine and the links: picoseconds since the run began, exact for the
 /// serialisation of a byte at 1, 10, 40 and 100 Gbit/s. Laws and hosts see nanoseconds.
@@ -214,6 +215,23 @@ impl Packet {
     pub const fn set_sack(&mut self, block: usize, start: u32, end: u32) {
         self.words[2 + 2 * block] = start;
         self.words[3 + 2 * block] = end;
+    }
+}
+
+impl law::Packet for Packet {
+    #[inline(always)]
+    fn size(&self) -> Bytes {
+        Bytes(u64::from(self.size))
+    }
+
+    #[inline(always)]
+    fn xcp(&self) -> Option<xcp::Header> {
+        self.has_xcp().then(|| Self::xcp(self))
+    }
+
+    #[inline(always)]
+    fn set_xcp(&mut self, header: xcp::Header) {
+        Self::set_xcp(self, header);
     }
 }
 

@@ -18,8 +18,8 @@ use crate::xcp_i::PortView;
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
-use congestlab_core::law::xcp;
-use congestlab_core::units::{Bytes, Duration, Rate, Time};
+use congestlab_core::law::{Link, LinkConfig, LinkReport, Series as _, xcp};
+use congestlab_core::units::{Bytes, Duration, Time};
 
 /// When a link's law sees the packet go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,15 +33,11 @@ pub enum FeedbackAt {
 
 /// The law that a link runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LawConfig {
-    /// XCP.
-    Xcp {
-        /// Constants and switches.
-        config: xcp::LinkConfig,
-        /// The capacity is that of the service, and follows its steps; otherwise `config.capacity`
-        /// stays.
-        follows_service: bool,
-    },
+pub struct LawConfig {
+    /// Which, with its constants and switches.
+    pub config: LinkConfig,
+    /// The capacity is that of the service, and follows its steps; otherwise it stays as configured.
+    pub follows_service: bool,
 }
 
 /// Everything about a port that a scenario can say.
@@ -97,13 +93,6 @@ pub struct Streams {
     pub red: Stream,
 }
 
-/// What the law's last interval measured and decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LawReport {
-    /// XCP.
-    Xcp(xcp::Report),
-}
-
 /// A port at an instant, and since the sample before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
@@ -116,7 +105,7 @@ pub struct Sample {
     /// Bytes whose packet's last bit left since the sample before.
     pub sent_bytes: u64,
     /// What the law reports.
-    pub law: Option<LawReport>,
+    pub law: Option<LinkReport>,
 }
 
 /// What happened at a port, for observers.
@@ -143,7 +132,7 @@ pub enum PortEvent {
     /// The law finished a control interval.
     ControlInterval {
         /// What it measured and decided.
-        report: LawReport,
+        report: LinkReport,
     },
     /// Time for a sample.
     Sample(Sample),
@@ -219,7 +208,7 @@ pub struct PortStats {
     /// Packets waiting at the end.
     pub queue_end_packets: u64,
     /// What the law reported last.
-    pub law: Option<LawReport>,
+    pub law: Option<LinkReport>,
 }
 
 impl PortStats {
@@ -229,84 +218,25 @@ impl PortStats {
     }
 }
 
-/// A law at work.
-#[derive(Clone, Debug)]
-enum Law {
-    Xcp(xcp::Link),
+/// The law at the beginning of the run.
+fn start(law: &LawConfig, service: &Service, phase: &mut Stream) -> Link {
+    let mut config = law.config.clone();
+    if law.follows_service {
+        config.set_capacity(service.capacity_at(0));
+    }
+    // In (0, T]: routers that start together must not decide together.
+    let mut draw = || Duration(1 + phase.below(config.first_interval().0));
+    let (first, second) = (draw(), draw());
+    Link::new(&config, first, second)
 }
 
-impl Law {
-    fn new(config: &LawConfig, service: &Service, phase: &mut Stream) -> Self {
-        match config {
-            LawConfig::Xcp { config, follows_service } => {
-                let mut config = *config;
-                if *follows_service {
-                    config.capacity = service.capacity_at(0);
-                }
-                // In (0, T]: routers that start together must not decide together.
-                let mut draw = || Duration(1 + phase.below(config.initial_interval.0));
-                let (control, queue) = (draw(), draw());
-                Self::Xcp(xcp::Link::new(config, control, queue))
-            }
-        }
-    }
-
-    fn on_arrival(&mut self, now: Time, packet: &Packet) {
-        match self {
-            Self::Xcp(law) => {
-                let header = if packet.has_xcp() { packet.xcp() } else { xcp::Header::default() };
-                law.on_arrival(now, &header, Bytes(u64::from(packet.size)));
-            }
-        }
-    }
-
-    fn on_departure(&mut self, now: Picos, packet: &mut Packet, backlog: Bytes, out: &mut impl Output) {
-        match self {
-            Self::Xcp(law) if packet.has_xcp() => {
-                let (asked, size) = (packet.xcp(), Bytes(u64::from(packet.size)));
-                let share = out.watches().then(|| law.share(&asked, size));
-                let mut header = asked;
-                law.on_departure(nanos(now), &mut header, size, backlog);
-                packet.set_xcp(header);
-                if let Some(share) = share {
-                    out.event(now, PortEvent::Feedback { packet: *packet, asked, share });
-                }
-            }
-            Self::Xcp(law) => law.on_other_departure(nanos(now), backlog),
-        }
-    }
-
-    fn on_deadline(&mut self, now: Time, backlog: Bytes) {
-        match self {
-            Self::Xcp(law) => law.on_deadline(now, backlog),
-        }
-    }
-
-    fn set_capacity(&mut self, capacity: Rate) {
-        match self {
-            Self::Xcp(law) => law.set_capacity(capacity),
-        }
-    }
-
-    fn deadline(&self) -> Picos {
-        match self {
-            Self::Xcp(law) => picos(law.next_deadline()),
-        }
-    }
-
-    fn report(&self) -> LawReport {
-        match self {
-            Self::Xcp(law) => LawReport::Xcp(law.report()),
-        }
-    }
-}
-
-impl LawReport {
-    /// Control intervals so far.
-    const fn intervals(&self) -> u64 {
-        match self {
-            Self::Xcp(report) => report.intervals,
-        }
+/// The law edits the header of a packet; who watches sees with what in hand.
+#[inline]
+fn edit(law: &mut Link, now: Picos, packet: &mut Packet, backlog: Bytes, out: &mut impl Output) {
+    let seen = if out.watches() { law.share(packet).map(|share| (packet.xcp(), share)) } else { None };
+    law.on_departure(nanos(now), packet, backlog);
+    if let Some((asked, share)) = seen {
+        out.event(now, PortEvent::Feedback { packet: *packet, asked, share });
     }
 }
 
@@ -380,7 +310,7 @@ pub struct Port {
 /// What most ports and most packets do not need.
 #[derive(Clone, Debug)]
 struct Parts {
-    law: Option<Law>,
+    law: Option<Link>,
     feedback_at: FeedbackAt,
     admission: Admission,
     errors: Option<BitErrors>,
@@ -464,7 +394,7 @@ impl Meter {
 impl Parts {
     /// Earliest deadline of everything that is neither arrival nor departure.
     fn timer(&self) -> Picos {
-        let law = self.law.as_ref().map_or(NEVER, Law::deadline);
+        let law = self.law.as_ref().map_or(NEVER, |law| picos(law.next_deadline()));
         law.min(self.step_at()).min(self.from).min(self.next_sample)
     }
 
@@ -480,9 +410,8 @@ impl Parts {
 impl Port {
     /// An idle port at the beginning of a run that ends at `to` and measures from `from` on.
     pub fn new(config: &PortConfig, mut streams: Streams, from: Picos, to: Picos) -> Self {
-        let law = config.law.as_ref().map(|law| Law::new(law, &config.service, &mut streams.phase));
-        let hears_steps =
-            matches!(config.law, Some(LawConfig::Xcp { follows_service, .. }) if follows_service);
+        let law = config.law.as_ref().map(|law| start(law, &config.service, &mut streams.phase));
+        let hears_steps = config.law.as_ref().is_some_and(|law| law.follows_service);
         let server = Server::new(&config.service);
         let sample_every = config.sample_every.unwrap_or(NEVER).max(1);
         let parts = Parts {
@@ -593,7 +522,7 @@ impl Port {
         stats.in_flight_end = waiting + self.started - self.delivered - stats.errors;
         stats.queue_end_packets = waiting;
         stats.queue_max_packets = stats.queue_max_packets.max(self.meter.longest as u64);
-        stats.law = parts.law.as_ref().map(Law::report);
+        stats.law = parts.law.as_ref().map(Link::report);
         if let Some((_, bytes)) = parts.measured_from {
             stats.measured_bytes = sent_bytes - bytes;
             stats.queue_mean_packets = self.meter.mean();
@@ -622,8 +551,9 @@ impl Port {
     /// XCP law, and its persistent queue.
     pub fn view(&self) -> PortView {
         match &self.parts.law {
-            Some(Law::Xcp(law)) => {
-                PortView { mean_rtt: law.mean_rtt(), queue: law.report().persistent_queue, port: 0 }
+            Some(law) => {
+                let queue = law.report().xcp().map_or(Bytes(0), |report| report.persistent_queue);
+                PortView { mean_rtt: law.mean_rtt(), queue, port: 0 }
             }
             None => PortView::default(),
         }
@@ -678,7 +608,7 @@ impl Port {
             }
         }
         if let Some(law) = &mut parts.law
-            && law.deadline() <= now
+            && picos(law.next_deadline()) <= now
         {
             let before = law.report().intervals();
             law.on_deadline(nanos(now), backlog);
@@ -700,7 +630,7 @@ impl Port {
                     queue_bytes: backlog.0,
                     queue_max_packets: self.meter.longest as u64,
                     sent_bytes: sent_bytes - parts.sampled_bytes,
-                    law: parts.law.as_ref().map(Law::report),
+                    law: parts.law.as_ref().map(Link::report),
                 }),
             );
             parts.stats.queue_max_packets = parts.stats.queue_max_packets.max(self.meter.longest as u64);
@@ -717,7 +647,7 @@ impl Port {
         if let Some(law) = &mut parts.law {
             law.on_arrival(nanos(now), &packet);
             if parts.feedback_at == FeedbackAt::Enqueue {
-                law.on_departure(now, &mut packet, Bytes(self.queue.bytes()), out);
+                edit(law, now, &mut packet, Bytes(self.queue.bytes()), out);
             }
         }
         let is_idle = self.queue.is_empty() && self.busy_until <= now;
@@ -808,7 +738,7 @@ impl Port {
         let parts = &mut *self.parts;
         if let Some(law) = &mut parts.law {
             if parts.feedback_at == FeedbackAt::Departure {
-                law.on_departure(now, packet, Bytes(self.queue.bytes()), out);
+                edit(law, now, packet, Bytes(self.queue.bytes()), out);
             }
             self.fingerprint = fold(self.fingerprint ^ now, u64::from(packet.words[2]) ^ MIX[1]);
         }

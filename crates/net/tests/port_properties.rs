@@ -1,11 +1,11 @@
 //! A port against a naive model of it, and against itself driven in other ways, on random inputs.
 
-use congestlab_core::law::xcp;
+use congestlab_core::law::{LinkConfig, LinkReport, xcp};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, Time};
 use congestlab_net::errors::{BitErrors, ErrorRate};
 use congestlab_net::packet::{Kind, Packet, Picos, flag};
 use congestlab_net::port::{
-    FeedbackAt, LawConfig, LawReport, NEVER, Output, Port, PortConfig, PortEvent, PortStats, Sample, Streams,
+    FeedbackAt, LawConfig, NEVER, Output, Port, PortConfig, PortEvent, PortStats, Sample, Streams,
 };
 use congestlab_net::queue::{Discipline, Limit, Reason, red};
 use congestlab_net::random::{Probability, Stream};
@@ -119,7 +119,8 @@ fn random_config(draw: &mut Stream) -> PortConfig {
         }
     };
     if draw.below(2) == 0 {
-        config.law = Some(LawConfig::Xcp { config: law(1_000_000), follows_service: draw.below(2) == 0 });
+        let xcp = LinkConfig::Xcp(law(1_000_000));
+        config.law = Some(LawConfig { config: xcp, follows_service: draw.below(2) == 0 });
     }
     if draw.below(3) == 0 {
         config.feedback_at = FeedbackAt::Enqueue;
@@ -313,8 +314,8 @@ fn naive(config: &PortConfig, seed: u64, arrivals: &[(Picos, Packet)]) -> Naive 
     let mut run = Naive::default();
     let mut draws = streams(seed);
     let mut errors = config.errors.map(BitErrors::new);
-    let mut law = config.law.as_ref().map(|LawConfig::Xcp { config: law, follows_service }| {
-        let mut law = *law;
+    let mut law = config.law.as_ref().map(|LawConfig { config: law, follows_service }| {
+        let mut law = *law.xcp().expect("the only one here");
         if *follows_service {
             law.capacity = config.service.capacity_at(0);
         }
@@ -323,7 +324,7 @@ fn naive(config: &PortConfig, seed: u64, arrivals: &[(Picos, Packet)]) -> Naive 
         xcp::Link::new(law, control, queue)
     });
     let mut steps: VecDeque<(Picos, BitRate)> = match (&config.service, &config.law) {
-        (Service::Steps(steps), Some(LawConfig::Xcp { follows_service: true, .. })) => {
+        (Service::Steps(steps), Some(LawConfig { follows_service: true, .. })) => {
             steps.as_slice()[1..].iter().copied().collect()
         }
         _ => VecDeque::new(),
@@ -510,7 +511,7 @@ fn naive(config: &PortConfig, seed: u64, arrivals: &[(Picos, Packet)]) -> Naive 
                 let before = law.report().intervals;
                 law.on_deadline(time, Bytes(bytes(&queue)));
                 if law.report().intervals != before {
-                    let report = LawReport::Xcp(law.report());
+                    let report = LinkReport::Xcp(law.report());
                     run.log.events.push((now, PortEvent::ControlInterval { report }));
                 }
             }
@@ -524,7 +525,7 @@ fn naive(config: &PortConfig, seed: u64, arrivals: &[(Picos, Packet)]) -> Naive 
                     queue_bytes: bytes(&queue),
                     queue_max_packets: in_bin.map(|&(_, len)| len).max().unwrap_or(0).max(held) as u64,
                     sent_bytes: sent.map(|&(_, bytes)| bytes).sum(),
-                    law: law.as_ref().map(|law| LawReport::Xcp(law.report())),
+                    law: law.as_ref().map(|law| LinkReport::Xcp(law.report())),
                 };
                 run.log.events.push((now, PortEvent::Sample(sample)));
                 sampled_from = now;

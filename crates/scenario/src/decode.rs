@@ -52,20 +52,35 @@ macro_rules! record {
             $($(#[doc = $doc])* pub(crate) $key: Option<$crate::decode::At<$type>>,)*
         }
 
+        impl $name {
+            pub(crate) const KEYS: &'static [&'static str] = &[$(stringify!($key)),*];
+
+            /// Each key with what it means, its schema, and whether it must be there.
+            pub(crate) fn keys(
+                generator: &mut schemars::SchemaGenerator,
+            ) -> Vec<(&'static str, &'static str, schemars::Schema, bool)> {
+                vec![$((
+                    stringify!($key),
+                    concat!($($doc, "\n"),*),
+                    <$type as $crate::decode::Language>::schema(generator),
+                    [$(stringify!($required))?].contains(&"required"),
+                )),*]
+            }
+        }
+
         impl $crate::decode::Language for $name {
             fn decode(
                 node: &$crate::tree::Node,
                 findings: &mut $crate::diagnostic::Findings,
             ) -> Option<Self> {
-                const KEYS: &[&str] = &[$(stringify!($key)),*];
-                let table = $crate::decode::table(node, KEYS, findings)?;
+                let table = $crate::decode::table(node, Self::KEYS, findings)?;
                 let mut record = Self::default();
                 for entry in &table.0 {
                     match entry.key.as_str() {
                         $(stringify!($key) => {
                             record.$key = $crate::decode::value(&entry.key, &entry.node, findings);
                         })*
-                        _ => $crate::decode::unknown_key(entry, KEYS, findings),
+                        _ => $crate::decode::unknown_key(entry, Self::KEYS, findings),
                     }
                 }
                 $(if [$(stringify!($required))?].contains(&"required") && table.get(stringify!($key)).is_none() {
@@ -94,13 +109,7 @@ macro_rules! record {
             }
 
             fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                let mut keys = Vec::new();
-                $(
-                    let schema = <$type as $crate::decode::Language>::schema(generator);
-                    let is_required = [$(stringify!($required))?].contains(&"required");
-                    keys.push((stringify!($key), concat!($($doc, "\n"),*), schema, is_required));
-                )*
-                $crate::decode::table_schema(concat!($($about, "\n"),*), keys)
+                $crate::decode::table_schema(concat!($($about, "\n"),*), Self::keys(generator))
             }
         }
     };

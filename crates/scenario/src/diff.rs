@@ -8,8 +8,9 @@ use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
+use congestlab_core::law::Series as _;
 use congestlab_net::packet::{Kind, Packet, Picos};
-use congestlab_net::port::{LawReport, PortEvent};
+use congestlab_net::port::PortEvent;
 use congestlab_net::queue::Reason;
 use congestlab_sim::watch::Step;
 use serde::Serialize;
@@ -430,8 +431,8 @@ fn replay(scenario: &Scenario, union: &Union, stop: &AtomicBool, mut feed: Feed<
                 }
                 PortEvent::Marked { packet } => happening(at, What::Marked, Some(*link), packet),
                 PortEvent::Feedback { packet, .. } => happening(at, What::Left, Some(*link), packet),
-                PortEvent::ControlInterval { report: LawReport::Xcp(report) } => Happening {
-                    value: report.feedback,
+                PortEvent::ControlInterval { report } => Happening {
+                    value: report.decision(),
                     ..happening(at, What::Interval, Some(*link), &Packet::default())
                 },
                 // What leaves is sent on at once, and what breaks never arrives.

@@ -9,10 +9,10 @@ use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
 use congestlab_core::law::xcp::{self, Header, SHARE_PLACES, Share};
-use congestlab_core::law::{Law, SenderConfig, xcp_r};
+use congestlab_core::law::{Law, SenderConfig, SenderLaw as _, Series as _, xcp_r};
 use congestlab_core::units::{Bytes, Time};
 use congestlab_net::packet::{Kind, Packet, Picos, flag};
-use congestlab_net::port::{LawConfig, LawReport, PortEvent};
+use congestlab_net::port::PortEvent;
 use congestlab_net::tcp::{self, Mode};
 use congestlab_sim::model::{GroupKind, Model};
 use congestlab_sim::watch::Step;
@@ -509,8 +509,8 @@ impl Observer<'_> {
     fn note_port(&mut self, now: Picos, link: u32, event: &PortEvent) -> ControlFlow<()> {
         let mut record = |event, value| self.recorded.push(Recorded { at: now, link, event, value });
         match event {
-            PortEvent::ControlInterval { report: LawReport::Xcp(report) } => {
-                record("control-interval", report.feedback);
+            PortEvent::ControlInterval { report } => {
+                record("control-interval", report.decision());
                 let ends = &mut self.intervals[link as usize];
                 *ends = [ends[1], Some(now)];
             }
@@ -757,15 +757,10 @@ impl Observer<'_> {
         let since = self.until.saturating_sub(1_000_000_000_000);
         Explanation {
             law: match &group.kind {
-                GroupKind::Tcp(config) => match config.law {
-                    SenderConfig::Xcp(_) => "xcp",
-                    SenderConfig::XcpR(_) => "xcp-r",
-                    SenderConfig::Cubic(_) => "cubic",
-                    SenderConfig::Reno(_) => match config.recovery {
-                        tcp::Recovery::Sack => "sack",
-                        tcp::Recovery::NewReno => "newreno",
-                        tcp::Recovery::Reno => "reno",
-                    },
+                GroupKind::Tcp(config) => match (&config.law, config.recovery) {
+                    (SenderConfig::Reno(_), tcp::Recovery::Sack) => "sack",
+                    (SenderConfig::Reno(_), tcp::Recovery::NewReno) => "newreno",
+                    (law, _) => law.name(),
                 },
                 GroupKind::Source(_) => "none",
             },
@@ -831,7 +826,7 @@ impl Observer<'_> {
 
     fn hop(&self, hop: &HopTrail) -> Hop {
         let link = &self.model.links[hop.link as usize];
-        let config = link.port.law.as_ref().map(|LawConfig::Xcp { config, .. }| config);
+        let config = link.port.law.as_ref().and_then(|law| law.config.xcp());
         let feedback = config.zip(hop.feedback.as_ref());
         Hop {
             link: link.name.clone(),
@@ -840,7 +835,7 @@ impl Observer<'_> {
             departed_s: hop.departed.map(seconds),
             lost: hop.lost.as_ref().map(|(_, how)| how.clone()),
             is_marked: hop.is_marked,
-            law: config.map(|_| "xcp"),
+            law: link.port.law.as_ref().map(|law| law.config.name()),
             feedback: feedback.map(|(config, (at, asked, given, share, ends))| {
                 feedback_of(config, *at, asked, given, share, *ends)
             }),

@@ -2,11 +2,13 @@
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-use congestlab_core::units::{BitRate, Duration, Ratio};
+use congestlab_core::law::{LinkConfig, SenderConfig};
+use congestlab_core::units::{BitRate, Duration};
 
-use crate::decode::{Chance, Language, Variant, record, table, unknown_key, variant, words};
+use crate::decode::{Chance, Language, Variant, record, table, unknown_key, variant};
 use crate::diagnostic::{Findings, choices};
 use crate::queue::Amount;
+use crate::settings::{Told, built, schemas};
 use crate::tree::{Node, Value};
 
 /// The closed list of the contract, links.
@@ -36,110 +38,6 @@ const FLOW_LAWS: &[&str] = &[
 const DISCIPLINES: &[&str] = &["droptail", "prio-droptail", "red", "xcp-tcp"];
 
 record! {
-    /// Constants and switches of XCP on a link.
-    XcpLink {
-        /// Gain on the spare capacity; 0.4 (K02).
-        alpha: Ratio,
-        /// Gain on the persistent queue; 0.226 (K02).
-        beta: Ratio,
-        /// Part of the traffic that is shuffled; 0.1 (K02).
-        gamma: Ratio,
-        /// Capacity that the law is told; absent: the link's rate.
-        capacity: BitRate,
-        /// Capture feedback that was allocated upstream (draft-03, 4.2.3); true.
-        capture: bool,
-        /// Shortest control interval; 5 ms, with profile ns2 1 ms.
-        min_interval: Duration,
-        /// Longest control interval; 1 s.
-        max_interval: Duration,
-        /// XCP-i: planned.
-        interoperable: bool,
-    }
-}
-
-words! {
-    /// What an XCP sender asks for.
-    Request {
-        /// What it can use.
-        Demand = "demand",
-        /// Always the most.
-        Unlimited = "unlimited",
-    }
-}
-
-words! {
-    /// What an XCP sender does on loss.
-    Loss {
-        /// Halve once per window.
-        Tcp = "tcp",
-        /// Keep the window.
-        Maintain = "maintain",
-        /// Run TCP until XCP is the stricter.
-        Fallback = "fallback",
-    }
-}
-
-words! {
-    /// Where the throughput that an XCP sender states comes from.
-    StatedRate {
-        /// Window over round trip time.
-        Window = "window",
-        /// Bytes handed to IP.
-        Measured = "measured",
-    }
-}
-
-/// Aging of the window towards the metered rate, once per round trip: the weight of that rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Aging(pub(crate) Option<Ratio>);
-
-impl Language for Aging {
-    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
-        match node.value {
-            Value::Boolean(true) => Some(Self(Some(Ratio::ppm(500_000)))),
-            Value::Boolean(false) => Some(Self(None)),
-            _ => Chance::decode(node, findings)
-                .map(|weight| Ratio::ppm((weight.0 * 1e6).round() as u32))
-                .map(|weight| Self((weight.0 > 0).then_some(weight))),
-        }
-    }
-
-    fn encode(&self) -> Value {
-        self.0.map_or(Value::Boolean(false), |weight| weight.encode())
-    }
-
-    fn schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "anyOf": [{ "type": "boolean" }, { "type": "number", "minimum": 0, "maximum": 1 }] })
-    }
-}
-
-record! {
-    /// Switches of an XCP sender.
-    XcpFlow {
-        /// What to do on loss: tcp (default), maintain (P-XCP), fallback.
-        loss: Loss,
-        /// What to ask for: demand (default), unlimited (ns-2).
-        request: Request,
-        /// Keep the window within what the receiver advertises; true.
-        clamp: bool,
-        /// Once per round trip move the window towards the metered rate: true (weight 0.5), false (default), or the weight.
-        aging: Aging,
-        /// Pace at window over round trip time; false.
-        pacing: bool,
-        /// Where the stated throughput comes from: window (default), measured.
-        rate: StatedRate,
-        /// Weight of the flow's share (K02, 6); 1.
-        price: Ratio,
-        /// The most that the flow can use; absent: the rate of its access; without one, ten times its first link's.
-        desired_rate: BitRate,
-        /// xcp-r: number the changes that the sender makes on its own; true. false: as in the paper.
-        epochs: bool,
-        /// XCP-i: planned.
-        interoperable: bool,
-    }
-}
-
-record! {
     /// Datagrams at a constant rate.
     Cbr {
         /// The rate of whole IP packets.
@@ -163,23 +61,33 @@ record! {
 
 /// What a link runs.
 #[derive(Clone, Debug)]
-pub(crate) enum LinkLaw {
-    Xcp(XcpLink),
-}
+pub(crate) struct LinkLaw(pub(crate) Told<LinkConfig>);
 
 /// What a flow runs.
 #[derive(Clone, Debug)]
 pub(crate) enum FlowLaw {
-    Xcp(XcpFlow),
-    XcpR(XcpFlow),
-    Reno,
-    NewReno,
-    Sack,
-    Cubic,
+    Sender(Box<Told<SenderConfig>>),
     /// Only a kernel's: live runs have it.
     Bbr,
     Cbr(Cbr),
     OnOff(OnOff),
+}
+
+/// Datagrams, and what else a flow can run that is no law of a sender.
+const SOURCES: &[&str] = &["cbr", "onoff"];
+
+/// The contract's names, and what is built beside.
+fn names(contract: &[&'static str], built: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
+    let more = built.filter(|name| !contract.contains(name));
+    contract.iter().copied().chain(more).collect()
+}
+
+fn link_laws() -> Vec<&'static str> {
+    names(LINK_LAWS, built::<LinkConfig>())
+}
+
+fn flow_laws() -> Vec<&'static str> {
+    names(FLOW_LAWS, built::<SenderConfig>())
 }
 
 impl FlowLaw {
@@ -225,14 +133,18 @@ fn refuse(
 
 fn planned(name: &str, span: crate::diagnostic::Span, findings: &mut Findings) {
     let message = format!("`{}`: `{name}` is planned, but not built yet", findings.place());
-    let help = "built: links xcp; flows xcp, pxcp, xcp-r, reno, newreno, sack, cubic, cbr, onoff; \
-                disciplines droptail, prio-droptail, red";
+    let list = |names: &mut dyn Iterator<Item = &'static str>| names.collect::<Vec<_>>().join(", ");
+    let help = format!(
+        "built: links {}; flows {}; disciplines droptail, prio-droptail, red",
+        list(&mut built::<LinkConfig>()),
+        list(&mut built::<SenderConfig>().chain(SOURCES.iter().copied())),
+    );
     findings.error("scenario::planned", span, message, help);
 }
 
 /// XCP-i is not built.
-fn refuse_interoperable(key: &Option<crate::decode::At<bool>>, findings: &mut Findings) {
-    if let Some(at) = key.as_ref().filter(|at| at.value) {
+fn refuse_interoperable<C>(told: &Told<C>, findings: &mut Findings) {
+    if let Some(at) = told.beside.interoperable.as_ref().filter(|at| at.value) {
         planned("xcp-i (interoperable = true)", at.span, findings);
     }
 }
@@ -256,57 +168,38 @@ fn nothing_below(variant: &Variant<'_>, findings: &mut Findings) -> Option<()> {
 impl Language for LinkLaw {
     fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
         let variant = variant(node, findings)?;
-        if variant.name != "xcp" {
-            refuse(&variant, "a link", LINK_LAWS, "a flow", FLOW_LAWS, findings);
+        let Some(told) = Told::decode(&variant, findings) else {
+            refuse(&variant, "a link", &link_laws(), "a flow", &flow_laws(), findings);
             return None;
-        }
-        let xcp: XcpLink = below(&variant, findings)?;
-        refuse_interoperable(&xcp.interoperable, findings);
-        Some(Self::Xcp(xcp))
+        };
+        let told = told?;
+        refuse_interoperable(&told, findings);
+        Some(Self(told))
     }
 
     fn encode(&self) -> Value {
-        let Self::Xcp(xcp) = self;
-        Value::table([("xcp".into(), xcp.encode())])
+        self.0.encode()
     }
 
     fn schema(generator: &mut SchemaGenerator) -> Schema {
-        choice_schema(LINK_LAWS, &[("xcp", XcpLink::schema(generator))])
+        choice_schema(&link_laws(), &schemas::<LinkConfig>(generator))
     }
 }
 
 impl Language for FlowLaw {
     fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
         let variant = variant(node, findings)?;
-        let plain = |law, findings: &mut Findings| nothing_below(&variant, findings).map(|()| law);
+        if let Some(told) = Told::decode(&variant, findings) {
+            let told = told?;
+            refuse_interoperable(&told, findings);
+            return Some(Self::Sender(Box::new(told)));
+        }
         match variant.name {
-            name @ ("xcp" | "xcp-r") => {
-                let xcp: XcpFlow = below(&variant, findings)?;
-                refuse_interoperable(&xcp.interoperable, findings);
-                if name == "xcp-r" {
-                    return Some(Self::XcpR(xcp));
-                }
-                if let Some(epochs) = &xcp.epochs {
-                    let message = format!("`{}.xcp.epochs`: `xcp` has no epochs", findings.place());
-                    findings.error("scenario::law", epochs.span, message, "only xcp-r has them");
-                }
-                Some(Self::Xcp(xcp))
-            }
-            // Contract 1: P-XCP's sender is XCP's that keeps its window on loss.
-            "pxcp" => {
-                nothing_below(&variant, findings)?;
-                let loss = Some(crate::decode::At { value: Loss::Maintain, span: variant.span });
-                Some(Self::Xcp(XcpFlow { loss, ..XcpFlow::default() }))
-            }
-            "reno" => plain(Self::Reno, findings),
-            "newreno" => plain(Self::NewReno, findings),
-            "sack" => plain(Self::Sack, findings),
-            "cubic" => plain(Self::Cubic, findings),
-            "bbr" if findings.is_live => plain(Self::Bbr, findings),
+            "bbr" if findings.is_live => nothing_below(&variant, findings).map(|()| Self::Bbr),
             "cbr" => below(&variant, findings).map(Self::Cbr),
             "onoff" => below(&variant, findings).map(Self::OnOff),
             _ => {
-                refuse(&variant, "a flow", FLOW_LAWS, "a link", LINK_LAWS, findings);
+                refuse(&variant, "a flow", &flow_laws(), "a link", &link_laws(), findings);
                 None
             }
         }
@@ -314,12 +207,7 @@ impl Language for FlowLaw {
 
     fn encode(&self) -> Value {
         match self {
-            Self::Xcp(xcp) => Value::table([("xcp".into(), xcp.encode())]),
-            Self::XcpR(xcp) => Value::table([("xcp-r".into(), xcp.encode())]),
-            Self::Reno => Value::string("reno"),
-            Self::NewReno => Value::string("newreno"),
-            Self::Sack => Value::string("sack"),
-            Self::Cubic => Value::string("cubic"),
+            Self::Sender(told) => told.encode(),
             Self::Bbr => Value::string("bbr"),
             Self::Cbr(cbr) => Value::table([("cbr".into(), cbr.encode())]),
             Self::OnOff(onoff) => Value::table([("onoff".into(), onoff.encode())]),
@@ -327,13 +215,10 @@ impl Language for FlowLaw {
     }
 
     fn schema(generator: &mut SchemaGenerator) -> Schema {
-        let tables = [
-            ("xcp", XcpFlow::schema(generator)),
-            ("xcp-r", XcpFlow::schema(generator)),
-            ("cbr", Cbr::schema(generator)),
-            ("onoff", OnOff::schema(generator)),
-        ];
-        choice_schema(FLOW_LAWS, &tables)
+        let mut tables = schemas::<SenderConfig>(generator);
+        tables.push(("cbr", Cbr::schema(generator)));
+        tables.push(("onoff", OnOff::schema(generator)));
+        choice_schema(&flow_laws(), &tables)
     }
 }
 
@@ -390,7 +275,7 @@ impl Language for Discipline {
             }
             name => {
                 let place = findings.place();
-                let message = if LINK_LAWS.contains(&name) || FLOW_LAWS.contains(&name) {
+                let message = if link_laws().contains(&name) || flow_laws().contains(&name) {
                     format!("`{place}`: `{name}` is a law, not a queue discipline")
                 } else {
                     format!("`{place}`: unknown discipline `{name}`")

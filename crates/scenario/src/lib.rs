@@ -27,6 +27,7 @@ pub mod report;
 mod resolve;
 pub mod result;
 pub mod schema;
+mod settings;
 pub mod store;
 pub mod sweep;
 mod tables;

@@ -3,7 +3,7 @@
 use congestlab_core::units::Duration;
 use congestlab_net::errors::BitErrors;
 use congestlab_net::packet::{PS_PER_NS, Picos};
-use congestlab_net::port::{LawConfig, PortConfig};
+use congestlab_net::port::PortConfig;
 use congestlab_net::queue::{Discipline, Limit};
 use congestlab_net::service::PS_PER_S;
 use congestlab_net::tcp::App;
@@ -228,8 +228,8 @@ fn granted(model: &Model, group: &Group) -> u64 {
     let Some(config) = config.law.xcp() else { return 0 };
     let asked = config.desired_rate.0.saturating_mul(8).saturating_mul(group.count.into());
     let believed = group.path.iter().filter_map(|&link| match &model.links[link as usize].port.law {
-        Some(LawConfig::Xcp { follows_service: true, .. }) => Some(rate_of(model, link)),
-        Some(LawConfig::Xcp { config, .. }) => Some(config.capacity.0.saturating_mul(8)),
+        Some(law) if law.follows_service => Some(rate_of(model, link)),
+        Some(law) => Some(law.config.capacity().0.saturating_mul(8)),
         None => None,
     });
     believed.fold(asked, u64::min)
@@ -285,8 +285,9 @@ fn happenings(model: &Model, index: usize, port: &PortConfig) -> u64 {
         _ => 0,
     };
     let intervals = match &port.law {
-        Some(LawConfig::Xcp { config, .. }) => {
-            model.duration / interval.max(config.min_interval.0.saturating_mul(PS_PER_NS)).max(1)
+        Some(law) => {
+            let least = law.config.xcp().map_or(0, |config| config.min_interval.0);
+            model.duration / interval.max(least.saturating_mul(PS_PER_NS)).max(1)
         }
         None => 0,
     };

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use congestlab_core::law::SenderConfig;
 use congestlab_core::law::xcp::{LossPolicy, RateSource, RequestPolicy};
+use congestlab_core::law::{LinkConfig, SenderConfig};
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
 use congestlab_scenario::net::errors::ErrorRate;
 use congestlab_scenario::net::port::{FeedbackAt, LawConfig};
@@ -108,7 +108,10 @@ fn ns2_is_reno_recovery_an_early_timeout_and_a_short_interval() {
     let config = tcp(&model, 1);
     assert_eq!((config.recovery, config.min_rto, config.ns2), (Recovery::Reno, Duration(200_000_000), true));
     assert!(matches!(&config.law, SenderConfig::Xcp(xcp) if xcp.ns2));
-    let Some(LawConfig::Xcp { config, follows_service }) = &model.links[0].port.law else { panic!("XCP") };
+    let Some(LawConfig { config: LinkConfig::Xcp(config), follows_service }) = &model.links[0].port.law
+    else {
+        panic!("XCP")
+    };
     assert_eq!((config.min_interval, *follows_service), (Duration(1_000_000), true));
     assert!(!tcp(&self::model(&[]), 1).ns2);
 }
@@ -174,7 +177,7 @@ fn a_reverse_mirrors_rate_delay_and_limit_and_nothing_else() {
     assert_eq!((port.delay, port.limit), (40 * MS, Limit::Packets(7)));
     assert_eq!(port.errors, Some(ErrorRate::Packet { rate: 0.2, size: 500 }));
     assert_eq!(port.ack_loss, Probability::from_f64(0.5));
-    let Some(LawConfig::Xcp { config, .. }) = &port.law else { panic!("XCP") };
+    let Some(LawConfig { config: LinkConfig::Xcp(config), .. }) = &port.law else { panic!("XCP") };
     assert_eq!(config.capacity, Rate(125_000), "its own rate");
     let two = model(&[("links.a.queue", "1 BDP"), ("links.a.reverse", "{ rate = \"1 Mbit/s\" }")]);
     assert_eq!(two.links[1].port.limit, Limit::Packets(9), "a BDP is of the link that says it");
@@ -199,7 +202,10 @@ fn switches_reach_their_laws() {
     let law = "{ xcp = { alpha = 0.3, beta = 0.1, gamma = 0.2, capacity = \"9.9 Mbit/s\", capture = false, \
                min_interval = \"2 ms\", max_interval = \"3 s\" } }";
     let model = model(&[("links.a.law", law), ("links.a.feedback_at", "enqueue")]);
-    let Some(LawConfig::Xcp { config, follows_service }) = &model.links[0].port.law else { panic!("XCP") };
+    let Some(LawConfig { config: LinkConfig::Xcp(config), follows_service }) = &model.links[0].port.law
+    else {
+        panic!("XCP")
+    };
     assert_eq!(
         (config.alpha, config.beta, config.gamma),
         (Ratio::ppm(300_000), Ratio::ppm(100_000), Ratio::ppm(200_000))

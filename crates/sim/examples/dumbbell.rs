@@ -6,8 +6,8 @@
 
 use std::sync::atomic::AtomicBool;
 
-use congestlab_core::law::{SenderConfig, reno, xcp};
-use congestlab_core::units::{BitRate, Duration, Rate, Ratio, Time};
+use congestlab_core::law::{LinkConfig, SenderConfig, reno, xcp};
+use congestlab_core::units::{BitRate, Duration, Rate, Time};
 use congestlab_net::port::{LawConfig, PortConfig};
 use congestlab_net::queue::Limit;
 use congestlab_net::service::Service;
@@ -34,34 +34,12 @@ fn main() {
     let limit = Limit::Packets((in_flight as u64).max(2));
     let mut forward = PortConfig::new(Service::Fixed(rate), 20 * MS, limit);
     if is_xcp {
-        forward.law = Some(LawConfig::Xcp {
-            config: xcp::LinkConfig {
-                capacity: Rate(0),
-                alpha: Ratio::ppm(400_000),
-                beta: Ratio::ppm(226_000),
-                gamma: Ratio::ppm(100_000),
-                min_interval: Duration(5_000_000),
-                max_interval: Duration(1_000_000_000),
-                initial_interval: Duration(50_000_000),
-                allowed_queue: Duration(2_000_000),
-                capture: true,
-            },
-            follows_service: true,
-        });
+        forward.law =
+            Some(LawConfig { config: LinkConfig::Xcp(xcp::LinkConfig::default()), follows_service: true });
     }
     let back = PortConfig::new(Service::Fixed(rate), 20 * MS, limit);
     let law = if is_xcp {
-        SenderConfig::Xcp(xcp::SenderConfig {
-            request: xcp::RequestPolicy::Demand,
-            loss: xcp::LossPolicy::Tcp,
-            clamp: true,
-            aging: None,
-            pacing: false,
-            rate_source: xcp::RateSource::Window,
-            price: Ratio::ppm(1_000_000),
-            desired_rate: Rate(rate.0 / 8),
-            ns2: false,
-        })
+        SenderConfig::Xcp(xcp::SenderConfig { desired_rate: Rate(rate.0 / 8), ..Default::default() })
     } else {
         SenderConfig::Reno(reno::Config::default())
     };

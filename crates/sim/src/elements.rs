@@ -1,8 +1,9 @@
 //! The elements of a run, built from the model, handed to an engine, read out at the end.
 
+use congestlab_core::law::Series as _;
 use congestlab_core::units::Time;
 use congestlab_net::packet::{Kind, PS_PER_NS, Packet, Picos};
-use congestlab_net::port::{LawReport, Port, PortConfig, PortEvent, PortStats, Streams};
+use congestlab_net::port::{Port, PortConfig, PortEvent, PortStats, Streams};
 use congestlab_net::queue::Reason;
 use congestlab_net::random::Stream;
 use congestlab_net::source::{Source, SourceConfig};
@@ -279,7 +280,7 @@ fn tcp_outcome(
     let (sent, received) = (sender.stats(), receiver.stats());
     let end = sent.completion.map_or(measure.to, |done| done.min(measure.to));
     // Contract §5.
-    let headers = if config.law.xcp().is_some() { 60 } else { 40 };
+    let headers = u64::from(40 + config.law.header_bytes());
     let packets = received.measured_bytes.div_ceil(config.segment.into());
     let payload = received.measured_bytes.saturating_sub(packets * headers);
     FlowOutcome {
@@ -350,8 +351,8 @@ pub(crate) fn note_port_event(record: &mut Record, link: u32, at: Picos, event: 
         }
         PortEvent::Marked { packet } => put("mark", "", flow_of(packet), packet.seq.into()),
         PortEvent::Errored { packet } => put("error", "", flow_of(packet), packet.seq.into()),
-        PortEvent::ControlInterval { report: LawReport::Xcp(report) } => {
-            put("control-interval", "", None, report.feedback);
+        PortEvent::ControlInterval { report } => {
+            put("control-interval", "", None, report.decision());
         }
         PortEvent::Feedback { .. } | PortEvent::Departed { .. } => {}
         PortEvent::Sample(sample) => {
@@ -361,11 +362,8 @@ pub(crate) fn note_port_event(record: &mut Record, link: u32, at: Picos, event: 
             put("queue_packets", sample.queue_packets as f64);
             put("queue_bytes", sample.queue_bytes as f64);
             put("queue_max_packets", sample.queue_max_packets as f64);
-            if let Some(LawReport::Xcp(report)) = sample.law {
-                put("input_Bps", report.input.0 as f64);
-                put("feedback_Bps", report.feedback as f64);
-                put("interval_ms", report.interval.0 as f64 / 1e6);
-                put("persistent_queue_bytes", report.persistent_queue.0 as f64);
+            if let Some(report) = sample.law {
+                report.each(&mut |metric, value, unit| put(metric, value as f64 / f64::from(unit)));
             }
         }
     }

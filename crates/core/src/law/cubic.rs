@@ -1,7 +1,8 @@
 //! CUBIC (RFC 9438): the window grows as a cubic function of the time since the last decrease,
 //! flat around the window where that happened. Sections cited are the RFC's.
 
-use super::Ack;
+use super::settings::{Field, Settings};
+use super::{Ack, Protocol, SenderConfig, SenderLaw};
 use crate::units::{Bytes, Duration, Ratio, Time, Wide, mul_div};
 
 /// beta_cubic, §4.6.
@@ -22,6 +23,23 @@ const SEGMENT_MAX: Bytes = Bytes(u32::MAX as u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Config {}
+
+impl Settings for Config {
+    fn each(&mut self, _tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {}
+}
+
+/// One.
+pub const fn protocols() -> &'static [Protocol] {
+    const {
+        &[Protocol {
+            name: "cubic",
+            about: "CUBIC, losses repaired by selective acknowledgment (RFC 9438)",
+            page: "cubic",
+            link: None,
+            sender: Some(SenderConfig::Cubic(Config {})),
+        }]
+    }
+}
 
 /// Where a connection stands on its curve, for observers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,58 +96,6 @@ impl Cubic {
         }
     }
 
-    /// Grows the window, unless the sender does not use it or is repairing a loss. After a timeout
-    /// it is below the threshold and grows while repairing, as slow start must.
-    #[inline]
-    pub fn on_ack(&mut self, _config: &Config, now: Time, ack: &Ack) {
-        let since = now - self.acked_at;
-        self.acked_at = now;
-        if !ack.is_window_limited {
-            // §4.2, §5.8: t leaves out the times when the window could not have grown.
-            if self.epoch != Time::NEVER {
-                self.epoch = (self.epoch + since).min(now);
-            }
-        } else if self.cwnd < self.ssthresh {
-            self.cwnd = self.cwnd.saturating_add(with_places(ack.acked).min(self.mss));
-        } else if !ack.in_recovery {
-            self.avoid_congestion(now, ack);
-        }
-    }
-
-    /// Multiplicative decrease with fast convergence (§4.6, §4.7).
-    #[inline]
-    pub fn on_loss(&mut self, _config: &Config, _now: Time, flight: Bytes) {
-        self.remember();
-        self.ssthresh = self.reduced(flight);
-        self.cwnd = self.ssthresh;
-    }
-
-    /// One segment; the next congestion avoidance begins with K = 0 (§4.8). The threshold falls only
-    /// the first time (RFC 5681 §3.1).
-    #[inline]
-    pub fn on_timeout(&mut self, _config: &Config, _now: Time, flight: Bytes, is_first: bool) {
-        if is_first {
-            self.remember();
-            self.ssthresh = self.reduced(flight);
-        }
-        self.w_max = 0;
-        self.cwnd = self.mss;
-        self.epoch = Time::NEVER;
-    }
-
-    /// Back to the initial window at most (RFC 5681 §4.1).
-    #[inline]
-    pub fn on_restart(&mut self, _config: &Config, _now: Time, initial_window: Bytes) {
-        self.cwnd = self.cwnd.min(with_places(initial_window).max(self.mss));
-        self.epoch = Time::NEVER;
-    }
-
-    /// The congestion window.
-    #[inline]
-    pub fn window(&self) -> Bytes {
-        Bytes(self.cwnd >> PLACES)
-    }
-
     /// Where it stands.
     #[inline]
     pub fn report(&self) -> Report {
@@ -143,6 +109,7 @@ impl Cubic {
         }
     }
 
+    #[inline]
     fn avoid_congestion(&mut self, now: Time, ack: &Ack) {
         if self.epoch == Time::NEVER {
             self.epoch = now;
@@ -172,6 +139,7 @@ impl Cubic {
     }
 
     /// W_cubic(t) = C (t - K)^3 + W_max, §4.2 fig. 1.
+    #[inline]
     fn w_cubic(&self, t: Duration) -> u64 {
         let t = t.0 / 1000;
         // 2^32 us, more than an hour from the plateau, stands for all beyond.
@@ -184,14 +152,77 @@ impl Cubic {
 
     /// Keeps where the decrease happened: less where the window was already shrinking, so that a
     /// new flow finds room (§4.7).
+    #[inline]
     fn remember(&mut self) {
         self.w_max = if self.cwnd < self.w_max { CONVERGENCE.of(self.cwnd) } else { self.cwnd };
         self.cwnd_prior = self.cwnd;
         self.epoch = Time::NEVER;
     }
 
+    #[inline]
     fn reduced(&self, flight: Bytes) -> u64 {
         BETA.of(with_places(flight)).max(self.mss.saturating_mul(2))
+    }
+}
+
+impl SenderLaw for Cubic {
+    type Config = Config;
+
+    #[inline(always)]
+    fn start(_config: &Config, mss: Bytes, initial_window: Bytes) -> Self {
+        Self::new(mss, initial_window)
+    }
+
+    /// Grows the window, unless the sender does not use it or is repairing a loss. After a timeout
+    /// it is below the threshold and grows while repairing, as slow start must.
+    #[inline]
+    fn on_ack(&mut self, _config: &Config, now: Time, ack: &Ack) {
+        let since = now - self.acked_at;
+        self.acked_at = now;
+        if !ack.is_window_limited {
+            // §4.2, §5.8: t leaves out the times when the window could not have grown.
+            if self.epoch != Time::NEVER {
+                self.epoch = (self.epoch + since).min(now);
+            }
+        } else if self.cwnd < self.ssthresh {
+            self.cwnd = self.cwnd.saturating_add(with_places(ack.acked).min(self.mss));
+        } else if !ack.in_recovery {
+            self.avoid_congestion(now, ack);
+        }
+    }
+
+    /// Multiplicative decrease with fast convergence (§4.6, §4.7).
+    #[inline]
+    fn on_loss(&mut self, _config: &Config, _now: Time, flight: Bytes) {
+        self.remember();
+        self.ssthresh = self.reduced(flight);
+        self.cwnd = self.ssthresh;
+    }
+
+    /// One segment; the next congestion avoidance begins with K = 0 (§4.8). The threshold falls only
+    /// the first time (RFC 5681 §3.1).
+    #[inline]
+    fn on_timeout(&mut self, _config: &Config, _now: Time, flight: Bytes, is_first: bool) {
+        if is_first {
+            self.remember();
+            self.ssthresh = self.reduced(flight);
+        }
+        self.w_max = 0;
+        self.cwnd = self.mss;
+        self.epoch = Time::NEVER;
+    }
+
+    /// Back to the initial window at most (RFC 5681 §4.1).
+    #[inline]
+    fn on_restart(&mut self, _config: &Config, _now: Time, initial_window: Bytes) {
+        self.cwnd = self.cwnd.min(with_places(initial_window).max(self.mss));
+        self.epoch = Time::NEVER;
+    }
+
+    /// The congestion window.
+    #[inline]
+    fn window(&self) -> Bytes {
+        Bytes(self.cwnd >> PLACES)
     }
 }
 

@@ -1,8 +1,10 @@
-//! Control laws: one file per protocol, with up to three parts (link, sender, echo).
+//! Control laws: one file per protocol, with up to three parts (link, sender, echo), and the list of
+//! them ([`Protocol::all`]), from which everybody else knows which there are and what they can be told.
 
 pub mod cubic;
 mod echo;
 pub mod reno;
+pub mod settings;
 pub mod xcp;
 pub mod xcp_i;
 pub mod xcp_r;
@@ -10,6 +12,7 @@ pub mod xcp_r;
 pub use echo::{Data, Echo, Reply};
 
 use crate::units::{Bytes, Duration, Rate, Time};
+use settings::{Field, Settings};
 
 /// What TCP's machinery tells a sender law about one acknowledgment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,28 +61,537 @@ pub struct Send {
     pub is_window_limited: bool,
 }
 
-/// Configuration of a sender law, shared by all flows that run it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SenderConfig {
-    /// Reno's AIMD (RFC 5681).
-    Reno(reno::Config),
-    /// CUBIC (RFC 9438).
-    Cubic(cubic::Config),
-    /// XCP.
-    Xcp(xcp::SenderConfig),
-    /// XCP-r.
-    XcpR(xcp_r::Config),
+/// A packet, as a link law sees it.
+pub trait Packet {
+    /// Bytes of the whole IP packet.
+    fn size(&self) -> Bytes;
+    /// Its congestion header of the standard format, if it has one.
+    fn xcp(&self) -> Option<xcp::Header>;
+    /// Changes the congestion header that it has.
+    fn set_xcp(&mut self, header: xcp::Header);
 }
 
-impl SenderConfig {
-    /// What a law of XCP's family configures of XCP; `None`: it has no congestion header.
-    pub fn xcp(&self) -> Option<&xcp::SenderConfig> {
-        match self {
-            Self::Xcp(config) => Some(config),
-            Self::XcpR(config) => Some(&config.xcp),
-            Self::Reno(_) | Self::Cubic(_) => None,
-        }
+/// The law of a sender: the state of one flow. TCP's machinery (detecting and repairing losses,
+/// measuring round trips) calls it; it keeps the window.
+pub trait SenderLaw: Sized {
+    /// What all flows that run it share.
+    type Config: Settings;
+
+    /// Initial window in packets; `None`: RFC 5681's, by the size of the segment.
+    const INITIAL_WINDOW: Option<u32> = None;
+
+    /// At the start of a connection. `mss` is the whole IP packet.
+    fn start(config: &Self::Config, mss: Bytes, initial_window: Bytes) -> Self;
+
+    /// One acknowledgment arrived. Duplicates too: every XCP ACK carries feedback.
+    fn on_ack(&mut self, config: &Self::Config, now: Time, ack: &Ack);
+
+    /// Fast retransmit begins: once per window of data. `flight` is FlightSize (RFC 5681 §3.2).
+    fn on_loss(&mut self, config: &Self::Config, now: Time, flight: Bytes);
+
+    /// The retransmission timer expired; `is_first` unless it expired for the same segment before.
+    fn on_timeout(&mut self, config: &Self::Config, now: Time, flight: Bytes, is_first: bool);
+
+    /// Sending resumes after longer than a retransmission timeout without sending (RFC 5681 §4.1).
+    fn on_restart(&mut self, config: &Self::Config, now: Time, initial_window: Bytes);
+
+    /// A packet is about to leave: meters it and, for laws with a congestion header, fills that.
+    #[inline(always)]
+    fn on_send(&mut self, _config: &Self::Config, _now: Time, _send: &Send) -> Option<xcp::Header> {
+        None
     }
+
+    /// The second congestion header of the packet that [`SenderLaw::on_send`] was called for, for laws
+    /// that have one.
+    #[inline(always)]
+    fn on_send_window(&mut self, _config: &Self::Config) -> Option<xcp_r::Header> {
+        None
+    }
+
+    /// The congestion window, at least one segment.
+    fn window(&self) -> Bytes;
+
+    /// The rate to pace at; `None`: send as the window opens.
+    #[inline(always)]
+    fn pacing_rate(&self, _config: &Self::Config, _srtt: Duration) -> Option<Rate> {
+        None
+    }
+
+    /// Bytes of the congestion header that each data packet carries.
+    #[inline(always)]
+    fn header_bytes(_config: &Self::Config) -> u16 {
+        0
+    }
+
+    /// XCP's configuration, for laws of its family.
+    #[inline(always)]
+    fn xcp_config(_config: &Self::Config) -> Option<&xcp::SenderConfig> {
+        None
+    }
+
+    /// As [`SenderLaw::xcp_config`].
+    #[inline(always)]
+    fn xcp_config_mut(_config: &mut Self::Config) -> Option<&mut xcp::SenderConfig> {
+        None
+    }
+
+    /// XCP's part, for laws of its family.
+    #[inline(always)]
+    fn xcp(&self) -> Option<&xcp::Sender> {
+        None
+    }
+}
+
+/// The law of a link: the state of one output port.
+pub trait LinkLaw: Sized {
+    /// Constants and switches.
+    type Config: Settings;
+    /// What the last control interval measured and decided.
+    type Report: Series;
+
+    /// `phase` is the first deadline: where in its first interval the port begins; `second_phase`
+    /// the same for the second timer of laws that have two. Ports must not act in step.
+    fn start(config: &Self::Config, phase: Duration, second_phase: Duration) -> Self;
+
+    /// The interval in which the phases lie.
+    fn first_interval(config: &Self::Config) -> Duration;
+
+    /// What the law is told that the link can carry.
+    fn capacity(config: &Self::Config) -> Rate;
+
+    /// Tells it that.
+    fn configure_capacity(config: &mut Self::Config, capacity: Rate);
+
+    /// The capacity has changed: takes effect at the next control interval.
+    fn set_capacity(&mut self, capacity: Rate);
+
+    /// Before enqueue, also if the packet is then dropped: it asked for capacity.
+    fn on_arrival(&mut self, now: Time, packet: &impl Packet);
+
+    /// Just before transmission; `backlog` is what stays queued.
+    fn on_departure(&mut self, now: Time, packet: &mut impl Packet, backlog: Bytes);
+
+    /// Earliest timer.
+    fn next_deadline(&self) -> Time;
+
+    /// Serves every deadline that is due at `now`.
+    fn on_deadline(&mut self, now: Time, backlog: Bytes);
+
+    /// What the last control interval measured and decided, for series and events.
+    fn report(&self) -> Self::Report;
+
+    /// d, for laws of XCP's family; zero: none.
+    #[inline(always)]
+    fn mean_rtt(&self) -> Duration {
+        Duration(0)
+    }
+
+    /// What [`LinkLaw::on_departure`] would give the packet now, for observers.
+    #[inline(always)]
+    fn share(&self, _packet: &impl Packet) -> Option<xcp::Share> {
+        None
+    }
+
+    /// XCP's configuration, for laws of its family.
+    #[inline(always)]
+    fn xcp(_config: &Self::Config) -> Option<&xcp::LinkConfig> {
+        None
+    }
+
+    /// As [`LinkLaw::xcp`].
+    #[inline(always)]
+    fn xcp_mut(_config: &mut Self::Config) -> Option<&mut xcp::LinkConfig> {
+        None
+    }
+}
+
+/// What a link law reports, as columns of a time series.
+pub trait Series {
+    /// Control intervals so far.
+    fn intervals(&self) -> u64;
+    /// What the last one decided, for its event: XCP's F.
+    fn decision(&self) -> i64;
+    /// Tells the name of each metric and its value as a fraction, so that a law needs no floats.
+    fn each(&self, tell: &mut impl FnMut(&'static str, i64, u32));
+    /// XCP's part of it, for laws of its family.
+    #[inline]
+    fn xcp(&self) -> Option<&xcp::Report> {
+        None
+    }
+}
+
+/// A protocol as scenarios name it. One law file may have several, which are presets of one law.
+#[derive(Clone, Debug)]
+pub struct Protocol {
+    /// Its name in a scenario.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub about: &'static str,
+    /// Its page: `docs/protocols/<page>.md`.
+    pub page: &'static str,
+    /// What it runs on links, as configured without a word.
+    pub link: Option<LinkConfig>,
+    /// What it runs on flows, as configured without a word.
+    pub sender: Option<SenderConfig>,
+}
+
+impl Protocol {
+    /// The protocol of that name.
+    #[inline] // or it would be in each BPF object
+    pub fn of(name: &str) -> Option<&'static Self> {
+        Self::all().find(|protocol| protocol.name == name)
+    }
+}
+
+/// The list: each law file, with the laws of links and senders that it defines and the names of
+/// their variants here. Its `protocols` say what scenarios call them.
+macro_rules! protocols {
+    ($($module:ident {
+        $(link $Link:ident($link:ty))?
+        $(sender $Sender:ident($sender:ty))?
+    })*) => {
+        impl Protocol {
+            /// All, in the order of the list.
+            // Functions, not constants, also in the law files: those would be in each BPF object.
+            pub fn all() -> impl Iterator<Item = &'static Self> {
+                [$($module::protocols()),*].into_iter().flatten()
+            }
+        }
+
+        /// Configuration of a sender law, shared by all flows that run it.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum SenderConfig {
+            $($(#[doc = concat!("[`", stringify!($module), "`]'s.")] $Sender(<$sender as SenderLaw>::Config),)?)*
+        }
+
+        /// Which sender law, with its state.
+        #[derive(Clone, Debug)]
+        pub enum Law {
+            $($(#[doc = concat!("[`", stringify!($module), "`]'s.")] $Sender($sender),)?)*
+        }
+
+        /// Configuration of a link law.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum LinkConfig {
+            $($(#[doc = concat!("[`", stringify!($module), "`]'s.")] $Link(<$link as LinkLaw>::Config),)?)*
+        }
+
+        /// A link law at work: the state of one output port.
+        #[derive(Clone, Debug)]
+        pub enum Link {
+            $($(#[doc = concat!("[`", stringify!($module), "`]'s.")] $Link($link),)?)*
+        }
+
+        /// What the last control interval of a link law measured and decided.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum LinkReport {
+            $($(#[doc = concat!("[`", stringify!($module), "`]'s.")] $Link(<$link as LinkLaw>::Report),)?)*
+        }
+
+        impl Sender {
+            /// A law at the start of a connection, with its initial window. `mss` is the whole IP packet.
+            pub fn new(config: &SenderConfig, mss: Bytes, initial_window: Bytes) -> Self {
+                match config {
+                    $($(SenderConfig::$Sender(config) => {
+                        let law = <$sender>::start(config, mss, initial_window);
+                        Self { window: law.window(), law: Law::$Sender(law) }
+                    })?)*
+                }
+            }
+
+            /// One acknowledgment arrived. Duplicates too: every XCP ACK carries feedback.
+            #[inline]
+            pub fn on_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
+                match (&mut self.law, config) {
+                    $($((Law::$Sender(law), SenderConfig::$Sender(config)) => {
+                        law.on_ack(config, now, ack);
+                        self.window = law.window();
+                    })?)*
+                    _ => {}
+                }
+            }
+
+            /// Fast retransmit begins: once per window of data. `flight` is FlightSize (RFC 5681 §3.2).
+            #[inline]
+            pub fn on_loss(&mut self, config: &SenderConfig, now: Time, flight: Bytes) {
+                match (&mut self.law, config) {
+                    $($((Law::$Sender(law), SenderConfig::$Sender(config)) => {
+                        law.on_loss(config, now, flight);
+                        self.window = law.window();
+                    })?)*
+                    _ => {}
+                }
+            }
+
+            /// The retransmission timer expired; `is_first` unless it expired for the same segment before.
+            #[inline]
+            pub fn on_timeout(&mut self, config: &SenderConfig, now: Time, flight: Bytes, is_first: bool) {
+                match (&mut self.law, config) {
+                    $($((Law::$Sender(law), SenderConfig::$Sender(config)) => {
+                        law.on_timeout(config, now, flight, is_first);
+                        self.window = law.window();
+                    })?)*
+                    _ => {}
+                }
+            }
+
+            /// Sending resumes after longer than a retransmission timeout without sending (RFC 5681 §4.1).
+            #[inline]
+            pub fn on_restart(&mut self, config: &SenderConfig, now: Time, initial_window: Bytes) {
+                match (&mut self.law, config) {
+                    $($((Law::$Sender(law), SenderConfig::$Sender(config)) => {
+                        law.on_restart(config, now, initial_window);
+                        self.window = law.window();
+                    })?)*
+                    _ => {}
+                }
+            }
+
+            /// A packet is about to leave: meters it and, for laws with a congestion header, fills that.
+            #[inline]
+            pub fn on_send(&mut self, config: &SenderConfig, now: Time, send: &Send) -> Option<xcp::Header> {
+                match (&mut self.law, config) {
+                    $($((Law::$Sender(law), SenderConfig::$Sender(config)) => {
+                        let header = SenderLaw::on_send(law, config, now, send);
+                        self.window = law.window();
+                        header
+                    })?)*
+                    _ => None,
+                }
+            }
+
+            /// The second congestion header of the packet that [`Sender::on_send`] was called for, for
+            /// laws that have one.
+            #[inline]
+            pub fn on_send_window(&mut self, config: &SenderConfig) -> Option<xcp_r::Header> {
+                match (&mut self.law, config) {
+                    $($((Law::$Sender(law), SenderConfig::$Sender(config)) => law.on_send_window(config),)?)*
+                    _ => None,
+                }
+            }
+
+            /// The rate to pace at; `None`: send as the window opens.
+            #[inline]
+            pub fn pacing_rate(&self, config: &SenderConfig, srtt: Duration) -> Option<Rate> {
+                match (&self.law, config) {
+                    $($((Law::$Sender(law), SenderConfig::$Sender(config)) => law.pacing_rate(config, srtt),)?)*
+                    _ => None,
+                }
+            }
+        }
+
+        impl Law {
+            /// XCP's part, for laws of its family.
+            pub fn xcp(&self) -> Option<&xcp::Sender> {
+                match self {
+                    $($(Self::$Sender(law) => SenderLaw::xcp(law),)?)*
+                }
+            }
+        }
+
+        impl SenderConfig {
+            /// Of the law: the first protocol of its file.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $($(Self::$Sender(_) => const { $module::protocols()[0].name },)?)*
+                }
+            }
+
+            /// Initial window in packets; `None`: RFC 5681's, by the size of the segment.
+            pub fn initial_window(&self) -> Option<u32> {
+                match self {
+                    $($(Self::$Sender(_) => <$sender as SenderLaw>::INITIAL_WINDOW,)?)*
+                }
+            }
+
+            /// Bytes of the congestion header that each data packet carries.
+            pub fn header_bytes(&self) -> u16 {
+                match self {
+                    $($(Self::$Sender(config) => <$sender as SenderLaw>::header_bytes(config),)?)*
+                }
+            }
+
+            /// XCP's configuration, for laws of its family.
+            pub fn xcp(&self) -> Option<&xcp::SenderConfig> {
+                match self {
+                    $($(Self::$Sender(config) => <$sender as SenderLaw>::xcp_config(config),)?)*
+                }
+            }
+
+            /// As [`SenderConfig::xcp`].
+            pub fn xcp_mut(&mut self) -> Option<&mut xcp::SenderConfig> {
+                match self {
+                    $($(Self::$Sender(config) => <$sender as SenderLaw>::xcp_config_mut(config),)?)*
+                }
+            }
+        }
+
+        impl Settings for SenderConfig {
+            fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
+                match self {
+                    $($(Self::$Sender(config) => config.each(tell),)?)*
+                }
+            }
+        }
+
+        impl Link {
+            /// See [`LinkLaw::start`].
+            pub fn new(config: &LinkConfig, phase: Duration, second_phase: Duration) -> Self {
+                match config {
+                    $($(LinkConfig::$Link(config) => Self::$Link(<$link>::start(config, phase, second_phase)),)?)*
+                }
+            }
+
+            /// The capacity has changed: takes effect at the next control interval.
+            #[inline]
+            pub fn set_capacity(&mut self, capacity: Rate) {
+                match self {
+                    $($(Self::$Link(law) => LinkLaw::set_capacity(law, capacity),)?)*
+                }
+            }
+
+            /// Before enqueue, also if the packet is then dropped: it asked for capacity.
+            #[inline]
+            pub fn on_arrival(&mut self, now: Time, packet: &impl Packet) {
+                match self {
+                    $($(Self::$Link(law) => LinkLaw::on_arrival(law, now, packet),)?)*
+                }
+            }
+
+            /// Just before transmission; `backlog` is what stays queued.
+            #[inline]
+            pub fn on_departure(&mut self, now: Time, packet: &mut impl Packet, backlog: Bytes) {
+                match self {
+                    $($(Self::$Link(law) => LinkLaw::on_departure(law, now, packet, backlog),)?)*
+                }
+            }
+
+            /// Earliest timer.
+            #[inline]
+            pub fn next_deadline(&self) -> Time {
+                match self {
+                    $($(Self::$Link(law) => LinkLaw::next_deadline(law),)?)*
+                }
+            }
+
+            /// Serves every deadline that is due at `now`.
+            #[inline]
+            pub fn on_deadline(&mut self, now: Time, backlog: Bytes) {
+                match self {
+                    $($(Self::$Link(law) => LinkLaw::on_deadline(law, now, backlog),)?)*
+                }
+            }
+
+            /// What the last control interval measured and decided, for series and events.
+            #[inline]
+            pub fn report(&self) -> LinkReport {
+                match self {
+                    $($(Self::$Link(law) => LinkReport::$Link(LinkLaw::report(law)),)?)*
+                }
+            }
+
+            /// d, for laws of XCP's family; zero: none.
+            #[inline]
+            pub fn mean_rtt(&self) -> Duration {
+                match self {
+                    $($(Self::$Link(law) => LinkLaw::mean_rtt(law),)?)*
+                }
+            }
+
+            /// What [`Link::on_departure`] would give the packet now, for observers.
+            #[inline]
+            pub fn share(&self, packet: &impl Packet) -> Option<xcp::Share> {
+                match self {
+                    $($(Self::$Link(law) => LinkLaw::share(law, packet),)?)*
+                }
+            }
+        }
+
+        impl LinkConfig {
+            /// Of the law: the first protocol of its file.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $($(Self::$Link(_) => const { $module::protocols()[0].name },)?)*
+                }
+            }
+
+            /// See [`LinkLaw::first_interval`].
+            pub fn first_interval(&self) -> Duration {
+                match self {
+                    $($(Self::$Link(config) => <$link as LinkLaw>::first_interval(config),)?)*
+                }
+            }
+
+            /// What the law is told that the link can carry.
+            pub fn capacity(&self) -> Rate {
+                match self {
+                    $($(Self::$Link(config) => <$link as LinkLaw>::capacity(config),)?)*
+                }
+            }
+
+            /// Tells it that.
+            pub fn set_capacity(&mut self, capacity: Rate) {
+                match self {
+                    $($(Self::$Link(config) => <$link as LinkLaw>::configure_capacity(config, capacity),)?)*
+                }
+            }
+
+            /// XCP's configuration, for laws of its family.
+            pub fn xcp(&self) -> Option<&xcp::LinkConfig> {
+                match self {
+                    $($(Self::$Link(config) => <$link as LinkLaw>::xcp(config),)?)*
+                }
+            }
+
+            /// As [`LinkConfig::xcp`].
+            pub fn xcp_mut(&mut self) -> Option<&mut xcp::LinkConfig> {
+                match self {
+                    $($(Self::$Link(config) => <$link as LinkLaw>::xcp_mut(config),)?)*
+                }
+            }
+        }
+
+        impl Settings for LinkConfig {
+            fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
+                match self {
+                    $($(Self::$Link(config) => config.each(tell),)?)*
+                }
+            }
+        }
+
+        impl Series for LinkReport {
+            fn intervals(&self) -> u64 {
+                match self {
+                    $($(Self::$Link(report) => report.intervals(),)?)*
+                }
+            }
+
+            fn decision(&self) -> i64 {
+                match self {
+                    $($(Self::$Link(report) => report.decision(),)?)*
+                }
+            }
+
+            fn each(&self, tell: &mut impl FnMut(&'static str, i64, u32)) {
+                match self {
+                    $($(Self::$Link(report) => report.each(tell),)?)*
+                }
+            }
+
+            fn xcp(&self) -> Option<&xcp::Report> {
+                match self {
+                    $($(Self::$Link(report) => report.xcp(),)?)*
+                }
+            }
+        }
+    };
+}
+
+protocols! {
+    xcp { link Xcp(xcp::Link) sender Xcp(xcp::Sender) }
+    xcp_r { sender XcpR(xcp_r::Sender) }
+    reno { sender Reno(reno::Reno) }
+    cubic { sender Cubic(cubic::Cubic) }
 }
 
 /// State of a sender law for one flow.
@@ -90,124 +602,7 @@ pub struct Sender {
     law: Law,
 }
 
-/// Which law, with its state.
-#[derive(Clone, Debug)]
-pub enum Law {
-    /// Reno's AIMD (RFC 5681).
-    Reno(reno::Reno),
-    /// CUBIC (RFC 9438).
-    Cubic(cubic::Cubic),
-    /// XCP.
-    Xcp(xcp::Sender),
-    /// XCP-r.
-    XcpR(xcp_r::Sender),
-}
-
-impl Law {
-    /// XCP's part of a law of its family.
-    pub fn xcp(&self) -> Option<&xcp::Sender> {
-        match self {
-            Self::Xcp(law) => Some(law),
-            Self::XcpR(law) => Some(law.xcp()),
-            Self::Reno(_) | Self::Cubic(_) => None,
-        }
-    }
-}
-
-macro_rules! each {
-    ($self:ident, $config:ident, $law:ident, $c:ident => $body:expr) => {
-        match (&mut $self.law, $config) {
-            (Law::Reno($law), SenderConfig::Reno($c)) => {
-                $body;
-                $self.window = $law.window();
-            }
-            (Law::Cubic($law), SenderConfig::Cubic($c)) => {
-                $body;
-                $self.window = $law.window();
-            }
-            (Law::Xcp($law), SenderConfig::Xcp($c)) => {
-                $body;
-                $self.window = $law.window();
-            }
-            (Law::XcpR($law), SenderConfig::XcpR($c)) => {
-                $body;
-                $self.window = $law.window();
-            }
-            _ => {}
-        }
-    };
-}
-
 impl Sender {
-    /// A law at the start of a connection, with its initial window. `mss` is the whole IP packet.
-    pub fn new(config: &SenderConfig, mss: Bytes, initial_window: Bytes) -> Self {
-        let law = match config {
-            SenderConfig::Reno(_) => Law::Reno(reno::Reno::new(mss, initial_window)),
-            SenderConfig::Cubic(_) => Law::Cubic(cubic::Cubic::new(mss, initial_window)),
-            SenderConfig::Xcp(_) => Law::Xcp(xcp::Sender::new(mss, initial_window)),
-            SenderConfig::XcpR(config) => Law::XcpR(xcp_r::Sender::new(config, mss, initial_window)),
-        };
-        let window = match &law {
-            Law::Reno(law) => law.window(),
-            Law::Cubic(law) => law.window(),
-            Law::Xcp(law) => law.window(),
-            Law::XcpR(law) => law.window(),
-        };
-        Self { window, law }
-    }
-
-    /// One acknowledgment arrived. Duplicates too: every XCP ACK carries feedback.
-    #[inline]
-    pub fn on_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
-        each!(self, config, law, c => law.on_ack(c, now, ack));
-    }
-
-    /// Fast retransmit begins: once per window of data. `flight` is FlightSize (RFC 5681 §3.2).
-    #[inline]
-    pub fn on_loss(&mut self, config: &SenderConfig, now: Time, flight: Bytes) {
-        each!(self, config, law, c => law.on_loss(c, now, flight));
-    }
-
-    /// The retransmission timer expired; `is_first` unless it expired for the same segment before.
-    #[inline]
-    pub fn on_timeout(&mut self, config: &SenderConfig, now: Time, flight: Bytes, is_first: bool) {
-        each!(self, config, law, c => law.on_timeout(c, now, flight, is_first));
-    }
-
-    /// Sending resumes after longer than a retransmission timeout without sending (RFC 5681 §4.1).
-    #[inline]
-    pub fn on_restart(&mut self, config: &SenderConfig, now: Time, initial_window: Bytes) {
-        each!(self, config, law, c => law.on_restart(c, now, initial_window));
-    }
-
-    /// A packet is about to leave: meters it and, for laws with a congestion header, fills that.
-    #[inline]
-    pub fn on_send(&mut self, config: &SenderConfig, now: Time, send: &Send) -> Option<xcp::Header> {
-        match (&mut self.law, config) {
-            (Law::Xcp(law), SenderConfig::Xcp(c)) => {
-                let header = law.on_send(c, now, send);
-                self.window = law.window();
-                Some(header)
-            }
-            (Law::XcpR(law), SenderConfig::XcpR(c)) => {
-                let header = law.on_send(c, now, send);
-                self.window = law.window();
-                Some(header)
-            }
-            _ => None,
-        }
-    }
-
-    /// The second congestion header of the packet that [`Sender::on_send`] was called for, for laws
-    /// that have one.
-    #[inline]
-    pub fn on_send_window(&mut self, config: &SenderConfig) -> Option<xcp_r::Header> {
-        match (&mut self.law, config) {
-            (Law::XcpR(law), SenderConfig::XcpR(c)) => Some(law.on_send_header(c)),
-            _ => None,
-        }
-    }
-
     /// The congestion window.
     #[inline]
     pub fn window(&self) -> Bytes {
@@ -218,15 +613,5 @@ impl Sender {
     #[inline]
     pub fn law(&self) -> &Law {
         &self.law
-    }
-
-    /// The rate to pace at; `None`: send as the window opens.
-    #[inline]
-    pub fn pacing_rate(&self, config: &SenderConfig, srtt: Duration) -> Option<Rate> {
-        match (&self.law, config) {
-            (Law::Xcp(law), SenderConfig::Xcp(c)) => law.pacing_rate(c, srtt),
-            (Law::XcpR(law), SenderConfig::XcpR(c)) => law.pacing_rate(c, srtt),
-            _ => None,
-        }
     }
 }

@@ -1,13 +1,33 @@
 //! Reno's additive increase and multiplicative decrease (RFC 5681). Detecting and repairing a loss
 //! belongs to the sender that runs this law; so does inflating the window by duplicate ACKs.
 
-use super::Ack;
+use super::settings::{Field, Settings};
+use super::{Ack, Protocol, SenderConfig, SenderLaw};
 use crate::units::{Bytes, Time};
 
 /// Nothing to configure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Config {}
+
+impl Settings for Config {
+    fn each(&mut self, _tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {}
+}
+
+/// Reno's window, by how losses are found and repaired: that is TCP's machinery.
+pub const fn protocols() -> &'static [Protocol] {
+    const {
+        &[
+            preset("reno", "Reno's AIMD, losses repaired one by one (RFC 5681)"),
+            preset("newreno", "Reno's AIMD, several losses per window repaired by partial ACKs (RFC 6582)"),
+            preset("sack", "Reno's AIMD, losses repaired by selective acknowledgment (RFC 6675)"),
+        ]
+    }
+}
+
+const fn preset(name: &'static str, about: &'static str) -> Protocol {
+    Protocol { name, about, page: "reno", link: None, sender: Some(SenderConfig::Reno(Config {})) }
+}
 
 /// The window of one connection.
 #[derive(Clone, Debug)]
@@ -27,10 +47,29 @@ impl Reno {
         Self { mss, cwnd: initial_window.max(mss), ssthresh: Bytes(u64::MAX), acked: Bytes(0) }
     }
 
+    /// Slow start ends here; the largest amount: never.
+    #[inline]
+    pub fn ssthresh(&self) -> Bytes {
+        self.ssthresh
+    }
+
+    fn half(&self, flight: Bytes) -> Bytes {
+        Bytes((flight.0 / 2).max(self.mss.0.saturating_mul(2)))
+    }
+}
+
+impl SenderLaw for Reno {
+    type Config = Config;
+
+    #[inline(always)]
+    fn start(_config: &Config, mss: Bytes, initial_window: Bytes) -> Self {
+        Self::new(mss, initial_window)
+    }
+
     /// Grows the window, unless the sender does not use it or is repairing a loss. After a timeout
     /// it is below the threshold and grows while repairing, as slow start must.
     #[inline]
-    pub fn on_ack(&mut self, _config: &Config, _now: Time, ack: &Ack) {
+    fn on_ack(&mut self, _config: &Config, _now: Time, ack: &Ack) {
         if !ack.is_window_limited {
             return;
         }
@@ -48,7 +87,7 @@ impl Reno {
 
     /// Halves the flight (RFC 5681 eq. 4, §3.2 step 6).
     #[inline]
-    pub fn on_loss(&mut self, _config: &Config, _now: Time, flight: Bytes) {
+    fn on_loss(&mut self, _config: &Config, _now: Time, flight: Bytes) {
         self.ssthresh = self.half(flight);
         self.cwnd = self.ssthresh;
         self.acked = Bytes(0);
@@ -56,7 +95,7 @@ impl Reno {
 
     /// One segment; the threshold falls only the first time (RFC 5681 §3.1).
     #[inline]
-    pub fn on_timeout(&mut self, _config: &Config, _now: Time, flight: Bytes, is_first: bool) {
+    fn on_timeout(&mut self, _config: &Config, _now: Time, flight: Bytes, is_first: bool) {
         if is_first {
             self.ssthresh = self.half(flight);
         }
@@ -66,24 +105,14 @@ impl Reno {
 
     /// Back to the initial window at most (RFC 5681 §4.1).
     #[inline]
-    pub fn on_restart(&mut self, _config: &Config, _now: Time, initial_window: Bytes) {
+    fn on_restart(&mut self, _config: &Config, _now: Time, initial_window: Bytes) {
         self.cwnd = self.cwnd.min(initial_window.max(self.mss));
         self.acked = Bytes(0);
     }
 
     /// The congestion window.
     #[inline]
-    pub fn window(&self) -> Bytes {
+    fn window(&self) -> Bytes {
         self.cwnd
-    }
-
-    /// Slow start ends here; the largest amount: never.
-    #[inline]
-    pub fn ssthresh(&self) -> Bytes {
-        self.ssthresh
-    }
-
-    fn half(&self, flight: Bytes) -> Bytes {
-        Bytes((flight.0 / 2).max(self.mss.0.saturating_mul(2)))
     }
 }

@@ -11,7 +11,8 @@
 //! the epoch, the receiver obeys it once, and values of another epoch or of an ACK that was overtaken
 //! are not taken (protocols.md 4.3, A-12).
 
-use super::{Ack, Send, xcp};
+use super::settings::{Field, Settings};
+use super::{Ack, Protocol, Send, SenderConfig, SenderLaw, xcp};
 use crate::units::{Bytes, Duration, Rate, Time};
 
 /// Configuration of sender and receiver.
@@ -22,6 +23,35 @@ pub struct Config {
     /// Changes by the sender are numbered; `false`: XR's version. Its flag rides in one packet, counts
     /// each time that it is seen, and values are taken from every ACK.
     pub epochs: bool,
+}
+
+impl Config {
+    /// XCP's, with epochs.
+    pub const DEFAULT: Self = Self { xcp: xcp::SenderConfig::DEFAULT, epochs: true };
+}
+
+impl Settings for Config {
+    fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
+        self.xcp.each(tell);
+        tell(
+            "epochs",
+            "Number the changes that the sender makes on its own; true. false: as in the paper.",
+            Field::Switch(&mut self.epochs),
+        );
+    }
+}
+
+/// On links it is XCP.
+pub const fn protocols() -> &'static [Protocol] {
+    const {
+        &[Protocol {
+            name: "xcp-r",
+            about: "XCP whose window the receiver keeps: lost ACKs take nothing away",
+            page: "xcp-r",
+            link: None,
+            sender: Some(SenderConfig::XcpR(Config::DEFAULT)),
+        }]
+    }
 }
 
 /// What a data packet carries beside XCP's header. No link touches it.
@@ -115,9 +145,65 @@ impl Sender {
         sender
     }
 
+    /// As [`xcp::Sender::on_send`].
+    #[inline]
+    pub fn on_send(&mut self, config: &Config, now: Time, send: &Send) -> xcp::Header {
+        let before = self.xcp.cwnd;
+        let header = self.xcp.on_send(&config.xcp, now, send);
+        if self.xcp.cwnd != before {
+            self.reset(config); // aged
+        }
+        header
+    }
+
+    /// What the packet carries that [`Sender::on_send`] was called for.
+    #[inline]
+    pub fn on_send_header(&mut self, config: &Config) -> Header {
+        let is_reset = self.is_reset;
+        // XR: one packet carries the flag.
+        self.is_reset &= config.epochs;
+        let cwnd = self.window().0.min(u32::MAX as u64) as u32;
+        Header { cwnd, epoch: self.epoch, is_reset }
+    }
+
+    /// XCP's part, for observers.
+    #[inline]
+    pub fn xcp(&self) -> &xcp::Sender {
+        &self.xcp
+    }
+
+    /// Number of the last change that the receiver did not make, modulo 256, and whether the receiver
+    /// is still to be told. For observers.
+    #[inline]
+    pub fn epoch(&self) -> (u8, bool) {
+        (self.epoch, self.is_reset)
+    }
+
+    /// The window has changed otherwise than by the receiver's word: tells it the new one, whole bytes.
+    #[inline(always)]
+    fn reset(&mut self, config: &Config) {
+        self.xcp.cwnd = xcp::with_places(self.xcp.window());
+        self.heard = self.xcp.cwnd;
+        self.is_reset = true;
+        if config.epochs {
+            self.epoch = self.epoch.wrapping_add(1);
+        }
+    }
+}
+
+impl SenderLaw for Sender {
+    type Config = Config;
+
+    const INITIAL_WINDOW: Option<u32> = Some(1);
+
+    #[inline(always)]
+    fn start(config: &Config, mss: Bytes, initial_window: Bytes) -> Self {
+        Self::new(config, mss, initial_window)
+    }
+
     /// The window is what the receiver says (XR §IV), within XCP's limits.
     #[inline]
-    pub fn on_ack(&mut self, config: &Config, now: Time, ack: &Ack) {
+    fn on_ack(&mut self, config: &Config, now: Time, ack: &Ack) {
         let (before, was_tcp) = (self.xcp.cwnd, self.xcp.is_tcp());
         self.xcp.note_ack(&config.xcp, now, ack);
         if self.xcp.cwnd != before {
@@ -147,7 +233,7 @@ impl Sender {
 
     /// See [`xcp::LossPolicy`].
     #[inline]
-    pub fn on_loss(&mut self, config: &Config, now: Time, flight: Bytes) {
+    fn on_loss(&mut self, config: &Config, now: Time, flight: Bytes) {
         self.xcp.on_loss(&config.xcp, now, flight);
         if config.xcp.loss != xcp::LossPolicy::Maintain {
             self.reset(config);
@@ -157,7 +243,7 @@ impl Sender {
     /// One segment. If the receiver was told so and no ACK has come since, the window does not change
     /// and the epoch goes on: what the receiver has added meanwhile counts.
     #[inline]
-    pub fn on_timeout(&mut self, config: &Config, now: Time, flight: Bytes, is_first: bool) {
+    fn on_timeout(&mut self, config: &Config, now: Time, flight: Bytes, is_first: bool) {
         let before = self.xcp.cwnd;
         self.xcp.on_timeout(&config.xcp, now, flight, is_first);
         if !config.epochs || !self.is_reset || self.xcp.cwnd != before {
@@ -167,65 +253,50 @@ impl Sender {
 
     /// See [`xcp::Sender::on_restart`]: only the window that TCP rules restarts.
     #[inline]
-    pub fn on_restart(&mut self, config: &Config, now: Time, initial_window: Bytes) {
+    fn on_restart(&mut self, config: &Config, now: Time, initial_window: Bytes) {
         self.xcp.on_restart(&config.xcp, now, initial_window);
     }
 
-    /// As [`xcp::Sender::on_send`].
-    #[inline]
-    pub fn on_send(&mut self, config: &Config, now: Time, send: &Send) -> xcp::Header {
-        let before = self.xcp.cwnd;
-        let header = self.xcp.on_send(&config.xcp, now, send);
-        if self.xcp.cwnd != before {
-            self.reset(config); // aged
-        }
-        header
+    #[inline(always)]
+    fn on_send(&mut self, config: &Config, now: Time, send: &Send) -> Option<xcp::Header> {
+        Some(Self::on_send(self, config, now, send))
     }
 
-    /// What the packet carries that [`Sender::on_send`] was called for.
-    #[inline]
-    pub fn on_send_header(&mut self, config: &Config) -> Header {
-        let is_reset = self.is_reset;
-        // XR: one packet carries the flag.
-        self.is_reset &= config.epochs;
-        let cwnd = self.window().0.min(u32::MAX as u64) as u32;
-        Header { cwnd, epoch: self.epoch, is_reset }
+    #[inline(always)]
+    fn on_send_window(&mut self, config: &Config) -> Option<Header> {
+        Some(self.on_send_header(config))
     }
 
     /// The congestion window.
     #[inline]
-    pub fn window(&self) -> Bytes {
+    fn window(&self) -> Bytes {
         self.xcp.window()
     }
 
     /// See [`xcp::Sender::pacing_rate`].
     #[inline]
-    pub fn pacing_rate(&self, config: &Config, srtt: Duration) -> Option<Rate> {
+    fn pacing_rate(&self, config: &Config, srtt: Duration) -> Option<Rate> {
         self.xcp.pacing_rate(&config.xcp, srtt)
     }
 
-    /// XCP's part, for observers.
-    #[inline]
-    pub fn xcp(&self) -> &xcp::Sender {
-        &self.xcp
-    }
-
-    /// Number of the last change that the receiver did not make, modulo 256, and whether the receiver
-    /// is still to be told. For observers.
-    #[inline]
-    pub fn epoch(&self) -> (u8, bool) {
-        (self.epoch, self.is_reset)
-    }
-
-    /// The window has changed otherwise than by the receiver's word: tells it the new one, whole bytes.
     #[inline(always)]
-    fn reset(&mut self, config: &Config) {
-        self.xcp.cwnd = xcp::with_places(self.xcp.window());
-        self.heard = self.xcp.cwnd;
-        self.is_reset = true;
-        if config.epochs {
-            self.epoch = self.epoch.wrapping_add(1);
-        }
+    fn header_bytes(config: &Config) -> u16 {
+        <xcp::Sender as SenderLaw>::header_bytes(&config.xcp)
+    }
+
+    #[inline(always)]
+    fn xcp_config(config: &Config) -> Option<&xcp::SenderConfig> {
+        Some(&config.xcp)
+    }
+
+    #[inline(always)]
+    fn xcp_config_mut(config: &mut Config) -> Option<&mut xcp::SenderConfig> {
+        Some(&mut config.xcp)
+    }
+
+    #[inline(always)]
+    fn xcp(&self) -> Option<&xcp::Sender> {
+        Some(&self.xcp)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::*;
 use congestlab_core::law::xcp::{Echo, Sender};
-use congestlab_core::law::{Ack, Send};
+use congestlab_core::law::{Ack, Send, SenderLaw as _};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 

@@ -3,7 +3,7 @@
 use super::random::Random;
 use super::*;
 use congestlab_core::law::xcp::{Echo, Sender};
-use congestlab_core::law::{Ack, Send};
+use congestlab_core::law::{Ack, Send, SenderLaw as _};
 
 /// Numbers that a field can hold: the extremes often.
 fn word(random: &mut Random) -> u64 {

@@ -3,7 +3,7 @@
 use super::random::Random;
 use super::*;
 use congestlab_core::law::xcp::Sender;
-use congestlab_core::law::{Ack, Send};
+use congestlab_core::law::{Ack, Send, SenderLaw as _};
 
 const MSS: u64 = 1000;
 

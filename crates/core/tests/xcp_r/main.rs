@@ -4,6 +4,7 @@
 mod oracle;
 mod properties;
 
+use congestlab_core::law::SenderLaw as _;
 use congestlab_core::law::xcp::{self, LossPolicy, RateSource, RequestPolicy};
 use congestlab_core::law::xcp_r::{Config, Echo, Header, Reply, Sender};
 use congestlab_core::law::{Ack, Send};

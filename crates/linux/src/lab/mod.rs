@@ -19,10 +19,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::{fs, thread};
 
-use congestlab_core::law::{SenderConfig, xcp};
+use congestlab_core::law::{LinkReport, SenderConfig, Series as _, xcp};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate};
 use congestlab_scenario::net::packet::{PS_PER_NS, Picos};
-use congestlab_scenario::net::port::{LawReport, PortEvent};
+use congestlab_scenario::net::port::PortEvent;
 use congestlab_scenario::net::service::Service;
 use congestlab_scenario::net::tcp;
 use congestlab_scenario::sim::model::{GroupKind, Model};
@@ -160,8 +160,7 @@ pub(crate) fn sleep_until(at: u64) {
 pub(crate) fn headers(kind: &GroupKind) -> u16 {
     match kind {
         // IP, TCP, timestamps (RFC 7323, padded), and XCP's header, either way.
-        GroupKind::Tcp(config) if config.law.xcp().is_some() => 72,
-        GroupKind::Tcp(_) => 52,
+        GroupKind::Tcp(config) => 52 + config.law.header_bytes(),
         GroupKind::Source(_) => 0,
     }
 }
@@ -204,15 +203,17 @@ fn require_law(scenario: &Scenario, group: usize, name: &str, kind: &GroupKind) 
             "leave it out, or simulate it",
         ));
     }
-    if let SenderConfig::XcpR(_) = config.law {
-        return Err(Error::input(
+    match (kernel_law(scenario, group, kind), &config.law) {
+        (Some(law), _) => require_congestion(law),
+        (None, SenderConfig::Xcp(_)) => Ok(()),
+        (None, SenderConfig::XcpR(_)) => Err(Error::input(
             format!("flows.{name}.law = \"xcp-r\": a live lab has no receiver that keeps the window"),
             "write law = \"xcp\", whose echo in a live lab survives lost ACKs too, or simulate it",
-        ));
-    }
-    match kernel_law(scenario, group, kind) {
-        Some(law) => require_congestion(law),
-        None => Ok(()),
+        )),
+        (None, law) => Err(Error::input(
+            format!("flows.{name}.law = \"{}\": neither the kernel nor the host agent has it", law.name()),
+            "allowed in a live lab: xcp, pxcp and the kernel's own; or simulate it",
+        )),
     }
 }
 
@@ -224,7 +225,7 @@ fn kernel_law(scenario: &Scenario, group: usize, kind: &GroupKind) -> Option<&'s
         GroupKind::Tcp(config) => match config.law {
             SenderConfig::Cubic(_) => Some("cubic"),
             SenderConfig::Reno(_) => Some("reno"),
-            SenderConfig::Xcp(_) | SenderConfig::XcpR(_) => None,
+            _ => None,
         },
     }
 }
@@ -589,8 +590,8 @@ impl<'a> Lab<'a> {
                     PortEvent::Dropped { reason, .. } => put("drop", reason.name(), 0),
                     PortEvent::Errored { .. } => put("error", "", 0),
                     PortEvent::Marked { .. } => put("mark", "", 0),
-                    PortEvent::ControlInterval { report: LawReport::Xcp(report) } => {
-                        put("control-interval", "", report.feedback);
+                    PortEvent::ControlInterval { report } => {
+                        put("control-interval", "", report.decision());
                     }
                     PortEvent::Sample(sample) if cable.has_queue[side] => {
                         let points = &mut self.links[direction as usize].points;
@@ -697,10 +698,10 @@ impl<'a> Lab<'a> {
 }
 
 /// What the program of a router measured and decided last, as the simulator reports it.
-fn law_of(sampler: Option<&router::Reader>) -> Result<Option<LawReport>> {
+fn law_of(sampler: Option<&router::Reader>) -> Result<Option<LinkReport>> {
     let Some(sampler) = sampler else { return Ok(None) };
     let (sample, _) = sampler.sample()?;
-    Ok(Some(LawReport::Xcp(xcp::Report {
+    Ok(Some(LinkReport::Xcp(xcp::Report {
         intervals: sample.intervals,
         input: Rate(sample.input_Bps),
         feedback: sample.feedback_Bps,

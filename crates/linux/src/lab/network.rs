@@ -4,6 +4,7 @@
 use std::fs;
 use std::io;
 
+use congestlab_core::law::LinkConfig;
 use congestlab_core::units::BitRate;
 use congestlab_scenario::net::packet::Picos;
 use congestlab_scenario::net::port::{LawConfig, PortConfig};
@@ -125,8 +126,9 @@ pub(super) fn needs_user_space(port: &PortConfig) -> Option<&'static str> {
         (Service::Trace(_), ..) => Some("a recorded trace"),
         (_, Discipline::Red(_), _) => Some("RED"),
         (_, Discipline::PrioDropTail, _) => Some("prio-droptail"),
+        (_, _, Some(law)) if !matches!(law.config, LinkConfig::Xcp(_)) => Some("a law that is not plain XCP"),
         // The router's program learns of a new rate as its new capacity.
-        (Service::Steps(_), _, Some(LawConfig::Xcp { follows_service: false, .. })) => {
+        (Service::Steps(_), _, Some(LawConfig { follows_service: false, .. })) => {
             Some("a law with a capacity of its own on a link with steps")
         }
         _ => None,
@@ -323,7 +325,7 @@ impl Builder<'_> {
 impl Shaped {
     fn create(&self, namespace: &Namespace, port: &PortConfig, encoding: Encoding) -> Result<()> {
         let rate = port.service.rate_at(0);
-        let Some(LawConfig::Xcp { config, .. }) = &port.law else {
+        let Some(LawConfig { config: LinkConfig::Xcp(config), .. }) = &port.law else {
             run(&self.line("add", namespace, rate))?;
             return run(&self.queue(namespace)).map(drop);
         };

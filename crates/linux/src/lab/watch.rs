@@ -11,8 +11,8 @@
 
 use std::collections::BTreeMap;
 
+use congestlab_core::law::{LinkReport, Series as _};
 use congestlab_scenario::net::packet::{PS_PER_NS, Picos};
-use congestlab_scenario::net::port::LawReport;
 use congestlab_scenario::net::service::PS_PER_S;
 use congestlab_scenario::sim::model::{GroupKind, Model};
 use congestlab_scenario::sim::outcome::{Element, Event, FlowOutcome, LinkOutcome, Outcome, Sample};
@@ -62,7 +62,7 @@ pub(super) struct LinkPoint {
     pub(super) queue_bytes: u64,
     /// The most packets since the point before, as far as anybody looked.
     pub(super) queue_max: u64,
-    pub(super) law: Option<LawReport>,
+    pub(super) law: Option<LinkReport>,
 }
 
 /// What became of a link direction.
@@ -301,11 +301,8 @@ fn put_link(series: &mut Vec<Sample>, element: Element, history: &LinkHistory, t
     put("queue_bytes", last.queue_bytes as f64);
     let most = points[within].iter().map(|point| point.queue_max).max();
     put("queue_max_packets", most.unwrap_or(last.queue_packets) as f64);
-    if let Some(LawReport::Xcp(report)) = last.law {
-        put("input_Bps", report.input.0 as f64);
-        put("feedback_Bps", report.feedback as f64);
-        put("interval_ms", report.interval.0 as f64 / 1e6);
-        put("persistent_queue_bytes", report.persistent_queue.0 as f64);
+    if let Some(report) = last.law {
+        report.each(&mut |metric, value, unit| put(metric, value as f64 / f64::from(unit)));
     }
 }
 

@@ -1,8 +1,9 @@
 //! What a link did, and whether to believe it.
 
+use congestlab_core::law::Series;
 use congestlab_core::units::{Duration, SECOND};
 use congestlab_net::packet::{PS_PER_NS, Picos};
-use congestlab_net::port::{LawReport, PortStats};
+use congestlab_net::port::PortStats;
 use congestlab_net::queue::Reason;
 use congestlab_net::service::{PS_PER_S, Service};
 use congestlab_net::stats::Histogram;
@@ -179,7 +180,7 @@ impl Traffic {
                 allowed_ms: ms(allowed(delay)),
                 late_packets: tally.late,
             },
-            xcp: stats.law.map(|LawReport::Xcp(report)| Xcp {
+            xcp: stats.law.as_ref().and_then(Series::xcp).map(|report| Xcp {
                 input_Bps: report.input.0,
                 feedback_Bps: report.feedback,
                 interval_ms: ms(report.interval),

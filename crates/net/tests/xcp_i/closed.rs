@@ -3,7 +3,7 @@
 use crate::world::{MS, at, config};
 use congestlab_core::law::xcp::{Echo, Link, LossPolicy, RateSource, RequestPolicy, Sender, SenderConfig};
 use congestlab_core::law::xcp_i::{Extension, Period};
-use congestlab_core::law::{Ack, Send};
+use congestlab_core::law::{Ack, Send, SenderLaw as _};
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, SECOND, Time};
 use congestlab_net::estimator::{self, Method, direct, path_chirp};
 use congestlab_net::packet::{Kind, Packet};

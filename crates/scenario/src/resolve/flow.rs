@@ -1,7 +1,7 @@
 //! Flows: paths, starts, senders and what they send.
 
-use congestlab_core::law::{SenderConfig, cubic, reno, xcp, xcp_r};
-use congestlab_core::units::{BitRate, Bytes, Duration, Rate as ByteRate, Ratio, Time};
+use congestlab_core::law::{SenderConfig, reno};
+use congestlab_core::units::{BitRate, Bytes, Duration, Time};
 use congestlab_net::packet::UNLIMITED;
 use congestlab_net::source::{Pattern, SourceConfig};
 use congestlab_net::tcp;
@@ -12,13 +12,12 @@ use super::{PACKET_SIZE, picos};
 use crate::decode::{At, Named, PacketSize, RATE_MAX, fill};
 use crate::diagnostic::{Findings, Span, choices};
 use crate::file::{App, Flow, Hop, Link, Recovery, Start, Wait};
-use crate::law::{Aging, FlowLaw, Loss, Request, StatedRate, XcpFlow};
+use crate::law::FlowLaw;
 use crate::queue::Amount;
+use crate::settings::Told;
 
 /// IP and TCP headers without options, which `ack` is the size of.
 const HEADERS: u16 = 40;
-/// The congestion header (draft-03 §3.2).
-const XCP_HEADER: u16 = 20;
 
 /// A path as indices of link directions. `None` after an error.
 pub(super) fn path(
@@ -216,22 +215,14 @@ fn tcp(
 ) -> Option<tcp::Config> {
     let is_ns2 = flow.profile.is_some();
     let recovery = recovery(flow, span, is_ns2, findings)?;
-    let law = flow.law.as_mut()?;
-    let is_xcp = matches!(law.value, FlowLaw::Xcp(_) | FlowLaw::XcpR(_));
-    let law = match &mut law.value {
-        FlowLaw::Xcp(xcp) => SenderConfig::Xcp(xcp_flow(xcp, law.span, desired?, is_ns2)),
-        FlowLaw::XcpR(xcp) => SenderConfig::XcpR(xcp_r::Config {
-            xcp: xcp_flow(xcp, law.span, desired?, is_ns2),
-            epochs: fill(&mut xcp.epochs, law.span, || true).value,
-        }),
-        FlowLaw::Cubic => SenderConfig::Cubic(cubic::Config::default()),
+    let At { value: law, span: law_span } = flow.law.as_mut()?;
+    let law = match law {
+        FlowLaw::Sender(told) => self::law(told, *law_span, desired, is_ns2)?,
+        // The kernel's; a model of it would not be it.
         _ => SenderConfig::Reno(reno::Config::default()),
     };
-    let default_window = match (is_ns2, is_xcp) {
-        (true, _) => 2,
-        (false, true) => 1,
-        (false, false) => rfc5681_initial_window(segment),
-    };
+    let own_window = || law.initial_window().unwrap_or_else(|| rfc5681_initial_window(segment));
+    let default_window = if is_ns2 { 2 } else { own_window() };
     let default_rto = Duration(if is_ns2 { 200_000_000 } else { 1_000_000_000 });
     let min_rto = fill(&mut flow.min_rto, span, || default_rto);
     if min_rto.value.0 == 0 {
@@ -242,7 +233,7 @@ fn tcp(
         None => None,
         Some(awnd) => Some(advertised(awnd, segment, findings)?),
     };
-    let headers = HEADERS + if is_xcp { XCP_HEADER } else { 0 };
+    let headers = HEADERS + law.header_bytes();
     if segment <= headers {
         let (place, given) = (findings.place(), flow.segment.as_ref()?.span);
         let message = format!("`{place}.segment` is {segment} B, all of it headers");
@@ -275,10 +266,14 @@ fn rfc5681_initial_window(segment: u16) -> u32 {
 
 /// What the flow says, else what its law's name says, else its profile, else SACK.
 fn recovery(flow: &mut Flow, span: Span, is_ns2: bool, findings: &mut Findings) -> Option<tcp::Recovery> {
-    let by_law = match flow.law.as_ref()?.value {
-        FlowLaw::Reno => Some(Recovery::Reno),
-        FlowLaw::NewReno => Some(Recovery::NewReno),
-        FlowLaw::Sack => Some(Recovery::Sack),
+    let name = match &flow.law.as_ref()?.value {
+        FlowLaw::Sender(told) => told.protocol.name,
+        _ => "",
+    };
+    let by_law = match name {
+        "reno" => Some(Recovery::Reno),
+        "newreno" => Some(Recovery::NewReno),
+        "sack" => Some(Recovery::Sack),
         _ => None,
     };
     let default = by_law.unwrap_or(if is_ns2 { Recovery::Reno } else { Recovery::Sack });
@@ -296,28 +291,22 @@ fn recovery(flow: &mut Flow, span: Span, is_ns2: bool, findings: &mut Findings) 
     })
 }
 
-fn xcp_flow(xcp: &mut XcpFlow, span: Span, desired: BitRate, is_ns2: bool) -> xcp::SenderConfig {
-    xcp::SenderConfig {
-        request: match fill(&mut xcp.request, span, || Request::Demand).value {
-            Request::Demand => xcp::RequestPolicy::Demand,
-            Request::Unlimited => xcp::RequestPolicy::Unlimited,
-        },
-        loss: match fill(&mut xcp.loss, span, || Loss::Tcp).value {
-            Loss::Tcp => xcp::LossPolicy::Tcp,
-            Loss::Maintain => xcp::LossPolicy::Maintain,
-            Loss::Fallback => xcp::LossPolicy::Fallback,
-        },
-        clamp: fill(&mut xcp.clamp, span, || true).value,
-        aging: fill(&mut xcp.aging, span, || Aging(None)).value.0,
-        pacing: fill(&mut xcp.pacing, span, || false).value,
-        rate_source: match fill(&mut xcp.rate, span, || StatedRate::Window).value {
-            StatedRate::Window => xcp::RateSource::Window,
-            StatedRate::Measured => xcp::RateSource::Measured,
-        },
-        price: fill(&mut xcp.price, span, || Ratio::ONE).value,
-        desired_rate: ByteRate(fill(&mut xcp.desired_rate, span, || desired).value.0 / 8),
-        ns2: is_ns2,
+/// The law of a sender. `desired`: what it can use at most, unless the file says.
+fn law(
+    law: &mut Told<SenderConfig>,
+    span: Span,
+    desired: Option<BitRate>,
+    is_ns2: bool,
+) -> Option<SenderConfig> {
+    if law.config.xcp().is_some() {
+        law.write_rate("desired_rate", desired?, span);
     }
+    law.write_rest(span);
+    let mut config = law.config.clone();
+    if let Some(xcp) = config.xcp_mut() {
+        xcp.ns2 = is_ns2;
+    }
+    Some(config)
 }
 
 /// Whole segments, at least one (contract 2).

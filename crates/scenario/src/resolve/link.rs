@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use congestlab_core::law::xcp;
 use congestlab_core::units::{BitRate, Duration, Ratio};
 use congestlab_net::errors::ErrorRate;
 use congestlab_net::port::{self, LawConfig, PortConfig};
@@ -11,12 +10,15 @@ use congestlab_net::random::Probability;
 use congestlab_net::service::{RateError, Service, Steps};
 use congestlab_net::trace::Trace;
 
+use congestlab_core::law::LinkConfig;
+
 use super::{PACKET_SIZE, picos};
 use crate::decode::{At, Chance, Named, fill};
 use crate::diagnostic::{Findings, Span};
 use crate::file::{self, FeedbackAt, Link, Rate, Reverse};
-use crate::law::{Discipline, LinkLaw, Red, XcpLink};
+use crate::law::{Discipline, LinkLaw, Red};
 use crate::queue::{Amount, PACKETS_MAX, bdp_packets};
+use crate::settings::Told;
 
 /// What a queue holds that no flow crosses.
 const QUEUE_WITHOUT_FLOWS: Amount = Amount::Packets(100);
@@ -171,10 +173,8 @@ pub(super) fn port(
         },
     };
     let is_ns2 = link.profile.is_some();
-    let law = link
-        .law
-        .as_mut()
-        .map(|At { value: LinkLaw::Xcp(xcp), span }| xcp_link(xcp, *span, wire, is_ns2, findings));
+    let law =
+        link.law.as_mut().map(|At { value: told, span }| self::law(told, *span, wire, is_ns2, findings));
     let feedback_at = fill(&mut link.feedback_at, span, || FeedbackAt::Departure).value;
     Some(PortConfig {
         limit,
@@ -274,44 +274,43 @@ fn red(red: &mut Red, span: Span, thresholds: red::Thresholds, packet_size: u16)
     }
 }
 
-fn xcp_link(xcp: &mut XcpLink, span: Span, wire: &Wire, is_ns2: bool, findings: &mut Findings) -> LawConfig {
-    let ms = |ms: u64| Duration(ms * 1_000_000);
-    let alpha = fill(&mut xcp.alpha, span, || Ratio::ppm(400_000));
-    if alpha.value >= ALPHA_UNSTABLE {
-        let message = format!("`{}.law.xcp.alpha` makes XCP unstable", findings.place());
+fn law(
+    LinkLaw(law): &mut LinkLaw,
+    span: Span,
+    wire: &Wire,
+    is_ns2: bool,
+    findings: &mut Findings,
+) -> LawConfig {
+    if is_ns2
+        && law.span("min_interval").is_none()
+        && let Some(xcp) = law.config.xcp_mut()
+    {
+        xcp.min_interval = Duration(1_000_000);
+    }
+    let follows_service = law.span("capacity").is_none();
+    law.write_rest(span);
+    check_xcp(law, findings);
+    let mut config = law.config.clone();
+    if follows_service {
+        config.set_capacity(wire.service.rate_at(0).bytes());
+    }
+    LawConfig { config, follows_service }
+}
+
+/// What XCP's constants must be to each other.
+fn check_xcp(law: &Told<LinkConfig>, findings: &mut Findings) {
+    let Some(xcp) = law.config.xcp() else { return };
+    let place = format!("{}.law.{}", findings.place(), law.protocol.name);
+    let span = |key| law.span(key).unwrap_or_default();
+    if xcp.alpha >= ALPHA_UNSTABLE {
+        let message = format!("`{place}.alpha` makes XCP unstable");
         let help = "stable below pi / (4 sqrt 2) = 0.555 (K02, theorem 1)";
-        findings.warning("scenario::range", alpha.span, message, help);
+        findings.warning("scenario::range", span("alpha"), message, help);
     }
-    let default_min = ms(if is_ns2 { 1 } else { 5 });
-    let min_interval = fill(&mut xcp.min_interval, span, || default_min);
-    let max_interval = fill(&mut xcp.max_interval, span, || ms(1000));
-    if min_interval.value.0 == 0 || min_interval.value > max_interval.value {
-        let message = format!(
-            "`{}.law.xcp` has control intervals from {} to {}",
-            findings.place(),
-            min_interval.value,
-            max_interval.value
-        );
-        findings.error(
-            "scenario::range",
-            min_interval.span,
-            message,
-            "allowed: 0 s < min_interval <= max_interval",
-        );
-    }
-    let capacity = xcp.capacity.as_ref().map(|at| at.value);
-    LawConfig::Xcp {
-        config: xcp::LinkConfig {
-            capacity: capacity.unwrap_or_else(|| wire.service.rate_at(0)).bytes(),
-            alpha: alpha.value,
-            beta: fill(&mut xcp.beta, span, || Ratio::ppm(226_000)).value,
-            gamma: fill(&mut xcp.gamma, span, || Ratio::ppm(100_000)).value,
-            min_interval: min_interval.value,
-            max_interval: max_interval.value,
-            initial_interval: ms(50),
-            allowed_queue: ms(2),
-            capture: fill(&mut xcp.capture, span, || true).value,
-        },
-        follows_service: capacity.is_none(),
+    let (least, most) = (xcp.min_interval, xcp.max_interval);
+    if least.0 == 0 || least > most {
+        let message = format!("`{place}` has control intervals from {least} to {most}");
+        let help = "allowed: 0 s < min_interval <= max_interval";
+        findings.error("scenario::range", span("min_interval"), message, help);
     }
 }

@@ -1,6 +1,6 @@
 //! Models drawn at random.
 
-use congestlab_core::law::{SenderConfig, cubic, reno, xcp, xcp_r};
+use congestlab_core::law::{LinkConfig, SenderConfig, cubic, reno, xcp, xcp_r};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, Time};
 use congestlab_net::errors::ErrorRate;
 use congestlab_net::estimator::{self, Method, direct, passive, path_chirp, pathload};
@@ -114,8 +114,8 @@ fn random_port(draw: &mut Draw) -> PortConfig {
         _ => Discipline::DropTail,
     };
     if draw.one_in(2) {
-        let config = link_law(draw, Rate(rate.0 / 8));
-        port.law = Some(LawConfig::Xcp { config, follows_service: draw.one_in(2) });
+        let config = LinkConfig::Xcp(link_law(draw, Rate(rate.0 / 8)));
+        port.law = Some(LawConfig { config, follows_service: draw.one_in(2) });
         if draw.one_in(4) {
             port.feedback_at = FeedbackAt::Enqueue;
         }

@@ -2,6 +2,8 @@
 //! pseudo-code; equations are K02's.
 
 use super::Header;
+use crate::law::settings::{Field, Settings};
+use crate::law::{LinkLaw, Packet, Series};
 use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, Wide, mul_div, mul_div_up};
 
 /// Binary places of the rates that are handed out. The error of one packet's share, 2^-16 B/s, is
@@ -34,6 +36,51 @@ pub struct LinkConfig {
     pub allowed_queue: Duration,
     /// Capture feedback that was allocated upstream (draft-03 §4.2.3, L 25-27).
     pub capture: bool,
+}
+
+impl LinkConfig {
+    /// What everybody takes; without a capacity, which only who knows the link can tell.
+    pub const DEFAULT: Self = Self {
+        capacity: Rate(0),
+        alpha: Ratio::ppm(400_000),
+        beta: Ratio::ppm(226_000),
+        gamma: Ratio::ppm(100_000),
+        min_interval: Duration(5_000_000),
+        max_interval: Duration(SECOND),
+        initial_interval: Duration(50_000_000),
+        allowed_queue: Duration(2_000_000),
+        capture: true,
+    };
+}
+
+impl Default for LinkConfig {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+impl Settings for LinkConfig {
+    fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
+        tell("alpha", "Gain on the spare capacity; 0.4 (K02).", Field::Factor(&mut self.alpha));
+        tell("beta", "Gain on the persistent queue; 0.226 (K02).", Field::Factor(&mut self.beta));
+        tell("gamma", "Part of the traffic that is shuffled; 0.1 (K02).", Field::Factor(&mut self.gamma));
+        tell(
+            "capacity",
+            "Capacity that the law is told; absent: the link's rate.",
+            Field::Rate(&mut self.capacity),
+        );
+        tell(
+            "capture",
+            "Capture feedback that was allocated upstream (draft-03, 4.2.3); true.",
+            Field::Switch(&mut self.capture),
+        );
+        tell(
+            "min_interval",
+            "Shortest control interval; 5 ms, with profile ns2 1 ms.",
+            Field::Span(&mut self.min_interval),
+        );
+        tell("max_interval", "Longest control interval; 1 s.", Field::Span(&mut self.max_interval));
+    }
 }
 
 /// A pool that is handed out in proportion to a weight that each packet brings: `pool / weights`
@@ -101,6 +148,27 @@ pub struct Report {
     pub interval: Duration,
     /// Q, the persistent queue that F counted.
     pub persistent_queue: Bytes,
+}
+
+impl Series for Report {
+    fn intervals(&self) -> u64 {
+        self.intervals
+    }
+
+    fn decision(&self) -> i64 {
+        self.feedback
+    }
+
+    fn each(&self, tell: &mut impl FnMut(&'static str, i64, u32)) {
+        tell("input_Bps", self.input.0 as i64, 1);
+        tell("feedback_Bps", self.feedback, 1);
+        tell("interval_ms", self.interval.0 as i64, 1_000_000);
+        tell("persistent_queue_bytes", self.persistent_queue.0 as i64, 1);
+    }
+
+    fn xcp(&self) -> Option<&Report> {
+        Some(self)
+    }
 }
 
 /// Binary places of the amounts in a [`Share`].
@@ -387,6 +455,87 @@ impl Link {
         let rest = self.mean_rtt() - backlog.at(self.capacity);
         let window = Duration(rest.0.div_ceil(2)).max(self.config.allowed_queue);
         self.queue_deadline = now + window;
+    }
+}
+
+impl LinkLaw for Link {
+    type Config = LinkConfig;
+    type Report = Report;
+
+    #[inline(always)]
+    fn start(config: &LinkConfig, phase: Duration, second_phase: Duration) -> Self {
+        Self::new(*config, phase, second_phase)
+    }
+
+    #[inline(always)]
+    fn first_interval(config: &LinkConfig) -> Duration {
+        config.initial_interval
+    }
+
+    #[inline(always)]
+    fn capacity(config: &LinkConfig) -> Rate {
+        config.capacity
+    }
+
+    #[inline(always)]
+    fn configure_capacity(config: &mut LinkConfig, capacity: Rate) {
+        config.capacity = capacity;
+    }
+
+    #[inline(always)]
+    fn set_capacity(&mut self, capacity: Rate) {
+        Self::set_capacity(self, capacity);
+    }
+
+    #[inline(always)]
+    fn on_arrival(&mut self, now: Time, packet: &impl Packet) {
+        Self::on_arrival(self, now, &packet.xcp().unwrap_or_default(), packet.size());
+    }
+
+    #[inline(always)]
+    fn on_departure(&mut self, now: Time, packet: &mut impl Packet, backlog: Bytes) {
+        match packet.xcp() {
+            Some(mut header) => {
+                Self::on_departure(self, now, &mut header, packet.size(), backlog);
+                packet.set_xcp(header);
+            }
+            None => self.on_other_departure(now, backlog),
+        }
+    }
+
+    #[inline(always)]
+    fn next_deadline(&self) -> Time {
+        Self::next_deadline(self)
+    }
+
+    #[inline(always)]
+    fn on_deadline(&mut self, now: Time, backlog: Bytes) {
+        Self::on_deadline(self, now, backlog);
+    }
+
+    #[inline(always)]
+    fn report(&self) -> Report {
+        self.report
+    }
+
+    #[inline(always)]
+    fn mean_rtt(&self) -> Duration {
+        Self::mean_rtt(self)
+    }
+
+    #[inline(always)]
+    fn share(&self, packet: &impl Packet) -> Option<Share> {
+        packet.xcp().map(|header| Self::share(self, &header, packet.size()))
+    }
+
+    #[inline(always)]
+    fn xcp(config: &LinkConfig) -> Option<&LinkConfig> {
+        Some(config)
+    }
+
+    #[inline(always)]
+    fn xcp_mut(config: &mut LinkConfig) -> Option<&mut LinkConfig> {
+        Some(config)
     }
 }
 

@@ -18,6 +18,33 @@ pub use link::{Link, LinkConfig, Report, SHARE_PLACES, Share, Told};
 pub use sender::{LossPolicy, RateSource, RequestPolicy, Sender, SenderConfig};
 pub(in crate::law) use sender::{PLACES, with_places};
 
+use super::{LinkConfig as Links, Protocol, SenderConfig as Senders};
+
+/// XCP, and P-XCP's sender, which is XCP's that keeps its window on loss.
+pub const fn protocols() -> &'static [Protocol] {
+    const {
+        &[
+            Protocol {
+                name: "xcp",
+                about: "XCP: links write each packet's share of the spare capacity into its header",
+                page: "xcp",
+                link: Some(Links::Xcp(LinkConfig::DEFAULT)),
+                sender: Some(Senders::Xcp(SenderConfig::DEFAULT)),
+            },
+            Protocol {
+                name: "pxcp",
+                about: "P-XCP: XCP that keeps its window on loss",
+                page: "xcp",
+                link: None,
+                sender: Some(Senders::Xcp(SenderConfig {
+                    loss: LossPolicy::Maintain,
+                    ..SenderConfig::DEFAULT
+                })),
+            },
+        ]
+    }
+}
+
 /// The congestion header as the laws see it, in the units of the wire (draft-03 §3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]

@@ -2,7 +2,8 @@
 //! feedback of each ACK (draft-03 §4.1, K02 §3.4).
 
 use super::Header;
-use crate::law::{Ack, Send, reno};
+use crate::law::settings::{Field, Settings, words};
+use crate::law::{Ack, Send, SenderLaw, reno};
 use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, Wide, mul_div};
 
 /// Binary places of the window in bytes. The header's times have as many, so feedback (B/s) times
@@ -68,6 +69,68 @@ pub struct SenderConfig {
     /// ns-2's ways (ns2-peer.md 3, 5): X from whole packets with window inflation, feedback of
     /// duplicate ACKs dropped.
     pub ns2: bool,
+}
+
+words!(RequestPolicy { Demand = "demand", Unlimited = "unlimited", });
+words!(LossPolicy { Tcp = "tcp", Maintain = "maintain", Fallback = "fallback", });
+words!(RateSource { Window = "window", Measured = "measured", });
+
+impl SenderConfig {
+    /// What a sender does that nobody told anything.
+    pub const DEFAULT: Self = Self {
+        request: RequestPolicy::Demand,
+        loss: LossPolicy::Tcp,
+        clamp: true,
+        aging: None,
+        pacing: false,
+        rate_source: RateSource::Window,
+        price: Ratio::ONE,
+        desired_rate: Rate(u64::MAX),
+        ns2: false,
+    };
+}
+
+impl Default for SenderConfig {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+impl Settings for SenderConfig {
+    fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
+        tell(
+            "loss",
+            "What to do on loss: tcp (default), maintain (P-XCP), fallback.",
+            Field::Word(&mut self.loss),
+        );
+        tell(
+            "request",
+            "What to ask for: demand (default), unlimited (ns-2).",
+            Field::Word(&mut self.request),
+        );
+        tell(
+            "clamp",
+            "Keep the window within what the receiver advertises; true.",
+            Field::Switch(&mut self.clamp),
+        );
+        tell(
+            "aging",
+            "Once per round trip move the window towards the metered rate: true (weight 0.5), false (default), or the weight.",
+            Field::Weight(&mut self.aging),
+        );
+        tell("pacing", "Pace at window over round trip time; false.", Field::Switch(&mut self.pacing));
+        tell(
+            "rate",
+            "Where the stated throughput comes from: window (default), measured.",
+            Field::Word(&mut self.rate_source),
+        );
+        tell("price", "Weight of the flow's share (K02, 6); 1.", Field::Factor(&mut self.price));
+        tell(
+            "desired_rate",
+            "The most that the flow can use; absent: the rate of its access; without one, ten times its first link's.",
+            Field::Rate(&mut self.desired_rate),
+        );
+    }
 }
 
 impl SenderConfig {
@@ -151,18 +214,112 @@ impl Sender {
             in_recovery: false,
         }
     }
+}
+
+impl SenderLaw for Sender {
+    type Config = SenderConfig;
+
+    const INITIAL_WINDOW: Option<u32> = Some(1);
+
+    #[inline(always)]
+    fn start(_config: &SenderConfig, mss: Bytes, initial_window: Bytes) -> Self {
+        Self::new(mss, initial_window)
+    }
 
     /// Applies the feedback: W += Reverse_Feedback * srtt, at least 1 MSS (draft-03 §4.1.3, TH 6).
     /// Every ACK carries its own, so duplicates count too, and ACKs of packets sent before a loss
     /// or timeout.
     #[inline]
-    pub fn on_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
+    fn on_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
         self.note_ack(config, now, ack);
         let feedback = if config.ns2 && ack.is_duplicate { 0 } else { ack.feedback };
         // At most 2^31 * 2^32: fits.
         self.apply(config, now, ack, feedback as i64 * ack.srtt.to_header() as i64);
     }
 
+    /// See [`LossPolicy`]. The half is of the window in use: K02's sender is a TCP, whose window
+    /// cannot pass what the receiver advertises.
+    #[inline]
+    fn on_loss(&mut self, config: &SenderConfig, now: Time, flight: Bytes) {
+        self.in_recovery = true;
+        match config.loss {
+            LossPolicy::Tcp => {
+                let window = self.cwnd.min(with_places(self.awnd));
+                self.cwnd = (window / 2).max(with_places(self.mss));
+            }
+            LossPolicy::Maintain => {}
+            LossPolicy::Fallback => {
+                self.enter_tcp(now);
+                self.fallback.reno.on_loss(&reno::Config {}, now, flight);
+                self.follow_reno(now);
+            }
+        }
+    }
+
+    /// One segment, whatever the policy: the ACK clock is gone.
+    #[inline]
+    fn on_timeout(&mut self, config: &SenderConfig, now: Time, flight: Bytes, is_first: bool) {
+        self.in_recovery = true;
+        self.cwnd = with_places(self.mss);
+        if config.loss == LossPolicy::Fallback {
+            self.enter_tcp(now);
+            self.fallback.reno.on_timeout(&reno::Config {}, now, flight, is_first);
+            self.follow_reno(now);
+        }
+    }
+
+    /// TCP's restart after idle is not XCP's: an unused window ages (draft-03 §4.1.3.1). Only the
+    /// window that TCP rules restarts.
+    #[inline]
+    fn on_restart(&mut self, _config: &SenderConfig, now: Time, initial_window: Bytes) {
+        if self.is_tcp {
+            self.fallback.reno.on_restart(&reno::Config {}, now, initial_window);
+            self.follow_reno(now);
+        }
+    }
+
+    #[inline(always)]
+    fn on_send(&mut self, config: &SenderConfig, now: Time, send: &Send) -> Option<Header> {
+        Some(Self::on_send(self, config, now, send))
+    }
+
+    /// The congestion window.
+    #[inline]
+    fn window(&self) -> Bytes {
+        Bytes(self.cwnd >> PLACES)
+    }
+
+    /// Window / srtt when pacing, else `None`. Also `None` while the round trip time is unknown.
+    #[inline]
+    fn pacing_rate(&self, config: &SenderConfig, srtt: Duration) -> Option<Rate> {
+        if !config.pacing || srtt == Duration(0) {
+            return None;
+        }
+        Some(self.usable_window(config).per(srtt))
+    }
+
+    #[inline(always)]
+    fn header_bytes(_config: &SenderConfig) -> u16 {
+        20 // draft-03 §3.2
+    }
+
+    #[inline(always)]
+    fn xcp_config(config: &SenderConfig) -> Option<&SenderConfig> {
+        Some(config)
+    }
+
+    #[inline(always)]
+    fn xcp_config_mut(config: &mut SenderConfig) -> Option<&mut SenderConfig> {
+        Some(config)
+    }
+
+    #[inline(always)]
+    fn xcp(&self) -> Option<&Sender> {
+        Some(self)
+    }
+}
+
+impl Sender {
     /// What an ACK says of everything but the window.
     #[inline(always)]
     pub(in crate::law) fn note_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
@@ -193,47 +350,6 @@ impl Sender {
         self.cwnd = self.cwnd.max(with_places(self.mss));
     }
 
-    /// See [`LossPolicy`]. The half is of the window in use: K02's sender is a TCP, whose window
-    /// cannot pass what the receiver advertises.
-    #[inline]
-    pub fn on_loss(&mut self, config: &SenderConfig, now: Time, flight: Bytes) {
-        self.in_recovery = true;
-        match config.loss {
-            LossPolicy::Tcp => {
-                let window = self.cwnd.min(with_places(self.awnd));
-                self.cwnd = (window / 2).max(with_places(self.mss));
-            }
-            LossPolicy::Maintain => {}
-            LossPolicy::Fallback => {
-                self.enter_tcp(now);
-                self.fallback.reno.on_loss(&reno::Config {}, now, flight);
-                self.follow_reno(now);
-            }
-        }
-    }
-
-    /// One segment, whatever the policy: the ACK clock is gone.
-    #[inline]
-    pub fn on_timeout(&mut self, config: &SenderConfig, now: Time, flight: Bytes, is_first: bool) {
-        self.in_recovery = true;
-        self.cwnd = with_places(self.mss);
-        if config.loss == LossPolicy::Fallback {
-            self.enter_tcp(now);
-            self.fallback.reno.on_timeout(&reno::Config {}, now, flight, is_first);
-            self.follow_reno(now);
-        }
-    }
-
-    /// TCP's restart after idle is not XCP's: an unused window ages (draft-03 §4.1.3.1). Only the
-    /// window that TCP rules restarts.
-    #[inline]
-    pub fn on_restart(&mut self, _config: &SenderConfig, now: Time, initial_window: Bytes) {
-        if self.is_tcp {
-            self.fallback.reno.on_restart(&reno::Config {}, now, initial_window);
-            self.follow_reno(now);
-        }
-    }
-
     /// Meters a packet about to leave and fills its header; `reverse` is the receiver's to fill.
     /// While the round trip time is unknown the header is empty (draft-03 §4.1.1).
     #[inline(always)]
@@ -261,25 +377,10 @@ impl Sender {
         Header { x: x.clamp(1, u32::MAX as u64) as u32, rtt, delta, reverse: 0 }
     }
 
-    /// The congestion window.
-    #[inline]
-    pub fn window(&self) -> Bytes {
-        Bytes(self.cwnd >> PLACES)
-    }
-
     /// TCP's window rules now: [`LossPolicy::Fallback`].
     #[inline]
     pub fn is_tcp(&self) -> bool {
         self.is_tcp
-    }
-
-    /// Window / srtt when pacing, else `None`. Also `None` while the round trip time is unknown.
-    #[inline]
-    pub fn pacing_rate(&self, config: &SenderConfig, srtt: Duration) -> Option<Rate> {
-        if !config.pacing || srtt == Duration(0) {
-            return None;
-        }
-        Some(self.usable_window(config).per(srtt))
     }
 
     /// W of protocols.md 0.3.
