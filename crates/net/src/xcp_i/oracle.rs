@@ -5,7 +5,23 @@ use crate::random::Stream;
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time, mul_div};
 
 /// A look at the links of one cloud. Whoever simulates the links makes it, and gives it to the
-/// [`Oracle`] alone: no other estimator has a place for one.
+/// [`Oracle`] alone:
+///
+/// ```
+/// # use congestlab_net::{estimator, random::Stream, xcp_i::{LinkView, Oracle, OracleConfig, Prober}};
+/// fn prober<V: LinkView>(view: V, errors: Stream) -> Prober<V> {
+///     Prober::Oracle(Oracle::new(OracleConfig::default(), view, errors))
+/// }
+/// ```
+///
+/// Estimators of packets and clocks have no place for one:
+///
+/// ```compile_fail,E0308
+/// # use congestlab_net::{estimator, random::Stream, xcp_i::{LinkView, Oracle, OracleConfig, Prober}};
+/// fn prober<V: LinkView>(view: V, config: estimator::Config) -> Prober<V> {
+///     Prober::Probes(Box::new(estimator::Prober::new(config, view)))
+/// }
+/// ```
 pub trait LinkView {
     /// Calls `each` for every link of the cloud with its capacity at `now` and the bytes that arrived
     /// at it from `since` until `now`, which does not count, dropped or not. `since` is at most
