@@ -19,18 +19,34 @@ use std::rc::Rc;
 const SIZE: u64 = 1000;
 const U: Address = Address(1);
 const K: Address = Address(2);
-/// Bytes per second of the routers' ports, and of the cloud.
-const EDGES: u64 = 10_000_000;
-const CLOUD: u64 = 3_750_000;
-/// One way over each of the three links, and back at once.
-const HOP: u64 = 10 * MS;
-const BACK: u64 = 70 * MS;
+
+/// Between hosts: U's port, the cloud, K's port, and back.
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    /// Of the routers' ports, B/s.
+    edges: u64,
+    /// Of the cloud, B/s.
+    cloud: u64,
+    /// One way over each of the three links.
+    hop: u64,
+    /// One way back at once.
+    back: u64,
+}
+
+impl Path {
+    fn rtt(&self) -> u64 {
+        3 * self.hop + self.back
+    }
+}
+
+/// 30 Mbit/s between routers of 80, 100 ms: a BDP of 375 packets.
+const PATH: Path = Path { edges: 10_000_000, cloud: 3_750_000, hop: 10 * MS, back: 70 * MS };
 
 /// When how many bytes had arrived at the link of the cloud.
 type Log = Rc<RefCell<Vec<(Time, u64)>>>;
 
 #[derive(Debug)]
-struct Seen(Log);
+struct Seen(Log, u64);
 
 impl LinkView for Seen {
     fn read(&mut self, since: Time, now: Time, mut each: impl FnMut(Rate, Bytes)) {
@@ -39,7 +55,7 @@ impl LinkView for Seen {
             0 => 0,
             n => log[n - 1].1,
         };
-        each(Rate(CLOUD), Bytes(by(now) - by(since)));
+        each(Rate(self.1), Bytes(by(now) - by(since)));
     }
 }
 
@@ -75,6 +91,7 @@ enum Event {
 }
 
 pub(crate) struct Loop {
+    path: Path,
     now: Time,
     hops: Vec<Hop>,
     hosts: Vec<Host>,
@@ -88,14 +105,14 @@ pub(crate) struct Loop {
 
 impl Loop {
     fn new(edge: Config, starts: &[u64]) -> Self {
-        Self::with(edge, None, starts)
+        Self::with(PATH, edge, None, starts)
     }
 
     /// With an estimator that probes in the place of the oracle.
-    fn with(edge: Config, probes: Option<estimator::Config>, starts: &[u64]) -> Self {
+    fn with(path: Path, edge: Config, probes: Option<estimator::Config>, starts: &[u64]) -> Self {
         let log = Log::default();
         let mut upstream = Edge::new(edge, U, Role::Router, Stream::named(1, "u"));
-        let view = Seen(log.clone());
+        let view = Seen(log.clone(), path.cloud);
         let mut downstream = Edge::new(edge, K, Role::Router, Stream::named(1, "k"));
         match probes {
             None => {
@@ -104,8 +121,8 @@ impl Loop {
             }
             Some(config) => {
                 let (prober, listener) = (
-                    estimator::Prober::new(config, Rate(EDGES)),
-                    estimator::Listener::new(config, Rate(EDGES)),
+                    estimator::Prober::new(config, Rate(path.edges)),
+                    estimator::Listener::new(config, Rate(path.edges)),
                 );
                 upstream.answer(K, Prober::Probes(Box::new(prober)));
                 downstream.listen(U, Listener::Probes(Box::new(listener)));
@@ -124,8 +141,9 @@ impl Loop {
             delivered: 0,
         };
         let mut this = Self {
+            path,
             now: Time(0),
-            hops: vec![hop(EDGES, true), hop(CLOUD, false), hop(EDGES, true)],
+            hops: vec![hop(path.edges, true), hop(path.cloud, false), hop(path.edges, true)],
             hosts: starts.iter().map(|_| host()).collect(),
             edges: [upstream, downstream],
             log,
@@ -140,7 +158,7 @@ impl Loop {
                 pacing: false,
                 rate_source: RateSource::Window,
                 price: Ratio::ONE,
-                desired_rate: Rate(12_500_000),
+                desired_rate: Rate(125_000_000),
                 ns2: false,
             },
         };
@@ -188,7 +206,7 @@ impl Loop {
             self.arrive(0, packet, to);
         }
         while let Some((packet, _)) = self.edges[1].poll_transmit() {
-            self.schedule(Time(self.now.0 + 2 * HOP), Event::Control(packet));
+            self.schedule(Time(self.now.0 + 2 * self.path.hop), Event::Control(packet));
         }
     }
 
@@ -276,7 +294,7 @@ impl Loop {
             host.delivered += SIZE;
             host.echo.on_data(&packet.xcp());
             let acked = Event::Acked { flow, sent_at: packet.stamp_ns, feedback: host.echo.on_ack() };
-            self.schedule(Time(self.now.0 + BACK), acked);
+            self.schedule(Time(self.now.0 + self.path.back), acked);
             return;
         }
         if hop == 1 {
@@ -313,7 +331,7 @@ impl Loop {
         }
         let end = Time(self.now.0 + u64::from(packet.size) * SECOND / place.rate);
         self.schedule(end, Event::Served(hop));
-        self.schedule(Time(end.0 + HOP), Event::Arrives(hop + 1, packet, to));
+        self.schedule(Time(end.0 + self.path.hop), Event::Arrives(hop + 1, packet, to));
     }
 
     fn delivered(&self) -> Vec<u64> {
@@ -334,10 +352,10 @@ fn measure(run: &mut Loop, from: u64, span: u64) -> (Vec<f64>, usize, usize) {
 }
 
 /// The same path with XCP in the place of the cloud.
-fn all_xcp() -> Loop {
-    let mut run = Loop::new(config(), &[0]);
+fn all_xcp(path: Path, starts: &[u64]) -> Loop {
+    let mut run = Loop::with(path, config(), None, starts);
     run.is_interoperable = false;
-    let law = congestlab_core::law::xcp::LinkConfig { capacity: Rate(CLOUD), ..config().law };
+    let law = congestlab_core::law::xcp::LinkConfig { capacity: Rate(path.cloud), ..config().law };
     run.hops[1].law = Some(Link::new(law, Duration(31 * MS), Duration(7 * MS)));
     run
 }
@@ -346,7 +364,7 @@ fn all_xcp() -> Loop {
 /// packets, which the start does not reach.
 #[test]
 fn the_cloud_is_as_full_as_with_xcp_and_overflows_no_buffer() {
-    let (xcp, ..) = measure(&mut all_xcp(), 0, 10_000);
+    let (xcp, ..) = measure(&mut all_xcp(PATH, &[0]), 0, 10_000);
     let mut run = Loop::new(config(), &[0]);
     let (rate, longest, _) = measure(&mut run, 0, 10_000);
     assert!((rate[0] - xcp[0]).abs() < 0.02 * xcp[0], "{rate:?} {xcp:?}");
@@ -377,6 +395,32 @@ fn two_flows_share_the_cloud() {
     assert!(most < 375, "{most}");
 }
 
+/// From 10 to 600 ms, 1 to 200 Mbit/s, clouds near the sender and near the receiver.
+#[test]
+fn other_paths_are_as_full_and_no_buffer_of_one_bdp_overflows() {
+    let path = |edges, cloud, hop, back| Path { edges, cloud, hop: hop * MS, back: back * MS };
+    for (path, flows) in [
+        (path(10_000_000, 3_750_000, 1, 7), 5),
+        (path(10_000_000, 3_750_000, 60, 420), 1),
+        (path(1_000_000, 125_000, 10, 70), 1),
+        (path(50_000_000, 25_000_000, 10, 70), 3),
+        (path(10_000_000, 3_750_000, 40, 10), 2),
+        (path(10_000_000, 3_750_000, 2, 94), 2),
+    ] {
+        let round = path.rtt() / MS;
+        let starts: Vec<u64> = (0..flows).map(|flow| flow * 37 * MS).collect();
+        let mut run = Loop::with(path, config(), None, &starts);
+        let (_, peak, _) = measure(&mut run, 0, 50 * round);
+        assert!(peak as u64 * SIZE < path.cloud * path.rtt() / SECOND, "{path:?}: {peak}");
+        let (rates, ..) = measure(&mut run, 50 * round, 50 * round);
+        let (xcp, ..) = measure(&mut all_xcp(path, &starts), 50 * round, 50 * round);
+        let (sum, all): (f64, f64) = (rates.iter().sum(), xcp.iter().sum());
+        assert!(sum > 0.99 * all, "{path:?}: {rates:?} {xcp:?}");
+        let share = sum / flows as f64;
+        assert!(rates.iter().all(|rate| (rate / share - 1.0).abs() < 0.05), "{path:?}: {rates:?}");
+    }
+}
+
 /// An estimate each second, over ten control intervals: what own traffic took meanwhile is known.
 #[test]
 fn a_rare_estimate_overflows_no_buffer_either() {
@@ -394,12 +438,12 @@ fn a_rare_estimate_overflows_no_buffer_either() {
 #[test]
 fn estimates_from_probes_close_the_loop_too() {
     for (method, queue, longest) in [
-        (Method::Direct(direct::Config::new(Rate(CLOUD))), VirtualQueue::Host, 250),
+        (Method::Direct(direct::Config::new(Rate(PATH.cloud))), VirtualQueue::Host, 250),
         (Method::PathChirp(path_chirp::Config::default()), VirtualQueue::Cloud, 375),
     ] {
         let probes = estimator::Config { method, passive: None };
         let config = Config { virtual_queue: queue, no_estimate: NoEstimate::Hold, ..config() };
-        let mut run = Loop::with(config, Some(probes), &[0]);
+        let mut run = Loop::with(PATH, config, Some(probes), &[0]);
         let (_, most, _) = measure(&mut run, 0, 10_000);
         assert!(most < longest, "{method:?}: {most}");
         let (rate, most, _) = measure(&mut run, 10_000, 20_000);
