@@ -9,7 +9,7 @@
 //! Sources: XI = Lopez-Pacheco, Pham, Lefèvre, "XCP-i"; values that it does not give are assumed
 //! (A-09 of `docs/protocols/xcp-i.md`).
 
-use crate::units::{Duration, SECOND, Time};
+use crate::units::{Duration, SECOND, Time, Wide};
 
 /// Where an XCP-i node can be reached: its IPv4 address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -257,7 +257,7 @@ impl Entry {
     pub fn on_bandwidth(&mut self, config: &Config, now: Time, bandwidth: i64) {
         let period = self.period(config).max(now - self.began);
         self.bandwidth = bandwidth;
-        self.valid_until = now + Duration(period.0.saturating_mul(config.stale as u64));
+        self.valid_until = now + times(period, config.stale);
         self.on_nothing(config, now);
     }
 
@@ -284,7 +284,7 @@ impl Entry {
         if now < self.due {
             return Action::Nothing;
         }
-        let end = self.since + Duration(self.timeout(config).0.saturating_mul(config.attempts as u64));
+        let end = self.since + times(self.timeout(config), config.attempts);
         match self.phase {
             Phase::Idle => Action::Begin,
             Phase::Requested | Phase::Acknowledged if end <= now => {
@@ -374,7 +374,7 @@ impl Entry {
     /// `xcp_req_timeout`.
     #[inline]
     fn timeout(&self, config: &Config) -> Duration {
-        config.timeout.max(Duration(self.rtt.0.saturating_mul(3)))
+        config.timeout.max(times(self.rtt, 3))
     }
 
     /// Between two sendings of a request. On a path that has answered before, a lost request is repeated
@@ -385,6 +385,12 @@ impl Entry {
         if self.valid_until == Time::ZERO {
             return timeout;
         }
-        self.period(config).max(Duration(self.rtt.0.saturating_mul(3))).min(timeout)
+        self.period(config).max(times(self.rtt, 3)).min(timeout)
     }
+}
+
+/// `span * n`, saturating: BPF has no multiplication that tells an overflow.
+#[inline(always)]
+fn times(span: Duration, n: u32) -> Duration {
+    Duration(Wide::product(span.0, n as u64).to_u64())
 }
