@@ -32,8 +32,6 @@ pub struct Cloud {
     closes: Time,
     /// When it began.
     opened: Time,
-    /// How long the one before was.
-    closed_length: Duration,
     port: PortView,
     estimate: Estimate,
     /// Input rate when the bandwidth was new.
@@ -89,7 +87,6 @@ impl Cloud {
             link,
             closes: now + interval,
             opened: now,
-            closed_length: Duration(0),
             port: PortView::default(),
             estimate: Estimate::default(),
             input_then: Rate(0),
@@ -218,30 +215,24 @@ impl Cloud {
             estimate.bandwidth = estimate.bandwidth.max(0);
         }
         self.estimate = estimate;
-        self.input_then = self.recent_input(now);
+        let (round, before) = (now - self.entry.began(), self.link.report());
         self.entry.on_bandwidth(&config.exchange, now, estimate.bandwidth);
-        // A report that comes far too early must not make the law decide more often than once per
-        // round trip; it waits for the end of the interval.
-        let interval = self.link.report().interval;
-        if !was_valid || (now - self.opened).0 >= interval.0 / 2 {
+
+        // The law decides once per round trip. Own traffic is compared over whole intervals, because
+        // a window may pass in a part of its round trip.
+        let is_due = !was_valid || (now - self.opened).0 >= before.interval.0 / 2;
+        let is_long = round > before.interval;
+        self.input_then = if is_long {
+            Bytes(self.received - self.received_before).per(round)
+        } else if is_due {
+            self.link.input(now)
+        } else {
+            before.input
+        };
+        if is_due && !(is_long && was_valid) {
             self.close(config, now);
         }
         true
-    }
-
-    /// Own traffic as a report of a round knows it: over the round, or the control interval if that is
-    /// longer, and then the one before too while it has just begun.
-    fn recent_input(&self, now: Time) -> Rate {
-        let before = self.link.report();
-        let (round, elapsed) = (now - self.entry.began(), now - self.opened);
-        if round > before.interval {
-            Bytes(self.received - self.received_before).per(round)
-        } else if elapsed.0 >= before.interval.0 / 2 {
-            self.link.input(now)
-        } else {
-            let span = (elapsed + self.closed_length).max(Duration(1));
-            (self.link.input(now).over(elapsed) + before.input.over(self.closed_length)).per(span)
-        }
     }
 
     pub(super) fn on_delay(&mut self, now: Time, stamp: Time) {
@@ -258,9 +249,11 @@ impl Cloud {
         let spare = match self.entry.bandwidth(now) {
             None => 0,
             Some(bandwidth) => {
-                let signed = |rate: Rate| rate.0.min(i64::MAX as u64 / 2) as i64;
-                let spare = bandwidth.saturating_sub(signed(input) - signed(self.input_then));
-                if config.signed { spare } else { spare.max(0) }
+                let signed = |rate: u64| rate.min(i64::MAX as u64 / 2) as i64;
+                let spare = bandwidth.saturating_sub(signed(input.0) - signed(self.input_then.0));
+                let free = signed(config.release.of(spare.max(0) as u64));
+                let excess = if config.signed { spare.min(0) } else { 0 };
+                free.saturating_add(excess).saturating_sub(signed(config.give_back.of(input.0)))
             }
         };
         let queue = match config.virtual_queue {
@@ -272,7 +265,6 @@ impl Cloud {
         self.link.close_told(now, &xcp::Told { spare, mean_rtt: self.port.mean_rtt, queue });
         let interval = self.link.report().interval;
         self.entry.set_interval(interval);
-        self.closed_length = now - self.opened;
         self.opened = now;
         self.closes = now + interval;
     }

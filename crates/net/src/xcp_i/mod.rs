@@ -30,6 +30,7 @@ pub use message::{CONTROL_SIZE, Message, NO_FLOW, Probe, Verb};
 pub use oracle::{ErrorBase, LOOK_BACK, LinkView, NoView, Oracle, OracleConfig};
 
 use congestlab_core::law::{xcp, xcp_i};
+use congestlab_core::units::Ratio;
 
 /// What to do with packets of a cloud whose bandwidth is not known (XI is silent).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,6 +66,12 @@ pub struct Config {
     pub virtual_queue: VirtualQueue,
     /// Bandwidths may be negative; otherwise those count as none (dossier 3.5: on).
     pub signed: bool,
+    /// The part of a positive bandwidth that is there to give away; 1 (XI). Less where other edges may
+    /// give the same away at the same time (13.6).
+    pub release: Ratio,
+    /// The part of own traffic that is given back in each control interval; 0 (XI). Where edges share a
+    /// link, those with more traffic give more, and what they leave is there for all (ours).
+    pub give_back: Ratio,
     /// The most upstream neighbours; one more takes the place of the least recently seen (A-09: 1024).
     pub table: usize,
     /// Constants of the virtual routers; their capacity does not matter.
@@ -79,6 +86,8 @@ impl Config {
             no_estimate: NoEstimate::Pass,
             virtual_queue: VirtualQueue::Host,
             signed: true,
+            release: Ratio::ONE,
+            give_back: Ratio::ppm(0),
             table: 1024,
             law,
         }

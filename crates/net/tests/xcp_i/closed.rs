@@ -1,4 +1,5 @@
-//! A closed loop: XCP senders, a router U, a cloud of one legacy link, a router K, their receivers.
+//! A closed loop: XCP senders, a router U, a cloud of one legacy link, a router K, their receivers; or
+//! two such pairs of routers on both sides of the same link, which is all that they share (XI fig. 14).
 
 use crate::world::{MS, at, config};
 use congestlab_core::law::xcp::{Echo, Link, LossPolicy, RateSource, RequestPolicy, Sender, SenderConfig};
@@ -17,8 +18,21 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 const SIZE: u64 = 1000;
-const U: Address = Address(1);
-const K: Address = Address(2);
+/// Links: the cloud's own, then U's and K's port of each pair.
+const CLOUD: usize = 0;
+
+/// What a pair of edges owns: links, agents and addresses.
+const fn upstream(pair: usize) -> usize {
+    1 + 2 * pair
+}
+
+const fn downstream(pair: usize) -> usize {
+    2 + 2 * pair
+}
+
+const fn address(node: usize) -> Address {
+    Address(node as u32)
+}
 
 /// Between hosts: U's port, the cloud, K's port, and back.
 #[derive(Clone, Copy, Debug)]
@@ -85,9 +99,10 @@ struct Host {
 enum Event {
     Arrives(usize, Packet, Address),
     Served(usize),
+    Received(Packet),
     Acked { flow: usize, sent_at: u64, feedback: i32 },
     Start(usize),
-    Control(Packet),
+    Control(Packet, Address),
 }
 
 pub(crate) struct Loop {
@@ -95,7 +110,8 @@ pub(crate) struct Loop {
     now: Time,
     hops: Vec<Hop>,
     hosts: Vec<Host>,
-    edges: [Edge<Seen>; 2],
+    /// Upstream and downstream edge of each pair.
+    edges: Vec<Edge<Seen>>,
     log: Log,
     events: BTreeMap<(Time, u64), Event>,
     count: u64,
@@ -110,23 +126,39 @@ impl Loop {
 
     /// With an estimator that probes in the place of the oracle.
     fn with(path: Path, edge: Config, probes: Option<estimator::Config>, starts: &[u64]) -> Self {
+        Self::pairs(path, edge, probes, starts, 1)
+    }
+
+    /// Flows belong to the pairs of edges in turn.
+    fn pairs(
+        path: Path,
+        edge: Config,
+        probes: Option<estimator::Config>,
+        starts: &[u64],
+        pairs: usize,
+    ) -> Self {
         let log = Log::default();
-        let mut upstream = Edge::new(edge, U, Role::Router, Stream::named(1, "u"));
-        let view = Seen(log.clone(), path.cloud);
-        let mut downstream = Edge::new(edge, K, Role::Router, Stream::named(1, "k"));
-        match probes {
-            None => {
-                let oracle = Oracle::new(OracleConfig::default(), view, Stream::named(1, "e"));
-                upstream.answer(K, Prober::Oracle(oracle));
+        let mut edges = Vec::new();
+        for pair in 0..pairs {
+            let (u, k) = (address(upstream(pair)), address(downstream(pair)));
+            let mut upstream = Edge::new(edge, u, Role::Router, Stream::named(u.0.into(), "nonces"));
+            let mut downstream = Edge::new(edge, k, Role::Router, Stream::named(k.0.into(), "nonces"));
+            match probes {
+                None => {
+                    let view = Seen(log.clone(), path.cloud);
+                    let oracle = Oracle::new(OracleConfig::default(), view, Stream::named(1, "e"));
+                    upstream.answer(k, Prober::Oracle(oracle));
+                }
+                Some(config) => {
+                    let (prober, listener) = (
+                        estimator::Prober::new(config, Rate(path.edges)),
+                        estimator::Listener::new(config, Rate(path.edges)),
+                    );
+                    upstream.answer(k, Prober::Probes(Box::new(prober)));
+                    downstream.listen(u, Listener::Probes(Box::new(listener)));
+                }
             }
-            Some(config) => {
-                let (prober, listener) = (
-                    estimator::Prober::new(config, Rate(path.edges)),
-                    estimator::Listener::new(config, Rate(path.edges)),
-                );
-                upstream.answer(K, Prober::Probes(Box::new(prober)));
-                downstream.listen(U, Listener::Probes(Box::new(listener)));
-            }
+            edges.extend([upstream, downstream]);
         }
         let hop = |rate, is_xcp: bool| {
             let config = congestlab_core::law::xcp::LinkConfig { capacity: Rate(rate), ..config().law };
@@ -143,9 +175,11 @@ impl Loop {
         let mut this = Self {
             path,
             now: Time(0),
-            hops: vec![hop(path.edges, true), hop(path.cloud, false), hop(path.edges, true)],
+            hops: (0..=2 * pairs)
+                .map(|link| if link == CLOUD { hop(path.cloud, false) } else { hop(path.edges, true) })
+                .collect(),
             hosts: starts.iter().map(|_| host()).collect(),
-            edges: [upstream, downstream],
+            edges,
             log,
             events: BTreeMap::new(),
             count: 0,
@@ -202,11 +236,14 @@ impl Loop {
 
     /// What the edges have to send: downstream through U's port and the cloud, upstream as ACKs go.
     fn transmit(&mut self) {
-        while let Some((packet, to)) = self.edges[0].poll_transmit() {
-            self.arrive(0, packet, to);
-        }
-        while let Some((packet, _)) = self.edges[1].poll_transmit() {
-            self.schedule(Time(self.now.0 + 2 * self.path.hop), Event::Control(packet));
+        for node in 1..=self.edges.len() {
+            while let Some((packet, to)) = self.edges[node - 1].poll_transmit() {
+                if node % 2 == 1 {
+                    self.arrive(node, packet, to);
+                } else {
+                    self.schedule(Time(self.now.0 + 2 * self.path.hop), Event::Control(packet, to));
+                }
+            }
         }
     }
 
@@ -214,11 +251,21 @@ impl Loop {
         match event {
             Event::Start(flow) => self.send(flow),
             Event::Arrives(hop, packet, to) => self.arrive(hop, packet, to),
+            Event::Received(packet) => {
+                let flow = packet.flow as usize;
+                let host = &mut self.hosts[flow];
+                host.delivered += SIZE;
+                host.echo.on_data(&packet.xcp());
+                let acked = Event::Acked { flow, sent_at: packet.stamp_ns, feedback: host.echo.on_ack() };
+                self.schedule(Time(self.now.0 + self.path.back), acked);
+            }
             Event::Served(hop) => {
                 self.hops[hop].is_busy = false;
                 self.serve(hop);
             }
-            Event::Control(packet) => self.edges[0].handle_control(self.now, &packet),
+            Event::Control(packet, to) => {
+                self.edges[to.0 as usize - 1].handle_control(self.now, &packet);
+            }
             Event::Acked { flow, sent_at, feedback } => {
                 let host = &mut self.hosts[flow];
                 host.flight -= SIZE;
@@ -269,35 +316,29 @@ impl Loop {
             }
             packets.push(packet);
         }
+        let pair = flow % (self.edges.len() / 2);
         for mut packet in packets {
-            self.edges[0].on_data(self.now, &mut packet, &PortView::default());
-            self.edges[0].on_sent(K, Bytes(SIZE));
-            self.arrive(0, packet, K);
+            let edge = &mut self.edges[upstream(pair) - 1];
+            edge.on_data(self.now, &mut packet, &PortView::default());
+            edge.on_sent(address(downstream(pair)), Bytes(SIZE));
+            self.arrive(upstream(pair), packet, address(downstream(pair)));
         }
     }
 
-    /// At a link; 3 is behind the last.
+    /// At a link on the way to K, whose port is the last.
     fn arrive(&mut self, hop: usize, mut packet: Packet, to: Address) {
-        if hop == 2 {
+        if hop == to.0 as usize {
+            let edge = &mut self.edges[hop - 1];
             match packet.kind {
-                Kind::Control => return self.edges[1].handle_control(self.now, &packet),
-                Kind::Probe => return self.edges[1].handle_probe(self.now, &packet),
+                Kind::Control => return edge.handle_control(self.now, &packet),
+                Kind::Probe => return edge.handle_probe(self.now, &packet),
                 _ => {}
             }
-            let law = self.hops[2].law.as_ref().unwrap();
+            let law = self.hops[hop].law.as_ref().unwrap();
             let port = PortView { port: 0, mean_rtt: law.mean_rtt(), queue: law.report().persistent_queue };
-            self.edges[1].on_data(self.now, &mut packet, &port);
+            edge.on_data(self.now, &mut packet, &port);
         }
-        if hop == 3 {
-            let flow = packet.flow as usize;
-            let host = &mut self.hosts[flow];
-            host.delivered += SIZE;
-            host.echo.on_data(&packet.xcp());
-            let acked = Event::Acked { flow, sent_at: packet.stamp_ns, feedback: host.echo.on_ack() };
-            self.schedule(Time(self.now.0 + self.path.back), acked);
-            return;
-        }
-        if hop == 1 {
+        if hop == CLOUD {
             let mut log = self.log.borrow_mut();
             let total = log.last().map_or(0, |&(_, total)| total) + u64::from(packet.size);
             log.push((self.now, total));
@@ -331,7 +372,13 @@ impl Loop {
         }
         let end = Time(self.now.0 + u64::from(packet.size) * SECOND / place.rate);
         self.schedule(end, Event::Served(hop));
-        self.schedule(Time(end.0 + self.path.hop), Event::Arrives(hop + 1, packet, to));
+        let there = Time(end.0 + self.path.hop);
+        let event = match hop {
+            CLOUD => Event::Arrives(to.0 as usize, packet, to),
+            _ if hop == to.0 as usize => Event::Received(packet),
+            _ => Event::Arrives(CLOUD, packet, to),
+        };
+        self.schedule(there, event);
     }
 
     fn delivered(&self) -> Vec<u64> {
@@ -344,11 +391,11 @@ impl Loop {
 fn measure(run: &mut Loop, from: u64, span: u64) -> (Vec<f64>, usize, usize) {
     run.run(at(from));
     let before = run.delivered();
-    run.hops[1].longest = 0;
+    run.hops[CLOUD].longest = 0;
     run.run(at(from + span));
     let mbits = |bytes: u64| bytes as f64 * 8.0 / span as f64 / 1e3;
     let rates = run.delivered().into_iter().zip(before).map(|(after, before)| mbits(after - before));
-    (rates.collect(), run.hops[1].longest, run.hops[1].queue.len())
+    (rates.collect(), run.hops[CLOUD].longest, run.hops[CLOUD].queue.len())
 }
 
 /// The same path with XCP in the place of the cloud.
@@ -356,7 +403,7 @@ fn all_xcp(path: Path, starts: &[u64]) -> Loop {
     let mut run = Loop::with(path, config(), None, starts);
     run.is_interoperable = false;
     let law = congestlab_core::law::xcp::LinkConfig { capacity: Rate(path.cloud), ..config().law };
-    run.hops[1].law = Some(Link::new(law, Duration(31 * MS), Duration(7 * MS)));
+    run.hops[CLOUD].law = Some(Link::new(law, Duration(31 * MS), Duration(7 * MS)));
     run
 }
 
@@ -450,4 +497,41 @@ fn estimates_from_probes_close_the_loop_too() {
         assert!((28.8..=29.9).contains(&rate[0]), "{method:?}: {rate:?}");
         assert!(most < 125, "{method:?}: {most}");
     }
+}
+
+/// The largest load of the shared link in any 100 ms of a minute, over its capacity, and the second
+/// pair's part of what passes 10 and 20 s after it begins.
+fn shared(edge: Config, second: u64) -> (f64, [f64; 2]) {
+    let mut run = Loop::pairs(PATH, edge, None, &[0, second], 2);
+    let (mut peak, mut arrived, mut parts) = (0f64, 0, [0.0; 2]);
+    for bin in 0..600 {
+        let (rates, ..) = measure(&mut run, bin * 100, 100);
+        let total = run.log.borrow().last().map_or(0, |&(_, total)| total);
+        peak = peak.max((total - arrived) as f64 / (PATH.cloud / 10) as f64);
+        arrived = total;
+        for (part, after) in parts.iter_mut().zip([10, 20]) {
+            // The mean of the second before.
+            let second = second / SECOND + after;
+            if (10 * (second - 1)..10 * second).contains(&bin) {
+                *part += 0.1 * rates[1] / rates.iter().sum::<f64>();
+            }
+        }
+    }
+    (peak, parts)
+}
+
+/// XI V-A. Both edges are told the same bandwidth, and both give it away; and who comes late gets only
+/// what the shuffle moves between flows of one edge. Less haste, and a little that everybody leaves
+/// for all, cure both.
+#[test]
+fn ex3_10_and_ex3_11_edges_that_share_a_link() {
+    let (peak, _) = shared(config(), 0);
+    assert!(peak >= 1.8, "{peak}");
+    let (_, [part, _]) = shared(config(), 20 * SECOND);
+    assert!(part < 0.2, "{part}");
+    let cured = Config { release: Ratio::ppm(250_000), give_back: Ratio::ppm(30_000), ..config() };
+    let (peak, _) = shared(cured, 0);
+    assert!(peak <= 1.1, "{peak}");
+    let (_, [_, part]) = shared(cured, 20 * SECOND);
+    assert!(part >= 0.4, "{part}");
 }
