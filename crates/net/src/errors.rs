@@ -4,6 +4,7 @@
 //! the same probabilities.
 
 use crate::random::Probability;
+use crate::wire::GilbertElliott;
 
 /// How often bits flip on a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,6 +19,8 @@ pub enum ErrorRate {
         /// Bytes of the whole IP packet.
         size: u16,
     },
+    /// In bursts.
+    GilbertElliott(GilbertElliott),
 }
 
 /// Sizes whose probabilities are kept, by their low bits: data, ACK and a few odd last segments.
@@ -37,6 +40,12 @@ impl BitErrors {
         let log_survival = match rate {
             ErrorRate::Bit(rate) => 8.0 * libm::log1p(-rate),
             ErrorRate::Packet { rate, size } => libm::log1p(-rate) / f64::from(size),
+            // On average over time.
+            ErrorRate::GilbertElliott(bursts) => {
+                let share = bursts.bad_share();
+                let rate = share * bursts.packet_error_rate + (1.0 - share) * bursts.good_packet_error_rate;
+                libm::log1p(-rate) / f64::from(bursts.size)
+            }
         };
         // Size 0 has probability 0: the cache is right from the beginning.
         Self { log_survival, cache: [(0, Probability::ZERO); CACHE] }

@@ -20,4 +20,5 @@ pub mod source;
 pub mod stats;
 pub mod tcp;
 pub mod trace;
+pub mod wire;
 pub mod xcp_i;

@@ -7,13 +7,14 @@
 //! begins: the packet leaves the queue, the law edits its header and its fate on the wire is drawn, so
 //! it is handed on at once with the time at which it reaches the far end.
 
-use crate::errors::{BitErrors, ErrorRate};
+use crate::errors::ErrorRate;
 use crate::packet::{PS_PER_NS, Packet, Picos, flag};
 use crate::queue::red::{self, Red};
 use crate::queue::{Discipline, Fifo, Limit, Reason, is_low_priority};
 use crate::random::{Probability, Stream};
 pub use crate::service::NEVER;
 use crate::service::{Server, Service};
+use crate::wire::{Errors, Reorder, Spans};
 use crate::xcp_i::PortView;
 use alloc::boxed::Box;
 use alloc::vec;
@@ -59,13 +60,17 @@ pub struct PortConfig {
     pub errors: Option<ErrorRate>,
     /// Loss on the wire of pure ACKs, besides.
     pub ack_loss: Probability,
+    /// When no pure ACK reaches the far end.
+    pub ack_blackout: Spans,
+    /// Packets that come later.
+    pub reorder: Option<Reorder>,
     /// Period of the samples; `None`: no samples.
     pub sample_every: Option<Picos>,
 }
 
 impl PortConfig {
     /// An error-free drop-tail port without a law.
-    pub const fn new(service: Service, delay: Picos, limit: Limit) -> Self {
+    pub fn new(service: Service, delay: Picos, limit: Limit) -> Self {
         Self {
             service,
             delay,
@@ -75,6 +80,8 @@ impl PortConfig {
             feedback_at: FeedbackAt::Departure,
             errors: None,
             ack_loss: Probability::ZERO,
+            ack_blackout: Spans::default(),
+            reorder: None,
             sample_every: None,
         }
     }
@@ -91,6 +98,24 @@ pub struct Streams {
     pub ack_loss: Stream,
     /// RED.
     pub red: Stream,
+    /// Good and bad times of the wire.
+    pub bursts: Stream,
+    /// Which packets come later.
+    pub reorder: Stream,
+}
+
+impl Streams {
+    /// All of them, by what draws.
+    pub fn new(mut stream: impl FnMut(&'static str) -> Stream) -> Self {
+        Self {
+            phase: stream("phase"),
+            errors: stream("errors"),
+            ack_loss: stream("ack-loss"),
+            red: stream("red"),
+            bursts: stream("bursts"),
+            reorder: stream("reorder"),
+        }
+    }
 }
 
 /// A port at an instant, and since the sample before.
@@ -154,8 +179,8 @@ pub enum PortEvent {
 
 /// Where a port puts what comes out of it.
 pub trait Output {
-    /// The packet reaches the far end at `packet.at`. Called in the order of those times. The packet
-    /// is the receiver's to change.
+    /// The packet reaches the far end at `packet.at`. Called in the order of those times, unless the port
+    /// reorders. The packet is the receiver's to change.
     fn deliver(&mut self, packet: &mut Packet);
 
     /// The transmission of a packet begins at `at`; the law has edited its header. `is_lost`: it
@@ -313,8 +338,10 @@ struct Parts {
     law: Option<Link>,
     feedback_at: FeedbackAt,
     admission: Admission,
-    errors: Option<BitErrors>,
+    errors: Option<Errors>,
     ack_loss: Probability,
+    ack_blackout: Spans,
+    reorder: Option<Reorder>,
     streams: Streams,
     service: Service,
     /// Next step that the law is to hear of.
@@ -421,8 +448,10 @@ impl Port {
                 Discipline::PrioDropTail => Admission::PrioDropTail,
                 Discipline::Red(red) => Admission::Red(Red::new(*red)),
             },
-            errors: config.errors.map(BitErrors::new),
+            errors: config.errors.map(Errors::new),
             ack_loss: config.ack_loss,
+            ack_blackout: config.ack_blackout.clone(),
+            reorder: config.reorder,
             streams,
             service: config.service.clone(),
             next_step: if hears_steps { 1 } else { usize::MAX },
@@ -438,7 +467,9 @@ impl Port {
             && parts.law.is_none()
             && !matches!(parts.admission, Admission::Red(_))
             && parts.errors.is_none()
-            && parts.ack_loss == Probability::ZERO;
+            && parts.ack_loss == Probability::ZERO
+            && parts.ack_blackout.is_empty()
+            && parts.reorder.is_none();
         Self {
             departure: NEVER,
             timer: parts.timer(),
@@ -543,8 +574,8 @@ impl Port {
 
     /// Random words drawn; zero if the seed made no difference here.
     pub fn draws(&self) -> u64 {
-        let Streams { phase, errors, ack_loss, red } = &self.parts.streams;
-        phase.draws() + errors.draws() + ack_loss.draws() + red.draws()
+        let Streams { phase, errors, ack_loss, red, bursts, reorder } = &self.parts.streams;
+        [phase, errors, ack_loss, red, bursts, reorder].iter().map(|stream| stream.draws()).sum()
     }
 
     /// What the port's law tells a virtual router of XCP-i: its mean round trip time, zero without an
@@ -744,10 +775,20 @@ impl Port {
         }
         packet.at = at;
         let has_error = match &mut parts.errors {
-            Some(errors) => parts.streams.errors.bernoulli(errors.probability(size)),
+            Some(errors) => {
+                let probability = errors.probability(at, size, &mut parts.streams.bursts);
+                parts.streams.errors.bernoulli(probability)
+            }
             None => false,
         };
-        let is_lost = packet.is_pure_ack() && parts.streams.ack_loss.bernoulli(parts.ack_loss);
+        let is_lost = packet.is_pure_ack()
+            && (parts.streams.ack_loss.bernoulli(parts.ack_loss) | parts.ack_blackout.contains(at));
+        if let Some(reorder) = &parts.reorder
+            && parts.streams.reorder.bernoulli(reorder.probability)
+        {
+            packet.at = at.saturating_add(reorder.delay);
+        }
+        let at = packet.at;
         out.sent(now, packet, has_error || is_lost);
         if !has_error && !is_lost {
             self.delivered += u64::from(at <= self.to);

@@ -149,12 +149,7 @@ fn report(stamp: Time) -> Report {
 /// Asks for round after round until `rounds` are reported.
 fn run(config: Config, cloud: Cloud, rounds: usize) -> Run {
     let stream = |name| Stream::named(1, name);
-    let streams = Streams {
-        phase: stream("phase"),
-        errors: stream("errors"),
-        ack_loss: stream("ack_loss"),
-        red: stream("red"),
-    };
+    let streams = Streams::new(stream);
     let port = PortConfig::new(
         Service::Fixed(BitRate(cloud.rate)),
         10 * MS * PS_PER_NS,

@@ -38,12 +38,7 @@ impl Output for Log {
 
 fn streams(seed: u64) -> Streams {
     let stream = |what| Stream::named(seed, what);
-    Streams {
-        phase: stream("phase"),
-        errors: stream("errors"),
-        ack_loss: stream("ack_loss"),
-        red: stream("red"),
-    }
+    Streams::new(stream)
 }
 
 fn law(capacity: u64) -> xcp::LinkConfig {

@@ -36,9 +36,7 @@ fn config(limit: Limit) -> PortConfig {
 }
 
 fn port(config: &PortConfig) -> Port {
-    let stream = |name| Stream::named(1, name);
-    let streams =
-        Streams { phase: stream("p"), errors: stream("e"), ack_loss: stream("a"), red: stream("r") };
+    let streams = Streams::new(|name| Stream::named(1, name));
     Port::new(config, streams, 0, END)
 }
 

@@ -53,14 +53,14 @@ macro_rules! record {
         }
 
         impl $name {
-            pub(crate) const KEYS: &'static [&'static str] = &[$(stringify!($key)),*];
+            pub(crate) const KEYS: &'static [&'static str] = &[$($crate::decode::key(stringify!($key))),*];
 
             /// Each key with what it means, its schema, and whether it must be there.
             pub(crate) fn keys(
                 generator: &mut schemars::SchemaGenerator,
             ) -> Vec<(&'static str, &'static str, schemars::Schema, bool)> {
                 vec![$((
-                    stringify!($key),
+                    $crate::decode::key(stringify!($key)),
                     concat!($($doc, "\n"),*),
                     <$type as $crate::decode::Language>::schema(generator),
                     [$(stringify!($required))?].contains(&"required"),
@@ -77,14 +77,14 @@ macro_rules! record {
                 let mut record = Self::default();
                 for entry in &table.0 {
                     match entry.key.as_str() {
-                        $(stringify!($key) => {
+                        $(name if name == $crate::decode::key(stringify!($key)) => {
                             record.$key = $crate::decode::value(&entry.key, &entry.node, findings);
                         })*
                         _ => $crate::decode::unknown_key(entry, Self::KEYS, findings),
                     }
                 }
-                $(if [$(stringify!($required))?].contains(&"required") && table.get(stringify!($key)).is_none() {
-                    $crate::decode::missing(node.span, stringify!($key), concat!($($doc, "\n"),*), findings);
+                $(if [$(stringify!($required))?].contains(&"required") && table.get($crate::decode::key(stringify!($key))).is_none() {
+                    $crate::decode::missing(node.span, $crate::decode::key(stringify!($key)), concat!($($doc, "\n"),*), findings);
                 })*
                 Some(record)
             }
@@ -93,7 +93,7 @@ macro_rules! record {
                 let mut entries = Vec::new();
                 $(if let Some(at) = &self.$key {
                     let value = $crate::decode::Language::encode(&at.value);
-                    entries.push((stringify!($key).to_owned(), value));
+                    entries.push(($crate::decode::key(stringify!($key)).to_owned(), value));
                 })*
                 $crate::tree::Value::table(entries)
             }
@@ -115,6 +115,14 @@ macro_rules! record {
     };
 }
 pub(crate) use record;
+
+/// The key that a field is: `for` is a word of Rust, and its field is `r#for`.
+pub(crate) const fn key(field: &str) -> &str {
+    match field.as_bytes() {
+        [b'r', b'#', ..] => field.split_at(2).1,
+        _ => field,
+    }
+}
 
 /// The node as a table, or a finding.
 pub(crate) fn table<'a>(node: &'a Node, keys: &[&str], findings: &mut Findings) -> Option<&'a Table> {

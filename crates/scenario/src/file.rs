@@ -12,6 +12,7 @@ use crate::law::{Discipline, FlowLaw, LinkLaw, choice_schema};
 use crate::queue::Amount;
 use crate::sweep::Axes;
 use crate::tree::{Node, Value};
+use crate::trouble::{Blackout, GilbertElliott, Reordering, Switch};
 
 record! {
     /// A scenario: links, flows, and how long to watch them.
@@ -122,6 +123,10 @@ record! {
         error: Errors,
         /// Probability of losing a pure ACK on the wire; 0.
         ack_loss: Chance,
+        /// Times in which no pure ACK reaches the far end.
+        ack_blackout: Vec<At<Blackout>>,
+        /// Packets that come later, so that others overtake them.
+        reorder: Reordering,
         /// When the law sees departures: departure (default), enqueue.
         feedback_at: FeedbackAt,
         /// ns2: shortest control interval 1 ms.
@@ -241,12 +246,14 @@ impl Language for Rate {
 }
 
 record! {
-    /// Errors on the wire: one of the two.
+    /// Errors on the wire: one of the three.
     Errors {
         /// For a packet of packet_size; other sizes by the bit error rate that it implies.
         packet_error_rate: Chance,
         /// For each bit.
         bit_error_rate: Chance,
+        /// In bursts.
+        gilbert_elliott: GilbertElliott,
     }
 }
 
@@ -269,6 +276,8 @@ record! {
         count: u32,
         /// Links that the data crosses, in order.
         path: Vec<At<String>> = required,
+        /// Other paths from later times on.
+        switch: Vec<At<Switch>>,
         /// First hop of each flow's own; absent: none.
         access: Hop,
         /// Last hop of each flow's own; absent: none.

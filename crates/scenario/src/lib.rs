@@ -32,6 +32,7 @@ pub mod store;
 pub mod sweep;
 mod tables;
 mod tree;
+mod trouble;
 
 use std::collections::BTreeSet;
 use std::io::Read as _;

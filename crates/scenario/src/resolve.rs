@@ -48,9 +48,11 @@ pub(crate) fn resolve(file: &mut File, base: &Path, findings: &mut Findings) -> 
     let mut paths = Vec::new();
     let mut round_trips = vec![None::<Duration>; links.0.len()];
     for (name, flow) in &mut flows.0 {
-        let path = flow::path(&name.value, &flow.value, links, findings);
+        findings.at = vec!["flows".into(), name.value.clone()];
+        let path = flow::path(flow.value.path.as_ref(), links, findings);
+        let switches = flow::switches(flow.value.switch.as_ref(), duration, links, findings);
         let hops = [&mut flow.value.access, &mut flow.value.exit].map(flow::hop);
-        if let Some(path) = &path {
+        for path in path.iter().chain(switches.iter().flatten().map(|(_, path)| path)) {
             let propagation = |at: u32| wires[at as usize].as_ref().map_or(0, |wire| wire.delay.0);
             let both_ways: u64 =
                 path.iter().map(|&at| propagation(at).saturating_add(propagation(at ^ 1))).sum();
@@ -61,10 +63,11 @@ pub(crate) fn resolve(file: &mut File, base: &Path, findings: &mut Findings) -> 
                 *longest = Some(longest.map_or(round_trip, |other| other.max(round_trip)));
             }
         }
-        paths.push((path, hops));
+        paths.push((path, switches, hops));
     }
+    findings.at.clear();
 
-    if paths.iter().any(|(path, _)| path.is_none()) {
+    if paths.iter().any(|(path, switches, _)| path.is_none() || switches.is_none()) {
         // Which links flows cross is not known: that none crosses one is no finding.
         round_trips.iter_mut().for_each(|longest| *longest = longest.or(Some(Duration(0))));
     }
@@ -75,20 +78,25 @@ pub(crate) fn resolve(file: &mut File, base: &Path, findings: &mut Findings) -> 
         findings.at = vec!["links".into(), name.value.clone()];
         let forward = wires[2 * index]
             .as_ref()
-            .and_then(|wire| link::port(&mut link.value, link.span, wire, round_trip, findings));
+            .and_then(|wire| link::port(&mut link.value, link.span, wire, round_trip, duration, findings));
         ports.push(forward.map(|port| model::Link { name: name.value.clone(), port }));
         findings.at.push("reverse".into());
         let Some(At { value: Reverse(reverse), span }) = &mut link.value.reverse else { return None };
         let wire = wires[2 * index + 1].as_ref();
-        let backward = wire.and_then(|wire| link::port(reverse, *span, wire, round_trip, findings));
+        let backward = wire.and_then(|wire| link::port(reverse, *span, wire, round_trip, duration, findings));
         ports.push(backward.map(|port| model::Link { name: format!("{}.reverse", name.value), port }));
     }
 
     let mut groups = Vec::new();
-    for ((name, flow), (path, hops)) in flows.0.iter_mut().zip(paths) {
+    for ((name, flow), (path, switches, hops)) in flows.0.iter_mut().zip(paths) {
         findings.at = vec!["flows".into(), name.value.clone()];
         let first = path.as_ref().and_then(|path| wires[*path.first()? as usize].as_ref());
-        groups.push(flow::group(&name.value, flow, path.as_deref(), hops, first, duration, findings));
+        let group = flow::group(&name.value, flow, path.as_deref(), hops, first, duration, findings);
+        groups.push(group.zip(switches).map(|(group, switches)| {
+            let switches =
+                switches.into_iter().map(|(at, path)| model::Switch { at, back: flow::back(&path), path });
+            model::Group { switches: switches.collect(), ..group }
+        }));
     }
     findings.at.clear();
     if findings.has_errors() {

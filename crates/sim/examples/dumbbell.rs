@@ -77,6 +77,7 @@ fn main() {
                 count: flows,
                 path: vec![2 * n],
                 back: vec![2 * n + 1],
+                switches: Vec::new(),
                 access: pipe,
                 exit: pipe,
                 start: Start::Uniform { within: 60_000_000 },

@@ -92,27 +92,28 @@ pub fn clouds(model: &Model) -> Vec<Cloud> {
         if group.interoperable.is_none() {
             continue;
         }
-        let path = &group.path;
-        // The node behind, the place of its own port in the path, and where the links behind it begin.
-        let (mut up, mut port, mut begin) = (Node::Sender(index), 0, 0);
-        for end in 0..=path.len() {
-            let down = match path.get(end).map(|&link| router[link as usize]) {
-                None => Node::Receiver(index),
-                Some(Some(device)) => Node::Router(device),
-                Some(None) => continue,
-            };
-            let is_known = clouds.iter().any(|cloud| (cloud.up, cloud.down) == (up, down));
-            if begin < end && up != down && !is_known {
-                clouds.push(Cloud {
-                    up,
-                    down,
-                    forward: path[port..end].to_vec(),
-                    back: group.back[path.len() - end..path.len() - port].to_vec(),
-                    inside: path[begin..end].to_vec(),
-                    exit: path.get(end).copied(),
-                });
+        for (path, back) in group.paths() {
+            // The node behind, the place of its own port in the path, and where the links behind it begin.
+            let (mut up, mut port, mut begin) = (Node::Sender(index), 0, 0);
+            for end in 0..=path.len() {
+                let down = match path.get(end).map(|&link| router[link as usize]) {
+                    None => Node::Receiver(index),
+                    Some(Some(device)) => Node::Router(device),
+                    Some(None) => continue,
+                };
+                let is_known = clouds.iter().any(|cloud| (cloud.up, cloud.down) == (up, down));
+                if begin < end && up != down && !is_known {
+                    clouds.push(Cloud {
+                        up,
+                        down,
+                        forward: path[port..end].to_vec(),
+                        back: back[path.len() - end..path.len() - port].to_vec(),
+                        inside: path[begin..end].to_vec(),
+                        exit: path.get(end).copied(),
+                    });
+                }
+                (up, port, begin) = (down, end, end + 1);
             }
-            (up, port, begin) = (down, end, end + 1);
         }
     }
     clouds

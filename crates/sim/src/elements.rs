@@ -73,12 +73,7 @@ impl Elements {
             .iter()
             .map(|link| {
                 let stream = |what| Stream::named(model.seed, &format!("links.{}.{what}", link.name));
-                let streams = Streams {
-                    phase: stream("phase"),
-                    errors: stream("errors"),
-                    ack_loss: stream("ack-loss"),
-                    red: stream("red"),
-                };
+                let streams = Streams::new(stream);
                 let config = PortConfig { sample_every: model.sample_every, ..link.port.clone() };
                 Some(Box::new(Port::new(&config, streams, model.warmup, model.duration)))
             })

@@ -124,6 +124,25 @@ pub enum Start {
     },
 }
 
+/// From a time on, another path: for what is sent then, data and ACKs. What is under way goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// From then on.
+    pub at: Picos,
+    /// As [`Group::path`].
+    pub path: Vec<u32>,
+    /// As [`Group::back`].
+    pub back: Vec<u32>,
+}
+
+impl Group {
+    /// Every way that its packets take at some time, there and back.
+    pub fn paths(&self) -> impl Iterator<Item = (&Vec<u32>, &Vec<u32>)> {
+        let others = self.switches.iter().map(|switch| (&switch.path, &switch.back));
+        core::iter::once((&self.path, &self.back)).chain(others)
+    }
+}
+
 /// A group of equal flows.
 #[derive(Clone, Debug)]
 pub struct Group {
@@ -137,6 +156,8 @@ pub struct Group {
     pub path: Vec<u32>,
     /// Links that ACKs cross, in order.
     pub back: Vec<u32>,
+    /// Other paths from later times on, in order.
+    pub switches: Vec<Switch>,
     /// First hop of each flow's own.
     pub access: Option<Pipe>,
     /// Last hop of each flow's own.

@@ -75,6 +75,29 @@ pub(crate) struct Class {
     pub(crate) pipe: Option<Wire>,
     /// Where its packets' routes begin in [`Network::routes`].
     pub(crate) route: u32,
+    /// Other routes, from later times on.
+    switches: Vec<(Picos, u32)>,
+}
+
+impl Class {
+    /// The route of what is sent at `now`.
+    #[inline]
+    pub(crate) fn route_at(&self, now: Picos) -> u32 {
+        if self.switches.is_empty() { self.route } else { self.switched(now) }
+    }
+
+    #[inline(never)]
+    fn switched(&self, now: Picos) -> u32 {
+        match self.switches.partition_point(|&(at, _)| at <= now) {
+            0 => self.route,
+            passed => self.switches[passed - 1].1,
+        }
+    }
+
+    /// All routes.
+    fn routes(&self) -> impl Iterator<Item = u32> {
+        core::iter::once(self.route).chain(self.switches.iter().map(|&(_, route)| route))
+    }
 }
 
 /// A pipe with its arithmetic prepared.
@@ -193,6 +216,8 @@ pub(crate) struct Network {
     pub(crate) flows: u32,
     /// Packets per second that the links can carry, for sizing windows.
     pub(crate) packet_rate: Vec<u64>,
+    /// For each link: what leaves it may be overtaken.
+    reorders: Vec<bool>,
 }
 
 impl Network {
@@ -216,6 +241,7 @@ impl Network {
                 .iter()
                 .map(|l| l.port.service.mean_rate(0, model.duration).0 / 8 / 500)
                 .collect(),
+            reorders: model.links.iter().map(|l| l.port.reorder.is_some()).collect(),
         };
         for group in &model.groups {
             network.add(model, group);
@@ -228,7 +254,10 @@ impl Network {
         }
         network.next = vec![Next::Nobody; network.routes.len()];
         for (index, group) in model.groups.iter().enumerate().filter(|(_, g)| g.interoperable.is_some()) {
-            network.find_next(network.classes[2 * index].route as usize, &group.path);
+            let routes: Vec<u32> = network.classes[2 * index].routes().collect();
+            for (route, (path, _)) in routes.into_iter().zip(group.paths()) {
+                network.find_next(route as usize, path);
+            }
         }
         for edge in &mut network.edges {
             edge.from = network.leader[edge.from] as usize;
@@ -246,21 +275,28 @@ impl Network {
             GroupKind::Tcp(config) => [config.segment, config.ack],
         };
         let senders = self.classes.len() as u32;
-        let (forward, to_receiver) = self.add_route(&group.path, senders + 1);
-        let (back, to_sender) = self.add_route(&group.back, senders);
-        for (pipe, route) in [(group.access, forward), (group.exit, back)] {
+        let receivers = senders + 1;
+        let (forward, back) = (self.add_route(&group.path, receivers), self.add_route(&group.back, senders));
+        let mut switches = [Vec::new(), Vec::new()];
+        for switch in &group.switches {
+            switches[0].push((switch.at, self.add_route(&switch.path, receivers)));
+            switches[1].push((switch.at, self.add_route(&switch.back, senders)));
+        }
+        let ends = [(group.access, forward), (group.exit, back)];
+        for ((pipe, route), switches) in ends.into_iter().zip(switches) {
             self.classes.push(Class {
                 first_flow: self.flows,
                 count: group.count,
                 pipe: pipe.as_ref().map(|pipe| Wire::new(pipe, usual)),
                 route,
+                switches,
             });
         }
         self.flows += group.count;
-        for (class, path, end) in [(senders, &group.path, to_receiver), (senders + 1, &group.back, to_sender)]
-        {
-            let from = self.links + class as usize;
-            self.add_edges(model, from, path, self.links + end as usize, smallest);
+        let [senders, receivers] = [senders, receivers].map(|class| self.links + class as usize);
+        for (path, back) in group.paths() {
+            self.add_edges(model, senders, path, receivers, smallest);
+            self.add_edges(model, receivers, back, senders, smallest);
         }
     }
 
@@ -395,11 +431,11 @@ impl Network {
         found.is_some()
     }
 
-    fn add_route(&mut self, path: &[u32], host: u32) -> (u32, u32) {
+    fn add_route(&mut self, path: &[u32], host: u32) -> u32 {
         let start = self.routes.len() as u32;
         self.routes.extend(path.iter().map(|&link| Hop::Link(link)));
         self.routes.push(Hop::Host(host));
-        (start, host)
+        start
     }
 
     /// Finds out who acts for whom.
@@ -436,10 +472,27 @@ impl Network {
 
     /// The links that the packets of a class's hosts take.
     pub(crate) fn links_of(&self, class: &Class) -> impl Iterator<Item = usize> {
-        self.routes[class.route as usize..].iter().map_while(|hop| match hop {
-            Hop::Link(link) => Some(*link as usize),
-            Hop::Host(_) | Hop::Device(_) => None,
-        })
+        let links = |route: u32| {
+            self.routes[route as usize..].iter().map_while(|hop| match hop {
+                Hop::Link(link) => Some(*link as usize),
+                Hop::Host(_) | Hop::Device(_) => None,
+            })
+        };
+        class.routes().flat_map(links)
+    }
+
+    /// For each node: hosts that packets reach in another order than that in which they were sent to
+    /// them, because one link reorders or several lead there.
+    pub(crate) fn is_mixed(&self) -> Vec<bool> {
+        let (mut is_mixed, mut input) = (vec![false; self.nodes()], vec![None; self.nodes()]);
+        for pair in self.routes.windows(2) {
+            if let [Hop::Link(link), host @ Hop::Host(_)] = *pair {
+                let node = self.node_of(host);
+                is_mixed[node] |= self.reorders[link as usize];
+                is_mixed[node] |= *input[node].get_or_insert(link) != link;
+            }
+        }
+        is_mixed
     }
 
     /// Packets per second that each class of hosts can send: what the fullest link on its way has
@@ -485,6 +538,7 @@ impl Network {
                     part.links += 1;
                     part.link_ids.push(self.link_ids[link as usize]);
                     part.packet_rate.push(self.packet_rate[link as usize]);
+                    part.reorders.push(self.reorders[link as usize]);
                 }
                 Node::Class(class) => {
                     index[node] = part.classes.len() as u32;
@@ -519,8 +573,11 @@ impl Network {
         };
         for (class, at) in (self.links..).zip(0..self.classes.len()) {
             let part = &mut parts[of[class]];
-            let route = copy(part, self.classes[at].route);
-            part.classes[index[class] as usize].route = route;
+            let old = &self.classes[at];
+            let route = copy(part, old.route);
+            let switches = old.switches.iter().map(|&(at, route)| (at, copy(part, route))).collect();
+            let class = &mut part.classes[index[class] as usize];
+            (class.route, class.switches) = (route, switches);
         }
         for part in &mut parts {
             part.ways = vec![Vec::new(); part.nodes()];

@@ -112,8 +112,9 @@ impl Agenda<'_> {
             Place::Pipe { .. } => u32::MAX,
         };
         let turn = match (class, place) {
-            (Class::Arrival, Place::Link(_) | Place::Device(_)) => self.network.turn(&packet),
-            _ => (0, 0),
+            // What a host sends, and what its hop hands on, comes from one place only.
+            (_, Place::Pipe { inward: false, .. }) | (Class::Departure | Class::Timer, _) => (0, 0),
+            (Class::Arrival, _) => self.network.turn(&packet),
         };
         let key = Key { at, depth, place, class, turn, number: self.number };
         self.heap.push(Reverse(Scheduled { key, packet }));
@@ -229,7 +230,7 @@ impl Exit<'_, '_> {
 
 impl Outbox for Exit<'_, '_> {
     fn send(&mut self, now: Picos, packet: &mut Packet) {
-        packet.route = self.agenda.network.classes[self.class as usize].route;
+        packet.route = self.agenda.network.classes[self.class as usize].route_at(now);
         self.leave(now, packet);
     }
 

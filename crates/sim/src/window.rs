@@ -48,8 +48,10 @@ pub(crate) struct Plan {
     order: Vec<u32>,
     /// Position in `order` of the node that acts for each node.
     rank: Vec<u32>,
-    /// Nodes that something may reach in the window in which it was sent.
+    /// Nodes that something may reach in the window in which it was sent, and mixed ones.
     is_late: Vec<bool>,
+    /// Hosts whose packets have to be put in order: see [`Network::is_mixed`].
+    is_mixed: Vec<bool>,
     /// Which thread each node lives on.
     pub(crate) home: Vec<u8>,
     /// Threads meet every `2^epoch` windows: what goes from one to another takes at least as long.
@@ -86,11 +88,13 @@ impl Plan {
         for edge in network.edges.iter().filter(|e| e.latency < 1 << shift) {
             is_late[edge.to] = true;
         }
+        let is_mixed = network.is_mixed();
+        is_late.iter_mut().zip(&is_mixed).for_each(|(is_late, is_mixed)| *is_late |= is_mixed);
         let home = assign(network, 1 << shift, threads);
         let cut = network.edges.iter().filter(|e| home[e.from] != home[e.to]).map(|e| e.latency).min();
         let epoch = cut.map_or(0, |latency| (latency.ilog2() - shift).min(EPOCH));
         let order = order.into_iter().map(|n| n as u32).collect();
-        Some(Self { shift, order, rank, is_late, home, epoch })
+        Some(Self { shift, order, rank, is_late, is_mixed, home, epoch })
     }
 
     /// Threads that have something to do.
@@ -387,7 +391,7 @@ impl Exit<'_, '_> {
 impl Outbox for Exit<'_, '_> {
     #[inline]
     fn send(&mut self, now: Picos, packet: &mut Packet) {
-        packet.route = self.class.route;
+        packet.route = self.class.route_at(now);
         self.leave(now, packet);
     }
 
@@ -744,11 +748,15 @@ impl<'a> Domain<'a> {
     }
 
     /// Runs the hosts of a class: those packets that wait for them because something can reach them
-    /// within a window (they come by one link, in order), then deadlines.
+    /// within a window (they come by one link, in order) or they come mixed, then deadlines.
     fn run_class(&mut self, class: usize, end: Picos) {
         let network = self.fabric.network;
         let node = network.links + class;
         std::mem::swap(&mut self.keys, &mut self.fabric.inbox[node]);
+        if self.fabric.plan.is_mixed[node] {
+            self.keys.sort_unstable();
+            self.settle_ties();
+        }
         let fabric = &self.fabric;
         self.batch.extend(self.keys.iter().map(|&key| *fabric.packet(fabric.unkey(key).1)));
         self.arrive(Some(class));

@@ -21,8 +21,9 @@ use std::{fs, thread};
 
 use congestlab_core::law::{LinkReport, SenderConfig, Series as _, xcp};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate};
+use congestlab_scenario::net::errors::ErrorRate;
 use congestlab_scenario::net::packet::{PS_PER_NS, Picos};
-use congestlab_scenario::net::port::PortEvent;
+use congestlab_scenario::net::port::{PortConfig, PortEvent};
 use congestlab_scenario::net::service::Service;
 use congestlab_scenario::net::tcp;
 use congestlab_scenario::sim::model::{GroupKind, Model};
@@ -177,8 +178,17 @@ pub fn run(
 ) -> Result<Live> {
     let model = scenario.model(&Measure { series: true, events: true });
     let topology = Topology::new(scenario, &model)?;
+    for link in &model.links {
+        require_calm(&link.name, &link.port)?;
+    }
     for (index, group) in model.groups.iter().enumerate() {
         require_law(scenario, index, &group.name, &group.kind)?;
+        if !group.switches.is_empty() {
+            return Err(Error::input(
+                format!("flows.{}.switch: a live lab has one path for each flow", group.name),
+                "leave it out, or simulate it",
+            ));
+        }
     }
     apps::require(options)?;
     let guard = Guard::start()?;
@@ -186,6 +196,20 @@ pub fn run(
     let result = lab.and_then(|mut lab| lab.run(stop, tell));
     // What the lab holds open is closed by now: its namespaces go at once.
     guard.finish().and(result)
+}
+
+/// Refuses what neither the kernel nor a link in user space does to packets on their way.
+fn require_calm(name: &str, port: &PortConfig) -> Result<()> {
+    let key = match port.errors {
+        _ if !port.ack_blackout.is_empty() => "ack_blackout",
+        _ if port.reorder.is_some() => "reorder",
+        Some(ErrorRate::GilbertElliott(_)) => "error.gilbert_elliott",
+        _ => return Ok(()),
+    };
+    Err(Error::input(
+        format!("links.{name}.{key}: a live lab's links have no such trouble"),
+        "allowed in a live lab: ack_loss, error = { packet_error_rate = ... } or { bit_error_rate = ... }",
+    ))
 }
 
 /// Refuses what no kernel's TCP can do, and a kernel without what is asked for.

@@ -71,12 +71,7 @@ impl Direction {
     /// With the random numbers of the link `name` in a simulation with that seed.
     pub fn new(port: PortConfig, seed: u64, name: &str) -> Self {
         let stream = |field: &str| Stream::named(seed, &format!("links.{name}.{field}"));
-        let streams = Streams {
-            phase: stream("phase"),
-            errors: stream("errors"),
-            ack_loss: stream("ack_loss"),
-            red: stream("red"),
-        };
+        let streams = Streams::new(stream);
         Self { port, streams }
     }
 }

@@ -2,7 +2,7 @@
 
 use congestlab_core::law::{SenderConfig, reno};
 use congestlab_core::units::{BitRate, Bytes, Duration, Time};
-use congestlab_net::packet::UNLIMITED;
+use congestlab_net::packet::{Picos, UNLIMITED};
 use congestlab_net::source::{Pattern, SourceConfig};
 use congestlab_net::tcp;
 use congestlab_sim::model::{self, GroupKind, Pipe};
@@ -15,19 +15,19 @@ use crate::file::{App, Flow, Hop, Link, Recovery, Start, Wait};
 use crate::law::FlowLaw;
 use crate::queue::Amount;
 use crate::settings::Told;
+use crate::trouble::Switch;
 
 /// IP and TCP headers without options, which `ack` is the size of.
 const HEADERS: u16 = 40;
 
 /// A path as indices of link directions. `None` after an error.
 pub(super) fn path(
-    name: &str,
-    flow: &Flow,
+    list: Option<&At<Vec<At<String>>>>,
     links: &Named<Link>,
     findings: &mut Findings,
 ) -> Option<Vec<u32>> {
-    let list = flow.path.as_ref()?;
-    let place = format!("flows.{name}.path");
+    let list = list?;
+    let place = format!("{}.path", findings.place());
     let known = || links.0.iter().map(|(name, _)| name.value.as_str());
     let mut path: Vec<u32> = Vec::new();
     for link in &list.value {
@@ -55,6 +55,45 @@ pub(super) fn path(
         return None;
     }
     Some(path)
+}
+
+/// The way of the ACKs: the other directions of the links, from the last one on.
+pub(super) fn back(path: &[u32]) -> Vec<u32> {
+    path.iter().rev().map(|at| at ^ 1).collect()
+}
+
+/// Other paths from later times on. `None` after an error.
+pub(super) fn switches(
+    list: Option<&At<Vec<At<Switch>>>>,
+    duration: Duration,
+    links: &Named<Link>,
+    findings: &mut Findings,
+) -> Option<Vec<(Picos, Vec<u32>)>> {
+    let mut switches: Vec<(Picos, Vec<u32>)> = Vec::new();
+    for (index, switch) in list.into_iter().flat_map(|list| &list.value).enumerate() {
+        findings.at.push(format!("switch[{index}]"));
+        let at = switch.value.at.as_ref();
+        if let Some(at) = at {
+            let place = format!("`{}.at`", findings.place());
+            if at.value >= duration {
+                let message = format!("{place} is {}, when the run is over", at.value);
+                findings.error("scenario::switch", at.span, message, format!("allowed: before {duration}"));
+            }
+            if switches.last().is_some_and(|(before, _)| *before >= picos(at.value)) {
+                let message = format!("{place} is {}, not after the switch before", at.value);
+                findings.error(
+                    "scenario::switch",
+                    at.span,
+                    message,
+                    "write switches in the order of their times",
+                );
+            }
+        }
+        let path = path(switch.value.path.as_ref(), links, findings);
+        findings.at.pop();
+        switches.push((picos(at?.value), path?));
+    }
+    Some(switches)
 }
 
 pub(super) fn hop(hop: &mut Option<At<Hop>>) -> Option<(BitRate, Duration)> {
@@ -95,7 +134,8 @@ pub(super) fn group(
         kind: kind?,
         count,
         path: path.to_vec(),
-        back: path.iter().rev().map(|at| at ^ 1).collect(),
+        back: back(path),
+        switches: Vec::new(),
         access: hops[0].map(pipe),
         exit: hops[1].map(pipe),
         start,

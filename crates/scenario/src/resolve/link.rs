@@ -15,10 +15,11 @@ use congestlab_core::law::LinkConfig;
 use super::{PACKET_SIZE, picos};
 use crate::decode::{At, Chance, Named, fill};
 use crate::diagnostic::{Findings, Span};
-use crate::file::{self, FeedbackAt, Link, Rate, Reverse};
+use crate::file::{self, Errors, FeedbackAt, Link, Rate, Reverse};
 use crate::law::{Discipline, LinkLaw, Red};
 use crate::queue::{Amount, PACKETS_MAX, bdp_packets};
 use crate::settings::Told;
+use crate::trouble;
 
 /// What a queue holds that no flow crosses.
 const QUEUE_WITHOUT_FLOWS: Amount = Amount::Packets(100);
@@ -136,6 +137,7 @@ pub(super) fn port(
     span: Span,
     wire: &Wire,
     round_trip: Option<Duration>,
+    duration: Duration,
     findings: &mut Findings,
 ) -> Option<PortConfig> {
     let packet_size = fill(&mut link.packet_size, span, || PACKET_SIZE).value.0;
@@ -158,19 +160,23 @@ pub(super) fn port(
             queue::Discipline::Red(self::red(red, *discipline_span, thresholds, packet_size))
         }
     };
-    let errors = match &link.error {
+    let errors = match &mut link.error {
         None => None,
-        Some(error) => match (&error.value.packet_error_rate, &error.value.bit_error_rate) {
-            (Some(rate), None) => Some(ErrorRate::Packet { rate: rate.value.0, size: packet_size }),
-            (None, Some(rate)) => Some(ErrorRate::Bit(rate.value.0)),
-            (None, None) if findings.is_unreadable("error") => None,
-            _ => {
-                let message = format!("`{}.error` needs one of its two keys", findings.place());
-                let help = "write { packet_error_rate = 0.01 } or { bit_error_rate = 1e-7 }";
-                findings.error("scenario::type", error.span, message, help);
-                None
+        Some(At { value: Errors { packet_error_rate, bit_error_rate, gilbert_elliott }, span }) => {
+            match (packet_error_rate, bit_error_rate, gilbert_elliott) {
+                (Some(rate), None, None) => Some(ErrorRate::Packet { rate: rate.value.0, size: packet_size }),
+                (None, Some(rate), None) => Some(ErrorRate::Bit(rate.value.0)),
+                (None, None, Some(bursts)) => trouble::bursts(bursts, packet_size, findings),
+                (None, None, None) if findings.is_unreadable("error") => None,
+                _ => {
+                    let message = format!("`{}.error` needs one of its three keys", findings.place());
+                    let help = "write { packet_error_rate = 0.01 }, { bit_error_rate = 1e-7 } or \
+                            { gilbert_elliott = { good = \"1 s\", bad = \"20 ms\", packet_error_rate = 0.5 } }";
+                    findings.error("scenario::type", *span, message, help);
+                    None
+                }
             }
-        },
+        }
     };
     let is_ns2 = link.profile.is_some();
     let law =
@@ -185,6 +191,8 @@ pub(super) fn port(
             FeedbackAt::Enqueue => port::FeedbackAt::Enqueue,
         },
         errors,
+        ack_blackout: trouble::blackouts(link.ack_blackout.as_ref(), duration, findings)?,
+        reorder: trouble::reorder(link.reorder.as_ref(), findings),
         ack_loss: Probability::from_f64(fill(&mut link.ack_loss, span, || Chance(0.0)).value.0),
         ..PortConfig::new(wire.service.clone(), picos(wire.delay), limit)
     })

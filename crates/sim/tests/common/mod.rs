@@ -12,9 +12,10 @@ use congestlab_net::service::{Service, Steps};
 use congestlab_net::source::{Pattern, SourceConfig};
 use congestlab_net::tcp::{App, Config, Recovery, Wait};
 use congestlab_net::trace::Trace;
+use congestlab_net::wire::{GilbertElliott, Reorder, Spans};
 use congestlab_net::xcp_i;
 use congestlab_sim::model::{
-    Device, DeviceKind, Estimator, Group, GroupKind, Link, Model, Pipe, Router, Start,
+    Device, DeviceKind, Estimator, Group, GroupKind, Link, Model, Pipe, Router, Start, Switch,
 };
 
 const MS: Picos = 1_000_000_000;
@@ -59,7 +60,7 @@ pub(crate) fn random_model(draw: &mut Draw, seed: u64) -> Model {
     }
     let duration = draw.between(150, 600) * MS;
     let groups = (0..draw.between(1, 5)).map(|index| random_group(draw, index, count)).collect();
-    Model {
+    let mut model = Model {
         seed,
         duration,
         warmup: if draw.one_in(2) { 0 } else { duration / 4 },
@@ -68,7 +69,12 @@ pub(crate) fn random_model(draw: &mut Draw, seed: u64) -> Model {
         sample_every: None,
         devices: Vec::new(),
         record_events: false,
+    };
+    if draw.one_in(2) {
+        model.links.iter_mut().for_each(|link| add_trouble(draw, &mut link.port));
+        model.groups.iter_mut().for_each(|group| add_switches(draw, count, group));
     }
+    model
 }
 
 fn random_port(draw: &mut Draw) -> PortConfig {
@@ -143,12 +149,48 @@ pub(crate) fn link_law(draw: &mut Draw, capacity: Rate) -> xcp::LinkConfig {
     }
 }
 
-fn random_group(draw: &mut Draw, index: u64, count: u64) -> Group {
+/// Part of the chain, in one direction and in the other.
+fn random_path(draw: &mut Draw, count: u64) -> (Vec<u32>, Vec<u32>) {
     let first = draw.below(count);
     let last = draw.between(first, count - 1);
     let chain: Vec<u32> = (first..=last).map(|l| 2 * l as u32).collect();
     let back: Vec<u32> = chain.iter().rev().map(|l| l + 1).collect();
-    let (path, back) = if draw.one_in(4) { (back, chain) } else { (chain, back) };
+    if draw.one_in(4) { (back, chain) } else { (chain, back) }
+}
+
+/// Other paths from later times on.
+fn add_switches(draw: &mut Draw, count: u64, group: &mut Group) {
+    for at in [draw.between(1, 150) * MS, draw.between(151, 400) * MS] {
+        if draw.one_in(3) {
+            let (path, back) = random_path(draw, count);
+            group.switches.push(Switch { at, path, back });
+        }
+    }
+}
+
+/// What may go wrong on a link.
+fn add_trouble(draw: &mut Draw, port: &mut PortConfig) {
+    if draw.one_in(8) {
+        let (good, bad) = (draw.between(1, 200) * MS, draw.between(1, 50) * MS);
+        let (good_packet_error_rate, packet_error_rate) = (draw.of(&[0.0, 0.001]), draw.of(&[0.1, 1.0]));
+        let bursts = GilbertElliott { good, bad, good_packet_error_rate, packet_error_rate, size: 1000 };
+        port.errors = Some(ErrorRate::GilbertElliott(bursts));
+    }
+    if draw.one_in(8) {
+        let from = draw.between(0, 300) * MS;
+        let spans = [(from, from + 40 * MS), (from + 40 * MS, from + 90 * MS)];
+        port.ack_blackout = Spans::new(spans.to_vec()).expect("they touch");
+    }
+    if draw.one_in(8) {
+        let probability = Probability::from_f64(draw.of(&[0.02, 0.3, 1.0]));
+        // Long and short beside windows and propagation; packets that come at one instant.
+        let delay = draw.of(&[1, 800_000, 2 * MS, 10 * MS, 150 * MS]);
+        port.reorder = Some(Reorder { probability, delay });
+    }
+}
+
+fn random_group(draw: &mut Draw, index: u64, count: u64) -> Group {
+    let (path, back) = random_path(draw, count);
     let pipe = |draw: &mut Draw| {
         draw.one_in(2).then(|| Pipe {
             rate: BitRate(draw.of(&[10_000_000, 100_000_000, 77_777_777])),
@@ -177,6 +219,7 @@ fn random_group(draw: &mut Draw, index: u64, count: u64) -> Group {
         count: draw.between(1, 6) as u32,
         path,
         back,
+        switches: Vec::new(),
         access,
         exit,
         start: match draw.below(3) {
