@@ -79,6 +79,7 @@ fn virtual_router() -> Link {
         initial_interval: Duration(50 * MS),
         allowed_queue: Duration(2 * MS),
         capture: true,
+        thesis: false,
     };
     Link::new(config, Duration(u64::MAX), Duration(u64::MAX))
 }

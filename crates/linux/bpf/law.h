@@ -24,6 +24,7 @@ struct LinkConfig {
 	__u32 alpha, beta, gamma;
 	__u64 min_interval, max_interval, initial_interval, allowed_queue;
 	__u8 capture;
+	__u8 thesis;
 };
 
 /* request: 0 demand, 1 unlimited. loss: 0 tcp, 1 maintain, 2 fallback. rate_source: 0 window,

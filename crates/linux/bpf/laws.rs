@@ -57,6 +57,7 @@ impl SenderConfig {
             price: Ratio(self.price),
             desired_rate: Rate(self.desired_rate),
             ns2: self.ns2 != 0,
+            thesis: false, // not a sender to run in earnest
         }
     }
 }

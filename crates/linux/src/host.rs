@@ -153,6 +153,7 @@ pub fn sender_config(loss: xcp::LossPolicy) -> xcp::SenderConfig {
         price: Ratio::ONE,
         desired_rate: Rate(10_000_000_000 / 8), // what a header can ask for in a round trip or two
         ns2: false,
+        thesis: false,
     }
 }
 

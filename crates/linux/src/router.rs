@@ -82,6 +82,7 @@ pub fn law(rate: BitRate) -> LinkConfig {
         initial_interval: Duration(50 * MS),
         allowed_queue: Duration(2 * MS),
         capture: true,
+        thesis: false,
     }
 }
 

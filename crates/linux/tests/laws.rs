@@ -146,7 +146,7 @@ fn link_config_bytes(config: &LinkConfig) -> Vec<u8> {
     }
     let spans = [config.min_interval, config.max_interval, config.initial_interval, config.allowed_queue];
     bytes.extend(words(&spans.map(|span| span.0)));
-    bytes.push(config.capture.into());
+    bytes.extend([config.capture, config.thesis].map(u8::from));
     bytes
 }
 
@@ -190,6 +190,7 @@ fn link_config(random: &mut Random) -> LinkConfig {
         initial_interval: Duration(50 * MS),
         allowed_queue: Duration(2 * MS),
         capture: random.below(2) == 0,
+        thesis: false,
     }
 }
 
@@ -204,6 +205,7 @@ fn sender_config(random: &mut Random) -> SenderConfig {
         price: Ratio([1_000_000, 2_500_000][random.below(2) as usize]),
         desired_rate: Rate(1_000_000 << random.below(14)),
         ns2: random.below(3) == 0,
+        thesis: false,
     }
 }
 

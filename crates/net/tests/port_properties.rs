@@ -52,6 +52,7 @@ fn law(capacity: u64) -> xcp::LinkConfig {
         initial_interval: Duration(50_000_000),
         allowed_queue: Duration(2_000_000),
         capture: true,
+        thesis: false,
     }
 }
 

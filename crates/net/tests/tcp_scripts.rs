@@ -271,6 +271,7 @@ fn configure(lines: &[(usize, &str)]) -> Result<Run> {
                     price: Ratio::ppm(1_000_000),
                     desired_rate: Rate(12_500_000),
                     ns2: false,
+                    thesis: false,
                 };
                 let xcp = |loss, pacing| SenderConfig::Xcp(family(loss, pacing));
                 let xcp_r =

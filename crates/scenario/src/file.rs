@@ -77,6 +77,8 @@ words! {
     Profile {
         /// ns-2.35.
         Ns2 = "ns2",
+        /// The Linux implementation of XCP in a thesis of 2005.
+        Thesis = "thesis",
     }
 }
 
@@ -129,7 +131,7 @@ record! {
         reorder: Reordering,
         /// When the law sees departures: departure (default), enqueue.
         feedback_at: FeedbackAt,
-        /// ns2: shortest control interval 1 ms.
+        /// ns2: shortest control interval 1 ms. thesis: XCP grants alpha C when nothing came, as TH's router.
         profile: Profile,
         /// The other direction; absent keys mirror this one.
         reverse: Reverse,
@@ -304,7 +306,7 @@ record! {
         recovery: Recovery,
         /// Explicit congestion notification; false.
         ecn: bool,
-        /// ns2: Reno recovery, initial window 2, minimum RTO 0.2 s, feedback of duplicate ACKs dropped.
+        /// ns2: Reno recovery, initial window 2, minimum RTO 0.2 s, feedback of duplicate ACKs dropped. thesis: XCP's sender as TH built it.
         profile: Profile,
         /// What the application does; absent: always has data.
         app: App,

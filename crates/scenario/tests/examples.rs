@@ -34,8 +34,8 @@ fn hold(scenario: &Scenario) {
 #[test]
 fn the_claims_of_the_examples_hold() {
     let mut names = Vec::new();
-    let folders =
-        ["scenarios", "scenarios/live"].map(|folder| std::fs::read_dir(root().join(folder)).unwrap());
+    let folders = ["scenarios", "scenarios/live", "scenarios/thesis"]
+        .map(|folder| std::fs::read_dir(root().join(folder)).unwrap());
     for entry in folders.into_iter().flatten() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "toml") {
@@ -46,7 +46,9 @@ fn the_claims_of_the_examples_hold() {
         }
     }
     names.sort();
-    for name in ["crowd", "demo", "lossy", "parking-lot", "shares", "thesis-shares", "thesis-tcp"] {
+    for name in
+        ["crowd", "demo", "lossy", "parking-lot", "allowance", "shares", "thesis-shares", "thesis-tcp"]
+    {
         assert!(names.iter().any(|other| other == name), "{name} is not among {names:?}");
     }
 }

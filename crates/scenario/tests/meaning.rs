@@ -116,6 +116,20 @@ fn ns2_is_reno_recovery_an_early_timeout_and_a_short_interval() {
     assert!(!tcp(&self::model(&[]), 1).ns2);
 }
 
+#[test]
+fn the_thesis_is_a_sender_and_a_router_of_xcp() {
+    let model =
+        model(&[("flows.two.profile", "thesis"), ("links.a.profile", "thesis"), ("links.a.law", "xcp")]);
+    let config = tcp(&model, 1);
+    assert_eq!((config.recovery, config.initial_window, config.ns2), (Recovery::Sack, 1, false));
+    assert!(matches!(&config.law, SenderConfig::Xcp(xcp) if xcp.thesis && !xcp.ns2));
+    let Some(LawConfig { config: LinkConfig::Xcp(config), .. }) = &model.links[0].port.law else {
+        panic!("XCP")
+    };
+    assert!(config.thesis);
+    assert_eq!(config.min_interval, Duration(5_000_000));
+}
+
 /// Contract 1: reno, newreno and sack name a recovery; every other law has SACK unless told.
 #[test]
 fn recovery_follows_the_law_then_the_flow() {

@@ -8,6 +8,7 @@ mod oracle;
 mod properties;
 mod random;
 mod sender;
+mod thesis;
 
 use congestlab_core::law::xcp::{
     Header, Link, LinkConfig, LossPolicy, RateSource, RequestPolicy, SenderConfig,
@@ -31,6 +32,7 @@ fn link_config(capacity: u64) -> LinkConfig {
         initial_interval: Duration(50 * MS),
         allowed_queue: Duration(2 * MS),
         capture: true,
+        thesis: false,
     }
 }
 
@@ -46,6 +48,7 @@ fn sender_config() -> SenderConfig {
         price: Ratio::ONE,
         desired_rate: Rate(1_000_000_000),
         ns2: false,
+        thesis: false,
     }
 }
 

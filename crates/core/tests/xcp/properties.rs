@@ -35,6 +35,7 @@ fn any_link_config(random: &mut Random) -> LinkConfig {
         initial_interval: Duration(word(random)),
         allowed_queue: Duration(word(random)),
         capture: random.below(2) == 0,
+        thesis: random.below(4) == 0,
     }
 }
 
@@ -153,6 +154,7 @@ fn any_sender_config(random: &mut Random) -> SenderConfig {
         price: Ratio(half(random)),
         desired_rate: Rate(word(random)),
         ns2: random.below(3) == 0,
+        thesis: random.below(4) == 0,
     }
 }
 
@@ -268,7 +270,11 @@ fn a_sender_survives_any_input_and_keeps_one_segment() {
                         is_window_limited: random.below(2) == 0,
                     };
                     let header = sender.on_send(&config, Time(now), &send);
-                    assert_eq!(header.rtt, send.srtt.to_header());
+                    let srtt = match send.srtt.0 {
+                        ns if config.thesis => Duration(ns.div_ceil(1_000_000).saturating_mul(1_000_000)),
+                        ns => Duration(ns),
+                    };
+                    assert_eq!(header.rtt, srtt.to_header());
                     assert_eq!(header.x == 0, send.srtt == Duration(0));
                 }
                 5 => sender.on_loss(&config, Time(now), flight),

@@ -27,6 +27,7 @@ fn config() -> Config {
             price: Ratio::ONE,
             desired_rate: Rate(1_000_000_000),
             ns2: false,
+            thesis: false,
         },
         epochs: true,
     }

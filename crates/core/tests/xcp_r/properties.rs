@@ -51,6 +51,7 @@ fn any_config(random: &mut Random) -> Config {
             price: Ratio(random.half()),
             desired_rate: Rate(random.word()),
             ns2: random.below(3) == 0,
+            thesis: false,
         },
         epochs: random.coin(),
     }

@@ -227,6 +227,12 @@ fn require_law(scenario: &Scenario, group: usize, name: &str, kind: &GroupKind) 
             "leave it out, or simulate it",
         ));
     }
+    if config.law.xcp().is_some_and(|xcp| xcp.thesis) {
+        return Err(Error::input(
+            format!("flows.{name}.profile = \"thesis\": the host agent runs XCP's sender, not the thesis's"),
+            "leave it out, or simulate it",
+        ));
+    }
     match (kernel_law(scenario, group, kind), &config.law) {
         (Some(law), _) => require_congestion(law),
         (None, SenderConfig::Xcp(_)) => Ok(()),

@@ -292,6 +292,7 @@ fn laws() -> [SenderConfig; 3] {
             price: Ratio::ppm(1_000_000),
             desired_rate: Rate(1_250_000),
             ns2: false,
+            thesis: false,
         }),
     ]
 }

@@ -194,6 +194,7 @@ impl Loop {
                 price: Ratio::ONE,
                 desired_rate: Rate(125_000_000),
                 ns2: false,
+                thesis: false,
             },
         };
         for (flow, &start) in starts.iter().enumerate() {

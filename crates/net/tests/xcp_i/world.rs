@@ -33,6 +33,7 @@ pub(crate) fn config() -> Config {
         initial_interval: Duration(50 * MS),
         allowed_queue: Duration(2 * MS),
         capture: true,
+        thesis: false,
     })
 }
 

@@ -11,7 +11,7 @@ use super::link::Wire;
 use super::{PACKET_SIZE, picos};
 use crate::decode::{At, Named, PacketSize, RATE_MAX, fill};
 use crate::diagnostic::{Findings, Span, choices};
-use crate::file::{App, Flow, Hop, Link, Recovery, Start, Wait};
+use crate::file::{App, Flow, Hop, Link, Profile, Recovery, Start, Wait};
 use crate::law::FlowLaw;
 use crate::queue::Amount;
 use crate::settings::Told;
@@ -253,11 +253,12 @@ fn tcp(
     desired: Option<BitRate>,
     findings: &mut Findings,
 ) -> Option<tcp::Config> {
-    let is_ns2 = flow.profile.is_some();
+    let profile = flow.profile.as_ref().map(|profile| (profile.value, profile.span));
+    let is_ns2 = profile.is_some_and(|(profile, _)| profile == Profile::Ns2);
     let recovery = recovery(flow, span, is_ns2, findings)?;
     let At { value: law, span: law_span } = flow.law.as_mut()?;
     let law = match law {
-        FlowLaw::Sender(told) => self::law(told, *law_span, desired, is_ns2)?,
+        FlowLaw::Sender(told) => self::law(told, *law_span, desired, profile, findings)?,
         // The kernel's; a model of it would not be it.
         _ => SenderConfig::Reno(reno::Config::default()),
     };
@@ -336,17 +337,45 @@ fn law(
     law: &mut Told<SenderConfig>,
     span: Span,
     desired: Option<BitRate>,
-    is_ns2: bool,
+    profile: Option<(Profile, Span)>,
+    findings: &mut Findings,
 ) -> Option<SenderConfig> {
+    if let Some((Profile::Thesis, span)) = profile {
+        warn_of_thesis(law, span, findings);
+    }
     if law.config.xcp().is_some() {
         law.write_rate("desired_rate", desired?, span);
     }
     law.write_rest(span);
     let mut config = law.config.clone();
     if let Some(xcp) = config.xcp_mut() {
-        xcp.ns2 = is_ns2;
+        xcp.ns2 = matches!(profile, Some((Profile::Ns2, _)));
+    }
+    if let (SenderConfig::Xcp(xcp), Some((Profile::Thesis, _))) = (&mut config, profile) {
+        xcp.thesis = true;
     }
     Some(config)
+}
+
+/// The thesis's sender knows two of XCP's switches.
+fn warn_of_thesis(law: &Told<SenderConfig>, profile: Span, findings: &mut Findings) {
+    let place = findings.place();
+    if !matches!(law.config, SenderConfig::Xcp(_)) {
+        let message = format!("`{place}.profile` \"thesis\" has no effect on {}", law.protocol.name);
+        findings.warning("scenario::no-effect", profile, message, "it is a sender of XCP");
+    }
+    for key in ["loss", "request", "aging", "pacing", "rate", "price"] {
+        if let Some(span) = law.span(key) {
+            let message =
+                format!("`{place}.law.{}.{key}` has no effect with profile \"thesis\"", law.protocol.name);
+            findings.warning(
+                "scenario::no-effect",
+                span,
+                message,
+                "that sender knows clamp and desired_rate",
+            );
+        }
+    }
 }
 
 /// Whole segments, at least one (contract 2).

@@ -15,7 +15,7 @@ use congestlab_core::law::LinkConfig;
 use super::{PACKET_SIZE, picos};
 use crate::decode::{At, Chance, Named, fill};
 use crate::diagnostic::{Findings, Span};
-use crate::file::{self, Errors, FeedbackAt, Link, Rate, Reverse};
+use crate::file::{self, Errors, FeedbackAt, Link, Profile, Rate, Reverse};
 use crate::law::{Discipline, LinkLaw, Red};
 use crate::queue::{Amount, PACKETS_MAX, bdp_packets};
 use crate::settings::Told;
@@ -178,9 +178,9 @@ pub(super) fn port(
             }
         }
     };
-    let is_ns2 = link.profile.is_some();
+    let profile = link.profile.as_ref().map(|profile| profile.value);
     let law =
-        link.law.as_mut().map(|At { value: told, span }| self::law(told, *span, wire, is_ns2, findings));
+        link.law.as_mut().map(|At { value: told, span }| self::law(told, *span, wire, profile, findings));
     let feedback_at = fill(&mut link.feedback_at, span, || FeedbackAt::Departure).value;
     Some(PortConfig {
         limit,
@@ -286,10 +286,10 @@ fn law(
     LinkLaw(law): &mut LinkLaw,
     span: Span,
     wire: &Wire,
-    is_ns2: bool,
+    profile: Option<Profile>,
     findings: &mut Findings,
 ) -> LawConfig {
-    if is_ns2
+    if profile == Some(Profile::Ns2)
         && law.span("min_interval").is_none()
         && let Some(xcp) = law.config.xcp_mut()
     {
@@ -299,6 +299,9 @@ fn law(
     law.write_rest(span);
     check_xcp(law, findings);
     let mut config = law.config.clone();
+    if let Some(xcp) = config.xcp_mut() {
+        xcp.thesis = profile == Some(Profile::Thesis);
+    }
     if follows_service {
         config.set_capacity(wire.service.rate_at(0).bytes());
     }

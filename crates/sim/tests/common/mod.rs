@@ -145,6 +145,7 @@ pub(crate) fn link_law(draw: &mut Draw, capacity: Rate) -> xcp::LinkConfig {
         max_interval: Duration(1_000_000_000),
         initial_interval: Duration(50_000_000),
         allowed_queue: Duration(2_000_000),
+        thesis: draw.one_in(6),
         capture: draw.one_in(2),
     }
 }
@@ -304,10 +305,11 @@ fn random_tcp(draw: &mut Draw, segment: u16) -> Config {
                 price: Ratio::ppm(draw.of(&[1_000_000, 2_000_000])),
                 desired_rate: Rate(12_500_000),
                 ns2: draw.one_in(4),
+                thesis: false,
             };
             match draw.below(3) {
                 0 => SenderConfig::XcpR(xcp_r::Config { xcp, epochs: !draw.one_in(4) }),
-                _ => SenderConfig::Xcp(xcp),
+                _ => SenderConfig::Xcp(xcp::SenderConfig { thesis: draw.one_in(6), ..xcp }),
             }
         }
     };

@@ -36,6 +36,9 @@ pub struct LinkConfig {
     pub allowed_queue: Duration,
     /// Capture feedback that was allocated upstream (draft-03 §4.2.3, L 25-27).
     pub capture: bool,
+    /// TH's router where nothing comes (TH 3.4.2, Code 2): F = alpha C of an empty interval is granted
+    /// to whoever comes next, and d stays. Otherwise NS2's, which grants nothing and begins anew.
+    pub thesis: bool,
 }
 
 impl LinkConfig {
@@ -50,6 +53,7 @@ impl LinkConfig {
         initial_interval: Duration(50_000_000),
         allowed_queue: Duration(2_000_000),
         capture: true,
+        thesis: false,
     };
 }
 
@@ -389,6 +393,7 @@ impl Link {
         self.capacity = self.config.capacity;
         self.mean_rtt = match told {
             Some(told) if told.mean_rtt.0 > 0 => with_rtt_places(told.mean_rtt.min(self.config.max_interval)),
+            _ if self.sum_x == 0 && self.config.thesis => self.mean_rtt,
             _ if self.sum_x == 0 => with_rtt_places(self.config.initial_interval),
             _ => self.sum_x_rtt.times_2_32().over(self.sum_x).to_u64(), // L 7, eq. 5's d
         };
@@ -398,7 +403,7 @@ impl Link {
             if elapsed.0 == 0 { 0 } else { mul_div(self.input.0, SECOND << PLACES, elapsed.0).min(POOL_MAX) };
         // F: L 9, eq. 1 as a rate, in two halves because there is no signed division in BPF.
         let (mut rise, mut fall) = (0, 0);
-        if input > 0 {
+        if input > 0 || self.config.thesis {
             let (spare, excess) = match told {
                 Some(told) => {
                     let size = Wide::shifted(told.spare.unsigned_abs(), PLACES).to_u64().min(POOL_MAX);
@@ -415,7 +420,9 @@ impl Link {
             fall = down.saturating_sub(up).min(POOL_MAX);
         }
         let shuffled = self.config.gamma.of(input).saturating_sub(rise + fall); // L 10, eq. 2
-        self.grants = Pool::new((shuffled + rise).min(POOL_MAX), self.sum_x); // L 11, 13
+        // TH says that a division by nothing was avoided, not how: by one (ours).
+        let sum_x = if self.config.thesis { self.sum_x.max(1) } else { self.sum_x };
+        self.grants = Pool::new((shuffled + rise).min(POOL_MAX), sum_x); // L 11, 13
         self.cuts = Pool::new((shuffled + fall).min(POOL_MAX), self.input.0); // L 12, 14
         self.carry = 0; // a remainder must not outlive the aggregate that it was part of
 

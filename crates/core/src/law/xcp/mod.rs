@@ -12,6 +12,7 @@
 mod echo;
 mod link;
 mod sender;
+mod thesis;
 
 pub use echo::{CumulativeEcho, Echo, EchoReader};
 pub use link::{Link, LinkConfig, Report, SHARE_PLACES, Share, Told};

@@ -69,6 +69,8 @@ pub struct SenderConfig {
     /// ns-2's ways (ns2-peer.md 3, 5): X from whole packets with window inflation, feedback of
     /// duplicate ACKs dropped.
     pub ns2: bool,
+    /// The sender that TH built, instead: of the rest only `clamp` and `desired_rate` count.
+    pub thesis: bool,
 }
 
 words!(RequestPolicy { Demand = "demand", Unlimited = "unlimited", });
@@ -87,6 +89,7 @@ impl SenderConfig {
         price: Ratio::ONE,
         desired_rate: Rate(u64::MAX),
         ns2: false,
+        thesis: false,
     };
 }
 
@@ -231,6 +234,9 @@ impl SenderLaw for Sender {
     /// or timeout.
     #[inline]
     fn on_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
+        if config.thesis {
+            return self.thesis_on_ack(config, ack);
+        }
         self.note_ack(config, now, ack);
         let feedback = if config.ns2 && ack.is_duplicate { 0 } else { ack.feedback };
         // At most 2^31 * 2^32: fits.
@@ -241,6 +247,9 @@ impl SenderLaw for Sender {
     /// cannot pass what the receiver advertises.
     #[inline]
     fn on_loss(&mut self, config: &SenderConfig, now: Time, flight: Bytes) {
+        if config.thesis {
+            return;
+        }
         self.in_recovery = true;
         match config.loss {
             LossPolicy::Tcp => {
@@ -259,6 +268,9 @@ impl SenderLaw for Sender {
     /// One segment, whatever the policy: the ACK clock is gone.
     #[inline]
     fn on_timeout(&mut self, config: &SenderConfig, now: Time, flight: Bytes, is_first: bool) {
+        if config.thesis {
+            return;
+        }
         self.in_recovery = true;
         self.cwnd = with_places(self.mss);
         if config.loss == LossPolicy::Fallback {
@@ -354,6 +366,9 @@ impl Sender {
     /// While the round trip time is unknown the header is empty (draft-03 §4.1.1).
     #[inline(always)]
     pub fn on_send(&mut self, config: &SenderConfig, now: Time, send: &Send) -> Header {
+        if config.thesis {
+            return self.thesis_on_send(config, send);
+        }
         self.awnd = send.awnd;
         if config.is_metered() {
             self.meter(config, now, send.srtt);
@@ -381,6 +396,16 @@ impl Sender {
     #[inline]
     pub fn is_tcp(&self) -> bool {
         self.is_tcp
+    }
+
+    #[inline(always)]
+    pub(super) fn mss(&self) -> Bytes {
+        self.mss
+    }
+
+    #[inline(always)]
+    pub(super) fn set_window(&mut self, window: Bytes) {
+        self.cwnd = with_places(window);
     }
 
     /// W of protocols.md 0.3.
