@@ -1,6 +1,6 @@
 //! What receivers send back, whichever the law.
 
-use super::{SenderConfig, xcp, xcp_r};
+use super::{xcp, xcp_r};
 use crate::units::Bytes;
 
 /// The congestion headers of a data packet, as its receiver finds them.
@@ -25,7 +25,7 @@ pub enum Reply {
     Window(xcp_r::Reply),
 }
 
-/// State of an echo law for one flow.
+/// State of the receiver's part of a law for one flow: [`SenderLaw::echo`](super::SenderLaw::echo).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Echo {
     /// XCP's: the sum of what no ACK has carried yet.
@@ -35,27 +35,6 @@ pub enum Echo {
 }
 
 impl Echo {
-    /// At the start of a connection. `mss` is the whole IP packet.
-    pub fn new(config: &SenderConfig, mss: Bytes) -> Self {
-        match config {
-            SenderConfig::XcpR(_) => Self::Window(xcp_r::Echo::new(mss)),
-            _ => Self::Feedback(xcp::Echo::default()),
-        }
-    }
-
-    /// A data packet with a standard header arrived: in order or not, the first time or again. Each of
-    /// them was given its share by the links, so each counts.
-    #[inline]
-    pub fn on_data(&mut self, config: &SenderConfig, data: &Data) {
-        match (self, config) {
-            (Self::Feedback(echo), _) => echo.on_data(&data.header),
-            (Self::Window(echo), SenderConfig::XcpR(config)) => {
-                echo.on_data(config, data.mss, data.awnd, &data.header, &data.window);
-            }
-            _ => {}
-        }
-    }
-
     /// What the ACK about to leave says.
     #[inline]
     pub fn on_ack(&mut self) -> Reply {

@@ -111,6 +111,21 @@ pub trait SenderLaw: Sized {
     /// The congestion window, at least one segment.
     fn window(&self) -> Bytes;
 
+    /// The receiver's part at the start of a connection. `mss` is the whole IP packet.
+    #[inline(always)]
+    fn echo(_config: &Self::Config, _mss: Bytes) -> Echo {
+        Echo::Feedback(xcp::Echo::default())
+    }
+
+    /// A data packet with a standard header reached the receiver: in order or not, the first time or
+    /// again. Each of them was given its share by the links, so each counts.
+    #[inline(always)]
+    fn on_data(_config: &Self::Config, echo: &mut Echo, data: &Data) {
+        if let Echo::Feedback(echo) = echo {
+            echo.on_data(&data.header);
+        }
+    }
+
     /// The rate to pace at; `None`: send as the window opens.
     #[inline(always)]
     fn pacing_rate(&self, _config: &Self::Config, _srtt: Duration) -> Option<Rate> {
@@ -408,6 +423,21 @@ macro_rules! protocols {
             pub fn header_bytes(&self) -> u16 {
                 match self {
                     $($(Self::$Sender(config) => <$sender as SenderLaw>::header_bytes(config),)?)*
+                }
+            }
+
+            /// The receiver's part at the start of a connection. `mss` is the whole IP packet.
+            pub fn echo(&self, mss: Bytes) -> Echo {
+                match self {
+                    $($(Self::$Sender(config) => <$sender as SenderLaw>::echo(config, mss),)?)*
+                }
+            }
+
+            /// See [`SenderLaw::on_data`].
+            #[inline]
+            pub fn on_data(&self, echo: &mut Echo, data: &Data) {
+                match self {
+                    $($(Self::$Sender(config) => <$sender as SenderLaw>::on_data(config, echo, data),)?)*
                 }
             }
 

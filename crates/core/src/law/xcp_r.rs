@@ -12,7 +12,8 @@
 //! are not taken (protocols.md 4.3, A-12).
 
 use super::settings::{Field, Settings};
-use super::{Ack, Protocol, Send, SenderConfig, SenderLaw, xcp};
+use super::{Ack, Data, Protocol, Send, SenderConfig, SenderLaw, xcp};
+use crate::law;
 use crate::units::{Bytes, Duration, Rate, Time};
 
 /// Configuration of sender and receiver.
@@ -95,7 +96,8 @@ impl Echo {
     /// A data packet arrived: in order or not, the first time or again. The feedback of each moves the
     /// window by what XCP's sender would make of it, with the round trip time that the packet states.
     #[inline]
-    pub fn on_data(&mut self, config: &Config, mss: Bytes, awnd: Bytes, header: &xcp::Header, ours: &Header) {
+    pub fn on_data(&mut self, config: &Config, data: &Data) {
+        let (header, ours) = (&data.header, &data.window);
         // An epoch that a later one overtook is over.
         let is_newer = ours.epoch.wrapping_sub(self.epoch).wrapping_sub(1) < 0x7f;
         if ours.is_reset && (is_newer || !config.epochs) {
@@ -103,14 +105,17 @@ impl Echo {
             self.epoch = ours.epoch;
         }
         let change = header.delta as i64 * header.rtt as i64;
-        self.window = self.window.saturating_add_signed(change);
+        self.keep(config, data, self.window.saturating_add_signed(change));
+    }
+
+    /// The window is this from now on, within the limits.
+    #[inline(always)]
+    pub(in crate::law) fn keep(&mut self, config: &Config, data: &Data, window: u64) {
         // A window beyond what the receiver takes would grow without end (TH 4.1): its sender does
         // not use it.
-        if config.xcp.clamp {
-            self.window = self.window.min(xcp::with_places(awnd));
-        }
+        let awnd = if config.xcp.clamp { xcp::with_places(data.awnd) } else { u64::MAX };
         let most = xcp::with_places(Bytes(u32::MAX as u64));
-        self.window = self.window.max(xcp::with_places(mss)).min(most);
+        self.window = window.min(awnd).max(xcp::with_places(data.mss)).min(most);
     }
 
     /// What the ACK about to leave says.
@@ -271,6 +276,18 @@ impl SenderLaw for Sender {
     #[inline]
     fn window(&self) -> Bytes {
         self.xcp.window()
+    }
+
+    #[inline(always)]
+    fn echo(_config: &Config, mss: Bytes) -> law::Echo {
+        law::Echo::Window(Echo::new(mss))
+    }
+
+    #[inline(always)]
+    fn on_data(config: &Config, echo: &mut law::Echo, data: &Data) {
+        if let law::Echo::Window(echo) = echo {
+            echo.on_data(config, data);
+        }
     }
 
     /// See [`xcp::Sender::pacing_rate`].

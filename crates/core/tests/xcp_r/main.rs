@@ -7,7 +7,7 @@ mod properties;
 use congestlab_core::law::SenderLaw as _;
 use congestlab_core::law::xcp::{self, LossPolicy, RateSource, RequestPolicy};
 use congestlab_core::law::xcp_r::{Config, Echo, Header, Reply, Sender};
-use congestlab_core::law::{Ack, Send};
+use congestlab_core::law::{Ack, Data, Send};
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, SECOND, Time};
 
 const MSS: Bytes = Bytes(1000);
@@ -71,9 +71,14 @@ fn sent(sender: &mut Sender, config: &Config) -> (xcp::Header, Header) {
     (sender.on_send(config, Time(0), &send()), sender.on_send_header(config))
 }
 
+/// A data packet reaches the receiver.
+fn arrive(echo: &mut Echo, config: &Config, mss: Bytes, awnd: Bytes, header: &xcp::Header, window: &Header) {
+    echo.on_data(config, &Data { header: *header, window: *window, mss, awnd });
+}
+
 /// The window that the receiver states after the packet.
 fn received(echo: &mut Echo, config: &Config, grant: i32, header: &Header) -> Reply {
-    echo.on_data(config, MSS, UNLIMITED, &granted(grant), header);
+    arrive(echo, config, MSS, UNLIMITED, &granted(grant), header);
     echo.on_ack()
 }
 
@@ -235,7 +240,7 @@ fn the_flag_of_an_epoch_that_is_over_is_not_obeyed() {
 fn the_receiver_keeps_the_window_within_what_it_advertises() {
     let mut echo = Echo::new(MSS);
     let mut told = |config: &Config, awnd: u64, bytes: i32| {
-        echo.on_data(config, MSS, Bytes(awnd), &granted(bytes), &quiet(0));
+        arrive(&mut echo, config, MSS, Bytes(awnd), &granted(bytes), &quiet(0));
         echo.on_ack().cwnd
     };
     assert_eq!(told(&config(), 64_000, 100_000), 64_000);
@@ -253,7 +258,8 @@ fn a_window_of_four_gigabytes_is_the_largest() {
     let config = config();
     let mut echo = Echo::new(MSS);
     for _ in 0..100 {
-        echo.on_data(
+        arrive(
+            &mut echo,
             &config,
             MSS,
             UNLIMITED,

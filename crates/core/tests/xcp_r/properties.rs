@@ -108,7 +108,7 @@ fn both_sides_survive_any_input_and_keep_one_segment() {
                     assert_eq!(u64::from(ours.cwnd), sender.window().0.min(u64::from(u32::MAX)));
                     let (awnd, header) =
                         (random.word(), if random.coin() { header } else { any_header(&mut random) });
-                    echo.on_data(&config, Bytes(least), Bytes(awnd), &header, &ours);
+                    arrive(&mut echo, &config, Bytes(least), Bytes(awnd), &header, &ours);
                     let cwnd = u64::from(echo.on_ack().cwnd);
                     assert!(cwnd >= least, "{cwnd} of {least}");
                     assert!(!config.xcp.clamp || cwnd <= awnd.max(least), "{cwnd} beyond {awnd}");
@@ -116,7 +116,8 @@ fn both_sides_survive_any_input_and_keep_one_segment() {
                 5 => {
                     let ours =
                         Header { cwnd: random.half(), epoch: random.half() as u8, is_reset: random.coin() };
-                    echo.on_data(
+                    arrive(
+                        &mut echo,
                         &config,
                         Bytes(least),
                         Bytes(random.word()),
@@ -162,7 +163,7 @@ fn one_ack_is_enough() {
             continue; // lost
         }
         header.delta = random.below(100_000) as i32 - 45_000;
-        echo.on_data(&config, MSS, UNLIMITED, &header, &ours);
+        arrive(&mut echo, &config, MSS, UNLIMITED, &header, &ours);
         if random.below(10) > 0 {
             continue; // the ACK is lost
         }

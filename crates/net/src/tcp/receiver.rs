@@ -60,7 +60,7 @@ impl Receiver {
     /// The peer of a sender with the same `isn`.
     pub fn new(config: &Config, flow: u32, isn: u32, measure: Measure) -> Self {
         Self {
-            echo: Echo::new(&config.law, in_bytes(config, 1)),
+            echo: config.law.echo(in_bytes(config, 1)),
             next: 0,
             stamp_ns: 0,
             deadline: Time::NEVER,
@@ -119,7 +119,7 @@ impl Receiver {
                 mss: in_bytes(config, 1),
                 awnd: config.awnd.map_or(Bytes(u64::MAX), |segments| in_bytes(config, segments.into())),
             };
-            self.echo.on_data(&config.law, &data);
+            config.law.on_data(&mut self.echo, &data);
         }
         if packet.flags & flag::CWR != 0 {
             self.has_mark = false;
