@@ -8,6 +8,7 @@ pub mod settings;
 pub mod xcp;
 pub mod xcp_i;
 pub mod xcp_r;
+pub mod xcp_r_v0;
 
 pub use echo::{Data, Echo, Reply};
 
@@ -620,6 +621,7 @@ macro_rules! protocols {
 protocols! {
     xcp { link Xcp(xcp::Link) sender Xcp(xcp::Sender) }
     xcp_r { sender XcpR(xcp_r::Sender) }
+    xcp_r_v0 { sender XcpRV0(xcp_r_v0::Sender) }
     reno { sender Reno(reno::Reno) }
     cubic { sender Cubic(cubic::Cubic) }
 }
