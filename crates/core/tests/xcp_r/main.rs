@@ -1,6 +1,7 @@
 //! XCP-r's laws: the vectors of protocols.md 4.4, the rules around them, the differential test against
 //! a transcription in floating point, and properties.
 
+mod first;
 mod oracle;
 mod properties;
 
