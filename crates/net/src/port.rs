@@ -9,6 +9,7 @@
 
 use crate::errors::ErrorRate;
 use crate::packet::{PS_PER_NS, Packet, Picos, flag};
+use crate::queue::classes::{self, Classes};
 use crate::queue::red::{self, Red};
 use crate::queue::{Discipline, Fifo, Limit, Reason, is_low_priority};
 use crate::random::{Probability, Stream};
@@ -20,7 +21,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use congestlab_core::law::{Link, LinkConfig, LinkReport, Series as _, xcp};
-use congestlab_core::units::{Bytes, Duration, Time};
+use congestlab_core::units::{Bytes, Duration, Rate, Time};
 
 /// When a link's law sees the packet go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -131,6 +132,8 @@ pub struct Sample {
     pub sent_bytes: u64,
     /// What the law reports.
     pub law: Option<LinkReport>,
+    /// The classes, if there are two.
+    pub classes: Option<classes::Sample>,
 }
 
 /// What happened at a port, for observers.
@@ -326,6 +329,8 @@ pub struct Port {
     current: u16,
     /// Fixed rate, drop-tail, no law, no errors: an idle port passes the packet on unexamined.
     is_plain: bool,
+    /// `parts.classes` is there: XCP's packets wait apart.
+    has_classes: bool,
     server: Server,
     queue: Fifo,
     meter: Meter,
@@ -338,6 +343,10 @@ struct Parts {
     law: Option<Link>,
     feedback_at: FeedbackAt,
     admission: Admission,
+    /// XCP's queue; the port's is then the other class's.
+    classes: Option<Box<Classes>>,
+    /// Capacity that the law is told, of both classes.
+    told: Rate,
     errors: Option<Errors>,
     ack_loss: Probability,
     ack_blackout: Spans,
@@ -425,6 +434,13 @@ impl Parts {
         law.min(self.step_at()).min(self.from).min(self.next_sample)
     }
 
+    /// The law learns what it may use.
+    fn tell_capacity(&mut self) {
+        if let Some(law) = &mut self.law {
+            law.set_capacity(self.classes.as_ref().map_or(self.told, |classes| classes.capacity(self.told)));
+        }
+    }
+
     /// When the capacity that the law should know steps next.
     fn step_at(&self) -> Picos {
         match &self.service {
@@ -439,15 +455,26 @@ impl Port {
     pub fn new(config: &PortConfig, mut streams: Streams, from: Picos, to: Picos) -> Self {
         let law = config.law.as_ref().map(|law| start(law, &config.service, &mut streams.phase));
         let hears_steps = config.law.as_ref().is_some_and(|law| law.follows_service);
+        let told = match &config.law {
+            Some(law) if !law.follows_service => law.config.capacity(),
+            _ => config.service.capacity_at(0),
+        };
+        let classes = match &config.discipline {
+            Discipline::XcpTcp(config) => Some(Box::new(Classes::new(config))),
+            _ => None,
+        };
         let server = Server::new(&config.service);
         let sample_every = config.sample_every.unwrap_or(NEVER).max(1);
-        let parts = Parts {
+        let mut parts = Parts {
             feedback_at: config.feedback_at,
             admission: match &config.discipline {
                 Discipline::DropTail => Admission::DropTail,
                 Discipline::PrioDropTail => Admission::PrioDropTail,
                 Discipline::Red(red) => Admission::Red(Red::new(*red)),
+                Discipline::XcpTcp(classes) => Admission::Red(Red::new(classes.red)),
             },
+            classes,
+            told,
             errors: config.errors.map(Errors::new),
             ack_loss: config.ack_loss,
             ack_blackout: config.ack_blackout.clone(),
@@ -463,6 +490,9 @@ impl Port {
             stats: PortStats::default(),
             law,
         };
+        if parts.classes.is_some() {
+            parts.tell_capacity();
+        }
         let is_plain = server.is_fixed()
             && parts.law.is_none()
             && !matches!(parts.admission, Admission::Red(_))
@@ -483,6 +513,7 @@ impl Port {
             fingerprint: MIX[0],
             current: 0,
             is_plain,
+            has_classes: parts.classes.is_some(),
             server,
             queue: Fifo::new(config.limit),
             meter: Meter { spent: vec![0], since: 0, longest: 0 },
@@ -541,7 +572,8 @@ impl Port {
     /// run (`advance_before(end + 1)` comes first); nothing may follow. If the run ends before its
     /// time, what is on the wire counts as delivered.
     pub fn finish(&mut self, end: Picos) {
-        self.meter.note(end.max(self.meter.since), self.queue.len());
+        let waiting = self.waiting();
+        self.meter.note(end.max(self.meter.since), waiting);
         let sent_bytes = self.sent_bytes(end);
         let is_sending = self.busy_until > end && self.started > 0;
         let parts = &mut *self.parts;
@@ -549,7 +581,7 @@ impl Port {
         stats.arrived_packets = self.arrived;
         stats.sent_packets = self.started - u64::from(is_sending);
         stats.delivered_packets = self.delivered;
-        let waiting = self.queue.len() as u64;
+        let waiting = waiting as u64;
         stats.in_flight_end = waiting + self.started - self.delivered - stats.errors;
         stats.queue_end_packets = waiting;
         stats.queue_max_packets = stats.queue_max_packets.max(self.meter.longest as u64);
@@ -592,7 +624,20 @@ impl Port {
 
     /// Packets waiting now.
     pub fn queue_packets(&self) -> u64 {
-        self.queue.len() as u64
+        self.waiting() as u64
+    }
+
+    /// Packets waiting, of all classes.
+    #[inline]
+    fn waiting(&self) -> usize {
+        let xcp = if self.has_classes { self.parts.classes.as_ref().map_or(0, |c| c.xcp.len()) } else { 0 };
+        self.queue.len() + xcp
+    }
+
+    /// The backlog that the law sees: that of its class.
+    #[inline]
+    fn backlog(&self) -> Bytes {
+        Bytes(self.parts.classes.as_ref().map_or(self.queue.bytes(), |classes| classes.xcp.bytes()))
     }
 
     /// Serves departures up to and with `departures` and timers before `timers`, in order of time,
@@ -612,31 +657,37 @@ impl Port {
     /// The first packet of the queue begins transmission.
     fn depart(&mut self, out: &mut impl Output) {
         let now = self.departure;
-        self.meter.note(now, self.queue.len());
-        let mut first = self.queue.pop();
+        self.meter.note(now, self.waiting());
+        let mut first = if self.has_classes { self.pop_of_classes() } else { self.queue.pop() };
         let Some(packet) = &mut first else {
             debug_assert!(false, "a departure without a packet");
             self.departure = NEVER;
             return;
         };
         self.transmit(now, packet, out);
-        self.departure =
-            if self.queue.is_empty() { NEVER } else { self.server.next_opening(self.busy_until) };
+        self.departure = if self.waiting() == 0 { NEVER } else { self.server.next_opening(self.busy_until) };
+    }
+
+    /// The packet whose class has its turn.
+    fn pop_of_classes(&mut self) -> Option<Packet> {
+        match &mut self.parts.classes {
+            Some(classes) if classes.is_xcp_next(&self.queue) => classes.xcp.pop(),
+            _ => self.queue.pop(),
+        }
     }
 
     /// Every timer that is due.
     #[inline(never)]
     fn expire(&mut self, out: &mut impl Output) {
         let now = self.timer;
-        let backlog = Bytes(self.queue.bytes());
+        let (backlog, waiting) = (self.backlog(), self.waiting());
         let sent_bytes = self.sent_bytes(now);
         let parts = &mut *self.parts;
         // The new capacity first: an interval that ends as the rate steps looks ahead.
         if parts.step_at() <= now {
             parts.next_step += 1;
-            if let Some(law) = &mut parts.law {
-                law.set_capacity(parts.service.capacity_at(now));
-            }
+            parts.told = parts.service.capacity_at(now);
+            parts.tell_capacity();
         }
         if let Some(law) = &mut parts.law
             && picos(law.next_deadline()) <= now
@@ -646,6 +697,9 @@ impl Port {
             let report = law.report();
             if report.intervals() != before {
                 out.event(now, PortEvent::ControlInterval { report });
+                if parts.classes.as_mut().is_some_and(|classes| classes.close_interval(parts.told)) {
+                    parts.tell_capacity();
+                }
             }
         }
         if parts.from <= now {
@@ -657,15 +711,16 @@ impl Port {
             out.event(
                 now,
                 PortEvent::Sample(Sample {
-                    queue_packets: self.queue.len() as u64,
-                    queue_bytes: backlog.0,
+                    queue_packets: waiting as u64,
+                    queue_bytes: self.queue.bytes() + parts.classes.as_ref().map_or(0, |c| c.xcp.bytes()),
                     queue_max_packets: self.meter.longest as u64,
                     sent_bytes: sent_bytes - parts.sampled_bytes,
                     law: parts.law.as_ref().map(Link::report),
+                    classes: parts.classes.as_mut().map(|classes| classes.sample(&self.queue)),
                 }),
             );
             parts.stats.queue_max_packets = parts.stats.queue_max_packets.max(self.meter.longest as u64);
-            self.meter.longest = self.queue.len();
+            self.meter.longest = waiting;
             parts.sampled_bytes = sent_bytes;
             parts.next_sample = now.saturating_add(parts.sample_every);
         }
@@ -674,16 +729,25 @@ impl Port {
 
     /// An arrival that something has to look at: a law, a queue, an unusual service.
     fn arrive_examined(&mut self, now: Picos, mut packet: Packet, out: &mut impl Output) {
+        let is_idle = self.waiting() == 0 && self.busy_until <= now;
+        let waits = !is_idle || self.server.is_trace();
+        let is_xcp = self.has_classes && packet.has_xcp();
+        let backlog = self.backlog();
         let parts = &mut *self.parts;
-        if let Some(law) = &mut parts.law {
+        if let Some(law) = &mut parts.law
+            && self.has_classes == is_xcp
+        {
             law.on_arrival(nanos(now), &packet);
             if parts.feedback_at == FeedbackAt::Enqueue {
-                edit(law, now, &mut packet, Bytes(self.queue.bytes()), out);
+                edit(law, now, &mut packet, backlog, out);
             }
         }
-        let is_idle = self.queue.is_empty() && self.busy_until <= now;
-        let waits = !is_idle || self.server.is_trace();
+        if is_xcp {
+            self.arrive_apart(now, packet, waits, out);
+            return;
+        }
         let is_full = waits && !self.queue.fits(packet.size);
+        let marks = parts.stats.marks;
         let refusal = match &mut parts.admission {
             Admission::DropTail => is_full.then_some(Reason::QueueFull),
             Admission::PrioDropTail => {
@@ -716,21 +780,53 @@ impl Port {
                 }
             }
         };
+        let is_signal = refusal.is_some() || self.parts.stats.marks > marks;
+        if let Some(classes) = &mut self.parts.classes {
+            classes.note_tcp(&self.queue, is_signal);
+        }
         if let Some(reason) = refusal {
             self.drop_packet(now, packet, reason, out);
             return;
         }
         self.mix_arrival(now, &packet, Outcome::Accepted);
         if waits {
-            self.meter.note(now, self.queue.len());
-            if self.queue.is_empty() {
-                self.departure = self.server.opening(now, self.busy_until);
-            }
+            self.begin_to_wait(now);
             self.queue.push(packet);
-            self.meter.reach(self.queue.len());
+            self.meter.reach(self.waiting());
         } else {
             self.server.rest();
             self.transmit(now, &mut packet, out);
+        }
+    }
+
+    /// An XCP packet where XCP has a queue of its own.
+    fn arrive_apart(&mut self, now: Picos, mut packet: Packet, waits: bool, out: &mut impl Output) {
+        let Some(classes) = &mut self.parts.classes else { return };
+        classes.note_xcp(&packet);
+        if waits && !classes.xcp.fits(packet.size) {
+            self.drop_packet(now, packet, Reason::XcpQueueFull, out);
+            return;
+        }
+        self.mix_arrival(now, &packet, Outcome::Accepted);
+        if waits {
+            self.begin_to_wait(now);
+            if let Some(classes) = &mut self.parts.classes {
+                classes.xcp.push(packet);
+            }
+            self.meter.reach(self.waiting());
+        } else {
+            self.server.rest();
+            self.transmit(now, &mut packet, out);
+        }
+    }
+
+    /// Before a packet joins a queue.
+    #[inline]
+    fn begin_to_wait(&mut self, now: Picos) {
+        let waiting = self.waiting();
+        self.meter.note(now, waiting);
+        if waiting == 0 {
+            self.departure = self.server.opening(now, self.busy_until);
         }
     }
 
@@ -747,6 +843,9 @@ impl Port {
     fn drop_packet(&mut self, now: Picos, packet: Packet, reason: Reason, out: &mut impl Output) {
         self.mix_arrival(now, &packet, Outcome::Dropped(reason));
         self.parts.stats.drops[reason as usize] += 1;
+        if let Some(classes) = &mut self.parts.classes {
+            classes.note_drop(&packet);
+        }
         out.event(now, PortEvent::Dropped { packet, reason });
     }
 
@@ -766,10 +865,14 @@ impl Port {
         }
         let end = self.server.transmit(now, u32::from(size));
         let at = self.begin(size, end);
+        let backlog = self.backlog();
         let parts = &mut *self.parts;
+        if let Some(classes) = &mut parts.classes {
+            classes.note_sent(packet, &self.queue);
+        }
         if let Some(law) = &mut parts.law {
             if parts.feedback_at == FeedbackAt::Departure {
-                edit(law, now, packet, Bytes(self.queue.bytes()), out);
+                edit(law, now, packet, backlog, out);
             }
             self.fingerprint = fold(self.fingerprint ^ now, u64::from(packet.words[2]) ^ MIX[1]);
         }

@@ -7,7 +7,7 @@ use congestlab_net::packet::{Kind, Packet, Picos, flag};
 use congestlab_net::port::{
     FeedbackAt, LawConfig, NEVER, Output, Port, PortConfig, PortEvent, PortStats, Sample, Streams,
 };
-use congestlab_net::queue::{Discipline, Limit, Reason, red};
+use congestlab_net::queue::{Discipline, Limit, Reason, classes, red};
 use congestlab_net::random::{Probability, Stream};
 use congestlab_net::service::{PS_PER_S, Service, Steps};
 use congestlab_net::trace::Trace;
@@ -62,7 +62,23 @@ fn on_the_clock(draw: &mut Stream, most: Picos) -> Picos {
     if draw.below(2) == 0 { span } else { span.div_ceil(MS) * MS }
 }
 
-/// A port of random making: every service, discipline, law and error.
+/// The same, or with two classes in the place of RED.
+fn random_port(draw: &mut Stream) -> PortConfig {
+    let mut config = random_config(draw);
+    let bounds =
+        classes::Dynamic { kappa: Ratio::ppm(100_000), min: Ratio::ppm(50_000), max: Ratio::ppm(950_000) };
+    if let Discipline::Red(red) = config.discipline
+        && draw.below(2) == 0
+    {
+        let dynamic = (draw.below(2) == 0).then_some(bounds);
+        let limit = Limit::Packets(1 + draw.below(8));
+        let weight = Ratio::ppm(300_000);
+        config.discipline = Discipline::XcpTcp(classes::Config { weight, limit, red, dynamic });
+    }
+    config
+}
+
+/// A port of random making: every service, discipline but that of two classes, law and error.
 fn random_config(draw: &mut Stream) -> PortConfig {
     let rate = |draw: &mut Stream| BitRate(1_000_000 + draw.below(40_000_000));
     let service = match draw.below(4) {
@@ -193,7 +209,7 @@ fn drive(
 fn a_port_does_not_care_how_far_or_finely_it_is_advanced() {
     for seed in 0..1500 {
         let mut draw = Stream::named(seed, "test");
-        let config = random_config(&mut draw);
+        let config = random_port(&mut draw);
         let arrivals = random_arrivals(&mut draw);
         let by_arrival = drive(&config, seed, &arrivals, |_, _, _| {});
         let by_event = drive(&config, seed, &arrivals, |port, until, log| {
@@ -221,7 +237,7 @@ fn a_port_loses_no_packet_and_makes_none() {
     let mut totals = PortStats::default();
     for seed in 10_000..11_500 {
         let mut draw = Stream::named(seed, "test");
-        let config = random_config(&mut draw);
+        let config = random_port(&mut draw);
         let arrivals = random_arrivals(&mut draw);
         let (log, stats, _) = drive(&config, seed, &arrivals, |_, _, _| {});
         let count =
@@ -522,6 +538,7 @@ fn naive(config: &PortConfig, seed: u64, arrivals: &[(Picos, Packet)]) -> Naive 
                     queue_max_packets: in_bin.map(|&(_, len)| len).max().unwrap_or(0).max(held) as u64,
                     sent_bytes: sent.map(|&(_, bytes)| bytes).sum(),
                     law: law.as_ref().map(|law| LinkReport::Xcp(law.report())),
+                    classes: None,
                 };
                 run.log.events.push((now, PortEvent::Sample(sample)));
                 sampled_from = now;

@@ -360,6 +360,15 @@ pub(crate) fn note_port_event(record: &mut Record, link: u32, at: Picos, event: 
             if let Some(report) = sample.law {
                 report.each(&mut |metric, value, unit| put(metric, value as f64 / f64::from(unit)));
             }
+            if let Some(classes) = sample.classes {
+                put("xcp_weight", f64::from(classes.weight.0) / 1e6);
+                put("xcp_throughput_bps", classes.xcp_bytes as f64 * 8.0 / seconds);
+                put("tcp_throughput_bps", classes.tcp_bytes as f64 * 8.0 / seconds);
+                put("xcp_queue_packets", classes.xcp_packets as f64);
+                put("tcp_queue_packets", classes.tcp_packets as f64);
+                put("xcp_drops", classes.xcp_drops as f64);
+                put("tcp_drops", classes.tcp_drops as f64);
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 //! One FIFO per port ([`crate::port`]); a discipline only decides who gets in. The packet in
 //! transmission has left the queue: it counts in no limit and in no length (contract §2).
 
+pub mod classes;
 pub mod red;
 
 use crate::packet::{Packet, flag};
@@ -29,6 +30,8 @@ pub enum Discipline {
     PrioDropTail,
     /// Random early detection.
     Red(red::Config),
+    /// XCP's packets apart from all others, which RED manages.
+    XcpTcp(classes::Config),
 }
 
 /// Why a packet was dropped.
@@ -43,11 +46,14 @@ pub enum Reason {
     RedForced,
     /// Low priority: data took its place in a full queue.
     PushedOut,
+    /// XCP's own queue was full when it arrived.
+    XcpQueueFull,
 }
 
 impl Reason {
     /// All reasons, in the order of their discriminants.
-    pub const ALL: [Self; 4] = [Self::QueueFull, Self::RedEarly, Self::RedForced, Self::PushedOut];
+    pub const ALL: [Self; 5] =
+        [Self::QueueFull, Self::RedEarly, Self::RedForced, Self::PushedOut, Self::XcpQueueFull];
 
     /// Its name in results and events.
     pub const fn name(self) -> &'static str {
@@ -56,6 +62,7 @@ impl Reason {
             Self::RedEarly => "red-early",
             Self::RedForced => "red-forced",
             Self::PushedOut => "pushed-out",
+            Self::XcpQueueFull => "xcp-queue-full",
         }
     }
 }

@@ -6,7 +6,7 @@ use congestlab_net::errors::ErrorRate;
 use congestlab_net::estimator::{self, Method, direct, passive, path_chirp, pathload};
 use congestlab_net::packet::Picos;
 use congestlab_net::port::{FeedbackAt, LawConfig, PortConfig};
-use congestlab_net::queue::{Discipline, Limit, red};
+use congestlab_net::queue::{Discipline, Limit, classes, red};
 use congestlab_net::random::{Probability, Stream};
 use congestlab_net::service::{Service, Steps};
 use congestlab_net::source::{Pattern, SourceConfig};
@@ -57,6 +57,13 @@ pub(crate) fn random_model(draw: &mut Draw, seed: u64) -> Model {
         };
         links.push(Link { name: format!("l{index}"), port: forward });
         links.push(Link { name: format!("l{index}.reverse"), port: back });
+    }
+    // A stream of their own, so that the rest of a network stays what it was without them.
+    let mut classes = Draw(Stream::named(seed, "two classes"));
+    for link in links.iter_mut().filter(|link| link.port.law.is_some()) {
+        if classes.one_in(4) {
+            link.port.discipline = Discipline::XcpTcp(two_classes(link.port.limit, classes.one_in(2)));
+        }
     }
     let duration = draw.between(150, 600) * MS;
     let groups = (0..draw.between(1, 5)).map(|index| random_group(draw, index, count)).collect();
@@ -147,6 +154,25 @@ pub(crate) fn link_law(draw: &mut Draw, capacity: Rate) -> xcp::LinkConfig {
         allowed_queue: Duration(2_000_000),
         thesis: draw.one_in(6),
         capture: draw.one_in(2),
+    }
+}
+
+/// XCP's packets apart, with weights that stay or follow.
+fn two_classes(limit: Limit, is_dynamic: bool) -> classes::Config {
+    let dynamic =
+        classes::Dynamic { kappa: Ratio::ppm(100_000), min: Ratio::ppm(50_000), max: Ratio::ppm(950_000) };
+    classes::Config {
+        weight: Ratio::ppm(if is_dynamic { 500_000 } else { 300_000 }),
+        limit,
+        red: red::Config {
+            thresholds: red::Thresholds::Packets { min: 3, max: 9 },
+            max_p: Probability::from_f64(0.1),
+            weight: Probability::from_f64(0.02),
+            gentle: true,
+            ecn: true,
+            packet_size: 1000,
+        },
+        dynamic: is_dynamic.then_some(dynamic),
     }
 }
 

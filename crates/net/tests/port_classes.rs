@@ -1,0 +1,208 @@
+//! Two classes on one port: whose turn it is, what the law sees, how weights follow.
+
+use congestlab_core::law::{LinkConfig, LinkReport, xcp};
+use congestlab_core::units::{BitRate, Duration, Rate, Ratio};
+use congestlab_net::packet::{Kind, Packet, Picos};
+use congestlab_net::port::{LawConfig, Output, Port, PortConfig, PortEvent, Streams};
+use congestlab_net::queue::classes::{self, Config, Dynamic, next_weight, tcp_window};
+use congestlab_net::queue::{Discipline, Limit, Reason, red};
+use congestlab_net::random::{Probability, Stream};
+use congestlab_net::service::Service;
+
+const MS: Picos = 1_000_000_000;
+const END: Picos = 20_000 * MS;
+const DYNAMIC: Dynamic =
+    Dynamic { kappa: Ratio::ppm(100_000), min: Ratio::ppm(50_000), max: Ratio::ppm(950_000) };
+
+/// protocols.md 13.5, V13.1; K02 eq. 10.
+#[test]
+fn v13_1_the_window_that_losses_allow() {
+    for (loss_rate, packets) in [(1e-3, 38.38), (1e-2, 11.23), (0.1, 1.770)] {
+        let window = tcp_window(loss_rate);
+        assert!((window / packets - 1.0).abs() < 5e-4, "{loss_rate}: {window}, not {packets}");
+    }
+    assert_eq!(tcp_window(0.4), tcp_window(0.1), "beyond 0.1 the formula is not used");
+    assert_eq!(tcp_window(0.0), f64::INFINITY);
+}
+
+/// protocols.md 13.5, V13.2; K02 §8.2.
+#[test]
+fn v13_2_the_larger_window_gives_way() {
+    let weight = |from, xcp, tcp| next_weight(Ratio::ppm(from), &DYNAMIC, xcp, tcp).0;
+    assert_eq!(weight(500_000, 30.0, 10.0), 450_000);
+    assert_eq!(weight(500_000, 10.0, 30.0), 550_000);
+    assert_eq!(weight(500_000, 7.0, 7.0), 500_000);
+    assert_eq!(weight(500_000, 7.0, f64::INFINITY), 600_000, "nothing limits TCP");
+    assert_eq!(weight(60_000, 30.0, 10.0), 50_000, "the bounds hold");
+    assert_eq!(weight(930_000, 10.0, 30.0), 950_000);
+}
+
+fn config(weight: u32, dynamic: Option<Dynamic>) -> PortConfig {
+    let red = red::Config {
+        thresholds: red::Thresholds::Packets { min: 1000, max: 2000 },
+        max_p: Probability::from_f64(0.1),
+        weight: Probability::from_f64(0.002),
+        gentle: true,
+        ecn: true,
+        packet_size: 1000,
+    };
+    let two = Config { weight: Ratio::ppm(weight), limit: Limit::Packets(30), red, dynamic };
+    let law = xcp::LinkConfig {
+        capacity: Rate(1_000_000),
+        alpha: Ratio::ppm(400_000),
+        beta: Ratio::ppm(226_000),
+        gamma: Ratio::ppm(100_000),
+        min_interval: Duration(5_000_000),
+        max_interval: Duration(1_000_000_000),
+        initial_interval: Duration(50_000_000),
+        allowed_queue: Duration(2_000_000),
+        capture: true,
+        thesis: false,
+    };
+    PortConfig {
+        discipline: Discipline::XcpTcp(two),
+        law: Some(LawConfig { config: LinkConfig::Xcp(law), follows_service: true }),
+        sample_every: Some(1000 * MS),
+        // 1000 bytes take 1 ms.
+        ..PortConfig::new(Service::Fixed(BitRate(8_000_000)), 0, Limit::Packets(30))
+    }
+}
+
+fn port(config: &PortConfig) -> Port {
+    let stream = |name| Stream::named(1, name);
+    let streams = Streams {
+        phase: stream("p"),
+        errors: stream("e"),
+        bursts: stream("b"),
+        ack_loss: stream("a"),
+        reorder: stream("o"),
+        red: stream("r"),
+    };
+    Port::new(config, streams, 0, END)
+}
+
+#[derive(Default)]
+struct Log {
+    /// Bytes of XCP and of the rest.
+    bytes: [u64; 2],
+    dropped: Vec<(bool, Reason)>,
+    order: Vec<(u32, bool)>,
+    reports: Vec<xcp::Report>,
+    samples: Vec<classes::Sample>,
+}
+
+impl Output for Log {
+    fn deliver(&mut self, packet: &mut Packet) {
+        self.bytes[usize::from(!packet.has_xcp())] += u64::from(packet.size);
+        self.order.push((packet.seq, packet.has_xcp()));
+    }
+
+    fn event(&mut self, _at: Picos, event: PortEvent) {
+        match event {
+            PortEvent::Dropped { packet, reason } => self.dropped.push((packet.has_xcp(), reason)),
+            PortEvent::ControlInterval { report: LinkReport::Xcp(report) } => self.reports.push(report),
+            PortEvent::Sample(sample) => self.samples.extend(sample.classes),
+            _ => {}
+        }
+    }
+}
+
+/// 2^28 s are a second; an RTT of 100 ms.
+fn xcp_packet(seq: u32, size: u16, window: u32) -> Packet {
+    let rtt = (1 << 28) / 10;
+    let mut packet = Packet { seq, size, ..Packet::default() };
+    packet.set_xcp(xcp::Header { x: rtt / window, rtt, delta: 0, reverse: 0 });
+    packet
+}
+
+fn arrive(port: &mut Port, log: &mut Log, at: Picos, packet: Packet) {
+    port.advance_to_arrival(at, log);
+    port.arrive(at, packet, log);
+}
+
+/// Both classes always have something to send, in packets of different sizes.
+#[test]
+fn two_full_queues_share_the_link_by_bytes_in_proportion_to_their_weights() {
+    for weight in [500_000, 250_000, 900_000] {
+        let (mut port, mut log) = (port(&config(weight, None)), Log::default());
+        for at in 0..10_000 {
+            arrive(&mut port, &mut log, at * MS, xcp_packet(at as u32, 1000, 50));
+            for _ in 0..3 {
+                let ack = Packet { seq: at as u32, size: 400, kind: Kind::Ack, ..Packet::default() };
+                arrive(&mut port, &mut log, at * MS, ack);
+            }
+        }
+        let share = log.bytes[0] as f64 / (log.bytes[0] + log.bytes[1]) as f64;
+        assert!((share - f64::from(weight) / 1e6).abs() < 1e-3, "weight {weight}: share {share}");
+        assert!(log.dropped.iter().all(|&(is_xcp, reason)| is_xcp == (reason == Reason::XcpQueueFull)));
+        assert!(
+            log.dropped.iter().any(|&(is_xcp, _)| is_xcp) && log.dropped.iter().any(|&(is_xcp, _)| !is_xcp)
+        );
+    }
+}
+
+#[test]
+fn a_class_alone_has_the_whole_link_and_owes_nothing_afterwards() {
+    let (mut port, mut log) = (port(&config(500_000, None)), Log::default());
+    // XCP alone for half a second, then both: from then on it is one packet each.
+    for at in 0..1000 {
+        arrive(&mut port, &mut log, at * MS, xcp_packet(at as u32, 1000, 50));
+        if at >= 500 {
+            arrive(&mut port, &mut log, at * MS, Packet { seq: at as u32, size: 1000, ..Packet::default() });
+        }
+    }
+    let alone = log.order.iter().position(|&(_, is_xcp)| !is_xcp).expect("TCP had its turn");
+    assert!((499..=502).contains(&alone), "{alone} packets of XCP went first");
+    let xcp = log.order[alone..alone + 400].iter().filter(|&&(_, is_xcp)| is_xcp).count();
+    assert_eq!(xcp, 200, "{:?}", &log.order[alone..alone + 20]);
+    // Each class keeps its order.
+    for class in [true, false] {
+        let seqs = log.order.iter().filter(|&&(_, is_xcp)| is_xcp == class).map(|&(seq, _)| seq);
+        assert!(seqs.is_sorted());
+    }
+}
+
+/// NS2: XCP's law knows its class, and its part of the capacity.
+#[test]
+fn the_law_sees_its_class_and_its_part_of_the_capacity() {
+    let (mut port, mut log) = (port(&config(250_000, None)), Log::default());
+    for at in 0..10_000 {
+        // XCP at 200 B/ms of its 250; datagrams overload the rest.
+        if at % 5 == 0 {
+            arrive(&mut port, &mut log, at * MS, xcp_packet(at as u32, 1000, 20));
+        }
+        arrive(
+            &mut port,
+            &mut log,
+            at * MS,
+            Packet { size: 1000, kind: Kind::Datagram, ..Packet::default() },
+        );
+    }
+    let last = log.reports.last().expect("intervals passed");
+    assert!(last.input.0.abs_diff(200_000) < 11_000, "{last:?}: 200 B/ms, give or take a packet");
+    // An interval of 100 ms sees 19 to 21 packets.
+    assert!((last.feedback - 20_000).abs() <= 4_400, "0.4 (250 - 200) B/ms, and no queue: {last:?}");
+    assert_eq!(last.persistent_queue.0, 0);
+}
+
+#[test]
+fn dynamic_weights_give_way_to_the_smaller_windows() {
+    // XCP's windows are 50 packets; TCP's queue overflows all the time, so its windows are tiny.
+    let (mut port, mut log) = (port(&config(500_000, Some(DYNAMIC))), Log::default());
+    for at in 0..10_000 {
+        arrive(&mut port, &mut log, at * MS, xcp_packet(at as u32, 1000, 50));
+        arrive(&mut port, &mut log, at * MS, Packet { size: 1000, ..Packet::default() });
+    }
+    let last = log.samples.last().expect("samples");
+    assert_eq!(last.weight, DYNAMIC.min);
+    assert!(last.tcp_bytes > 17 * last.xcp_bytes, "{last:?}");
+    // Nothing is lost and TCP sends little: its windows can be large, so XCP gets the link.
+    let (mut port, mut log) = (self::port(&config(500_000, Some(DYNAMIC))), Log::default());
+    for at in 0..10_000 {
+        arrive(&mut port, &mut log, at * MS, xcp_packet(at as u32, 900, 50));
+        if at % 100 == 0 {
+            arrive(&mut port, &mut log, at * MS, Packet { size: 1000, ..Packet::default() });
+        }
+    }
+    assert_eq!(log.samples.last().expect("samples").weight, DYNAMIC.max);
+}
