@@ -218,6 +218,40 @@ fn ex1_1_each_newcomer_has_its_share_within_a_second() {
     }
 }
 
+/// Protocols.md 13.5 (K02 fig. 13): a flow of XCP gets as much as one of TCP, however many there are of
+/// each. With weights that stay, the ratio is that of the numbers.
+#[test]
+fn dynamic_weights_let_xcp_and_tcp_share_a_link() {
+    let dynamic = "links.bottleneck.discipline.xcp-tcp.dynamic";
+    for (xcp, tcp) in [(3, 30), (15, 30), (30, 30), (30, 15), (30, 3)] {
+        let ratio = |is_dynamic: bool, seed: u64| {
+            let result = run(
+                "two-classes.toml",
+                &[
+                    ("flows.xcp.count", xcp.to_string()),
+                    ("flows.tcp.count", tcp.to_string()),
+                    ("run.seed", seed.to_string()),
+                    (dynamic, is_dynamic.to_string()),
+                ],
+            );
+            assert!(number(&result["links"]["bottleneck"]["utilization"]) > 0.98);
+            let mean = |group: &str| {
+                let flows = result["flows"][group].as_array().expect("an array of flows");
+                flows.iter().map(|flow| number(&flow["throughput_bps"])).sum::<f64>() / flows.len() as f64
+            };
+            mean("xcp") / mean("tcp")
+        };
+        for seed in [1, 2] {
+            let measured = ratio(true, seed);
+            println!("{xcp} XCP, {tcp} TCP, seed {seed}: {measured:.2}");
+            assert!((0.7..=1.4).contains(&measured), "{xcp} XCP, {tcp} TCP, seed {seed}: {measured:.2}");
+        }
+        let (still, expected) = (ratio(false, 1), f64::from(tcp) / f64::from(xcp));
+        println!("{xcp} XCP, {tcp} TCP, weights that stay: {still:.2}");
+        assert!((still / expected - 1.0).abs() < 0.1, "{xcp} XCP, {tcp} TCP: {still:.2}, not {expected:.2}");
+    }
+}
+
 /// Protocols.md 3.8 without capture: the rate of `i`, from the balance solved for y by bisection.
 fn merge_rate_of_i(capacity: f64, rate_of_j: f64) -> f64 {
     let balance = |y: f64| {

@@ -5,6 +5,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use congestlab_core::law::{LinkConfig, SenderConfig};
 use congestlab_core::units::{BitRate, Duration};
 
+use crate::classes::XcpTcp;
 use crate::decode::{Chance, Language, Variant, record, table, unknown_key, variant};
 use crate::diagnostic::{Findings, choices};
 use crate::queue::Amount;
@@ -135,7 +136,7 @@ fn planned(name: &str, span: crate::diagnostic::Span, findings: &mut Findings) {
     let message = format!("`{}`: `{name}` is planned, but not built yet", findings.place());
     let list = |names: &mut dyn Iterator<Item = &'static str>| names.collect::<Vec<_>>().join(", ");
     let help = format!(
-        "built: links {}; flows {}; disciplines droptail, prio-droptail, red",
+        "built: links {}; flows {}; disciplines droptail, prio-droptail, red, xcp-tcp",
         list(&mut built::<LinkConfig>()),
         list(&mut built::<SenderConfig>().chain(SOURCES.iter().copied())),
     );
@@ -260,6 +261,7 @@ pub(crate) enum Discipline {
     DropTail,
     PrioDropTail,
     Red(Box<Red>),
+    XcpTcp(Box<XcpTcp>),
 }
 
 impl Language for Discipline {
@@ -269,10 +271,7 @@ impl Language for Discipline {
             "droptail" => nothing_below(&variant, findings).map(|()| Self::DropTail),
             "prio-droptail" => nothing_below(&variant, findings).map(|()| Self::PrioDropTail),
             "red" => below(&variant, findings).map(|red| Self::Red(Box::new(red))),
-            name if DISCIPLINES.contains(&name) => {
-                planned(name, variant.span, findings);
-                None
-            }
+            "xcp-tcp" => below(&variant, findings).map(|classes| Self::XcpTcp(Box::new(classes))),
             name => {
                 let place = findings.place();
                 let message = if link_laws().contains(&name) || flow_laws().contains(&name) {
@@ -292,10 +291,12 @@ impl Language for Discipline {
             Self::DropTail => Value::string("droptail"),
             Self::PrioDropTail => Value::string("prio-droptail"),
             Self::Red(red) => Value::table([("red".into(), red.encode())]),
+            Self::XcpTcp(classes) => Value::table([("xcp-tcp".into(), classes.encode())]),
         }
     }
 
     fn schema(generator: &mut SchemaGenerator) -> Schema {
-        choice_schema(DISCIPLINES, &[("red", Red::schema(generator))])
+        let tables = [("red", Red::schema(generator)), ("xcp-tcp", XcpTcp::schema(generator))];
+        choice_schema(DISCIPLINES, &tables)
     }
 }

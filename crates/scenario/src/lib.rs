@@ -9,6 +9,7 @@
 
 pub mod capture;
 pub mod claims;
+mod classes;
 pub mod compare;
 mod decode;
 pub mod diagnostic;

@@ -282,6 +282,7 @@ fn happenings(model: &Model, index: usize, port: &PortConfig) -> u64 {
     let errors = (2.0 * arrivals as f64 * (error + ack_loss).min(1.0)) as u64;
     let marks = match &port.discipline {
         Discipline::Red(red) if red.ecn => arrivals,
+        Discipline::XcpTcp(classes) if classes.red.ecn => arrivals,
         _ => 0,
     };
     let intervals = match &port.law {

@@ -38,6 +38,13 @@ const LINK_SERIES: &[&str] = &[
     "estimate_bps",
     "truth_bps",
     "probe_bps",
+    "xcp_weight",
+    "xcp_throughput_bps",
+    "tcp_throughput_bps",
+    "xcp_queue_packets",
+    "tcp_queue_packets",
+    "xcp_drops",
+    "tcp_drops",
 ];
 const FLOW_SERIES: &[&str] =
     &["goodput_bps", "throughput_bps", "cwnd_packets", "srtt_ms", "estimate_bps", "truth_bps", "probe_bps"];

@@ -1,6 +1,7 @@
 //! From what a file says to what a run is: every default is put into the file, every rule that
 //! spans several keys is held, and the model comes out.
 
+mod classes;
 mod flow;
 mod link;
 

@@ -287,7 +287,10 @@ fn a_claim_about_nothing_is_refused() {
     let seeds = "\"run.seed\" = [1, 2]";
     for (metric, reason) in [
         ("links.pipe.drops_by_reason.quue-full", "did you mean `queue-full`?"),
-        ("links.pipe.drops_by_reason", "allowed: queue-full, red-early, red-forced, pushed-out"),
+        (
+            "links.pipe.drops_by_reason",
+            "allowed: queue-full, red-early, red-forced, pushed-out, xcp-queue-full",
+        ),
         ("links.pipe.drops_by_reason.queue-full.x", "`queue-full` has nothing below it"),
         ("flows.ftp[2].timeouts", "no [2] in `ftp`, which has 2; allowed: [0] to [1]"),
         ("flows.ftp[9].goodput_bps at 1 s", "no [9] in `ftp`"),

@@ -48,7 +48,7 @@ impl Label {
 }
 
 /// Metrics of contract section 5 in the order in which people want them.
-const TITLES: [(Of, &str, &str); 17] = [
+const TITLES: [(Of, &str, &str); 24] = [
     (Of::Flows, "throughput_bps", "Throughput of flows"),
     (Of::Flows, "goodput_bps", "Goodput of flows"),
     (Of::Flows, "cwnd_packets", "Congestion window of flows"),
@@ -66,6 +66,13 @@ const TITLES: [(Of, &str, &str); 17] = [
     (Of::Links, "persistent_queue_bytes", "Persistent queue of the law"),
     (Of::Links, "queue_max_packets", "Longest queue within a bin"),
     (Of::Links, "throughput_bps", "Throughput of links"),
+    (Of::Links, "xcp_weight", "XCP's part of the link"),
+    (Of::Links, "xcp_throughput_bps", "Throughput of XCP's class"),
+    (Of::Links, "tcp_throughput_bps", "Throughput of the other class"),
+    (Of::Links, "xcp_queue_packets", "Queue of XCP's class"),
+    (Of::Links, "tcp_queue_packets", "Queue of the other class"),
+    (Of::Links, "xcp_drops", "Drops of XCP's class within a bin"),
+    (Of::Links, "tcp_drops", "Drops of the other class within a bin"),
 ];
 
 /// The charts of a recording in the order of the report, each with its label. A metric that nobody

@@ -12,7 +12,7 @@ use congestlab_net::trace::Trace;
 
 use congestlab_core::law::LinkConfig;
 
-use super::{PACKET_SIZE, picos};
+use super::{PACKET_SIZE, classes, picos};
 use crate::decode::{At, Chance, Named, fill};
 use crate::diagnostic::{Findings, Span};
 use crate::file::{self, Errors, FeedbackAt, Link, Profile, Rate, Reverse};
@@ -146,18 +146,37 @@ pub(super) fn port(
     let to_packets = |amount: &At<Amount>, key: &str, findings: &mut Findings| {
         packets(amount, key, wire.rate, round_trip, packet_size, findings)
     };
-    let limit = match queue.value {
-        Amount::Bytes(bytes) => Limit::Bytes(bytes),
-        _ => Limit::Packets(to_packets(&queue, "queue", findings)?),
+    let to_limit = |amount: &At<Amount>, key: &str, findings: &mut Findings| {
+        Some(match amount.value {
+            Amount::Bytes(bytes) => Limit::Bytes(bytes),
+            _ => Limit::Packets(to_packets(amount, key, findings)?),
+        })
     };
+    let mut limit = to_limit(&queue, "queue", findings)?;
+    let has_law = link.law.is_some() || findings.is_unreadable("law");
     fill(&mut link.discipline, span, || Discipline::DropTail);
     let At { value: discipline, span: discipline_span } = link.discipline.as_mut()?;
     let discipline = match discipline {
         Discipline::DropTail => queue::Discipline::DropTail,
         Discipline::PrioDropTail => queue::Discipline::PrioDropTail,
         Discipline::Red(red) => {
-            let thresholds = thresholds(red, *discipline_span, to_packets, findings)?;
+            let thresholds = thresholds(red, "discipline.red", *discipline_span, to_packets, findings)?;
             queue::Discipline::Red(self::red(red, *discipline_span, thresholds, packet_size))
+        }
+        Discipline::XcpTcp(two) => {
+            if !has_law {
+                let message =
+                    format!("`{}.discipline` is xcp-tcp, but the link has no law", findings.place());
+                let help = "an XCP class needs law = \"xcp\"; without XCP write \"droptail\" or \"red\"";
+                findings.error("scenario::classes", *discipline_span, message, help);
+            }
+            let of_red = |red: &Red, findings: &mut Findings| {
+                thresholds(red, "discipline.xcp-tcp.red", *discipline_span, to_packets, findings)
+            };
+            let (config, tcp_limit) =
+                classes::discipline(two, *discipline_span, &queue, packet_size, to_limit, of_red, findings)?;
+            limit = tcp_limit;
+            queue::Discipline::XcpTcp(config)
         }
     };
     let errors = match &mut link.error {
@@ -232,6 +251,7 @@ fn packets(
 
 fn thresholds(
     red: &Red,
+    key: &str,
     span: Span,
     to_packets: impl Fn(&At<Amount>, &str, &mut Findings) -> Option<u64>,
     findings: &mut Findings,
@@ -244,12 +264,12 @@ fn thresholds(
     let (is_bytes, low, high) = match (in_bytes(min), in_bytes(max)) {
         (Some(low), Some(high)) => (true, low, high),
         (None, None) => {
-            let low = to_packets(min, "discipline.red.min", findings);
-            let high = to_packets(max, "discipline.red.max", findings);
+            let low = to_packets(min, &format!("{key}.min"), findings);
+            let high = to_packets(max, &format!("{key}.max"), findings);
             (false, low?, high?)
         }
         _ => {
-            let message = format!("`{}.discipline.red` mixes bytes and packets", findings.place());
+            let message = format!("`{}.{key}` mixes bytes and packets", findings.place());
             findings.error("scenario::red", span, message, "min and max are both bytes, or neither is");
             return None;
         }
@@ -262,14 +282,14 @@ fn thresholds(
             red::Thresholds::Packets { min, max }
         }),
         _ => {
-            let message = format!("`{}.discipline.red` has min {low} and max {high}", findings.place());
+            let message = format!("`{}.{key}` has min {low} and max {high}", findings.place());
             findings.error("scenario::red", min.span, message, "allowed: min below max, both below 4 GB");
             None
         }
     }
 }
 
-fn red(red: &mut Red, span: Span, thresholds: red::Thresholds, packet_size: u16) -> red::Config {
+pub(super) fn red(red: &mut Red, span: Span, thresholds: red::Thresholds, packet_size: u16) -> red::Config {
     let max_p = fill(&mut red.max_p, span, || Chance(0.1)).value.0;
     let weight = fill(&mut red.weight, span, || Chance(0.002)).value.0;
     red::Config {
