@@ -11,6 +11,7 @@ use crate::diagnostic::{Findings, choices};
 use crate::queue::Amount;
 use crate::settings::{Told, built, schemas};
 use crate::tree::{Node, Value};
+use crate::xcp_i::InteroperableLink;
 
 /// The closed list of the contract, links.
 const LINK_LAWS: &[&str] = &["xcp", "pxcp", "vcp", "mpcp", "dpcp", "tpcp"];
@@ -91,7 +92,21 @@ fn flow_laws() -> Vec<&'static str> {
     names(FLOW_LAWS, built::<SenderConfig>())
 }
 
+impl LinkLaw {
+    /// What it is told about XCP-i, if it can be told.
+    pub(crate) fn xcp_i(&self) -> Option<&InteroperableLink> {
+        self.0.config.xcp().is_some().then_some(&self.0.beside)
+    }
+}
+
 impl FlowLaw {
+    /// Its hosts are nodes of XCP-i; `None`: they can not be.
+    pub(crate) fn is_interoperable(&self) -> Option<bool> {
+        let Self::Sender(told) = self else { return None };
+        let key = &told.beside.interoperable;
+        told.config.xcp().is_some().then(|| key.as_ref().is_some_and(|at| at.value))
+    }
+
     /// Sends datagrams and listens to nobody.
     pub(crate) fn is_source(&self) -> bool {
         matches!(self, Self::Cbr(_) | Self::OnOff(_))
@@ -143,13 +158,6 @@ fn planned(name: &str, span: crate::diagnostic::Span, findings: &mut Findings) {
     findings.error("scenario::planned", span, message, help);
 }
 
-/// XCP-i is not built.
-fn refuse_interoperable<C>(told: &Told<C>, findings: &mut Findings) {
-    if let Some(at) = told.beside.interoperable.as_ref().filter(|at| at.value) {
-        planned("xcp-i (interoperable = true)", at.span, findings);
-    }
-}
-
 fn below<T: Language>(variant: &Variant<'_>, findings: &mut Findings) -> Option<T> {
     findings.at.push(variant.name.into());
     let value = T::decode(&variant.below, findings);
@@ -174,7 +182,6 @@ impl Language for LinkLaw {
             return None;
         };
         let told = told?;
-        refuse_interoperable(&told, findings);
         Some(Self(told))
     }
 
@@ -192,7 +199,6 @@ impl Language for FlowLaw {
         let variant = variant(node, findings)?;
         if let Some(told) = Told::decode(&variant, findings) {
             let told = told?;
-            refuse_interoperable(&told, findings);
             return Some(Self::Sender(Box::new(told)));
         }
         match variant.name {

@@ -34,6 +34,7 @@ pub mod sweep;
 mod tables;
 mod tree;
 mod trouble;
+mod xcp_i;
 
 use std::collections::BTreeSet;
 use std::io::Read as _;

@@ -1,5 +1,7 @@
 //! How much memory a run may take: to refuse what can not fit before it fails.
 
+use std::collections::BTreeSet;
+
 use congestlab_core::units::Duration;
 use congestlab_net::errors::BitErrors;
 use congestlab_net::packet::{PS_PER_NS, Picos};
@@ -20,12 +22,20 @@ use crate::tree::inline;
 const PACKET: u64 = 2 * 64;
 /// Sender, receiver, histogram of round trip times, result.
 const FLOW: u64 = 2_048;
+/// The XCP-i agents of both hosts.
+const AGENTS: u64 = 8_192;
+/// An arrival that the oracle of XCP-i remembers, with the room that a growing ring keeps.
+const ARRIVAL: u64 = 2 * 16;
+/// How long it remembers, at most.
+const REMEMBERED: Picos = 1_200_000_000_000;
 /// A value of the series, twice: a list that grows has room for as many again, or is copied.
 const SAMPLE: u64 = 2 * size_of::<Sample>() as u64;
 /// An event, likewise.
 const EVENT: u64 = 2 * size_of::<Event>() as u64;
 /// Values in a bin for each link and each flow.
 const SAMPLES: [u64; 2] = [8, 4];
+/// The same for each cloud, of each flow at most.
+const CLOUD_SAMPLES: u64 = 3;
 /// Segments that a sender may send without an ACK beside its initial window: timeouts back off.
 const UNASKED: u64 = 8;
 /// Packets in a round trip below which the least windows of XCP flows, one packet each, may be too much.
@@ -75,9 +85,13 @@ pub(crate) fn needs(model: &Model, measure: &Measure) -> Needs {
     let packets = rooms.iter().fold(0, |sum: u64, &(_, room)| sum.saturating_add(room)).min(outstanding);
     let fullest = rooms.into_iter().rev().max_by_key(|&(_, room)| room);
     let fullest = fullest.map_or(Part::Packets(0), |(part, _)| part);
+    let agents = groups().filter(|group| group.interoperable.is_some()).map(|group| u64::from(group.count));
+    let agents = agents.sum::<u64>().saturating_mul(AGENTS);
     let mut samples = 0;
     if let Some(every) = model.sample_every.filter(|&every| measure.series && every > 0) {
-        let values = (model.links.len() as u64 * SAMPLES[0]).saturating_add(flows.saturating_mul(SAMPLES[1]));
+        let clouds = congestlab_sim::cloud::clouds(model).len() as u64 * CLOUD_SAMPLES;
+        let of_flow = if agents > 0 { SAMPLES[1] + clouds } else { SAMPLES[1] };
+        let values = (model.links.len() as u64 * SAMPLES[0]).saturating_add(flows.saturating_mul(of_flow));
         samples = (model.duration / every).saturating_mul(values);
     }
     let mut events = 0_u64;
@@ -89,11 +103,27 @@ pub(crate) fn needs(model: &Model, measure: &Measure) -> Needs {
     }
     let (most_sent, _) = largest(&|group| offered(model, group));
     Needs([
-        (Part::Flows(most_flows), flows.saturating_mul(FLOW)),
-        (fullest, packets.saturating_mul(PACKET)),
+        (Part::Flows(most_flows), flows.saturating_mul(FLOW).saturating_add(agents)),
+        (fullest, packets.saturating_mul(PACKET).saturating_add(remembered(model))),
         (Part::Series, samples.saturating_mul(SAMPLE)),
         (Part::Events(most_sent), events.saturating_mul(EVENT)),
     ])
+}
+
+/// Bytes for what arrived at the links of clouds lately.
+fn remembered(model: &Model) -> u64 {
+    let clouds = congestlab_sim::cloud::clouds(model);
+    let links: BTreeSet<u32> = clouds.iter().flat_map(|cloud| &cloud.inside).copied().collect();
+    let smallest = |link: u32| {
+        let sizes = model.groups.iter().filter(|group| crosses(group, link)).map(|group| match &group.kind {
+            GroupKind::Tcp(config) if group.back.contains(&link) => u64::from(config.ack).max(1),
+            _ => segment(group),
+        });
+        sizes.min().unwrap_or(1)
+    };
+    let arrivals =
+        |&link: &u32| carried(rate_of(model, link), REMEMBERED.min(model.duration)) / smallest(link);
+    links.iter().map(arrivals).fold(0, u64::saturating_add).saturating_mul(ARRIVAL)
 }
 
 /// Bytes that a rate carries in a span.

@@ -4,6 +4,7 @@
 mod classes;
 mod flow;
 mod link;
+mod xcp_i;
 
 use std::path::Path;
 
@@ -103,7 +104,7 @@ pub(crate) fn resolve(file: &mut File, base: &Path, findings: &mut Findings) -> 
     if findings.has_errors() {
         return None;
     }
-    Some(Model {
+    let mut model = Model {
         seed,
         duration: picos(duration),
         warmup: picos(warmup),
@@ -112,7 +113,9 @@ pub(crate) fn resolve(file: &mut File, base: &Path, findings: &mut Findings) -> 
         sample_every: Some(picos(every.value)),
         devices: Vec::new(),
         record_events: false,
-    })
+    };
+    xcp_i::interoperate(&mut model, links, flows, findings);
+    (!findings.has_errors()).then_some(model)
 }
 
 /// Duration, warm-up and seed.

@@ -1,32 +1,58 @@
 //! Laws in scenarios: decoder, writer and schema of whatever a law of `congestlab-core` says that it
 //! can be told.
 
+use std::fmt::Debug;
+
 use congestlab_core::law::settings::{Field, Settings};
 use congestlab_core::law::{LinkConfig, Protocol, SenderConfig};
 use congestlab_core::units::{BitRate, Duration, Ratio};
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-use crate::decode::{At, Chance, Language, Variant, record, table, table_schema, unknown_key, value, word};
+use crate::decode::{At, Chance, Language, Variant, table, table_schema, unknown_key, value, word};
 use crate::diagnostic::{Findings, Span};
 use crate::tree::{Entry, Node, Table, Value};
+use crate::xcp_i::{InteroperableFlow, InteroperableLink};
 
-record! {
-    /// XCP-i: beside what the laws of the XCP family can be told themselves.
-    Beside {
-        /// XCP-i: planned.
-        interoperable: bool,
+/// What a key is: its name, what it means, its schema, and whether it must be there.
+type Described = (&'static str, &'static str, Schema, bool);
+
+/// XCP-i: what the laws of the XCP family can be told beside their own settings.
+pub(crate) trait Beside: Language + Clone + Debug + Default {
+    /// Names of the keys.
+    const NAMES: &[&str];
+    /// The same, described.
+    fn described(generator: &mut SchemaGenerator) -> Vec<Described>;
+}
+
+impl Beside for InteroperableLink {
+    const NAMES: &[&str] = Self::KEYS;
+
+    fn described(generator: &mut SchemaGenerator) -> Vec<Described> {
+        Self::keys(generator)
+    }
+}
+
+impl Beside for InteroperableFlow {
+    const NAMES: &[&str] = Self::KEYS;
+
+    fn described(generator: &mut SchemaGenerator) -> Vec<Described> {
+        Self::keys(generator)
     }
 }
 
 /// The configuration of a law, on links or on flows.
 pub(crate) trait Configuration: Settings + Clone + 'static {
+    /// What it can be told beside, if it is of the XCP family.
+    type Beside: Beside;
     /// What the protocol runs here, if anything.
     fn of(protocol: &Protocol) -> Option<&Self>;
-    /// Takes the keys of [`Beside`].
+    /// Takes the keys of [`Configuration::Beside`].
     fn is_xcp(&self) -> bool;
 }
 
 impl Configuration for LinkConfig {
+    type Beside = InteroperableLink;
+
     fn of(protocol: &Protocol) -> Option<&Self> {
         protocol.link.as_ref()
     }
@@ -37,6 +63,8 @@ impl Configuration for LinkConfig {
 }
 
 impl Configuration for SenderConfig {
+    type Beside = InteroperableFlow;
+
     fn of(protocol: &Protocol) -> Option<&Self> {
         protocol.sender.as_ref()
     }
@@ -63,10 +91,10 @@ fn who_knows<C: Configuration>(key: &str) -> Vec<&'static str> {
 
 /// A law and what it is told.
 #[derive(Clone, Debug)]
-pub(crate) struct Told<C> {
+pub(crate) struct Told<C: Configuration> {
     pub(crate) protocol: &'static Protocol,
     pub(crate) config: C,
-    pub(crate) beside: Beside,
+    pub(crate) beside: C::Beside,
     /// Settings by key, as they are written, for a rate may be finer than what the law sees of it.
     written: Vec<(&'static str, At<Value>)>,
 }
@@ -90,7 +118,7 @@ impl<C: Configuration> Told<C> {
     ) -> Option<Self> {
         let mut keys = Vec::new();
         config.each(&mut |key, _, _| keys.push(key));
-        let beside = if config.is_xcp() { Beside::KEYS } else { &[] };
+        let beside = if config.is_xcp() { C::Beside::NAMES } else { &[] };
         keys.extend(beside);
         let (mut written, mut others) = (Vec::new(), Table::default());
         for entry in &table(node, &keys, findings)?.0 {
@@ -116,7 +144,7 @@ impl<C: Configuration> Told<C> {
                 unknown_key(entry, &keys, findings);
             }
         }
-        let beside = Beside::decode(&Node { span: node.span, value: Value::Table(others) }, findings)?;
+        let beside = C::Beside::decode(&Node { span: node.span, value: Value::Table(others) }, findings)?;
         Some(Self { protocol, config, beside, written })
     }
 
@@ -178,7 +206,7 @@ pub(crate) fn schemas<C: Configuration>(generator: &mut SchemaGenerator) -> Vec<
         let (mut config, mut keys) = (config.clone(), Vec::new());
         config.each(&mut |key, about, field| keys.push((key, about, schema(field, generator), false)));
         if config.is_xcp() {
-            keys.extend(Beside::keys(generator));
+            keys.extend(C::Beside::described(generator));
         }
         if !keys.is_empty() {
             schemas.push((protocol.name, table_schema(protocol.about, keys)));

@@ -151,15 +151,18 @@ impl<'a> Agents<'a> {
         };
         let name = format!("flows.{}/{flow}.xcp-i", group.name);
         let mut edge = Edge::new(config, own, role, Stream::named(self.model.seed, &name));
-        let down = self.clouds.iter().find(|cloud| cloud.up == node);
-        if let Some(cloud) = down {
+        // More than one where a path is switched.
+        for cloud in self.clouds.iter().filter(|cloud| cloud.up == node) {
             let peer = neighbour(cloud.down);
             edge.answer(peer, self.prober(cloud, flow, peer));
         }
-        let up = self.clouds.iter().find(|cloud| cloud.down == node);
-        if let Some((cloud, listener)) = up.and_then(|cloud| Some((cloud, self.listener(cloud)?))) {
-            edge.listen(neighbour(cloud.up), listener);
+        for cloud in self.clouds.iter().filter(|cloud| cloud.down == node) {
+            if let Some(listener) = self.listener(cloud) {
+                edge.listen(neighbour(cloud.up), listener);
+            }
         }
+        let down = self.clouds.iter().find(|cloud| cloud.up == node);
+        let up = self.clouds.iter().find(|cloud| cloud.down == node);
         let element = Element::Flow(index, flow);
         let watched = up.map(|cloud| Watched::new(neighbour(cloud.up), element, self.view(cloud)));
         Some(Agent::new(edge, role, down.map(|cloud| neighbour(cloud.down)), watched))

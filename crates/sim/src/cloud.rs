@@ -5,6 +5,8 @@
 //! the links between them, as data does: from the upstream edge on the path, from the downstream
 //! edge on the way that acknowledgments take.
 
+use std::collections::BTreeSet;
+
 use congestlab_core::law::xcp_i::Address;
 
 use crate::model::{Estimator, Model};
@@ -81,13 +83,19 @@ impl Cloud {
 /// The clouds of all groups, each pair of edges once: an upstream neighbour that is reached by two
 /// paths is one neighbour.
 pub fn clouds(model: &Model) -> Vec<Cloud> {
+    let mut known = BTreeSet::new();
+    of_all_paths(model).into_iter().filter(|cloud| known.insert((cloud.up, cloud.down))).collect()
+}
+
+/// The clouds on the paths of all groups.
+pub fn of_all_paths(model: &Model) -> Vec<Cloud> {
     let mut router = vec![None; model.links.len()];
     for (index, device) in (0..).zip(&model.devices) {
         if device.router().is_some() {
             device.links.iter().for_each(|&link| router[link as usize] = Some(index));
         }
     }
-    let mut clouds: Vec<Cloud> = Vec::new();
+    let mut clouds = Vec::new();
     for (index, group) in (0..).zip(&model.groups) {
         if group.interoperable.is_none() {
             continue;
@@ -101,8 +109,7 @@ pub fn clouds(model: &Model) -> Vec<Cloud> {
                     Some(Some(device)) => Node::Router(device),
                     Some(None) => continue,
                 };
-                let is_known = clouds.iter().any(|cloud| (cloud.up, cloud.down) == (up, down));
-                if begin < end && up != down && !is_known {
+                if begin < end && up != down {
                     clouds.push(Cloud {
                         up,
                         down,

@@ -1,10 +1,12 @@
 //! Flows: paths, starts, senders and what they send.
 
+use congestlab_core::law::xcp;
 use congestlab_core::law::{SenderConfig, reno};
 use congestlab_core::units::{BitRate, Bytes, Duration, Time};
 use congestlab_net::packet::{Picos, UNLIMITED};
 use congestlab_net::source::{Pattern, SourceConfig};
 use congestlab_net::tcp;
+use congestlab_net::xcp_i;
 use congestlab_sim::model::{self, GroupKind, Pipe};
 
 use super::link::Wire;
@@ -127,6 +129,12 @@ pub(super) fn group(
         let desired = hops[0].map(|(rate, _)| rate).or(first.map(|wire| interface(wire.rate)));
         tcp(flow, span, segment, desired, findings).map(GroupKind::Tcp)
     };
+    let is_interoperable = match &mut flow.law {
+        Some(At { value: FlowLaw::Sender(told), span }) if told.config.xcp().is_some() => {
+            fill(&mut told.beside.interoperable, *span, || false).value
+        }
+        _ => false,
+    };
     let pipe = |(rate, delay)| Pipe { rate, delay: picos(delay) };
     let path = path?;
     Some(model::Group {
@@ -140,7 +148,7 @@ pub(super) fn group(
         exit: hops[1].map(pipe),
         start,
         stop: flow.stop.as_ref().map_or(Time::NEVER, |stop| Time(stop.value.0)),
-        interoperable: None,
+        interoperable: is_interoperable.then(|| xcp_i::Config::new(xcp::LinkConfig::default())),
     })
 }
 

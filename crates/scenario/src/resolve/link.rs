@@ -12,7 +12,7 @@ use congestlab_net::trace::Trace;
 
 use congestlab_core::law::LinkConfig;
 
-use super::{PACKET_SIZE, classes, picos};
+use super::{PACKET_SIZE, classes, picos, xcp_i};
 use crate::decode::{At, Chance, Named, fill};
 use crate::diagnostic::{Findings, Span};
 use crate::file::{self, Errors, FeedbackAt, Link, Profile, Rate, Reverse};
@@ -318,6 +318,7 @@ fn law(
     let follows_service = law.span("capacity").is_none();
     law.write_rest(span);
     check_xcp(law, findings);
+    xcp_i::link(law, span, findings);
     let mut config = law.config.clone();
     if let Some(xcp) = config.xcp_mut() {
         xcp.thesis = profile == Some(Profile::Thesis);

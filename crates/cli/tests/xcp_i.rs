@@ -1,0 +1,222 @@
+//! XCP-i in whole scenarios: the experiments of its paper (scenarios/xcp-i, with their claims), and
+//! deployments that it does not show.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn congestlab() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_congestlab"))
+}
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/xcp-i")
+}
+
+fn scratch(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("xcp-i").join(name);
+    std::fs::create_dir_all(path.parent().expect("it has one")).expect("a folder for tests");
+    path
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// Every claim of a file of scenarios/xcp-i holds.
+fn holds(name: &str) {
+    let out = scratch(name);
+    let _ = std::fs::remove_dir_all(&out);
+    let file = directory().join(format!("{name}.toml"));
+    let sweep = congestlab().args(["sweep", "--check", "--out"]).arg(&out).arg(file).output();
+    let sweep = sweep.expect("the binary of this package runs");
+    assert!(sweep.status.success(), "{}", text(&sweep));
+}
+
+/// Runs a scenario with these changes, and the other engines too; the result.
+fn run(file: &Path, changes: &[(&str, &str)]) -> Value {
+    let mut command = congestlab();
+    command.arg("run").arg(file).args(["--json", "--verify"]);
+    for (path, value) in changes {
+        command.arg("--set").arg(format!("{path}={value}"));
+    }
+    let output = command.output().expect("the binary of this package runs");
+    assert!(output.status.success(), "{file:?} {changes:?}\n{}", text(&output));
+    serde_json::from_slice(&output.stdout).expect("--json prints an object")
+}
+
+/// A scenario of this text.
+fn run_text(name: &str, scenario: &str) -> Value {
+    let file = scratch(&format!("{name}.toml"));
+    std::fs::write(&file, scenario).expect("a place for it");
+    run(&file, &[])
+}
+
+/// The time series of a scenario.
+struct Series(String);
+
+fn series(file: &Path) -> Series {
+    let csv = scratch(&format!("{}.csv", file.file_stem().expect("a name").to_string_lossy()));
+    let output = congestlab().args(["run", "--json", "--series"]).arg(&csv).arg(file).output();
+    let output = output.expect("the binary of this package runs");
+    assert!(output.status.success(), "{}", text(&output));
+    Series(std::fs::read_to_string(&csv).expect("--series wrote it"))
+}
+
+impl Series {
+    /// Values of the first cloud of a link.
+    fn of(&self, link: &str, metric: &str) -> Vec<f64> {
+        let rows = self.0.lines().map(|line| line.split(',').collect::<Vec<_>>());
+        let rows = rows.filter(|row| row[1..4] == [link, "0", metric]);
+        rows.map(|row| row[4].parse().expect("a number")).collect()
+    }
+}
+
+fn number(result: &Value, path: &str) -> f64 {
+    result.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number {path} in {result}"))
+}
+
+fn mbit(result: &Value, flow: &str) -> f64 {
+    number(result, &format!("/flows/{flow}/0/goodput_bps")) / 1e6
+}
+
+#[test]
+fn ex3_1_tcp_across_a_bottleneck() {
+    holds("ex3.1");
+}
+
+#[test]
+fn ex3_2_xcp_in_every_router() {
+    holds("ex3.2");
+}
+
+#[test]
+fn ex3_3_xcp_across_a_legacy_bottleneck() {
+    holds("ex3.3");
+}
+
+#[test]
+fn ex3_4_two_clouds_in_series() {
+    holds("ex3.4");
+}
+
+#[test]
+fn ex3_5_two_clouds_merge() {
+    holds("ex3.5");
+}
+
+/// V3.5: the equilibrium of ex3.5 without capture, (g y)/2 = (g y - F)(y - c2)/y with F = a (C - y).
+#[test]
+fn v3_5_merge_equilibrium() {
+    let result = run(&directory().join("ex3.5.toml"), &[("links.out.law.xcp.capture", "false")]);
+    let i = mbit(&result, "i");
+    assert!((i - 27.08).abs() <= 0.1, "{i}");
+}
+
+#[test]
+fn ex3_6_flows_of_one_cloud_share_it() {
+    holds("ex3.6");
+}
+
+#[test]
+fn ex3_7_a_cloud_feeds_two_paths() {
+    holds("ex3.7");
+}
+
+#[test]
+fn ex3_8_and_ex3_9_ten_times_faster() {
+    holds("ex3.8");
+    holds("ex3.9");
+}
+
+/// Each pair of edges believes that it is alone, and both take what is there once: the load reaches
+/// 1.8 times the capacity.
+#[test]
+fn ex3_10_two_clouds_share_a_link() {
+    let series = series(&directory().join("ex3.10.toml"));
+    let least = series.of("b", "truth_bps").into_iter().fold(0.0, f64::min);
+    assert!(least <= -0.8 * 30e6, "the capacity less the load is {least} bit/s");
+}
+
+/// Where no link is without XCP-i, it is XCP: the same packets at the same times.
+#[test]
+fn without_a_cloud_it_is_xcp() {
+    let file = directory().join("ex3.2.toml");
+    let on = "{ xcp = { interoperable = true } }";
+    let laws = [("links.a.law", on), ("links.b.law", on), ("links.c.law", on), ("flows.f.law", on)];
+    let (with, without) = (run(&file, &laws), run(&file, &[]));
+    for part in ["links", "flows", "packet_hops", "jain"] {
+        assert_eq!(with[part], without[part], "{part}");
+    }
+}
+
+/// A path of 80, 30 and 80 Mbit/s; laws of its links, and what is said of the link in the middle.
+fn path(laws: [&str; 3], middle: &str, flow: &str) -> String {
+    let mut scenario = "[run]\nduration = \"30 s\"\nwarmup = \"10 s\"\n".to_owned();
+    for (name, law) in ["a", "b", "c"].iter().zip(laws) {
+        let rate = if *name == "b" { 30 } else { 80 };
+        let law = if law.is_empty() { String::new() } else { format!("law = {law}\n") };
+        scenario += &format!("[links.{name}]\nrate = \"{rate} Mbit/s\"\ndelay = \"10 ms\"\n{law}");
+        scenario += if *name == "b" { middle } else { "" };
+    }
+    scenario
+        + &format!("[flows.f]\nlaw = {flow}\npath = [\"a\", \"b\", \"c\"]\n")
+        + "access = { rate = \"100 Mbit/s\", delay = \"10 ms\" }\nsegment = \"1000 B\"\n"
+}
+
+const ON: &str = "{ xcp = { interoperable = true } }";
+
+/// Wherever the cloud is, the flow has its bandwidth without a loss: at the sender's side, at the
+/// receiver's, in the middle, and from one host to the other.
+#[test]
+fn a_cloud_may_be_anywhere() {
+    for (name, laws) in [
+        ("sender", ["", "", ON]),
+        ("receiver", [ON, "", ""]),
+        ("middle", [ON, "", ON]),
+        ("both", ["", ON, ""]),
+        ("all", ["", "", ""]),
+    ] {
+        let result = run_text(name, &path(laws, "", ON));
+        let (goodput, drops) = (mbit(&result, "f"), number(&result, "/links/b/drops"));
+        assert!(goodput > 29.0 && drops == 0.0, "{name}: {goodput} Mbit/s, {drops} drops");
+    }
+}
+
+/// Control packets are packets: one in a hundred is lost in the cloud, one in fifty on the way back.
+/// Estimates still come, and the flow, which keeps its window, fills the cloud.
+#[test]
+fn lost_control_packets_are_repeated() {
+    let errors = "error = { packet_error_rate = 0.01 }\nreverse = { error = { packet_error_rate = 0.02 } }\n";
+    let flow = "{ xcp = { interoperable = true, loss = \"maintain\" } }";
+    let result = run_text("lost", &path([ON, "", ON], errors, flow));
+    let goodput = mbit(&result, "f");
+    assert!(goodput > 27.0, "{goodput} Mbit/s");
+}
+
+/// The receiver keeps the window (XCP-r), the routers bridge clouds (XCP-i): one word each.
+#[test]
+fn it_composes_with_xcp_r() {
+    let flow = "{ xcp-r = { interoperable = true, loss = \"maintain\" } }";
+    let result = run_text("composed", &path([ON, "", ON], "ack_loss = 0.3\n", flow));
+    let goodput = mbit(&result, "f");
+    assert!(goodput > 29.0, "{goodput} Mbit/s");
+}
+
+/// Estimate and truth meet, and probes are what three control packets of 40 B in each interval are.
+#[test]
+fn a_cloud_has_series() {
+    let file = scratch("series.toml");
+    std::fs::write(&file, path([ON, "", ON], "", ON) + "[measure]\nevery = \"1 s\"\n")
+        .expect("a place for it");
+    let series = series(&file);
+    let of = |metric: &str| series.of("c", metric);
+    let (estimates, truths, probes) = (of("estimate_bps"), of("truth_bps"), of("probe_bps"));
+    assert_eq!([estimates.len(), truths.len(), probes.len()], [30; 3]);
+    for (estimate, truth) in estimates.iter().zip(&truths).skip(10) {
+        assert!((estimate - truth).abs() < 0.6e6, "{estimate} bit/s estimated, {truth} true");
+    }
+    // A round trip of 80 ms and what stands in the queue: 8 to 13 intervals a second of 120 B.
+    assert!(probes.iter().skip(1).all(|&probe| (7_000.0..13_000.0).contains(&probe)), "{probes:?}");
+}

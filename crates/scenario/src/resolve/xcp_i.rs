@@ -1,0 +1,326 @@
+//! XCP-i: routers and their agents from the links that are interoperable, and what is odd about it.
+
+use std::collections::BTreeSet;
+
+use congestlab_core::law::xcp_i::{Config as Exchange, Period as AskEvery};
+use congestlab_core::law::{LinkConfig, xcp};
+use congestlab_core::units::{Duration, Ratio};
+use congestlab_net::xcp_i::{self, Config};
+use congestlab_sim::cloud::{self, Cloud, HOSTS, Node};
+use congestlab_sim::model::{Device, DeviceKind, Model, Router};
+
+use crate::decode::{At, Chance, Named, fill};
+use crate::diagnostic::{Findings, Span};
+use crate::file::{Flow, Link};
+use crate::law::LinkLaw;
+use crate::settings::Told;
+use crate::xcp_i::{Estimator, InteroperableLink, NoEstimate, Period, VirtualQueue};
+
+/// More upstream neighbours than any router has.
+const TABLE_MAX: u32 = 1 << 20;
+
+/// Both directions of all links, as the model numbers them, by their places in the file.
+fn directions(links: &Named<Link>) -> impl Iterator<Item = (String, &Link)> {
+    links.0.iter().flat_map(|(name, link)| {
+        let place = format!("links.{}", name.value);
+        let reverse = link.value.reverse.as_ref().map_or(&link.value, |reverse| &*reverse.value.0);
+        [(place.clone(), &link.value), (format!("{place}.reverse"), reverse)]
+    })
+}
+
+/// What a link is told about XCP-i, if its law can be told.
+fn told(link: &Link) -> Option<(&InteroperableLink, Span)> {
+    let law = link.law.as_ref()?;
+    Some((law.value.xcp_i()?, law.span))
+}
+
+/// Fills in the defaults of a link that is interoperable; what its router does as the downstream edge
+/// of clouds, with the constants of its own law.
+pub(super) fn link(law: &mut Told<LinkConfig>, span: Span, findings: &mut Findings) {
+    let Some(constants) = law.config.xcp() else { return };
+    let place = format!("{}.law.{}", findings.place(), law.protocol.name);
+    let keys = &mut law.beside;
+    let is_on = fill(&mut keys.interoperable, span, || false).value;
+    if !is_on {
+        warn_without_effect(keys, &place, findings);
+        return;
+    }
+    let default = Config::new(*constants);
+    fill(&mut keys.no_estimate, span, || NoEstimate::Pass);
+    fill(&mut keys.virtual_queue, span, || VirtualQueue::Host);
+    fill(&mut keys.signed, span, || default.signed);
+    fill(&mut keys.release, span, || Chance(1.0));
+    fill(&mut keys.give_back, span, || Chance(0.0));
+    let period = fill(&mut keys.period, span, || Period::Interval);
+    let spans = [
+        ("request_timeout", fill(&mut keys.request_timeout, span, || default.exchange.timeout)),
+        ("backoff", fill(&mut keys.backoff, span, || default.exchange.backoff)),
+        ("idle", fill(&mut keys.idle, span, || default.exchange.idle)),
+    ];
+    let period = match period.value {
+        Period::Interval => None,
+        Period::Every(every) => Some(("period", At { value: every, span: period.span })),
+    };
+    for (key, at) in spans.into_iter().chain(period) {
+        if at.value.0 == 0 {
+            let message = format!("`{place}.{key}` is zero");
+            findings.error("scenario::range", at.span, message, "allowed: above 0 s, such as \"1 s\"");
+        }
+    }
+    let counts = [
+        ("attempts", fill(&mut keys.attempts, span, || default.exchange.attempts), u32::MAX),
+        ("stale", fill(&mut keys.stale, span, || default.exchange.stale), u32::MAX),
+        ("table", fill(&mut keys.table, span, || default.table as u32), TABLE_MAX),
+    ];
+    for (key, at, most) in counts {
+        if at.value == 0 || at.value > most {
+            let message = format!("`{place}.{key}` is {}", at.value);
+            findings.error("scenario::range", at.span, message, format!("allowed: 1 to {most}"));
+        }
+    }
+    if let Some(at) = &mut keys.estimator {
+        at.value.resolve(at.span);
+    }
+}
+
+fn warn_without_effect(keys: &InteroperableLink, place: &str, findings: &mut Findings) {
+    let spans = [
+        ("estimator", keys.estimator.as_ref().map(|at| at.span)),
+        ("no_estimate", keys.no_estimate.as_ref().map(|at| at.span)),
+        ("virtual_queue", keys.virtual_queue.as_ref().map(|at| at.span)),
+        ("signed", keys.signed.as_ref().map(|at| at.span)),
+        ("release", keys.release.as_ref().map(|at| at.span)),
+        ("give_back", keys.give_back.as_ref().map(|at| at.span)),
+        ("period", keys.period.as_ref().map(|at| at.span)),
+        ("request_timeout", keys.request_timeout.as_ref().map(|at| at.span)),
+        ("attempts", keys.attempts.as_ref().map(|at| at.span)),
+        ("backoff", keys.backoff.as_ref().map(|at| at.span)),
+        ("idle", keys.idle.as_ref().map(|at| at.span)),
+        ("stale", keys.stale.as_ref().map(|at| at.span)),
+        ("table", keys.table.as_ref().map(|at| at.span)),
+    ];
+    for (key, span) in spans {
+        let Some(span) = span else { continue };
+        let help = "XCP-i is off: write interoperable = true beside it";
+        if key == "estimator" {
+            let message = format!("`{place}.estimator` is on a link that bounds no cloud");
+            findings.error("scenario::xcp-i", span, message, help);
+        } else {
+            let message = format!("`{place}.{key}` has no effect without `interoperable`");
+            findings.warning("scenario::no-effect", span, message, help);
+        }
+    }
+}
+
+/// What a link's keys say of its router.
+fn config(keys: &InteroperableLink, constants: &xcp::LinkConfig) -> Config {
+    fn of<T: Copy>(key: &Option<At<T>>, default: T) -> T {
+        key.as_ref().map_or(default, |at| at.value)
+    }
+    let default = Config::new(*constants);
+    let part = |key: &Option<At<Chance>>, default: Ratio| {
+        key.as_ref().map_or(default, |at| Ratio::ppm((at.value.0 * 1e6).round() as u32))
+    };
+    let time = |key: &Option<At<Duration>>, default| of(key, default);
+    Config {
+        exchange: Exchange {
+            period: match of(&keys.period, Period::Interval) {
+                Period::Interval => AskEvery::Interval,
+                Period::Every(every) => AskEvery::Every(every),
+            },
+            timeout: time(&keys.request_timeout, default.exchange.timeout),
+            attempts: of(&keys.attempts, default.exchange.attempts),
+            backoff: time(&keys.backoff, default.exchange.backoff),
+            idle: time(&keys.idle, default.exchange.idle),
+            stale: of(&keys.stale, default.exchange.stale),
+        },
+        no_estimate: match of(&keys.no_estimate, NoEstimate::Pass) {
+            NoEstimate::Pass => xcp_i::NoEstimate::Pass,
+            NoEstimate::Hold => xcp_i::NoEstimate::Hold,
+        },
+        virtual_queue: match of(&keys.virtual_queue, VirtualQueue::Host) {
+            VirtualQueue::Host => xcp_i::VirtualQueue::Host,
+            VirtualQueue::Cloud => xcp_i::VirtualQueue::Cloud,
+            VirtualQueue::None => xcp_i::VirtualQueue::None,
+        },
+        signed: of(&keys.signed, default.signed),
+        release: part(&keys.release, default.release),
+        give_back: part(&keys.give_back, default.give_back),
+        table: of(&keys.table, default.table as u32) as usize,
+        law: *constants,
+    }
+}
+
+/// Makes routers of the links that are interoperable, and XCP-i nodes of the hosts of flows that are;
+/// then looks at what bounds which cloud.
+pub(super) fn interoperate(
+    model: &mut Model,
+    links: &mut Named<Link>,
+    flows: &Named<Flow>,
+    findings: &mut Findings,
+) {
+    let mut names: Vec<String> = Vec::new();
+    for (index, (place, link)) in (0..).zip(directions(links)) {
+        let Some((keys, span)) = told(link).filter(|(keys, _)| keys.is_on()) else { continue };
+        let Some(constants) = model.links[index as usize].port.law.as_ref().and_then(|law| law.config.xcp())
+        else {
+            continue;
+        };
+        let (config, estimator) =
+            (config(keys, constants), keys.estimator.as_ref().map(|at| at.value.clone().resolve(at.span)));
+        let name = link.at.as_ref().map_or(place.as_str(), |at| at.value.as_str());
+        let Some(at) = names.iter().position(|other| other == name) else {
+            names.push(name.into());
+            let router = Box::new(Router { config, estimators: vec![estimator] });
+            model.devices.push(Device { links: vec![index], kind: DeviceKind::Router(router) });
+            continue;
+        };
+        let Device { links, kind: DeviceKind::Router(router) } = &mut model.devices[at];
+        links.push(index);
+        router.estimators.push(estimator);
+        // One table: what it is told must be told alike. The constants are those of its first link.
+        if (Config { law: router.config.law, ..config }) != router.config {
+            let first = links[0] as usize / 2;
+            let message = format!("`{place}.law` and another link at \"{name}\" differ in what XCP-i does");
+            let help = format!(
+                "links of one router share its table of clouds: write the keys as in `links.{}`",
+                model.links[2 * first].name
+            );
+            findings.error("scenario::xcp-i", span, message, help);
+        }
+    }
+    if findings.is_live {
+        refuse_live(links, flows, findings);
+    }
+    let count: u32 = model.groups.iter().map(|group| group.count).sum();
+    for (index, (name, flow)) in flows.0.iter().enumerate() {
+        let group = &mut model.groups[index];
+        if group.interoperable.is_none() {
+            continue;
+        }
+        // The receiver as the routers before it.
+        let router = |link: &u32| model.devices.iter().find(|device| device.links.contains(link))?.router();
+        if let Some(router) = group.path.iter().rev().find_map(router) {
+            group.interoperable = Some(router.config);
+        }
+        if count > HOSTS {
+            let message =
+                format!("`flows.{}` is interoperable, and the scenario has {count} flows", name.value);
+            let help = format!("every host of XCP-i needs an address of its own: up to {HOSTS} flows");
+            findings.error("scenario::range", flow.span, message, help);
+            return;
+        }
+    }
+    look_at_links(model, links, findings);
+    look_at_flows(model, links, flows, findings);
+    write_estimators(model, links);
+}
+
+/// Real packets carry no header of XCP-i.
+fn refuse_live(links: &Named<Link>, flows: &Named<Flow>, findings: &mut Findings) {
+    let links = directions(links).filter_map(|(place, link)| {
+        let (_, span) = told(link).filter(|(keys, _)| keys.is_on())?;
+        Some((place, span))
+    });
+    let flows = flows.0.iter().filter_map(|(name, flow)| {
+        let law = flow.value.law.as_ref()?;
+        (law.value.is_interoperable()?).then(|| (format!("flows.{}", name.value), law.span))
+    });
+    for (place, span) in links.chain(flows) {
+        let message = format!("`{place}.law` is interoperable: XCP-i is in the simulator only");
+        findings.error("scenario::live", span, message, "a live run has XCP: leave `interoperable` out");
+    }
+}
+
+/// Writes down who is asked where nobody says it: at the edge whose word counts first.
+fn write_estimators(model: &Model, links: &mut Named<Link>) {
+    for cloud in cloud::of_all_paths(model) {
+        let up = matches!(cloud.up, Node::Router(_)).then(|| cloud.forward.first().copied()).flatten();
+        let edges: Vec<u32> = up.into_iter().chain(cloud.exit).collect();
+        let has_one = edges
+            .iter()
+            .any(|&link| law_of(links, link).is_some_and(|law| law.value.0.beside.estimator.is_some()));
+        if let Some(&first) = edges.first()
+            && !has_one
+            && let Some(At { value: LinkLaw(law), span }) = law_of(links, first)
+        {
+            let at =
+                law.beside.estimator.get_or_insert_with(|| At { value: Estimator::default(), span: *span });
+            at.value.resolve(*span);
+        }
+    }
+}
+
+/// The law of a link direction.
+fn law_of(links: &mut Named<Link>, index: u32) -> Option<&mut At<LinkLaw>> {
+    let link = &mut links.0.get_mut(index as usize / 2)?.1.value;
+    match index % 2 {
+        0 => link.law.as_mut(),
+        _ => link.reverse.as_mut()?.value.0.law.as_mut(),
+    }
+}
+
+/// Estimators without a cloud, and links whom nobody needs.
+fn look_at_links(model: &Model, links: &Named<Link>, findings: &mut Findings) {
+    let clouds = cloud::of_all_paths(model);
+    let bounds = |link: u32, cloud: &Cloud| {
+        let is_up = matches!(cloud.up, Node::Router(_)) && cloud.forward.first() == Some(&link);
+        is_up || cloud.exit == Some(link)
+    };
+    for (index, (place, link)) in (0..).zip(directions(links)) {
+        let Some((keys, span)) = told(link).filter(|(keys, _)| keys.is_on()) else { continue };
+        let is_used = model.groups.iter().any(|g| g.interoperable.is_some() && g.path.contains(&index));
+        if let Some(estimator) = &keys.estimator
+            && !clouds.iter().any(|cloud| bounds(index, cloud))
+        {
+            let message = format!("`{place}.law.estimator` is on a link that bounds no cloud");
+            let help = if is_used {
+                "on the paths of interoperable flows no link without XCP-i comes before it or behind it"
+            } else {
+                "no interoperable flow crosses it"
+            };
+            findings.error("scenario::xcp-i", estimator.span, message, help);
+        } else if !is_used {
+            let message = format!("`{place}.law` is interoperable, but no flow that crosses it is");
+            let help = "it does what XCP does: packets without the TTL of XCP-i show no cloud; write \
+                        interoperable = true on the law of its flows too";
+            findings.warning("scenario::xcp-i", span, message, help);
+        }
+    }
+}
+
+/// Flows that are interoperable where nothing else is, or are not where others are.
+fn look_at_flows(model: &Model, links: &Named<Link>, flows: &Named<Flow>, findings: &mut Findings) {
+    let places: Vec<(String, bool, bool)> = directions(links)
+        .map(|(place, link)| (place, link.law.is_some(), told(link).is_some_and(|(keys, _)| keys.is_on())))
+        .collect();
+    let mut named = BTreeSet::new();
+    for (group, (name, flow)) in model.groups.iter().zip(&flows.0) {
+        let Some(law) = &flow.value.law else { continue };
+        let own = || group.path.iter().map(|&link| &places[link as usize]);
+        let is_xcp = law.value.is_interoperable().is_some();
+        let (some, all) = (own().any(|place| place.2), own().all(|place| place.2));
+        if group.interoperable.is_some() && !some {
+            let message = format!("`flows.{}.law` is interoperable, but no link of its path is", name.value);
+            let help = "its whole path is one cloud between its hosts, in which even XCP routers count as \
+                        links without XCP-i; write interoperable = true on the law of a link";
+            findings.warning("scenario::xcp-i", law.span, message, help);
+        } else if group.interoperable.is_some() {
+            // An XCP router that does not take part is inside of a cloud, though it could be an edge.
+            for (place, ..) in own().filter(|(_, has_law, is_on)| *has_law && !is_on) {
+                if named.insert(place.clone()) {
+                    let message = format!("`{place}.law` is not interoperable, but flows that cross it are");
+                    let help = "it does what XCP does, and is a part of a cloud for them, whose bandwidth is \
+                                estimated; write interoperable = true there to make it an edge";
+                    findings.warning("scenario::xcp-i", law.span, message, help);
+                }
+            }
+        } else if is_xcp && some && !all {
+            let message =
+                format!("`flows.{}.law` is not interoperable, but links of its path are", name.value);
+            let help = "its packets carry no TTL: the links without XCP on its path limit it by loss alone; \
+                        write interoperable = true on its law";
+            findings.warning("scenario::xcp-i", law.span, message, help);
+        }
+    }
+}

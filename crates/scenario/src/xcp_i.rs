@@ -1,0 +1,195 @@
+//! XCP-i in scenarios: what the laws of the XCP family can be told beside their own settings.
+
+use congestlab_core::units::{Duration, Ratio};
+use congestlab_net::xcp_i::{ErrorBase, OracleConfig};
+use congestlab_sim::model;
+use schemars::{Schema, SchemaGenerator};
+
+use crate::decode::{Chance, Language, fill, record, text_schema, variant, words};
+use crate::diagnostic::{Findings, Span, choices};
+use crate::law::choice_schema;
+use crate::tree::{Node, Value};
+
+words! {
+    /// What happens to packets of a cloud whose bandwidth is not known.
+    NoEstimate {
+        /// Nothing.
+        Pass = "pass",
+        /// No increase.
+        Hold = "hold",
+    }
+}
+
+words! {
+    /// The queue that a virtual router drains.
+    VirtualQueue {
+        /// Of the router that runs it.
+        Host = "host",
+        /// Of the cloud, from one-way delays.
+        Cloud = "cloud",
+        /// None.
+        None = "none",
+    }
+}
+
+words! {
+    /// What an error of the oracle is a part of.
+    Base {
+        /// The capacity of the link.
+        Capacity = "capacity",
+        /// What is left of it.
+        Residual = "residual",
+    }
+}
+
+record! {
+    /// XCP-i on a link: the router is a node of XCP-i, and may be an edge of clouds.
+    InteroperableLink {
+        /// Find and bridge clouds of routers without XCP-i; false.
+        interoperable: bool,
+        /// How the bandwidth of the cloud behind or before the link is estimated: oracle (default).
+        estimator: Estimator,
+        /// Packets of a cloud without an estimate: pass (default), hold (no increase).
+        no_estimate: NoEstimate,
+        /// Queue that the virtual router drains: host (default: of this router), cloud, none.
+        virtual_queue: VirtualQueue,
+        /// Estimates may be negative; true.
+        signed: bool,
+        /// Part of a positive estimate that is there to give away; 1. Less where edges share a link unseen.
+        release: Chance,
+        /// Part of the cloud's own traffic that is given back in each interval; 0.
+        give_back: Chance,
+        /// How often an estimate is asked for: interval (default: at the end of each control interval), or a time.
+        period: Period,
+        /// How long to wait for an answer, at least three round trips between the edges; 1 s.
+        request_timeout: Duration,
+        /// Requests until a path without answers counts as broken; 3.
+        attempts: u32,
+        /// How long packets of a broken path ask for nothing; 1 s.
+        backoff: Duration,
+        /// After how long without a packet an upstream neighbour is forgotten; 10 s.
+        idle: Duration,
+        /// For how many periods an estimate holds; 3.
+        stale: u32,
+        /// The most upstream neighbours, the least recently seen gives way; 1024.
+        table: u32,
+    }
+}
+
+record! {
+    /// XCP-i on a flow: both hosts are nodes of XCP-i.
+    InteroperableFlow {
+        /// Carry the TTL by which routers find clouds; false.
+        interoperable: bool,
+    }
+}
+
+/// How often an estimate is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Period {
+    Interval,
+    Every(Duration),
+}
+
+impl Language for Period {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        match &node.value {
+            Value::String(word) if word == "interval" => Some(Self::Interval),
+            _ => Duration::decode(node, findings).map(Self::Every),
+        }
+    }
+
+    fn encode(&self) -> Value {
+        match self {
+            Self::Interval => Value::string("interval"),
+            Self::Every(period) => period.encode(),
+        }
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        text_schema("`interval`, or a time.", &["interval", "200 ms"])
+    }
+}
+
+record! {
+    /// Reads the links of the cloud.
+    Oracle {
+        /// Largest error, drawn evenly for each estimate; 0.
+        error: Chance,
+        /// What the error is a part of: capacity (default), residual.
+        base: Base,
+    }
+}
+
+/// How the bandwidth of a cloud is estimated.
+#[derive(Clone, Debug)]
+pub(crate) enum Estimator {
+    Oracle(Oracle),
+}
+
+impl Default for Estimator {
+    fn default() -> Self {
+        Self::Oracle(Oracle::default())
+    }
+}
+
+const ESTIMATORS: &[&str] = &["oracle"];
+
+impl Language for Estimator {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        let variant = variant(node, findings)?;
+        findings.at.push(variant.name.into());
+        let estimator = match variant.name {
+            "oracle" => Oracle::decode(&variant.below, findings).map(Self::Oracle),
+            name => {
+                findings.at.pop();
+                let message = format!("unknown estimator `{name}` in `{}`", findings.place());
+                findings.error(
+                    "scenario::unknown-name",
+                    variant.span,
+                    message,
+                    choices(name, ESTIMATORS.iter().copied()),
+                );
+                return None;
+            }
+        };
+        findings.at.pop();
+        estimator
+    }
+
+    fn encode(&self) -> Value {
+        match self {
+            Self::Oracle(oracle) => Value::table([("oracle".into(), oracle.encode())]),
+        }
+    }
+
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        choice_schema(ESTIMATORS, &[("oracle", Oracle::schema(generator))])
+    }
+}
+
+impl InteroperableLink {
+    /// The link is interoperable.
+    pub(crate) fn is_on(&self) -> bool {
+        self.interoperable.as_ref().is_some_and(|at| at.value)
+    }
+}
+
+impl Estimator {
+    /// Fills in the defaults.
+    pub(crate) fn resolve(&mut self, span: Span) -> model::Estimator {
+        match self {
+            Self::Oracle(oracle) => {
+                let error = fill(&mut oracle.error, span, || Chance(0.0)).value.0;
+                let base = match fill(&mut oracle.base, span, || Base::Capacity).value {
+                    Base::Capacity => ErrorBase::Capacity,
+                    Base::Residual => ErrorBase::Residual,
+                };
+                model::Estimator::Oracle(OracleConfig {
+                    error: Ratio::ppm((error * 1e6).round() as u32),
+                    base,
+                })
+            }
+        }
+    }
+}
