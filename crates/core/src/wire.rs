@@ -2,3 +2,4 @@
 
 pub mod option;
 pub mod xcp;
+pub mod xcp_extended;
