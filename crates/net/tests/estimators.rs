@@ -302,14 +302,22 @@ fn pathload_converges_and_stays() {
 #[test]
 fn clocks_need_not_agree() {
     let clocks = [(u64::MAX / 2, 200), (1 << 62, -200), (3, 37)];
-    for (config, rounds, within) in [(path_chirp(), 33, 0.05), (direct(), 11, 0.01), (pathload(), 200, 0.1)] {
-        for cross in [0, 12_345_678, 20_000_000] {
+    // A round that begins a little later meets other packets, so a mean is what can be compared, and
+    // of cross traffic that meets rounds in all phases.
+    for (config, rounds, within) in [(path_chirp(), 330, 0.05), (direct(), 22, 0.01), (pathload(), 400, 0.1)]
+    {
+        for cross in [0, 12_345_678, 19_876_543] {
             let cloud = Cloud { cross, ..CLOUD };
             let agreed = run(config, cloud, rounds);
             for (offset, drift) in clocks {
                 let apart = Cloud { downstream: Clock { offset, drift }, ..cloud };
                 let apart = run(config, apart, rounds);
-                let (one, other) = (agreed.mbit(rounds - 1), apart.mbit(rounds - 1));
+                let mean = |run: &Run| {
+                    let found = run.rounds.iter().filter_map(|round| round.found);
+                    let (sum, count) = found.fold((0, 0), |(sum, count), found| (sum + found, count + 1));
+                    sum as f64 / f64::from(count) / MBIT as f64
+                };
+                let (one, other) = (mean(&agreed), mean(&apart));
                 assert!(
                     (other / one - 1.0).abs() < within,
                     "{one} and {other} at {drift} ppm, {cross} bit/s"

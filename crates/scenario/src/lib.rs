@@ -14,6 +14,7 @@ pub mod compare;
 mod decode;
 pub mod diagnostic;
 pub mod diff;
+mod estimator;
 pub mod explain;
 pub mod fairness;
 mod file;

@@ -1,13 +1,11 @@
 //! XCP-i in scenarios: what the laws of the XCP family can be told beside their own settings.
 
-use congestlab_core::units::{Duration, Ratio};
-use congestlab_net::xcp_i::{ErrorBase, OracleConfig};
-use congestlab_sim::model;
+use congestlab_core::units::Duration;
 use schemars::{Schema, SchemaGenerator};
 
-use crate::decode::{Chance, Language, fill, record, text_schema, variant, words};
-use crate::diagnostic::{Findings, Span, choices};
-use crate::law::choice_schema;
+use crate::decode::{Chance, Language, record, text_schema, words};
+use crate::diagnostic::Findings;
+use crate::estimator::Estimator;
 use crate::tree::{Node, Value};
 
 words! {
@@ -32,22 +30,12 @@ words! {
     }
 }
 
-words! {
-    /// What an error of the oracle is a part of.
-    Base {
-        /// The capacity of the link.
-        Capacity = "capacity",
-        /// What is left of it.
-        Residual = "residual",
-    }
-}
-
 record! {
     /// XCP-i on a link: the router is a node of XCP-i, and may be an edge of clouds.
     InteroperableLink {
         /// Find and bridge clouds of routers without XCP-i; false.
         interoperable: bool,
-        /// How the bandwidth of the cloud behind or before the link is estimated: oracle (default).
+        /// How the bandwidth of the cloud behind or before the link is estimated: oracle (default), pathchirp, pathload, direct, passive.
         estimator: Estimator,
         /// Packets of a cloud without an estimate: pass (default), hold (no increase).
         no_estimate: NoEstimate,
@@ -111,85 +99,9 @@ impl Language for Period {
     }
 }
 
-record! {
-    /// Reads the links of the cloud.
-    Oracle {
-        /// Largest error, drawn evenly for each estimate; 0.
-        error: Chance,
-        /// What the error is a part of: capacity (default), residual.
-        base: Base,
-    }
-}
-
-/// How the bandwidth of a cloud is estimated.
-#[derive(Clone, Debug)]
-pub(crate) enum Estimator {
-    Oracle(Oracle),
-}
-
-impl Default for Estimator {
-    fn default() -> Self {
-        Self::Oracle(Oracle::default())
-    }
-}
-
-const ESTIMATORS: &[&str] = &["oracle"];
-
-impl Language for Estimator {
-    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
-        let variant = variant(node, findings)?;
-        findings.at.push(variant.name.into());
-        let estimator = match variant.name {
-            "oracle" => Oracle::decode(&variant.below, findings).map(Self::Oracle),
-            name => {
-                findings.at.pop();
-                let message = format!("unknown estimator `{name}` in `{}`", findings.place());
-                findings.error(
-                    "scenario::unknown-name",
-                    variant.span,
-                    message,
-                    choices(name, ESTIMATORS.iter().copied()),
-                );
-                return None;
-            }
-        };
-        findings.at.pop();
-        estimator
-    }
-
-    fn encode(&self) -> Value {
-        match self {
-            Self::Oracle(oracle) => Value::table([("oracle".into(), oracle.encode())]),
-        }
-    }
-
-    fn schema(generator: &mut SchemaGenerator) -> Schema {
-        choice_schema(ESTIMATORS, &[("oracle", Oracle::schema(generator))])
-    }
-}
-
 impl InteroperableLink {
     /// The link is interoperable.
     pub(crate) fn is_on(&self) -> bool {
         self.interoperable.as_ref().is_some_and(|at| at.value)
-    }
-}
-
-impl Estimator {
-    /// Fills in the defaults.
-    pub(crate) fn resolve(&mut self, span: Span) -> model::Estimator {
-        match self {
-            Self::Oracle(oracle) => {
-                let error = fill(&mut oracle.error, span, || Chance(0.0)).value.0;
-                let base = match fill(&mut oracle.base, span, || Base::Capacity).value {
-                    Base::Capacity => ErrorBase::Capacity,
-                    Base::Residual => ErrorBase::Residual,
-                };
-                model::Estimator::Oracle(OracleConfig {
-                    error: Ratio::ppm((error * 1e6).round() as u32),
-                    base,
-                })
-            }
-        }
     }
 }

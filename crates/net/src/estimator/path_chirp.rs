@@ -12,12 +12,12 @@ use congestlab_core::units::{Bytes, Duration, Rate, Ratio};
 /// Settings of pathChirp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// 1000 B (PCH): whole IP packets.
+    /// 500 B (ours; PCH 1000): whole IP packets. Smaller ones try more rates for the same load.
     pub packet: u16,
-    /// 1.1 (ours; PCH 1.2): each gap is the one before divided by this. An estimate is above what is
+    /// 1.05 (ours; PCH 1.2): each gap is the one before divided by this. An estimate is above what is
     /// available by up to a step.
     pub spread: Ratio,
-    /// 3 (ours; PCH 1.5, and 1 in the ns-2 agent, which keeps it in an integer): an excursion is over
+    /// 6 (ours; PCH 1.5, and 1 in the ns-2 agent, which keeps it in an integer): an excursion is over
     /// when the delay has fallen to its maximum by this. With 1.5 one packet of cross traffic less
     /// ends the excursion of a full path, and estimates are a third too high.
     pub decrease: Ratio,
@@ -52,9 +52,9 @@ impl Default for Config {
 impl Config {
     /// All defaults.
     pub const DEFAULT: Self = Self {
-        packet: 1000,
-        spread: Ratio(1_100_000),
-        decrease: Ratio(3_000_000),
+        packet: 500,
+        spread: Ratio(1_050_000),
+        decrease: Ratio(6_000_000),
         busy: 5,
         smoothing: 11,
         low: None,

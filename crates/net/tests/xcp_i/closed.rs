@@ -496,7 +496,7 @@ fn estimates_from_probes_close_the_loop_too() {
         assert!(most < longest, "{method:?}: {most}");
         let (rate, most, _) = measure(&mut run, 10_000, 20_000);
         assert!((28.8..=29.9).contains(&rate[0]), "{method:?}: {rate:?}");
-        assert!(most < 125, "{method:?}: {most}");
+        assert!(most < 150, "{method:?}: {most}");
     }
 }
 

@@ -11,10 +11,11 @@ use congestlab_sim::model::{Device, DeviceKind, Model, Router};
 
 use crate::decode::{At, Chance, Named, fill};
 use crate::diagnostic::{Findings, Span};
+use crate::estimator::Estimator;
 use crate::file::{Flow, Link};
 use crate::law::LinkLaw;
 use crate::settings::Told;
-use crate::xcp_i::{Estimator, InteroperableLink, NoEstimate, Period, VirtualQueue};
+use crate::xcp_i::{InteroperableLink, NoEstimate, Period, VirtualQueue};
 
 /// More upstream neighbours than any router has.
 const TABLE_MAX: u32 = 1 << 20;
