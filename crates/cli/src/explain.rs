@@ -388,9 +388,17 @@ fn tell_feedback(page: &mut Page, feedback: &Feedback) {
         0.0 => String::new(),
         of => format!("; {:.0} % of it are left", (left / of * 100.0).clamp(0.0, 100.0)),
     };
-    page.line(&format!("    to grant: h + max(F, 0)  = {}{}", bits(grants), left(grants_left, grants)));
+    let to_grant = match feedback.scale {
+        Some(scale) => format!("s (h + max(F, 0)), s = {scale:.3},"),
+        None => "h + max(F, 0) ".into(),
+    };
+    page.line(&format!("    to grant: {to_grant} = {}{}", bits(grants), left(grants_left, grants)));
     page.line(&format!("    to cut:   h + max(-F, 0) = {}{}", bits(cuts), left(cuts_left, cuts)));
 
+    if feedback.scale.is_some() {
+        let text = "s is P-XCP's k / (1 - r): some flows are limited elsewhere, and the others get what those leave.";
+        page.say(4, text, "Zhou, Yeung and Li 2004, section V");
+    }
     page.ask("What is this packet's share?", "K02 eqs. 3-6; draft-03 L 20-22");
     page.line(&format!(
         "    grant p = (h + F⁺) X / ΣX  = {}, {}{}",

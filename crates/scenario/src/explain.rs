@@ -206,7 +206,10 @@ pub struct Feedback {
     /// h = max(0, gamma y - |F|).
     #[serde(rename = "shuffled_Bps")]
     pub shuffled: f64,
-    /// h + max(F, 0), and what was left of it when the packet left.
+    /// What P-XCP multiplies positive feedback by, k / (1 - r); absent: 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale: Option<f64>,
+    /// h + max(F, 0), scaled, and what was left of it when the packet left.
     #[serde(rename = "grants_Bps")]
     pub grants: [f64; 2],
     /// h + max(-F, 0), and what was left of it.
@@ -856,6 +859,7 @@ fn feedback_of(
     let (input, aggregate) = (report.input.0 as f64, report.feedback as f64);
     let shuffled = (ratio(config.gamma) * input - aggregate.abs()).max(0.0);
     let (grant, cut) = (amount(share.grant), amount(share.cut));
+    let factor = share.factor as f64 / f64::from(1 << 16).powi(2);
     Feedback {
         at_s: seconds(at),
         interval_s: [
@@ -874,7 +878,8 @@ fn feedback_of(
         mean_rtt_ms: share.mean_rtt.0 as f64 / 1e6,
         aggregate,
         shuffled,
-        grants: [shuffled + aggregate.max(0.0), amount(share.grants_left)],
+        scale: (factor > 1.0).then_some(factor),
+        grants: [(shuffled + aggregate.max(0.0)) * factor, amount(share.grants_left)],
         cuts: [shuffled + (-aggregate).max(0.0), amount(share.cuts_left)],
         grant,
         cut,

@@ -33,6 +33,8 @@ const LINK_SERIES: &[&str] = &[
     "feedback_Bps",
     "interval_ms",
     "persistent_queue_bytes",
+    "pxcp_n",
+    "pxcp_n_lim",
     "pxcp_r",
     "load_factor",
     "estimate_bps",

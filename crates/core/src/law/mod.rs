@@ -3,6 +3,7 @@
 
 pub mod cubic;
 mod echo;
+pub mod pxcp;
 pub mod reno;
 pub mod settings;
 pub mod xcp;
@@ -620,6 +621,7 @@ macro_rules! protocols {
 
 protocols! {
     xcp { link Xcp(xcp::Link) sender Xcp(xcp::Sender) }
+    pxcp { link Pxcp(pxcp::Link) }
     xcp_r { sender XcpR(xcp_r::Sender) }
     xcp_r_v0 { sender XcpRV0(xcp_r_v0::Sender) }
     reno { sender Reno(reno::Reno) }

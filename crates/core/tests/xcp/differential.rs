@@ -3,6 +3,64 @@
 
 use super::random::Random;
 use super::*;
+use congestlab_core::law::pxcp;
+use congestlab_core::law::xcp::Report;
+
+/// XCP's link law, or a variant of it.
+pub(crate) trait Router {
+    fn on_arrival(&mut self, now: Time, header: &Header, size: Bytes);
+    fn on_departure(&mut self, now: Time, header: &mut Header, size: Bytes, backlog: Bytes);
+    fn on_other_departure(&mut self, now: Time, backlog: Bytes);
+    fn set_capacity(&mut self, capacity: Rate);
+    fn next_deadline(&self) -> Time;
+    fn on_deadline(&mut self, now: Time, backlog: Bytes);
+    fn report(&self) -> Report;
+    /// What a proportional one counted.
+    fn counts(&self) -> Option<pxcp::Counted>;
+}
+
+macro_rules! router {
+    ($link:ty, $law:ident => $report:expr, $counts:expr) => {
+        impl Router for $link {
+            fn on_arrival(&mut self, now: Time, header: &Header, size: Bytes) {
+                <$link>::on_arrival(self, now, header, size);
+            }
+
+            fn on_departure(&mut self, now: Time, header: &mut Header, size: Bytes, backlog: Bytes) {
+                <$link>::on_departure(self, now, header, size, backlog);
+            }
+
+            fn on_other_departure(&mut self, now: Time, backlog: Bytes) {
+                <$link>::on_other_departure(self, now, backlog);
+            }
+
+            fn set_capacity(&mut self, capacity: Rate) {
+                <$link>::set_capacity(self, capacity);
+            }
+
+            fn next_deadline(&self) -> Time {
+                <$link>::next_deadline(self)
+            }
+
+            fn on_deadline(&mut self, now: Time, backlog: Bytes) {
+                <$link>::on_deadline(self, now, backlog);
+            }
+
+            fn report(&self) -> Report {
+                let $law = self;
+                $report
+            }
+
+            fn counts(&self) -> Option<pxcp::Counted> {
+                let $law = self;
+                $counts
+            }
+        }
+    };
+}
+
+router!(Link, law => Link::report(law), { let _ = law; None });
+router!(pxcp::Link, law => pxcp::Link::report(law).xcp, Some(pxcp::Link::report(law).counted));
 
 /// Seconds per unit of the header's times.
 const STEP: f64 = 1.0 / 268_435_456.0;
@@ -51,10 +109,12 @@ fn packet(random: &mut Random, flows: &[(u64, u64, u64)], pools: f64) -> (Header
     (header, size)
 }
 
-/// One router over `intervals` control intervals. `tolerance` is per packet, B/s.
-fn follow(
+/// One router over `intervals` control intervals. `tolerance` is per packet, B/s. `law` makes the law
+/// from XCP's configuration and its phases.
+fn follow<L: Router>(
     random: &mut Random,
     capacity: u64,
+    law: impl Fn(LinkConfig, Duration, Duration) -> L,
     intervals: u64,
     tolerance: impl Fn(f64) -> f64,
     worst: &mut Worst,
@@ -73,7 +133,8 @@ fn follow(
         capture: config.capture,
     });
     let (phase, queue_phase) = (1 + random.below(50 * MS), random.below(50 * MS));
-    let mut law = link(config, phase, queue_phase);
+    let mut law = law(config, Duration(phase), Duration(queue_phase));
+    oracle.proportional = law.counts().map(|_| oracle::Proportional::new(0.9, 0.95));
 
     let (mut began, mut control, mut estimate) = (0, phase, queue_phase as f64);
     let mut flows = vec![];
@@ -126,7 +187,8 @@ fn follow(
             law.on_departure(Time(0), &mut out, Bytes(size), Bytes(backlog));
             let res_pos = oracle.res_pos;
             let x = f64::from(header.x) * STEP;
-            let exact = oracle.departure(f64::from(header.delta), x, size as f64, backlog as f64);
+            let rtt = f64::from(header.rtt) * STEP;
+            let exact = oracle.departure(f64::from(header.delta), x, rtt, size as f64, backlog as f64);
             assert_eq!(Header { delta: header.delta, ..out }, header, "only the feedback may change");
             assert!(out.delta <= header.delta, "{} raised to {}", header.delta, out.delta);
             let difference = f64::from(out.delta) - exact;
@@ -156,13 +218,26 @@ fn follow(
         law.on_deadline(Time(now), Bytes(backlog));
         if law.report().intervals > report.intervals {
             worst.intervals += 1;
+            if let (Some(counted), Some(exact)) = (law.counts(), &mut oracle.proportional) {
+                let flows = |sum: u64| sum as f64 / f64::from(counted.interval);
+                let near = |found: f64, exact: f64| (found - exact).abs() <= 1e-4 * exact.max(1.0);
+                assert!(near(flows(counted.n), exact.n), "{counted:?} instead of N {}", exact.n);
+                if exact.is_doubtful {
+                    worst.knife_edges += 1;
+                    exact.n_lim = flows(counted.n_lim);
+                }
+                assert!(near(flows(counted.n_lim), exact.n_lim), "{counted:?} instead of {}", exact.n_lim);
+                // From here on with the same r: how it is made is held above.
+                (exact.n, exact.n_lim) = (1.0, f64::from(counted.r) / f64::from(1u32 << 31));
+            }
             oracle.control_timeout((now - began) as f64 / 1e9);
             let report = law.report();
             let scale = oracle.y + capacity as f64;
             let aggregate =
                 (report.feedback as f64 - oracle.f).abs().max((report.input.0 as f64 - oracle.y).abs());
             assert!(
-                aggregate <= 1.0 + scale / (1u64 << 40) as f64,
+                // The report leaves out the 16 binary places that the law has, the last of them rounded.
+                aggregate <= 1.0 + 1.0 / 65536.0 + scale / (1u64 << 40) as f64,
                 "{report:?}, F {} y {}",
                 oracle.f,
                 oracle.y
@@ -197,7 +272,7 @@ fn the_law_stays_within_a_byte_per_second_of_its_transcription() {
     let (mut random, mut worst) = (Random::new(4), Worst::default());
     for _ in 0..5000 {
         let capacity = of_any_size(&mut random, 8000, 1_250_000_000);
-        follow(&mut random, capacity, 20, |_| 0.0001, &mut worst);
+        follow(&mut random, capacity, Link::new, 20, |_| 0.0001, &mut worst);
     }
     println!("{worst:?}");
     assert_eq!(worst.intervals, 100_000);
@@ -211,9 +286,27 @@ fn above_that_it_stays_within_a_billionth() {
     let (mut random, mut worst) = (Random::new(5), Worst::default());
     for _ in 0..1000 {
         let capacity = of_any_size(&mut random, 1_250_000_000, 1_250_000_000_000);
-        follow(&mut random, capacity, 20, |pools| pools / (1u64 << 30) as f64, &mut worst);
+        let tolerance = |pools: f64| pools / (1u64 << 30) as f64;
+        follow(&mut random, capacity, Link::new, 20, tolerance, &mut worst);
     }
     println!("{worst:?}");
     assert_eq!(worst.intervals, 20_000);
     assert!(worst.total <= 1_250_000_000_000.0 / (1u64 << 30) as f64, "{worst:?}");
+}
+
+/// P-XCP against its transcription: N and N_lim, and with the same r what every packet gets.
+#[test]
+fn a_proportional_link_stays_within_a_billionth_of_its_transcription() {
+    let (mut random, mut worst) = (Random::new(15), Worst::default());
+    let law = |xcp: LinkConfig, phase, queue_phase| {
+        pxcp::Link::new(pxcp::LinkConfig { xcp, ..pxcp::LinkConfig::DEFAULT }, phase, queue_phase)
+    };
+    for _ in 0..5000 {
+        let capacity = of_any_size(&mut random, 8000, 1_250_000_000);
+        let tolerance = |pools: f64| 0.001 + pools / (1u64 << 30) as f64;
+        follow(&mut random, capacity, law, 20, tolerance, &mut worst);
+    }
+    println!("{worst:?}");
+    assert_eq!(worst.intervals, 100_000);
+    assert!(worst.packets > 1_000_000);
 }

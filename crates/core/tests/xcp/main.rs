@@ -6,6 +6,7 @@ mod link;
 mod loops;
 mod oracle;
 mod properties;
+mod proportional;
 mod random;
 mod sender;
 mod thesis;

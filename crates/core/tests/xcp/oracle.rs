@@ -29,6 +29,31 @@ pub(crate) struct Link {
     pub(crate) queue: f64,
     pub(crate) min_queue: f64,
     pub(crate) tq: f64,
+    pub(crate) proportional: Option<Proportional>,
+}
+
+/// What P-XCP adds (protocols.md 2.4).
+#[derive(Clone)]
+pub(crate) struct Proportional {
+    pub(crate) k: f64,
+    pub(crate) r_max: f64,
+    pub(crate) n: f64,
+    pub(crate) n_lim: f64,
+    pub(crate) scale: f64,
+    /// Whether a flow is limited hung on the last bit, in this interval.
+    pub(crate) is_doubtful: bool,
+}
+
+impl Proportional {
+    pub(crate) fn new(k: f64, r_max: f64) -> Self {
+        Self { k, r_max, n: 0.0, n_lim: 0.0, scale: 1.0, is_doubtful: false }
+    }
+
+    fn timeout(&mut self) {
+        let r = if self.n > 0.0 { (self.n_lim / self.n).min(self.r_max) } else { 0.0 };
+        self.scale = (self.k / (1.0 - r)).max(1.0);
+        (self.n, self.n_lim, self.is_doubtful) = (0.0, 0.0, false);
+    }
 }
 
 impl Link {
@@ -50,6 +75,7 @@ impl Link {
             queue: 0.0,
             min_queue: 0.0,
             tq: initial,
+            proportional: None,
         }
     }
 
@@ -58,6 +84,9 @@ impl Link {
         if rtt > 0.0 && x > 0.0 {
             self.sum_x += x;
             self.sum_xr += x * rtt.min(self.config.max_interval);
+            if let Some(p) = &mut self.proportional {
+                p.n += (x / self.ci).min(1.0);
+            }
         }
     }
 
@@ -72,6 +101,10 @@ impl Link {
             h = (c.gamma * self.y - self.f.abs()).max(0.0);
         }
         self.res_pos = h + self.f.max(0.0);
+        if let Some(p) = &mut self.proportional {
+            p.timeout();
+            self.res_pos *= p.scale;
+        }
         self.res_neg = h + (-self.f).max(0.0);
         self.cp = if self.sum_x > 0.0 { self.res_pos / self.sum_x } else { 0.0 };
         self.cn = if self.input_traffic > 0.0 { self.res_neg / self.input_traffic } else { 0.0 };
@@ -82,10 +115,17 @@ impl Link {
     }
 
     /// The feedback that leaves with a packet that came with `demand`.
-    pub(crate) fn departure(&mut self, demand: f64, x: f64, size: f64, backlog: f64) -> f64 {
+    pub(crate) fn departure(&mut self, demand: f64, x: f64, rtt: f64, size: f64, backlog: f64) -> f64 {
         let mut pos = self.res_pos.min(self.cp * x);
         let mut neg = self.res_neg.min(self.cn * size);
         let fb = pos - neg;
+        if let Some(p) = &mut self.proportional
+            && x > 0.0
+            && rtt > 0.0
+        {
+            p.n_lim += if demand < fb { (x / self.ci).min(1.0) } else { 0.0 };
+            p.is_doubtful |= (demand - fb).abs() <= 1e-3 + (self.res_pos + self.res_neg) * 1e-7;
+        }
         let mut delta = demand;
         if demand > fb {
             // A header's field ends at -2^31 B/s; the rest of the cut stays (1.7, field saturation).

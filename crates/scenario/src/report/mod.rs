@@ -48,7 +48,7 @@ impl Label {
 }
 
 /// Metrics of contract section 5 in the order in which people want them.
-const TITLES: [(Of, &str, &str); 24] = [
+const TITLES: [(Of, &str, &str); 26] = [
     (Of::Flows, "throughput_bps", "Throughput of flows"),
     (Of::Flows, "goodput_bps", "Goodput of flows"),
     (Of::Flows, "cwnd_packets", "Congestion window of flows"),
@@ -57,13 +57,15 @@ const TITLES: [(Of, &str, &str); 24] = [
     (Of::Links, "feedback_Bps", "Feedback of the law"),
     (Of::Links, "interval_ms", "Control interval of the law"),
     (Of::Links, "load_factor", "Load factor of the law"),
-    (Of::Links, "pxcp_r", "r of the P-XCP law"),
+    (Of::Links, "pxcp_r", "r of the P-XCP law: share of limited flows"),
     (Of::Links, "estimate_bps", "Estimated bandwidth"),
     (Of::Links, "truth_bps", "True bandwidth"),
     (Of::Links, "probe_bps", "Probe traffic"),
     (Of::Flows, "srtt_ms", "Smoothed round-trip time of flows"),
     (Of::Links, "input_Bps", "Input traffic of the law"),
     (Of::Links, "persistent_queue_bytes", "Persistent queue of the law"),
+    (Of::Links, "pxcp_n", "N of the P-XCP law: flows"),
+    (Of::Links, "pxcp_n_lim", "N_lim of the P-XCP law: limited flows"),
     (Of::Links, "queue_max_packets", "Longest queue within a bin"),
     (Of::Links, "throughput_bps", "Throughput of links"),
     (Of::Links, "xcp_weight", "XCP's part of the link"),

@@ -318,6 +318,7 @@ fn law(
     let follows_service = law.span("capacity").is_none();
     law.write_rest(span);
     check_xcp(law, findings);
+    check_pxcp(law, findings);
     xcp_i::link(law, span, findings);
     let mut config = law.config.clone();
     if let Some(xcp) = config.xcp_mut() {
@@ -327,6 +328,16 @@ fn law(
         config.set_capacity(wire.service.rate_at(0).bytes());
     }
     LawConfig { config, follows_service }
+}
+
+/// r_max keeps the scale k / (1 - r) finite.
+fn check_pxcp(law: &Told<LinkConfig>, findings: &mut Findings) {
+    let LinkConfig::Pxcp(pxcp) = &law.config else { return };
+    if pxcp.r_max >= Ratio::ONE {
+        let message = format!("`{}.law.{}.r_max` is 1", findings.place(), law.protocol.name);
+        let help = "allowed: 0 to below 1; k / (1 - r) scales positive feedback";
+        findings.error("scenario::range", law.span("r_max").unwrap_or_default(), message, help);
+    }
 }
 
 /// What XCP's constants must be to each other.

@@ -197,6 +197,8 @@ pub struct Share {
     pub cut: u64,
     /// Granted to packets before and not yet stated, below 1 B/s, with [`SHARE_PLACES`].
     pub carry: u64,
+    /// What a variant of XCP has scaled the positive pool by, with 32 binary places.
+    pub factor: u64,
 }
 
 /// What the owner of a virtual router (XCP-i) knows in place of a capacity: see [`Link::close_told`].
@@ -298,6 +300,12 @@ impl Link {
     /// before (draft-03 L 27-28 as printed).
     #[inline]
     pub fn on_departure(&mut self, _now: Time, header: &mut Header, size: Bytes, backlog: Bytes) {
+        self.depart(header, size, backlog);
+    }
+
+    /// [`Link::on_departure`]; true: the packet asks for less than it would get.
+    #[inline(always)]
+    pub(in crate::law) fn depart(&mut self, header: &mut Header, size: Bytes, backlog: Bytes) -> bool {
         self.queue_min = self.queue_min.min(backlog);
 
         let mut grant = self.grants.share(header.x) as i64; // L 20
@@ -318,6 +326,7 @@ impl Link {
         }
         self.grants.take(grant); // L 28
         self.cuts.take(cut); // L 29
+        demand < feedback
     }
 
     /// What [`Link::on_departure`] would give the packet now; changes nothing.
@@ -332,6 +341,7 @@ impl Link {
             grant: self.grants.share(header.x),
             cut: self.cuts.share(size.0.min(u32::MAX as u64) as u32),
             carry: self.carry,
+            factor: 1 << 32,
         }
     }
 
@@ -352,8 +362,21 @@ impl Link {
     /// the period before.
     #[inline]
     pub fn on_deadline(&mut self, now: Time, backlog: Bytes) {
+        self.serve(now, backlog, |pool, _| pool);
+    }
+
+    /// [`Link::on_deadline`]; `scale` makes the positive pool of the interval that begins from XCP's and
+    /// the length of the interval.
+    #[inline(always)]
+    pub(in crate::law) fn serve(
+        &mut self,
+        now: Time,
+        backlog: Bytes,
+        scale: impl FnOnce(u64, Duration) -> u64,
+    ) {
         if self.control_deadline <= now {
-            self.close_interval(now);
+            let pool = self.close_interval(now);
+            self.grant(scale(pool, self.report.interval));
         }
         if self.queue_deadline <= now {
             self.estimate_queue(now, backlog);
@@ -372,7 +395,8 @@ impl Link {
     #[inline]
     pub fn close_told(&mut self, now: Time, told: &Told) {
         self.queue = told.queue;
-        self.close(now, Some(told));
+        let pool = self.close(now, Some(told));
+        self.grant(pool);
     }
 
     /// y of the running interval so far.
@@ -382,13 +406,14 @@ impl Link {
         if elapsed.0 == 0 { Rate(0) } else { self.input.per(elapsed) }
     }
 
-    fn close_interval(&mut self, now: Time) {
-        self.close(now, None);
+    fn close_interval(&mut self, now: Time) -> u64 {
+        self.close(now, None)
     }
 
+    /// Closes the interval but for the positive pool, which it returns for [`Link::grant`].
     // `always`: each of the two callers gets its own half.
     #[inline(always)]
-    fn close(&mut self, now: Time, told: Option<&Told>) {
+    fn close(&mut self, now: Time, told: Option<&Told>) -> u64 {
         let elapsed = now - self.began;
         self.capacity = self.config.capacity;
         self.mean_rtt = match told {
@@ -420,9 +445,6 @@ impl Link {
             fall = down.saturating_sub(up).min(POOL_MAX);
         }
         let shuffled = self.config.gamma.of(input).saturating_sub(rise + fall); // L 10, eq. 2
-        // TH says that a division by nothing was avoided, not how: by one (ours).
-        let sum_x = if self.config.thesis { self.sum_x.max(1) } else { self.sum_x };
-        self.grants = Pool::new((shuffled + rise).min(POOL_MAX), sum_x); // L 11, 13
         self.cuts = Pool::new((shuffled + fall).min(POOL_MAX), self.input.0); // L 12, 14
         self.carry = 0; // a remainder must not outlive the aggregate that it was part of
 
@@ -434,9 +456,19 @@ impl Link {
             interval,
             persistent_queue: self.queue,
         };
-        (self.input, self.sum_x, self.sum_x_rtt) = (Bytes(0), 0, Wide::ZERO); // L 15-17
+        (self.input, self.sum_x_rtt) = (Bytes(0), Wide::ZERO); // L 15, 17
         self.began = now;
         self.control_deadline = now + interval; // L 19
+        (shuffled + rise).min(POOL_MAX) // L 11
+    }
+
+    /// What may be given in the interval that has begun.
+    #[inline(always)]
+    fn grant(&mut self, pool: u64) {
+        // TH says that a division by nothing was avoided, not how: by one (ours).
+        let sum_x = if self.config.thesis { self.sum_x.max(1) } else { self.sum_x };
+        self.grants = Pool::new(pool.min(POOL_MAX), sum_x); // L 13
+        self.sum_x = 0; // L 16
     }
 
     /// d of the interval before, rounded up.

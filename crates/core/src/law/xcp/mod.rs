@@ -21,28 +21,16 @@ pub(in crate::law) use sender::{PLACES, with_places};
 
 use super::{LinkConfig as Links, Protocol, SenderConfig as Senders};
 
-/// XCP, and P-XCP's sender, which is XCP's that keeps its window on loss.
+/// XCP.
 pub const fn protocols() -> &'static [Protocol] {
     const {
-        &[
-            Protocol {
-                name: "xcp",
-                about: "XCP: links write each packet's share of the spare capacity into its header",
-                page: "xcp",
-                link: Some(Links::Xcp(LinkConfig::DEFAULT)),
-                sender: Some(Senders::Xcp(SenderConfig::DEFAULT)),
-            },
-            Protocol {
-                name: "pxcp",
-                about: "P-XCP: XCP that keeps its window on loss",
-                page: "xcp",
-                link: None,
-                sender: Some(Senders::Xcp(SenderConfig {
-                    loss: LossPolicy::Maintain,
-                    ..SenderConfig::DEFAULT
-                })),
-            },
-        ]
+        &[Protocol {
+            name: "xcp",
+            about: "XCP: links write each packet's share of the spare capacity into its header",
+            page: "xcp",
+            link: Some(Links::Xcp(LinkConfig::DEFAULT)),
+            sender: Some(Senders::Xcp(SenderConfig::DEFAULT)),
+        }]
     }
 }
 

@@ -1,0 +1,359 @@
+//! P-XCP, proportional XCP (PX = Zhou, Yeung, Li, "P-XCP: a transport layer protocol for satellite IP
+//! networks", GLOBECOM 2004, §IV-V).
+//!
+//! Shuffling hands every flow its share of what it takes, also those that cannot use it because
+//! another link or their receiver limits them: up to a fifth of the link stays empty. A P-XCP link
+//! measures the share r of its flows that are limited elsewhere and scales its positive feedback by
+//! k / (1 - r), so that the others get what those leave. All else is XCP's link.
+//!
+//! A flow sends d / X packets in an interval d, so the sum of X / d over packets counts flows (PX eqs.
+//! 5 and 6 with X for RTT / cwnd). The sender is XCP's that keeps its window on loss (PX §III).
+
+use super::settings::{Field, Settings};
+use super::xcp::{self, Header, LossPolicy, Report, Share};
+use super::{LinkConfig as Links, LinkLaw, Packet, Protocol, SenderConfig as Senders, Series};
+use crate::units::{Bytes, Duration, Rate, Ratio, Time, mul_div};
+
+/// Binary places of r.
+const R_PLACES: u32 = 31;
+/// Binary places of the scale.
+const PLACES: u32 = 32;
+
+/// Configuration of the link law.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct LinkConfig {
+    /// XCP's.
+    pub xcp: xcp::LinkConfig,
+    /// 0.9 (PX §V): what of the full compensation 1 / (1 - r) is given.
+    pub k: Ratio,
+    /// 0.95: no larger r is believed, because r = 1 would scale by infinity; assumed, PX is silent.
+    pub r_max: Ratio,
+    /// 1: a packet counts for no more flows than this, because the X / d of a flow with less than a
+    /// packet per interval is noise; assumed, PX is silent.
+    pub weight_cap: Ratio,
+}
+
+impl LinkConfig {
+    /// What PX says, and what had to be assumed.
+    pub const DEFAULT: Self = Self {
+        xcp: xcp::LinkConfig::DEFAULT,
+        k: Ratio::ppm(900_000),
+        r_max: Ratio::ppm(950_000),
+        weight_cap: Ratio::ONE,
+    };
+}
+
+impl Settings for LinkConfig {
+    fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
+        self.xcp.each(tell);
+        tell(
+            "k",
+            "Part of the compensation 1 / (1 - r) that positive feedback is scaled by; 0.9 (P-XCP).",
+            Field::Share(&mut self.k),
+        );
+        tell(
+            "r_max",
+            "Largest share of limited flows that is believed, below 1; 0.95 (assumed).",
+            Field::Share(&mut self.r_max),
+        );
+        tell(
+            "weight_cap",
+            "A packet counts for no more flows than this; 1 (assumed).",
+            Field::Factor(&mut self.weight_cap),
+        );
+    }
+}
+
+/// P-XCP: its link, and XCP's sender that keeps its window on loss.
+pub const fn protocols() -> &'static [Protocol] {
+    const {
+        &[Protocol {
+            name: "pxcp",
+            about: "P-XCP: XCP that gives what limited flows leave to the others, and keeps its window on loss",
+            page: "pxcp",
+            link: Some(Links::Pxcp(LinkConfig::DEFAULT)),
+            sender: Some(Senders::Xcp(xcp::SenderConfig {
+                loss: LossPolicy::Maintain,
+                ..xcp::SenderConfig::DEFAULT
+            })),
+        }]
+    }
+}
+
+/// Link state: XCP's, and what measures r and scales.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub struct Link {
+    xcp: xcp::Link,
+    scaling: Scaling,
+}
+
+/// Measures r, and scales.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub struct Scaling {
+    k: Ratio,
+    weight_cap: Ratio,
+    /// `r_max` with [`R_PLACES`].
+    r_max: u32,
+    /// The most that a packet counts for, 2^-28 s.
+    most: u32,
+    /// ci, the running interval, 2^-28 s.
+    interval: u32,
+    /// N ci of the running interval, 2^-28 s: sum of X over arrivals.
+    n: u64,
+    /// N_lim ci: sum of X over departures that ask for less than they would get.
+    n_lim: u64,
+    counted: Counted,
+}
+
+/// What the last interval counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Counted {
+    /// N ci: sum of X over arrivals, 2^-28 s.
+    pub n: u64,
+    /// N_lim ci: sum of X over departures of limited flows, 2^-28 s.
+    pub n_lim: u64,
+    /// ci then, 2^-28 s.
+    pub interval: u32,
+    /// r, with 31 binary places.
+    pub r: u32,
+}
+
+/// XCP's report, and what the last interval counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct PxcpReport {
+    /// XCP's.
+    pub xcp: Report,
+    /// P-XCP's.
+    pub counted: Counted,
+}
+
+impl Scaling {
+    /// At the beginning of the first interval.
+    #[inline(always)]
+    pub fn new(config: &LinkConfig) -> Self {
+        let mut new = Self {
+            k: config.k,
+            weight_cap: config.weight_cap,
+            r_max: config.r_max.of(1 << R_PLACES).min((1 << R_PLACES) - 1) as u32,
+            most: 0,
+            interval: 0,
+            n: 0,
+            n_lim: 0,
+            counted: Counted::default(),
+        };
+        new.begin(config.xcp.initial_interval);
+        new
+    }
+
+    /// A packet arrives; without X or round trip time it counts for nobody.
+    #[inline(always)]
+    pub fn on_arrival(&mut self, header: &Header) {
+        self.n = self.n.saturating_add(self.weight(header));
+    }
+
+    /// A packet leaves that asks for less than it would get.
+    #[inline(always)]
+    pub fn on_limited(&mut self, header: &Header) {
+        self.n_lim = self.n_lim.saturating_add(self.weight(header));
+    }
+
+    /// The positive pool of the interval that begins now. Once per interval, so that a departure costs
+    /// no more than XCP's: PX fig. 6 scales each packet's share, which a scaled pool does too, and it
+    /// lasts for all of them.
+    #[inline(always)]
+    pub fn scale(&mut self, pool: u64, interval: Duration) -> u64 {
+        let r = if self.n == 0 { 0 } else { mul_div(self.n_lim.min(self.n), 1 << R_PLACES, self.n) };
+        let r = r.min(self.r_max as u64) as u32;
+        self.counted = Counted { n: self.n, n_lim: self.n_lim, interval: self.interval, r };
+        (self.n, self.n_lim) = (0, 0);
+        self.begin(interval);
+        mul_div(pool, self.factor(), 1 << PLACES)
+    }
+
+    /// max(k / (1 - r), 1), with [`PLACES`].
+    #[inline(always)]
+    fn factor(&self) -> u64 {
+        let rest = (1 << R_PLACES) - self.counted.r as u64; // at least 1
+        let one = Ratio::ONE.0 as u64;
+        mul_div((self.k.0 as u64) << PLACES, 1 << R_PLACES, one * rest).max(1 << PLACES)
+    }
+
+    #[inline(always)]
+    fn weight(&self, header: &Header) -> u64 {
+        if header.rtt == 0 { 0 } else { header.x.min(self.most) as u64 }
+    }
+
+    #[inline(always)]
+    fn begin(&mut self, interval: Duration) {
+        self.interval = interval.to_header().max(1);
+        self.most = self.weight_cap.of(self.interval as u64).min(u32::MAX as u64) as u32;
+    }
+}
+
+impl Link {
+    /// As [`xcp::Link::new`].
+    #[inline(always)]
+    pub fn new(config: LinkConfig, phase: Duration, queue_phase: Duration) -> Self {
+        Self { xcp: xcp::Link::new(config.xcp, phase, queue_phase), scaling: Scaling::new(&config) }
+    }
+
+    /// As [`xcp::Link::set_capacity`].
+    #[inline]
+    pub fn set_capacity(&mut self, capacity: Rate) {
+        self.xcp.set_capacity(capacity);
+    }
+
+    /// As [`xcp::Link::on_arrival`].
+    #[inline]
+    pub fn on_arrival(&mut self, now: Time, header: &Header, size: Bytes) {
+        self.xcp.on_arrival(now, header, size);
+        self.scaling.on_arrival(header);
+    }
+
+    /// As [`xcp::Link::on_departure`].
+    #[inline]
+    pub fn on_departure(&mut self, _now: Time, header: &mut Header, size: Bytes, backlog: Bytes) {
+        if self.xcp.depart(header, size, backlog) {
+            self.scaling.on_limited(header);
+        }
+    }
+
+    /// As [`xcp::Link::on_other_departure`].
+    #[inline]
+    pub fn on_other_departure(&mut self, now: Time, backlog: Bytes) {
+        self.xcp.on_other_departure(now, backlog);
+    }
+
+    /// As [`xcp::Link::share`].
+    #[inline]
+    pub fn share(&self, header: &Header, size: Bytes) -> Share {
+        Share { factor: self.scaling.factor(), ..self.xcp.share(header, size) }
+    }
+
+    /// As [`xcp::Link::next_deadline`].
+    #[inline]
+    pub fn next_deadline(&self) -> Time {
+        self.xcp.next_deadline()
+    }
+
+    /// As [`xcp::Link::on_deadline`].
+    #[inline]
+    pub fn on_deadline(&mut self, now: Time, backlog: Bytes) {
+        let scaling = &mut self.scaling;
+        self.xcp.serve(now, backlog, |pool, interval| scaling.scale(pool, interval));
+    }
+
+    /// What the last control interval measured and decided.
+    #[inline]
+    pub fn report(&self) -> PxcpReport {
+        PxcpReport { xcp: self.xcp.report(), counted: self.scaling.counted }
+    }
+}
+
+impl LinkLaw for Link {
+    type Config = LinkConfig;
+    type Report = PxcpReport;
+
+    #[inline(always)]
+    fn start(config: &LinkConfig, phase: Duration, second_phase: Duration) -> Self {
+        Self::new(*config, phase, second_phase)
+    }
+
+    #[inline(always)]
+    fn first_interval(config: &LinkConfig) -> Duration {
+        config.xcp.initial_interval
+    }
+
+    #[inline(always)]
+    fn capacity(config: &LinkConfig) -> Rate {
+        config.xcp.capacity
+    }
+
+    #[inline(always)]
+    fn configure_capacity(config: &mut LinkConfig, capacity: Rate) {
+        config.xcp.capacity = capacity;
+    }
+
+    #[inline(always)]
+    fn set_capacity(&mut self, capacity: Rate) {
+        Self::set_capacity(self, capacity);
+    }
+
+    #[inline(always)]
+    fn on_arrival(&mut self, now: Time, packet: &impl Packet) {
+        Self::on_arrival(self, now, &packet.xcp().unwrap_or_default(), packet.size());
+    }
+
+    #[inline(always)]
+    fn on_departure(&mut self, now: Time, packet: &mut impl Packet, backlog: Bytes) {
+        match packet.xcp() {
+            Some(mut header) => {
+                Self::on_departure(self, now, &mut header, packet.size(), backlog);
+                packet.set_xcp(header);
+            }
+            None => Self::on_other_departure(self, now, backlog),
+        }
+    }
+
+    #[inline(always)]
+    fn next_deadline(&self) -> Time {
+        Self::next_deadline(self)
+    }
+
+    #[inline(always)]
+    fn on_deadline(&mut self, now: Time, backlog: Bytes) {
+        Self::on_deadline(self, now, backlog);
+    }
+
+    #[inline(always)]
+    fn report(&self) -> PxcpReport {
+        Self::report(self)
+    }
+
+    #[inline(always)]
+    fn mean_rtt(&self) -> Duration {
+        self.xcp.mean_rtt()
+    }
+
+    #[inline(always)]
+    fn share(&self, packet: &impl Packet) -> Option<Share> {
+        packet.xcp().map(|header| Self::share(self, &header, packet.size()))
+    }
+
+    #[inline(always)]
+    fn xcp(config: &LinkConfig) -> Option<&xcp::LinkConfig> {
+        Some(&config.xcp)
+    }
+
+    #[inline(always)]
+    fn xcp_mut(config: &mut LinkConfig) -> Option<&mut xcp::LinkConfig> {
+        Some(&mut config.xcp)
+    }
+}
+
+impl Series for PxcpReport {
+    fn intervals(&self) -> u64 {
+        self.xcp.intervals
+    }
+
+    fn decision(&self) -> i64 {
+        self.xcp.feedback
+    }
+
+    fn each(&self, tell: &mut impl FnMut(&'static str, i64, u32)) {
+        self.xcp.each(tell);
+        let interval = self.counted.interval.max(1);
+        tell("pxcp_n", self.counted.n.min(i64::MAX as u64) as i64, interval);
+        tell("pxcp_n_lim", self.counted.n_lim.min(i64::MAX as u64) as i64, interval);
+        tell("pxcp_r", self.counted.r as i64, 1 << R_PLACES);
+    }
+
+    fn xcp(&self) -> Option<&Report> {
+        Some(&self.xcp)
+    }
+}

@@ -1,0 +1,134 @@
+//! P-XCP: the vectors of protocols.md 2.8.
+
+use super::*;
+use congestlab_core::law::pxcp::{self, Scaling};
+use congestlab_core::law::xcp::Sender;
+use congestlab_core::law::{Ack, Protocol, SenderConfig, SenderLaw as _, Series as _};
+
+const CAPACITY: u64 = 1_250_000;
+
+/// A link whose intervals are 0.1 s, the round trip time of all that comes.
+fn proportional() -> pxcp::Link {
+    let xcp = LinkConfig { initial_interval: Duration(100 * MS), capture: false, ..link_config(CAPACITY) };
+    let config = pxcp::LinkConfig { xcp, ..pxcp::LinkConfig::DEFAULT };
+    pxcp::Link::new(config, Duration(100 * MS), Duration(100 * SECOND))
+}
+
+/// Sends `packets` of spacing `x`, each asking for `delta`, through the link.
+fn pass(link: &mut pxcp::Link, packets: u32, x: u64, delta: i32) {
+    for _ in 0..packets {
+        let mut header = header(x, 100 * MS, delta);
+        link.on_arrival(Time(0), &header, Bytes(1000));
+        link.on_departure(Time(0), &mut header, Bytes(1000), Bytes(0));
+    }
+}
+
+/// The series of the link (contract 5).
+fn series(link: &pxcp::Link, name: &str) -> f64 {
+    let mut found = None;
+    link.report().each(&mut |metric, value, unit| {
+        if metric == name {
+            found = Some(value as f64 / f64::from(unit));
+        }
+    });
+    found.unwrap_or_else(|| panic!("no series {name}"))
+}
+
+/// 40 packets of X = 2.5 ms and 10 of X = 10 ms in an interval of 0.1 s are two flows; the second asks
+/// for less than it would get.
+#[test]
+fn v2_1_packets_count_flows_and_the_limited_ones() {
+    let mut link = proportional();
+    // An interval of the same packets first, so that there is something to give.
+    for _ in 1..=2 {
+        pass(&mut link, 40, 2_500_000, ALL);
+        pass(&mut link, 10, 10 * MS, i32::MIN);
+        link.on_deadline(link.next_deadline(), Bytes(0));
+    }
+    assert!((series(&link, "pxcp_n") - 2.0).abs() < 1e-5, "{}", series(&link, "pxcp_n"));
+    assert!((series(&link, "pxcp_n_lim") - 1.0).abs() < 1e-5, "{}", series(&link, "pxcp_n_lim"));
+    assert!((series(&link, "pxcp_r") - 0.5).abs() < 1e-5, "{}", series(&link, "pxcp_r"));
+    let share = link.share(&header(10 * MS, 100 * MS, ALL), Bytes(1000));
+    assert!((share.factor as f64 / 2f64.powi(32) - 1.8).abs() < 1e-5);
+    // What is in the pool is what XCP would have, scaled.
+    let report = link.report().xcp;
+    let shuffled = (0.1 * report.input.0 as f64 - report.feedback.abs() as f64).max(0.0);
+    let pool = 1.8 * (shuffled + report.feedback.max(0) as f64);
+    assert!((share.grants_left as f64 / 65536.0 - pool).abs() < 20.0, "{share:?} instead of {pool}");
+}
+
+/// The scale for shares r of limited flows.
+#[test]
+fn v2_2_the_scale_is_k_over_one_less_r_at_least_one_and_bounded() {
+    let packet = Header { x: 1000, rtt: 1000, ..Header::default() };
+    for (percent, expected) in [(0, 1.0), (5, 1.0), (10, 1.0), (50, 1.8), (75, 3.6), (100, 18.0)] {
+        let mut scaling = Scaling::new(&pxcp::LinkConfig::DEFAULT);
+        (0..100).for_each(|_| scaling.on_arrival(&packet));
+        (0..percent).for_each(|_| scaling.on_limited(&packet));
+        let pool = scaling.scale(1_000_000_000_000, Duration(100 * MS)) as f64 / 1e12;
+        assert!((pool - expected).abs() < 1e-6, "r = {percent} %: {pool} instead of {expected}");
+    }
+    // Nothing came: r = 0, no division.
+    assert_eq!(Scaling::new(&pxcp::LinkConfig::DEFAULT).scale(1000, Duration(0)), 1000);
+    // r_max and k are configured.
+    let config = pxcp::LinkConfig { k: Ratio::ONE, r_max: Ratio::ppm(500_000), ..pxcp::LinkConfig::DEFAULT };
+    let mut scaling = Scaling::new(&config);
+    scaling.on_arrival(&packet);
+    scaling.on_limited(&packet);
+    assert_eq!(scaling.scale(1_000_000, Duration(100 * MS)), 2_000_000);
+}
+
+/// A packet of a flow that sends less than one per interval counts as one flow; none counts that does
+/// not know its round trip time, nor one that asks for just what it gets.
+#[test]
+fn a_packet_counts_for_at_most_one_flow() {
+    let mut link = proportional();
+    pass(&mut link, 3, 700 * MS, i32::MIN);
+    for mut unknown in [header(0, 100 * MS, i32::MIN), header(10 * MS, 0, i32::MIN), Header::default()] {
+        link.on_arrival(Time(0), &unknown, Bytes(1000));
+        link.on_departure(Time(0), &mut unknown, Bytes(1000), Bytes(0));
+    }
+    pass(&mut link, 1, 100 * MS, 0); // gets 0: nothing has been measured
+    link.on_deadline(Time(100 * MS), Bytes(0));
+    assert_eq!((series(&link, "pxcp_n"), series(&link, "pxcp_n_lim")), (4.0, 3.0));
+}
+
+/// With r of at most 0.1 it is XCP's link.
+#[test]
+fn without_limited_flows_it_is_xcp() {
+    let mut link = proportional();
+    let mut plain = Link::new(
+        LinkConfig { initial_interval: Duration(100 * MS), capture: false, ..link_config(CAPACITY) },
+        Duration(100 * MS),
+        Duration(100 * SECOND),
+    );
+    for interval in 1..=5 {
+        for _ in 0..40 {
+            let mut both = [header(2_500_000, 100 * MS, ALL); 2];
+            link.on_arrival(Time(0), &both[0], Bytes(1000));
+            plain.on_arrival(Time(0), &both[1], Bytes(1000));
+            link.on_departure(Time(0), &mut both[0], Bytes(1000), Bytes(0));
+            plain.on_departure(Time(0), &mut both[1], Bytes(1000), Bytes(0));
+            assert_eq!(both[0], both[1]);
+        }
+        let at = link.next_deadline();
+        link.on_deadline(at, Bytes(0));
+        plain.on_deadline(at, Bytes(0));
+        assert_eq!(link.report().xcp, plain.report());
+        assert_eq!(plain.report().intervals, interval);
+    }
+}
+
+/// `pxcp` on a flow keeps its window on three duplicate ACKs: 64 packets stay 64. That it sends the lost
+/// one once is TCP's machinery (net's packet script of the same name).
+#[test]
+fn v2_5_a_loss_leaves_the_window() {
+    let Some(SenderConfig::Xcp(config)) = &Protocol::of("pxcp").unwrap().sender else { panic!("XCP's") };
+    let mut sender = Sender::new(Bytes(1000), Bytes(64_000));
+    let duplicate = Ack { awnd: Bytes(u64::MAX), is_duplicate: true, ..Ack::default() };
+    (0..3).for_each(|_| sender.on_ack(config, Time(0), &duplicate));
+    sender.on_loss(config, Time(0), Bytes(64_000));
+    assert_eq!(sender.window(), Bytes(64_000));
+    sender.on_timeout(config, Time(0), Bytes(64_000), true);
+    assert_eq!(sender.window(), Bytes(1000), "assumed: a timeout is one segment");
+}
