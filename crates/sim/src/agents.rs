@@ -165,6 +165,9 @@ impl<'a> Agents<'a> {
         let up = self.clouds.iter().find(|cloud| cloud.down == node);
         let element = Element::Flow(index, flow);
         let watched = up.map(|cloud| Watched::new(neighbour(cloud.up), element, self.view(cloud)));
-        Some(Agent::new(edge, role, down.map(|cloud| neighbour(cloud.down)), watched))
+        let asks = |cloud: &Cloud| matches!(cloud.estimator(self.model), Estimator::Oracle(_));
+        let is_oracle = self.clouds.iter().any(|cloud| cloud.up == node && asks(cloud));
+        let looks = is_oracle || (watched.is_some() && self.model.sample_every.is_some());
+        Some(Agent::new(edge, role, down.map(|cloud| neighbour(cloud.down)), watched, looks))
     }
 }

@@ -234,28 +234,40 @@ pub(crate) struct Agent {
     due: Picos,
     /// Where the host is the downstream edge of a cloud.
     pub(crate) watched: Option<Watched>,
-    /// Packets that leave the host's own hop in a later window.
+    /// Its oracle or its series look at links.
+    looks: bool,
+    /// Packets that leave the host's own hop later, and reach an agent that looks at links.
     held: VecDeque<(Picos, Packet)>,
 }
 
 impl Agent {
-    pub(crate) fn new(edge: Edge<View>, role: Role, next: Option<Address>, watched: Option<Watched>) -> Self {
-        Self { edge, role, next, due: Picos::MAX, watched, held: VecDeque::new() }
+    pub(crate) fn new(
+        edge: Edge<View>,
+        role: Role,
+        next: Option<Address>,
+        watched: Option<Watched>,
+        looks: bool,
+    ) -> Self {
+        Self { edge, role, next, due: Picos::MAX, watched, looks, held: VecDeque::new() }
     }
 
-    /// A packet reached the host. `Some`: as it is for the endpoint.
-    fn arrive(&mut self, now: Picos, packet: &Packet, out: &mut impl Outbox) -> Option<Packet> {
-        let (mut packet, at) = (*packet, Time(now / PS_PER_NS));
-        match (packet.kind, self.role) {
-            (Kind::Control, _) => self.edge.handle_control(at, &packet),
-            (Kind::Probe, _) => self.edge.handle_probe(at, &packet),
-            (_, Role::Receiver) => {
-                self.edge.on_data(at, &mut packet, &PortView::default());
-            }
-            _ => return Some(packet),
+    /// A packet for the agent.
+    fn handle(&mut self, now: Picos, packet: &Packet, out: &mut impl Outbox) {
+        match packet.kind {
+            Kind::Probe => self.edge.handle_probe(Time(now / PS_PER_NS), packet),
+            _ => self.edge.handle_control(Time(now / PS_PER_NS), packet),
         }
         self.flush(now, out);
-        (!matches!(packet.kind, Kind::Control | Kind::Probe)).then_some(packet)
+    }
+
+    /// Data, which may have come through a cloud, as it is for the receiver.
+    fn pass(&mut self, now: Picos, mut packet: Packet, out: &mut impl Outbox) -> Packet {
+        if self.edge.on_data(Time(now / PS_PER_NS), &mut packet, &PortView::default()) {
+            self.flush(now, out);
+        } else {
+            self.schedule(now);
+        }
+        packet
     }
 
     /// Sends what it has to send, after an event at `now`.
@@ -263,6 +275,10 @@ impl Agent {
         while let Some((mut packet, peer)) = self.edge.poll_transmit() {
             out.send_to(now, peer, &mut packet);
         }
+        self.schedule(now);
+    }
+
+    fn schedule(&mut self, now: Picos) {
         self.due = self.edge.next_deadline().0.saturating_mul(PS_PER_NS).max(now);
     }
 }
@@ -397,10 +413,8 @@ impl<E: Endpoint> Station<E> {
     /// False: the packet may arrive at once.
     #[inline]
     pub(crate) fn hold(&mut self, now: Picos, packet: &Packet) -> bool {
-        match &mut self.extras {
-            None => false,
-            Some(extras) => extras.agent.as_mut().map(|agent| agent.held.push_back((now, *packet))).is_some(),
-        }
+        let agent = self.extras.as_mut().and_then(|extras| extras.agent.as_mut()).filter(|agent| agent.looks);
+        agent.map(|agent| agent.held.push_back((now, *packet))).is_some()
     }
 
     #[inline]
@@ -412,9 +426,14 @@ impl<E: Endpoint> Station<E> {
         if let Some(extras) = &mut self.extras
             && let Some(agent) = &mut extras.agent
         {
-            let Some(passed) = agent.arrive(now, packet, out) else { return };
-            changed = passed;
-            packet = &changed;
+            if matches!(packet.kind, Kind::Control | Kind::Probe) {
+                agent.handle(now, packet, out);
+                return;
+            }
+            if agent.role == Role::Receiver && packet.has_xcp_i() {
+                changed = agent.pass(now, *packet, out);
+                packet = &changed;
+            }
         }
         let extras = &mut self.extras;
         self.endpoint.handle_packet(config, Time(now / PS_PER_NS), packet, |packet| {
