@@ -220,3 +220,22 @@ fn a_cloud_has_series() {
     // A round trip of 80 ms and what stands in the queue: 8 to 13 intervals a second of 120 B.
     assert!(probes.iter().skip(1).all(|&probe| (7_000.0..13_000.0).contains(&probe)), "{probes:?}");
 }
+
+/// The path is switched from a cloud of 30 Mbit/s to one of 20: the flow has a new upstream
+/// neighbour, and the bandwidth of its cloud.
+#[test]
+fn a_route_may_change() {
+    let mut scenario = "[run]\nduration = \"40 s\"\nwarmup = \"25 s\"\n".to_owned();
+    for (name, rate, law) in [("a1", 80, ON), ("c1", 30, ""), ("a2", 80, ON), ("c2", 20, ""), ("out", 80, ON)]
+    {
+        let law = if law.is_empty() { String::new() } else { format!("law = {law}\n") };
+        scenario += &format!("[links.{name}]\nrate = \"{rate} Mbit/s\"\ndelay = \"10 ms\"\n{law}");
+    }
+    scenario += &format!(
+        "[flows.f]\nlaw = {ON}\npath = [\"a1\", \"c1\", \"out\"]\nsegment = \"1000 B\"\n\
+         switch = [{{ at = \"15 s\", path = [\"a2\", \"c2\", \"out\"] }}]\n"
+    );
+    let result = run_text("route", &scenario);
+    let goodput = mbit(&result, "f");
+    assert!((19.0..20.05).contains(&goodput), "{goodput} Mbit/s");
+}
