@@ -4,7 +4,8 @@
 --
 -- Two forms:
 --   * a header of 20 bytes between IP and transport: version 3 of draft-falk-xcp-spec-03 section 3.2,
---     version 2 of drafts -01 and -02, version 1 of draft -00 section 2.2;
+--     version 2 of drafts -01 and -02, version 1 of draft -00 section 2.2; with what XCP-i and XCP-r
+--     add to version 3, 28 or 36 bytes;
 --   * an experimental TCP option (RFC 6994): kind, length, ExID, then RTT (us), X (ns),
 --     Delta_Throughput, Reverse_Feedback on data (20 bytes), or Reverse_Feedback alone (8 bytes).
 -- IP protocol, option kind and ExID are preferences: nobody assigned any.
@@ -22,7 +23,16 @@ xcp.prefs.option_exid = Pref.uint("TCP option ExID", 0x5843, "Experiment identif
 
 local LENGTH = 20
 local protocols = { [1] = "ICMP", [6] = "TCP", [17] = "UDP" }
-local formats = { [1] = "standard", [2] = "minimal" }
+local formats = {
+    [1] = "standard", [2] = "minimal", [3] = "with XCP-i's extension", [4] = "with XCP-r's extension",
+    [5] = "with XCP-i's and XCP-r's extensions",
+}
+-- Formats of our own, of version 3: how long the header is, and where the extensions begin.
+local extended = {
+    [3] = { length = 28, router = 20 },
+    [4] = { length = 28, window = 20 },
+    [5] = { length = 36, router = 20, window = 28 },
+}
 
 local f = {
     version = ProtoField.uint8("xcp_cc.version", "Version"),
@@ -36,6 +46,11 @@ local f = {
     throughput = ProtoField.uint32("xcp_cc.throughput", "Throughput"),
     delta = ProtoField.int32("xcp_cc.delta_throughput", "Delta_Throughput"),
     reverse = ProtoField.int32("xcp_cc.reverse_feedback", "Reverse_Feedback"),
+    xcp_ttl = ProtoField.uint8("xcp_cc.xcp_ttl", "xcp_ttl"),
+    last_xcp_router = ProtoField.ipv4("xcp_cc.last_xcp_router", "last_xcp_router"),
+    cwnd = ProtoField.uint32("xcp_cc.cwnd", "Cwnd"),
+    congestion = ProtoField.bool("xcp_cc.congestion", "Congestion flag", 8, nil, 0x01),
+    epoch = ProtoField.uint8("xcp_cc.epoch", "Epoch"),
     option_kind = ProtoField.uint8("xcp_cc.option.kind", "Option kind"),
     option_length = ProtoField.uint8("xcp_cc.option.length", "Option length"),
     option_exid = ProtoField.uint16("xcp_cc.option.exid", "Experiment identifier", base.HEX),
@@ -49,7 +64,7 @@ local e = {
         expert.group.MALFORMED, expert.severity.ERROR),
     version = ProtoExpert.new("xcp_cc.version.unknown", "Version is none of 1, 2 and 3",
         expert.group.PROTOCOL, expert.severity.ERROR),
-    length = ProtoExpert.new("xcp_cc.length.invalid", "Header length is not 20",
+    length = ProtoExpert.new("xcp_cc.length.invalid", "Header length is not that of its version and format",
         expert.group.PROTOCOL, expert.severity.ERROR),
     format = ProtoExpert.new("xcp_cc.format.unknown", "Unknown format, taken as minimal",
         expert.group.PROTOCOL, expert.severity.WARN),
@@ -103,23 +118,23 @@ end
 -- What follows the header. Lua can not say that a packet was longer than what was captured, and TCP
 -- must know: so what is missing is filled with zeros. (congestlab's payloads are zeros, so checksums
 -- hold; of other captures that were cut they can not be checked.)
-local function rest_of(tvb)
-    local length = tvb:reported_len() - LENGTH
-    if tvb:len() - LENGTH == length then return tvb(LENGTH):tvb() end
-    local bytes = tvb(LENGTH):bytes()
+local function rest_of(tvb, header)
+    local length = tvb:reported_len() - header
+    if tvb:len() - header == length then return tvb(header):tvb() end
+    local bytes = tvb(header):bytes()
     bytes:set_size(length)
     return bytes:tvb("Behind the congestion header, zeros where not captured")
 end
 
 local function hand_on_as_data(tvb, pinfo, tree)
-    if tvb:len() > LENGTH then Dissector.get("data"):call(rest_of(tvb), pinfo, tree) end
+    if tvb:len() > LENGTH then Dissector.get("data"):call(rest_of(tvb, LENGTH), pinfo, tree) end
     return tvb:len()
 end
 
-local function hand_on(protocol, tvb, pinfo, tree)
-    if tvb:len() <= LENGTH then return tvb:len() end
+local function hand_on(protocol, header, tvb, pinfo, tree)
+    if tvb:len() <= header then return tvb:len() end
     if protocol == xcp.prefs.protocol then return hand_on_as_data(tvb, pinfo, tree) end
-    local rest = rest_of(tvb)
+    local rest = rest_of(tvb, header)
     if not DissectorTable.get("ip.proto"):try(protocol, rest, pinfo, tree) then
         Dissector.get("data"):call(rest, pinfo, tree)
     end
@@ -139,7 +154,10 @@ function xcp.dissector(tvb, pinfo, root)
     end
     local version, first = version_of(tvb)
     local layout = layouts[version]
-    local tree = root:add(xcp, tvb(0, LENGTH))
+    local format = first:bitfield(4, 4)
+    local extension = version == 3 and extended[format]
+    local size = extension and extension.length or LENGTH
+    local tree = root:add(xcp, tvb(0, math.min(size, tvb:len())))
     tree:add(f.version, first, version)
     if not layout then
         tree:add_proto_expert_info(e.version)
@@ -148,15 +166,19 @@ function xcp.dissector(tvb, pinfo, root)
     end
     local length = tvb(layout.length, 1)
     tree:add(f.length, length)
-    if length:uint() ~= LENGTH then
+    if length:uint() ~= size then
         tree:add_proto_expert_info(e.length)
         pinfo.cols.info = string.format("XCP header of %d bytes", length:uint())
         return hand_on_as_data(tvb, pinfo, root)
     end
-    local format = first:bitfield(4, 4)
-    local is_standard = format == 1
+    if tvb:len() < size then
+        tree:add_proto_expert_info(e.truncated)
+        return tvb:len()
+    end
+    local is_standard = format == 1 or extension ~= nil and extension ~= false
+    local name = (format <= 2 or extension) and formats[format]
     tree:add(f.format, first, format)
-    if not formats[format] then tree:add_proto_expert_info(e.format) end
+    if not name then tree:add_proto_expert_info(e.format) end
     local protocol = tvb(layout.protocol, 1)
     tree:add(f.protocol, protocol)
     if protocol:uint() == xcp.prefs.protocol then tree:add_proto_expert_info(e.nested) end
@@ -179,10 +201,22 @@ function xcp.dissector(tvb, pinfo, root)
     if reverse ~= 0 or not is_standard then
         summary[#summary + 1] = string.format("Reverse=%d", reverse)
     end
+    if extension and extension.router then
+        tree:add(f.xcp_ttl, tvb(extension.router, 1))
+        tree:add(f.last_xcp_router, tvb(extension.router + 4, 4))
+        summary[#summary + 1] = "Last=" .. tostring(tvb(extension.router + 4, 4):ipv4())
+    end
+    if extension and extension.window then
+        local window = tvb(extension.window, 4)
+        tree:add(f.cwnd, window):append_text(" bytes")
+        tree:add(f.congestion, tvb(extension.window + 4, 1))
+        tree:add(f.epoch, tvb(extension.window + 5, 1))
+        summary[#summary + 1] = string.format("Cwnd=%d Epoch=%d", window:uint(), tvb(extension.window + 5, 1):uint())
+    end
     summary = table.concat(summary, " ")
-    tree:append_text(string.format(", version %d, %s, %s", version, formats[format] or "unknown", summary))
+    tree:append_text(string.format(", version %d, %s, %s", version, name or "unknown", summary))
     pinfo.cols.info = "XCP " .. summary
-    hand_on(protocol:uint(), tvb, pinfo, root)
+    hand_on(protocol:uint(), size, tvb, pinfo, root)
     pinfo.cols.info:append(" XCP " .. summary)
     return tvb:len()
 end

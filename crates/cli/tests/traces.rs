@@ -581,6 +581,71 @@ fn the_dissector_reads_the_vectors_of_every_version() {
     assert_eq!(lab.fields("v.pcap", &option, "xcp_cc", &["frame.number"]).len(), 0);
 }
 
+/// What XCP-i and XCP-r add.
+#[test]
+fn the_dissector_reads_extended_headers() {
+    let Some(lab) = Lab::new("the_dissector_reads_extended_headers", "") else { return };
+    let vectors = vectors("xcp-extended.txt");
+    let packets: Vec<_> =
+        vectors.iter().map(|(_, _, bytes)| ip(253, &[bytes.clone(), tcp(&[])].concat())).collect();
+    fs::write(lab.path("v.pcap"), pcap(&packets)).expect("writable");
+    let keys = ["x", "rtt", "reverse", "delta", "xcp_ttl", "last", "cwnd", "epoch", "flag"];
+    let fields = [
+        "xcp_cc.x",
+        "xcp_cc.rtt",
+        "xcp_cc.reverse_feedback",
+        "xcp_cc.delta_throughput",
+        "xcp_cc.xcp_ttl",
+        "xcp_cc.last_xcp_router",
+        "xcp_cc.cwnd",
+        "xcp_cc.epoch",
+        "xcp_cc.congestion",
+        "xcp_cc.length",
+        "tcp.srcport",
+    ];
+    let rows = lab.fields("v.pcap", &[], "frame", &fields);
+    assert_eq!(rows.len(), vectors.len());
+    for ((name, expected, bytes), row) in vectors.iter().zip(&rows) {
+        let wanted = keys.map(|key| expected.get(key).map_or("", String::as_str));
+        assert_eq!(row[..keys.len()], wanted, "{name}");
+        assert_eq!(row[9], bytes.len().to_string(), "{name}");
+        assert_eq!(row[10], if expected["protocol"] == "6" { "40000" } else { "" }, "{name}: what follows");
+    }
+}
+
+/// XCP-r's windows, both ways, with epochs: the path loses packets.
+#[test]
+fn a_trace_of_xcp_r_holds_its_windows() {
+    let scenario = "[run]\nduration = \"5 s\"\n[links.a]\nrate = \"8 Mbit/s\"\ndelay = \"10 ms\"\nlaw = \"xcp\"\n\
+                    error = { packet_error_rate = 0.01 }\n[flows.f]\nlaw = \"xcp-r\"\npath = [\"a\"]\nsegment = \"1000 B\"\n";
+    let Some(lab) = Lab::new("a_trace_of_xcp_r_holds_its_windows", scenario) else { return };
+    lab.capture(&[]);
+    let simulated = simulate(scenario);
+    let fields = ["xcp_cc.format", "xcp_cc.cwnd", "xcp_cc.epoch", "xcp_cc.congestion", "ip.len", "tcp.len"];
+    let mut flagged = 0;
+    for link in ["a", "a.reverse"] {
+        let rows = lab.fields(&format!("pcap/{link}.pcapng"), &[], "frame", &fields);
+        assert_eq!(rows.len(), simulated[link].len());
+        for (row, (_, packet, _)) in rows.iter().zip(&simulated[link]) {
+            let (cwnd, epoch, is_reset) = match packet.kind {
+                Kind::Data => (packet.xcp_r().cwnd, packet.xcp_r().epoch, packet.xcp_r().is_reset),
+                Kind::Ack => (packet.reply().cwnd, packet.reply().epoch, false),
+                _ => {
+                    assert_eq!(row[0], "");
+                    continue;
+                }
+            };
+            flagged += usize::from(is_reset);
+            let wanted = ["4".into(), cwnd.to_string(), epoch.to_string(), u8::from(is_reset).to_string()];
+            assert_eq!(row[..4], wanted, "{packet:?}");
+            if packet.kind == Kind::Data {
+                assert_eq!((row[4].as_str(), row[5].as_str()), ("1000", "932"), "28 bytes of header");
+            }
+        }
+    }
+    assert!(flagged > 10, "{flagged} flags");
+}
+
 #[test]
 fn the_dissector_says_what_is_wrong_with_a_header() {
     let Some(lab) = Lab::new("the_dissector_says_what_is_wrong_with_a_header", "") else { return };
@@ -595,7 +660,7 @@ fn the_dissector_says_what_is_wrong_with_a_header() {
         header.extend([0; 16]);
         header
     };
-    packets.push(("format-5", ip(253, &[header(5, 6), tcp(&[])].concat())));
+    packets.push(("format-6", ip(253, &[header(6, 6), tcp(&[])].concat())));
     packets.push(("nested", ip(253, &[header(1, 253), header(1, 6)].concat())));
     let bytes: Vec<_> = packets.iter().map(|(_, packet)| packet.clone()).collect();
     fs::write(lab.path("bad.pcap"), pcap(&bytes)).expect("writable");
@@ -611,7 +676,7 @@ fn the_dissector_says_what_is_wrong_with_a_header() {
             "one-short" => 0,
             name if name.starts_with("version") => 1,
             name if name.starts_with("length") => 2,
-            "format-5" => 3,
+            "format-6" => 3,
             _ => 4,
         };
         let found: Vec<usize> = (0..5).filter(|&at| !row[at].is_empty()).collect();

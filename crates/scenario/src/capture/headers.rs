@@ -16,7 +16,10 @@
 
 use std::collections::BTreeMap;
 
+use congestlab_core::law::{Echo, xcp, xcp_r};
+use congestlab_core::units::Bytes;
 use congestlab_core::wire::xcp::{LENGTH as XCP_LENGTH, Layout, PROTOCOL_EXPERIMENTAL, Repr, Version};
+use congestlab_core::wire::xcp_extended::{self, Interoperable};
 use congestlab_net::packet::{Kind, Packet, SACK_BLOCKS, flag};
 use congestlab_net::tcp::{App, Config, Recovery};
 use congestlab_net::xcp_i::{Address, Message, Verb};
@@ -72,7 +75,10 @@ struct Group {
 /// The headers of a group's TCP packets.
 struct Tcp {
     config: Config,
-    has_xcp: bool,
+    /// Bytes of the congestion header of data: none, draft-03's, or with extensions.
+    xcp_length: usize,
+    /// ACKs return XCP-r's window.
+    returns_window: bool,
     has_timestamps: bool,
     /// Of the receiver's window.
     scale: u8,
@@ -80,7 +86,7 @@ struct Tcp {
 
 /// What stands between the IP header and the payload.
 enum Transport {
-    Tcp { xcp: Option<[u8; XCP_LENGTH]>, header: TcpHeader },
+    Tcp { xcp: Vec<u8>, header: TcpHeader },
     Udp,
 }
 
@@ -90,7 +96,7 @@ impl Headers {
         let mut first_flow = 0;
         let groups = model.groups.iter().enumerate().map(|(index, group)| {
             let mut ttl = BTreeMap::new();
-            for path in [&group.path, &group.back] {
+            for path in group.paths().flat_map(|(path, back)| [path, back]) {
                 ttl.extend(path.iter().copied().zip(times_to_live(path, routers)));
             }
             let first = first_flow;
@@ -99,7 +105,7 @@ impl Headers {
                 first_flow: first,
                 receiver_port: (RECEIVER_PORT + index as u32 % RECEIVER_PORTS) as u16,
                 ttl,
-                tcp: Tcp::new(&group.kind),
+                tcp: Tcp::new(&group.kind, group.interoperable.is_some()),
             }
         });
         Self { groups: groups.collect(), routers: model.devices.len() as u32 }
@@ -117,10 +123,10 @@ impl Headers {
             _ => Transport::Udp,
         };
         let (protocol, headers) = match &transport {
-            Transport::Tcp { xcp: Some(_), header } => {
-                (IpNumber(PROTOCOL_EXPERIMENTAL), XCP_LENGTH + header.header_len())
+            Transport::Tcp { xcp, header } if !xcp.is_empty() => {
+                (IpNumber(PROTOCOL_EXPERIMENTAL), xcp.len() + header.header_len())
             }
-            Transport::Tcp { xcp: None, header } => (IpNumber::TCP, header.header_len()),
+            Transport::Tcp { header, .. } => (IpNumber::TCP, header.header_len()),
             Transport::Udp => (IpNumber::UDP, UdpHeader::LEN),
         };
         let headers = IP + headers;
@@ -158,7 +164,7 @@ impl Headers {
         write(frame, |out| ip.write(out));
         match transport {
             Transport::Tcp { xcp, mut header } => {
-                frame.extend(xcp.into_iter().flatten());
+                frame.extend(xcp);
                 (header.source_port, header.destination_port) = (from.1, to.1);
                 header.checksum = header.calc_checksum_ipv4(&ip, payload).expect(FITS);
                 write(frame, |out| header.write(out));
@@ -236,13 +242,20 @@ fn identification(packet: &Packet) -> u16 {
 }
 
 impl Tcp {
-    fn new(kind: &GroupKind) -> Option<Self> {
+    fn new(kind: &GroupKind, is_interoperable: bool) -> Option<Self> {
         let GroupKind::Tcp(config) = kind else { return None };
-        let has_xcp = config.law.xcp().is_some();
+        let returns_window = matches!(config.law.echo(Bytes(1)), Echo::Window(_));
+        let xcp_length = match (config.law.xcp(), is_interoperable, returns_window) {
+            (None, ..) => 0,
+            (Some(_), is_interoperable, returns_window) => {
+                XCP_LENGTH + 8 * (usize::from(is_interoperable) + usize::from(returns_window))
+            }
+        };
         // A connection has them or not (RFC 7323 §3.2): only if they make no packet longer than it is.
         let room = usize::from(config.ack.min(config.segment.saturating_sub(1)));
-        let has_timestamps = room >= IP + if has_xcp { XCP_LENGTH } else { 0 } + TCP + TIMESTAMPS;
-        let mut tcp = Self { config: config.clone(), has_xcp, has_timestamps, scale: SCALE_MAX };
+        let has_timestamps = room >= IP + xcp_length + TCP + TIMESTAMPS;
+        let mut tcp =
+            Self { config: config.clone(), xcp_length, returns_window, has_timestamps, scale: SCALE_MAX };
         if let Some(segments) = config.awnd {
             let window = tcp.window(segments);
             tcp.scale =
@@ -258,7 +271,7 @@ impl Tcp {
         // RFC 7323 §5.4: a clock of milliseconds.
         let stamp = (packet.stamp_ns / 1_000_000) as u32;
         let echoed = if is_from_receiver(packet) { stamp } else { 0 };
-        let mut xcp = None;
+        let mut xcp = Vec::new();
         let mut options = Vec::new();
         match packet.kind {
             Kind::Syn | Kind::SynAck => {
@@ -286,7 +299,13 @@ impl Tcp {
                     self.window(packet.window()).div_ceil(1 << self.scale).min(0xffff) as u16;
                 let version = Version::V3;
                 let header = Repr::Minimal { version, protocol: IpNumber::TCP.0, reverse: packet.reverse() };
-                xcp = self.has_xcp.then(|| header.emit());
+                if self.returns_window {
+                    let xcp_r::Reply { cwnd, epoch } = packet.reply();
+                    let window = Some(xcp_r::Header { cwnd, epoch, is_reset: false });
+                    xcp = extended(xcp::Header::default(), None, window);
+                } else if self.xcp_length > 0 {
+                    xcp = header.emit().into();
+                }
             }
             // As Linux probes: the byte before the next one, without it.
             Kind::WindowProbe => {
@@ -299,7 +318,16 @@ impl Tcp {
                 header.cwr = packet.flags & flag::CWR != 0;
                 let (layout, protocol) = (Layout::V3, IpNumber::TCP.0);
                 let header = Repr::Standard { layout, protocol, header: packet.xcp() };
-                xcp = packet.has_xcp().then(|| header.emit());
+                let interoperable = packet.has_xcp_i().then(|| packet.xcp_i()).map(|added| Interoperable {
+                    xcp_ttl: added.xcp_ttl,
+                    last_xcp_router: added.last.0.to_be_bytes(),
+                });
+                let window = self.returns_window.then(|| packet.xcp_r());
+                xcp = match (packet.has_xcp(), interoperable, window) {
+                    (false, ..) => Vec::new(),
+                    (true, None, None) => header.emit().into(),
+                    (true, interoperable, window) => extended(packet.xcp(), interoperable, window),
+                };
             }
         }
         if self.has_timestamps {
@@ -313,7 +341,7 @@ impl Tcp {
         if packet.kind != Kind::Data {
             // An acknowledgment may have more room than it needs, and carries no payload: the end of
             // the options, then zeros.
-            let taken = IP + xcp.map_or(0, |header| header.len()) + TCP;
+            let taken = IP + xcp.len() + TCP;
             let room = usize::from(packet.size).saturating_sub(taken).min(TcpOptions::MAX_LEN) / 4 * 4;
             options.resize(options.len().max(room), 0);
         }
@@ -323,9 +351,8 @@ impl Tcp {
 
     /// Bytes before the payload of a data packet.
     fn overhead(&self) -> u64 {
-        let xcp = if self.has_xcp { XCP_LENGTH } else { 0 };
         let timestamps = if self.has_timestamps { TIMESTAMPS } else { 0 };
-        (IP + xcp + TCP + timestamps) as u64
+        (IP + self.xcp_length + TCP + timestamps) as u64
     }
 
     /// Payload of a packet of `size` bytes.
@@ -357,7 +384,7 @@ impl Tcp {
 
     /// RFC 6691: without options.
     fn mss(&self) -> u16 {
-        let headers = IP + TCP + if self.has_xcp { XCP_LENGTH } else { 0 };
+        let headers = IP + TCP + self.xcp_length;
         self.config.segment.saturating_sub(headers as u16).max(1)
     }
 
@@ -366,6 +393,17 @@ impl Tcp {
         let most = 0xffff << SCALE_MAX;
         (u64::from(segments) * self.payload_of(self.config.segment.into())).min(most)
     }
+}
+
+/// The bytes of a header with extensions.
+fn extended(
+    header: xcp::Header,
+    interoperable: Option<Interoperable>,
+    window: Option<xcp_r::Header>,
+) -> Vec<u8> {
+    let repr = xcp_extended::Repr { protocol: IpNumber::TCP.0, header, interoperable, window };
+    let (bytes, length) = repr.emit();
+    bytes[..length].into()
 }
 
 /// The ranges that an acknowledgment reports.
