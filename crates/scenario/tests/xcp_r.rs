@@ -32,7 +32,7 @@ fn network(seed: u64, law: &str) -> String {
              law = {{ xcp = {{ capacity = \"{rate} Mbit/s\" }} }}\n"
         );
     }
-    let flows = if seed % 2 == 0 { 1 } else { 2 + draw.below(4) };
+    let flows = if seed.is_multiple_of(2) { 1 } else { 2 + draw.below(4) };
     for flow in 0..flows {
         let first = draw.below(links);
         let last = first + draw.below(links - first);
