@@ -1,0 +1,266 @@
+//! The list of protocols: what holds for every law on it, on any input, and that each has its page.
+
+#[path = "xcp/random.rs"]
+mod random;
+
+use std::fs;
+use std::path::Path;
+
+use congestlab_core::law::settings::{Field, Settings};
+use congestlab_core::law::xcp::Header;
+use congestlab_core::law::{
+    Ack, Data, Link, LinkConfig, Packet, Protocol, Send, Sender, SenderConfig, Series as _, xcp_r,
+};
+use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
+use random::Random;
+
+/// Numbers that a field can hold: the extremes often.
+fn word(random: &mut Random) -> u64 {
+    match random.below(10) {
+        0 => 0,
+        1 => u64::MAX,
+        2 => u64::MAX - random.below(5),
+        3 => 1 << random.below(64),
+        _ => random.next() >> random.below(64),
+    }
+}
+
+fn half(random: &mut Random) -> u32 {
+    (word(random) >> (32 * random.below(2))) as u32
+}
+
+fn coin(random: &mut Random) -> bool {
+    random.below(2) == 0
+}
+
+/// Sets every part of a configuration to anything; says whether a span became zero.
+fn scramble(config: &mut impl Settings, random: &mut Random) -> bool {
+    let mut has_zero = false;
+    config.each(&mut |_, _, field| match field {
+        Field::Switch(value) => *value = coin(random),
+        Field::Factor(value) | Field::Share(value) => *value = Ratio(half(random)),
+        Field::Weight(value) => *value = coin(random).then(|| Ratio(half(random))),
+        Field::Span(value) => {
+            *value = Duration(word(random));
+            has_zero |= value.0 == 0;
+        }
+        Field::Rate(value) => *value = Rate(word(random)),
+        Field::Count(value) => *value = half(random).max(1),
+        Field::Word(value) => {
+            let words = value.words();
+            value.choose(words[random.below(words.len() as u64) as usize]);
+            assert!(words.contains(&value.word()));
+        }
+    });
+    has_zero
+}
+
+#[derive(Clone, Copy)]
+struct Any {
+    size: Bytes,
+    header: Option<Header>,
+}
+
+impl Packet for Any {
+    fn size(&self) -> Bytes {
+        self.size
+    }
+
+    fn xcp(&self) -> Option<Header> {
+        self.header
+    }
+
+    fn set_xcp(&mut self, header: Header) {
+        self.header = Some(header);
+    }
+}
+
+fn any_header(random: &mut Random) -> Header {
+    Header { x: half(random), rtt: half(random), delta: half(random) as i32, reverse: half(random) as i32 }
+}
+
+fn any_packet(random: &mut Random) -> Any {
+    let header = (random.below(4) > 0).then(|| any_header(random));
+    Any { size: Bytes(word(random)), header }
+}
+
+/// Runs `check` on the default configuration of each protocol and on scrambled ones.
+fn links(seed: u64, check: impl Fn(&mut Random, &LinkConfig, bool)) {
+    let mut random = Random::new(seed);
+    for protocol in Protocol::all() {
+        let Some(config) = &protocol.link else { continue };
+        for round in 0..2000 {
+            let mut config = config.clone();
+            config.set_capacity(Rate(word(&mut random)));
+            let has_zero = round % 3 > 0 && scramble(&mut config, &mut random);
+            check(&mut random, &config, has_zero);
+        }
+    }
+}
+
+/// Nothing overflows (tests run with overflow checks), no demand is raised, nothing but the demand
+/// changes, a packet without header gets none, and a deadline that was served lies in the future.
+#[test]
+fn every_link_law_survives_any_input_and_never_raises_a_demand() {
+    links(21, |random, config, has_zero| {
+        let mut law = Link::new(config, Duration(word(random)), Duration(word(random)));
+        let mut now = 0u64;
+        for _ in 0..100 {
+            now = now.saturating_add(word(random) >> (20 + random.below(40)));
+            let packet = any_packet(random);
+            match random.below(8) {
+                0..=2 => law.on_arrival(Time(now), &packet),
+                3..=5 => {
+                    let mut out = packet;
+                    let _ = law.share(&packet);
+                    law.on_departure(Time(now), &mut out, Bytes(word(random)));
+                    match (packet.header, out.header) {
+                        (Some(asked), Some(given)) => {
+                            assert!(given.delta <= asked.delta, "{asked:?} raised to {given:?}");
+                            assert_eq!(Header { delta: asked.delta, ..given }, asked);
+                        }
+                        (None, None) => {}
+                        found => panic!("a header came or went: {found:?}"),
+                    }
+                }
+                6 => law.set_capacity(Rate(word(random))),
+                _ => {
+                    now = now.max(law.next_deadline().0);
+                    law.on_deadline(Time(now), Bytes(word(random)));
+                    assert!(law.next_deadline() > Time(now) || now == u64::MAX || has_zero, "{config:?}");
+                    law.report().each(&mut |name, _, unit| assert!(unit > 0 && !name.is_empty()));
+                }
+            }
+        }
+    });
+}
+
+/// What packets that ask for everything are granted in an interval is no more than its pool had.
+#[test]
+fn no_link_law_grants_more_than_its_pool() {
+    links(22, |random, config, _| {
+        let mut law = Link::new(config, Duration(1), Duration(u64::MAX));
+        let ask = |random: &mut Random| {
+            let header = Header { delta: i32::MAX, ..any_header(random) };
+            Any { size: Bytes(40 + random.below(9000)), header: Some(header) }
+        };
+        let packets: Vec<Any> = (0..1 + random.below(40)).map(|_| ask(random)).collect();
+        packets.iter().for_each(|packet| law.on_arrival(Time(0), packet));
+        law.on_deadline(law.next_deadline(), Bytes(0));
+        let (mut pool, mut granted) = (None, 0u128);
+        for _ in 0..100 {
+            let mut packet = packets[random.below(packets.len() as u64) as usize];
+            let Some(share) = law.share(&packet) else { return };
+            let pool = *pool.get_or_insert(u128::from(share.grants_left));
+            law.on_departure(Time(1), &mut packet, Bytes(0));
+            // Where a header cannot hold what there is to give, less is taken from the pool.
+            if packet.header.is_some_and(|header| header.delta < i32::MAX) {
+                granted += u128::from(share.grant);
+            }
+            assert!(granted <= pool, "{granted} of {pool} with {config:?}");
+        }
+    });
+}
+
+/// Nothing overflows, and the window is never below one segment, at most a full IP packet.
+#[test]
+fn every_sender_law_survives_any_input_and_keeps_one_segment() {
+    let mut random = Random::new(23);
+    for protocol in Protocol::all() {
+        let Some(config) = &protocol.sender else { continue };
+        for round in 0..1500 {
+            let mut config = config.clone();
+            if round % 3 > 0 {
+                scramble(&mut config, &mut random);
+            }
+            run_sender(&mut random, &config);
+        }
+    }
+}
+
+fn run_sender(random: &mut Random, config: &SenderConfig) {
+    let mss = if coin(random) { 1500 } else { word(random).max(1) };
+    let mut law = Sender::new(config, Bytes(mss), Bytes(word(random)));
+    let mut echo = config.echo(Bytes(mss));
+    let mut now = 0u64;
+    for _ in 0..100 {
+        now = now.saturating_add(word(random) >> (20 + random.below(40)));
+        let flight = Bytes(word(random));
+        match random.below(10) {
+            0..=2 => {
+                let reply = xcp_r::Reply { cwnd: half(random), epoch: random.next() as u8 };
+                let ack = Ack {
+                    acked: Bytes(word(random)),
+                    flight,
+                    awnd: Bytes(word(random)),
+                    rtt: Duration(word(random)),
+                    srtt: Duration(word(random)),
+                    feedback: half(random) as i32,
+                    is_duplicate: coin(random),
+                    in_recovery: coin(random),
+                    is_window_limited: coin(random),
+                    is_late: coin(random),
+                    reply,
+                };
+                law.on_ack(config, Time(now), &ack);
+            }
+            3 | 4 => {
+                let send = Send {
+                    size: Bytes(word(random)),
+                    srtt: Duration(word(random)),
+                    awnd: Bytes(word(random)),
+                    backlog: Bytes(word(random)),
+                    inflation: Bytes(word(random)),
+                    is_window_limited: coin(random),
+                };
+                let header = law.on_send(config, Time(now), &send);
+                assert_eq!(header.is_some(), config.header_bytes() > 0);
+                let _ = law.on_send_window(config);
+            }
+            5 | 6 => {
+                let window =
+                    xcp_r::Header { cwnd: half(random), epoch: random.next() as u8, is_reset: coin(random) };
+                let awnd = Bytes(word(random));
+                let data = Data { header: any_header(random), window, mss: Bytes(mss), awnd };
+                config.on_data(&mut echo, &data);
+                let _ = echo.on_ack();
+            }
+            7 => law.on_loss(config, Time(now), flight),
+            8 => law.on_timeout(config, Time(now), flight, coin(random)),
+            _ => law.on_restart(config, Time(now), Bytes(word(random))),
+        }
+        let _ = law.pacing_rate(config, Duration(word(random)));
+        assert!(law.window() >= Bytes(mss.clamp(1, 65_535)), "{:?} with {config:?}", law.window());
+    }
+}
+
+/// A protocol without a page, or that the tables of the scenario language leave out, is not done.
+#[test]
+fn every_protocol_has_its_page_and_is_in_the_table() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let scenario = fs::read_to_string(docs.join("scenario.md")).unwrap();
+    let rows: Vec<&str> = scenario.lines().filter(|line| line.starts_with("| `law` |")).collect();
+    let [of_links, of_flows] = rows[..] else { panic!("one row for links, one for flows: {rows:?}") };
+    for protocol in Protocol::all() {
+        let page = docs.join("protocols").join(format!("{}.md", protocol.page));
+        let text = fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
+        let name = protocol.name;
+        assert!(text.to_lowercase().contains(name), "{} does not name {name}", page.display());
+        assert!(!protocol.about.is_empty() && !protocol.about.contains('\n'), "{name}");
+        assert!(protocol.link.is_some() || protocol.sender.is_some(), "{name} runs nowhere");
+        let is_listed =
+            |row: &str| row.contains(&format!("`{name}`")) || row.contains(&format!("`\"{name}\"`"));
+        assert!(protocol.link.is_none() || is_listed(of_links), "{name} is not in {of_links}");
+        assert!(protocol.sender.is_none() || is_listed(of_flows), "{name} is not in {of_flows}");
+    }
+}
+
+/// A name is one protocol, and finds it.
+#[test]
+fn names_are_unique() {
+    for protocol in Protocol::all() {
+        assert_eq!(Protocol::all().filter(|other| other.name == protocol.name).count(), 1);
+        assert!(std::ptr::eq(Protocol::of(protocol.name).unwrap(), protocol));
+    }
+    assert!(Protocol::of("nobody").is_none());
+}
