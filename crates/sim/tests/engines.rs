@@ -117,7 +117,10 @@ fn join(model: &mut Model, draw: &mut Draw) {
 /// A router whose agent has nothing to do unless flows are interoperable.
 fn device(links: Vec<u32>) -> Device {
     let law = common::link_law(&mut Draw::new(0), Rate(1));
-    let router = Router { config: xcp_i::Config::new(law), estimators: vec![None; links.len()] };
+    let router = Router {
+        config: xcp_i::Config::new(xcp_i::VirtualLaw::Xcp(law)),
+        estimators: vec![None; links.len()],
+    };
     Device { links, kind: DeviceKind::Router(Box::new(router)) }
 }
 

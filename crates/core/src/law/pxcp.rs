@@ -248,6 +248,19 @@ impl Link {
         self.xcp.serve(now, backlog, |pool, interval| scaling.scale(pool, interval));
     }
 
+    /// As [`xcp::Link::close_told`].
+    #[inline]
+    pub fn close_told(&mut self, now: Time, told: &xcp::Told) {
+        let scaling = &mut self.scaling;
+        self.xcp.serve_told(now, told, |pool, interval| scaling.scale(pool, interval));
+    }
+
+    /// As [`xcp::Link::input`].
+    #[inline]
+    pub fn input(&self, now: Time) -> Rate {
+        self.xcp.input(now)
+    }
+
     /// What the last control interval measured and decided.
     #[inline]
     pub fn report(&self) -> PxcpReport {

@@ -3,6 +3,7 @@
 
 use super::estimator::{Estimate, Listener, Listening, Report};
 use super::message::{Message, Verb};
+use super::router::VirtualRouter;
 use super::{Address, Config, NoEstimate, State, VirtualQueue};
 use crate::packet::Packet;
 use congestlab_core::law::xcp;
@@ -27,7 +28,7 @@ pub struct Cloud {
     pub(super) entry: Entry,
     pub(super) listener: Listener,
     /// The virtual router: XCP's link, told its spare bandwidth.
-    link: xcp::Link,
+    link: VirtualRouter,
     /// When the control interval closes if nothing else happens.
     closes: Time,
     /// When it began.
@@ -77,14 +78,12 @@ impl Delay {
 
 impl Cloud {
     pub(super) fn new(config: &Config, now: Time, upstream: Address, listener: Listener) -> Self {
-        let interval = config.law.initial_interval;
-        // It serves no deadline of its own.
-        let link = xcp::Link::new(config.law, Duration(u64::MAX), Duration(u64::MAX));
-        let mut cloud = Self {
+        let interval = config.law.xcp().initial_interval;
+        Self {
             upstream,
             entry: Entry::new(now, interval),
             listener,
-            link,
+            link: VirtualRouter::new(&config.law, now),
             closes: now + interval,
             opened: now,
             port: PortView::default(),
@@ -95,10 +94,7 @@ impl Cloud {
             received: 0,
             received_before: 0,
             probe_bytes: 0,
-        };
-        // The interval that begins now must not have begun with the clock.
-        cloud.link.close_told(now, &xcp::Told::default());
-        cloud
+        }
     }
 
     /// The upstream neighbour.
@@ -175,8 +171,7 @@ impl Cloud {
         let mut header = packet.xcp();
         self.link.on_arrival(now, &header, size);
         if self.entry.bandwidth(now).is_some() {
-            // Q is told, so the backlog does not matter.
-            self.link.on_departure(now, &mut header, size, Bytes(0));
+            self.link.on_departure(now, &mut header, size);
         } else if config.no_estimate == NoEstimate::Hold {
             header.delta = header.delta.min(0);
         }
@@ -262,7 +257,7 @@ impl Cloud {
             VirtualQueue::Cloud => input.over(Duration(self.delay.growth.unwrap_or(0))),
         };
         self.delay.growth = None;
-        self.link.close_told(now, &xcp::Told { spare, mean_rtt: self.port.mean_rtt, queue });
+        self.link.close(now, &xcp::Told { spare, mean_rtt: self.port.mean_rtt, queue });
         let interval = self.link.report().interval;
         self.entry.set_interval(interval);
         self.opened = now;

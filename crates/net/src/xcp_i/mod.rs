@@ -21,6 +21,7 @@ pub mod estimator;
 mod message;
 mod oracle;
 mod peer;
+mod router;
 
 pub use cloud::{Cloud, PortView};
 pub use congestlab_core::law::xcp_i::{Address, State};
@@ -28,8 +29,9 @@ pub use edge::{Edge, Role, Stats};
 pub use estimator::{Answer, Bandwidth, Estimate, Listener, Prober, Quality, Report, ToSend};
 pub use message::{CONTROL_SIZE, Message, NO_FLOW, Probe, Verb};
 pub use oracle::{ErrorBase, LOOK_BACK, LinkView, NoView, Oracle, OracleConfig};
+pub use router::VirtualLaw;
 
-use congestlab_core::law::{xcp, xcp_i};
+use congestlab_core::law::xcp_i;
 use congestlab_core::units::Ratio;
 
 /// What to do with packets of a cloud whose bandwidth is not known (XI is silent).
@@ -74,13 +76,13 @@ pub struct Config {
     pub give_back: Ratio,
     /// The most upstream neighbours; one more takes the place of the least recently seen (A-09: 1024).
     pub table: usize,
-    /// Constants of the virtual routers; their capacity does not matter.
-    pub law: xcp::LinkConfig,
+    /// What the virtual routers run; their capacity does not matter.
+    pub law: VirtualLaw,
 }
 
 impl Config {
-    /// The defaults, with these constants of the virtual routers.
-    pub const fn new(law: xcp::LinkConfig) -> Self {
+    /// The defaults, with this law of the virtual routers.
+    pub const fn new(law: VirtualLaw) -> Self {
         Self {
             exchange: xcp_i::Config::DEFAULT,
             no_estimate: NoEstimate::Pass,

@@ -1,7 +1,7 @@
 //! A closed loop: XCP senders, a router U, a cloud of one legacy link, a router K, their receivers; or
 //! two such pairs of routers on both sides of the same link, which is all that they share (XI fig. 14).
 
-use crate::world::{MS, at, config};
+use crate::world::{MS, at, config, link_config};
 use congestlab_core::law::xcp::{Echo, Link, LossPolicy, RateSource, RequestPolicy, Sender, SenderConfig};
 use congestlab_core::law::xcp_i::{Extension, Period};
 use congestlab_core::law::{Ack, Send, SenderLaw as _};
@@ -161,7 +161,7 @@ impl Loop {
             edges.extend([upstream, downstream]);
         }
         let hop = |rate, is_xcp: bool| {
-            let config = congestlab_core::law::xcp::LinkConfig { capacity: Rate(rate), ..config().law };
+            let config = congestlab_core::law::xcp::LinkConfig { capacity: Rate(rate), ..link_config() };
             let law = is_xcp.then(|| Link::new(config, Duration(31 * MS), Duration(7 * MS)));
             Hop { rate, law, queue: VecDeque::new(), is_busy: false, longest: 0, sent: 0 }
         };
@@ -403,7 +403,7 @@ fn measure(run: &mut Loop, from: u64, span: u64) -> (Vec<f64>, usize, usize) {
 fn all_xcp(path: Path, starts: &[u64]) -> Loop {
     let mut run = Loop::with(path, config(), None, starts);
     run.is_interoperable = false;
-    let law = congestlab_core::law::xcp::LinkConfig { capacity: Rate(path.cloud), ..config().law };
+    let law = congestlab_core::law::xcp::LinkConfig { capacity: Rate(path.cloud), ..link_config() };
     run.hops[CLOUD].law = Some(Link::new(law, Duration(31 * MS), Duration(7 * MS)));
     run
 }

@@ -10,7 +10,7 @@ use congestlab_net::packet::{Kind, Packet};
 use congestlab_net::random::Stream;
 use congestlab_net::xcp_i::{
     Address, Edge, ErrorBase, Message, NoEstimate, Oracle, OracleConfig, PortView, Probe, Prober, Role,
-    State, Verb, VirtualQueue,
+    State, Verb, VirtualLaw, VirtualQueue,
 };
 use world::{CLOUD_DELAY, Fate, MS, View, World, at, config, data, verb};
 
@@ -72,6 +72,36 @@ fn the_virtual_router_gives_what_the_cloud_has_left() {
     let report = world.only_cloud(K).report();
     assert_eq!(report.feedback, 1_000_000);
     assert!((900_000..=1_000_100).contains(&grants), "{grants}");
+}
+
+/// P-XCP in the place of the cloud: r is measured over its packets, and what the limited leave is scaled
+/// to the others. Here every second packet asks for nothing, r = 1/2, and k / (1 - r) = 1.8.
+#[test]
+fn a_virtual_router_may_be_p_xcp() {
+    use congestlab_core::law::{pxcp, xcp};
+    let scaled = pxcp::LinkConfig { xcp: world::link_config(), ..pxcp::LinkConfig::DEFAULT };
+    let granted = |law| {
+        let mut world = pair();
+        let config = congestlab_net::xcp_i::Config { law, ..config() };
+        world.add(Edge::new(config, K, Role::Router, Stream::named(1, "k")));
+        world.cloud(U, K, View { capacity: 3_750_000, load: 3_740_000 });
+        world.port = PortView { mean_rtt: Duration(100 * MS), ..PortView::default() };
+        let mut granted = 0;
+        for n in 0..400 {
+            world.run(at(5 * n));
+            let mut packet = data(U, 1);
+            let demand = if n % 2 == 0 { i32::MAX } else { 0 };
+            packet.set_xcp(xcp::Header { delta: demand, ..packet.xcp() });
+            world.data(K, &mut packet);
+            if n >= 300 && n % 2 == 0 {
+                granted += i64::from(packet.xcp().delta);
+            }
+        }
+        granted
+    };
+    let (plain, proportional) =
+        (granted(VirtualLaw::Xcp(world::link_config())), granted(VirtualLaw::Pxcp(scaled)));
+    assert!(plain > 0 && proportional as f64 > 1.5 * plain as f64, "{plain} {proportional}");
 }
 
 #[test]

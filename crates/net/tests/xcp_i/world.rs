@@ -6,7 +6,7 @@ use congestlab_core::units::{Bytes, Duration, Rate, Ratio, SECOND, Time};
 use congestlab_net::packet::{Kind, Packet};
 use congestlab_net::random::Stream;
 use congestlab_net::xcp_i::{
-    Address, Cloud, Config, Edge, LinkView, Message, Oracle, OracleConfig, PortView, Prober, Verb,
+    Address, Cloud, Config, Edge, LinkView, Message, Oracle, OracleConfig, PortView, Prober, Verb, VirtualLaw,
 };
 use std::collections::BTreeMap;
 
@@ -21,9 +21,14 @@ pub(crate) fn at(ms: u64) -> Time {
     Time(ms * MS)
 }
 
-/// K02's constants.
+/// XCP with K02's constants.
 pub(crate) fn config() -> Config {
-    Config::new(xcp::LinkConfig {
+    Config::new(VirtualLaw::Xcp(link_config()))
+}
+
+/// K02's constants.
+pub(crate) fn link_config() -> xcp::LinkConfig {
+    xcp::LinkConfig {
         capacity: Rate(0),
         alpha: Ratio::ppm(400_000),
         beta: Ratio::ppm(226_000),
@@ -34,7 +39,7 @@ pub(crate) fn config() -> Config {
         allowed_queue: Duration(2 * MS),
         capture: true,
         thesis: false,
-    })
+    }
 }
 
 /// A packet of a flow with one packet each 10 ms and a round trip time of 100 ms, that left `upstream`

@@ -148,7 +148,8 @@ pub(super) fn group(
         exit: hops[1].map(pipe),
         start,
         stop: flow.stop.as_ref().map_or(Time::NEVER, |stop| Time(stop.value.0)),
-        interoperable: is_interoperable.then(|| xcp_i::Config::new(xcp::LinkConfig::default())),
+        interoperable: is_interoperable
+            .then(|| xcp_i::Config::new(xcp_i::VirtualLaw::Xcp(xcp::LinkConfig::default()))),
     })
 }
 

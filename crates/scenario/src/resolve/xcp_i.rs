@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use congestlab_core::law::LinkConfig;
 use congestlab_core::law::xcp_i::{Config as Exchange, Period as AskEvery};
-use congestlab_core::law::{LinkConfig, xcp};
 use congestlab_core::units::{Duration, Ratio};
-use congestlab_net::xcp_i::{self, Config};
+use congestlab_net::xcp_i::{self, Config, VirtualLaw};
 use congestlab_sim::cloud::{self, Cloud, HOSTS, Node};
 use congestlab_sim::model::{Device, DeviceKind, Model, Router};
 
@@ -38,7 +38,7 @@ fn told(link: &Link) -> Option<(&InteroperableLink, Span)> {
 /// Fills in the defaults of a link that is interoperable; what its router does as the downstream edge
 /// of clouds, with the constants of its own law.
 pub(super) fn link(law: &mut Told<LinkConfig>, span: Span, findings: &mut Findings) {
-    let Some(constants) = law.config.xcp() else { return };
+    let Some(constants) = VirtualLaw::of(&law.config) else { return };
     let place = format!("{}.law.{}", findings.place(), law.protocol.name);
     let keys = &mut law.beside;
     let is_on = fill(&mut keys.interoperable, span, || false).value;
@@ -46,7 +46,7 @@ pub(super) fn link(law: &mut Told<LinkConfig>, span: Span, findings: &mut Findin
         warn_without_effect(keys, &place, findings);
         return;
     }
-    let default = Config::new(*constants);
+    let default = Config::new(constants);
     fill(&mut keys.no_estimate, span, || NoEstimate::Pass);
     fill(&mut keys.virtual_queue, span, || VirtualQueue::Host);
     fill(&mut keys.signed, span, || default.signed);
@@ -114,11 +114,11 @@ fn warn_without_effect(keys: &InteroperableLink, place: &str, findings: &mut Fin
 }
 
 /// What a link's keys say of its router.
-fn config(keys: &InteroperableLink, constants: &xcp::LinkConfig) -> Config {
+fn config(keys: &InteroperableLink, constants: VirtualLaw) -> Config {
     fn of<T: Copy>(key: &Option<At<T>>, default: T) -> T {
         key.as_ref().map_or(default, |at| at.value)
     }
-    let default = Config::new(*constants);
+    let default = Config::new(constants);
     let part = |key: &Option<At<Chance>>, default: Ratio| {
         key.as_ref().map_or(default, |at| Ratio::ppm((at.value.0 * 1e6).round() as u32))
     };
@@ -148,7 +148,7 @@ fn config(keys: &InteroperableLink, constants: &xcp::LinkConfig) -> Config {
         release: part(&keys.release, default.release),
         give_back: part(&keys.give_back, default.give_back),
         table: of(&keys.table, default.table as u32) as usize,
-        law: *constants,
+        law: constants,
     }
 }
 
@@ -163,10 +163,8 @@ pub(super) fn interoperate(
     let mut names: Vec<String> = Vec::new();
     for (index, (place, link)) in (0..).zip(directions(links)) {
         let Some((keys, span)) = told(link).filter(|(keys, _)| keys.is_on()) else { continue };
-        let Some(constants) = model.links[index as usize].port.law.as_ref().and_then(|law| law.config.xcp())
-        else {
-            continue;
-        };
+        let law = model.links[index as usize].port.law.as_ref();
+        let Some(constants) = law.and_then(|law| VirtualLaw::of(&law.config)) else { continue };
         let (config, estimator) =
             (config(keys, constants), keys.estimator.as_ref().map(|at| at.value.clone().resolve(at.span)));
         let name = link.at.as_ref().map_or(place.as_str(), |at| at.value.as_str());

@@ -277,7 +277,7 @@ fn random_edge(draw: &mut Draw) -> xcp_i::Config {
             idle: ms(100),
             ..congestlab_core::law::xcp_i::Config::DEFAULT
         },
-        ..xcp_i::Config::new(link_law(draw, Rate(125_000)))
+        ..xcp_i::Config::new(xcp_i::VirtualLaw::Xcp(link_law(draw, Rate(125_000))))
     }
 }
 

@@ -394,9 +394,20 @@ impl Link {
     /// times: it serves no deadline of its own.
     #[inline]
     pub fn close_told(&mut self, now: Time, told: &Told) {
+        self.serve_told(now, told, |pool, _| pool);
+    }
+
+    /// [`Link::close_told`], with a scale as [`Link::serve`] has.
+    #[inline(always)]
+    pub(in crate::law) fn serve_told(
+        &mut self,
+        now: Time,
+        told: &Told,
+        scale: impl FnOnce(u64, Duration) -> u64,
+    ) {
         self.queue = told.queue;
         let pool = self.close(now, Some(told));
-        self.grant(pool);
+        self.grant(scale(pool, self.report.interval));
     }
 
     /// y of the running interval so far.
