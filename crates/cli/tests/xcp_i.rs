@@ -195,13 +195,17 @@ fn lost_control_packets_are_repeated() {
     assert!(goodput > 27.0, "{goodput} Mbit/s");
 }
 
-/// The receiver keeps the window (XCP-r), the routers bridge clouds (XCP-i): one word each.
+/// The receiver keeps the window (XCP-r), the routers bridge clouds (XCP-i) and give away what limited
+/// flows leave (P-XCP): one line each.
 #[test]
-fn it_composes_with_xcp_r() {
-    let flow = "{ xcp-r = { interoperable = true, loss = \"maintain\" } }";
-    let result = run_text("composed", &path([ON, "", ON], "ack_loss = 0.3\n", flow));
-    let goodput = mbit(&result, "f");
-    assert!(goodput > 29.0, "{goodput} Mbit/s");
+fn it_composes_with_p_xcp_and_xcp_r() {
+    let flow = "{ xcp-r = { loss = \"maintain\", interoperable = true } }";
+    let proportional = "{ pxcp = { interoperable = true } }";
+    for (name, law) in [("xcp-r", ON), ("pxcp-xcp-r", proportional)] {
+        let result = run_text(name, &path([law, "", law], "reverse = { ack_loss = 0.3 }\n", flow));
+        let (goodput, drops) = (mbit(&result, "f"), number(&result, "/links/b/drops"));
+        assert!(goodput > 29.0 && drops == 0.0, "{name}: {goodput} Mbit/s, {drops} drops");
+    }
 }
 
 /// Estimate and truth meet, and probes are what three control packets of 40 B in each interval are.
