@@ -128,6 +128,12 @@ impl Stream {
         }
     }
 
+    /// Pareto distributed with this shape, above 1, and mean, in the unit of the mean.
+    pub fn pareto(&mut self, shape: f64, mean: f64) -> f64 {
+        let uniform = ((self.next_u64() >> 11) + 1) as f64 / 9_007_199_254_740_992.0;
+        mean * (shape - 1.0) / shape * libm::pow(uniform, -1.0 / shape)
+    }
+
     /// Exponentially distributed with this mean, to the nearest integer, in the unit of the mean.
     pub fn exponential(&mut self, mean: u64) -> u64 {
         // In (0, 1], so that the logarithm is finite: the longest draw is 37 means.

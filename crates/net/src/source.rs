@@ -6,6 +6,8 @@
 use crate::packet::{Kind, Packet};
 use crate::random::Stream;
 use crate::tcp::Measure;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 use congestlab_core::units::{BitRate, Duration, Time};
 
 /// When a source sends; shared by all flows of a group.
@@ -59,6 +61,9 @@ pub struct Source {
     next: Time,
     /// End of the current span of sending; before the first, the start.
     on_until: Time,
+    /// When it may send, in order, and the span that is now or next; `None`: always.
+    spans: Option<Box<[(Time, Time)]>>,
+    span: usize,
     /// Part of a nanosecond by which the schedule is behind `next`, in 10^-9 bit of the rate.
     credit: u64,
     last: Option<Time>,
@@ -86,12 +91,39 @@ impl Source {
             measure,
             next: start,
             on_until: start,
+            spans: None,
+            span: 0,
             credit: 0,
             last: None,
             stats: SourceStats::default(),
         };
         source.begin_span(config, start);
         source
+    }
+
+    /// The same, sending within these spans only, in order; its pattern begins anew in each.
+    #[must_use]
+    pub fn within(mut self, config: &SourceConfig, spans: Vec<(Time, Time)>) -> Self {
+        self.spans = Some(spans.into());
+        self.settle(config);
+        self
+    }
+
+    /// Moves `next` into a span in which it may send.
+    fn settle(&mut self, config: &SourceConfig) {
+        while let Some(spans) = &self.spans {
+            let Some(&(from, to)) = spans.get(self.span) else {
+                self.next = Time::NEVER;
+                return;
+            };
+            if self.next < from {
+                self.begin_span(config, from);
+            }
+            if self.next < to {
+                return;
+            }
+            self.span += 1;
+        }
     }
 
     /// When the next packet goes; `NEVER` once there is none.
@@ -155,6 +187,7 @@ impl Source {
                 self.begin_span(config, Time(self.on_until.0.saturating_add(pause)));
             }
         }
+        self.settle(config);
     }
 
     /// Begins to send at `start`, its first packet then.

@@ -33,7 +33,7 @@ use std::collections::{BTreeMap, VecDeque};
 use congestlab_core::law::{SenderConfig, cubic, reno, xcp, xcp_r};
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
 use congestlab_net::packet::{Kind, Packet, UNLIMITED, flag};
-use congestlab_net::tcp::{App, Config, Measure, Receiver, Recovery, Sender, Wait};
+use congestlab_net::tcp::{Advertise, App, Config, Measure, Receiver, Recovery, Sender, Wait};
 
 const MS: f64 = 1e6;
 
@@ -221,6 +221,7 @@ fn configure(lines: &[(usize, &str)]) -> Result<Run> {
         ecn: false,
         ns2: false,
         app: App::Endless,
+        advertise: Advertise::Always,
     };
     let (mut isn, mut stop, mut side) = (0_u32, u64::MAX, "sender");
     for pair in lines.iter().flat_map(|line| line.1.split_whitespace().skip(1)) {

@@ -9,6 +9,7 @@ use crate::decode::{
 };
 use crate::diagnostic::{Findings, choices};
 use crate::law::{Discipline, FlowLaw, LinkLaw, choice_schema};
+use crate::load::{Awnd, Gap, Load, Reader, Size};
 use crate::queue::Amount;
 use crate::sweep::Axes;
 use crate::tree::{Node, Value};
@@ -288,16 +289,20 @@ record! {
         segment: PacketSize,
         /// Size of a SYN, a pure ACK, a FIN, a probe ACK; 40 B.
         ack: PacketSize,
-        /// What the receiver advertises; absent: unlimited.
-        awnd: Amount,
+        /// What the receiver advertises: an amount, or { from, per_ack, to }; absent: unlimited.
+        awnd: Awnd,
+        /// A receiver that reads slowly: { rate, buffer }; absent: it reads at once.
+        receiver: Reader,
         /// Acknowledge every second segment; false.
         delayed_ack: bool,
         /// When the flows start; 0 s.
         start: Start,
         /// No new data from then on; absent: the end of the run.
         stop: Duration,
-        /// How much each flow sends; absent: no end.
-        size: Bytes,
+        /// How many of the flows are active from when on, of cbr and onoff: [["0 s", 0], ["5 s", 9]]; absent: all.
+        schedule: Vec<At<Load>>,
+        /// How much each flow sends: an amount, or { pareto = { shape, mean } }; absent: no end.
+        size: Size,
         /// Initial window, packets; 1 for XCP, RFC 5681's by the segment otherwise.
         initial_window: u32,
         /// Lower bound of the retransmission timeout; 1 s.
@@ -322,10 +327,12 @@ pub(crate) enum Start {
     Every { every: Duration, from: Duration },
     /// Each independently, before this.
     Uniform(Duration),
+    /// One after the other, gaps exponentially distributed with this mean.
+    Poisson { gap: Duration, from: Duration },
 }
 
 record! {
-    /// Starts spread over time: every and from, or uniform.
+    /// Starts spread over time: every and from, poisson and from, or uniform.
     Spread {
         /// Distance of one start from the next.
         every: Duration,
@@ -333,6 +340,8 @@ record! {
         from: Duration,
         /// Each independently and uniformly before this.
         uniform: Duration,
+        /// One after the other as a Poisson process: arrivals per second ("20 /s"), or their mean distance.
+        poisson: Gap,
     }
 }
 
@@ -343,16 +352,19 @@ impl Language for Start {
         }
         let before = findings.has_errors();
         let spread = Spread::decode(node, findings)?;
-        match (spread.every, spread.from, spread.uniform) {
-            (Some(every), from, None) => {
+        match (spread.every, spread.from, spread.uniform, spread.poisson) {
+            (Some(every), from, None, None) => {
                 Some(Self::Every { every: every.value, from: from.map_or(Duration(0), |at| at.value) })
             }
-            (None, None, Some(uniform)) => Some(Self::Uniform(uniform.value)),
+            (None, None, Some(uniform), None) => Some(Self::Uniform(uniform.value)),
+            (None, from, None, Some(gap)) => {
+                Some(Self::Poisson { gap: gap.value.0, from: from.map_or(Duration(0), |at| at.value) })
+            }
             _ => {
                 // An unreadable key has its own finding.
                 if !findings.has_errors() || before {
                     let message = format!("`{}` is no way to spread starts", findings.place());
-                    let help = "write { every = \"2 s\", from = \"0 s\" } or { uniform = \"1 s\" }";
+                    let help = "write { every = \"2 s\", from = \"0 s\" }, { poisson = \"20 /s\" } or { uniform = \"1 s\" }";
                     findings.error("scenario::type", node.span, message, help);
                 }
                 None
@@ -367,6 +379,9 @@ impl Language for Start {
                 Value::table([("every".into(), every.encode()), ("from".into(), from.encode())])
             }
             Self::Uniform(within) => Value::table([("uniform".into(), within.encode())]),
+            Self::Poisson { gap, from } => {
+                Value::table([("poisson".into(), gap.encode()), ("from".into(), from.encode())])
+            }
         }
     }
 
@@ -393,14 +408,23 @@ record! {
 #[derive(Clone, Debug)]
 pub(crate) enum App {
     Bursts(Bursts),
+    /// Writes a segment at a time, at this rate.
+    Rate(BitRate),
 }
 
 impl Language for App {
     fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
         let variant = variant(node, findings)?;
+        if variant.name == "rate" {
+            findings.at.push("rate".into());
+            let rate = BitRate::decode(&variant.below, findings);
+            findings.at.pop();
+            return rate.map(Self::Rate);
+        }
         if variant.name != "bursts" {
             let message = format!("unknown `{}` \"{}\"", findings.place(), variant.name);
-            let help = "allowed: { bursts = { size = \"1 MB\", pause = \"1 s\" } }; absent: always has data";
+            let help = "allowed: { bursts = { size = \"1 MB\", pause = \"1 s\" } }, { rate = \"1 Mbit/s\" }; absent: always \
+                        has data";
             findings.error("scenario::unknown-name", variant.span, message, help);
             return None;
         }
@@ -411,17 +435,22 @@ impl Language for App {
     }
 
     fn encode(&self) -> Value {
-        let Self::Bursts(bursts) = self;
-        Value::table([("bursts".into(), bursts.encode())])
+        match self {
+            Self::Bursts(bursts) => Value::table([("bursts".into(), bursts.encode())]),
+            Self::Rate(rate) => Value::table([("rate".into(), rate.encode())]),
+        }
     }
 
     fn schema(generator: &mut SchemaGenerator) -> Schema {
-        let bursts = Bursts::schema(generator);
-        json_schema!({
-            "type": "object",
-            "properties": { "bursts": bursts },
-            "required": ["bursts"],
-            "additionalProperties": false,
-        })
+        let forms = [("bursts", Bursts::schema(generator)), ("rate", BitRate::schema(generator))];
+        let form = |(name, schema): &(&str, Schema)| {
+            json_schema!({
+                "type": "object",
+                "properties": { *name: schema },
+                "required": [name],
+                "additionalProperties": false,
+            })
+        };
+        json_schema!({ "anyOf": forms.iter().map(form).collect::<Vec<_>>() })
     }
 }

@@ -20,6 +20,7 @@ pub mod fairness;
 mod file;
 pub mod folder;
 mod law;
+mod load;
 pub mod memory;
 pub mod metric;
 pub mod number;

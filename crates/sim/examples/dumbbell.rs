@@ -11,7 +11,7 @@ use congestlab_core::units::{BitRate, Duration, Rate, Time};
 use congestlab_net::port::{LawConfig, PortConfig};
 use congestlab_net::queue::Limit;
 use congestlab_net::service::Service;
-use congestlab_net::tcp::{App, Config, Recovery};
+use congestlab_net::tcp::{Advertise, App, Config, Recovery};
 use congestlab_sim::model::{Group, GroupKind, Link, Model, Pipe, Start};
 use congestlab_sim::{Engine, run};
 
@@ -55,6 +55,7 @@ fn main() {
         ecn: false,
         ns2: false,
         app: App::Endless,
+        advertise: Advertise::Always,
     };
     let pipe = Some(Pipe { rate, delay: 5 * MS });
     // One alone has no number, so that its fingerprint can be compared with those of old.
@@ -82,6 +83,8 @@ fn main() {
                 exit: pipe,
                 start: Start::Uniform { within: 60_000_000 },
                 stop: Time::NEVER,
+                schedule: Vec::new(),
+                sizes: None,
                 interoperable: None,
             })
             .collect(),

@@ -13,7 +13,7 @@ use crate::agents::Agents;
 use crate::device::Device;
 use crate::load::Load;
 use crate::model::{DeviceKind, Group, GroupKind, Link, Model, Start};
-use crate::network::{Network, measure_of, start_of};
+use crate::network::{Network, measure_of, segments_of, spans_of, starts_of};
 use crate::outcome::{Element, Event, FlowOutcome, LinkOutcome, Outcome, Sample};
 use crate::router::Router;
 use crate::station::{Extras, Probe, Record, Sink, Station, mix};
@@ -103,8 +103,9 @@ impl Elements {
         };
         let mut first_flow = 0;
         for (index, group) in model.groups.iter().enumerate() {
-            let starts: Vec<Time> = (0..group.count).map(|i| start_of(group, i, model.seed)).collect();
-            elements.drew |= matches!(group.start, Start::Uniform { .. }) && group.count > 0;
+            let starts: Vec<Time> = starts_of(group, model.seed);
+            let is_drawn = matches!(group.start, Start::Uniform { .. } | Start::Poisson { .. });
+            elements.drew |= (is_drawn || group.sizes.is_some()) && group.count > 0;
             let extras = |flow: u32, is_sender: bool| {
                 let element = Element::Flow(index as u32, flow);
                 let probe = || Probe::new(model.sample_every, model.record_events, element);
@@ -134,6 +135,10 @@ impl Elements {
                 let senders = flows().map(|(i, start)| {
                     let measure = measure_of(model, group, start);
                     let sender = tcp::Sender::new(config, first_flow + i, start, group.stop, 0, measure);
+                    let sender = match segments_of(group, i, model.seed) {
+                        Some(segments) => sender.with_segments(segments),
+                        None => sender,
+                    };
                     Station::new(sender, extras(i, true))
                 });
                 self.hosts.push(Hosts::Senders(config.clone(), senders.collect()));
@@ -148,6 +153,10 @@ impl Elements {
                     let stream = Stream::named(model.seed, &format!("flows.{}/{i}.on-off", group.name));
                     let measure = measure_of(model, group, start);
                     let source = Source::new(config, first_flow + i, start, group.stop, stream, measure);
+                    let source = match spans_of(group, i, start) {
+                        Some(spans) => source.within(config, spans),
+                        None => source,
+                    };
                     Station::new(source, extras(i, true))
                 });
                 self.hosts.push(Hosts::Sources(*config, sources.collect()));

@@ -117,6 +117,13 @@ pub enum Start {
         /// Distance of the others; zero: all at once.
         every: u64,
     },
+    /// One after the other, the gaps exponentially distributed.
+    Poisson {
+        /// Before the first gap.
+        from: Time,
+        /// Mean of a gap, ns.
+        gap: u64,
+    },
     /// Each independently and uniformly in `[0, within)`, ns.
     Uniform {
         /// End of the interval, ns.
@@ -143,6 +150,15 @@ impl Group {
     }
 }
 
+/// Sizes of transfers, Pareto distributed (K02 §5.5).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sizes {
+    /// Above 1; the less, the heavier the tail.
+    pub shape: f64,
+    /// Mean, segments.
+    pub mean: f64,
+}
+
 /// A group of equal flows.
 #[derive(Clone, Debug)]
 pub struct Group {
@@ -166,6 +182,10 @@ pub struct Group {
     pub start: Start,
     /// No new data from then on; [`Time::NEVER`] if unlimited.
     pub stop: Time,
+    /// How many of the flows, the first ones, are active from when on; empty: all, always. Sources only.
+    pub schedule: Vec<(Time, u32)>,
+    /// What each flow transfers, for `tcp::App::Own`.
+    pub sizes: Option<Sizes>,
     /// Its hosts are XCP-i nodes; as downstream edges with these settings.
     pub interoperable: Option<xcp_i::Config>,
 }

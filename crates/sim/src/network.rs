@@ -23,7 +23,7 @@ fn smallest_packet(group: &Group) -> u16 {
                 rest => rest,
             };
             let rest = match config.app {
-                tcp::App::Endless => segment,
+                tcp::App::Endless | tcp::App::Own => segment,
                 tcp::App::Transfer(size) => last(size.0),
                 tcp::App::Bursts { size, total, .. } => {
                     last(size.0).min(total.map_or(segment, |total| last(total.0 % size.0.max(1))))
@@ -644,10 +644,57 @@ impl Network {
     }
 }
 
+/// Starts of all flows of a group.
+pub(crate) fn starts_of(group: &Group, seed: u64) -> Vec<Time> {
+    let mut last = match group.start {
+        Start::Poisson { from, .. } => from,
+        _ => return (0..group.count).map(|index| start_of(group, index, seed)).collect(),
+    };
+    (0..group.count)
+        .map(|index| {
+            last = Time(last.0.saturating_add(gap_of(group, index, seed)));
+            last
+        })
+        .collect()
+}
+
+/// From the arrival before to that of flow `index`.
+fn gap_of(group: &Group, index: u32, seed: u64) -> u64 {
+    let Start::Poisson { gap, .. } = group.start else { return 0 };
+    Stream::named(seed, &format!("flows.{}/{index}.arrival", group.name)).exponential(gap)
+}
+
+/// When flow `index` may send by the group's schedule; `None`: always.
+pub(crate) fn spans_of(group: &Group, index: u32, start: Time) -> Option<Vec<(Time, Time)>> {
+    if group.schedule.is_empty() {
+        return None;
+    }
+    let ends = group.schedule[1..].iter().map(|&(at, _)| at).chain([Time::NEVER]);
+    let spans = group.schedule.iter().zip(ends).filter(|((_, active), _)| index < *active);
+    let mut joined: Vec<(Time, Time)> = Vec::new();
+    for (&(from, _), to) in spans {
+        match joined.last_mut() {
+            Some(last) if last.1 == from => last.1 = to,
+            _ => joined.push((from.max(start), to)),
+        }
+    }
+    Some(joined)
+}
+
+/// Segments of flow `index` of a group whose flows have sizes of their own.
+pub(crate) fn segments_of(group: &Group, index: u32, seed: u64) -> Option<u64> {
+    let sizes = group.sizes?;
+    let mut stream = Stream::named(seed, &format!("flows.{}/{index}.size", group.name));
+    Some((stream.pareto(sizes.shape, sizes.mean).round() as u64).max(1))
+}
+
 /// Start of flow `index` of a group. A uniform start is drawn from the flow's own stream.
 pub fn start_of(group: &Group, index: u32, seed: u64) -> Time {
     match group.start {
         Start::Every { from, every } => Time(from.0.saturating_add(every.saturating_mul(u64::from(index)))),
+        Start::Poisson { from, .. } => {
+            Time((0..=index).fold(from.0, |at, i| at.saturating_add(gap_of(group, i, seed))))
+        }
         Start::Uniform { within } => {
             let mut stream = Stream::named(seed, &format!("flows.{}/{index}.start", group.name));
             Time(stream.below(within.max(1)))

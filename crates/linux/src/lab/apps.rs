@@ -426,7 +426,7 @@ fn spawn(namespace: &Namespace, group: &Path, command: &[String], output: &Path)
 fn size_of(kind: &GroupKind) -> Option<u64> {
     match kind {
         GroupKind::Tcp(config) => match &config.app {
-            tcp::App::Endless => None,
+            tcp::App::Endless | tcp::App::Own => None,
             tcp::App::Transfer(size) => Some(size.0),
             tcp::App::Bursts { total, .. } => total.map(|total| total.0),
         },

@@ -25,8 +25,8 @@ use congestlab_scenario::net::errors::ErrorRate;
 use congestlab_scenario::net::packet::{PS_PER_NS, Picos};
 use congestlab_scenario::net::port::{PortConfig, PortEvent};
 use congestlab_scenario::net::service::Service;
-use congestlab_scenario::net::tcp;
-use congestlab_scenario::sim::model::{GroupKind, Model};
+use congestlab_scenario::net::tcp::{self, Advertise};
+use congestlab_scenario::sim::model::{Group, GroupKind, Model};
 use congestlab_scenario::sim::outcome::{Element, Event, Outcome};
 use congestlab_scenario::{Measure, Scenario};
 use rustix::time::{ClockId, clock_gettime};
@@ -183,6 +183,7 @@ pub fn run(
     }
     for (index, group) in model.groups.iter().enumerate() {
         require_law(scenario, index, &group.name, &group.kind)?;
+        require_load(group)?;
         if !group.switches.is_empty() {
             return Err(Error::input(
                 format!("flows.{}.switch: a live lab has one path for each flow", group.name),
@@ -196,6 +197,21 @@ pub fn run(
     let result = lab.and_then(|mut lab| lab.run(stop, tell));
     // What the lab holds open is closed by now: its namespaces go at once.
     guard.finish().and(result)
+}
+
+/// Refuses loads that the endpoints of a lab do not make.
+fn require_load(group: &Group) -> Result<()> {
+    let (key, why) = match &group.kind {
+        _ if !group.schedule.is_empty() => ("schedule", "a lab's sources send from start to stop"),
+        _ if group.sizes.is_some() => ("size.pareto", "a lab's flows are of one size"),
+        GroupKind::Tcp(config) => match config.advertise {
+            Advertise::Always => return Ok(()),
+            Advertise::Growing { .. } => ("awnd", "the kernel decides how its window grows"),
+            Advertise::Reading { .. } => ("receiver", "a lab's receivers read at once"),
+        },
+        GroupKind::Source(_) => return Ok(()),
+    };
+    Err(Error::input(format!("flows.{}.{key}: {why}", group.name), "leave it out, or simulate it"))
 }
 
 /// Refuses what neither the kernel nor a link in user space does to packets on their way.

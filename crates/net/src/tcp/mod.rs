@@ -23,9 +23,11 @@ mod scoreboard;
 mod sender;
 #[cfg(test)]
 mod tests;
+mod window;
 
 pub use receiver::{Receiver, ReceiverStats};
 pub use sender::{Mode, Sender, SenderStats, View};
+pub use window::Advertise;
 
 use congestlab_core::law;
 use congestlab_core::units::{Bytes, Duration, Time};
@@ -58,6 +60,8 @@ pub enum App {
     /// Always has data.
     #[default]
     Endless,
+    /// A number of whole segments that each flow is given: [`Sender::with_segments`].
+    Own,
     /// So much, then nothing.
     Transfer(Bytes),
     /// Writes `size`, pauses, and again (protocols.md 12.3; TH 4.5).
@@ -88,6 +92,8 @@ pub struct Config {
     pub initial_window: u32,
     /// What the receiver advertises, segments; `None`: unlimited.
     pub awnd: Option<u32>,
+    /// What limits that beside.
+    pub advertise: Advertise,
     /// How losses are repaired.
     pub recovery: Recovery,
     /// Lower bound of the retransmission timeout; 1 s (RFC 6298 §2.4) unless told otherwise.
@@ -116,7 +122,7 @@ impl Config {
     pub fn bytes_of(&self, count: u64) -> Bytes {
         let segment = u64::from(self.segment);
         Bytes(match self.app {
-            App::Endless => count.saturating_mul(segment),
+            App::Endless | App::Own => count.saturating_mul(segment),
             App::Transfer(total) => count.saturating_mul(segment).min(total.0),
             App::Bursts { size, total, .. } => {
                 let per_burst = self.segments_in(size);
@@ -130,7 +136,10 @@ impl Config {
     /// Segments of all that the application will ever write.
     fn segments(&self) -> u64 {
         match self.app {
-            App::Endless | App::Bursts { total: None, .. } | App::Bursts { size: Bytes(0), .. } => u64::MAX,
+            App::Endless
+            | App::Own
+            | App::Bursts { total: None, .. }
+            | App::Bursts { size: Bytes(0), .. } => u64::MAX,
             App::Transfer(Bytes(0)) => 0,
             App::Transfer(total) => self.segments_in(total),
             App::Bursts { size, total: Some(total), .. } => {
@@ -145,7 +154,7 @@ impl Config {
     #[inline]
     fn size_of(&self, index: u64) -> u16 {
         match self.app {
-            App::Endless => self.segment,
+            App::Endless | App::Own => self.segment,
             // At most `segment`: the next segment ends at most that much later.
             _ => (self.bytes_of(index.saturating_add(1)) - self.bytes_of(index)).0 as u16,
         }
@@ -159,7 +168,7 @@ impl Config {
 
 const _: () = {
     assert!(size_of::<Sender>() - size_of::<law::Sender>() <= 248, "a sender grew");
-    assert!(size_of::<Receiver>() <= 112, "a receiver grew");
+    assert!(size_of::<Receiver>() <= 120, "a receiver grew");
 };
 
 /// The absolute number of the segment that has sequence number `seq`, if it is within 2^31 of

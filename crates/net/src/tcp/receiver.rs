@@ -5,6 +5,7 @@ use congestlab_core::law::{Data, Echo, Reply};
 use congestlab_core::units::{Bytes, Duration, Time};
 
 use super::ranges::Ranges;
+use super::window::{Advertise, Window};
 use super::{Config, Measure, Recovery, absolute, in_bytes};
 use crate::packet::{Kind, Packet, SACK_BLOCKS, flag};
 
@@ -31,6 +32,8 @@ pub struct Receiver {
     /// When a delayed ACK is due.
     deadline: Time,
     out_of_order: Option<Box<OutOfOrder>>,
+    /// `None`: the window stays as configured.
+    window: Option<Box<Window>>,
     flow: u32,
     /// Sequence number of segment 0.
     base: u32,
@@ -65,6 +68,7 @@ impl Receiver {
             stamp_ns: 0,
             deadline: Time::NEVER,
             out_of_order: None,
+            window: (config.advertise != Advertise::Always).then(Box::default),
             flow,
             base: isn.wrapping_add(1),
             has_mark: false,
@@ -94,7 +98,7 @@ impl Receiver {
 
     /// Sends the delayed acknowledgment, if it is due.
     pub fn handle_deadline(&mut self, config: &Config, now: Time) -> Option<Packet> {
-        (now >= self.deadline).then(|| self.acknowledge(config, Kind::Ack))
+        (now >= self.deadline).then(|| self.acknowledge(config, now, Kind::Ack))
     }
 
     /// A SYN, data or a window probe arrived; answers at once or later.
@@ -103,9 +107,9 @@ impl Receiver {
             Kind::Data => self.handle_data(config, now, packet),
             Kind::Syn => {
                 self.stamp_ns = packet.stamp_ns;
-                Some(self.acknowledge(config, Kind::SynAck))
+                Some(self.acknowledge(config, now, Kind::SynAck))
             }
-            Kind::WindowProbe => Some(self.acknowledge(config, Kind::Ack)),
+            Kind::WindowProbe => Some(self.acknowledge(config, now, Kind::Ack)),
             Kind::Ack | Kind::SynAck | Kind::Datagram | Kind::Control | Kind::Probe => None,
         }
     }
@@ -117,7 +121,9 @@ impl Receiver {
                 header: packet.xcp(),
                 window: packet.xcp_r(),
                 mss: in_bytes(config, 1),
-                awnd: config.awnd.map_or(Bytes(u64::MAX), |segments| in_bytes(config, segments.into())),
+                awnd: self
+                    .advertised(config, now)
+                    .map_or(Bytes(u64::MAX), |segments| in_bytes(config, segments.into())),
             };
             config.law.on_data(&mut self.echo, &data);
         }
@@ -144,6 +150,9 @@ impl Receiver {
             (config.bytes_of(self.next) - config.bytes_of(before)).0
         };
         self.delivered_bytes += delivered;
+        if let Some(window) = &mut self.window {
+            window.deliver(config, now, delivered);
+        }
         if self.measure.from <= now && now <= self.measure.to {
             self.measured_bytes += delivered;
         }
@@ -152,7 +161,13 @@ impl Receiver {
             self.deadline = now + DELAYED_ACK;
             return None;
         }
-        Some(self.acknowledge(config, Kind::Ack))
+        Some(self.acknowledge(config, now, Kind::Ack))
+    }
+
+    /// The window to advertise, segments; `None`: unlimited.
+    #[inline]
+    fn advertised(&self, config: &Config, now: Time) -> Option<u32> {
+        self.window.as_ref().map_or(config.awnd, |window| window.segments(config, now))
     }
 
     /// A duplicate, a segment beyond a gap, or one that fills it.
@@ -181,8 +196,15 @@ impl Receiver {
         }
     }
 
-    fn acknowledge(&mut self, config: &Config, kind: Kind) -> Packet {
+    fn acknowledge(&mut self, config: &Config, now: Time, kind: Kind) -> Packet {
         self.deadline = Time::NEVER;
+        let advertised = self.advertised(config, now);
+        if let Some(window) = &mut self.window {
+            window.note_ack();
+            if advertised == Some(0) {
+                self.deadline = window.opens_at(config).max(now + Duration(1));
+            }
+        }
         let mut packet = Packet {
             stamp_ns: self.stamp_ns,
             flow: self.flow,
@@ -192,7 +214,7 @@ impl Receiver {
             flags: if self.has_mark && kind == Kind::Ack { flag::ECE } else { 0 },
             ..Packet::default()
         };
-        packet.set_window(config.awnd);
+        packet.set_window(advertised);
         match self.echo.on_ack() {
             Reply::Feedback(feedback) => packet.words[1] = feedback as u32,
             Reply::Window(reply) => packet.set_reply(reply),

@@ -250,6 +250,13 @@ impl Sender {
         }
     }
 
+    /// For [`App::Own`]: all that it will send.
+    #[must_use]
+    pub fn with_segments(mut self, segments: u64) -> Self {
+        self.written = segments;
+        self
+    }
+
     // What the flow shows.
 
     /// The congestion window.
@@ -640,6 +647,7 @@ impl Sender {
                 self.written = config.segments();
                 self.serve_application(config, now);
             }
+            App::Own => {}
             App::Bursts { .. } => self.write_burst(config, now),
         }
     }
@@ -660,7 +668,7 @@ impl Sender {
 
     /// Data was written or acknowledged: is the write, or all of it, complete?
     fn serve_application(&mut self, config: &Config, now: Time) {
-        let is_last = |written: u64| written >= config.segments();
+        let is_last = |written: u64| written >= config.segments() || config.app == App::Own;
         if let App::Bursts { pause, wait, buffer, .. } = config.app
             && self.flags & bit::WRITING != 0
         {

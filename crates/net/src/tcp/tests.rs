@@ -8,7 +8,7 @@ use congestlab_core::law::{SenderConfig, cubic, reno, xcp};
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
 
 use super::scoreboard::DUP_THRESH;
-use super::{App, Config, Measure, Receiver, Recovery, Sender, Wait, absolute};
+use super::{Advertise, App, Config, Measure, Receiver, Recovery, Sender, Wait, absolute};
 use crate::packet::{Kind, Packet, SACK_BLOCKS, flag};
 
 const MS: u64 = 1_000_000;
@@ -274,6 +274,7 @@ fn config(law: SenderConfig, recovery: Recovery, app: App) -> Config {
         delayed_ack: false,
         ecn: false,
         ns2: false,
+        advertise: Advertise::Always,
         app,
     }
 }

@@ -371,7 +371,7 @@ impl Tcp {
             full * count.min(whole) + last
         };
         match self.config.app {
-            App::Endless => full * count,
+            App::Endless | App::Own => full * count,
             App::Transfer(size) => of_write(size.0, count),
             App::Bursts { size, total, .. } => {
                 let segments = size.0.div_ceil(segment).max(1);

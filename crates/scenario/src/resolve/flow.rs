@@ -15,6 +15,7 @@ use crate::decode::{At, Named, PacketSize, RATE_MAX, fill};
 use crate::diagnostic::{Findings, Span, choices};
 use crate::file::{App, Flow, Hop, Link, Profile, Recovery, Start, Wait};
 use crate::law::FlowLaw;
+use crate::load::{self, Awnd, Size};
 use crate::queue::Amount;
 use crate::settings::Told;
 use crate::trouble::Switch;
@@ -119,6 +120,13 @@ pub(super) fn group(
     let start = starts(flow, span, count, duration, findings);
     let segment = fill(&mut flow.segment, span, || PACKET_SIZE).value.0;
     let is_source = flow.law.as_ref()?.value.is_source();
+    let schedule = load::schedule(flow.schedule.as_ref(), count, findings);
+    if let (Some(at), false) = (&flow.schedule, is_source) {
+        let message = format!("`{}.schedule` is for cbr and onoff", findings.place());
+        let help = "flows with acknowledgments have start, stop and app";
+        findings.error("scenario::schedule", at.span, message, help);
+    }
+    let sizes = if is_source { None } else { sizes(flow, segment, findings) };
     let kind = if is_source {
         source(flow, segment, findings).map(GroupKind::Source)
     } else {
@@ -148,6 +156,8 @@ pub(super) fn group(
         exit: hops[1].map(pipe),
         start,
         stop: flow.stop.as_ref().map_or(Time::NEVER, |stop| Time(stop.value.0)),
+        schedule,
+        sizes,
         interoperable: is_interoperable
             .then(|| xcp_i::Config::new(xcp_i::VirtualLaw::Xcp(xcp::LinkConfig::default()))),
     })
@@ -165,6 +175,7 @@ fn starts(
     let (first, every) = match start.value {
         Start::At(from) => (from, Duration(0)),
         Start::Every { every, from } => (from, every),
+        Start::Poisson { gap, from } => (from, gap),
         Start::Uniform(within) => {
             if within.0 == 0 {
                 let message = format!("`{place}.start.uniform` is zero");
@@ -208,6 +219,7 @@ fn starts(
     }
     match start.value {
         Start::Uniform(within) => model::Start::Uniform { within: within.0 },
+        Start::Poisson { gap, from } => model::Start::Poisson { from: Time(from.0), gap: gap.0 },
         _ => model::Start::Every { from: Time(first.0), every: every.0 },
     }
 }
@@ -217,6 +229,7 @@ fn warn_without_effect(flow: &Flow, findings: &mut Findings) {
     let keys = [
         ("ack", flow.ack.as_ref().map(|at| at.span)),
         ("awnd", flow.awnd.as_ref().map(|at| at.span)),
+        ("receiver", flow.receiver.as_ref().map(|at| at.span)),
         ("delayed_ack", flow.delayed_ack.as_ref().map(|at| at.span)),
         ("size", flow.size.as_ref().map(|at| at.span)),
         ("initial_window", flow.initial_window.as_ref().map(|at| at.span)),
@@ -279,23 +292,21 @@ fn tcp(
         let message = format!("`{}.min_rto` is zero", findings.place());
         findings.error("scenario::range", min_rto.span, message, "allowed: above 0 s, such as \"200 ms\"");
     }
-    let awnd = match &flow.awnd {
-        None => None,
-        Some(awnd) => Some(advertised(awnd, segment, findings)?),
-    };
+    let (awnd, advertise) = window(flow, segment, findings)?;
     let headers = HEADERS + law.header_bytes();
     if segment <= headers {
         let (place, given) = (findings.place(), flow.segment.as_ref()?.span);
         let message = format!("`{place}.segment` is {segment} B, all of it headers");
         findings.error("scenario::range", given, message, format!("allowed: {} B to 65535 B", headers + 1));
     }
-    let app = app(flow)?;
+    let app = app(flow, segment)?;
     Some(tcp::Config {
         segment,
         ack: fill(&mut flow.ack, span, || PacketSize(HEADERS)).value.0,
         law,
         initial_window: fill(&mut flow.initial_window, span, || default_window).value,
         awnd,
+        advertise,
         recovery,
         min_rto: min_rto.value,
         delayed_ack: fill(&mut flow.delayed_ack, span, || false).value,
@@ -387,6 +398,81 @@ fn warn_of_thesis(law: &Told<SenderConfig>, profile: Span, findings: &mut Findin
     }
 }
 
+/// The largest window that the receiver advertises, and what limits it beside.
+fn window(flow: &Flow, segment: u16, findings: &mut Findings) -> Option<(Option<u32>, tcp::Advertise)> {
+    let place = findings.place();
+    let mut advertise = tcp::Advertise::Always;
+    let mut awnd = None;
+    match flow.awnd.as_ref().map(|at| (&at.value, at.span)) {
+        None => {}
+        Some((Awnd::Fixed(amount), span)) => {
+            awnd = Some(advertised(&At { value: *amount, span }, segment, findings)?);
+        }
+        Some((Awnd::Growing(growth), _)) => {
+            let from = advertised(growth.from.as_ref()?, segment, findings)?;
+            let per_ack = advertised(growth.per_ack.as_ref()?, segment, findings)?;
+            if let Some(to) = &growth.to {
+                let most = advertised(to, segment, findings)?;
+                if most < from {
+                    let message = format!("`{place}.awnd` grows from {from} to {most} packets");
+                    findings.error("scenario::range", to.span, message, "allowed: at least `from`");
+                }
+                awnd = Some(most);
+            }
+            advertise = tcp::Advertise::Growing { from, per_ack };
+        }
+    }
+    if let Some(At { value: reader, span }) = &flow.receiver {
+        let (rate, buffer) = (reader.rate.as_ref()?.value, reader.buffer.as_ref()?);
+        if buffer.value.0 < segment.into() {
+            let message = format!("`{place}.receiver.buffer` is {}, less than a segment", buffer.value);
+            findings.error("scenario::range", buffer.span, message, format!("allowed: from {segment} B on"));
+        }
+        if advertise != tcp::Advertise::Always {
+            let message = format!("`{place}` has a window that grows and one that a reader leaves");
+            let help = "write awnd = { from = ... } or receiver = { rate = ... }; an awnd that is an amount bounds both";
+            findings.error("scenario::type", *span, message, help);
+        }
+        advertise = tcp::Advertise::Reading { rate, buffer: buffer.value };
+    }
+    Some((awnd, advertise))
+}
+
+/// The distribution of sizes, if each flow has its own.
+fn sizes(flow: &Flow, segment: u16, findings: &mut Findings) -> Option<model::Sizes> {
+    let Some(At { value: Size::Pareto(pareto), span }) = &flow.size else { return None };
+    let place = format!("{}.size.pareto", findings.place());
+    let (shape, mean) = (pareto.shape.as_ref()?, pareto.mean.as_ref()?);
+    if shape.value <= 1.0 || shape.value > 1000.0 {
+        let message = format!("`{place}.shape` is {}", shape.value);
+        findings.error(
+            "scenario::range",
+            shape.span,
+            message,
+            "allowed: above 1 (else there is no mean), up to 1000",
+        );
+    }
+    if flow.app.is_some() {
+        let message = format!("`{place}` is for transfers, and the flow has an `app`");
+        findings.error("scenario::type", *span, message, "leave one of them out");
+    }
+    let mean = match mean.value {
+        Amount::Packets(packets) => packets as f64,
+        Amount::Bytes(bytes) => bytes as f64 / f64::from(segment),
+        Amount::Bdp(_) => {
+            let message = format!("`{place}.mean` is in BDP");
+            findings.error(
+                "scenario::unit",
+                mean.span,
+                message,
+                "write packets or bytes, such as \"30 packets\"",
+            );
+            return None;
+        }
+    };
+    Some(model::Sizes { shape: shape.value, mean })
+}
+
 /// Whole segments, at least one (contract 2).
 fn advertised(awnd: &At<Amount>, segment: u16, findings: &mut Findings) -> Option<u32> {
     let segments = match awnd.value {
@@ -407,11 +493,26 @@ fn advertised(awnd: &At<Amount>, segment: u16, findings: &mut Findings) -> Optio
     Some(segments.min(u64::from(UNLIMITED - 1)) as u32)
 }
 
-fn app(flow: &mut Flow) -> Option<tcp::App> {
-    let size = flow.size.as_ref().map(|at| at.value);
-    let Some(At { value: App::Bursts(bursts), span }) = &mut flow.app else {
-        return Some(size.map_or(tcp::App::Endless, tcp::App::Transfer));
+fn app(flow: &mut Flow, segment: u16) -> Option<tcp::App> {
+    let size = match flow.size.as_ref().map(|at| &at.value) {
+        None => None,
+        Some(Size::Bytes(bytes)) => Some(*bytes),
+        Some(Size::Pareto(_)) => return Some(tcp::App::Own),
     };
+    let bursts = match &mut flow.app {
+        None => {
+            return Some(size.map_or(tcp::App::Endless, tcp::App::Transfer));
+        }
+        // A segment at a time.
+        Some(At { value: App::Rate(rate), .. }) => {
+            let own = Bytes(segment.into());
+            let pause = Duration((own.0 * 8_000_000_000 + rate.0 / 2) / rate.0);
+            let (wait, buffer) = (tcp::Wait::Write, Bytes(16_000_000));
+            return Some(tcp::App::Bursts { size: own, pause, wait, buffer, total: size });
+        }
+        Some(At { value: App::Bursts(bursts), span }) => (bursts, span),
+    };
+    let (bursts, span) = bursts;
     let (per_burst, pause) = (bursts.size.as_ref()?.value, bursts.pause.as_ref()?.value);
     let wait = match fill(&mut bursts.wait, *span, || Wait::Write).value {
         Wait::Write => tcp::Wait::Write,

@@ -10,12 +10,12 @@ use congestlab_net::queue::{Discipline, Limit, classes, red};
 use congestlab_net::random::{Probability, Stream};
 use congestlab_net::service::{Service, Steps};
 use congestlab_net::source::{Pattern, SourceConfig};
-use congestlab_net::tcp::{App, Config, Recovery, Wait};
+use congestlab_net::tcp::{Advertise, App, Config, Recovery, Wait};
 use congestlab_net::trace::Trace;
 use congestlab_net::wire::{GilbertElliott, Reorder, Spans};
 use congestlab_net::xcp_i;
 use congestlab_sim::model::{
-    Device, DeviceKind, Estimator, Group, GroupKind, Link, Model, Pipe, Router, Start, Switch,
+    Device, DeviceKind, Estimator, Group, GroupKind, Link, Model, Pipe, Router, Sizes, Start, Switch,
 };
 
 const MS: Picos = 1_000_000_000;
@@ -240,6 +240,29 @@ fn random_group(draw: &mut Draw, index: u64, count: u64) -> Group {
     } else {
         GroupKind::Tcp(random_tcp(draw, segment))
     };
+    // A stream of their own, as for two classes.
+    let mut loads = Draw(Stream::named(draw.0.draws(), "loads"));
+    let (mut kind, mut schedule, mut sizes) = (kind, Vec::new(), None);
+    match &mut kind {
+        GroupKind::Source(_) if loads.one_in(2) => {
+            schedule =
+                vec![(Time(0), 1), (Time(40_000_000), 3), (Time(90_000_000), 0), (Time(150_000_000), 2)];
+        }
+        GroupKind::Source(_) => {}
+        GroupKind::Tcp(config) => {
+            config.advertise = match loads.below(6) {
+                0 => Advertise::Growing { from: 2, per_ack: loads.below(3) as u32 },
+                1 => {
+                    Advertise::Reading { rate: BitRate(700_001), buffer: Bytes(loads.between(1_500, 20_000)) }
+                }
+                _ => Advertise::Always,
+            };
+            if config.app == App::Endless && loads.one_in(3) {
+                config.app = App::Own;
+                sizes = Some(Sizes { shape: 1.35, mean: 30.0 });
+            }
+        }
+    }
     Group {
         name: format!("g{index}"),
         kind,
@@ -252,9 +275,12 @@ fn random_group(draw: &mut Draw, index: u64, count: u64) -> Group {
         start: match draw.below(3) {
             0 => Start::Every { from: Time(0), every: 0 },
             1 => Start::Every { from: Time(draw.below(50_000_000)), every: 10_000_000 },
+            _ if loads.one_in(2) => Start::Poisson { from: Time(0), gap: 20_000_000 },
             _ => Start::Uniform { within: 100_000_000 },
         },
         stop: if draw.one_in(4) { Time(draw.between(150, 600) * 1_000_000) } else { Time::NEVER },
+        schedule,
+        sizes,
         interoperable: None,
     }
 }
@@ -350,6 +376,7 @@ fn random_tcp(draw: &mut Draw, segment: u16) -> Config {
         delayed_ack: draw.one_in(3),
         ecn: draw.one_in(3),
         ns2: draw.one_in(5),
+        advertise: Advertise::Always,
         app: match draw.below(5) {
             0 => App::Transfer(Bytes(draw.between(1, 300_000))),
             1 => App::Bursts {
