@@ -307,6 +307,7 @@ macro_rules! protocols {
 
         impl Sender {
             /// A law at the start of a connection, with its initial window. `mss` is the whole IP packet.
+            #[inline]
             pub fn new(config: &SenderConfig, mss: Bytes, initial_window: Bytes) -> Self {
                 match config {
                     $($(SenderConfig::$Sender(config) => {
@@ -399,6 +400,7 @@ macro_rules! protocols {
 
         impl Law {
             /// XCP's part, for laws of its family.
+            #[inline]
             pub fn xcp(&self) -> Option<&xcp::Sender> {
                 match self {
                     $($(Self::$Sender(law) => SenderLaw::xcp(law),)?)*
@@ -408,6 +410,7 @@ macro_rules! protocols {
 
         impl SenderConfig {
             /// Of the law: the first protocol of its file.
+            #[inline]
             pub fn name(&self) -> &'static str {
                 match self {
                     $($(Self::$Sender(_) => const { $module::protocols()[0].name },)?)*
@@ -415,6 +418,7 @@ macro_rules! protocols {
             }
 
             /// Initial window in packets; `None`: RFC 5681's, by the size of the segment.
+            #[inline]
             pub fn initial_window(&self) -> Option<u32> {
                 match self {
                     $($(Self::$Sender(_) => <$sender as SenderLaw>::INITIAL_WINDOW,)?)*
@@ -422,6 +426,7 @@ macro_rules! protocols {
             }
 
             /// Bytes of the congestion header that each data packet carries.
+            #[inline]
             pub fn header_bytes(&self) -> u16 {
                 match self {
                     $($(Self::$Sender(config) => <$sender as SenderLaw>::header_bytes(config),)?)*
@@ -429,6 +434,7 @@ macro_rules! protocols {
             }
 
             /// The receiver's part at the start of a connection. `mss` is the whole IP packet.
+            #[inline]
             pub fn echo(&self, mss: Bytes) -> Echo {
                 match self {
                     $($(Self::$Sender(config) => <$sender as SenderLaw>::echo(config, mss),)?)*
@@ -444,6 +450,7 @@ macro_rules! protocols {
             }
 
             /// XCP's configuration, for laws of its family.
+            #[inline]
             pub fn xcp(&self) -> Option<&xcp::SenderConfig> {
                 match self {
                     $($(Self::$Sender(config) => <$sender as SenderLaw>::xcp_config(config),)?)*
@@ -451,6 +458,7 @@ macro_rules! protocols {
             }
 
             /// As [`SenderConfig::xcp`].
+            #[inline]
             pub fn xcp_mut(&mut self) -> Option<&mut xcp::SenderConfig> {
                 match self {
                     $($(Self::$Sender(config) => <$sender as SenderLaw>::xcp_config_mut(config),)?)*
@@ -468,6 +476,7 @@ macro_rules! protocols {
 
         impl Link {
             /// See [`LinkLaw::start`].
+            #[inline]
             pub fn new(config: &LinkConfig, phase: Duration, second_phase: Duration) -> Self {
                 match config {
                     $($(LinkConfig::$Link(config) => Self::$Link(<$link>::start(config, phase, second_phase)),)?)*
@@ -541,6 +550,7 @@ macro_rules! protocols {
 
         impl LinkConfig {
             /// Of the law: the first protocol of its file.
+            #[inline]
             pub fn name(&self) -> &'static str {
                 match self {
                     $($(Self::$Link(_) => const { $module::protocols()[0].name },)?)*
@@ -548,6 +558,7 @@ macro_rules! protocols {
             }
 
             /// See [`LinkLaw::first_interval`].
+            #[inline]
             pub fn first_interval(&self) -> Duration {
                 match self {
                     $($(Self::$Link(config) => <$link as LinkLaw>::first_interval(config),)?)*
@@ -555,6 +566,7 @@ macro_rules! protocols {
             }
 
             /// What the law is told that the link can carry.
+            #[inline]
             pub fn capacity(&self) -> Rate {
                 match self {
                     $($(Self::$Link(config) => <$link as LinkLaw>::capacity(config),)?)*
@@ -562,6 +574,7 @@ macro_rules! protocols {
             }
 
             /// Tells it that.
+            #[inline]
             pub fn set_capacity(&mut self, capacity: Rate) {
                 match self {
                     $($(Self::$Link(config) => <$link as LinkLaw>::configure_capacity(config, capacity),)?)*
@@ -569,6 +582,7 @@ macro_rules! protocols {
             }
 
             /// XCP's configuration, for laws of its family.
+            #[inline]
             pub fn xcp(&self) -> Option<&xcp::LinkConfig> {
                 match self {
                     $($(Self::$Link(config) => <$link as LinkLaw>::xcp(config),)?)*
@@ -576,6 +590,7 @@ macro_rules! protocols {
             }
 
             /// As [`LinkConfig::xcp`].
+            #[inline]
             pub fn xcp_mut(&mut self) -> Option<&mut xcp::LinkConfig> {
                 match self {
                     $($(Self::$Link(config) => <$link as LinkLaw>::xcp_mut(config),)?)*

@@ -1,0 +1,111 @@
+//! Every law of the list, as `tests/laws.rs` compiles it for BPF: the entry points of the enums, which
+//! reach each law. No object ships with it; what ships is `bpf/laws.rs`.
+#![no_std]
+
+#[path = "../../../core/src/law/mod.rs"]
+mod law;
+#[path = "../../../core/src/units/mod.rs"]
+mod units;
+
+use law::xcp::Header;
+use law::xcp_r;
+use law::{Ack, Data, Echo, Link, Packet, Reply, Send, Sender, SenderConfig};
+use units::{Bytes, Duration, Rate, Time};
+
+/// A packet as a program of the kernel would describe it.
+#[repr(C)]
+pub struct Seen {
+    size: u64,
+    header: Header,
+    has_header: u32,
+}
+
+impl Packet for Seen {
+    #[inline(always)]
+    fn size(&self) -> Bytes {
+        Bytes(self.size)
+    }
+
+    #[inline(always)]
+    fn xcp(&self) -> Option<Header> {
+        if self.has_header == 0 { None } else { Some(self.header) }
+    }
+
+    #[inline(always)]
+    fn set_xcp(&mut self, header: Header) {
+        self.header = header;
+    }
+}
+
+macro_rules! exported {
+    ($(fn $name:ident($($argument:ident: $kind:ty),*) -> u64 $body:block)*) => {$(
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name($($argument: $kind),*) -> u64 $body
+    )*};
+}
+
+exported! {
+    fn link_on_arrival(link: &mut Link, now: u64, packet: &Seen) -> u64 {
+        link.on_arrival(Time(now), packet);
+        0
+    }
+    fn link_on_departure(link: &mut Link, now: u64, packet: &mut Seen, backlog: u64) -> u64 {
+        link.on_departure(Time(now), packet, Bytes(backlog));
+        0
+    }
+    fn link_on_deadline(link: &mut Link, now: u64, backlog: u64) -> u64 {
+        link.on_deadline(Time(now), Bytes(backlog));
+        link.next_deadline().0
+    }
+    fn link_set_capacity(link: &mut Link, capacity: u64) -> u64 {
+        link.set_capacity(Rate(capacity));
+        0
+    }
+    fn sender_on_ack(sender: &mut Sender, config: &SenderConfig, now: u64, ack: &Ack) -> u64 {
+        sender.on_ack(config, Time(now), ack);
+        sender.window().0
+    }
+    fn sender_on_loss(sender: &mut Sender, config: &SenderConfig, now: u64, flight: u64) -> u64 {
+        sender.on_loss(config, Time(now), Bytes(flight));
+        sender.window().0
+    }
+    fn sender_on_timeout(sender: &mut Sender, config: &SenderConfig, now: u64, flight: u64, is_first: u64) -> u64 {
+        sender.on_timeout(config, Time(now), Bytes(flight), is_first != 0);
+        sender.window().0
+    }
+    fn sender_on_restart(sender: &mut Sender, config: &SenderConfig, now: u64, initial_window: u64) -> u64 {
+        sender.on_restart(config, Time(now), Bytes(initial_window));
+        sender.window().0
+    }
+    fn sender_on_send(sender: &mut Sender, config: &SenderConfig, now: u64, send: &Send, header: &mut Header) -> u64 {
+        match sender.on_send(config, Time(now), send) {
+            Some(found) => {
+                *header = found;
+                1
+            }
+            None => 0,
+        }
+    }
+    fn sender_on_send_window(sender: &mut Sender, config: &SenderConfig, header: &mut xcp_r::Header) -> u64 {
+        match sender.on_send_window(config) {
+            Some(found) => {
+                *header = found;
+                1
+            }
+            None => 0,
+        }
+    }
+    fn sender_pacing_rate(sender: &Sender, config: &SenderConfig, srtt: u64) -> u64 {
+        sender.pacing_rate(config, Duration(srtt)).map_or(0, |rate| rate.0)
+    }
+    fn echo_on_data(config: &SenderConfig, echo: &mut Echo, data: &Data) -> u64 {
+        config.on_data(echo, data);
+        0
+    }
+    fn echo_on_ack(echo: &mut Echo) -> u64 {
+        match echo.on_ack() {
+            Reply::Feedback(feedback) => feedback as i64 as u64,
+            Reply::Window(reply) => (reply.cwnd as u64) << 8 | reply.epoch as u64,
+        }
+    }
+}
