@@ -1,7 +1,9 @@
 //! The version of XCP-r that its paper rejects (XR §IV, "first version"; protocols.md 4.3): the receiver
 //! keeps nothing. Each packet's feedback is taken for that of all packets of its window,
 //!
-//!     cwnd = H_feedback * H_cwnd + H_cwnd
+//! ```text
+//! cwnd = H_feedback * H_cwnd + H_cwnd
+//! ```
 //!
 //! which over-estimates, since feedback varies within a window. XR's H_cwnd counts packets in the product
 //! (C-39). Every ACK is believed; there is nothing to tell a receiver that keeps nothing.
