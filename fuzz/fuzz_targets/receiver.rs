@@ -4,10 +4,10 @@
 //! bytes: what, flags, sequence number (near what is expected, or any), time, two bytes of header.
 #![no_main]
 
-use congestlab_core::law::{SenderConfig, reno, xcp};
+use congestlab_core::law::{SenderConfig, xcp};
 use congestlab_core::units::{Bytes, Duration, Time};
-use congestlab_net::packet::{Kind, Packet, SACK_BLOCKS, flag};
-use congestlab_net::tcp::{App, Config, Measure, Receiver, Recovery};
+use congestlab_net::packet::{Kind, Packet, SACK_BLOCKS, UNLIMITED, flag};
+use congestlab_net::tcp::{Advertise, App, Config, Measure, Receiver, Recovery};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeSet;
 
@@ -47,9 +47,11 @@ fuzz_target!(|input: &[u8]| {
     let config = Config {
         segment,
         ack: 40,
-        law: SenderConfig::Reno(reno::Config::default()),
+        // What goes back is the law's to say.
+        law: SenderConfig::Xcp(xcp::SenderConfig::DEFAULT),
         initial_window: 2,
         awnd: (bits & 1 != 0).then_some(64),
+        advertise: Advertise::Always,
         recovery: [Recovery::Sack, Recovery::Sack, Recovery::NewReno, Recovery::Reno]
             [usize::from(bits >> 1 & 3)],
         min_rto: Duration(1_000_000_000),
@@ -140,7 +142,7 @@ fuzz_target!(|input: &[u8]| {
 fn check(config: &Config, ack: &Packet, model: &Model, base: u32, newest: Option<u64>) {
     assert_eq!((ack.flow, ack.size), (5, config.ack));
     assert_eq!(ack.seq, base.wrapping_add(model.next as u32));
-    assert_eq!(ack.window(), config.awnd.unwrap_or(u32::MAX));
+    assert_eq!(ack.window(), config.awnd.unwrap_or(UNLIMITED));
     let absolute = |seq: u32| model.next + u64::from(seq.wrapping_sub(base.wrapping_add(model.next as u32)));
     let blocks: Vec<(u64, u64)> = (0..SACK_BLOCKS)
         .map(|block| ack.sack(block))
