@@ -471,3 +471,50 @@ fn traffic_that_goes_missing_overrides_what_probes_say() {
     assert_eq!(finish(300, 300_000, 80_000), Some((-200_000, Quality::Exact)));
     assert_eq!(finish(400, 400_000, 100_000), all);
 }
+
+/// Probes of a round that is asked for at `times`, until the end.
+fn sent_when_asked_at(config: Config, times: &[(u64, u64)], end: u64) -> Vec<u64> {
+    let mut prober = Prober::new(config, LINE);
+    let mut sent = Vec::new();
+    let mut times = times.iter().peekable();
+    loop {
+        let asked = times.peek().map_or(u64::MAX, |&&(at, _)| at);
+        let now = asked.min(prober.next_deadline().0);
+        if now > end {
+            return sent;
+        }
+        if now == asked {
+            prober.begin(Time(now), times.next().unwrap().1);
+        }
+        while let Some(step) = prober.poll(Time(now)) {
+            if matches!(step, Step::Send(_)) {
+                sent.push(now);
+            }
+        }
+    }
+}
+
+/// At 500 kbit/s a train takes 80 s to be a hundredth of the capacity. Who asks again meanwhile, after
+/// 60 s without an answer, does not put it off.
+#[test]
+fn asking_again_does_not_put_a_round_off() {
+    let slow = Config { method: Method::Direct(direct::Config::new(Rate(500_000 / 8))), passive: None };
+    let times: Vec<_> = (0..10).map(|n| (n * 63 * SECOND, 0)).collect();
+    let sent = sent_when_asked_at(slow, &times, 640 * SECOND);
+    let trains = sent.windows(2).filter(|pair| pair[1] - pair[0] > 10 * SECOND).count() + 1;
+    assert!(trains >= 6, "{trains} trains of {} probes", sent.len());
+}
+
+/// A request that is forged costs the true one no more than the longest round.
+#[test]
+fn a_forged_request_does_not_silence_a_prober() {
+    for config in [path_chirp(), direct(), pathload()] {
+        let method = config.method;
+        let wanted = Listener::new(config, LINE).begin(Time(0), Duration(100 * MS));
+        for forged in [0, u64::MAX, 1 << 16] {
+            let times = [(0, forged), (SECOND, wanted), (62 * SECOND, wanted), (124 * SECOND, wanted)];
+            let sent = sent_when_asked_at(config, &times, 180 * SECOND);
+            assert!(sent.iter().any(|&at| at > 60 * SECOND), "{method:?}, {forged}: {sent:?}");
+        }
+    }
+}

@@ -149,7 +149,7 @@ enum Phase {
 
 /// The longest that an estimate may take by what the upstream edge says; a forged acknowledgment
 /// must not silence an entry for good. Pathload takes 12 s in the worst case of its paper.
-const LONGEST_ROUND: Duration = Duration(60 * SECOND);
+pub const LONGEST_ROUND: Duration = Duration(60 * SECOND);
 
 /// Below a millisecond there is no control interval of XCP either (NS2's MIN_INTERVAL).
 const SHORTEST_PERIOD: Duration = Duration(SECOND / 1000);

@@ -42,7 +42,8 @@ impl Method {
                 (round, period)
             }
             Self::Pathload(config) => {
-                let rate = decode(parameter as u16);
+                // Who asks for less asks for a round without end.
+                let rate = decode(parameter as u16).max(SLOWEST);
                 let round = config.stream(rate);
                 let period = period(&round, config.load, rate);
                 (round, period)
@@ -59,6 +60,9 @@ impl Method {
 /// From the last probe to the end of the round (ours): a report right behind probes that fill the
 /// queue would be lost with them, every time.
 const GUARD: Duration = Duration(20_000_000);
+
+/// The least rate of a stream that is asked for, 10 kbit/s (ours).
+const SLOWEST: Rate = Rate(1250);
 
 /// The half at the upstream edge: sends the rounds that it is asked for.
 #[derive(Clone, Debug)]
@@ -82,10 +86,12 @@ impl Prober {
 }
 
 impl Probing for Prober {
-    /// The round begins when the rest after the one before is over.
+    /// The round begins when the rest after the one before is over. One that was asked for again before a
+    /// probe of it left keeps its turn: else requests that do not wait would put it off for ever.
     fn begin(&mut self, now: Time, parameter: u64) -> Duration {
         let (round, period) = self.config.method.round(parameter, self.line);
-        let start = now.max(self.rested);
+        let has_turn = self.sent == 0 && self.next != Time::NEVER;
+        let start = now.max(if has_turn { self.next } else { self.rested });
         self.next = start;
         self.rested = start + period;
         let lasts = round.gaps.iter().fold(GUARD, |sum, &gap| sum + gap);

@@ -17,6 +17,7 @@ pub use halves::{Config, Listener, Method, Prober};
 use crate::xcp_i::Quality;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use congestlab_core::law::xcp_i::LONGEST_ROUND;
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
 
 /// A probe that arrived.
@@ -105,7 +106,8 @@ fn decode(code: u16) -> Rate {
     Rate(libm::round(libm::exp2(f64::from(code) / STEPS)) as u64)
 }
 
-/// How long a round must take for its probes to be no more than `load` of `rate`.
+/// How long a round must take for its probes to be no more than `load` of `rate`; no longer than who
+/// asked waits for one.
 fn period(round: &Round, load: Ratio, rate: Rate) -> Duration {
-    round.bytes().at(Rate(load.of(rate.0)))
+    round.bytes().at(Rate(load.of(rate.0))).min(LONGEST_ROUND)
 }
