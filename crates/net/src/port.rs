@@ -884,14 +884,14 @@ impl Port {
             }
             None => false,
         };
-        let is_lost = packet.is_pure_ack()
-            && (parts.streams.ack_loss.bernoulli(parts.ack_loss) | parts.ack_blackout.contains(at));
         if let Some(reorder) = &parts.reorder
             && parts.streams.reorder.bernoulli(reorder.probability)
         {
             packet.at = at.saturating_add(reorder.delay);
         }
         let at = packet.at;
+        let is_lost = packet.is_pure_ack()
+            && (parts.streams.ack_loss.bernoulli(parts.ack_loss) | parts.ack_blackout.contains(at));
         out.sent(now, packet, has_error || is_lost);
         if !has_error && !is_lost {
             self.delivered += u64::from(at <= self.to);

@@ -67,6 +67,12 @@ fn in_a_blackout_no_acknowledgment_arrives_and_all_count_as_errors() {
     assert!(errors.len() >= 20, "{}", errors.len());
     assert!(errors.iter().all(|at| (3.0..3.7).contains(at)), "{errors:?}");
     assert_eq!((got.links[0].errors, got.groups[0][0].timeouts), (0, 1));
+    // What counts is when an acknowledgment would arrive, late ones too.
+    let late =
+        format!("{{ ack_blackout = {blackout}, reorder = {{ probability = 1, delay = \"250 ms\" }} }}");
+    let got = outcome(&[("links.a.reverse", &late)]);
+    let errors = times(&got, 1, "error");
+    assert!(errors.len() >= 10 && errors.iter().all(|at| (3.0..3.7).contains(at)), "{errors:?}");
     // Data is spared: in that direction a blackout hits nothing.
     let got = outcome(&[("links.a.ack_blackout", blackout)]);
     assert_eq!((got.links[0].errors, got.links[1].errors), (0, 0));
