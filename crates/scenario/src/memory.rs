@@ -114,15 +114,11 @@ pub(crate) fn needs(model: &Model, measure: &Measure) -> Needs {
 fn remembered(model: &Model) -> u64 {
     let clouds = congestlab_sim::cloud::clouds(model);
     let links: BTreeSet<u32> = clouds.iter().flat_map(|cloud| &cloud.inside).copied().collect();
-    let smallest = |link: u32| {
-        let sizes = model.groups.iter().filter(|group| crosses(group, link)).map(|group| match &group.kind {
-            GroupKind::Tcp(config) if group.back.contains(&link) => u64::from(config.ack).max(1),
-            _ => segment(group),
-        });
-        sizes.min().unwrap_or(1)
+    let arrivals = |&link: &u32| {
+        let sizes =
+            model.groups.iter().filter(|group| crosses(group, link)).map(|group| smallest(group, link));
+        carried(rate_of(model, link), REMEMBERED.min(model.duration)) / sizes.min().unwrap_or(1)
     };
-    let arrivals =
-        |&link: &u32| carried(rate_of(model, link), REMEMBERED.min(model.duration)) / smallest(link);
     links.iter().map(arrivals).fold(0, u64::saturating_add).saturating_mul(ARRIVAL)
 }
 
@@ -148,9 +144,19 @@ fn segment(group: &Group) -> u64 {
     }
 }
 
-/// Data or ACKs of the group use the link.
+/// Data or ACKs of the group use the link, at some time.
 fn crosses(group: &Group, link: u32) -> bool {
-    group.path.contains(&link) || group.back.contains(&link)
+    group.paths().any(|(path, back)| path.contains(&link) || back.contains(&link))
+}
+
+/// Bytes of the smallest packet that the group sends over a link that it crosses.
+fn smallest(group: &Group, link: u32) -> u64 {
+    match &group.kind {
+        GroupKind::Tcp(config) if group.paths().any(|(_, back)| back.contains(&link)) => {
+            u64::from(config.ack).max(1)
+        }
+        _ => segment(group),
+    }
 }
 
 /// How long a source may send.
@@ -168,14 +174,12 @@ fn room(model: &Model, index: usize, port: &PortConfig) -> u64 {
         }
         outstanding_all = outstanding_all.saturating_add(outstanding(model, group));
         data_min = data_min.min(segment(group));
-        waiting_min = waiting_min.min(match &group.kind {
-            GroupKind::Tcp(config) if group.back.contains(&index) => u64::from(config.ack).max(1),
-            _ => segment(group),
-        });
+        waiting_min = waiting_min.min(smallest(group, index));
     }
     let rate = port.service.mean_rate(0, model.duration).0;
     // ACKs are smaller, but no more of them are on a wire than of the data that they acknowledge.
-    let on_wire = carried(rate, port.delay.min(model.duration)) / data_min;
+    let late = port.reorder.map_or(0, |reorder| reorder.delay);
+    let on_wire = carried(rate, port.delay.saturating_add(late).min(model.duration)) / data_min;
     let waiting = match port.limit {
         Limit::Packets(packets) => packets,
         Limit::Bytes(bytes) => bytes / waiting_min,

@@ -294,6 +294,12 @@ fn memory_is_judged_by_what_can_be_at_once() {
     assert!(needed(&huge_queue) < 10_000_000, "a queue that they can not: {}", needed(&huge_queue));
     let far = [("links.a.rate", "1 Tbit/s"), ("links.a.delay", "100000 s"), ("links.a.queue", "10 packets")];
     assert!(needed(&far) > 10_000_000_000, "a long wire");
+    let late = [
+        ("links.a.rate", "1 Tbit/s"),
+        ("links.a.reorder", "{ probability = 1, delay = \"100000 s\" }"),
+        ("links.a.queue", "10 packets"),
+    ];
+    assert!(needed(&late) > 10_000_000_000, "packets that come late");
     let fine = scenario(&[("measure.every", "1 ns")]);
     assert!(
         fine.memory_needed(&Measure { series: true, events: false }) > 1_000_000_000_000,
