@@ -11,6 +11,7 @@ extern crate std;
 
 pub mod errors;
 pub mod estimator;
+pub mod medium;
 pub mod packet;
 pub mod port;
 pub mod queue;

@@ -14,14 +14,14 @@ use crate::queue::red::{self, Red};
 use crate::queue::{Discipline, Fifo, Limit, Reason, is_low_priority};
 use crate::random::{Probability, Stream};
 pub use crate::service::NEVER;
-use crate::service::{Server, Service};
+use crate::service::{Frame, Server, Service};
 use crate::wire::{Errors, Reorder, Spans};
 use crate::xcp_i::PortView;
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use congestlab_core::law::{Link, LinkConfig, LinkReport, Series as _, xcp};
-use congestlab_core::units::{Bytes, Duration, Rate, Time};
+use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Time};
 
 /// When a link's law sees the packet go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -134,6 +134,8 @@ pub struct Sample {
     pub law: Option<LinkReport>,
     /// The classes, if there are two.
     pub classes: Option<classes::Sample>,
+    /// Transmissions since the sample before that collided, if the wire is shared.
+    pub collisions: Option<u64>,
 }
 
 /// What happened at a port, for observers.
@@ -223,6 +225,8 @@ pub struct PortStats {
     pub drops: [u64; Reason::ALL.len()],
     /// Packets marked.
     pub marks: u64,
+    /// Transmissions that collided; `None`: the wire is the port's own.
+    pub collisions: Option<u64>,
     /// Packets that wait, are in transmission or on the wire at the end.
     pub in_flight_end: u64,
     /// Bytes of packets whose last bit left while measuring.
@@ -281,13 +285,13 @@ const fn picos(t: Time) -> Picos {
 
 /// A multiplication folded to 64 bits: the step of the running fingerprint.
 #[inline]
-const fn fold(a: u64, b: u64) -> u64 {
+pub(crate) const fn fold(a: u64, b: u64) -> u64 {
     let product = a as u128 * b as u128;
     (product >> 64) as u64 ^ product as u64
 }
 
 /// Odd, without pattern: the fractional digits of pi. Any other would do; it decides fingerprints.
-const MIX: [u64; 2] = [0x243F_6A88_85A3_08D3, 0x1319_8A2E_0370_7345];
+pub(crate) const MIX: [u64; 2] = [0x243F_6A88_85A3_08D3, 0x1319_8A2E_0370_7345];
 
 /// What the port did with a packet, in its fingerprint.
 #[derive(Clone, Copy)]
@@ -363,6 +367,8 @@ struct Parts {
     next_sample: Picos,
     /// Bytes sent by the sample before.
     sampled_bytes: u64,
+    /// Collisions by the sample before.
+    sampled_collisions: u64,
     stats: PortStats,
 }
 
@@ -487,6 +493,7 @@ impl Port {
             sample_every,
             next_sample: sample_every,
             sampled_bytes: 0,
+            sampled_collisions: 0,
             stats: PortStats::default(),
             law,
         };
@@ -622,6 +629,50 @@ impl Port {
         }
     }
 
+    /// The rate at the beginning of the run.
+    pub(crate) fn rate(&self) -> BitRate {
+        self.parts.service.rate_at(0)
+    }
+
+    /// The wire becomes a medium's: from now on a transmission begins only where [`Port::grant`] or
+    /// [`Port::set_free`] allows it. The rate of the service must be fixed.
+    pub(crate) fn share(&mut self, frame: Frame) {
+        self.server = Server::shared(self.rate(), frame);
+        self.is_plain = false;
+        self.parts.stats.collisions = Some(0);
+    }
+
+    /// A packet that arrives now at an empty queue may begin its transmission, or must wait.
+    #[inline]
+    pub(crate) fn set_free(&mut self, is_free: bool) {
+        self.server.set_free(is_free);
+    }
+
+    /// The first packet that waits begins its transmission. The port must have been advanced to `now`.
+    #[inline]
+    pub(crate) fn grant(&mut self, now: Picos, out: &mut impl Output) {
+        self.departure = now;
+        self.serve(now, now, out);
+    }
+
+    /// A transmission collided.
+    pub(crate) fn note_collision(&mut self) {
+        self.parts.stats.collisions = self.parts.stats.collisions.map(|count| count + 1);
+    }
+
+    /// Gives up the first packet that waits, which collided too often.
+    pub(crate) fn give_up(&mut self, now: Picos, out: &mut impl Output) {
+        if let Some(packet) = self.pop(now) {
+            self.drop_packet(now, packet, Reason::ExcessiveCollisions, out);
+        }
+    }
+
+    /// When the transmission that began last ends.
+    #[inline]
+    pub(crate) fn busy_until(&self) -> Picos {
+        self.busy_until
+    }
+
     /// Packets waiting now.
     pub fn queue_packets(&self) -> u64 {
         self.waiting() as u64
@@ -654,11 +705,17 @@ impl Port {
         }
     }
 
+    /// The first packet of the queue leaves it.
+    #[inline(always)]
+    fn pop(&mut self, now: Picos) -> Option<Packet> {
+        self.meter.note(now, self.waiting());
+        if self.has_classes { self.pop_of_classes() } else { self.queue.pop() }
+    }
+
     /// The first packet of the queue begins transmission.
     fn depart(&mut self, out: &mut impl Output) {
         let now = self.departure;
-        self.meter.note(now, self.waiting());
-        let mut first = if self.has_classes { self.pop_of_classes() } else { self.queue.pop() };
+        let mut first = self.pop(now);
         let Some(packet) = &mut first else {
             debug_assert!(false, "a departure without a packet");
             self.departure = NEVER;
@@ -717,8 +774,10 @@ impl Port {
                     sent_bytes: sent_bytes - parts.sampled_bytes,
                     law: parts.law.as_ref().map(Link::report),
                     classes: parts.classes.as_mut().map(|classes| classes.sample(&self.queue)),
+                    collisions: parts.stats.collisions.map(|count| count - parts.sampled_collisions),
                 }),
             );
+            parts.sampled_collisions = parts.stats.collisions.unwrap_or(0);
             parts.stats.queue_max_packets = parts.stats.queue_max_packets.max(self.meter.longest as u64);
             self.meter.longest = waiting;
             parts.sampled_bytes = sent_bytes;
@@ -730,7 +789,7 @@ impl Port {
     /// An arrival that something has to look at: a law, a queue, an unusual service.
     fn arrive_examined(&mut self, now: Picos, mut packet: Packet, out: &mut impl Output) {
         let is_idle = self.waiting() == 0 && self.busy_until <= now;
-        let waits = !is_idle || self.server.is_trace();
+        let waits = !is_idle || self.server.is_closed();
         let is_xcp = self.has_classes && packet.has_xcp();
         let backlog = self.backlog();
         let parts = &mut *self.parts;

@@ -163,6 +163,34 @@ impl Service {
     }
 }
 
+/// What a packet takes on a wire of frames, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// What every frame has beside the IP packet, the gap behind it included.
+    pub overhead: u16,
+    /// The least that a frame takes, overhead and gap included.
+    pub minimum: u16,
+    /// Silence behind every frame; at most `overhead`.
+    pub gap: u16,
+}
+
+impl Frame {
+    /// Ethernet (D03 4.2.2): preamble 8 B, header 14 B, check sequence 4 B, gap 12 B; at least 64 B of frame.
+    pub const ETHERNET: Self = Self { overhead: 38, minimum: 84, gap: 12 };
+
+    /// How long a packet of `size` bytes is on the wire at `rate` bit/s, without the gap.
+    #[inline]
+    pub(crate) fn signal(self, size: u32, rate: u64) -> Picos {
+        let whole = (size + u32::from(self.overhead)).max(self.minimum.into());
+        time_of(whole - u32::from(self.gap), rate)
+    }
+}
+
+/// How long `size` bytes take at `rate` bit/s, rounded up.
+pub(crate) const fn time_of(size: u32, rate: u64) -> Picos {
+    work_of(size).div_ceil(rate)
+}
+
 /// Serves packets one after the other. Rounding: a transmission ends at the first whole picosecond
 /// at which it is complete, and what that picosecond could have carried beside is the next packet's
 /// credit.
@@ -181,8 +209,36 @@ pub struct Server {
 
 #[derive(Clone, Debug)]
 enum Varying {
-    Steps { steps: Steps, position: usize },
+    Steps {
+        steps: Steps,
+        position: usize,
+    },
     Trace(Opportunities),
+    /// The wire is a medium's, which says who may begin when.
+    Shared {
+        frame: Frame,
+        /// A packet that comes now may begin.
+        is_free: bool,
+    },
+}
+
+// Apart from the paths of ports that have a fixed rate.
+impl Varying {
+    /// As [`Server::is_closed`].
+    #[inline(never)]
+    fn is_closed(&self) -> bool {
+        matches!(self, Self::Trace(_) | Self::Shared { is_free: false, .. })
+    }
+
+    /// As [`Server::next_opening`].
+    #[inline(never)]
+    fn next_opening(&self, busy_until: Picos) -> Picos {
+        match self {
+            Self::Trace(state) if state.left == 0 => state.next_at(),
+            Self::Shared { .. } => NEVER,
+            _ => busy_until,
+        }
+    }
 }
 
 /// Where a trace has got to.
@@ -235,16 +291,29 @@ impl Server {
         Self { rate, credit: 0, size: 0, remainder: 0, quotient: 0, varying }
     }
 
+    /// A server of frames on a wire that others use too.
+    pub(crate) fn shared(rate: BitRate, frame: Frame) -> Self {
+        let varying = Some(Box::new(Varying::Shared { frame, is_free: false }));
+        Self { varying, ..Self::new(&Service::Fixed(rate)) }
+    }
+
+    /// The wire is free, or not, for a packet that comes now.
+    pub(crate) fn set_free(&mut self, free: bool) {
+        if let Some(Varying::Shared { is_free, .. }) = self.varying.as_deref_mut() {
+            *is_free = free;
+        }
+    }
+
     /// True if the rate is fixed, so that [`Server::transmit_fixed`] may be used.
     #[inline]
     pub fn is_fixed(&self) -> bool {
         self.varying.is_none()
     }
 
-    /// True if packets wait for opportunities, so that even an idle link queues.
+    /// True if a packet has to wait even where none is before it: for an opportunity, for the wire.
     #[inline]
-    pub fn is_trace(&self) -> bool {
-        matches!(self.varying.as_deref(), Some(Varying::Trace(_)))
+    pub fn is_closed(&self) -> bool {
+        self.varying.as_deref().is_some_and(Varying::is_closed)
     }
 
     /// The server idled: unused capacity is gone.
@@ -271,13 +340,11 @@ impl Server {
         }
     }
 
-    /// When the next queued packet can begin, the one before ending at `busy_until`.
+    /// When the next queued packet can begin, the one before ending at `busy_until`; `NEVER` if someone
+    /// else will say so.
     #[inline]
     pub fn next_opening(&self, busy_until: Picos) -> Picos {
-        match self.varying.as_deref() {
-            Some(Varying::Trace(state)) if state.left == 0 => state.next_at(),
-            _ => busy_until,
-        }
+        self.varying.as_deref().map_or(busy_until, |varying| varying.next_opening(busy_until))
     }
 
     /// Begins a transmission of `size` bytes at `begin`, which [`Server::opening`] or
@@ -355,6 +422,7 @@ impl Server {
                     }
                 }
             }
+            Some(Varying::Shared { frame, .. }) => begin.saturating_add(frame.signal(size, self.rate)),
             None => self.transmit_fixed(begin, size),
         }
     }

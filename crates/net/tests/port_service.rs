@@ -117,7 +117,7 @@ fn steps_that_can_not_be_served_are_refused() {
 fn small_packets_share_an_opportunity_and_a_large_one_takes_several() {
     let service = Service::Trace(Trace::parse(b"1\n3\n3\n10\n").unwrap());
     let mut server = Server::new(&service);
-    assert!(server.is_trace());
+    assert!(server.is_closed());
     // Waits from 0 for the first; 300 B of it are left.
     assert_eq!(server.opening(0, 0), MS);
     assert_eq!(server.transmit(MS, 1200), MS);

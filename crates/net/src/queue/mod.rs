@@ -48,12 +48,20 @@ pub enum Reason {
     PushedOut,
     /// XCP's own queue was full when it arrived.
     XcpQueueFull,
+    /// It collided with the other direction of a shared medium too often.
+    ExcessiveCollisions,
 }
 
 impl Reason {
     /// All reasons, in the order of their discriminants.
-    pub const ALL: [Self; 5] =
-        [Self::QueueFull, Self::RedEarly, Self::RedForced, Self::PushedOut, Self::XcpQueueFull];
+    pub const ALL: [Self; 6] = [
+        Self::QueueFull,
+        Self::RedEarly,
+        Self::RedForced,
+        Self::PushedOut,
+        Self::XcpQueueFull,
+        Self::ExcessiveCollisions,
+    ];
 
     /// Its name in results and events.
     pub const fn name(self) -> &'static str {
@@ -63,6 +71,7 @@ impl Reason {
             Self::RedForced => "red-forced",
             Self::PushedOut => "pushed-out",
             Self::XcpQueueFull => "xcp-queue-full",
+            Self::ExcessiveCollisions => "excessive-collisions",
         }
     }
 }
