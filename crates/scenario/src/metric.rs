@@ -47,6 +47,7 @@ const LINK_SERIES: &[&str] = &[
     "tcp_queue_packets",
     "xcp_drops",
     "tcp_drops",
+    "collisions",
 ];
 const FLOW_SERIES: &[&str] =
     &["goodput_bps", "throughput_bps", "cwnd_packets", "srtt_ms", "estimate_bps", "truth_bps", "probe_bps"];
@@ -509,7 +510,9 @@ fn fields(table: &str, is_series: bool) -> Vec<String> {
     match (table, is_series) {
         ("links", true) => list(LINK_SERIES),
         (_, true) => list(FLOW_SERIES),
-        ("links", false) => keys(serde_json::to_value(LinkOutcome::default())),
+        ("links", false) => {
+            keys(serde_json::to_value(LinkOutcome { collisions: Some(0), ..LinkOutcome::default() }))
+        }
         (_, false) => keys(serde_json::to_value(FlowOutcome::default())),
     }
 }

@@ -5,6 +5,7 @@
 //! [`Device::arrive`]; at the end of a window [`Device::advance_before`]. A port that no device owns
 //! is driven by itself, and pays nothing for this.
 
+use congestlab_net::medium::Medium;
 use congestlab_net::packet::{Packet, Picos};
 use congestlab_net::port::Port;
 
@@ -13,6 +14,7 @@ use crate::router::{Router, Surroundings};
 /// What owns several ports.
 pub(crate) enum Device {
     Router(Box<Router>),
+    Medium(Box<Medium>),
 }
 
 impl Device {
@@ -20,6 +22,7 @@ impl Device {
     pub(crate) fn next_event(&self) -> Picos {
         match self {
             Self::Router(router) => router.next_event(),
+            Self::Medium(medium) => medium.next_event(),
         }
     }
 
@@ -28,6 +31,7 @@ impl Device {
     pub(crate) fn advance_to_arrival(&mut self, t: Picos, out: &mut impl Surroundings) {
         match self {
             Self::Router(router) => router.advance_to_arrival(t, out),
+            Self::Medium(medium) => medium.advance_to_arrival(t, out),
         }
     }
 
@@ -35,6 +39,7 @@ impl Device {
     pub(crate) fn advance_before(&mut self, t: Picos, out: &mut impl Surroundings) {
         match self {
             Self::Router(router) => router.advance_before(t, out),
+            Self::Medium(medium) => medium.advance_before(t, out),
         }
     }
 
@@ -42,6 +47,7 @@ impl Device {
     pub(crate) fn arrive(&mut self, now: Picos, port: usize, packet: Packet, out: &mut impl Surroundings) {
         match self {
             Self::Router(router) => router.arrive(now, port, packet, out),
+            Self::Medium(medium) => medium.arrive(now, port, packet, out),
         }
     }
 
@@ -49,6 +55,7 @@ impl Device {
     pub(crate) fn handle(&mut self, now: Picos, packet: &Packet, out: &mut impl Surroundings) {
         match self {
             Self::Router(router) => router.handle(now, packet, out),
+            Self::Medium(_) => unreachable!("a medium has no address"),
         }
     }
 
@@ -56,6 +63,7 @@ impl Device {
     pub(crate) fn queue_packets(&self, port: usize) -> u64 {
         match self {
             Self::Router(router) => router.queue_packets(port),
+            Self::Medium(medium) => medium.queue_packets(port),
         }
     }
 
@@ -63,6 +71,7 @@ impl Device {
     pub(crate) fn fingerprint(&self) -> u64 {
         match self {
             Self::Router(router) => router.fingerprint(),
+            Self::Medium(medium) => medium.fingerprint(),
         }
     }
 
@@ -70,6 +79,7 @@ impl Device {
     pub(crate) fn draws(&self) -> u64 {
         match self {
             Self::Router(router) => router.draws(),
+            Self::Medium(medium) => medium.draws(),
         }
     }
 
@@ -77,6 +87,7 @@ impl Device {
     pub(crate) fn into_ports(self) -> Vec<Port> {
         match self {
             Self::Router(router) => router.into_ports(),
+            Self::Medium(medium) => medium.into_ports().into(),
         }
     }
 }

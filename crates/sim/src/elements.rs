@@ -2,6 +2,7 @@
 
 use congestlab_core::law::Series as _;
 use congestlab_core::units::Time;
+use congestlab_net::medium::Medium;
 use congestlab_net::packet::{Kind, PS_PER_NS, Packet, Picos};
 use congestlab_net::port::{Port, PortConfig, PortEvent, PortStats, Streams};
 use congestlab_net::queue::Reason;
@@ -81,11 +82,20 @@ impl Elements {
         let agents = Agents::new(model);
         let device = |(index, device): (u32, &crate::model::Device)| {
             let ports = device.links.iter().filter_map(|&link| ports[link as usize].take());
-            let ports = ports.map(|port| *port).collect();
+            let ports = ports.map(|port| *port);
             Some(match &device.kind {
                 DeviceKind::Router(router) => {
                     let (edge, watched) = agents.router(index, router);
-                    Device::Router(Box::new(Router::new(ports, edge, watched, model.sample_every)))
+                    Device::Router(Box::new(Router::new(ports.collect(), edge, watched, model.sample_every)))
+                }
+                DeviceKind::Medium(config) => {
+                    let backoff = |&link: &u32| {
+                        let name = &model.links[link as usize].name;
+                        Stream::named(model.seed, &format!("links.{name}.backoff"))
+                    };
+                    let stations: Vec<_> = ports.zip(device.links.iter().map(backoff)).collect();
+                    let stations = stations.try_into().expect("a medium has two ports");
+                    Device::Medium(Box::new(Medium::new(config, stations)))
                 }
             })
         };
@@ -259,6 +269,7 @@ fn link_outcome(model: &Model, link: &Link, stats: &PortStats) -> LinkOutcome {
             .collect(),
         errors: stats.errors,
         marks: stats.marks,
+        collisions: stats.collisions,
         in_flight_end: stats.in_flight_end,
         queue_mean_packets: stats.queue_mean_packets,
         queue_p95_packets: stats.queue_p95_packets,
@@ -368,6 +379,9 @@ pub(crate) fn note_port_event(record: &mut Record, link: u32, at: Picos, event: 
             put("queue_max_packets", sample.queue_max_packets as f64);
             if let Some(report) = sample.law {
                 report.each(&mut |metric, value, unit| put(metric, value as f64 / f64::from(unit)));
+            }
+            if let Some(collisions) = sample.collisions {
+                put("collisions", collisions as f64);
             }
             if let Some(classes) = sample.classes {
                 put("xcp_weight", f64::from(classes.weight.0) / 1e6);

@@ -2,6 +2,7 @@
 
 use congestlab_core::units::{BitRate, Time};
 use congestlab_net::estimator;
+use congestlab_net::medium;
 use congestlab_net::packet::Picos;
 use congestlab_net::port::PortConfig;
 use congestlab_net::source::SourceConfig;
@@ -53,6 +54,8 @@ pub struct Device {
 pub enum DeviceKind {
     /// The XCP-i ports of a router share its agent.
     Router(Box<Router>),
+    /// Two ports of one fixed rate share a wire.
+    Medium(medium::Config),
 }
 
 impl Device {
@@ -60,6 +63,7 @@ impl Device {
     pub fn router(&self) -> Option<&Router> {
         match &self.kind {
             DeviceKind::Router(router) => Some(router),
+            DeviceKind::Medium(_) => None,
         }
     }
 }

@@ -256,7 +256,7 @@ impl Network {
         for (index, group) in model.groups.iter().enumerate().filter(|(_, g)| g.interoperable.is_some()) {
             let routes: Vec<u32> = network.classes[2 * index].routes().collect();
             for (route, (path, _)) in routes.into_iter().zip(group.paths()) {
-                network.find_next(route as usize, path);
+                network.find_next(model, route as usize, path);
             }
         }
         for edge in &mut network.edges {
@@ -363,10 +363,12 @@ impl Network {
     }
 
     /// Whom the routers on a path, which begins at `route`, send data to.
-    fn find_next(&mut self, route: usize, path: &[u32]) {
+    fn find_next(&mut self, model: &Model, route: usize, path: &[u32]) {
         let mut next = Next::Receiver;
         for (at, &link) in path.iter().enumerate().rev() {
-            if let Node::Device(device) = self.node(self.leader[link as usize] as usize) {
+            if let Node::Device(device) = self.node(self.leader[link as usize] as usize)
+                && model.devices[device as usize].router().is_some()
+            {
                 self.next[route + at] = next;
                 next = Next::Router(cloud::router_address(device));
             }

@@ -49,6 +49,9 @@ pub struct LinkOutcome {
     pub errors: u64,
     /// Packets that got a congestion mark.
     pub marks: u64,
+    /// Transmissions that collided on a shared medium; absent where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collisions: Option<u64>,
     /// Packets queued, in service or on the wire at the end.
     pub in_flight_end: u64,
     /// Time-weighted mean of the queue.

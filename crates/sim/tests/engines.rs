@@ -189,6 +189,53 @@ fn xcp_i_side_by_side_runs_alike_on_every_engine() {
 }
 
 #[test]
+fn half_duplex_media_run_alike_on_every_engine() {
+    let (mut collisions, mut given_up) = (0, 0);
+    for seed in 8000..8200 {
+        let mut draw = Draw::new(seed);
+        let mut model = common::random_model(&mut draw, seed);
+        if seed % 4 == 0 {
+            common::interoperate(&mut draw, &mut model);
+        }
+        common::share_media(&mut draw, &mut model);
+        if seed % 3 == 0 {
+            model.sample_every = Some(7_000_000_000);
+            model.record_events = true;
+        }
+        check(&model, &format!("seed {seed} with media"));
+        let got = outcome(&model, Engine::Reference);
+        for (index, link) in (0..).zip(&got.links) {
+            let of_medium = |device: &&Device| device.router().is_none() && device.links.contains(&index);
+            assert_eq!(link.collisions.is_some(), model.devices.iter().any(|d| of_medium(&d)), "seed {seed}");
+            Ledger::of(link, &format!("seed {seed}, link {index}"));
+            collisions += link.collisions.unwrap_or(0);
+            given_up += link.drops_by_reason["excessive-collisions"];
+        }
+        // Series tell of all collisions but those of the last bin.
+        let in_series = got.series.iter().filter(|sample| sample.metric == "collisions");
+        let in_series = in_series.map(|sample| sample.value).sum::<f64>();
+        let in_all = got.links.iter().filter_map(|link| link.collisions).sum::<u64>() as f64;
+        assert!(in_series <= in_all && (model.sample_every.is_none() || in_series >= 0.8 * in_all));
+    }
+    assert!(collisions > 5_000 && given_up > 500, "{collisions} collisions, {given_up} packets given up");
+}
+
+#[test]
+fn half_duplex_media_side_by_side_run_alike_on_every_engine() {
+    for seed in 8300..8303 {
+        let mut draw = Draw::new(seed);
+        let parts: Vec<Model> = (0..20)
+            .map(|_| {
+                let mut part = common::random_model(&mut draw, seed);
+                common::share_media(&mut draw, &mut part);
+                part
+            })
+            .collect();
+        check(&side_by_side(&parts), &format!("seed {seed} with media"));
+    }
+}
+
+#[test]
 fn a_network_without_any_delay_runs_alike_on_every_engine() {
     for seed in 1000..1020 {
         let mut model = common::random_model(&mut Draw::new(seed), seed);
@@ -199,6 +246,8 @@ fn a_network_without_any_delay_runs_alike_on_every_engine() {
             (group.access, group.exit) = (None, None);
         }
         check(&model, &format!("seed {seed} without delay"));
+        common::share_media(&mut Draw::new(seed), &mut model);
+        check(&model, &format!("seed {seed} without delay, with media"));
     }
 }
 

@@ -174,7 +174,7 @@ pub(super) fn interoperate(
             model.devices.push(Device { links: vec![index], kind: DeviceKind::Router(router) });
             continue;
         };
-        let Device { links, kind: DeviceKind::Router(router) } = &mut model.devices[at];
+        let Device { links, kind: DeviceKind::Router(router) } = &mut model.devices[at] else { continue };
         links.push(index);
         router.estimators.push(estimator);
         // One table: what it is told must be told alike. The constants are those of its first link.

@@ -4,6 +4,7 @@ use congestlab_core::law::{LinkConfig, SenderConfig, cubic, reno, xcp, xcp_r};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, Time};
 use congestlab_net::errors::ErrorRate;
 use congestlab_net::estimator::{self, Method, direct, passive, path_chirp, pathload};
+use congestlab_net::medium::{self, Access, CsmaCd, Frame};
 use congestlab_net::packet::Picos;
 use congestlab_net::port::{FeedbackAt, LawConfig, PortConfig};
 use congestlab_net::queue::{Discipline, Limit, classes, red};
@@ -339,6 +340,33 @@ pub(crate) fn interoperate(draw: &mut Draw, model: &mut Model) {
     for group in &mut model.groups {
         let is_xcp = matches!(&group.kind, GroupKind::Tcp(Config { law: SenderConfig::Xcp(_), .. }));
         group.interoperable = (is_xcp && !draw.one_in(4)).then_some(config);
+    }
+}
+
+/// Makes half-duplex media of links that no router owns.
+pub(crate) fn share_media(draw: &mut Draw, model: &mut Model) {
+    for first in (0..model.links.len() as u32).step_by(2) {
+        let links = [first, first + 1];
+        if model.devices.iter().any(|device| links.iter().any(|link| device.links.contains(link))) {
+            continue;
+        }
+        let access = match draw.below(4) {
+            0 => continue,
+            1 => Access::Fair,
+            2 => Access::CsmaCd(CsmaCd::IEEE),
+            _ => Access::CsmaCd(CsmaCd { attempts: 2, backoff_limit: 1, ..CsmaCd::IEEE }),
+        };
+        let frame = draw.of(&[Frame::ETHERNET, Frame { overhead: 0, minimum: 1, gap: 0 }]);
+        let rate = BitRate(draw.of(&[1_000_000, 2_345_678, 10_000_000]));
+        for link in links {
+            let port = &mut model.links[link as usize].port;
+            port.service = Service::Fixed(rate);
+            if let Some(law) = &mut port.law {
+                law.follows_service = false;
+            }
+        }
+        let kind = DeviceKind::Medium(medium::Config { frame, access });
+        model.devices.push(Device { links: links.into(), kind });
     }
 }
 
