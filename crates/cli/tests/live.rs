@@ -267,7 +267,7 @@ fn with_offloads_xcp_keeps_its_link_and_checksums_are_right() {
 fn what_can_not_run_live_is_refused_before_anything_is_made() {
     require_lab!("refused");
     let folder = Folder::new(SCENARIO);
-    let cases: [(&[&str], &str); 10] = [
+    let cases: [(&[&str], &str); 11] = [
         (&["--set", "flows.ftp.law=\"vcp\""], "vcp"),
         (&["--set", "flows.ftp.count=65"], "65 flows"),
         (&["--set", "flows.ftp.segment=\"100 B\""], "100 B"),
@@ -275,6 +275,7 @@ fn what_can_not_run_live_is_refused_before_anything_is_made() {
         (&["--set", "flows.ftp.law=\"xcp-r\""], "xcp-r"),
         (&["--set", "flows.ftp.switch=[{ at = \"1 s\", path = [\"bottleneck\"] }]"], "switch"),
         (&["--set", "links.bottleneck.ack_blackout=[{ at = \"1 s\", for = \"1 s\" }]"], "ack_blackout"),
+        (&["--set", "links.bottleneck.medium=csma-cd"], "full duplex"),
         (&["--set", "links.bottleneck.reorder={ probability = 0.1, delay = \"1 ms\" }"], "reorder"),
         (
             &[

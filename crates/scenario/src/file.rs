@@ -10,6 +10,7 @@ use crate::decode::{
 use crate::diagnostic::{Findings, choices};
 use crate::law::{Discipline, FlowLaw, LinkLaw, choice_schema};
 use crate::load::{Awnd, Gap, Load, Reader, Size};
+use crate::medium::Medium;
 use crate::queue::Amount;
 use crate::sweep::Axes;
 use crate::tree::{Node, Value};
@@ -114,6 +115,8 @@ record! {
         rate: Rate,
         /// Propagation, one way; 0 s.
         delay: Duration,
+        /// Who sends: full-duplex (absent), shared-fair, csma-cd, or a table of one of these.
+        medium: Medium,
         /// What may wait; 1 BDP, or 100 packets on a link that no flow crosses.
         queue: Amount,
         /// Converts packets, BDP and packet error rates; 1500 B.

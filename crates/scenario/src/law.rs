@@ -158,7 +158,7 @@ fn planned(name: &str, span: crate::diagnostic::Span, findings: &mut Findings) {
     findings.error("scenario::planned", span, message, help);
 }
 
-fn below<T: Language>(variant: &Variant<'_>, findings: &mut Findings) -> Option<T> {
+pub(crate) fn below<T: Language>(variant: &Variant<'_>, findings: &mut Findings) -> Option<T> {
     findings.at.push(variant.name.into());
     let value = T::decode(&variant.below, findings);
     findings.at.pop();
@@ -166,7 +166,7 @@ fn below<T: Language>(variant: &Variant<'_>, findings: &mut Findings) -> Option<
 }
 
 /// For choices without keys.
-fn nothing_below(variant: &Variant<'_>, findings: &mut Findings) -> Option<()> {
+pub(crate) fn nothing_below(variant: &Variant<'_>, findings: &mut Findings) -> Option<()> {
     findings.at.push(variant.name.into());
     let table = table(&variant.below, &[], findings);
     table.into_iter().flat_map(|table| &table.0).for_each(|entry| unknown_key(entry, &[], findings));

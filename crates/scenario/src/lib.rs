@@ -21,6 +21,7 @@ mod file;
 pub mod folder;
 mod law;
 mod load;
+mod medium;
 pub mod memory;
 pub mod metric;
 pub mod number;

@@ -15,6 +15,7 @@ use congestlab_sim::model::{self, Model};
 use crate::decode::{At, Named, PacketSize, SPAN_MAX, fill};
 use crate::diagnostic::{Findings, Span};
 use crate::file::{self, File, Flow, Reverse};
+use crate::medium;
 
 /// Ethernet's usual MTU.
 const PACKET_SIZE: PacketSize = PacketSize(1500);
@@ -115,6 +116,7 @@ pub(crate) fn resolve(file: &mut File, base: &Path, findings: &mut Findings) -> 
         record_events: false,
     };
     xcp_i::interoperate(&mut model, links, flows, findings);
+    medium::share(&mut model, links, findings);
     (!findings.has_errors()).then_some(model)
 }
 

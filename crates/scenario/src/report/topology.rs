@@ -41,7 +41,7 @@ impl Node {
 
 struct Link {
     name: String,
-    /// Rate and delay; queue and law.
+    /// Rate, delay and medium; queue and law.
     about: [String; 2],
     from: Node,
     to: Node,
@@ -73,18 +73,15 @@ fn tables<'a>(file: &'a Table, key: &str) -> impl Iterator<Item = (&'a String, &
 
 fn links(file: &Table) -> Vec<Link> {
     let text = |link: &Table, key: &str| link.get(key).map(short).unwrap_or_default();
-    let both = |parts: [String; 2]| {
-        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        parts.join(", ")
+    let list = |link: &Table, keys: &[&str]| {
+        let parts: Vec<String> = keys.iter().map(|key| text(link, key)).collect();
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
     };
     tables(file, "links")
         .enumerate()
         .map(|(index, (name, link))| Link {
             name: name.clone(),
-            about: [
-                both([text(link, "rate"), text(link, "delay")]),
-                both([text(link, "queue"), text(link, "law")]),
-            ],
+            about: [list(link, &["rate", "delay", "medium"]), list(link, &["queue", "law"])],
             from: Node::Router(link.get("at").and_then(Value::as_str).unwrap_or(name).to_owned()),
             to: Node::End(index),
         })

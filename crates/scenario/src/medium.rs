@@ -1,0 +1,216 @@
+//! Who sends on a link: each direction on a wire of its own, or both on one.
+
+use congestlab_core::units::Bytes;
+use congestlab_net::medium::{self, Access, Config, Frame};
+use congestlab_net::service::Service;
+use congestlab_sim::model::{Device, DeviceKind, Model};
+use schemars::{Schema, SchemaGenerator};
+
+use crate::decode::{At, Language, Named, fill, out_of_range, record, text_schema, unit, variant};
+use crate::diagnostic::{Findings, Span};
+use crate::file::Link;
+use crate::law::{below, choice_schema, nothing_below};
+use crate::tree::{Node, Value};
+
+/// Back-offs of 2^20 slots: a minute on Ethernet.
+const BACKOFF_LIMIT_MAX: u32 = 20;
+
+/// Bytes on a wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Octets(u16);
+
+impl Language for Octets {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        let bytes: Bytes = unit(node, "an amount of data", "38 B", findings)?;
+        let octets = u16::try_from(bytes.0).ok();
+        if octets.is_none() {
+            out_of_range(node.span, &bytes.to_string(), "0 B to 65535 B", findings);
+        }
+        octets.map(Self)
+    }
+
+    fn encode(&self) -> Value {
+        Value::string(Bytes(self.0.into()).to_string())
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        text_schema("Bytes on the wire.", &["38 B"])
+    }
+}
+
+record! {
+    /// One wire: if both directions have packets, they take turns.
+    SharedFair {
+        /// What a frame takes beside the packet, the gap included; 38 B.
+        overhead: Octets,
+        /// The least that a frame takes, overhead included; 84 B.
+        minimum: Octets,
+        /// Silence behind a frame; 12 B.
+        gap: Octets,
+    }
+}
+
+record! {
+    /// One wire: IEEE 802.3 decides. Times are those of so many bytes at the rate of the link.
+    CsmaCd {
+        /// What a frame takes beside the packet, the gap included; 38 B.
+        overhead: Octets,
+        /// The least that a frame takes, overhead included; 84 B.
+        minimum: Octets,
+        /// Silence behind a frame or a collision; 12 B.
+        gap: Octets,
+        /// Unit of back-off; 64 B.
+        slot: Octets,
+        /// How long a collision lasts; 6 B.
+        jam: Octets,
+        /// Collisions after which a packet is dropped; 16.
+        attempts: u32,
+        /// Collisions up to which the range of back-offs doubles; 10.
+        backoff_limit: u32,
+    }
+}
+
+/// Who sends.
+#[derive(Clone, Debug)]
+pub(crate) enum Medium {
+    FullDuplex,
+    SharedFair(Box<SharedFair>),
+    CsmaCd(Box<CsmaCd>),
+}
+
+const NAMES: [&str; 3] = ["full-duplex", "shared-fair", "csma-cd"];
+
+impl Language for Medium {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        let variant = variant(node, findings)?;
+        match variant.name {
+            "full-duplex" | "full_duplex" => nothing_below(&variant, findings).map(|()| Self::FullDuplex),
+            "shared-fair" | "shared_fair" => {
+                below(&variant, findings).map(|fair| Self::SharedFair(Box::new(fair)))
+            }
+            "csma-cd" | "csma_cd" => below(&variant, findings).map(|csma| Self::CsmaCd(Box::new(csma))),
+            name => {
+                let message = format!("`{}`: unknown medium `{name}`", findings.place());
+                let help = format!("allowed: {}; the last two are half duplex", NAMES.join(", "));
+                findings.error("scenario::unknown-name", variant.span, message, help);
+                None
+            }
+        }
+    }
+
+    fn encode(&self) -> Value {
+        match self {
+            Self::FullDuplex => Value::string("full-duplex"),
+            Self::SharedFair(fair) => Value::table([("shared-fair".into(), fair.encode())]),
+            Self::CsmaCd(csma) => Value::table([("csma-cd".into(), csma.encode())]),
+        }
+    }
+
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        let underscored = NAMES.map(|name| name.replace('-', "_"));
+        let names: Vec<&str> = NAMES.into_iter().chain(underscored.iter().map(String::as_str)).collect();
+        let (fair, csma) = (SharedFair::schema(generator), CsmaCd::schema(generator));
+        let tables = [
+            ("shared-fair", fair.clone()),
+            ("shared_fair", fair),
+            ("csma-cd", csma.clone()),
+            ("csma_cd", csma),
+        ];
+        choice_schema(&names, &tables)
+    }
+}
+
+impl Medium {
+    /// Fills in what is absent; `None`: each direction has a wire of its own.
+    fn resolve(&mut self, span: Span, place: &str, findings: &mut Findings) -> Option<Config> {
+        let octets = |key: &mut Option<At<Octets>>, default: u16| fill(key, span, || Octets(default)).value.0;
+        let Frame { overhead, minimum, gap } = Frame::ETHERNET;
+        let (name, keys, access) = match self {
+            Self::FullDuplex => return None,
+            Self::SharedFair(fair) => {
+                ("shared-fair", [&mut fair.overhead, &mut fair.minimum, &mut fair.gap], Access::Fair)
+            }
+            Self::CsmaCd(csma) => {
+                let default = medium::CsmaCd::IEEE;
+                let limit = fill(&mut csma.backoff_limit, span, || default.backoff_limit);
+                if limit.value > BACKOFF_LIMIT_MAX {
+                    let message = format!("`{place}.csma-cd.backoff_limit` is {}", limit.value);
+                    let help = format!("allowed: 1 to {BACKOFF_LIMIT_MAX}");
+                    findings.error("scenario::range", limit.span, message, help);
+                }
+                let access = medium::CsmaCd {
+                    slot: octets(&mut csma.slot, default.slot),
+                    jam: octets(&mut csma.jam, default.jam),
+                    attempts: fill(&mut csma.attempts, span, || default.attempts).value,
+                    backoff_limit: limit.value.min(BACKOFF_LIMIT_MAX),
+                };
+                let keys = [&mut csma.overhead, &mut csma.minimum, &mut csma.gap];
+                ("csma-cd", keys, Access::CsmaCd(access))
+            }
+        };
+        let [of_overhead, of_minimum, of_gap] = keys;
+        let frame = Frame {
+            overhead: octets(of_overhead, overhead),
+            minimum: octets(of_minimum, minimum),
+            gap: octets(of_gap, gap),
+        };
+        if frame.gap > frame.overhead {
+            let message = format!(
+                "`{place}.{name}` has a gap of {} B in an overhead of {} B",
+                frame.gap, frame.overhead
+            );
+            let span = of_gap.as_ref().map_or(span, |at| at.span);
+            findings.error("scenario::range", span, message, "the overhead includes the gap");
+            return None;
+        }
+        Some(Config { frame, access })
+    }
+}
+
+/// Makes media of the links that are half duplex.
+pub(crate) fn share(model: &mut Model, links: &mut Named<Link>, findings: &mut Findings) {
+    for (first, (name, At { value: link, .. })) in (0..).step_by(2).zip(&mut links.0) {
+        let place = format!("links.{}.medium", name.value);
+        let reverse = link.reverse.as_ref().map(|reverse| &reverse.value.0);
+        if let Some(medium) = reverse.and_then(|reverse| reverse.medium.as_ref()) {
+            let message = format!("`links.{}.reverse.medium`: a link has one medium", name.value);
+            let help = "both directions share it: write `medium` on the link itself";
+            findings.error("scenario::medium", medium.span, message, help);
+        }
+        let back = reverse.and_then(|reverse| reverse.rate.as_ref()).map(|rate| rate.span);
+        let Some(At { value: medium, span }) = &mut link.medium else { continue };
+        let Some(config) = medium.resolve(*span, &place, findings) else { continue };
+        let mut refuse = |span, what: &str, help: &str| {
+            findings.error("scenario::medium", span, format!("`{place}` is half duplex, {what}"), help);
+        };
+        let pair = [first, first + 1];
+        let rates = pair.map(|link| match model.links[link as usize].port.service {
+            Service::Fixed(rate) => Some(rate),
+            Service::Steps(_) | Service::Trace(_) => None,
+        });
+        match rates {
+            [Some(there), Some(back)] if there == back => {}
+            [Some(_), Some(_)] => {
+                refuse(
+                    back.unwrap_or(*span),
+                    "but its directions have different rates",
+                    "one wire has one rate",
+                );
+            }
+            _ => {
+                let help = "allowed: a rate that stays, such as \"10 Mbit/s\", for both directions";
+                refuse(*span, "but its rate changes", help);
+            }
+        }
+        if model.devices.iter().any(|device| pair.iter().any(|link| device.links.contains(link))) {
+            let help = "a port is its router's or its medium's; write the medium on a link of its own behind this one, \
+                        which XCP-i takes for a cloud";
+            refuse(*span, "but the link is interoperable", help);
+        }
+        if findings.is_live {
+            let message = format!("`{place}`: a live lab's links are full duplex");
+            findings.error("scenario::live", *span, message, "leave it out, or simulate it");
+        }
+        model.devices.push(Device { links: pair.into(), kind: DeviceKind::Medium(config) });
+    }
+}
