@@ -1,4 +1,4 @@
-//! Links whose directions share a medium: protocols.md 12.2.
+//! Links whose directions share a medium: protocols.md 12.2, and the half-duplex runs of the thesis.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -159,4 +159,45 @@ fn xcp_i_bridges_a_half_duplex_link() {
     let found = throughput(&got, 2);
     assert!((1175.0..1186.7).contains(&found) && got.links[2].drops == 0, "{found} B/ms");
     assert!(got.series.iter().any(|sample| sample.metric == "estimate_bps"));
+}
+
+/// Coefficients of variation of what each flow sends, from `from` on.
+fn variation(outcome: &Outcome, from: f64) -> Vec<f64> {
+    let flows = outcome.groups[0].len() as u32;
+    let of = |flow| {
+        let series = outcome.series.iter();
+        let own = series.filter(|s| s.element == Element::Flow(0, flow) && s.metric == "throughput_bps");
+        let values: Vec<f64> = own.filter(|s| s.at as f64 > from * 1e12).map(|sample| sample.value).collect();
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / values.len() as f64;
+        variance.sqrt() / mean
+    };
+    (0..flows).map(of).collect()
+}
+
+/// EX1.11, EX1.12 (TH figs. 17, 18): four flows fluctuate little on a full-duplex link and much on a
+/// half-duplex one. What each sends in a second.
+#[test]
+fn four_flows_lose_their_constant_rates_on_a_half_duplex_link() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/thesis/half-duplex-shares.toml");
+    let variation = |medium: &str, rate: &str, seed: u64| {
+        let set = |path: &str, value: &str| (path.to_owned(), format!("\"{value}\""));
+        let settings = [
+            set("links.bottleneck.medium", medium),
+            set("links.cd.medium", medium),
+            set("links.bottleneck.rate", rate),
+            set("measure.every", "1 s"),
+        ];
+        let scenario = Scenario::load(&file, &settings, Some(seed)).unwrap_or_else(|error| panic!("{error}"));
+        variation(&run(&scenario), 30.0)
+    };
+    for seed in 1..=5 {
+        // Of the 10 Mbit/s of the line, frames leave this to packets of 1500 B.
+        let full = variation("full-duplex", "9.753 Mbit/s", seed);
+        let half = variation("csma-cd", "10 Mbit/s", seed);
+        let most = |list: &[f64]| list.iter().copied().fold(0.0, f64::max);
+        let least = half.iter().copied().fold(f64::INFINITY, f64::min);
+        assert!(most(&full) < 0.1, "seed {seed}: {full:?}");
+        assert!(least >= 2.0 * most(&full), "seed {seed}: {half:?}, full duplex {full:?}");
+    }
 }
