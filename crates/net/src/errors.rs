@@ -3,8 +3,8 @@
 //! protocols.md 12.1. Computed with `libm`, once for each packet size, so that every machine gets
 //! the same probabilities.
 
+use crate::impairments::GilbertElliott;
 use crate::random::Probability;
-use crate::wire::GilbertElliott;
 
 /// How often bits flip on a link.
 #[derive(Clone, Copy, Debug, PartialEq)]

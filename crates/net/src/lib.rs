@@ -11,6 +11,7 @@ extern crate std;
 
 pub mod errors;
 pub mod estimator;
+pub mod impairments;
 pub mod medium;
 pub mod packet;
 pub mod port;
@@ -21,5 +22,4 @@ pub mod source;
 pub mod stats;
 pub mod tcp;
 pub mod trace;
-pub mod wire;
 pub mod xcp_i;

@@ -8,6 +8,7 @@
 //! it is handed on at once with the time at which it reaches the far end.
 
 use crate::errors::ErrorRate;
+use crate::impairments::{Errors, Reorder, Spans};
 use crate::packet::{PS_PER_NS, Packet, Picos, flag};
 use crate::queue::classes::{self, Classes};
 use crate::queue::red::{self, Red};
@@ -15,7 +16,6 @@ use crate::queue::{Discipline, Fifo, Limit, Reason, is_low_priority};
 use crate::random::{Probability, Stream};
 pub use crate::service::NEVER;
 use crate::service::{Frame, Server, Service};
-use crate::wire::{Errors, Reorder, Spans};
 use crate::xcp_i::PortView;
 use alloc::boxed::Box;
 use alloc::vec;

@@ -8,13 +8,13 @@ use crate::decode::{
     At, Chance, Language, Named, PacketSize, record, text_schema, unknown_key, variant, words, wrong_type,
 };
 use crate::diagnostic::{Findings, choices};
+use crate::impairments::{Blackout, GilbertElliott, Reordering, Switch};
 use crate::law::{Discipline, FlowLaw, LinkLaw, choice_schema};
 use crate::load::{Awnd, Gap, Load, Reader, Size};
 use crate::medium::Medium;
 use crate::queue::Amount;
 use crate::sweep::Axes;
 use crate::tree::{Node, Value};
-use crate::trouble::{Blackout, GilbertElliott, Reordering, Switch};
 
 record! {
     /// A scenario: links, flows, and how long to watch them.

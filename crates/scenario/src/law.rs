@@ -9,7 +9,7 @@ use crate::classes::XcpTcp;
 use crate::decode::{Chance, Language, Variant, record, table, unknown_key, variant};
 use crate::diagnostic::{Findings, choices};
 use crate::queue::Amount;
-use crate::settings::{Told, built, schemas};
+use crate::settings::{Chosen, built, schemas};
 use crate::tree::{Node, Value};
 use crate::xcp_i::InteroperableLink;
 
@@ -63,12 +63,12 @@ record! {
 
 /// What a link runs.
 #[derive(Clone, Debug)]
-pub(crate) struct LinkLaw(pub(crate) Told<LinkConfig>);
+pub(crate) struct LinkLaw(pub(crate) Chosen<LinkConfig>);
 
 /// What a flow runs.
 #[derive(Clone, Debug)]
 pub(crate) enum FlowLaw {
-    Sender(Box<Told<SenderConfig>>),
+    Sender(Box<Chosen<SenderConfig>>),
     /// Only a kernel's: live runs have it.
     Bbr,
     Cbr(Cbr),
@@ -102,9 +102,9 @@ impl LinkLaw {
 impl FlowLaw {
     /// Its hosts are nodes of XCP-i; `None`: they can not be.
     pub(crate) fn is_interoperable(&self) -> Option<bool> {
-        let Self::Sender(told) = self else { return None };
-        let key = &told.beside.interoperable;
-        told.config.xcp().is_some().then(|| key.as_ref().is_some_and(|at| at.value))
+        let Self::Sender(chosen) = self else { return None };
+        let key = &chosen.beside.interoperable;
+        chosen.config.xcp().is_some().then(|| key.as_ref().is_some_and(|at| at.value))
     }
 
     /// Sends datagrams and listens to nobody.
@@ -177,12 +177,12 @@ pub(crate) fn nothing_below(variant: &Variant<'_>, findings: &mut Findings) -> O
 impl Language for LinkLaw {
     fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
         let variant = variant(node, findings)?;
-        let Some(told) = Told::decode(&variant, findings) else {
+        let Some(chosen) = Chosen::decode(&variant, findings) else {
             refuse(&variant, "a link", &link_laws(), "a flow", &flow_laws(), findings);
             return None;
         };
-        let told = told?;
-        Some(Self(told))
+        let chosen = chosen?;
+        Some(Self(chosen))
     }
 
     fn encode(&self) -> Value {
@@ -197,9 +197,9 @@ impl Language for LinkLaw {
 impl Language for FlowLaw {
     fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
         let variant = variant(node, findings)?;
-        if let Some(told) = Told::decode(&variant, findings) {
-            let told = told?;
-            return Some(Self::Sender(Box::new(told)));
+        if let Some(chosen) = Chosen::decode(&variant, findings) {
+            let chosen = chosen?;
+            return Some(Self::Sender(Box::new(chosen)));
         }
         match variant.name {
             "bbr" if findings.is_live => nothing_below(&variant, findings).map(|()| Self::Bbr),
@@ -214,7 +214,7 @@ impl Language for FlowLaw {
 
     fn encode(&self) -> Value {
         match self {
-            Self::Sender(told) => told.encode(),
+            Self::Sender(chosen) => chosen.encode(),
             Self::Bbr => Value::string("bbr"),
             Self::Cbr(cbr) => Value::table([("cbr".into(), cbr.encode())]),
             Self::OnOff(onoff) => Value::table([("onoff".into(), onoff.encode())]),

@@ -19,6 +19,7 @@ pub mod explain;
 pub mod fairness;
 mod file;
 pub mod folder;
+mod impairments;
 mod law;
 mod load;
 mod medium;
@@ -36,7 +37,6 @@ pub mod store;
 pub mod sweep;
 mod tables;
 mod tree;
-mod trouble;
 mod xcp_i;
 
 use std::collections::BTreeSet;

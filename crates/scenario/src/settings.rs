@@ -91,7 +91,7 @@ fn who_knows<C: Configuration>(key: &str) -> Vec<&'static str> {
 
 /// A law and what it is told.
 #[derive(Clone, Debug)]
-pub(crate) struct Told<C: Configuration> {
+pub(crate) struct Chosen<C: Configuration> {
     pub(crate) protocol: &'static Protocol,
     pub(crate) config: C,
     pub(crate) beside: C::Beside,
@@ -99,15 +99,15 @@ pub(crate) struct Told<C: Configuration> {
     written: Vec<(&'static str, At<Value>)>,
 }
 
-impl<C: Configuration> Told<C> {
+impl<C: Configuration> Chosen<C> {
     /// The law of that name. The outer `None`: there is none here.
     pub(crate) fn decode(variant: &Variant<'_>, findings: &mut Findings) -> Option<Option<Self>> {
         let protocol = Protocol::of(variant.name)?;
         let config = C::of(protocol)?.clone();
         findings.at.push(variant.name.into());
-        let told = Self::below(protocol, config, &variant.below, findings);
+        let chosen = Self::below(protocol, config, &variant.below, findings);
         findings.at.pop();
-        Some(told)
+        Some(chosen)
     }
 
     fn below(

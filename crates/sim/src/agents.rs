@@ -5,8 +5,8 @@ use congestlab_net::estimator;
 use congestlab_net::random::Stream;
 use congestlab_net::xcp_i::{Address, Edge, Listener, Oracle, Prober, Role};
 
+use crate::arrivals::{Arrivals, View};
 use crate::cloud::{self, Cloud, Node, receiver_address, router_address, sender_address};
-use crate::load::{Load, View};
 use crate::model::{Estimator, Group, Model, Router};
 use crate::outcome::Element;
 use crate::router::Watched;
@@ -17,23 +17,23 @@ pub(crate) struct Agents<'a> {
     model: &'a Model,
     clouds: Vec<Cloud>,
     /// By link: what arrives there, if it is of a cloud.
-    pub(crate) loads: Vec<Option<Load>>,
+    pub(crate) arrivals: Vec<Option<Arrivals>>,
 }
 
 impl<'a> Agents<'a> {
     pub(crate) fn new(model: &'a Model) -> Self {
         let clouds = cloud::clouds(model);
-        let mut loads = vec![None; model.links.len()];
+        let mut arrivals = vec![None; model.links.len()];
         for &link in clouds.iter().flat_map(|cloud| &cloud.inside) {
-            loads[link as usize].get_or_insert_with(Load::default);
+            arrivals[link as usize].get_or_insert_with(Arrivals::default);
         }
-        Self { model, clouds, loads }
+        Self { model, clouds, arrivals }
     }
 
     fn view(&self, cloud: &Cloud) -> View {
         let link = |&link: &u32| {
-            let load = self.loads[link as usize].clone().unwrap_or_default();
-            (load, self.model.links[link as usize].port.service.clone())
+            let arrivals = self.arrivals[link as usize].clone().unwrap_or_default();
+            (arrivals, self.model.links[link as usize].port.service.clone())
         };
         View(cloud.inside.iter().map(link).collect())
     }

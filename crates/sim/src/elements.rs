@@ -11,13 +11,13 @@ use congestlab_net::source::{Source, SourceConfig};
 use congestlab_net::tcp;
 
 use crate::agents::Agents;
+use crate::arrivals::Arrivals;
 use crate::device::Device;
-use crate::load::Load;
 use crate::model::{DeviceKind, Group, GroupKind, Link, Model, Start};
 use crate::network::{Network, measure_of, segments_of, spans_of, starts_of};
 use crate::outcome::{Element, Event, FlowOutcome, LinkOutcome, Outcome, Sample};
 use crate::router::Router;
-use crate::station::{Extras, Probe, Record, Sink, Station, mix};
+use crate::station::{Extras, Record, Sampler, Sink, Station, mix};
 
 /// The hosts of one class, in flow order.
 pub(crate) enum Hosts {
@@ -53,7 +53,7 @@ pub(crate) struct Elements {
     /// `None` while an engine has it.
     pub(crate) devices: Vec<Option<Device>>,
     /// By link: what arrives there, if somebody watches.
-    pub(crate) loads: Vec<Option<Load>>,
+    pub(crate) arrivals: Vec<Option<Arrivals>>,
     /// By class.
     pub(crate) hosts: Vec<Hosts>,
     /// Starts of the flows, by group.
@@ -68,7 +68,7 @@ pub(crate) struct Elements {
 
 impl Elements {
     pub(crate) fn new(model: &Model, network: &Network) -> Self {
-        let probed = model.sample_every.is_some() || model.record_events;
+        let sampled = model.sample_every.is_some() || model.record_events;
         let mut ports: Vec<_> = model
             .links
             .iter()
@@ -103,7 +103,7 @@ impl Elements {
         let mut elements = Self {
             ports,
             devices,
-            loads: agents.loads.clone(),
+            arrivals: agents.arrivals.clone(),
             hosts: Vec::new(),
             starts: Vec::new(),
             packet_hops: 0,
@@ -118,10 +118,10 @@ impl Elements {
             elements.drew |= (is_drawn || group.sizes.is_some()) && group.count > 0;
             let extras = |flow: u32, is_sender: bool| {
                 let element = Element::Flow(index as u32, flow);
-                let probe = || Probe::new(model.sample_every, model.record_events, element);
+                let sampler = || Sampler::new(model.sample_every, model.record_events, element);
                 let agent = agents.host(index as u32, group, first_flow, flow, is_sender);
-                let is_wanted = probed || agent.is_some();
-                is_wanted.then(|| Box::new(Extras { probe: probed.then(probe), agent }))
+                let is_wanted = sampled || agent.is_some();
+                is_wanted.then(|| Box::new(Extras { sampler: sampled.then(sampler), agent }))
             };
             elements.add(model, group, first_flow, &starts, extras);
             elements.starts.push(starts);

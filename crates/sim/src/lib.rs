@@ -6,12 +6,12 @@
 //! Nothing here knows wall time or global state, and nothing iterates an unordered map.
 
 mod agents;
+mod arrivals;
 mod barrier;
 mod calendar;
 pub mod cloud;
 mod device;
 mod elements;
-mod load;
 pub mod model;
 mod network;
 pub mod outcome;

@@ -369,9 +369,9 @@ pub(crate) fn run<'a>(
             Place::Link(link) => {
                 let Some(port) = &mut elements.ports[link as usize] else { continue };
                 if key.class == Class::Arrival
-                    && let Some(load) = &elements.loads[link as usize]
+                    && let Some(arrivals) = &elements.arrivals[link as usize]
                 {
-                    load.arrive(std::iter::once((key.at, packet.size)));
+                    arrivals.arrive(std::iter::once((key.at, packet.size)));
                 }
                 let mut wire = Wire { agenda: &mut agenda, link };
                 match key.class {
@@ -394,8 +394,8 @@ pub(crate) fn run<'a>(
                 let mut wires = Wires { agenda: &mut agenda, device: id as usize };
                 match (key.class, network.routes.get(packet.route as usize)) {
                     (Class::Arrival, Some(&Hop::Link(link))) => {
-                        if let Some(load) = &elements.loads[link as usize] {
-                            load.arrive(std::iter::once((key.at, packet.size)));
+                        if let Some(arrivals) = &elements.arrivals[link as usize] {
+                            arrivals.arrive(std::iter::once((key.at, packet.size)));
                         }
                         device.advance_to_arrival(key.at, &mut wires);
                         let port = network.port[link as usize] as usize;

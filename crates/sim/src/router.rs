@@ -5,7 +5,7 @@ use congestlab_net::packet::{Kind, PS_PER_NS, Packet, Picos};
 use congestlab_net::port::{Outputs, Port};
 use congestlab_net::xcp_i::{Address, Edge, PortView};
 
-use crate::load::{Truth, View};
+use crate::arrivals::{Truth, View};
 use crate::outcome::{Element, Sample};
 use crate::station::{Record, mix};
 

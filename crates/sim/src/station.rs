@@ -1,4 +1,4 @@
-//! Hosts as both engines drive them: an endpoint of `net`, its clock, its fingerprint, its probe.
+//! Hosts as both engines drive them: an endpoint of `net`, its clock, its fingerprint, its sampler.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use congestlab_net::tcp;
 use congestlab_net::xcp_i::{Address, Edge, PortView, Role};
 
 use crate::Span;
-use crate::load::View;
+use crate::arrivals::View;
 use crate::outcome::{Element, Event, Sample};
 use crate::router::Watched;
 
@@ -180,7 +180,7 @@ impl Endpoint for Sink {
     }
 }
 
-/// What probes have written down.
+/// What samplers have written down.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     /// Length of a bin of the series.
@@ -202,13 +202,13 @@ pub(crate) trait Outbox {
     fn send(&mut self, now: Picos, packet: &mut Packet);
     /// Sends a packet of the host's XCP-i agent.
     fn send_to(&mut self, now: Picos, to: Address, packet: &mut Packet);
-    /// For the probes; never called by a run without.
+    /// For the samplers; never called by a run without.
     fn record(&mut self) -> &mut Record;
 }
 
-/// What a probe remembers of a host.
+/// What the sampler remembers of a host.
 #[derive(Debug)]
-pub(crate) struct Probe {
+pub(crate) struct Sampler {
     /// Period of the samples; `Picos::MAX`: none.
     every: Picos,
     next: Picos,
@@ -217,7 +217,7 @@ pub(crate) struct Probe {
     element: Element,
 }
 
-impl Probe {
+impl Sampler {
     pub(crate) fn new(every: Option<Picos>, events: bool, element: Element) -> Self {
         let every = every.unwrap_or(Picos::MAX);
         Self { every, next: every, last: [0; 2], events, element }
@@ -286,14 +286,14 @@ impl Agent {
 /// What few hosts have.
 #[derive(Default)]
 pub(crate) struct Extras {
-    pub(crate) probe: Option<Probe>,
+    pub(crate) sampler: Option<Sampler>,
     pub(crate) agent: Option<Agent>,
 }
 
 impl Extras {
     fn next(&self) -> Picos {
-        let of_probe = self.probe.as_ref().map_or(Picos::MAX, |probe| probe.next);
-        of_probe.min(self.held()).min(self.agent.as_ref().map_or(Picos::MAX, |agent| agent.due))
+        let of_sampler = self.sampler.as_ref().map_or(Picos::MAX, |sampler| sampler.next);
+        of_sampler.min(self.held()).min(self.agent.as_ref().map_or(Picos::MAX, |agent| agent.due))
     }
 
     /// When the first packet leaves the host's own hop, of those that are held.
@@ -442,7 +442,7 @@ impl<E: Endpoint> Station<E> {
         self.schedule(now);
     }
 
-    /// What comes first of a packet that was held and the deadlines of agent and probe.
+    /// What comes first of a packet that was held and the deadlines of agent and sampler.
     #[cold]
     fn serve_extras(&mut self, config: &E::Config, out: &mut impl Outbox) {
         let Some(extras) = &mut self.extras else { return };
@@ -455,11 +455,11 @@ impl<E: Endpoint> Station<E> {
             self.hash = mix(self.hash, now);
             agent.edge.handle_deadline(Time(now / PS_PER_NS));
             agent.flush(now, out);
-        } else if let Some(probe) = &mut extras.probe {
-            let (at, element, seconds) = (probe.next, probe.element, probe.every as f64 / 1e12);
-            probe.next += probe.every;
+        } else if let Some(sampler) = &mut extras.sampler {
+            let (at, element, seconds) = (sampler.next, sampler.element, sampler.every as f64 / 1e12);
+            sampler.next += sampler.every;
             let samples = &mut out.record().samples;
-            self.endpoint.sample(&mut probe.last, seconds, |metric, value| {
+            self.endpoint.sample(&mut sampler.last, seconds, |metric, value| {
                 samples.push(Sample { at, element, metric, value });
             });
             if let Some(agent) = &mut extras.agent
@@ -471,10 +471,10 @@ impl<E: Endpoint> Station<E> {
     }
 }
 
-/// What a probe that wants events is at.
+/// What a sampler that wants events is at.
 fn events_of(extras: &Option<Box<Extras>>) -> Option<Element> {
-    let probe = extras.as_ref()?.probe.as_ref();
-    probe.filter(|probe| probe.events).map(|probe| probe.element)
+    let sampler = extras.as_ref()?.sampler.as_ref();
+    sampler.filter(|sampler| sampler.events).map(|sampler| sampler.element)
 }
 
 /// A packet leaves the host. A retransmission is written down if events are wanted.

@@ -10,11 +10,11 @@ use congestlab_net::packet::{Packet, Picos};
 use congestlab_net::port::{Output, Outputs, Port, PortEvent};
 use congestlab_net::xcp_i::Address;
 
+use crate::arrivals::Arrivals;
 use crate::barrier::Exchange;
 use crate::calendar::{Calendar, Window};
 use crate::device::Device;
 use crate::elements::{Elements, Hosts, note_port_event};
-use crate::load::Load;
 use crate::network::{Class, DisjointSets, Hop, Network, Node};
 use crate::prefetch::prefetch;
 use crate::router::Surroundings;
@@ -500,7 +500,7 @@ pub(crate) struct Domain<'a> {
     /// `None`: on another thread.
     devices: Vec<Option<Device>>,
     /// By link: what arrives there, if somebody watches.
-    loads: Vec<Option<Load>>,
+    arrivals: Vec<Option<Arrivals>>,
     /// By node: time of the calendar entry that will wake each port and device first.
     armed: Vec<Picos>,
     benches: Vec<AnyBench>,
@@ -588,7 +588,7 @@ impl<'a> Domain<'a> {
             armed: vec![Picos::MAX; network.nodes()],
             ports,
             devices,
-            loads: network.link_ids.iter().map(|&link| elements.loads[link as usize].clone()).collect(),
+            arrivals: network.link_ids.iter().map(|&link| elements.arrivals[link as usize].clone()).collect(),
             benches,
             is_probed: run.is_probed(),
             reached: 0,
@@ -770,7 +770,7 @@ impl<'a> Domain<'a> {
         std::mem::swap(&mut self.keys, &mut self.fabric.inbox[link]);
         self.keys.sort_unstable();
         self.settle_ties();
-        if self.loads[link].is_some() {
+        if self.arrivals[link].is_some() {
             self.log(link);
         }
         let Some(port) = &mut self.ports[link] else { return };
@@ -835,12 +835,12 @@ impl<'a> Domain<'a> {
     /// Tells those who watch a link of what arrives there in this window.
     #[inline(never)]
     fn log(&self, link: usize) {
-        let (Some(load), fabric) = (&self.loads[link], &self.fabric) else { return };
+        let (Some(log), fabric) = (&self.arrivals[link], &self.fabric) else { return };
         let arrivals = self.keys.iter().map(|&key| (fabric.unkey(key).0, fabric.packet(fabric.unkey(key).1)));
         let is_here =
             |packet: &Packet| fabric.network.routes[packet.route as usize] == Hop::Link(link as u32);
         let here = arrivals.filter(|&(_, packet)| is_here(packet));
-        load.arrive(here.map(|(at, packet)| (at, packet.size)));
+        log.arrive(here.map(|(at, packet)| (at, packet.size)));
     }
 
     /// Arrivals at one instant: whose turn it is, then in the order in which they were sent.

@@ -16,9 +16,9 @@
 //! A [`Config`] is shared by all flows of a group and lent to every call, which keeps a flow below
 //! 500 bytes: scenarios have 10^5 of them.
 
-mod estimator;
 mod ranges;
 mod receiver;
+mod rtt;
 mod scoreboard;
 mod sender;
 #[cfg(test)]

@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use congestlab_core::law;
 use congestlab_core::units::{Bytes, Duration, Time};
 
-use super::estimator::{CAUTIOUS_RTO, Estimator, INITIAL_RTO};
+use super::rtt::{CAUTIOUS_RTO, INITIAL_RTO, RoundTrip};
 use super::scoreboard::{DUP_THRESH, Scoreboard};
 use super::{App, Config, Measure, Recovery, Wait, absolute, in_bytes};
 use crate::packet::{Kind, Packet, SACK_BLOCKS, UNLIMITED, flag};
@@ -83,7 +83,7 @@ enum Pick {
 #[derive(Debug)]
 pub struct Sender {
     law: law::Sender,
-    rtt: Estimator,
+    rtt: RoundTrip,
     /// First segment not acknowledged (SND.UNA).
     una: u64,
     /// First segment never sent (SND.NXT before any timeout; HighData + 1).
@@ -213,7 +213,7 @@ impl Sender {
     pub fn new(config: &Config, flow: u32, start: Time, stop: Time, isn: u32, measure: Measure) -> Self {
         let law = initial_law(config, config.initial_window);
         Self {
-            rtt: Estimator::default(),
+            rtt: RoundTrip::default(),
             una: 0,
             next: 0,
             written: 0,

@@ -14,11 +14,11 @@ use super::{PACKET_SIZE, picos};
 use crate::decode::{At, Named, PacketSize, RATE_MAX, fill};
 use crate::diagnostic::{Findings, Span, choices};
 use crate::file::{App, Flow, Hop, Link, Profile, Recovery, Start, Wait};
+use crate::impairments::Switch;
 use crate::law::FlowLaw;
 use crate::load::{self, Awnd, Size};
 use crate::queue::Amount;
-use crate::settings::Told;
-use crate::trouble::Switch;
+use crate::settings::Chosen;
 
 /// IP and TCP headers without options, which `ack` is the size of.
 const HEADERS: u16 = 40;
@@ -138,8 +138,8 @@ pub(super) fn group(
         tcp(flow, span, segment, desired, findings).map(GroupKind::Tcp)
     };
     let is_interoperable = match &mut flow.law {
-        Some(At { value: FlowLaw::Sender(told), span }) if told.config.xcp().is_some() => {
-            fill(&mut told.beside.interoperable, *span, || false).value
+        Some(At { value: FlowLaw::Sender(chosen), span }) if chosen.config.xcp().is_some() => {
+            fill(&mut chosen.beside.interoperable, *span, || false).value
         }
         _ => false,
     };
@@ -280,7 +280,7 @@ fn tcp(
     let recovery = recovery(flow, span, is_ns2, findings)?;
     let At { value: law, span: law_span } = flow.law.as_mut()?;
     let law = match law {
-        FlowLaw::Sender(told) => self::law(told, *law_span, desired, profile, findings)?,
+        FlowLaw::Sender(chosen) => self::law(chosen, *law_span, desired, profile, findings)?,
         // The kernel's; a model of it would not be it.
         _ => SenderConfig::Reno(reno::Config::default()),
     };
@@ -328,7 +328,7 @@ fn rfc5681_initial_window(segment: u16) -> u32 {
 /// What the flow says, else what its law's name says, else its profile, else SACK.
 fn recovery(flow: &mut Flow, span: Span, is_ns2: bool, findings: &mut Findings) -> Option<tcp::Recovery> {
     let name = match &flow.law.as_ref()?.value {
-        FlowLaw::Sender(told) => told.protocol.name,
+        FlowLaw::Sender(chosen) => chosen.protocol.name,
         _ => "",
     };
     let by_law = match name {
@@ -354,7 +354,7 @@ fn recovery(flow: &mut Flow, span: Span, is_ns2: bool, findings: &mut Findings) 
 
 /// The law of a sender. `desired`: what it can use at most, unless the file says.
 fn law(
-    law: &mut Told<SenderConfig>,
+    law: &mut Chosen<SenderConfig>,
     span: Span,
     desired: Option<BitRate>,
     profile: Option<(Profile, Span)>,
@@ -378,7 +378,7 @@ fn law(
 }
 
 /// The thesis's sender knows two of XCP's switches.
-fn warn_of_thesis(law: &Told<SenderConfig>, profile: Span, findings: &mut Findings) {
+fn warn_of_thesis(law: &Chosen<SenderConfig>, profile: Span, findings: &mut Findings) {
     let place = findings.place();
     if !matches!(law.config, SenderConfig::Xcp(_)) {
         let message = format!("`{place}.profile` \"thesis\" has no effect on {}", law.protocol.name);

@@ -16,10 +16,10 @@ use super::{PACKET_SIZE, classes, picos, xcp_i};
 use crate::decode::{At, Chance, Named, fill};
 use crate::diagnostic::{Findings, Span};
 use crate::file::{self, Errors, FeedbackAt, Link, Profile, Rate, Reverse};
+use crate::impairments;
 use crate::law::{Discipline, LinkLaw, Red};
 use crate::queue::{Amount, PACKETS_MAX, bdp_packets};
-use crate::settings::Told;
-use crate::trouble;
+use crate::settings::Chosen;
 
 /// What a queue holds that no flow crosses.
 const QUEUE_WITHOUT_FLOWS: Amount = Amount::Packets(100);
@@ -185,7 +185,7 @@ pub(super) fn port(
             match (packet_error_rate, bit_error_rate, gilbert_elliott) {
                 (Some(rate), None, None) => Some(ErrorRate::Packet { rate: rate.value.0, size: packet_size }),
                 (None, Some(rate), None) => Some(ErrorRate::Bit(rate.value.0)),
-                (None, None, Some(bursts)) => trouble::bursts(bursts, packet_size, findings),
+                (None, None, Some(bursts)) => impairments::bursts(bursts, packet_size, findings),
                 (None, None, None) if findings.is_unreadable("error") => None,
                 _ => {
                     let message = format!("`{}.error` needs one of its three keys", findings.place());
@@ -199,7 +199,7 @@ pub(super) fn port(
     };
     let profile = link.profile.as_ref().map(|profile| profile.value);
     let law =
-        link.law.as_mut().map(|At { value: told, span }| self::law(told, *span, wire, profile, findings));
+        link.law.as_mut().map(|At { value: chosen, span }| self::law(chosen, *span, wire, profile, findings));
     let feedback_at = fill(&mut link.feedback_at, span, || FeedbackAt::Departure).value;
     Some(PortConfig {
         limit,
@@ -210,8 +210,8 @@ pub(super) fn port(
             FeedbackAt::Enqueue => port::FeedbackAt::Enqueue,
         },
         errors,
-        ack_blackout: trouble::blackouts(link.ack_blackout.as_ref(), duration, findings)?,
-        reorder: trouble::reorder(link.reorder.as_ref(), findings),
+        ack_blackout: impairments::blackouts(link.ack_blackout.as_ref(), duration, findings)?,
+        reorder: impairments::reorder(link.reorder.as_ref(), findings),
         ack_loss: Probability::from_f64(fill(&mut link.ack_loss, span, || Chance(0.0)).value.0),
         ..PortConfig::new(wire.service.clone(), picos(wire.delay), limit)
     })
@@ -331,7 +331,7 @@ fn law(
 }
 
 /// r_max keeps the scale k / (1 - r) finite.
-fn check_pxcp(law: &Told<LinkConfig>, findings: &mut Findings) {
+fn check_pxcp(law: &Chosen<LinkConfig>, findings: &mut Findings) {
     let LinkConfig::Pxcp(pxcp) = &law.config else { return };
     if pxcp.r_max >= Ratio::ONE {
         let message = format!("`{}.law.{}.r_max` is 1", findings.place(), law.protocol.name);
@@ -341,7 +341,7 @@ fn check_pxcp(law: &Told<LinkConfig>, findings: &mut Findings) {
 }
 
 /// What XCP's constants must be to each other.
-fn check_xcp(law: &Told<LinkConfig>, findings: &mut Findings) {
+fn check_xcp(law: &Chosen<LinkConfig>, findings: &mut Findings) {
     let Some(xcp) = law.config.xcp() else { return };
     let place = format!("{}.law.{}", findings.place(), law.protocol.name);
     let span = |key| law.span(key).unwrap_or_default();

@@ -14,7 +14,7 @@ use crate::diagnostic::{Findings, Span};
 use crate::estimator::Estimator;
 use crate::file::{Flow, Link};
 use crate::law::LinkLaw;
-use crate::settings::Told;
+use crate::settings::Chosen;
 use crate::xcp_i::{InteroperableLink, NoEstimate, Period, VirtualQueue};
 
 /// More upstream neighbours than any router has.
@@ -37,7 +37,7 @@ fn told(link: &Link) -> Option<(&InteroperableLink, Span)> {
 
 /// Fills in the defaults of a link that is interoperable; what its router does as the downstream edge
 /// of clouds, with the constants of its own law.
-pub(super) fn link(law: &mut Told<LinkConfig>, span: Span, findings: &mut Findings) {
+pub(super) fn link(law: &mut Chosen<LinkConfig>, span: Span, findings: &mut Findings) {
     let Some(constants) = VirtualLaw::of(&law.config) else { return };
     let place = format!("{}.law.{}", findings.place(), law.protocol.name);
     let keys = &mut law.beside;

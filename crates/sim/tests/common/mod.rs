@@ -4,6 +4,7 @@ use congestlab_core::law::{LinkConfig, SenderConfig, cubic, reno, xcp, xcp_r};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, Time};
 use congestlab_net::errors::ErrorRate;
 use congestlab_net::estimator::{self, Method, direct, passive, path_chirp, pathload};
+use congestlab_net::impairments::{GilbertElliott, Reorder, Spans};
 use congestlab_net::medium::{self, Access, CsmaCd, Frame};
 use congestlab_net::packet::Picos;
 use congestlab_net::port::{FeedbackAt, LawConfig, PortConfig};
@@ -13,7 +14,6 @@ use congestlab_net::service::{Service, Steps};
 use congestlab_net::source::{Pattern, SourceConfig};
 use congestlab_net::tcp::{Advertise, App, Config, Recovery, Wait};
 use congestlab_net::trace::Trace;
-use congestlab_net::wire::{GilbertElliott, Reorder, Spans};
 use congestlab_net::xcp_i;
 use congestlab_sim::model::{
     Device, DeviceKind, Estimator, Group, GroupKind, Link, Model, Pipe, Router, Sizes, Start, Switch,
@@ -79,7 +79,7 @@ pub(crate) fn random_model(draw: &mut Draw, seed: u64) -> Model {
         record_events: false,
     };
     if draw.one_in(2) {
-        model.links.iter_mut().for_each(|link| add_trouble(draw, &mut link.port));
+        model.links.iter_mut().for_each(|link| add_impairments(draw, &mut link.port));
         model.groups.iter_mut().for_each(|group| add_switches(draw, count, group));
     }
     model
@@ -197,7 +197,7 @@ fn add_switches(draw: &mut Draw, count: u64, group: &mut Group) {
 }
 
 /// What may go wrong on a link.
-fn add_trouble(draw: &mut Draw, port: &mut PortConfig) {
+fn add_impairments(draw: &mut Draw, port: &mut PortConfig) {
     if draw.one_in(8) {
         let (good, bad) = (draw.between(1, 200) * MS, draw.between(1, 50) * MS);
         let (good_packet_error_rate, packet_error_rate) = (draw.of(&[0.0, 0.001]), draw.of(&[0.1, 1.0]));

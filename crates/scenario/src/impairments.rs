@@ -3,9 +3,9 @@
 
 use congestlab_core::units::Duration;
 use congestlab_net::errors::ErrorRate;
+use congestlab_net::impairments::{self as net, Reorder, Spans};
 use congestlab_net::packet::{PS_PER_NS, Picos};
 use congestlab_net::random::Probability;
-use congestlab_net::wire::{self, Reorder, Spans};
 
 use crate::decode::{At, Chance, fill, record};
 use crate::diagnostic::{Findings, Span};
@@ -125,7 +125,7 @@ pub(crate) fn bursts(
             return None;
         }
     }
-    Some(ErrorRate::GilbertElliott(wire::GilbertElliott {
+    Some(ErrorRate::GilbertElliott(net::GilbertElliott {
         good: picos(good.value),
         bad: picos(bad.value),
         good_packet_error_rate: good_rate,

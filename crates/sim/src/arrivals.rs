@@ -14,53 +14,53 @@ const MEMORY: Picos = LOOK_BACK.0 * PS_PER_NS + (1 << 37);
 /// The bytes that arrived at a link, dropped or not. Written by the link, read by the edges of its
 /// cloud: all of them run on one thread, the link first, so nobody ever waits for the lock.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Load(Arc<Mutex<Arrivals>>);
+pub(crate) struct Arrivals(Arc<Mutex<Log>>);
 
 #[derive(Debug, Default)]
-struct Arrivals {
+struct Log {
     /// When, and how many bytes until then.
     last: VecDeque<(Picos, u64)>,
     /// Bytes that are forgotten.
     before: u64,
 }
 
-impl Load {
-    fn lock(&self) -> MutexGuard<'_, Arrivals> {
+impl Arrivals {
+    fn lock(&self) -> MutexGuard<'_, Log> {
         self.0.lock().expect("nobody panics with it in hand")
     }
 
     /// Packets arrive: when, and of what size, in order.
     pub(crate) fn arrive(&self, packets: impl Iterator<Item = (Picos, u16)>) {
-        let mut arrivals = self.lock();
-        let mut sum = arrivals.last.back().map_or(arrivals.before, |&(_, sum)| sum);
+        let mut log = self.lock();
+        let mut sum = log.last.back().map_or(log.before, |&(_, sum)| sum);
         for (at, size) in packets {
             sum += u64::from(size);
-            arrivals.last.push_back((at, sum));
-            while let Some(&(old, sum)) = arrivals.last.front()
+            log.last.push_back((at, sum));
+            while let Some(&(old, sum)) = log.last.front()
                 && old + MEMORY < at
             {
-                arrivals.before = sum;
-                arrivals.last.pop_front();
+                log.before = sum;
+                log.last.pop_front();
             }
         }
     }
 
     /// Bytes that arrived before `t`.
     pub(crate) fn before(&self, t: Picos) -> u64 {
-        let arrivals = self.lock();
-        let count = arrivals.last.partition_point(|&(at, _)| at < t);
-        count.checked_sub(1).map_or(arrivals.before, |last| arrivals.last[last].1)
+        let log = self.lock();
+        let count = log.last.partition_point(|&(at, _)| at < t);
+        count.checked_sub(1).map_or(log.before, |last| log.last[last].1)
     }
 }
 
 /// The links of a cloud, for the oracle of its upstream edge. Only the engine can make one.
 #[derive(Clone, Debug)]
-pub(crate) struct View(pub(crate) Vec<(Load, Service)>);
+pub(crate) struct View(pub(crate) Vec<(Arrivals, Service)>);
 
 impl LinkView for View {
     fn read(&mut self, since: Time, now: Time, mut each: impl FnMut(Rate, Bytes)) {
-        for (load, service) in &self.0 {
-            let arrived = |t: Time| load.before(t.0 * PS_PER_NS);
+        for (arrivals, service) in &self.0 {
+            let arrived = |t: Time| arrivals.before(t.0 * PS_PER_NS);
             each(service.capacity_at(now.0 * PS_PER_NS), Bytes(arrived(now) - arrived(since)));
         }
     }
@@ -84,8 +84,8 @@ impl Truth {
     pub(crate) fn close(&mut self, now: Picos) -> f64 {
         let seconds = (now - self.since) as f64 / 1e12;
         let mut least = f64::INFINITY;
-        for ((load, service), sum) in self.view.0.iter().zip(&mut self.sums) {
-            let arrived = load.before(now);
+        for ((arrivals, service), sum) in self.view.0.iter().zip(&mut self.sums) {
+            let arrived = arrivals.before(now);
             let bits = (arrived - std::mem::replace(sum, arrived)) as f64 * 8.0;
             let work = service.work(self.since, now) as f64 / 1e12;
             least = least.min((work - bits) / seconds);

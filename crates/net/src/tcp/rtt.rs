@@ -12,12 +12,12 @@ const MAX_RTO: Duration = Duration(60_000_000_000);
 /// Smoothed round trip time and its variation. Timestamps give a sample with every acknowledgment
 /// of new data, so Karn's rule is not needed; the clock is exact (G = 0).
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Estimator {
+pub(super) struct RoundTrip {
     srtt: u64,
     rttvar: u64,
 }
 
-impl Estimator {
+impl RoundTrip {
     /// Zero before the first sample.
     #[inline]
     pub(super) fn srtt(&self) -> Duration {
@@ -60,34 +60,34 @@ mod tests {
     #[test]
     fn the_timeout_follows_rfc_6298() {
         let none = Duration(0);
-        let mut estimator = Estimator::default();
-        assert_eq!(estimator.rto(INITIAL_RTO, none, 0), INITIAL_RTO);
+        let mut rtt = RoundTrip::default();
+        assert_eq!(rtt.rto(INITIAL_RTO, none, 0), INITIAL_RTO);
         for (sample, srtt_us, rttvar_us, rto_us) in [
             (500, 500_000_u64, 250_000_u64, 1_500_000_u64),
             (700, 525_000, 237_500, 1_475_000),
             (500, 521_875, 184_375, 1_259_375),
         ] {
-            estimator.sample(Duration(sample * MS));
-            assert_eq!(estimator.srtt, srtt_us * 1000);
-            assert_eq!(estimator.rttvar, rttvar_us * 1000);
-            assert_eq!(estimator.rto(INITIAL_RTO, none, 0), Duration(rto_us * 1000));
+            rtt.sample(Duration(sample * MS));
+            assert_eq!(rtt.srtt, srtt_us * 1000);
+            assert_eq!(rtt.rttvar, rttvar_us * 1000);
+            assert_eq!(rtt.rto(INITIAL_RTO, none, 0), Duration(rto_us * 1000));
         }
     }
 
     #[test]
     fn the_timeout_has_a_floor_and_a_ceiling_and_doubles_in_between() {
-        let mut estimator = Estimator::default();
-        estimator.sample(Duration(10 * MS));
-        let rto = |backoff| estimator.rto(INITIAL_RTO, Duration(1000 * MS), backoff).0 / MS;
+        let mut rtt = RoundTrip::default();
+        rtt.sample(Duration(10 * MS));
+        let rto = |backoff| rtt.rto(INITIAL_RTO, Duration(1000 * MS), backoff).0 / MS;
         assert_eq!([rto(0), rto(1), rto(5), rto(6), rto(255)], [1000, 2000, 32_000, 60_000, 60_000]);
     }
 
     #[test]
     fn a_round_trip_in_no_time_is_known_all_the_same() {
-        let mut estimator = Estimator::default();
+        let mut rtt = RoundTrip::default();
         for _ in 0..100 {
-            estimator.sample(Duration(0));
+            rtt.sample(Duration(0));
         }
-        assert!(estimator.srtt() > Duration(0));
+        assert!(rtt.srtt() > Duration(0));
     }
 }
