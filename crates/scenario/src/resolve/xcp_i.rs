@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use congestlab_core::law::LinkConfig;
 use congestlab_core::law::xcp_i::{Config as Exchange, Period as AskEvery};
-use congestlab_core::units::{Duration, Ratio};
+use congestlab_core::units::{Duration, Rate, Ratio};
 use congestlab_net::xcp_i::{self, Config, VirtualLaw};
 use congestlab_sim::cloud::{self, Cloud, HOSTS, Node};
 use congestlab_sim::model::{Device, DeviceKind, Model, Router};
@@ -163,8 +163,11 @@ pub(super) fn interoperate(
     let mut names: Vec<String> = Vec::new();
     for (index, (place, link)) in (0..).zip(directions(links)) {
         let Some((keys, span)) = told(link).filter(|(keys, _)| keys.is_on()) else { continue };
-        let law = model.links[index as usize].port.law.as_ref();
-        let Some(constants) = law.and_then(|law| VirtualLaw::of(&law.config)) else { continue };
+        let Some(law) = &model.links[index as usize].port.law else { continue };
+        // Virtual routers are told what is spare, and no capacity.
+        let mut law = law.config.clone();
+        law.set_capacity(Rate(0));
+        let Some(constants) = VirtualLaw::of(&law) else { continue };
         let (config, estimator) =
             (config(keys, constants), keys.estimator.as_ref().map(|at| at.value.clone().resolve(at.span)));
         let name = link.at.as_ref().map_or(place.as_str(), |at| at.value.as_str());
@@ -177,13 +180,14 @@ pub(super) fn interoperate(
         let Device { links, kind: DeviceKind::Router(router) } = &mut model.devices[at] else { continue };
         links.push(index);
         router.estimators.push(estimator);
-        // One table: what it is told must be told alike. The constants are those of its first link.
-        if (Config { law: router.config.law, ..config }) != router.config {
-            let first = links[0] as usize / 2;
-            let message = format!("`{place}.law` and another link at \"{name}\" differ in what XCP-i does");
+        // One table, whose virtual routers run one law: what it is told must be told alike.
+        if config != router.config {
+            let first = &model.links[links[0] as usize].name;
+            let message =
+                format!("`{place}.law` and that of `links.{first}`, both at \"{name}\", are not the same");
             let help = format!(
-                "links of one router share its table of clouds: write the keys as in `links.{}`",
-                model.links[2 * first].name
+                "links of one router share its table of clouds and the law of its virtual routers: write \
+                 law and keys as in `links.{first}`; allowed to differ: capacity and estimator"
             );
             findings.error("scenario::xcp-i", span, message, help);
         }
