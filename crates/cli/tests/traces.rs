@@ -646,6 +646,23 @@ fn a_trace_of_xcp_r_holds_its_windows() {
     assert!(flagged > 10, "{flagged} flags");
 }
 
+/// The IP TTL says how many links a packet has crossed, also where two paths of one flow meet again.
+#[test]
+fn a_trace_of_xcp_i_holds_the_ttl_of_the_path_in_use() {
+    let scenario = "[run]\nduration = \"2 s\"\n[links.a]\nrate = \"8 Mbit/s\"\ndelay = \"5 ms\"\n\
+                    law = { xcp = { interoperable = true } }\n\
+                    [links.b]\nrate = \"6 Mbit/s\"\ndelay = \"5 ms\"\n[links.c]\nrate = \"6 Mbit/s\"\ndelay = \"5 ms\"\n\
+                    [flows.f]\nlaw = { xcp = { interoperable = true } }\npath = [\"a\", \"c\"]\n\
+                    switch = [{ at = \"1 s\", path = [\"a\", \"b\", \"c\"] }]\n";
+    let Some(lab) = Lab::new("a_trace_of_xcp_i_holds_the_ttl_of_the_path_in_use", scenario) else { return };
+    lab.capture(&[]);
+    let rows = lab.fields("pcap/c.pcapng", &[], "xcp_cc", &["ip.ttl", "xcp_cc.xcp_ttl", "tcp.len"]);
+    let data: Vec<&str> = rows.iter().filter(|row| row[2] != "0").map(|row| row[0].as_str()).collect();
+    let count = |ttl: &str| data.iter().filter(|other| **other == ttl).count();
+    assert!(count("62") > 100 && count("61") > 100, "two links, then three: {data:?}");
+    assert_eq!(count("62") + count("61"), data.len());
+}
+
 #[test]
 fn the_dissector_says_what_is_wrong_with_a_header() {
     let Some(lab) = Lab::new("the_dissector_says_what_is_wrong_with_a_header", "") else { return };

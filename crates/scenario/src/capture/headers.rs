@@ -154,7 +154,11 @@ impl Headers {
             total_len: (headers + payload.len()) as u16,
             identification: identification(packet),
             dont_fragment: true,
-            time_to_live: group.ttl.get(&link).copied().unwrap_or(TTL),
+            time_to_live: if packet.has_xcp_i() {
+                packet.xcp_i().ttl
+            } else {
+                group.ttl.get(&link).copied().unwrap_or(TTL)
+            },
             protocol,
             source: from.0,
             destination: to.0,
