@@ -911,8 +911,10 @@ fn change(
             xcp_rules(law, config, now, before, after, bytes, &mut rules);
         }
         (SenderConfig::XcpR(law), Law::XcpR(old), Law::XcpR(now)) => {
-            xcp_r_rules(law, old, now, reply, &mut rules);
+            let is_late = (ack.seq.wrapping_sub(before.acknowledged) as i32) < 0;
+            xcp_r_rules(law, (old, now), reply, is_late, &mut rules);
         }
+        (SenderConfig::XcpRV0(_), ..) => xcp_r_v0_rules(new, reply, &mut rules),
         (_, Law::Reno(reno), _) => reno_rules(reno.ssthresh(), old, new, before, &mut rules),
         (_, Law::Cubic(_), Law::Cubic(now)) => {
             cubic_rules(now, old, new, Time(at / 1000), before, after, &mut rules);
@@ -989,27 +991,51 @@ fn xcp_rules(
 /// XCP-r: the window comes from the receiver, or from a change that the sender makes on its own.
 fn xcp_r_rules(
     law: &xcp_r::Config,
-    before: &xcp_r::Sender,
-    after: &xcp_r::Sender,
+    (before, after): (&xcp_r::Sender, &xcp_r::Sender),
     reply: xcp_r::Reply,
+    is_late: bool,
     rules: &mut Vec<Rule>,
 ) {
+    const OURS: &str = "protocols.md 4.3";
     let mut rule = |text: String, source| rules.push(Rule { text, source });
     let (epoch, _) = before.epoch();
+    let is_stale = law.epochs && (is_late || reply.epoch != epoch);
     if law.epochs && reply.epoch != epoch {
         let text = format!("the ACK is of epoch {}, before the sender's last change: not taken", reply.epoch);
-        rule(text, "protocols.md 4.3");
+        rule(text, OURS);
+    } else if is_stale {
+        rule("another ACK overtook this one: its window is an old one, and not taken".into(), OURS);
+    } else if before.xcp().is_tcp() {
+        let text = "after a loss Reno sets the window until XCP's is the smaller";
+        rule(text.into(), "draft-03 section 5.1");
     } else {
         let text = format!("W becomes what the receiver keeps for it, {} B", reply.cwnd);
         rule(text, "Lopez-Pacheco and Pham 2005, section IV");
     }
+    let window = after.window().0;
     if after.epoch().0 != epoch {
         let text = format!(
-            "then the sender sets its window, {} B: epoch {}, which the receiver is told with the next packets",
-            after.window().0,
+            "then the sender sets its window, {window} B: epoch {}, which the receiver is told with the next \
+             packets",
             after.epoch().0
         );
-        rule(text, "protocols.md 4.3");
+        rule(text, OURS);
+    } else if !is_stale && !before.xcp().is_tcp() && window != u64::from(reply.cwnd) {
+        rule(format!("then the sender sets its window, {window} B, which the next packets say"), OURS);
+    }
+}
+
+/// The version without memory: the receiver answers each packet from its header alone.
+fn xcp_r_v0_rules(after: Bytes, reply: xcp_r::Reply, rules: &mut Vec<Rule>) {
+    let text = format!(
+        "W becomes what the receiver made of this packet alone, H_feedback H_cwnd + H_cwnd = {} B",
+        reply.cwnd
+    );
+    let source = "Lopez-Pacheco and Pham 2005, section IV, first version";
+    rules.push(Rule { text, source });
+    if after.0 != u64::from(reply.cwnd) {
+        let text = format!("then the sender sets its window, {} B, which the next packets say", after.0);
+        rules.push(Rule { text, source });
     }
 }
 

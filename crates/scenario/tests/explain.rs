@@ -319,3 +319,47 @@ fn a_folder_whose_records_are_not_of_its_scenario_is_refused() {
     let error = ask(&other).expect_err("another seed").to_string();
     assert!(error.contains("does not give what it recorded: control-interval at"), "{error}");
 }
+
+const XCP_R: &str = r#"
+[run]
+duration = "10 s"
+[links.l]
+rate = "8 Mbit/s"
+delay = "20 ms"
+queue = "40 packets"
+packet_size = "1000 B"
+law = "xcp"
+[links.l.reverse]
+rate = "8 Mbit/s"
+[flows.f]
+law = "xcp-r"
+path = ["l"]
+segment = "1000 B"
+"#;
+
+fn rules_of(text: &str, times: impl Iterator<Item = u64>) -> Vec<String> {
+    let scenario = scenario(text);
+    let windows = times.filter_map(|ms| ask(&scenario, "f", &format!("{ms} ms"), None).ok()?.window);
+    windows.flat_map(|window| window.rules.into_iter().map(|rule| rule.text)).collect()
+}
+
+/// Each of the two is told by its own rules: what the receiver keeps, what it makes of one packet, and
+/// ACKs that are not believed.
+#[test]
+fn xcp_r_is_explained_by_who_sets_its_window() {
+    let all = |text: &str| rules_of(text, (1000..3000).step_by(50));
+    let plain = all(XCP_R);
+    assert!(plain.iter().all(|rule| rule.starts_with("W becomes what the receiver keeps")), "{plain:?}");
+    let first = all(&XCP_R.replace("\"xcp-r\"", "\"xcp-r-v0\""));
+    assert!(first.len() >= 40 && first.iter().any(|rule| rule.contains("H_feedback H_cwnd + H_cwnd")));
+    assert!(!first.iter().any(|rule| rule.contains("keeps")), "{first:?}");
+
+    let reordered = XCP_R.replace(
+        "[links.l.reverse]",
+        "[links.l.reverse]\nreorder = { probability = 0.4, delay = \"15 ms\" }",
+    );
+    let late = |text: &str| all(text).iter().filter(|rule| rule.contains("overtook")).count();
+    assert!(late(&reordered) > 5, "{}", late(&reordered));
+    let deaf = reordered.replace("\"xcp-r\"", "{ xcp-r = { epochs = false } }");
+    assert_eq!(late(&deaf), 0, "without epochs every ACK is believed");
+}

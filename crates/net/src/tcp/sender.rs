@@ -151,6 +151,8 @@ pub struct View {
     pub timeouts: u32,
     /// Times that a loss or a mark reduced the window.
     pub window_cuts: u32,
+    /// What the ACK said that acknowledged most; one of less is late.
+    pub acknowledged: u32,
 }
 
 /// What a sender counted. Counts and maxima are over the whole run, the rest over [`Measure`], cut
@@ -303,6 +305,7 @@ impl Sender {
             is_window_limited: self.flags & bit::WINDOW_LIMITED != 0,
             timeouts: self.timeouts,
             window_cuts: self.window_cuts,
+            acknowledged: self.base.wrapping_add(self.una as u32),
         }
     }
 
