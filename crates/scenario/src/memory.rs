@@ -9,6 +9,8 @@ use congestlab_net::port::PortConfig;
 use congestlab_net::queue::{Discipline, Limit};
 use congestlab_net::service::PS_PER_S;
 use congestlab_net::tcp::App;
+use congestlab_sim::REMEMBERED;
+use congestlab_sim::cloud::{self, Cloud, Node};
 use congestlab_sim::model::{Group, GroupKind, Model, Pipe};
 use congestlab_sim::outcome::{Event, Sample};
 
@@ -26,15 +28,15 @@ const FLOW: u64 = 2_048;
 const AGENTS: u64 = 8_192;
 /// An arrival that the oracle of XCP-i remembers, with the room that a growing ring keeps.
 const ARRIVAL: u64 = 2 * 16;
-/// How long it remembers, at most.
-const REMEMBERED: Picos = 1_200_000_000_000;
 /// A value of the series, twice: a list that grows has room for as many again, or is copied.
 const SAMPLE: u64 = 2 * size_of::<Sample>() as u64;
 /// An event, likewise.
 const EVENT: u64 = 2 * size_of::<Event>() as u64;
-/// Values in a bin for each link and each flow.
-const SAMPLES: [u64; 2] = [8, 4];
-/// The same for each cloud, of each flow at most.
+/// Values in a bin for each flow.
+const FLOW_SAMPLES: u64 = 4;
+/// For each link: its own, those of its law, its two classes and its medium.
+const LINK_SAMPLES: [u64; 4] = [4, 7, 7, 1];
+/// For each entry in a table of clouds.
 const CLOUD_SAMPLES: u64 = 3;
 /// Segments that a sender may send without an ACK beside its initial window: timeouts back off.
 const UNASKED: u64 = 8;
@@ -89,9 +91,10 @@ pub(crate) fn needs(model: &Model, measure: &Measure) -> Needs {
     let agents = agents.sum::<u64>().saturating_mul(AGENTS);
     let mut samples = 0;
     if let Some(every) = model.sample_every.filter(|&every| measure.series && every > 0) {
-        let clouds = congestlab_sim::cloud::clouds(model).len() as u64 * CLOUD_SAMPLES;
-        let of_flow = if agents > 0 { SAMPLES[1] + clouds } else { SAMPLES[1] };
-        let values = (model.links.len() as u64 * SAMPLES[0]).saturating_add(flows.saturating_mul(of_flow));
+        let of_links = model.links.iter().map(|link| values(&link.port)).sum::<u64>();
+        let of_flows = flows.saturating_mul(FLOW_SAMPLES);
+        let of_clouds = entries(model).saturating_mul(CLOUD_SAMPLES);
+        let values = of_links.saturating_add(of_flows).saturating_add(of_clouds);
         samples = (model.duration / every).saturating_mul(values);
     }
     let mut events = 0_u64;
@@ -110,9 +113,33 @@ pub(crate) fn needs(model: &Model, measure: &Measure) -> Needs {
     ])
 }
 
+/// Values of a link in a bin of the series.
+fn values(port: &PortConfig) -> u64 {
+    let has = [true, port.law.is_some(), matches!(port.discipline, Discipline::XcpTcp(_)), true];
+    LINK_SAMPLES.into_iter().zip(has).filter(|&(_, has)| has).map(|(values, _)| values).sum()
+}
+
+/// Entries that routers and receivers have of clouds, at most: hosts have one each, and a router's may be
+/// in the series of every link of its own.
+fn entries(model: &Model) -> u64 {
+    let hosts = |group: u32| u64::from(model.groups[group as usize].count);
+    let of_cloud = |cloud: &Cloud| match (cloud.up, cloud.down) {
+        (_, Node::Receiver(group)) => hosts(group),
+        (Node::Sender(group), Node::Router(device)) => hosts(group).saturating_mul(ports(model, device)),
+        (_, Node::Router(device)) => ports(model, device),
+        (_, Node::Sender(_)) => 0,
+    };
+    cloud::clouds(model).iter().map(of_cloud).fold(0, u64::saturating_add)
+}
+
+/// Links that leave a router.
+fn ports(model: &Model, device: u32) -> u64 {
+    model.devices[device as usize].links.len() as u64
+}
+
 /// Bytes for what arrived at the links of clouds lately.
 fn remembered(model: &Model) -> u64 {
-    let clouds = congestlab_sim::cloud::clouds(model);
+    let clouds = cloud::clouds(model);
     let links: BTreeSet<u32> = clouds.iter().flat_map(|cloud| &cloud.inside).copied().collect();
     let arrivals = |&link: &u32| {
         let sizes =
@@ -180,12 +207,16 @@ fn room(model: &Model, index: usize, port: &PortConfig) -> u64 {
     // ACKs are smaller, but no more of them are on a wire than of the data that they acknowledge.
     let late = port.reorder.map_or(0, |reorder| reorder.delay);
     let on_wire = carried(rate, port.delay.saturating_add(late).min(model.duration)) / data_min;
-    let waiting = match port.limit {
+    let waiting = |limit: Limit| match limit {
         Limit::Packets(packets) => packets,
         Limit::Bytes(bytes) => bytes / waiting_min,
         Limit::None => u64::MAX,
     };
-    on_wire.saturating_add(waiting).min(outstanding_all)
+    let in_queues = match &port.discipline {
+        Discipline::XcpTcp(classes) => waiting(port.limit).saturating_add(waiting(classes.limit)),
+        _ => waiting(port.limit),
+    };
+    on_wire.saturating_add(in_queues).min(outstanding_all)
 }
 
 /// Packets that may be in a group's access and exit links, whose queues have no limit: those that

@@ -294,6 +294,14 @@ fn memory_is_judged_by_what_can_be_at_once() {
     assert!(needed(&huge_queue) < 10_000_000, "a queue that they can not: {}", needed(&huge_queue));
     let far = [("links.a.rate", "1 Tbit/s"), ("links.a.delay", "100000 s"), ("links.a.queue", "10 packets")];
     assert!(needed(&far) > 10_000_000_000, "a long wire");
+    let two = "{ xcp-tcp = { xcp_queue = \"1000000000 packets\" } }";
+    let classes = [
+        &endless[1..],
+        &fast[2..],
+        &[("links.a.discipline", two), ("links.a.law", "xcp"), ("links.a.queue", "10 packets")],
+    ]
+    .concat();
+    assert!(needed(&classes) > 100_000_000_000, "the other class's queue: {}", needed(&classes));
     let late = [
         ("links.a.rate", "1 Tbit/s"),
         ("links.a.reorder", "{ probability = 1, delay = \"100000 s\" }"),
@@ -311,7 +319,8 @@ fn memory_is_judged_by_what_can_be_at_once() {
 /// A list that grows has room for twice what is in it, and sorting or merging takes as much.
 #[test]
 fn what_is_recorded_needs_no_more_memory_than_was_said() {
-    let cases: [&[(&str, &str)]; 9] = [
+    let xcp_i = "{ xcp = { interoperable = true } }";
+    let cases: [&[(&str, &str)]; 12] = [
         &[],
         &[("flows.two.law", "{ cbr = { rate = \"100 Mbit/s\" } }"), ("flows.two.segment", "100 B")],
         &[("flows.two.law", "{ onoff = { rate = \"9 Mbit/s\", on = \"1 s\", off = \"1 s\" } }")],
@@ -324,6 +333,9 @@ fn what_is_recorded_needs_no_more_memory_than_was_said() {
             ("flows.one.ecn", "true"),
         ],
         &[("links.a.law", "{ xcp = { capacity = \"30 Mbit/s\" } }"), ("flows.one.law", "xcp")],
+        &[("links.a.discipline", "xcp-tcp"), ("links.a.law", "xcp"), ("links.b.law", "pxcp")],
+        &[("links.a.law", xcp_i), ("flows.two.law", xcp_i)],
+        &[("links.b.law", xcp_i), ("flows.two.law", xcp_i), ("flows.two.count", "20")],
     ];
     for case in cases {
         let scenario = scenario(case);

@@ -8,8 +8,8 @@ use congestlab_net::packet::{PS_PER_NS, Picos};
 use congestlab_net::service::Service;
 use congestlab_net::xcp_i::{LOOK_BACK, LinkView};
 
-/// How far back is remembered: as far as an oracle may look, and a window of any length.
-const MEMORY: Picos = LOOK_BACK.0 * PS_PER_NS + (1 << 37);
+/// How far back what arrived at a link of a cloud is remembered: as far as an oracle may look, and a window of any length.
+pub const REMEMBERED: Picos = LOOK_BACK.0 * PS_PER_NS + (1 << 37);
 
 /// The bytes that arrived at a link, dropped or not. Written by the link, read by the edges of its
 /// cloud: all of them run on one thread, the link first, so nobody ever waits for the lock.
@@ -37,7 +37,7 @@ impl Arrivals {
             sum += u64::from(size);
             log.last.push_back((at, sum));
             while let Some(&(old, sum)) = log.last.front()
-                && old + MEMORY < at
+                && old + REMEMBERED < at
             {
                 log.before = sum;
                 log.last.pop_front();

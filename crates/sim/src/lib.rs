@@ -28,6 +28,7 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
+pub use arrivals::REMEMBERED;
 use barrier::Exchange;
 use congestlab_net::packet::{Packet, Picos};
 use elements::Elements;
