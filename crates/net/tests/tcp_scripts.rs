@@ -512,6 +512,8 @@ scripts! {
     feedback_adds_up_until_acknowledged
     feedback_moves_the_window
     limited_transmit_without_sack
+    maintain_repeats_a_loss_once_per_round_trip
+    maintain_takes_silence_for_a_timeout
     no_new_data_after_the_stop
     ns2_backs_off_until_new_data_is_acknowledged
     only_the_first_partial_ack_restarts_the_timer
@@ -528,6 +530,7 @@ scripts! {
     the_receiver_echoes_marks_until_told
     the_tail_is_rescued_once
     the_timeout_follows_the_round_trips
+    v2_5_maintain_keeps_the_window_and_repeats_once
     v4_1_a_lost_ack_loses_nothing
     v4_1_the_receiver_keeps_the_window
     v4_2_a_timeout_begins_an_epoch

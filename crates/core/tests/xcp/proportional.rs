@@ -120,7 +120,7 @@ fn without_limited_flows_it_is_xcp() {
 }
 
 /// `pxcp` on a flow keeps its window on three duplicate ACKs: 64 packets stay 64. That it sends the lost
-/// one once is TCP's machinery (net's packet script of the same name).
+/// one once is TCP's machinery (net's packet script `v2_5_maintain_keeps_the_window_and_repeats_once`).
 #[test]
 fn v2_5_a_loss_leaves_the_window() {
     let Some(SenderConfig::Xcp(config)) = &Protocol::of("pxcp").unwrap().sender else { panic!("XCP's") };

@@ -335,12 +335,6 @@ mod loss {
         assert_eq!(sender.window(), Bytes(10_500));
     }
 
-    /// V2.5.
-    #[test]
-    fn maintain_keeps_the_window() {
-        assert_eq!(after_loss(LossPolicy::Maintain, 64_000).window(), Bytes(64_000));
-    }
-
     #[test]
     fn a_timeout_leaves_one_segment_and_feedback_builds_on_it() {
         for loss in [LossPolicy::Tcp, LossPolicy::Maintain, LossPolicy::Fallback] {

@@ -30,6 +30,7 @@ pub use sender::{Mode, Sender, SenderStats, View};
 pub use window::Advertise;
 
 use congestlab_core::law;
+use congestlab_core::law::xcp::LossPolicy;
 use congestlab_core::units::{Bytes, Duration, Time};
 
 /// How losses are found and repaired.
@@ -131,6 +132,13 @@ impl Config {
                 bytes.min(total.map_or(u64::MAX, |total| total.0))
             }
         })
+    }
+
+    /// Losses are no reason to send less: so a retransmission that is lost is repeated without waiting
+    /// for the timer.
+    fn keeps_its_window(&self) -> bool {
+        let loss = self.law.xcp().map(|xcp| xcp.loss);
+        self.recovery == Recovery::Sack && loss == Some(LossPolicy::Maintain)
     }
 
     /// Segments of all that the application will ever write.

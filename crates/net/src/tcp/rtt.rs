@@ -48,6 +48,13 @@ impl RoundTrip {
         let rto = if backoff == 0 { rto } else { rto.saturating_mul(1 << backoff.min(32)) };
         Duration(rto.min(MAX_RTO.0))
     }
+
+    /// A segment sent so long ago that no acknowledgment has come for is lost: the timeout without
+    /// its floor, and at least a quarter of a round trip for reordering (RFC 8985 §6.2, step 4).
+    #[inline]
+    pub(super) fn patience(&self) -> Duration {
+        Duration(self.srtt.saturating_add(self.rttvar.saturating_mul(4).max(self.srtt / 4)))
+    }
 }
 
 #[cfg(test)]

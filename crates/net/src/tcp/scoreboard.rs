@@ -4,6 +4,13 @@
 //! pipe of RFC 6675 §4 is kept as four counters, so that an acknowledgment costs the search for
 //! its SACK blocks and nothing that grows with the window; `tests` hold it against the RFC's
 //! definition, segment by segment.
+//!
+//! RFC 6675 repeats a segment once; if that is lost too, only the timer helps. Whoever wants more
+//! watches the retransmissions ([`Scoreboard::watch`], [`Scoreboard::find_lost_again`]).
+
+use alloc::collections::{BTreeSet, VecDeque};
+
+use congestlab_core::units::{Duration, Time};
 
 use super::ranges::Ranges;
 
@@ -31,6 +38,25 @@ pub(super) struct Scoreboard {
     timeout: u64,
     /// RescueRxt (RFC 6675 §4), as the segment after it.
     rescue: u64,
+    /// The third-highest SACKed segment; 0: there is none.
+    third: u64,
+    /// Retransmissions under way, oldest first, and some that have arrived since.
+    watched: VecDeque<Retransmission>,
+    /// Segments below `high_rxt`, not SACKed, whose last retransmission is lost.
+    again: BTreeSet<u64>,
+    /// Something has arrived since the first unacknowledged segment was last repeated.
+    pub(super) has_heard: bool,
+    /// When the retransmission timer expires, while the sender's timer is that of a watched
+    /// retransmission; else [`Time::NEVER`].
+    pub(super) expiry: Time,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Retransmission {
+    segment: u64,
+    /// First segment not sent then: what the receiver holds from here on was sent later.
+    next: u64,
+    at: Time,
 }
 
 impl Scoreboard {
@@ -44,6 +70,11 @@ impl Scoreboard {
             sacked_above_lost: 0,
             timeout: 0,
             rescue: 0,
+            third: 0,
+            watched: VecDeque::new(),
+            again: BTreeSet::new(),
+            has_heard: true,
+            expiry: Time::NEVER,
         }
     }
 
@@ -57,6 +88,9 @@ impl Scoreboard {
         let below = self.sacked.insert(start, end.min(self.high_rxt));
         let above = self.sacked.insert(start.max(self.high_rxt), end);
         self.sacked_below_rxt += below;
+        while let Some(&segment) = self.again.range(start..end).next() {
+            self.again.remove(&segment);
+        }
         below + above > 0
     }
 
@@ -68,6 +102,9 @@ impl Scoreboard {
         } else {
             self.high_rxt = una;
             self.sacked_below_rxt = 0;
+        }
+        while self.again.first().is_some_and(|&segment| segment < una) {
+            self.again.pop_first();
         }
     }
 
@@ -82,6 +119,7 @@ impl Scoreboard {
             }
             wanted -= end - start;
         }
+        self.third = third;
         self.lost = third.max(self.timeout);
         self.sacked_above_lost = self
             .sacked
@@ -109,6 +147,8 @@ impl Scoreboard {
         }
         self.high_rxt = una;
         self.sacked_below_rxt = 0;
+        self.watched.clear();
+        self.again.clear();
         self.timeout = next;
         self.update();
     }
@@ -119,14 +159,17 @@ impl Scoreboard {
     }
 
     /// Segments in flight (SetPipe of RFC 6675 §4): those neither SACKed nor lost, and those
-    /// retransmitted and not SACKed.
+    /// retransmitted and not SACKed, nor lost again.
     pub(super) fn pipe(&self, una: u64, next: u64) -> u64 {
-        (next - una.max(self.lost)) - self.sacked_above_lost + (self.high_rxt - una) - self.sacked_below_rxt
+        let first = (next - una.max(self.lost)) - self.sacked_above_lost;
+        let repeated = (self.high_rxt - una) - self.sacked_below_rxt - self.again.len() as u64;
+        first + repeated
     }
 
-    /// NextSeg, rule 1 (RFC 6675 §4): the lowest lost segment not yet retransmitted.
+    /// NextSeg, rule 1 (RFC 6675 §4): the lowest lost segment not yet retransmitted, or lost again.
     pub(super) fn next_lost(&self) -> Option<u64> {
-        Some(self.candidate()).filter(|&segment| segment < self.lost)
+        let once = || Some(self.candidate()).filter(|&segment| segment < self.lost);
+        self.again.first().copied().or_else(once)
     }
 
     /// NextSeg, rule 3: the lowest segment not yet retransmitted below the highest SACKed one.
@@ -161,6 +204,31 @@ impl Scoreboard {
             self.sacked_below_rxt += segment - self.high_rxt + u64::from(is_sacked);
             self.high_rxt = segment + 1;
         }
+        self.again.remove(&segment);
+    }
+
+    /// Watches the retransmission of `segment` that leaves now, before segment `next` is sent.
+    pub(super) fn watch(&mut self, segment: u64, next: u64, now: Time) {
+        self.watched.push_back(Retransmission { segment, next, at: now });
+    }
+
+    /// When the oldest watched retransmission left.
+    pub(super) fn watched_since(&self) -> Option<Time> {
+        self.watched.front().map(|oldest| oldest.at)
+    }
+
+    /// Finds retransmissions that are lost too: [`DUP_THRESH`] segments sent later have arrived, or it
+    /// left `patience` ago. True if there is one.
+    pub(super) fn find_lost_again(&mut self, una: u64, now: Time, patience: Duration) -> bool {
+        while let Some(&Retransmission { segment, next, at }) = self.watched.front()
+            && (next <= self.third || now >= at + patience)
+        {
+            self.watched.pop_front();
+            if segment >= una && self.sacked.around(segment).is_none() {
+                self.again.insert(segment);
+            }
+        }
+        !self.again.is_empty()
     }
 
     /// True if `segment` was retransmitted and not given up since.
@@ -178,7 +246,8 @@ mod tests {
     fn four_counters_equal_the_rfcs_scoreboard_at_every_step() {
         let mut random = Random(7);
         let mut draw = |below| random.below(below);
-        let mut seen = [0_u32; 6];
+        let mut seen = [0_u32; 7];
+        let mut clock = 0;
         for _ in 0..2000 {
             let mut naive = Naive { next: 5, ..Naive::default() };
             let mut board = Scoreboard::new(0);
@@ -208,9 +277,11 @@ mod tests {
                     }
                     8 | 9 => {
                         if let Some(segment) = naive.next_lost() {
-                            naive.high_rxt = segment + 1;
+                            seen[if naive.again.remove(&segment) { 6 } else { 0 }] += 1;
+                            naive.high_rxt = naive.high_rxt.max(segment + 1);
                             board.retransmit(segment);
-                            seen[0] += 1;
+                            naive.watched.push((segment, naive.next, clock));
+                            board.watch(segment, naive.next, Time(clock));
                         }
                     }
                     10 => {
@@ -230,8 +301,7 @@ mod tests {
                             naive.sacked.clear();
                             seen[4] += 1;
                         }
-                        naive.high_rxt = naive.una;
-                        naive.timeout = naive.next;
+                        naive.expire();
                         board.on_timeout(naive.una, naive.next);
                         seen[3] += 1;
                     }
@@ -245,6 +315,10 @@ mod tests {
                         }
                     }
                 }
+                clock += draw(10);
+                naive.find_lost_again(clock, 100);
+                let is_lost = board.find_lost_again(naive.una, Time(clock), Duration(100));
+                assert_eq!(is_lost, !naive.again.is_empty());
                 assert_eq!(board.pipe(naive.una, naive.next), naive.pipe());
                 assert_eq!(board.next_lost(), naive.next_lost());
                 assert_eq!(board.next_unsacked(), naive.next_unsacked());

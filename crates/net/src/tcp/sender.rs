@@ -92,7 +92,7 @@ pub struct Sender {
     written: u64,
     /// Recovery point: first segment not sent when the window was last reduced.
     recover: u64,
-    /// Start of the connection, retransmission or persist timer.
+    /// Start of the connection, retransmission or persist timer, or that of a watched retransmission.
     timer: Time,
     /// Earliest departure of the next packet, paced.
     release: Time,
@@ -288,6 +288,11 @@ impl Sender {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn patience(&self) -> Duration {
+        self.rtt.patience()
+    }
+
     /// The congestion window, segments.
     #[inline]
     pub fn cwnd_packets(&self) -> f64 {
@@ -350,7 +355,7 @@ impl Sender {
         if now >= self.write_at {
             self.write_burst(config, now);
         }
-        if now < self.timer {
+        if now < self.timer || self.serves_watched(config, now) {
             return;
         }
         match self.mode {
@@ -445,6 +450,7 @@ impl Sender {
     /// An ACK that is more, or less, than progress: finds losses and drives their repair.
     #[inline(never)]
     fn inspect(&mut self, config: &Config, now: Time, packet: &Packet, advanced: u64, is_duplicate: bool) {
+        self.end_watch();
         let has_news = self.update_scoreboard(config, packet);
         if advanced > 0 {
             self.progress(config, now, advanced);
@@ -462,6 +468,11 @@ impl Sender {
         if is_clean && self.mode != Mode::Recovery {
             self.scoreboard = None;
         }
+        if let Some(board) = &mut self.scoreboard {
+            board.has_heard |= has_news || advanced > 0;
+        }
+        self.find_lost_again(config, now);
+        self.begin_watch();
     }
 
     /// Takes in the cumulative ACK and the SACK blocks; true if a block says something new.
@@ -589,6 +600,49 @@ impl Sender {
         }
         // RFC 6675 §6 leaves it open; ns-2 does so too: the repeated segment has a timeout of its own.
         self.restart_timer(config, now);
+    }
+
+    // P-XCP keeps its window at a loss (PX §III), so it has to find losses as long as ACKs come, also
+    // those of retransmissions: each loss is repeated once per round trip (protocols.md 2.3). The
+    // timer, which leaves one segment of the window, is for silence. One timer serves both: between
+    // `end_watch` and `begin_watch` it is that of RFC 6298, else whichever comes first.
+
+    fn begin_watch(&mut self) {
+        if let Some(board) = &mut self.scoreboard
+            && let Some(since) = board.watched_since()
+        {
+            let due = since + self.rtt.patience();
+            if due < self.timer {
+                board.expiry = core::mem::replace(&mut self.timer, due);
+            }
+        }
+    }
+
+    fn end_watch(&mut self) {
+        if let Some(board) = &mut self.scoreboard
+            && board.expiry != Time::NEVER
+        {
+            self.timer = core::mem::replace(&mut board.expiry, Time::NEVER);
+        }
+    }
+
+    /// The timer has expired: true if it was for a retransmission.
+    fn serves_watched(&mut self, config: &Config, now: Time) -> bool {
+        self.end_watch();
+        let is_watched = now < self.timer;
+        if is_watched {
+            self.find_lost_again(config, now);
+            self.begin_watch();
+        }
+        is_watched
+    }
+
+    fn find_lost_again(&mut self, config: &Config, now: Time) {
+        let (una, patience) = (self.una, self.rtt.patience());
+        let is_lost = self.scoreboard.as_mut().is_some_and(|board| board.find_lost_again(una, now, patience));
+        if is_lost && matches!(self.mode, Mode::Open | Mode::Reduced) {
+            self.enter_recovery(config, now);
+        }
     }
 
     /// The law reduces its window for a loss or a mark.
@@ -856,7 +910,7 @@ impl Sender {
         } else {
             packet.flags |= flag::RETRANSMIT;
             self.retransmits += 1;
-            self.note_retransmission(pick, index);
+            self.note_retransmission(config, now, pick, index);
         }
         self.sent_bytes += u64::from(size);
         if self.is_measured(now) {
@@ -878,13 +932,23 @@ impl Sender {
         packet
     }
 
-    fn note_retransmission(&mut self, pick: Pick, index: u64) {
+    fn note_retransmission(&mut self, config: &Config, now: Time, pick: Pick, index: u64) {
         self.flags &= !bit::REPEAT;
-        if let Some(board) = &mut self.scoreboard {
-            match pick {
-                Pick::Rescue(_) => board.note_rescue(self.recover),
-                _ => board.retransmit(index),
+        let Some(board) = &mut self.scoreboard else { return };
+        if matches!(pick, Pick::Rescue(_)) {
+            board.note_rescue(self.recover);
+            return;
+        }
+        board.retransmit(index);
+        if config.keeps_its_window() {
+            board.watch(index, self.next, now);
+            let has_heard = index == self.una && core::mem::take(&mut board.has_heard);
+            self.end_watch();
+            if has_heard {
+                // As when recovery begins: it has a timeout of its own. Not if all was silent since.
+                self.restart_timer(config, now);
             }
+            self.begin_watch();
         }
     }
 
