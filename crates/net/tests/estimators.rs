@@ -13,7 +13,7 @@ use congestlab_net::service::Service;
 use congestlab_net::source::{Pattern, Source, SourceConfig};
 use congestlab_net::tcp::Measure;
 use congestlab_net::xcp_i::estimator::{Listening, Probing, Step};
-use congestlab_net::xcp_i::{Address, Answer, Estimate, Probe, Quality, Report};
+use congestlab_net::xcp_i::{Address, Answer, Probe, Report};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MS;
@@ -82,6 +82,8 @@ impl Clock {
 /// A cloud of one port between two edges.
 #[derive(Clone, Copy, Debug)]
 struct Cloud {
+    /// What the upstream port can send.
+    line: Rate,
     rate: u64,
     cross: u64,
     queue: u64,
@@ -92,6 +94,7 @@ struct Cloud {
 }
 
 const CLOUD: Cloud = Cloud {
+    line: LINE,
     rate: 30_000_000,
     cross: 0,
     queue: 375,
@@ -138,12 +141,11 @@ const PROBE: u32 = 1;
 const REPORT: u32 = 2;
 
 fn probe(number: u16, stamp: Time) -> Probe {
-    let size = Bytes(1000);
-    Probe { from: Address(1), id: 0, nonce: 0, stream: 0, number, of: 0, tag: 0, size, stamp }
+    Probe { from: Address(1), id: 0, nonce: 0, number, size: 1000, stamp }
 }
 
 fn report(stamp: Time) -> Report {
-    Report { answer: Answer::ComputeYourself, stamp, sent: Bytes(0), duration: Duration(0) }
+    Report { answer: Answer::ComputeYourself, stamp, sent: Bytes(0) }
 }
 
 /// Asks for round after round until `rounds` are reported.
@@ -161,7 +163,8 @@ fn run(config: Config, cloud: Cloud, rounds: usize) -> Run {
     let stop = if cloud.cross == 0 { Time(0) } else { Time::NEVER };
     let measure = Measure { from: Time(0), to: Time::NEVER };
     let mut source = Source::new(&cross, CROSS, Time(0), stop, stream("source"), measure);
-    let (mut prober, mut listener) = (Prober::new(config, LINE), Listener::new(config, LINE));
+    let (mut prober, mut listener) =
+        (Prober::new(config, stream("probes")), Listener::new(config, cloud.line));
     let mut harm = stream("harm");
     let mut out = Delivered::default();
     let mut asked = SECOND / 7;
@@ -194,19 +197,19 @@ fn run(config: Config, cloud: Cloud, rounds: usize) -> Run {
             asked = u64::MAX;
         }
         while is_probing && let Some(step) = prober.poll(Time(now)) {
-            let Step::Send(probe) = step else {
+            let Step::Send { size, number } = step else {
                 assert_eq!(step, Step::Done(Answer::ComputeYourself));
                 send(REPORT, 0, 40, &mut out);
                 asked = now + SECOND; // unless it arrives
                 break;
             };
-            result.probe_bytes += probe.size.0;
+            result.probe_bytes += u64::from(size);
             let fate = if cloud.harm == 0 { u64::MAX } else { harm.below(cloud.harm) };
             if fate != 0 {
-                send(PROBE, probe.number, probe.size.0 as u16, &mut out);
+                send(PROBE, number, size, &mut out);
             }
             if fate == 1 {
-                send(PROBE, probe.number, probe.size.0 as u16, &mut out);
+                send(PROBE, number, size, &mut out);
             }
         }
         while let Some(packet) = out.0.pop_front() {
@@ -221,7 +224,7 @@ fn run(config: Config, cloud: Cloud, rounds: usize) -> Run {
                 REPORT => {
                     let stamp = cloud.upstream.at(packet.stamp_ns);
                     let found = listener.on_report(cloud.downstream.at(at), &report(stamp));
-                    result.rounds.push(Round { at, found: found.map(|found| found.bandwidth) });
+                    result.rounds.push(Round { at, found });
                     is_probing = false;
                     asked = at.max(now) + 1;
                     result.lasted = at;
@@ -245,56 +248,75 @@ fn pathload() -> Config {
     Config { method: Method::Pathload(pathload::Config::default()), passive: None }
 }
 
-/// Runs of `rounds` on a 30 Mbit/s port with so much cross traffic; the truth beside it.
-fn with_cross_traffic(config: Config, rounds: usize) -> Vec<(f64, Run)> {
-    let cross = [0, 10, 20];
-    cross
-        .map(|cross| (30.0 - cross as f64, run(config, Cloud { cross: cross * 1_000_000, ..CLOUD }, rounds)))
-        .into()
+/// Runs of `rounds` on a 30 Mbit/s port with so much cross traffic, behind upstream ports from as fast to
+/// 300 times as fast; the truth beside it.
+fn with_cross_traffic(config: Config, rounds: usize) -> impl Iterator<Item = (f64, Run)> {
+    let lines = [30, 80, 300, 1000, 10_000].map(|line| Rate(line * MBIT));
+    lines.into_iter().flat_map(move |line| {
+        [0, 10, 20].map(|cross| {
+            let cloud = Cloud { line, cross: cross * 1_000_000, ..CLOUD };
+            (30.0 - cross as f64, run(config, cloud, rounds))
+        })
+    })
 }
 
-/// The acceptance of 11.5: the mean over 11 chirps; and every such mean after it.
+/// The acceptance of 11.5: the mean over 11 chirps; and every such mean after it. The range is found in two
+/// or three chirps more.
 #[test]
 fn path_chirp_is_within_a_fifth_of_what_is_available() {
-    for (truth, run) in with_cross_traffic(path_chirp(), 44) {
-        for round in 10..44 {
+    for (truth, run) in with_cross_traffic(path_chirp(), 66) {
+        for round in 13..66 {
             let error = run.mbit(round) / truth - 1.0;
             assert!(error.abs() < 0.2, "{truth} Mbit/s, found {} in round {round}", run.mbit(round));
         }
         let load = run.load();
-        eprintln!("pathChirp: {truth} available, {:.1} found, load {load:.4}", run.mbit(10));
-        assert!(load <= 0.01 * 80.0 / 30.0 * 1.1, "{load} of the link");
+        assert!(load <= 0.011, "{load} of the link");
     }
 }
 
 /// The acceptance of 11.5.
 #[test]
 fn direct_probing_is_within_a_tenth() {
-    for (truth, run) in with_cross_traffic(direct(), 22) {
-        for round in 0..22 {
+    for (truth, run) in with_cross_traffic(direct(), 66) {
+        for round in 10..66 {
             let error = run.mbit(round) / truth - 1.0;
             assert!(error.abs() < 0.1, "{truth} Mbit/s, found {} in round {round}", run.mbit(round));
         }
-        eprintln!("direct: {truth} available, {:.1} found, load {:.4}", run.mbit(10), run.load());
+        let load = run.load();
+        assert!(load <= 0.011, "{load} of the link");
     }
 }
 
-/// The first answer takes seconds; from then on every one is right within a few times omega, 5 % of
-/// the 80 Mbit/s that the search begins with.
+/// The first answer takes seconds; from then on every one is right within omega, 5 % of its upper end, and
+/// what a packet of cross traffic is in a stream of 200 of 1000 B.
 #[test]
 fn pathload_converges_and_stays() {
     for (truth, run) in with_cross_traffic(pathload(), 400) {
         let first = run.rounds.iter().position(|round| round.found.is_some()).expect("an answer");
         for round in first..400 {
-            let error = run.mbit(round) - truth;
-            assert!(error.abs() < 4.0, "{truth} Mbit/s, found {} in round {round}", run.mbit(round));
+            let error = run.mbit(round) / truth - 1.0;
+            assert!(error.abs() < 0.1, "{truth} Mbit/s, found {} in round {round}", run.mbit(round));
         }
-        let after = run.rounds[first].at as f64 / 1e9;
-        eprintln!(
-            "pathload: {truth} available, {:.1} found after {after:.1} s, load {:.3}",
-            run.mbit(first),
-            run.load()
-        );
+        assert!(run.rounds[first].at < 15 * SECOND, "{}", run.rounds[first].at);
+        let load = run.load();
+        assert!(load <= 0.11, "{load} of the link");
+    }
+}
+
+/// Slow links behind fast ports, where what is available is a fifth of the link or more: within a quarter.
+#[test]
+fn slow_links_behind_fast_ports() {
+    for (rate, cross, line) in
+        [(6, 0, 80), (6, 4, 80), (2, 0, 1000), (2, 1, 1000), (4, 2, 10_000), (12, 6, 13)]
+    {
+        let cloud =
+            Cloud { line: Rate(line * MBIT), rate: rate * 1_000_000, cross: cross * 1_000_000, ..CLOUD };
+        let truth = (rate - cross) as f64;
+        for (config, rounds) in [(path_chirp(), 44), (pathload(), 200)] {
+            let run = run(config, cloud, rounds);
+            let found = run.mbit(rounds - 1);
+            assert!((found / truth - 1.0).abs() < 0.25, "{truth} of {rate} Mbit/s, {line}: {found}");
+        }
     }
 }
 
@@ -353,15 +375,15 @@ fn the_order_of_arrival_does_not_count() {
         let (mut in_order, mut reversed) = (Listener::new(config, LINE), Listener::new(config, LINE));
         let parameter = in_order.begin(Time(0), Duration(0));
         assert_eq!(reversed.begin(Time(0), Duration(0)), parameter);
-        let mut prober = Prober::new(config, LINE);
+        let mut prober = Prober::new(config, Stream::named(1, "probes"));
         prober.begin(Time(0), parameter);
         let mut probes = Vec::new();
         while let sent = prober.next_deadline()
-            && let Some(Step::Send(sending)) = prober.poll(sent)
+            && let Some(Step::Send { number, .. }) = prober.poll(sent)
         {
             // A queue that grows from the tenth on.
-            let arrived = sent + Duration(u64::from(sending.number.saturating_sub(10)) * 100_000);
-            probes.push((arrived, probe(sending.number, sent)));
+            let arrived = sent + Duration(u64::from(number.saturating_sub(10)) * 100_000);
+            probes.push((arrived, probe(number, sent)));
         }
         probes.iter().for_each(|(at, probe)| in_order.on_probe(*at, probe));
         probes.iter().rev().chain(&probes).for_each(|(at, probe)| reversed.on_probe(*at, probe));
@@ -376,8 +398,8 @@ fn the_order_of_arrival_does_not_count() {
 fn the_range_of_chirps_follows_what_is_found() {
     let narrow = |low, high| Config {
         method: Method::PathChirp(path_chirp::Config {
-            low: Some(Rate(low * MBIT)),
-            high: Some(Rate(high * MBIT)),
+            low: Rate(low * MBIT),
+            high: Rate(high * MBIT),
             ..path_chirp::Config::DEFAULT
         }),
         passive: None,
@@ -452,7 +474,7 @@ fn no_stamp_makes_a_listener_panic() {
 fn traffic_that_goes_missing_overrides_what_probes_say() {
     let passive = Some(passive::Config::default());
     let mut listener = Listener::new(Config { method: Method::None, passive }, LINE);
-    let mut prober = Prober::new(Config { method: Method::None, passive }, LINE);
+    let mut prober = Prober::new(Config { method: Method::None, passive }, Stream::named(1, "probes"));
     prober.begin(Time(7), 0);
     assert_eq!(prober.poll(Time(7)), Some(Step::Done(Answer::ComputeYourself)));
     assert_eq!(prober.next_deadline(), Time::NEVER);
@@ -461,20 +483,18 @@ fn traffic_that_goes_missing_overrides_what_probes_say() {
         listener.on_data(Time(0), Bytes(received));
         // Half a second of clocks that disagree.
         let report = Report { sent: Bytes(sent), ..report(Time(500 * MS + ms * MS)) };
-        listener
-            .on_report(Time(ms * MS), &report)
-            .map(|Estimate { bandwidth, quality, .. }| (bandwidth, quality))
+        listener.on_report(Time(ms * MS), &report)
     };
-    let all = Some((LINE.0 as i64, Quality::AtLeast));
+    let all = Some(LINE.0 as i64);
     assert_eq!(finish(100, 100_000, 0), all);
     assert_eq!(finish(200, 200_000, 100_000), all);
-    assert_eq!(finish(300, 300_000, 80_000), Some((-200_000, Quality::Exact)));
+    assert_eq!(finish(300, 300_000, 80_000), Some(-200_000));
     assert_eq!(finish(400, 400_000, 100_000), all);
 }
 
 /// Probes of a round that is asked for at `times`, until the end.
 fn sent_when_asked_at(config: Config, times: &[(u64, u64)], end: u64) -> Vec<u64> {
-    let mut prober = Prober::new(config, LINE);
+    let mut prober = Prober::new(config, Stream::named(1, "probes"));
     let mut sent = Vec::new();
     let mut times = times.iter().peekable();
     loop {
@@ -487,7 +507,7 @@ fn sent_when_asked_at(config: Config, times: &[(u64, u64)], end: u64) -> Vec<u64
             prober.begin(Time(now), times.next().unwrap().1);
         }
         while let Some(step) = prober.poll(Time(now)) {
-            if matches!(step, Step::Send(_)) {
+            if matches!(step, Step::Send { .. }) {
                 sent.push(now);
             }
         }

@@ -1,6 +1,6 @@
 //! How the available bandwidth of a cloud is estimated (XCP-i).
 
-use congestlab_core::units::{BitRate, Duration, Ratio};
+use congestlab_core::units::{BitRate, Duration, Rate, Ratio};
 use congestlab_net::estimator::{self, Method, direct, passive, path_chirp, pathload};
 use congestlab_net::xcp_i::{CONTROL_SIZE, ErrorBase, OracleConfig};
 use congestlab_sim::model;
@@ -34,9 +34,9 @@ record! {
 record! {
     /// pathChirp: chirps of ever closer packets.
     PathChirp {
-        /// Bytes of a probe; 500 B (the tool has 1000 B).
+        /// Bytes of a probe; 300 B (the tool has 1000 B).
         packet: PacketSize,
-        /// Each gap is the one before divided by this; 1.05 (the tool has 1.2).
+        /// Each gap is the one before divided by this; 1.08 (the tool has 1.2).
         spread: Ratio,
         /// An excursion is over when the delay has fallen to its maximum by this; 6 (the tool has 1.5).
         decrease: Ratio,
@@ -44,11 +44,11 @@ record! {
         busy: u32,
         /// The estimate is the mean over so many chirps; 11.
         smoothing: u32,
-        /// The least rate of a chirp's first gap; a 64th of high.
+        /// The least rate of a chirp's first gap; 10 kbit/s.
         low: BitRate,
-        /// The rate of a chirp's last gap; what the upstream port can send.
+        /// The rate of the first chirp's last gap; 10 Mbit/s. Later ones follow what is found.
         high: BitRate,
-        /// The part of the upstream port's rate that chirps may use; 0.01.
+        /// The part that chirps may use of what the cloud is seen to carry; 0.01.
         load: Chance,
         /// A delay that grows by less than this part of the time has not grown; 0.001.
         tolerance: Chance,
@@ -82,7 +82,7 @@ record! {
         agree: Chance,
         /// A stream that loses more ends its fleet; 0.1.
         loss: Chance,
-        /// A range of this part of the upstream port's rate is the answer; 0.05.
+        /// A range of this part of its upper end is the answer; 0.05.
         resolution: Chance,
         /// A range whose ends are this close to the grey region is, too; 0.1.
         grey: Chance,
@@ -102,7 +102,7 @@ record! {
         capacity: BitRate = required,
         /// Of the train; the capacity.
         rate: BitRate,
-        /// Bytes of a probe; 1000 B.
+        /// Bytes of a probe; 500 B.
         packet: PacketSize,
         /// Packets of a train; 50.
         packets: u32,
@@ -234,7 +234,8 @@ fn is_count(key: (&str, &Option<At<u32>>), least: u32, findings: &mut Findings) 
 
 fn check_path_chirp(table: &PathChirp, findings: &mut Findings) -> bool {
     let spread = |spread| (Ratio::ppm(1_010_000)..=Ratio::ppm(4_000_000)).contains(&spread);
-    let high = table.high.as_ref().map_or(BitRate(u64::MAX), |high| high.value);
+    let first = BitRate(8 * path_chirp::Config::DEFAULT.high.0);
+    let high = table.high.as_ref().map_or(first, |high| high.value);
     is_packet(("packet", &table.packet), findings)
         & is_right(("spread", &table.spread), "1.01 to 4", spread, findings)
         & is_right(("decrease", &table.decrease), "1 to 1000", |by| by >= Ratio::ONE, findings)
@@ -301,6 +302,10 @@ fn size(key: &mut Option<At<PacketSize>>, span: Span, default: u16) -> u16 {
     fill(key, span, || PacketSize(default)).value.0
 }
 
+fn rate(key: &mut Option<At<BitRate>>, span: Span, default: Rate) -> Rate {
+    fill(key, span, || BitRate(8 * default.0)).value.bytes()
+}
+
 fn path_chirp(table: &mut PathChirp, span: Span) -> path_chirp::Config {
     let default = path_chirp::Config::default();
     path_chirp::Config {
@@ -309,8 +314,8 @@ fn path_chirp(table: &mut PathChirp, span: Span) -> path_chirp::Config {
         decrease: fill(&mut table.decrease, span, || default.decrease).value,
         busy: count(&mut table.busy, span, default.busy),
         smoothing: count(&mut table.smoothing, span, default.smoothing),
-        low: table.low.as_ref().map(|rate| rate.value.bytes()),
-        high: table.high.as_ref().map(|rate| rate.value.bytes()),
+        low: rate(&mut table.low, span, default.low),
+        high: rate(&mut table.high, span, default.high),
         load: share(&mut table.load, span, default.load),
         tolerance: share(&mut table.tolerance, span, default.tolerance),
     }

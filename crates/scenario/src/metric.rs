@@ -52,6 +52,9 @@ const LINK_SERIES: &[&str] = &[
 const FLOW_SERIES: &[&str] =
     &["goodput_bps", "throughput_bps", "cwnd_packets", "srtt_ms", "estimate_bps", "truth_bps", "probe_bps"];
 
+/// Series of links of which there is one for each cloud.
+const CLOUD_SERIES: &[&str] = &["estimate_bps", "truth_bps", "probe_bps"];
+
 /// What the results of a scenario can have.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Elements {
@@ -463,6 +466,8 @@ impl Metric {
                 }
                 &self.steps[3..]
             }
+            // Which of the clouds whose packets leave through it.
+            Some(Step::Index(_)) if CLOUD_SERIES.contains(&last_key(&self.steps)) => &self.steps[3..],
             _ => &self.steps[2..],
         };
         let field = key(rest.first());

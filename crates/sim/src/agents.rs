@@ -75,7 +75,9 @@ impl<'a> Agents<'a> {
                 Prober::Oracle(Oracle::new(config, self.view(cloud), Stream::named(self.model.seed, &name)))
             }
             Estimator::Probes(config) => {
-                Prober::Probes(Box::new(estimator::Prober::new(config, self.line(cloud))))
+                let name = format!("{}.probes.{}", self.name(cloud.up, flow), peer.0);
+                let stream = Stream::named(self.model.seed, &name);
+                Prober::Probes(Box::new(estimator::Prober::new(config, stream)))
             }
         }
     }

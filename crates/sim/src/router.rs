@@ -41,7 +41,7 @@ impl Watched {
         let cloud = edge.clouds().map(|(_, cloud)| cloud).find(|cloud| cloud.upstream() == self.upstream);
         let estimate = cloud.and_then(|cloud| cloud.estimate(Time(at / PS_PER_NS)));
         if let Some(estimate) = estimate {
-            put("estimate_bps", estimate.bandwidth as f64 * 8.0);
+            put("estimate_bps", estimate as f64 * 8.0);
         }
         put("truth_bps", self.truth.close(at));
         // A new entry counts from the beginning.

@@ -1,10 +1,15 @@
 //! The two halves of an estimator: who sends the probes, and who looks at them.
 
-use super::{Found, Mean, Probe, Round, code, decode, direct, passive, path_chirp, pathload, period};
-use crate::estimator::path_chirp::Range;
+use super::path_chirp::Range;
+use super::{
+    Found, Last, Probe, Round, SLOWEST, bandwidth, code, decode, direct, passive, path_chirp, pathload,
+    period,
+};
+use crate::random::Stream;
 use crate::xcp_i;
-use crate::xcp_i::estimator::{Answer, Estimate, Listening, Probing, Quality, Report, Step, ToSend};
+use crate::xcp_i::estimator::{Answer, Bandwidth, Listening, Probing, Report, Step};
 use alloc::vec::Vec;
+use congestlab_core::law::xcp_i::LONGEST_ROUND;
 use congestlab_core::units::{Bytes, Duration, Rate, Time};
 
 /// How bandwidth is estimated; both edges know.
@@ -32,20 +37,23 @@ pub enum Method {
 
 impl Method {
     /// The round that a request's parameter asks for, and the time until the next may begin.
-    fn round(&self, parameter: u64, line: Rate) -> (Round, Duration) {
+    fn round(&self, parameter: u64) -> (Round, Duration) {
+        let word = |number: u32| decode((parameter >> (16 * number)) as u16);
         match self {
             Self::None => (Round::default(), Duration(0)),
             Self::PathChirp(config) => {
-                let range = Range { low: decode((parameter >> 16) as u16), high: decode(parameter as u16) };
-                let round = config.chirp(range);
-                let period = period(&round, config.load, line);
+                let round = config.chirp(Range { high: word(0), low: word(1) });
+                let period = period(&round, config.load, word(2));
                 (round, period)
             }
             Self::Pathload(config) => {
                 // Who asks for less asks for a round without end.
-                let rate = decode(parameter as u16).max(SLOWEST);
+                let rate = word(0).max(SLOWEST);
                 let round = config.stream(rate);
-                let period = period(&round, config.load, rate);
+                // A tenth of the cloud is as little as a stream is counted: else streams of next to
+                // nothing would take minutes.
+                let carried = word(1);
+                let period = period(&round, config.load, rate.max(Rate(carried.0 / 10)).min(carried));
                 (round, period)
             }
             Self::Direct(config) => {
@@ -57,18 +65,20 @@ impl Method {
     }
 }
 
+/// Rates as a request's parameter, the first in the low bits.
+fn words<const N: usize>(rates: [Rate; N]) -> u64 {
+    rates.into_iter().rev().fold(0, |words, rate| words << 16 | u64::from(code(rate)))
+}
+
 /// From the last probe to the end of the round (ours): a report right behind probes that fill the
 /// queue would be lost with them, every time.
 const GUARD: Duration = Duration(20_000_000);
-
-/// The least rate of a stream that is asked for, 10 kbit/s (ours).
-const SLOWEST: Rate = Rate(1250);
 
 /// The half at the upstream edge: sends the rounds that it is asked for.
 #[derive(Clone, Debug)]
 pub struct Prober {
     config: Config,
-    line: Rate,
+    stream: Stream,
     round: Round,
     /// Probes of this round that were sent.
     sent: u16,
@@ -79,9 +89,20 @@ pub struct Prober {
 }
 
 impl Prober {
-    /// Nothing is asked for yet. The port to the cloud can send `line`.
-    pub fn new(config: Config, line: Rate) -> Self {
-        Self { config, line, round: Round::default(), sent: 0, next: Time::NEVER, rested: Time::ZERO }
+    /// Nothing is asked for yet.
+    pub fn new(config: Config, stream: Stream) -> Self {
+        Self { config, stream, round: Round::default(), sent: 0, next: Time::NEVER, rested: Time::ZERO }
+    }
+
+    /// Words of its stream that it drew.
+    pub const fn draws(&self) -> u64 {
+        self.stream.draws()
+    }
+
+    /// From half of it to half as much again: rounds in step with traffic that comes and goes would meet
+    /// only a part of it (ours).
+    fn about(&mut self, period: Duration) -> Duration {
+        Duration(period.0 / 2 + self.stream.below(period.0 + 1)).min(LONGEST_ROUND)
     }
 }
 
@@ -89,11 +110,11 @@ impl Probing for Prober {
     /// The round begins when the rest after the one before is over. One that was asked for again before a
     /// probe of it left keeps its turn: else requests that do not wait would put it off for ever.
     fn begin(&mut self, now: Time, parameter: u64) -> Duration {
-        let (round, period) = self.config.method.round(parameter, self.line);
+        let (round, period) = self.config.method.round(parameter);
         let has_turn = self.sent == 0 && self.next != Time::NEVER;
         let start = now.max(if has_turn { self.next } else { self.rested });
         self.next = start;
-        self.rested = start + period;
+        self.rested = start + self.about(period);
         let lasts = round.gaps.iter().fold(GUARD, |sum, &gap| sum + gap);
         (self.round, self.sent) = (round, 0);
         (start + lasts) - now
@@ -114,8 +135,7 @@ impl Probing for Prober {
         }
         self.sent += 1;
         self.next = self.next + self.round.gaps.get(usize::from(number)).copied().unwrap_or(GUARD);
-        let size = Bytes(u64::from(self.round.size));
-        Some(Step::Send(ToSend { size, stream: 0, number, of: self.round.probes(), tag: 0 }))
+        Some(Step::Send { size: self.round.size, number })
     }
 }
 
@@ -125,7 +145,7 @@ enum State {
     None,
     PathChirp(path_chirp::Listener),
     Pathload(pathload::Listener),
-    Direct(direct::Config, Mean),
+    Direct(direct::Config, Last),
 }
 
 /// The half at the downstream edge: says what to send, and what is available.
@@ -136,14 +156,12 @@ pub struct Listener {
     state: State,
     /// Of the round under way, by number.
     probes: Vec<Option<Probe>>,
-    /// What the round under way sends.
-    bytes: Bytes,
     /// Data that arrived in all.
     received: Bytes,
     /// When the round under way began, and the data that had arrived by then.
     began: (Time, Bytes),
-    /// Data that arrived in the rounds which the estimate is a mean of, B/s.
-    own: Mean,
+    /// Data that arrived in the last rounds, B/s.
+    own: Last,
     /// The last report, and when it came with how much data before it.
     last: Option<(Report, Time, Bytes)>,
 }
@@ -155,7 +173,7 @@ impl Listener {
             Method::None => State::None,
             Method::PathChirp(config) => State::PathChirp(path_chirp::Listener::new(config, line)),
             Method::Pathload(config) => State::Pathload(pathload::Listener::new(config, line)),
-            Method::Direct(config) => State::Direct(config, Mean::over(config.smoothing)),
+            Method::Direct(config) => State::Direct(config, Last::of(config.smoothing)),
         };
         let smoothing = match config.method {
             Method::PathChirp(config) => config.smoothing,
@@ -167,35 +185,32 @@ impl Listener {
             line,
             state,
             probes: Vec::new(),
-            bytes: Bytes(0),
             received: Bytes(0),
             began: (Time::ZERO, Bytes(0)),
-            own: Mean::over(smoothing),
+            own: Last::of(smoothing),
             last: None,
         }
     }
 
     fn evaluate(&mut self) -> Option<Found> {
         match &mut self.state {
-            State::None => {
-                let bandwidth = self.line.0.min(i64::MAX as u64) as i64;
-                Some(Found { bandwidth, quality: Quality::AtLeast })
-            }
+            State::None => Some(Found { bandwidth: bandwidth(self.line), rounds: 1 }),
             State::PathChirp(listener) => Some(listener.finish(&self.probes)),
             State::Pathload(listener) => listener.finish(&self.probes),
-            State::Direct(config, mean) => config
-                .evaluate(&self.probes)
-                .map(|found| Found { bandwidth: mean.with(found.bandwidth), ..found }),
+            State::Direct(config, last) => {
+                last.push(config.evaluate(&self.probes)?);
+                Some(last.found())
+            }
         }
     }
 
     /// The cloud's own traffic is no news: of a mean over rounds, what it grew above its own mean is
     /// no longer available. A smoothed estimate would be given away again and again meanwhile.
-    fn without_own(&mut self, now: Time, found: Found) -> Found {
+    fn without_own(&mut self, now: Time, found: Found) -> Bandwidth {
         let (began, before) = self.began;
-        let rate = (self.received - before).per((now - began).max(Duration(1)));
-        let rate = rate.0.min(i64::MAX as u64 / 2) as i64;
-        Found { bandwidth: found.bandwidth.saturating_add(self.own.with(rate) - rate), ..found }
+        let rate = bandwidth((self.received - before).per((now - began).max(Duration(1))));
+        self.own.push(rate);
+        found.bandwidth.saturating_add(self.own.mean(found.rounds) - rate)
     }
 
     /// What passed both edges between the last report and this one.
@@ -214,12 +229,11 @@ impl Listening for Listener {
             State::None | State::Direct(..) => 0,
             State::PathChirp(listener) => {
                 let Range { low, high } = listener.range();
-                u64::from(code(low)) << 16 | u64::from(code(high))
+                words([high, low, listener.capacity()])
             }
-            State::Pathload(listener) => u64::from(code(listener.rate())),
+            State::Pathload(listener) => words([listener.rate(), listener.carried()]),
         };
-        let (round, _) = self.config.method.round(parameter, self.line);
-        self.bytes = round.bytes();
+        let (round, _) = self.config.method.round(parameter);
         self.probes.clear();
         self.probes.resize(usize::from(round.probes()), None);
         parameter
@@ -237,19 +251,11 @@ impl Listening for Listener {
         self.received += size;
     }
 
-    fn on_report(&mut self, now: Time, report: &Report) -> Option<Estimate> {
+    fn on_report(&mut self, now: Time, report: &Report) -> Option<Bandwidth> {
         let found = self.evaluate().map(|found| self.without_own(now, found));
         self.probes.clear();
         let passed = self.passed(now, report);
-        let overload = self.config.passive.zip(passed).and_then(|(passive, [sent, received])| {
-            let bandwidth = passive.overload(sent, received)?;
-            Some(Found { bandwidth, quality: Quality::Exact })
-        });
-        overload.or(found).map(|Found { bandwidth, quality }| Estimate {
-            bandwidth,
-            quality,
-            bytes_sent: self.bytes,
-            duration: report.duration,
-        })
+        let overload = self.config.passive.zip(passed);
+        overload.and_then(|(passive, [sent, received])| passive.overload(sent, received)).or(found)
     }
 }

@@ -14,7 +14,6 @@ pub mod pathload;
 
 pub use halves::{Config, Listener, Method, Prober};
 
-use crate::xcp_i::Quality;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use congestlab_core::law::xcp_i::LONGEST_ROUND;
@@ -58,36 +57,61 @@ impl Round {
     }
 }
 
-/// What a round says, or the mean of the last ones.
+/// What rounds say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Found {
     /// What is available, B/s; below zero: the cloud is overloaded.
     bandwidth: i64,
-    /// What that is worth.
-    quality: Quality,
-}
-
-/// The mean over the last rounds.
-#[derive(Clone, Debug)]
-struct Mean {
+    /// It is the mean of so many rounds.
     rounds: usize,
-    last: VecDeque<i64>,
 }
 
-impl Mean {
-    fn over(rounds: u16) -> Self {
-        Self { rounds: usize::from(rounds.max(1)), last: VecDeque::new() }
+/// What the last rounds said.
+#[derive(Clone, Debug)]
+struct Last {
+    rounds: usize,
+    values: VecDeque<i64>,
+}
+
+impl Last {
+    fn of(rounds: u16) -> Self {
+        Self { rounds: usize::from(rounds.max(1)), values: VecDeque::new() }
     }
 
-    fn with(&mut self, value: i64) -> i64 {
-        if self.last.len() == self.rounds {
-            self.last.pop_front();
+    fn push(&mut self, value: i64) {
+        if self.values.len() == self.rounds {
+            self.values.pop_back();
         }
-        self.last.push_back(value);
-        let sum: i128 = self.last.iter().map(|&value| i128::from(value)).sum();
-        (sum / self.last.len() as i128) as i64
+        self.values.push_front(value);
+    }
+
+    /// The mean of the last `rounds`; 0 of none.
+    fn mean(&self, rounds: usize) -> i64 {
+        let count = rounds.min(self.values.len()).max(1);
+        let sum: i128 = self.values.iter().take(count).map(|&value| i128::from(value)).sum();
+        (sum / count as i128) as i64
+    }
+
+    fn max(&self) -> i64 {
+        self.values.iter().copied().max().unwrap_or(0)
+    }
+
+    fn found(&self) -> Found {
+        let rounds = self.values.len();
+        Found { bandwidth: self.mean(rounds), rounds }
     }
 }
+
+/// A rate as a bandwidth.
+fn bandwidth(rate: Rate) -> i64 {
+    rate.0.min(i64::MAX as u64 / 2) as i64
+}
+
+/// What a cloud is taken to carry until something has come through it, 10 Mbit/s (ours).
+const FIRST: Rate = Rate(1_250_000);
+
+/// The least rate that is probed, 10 kbit/s (ours): a slower round would be one without end.
+const SLOWEST: Rate = Rate(1250);
 
 /// The rate of so many packets in a span; finite in no time, so that no stamp makes sums overflow.
 fn rate(packets: usize, size: u16, span: Duration) -> Rate {

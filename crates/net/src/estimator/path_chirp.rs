@@ -4,17 +4,16 @@
 //! Cottrell, "pathChirp: efficient available bandwidth estimation for network paths", PAM 2003.
 //! Numbers as in `docs/protocols/xcp-i.md`.
 
-use super::{Found, Mean, Probe, Round, delays, rate};
-use crate::xcp_i::Quality;
+use super::{FIRST, Found, Last, Probe, Round, SLOWEST, bandwidth, delays, rate};
 use alloc::vec::Vec;
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio};
 
 /// Settings of pathChirp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// 500 B (ours; PCH 1000): whole IP packets. Smaller ones try more rates for the same load.
+    /// 300 B (ours; PCH 1000): whole IP packets. Smaller ones make more chirps for the same load.
     pub packet: u16,
-    /// 1.05 (ours; PCH 1.2): each gap is the one before divided by this. An estimate is above what is
+    /// 1.08 (ours; PCH 1.2): each gap is the one before divided by this. An estimate is above what is
     /// available by up to a step.
     pub spread: Ratio,
     /// 6 (ours; PCH 1.5, and 1 in the ns-2 agent, which keeps it in an integer): an excursion is over
@@ -25,23 +24,30 @@ pub struct Config {
     pub busy: u16,
     /// 11 (PCH): the estimate is the mean over so many chirps.
     pub smoothing: u16,
-    /// The first gap's rate never goes below this; a 64th of `high` (ours).
-    pub low: Option<Rate>,
-    /// The last gap's rate; what the upstream port can send (dossier 11.2). One below that rises as far
-    /// when it is found.
-    pub high: Option<Rate>,
-    /// 1 % (assumed, A-22): chirps rest until the average is this part of what the upstream
-    /// port can send.
+    /// The first gap's rate never goes below this; 10 kbit/s (ours).
+    pub low: Rate,
+    /// The last gap's rate of the first chirp; 10 Mbit/s (ours). Later ones follow what is found, up to
+    /// what the upstream port can send.
+    pub high: Rate,
+    /// 1 % (assumed, A-22): chirps rest until the average is this part of what the cloud is seen to
+    /// carry.
     pub load: Ratio,
     /// 0.1 % (ours): a delay that grows by less than this part of the time passed has not grown. It
     /// is ten times what the clocks of two edges drift apart.
     pub tolerance: Ratio,
 }
 
-/// How far below `high` the first chirp begins, and later ones below what the last found (ours).
-const REACH: u64 = 8;
-/// The most gaps of a chirp: a request names two rates, and nothing may come of it but a chirp.
-const GAPS_MAX: usize = 256;
+/// How far below what was found a chirp begins (ours) ..
+const BELOW: u64 = 8;
+/// .. but no further below what the cloud carries: the gaps would be longer than what others do lasts.
+const FURTHEST: u64 = 64;
+/// How far above what the cloud carries it ends (ours). A chirp that ends at R arrives at C R / (R + y)
+/// where others send y, so with 2 what is seen is C - y / 2, with 1 no more than C - y.
+const ABOVE: u64 = 2;
+/// How far higher the next chirp reaches if delays did not grow (ours).
+const HIGHER: u64 = 4;
+/// The most gaps of a chirp: one of a range that needs more has wider steps.
+const GAPS_MAX: usize = 300;
 
 impl Default for Config {
     fn default() -> Self {
@@ -52,38 +58,35 @@ impl Default for Config {
 impl Config {
     /// All defaults.
     pub const DEFAULT: Self = Self {
-        packet: 500,
-        spread: Ratio(1_050_000),
+        packet: 300,
+        spread: Ratio(1_080_000),
         decrease: Ratio(6_000_000),
         busy: 5,
         smoothing: 11,
-        low: None,
-        high: None,
+        low: SLOWEST,
+        high: FIRST,
         load: Ratio(10_000),
         tolerance: Ratio(1_000),
     };
 
-    /// The upper end of the first chirp, where the upstream port can send `line`.
-    fn high(&self, line: Rate) -> Rate {
-        self.high.unwrap_or(line).max(Rate(REACH))
-    }
-
-    /// The least lower end.
-    fn low(&self, line: Rate) -> Rate {
-        let high = self.high(line);
-        self.low.unwrap_or(Rate(high.0 / 64)).min(Rate(high.0 / 2)).max(Rate(1))
-    }
-
     /// The chirp that covers a range: gaps of the rates low, low * spread, .. and high.
     pub(super) fn chirp(&self, range: Range) -> Round {
+        let size = Bytes(u64::from(self.packet));
+        let (low, high) = (range.low.max(SLOWEST), range.high.max(SLOWEST));
+        let ratio = high.0 as f64 / low.0 as f64;
+        let spread = self.spread().max(libm::pow(ratio, 1.0 / (GAPS_MAX - 1) as f64));
         let mut gaps = Vec::new();
-        let mut rate = range.low.max(Rate(1));
-        while rate < range.high && gaps.len() < GAPS_MAX {
-            gaps.push(Bytes(u64::from(self.packet)).at(rate));
-            rate = Rate(self.spread.of(rate.0).max(rate.0 + 1));
+        let mut rate = low.0 as f64;
+        while rate < high.0 as f64 && gaps.len() < GAPS_MAX {
+            gaps.push(size.at(Rate(rate as u64)));
+            rate *= spread;
         }
-        gaps.push(Bytes(u64::from(self.packet)).at(range.high.max(Rate(1))));
+        gaps.push(size.at(high));
         Round { size: self.packet, gaps }
+    }
+
+    fn spread(&self) -> f64 {
+        f64::from(self.spread.0) / 1e6
     }
 
     /// What a chirp whose probe `k` met the queueing delay `delays[k]` says, where gap `k` is between
@@ -137,18 +140,23 @@ pub(super) struct Range {
 #[derive(Clone, Debug)]
 pub(super) struct Listener {
     config: Config,
+    /// What the upstream port can send.
     line: Rate,
     /// Chirps so far.
     chirps: u64,
-    mean: Mean,
     range: Range,
+    /// What the last chirps found.
+    found: Last,
+    /// At what rate the ends of the last chirps arrived: what the cloud carries, or less.
+    arrived: Last,
 }
 
 impl Listener {
     pub(super) fn new(config: Config, line: Rate) -> Self {
-        let high = config.high(line);
-        let range = Range { low: Rate(high.0 / REACH).max(config.low(line)), high };
-        Self { config, line, chirps: 0, mean: Mean::over(config.smoothing), range }
+        let high = config.high.min(line);
+        let range = Range { low: Rate(high.0 / BELOW).max(config.low).min(high), high };
+        let last = Last::of(config.smoothing);
+        Self { config, line, chirps: 0, range, found: last.clone(), arrived: last }
     }
 
     /// The range of the next chirp. A fixed grid of rates would make its error, up to a factor of
@@ -156,22 +164,49 @@ impl Listener {
     pub(super) fn range(&self) -> Range {
         let steps = u64::from(self.config.smoothing.max(1));
         let part = (self.chirps % steps) as f64 / steps as f64;
-        let up = libm::pow(f64::from(self.config.spread.0) / 1e6, part);
+        let up = libm::pow(self.config.spread(), part);
         Range { low: Rate((self.range.low.0 as f64 * up) as u64), ..self.range }
+    }
+
+    /// What the cloud is seen to carry.
+    pub(super) fn capacity(&self) -> Rate {
+        match self.arrived.max() {
+            0 => self.range.high.min(FIRST),
+            rate => Rate(rate as u64),
+        }
     }
 
     /// A chirp has passed; a lost packet says that the path is full (PCH).
     pub(super) fn finish(&mut self, probes: &[Option<Probe>]) -> Found {
         let arrived: Vec<Probe> = probes.iter().flatten().copied().collect();
-        let lost = probes.len() - arrived.len();
-        let rate = if lost > 0 || arrived.len() < 2 { Rate(0) } else { self.evaluate(&arrived) };
         self.chirps += 1;
-        if lost == 0 {
-            self.adapt(rate);
+        let end = &arrived[arrived.len().saturating_sub(usize::from(self.config.busy.max(1)) + 1)..];
+        let [first, .., last] = end else {
+            self.lose();
+            return self.found.found();
+        };
+        let packets = end.len() - 1;
+        let [sent, came] = [last.sent - first.sent, last.arrived - first.arrived]
+            .map(|span| rate(packets, self.config.packet, span).min(self.line));
+        self.arrived.push(bandwidth(came));
+        if arrived.len() < probes.len() {
+            self.lose();
+            return self.found.found();
         }
-        let rate = rate.0.min(i64::MAX as u64) as i64;
-        let quality = if lost > 0 { Quality::Congested } else { Quality::Exact };
-        Found { bandwidth: self.mean.with(rate), quality }
+        let found = self.evaluate(&arrived);
+        let is_at_end = self.config.spread.of(found.0) >= self.range.high.0;
+        if is_at_end && came < sent {
+            // No rate let delays grow, yet not all came through: a queue drained meanwhile.
+            let through = found.0 as f64 * came.0 as f64 / sent.0 as f64;
+            self.adapt(Rate(through as u64), ABOVE);
+        } else if is_at_end && self.range.high < self.line {
+            // A bound only: no part of means.
+            self.found = Last::of(self.config.smoothing);
+            self.adapt(found, HIGHER);
+        } else {
+            self.adapt(found, ABOVE);
+        }
+        self.found.found()
     }
 
     fn evaluate(&self, arrived: &[Probe]) -> Rate {
@@ -180,14 +215,20 @@ impl Listener {
         self.config.available(&delays(arrived), &gaps, &rates)
     }
 
-    /// Moves the ends of the range off what was found: the lower down to where it finds the load,
-    /// and up again so that chirps are short (ours; PCH adapts both).
-    fn adapt(&mut self, found: Rate) {
-        let low = Rate(found.0 / REACH).max(self.config.low(self.line));
-        self.range.low = low.min(Rate(self.range.high.0 / REACH)).max(Rate(1));
-        if self.config.spread.of(found.0) >= self.range.high.0 {
-            // A `high` that was set too low: nothing above the port's own rate can be found.
-            self.range.high = Rate(2 * found.0).min(self.line).max(self.range.high);
-        }
+    /// A chirp that misses packets; its own end may be what filled the queue.
+    fn lose(&mut self) {
+        self.found.push(0);
+        self.range.high = Rate(self.range.high.0 / 2).max(self.range.low);
+    }
+
+    /// Moves the range to what was found, so that chirps are short and their ends fill no queue (ours;
+    /// PCH adapts both ends).
+    fn adapt(&mut self, found: Rate, above: u64) {
+        self.found.push(bandwidth(found));
+        let carried = self.capacity().0;
+        self.range.high = Rate(carried.saturating_mul(above)).min(self.line);
+        let mean = self.found.found().bandwidth as u64;
+        let least = self.config.low.0.max(carried / FURTHEST);
+        self.range.low = Rate((mean / BELOW).max(least)).min(self.range.high);
     }
 }

@@ -4,8 +4,7 @@
 //! dynamics, and relation with TCP throughput", SIGCOMM 2002; the numbers are recalled (dossier
 //! 11.3, A-22) and therefore settings.
 
-use super::{Found, Probe, Round, delays};
-use crate::xcp_i::Quality;
+use super::{FIRST, Found, Probe, Round, SLOWEST, bandwidth, delays, rate};
 use alloc::vec::Vec;
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio};
 
@@ -34,11 +33,12 @@ pub struct Config {
     pub agree: Ratio,
     /// 0.1: a stream that loses more ends the fleet, whose rate was too high.
     pub loss: Ratio,
-    /// omega, 5 % of what the upstream port can send (ours): a range this narrow is the answer ..
+    /// omega, 5 % of its upper end (ours): a range this narrow is the answer ..
     pub resolution: Ratio,
     /// .. and chi, twice omega (ours): one whose ends are this close to the grey region.
     pub grey: Ratio,
-    /// 0.1: streams rest until the average is this part of their rate.
+    /// 0.1: streams rest until the average is this part of their rate, or of that at which the last
+    /// arrived (ours).
     pub load: Ratio,
     /// 0.1 % (ours): as pathChirp's.
     pub tolerance: Ratio,
@@ -140,6 +140,8 @@ pub(super) struct Listener {
     config: Config,
     /// What the upstream port can send: the greatest rate.
     line: Rate,
+    /// The greatest rate at which a stream arrived; `None` before the first.
+    carried: Option<Rate>,
     /// Of the fleet under way.
     rate: Rate,
     streams: u16,
@@ -158,7 +160,8 @@ impl Listener {
         Self {
             config,
             line,
-            rate: Rate(line.0 / 2),
+            carried: None,
+            rate: line,
             streams: 0,
             increasing: 0,
             steady: 0,
@@ -173,9 +176,21 @@ impl Listener {
         self.rate
     }
 
+    /// What the cloud is seen to carry.
+    pub(super) fn carried(&self) -> Rate {
+        self.carried.unwrap_or(FIRST.min(self.line))
+    }
+
     /// A stream has passed; an answer once the search has converged once.
     pub(super) fn finish(&mut self, probes: &[Option<Probe>]) -> Option<Found> {
         let arrived: Vec<Probe> = probes.iter().flatten().copied().collect();
+        let is_first = self.carried.is_none();
+        self.measure(&arrived);
+        if is_first {
+            // As fast as the port can: more than what comes through is not available (PLD §4.2).
+            self.search(0, self.carried());
+            return None;
+        }
         let lost = (probes.len() - arrived.len()) as u64;
         self.streams += 1;
         let verdict = if lost > self.config.loss.of(probes.len() as u64) {
@@ -187,8 +202,14 @@ impl Listener {
             (self.streams, self.increasing, self.steady) = (0, 0, 0);
             self.narrow(verdict);
         }
-        let quality = if lost > 0 { Quality::Congested } else { Quality::Exact };
-        self.found.map(|rate| Found { bandwidth: rate.0.min(i64::MAX as u64) as i64, quality })
+        self.found.map(|rate| Found { bandwidth: bandwidth(rate), rounds: 1 })
+    }
+
+    fn measure(&mut self, arrived: &[Probe]) {
+        let [first, .., last] = arrived else { return };
+        let size = self.config.stream(self.rate).size;
+        let rate = rate(arrived.len() - 1, size, last.arrived - first.arrived).min(self.line);
+        self.carried = Some(self.carried.map_or(rate, |most| most.max(rate)).max(SLOWEST));
     }
 
     /// Adds a stream to its fleet; what the fleet says when it is complete, or cannot change.
@@ -227,10 +248,13 @@ impl Listener {
             (Verdict::Grey, grey) => *grey = Some((rate, rate)),
         }
         let (low, high) = self.range;
-        let (omega, chi) = (self.config.resolution.of(self.line.0), self.config.grey.of(self.line.0));
+        // Near nothing, streams are slow, and all that counts is that it is nothing.
+        let end = high.max(self.carried().0 / 4);
+        let (omega, chi) = (self.config.resolution.of(end), self.config.grey.of(end));
         let (above, below) =
             self.grey.map_or((0, 0), |(grey_low, grey_high)| (high - grey_high, grey_low - low));
-        let is_found = high - low <= omega.max(1) || self.grey.is_some() && above <= chi && below <= chi;
+        let is_found =
+            high - low <= omega.max(SLOWEST.0) || self.grey.is_some() && above <= chi && below <= chi;
         self.rate = match self.grey {
             _ if is_found => return self.restart(),
             None => Rate(low + (high - low) / 2),
@@ -244,10 +268,14 @@ impl Listener {
     fn restart(&mut self) {
         let found = self.range.0 + (self.range.1 - self.range.0) / 2;
         self.found = Some(Rate(found));
-        let room = self.config.resolution.of(self.line.0).max(1);
-        let high = (2 * found).max(2 * room).min(self.line.0);
-        self.range = (found / 2, high);
+        let least = self.config.resolution.of(self.carried().0);
+        self.search(found / 2, Rate((2 * found).max(least)));
+    }
+
+    fn search(&mut self, low: u64, high: Rate) {
+        let high = high.max(SLOWEST).min(self.line).0;
+        self.range = (low.min(high), high);
         self.grey = None;
-        self.rate = Rate(self.range.0 + (high - self.range.0) / 2);
+        self.rate = Rate(u64::midpoint(low.min(high), high));
     }
 }

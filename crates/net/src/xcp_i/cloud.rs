@@ -1,7 +1,7 @@
 //! A cloud as its downstream edge knows it: the entry of the upstream neighbour, the listener of its
 //! estimator, and the virtual router.
 
-use super::estimator::{Estimate, Listener, Listening, Report};
+use super::estimator::{Bandwidth, Listener, Listening, Report};
 use super::message::{Message, Verb};
 use super::router::VirtualRouter;
 use super::{Address, Config, NoEstimate, State, VirtualQueue};
@@ -34,7 +34,6 @@ pub struct Cloud {
     /// When it began.
     opened: Time,
     port: PortView,
-    estimate: Estimate,
     /// Input rate when the bandwidth was new.
     input_then: Rate,
     delay: Delay,
@@ -87,7 +86,6 @@ impl Cloud {
             closes: now + interval,
             opened: now,
             port: PortView::default(),
-            estimate: Estimate::default(),
             input_then: Rate(0),
             delay: Delay::new(now),
             parameter: 0,
@@ -108,8 +106,8 @@ impl Cloud {
     }
 
     /// The last estimate, while it holds.
-    pub fn estimate(&self, now: Time) -> Option<&Estimate> {
-        self.entry.bandwidth(now).map(|_| &self.estimate)
+    pub fn estimate(&self, now: Time) -> Option<Bandwidth> {
+        self.entry.bandwidth(now)
     }
 
     /// What the virtual router's last control interval measured and decided.
@@ -202,16 +200,15 @@ impl Cloud {
     /// The upstream edge's report on the request under way. True: it gave an estimate.
     pub(super) fn on_report(&mut self, config: &Config, now: Time, report: &Report) -> bool {
         let was_valid = self.entry.bandwidth(now).is_some();
-        let Some(mut estimate) = self.listener.on_report(now, report) else {
+        let Some(mut bandwidth) = self.listener.on_report(now, report) else {
             self.entry.on_nothing(&config.exchange, now);
             return false;
         };
         if !config.signed {
-            estimate.bandwidth = estimate.bandwidth.max(0);
+            bandwidth = bandwidth.max(0);
         }
-        self.estimate = estimate;
         let (round, before) = (now - self.entry.began(), self.link.report());
-        self.entry.on_bandwidth(&config.exchange, now, estimate.bandwidth);
+        self.entry.on_bandwidth(&config.exchange, now, bandwidth);
 
         // The law decides once per round trip. Own traffic is compared over whole intervals, because
         // a window may pass in a part of its round trip.

@@ -197,8 +197,7 @@ impl<V: LinkView> Edge<V> {
             Verb::Report { bandwidth, sent } => {
                 if cloud.entry.expects(message.id, message.nonce) {
                     let answer = bandwidth.map_or(Answer::ComputeYourself, Answer::Bandwidth);
-                    let duration = now - cloud.entry.began();
-                    let report = Report { answer, stamp: message.stamp, sent: Bytes(sent), duration };
+                    let report = Report { answer, stamp: message.stamp, sent: Bytes(sent) };
                     cloud.on_delay(now, message.stamp);
                     self.stats.estimates += u64::from(cloud.on_report(&self.config, now, &report));
                 } else {
@@ -222,7 +221,7 @@ impl<V: LinkView> Edge<V> {
             return;
         };
         let Some(cloud) = &mut self.clouds[slot as usize] else { return };
-        cloud.count_probe(probe.size);
+        cloud.count_probe(Bytes(probe.size.into()));
         if cloud.entry.expects(probe.id, probe.nonce) {
             cloud.listener.on_probe(now, &probe);
         } else {

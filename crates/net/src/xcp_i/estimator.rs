@@ -3,7 +3,7 @@
 //!
 //! One round: the parameter that [`Listening::begin`] returns travels in the request; the prober
 //! [begins](Probing::begin), gives packets to send at their times, and ends with an [`Answer`]. The
-//! listener sees the probes and the data that arrive, and makes the [`Estimate`] of the report.
+//! listener sees the probes and the data that arrive, and makes an estimate of the report.
 
 use super::message::Probe;
 use super::oracle::{LinkView, Oracle};
@@ -13,48 +13,6 @@ use congestlab_core::units::{Bytes, Duration, Time};
 
 /// Available bandwidth, B/s; negative: more arrives at the bottleneck than it carries.
 pub type Bandwidth = i64;
-
-/// What an estimate is worth.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Quality {
-    /// It is what is available.
-    #[default]
-    Exact,
-    /// At least so much is available: nothing was seen to be saturated.
-    AtLeast,
-    /// At most so much.
-    AtMost,
-    /// Probes were lost or came too late: the path is congested.
-    Congested,
-}
-
-/// What a round found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Estimate {
-    /// Available bandwidth.
-    pub bandwidth: Bandwidth,
-    /// What it is worth.
-    pub quality: Quality,
-    /// Bytes of probes.
-    pub bytes_sent: Bytes,
-    /// How long it took, from the request to the report.
-    pub duration: Duration,
-}
-
-/// A packet that a prober wants to leave now. The edge adds address, request and stamp.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ToSend {
-    /// Whole IP packet.
-    pub size: Bytes,
-    /// As in [`Probe`].
-    pub stream: u32,
-    /// As in [`Probe`].
-    pub number: u16,
-    /// As in [`Probe`].
-    pub of: u16,
-    /// As in [`Probe`].
-    pub tag: u32,
-}
 
 /// How a round ends at the upstream edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,8 +26,13 @@ pub enum Answer {
 /// What the prober has for the edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Send this now, and ask again.
-    Send(ToSend),
+    /// Send a probe now, and ask again. The edge adds address, request and stamp.
+    Send {
+        /// Bytes of the whole IP packet.
+        size: u16,
+        /// As in [`Probe`].
+        number: u16,
+    },
     /// The round is over.
     Done(Answer),
 }
@@ -95,8 +58,6 @@ pub struct Report {
     pub stamp: Time,
     /// Bytes of data that it had sent towards this edge by then, in all.
     pub sent: Bytes,
-    /// Of the round: from the request that began it.
-    pub duration: Duration,
 }
 
 /// The half at the downstream edge, for one upstream edge.
@@ -113,7 +74,7 @@ pub trait Listening {
 
     /// The prober is done. `None`: this round gave no estimate, and the one before holds until it is
     /// stale.
-    fn on_report(&mut self, now: Time, report: &Report) -> Option<Estimate>;
+    fn on_report(&mut self, now: Time, report: &Report) -> Option<Bandwidth>;
 }
 
 /// The half at the upstream edge.
@@ -181,7 +142,7 @@ impl Listening for Listener {
         each_listener!(self, half => half.on_data(now, size))
     }
 
-    fn on_report(&mut self, now: Time, report: &Report) -> Option<Estimate> {
+    fn on_report(&mut self, now: Time, report: &Report) -> Option<Bandwidth> {
         each_listener!(self, half => half.on_report(now, report))
     }
 }
@@ -201,11 +162,9 @@ impl Listening for Told {
     #[inline]
     fn on_data(&mut self, _now: Time, _size: Bytes) {}
 
-    fn on_report(&mut self, _now: Time, report: &Report) -> Option<Estimate> {
+    fn on_report(&mut self, _now: Time, report: &Report) -> Option<Bandwidth> {
         match report.answer {
-            Answer::Bandwidth(bandwidth) => {
-                Some(Estimate { bandwidth, duration: report.duration, ..Estimate::default() })
-            }
+            Answer::Bandwidth(bandwidth) => Some(bandwidth),
             Answer::ComputeYourself => None,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Address;
 use crate::packet::{Kind, Packet};
-use congestlab_core::units::{Bytes, Duration, Time};
+use congestlab_core::units::{Duration, Time};
 
 /// Bytes of a control packet: a whole IP packet of 40 B (dossier 3.4).
 pub const CONTROL_SIZE: u16 = 40;
@@ -116,16 +116,10 @@ pub struct Probe {
     pub id: u32,
     /// Of that request.
     pub nonce: u64,
-    /// Which train, chirp or stream of the round, from 0.
-    pub stream: u32,
-    /// Which packet of that, from 0.
+    /// Which one of the round, from 0.
     pub number: u16,
-    /// Packets of that.
-    pub of: u16,
-    /// The prober's word to the listener.
-    pub tag: u32,
-    /// Whole IP packet.
-    pub size: Bytes,
+    /// Bytes of the whole IP packet.
+    pub size: u16,
     /// Clock of k-1 when it was sent.
     pub stamp: Time,
 }
@@ -134,14 +128,13 @@ impl Probe {
     /// As a packet.
     pub fn to_packet(&self) -> Packet {
         let [n0, n1] = halves(self.nonce);
-        let position = self.number as u32 | (self.of as u32) << 16;
         Packet {
             stamp_ns: self.stamp.0,
             flow: NO_FLOW,
             seq: self.id,
-            size: self.size.0.min(u16::MAX as u64) as u16,
+            size: self.size,
             kind: Kind::Probe,
-            words: [0, self.from.0, n0, n1, self.stream, position, self.tag, 0],
+            words: [0, self.from.0, n0, n1, self.number.into(), 0, 0, 0],
             ..Packet::default()
         }
     }
@@ -153,11 +146,8 @@ impl Probe {
             from: Address(words[1]),
             id: packet.seq,
             nonce: whole(words, 2),
-            stream: words[4],
-            number: words[5] as u16,
-            of: (words[5] >> 16) as u16,
-            tag: words[6],
-            size: Bytes(u64::from(packet.size)),
+            number: words[4] as u16,
+            size: packet.size,
             stamp: Time(packet.stamp_ns),
         })
     }

@@ -26,7 +26,7 @@ mod router;
 pub use cloud::{Cloud, PortView};
 pub use congestlab_core::law::xcp_i::{Address, State};
 pub use edge::{Edge, Role, Stats};
-pub use estimator::{Answer, Bandwidth, Estimate, Listener, Prober, Quality, Report, ToSend};
+pub use estimator::{Answer, Bandwidth, Listener, Prober, Report};
 pub use message::{CONTROL_SIZE, Message, NO_FLOW, Probe, Verb};
 pub use oracle::{ErrorBase, LOOK_BACK, LinkView, NoView, Oracle, OracleConfig};
 pub use router::VirtualLaw;

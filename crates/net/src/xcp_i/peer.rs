@@ -69,20 +69,9 @@ impl<V: LinkView> Peer<V> {
             && let Some(step) = self.prober.poll(now)
         {
             match step {
-                Step::Send(probe) => send(
-                    Probe {
-                        from: own,
-                        id,
-                        nonce,
-                        stream: probe.stream,
-                        number: probe.number,
-                        of: probe.of,
-                        tag: probe.tag,
-                        size: probe.size,
-                        stamp: now,
-                    }
-                    .to_packet(),
-                ),
+                Step::Send { size, number } => {
+                    send(Probe { from: own, id, nonce, number, size, stamp: now }.to_packet());
+                }
                 Step::Done(answer) => {
                     self.answer = Some((now, answer));
                     send(self.report(own, now, answer));

@@ -151,7 +151,7 @@ impl Loop {
                 }
                 Some(config) => {
                     let (prober, listener) = (
-                        estimator::Prober::new(config, Rate(path.edges)),
+                        estimator::Prober::new(config, Stream::named(1, "probes")),
                         estimator::Listener::new(config, Rate(path.edges)),
                     );
                     upstream.answer(k, Prober::Probes(Box::new(prober)));
