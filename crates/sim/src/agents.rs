@@ -108,7 +108,7 @@ impl<'a> Agents<'a> {
     pub(crate) fn router(&self, index: u32, router: &Router) -> (Edge<View>, Vec<Watched>) {
         let (node, own) = (Node::Router(index), router_address(index));
         let nonces = Stream::named(self.model.seed, &format!("{}.xcp-i", self.name(node, 0)));
-        let mut edge = Edge::new(router.config, own, Role::Router, nonces);
+        let mut edge = Edge::new(router.config.clone(), own, Role::Router, nonces);
         for cloud in self.clouds.iter().filter(|cloud| cloud.up == node) {
             for peer in self.addresses(cloud.down) {
                 edge.answer(peer, self.prober(cloud, 0, peer));
@@ -139,7 +139,7 @@ impl<'a> Agents<'a> {
         flow: u32,
         is_sender: bool,
     ) -> Option<Agent> {
-        let config = group.interoperable?;
+        let config = group.interoperable.clone()?;
         let (node, own, role) = if is_sender {
             (Node::Sender(index), sender_address(first_flow + flow), Role::Sender)
         } else {

@@ -57,7 +57,7 @@ fn check(model: &Model, name: &str) -> u64 {
 #[test]
 fn random_networks_run_alike_on_every_engine() {
     let mut hops = 0;
-    for seed in 0..300 {
+    for seed in 0..350 {
         let model = common::random_model(&mut Draw::new(seed), seed);
         hops += check(&model, &format!("seed {seed}"));
     }
@@ -118,10 +118,7 @@ fn join(model: &mut Model, draw: &mut Draw) {
 /// A router whose agent has nothing to do unless flows are interoperable.
 fn device(links: Vec<u32>) -> Device {
     let law = common::link_law(&mut Draw::new(0), Rate(1));
-    let router = Router {
-        config: xcp_i::Config::new(xcp_i::VirtualLaw::Xcp(law)),
-        estimators: vec![None; links.len()],
-    };
+    let router = Router { config: xcp_i::Config::new(law), estimators: vec![None; links.len()] };
     Device { links, kind: DeviceKind::Router(Box::new(router)) }
 }
 

@@ -194,6 +194,18 @@ pub trait LinkLaw: Sized {
     /// Serves every deadline that is due at `now`.
     fn on_deadline(&mut self, now: Time, backlog: Bytes);
 
+    /// Closes the control interval now, with the spare bandwidth of an estimate in the place of C - y
+    /// (XI eq. 1 as a rate: F = alpha BW - beta Q / d). So a virtual router is a link that its owner
+    /// times: it serves no deadline of its own. For laws of XCP's family.
+    #[inline(always)]
+    fn close_told(&mut self, _now: Time, _told: &xcp::Told) {}
+
+    /// y of the running interval so far, for laws of XCP's family.
+    #[inline(always)]
+    fn input(&self, _now: Time) -> Rate {
+        Rate(0)
+    }
+
     /// What the last control interval measured and decided, for series and events.
     fn report(&self) -> Self::Report;
 
@@ -520,6 +532,22 @@ macro_rules! protocols {
             pub fn on_deadline(&mut self, now: Time, backlog: Bytes) {
                 match self {
                     $($(Self::$Link(law) => LinkLaw::on_deadline(law, now, backlog),)?)*
+                }
+            }
+
+            /// See [`LinkLaw::close_told`].
+            #[inline]
+            pub fn close_told(&mut self, now: Time, told: &xcp::Told) {
+                match self {
+                    $($(Self::$Link(law) => LinkLaw::close_told(law, now, told),)?)*
+                }
+            }
+
+            /// See [`LinkLaw::input`].
+            #[inline]
+            pub fn input(&self, now: Time) -> Rate {
+                match self {
+                    $($(Self::$Link(law) => LinkLaw::input(law, now),)?)*
                 }
             }
 

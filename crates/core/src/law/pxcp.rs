@@ -195,86 +195,13 @@ impl Scaling {
     }
 }
 
-impl Link {
-    /// As [`xcp::Link::new`].
-    #[inline(always)]
-    pub fn new(config: LinkConfig, phase: Duration, queue_phase: Duration) -> Self {
-        Self { xcp: xcp::Link::new(config.xcp, phase, queue_phase), scaling: Scaling::new(&config) }
-    }
-
-    /// As [`xcp::Link::set_capacity`].
-    #[inline]
-    pub fn set_capacity(&mut self, capacity: Rate) {
-        self.xcp.set_capacity(capacity);
-    }
-
-    /// As [`xcp::Link::on_arrival`].
-    #[inline]
-    pub fn on_arrival(&mut self, now: Time, header: &Header, size: Bytes) {
-        self.xcp.on_arrival(now, header, size);
-        self.scaling.on_arrival(header);
-    }
-
-    /// As [`xcp::Link::on_departure`].
-    #[inline]
-    pub fn on_departure(&mut self, _now: Time, header: &mut Header, size: Bytes, backlog: Bytes) {
-        if self.xcp.depart(header, size, backlog) {
-            self.scaling.on_limited(header);
-        }
-    }
-
-    /// As [`xcp::Link::on_other_departure`].
-    #[inline]
-    pub fn on_other_departure(&mut self, now: Time, backlog: Bytes) {
-        self.xcp.on_other_departure(now, backlog);
-    }
-
-    /// As [`xcp::Link::share`].
-    #[inline]
-    pub fn share(&self, header: &Header, size: Bytes) -> Share {
-        Share { factor: self.scaling.factor(), ..self.xcp.share(header, size) }
-    }
-
-    /// As [`xcp::Link::next_deadline`].
-    #[inline]
-    pub fn next_deadline(&self) -> Time {
-        self.xcp.next_deadline()
-    }
-
-    /// As [`xcp::Link::on_deadline`].
-    #[inline]
-    pub fn on_deadline(&mut self, now: Time, backlog: Bytes) {
-        let scaling = &mut self.scaling;
-        self.xcp.serve(now, backlog, |pool, interval| scaling.scale(pool, interval));
-    }
-
-    /// As [`xcp::Link::close_told`].
-    #[inline]
-    pub fn close_told(&mut self, now: Time, told: &xcp::Told) {
-        let scaling = &mut self.scaling;
-        self.xcp.serve_told(now, told, |pool, interval| scaling.scale(pool, interval));
-    }
-
-    /// As [`xcp::Link::input`].
-    #[inline]
-    pub fn input(&self, now: Time) -> Rate {
-        self.xcp.input(now)
-    }
-
-    /// What the last control interval measured and decided.
-    #[inline]
-    pub fn report(&self) -> PxcpReport {
-        PxcpReport { xcp: self.xcp.report(), counted: self.scaling.counted }
-    }
-}
-
 impl LinkLaw for Link {
     type Config = LinkConfig;
     type Report = PxcpReport;
 
     #[inline(always)]
     fn start(config: &LinkConfig, phase: Duration, second_phase: Duration) -> Self {
-        Self::new(*config, phase, second_phase)
+        Self { xcp: xcp::Link::new(config.xcp, phase, second_phase), scaling: Scaling::new(config) }
     }
 
     #[inline(always)]
@@ -294,38 +221,54 @@ impl LinkLaw for Link {
 
     #[inline(always)]
     fn set_capacity(&mut self, capacity: Rate) {
-        Self::set_capacity(self, capacity);
+        self.xcp.set_capacity(capacity);
     }
 
     #[inline(always)]
     fn on_arrival(&mut self, now: Time, packet: &impl Packet) {
-        Self::on_arrival(self, now, &packet.xcp().unwrap_or_default(), packet.size());
+        let header = packet.xcp().unwrap_or_default();
+        self.xcp.on_arrival(now, &header, packet.size());
+        self.scaling.on_arrival(&header);
     }
 
     #[inline(always)]
     fn on_departure(&mut self, now: Time, packet: &mut impl Packet, backlog: Bytes) {
         match packet.xcp() {
             Some(mut header) => {
-                Self::on_departure(self, now, &mut header, packet.size(), backlog);
+                if self.xcp.depart(&mut header, packet.size(), backlog) {
+                    self.scaling.on_limited(&header);
+                }
                 packet.set_xcp(header);
             }
-            None => Self::on_other_departure(self, now, backlog),
+            None => self.xcp.on_other_departure(now, backlog),
         }
     }
 
     #[inline(always)]
     fn next_deadline(&self) -> Time {
-        Self::next_deadline(self)
+        self.xcp.next_deadline()
     }
 
     #[inline(always)]
     fn on_deadline(&mut self, now: Time, backlog: Bytes) {
-        Self::on_deadline(self, now, backlog);
+        let scaling = &mut self.scaling;
+        self.xcp.serve(now, backlog, |pool, interval| scaling.scale(pool, interval));
+    }
+
+    #[inline(always)]
+    fn close_told(&mut self, now: Time, told: &xcp::Told) {
+        let scaling = &mut self.scaling;
+        self.xcp.serve_told(now, told, |pool, interval| scaling.scale(pool, interval));
+    }
+
+    #[inline(always)]
+    fn input(&self, now: Time) -> Rate {
+        self.xcp.input(now)
     }
 
     #[inline(always)]
     fn report(&self) -> PxcpReport {
-        Self::report(self)
+        PxcpReport { xcp: self.xcp.report(), counted: self.scaling.counted }
     }
 
     #[inline(always)]
@@ -335,7 +278,8 @@ impl LinkLaw for Link {
 
     #[inline(always)]
     fn share(&self, packet: &impl Packet) -> Option<Share> {
-        packet.xcp().map(|header| Self::share(self, &header, packet.size()))
+        let factor = self.scaling.factor();
+        packet.xcp().map(|header| Share { factor, ..self.xcp.share(&header, packet.size()) })
     }
 
     #[inline(always)]

@@ -5,62 +5,60 @@ use super::random::Random;
 use super::*;
 use congestlab_core::law::pxcp;
 use congestlab_core::law::xcp::Report;
+use congestlab_core::law::{LinkLaw, Packet, Series as _};
+
+/// A packet as it passes a link.
+pub(crate) struct Passing {
+    pub(crate) header: Option<Header>,
+    pub(crate) size: Bytes,
+}
+
+impl Packet for Passing {
+    fn size(&self) -> Bytes {
+        self.size
+    }
+
+    fn xcp(&self) -> Option<Header> {
+        self.header
+    }
+
+    fn set_xcp(&mut self, header: Header) {
+        self.header = Some(header);
+    }
+}
 
 /// XCP's link law, or a variant of it.
-pub(crate) trait Router {
-    fn on_arrival(&mut self, now: Time, header: &Header, size: Bytes);
-    fn on_departure(&mut self, now: Time, header: &mut Header, size: Bytes, backlog: Bytes);
-    fn on_other_departure(&mut self, now: Time, backlog: Bytes);
-    fn set_capacity(&mut self, capacity: Rate);
-    fn next_deadline(&self) -> Time;
-    fn on_deadline(&mut self, now: Time, backlog: Bytes);
-    fn report(&self) -> Report;
+trait Router: LinkLaw {
     /// What a proportional one counted.
     fn counts(&self) -> Option<pxcp::Counted>;
+
+    fn arrive(&mut self, header: Header, size: u64) {
+        self.on_arrival(Time(0), &Passing { header: Some(header), size: Bytes(size) });
+    }
+
+    /// The header that the packet leaves with.
+    fn depart(&mut self, header: Option<Header>, size: u64, backlog: u64) -> Option<Header> {
+        let mut packet = Passing { header, size: Bytes(size) };
+        self.on_departure(Time(0), &mut packet, Bytes(backlog));
+        packet.header
+    }
+
+    fn decided(&self) -> Report {
+        *self.report().xcp().expect("of XCP's family")
+    }
 }
 
-macro_rules! router {
-    ($link:ty, $law:ident => $report:expr, $counts:expr) => {
-        impl Router for $link {
-            fn on_arrival(&mut self, now: Time, header: &Header, size: Bytes) {
-                <$link>::on_arrival(self, now, header, size);
-            }
-
-            fn on_departure(&mut self, now: Time, header: &mut Header, size: Bytes, backlog: Bytes) {
-                <$link>::on_departure(self, now, header, size, backlog);
-            }
-
-            fn on_other_departure(&mut self, now: Time, backlog: Bytes) {
-                <$link>::on_other_departure(self, now, backlog);
-            }
-
-            fn set_capacity(&mut self, capacity: Rate) {
-                <$link>::set_capacity(self, capacity);
-            }
-
-            fn next_deadline(&self) -> Time {
-                <$link>::next_deadline(self)
-            }
-
-            fn on_deadline(&mut self, now: Time, backlog: Bytes) {
-                <$link>::on_deadline(self, now, backlog);
-            }
-
-            fn report(&self) -> Report {
-                let $law = self;
-                $report
-            }
-
-            fn counts(&self) -> Option<pxcp::Counted> {
-                let $law = self;
-                $counts
-            }
-        }
-    };
+impl Router for Link {
+    fn counts(&self) -> Option<pxcp::Counted> {
+        None
+    }
 }
 
-router!(Link, law => Link::report(law), { let _ = law; None });
-router!(pxcp::Link, law => pxcp::Link::report(law).xcp, Some(pxcp::Link::report(law).counted));
+impl Router for pxcp::Link {
+    fn counts(&self) -> Option<pxcp::Counted> {
+        Some(self.report().counted)
+    }
+}
 
 /// Seconds per unit of the header's times.
 const STEP: f64 = 1.0 / 268_435_456.0;
@@ -139,8 +137,8 @@ fn follow<L: Router>(
     let (mut began, mut control, mut estimate) = (0, phase, queue_phase as f64);
     let mut flows = vec![];
     let (mut is_exhausted, mut is_knife_edge, mut pools, mut total) = (false, false, 0.0, 0.0f64);
-    while law.report().intervals < intervals {
-        let report = law.report();
+    while law.decided().intervals < intervals {
+        let report = law.decided();
         let at = law.next_deadline().0;
         if at != control {
             worst.period = worst.period.max((at as f64 - estimate).abs());
@@ -162,12 +160,12 @@ fn follow<L: Router>(
         let count = random.below(30);
         for _ in 0..count {
             let (header, size) = packet(random, &flows, pools);
-            law.on_arrival(Time(0), &header, Bytes(size));
+            law.arrive(header, size);
             oracle.arrival(f64::from(header.x) * STEP, f64::from(header.rtt) * STEP, size as f64);
         }
         if count > 0 && random.below(4) > 0 {
             let rest = random.below(load / 2 + 1);
-            law.on_arrival(Time(0), &Header::default(), Bytes(rest));
+            law.arrive(Header::default(), rest);
             oracle.arrival(0.0, 0.0, rest as f64);
         }
 
@@ -179,12 +177,11 @@ fn follow<L: Router>(
             let (header, size) = packet(random, &flows, pools);
             let backlog = backlog_of(random);
             if random.below(20) == 0 {
-                law.on_other_departure(Time(0), Bytes(backlog));
+                law.depart(None, 40, backlog);
                 oracle.min_queue = oracle.min_queue.min(backlog as f64);
                 continue;
             }
-            let mut out = header;
-            law.on_departure(Time(0), &mut out, Bytes(size), Bytes(backlog));
+            let out = law.depart(Some(header), size, backlog).expect("its header");
             let res_pos = oracle.res_pos;
             let x = f64::from(header.x) * STEP;
             let rtt = f64::from(header.rtt) * STEP;
@@ -216,7 +213,7 @@ fn follow<L: Router>(
 
         let backlog = backlog_of(random);
         law.on_deadline(Time(now), Bytes(backlog));
-        if law.report().intervals > report.intervals {
+        if law.decided().intervals > report.intervals {
             worst.intervals += 1;
             if let (Some(counted), Some(exact)) = (law.counts(), &mut oracle.proportional) {
                 let flows = |sum: u64| sum as f64 / f64::from(counted.interval);
@@ -231,7 +228,7 @@ fn follow<L: Router>(
                 (exact.n, exact.n_lim) = (1.0, f64::from(counted.r) / f64::from(1u32 << 31));
             }
             oracle.control_timeout((now - began) as f64 / 1e9);
-            let report = law.report();
+            let report = law.decided();
             let scale = oracle.y + capacity as f64;
             let aggregate =
                 (report.feedback as f64 - oracle.f).abs().max((report.input.0 as f64 - oracle.y).abs());
@@ -299,7 +296,7 @@ fn above_that_it_stays_within_a_billionth() {
 fn a_proportional_link_stays_within_a_billionth_of_its_transcription() {
     let (mut random, mut worst) = (Random::new(15), Worst::default());
     let law = |xcp: LinkConfig, phase, queue_phase| {
-        pxcp::Link::new(pxcp::LinkConfig { xcp, ..pxcp::LinkConfig::DEFAULT }, phase, queue_phase)
+        pxcp::Link::start(&pxcp::LinkConfig { xcp, ..pxcp::LinkConfig::DEFAULT }, phase, queue_phase)
     };
     for _ in 0..5000 {
         let capacity = of_any_size(&mut random, 8000, 1_250_000_000);

@@ -1,9 +1,7 @@
 //! What holds for any input.
 
-use super::differential::Router;
 use super::random::Random;
 use super::*;
-use congestlab_core::law::pxcp;
 use congestlab_core::law::xcp::{Echo, Sender};
 use congestlab_core::law::{Ack, Send, SenderLaw as _};
 
@@ -45,24 +43,12 @@ fn any_link_config(random: &mut Random) -> LinkConfig {
 /// future, and no demand is raised.
 #[test]
 fn a_link_survives_any_input_and_never_raises_a_demand() {
-    survives_any_input(|_, config, phases| Link::new(config, phases[0], phases[1]));
-}
-
-#[test]
-fn a_proportional_link_survives_any_input_and_never_raises_a_demand() {
-    survives_any_input(|random, xcp, phases| {
-        let (k, r_max, weight_cap) = (Ratio(half(random)), Ratio(half(random)), Ratio(half(random)));
-        pxcp::Link::new(pxcp::LinkConfig { xcp, k, r_max, weight_cap }, phases[0], phases[1])
-    });
-}
-
-fn survives_any_input<L: Router>(law: impl Fn(&mut Random, LinkConfig, [Duration; 2]) -> L) {
     let mut random = Random::new(6);
     for _ in 0..3000 {
         let config =
             if random.below(3) == 0 { link_config(word(&mut random)) } else { any_link_config(&mut random) };
         let phases = [Duration(word(&mut random)), Duration(word(&mut random))];
-        let mut link = law(&mut random, config, phases);
+        let mut link = Link::new(config, phases[0], phases[1]);
         let mut now = 0u64;
         for _ in 0..100 {
             now = now.saturating_add(word(&mut random) >> (20 + random.below(40)));

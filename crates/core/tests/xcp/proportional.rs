@@ -1,9 +1,10 @@
 //! P-XCP: the vectors of protocols.md 2.8.
 
+use super::differential::Passing;
 use super::*;
 use congestlab_core::law::pxcp::{self, Scaling};
 use congestlab_core::law::xcp::Sender;
-use congestlab_core::law::{Ack, Protocol, SenderConfig, SenderLaw as _, Series as _};
+use congestlab_core::law::{Ack, LinkLaw, Protocol, SenderConfig, SenderLaw as _, Series as _};
 
 const CAPACITY: u64 = 1_250_000;
 
@@ -11,16 +12,22 @@ const CAPACITY: u64 = 1_250_000;
 fn proportional() -> pxcp::Link {
     let xcp = LinkConfig { initial_interval: Duration(100 * MS), capture: false, ..link_config(CAPACITY) };
     let config = pxcp::LinkConfig { xcp, ..pxcp::LinkConfig::DEFAULT };
-    pxcp::Link::new(config, Duration(100 * MS), Duration(100 * SECOND))
+    pxcp::Link::start(&config, Duration(100 * MS), Duration(100 * SECOND))
 }
 
 /// Sends `packets` of spacing `x`, each asking for `delta`, through the link.
 fn pass(link: &mut pxcp::Link, packets: u32, x: u64, delta: i32) {
     for _ in 0..packets {
-        let mut header = header(x, 100 * MS, delta);
-        link.on_arrival(Time(0), &header, Bytes(1000));
-        link.on_departure(Time(0), &mut header, Bytes(1000), Bytes(0));
+        through(link, header(x, 100 * MS, delta));
     }
+}
+
+/// The header that a packet of 1000 B leaves with.
+fn through(link: &mut impl LinkLaw, header: Header) -> Header {
+    let mut packet = Passing { header: Some(header), size: Bytes(1000) };
+    link.on_arrival(Time(0), &packet);
+    link.on_departure(Time(0), &mut packet, Bytes(0));
+    packet.header.expect("its own")
 }
 
 /// The series of the link (contract 5).
@@ -48,7 +55,8 @@ fn v2_1_packets_count_flows_and_the_limited_ones() {
     assert!((series(&link, "pxcp_n") - 2.0).abs() < 1e-5, "{}", series(&link, "pxcp_n"));
     assert!((series(&link, "pxcp_n_lim") - 1.0).abs() < 1e-5, "{}", series(&link, "pxcp_n_lim"));
     assert!((series(&link, "pxcp_r") - 0.5).abs() < 1e-5, "{}", series(&link, "pxcp_r"));
-    let share = link.share(&header(10 * MS, 100 * MS, ALL), Bytes(1000));
+    let asking = Passing { header: Some(header(10 * MS, 100 * MS, ALL)), size: Bytes(1000) };
+    let share = link.share(&asking).expect("one of XCP's family");
     assert!((share.factor as f64 / 2f64.powi(32) - 1.8).abs() < 1e-5);
     // What is in the pool is what XCP would have, scaled.
     let report = link.report().xcp;
@@ -84,9 +92,8 @@ fn v2_2_the_scale_is_k_over_one_less_r_at_least_one_and_bounded() {
 fn a_packet_counts_for_at_most_one_flow() {
     let mut link = proportional();
     pass(&mut link, 3, 700 * MS, i32::MIN);
-    for mut unknown in [header(0, 100 * MS, i32::MIN), header(10 * MS, 0, i32::MIN), Header::default()] {
-        link.on_arrival(Time(0), &unknown, Bytes(1000));
-        link.on_departure(Time(0), &mut unknown, Bytes(1000), Bytes(0));
+    for unknown in [header(0, 100 * MS, i32::MIN), header(10 * MS, 0, i32::MIN), Header::default()] {
+        through(&mut link, unknown);
     }
     pass(&mut link, 1, 100 * MS, 0); // gets 0: nothing has been measured
     link.on_deadline(Time(100 * MS), Bytes(0));
@@ -104,12 +111,8 @@ fn without_limited_flows_it_is_xcp() {
     );
     for interval in 1..=5 {
         for _ in 0..40 {
-            let mut both = [header(2_500_000, 100 * MS, ALL); 2];
-            link.on_arrival(Time(0), &both[0], Bytes(1000));
-            plain.on_arrival(Time(0), &both[1], Bytes(1000));
-            link.on_departure(Time(0), &mut both[0], Bytes(1000), Bytes(0));
-            plain.on_departure(Time(0), &mut both[1], Bytes(1000), Bytes(0));
-            assert_eq!(both[0], both[1]);
+            let asking = header(2_500_000, 100 * MS, ALL);
+            assert_eq!(through(&mut link, asking), through(&mut plain, asking));
         }
         let at = link.next_deadline();
         link.on_deadline(at, Bytes(0));

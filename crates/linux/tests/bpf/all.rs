@@ -7,7 +7,7 @@ mod law;
 #[path = "../../../core/src/units/mod.rs"]
 mod units;
 
-use law::xcp::Header;
+use law::xcp::{Header, Told};
 use law::xcp_r;
 use law::{Ack, Data, Echo, Link, Packet, Reply, Send, Sender, SenderConfig};
 use units::{Bytes, Duration, Rate, Time};
@@ -60,6 +60,10 @@ exported! {
     fn link_set_capacity(link: &mut Link, capacity: u64) -> u64 {
         link.set_capacity(Rate(capacity));
         0
+    }
+    fn link_close_told(link: &mut Link, now: u64, told: &Told) -> u64 {
+        link.close_told(Time(now), told);
+        link.input(Time(now)).0
     }
     fn sender_on_ack(sender: &mut Sender, config: &SenderConfig, now: u64, ack: &Ack) -> u64 {
         sender.on_ack(config, Time(now), ack);

@@ -3,11 +3,10 @@
 
 use super::estimator::{Bandwidth, Listener, Listening, Report};
 use super::message::{Message, Verb};
-use super::router::VirtualRouter;
 use super::{Address, Config, NoEstimate, State, VirtualQueue};
 use crate::packet::Packet;
-use congestlab_core::law::xcp;
 use congestlab_core::law::xcp_i::{Action, Entry};
+use congestlab_core::law::{Link, Series as _, xcp};
 use congestlab_core::units::{Bytes, Duration, Rate, Time};
 
 /// What a packet's port at router k tells its virtual router (XI III-A.4).
@@ -27,8 +26,8 @@ pub struct Cloud {
     upstream: Address,
     pub(super) entry: Entry,
     pub(super) listener: Listener,
-    /// The virtual router: XCP's link, told its spare bandwidth.
-    link: VirtualRouter,
+    /// The virtual router: an ordinary link law that is told its spare bandwidth (XI III-A.4).
+    link: Link,
     /// When the control interval closes if nothing else happens.
     closes: Time,
     /// When it began.
@@ -77,12 +76,15 @@ impl Delay {
 
 impl Cloud {
     pub(super) fn new(config: &Config, now: Time, upstream: Address, listener: Listener) -> Self {
-        let interval = config.law.xcp().initial_interval;
+        let interval = config.law.first_interval();
+        let never = Duration(u64::MAX);
+        let mut link = Link::new(&config.law, never, never);
+        link.close_told(now, &xcp::Told::default());
         Self {
             upstream,
             entry: Entry::new(now, interval),
             listener,
-            link: VirtualRouter::new(&config.law, now),
+            link,
             closes: now + interval,
             opened: now,
             port: PortView::default(),
@@ -112,7 +114,7 @@ impl Cloud {
 
     /// What the virtual router's last control interval measured and decided.
     pub fn report(&self) -> xcp::Report {
-        self.link.report()
+        self.link.report().xcp().copied().unwrap_or_default()
     }
 
     /// The port that its packets leave through.
@@ -135,7 +137,7 @@ impl Cloud {
     pub(super) fn begin(&mut self, config: &Config, now: Time, id: u32, nonce: u64) {
         self.entry.begin(&config.exchange, now, id, nonce);
         self.received_before = self.received;
-        self.parameter = self.listener.begin(now, self.link.report().interval);
+        self.parameter = self.listener.begin(now, self.report().interval);
     }
 
     /// The request of the round.
@@ -162,18 +164,14 @@ impl Cloud {
         self.port = *port;
         self.received += size.0;
         self.listener.on_data(now, size);
-        if !packet.has_xcp() {
-            self.link.on_arrival(now, &xcp::Header::default(), size);
-            return action;
-        }
-        let mut header = packet.xcp();
-        self.link.on_arrival(now, &header, size);
+        self.link.on_arrival(now, packet);
         if self.entry.bandwidth(now).is_some() {
-            self.link.on_departure(now, &mut header, size);
-        } else if config.no_estimate == NoEstimate::Hold {
-            header.delta = header.delta.min(0);
+            // Q is told, so there is no backlog.
+            self.link.on_departure(now, packet, Bytes(0));
+        } else if config.no_estimate == NoEstimate::Hold && packet.has_xcp() {
+            let header = packet.xcp();
+            packet.set_xcp(xcp::Header { delta: header.delta.min(0), ..header });
         }
-        packet.set_xcp(header);
         action
     }
 
@@ -188,7 +186,7 @@ impl Cloud {
         if now < self.closes {
             return;
         }
-        let interval = self.link.report().interval;
+        let interval = self.report().interval;
         let latest = self.opened + interval + interval;
         if self.entry.expected() < latest && self.entry.bandwidth(now).is_some() && now < latest {
             self.closes = latest;
@@ -207,7 +205,7 @@ impl Cloud {
         if !config.signed {
             bandwidth = bandwidth.max(0);
         }
-        let (round, before) = (now - self.entry.began(), self.link.report());
+        let (round, before) = (now - self.entry.began(), self.report());
         self.entry.on_bandwidth(&config.exchange, now, bandwidth);
 
         // The law decides once per round trip. Own traffic is compared over whole intervals, because
@@ -254,8 +252,8 @@ impl Cloud {
             VirtualQueue::Cloud => input.over(Duration(self.delay.growth.unwrap_or(0))),
         };
         self.delay.growth = None;
-        self.link.close(now, &xcp::Told { spare, mean_rtt: self.port.mean_rtt, queue });
-        let interval = self.link.report().interval;
+        self.link.close_told(now, &xcp::Told { spare, mean_rtt: self.port.mean_rtt, queue });
+        let interval = self.report().interval;
         self.entry.set_interval(interval);
         self.opened = now;
         self.closes = now + interval;

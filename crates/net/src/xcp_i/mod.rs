@@ -21,7 +21,6 @@ pub mod estimator;
 mod message;
 mod oracle;
 mod peer;
-mod router;
 
 pub use cloud::{Cloud, PortView};
 pub use congestlab_core::law::xcp_i::{Address, State};
@@ -29,9 +28,8 @@ pub use edge::{Edge, Role, Stats};
 pub use estimator::{Answer, Bandwidth, Listener, Prober, Report};
 pub use message::{CONTROL_SIZE, Message, NO_FLOW, Probe, Verb};
 pub use oracle::{ErrorBase, LOOK_BACK, LinkView, NoView, Oracle, OracleConfig};
-pub use router::VirtualLaw;
 
-use congestlab_core::law::xcp_i;
+use congestlab_core::law::{LinkConfig, xcp_i};
 use congestlab_core::units::Ratio;
 
 /// What to do with packets of a cloud whose bandwidth is not known (XI is silent).
@@ -58,7 +56,7 @@ pub enum VirtualQueue {
 }
 
 /// What a node does as the downstream edge of its clouds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Exchange with the upstream edge.
     pub exchange: xcp_i::Config,
@@ -76,13 +74,13 @@ pub struct Config {
     pub give_back: Ratio,
     /// The most upstream neighbours; one more takes the place of the least recently seen (A-09: 1024).
     pub table: usize,
-    /// What the virtual routers run; their capacity does not matter.
-    pub law: VirtualLaw,
+    /// What the virtual routers run, of XCP's family; its capacity does not matter.
+    pub law: LinkConfig,
 }
 
 impl Config {
     /// The defaults, with this law of the virtual routers.
-    pub const fn new(law: VirtualLaw) -> Self {
+    pub const fn new(law: LinkConfig) -> Self {
         Self {
             exchange: xcp_i::Config::DEFAULT,
             no_estimate: NoEstimate::Pass,

@@ -141,8 +141,9 @@ impl Loop {
         let mut edges = Vec::new();
         for pair in 0..pairs {
             let (u, k) = (address(upstream(pair)), address(downstream(pair)));
-            let mut upstream = Edge::new(edge, u, Role::Router, Stream::named(u.0.into(), "nonces"));
-            let mut downstream = Edge::new(edge, k, Role::Router, Stream::named(k.0.into(), "nonces"));
+            let mut upstream = Edge::new(edge.clone(), u, Role::Router, Stream::named(u.0.into(), "nonces"));
+            let mut downstream =
+                Edge::new(edge.clone(), k, Role::Router, Stream::named(k.0.into(), "nonces"));
             match probes {
                 None => {
                     let view = Seen(log.clone(), path.cloud);
@@ -531,7 +532,7 @@ fn ex3_10_and_ex3_11_edges_that_share_a_link() {
     let (_, [part, _]) = shared(config(), 20 * SECOND);
     assert!(part < 0.2, "{part}");
     let cured = Config { release: Ratio::ppm(250_000), give_back: Ratio::ppm(30_000), ..config() };
-    let (peak, _) = shared(cured, 0);
+    let (peak, _) = shared(cured.clone(), 0);
     assert!(peak <= 1.1, "{peak}");
     let (_, [_, part]) = shared(cured, 20 * SECOND);
     assert!(part >= 0.4, "{part}");

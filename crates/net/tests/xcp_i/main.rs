@@ -10,7 +10,7 @@ use congestlab_net::packet::{Kind, Packet};
 use congestlab_net::random::Stream;
 use congestlab_net::xcp_i::{
     Address, Edge, ErrorBase, Message, NoEstimate, Oracle, OracleConfig, PortView, Probe, Prober, Role,
-    State, Verb, VirtualLaw, VirtualQueue,
+    State, Verb, VirtualQueue,
 };
 use world::{CLOUD_DELAY, Fate, MS, View, World, at, config, data, verb};
 
@@ -76,7 +76,7 @@ fn the_virtual_router_gives_what_the_cloud_has_left() {
 /// to the others. Here every second packet asks for nothing, r = 1/2, and k / (1 - r) = 1.8.
 #[test]
 fn a_virtual_router_may_be_p_xcp() {
-    use congestlab_core::law::{pxcp, xcp};
+    use congestlab_core::law::{LinkConfig, pxcp, xcp};
     let scaled = pxcp::LinkConfig { xcp: world::link_config(), ..pxcp::LinkConfig::DEFAULT };
     let granted = |law| {
         let mut world = pair();
@@ -98,7 +98,7 @@ fn a_virtual_router_may_be_p_xcp() {
         granted
     };
     let (plain, proportional) =
-        (granted(VirtualLaw::Xcp(world::link_config())), granted(VirtualLaw::Pxcp(scaled)));
+        (granted(LinkConfig::Xcp(world::link_config())), granted(LinkConfig::Pxcp(scaled)));
     assert!(plain > 0 && proportional as f64 > 1.5 * plain as f64, "{plain} {proportional}");
 }
 

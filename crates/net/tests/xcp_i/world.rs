@@ -1,12 +1,12 @@
 //! Edges, and between them wires that lose, delay and repeat what they carry.
 
-use congestlab_core::law::xcp;
 use congestlab_core::law::xcp_i::Extension;
+use congestlab_core::law::{LinkConfig, xcp};
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, SECOND, Time};
 use congestlab_net::packet::{Kind, Packet};
 use congestlab_net::random::Stream;
 use congestlab_net::xcp_i::{
-    Address, Cloud, Config, Edge, LinkView, Message, Oracle, OracleConfig, PortView, Prober, Verb, VirtualLaw,
+    Address, Cloud, Config, Edge, LinkView, Message, Oracle, OracleConfig, PortView, Prober, Verb,
 };
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub(crate) fn at(ms: u64) -> Time {
 
 /// XCP with K02's constants.
 pub(crate) fn config() -> Config {
-    Config::new(VirtualLaw::Xcp(link_config()))
+    Config::new(LinkConfig::Xcp(link_config()))
 }
 
 /// K02's constants.

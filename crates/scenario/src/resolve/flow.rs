@@ -1,7 +1,7 @@
 //! Flows: paths, starts, senders and what they send.
 
 use congestlab_core::law::xcp;
-use congestlab_core::law::{SenderConfig, reno};
+use congestlab_core::law::{LinkConfig, SenderConfig, reno};
 use congestlab_core::units::{BitRate, Bytes, Duration, Time};
 use congestlab_net::packet::{Picos, UNLIMITED};
 use congestlab_net::source::{Pattern, SourceConfig};
@@ -159,7 +159,7 @@ pub(super) fn group(
         schedule,
         sizes,
         interoperable: is_interoperable
-            .then(|| xcp_i::Config::new(xcp_i::VirtualLaw::Xcp(xcp::LinkConfig::default()))),
+            .then(|| xcp_i::Config::new(LinkConfig::Xcp(xcp::LinkConfig::default()))),
     })
 }
 

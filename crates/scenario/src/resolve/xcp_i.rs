@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use congestlab_core::law::LinkConfig;
 use congestlab_core::law::xcp_i::{Config as Exchange, Period as AskEvery};
 use congestlab_core::units::{Duration, Rate, Ratio};
-use congestlab_net::xcp_i::{self, Config, VirtualLaw};
+use congestlab_net::xcp_i::{self, Config};
 use congestlab_sim::cloud::{self, Cloud, HOSTS, Node};
 use congestlab_sim::model::{Device, DeviceKind, Model, Router};
 
@@ -38,7 +38,9 @@ fn told(link: &Link) -> Option<(&InteroperableLink, Span)> {
 /// Fills in the defaults of a link that is interoperable; what its router does as the downstream edge
 /// of clouds, with the constants of its own law.
 pub(super) fn link(law: &mut Chosen<LinkConfig>, span: Span, findings: &mut Findings) {
-    let Some(constants) = VirtualLaw::of(&law.config) else { return };
+    if law.config.xcp().is_none() {
+        return;
+    }
     let place = format!("{}.law.{}", findings.place(), law.protocol.name);
     let keys = &mut law.beside;
     let is_on = fill(&mut keys.interoperable, span, || false).value;
@@ -46,7 +48,7 @@ pub(super) fn link(law: &mut Chosen<LinkConfig>, span: Span, findings: &mut Find
         warn_without_effect(keys, &place, findings);
         return;
     }
-    let default = Config::new(constants);
+    let default = Config::new(law.config.clone());
     fill(&mut keys.no_estimate, span, || NoEstimate::Pass);
     fill(&mut keys.virtual_queue, span, || VirtualQueue::Host);
     fill(&mut keys.signed, span, || default.signed);
@@ -114,11 +116,11 @@ fn warn_without_effect(keys: &InteroperableLink, place: &str, findings: &mut Fin
 }
 
 /// What a link's keys say of its router.
-fn config(keys: &InteroperableLink, constants: VirtualLaw) -> Config {
+fn config(keys: &InteroperableLink, law: LinkConfig) -> Config {
     fn of<T: Copy>(key: &Option<At<T>>, default: T) -> T {
         key.as_ref().map_or(default, |at| at.value)
     }
-    let default = Config::new(constants);
+    let default = Config::new(law);
     let part = |key: &Option<At<Chance>>, default: Ratio| {
         key.as_ref().map_or(default, |at| Ratio::ppm((at.value.0 * 1e6).round() as u32))
     };
@@ -148,7 +150,7 @@ fn config(keys: &InteroperableLink, constants: VirtualLaw) -> Config {
         release: part(&keys.release, default.release),
         give_back: part(&keys.give_back, default.give_back),
         table: of(&keys.table, default.table as u32) as usize,
-        law: constants,
+        law: default.law,
     }
 }
 
@@ -163,13 +165,13 @@ pub(super) fn interoperate(
     let mut names: Vec<String> = Vec::new();
     for (index, (place, link)) in (0..).zip(directions(links)) {
         let Some((keys, span)) = told(link).filter(|(keys, _)| keys.is_on()) else { continue };
-        let Some(law) = &model.links[index as usize].port.law else { continue };
+        let law = model.links[index as usize].port.law.as_ref();
+        let Some(law) = law.filter(|law| law.config.xcp().is_some()) else { continue };
         // Virtual routers are told what is spare, and no capacity.
         let mut law = law.config.clone();
         law.set_capacity(Rate(0));
-        let Some(constants) = VirtualLaw::of(&law) else { continue };
         let (config, estimator) =
-            (config(keys, constants), keys.estimator.as_ref().map(|at| at.value.clone().resolve(at.span)));
+            (config(keys, law), keys.estimator.as_ref().map(|at| at.value.clone().resolve(at.span)));
         let name = link.at.as_ref().map_or(place.as_str(), |at| at.value.as_str());
         let Some(at) = names.iter().position(|other| other == name) else {
             names.push(name.into());
@@ -204,7 +206,7 @@ pub(super) fn interoperate(
         // The receiver as the routers before it.
         let router = |link: &u32| model.devices.iter().find(|device| device.links.contains(link))?.router();
         if let Some(router) = group.path.iter().rev().find_map(router) {
-            group.interoperable = Some(router.config);
+            group.interoperable = Some(router.config.clone());
         }
         if count > HOSTS {
             let message =

@@ -1,6 +1,6 @@
 //! Models drawn at random.
 
-use congestlab_core::law::{LinkConfig, SenderConfig, cubic, reno, xcp, xcp_r};
+use congestlab_core::law::{LinkConfig, SenderConfig, cubic, pxcp, reno, xcp, xcp_r};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, Time};
 use congestlab_net::errors::ErrorRate;
 use congestlab_net::estimator::{self, Method, direct, passive, path_chirp, pathload};
@@ -128,7 +128,7 @@ fn random_port(draw: &mut Draw) -> PortConfig {
         _ => Discipline::DropTail,
     };
     if draw.one_in(2) {
-        let config = LinkConfig::Xcp(link_law(draw, Rate(rate.0 / 8)));
+        let config = link_law(draw, Rate(rate.0 / 8));
         port.law = Some(LawConfig { config, follows_service: draw.one_in(2) });
         if draw.one_in(4) {
             port.feedback_at = FeedbackAt::Enqueue;
@@ -143,8 +143,8 @@ fn random_port(draw: &mut Draw) -> PortConfig {
     port
 }
 
-pub(crate) fn link_law(draw: &mut Draw, capacity: Rate) -> xcp::LinkConfig {
-    xcp::LinkConfig {
+pub(crate) fn link_law(draw: &mut Draw, capacity: Rate) -> LinkConfig {
+    let xcp = xcp::LinkConfig {
         capacity,
         alpha: Ratio::ppm(400_000),
         beta: Ratio::ppm(226_000),
@@ -155,7 +155,9 @@ pub(crate) fn link_law(draw: &mut Draw, capacity: Rate) -> xcp::LinkConfig {
         allowed_queue: Duration(2_000_000),
         thesis: draw.one_in(6),
         capture: draw.one_in(2),
-    }
+    };
+    let pxcp = pxcp::LinkConfig { xcp, ..pxcp::LinkConfig::DEFAULT };
+    if draw.one_in(3) { LinkConfig::Pxcp(pxcp) } else { LinkConfig::Xcp(xcp) }
 }
 
 /// XCP's packets apart, with weights that stay or follow.
@@ -304,7 +306,7 @@ fn random_edge(draw: &mut Draw) -> xcp_i::Config {
             idle: ms(100),
             ..congestlab_core::law::xcp_i::Config::DEFAULT
         },
-        ..xcp_i::Config::new(xcp_i::VirtualLaw::Xcp(link_law(draw, Rate(125_000))))
+        ..xcp_i::Config::new(link_law(draw, Rate(125_000)))
     }
 }
 
@@ -332,14 +334,14 @@ pub(crate) fn interoperate(draw: &mut Draw, model: &mut Model) {
         if draw.one_in(2) {
             let links = std::mem::take(&mut rest);
             let estimators = links.iter().map(|_| estimator(draw)).collect();
-            let router = Router { config, estimators };
+            let router = Router { config: config.clone(), estimators };
             devices.push(Device { links, kind: DeviceKind::Router(Box::new(router)) });
         }
     }
     model.devices = devices;
     for group in &mut model.groups {
         let is_xcp = matches!(&group.kind, GroupKind::Tcp(Config { law: SenderConfig::Xcp(_), .. }));
-        group.interoperable = (is_xcp && !draw.one_in(4)).then_some(config);
+        group.interoperable = (is_xcp && !draw.one_in(4)).then(|| config.clone());
     }
 }
 

@@ -201,7 +201,7 @@ pub struct Share {
     pub factor: u64,
 }
 
-/// What the owner of a virtual router (XCP-i) knows in place of a capacity: see [`Link::close_told`].
+/// What the owner of a virtual router (XCP-i) knows in place of a capacity: see [`LinkLaw::close_told`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Told {
@@ -389,9 +389,7 @@ impl Link {
         self.report
     }
 
-    /// Closes the control interval now, with the spare bandwidth of an estimate in the place of C - y
-    /// (XI eq. 1 as a rate: F = alpha BW - beta Q / d). So a virtual router is a link that its owner
-    /// times: it serves no deadline of its own.
+    /// See [`LinkLaw::close_told`].
     #[inline]
     pub fn close_told(&mut self, now: Time, told: &Told) {
         self.serve_told(now, told, |pool, _| pool);
@@ -561,6 +559,16 @@ impl LinkLaw for Link {
     #[inline(always)]
     fn on_deadline(&mut self, now: Time, backlog: Bytes) {
         Self::on_deadline(self, now, backlog);
+    }
+
+    #[inline(always)]
+    fn close_told(&mut self, now: Time, told: &Told) {
+        Self::close_told(self, now, told);
+    }
+
+    #[inline(always)]
+    fn input(&self, now: Time) -> Rate {
+        Self::input(self, now)
     }
 
     #[inline(always)]
