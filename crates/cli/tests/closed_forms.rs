@@ -232,6 +232,47 @@ fn v2_3_utilisation_is_what_the_share_of_limited_flows_leaves() {
     }
 }
 
+/// The same with other constants than the papers': k, `r_max`, gamma, alpha, and flows of both kinds.
+#[test]
+fn the_formula_holds_with_any_constants() {
+    for (k, r_max, gamma, alpha, large, small) in [
+        (0.8, 0.6, 0.1, 0.4, 2, 4),
+        (0.95, 0.5, 0.1, 0.4, 1, 4),
+        (0.7, 0.95, 0.1, 0.4, 1, 3),
+        (0.85, 0.9, 0.2, 0.4, 3, 4),
+        (0.9, 0.95, 0.05, 0.3, 1, 2),
+    ] {
+        let r = f64::from(small) / f64::from(large + small);
+        for request in ["demand", "unlimited"] {
+            let link = format!("capture = false, k = {k}, r_max = {r_max}, gamma = {gamma}, alpha = {alpha}");
+            let flow = format!("{{ pxcp = {{ request = \"{request}\", pacing = false }} }}");
+            let result = run(
+                "limited-receiver.toml",
+                &[
+                    ("links.bottleneck.law", format!("{{ pxcp = {{ {link} }} }}")),
+                    ("flows.large.law", flow.clone()),
+                    ("flows.small.law", flow),
+                    ("flows.large.count", large.to_string()),
+                    ("flows.small.count", small.to_string()),
+                ],
+            );
+            let rate = |group: &str| -> f64 {
+                let flows = result["flows"][group].as_array().expect("one entry per flow");
+                flows.iter().map(|flow| number(&flow["throughput_bps"])).sum()
+            };
+            let phi = rate("small") / (rate("small") + rate("large"));
+            // Who asks for everything is not found to be limited.
+            let scale = if request == "demand" { (k / (1.0 - r.min(r_max))).max(1.0) } else { 1.0 };
+            let expected = 1.0 / (1.0 + gamma / alpha * (1.0 - scale * (1.0 - r) / (1.0 - phi)));
+            let measured = number(&result["links"]["bottleneck"]["utilization"]);
+            println!(
+                "k {k}, r_max {r_max}, gamma {gamma}, r {r:.3}, {request}: {measured:.4}, {expected:.4}"
+            );
+            assert!((measured - expected).abs() <= 0.01, "{measured:.4}, formula {expected:.4}");
+        }
+    }
+}
+
 /// Protocols.md 2.5: where limited flows have more than a tenth of the traffic, P-XCP gives away more
 /// than there is, and keeps a queue Q = (g / b) d C (1 - (1 - phi) / k).
 #[test]
