@@ -2,8 +2,9 @@
 
 use congestlab_core::units::Rate;
 use congestlab_net::estimator;
+use congestlab_net::packet::Picos;
 use congestlab_net::random::Stream;
-use congestlab_net::xcp_i::{Address, Edge, Listener, Oracle, Prober, Role};
+use congestlab_net::xcp_i::{Address, Edge, Listener, Neighbour, Oracle, Prober, Role, Way};
 
 use crate::arrivals::{Arrivals, View};
 use crate::cloud::{self, Cloud, Node, receiver_address, router_address, sender_address};
@@ -15,7 +16,10 @@ use crate::station::Agent;
 /// What agents have in common.
 pub(crate) struct Agents<'a> {
     model: &'a Model,
+    /// By their ways.
     clouds: Vec<Cloud>,
+    /// By link: the XCP-i router that owns it.
+    routers: Vec<Option<u32>>,
     /// By link: what arrives there, if it is of a cloud.
     pub(crate) arrivals: Vec<Option<Arrivals>>,
 }
@@ -27,7 +31,7 @@ impl<'a> Agents<'a> {
         for &link in clouds.iter().flat_map(|cloud| &cloud.inside) {
             arrivals[link as usize].get_or_insert_with(Arrivals::default);
         }
-        Self { model, clouds, arrivals }
+        Self { model, clouds, routers: cloud::routers(model), arrivals }
     }
 
     fn view(&self, cloud: &Cloud) -> View {
@@ -66,18 +70,28 @@ impl<'a> Agents<'a> {
         }
     }
 
+    /// Those that begin or end at a node, with the ways through them.
+    fn clouds_at(&self, is_at: impl Fn(&Cloud) -> bool) -> impl Iterator<Item = (Way, &Cloud)> {
+        (0..).map(Way).zip(&self.clouds).filter(move |(_, cloud)| is_at(cloud))
+    }
+
     /// The prober of flow `flow` for `peer`, the other edge of the cloud.
-    fn prober(&self, cloud: &Cloud, flow: u32, peer: Address) -> Prober<View> {
+    fn prober(&self, cloud: &Cloud, flow: u32, peer: Neighbour) -> Prober<View> {
+        let stream = |what: &str| {
+            // One for each pair of edges, and one for each further way between them.
+            let of_pair = |(_, other): &(Way, &Cloud)| (other.up, other.down) == (cloud.up, cloud.down);
+            let before = self.clouds_at(|_| true).take_while(|(way, _)| *way < peer.way).filter(of_pair);
+            let further = Some(before.count()).filter(|&count| count > 0);
+            let further = further.map_or(String::new(), |further| format!(".{further}"));
+            let name = format!("{}.{what}.{}{further}", self.name(cloud.up, flow), peer.address.0);
+            Stream::named(self.model.seed, &name)
+        };
         match cloud.estimator(self.model) {
             Estimator::Oracle(config) => {
-                // One stream for each pair of edges.
-                let name = format!("{}.oracle.{}", self.name(cloud.up, flow), peer.0);
-                Prober::Oracle(Oracle::new(config, self.view(cloud), Stream::named(self.model.seed, &name)))
+                Prober::Oracle(Oracle::new(config, self.view(cloud), stream("oracle")))
             }
             Estimator::Probes(config) => {
-                let name = format!("{}.probes.{}", self.name(cloud.up, flow), peer.0);
-                let stream = Stream::named(self.model.seed, &name);
-                Prober::Probes(Box::new(estimator::Prober::new(config, stream)))
+                Prober::Probes(Box::new(estimator::Prober::new(config, stream("probes"))))
             }
         }
     }
@@ -109,22 +123,33 @@ impl<'a> Agents<'a> {
         let (node, own) = (Node::Router(index), router_address(index));
         let nonces = Stream::named(self.model.seed, &format!("{}.xcp-i", self.name(node, 0)));
         let mut edge = Edge::new(router.config.clone(), own, Role::Router, nonces);
-        for cloud in self.clouds.iter().filter(|cloud| cloud.up == node) {
-            for peer in self.addresses(cloud.down) {
+        for (way, cloud) in self.clouds_at(|cloud| cloud.up == node) {
+            for address in self.addresses(cloud.down) {
+                let peer = Neighbour { address, way };
                 edge.answer(peer, self.prober(cloud, 0, peer));
             }
         }
         let mut watched: Vec<Watched> = Vec::new();
-        for cloud in self.clouds.iter().filter(|cloud| cloud.down == node) {
-            let Some(exit) = cloud.exit else { continue };
-            for upstream in self.addresses(cloud.up) {
+        for (way, cloud) in self.clouds_at(|cloud| cloud.down == node) {
+            for address in self.addresses(cloud.up) {
+                let upstream = Neighbour { address, way };
                 if let Some(listener) = self.listener(cloud) {
                     edge.listen(upstream, listener);
                 }
-                let same =
-                    |other: &&Watched| matches!(other.element, Element::Cloud(link, _) if link == exit);
-                let number = watched.iter().filter(same).count() as u32;
-                watched.push(Watched::new(upstream, Element::Cloud(exit, number), self.view(cloud)));
+                for &exit in &cloud.exits {
+                    let of_exit =
+                        |other: &&Watched| matches!(other.element, Element::Cloud(link, _) if link == exit);
+                    if !watched.iter().filter(of_exit).any(|other| other.watches(address)) {
+                        let number = watched.iter().filter(of_exit).count() as u32;
+                        let mut new = Watched::new(Element::Cloud(exit, number));
+                        // Its other ways may lead to other exits: it is one entry.
+                        for (way, cloud) in self.clouds_at(|other| (other.up, other.down) == (cloud.up, node))
+                        {
+                            new.add(Neighbour { address, way }, self.view(cloud));
+                        }
+                        watched.push(new);
+                    }
+                }
             }
         }
         (edge, watched)
@@ -154,22 +179,28 @@ impl<'a> Agents<'a> {
         let name = format!("flows.{}/{flow}.xcp-i", group.name);
         let mut edge = Edge::new(config, own, role, Stream::named(self.model.seed, &name));
         // More than one where a path is switched.
-        for cloud in self.clouds.iter().filter(|cloud| cloud.up == node) {
-            let peer = neighbour(cloud.down);
+        for (way, cloud) in self.clouds_at(|cloud| cloud.up == node) {
+            let peer = Neighbour { address: neighbour(cloud.down), way };
             edge.answer(peer, self.prober(cloud, flow, peer));
         }
-        for cloud in self.clouds.iter().filter(|cloud| cloud.down == node) {
+        let mut watched = None;
+        for (way, cloud) in self.clouds_at(|cloud| cloud.down == node) {
+            let upstream = Neighbour { address: neighbour(cloud.up), way };
             if let Some(listener) = self.listener(cloud) {
-                edge.listen(neighbour(cloud.up), listener);
+                edge.listen(upstream, listener);
             }
+            let watched = watched.get_or_insert_with(|| Watched::new(Element::Flow(index, flow)));
+            watched.add(upstream, self.view(cloud));
         }
-        let down = self.clouds.iter().find(|cloud| cloud.up == node);
-        let up = self.clouds.iter().find(|cloud| cloud.down == node);
-        let element = Element::Flow(index, flow);
-        let watched = up.map(|cloud| Watched::new(neighbour(cloud.up), element, self.view(cloud)));
+        let times = core::iter::once(0).chain(group.switches.iter().map(|switch| switch.at));
+        let first = |(path, back): (&Vec<u32>, &Vec<u32>)| {
+            let clouds = cloud::along(&self.routers, index, path, back);
+            clouds.first().filter(|(_, cloud)| cloud.up == node).map(|(_, cloud)| neighbour(cloud.down))
+        };
+        let next: Vec<(Picos, _)> = times.zip(group.paths().map(first)).collect();
         let asks = |cloud: &Cloud| matches!(cloud.estimator(self.model), Estimator::Oracle(_));
         let is_oracle = self.clouds.iter().any(|cloud| cloud.up == node && asks(cloud));
         let looks = is_oracle || (watched.is_some() && self.model.sample_every.is_some());
-        Some(Agent::new(edge, role, down.map(|cloud| neighbour(cloud.down)), watched, looks))
+        Some(Agent::new(edge, role, next, watched, looks))
     }
 }

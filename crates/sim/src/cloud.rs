@@ -5,7 +5,7 @@
 //! the links between them, as data does: from the upstream edge on the path, from the downstream
 //! edge on the way that acknowledgments take.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use congestlab_core::law::xcp_i::Address;
 
@@ -58,11 +58,16 @@ pub struct Cloud {
     pub back: Vec<u32>,
     /// Those of `forward` that no XCP-i node owns: the cloud itself.
     pub inside: Vec<u32>,
-    /// The link at the downstream edge through which its packets leave; a receiver has none.
-    pub exit: Option<u32>,
+    /// The links at the downstream edge through which its packets leave; a receiver has none.
+    pub exits: Vec<u32>,
 }
 
 impl Cloud {
+    /// What makes it one: its edges, and the links between them there and back.
+    pub(crate) fn ways(&self) -> (Node, Node, Vec<u32>, Vec<u32>) {
+        (self.up, self.down, self.forward.clone(), self.back.clone())
+    }
+
     /// How its available bandwidth is estimated: as the upstream edge says, else the downstream one.
     pub fn estimator(&self, model: &Model) -> Estimator {
         let port = match self.up {
@@ -76,52 +81,73 @@ impl Cloud {
                 device.router()?.estimators.get(port)?.clone()
             })
         };
-        port.and_then(of).or_else(|| self.exit.and_then(of)).unwrap_or_default()
+        port.and_then(of).or_else(|| self.exits.iter().copied().find_map(of)).unwrap_or_default()
     }
 }
 
-/// The clouds of all groups, each pair of edges once: an upstream neighbour that is reached by two
-/// paths is one neighbour.
+/// The clouds of all groups, each once: between the same edges there may be several. The number of one
+/// is the [`Way`](congestlab_net::xcp_i::Way) through it.
 pub fn clouds(model: &Model) -> Vec<Cloud> {
-    let mut known = BTreeSet::new();
-    of_all_paths(model).into_iter().filter(|cloud| known.insert((cloud.up, cloud.down))).collect()
+    let (mut known, mut clouds): (BTreeMap<_, usize>, Vec<Cloud>) = (BTreeMap::new(), Vec::new());
+    for cloud in of_all_paths(model) {
+        let at = *known.entry(cloud.ways()).or_insert(clouds.len());
+        match clouds.get_mut(at) {
+            None => clouds.push(cloud),
+            Some(same) => cloud.exits.iter().for_each(|exit| {
+                if !same.exits.contains(exit) {
+                    same.exits.push(*exit);
+                }
+            }),
+        }
+    }
+    clouds
 }
 
 /// The clouds on the paths of all groups.
 pub fn of_all_paths(model: &Model) -> Vec<Cloud> {
+    let router = routers(model);
+    let groups = (0..).zip(&model.groups).filter(|(_, group)| group.interoperable.is_some());
+    groups
+        .flat_map(|(index, group)| group.paths().map(move |(path, back)| (index, path, back)))
+        .flat_map(|(index, path, back)| along(&router, index, path, back))
+        .map(|(_, cloud)| cloud)
+        .collect()
+}
+
+/// By link: the XCP-i router that owns it, by its device.
+pub(crate) fn routers(model: &Model) -> Vec<Option<u32>> {
     let mut router = vec![None; model.links.len()];
     for (index, device) in (0..).zip(&model.devices) {
         if device.router().is_some() {
             device.links.iter().for_each(|&link| router[link as usize] = Some(index));
         }
     }
+    router
+}
+
+/// The clouds on a path of an interoperable group, each with the place in the path that is behind it.
+pub(crate) fn along(router: &[Option<u32>], group: u32, path: &[u32], back: &[u32]) -> Vec<(usize, Cloud)> {
     let mut clouds = Vec::new();
-    for (index, group) in (0..).zip(&model.groups) {
-        if group.interoperable.is_none() {
-            continue;
+    // The node behind, the place of its own port in the path, and where the links behind it begin.
+    let (mut up, mut port, mut begin) = (Node::Sender(group), 0, 0);
+    for end in 0..=path.len() {
+        let down = match path.get(end).map(|&link| router[link as usize]) {
+            None => Node::Receiver(group),
+            Some(Some(device)) => Node::Router(device),
+            Some(None) => continue,
+        };
+        if begin < end && up != down {
+            let cloud = Cloud {
+                up,
+                down,
+                forward: path[port..end].to_vec(),
+                back: back[path.len() - end..path.len() - port].to_vec(),
+                inside: path[begin..end].to_vec(),
+                exits: path.get(end).copied().into_iter().collect(),
+            };
+            clouds.push((end, cloud));
         }
-        for (path, back) in group.paths() {
-            // The node behind, the place of its own port in the path, and where the links behind it begin.
-            let (mut up, mut port, mut begin) = (Node::Sender(index), 0, 0);
-            for end in 0..=path.len() {
-                let down = match path.get(end).map(|&link| router[link as usize]) {
-                    None => Node::Receiver(index),
-                    Some(Some(device)) => Node::Router(device),
-                    Some(None) => continue,
-                };
-                if begin < end && up != down {
-                    clouds.push(Cloud {
-                        up,
-                        down,
-                        forward: path[port..end].to_vec(),
-                        back: back[path.len() - end..path.len() - port].to_vec(),
-                        inside: path[begin..end].to_vec(),
-                        exit: path.get(end).copied(),
-                    });
-                }
-                (up, port, begin) = (down, end, end + 1);
-            }
-        }
+        (up, port, begin) = (down, end, end + 1);
     }
     clouds
 }

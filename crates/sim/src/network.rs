@@ -1,11 +1,13 @@
 //! The model compiled for an engine: routes, classes of hosts, and who can follow whom how soon.
 
+use std::collections::BTreeMap;
+
 use congestlab_core::law::xcp_i::Address;
 use congestlab_core::units::Time;
 use congestlab_net::packet::{Kind, PS_PER_NS, Packet, Picos};
 use congestlab_net::random::Stream;
 use congestlab_net::tcp;
-use congestlab_net::xcp_i::CONTROL_SIZE;
+use congestlab_net::xcp_i::{CONTROL_SIZE, Neighbour, Way};
 
 use crate::cloud::{self, Cloud};
 use crate::model::{Estimator, Group, GroupKind, Model, Pipe, Start};
@@ -45,9 +47,11 @@ pub(crate) enum Hop {
     Device(u32),
 }
 
-/// How control packets and probes of XCP-i get from a node to others.
+/// How control packets and probes of XCP-i get from one edge of a cloud to the other.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Way {
+pub(crate) struct Course {
+    /// The cloud.
+    way: Way,
     /// The nodes that it leads to: addresses from this one on.
     first: Address,
     count: u32,
@@ -56,6 +60,9 @@ pub(crate) struct Way {
     /// Where the route begins in [`Network::routes`].
     route: u32,
 }
+
+/// Where no cloud ends.
+const NO_WAY: Way = Way(u32::MAX);
 
 /// The next XCP-i node on a packet's way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,8 +214,10 @@ pub(crate) struct Network {
     pub(crate) leader: Vec<u32>,
     /// For each place in `routes`: whom data of interoperable flows goes to from a router there.
     next: Vec<Next>,
-    /// By node: ways of control packets and probes.
-    pub(crate) ways: Vec<Vec<Way>>,
+    /// For each place in `routes`: the cloud that a packet of XCP-i there has just left.
+    came: Vec<Way>,
+    /// By node: courses of control packets and probes, in the order of their ways.
+    pub(crate) courses: Vec<Vec<Course>>,
     /// Place of each link among the ports of its device.
     pub(crate) port: Vec<u32>,
     /// Between leaders. Links first, then classes, then devices: see [`Network::node`].
@@ -232,7 +241,8 @@ impl Network {
             device_ids: (0..model.devices.len() as u32).collect(),
             leader: Vec::new(),
             next: Vec::new(),
-            ways: Vec::new(),
+            came: Vec::new(),
+            courses: Vec::new(),
             port: vec![0; model.links.len()],
             edges: Vec::new(),
             flows: 0,
@@ -247,16 +257,23 @@ impl Network {
             network.add(model, group);
         }
         network.elect();
-        network.ways = vec![Vec::new(); network.nodes()];
-        for cloud in cloud::clouds(model) {
-            network.add_ways(model, &cloud);
-            network.add_readings(model, &cloud);
+        network.courses = vec![Vec::new(); network.nodes()];
+        let clouds = cloud::clouds(model);
+        for (way, cloud) in (0..).map(Way).zip(&clouds) {
+            network.add_courses(model, way, cloud);
+            network.add_readings(model, cloud);
         }
         network.next = vec![Next::Nobody; network.routes.len()];
-        for (index, group) in model.groups.iter().enumerate().filter(|(_, g)| g.interoperable.is_some()) {
-            let routes: Vec<u32> = network.classes[2 * index].routes().collect();
-            for (route, (path, _)) in routes.into_iter().zip(group.paths()) {
+        network.came.resize(network.routes.len(), NO_WAY);
+        let (routers, ways) = (cloud::routers(model), (0..).map(Way));
+        let ways: BTreeMap<_, Way> = clouds.iter().map(Cloud::ways).zip(ways).collect();
+        for (index, group) in (0..).zip(&model.groups).filter(|(_, group)| group.interoperable.is_some()) {
+            let routes: Vec<u32> = network.classes[2 * index as usize].routes().collect();
+            for (route, (path, back)) in routes.into_iter().zip(group.paths()) {
                 network.find_next(model, route as usize, path);
+                for (end, cloud) in cloud::along(&routers, index, path, back) {
+                    network.came[route as usize + end] = ways[&cloud.ways()];
+                }
             }
         }
         for edge in &mut network.edges {
@@ -318,8 +335,8 @@ impl Network {
         self.edges.push(Edge { from, to, latency });
     }
 
-    /// Ways between the edges of a cloud.
-    fn add_ways(&mut self, model: &Model, cloud: &Cloud) {
+    /// Courses between the edges of a cloud.
+    fn add_courses(&mut self, model: &Model, way: Way, cloud: &Cloud) {
         for (from, to, path) in [(cloud.up, cloud.down, &cloud.forward), (cloud.down, cloud.up, &cloud.back)]
         {
             let (start, end) = (self.end(from), self.end(to));
@@ -342,7 +359,9 @@ impl Network {
             let route = self.routes.len() as u32;
             self.routes.extend(path.iter().map(|&link| Hop::Link(link)));
             self.routes.push(target);
-            self.ways[start].push(Way { first, count, flow, route });
+            self.came.resize(self.routes.len() - 1, NO_WAY);
+            self.came.push(way);
+            self.courses[start].push(Course { way, first, count, flow, route });
             self.add_edges(model, start, path, end, CONTROL_SIZE);
         }
     }
@@ -384,6 +403,11 @@ impl Network {
         }
     }
 
+    /// The way by which a packet of XCP-i has come to the node where it is.
+    pub(crate) fn way(&self, packet: &Packet) -> Way {
+        self.came[packet.route as usize]
+    }
+
     /// The port of a device's own through which a packet of its own leaves first.
     pub(crate) fn own_port(&self, node: usize, packet: &Packet) -> Option<usize> {
         match self.routes[packet.route as usize] {
@@ -423,14 +447,16 @@ impl Network {
     }
 
     /// Puts a control packet or probe on its way from a node to `to`. False: there is no way.
-    pub(crate) fn send_off(&self, node: usize, to: Address, packet: &mut Packet) -> bool {
-        let offset = |way: &Way| to.0.checked_sub(way.first.0).filter(|&offset| offset < way.count);
-        let found = self.ways[node].iter().find_map(|way| offset(way).map(|offset| (way, offset)));
-        if let Some((way, offset)) = found {
-            packet.route = way.route;
-            packet.flow = way.flow + offset;
+    pub(crate) fn send_off(&self, node: usize, to: Neighbour, packet: &mut Packet) -> bool {
+        let courses = &self.courses[node];
+        let Ok(at) = courses.binary_search_by_key(&to.way, |course| course.way) else { return false };
+        let course = &courses[at];
+        let offset = to.address.0.checked_sub(course.first.0).filter(|&offset| offset < course.count);
+        if let Some(offset) = offset {
+            packet.route = course.route;
+            packet.flow = course.flow + offset;
         }
-        found.is_some()
+        offset.is_some()
     }
 
     fn add_route(&mut self, path: &[u32], host: u32) -> u32 {
@@ -571,6 +597,7 @@ impl Network {
             let begin = part.routes.len() as u32;
             part.routes.extend(self.routes[start as usize..][..length].iter().map(|&hop| local(hop)));
             part.next.extend_from_slice(&self.next[start as usize..][..length]);
+            part.came.extend_from_slice(&self.came[start as usize..][..length]);
             begin
         };
         for (class, at) in (self.links..).zip(0..self.classes.len()) {
@@ -582,14 +609,14 @@ impl Network {
             (class.route, class.switches) = (route, switches);
         }
         for part in &mut parts {
-            part.ways = vec![Vec::new(); part.nodes()];
+            part.courses = vec![Vec::new(); part.nodes()];
         }
-        for (node, ways) in self.ways.iter().enumerate() {
+        for (node, courses) in self.courses.iter().enumerate() {
             let part = &mut parts[of[node]];
-            for way in ways {
-                let route = copy(part, way.route);
+            for course in courses {
+                let route = copy(part, course.route);
                 let node = part.node_of(local(self.hop(node)));
-                part.ways[node].push(Way { route, ..*way });
+                part.courses[node].push(Course { route, ..*course });
             }
         }
         for edge in &self.edges {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use congestlab_net::packet::{Packet, Picos};
 use congestlab_net::port::{Output, Outputs, PortEvent};
-use congestlab_net::xcp_i::Address;
+use congestlab_net::xcp_i::{Address, Neighbour, Way};
 
 use crate::elements::{Elements, Hosts, note_port_event, with_hosts};
 use crate::network::{Hop, Network, Node};
@@ -185,7 +185,7 @@ impl Outputs for Wires<'_, '_> {
 }
 
 impl Surroundings for Wires<'_, '_> {
-    fn send_off(&mut self, now: Picos, to: Address, packet: &mut Packet) -> Option<usize> {
+    fn send_off(&mut self, now: Picos, to: Neighbour, packet: &mut Packet) -> Option<usize> {
         let network = self.agenda.network;
         let node = network.node_of_device(self.device);
         if !network.send_off(node, to, packet) {
@@ -202,6 +202,10 @@ impl Surroundings for Wires<'_, '_> {
 
     fn next_node(&self, packet: &Packet) -> Option<Address> {
         self.agenda.network.next_node(packet)
+    }
+
+    fn way(&self, packet: &Packet) -> Way {
+        self.agenda.network.way(packet)
     }
 
     fn record(&mut self) -> &mut Record {
@@ -234,11 +238,15 @@ impl Outbox for Exit<'_, '_> {
         self.leave(now, packet);
     }
 
-    fn send_to(&mut self, now: Picos, to: Address, packet: &mut Packet) {
+    fn send_to(&mut self, now: Picos, to: Neighbour, packet: &mut Packet) {
         let node = self.agenda.network.links + self.class as usize;
         if self.agenda.network.send_off(node, to, packet) {
             self.leave(now, packet);
         }
+    }
+
+    fn way(&self, packet: &Packet) -> Way {
+        self.agenda.network.way(packet)
     }
 
     fn record(&mut self) -> &mut Record {

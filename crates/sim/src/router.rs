@@ -3,7 +3,7 @@
 use congestlab_core::units::{Bytes, Time};
 use congestlab_net::packet::{Kind, PS_PER_NS, Packet, Picos};
 use congestlab_net::port::{Outputs, Port};
-use congestlab_net::xcp_i::{Address, Edge, PortView};
+use congestlab_net::xcp_i::{Address, Edge, Neighbour, PortView, Way};
 
 use crate::arrivals::{Truth, View};
 use crate::outcome::{Element, Sample};
@@ -13,42 +13,87 @@ use crate::station::{Record, mix};
 pub(crate) trait Surroundings: Outputs {
     /// Puts a packet of the device's own on its way to `to`. `Some`: through this port of its own,
     /// which is left to the device.
-    fn send_off(&mut self, now: Picos, to: Address, packet: &mut Packet) -> Option<usize>;
+    fn send_off(&mut self, now: Picos, to: Neighbour, packet: &mut Packet) -> Option<usize>;
     /// The next XCP-i node on the way of a packet that enters a port.
     fn next_node(&self, packet: &Packet) -> Option<Address>;
+    /// The way by which a packet of XCP-i came here.
+    fn way(&self, packet: &Packet) -> Way;
     /// For the probes; never called by a run without.
     fn record(&mut self) -> &mut Record;
 }
 
-/// The series of a cloud, by its downstream edge.
-pub(crate) struct Watched {
-    pub(crate) upstream: Address,
-    pub(crate) element: Element,
-    pub(crate) truth: Truth,
+/// An upstream edge of clouds that are watched.
+struct Upstream {
+    address: Address,
+    /// What is really available, by the ways to it.
+    truths: Vec<(Way, Truth)>,
     /// Bytes of probes and control packets until the end of the bin before.
-    pub(crate) probe_bytes: u64,
+    probe_bytes: u64,
+}
+
+/// The series of a cloud, by its downstream edge: of the entry of one upstream edge, by the way that is
+/// in use. At a host whose path changes, of the one that its data comes from.
+pub(crate) struct Watched {
+    pub(crate) element: Element,
+    upstreams: Vec<Upstream>,
+    /// Upstream edge and way in use.
+    used: (usize, usize),
 }
 
 impl Watched {
-    pub(crate) fn new(upstream: Address, element: Element, view: View) -> Self {
-        Self { upstream, element, truth: Truth::new(view), probe_bytes: 0 }
+    pub(crate) fn new(element: Element) -> Self {
+        Self { element, upstreams: Vec::new(), used: (0, 0) }
+    }
+
+    /// Clouds of this upstream edge are watched.
+    pub(crate) fn watches(&self, address: Address) -> bool {
+        self.upstreams.iter().any(|upstream| upstream.address == address)
+    }
+
+    /// Watches the cloud too that lies on a way to a neighbour.
+    pub(crate) fn add(&mut self, neighbour: Neighbour, view: View) {
+        let truth = (neighbour.way, Truth::new(view));
+        match self.upstreams.iter_mut().find(|upstream| upstream.address == neighbour.address) {
+            Some(upstream) => upstream.truths.push(truth),
+            None => {
+                let address = neighbour.address;
+                self.upstreams.push(Upstream { address, truths: vec![truth], probe_bytes: 0 });
+            }
+        }
     }
 
     /// Writes down the bin of `seconds` that ends at `at`.
     pub(crate) fn sample(&mut self, edge: &Edge<View>, at: Picos, seconds: f64, samples: &mut Vec<Sample>) {
         let element = self.element;
         let mut put = |metric, value| samples.push(Sample { at, element, metric, value });
-        let cloud = edge.clouds().map(|(_, cloud)| cloud).find(|cloud| cloud.upstream() == self.upstream);
-        let estimate = cloud.and_then(|cloud| cloud.estimate(Time(at / PS_PER_NS)));
-        if let Some(estimate) = estimate {
+        let (mut newest, mut probe_bytes) = (None, 0);
+        for (index, upstream) in self.upstreams.iter_mut().enumerate() {
+            let cloud =
+                edge.clouds().map(|(_, cloud)| cloud).find(|cloud| cloud.upstream() == upstream.address);
+            // A new entry counts from the beginning.
+            let bytes = cloud.map_or(0, |cloud| cloud.probe_bytes());
+            probe_bytes += bytes.checked_sub(upstream.probe_bytes).unwrap_or(bytes);
+            upstream.probe_bytes = bytes;
+            if let Some(cloud) = cloud
+                && newest.is_none_or(|(seen, _)| seen < cloud.seen())
+            {
+                newest = Some((cloud.seen(), cloud));
+                let way = upstream.truths.iter().position(|(way, _)| *way == cloud.way());
+                self.used = (index, way.unwrap_or(0));
+            }
+        }
+        if let Some(estimate) = newest.and_then(|(_, cloud)| cloud.estimate(Time(at / PS_PER_NS))) {
             put("estimate_bps", estimate as f64 * 8.0);
         }
-        put("truth_bps", self.truth.close(at));
-        // A new entry counts from the beginning.
-        let bytes = cloud.map_or(0, |cloud| cloud.probe_bytes());
-        let since = bytes.checked_sub(self.probe_bytes).unwrap_or(bytes);
-        self.probe_bytes = bytes;
-        put("probe_bps", since as f64 * 8.0 / seconds);
+        for (index, upstream) in self.upstreams.iter_mut().enumerate() {
+            for (way, (_, truth)) in upstream.truths.iter_mut().enumerate() {
+                let available = truth.close(at);
+                if (index, way) == self.used {
+                    put("truth_bps", available);
+                }
+            }
+        }
+        put("probe_bps", probe_bytes as f64 * 8.0 / seconds);
     }
 }
 
@@ -140,11 +185,12 @@ impl Router {
         let port = &mut self.ports[index];
         port.advance_to_arrival(now, &mut out.of(index));
         if packet.has_xcp_i() {
+            let way = out.way(&packet);
             let view = PortView { port: index as u32, ..port.view() };
             if let Some(next) = out.next_node(&packet) {
                 self.edge.on_sent(next, Bytes(u64::from(packet.size)));
             }
-            let has_output = self.edge.on_data(Time(now / PS_PER_NS), &mut packet, &view);
+            let has_output = self.edge.on_data(Time(now / PS_PER_NS), &mut packet, way, &view);
             port.arrive(now, packet, &mut out.of(index));
             if has_output {
                 self.flush(now, out);
@@ -162,7 +208,7 @@ impl Router {
         self.hash = mix(mix(self.hash, now), word);
         match packet.kind {
             Kind::Probe => self.edge.handle_probe(Time(now / PS_PER_NS), packet),
-            _ => self.edge.handle_control(Time(now / PS_PER_NS), packet),
+            _ => self.edge.handle_control(Time(now / PS_PER_NS), packet, out.way(packet)),
         }
         self.flush(now, out);
     }

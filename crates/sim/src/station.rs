@@ -6,7 +6,7 @@ use congestlab_core::units::{Bytes, Time};
 use congestlab_net::packet::{Kind, PS_PER_NS, Packet, Picos, flag};
 use congestlab_net::source::{Source, SourceConfig};
 use congestlab_net::tcp;
-use congestlab_net::xcp_i::{Address, Edge, PortView, Role};
+use congestlab_net::xcp_i::{Address, Edge, Neighbour, PortView, Role, Way};
 
 use crate::Span;
 use crate::arrivals::View;
@@ -201,7 +201,9 @@ impl Record {
 pub(crate) trait Outbox {
     fn send(&mut self, now: Picos, packet: &mut Packet);
     /// Sends a packet of the host's XCP-i agent.
-    fn send_to(&mut self, now: Picos, to: Address, packet: &mut Packet);
+    fn send_to(&mut self, now: Picos, to: Neighbour, packet: &mut Packet);
+    /// The way by which a packet of XCP-i came to the host.
+    fn way(&self, packet: &Packet) -> Way;
     /// For the samplers; never called by a run without.
     fn record(&mut self) -> &mut Record;
 }
@@ -228,8 +230,8 @@ impl Sampler {
 pub(crate) struct Agent {
     pub(crate) edge: Edge<View>,
     pub(crate) role: Role,
-    /// The XCP-i node that the host's data goes to.
-    pub(crate) next: Option<Address>,
+    /// The XCP-i node behind the cloud that the host's data goes into, from when on.
+    next: Vec<(Picos, Option<Address>)>,
     /// Its deadline, or the time of its last event: one that was set late is served no earlier.
     due: Picos,
     /// Where the host is the downstream edge of a cloud.
@@ -244,7 +246,7 @@ impl Agent {
     pub(crate) fn new(
         edge: Edge<View>,
         role: Role,
-        next: Option<Address>,
+        next: Vec<(Picos, Option<Address>)>,
         watched: Option<Watched>,
         looks: bool,
     ) -> Self {
@@ -255,14 +257,15 @@ impl Agent {
     fn handle(&mut self, now: Picos, packet: &Packet, out: &mut impl Outbox) {
         match packet.kind {
             Kind::Probe => self.edge.handle_probe(Time(now / PS_PER_NS), packet),
-            _ => self.edge.handle_control(Time(now / PS_PER_NS), packet),
+            _ => self.edge.handle_control(Time(now / PS_PER_NS), packet, out.way(packet)),
         }
         self.flush(now, out);
     }
 
     /// Data, which may have come through a cloud, as it is for the receiver.
     fn pass(&mut self, now: Picos, mut packet: Packet, out: &mut impl Outbox) -> Packet {
-        if self.edge.on_data(Time(now / PS_PER_NS), &mut packet, &PortView::default()) {
+        let way = out.way(&packet);
+        if self.edge.on_data(Time(now / PS_PER_NS), &mut packet, way, &PortView::default()) {
             self.flush(now, out);
         } else {
             self.schedule(now);
@@ -303,13 +306,13 @@ impl Extras {
 
     /// What the host does with a packet that it is about to send.
     #[inline]
-    fn send(&mut self, packet: &mut Packet) {
+    fn send(&mut self, now: Picos, packet: &mut Packet) {
         if let Some(agent) = &mut self.agent
             && agent.role == Role::Sender
             && packet.has_xcp()
         {
             agent.edge.originate(packet);
-            if let Some(next) = agent.next {
+            if let Some(&(_, Some(next))) = agent.next.iter().rev().find(|&&(from, _)| from <= now) {
                 agent.edge.on_sent(next, Bytes(u64::from(packet.size)));
             }
         }
@@ -487,7 +490,7 @@ fn send(out: &mut impl Outbox, extras: &mut Option<Box<Extras>>, at: Picos, pack
         out.record().events.push(Event { at, element, kind, detail, flow: None, value });
     }
     if let Some(extras) = extras {
-        extras.send(packet);
+        extras.send(at, packet);
     }
     out.send(at, packet);
 }

@@ -8,7 +8,7 @@
 
 use congestlab_net::packet::{Packet, Picos};
 use congestlab_net::port::{Output, Outputs, Port, PortEvent};
-use congestlab_net::xcp_i::Address;
+use congestlab_net::xcp_i::{Address, Neighbour, Way};
 
 use crate::arrivals::Arrivals;
 use crate::barrier::Exchange;
@@ -341,7 +341,7 @@ impl<const PROBED: bool> Outputs for Wires<'_, '_, PROBED> {
 }
 
 impl<const PROBED: bool> Surroundings for Wires<'_, '_, PROBED> {
-    fn send_off(&mut self, now: Picos, to: Address, packet: &mut Packet) -> Option<usize> {
+    fn send_off(&mut self, now: Picos, to: Neighbour, packet: &mut Packet) -> Option<usize> {
         let network = self.fabric.network;
         let node = network.node_of_device(self.device);
         if !network.send_off(node, to, packet) {
@@ -357,6 +357,10 @@ impl<const PROBED: bool> Surroundings for Wires<'_, '_, PROBED> {
 
     fn next_node(&self, packet: &Packet) -> Option<Address> {
         self.fabric.network.next_node(packet)
+    }
+
+    fn way(&self, packet: &Packet) -> Way {
+        self.fabric.network.way(packet)
     }
 
     fn record(&mut self) -> &mut Record {
@@ -395,10 +399,14 @@ impl Outbox for Exit<'_, '_> {
         self.leave(now, packet);
     }
 
-    fn send_to(&mut self, now: Picos, to: Address, packet: &mut Packet) {
+    fn send_to(&mut self, now: Picos, to: Neighbour, packet: &mut Packet) {
         if self.fabric.network.send_off(self.node as usize, to, packet) {
             self.leave(now, packet);
         }
+    }
+
+    fn way(&self, packet: &Packet) -> Way {
+        self.fabric.network.way(packet)
     }
 
     fn record(&mut self) -> &mut Record {

@@ -5,7 +5,7 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
@@ -154,7 +154,7 @@ fn ports_of_one_element_run_as_ports_of_many() {
 
 #[test]
 fn xcp_i_runs_alike_on_every_engine() {
-    let mut estimates = 0;
+    let (mut estimates, mut several) = (0, 0);
     for seed in 7000..7280 {
         let mut draw = Draw::new(seed);
         let mut model = common::random_model(&mut draw, seed);
@@ -164,10 +164,14 @@ fn xcp_i_runs_alike_on_every_engine() {
             model.record_events = true;
         }
         check(&model, &format!("seed {seed} with XCP-i"));
+        let clouds = congestlab_sim::cloud::clouds(&model);
+        let pairs: BTreeSet<_> = clouds.iter().map(|cloud| (cloud.up, cloud.down)).collect();
+        several += clouds.len() - pairs.len();
         let series = outcome(&model, Engine::Reference).series;
         estimates += series.iter().filter(|sample| sample.metric == "estimate_bps").count();
     }
     assert!(estimates > 1_000, "the networks had too few clouds to prove anything: {estimates}");
+    assert!(several > 50, "too few of them had several ways: {several}");
 }
 
 #[test]

@@ -208,6 +208,18 @@ impl Entry {
         }
     }
 
+    /// A data packet of the neighbour came by another path than the one that was last asked about.
+    /// That path's turn comes as soon as no request is under way, a broken one's at once; at most one
+    /// request in a control interval, where several paths are in use.
+    #[inline]
+    pub fn on_turn(&self, now: Time) -> Action {
+        match self.phase {
+            Phase::Idle if self.began + self.interval <= now => Action::Begin,
+            Phase::Broken => Action::Begin,
+            _ => Action::Nothing,
+        }
+    }
+
     /// A new request goes out. `id` is above all that were given before, to this neighbour or another:
     /// an entry may be removed and come again. `nonce` is not to be guessed.
     #[inline]

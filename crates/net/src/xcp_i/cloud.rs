@@ -2,9 +2,10 @@
 //! estimator, and the virtual router.
 
 use super::estimator::{Bandwidth, Listener, Listening, Report};
-use super::message::{Message, Verb};
-use super::{Address, Config, NoEstimate, State, VirtualQueue};
+use super::message::{Message, Probe, Verb};
+use super::{Address, Config, Neighbour, NoEstimate, State, VirtualQueue, Way};
 use crate::packet::Packet;
+use alloc::vec::Vec;
 use congestlab_core::law::xcp_i::{Action, Entry};
 use congestlab_core::law::{Link, Series as _, xcp};
 use congestlab_core::units::{Bytes, Duration, Rate, Time};
@@ -25,7 +26,12 @@ pub struct PortView {
 pub struct Cloud {
     upstream: Address,
     pub(super) entry: Entry,
-    pub(super) listener: Listener,
+    /// By each way that packets came: more than one where routes change or share.
+    paths: Vec<Path>,
+    /// The path that is in use: the last packet's.
+    path: usize,
+    /// The path that was last asked about.
+    asked: usize,
     /// The virtual router: an ordinary link law that is told its spare bandwidth (XI III-A.4).
     link: Link,
     /// When the control interval closes if nothing else happens.
@@ -35,7 +41,6 @@ pub struct Cloud {
     port: PortView,
     /// Input rate when the bandwidth was new.
     input_then: Rate,
-    delay: Delay,
     /// Of the request under way.
     parameter: u64,
     /// Bytes of data in all, and by the begin of the round.
@@ -44,10 +49,24 @@ pub struct Cloud {
     probe_bytes: u64,
 }
 
+/// What is known of one way through the cloud.
+#[derive(Clone, Debug)]
+struct Path {
+    way: Way,
+    listener: Listener,
+    delay: Delay,
+}
+
+impl Path {
+    const fn new(now: Time, way: Way, listener: Listener) -> Self {
+        Self { way, listener, delay: Delay::new(now) }
+    }
+}
+
 /// One-way delay of the upstream neighbour's control packets, by two clocks that need not agree.
 #[derive(Clone, Copy, Debug)]
 struct Delay {
-    /// Least of this span of [`Delay::SPAN`] and of the one before: clocks drift, routes change.
+    /// Least of this span of [`Delay::SPAN`] and of the one before: clocks drift.
     least: [i64; 2],
     turns: Time,
     /// Least growth above it in this control interval; `None`: no sample.
@@ -75,21 +94,22 @@ impl Delay {
 }
 
 impl Cloud {
-    pub(super) fn new(config: &Config, now: Time, upstream: Address, listener: Listener) -> Self {
+    pub(super) fn new(config: &Config, now: Time, upstream: Neighbour, listener: Listener) -> Self {
         let interval = config.law.first_interval();
         let never = Duration(u64::MAX);
         let mut link = Link::new(&config.law, never, never);
         link.close_told(now, &xcp::Told::default());
         Self {
-            upstream,
+            upstream: upstream.address,
             entry: Entry::new(now, interval),
-            listener,
+            paths: [Path::new(now, upstream.way, listener)].into(),
+            path: 0,
+            asked: 0,
             link,
             closes: now + interval,
             opened: now,
             port: PortView::default(),
             input_then: Rate(0),
-            delay: Delay::new(now),
             parameter: 0,
             received: 0,
             received_before: 0,
@@ -100,6 +120,26 @@ impl Cloud {
     /// The upstream neighbour.
     pub fn upstream(&self) -> Address {
         self.upstream
+    }
+
+    /// The way that its packets take: the last one's.
+    #[inline]
+    pub fn way(&self) -> Way {
+        self.paths[self.path].way
+    }
+
+    /// When its last packet came.
+    pub fn seen(&self) -> Time {
+        self.entry.seen()
+    }
+
+    /// Packets come by another way; `listener` is for one that is new.
+    pub(super) fn turn(&mut self, now: Time, way: Way, listener: impl FnOnce() -> Listener) {
+        let known = self.paths.iter().position(|path| path.way == way);
+        self.path = known.unwrap_or_else(|| {
+            self.paths.push(Path::new(now, way, listener()));
+            self.paths.len() - 1
+        });
     }
 
     /// Where the entry stands.
@@ -137,13 +177,30 @@ impl Cloud {
     pub(super) fn begin(&mut self, config: &Config, now: Time, id: u32, nonce: u64) {
         self.entry.begin(&config.exchange, now, id, nonce);
         self.received_before = self.received;
-        self.parameter = self.listener.begin(now, self.report().interval);
+        self.ask(now);
     }
 
-    /// The request of the round.
-    pub(super) fn request(&self, own: Address, now: Time) -> Message {
+    /// The round is about the path in use.
+    fn ask(&mut self, now: Time) {
+        let interval = self.report().interval;
+        self.asked = self.path;
+        self.parameter = self.paths[self.path].listener.begin(now, interval);
+    }
+
+    /// The request of the round, and where it goes. A repeated one takes the path that is in use by
+    /// then: the one before may have gone.
+    pub(super) fn request(&mut self, own: Address, now: Time) -> (Message, Neighbour) {
+        if self.asked != self.path {
+            self.ask(now);
+        }
         let verb = Verb::Request { parameter: self.parameter };
-        Message { verb, from: own, id: self.entry.id(), nonce: self.entry.nonce(), stamp: now }
+        let message = Message { verb, from: own, id: self.entry.id(), nonce: self.entry.nonce(), stamp: now };
+        (message, Neighbour { address: self.upstream, way: self.way() })
+    }
+
+    /// A probe of the round under way.
+    pub(super) fn on_probe(&mut self, now: Time, probe: &Probe) {
+        self.paths[self.asked].listener.on_probe(now, probe);
     }
 
     pub(super) fn count_probe(&mut self, size: Bytes) {
@@ -159,11 +216,17 @@ impl Cloud {
         packet: &mut Packet,
         port: &PortView,
     ) -> Action {
-        let action = self.entry.on_packet(now);
+        let mut action = self.entry.on_packet(now);
+        if self.asked != self.path && action == Action::Nothing {
+            action = self.entry.on_turn(now);
+        }
         let size = Bytes(u64::from(packet.size));
         self.port = *port;
         self.received += size.0;
-        self.listener.on_data(now, size);
+        // All that comes from the neighbour: that is what it counts as sent.
+        for path in &mut self.paths {
+            path.listener.on_data(now, size);
+        }
         self.link.on_arrival(now, packet);
         if self.entry.bandwidth(now).is_some() {
             // Q is told, so there is no backlog.
@@ -198,7 +261,7 @@ impl Cloud {
     /// The upstream edge's report on the request under way. True: it gave an estimate.
     pub(super) fn on_report(&mut self, config: &Config, now: Time, report: &Report) -> bool {
         let was_valid = self.entry.bandwidth(now).is_some();
-        let Some(mut bandwidth) = self.listener.on_report(now, report) else {
+        let Some(mut bandwidth) = self.paths[self.asked].listener.on_report(now, report) else {
             self.entry.on_nothing(&config.exchange, now);
             return false;
         };
@@ -225,8 +288,11 @@ impl Cloud {
         true
     }
 
-    pub(super) fn on_delay(&mut self, now: Time, stamp: Time) {
-        self.delay.sample(now, stamp);
+    /// A control packet came by this way.
+    pub(super) fn on_delay(&mut self, now: Time, way: Way, stamp: Time) {
+        if let Some(path) = self.paths.iter_mut().find(|path| path.way == way) {
+            path.delay.sample(now, stamp);
+        }
     }
 
     /// Closes the virtual router's control interval.
@@ -249,9 +315,9 @@ impl Cloud {
         let queue = match config.virtual_queue {
             VirtualQueue::Host => self.port.queue,
             VirtualQueue::None => Bytes(0),
-            VirtualQueue::Cloud => input.over(Duration(self.delay.growth.unwrap_or(0))),
+            VirtualQueue::Cloud => input.over(Duration(self.paths[self.path].delay.growth.unwrap_or(0))),
         };
-        self.delay.growth = None;
+        self.paths.iter_mut().for_each(|path| path.delay.growth = None);
         self.link.close_told(now, &xcp::Told { spare, mean_rtt: self.port.mean_rtt, queue });
         let interval = self.report().interval;
         self.entry.set_interval(interval);

@@ -1,11 +1,11 @@
 //! The agent itself: see [`super`].
 
 use super::cloud::{Cloud, PortView};
-use super::estimator::{Answer, Listener, Listening, Prober, Report, Told};
+use super::estimator::{Answer, Listener, Prober, Report, Told};
 use super::message::{Message, Probe, Verb};
 use super::oracle::LinkView;
 use super::peer::Peer;
-use super::{Address, Config};
+use super::{Address, Config, Neighbour, Way};
 use crate::packet::Packet;
 use crate::random::Stream;
 use alloc::collections::VecDeque;
@@ -59,11 +59,11 @@ pub struct Edge<V> {
     table: Vec<(Address, u32)>,
     /// Slot of the last packet: most packets follow one of the same cloud.
     last: u32,
-    /// How to listen to which upstream neighbour, sorted by address; others are [`Told`].
-    listeners: Vec<(Address, Listener)>,
-    /// As k-1, sorted by address.
+    /// How to listen to which upstream neighbour, sorted; others are [`Told`].
+    listeners: Vec<(Neighbour, Listener)>,
+    /// As k-1, sorted by neighbour.
     peers: Vec<Peer<V>>,
-    output: VecDeque<(Packet, Address)>,
+    output: VecDeque<(Packet, Neighbour)>,
     deadline: Time,
     /// Number of the last request.
     id: u32,
@@ -101,17 +101,18 @@ impl<V: LinkView> Edge<V> {
         }
     }
 
-    /// As k-1: estimates for this downstream edge are made with `prober`. Requests of nodes that were
-    /// not named here are not answered.
-    pub fn answer(&mut self, peer: Address, prober: Prober<V>) {
-        match self.peers.binary_search_by_key(&peer, |peer| peer.address) {
+    /// As k-1: what this downstream edge asks for by this way is estimated with `prober`. Requests of
+    /// nodes that were not named here are not answered.
+    pub fn answer(&mut self, peer: Neighbour, prober: Prober<V>) {
+        match self.peers.binary_search_by_key(&peer, |peer| peer.neighbour) {
             Ok(at) => self.peers[at] = Peer::new(peer, prober),
             Err(at) => self.peers.insert(at, Peer::new(peer, prober)),
         }
     }
 
-    /// As k: reports of this upstream edge are understood with `listener`, in each entry anew.
-    pub fn listen(&mut self, upstream: Address, listener: Listener) {
+    /// As k: reports of this upstream edge by this way are understood with `listener`, in each entry
+    /// anew.
+    pub fn listen(&mut self, upstream: Neighbour, listener: Listener) {
         match self.listeners.binary_search_by_key(&upstream, |entry| entry.0) {
             Ok(at) => self.listeners[at].1 = listener,
             Err(at) => self.listeners.insert(at, (upstream, listener)),
@@ -127,15 +128,17 @@ impl<V: LinkView> Edge<V> {
     /// Data leaves this node towards `peer`, the next XCP-i node of its path; others are not counted.
     #[inline]
     pub fn on_sent(&mut self, peer: Address, size: Bytes) {
-        if let Ok(at) = self.peers.binary_search_by_key(&peer, |peer| peer.address) {
-            self.peers[at].sent += size.0;
+        let first = self.peers.partition_point(|other| other.neighbour.address < peer);
+        // By whichever way: that is what the peer counts as received.
+        for peer in self.peers[first..].iter_mut().take_while(|other| other.neighbour.address == peer) {
+            peer.sent += size.0;
         }
     }
 
-    /// A data packet arrives that goes to a port, which has yet to decrement its IP TTL; at a
-    /// receiving host, to the receiver. True: there is something to send.
+    /// A data packet arrives by `way` that goes to a port, which has yet to decrement its IP TTL; at
+    /// a receiving host, to the receiver. True: there is something to send.
     #[inline]
-    pub fn on_data(&mut self, now: Time, packet: &mut Packet, port: &PortView) -> bool {
+    pub fn on_data(&mut self, now: Time, packet: &mut Packet, way: Way, port: &PortView) -> bool {
         if !packet.has_xcp_i() {
             return false;
         }
@@ -145,7 +148,7 @@ impl<V: LinkView> Edge<V> {
             Crossed::Anomaly => self.stats.anomalies += 1,
             Crossed::Cloud => {
                 self.stats.crossed += 1;
-                let slot = self.find(now, extension.last);
+                let slot = self.find(now, Neighbour { address: extension.last, way });
                 if let Some(cloud) = &mut self.clouds[slot as usize] {
                     let action = cloud.on_packet(&self.config, now, packet, port);
                     self.act(slot, action, now);
@@ -158,24 +161,14 @@ impl<V: LinkView> Edge<V> {
         !self.output.is_empty()
     }
 
-    /// A control packet for this node arrives.
-    pub fn handle_control(&mut self, now: Time, packet: &Packet) {
+    /// A control packet for this node arrives by `way`.
+    pub fn handle_control(&mut self, now: Time, packet: &Packet, way: Way) {
         let Some(message) = Message::from_packet(packet) else {
             self.stats.foreign += 1;
             return;
         };
         if let Verb::Request { parameter } = message.verb {
-            match self.peers.binary_search_by_key(&message.from, |peer| peer.address) {
-                Err(_) => self.stats.foreign += 1,
-                Ok(at) => {
-                    let peer = &mut self.peers[at];
-                    let output = &mut self.output;
-                    peer.on_request(self.address, now, &message, parameter, |packet| {
-                        output.push_back((packet, message.from));
-                    });
-                    self.deadline = self.deadline.min(self.peers[at].next_deadline());
-                }
-            }
+            self.on_request(now, Neighbour { address: message.from, way }, &message, parameter);
             return;
         }
         let Some(slot) = self.slot_of(message.from) else {
@@ -189,7 +182,7 @@ impl<V: LinkView> Edge<V> {
             Verb::Ack { takes, echo } => {
                 if cloud.entry.on_ack(exchange, now, message.id, message.nonce, takes) {
                     cloud.entry.set_rtt(now - echo);
-                    cloud.on_delay(now, message.stamp);
+                    cloud.on_delay(now, way, message.stamp);
                 } else {
                     self.stats.unexpected += 1;
                 }
@@ -198,7 +191,7 @@ impl<V: LinkView> Edge<V> {
                 if cloud.entry.expects(message.id, message.nonce) {
                     let answer = bandwidth.map_or(Answer::ComputeYourself, Answer::Bandwidth);
                     let report = Report { answer, stamp: message.stamp, sent: Bytes(sent) };
-                    cloud.on_delay(now, message.stamp);
+                    cloud.on_delay(now, way, message.stamp);
                     self.stats.estimates += u64::from(cloud.on_report(&self.config, now, &report));
                 } else {
                     self.stats.unexpected += 1;
@@ -208,6 +201,18 @@ impl<V: LinkView> Edge<V> {
         }
         let deadline = cloud.next_deadline(&self.config);
         self.deadline = self.deadline.min(deadline);
+    }
+
+    fn on_request(&mut self, now: Time, from: Neighbour, message: &Message, parameter: u64) {
+        let Ok(at) = self.peers.binary_search_by_key(&from, |peer| peer.neighbour) else {
+            self.stats.foreign += 1;
+            return;
+        };
+        let others = self.peers.iter_mut().filter(|peer| peer.neighbour.address == from.address);
+        others.filter(|peer| peer.neighbour != from).for_each(Peer::give_up);
+        let (peer, output) = (&mut self.peers[at], &mut self.output);
+        peer.on_request(self.address, now, message, parameter, |packet| output.push_back((packet, from)));
+        self.deadline = self.deadline.min(peer.next_deadline());
     }
 
     /// A probe for this node arrives.
@@ -223,7 +228,7 @@ impl<V: LinkView> Edge<V> {
         let Some(cloud) = &mut self.clouds[slot as usize] else { return };
         cloud.count_probe(Bytes(probe.size.into()));
         if cloud.entry.expects(probe.id, probe.nonce) {
-            cloud.listener.on_probe(now, &probe);
+            cloud.on_probe(now, &probe);
         } else {
             self.stats.unexpected += 1;
         }
@@ -242,8 +247,8 @@ impl<V: LinkView> Edge<V> {
         }
         for at in 0..self.peers.len() {
             if self.peers[at].next_deadline() <= now {
-                let (address, output) = (self.peers[at].address, &mut self.output);
-                self.peers[at].poll(self.address, now, |packet| output.push_back((packet, address)));
+                let (neighbour, output) = (self.peers[at].neighbour, &mut self.output);
+                self.peers[at].poll(self.address, now, |packet| output.push_back((packet, neighbour)));
             }
         }
         for slot in 0..self.clouds.len() {
@@ -262,7 +267,7 @@ impl<V: LinkView> Edge<V> {
 
     /// The next packet to send now, and the XCP-i node that it is for.
     #[inline]
-    pub fn poll_transmit(&mut self) -> Option<(Packet, Address)> {
+    pub fn poll_transmit(&mut self) -> Option<(Packet, Neighbour)> {
         self.output.pop_front()
     }
 
@@ -293,20 +298,24 @@ impl<V: LinkView> Edge<V> {
 
     /// The slot of this upstream neighbour, which it gets if it has none.
     #[inline]
-    fn find(&mut self, now: Time, upstream: Address) -> u32 {
+    fn find(&mut self, now: Time, upstream: Neighbour) -> u32 {
         if let Some(Some(cloud)) = self.clouds.get(self.last as usize)
-            && cloud.upstream() == upstream
+            && cloud.upstream() == upstream.address
+            && cloud.way() == upstream.way
         {
             return self.last;
         }
-        self.last = match self.slot_of(upstream) {
+        self.last = match self.slot_of(upstream.address) {
             Some(slot) => slot,
             None => self.insert(now, upstream),
         };
+        if let Some(cloud) = &mut self.clouds[self.last as usize] {
+            cloud.turn(now, upstream.way, || listener(&self.listeners, upstream));
+        }
         self.last
     }
 
-    fn insert(&mut self, now: Time, upstream: Address) -> u32 {
+    fn insert(&mut self, now: Time, upstream: Neighbour) -> u32 {
         if self.table.len() >= self.config.table.max(1) {
             let age = |slot: u32| self.clouds[slot as usize].as_ref().map(|cloud| cloud.entry.seen());
             let oldest = self.table.iter().map(|&(_, slot)| (age(slot), slot)).min();
@@ -315,19 +324,15 @@ impl<V: LinkView> Edge<V> {
                 self.remove(slot);
             }
         }
-        let listener = match self.listeners.binary_search_by_key(&upstream, |entry| entry.0) {
-            Ok(at) => self.listeners[at].1.clone(),
-            Err(_) => Listener::Told(Told),
-        };
-        let cloud = Cloud::new(&self.config, now, upstream, listener);
+        let cloud = Cloud::new(&self.config, now, upstream, listener(&self.listeners, upstream));
         let slot = self.clouds.iter().position(Option::is_none).unwrap_or_else(|| {
             self.clouds.push(None);
             self.clouds.len() - 1
         });
         self.deadline = self.deadline.min(cloud.next_deadline(&self.config));
         self.clouds[slot] = Some(cloud);
-        let at = self.table.partition_point(|entry| entry.0 < upstream);
-        self.table.insert(at, (upstream, slot as u32));
+        let at = self.table.partition_point(|entry| entry.0 < upstream.address);
+        self.table.insert(at, (upstream.address, slot as u32));
         slot as u32
     }
 
@@ -358,12 +363,21 @@ impl<V: LinkView> Edge<V> {
                     self.id = self.id.wrapping_add(1);
                     cloud.begin(&self.config, now, self.id, self.nonces.next_u64());
                 }
-                let packet = cloud.request(self.address, now).to_packet();
+                let (message, neighbour) = cloud.request(self.address, now);
+                let packet = message.to_packet();
                 cloud.count_probe(Bytes(u64::from(packet.size)));
                 self.stats.requests += 1;
-                self.output.push_back((packet, cloud.upstream()));
+                self.output.push_back((packet, neighbour));
                 self.deadline = self.deadline.min(cloud.next_deadline(&self.config));
             }
         }
+    }
+}
+
+/// A listener for this neighbour.
+fn listener(known: &[(Neighbour, Listener)], upstream: Neighbour) -> Listener {
+    match known.binary_search_by_key(&upstream, |entry| entry.0) {
+        Ok(at) => known[at].1.clone(),
+        Err(_) => Listener::Told(Told),
     }
 }

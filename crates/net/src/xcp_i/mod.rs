@@ -32,6 +32,27 @@ pub use oracle::{ErrorBase, LOOK_BACK, LinkView, NoView, Oracle, OracleConfig};
 use congestlab_core::law::{LinkConfig, xcp_i};
 use congestlab_core::units::Ratio;
 
+/// One of the ways between two nodes. Whoever drives an edge numbers them, and says with each packet by
+/// which it came; what is sent in return takes the reverse of the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Way(pub u32);
+
+/// Another XCP-i node, and a way to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Neighbour {
+    /// Which node.
+    pub address: Address,
+    /// Which way.
+    pub way: Way,
+}
+
+impl From<Address> for Neighbour {
+    /// To which there is one way.
+    fn from(address: Address) -> Self {
+        Self { address, way: Way::default() }
+    }
+}
+
 /// What to do with packets of a cloud whose bandwidth is not known (XI is silent).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NoEstimate {

@@ -1,16 +1,17 @@
 //! A downstream edge as its upstream edge knows it: who may ask, and the round that it asked for.
 
-use super::Address;
 use super::estimator::{Answer, Prober, Probing, Step};
 use super::message::{Message, Probe, Verb};
 use super::oracle::LinkView;
+use super::{Address, Neighbour};
 use crate::packet::Packet;
 use congestlab_core::units::{Duration, Time};
 
 /// A downstream edge that may ask this node for estimates.
 #[derive(Clone, Debug)]
 pub(super) struct Peer<V> {
-    pub(super) address: Address,
+    /// And the way by which it asks.
+    pub(super) neighbour: Neighbour,
     prober: Prober<V>,
     /// Number and nonce of the last request; `None`: it never asked.
     asked: Option<(u32, u64)>,
@@ -23,8 +24,8 @@ pub(super) struct Peer<V> {
 }
 
 impl<V: LinkView> Peer<V> {
-    pub(super) const fn new(address: Address, prober: Prober<V>) -> Self {
-        Self { address, prober, asked: None, ends: Time::ZERO, answer: None, sent: 0 }
+    pub(super) const fn new(neighbour: Neighbour, prober: Prober<V>) -> Self {
+        Self { neighbour, prober, asked: None, ends: Time::ZERO, answer: None, sent: 0 }
     }
 
     pub(super) fn next_deadline(&self) -> Time {
@@ -32,6 +33,11 @@ impl<V: LinkView> Peer<V> {
             (Some(_), None) => self.prober.next_deadline(),
             _ => Time::NEVER,
         }
+    }
+
+    /// It asks by another way: what it asked for by this one is over.
+    pub(super) fn give_up(&mut self) {
+        self.asked = None;
     }
 
     /// A request. One that was there before is acknowledged again, and its answer repeated: one of

@@ -11,7 +11,7 @@ use congestlab_net::packet::{Kind, Packet};
 use congestlab_net::random::Stream;
 use congestlab_net::xcp_i::{
     Address, Config, Edge, LinkView, Listener, NoEstimate, Oracle, OracleConfig, PortView, Prober, Role,
-    State, VirtualQueue,
+    State, VirtualQueue, Way,
 };
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -148,15 +148,15 @@ impl Loop {
                 None => {
                     let view = Seen(log.clone(), path.cloud);
                     let oracle = Oracle::new(OracleConfig::default(), view, Stream::named(1, "e"));
-                    upstream.answer(k, Prober::Oracle(oracle));
+                    upstream.answer(k.into(), Prober::Oracle(oracle));
                 }
                 Some(config) => {
                     let (prober, listener) = (
                         estimator::Prober::new(config, Stream::named(1, "probes")),
                         estimator::Listener::new(config, Rate(path.edges)),
                     );
-                    upstream.answer(k, Prober::Probes(Box::new(prober)));
-                    downstream.listen(u, Listener::Probes(Box::new(listener)));
+                    upstream.answer(k.into(), Prober::Probes(Box::new(prober)));
+                    downstream.listen(u.into(), Listener::Probes(Box::new(listener)));
                 }
             }
             edges.extend([upstream, downstream]);
@@ -241,9 +241,9 @@ impl Loop {
         for node in 1..=self.edges.len() {
             while let Some((packet, to)) = self.edges[node - 1].poll_transmit() {
                 if node % 2 == 1 {
-                    self.arrive(node, packet, to);
+                    self.arrive(node, packet, to.address);
                 } else {
-                    self.schedule(Time(self.now.0 + 2 * self.path.hop), Event::Control(packet, to));
+                    self.schedule(Time(self.now.0 + 2 * self.path.hop), Event::Control(packet, to.address));
                 }
             }
         }
@@ -266,7 +266,7 @@ impl Loop {
                 self.serve(hop);
             }
             Event::Control(packet, to) => {
-                self.edges[to.0 as usize - 1].handle_control(self.now, &packet);
+                self.edges[to.0 as usize - 1].handle_control(self.now, &packet, Way::default());
             }
             Event::Acked { flow, sent_at, feedback } => {
                 let host = &mut self.hosts[flow];
@@ -321,7 +321,7 @@ impl Loop {
         let pair = flow % (self.edges.len() / 2);
         for mut packet in packets {
             let edge = &mut self.edges[upstream(pair) - 1];
-            edge.on_data(self.now, &mut packet, &PortView::default());
+            edge.on_data(self.now, &mut packet, Way::default(), &PortView::default());
             edge.on_sent(address(downstream(pair)), Bytes(SIZE));
             self.arrive(upstream(pair), packet, address(downstream(pair)));
         }
@@ -332,13 +332,13 @@ impl Loop {
         if hop == to.0 as usize {
             let edge = &mut self.edges[hop - 1];
             match packet.kind {
-                Kind::Control => return edge.handle_control(self.now, &packet),
+                Kind::Control => return edge.handle_control(self.now, &packet, Way::default()),
                 Kind::Probe => return edge.handle_probe(self.now, &packet),
                 _ => {}
             }
             let law = self.hops[hop].law.as_ref().unwrap();
             let port = PortView { port: 0, mean_rtt: law.mean_rtt(), queue: law.report().persistent_queue };
-            edge.on_data(self.now, &mut packet, &port);
+            edge.on_data(self.now, &mut packet, Way::default(), &port);
         }
         if hop == CLOUD {
             let mut log = self.log.borrow_mut();

@@ -9,14 +9,16 @@ use congestlab_core::units::{Bytes, Duration, Rate, Ratio, SECOND, Time};
 use congestlab_net::packet::{Kind, Packet};
 use congestlab_net::random::Stream;
 use congestlab_net::xcp_i::{
-    Address, Edge, ErrorBase, Message, NoEstimate, Oracle, OracleConfig, PortView, Probe, Prober, Role,
-    State, Verb, VirtualQueue,
+    Address, Edge, ErrorBase, Message, Neighbour, NoEstimate, Oracle, OracleConfig, PortView, Probe, Prober,
+    Role, State, Verb, VirtualQueue, Way,
 };
 use world::{CLOUD_DELAY, Fate, MS, View, World, at, config, data, verb};
 
 /// k-1 and k of most tests.
 const U: Address = Address(1);
 const K: Address = Address(2);
+/// The way between them in most tests.
+const ONE: Way = Way(0);
 
 /// A cloud between U and K with 30 Mbit/s of which a third is used.
 fn pair() -> World {
@@ -157,7 +159,7 @@ fn the_queue_of_the_cloud_is_what_delays_its_control_packets() {
     assert_eq!(world.only_cloud(K).report().feedback, 1_000_000);
     // From now on each packet towards K waits for 30 ms more: 30 ms of 100 kB/s are 3 kB of this traffic,
     // and 0.226 * 3 kB / 0.1 s = 6780 B/s.
-    world.fate(|_, to, _| if to == K { Fate::Late(30 * MS) } else { Fate::Arrives });
+    world.fate(|_, to, _| if to.address == K { Fate::Late(30 * MS) } else { Fate::Arrives });
     world.stream_of_data(U, K, at(4000));
     let feedback = world.only_cloud(K).report().feedback;
     assert!((993_000..=993_500).contains(&feedback), "{feedback}");
@@ -193,7 +195,7 @@ fn a_router_hides_the_cloud_and_a_receiver_leaves_the_header() {
 
     let mut receiver = Edge::<View>::new(config(), K, Role::Receiver, Stream::named(1, "k"));
     let mut packet = data(U, 1);
-    receiver.on_data(at(0), &mut packet, &PortView::default());
+    receiver.on_data(at(0), &mut packet, ONE, &PortView::default());
     assert_eq!(packet.xcp_i(), Extension { ttl: 62, xcp_ttl: 63, last: U });
     assert_eq!(receiver.clouds().count(), 1);
 }
@@ -477,7 +479,7 @@ fn one_control_packet_in_ten_lost_leaves_the_estimate_standing() {
 #[test]
 fn answers_that_queued_for_long_still_count() {
     let mut world = pair();
-    world.fate(|_, to, _| if to == K { Fate::Late(700 * MS) } else { Fate::Arrives });
+    world.fate(|_, to, _| if to.address == K { Fate::Late(700 * MS) } else { Fate::Arrives });
     world.data(K, &mut data(U, 1));
     world.run(at(739));
     assert_eq!(world.only_cloud(K).state(world.now), State::Req);
@@ -489,7 +491,7 @@ fn answers_that_queued_for_long_still_count() {
 #[test]
 fn answers_behind_the_timeout_still_count() {
     let mut world = pair();
-    world.fate(|_, to, _| if to == K { Fate::Late(1200 * MS) } else { Fate::Arrives });
+    world.fate(|_, to, _| if to.address == K { Fate::Late(1200 * MS) } else { Fate::Arrives });
     world.data(K, &mut data(U, 1));
     world.run(at(1200));
     assert_eq!(world.edges[&K].stats().requests, 2, "it was repeated");
@@ -536,18 +538,19 @@ fn forged_answers_are_counted_and_change_nothing() {
     let ack = Verb::Ack { takes: Duration(u64::MAX), echo: Time(0) };
     let edge = world.edges.get_mut(&K).unwrap();
     // Who has not seen the nonce, who knows another number, and a request of before.
-    edge.handle_control(at(1), &forge(U, request.id, request.nonce ^ 1, report));
-    edge.handle_control(at(1), &forge(U, request.id, request.nonce ^ 1, ack));
-    edge.handle_control(at(1), &forge(U, request.id.wrapping_sub(1), request.nonce, report));
+    edge.handle_control(at(1), &forge(U, request.id, request.nonce ^ 1, report), ONE);
+    edge.handle_control(at(1), &forge(U, request.id, request.nonce ^ 1, ack), ONE);
+    edge.handle_control(at(1), &forge(U, request.id.wrapping_sub(1), request.nonce, report), ONE);
     assert_eq!(edge.stats().unexpected, 3);
     // A node without an entry, and a request of somebody who may not ask.
-    edge.handle_control(at(1), &forge(Address(666), request.id, request.nonce, report));
-    edge.handle_control(at(1), &forge(Address(666), 1, 1, Verb::Request { parameter: 1 }));
+    edge.handle_control(at(1), &forge(Address(666), request.id, request.nonce, report), ONE);
+    edge.handle_control(at(1), &forge(Address(666), 1, 1, Verb::Request { parameter: 1 }), ONE);
     // Rubbish, and a probe of no round.
-    edge.handle_control(at(1), &Packet { kind: Kind::Control, ..Packet::default() });
+    edge.handle_control(at(1), &Packet { kind: Kind::Control, ..Packet::default() }, ONE);
     edge.handle_control(
         at(1),
         &Packet { kind: Kind::Data, words: [4, U.0, 0, 0, 0, 0, 0, 0], ..Packet::default() },
+        ONE,
     );
     assert_eq!(edge.stats().foreign, 4);
     let probe = Probe { from: U, id: request.id, nonce: 0, number: 0, size: 1000, stamp: at(1) };
@@ -580,7 +583,7 @@ fn a_report_of_an_old_number_does_not_count() {
     let old =
         *world.log.iter().find(|(_, packet)| matches!(verb(packet), Some(Verb::Report { .. }))).unwrap();
     let before = *world.edges[&K].stats();
-    world.edges.get_mut(&K).unwrap().handle_control(at(95), &old.1);
+    world.edges.get_mut(&K).unwrap().handle_control(at(95), &old.1, ONE);
     let after = *world.edges[&K].stats();
     assert_eq!(after.unexpected, before.unexpected + 1);
     assert_eq!(after.estimates, before.estimates);
@@ -611,12 +614,12 @@ fn a_full_table_forgets_the_least_recently_seen() {
     let report =
         Message { verb: Verb::Report { bandwidth: Some(1), sent: 0 }, from: Address(1001), ..request };
     let edge = world.edges.get_mut(&K).unwrap();
-    edge.handle_control(world.now, &report.to_packet());
+    edge.handle_control(world.now, &report.to_packet(), ONE);
     assert_eq!(edge.stats().foreign, 1);
     world.data(K, &mut data(Address(1001), 1));
     let (_, again) = *world.log.last().unwrap();
     assert!(again.seq > request.id);
-    world.edges.get_mut(&K).unwrap().handle_control(world.now, &report.to_packet());
+    world.edges.get_mut(&K).unwrap().handle_control(world.now, &report.to_packet(), ONE);
     assert_eq!(world.edges[&K].stats().unexpected, 1);
 }
 
@@ -760,6 +763,93 @@ mod oracle {
     }
 }
 
+/// A second way between U and K, with 4 Mbit/s left.
+const OTHER: Way = Way(9);
+
+fn pair_of_ways() -> World {
+    let mut world = pair();
+    world.cloud_by(OTHER, U, K, View { capacity: 3_750_000, load: 3_250_000 });
+    world.port.mean_rtt = Duration(100 * MS);
+    world
+}
+
+/// What U's last report says, while it holds.
+fn estimate(world: &World) -> Option<i64> {
+    world.only_cloud(K).estimate(world.now)
+}
+
+#[test]
+fn a_route_change_is_followed_within_a_control_interval() {
+    let mut world = pair_of_ways();
+    world.stream_of_data(U, K, at(2_000));
+    assert_eq!((world.only_cloud(K).way(), estimate(&world)), (ONE, Some(2_500_000)));
+    world.way = OTHER;
+    // A request may just have left; then an interval, and the round trip of the next.
+    world.stream_of_data(U, K, at(2_010));
+    assert_eq!(world.only_cloud(K).way(), OTHER);
+    world.stream_of_data(U, K, at(2_200));
+    assert_eq!(estimate(&world), Some(500_000));
+    // And back: the same entry.
+    world.way = ONE;
+    world.stream_of_data(U, K, at(2_400));
+    assert_eq!(estimate(&world), Some(2_500_000));
+    assert_eq!(world.edges[&K].stats().requests, world.edges[&K].stats().estimates, "each was answered");
+}
+
+#[test]
+fn a_route_change_does_not_wait_for_a_long_period() {
+    let mut world = pair_of_ways();
+    let mut config = config();
+    config.exchange.period = Period::Every(Duration(30 * SECOND));
+    world.add(Edge::new(config, K, Role::Router, Stream::named(1, "k")));
+    world.stream_of_data(U, K, at(2_000));
+    assert_eq!(estimate(&world), Some(2_500_000));
+    world.way = OTHER;
+    world.stream_of_data(U, K, at(2_060));
+    assert_eq!(estimate(&world), Some(500_000));
+}
+
+/// The path that was asked is gone with the request. The next attempt takes the other, and the back-off
+/// of a broken path is not that of another one.
+#[test]
+fn a_request_that_is_lost_with_its_path_is_repeated_on_the_next() {
+    for (turns, asks) in [(1_500, 2_000), (3_200, 3_200)] {
+        let mut world = pair_of_ways();
+        world.fate(|_, to, _| if to.way == ONE { Fate::Lost } else { Fate::Arrives });
+        world.data(K, &mut data(U, 1));
+        world.run(at(turns));
+        world.way = OTHER;
+        world.data(K, &mut data(U, 1));
+        world.run(at(asks + 39));
+        assert_eq!(estimate(&world), None);
+        world.run(at(asks + 40));
+        assert_eq!(estimate(&world), Some(500_000), "turned at {turns} ms");
+    }
+}
+
+/// One entry: the estimate mixes the paths (dossier 3.9), and asks no more often for it.
+#[test]
+fn two_paths_at_once_share_an_entry() {
+    let mut world = pair_of_ways();
+    let mut found = Vec::new();
+    for n in 1..=200 {
+        world.run(at(50 * n));
+        for way in [ONE, OTHER] {
+            // In turn the one and the other is the newest.
+            world.way = if n % 3 == 0 { way } else { Way(OTHER.0 - way.0) };
+            world.data(K, &mut data(U, 1));
+        }
+        found.extend(estimate(&world));
+    }
+    let count = |bandwidth| found.iter().filter(|&&found| found == bandwidth).count();
+    let (one, other) = (count(2_500_000), count(500_000));
+    assert_eq!(one + other, found.len());
+    assert!(one > 50 && other > 50, "{one} {other}");
+    let stats = world.edges[&K].stats();
+    assert!((98..=101).contains(&stats.requests), "{stats:?}");
+    assert_eq!(world.edges[&K].clouds().count(), 1);
+}
+
 /// Whatever arrives, in whatever order and at whatever time: the table stays within its bound, time
 /// goes on, and nothing panics.
 #[test]
@@ -775,7 +865,8 @@ fn a_hundred_thousand_random_operations() {
             view,
             Stream::named(n, "e"),
         );
-        edge.answer(Address(n as u32), Prober::Oracle(oracle));
+        let (address, way) = (Address(n as u32 % 4), Way(n as u32 / 4));
+        edge.answer(Neighbour { address, way }, Prober::Oracle(oracle));
     }
     let mut now = Time(0);
     let mut sent: Vec<Packet> = Vec::new();
@@ -788,6 +879,7 @@ fn a_hundred_thousand_random_operations() {
             assert!(edge.next_deadline() > now, "what was due is served");
         }
         let upstream = Address(draw.below(16) as u32);
+        let way = Way(draw.below(40).saturating_sub(36) as u32);
         match draw.below(8) {
             0..3 => {
                 let mut packet = data(upstream, draw.below(3) as u8);
@@ -798,6 +890,7 @@ fn a_hundred_thousand_random_operations() {
                 edge.on_data(
                     now,
                     &mut packet,
+                    way,
                     &PortView {
                         port: 0,
                         mean_rtt: Duration(draw.below(2) * draw.below(3 * SECOND)),
@@ -817,7 +910,7 @@ fn a_hundred_thousand_random_operations() {
                 packet.words[0] = draw.below(6) as u32;
                 packet.words[1] = draw.below(16) as u32;
                 if kind == Kind::Control {
-                    edge.handle_control(now, &packet)
+                    edge.handle_control(now, &packet, way)
                 } else {
                     edge.handle_probe(now, &packet)
                 }
@@ -842,6 +935,7 @@ fn a_hundred_thousand_random_operations() {
                         edge.handle_control(
                             now,
                             &Message { verb, from: to, stamp: now, ..request }.to_packet(),
+                            way,
                         );
                         answered += edge.stats().estimates - before;
                     }
@@ -855,12 +949,12 @@ fn a_hundred_thousand_random_operations() {
                     nonce: draw.below(4),
                     stamp: now,
                 };
-                edge.handle_control(now, &request.to_packet());
+                edge.handle_control(now, &request.to_packet(), way);
             }
         }
         while let Some((mut packet, to)) = edge.poll_transmit() {
             if matches!(verb(&packet), Some(Verb::Request { .. })) {
-                packet.words[7] = to.0;
+                packet.words[7] = to.address.0;
                 sent.push(packet);
                 if sent.len() > 20 {
                     sent.remove(0);

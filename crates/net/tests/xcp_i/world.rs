@@ -6,7 +6,8 @@ use congestlab_core::units::{Bytes, Duration, Rate, Ratio, SECOND, Time};
 use congestlab_net::packet::{Kind, Packet};
 use congestlab_net::random::Stream;
 use congestlab_net::xcp_i::{
-    Address, Cloud, Config, Edge, LinkView, Message, Oracle, OracleConfig, PortView, Prober, Verb,
+    Address, Cloud, Config, Edge, LinkView, Message, Neighbour, Oracle, OracleConfig, PortView, Prober, Verb,
+    Way,
 };
 use std::collections::BTreeMap;
 
@@ -80,7 +81,7 @@ pub(crate) enum Fate {
     Twice(u64),
 }
 
-type Fates = Box<dyn FnMut(&Packet, Address, Time) -> Fate>;
+type Fates = Box<dyn FnMut(&Packet, Neighbour, Time) -> Fate>;
 
 pub(crate) struct World {
     pub(crate) now: Time,
@@ -89,9 +90,11 @@ pub(crate) struct World {
     pub(crate) log: Vec<(Time, Packet)>,
     /// What the port behind a router is like.
     pub(crate) port: PortView,
+    /// By which way data comes.
+    pub(crate) way: Way,
     /// What the clocks of upstream edges are ahead.
     pub(crate) skew: u64,
-    wire: BTreeMap<(Time, u64), (Packet, Address)>,
+    wire: BTreeMap<(Time, u64), (Packet, Neighbour)>,
     sent: u64,
     fates: Fates,
 }
@@ -103,6 +106,7 @@ impl World {
             edges: BTreeMap::new(),
             log: Vec::new(),
             port: PortView::default(),
+            way: Way::default(),
             skew: 0,
             wire: BTreeMap::new(),
             sent: 0,
@@ -116,11 +120,16 @@ impl World {
 
     /// An oracle at `u` for `k`.
     pub(crate) fn cloud(&mut self, u: Address, k: Address, view: View) {
-        let oracle = Oracle::new(OracleConfig::default(), view, Stream::named(1, "error"));
-        self.edges.get_mut(&u).unwrap().answer(k, Prober::Oracle(oracle));
+        self.cloud_by(Way::default(), u, k, view);
     }
 
-    pub(crate) fn fate(&mut self, fates: impl FnMut(&Packet, Address, Time) -> Fate + 'static) {
+    /// The same for one way between the two.
+    pub(crate) fn cloud_by(&mut self, way: Way, u: Address, k: Address, view: View) {
+        let oracle = Oracle::new(OracleConfig::default(), view, Stream::named(1, "error"));
+        self.edges.get_mut(&u).unwrap().answer(Neighbour { address: k, way }, Prober::Oracle(oracle));
+    }
+
+    pub(crate) fn fate(&mut self, fates: impl FnMut(&Packet, Neighbour, Time) -> Fate + 'static) {
         self.fates = Box::new(fates);
     }
 
@@ -138,13 +147,13 @@ impl World {
 
     /// A data packet reaches `k` now.
     pub(crate) fn data(&mut self, k: Address, packet: &mut Packet) {
-        self.edges.get_mut(&k).unwrap().on_data(self.now, packet, &self.port);
+        self.edges.get_mut(&k).unwrap().on_data(self.now, packet, self.way, &self.port);
         self.send(k);
     }
 
     /// A control packet reaches a node now, wherever it comes from.
     pub(crate) fn control(&mut self, to: Address, packet: &Packet) {
-        self.edges.get_mut(&to).unwrap().handle_control(self.now, packet);
+        self.edges.get_mut(&to).unwrap().handle_control(self.now, packet, self.way);
         self.send(to);
     }
 
@@ -180,12 +189,12 @@ impl World {
             self.now = self.now.max(arrival.min(deadline));
             let address = if arrival <= deadline {
                 let (_, (packet, to)) = self.wire.pop_first().unwrap();
-                let Some(edge) = self.edges.get_mut(&to) else { continue };
+                let Some(edge) = self.edges.get_mut(&to.address) else { continue };
                 match packet.kind {
                     Kind::Probe => edge.handle_probe(self.now, &packet),
-                    _ => edge.handle_control(self.now, &packet),
+                    _ => edge.handle_control(self.now, &packet, to.way),
                 }
-                to
+                to.address
             } else {
                 self.edges.get_mut(&address).unwrap().handle_deadline(self.now);
                 address

@@ -241,7 +241,7 @@ fn refuse_live(links: &Named<Link>, flows: &Named<Flow>, findings: &mut Findings
 fn write_estimators(model: &Model, links: &mut Named<Link>) {
     for cloud in cloud::of_all_paths(model) {
         let up = matches!(cloud.up, Node::Router(_)).then(|| cloud.forward.first().copied()).flatten();
-        let edges: Vec<u32> = up.into_iter().chain(cloud.exit).collect();
+        let edges: Vec<u32> = up.into_iter().chain(cloud.exits.iter().copied()).collect();
         let has_one = edges
             .iter()
             .any(|&link| law_of(links, link).is_some_and(|law| law.value.0.beside.estimator.is_some()));
@@ -270,7 +270,7 @@ fn look_at_links(model: &Model, links: &Named<Link>, findings: &mut Findings) {
     let clouds = cloud::of_all_paths(model);
     let bounds = |link: u32, cloud: &Cloud| {
         let is_up = matches!(cloud.up, Node::Router(_)) && cloud.forward.first() == Some(&link);
-        is_up || cloud.exit == Some(link)
+        is_up || cloud.exits.contains(&link)
     };
     for (index, (place, link)) in (0..).zip(directions(links)) {
         let Some((keys, span)) = told(link).filter(|(keys, _)| keys.is_on()) else { continue };

@@ -339,9 +339,42 @@ pub(crate) fn interoperate(draw: &mut Draw, model: &mut Model) {
         }
     }
     model.devices = devices;
+    let is_edge: Vec<bool> = (0..model.links.len() as u32)
+        .map(|link| model.devices.iter().any(|device| device.links.contains(&link)))
+        .collect();
     for group in &mut model.groups {
         let is_xcp = matches!(&group.kind, GroupKind::Tcp(Config { law: SenderConfig::Xcp(_), .. }));
         group.interoperable = (is_xcp && !draw.one_in(4)).then(|| config.clone());
+        if is_xcp {
+            add_ways(draw, &is_edge, group);
+        }
+    }
+}
+
+/// Another way between the edges of a cloud: through a link less or another one. From the beginning, or
+/// from a later time on.
+fn add_ways(draw: &mut Draw, is_edge: &[bool], group: &mut Group) {
+    let mut path = group.path.clone();
+    let inside: Vec<usize> = (0..path.len()).filter(|&at| !is_edge[path[at] as usize]).collect();
+    let others: Vec<u32> = (0..is_edge.len() as u32)
+        .filter(|&link| !is_edge[link as usize] && !path.contains(&link) && !path.contains(&(link ^ 1)))
+        .collect();
+    if inside.is_empty() || draw.one_in(4) {
+        return;
+    }
+    let at = inside[draw.below(inside.len() as u64) as usize];
+    if !others.is_empty() && draw.one_in(2) {
+        path[at] = others[draw.below(others.len() as u64) as usize];
+    } else if inside.len() > 1 {
+        path.remove(at);
+    } else {
+        return;
+    }
+    let back = path.iter().rev().map(|link| link ^ 1).collect();
+    if group.switches.is_empty() && !draw.one_in(4) {
+        group.switches.push(Switch { at: draw.between(1, 300) * MS, path, back });
+    } else {
+        (group.path, group.back) = (path, back);
     }
 }
 
