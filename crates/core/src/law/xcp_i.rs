@@ -320,6 +320,18 @@ impl Entry {
         if now < self.valid_until { Some(self.bandwidth) } else { None }
     }
 
+    /// True if there was a bandwidth since the path was last found broken, whether it holds or not.
+    #[inline(always)]
+    pub fn was_valid(&self) -> bool {
+        self.valid_until != Time::ZERO
+    }
+
+    /// True if the request under way had to be repeated for want of an answer.
+    #[inline]
+    pub fn is_overdue(&self, config: &Config, now: Time) -> bool {
+        self.expected() + self.spacing(config) <= now
+    }
+
     /// Where the entry stands.
     #[inline]
     pub fn state(&self, now: Time) -> State {
@@ -394,7 +406,7 @@ impl Entry {
     #[inline]
     fn spacing(&self, config: &Config) -> Duration {
         let timeout = self.timeout(config);
-        if self.valid_until == Time::ZERO {
+        if !self.was_valid() {
             return timeout;
         }
         self.period(config).max(times(self.rtt, 3)).min(timeout)

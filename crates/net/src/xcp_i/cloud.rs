@@ -8,7 +8,7 @@ use crate::packet::Packet;
 use alloc::vec::Vec;
 use congestlab_core::law::xcp_i::{Action, Entry};
 use congestlab_core::law::{Link, Series as _, xcp};
-use congestlab_core::units::{Bytes, Duration, Rate, Time};
+use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
 
 /// What a packet's port at router k tells its virtual router (XI III-A.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,6 +41,8 @@ pub struct Cloud {
     port: PortView,
     /// Input rate when the bandwidth was new.
     input_then: Rate,
+    /// Reports are lost: own traffic is cut until one comes.
+    is_cutting: bool,
     /// Of the request under way.
     parameter: u64,
     /// Bytes of data in all, and by the begin of the round.
@@ -48,6 +50,10 @@ pub struct Cloud {
     received_before: u64,
     probe_bytes: u64,
 }
+
+/// The part of own traffic that counts as too much while the bandwidth is stale and reports are overdue
+/// (ours): as like as not they are lost in a full queue, and as long as it stays full the next ones are.
+const OVERDUE: Ratio = Ratio::ppm(125_000);
 
 /// What is known of one way through the cloud.
 #[derive(Clone, Debug)]
@@ -110,6 +116,7 @@ impl Cloud {
             opened: now,
             port: PortView::default(),
             input_then: Rate(0),
+            is_cutting: false,
             parameter: 0,
             received: 0,
             received_before: 0,
@@ -228,10 +235,10 @@ impl Cloud {
             path.listener.on_data(now, size);
         }
         self.link.on_arrival(now, packet);
-        if self.entry.bandwidth(now).is_some() {
+        if self.is_cutting || self.entry.bandwidth(now).is_some() {
             // Q is told, so there is no backlog.
             self.link.on_departure(now, packet, Bytes(0));
-        } else if config.no_estimate == NoEstimate::Hold && packet.has_xcp() {
+        } else if packet.has_xcp() && (config.no_estimate == NoEstimate::Hold || self.entry.was_valid()) {
             let header = packet.xcp();
             packet.set_xcp(xcp::Header { delta: header.delta.min(0), ..header });
         }
@@ -302,10 +309,14 @@ impl Cloud {
     /// available; without this, a bandwidth used again would be given away again.
     fn close(&mut self, config: &Config, now: Time) {
         let input = self.link.input(now);
-        let spare = match self.entry.bandwidth(now) {
+        let signed = |rate: u64| rate.min(i64::MAX as u64 / 2) as i64;
+        let bandwidth = self.entry.bandwidth(now);
+        self.is_cutting =
+            bandwidth.is_none() && self.entry.was_valid() && self.entry.is_overdue(&config.exchange, now);
+        let spare = match bandwidth {
+            None if self.is_cutting => -signed(OVERDUE.of(input.0)),
             None => 0,
             Some(bandwidth) => {
-                let signed = |rate: u64| rate.min(i64::MAX as u64 / 2) as i64;
                 let spare = bandwidth.saturating_sub(signed(input.0) - signed(self.input_then.0));
                 let free = signed(config.release.of(spare.max(0) as u64));
                 let excess = if config.signed { spare.min(0) } else { 0 };

@@ -53,7 +53,8 @@ impl From<Address> for Neighbour {
     }
 }
 
-/// What to do with packets of a cloud whose bandwidth is not known (XI is silent).
+/// What to do with packets of a cloud whose bandwidth has yet to be learned (XI is silent). Where it was
+/// known and reports come no more, there is no increase either way (ours): they are lost in a full queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NoEstimate {
     /// Nothing: the paper's reading.

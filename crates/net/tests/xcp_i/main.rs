@@ -184,6 +184,28 @@ fn without_an_estimate_packets_pass_or_are_held() {
     }
 }
 
+/// Reports that came and come no more: nobody is let in on `pass` either, until one comes again or the
+/// path is broken.
+#[test]
+fn a_stale_estimate_lets_nobody_in_whatever_the_policy() {
+    let mut world = pair();
+    world.port.mean_rtt = Duration(100 * MS);
+    world.stream_of_data(U, K, at(1_000));
+    let is_report = |packet: &Packet| matches!(verb(packet), Some(Verb::Report { .. }));
+    world.fate(move |packet, _, _| if is_report(packet) { Fate::Lost } else { Fate::Arrives });
+    world.stream_of_data(U, K, at(1_500));
+    assert_eq!(world.only_cloud(K).state(world.now), State::Est);
+    let granted = world.grants(U, K, at(1_500), at(2_000));
+    assert!(granted < 0, "{granted} B/s: some is taken back while an answer is overdue");
+    // Three attempts of 1 s after the last answer the path counts as broken, and as one that is new.
+    world.stream_of_data(U, K, at(4_300));
+    assert_eq!(world.edges[&K].stats().broken, 1);
+    assert!(world.grants(U, K, at(4_300), at(4_400)) > 0);
+    world.fate(|_, _, _| Fate::Arrives);
+    world.stream_of_data(U, K, at(6_000));
+    assert_eq!(world.only_cloud(K).state(world.now), State::Valid);
+}
+
 #[test]
 fn a_router_hides_the_cloud_and_a_receiver_leaves_the_header() {
     let mut world = pair();
