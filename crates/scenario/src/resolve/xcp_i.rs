@@ -7,7 +7,7 @@ use congestlab_core::law::xcp_i::{Config as Exchange, Period as AskEvery};
 use congestlab_core::units::{Duration, Rate, Ratio};
 use congestlab_net::xcp_i::{self, Config};
 use congestlab_sim::cloud::{self, Cloud, HOSTS, Node};
-use congestlab_sim::model::{Device, DeviceKind, Model, Router};
+use congestlab_sim::model::{Device, DeviceKind, Group, Model, Router};
 
 use crate::decode::{At, Chance, Named, fill};
 use crate::diagnostic::{Findings, Span};
@@ -205,8 +205,9 @@ pub(super) fn interoperate(
         }
         // The receiver as the routers before it.
         let router = |link: &u32| model.devices.iter().find(|device| device.links.contains(link))?.router();
-        if let Some(router) = group.path.iter().rev().find_map(router) {
-            group.interoperable = Some(router.config.clone());
+        let last = group.paths().find_map(|(path, _)| path.iter().rev().find_map(router));
+        if let Some(config) = last.map(|router| router.config.clone()) {
+            group.interoperable = Some(config);
         }
         if count > HOSTS {
             let message =
@@ -274,7 +275,8 @@ fn look_at_links(model: &Model, links: &Named<Link>, findings: &mut Findings) {
     };
     for (index, (place, link)) in (0..).zip(directions(links)) {
         let Some((keys, span)) = told(link).filter(|(keys, _)| keys.is_on()) else { continue };
-        let is_used = model.groups.iter().any(|g| g.interoperable.is_some() && g.path.contains(&index));
+        let crosses = |group: &Group| group.paths().any(|(path, _)| path.contains(&index));
+        let is_used = model.groups.iter().any(|group| group.interoperable.is_some() && crosses(group));
         if let Some(estimator) = &keys.estimator
             && !clouds.iter().any(|cloud| bounds(index, cloud))
         {
@@ -302,17 +304,29 @@ fn look_at_flows(model: &Model, links: &Named<Link>, flows: &Named<Flow>, findin
     let mut named = BTreeSet::new();
     for (group, (name, flow)) in model.groups.iter().zip(&flows.0) {
         let Some(law) = &flow.value.law else { continue };
-        let own = || group.path.iter().map(|&link| &places[link as usize]);
+        let paths: Vec<Vec<_>> = group
+            .paths()
+            .map(|(path, _)| path.iter().map(|&link| &places[link as usize]).collect())
+            .collect();
         let is_xcp = law.value.is_interoperable().is_some();
-        let (some, all) = (own().any(|place| place.2), own().all(|place| place.2));
-        if group.interoperable.is_some() && !some {
-            let message = format!("`flows.{}.law` is interoperable, but no link of its path is", name.value);
-            let help = "its whole path is one cloud between its hosts, in which even XCP routers count as \
-                        links without XCP-i; write interoperable = true on the law of a link";
-            findings.warning("scenario::xcp-i", law.span, message, help);
-        } else if group.interoperable.is_some() {
+        let some = |path: &&Vec<&(_, _, bool)>| path.iter().any(|place| place.2);
+        let legacy = paths.iter().position(|path| !some(&path));
+        let mixed = paths.iter().filter(some).any(|path| path.iter().any(|place| !place.2));
+        if group.interoperable.is_some() {
+            if let Some(legacy) = legacy {
+                let path = match legacy {
+                    0 => "its path".to_owned(),
+                    later => format!("`flows.{}.switch[{}].path`", name.value, later - 1),
+                };
+                let message =
+                    format!("`flows.{}.law` is interoperable, but no link of {path} is", name.value);
+                let help = "its whole path is one cloud between its hosts, in which even XCP routers count \
+                            as links without XCP-i; write interoperable = true on the law of a link";
+                findings.warning("scenario::xcp-i", law.span, message, help);
+            }
             // An XCP router that does not take part is inside of a cloud, though it could be an edge.
-            for (place, ..) in own().filter(|(_, has_law, is_on)| *has_law && !is_on) {
+            let beside_others = paths.iter().filter(some).flatten();
+            for (place, ..) in beside_others.filter(|(_, has_law, is_on)| *has_law && !is_on) {
                 if named.insert(place.clone()) {
                     let message = format!("`{place}.law` is not interoperable, but flows that cross it are");
                     let help = "it does what XCP does, and is a part of a cloud for them, whose bandwidth is \
@@ -320,7 +334,7 @@ fn look_at_flows(model: &Model, links: &Named<Link>, flows: &Named<Flow>, findin
                     findings.warning("scenario::xcp-i", law.span, message, help);
                 }
             }
-        } else if is_xcp && some && !all {
+        } else if is_xcp && mixed {
             let message =
                 format!("`flows.{}.law` is not interoperable, but links of its path are", name.value);
             let help = "its packets carry no TTL: the links without XCP on its path limit it by loss alone; \

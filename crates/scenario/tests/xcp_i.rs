@@ -1,0 +1,70 @@
+//! What is said about XCP-i where paths change.
+
+use std::path::Path;
+
+use congestlab_scenario::Scenario;
+
+const ON: &str = "law = { xcp = { interoperable = true } }";
+
+/// Routers a, x and y, legacy links c and d, and an XCP router p of the old kind; y has this law.
+fn read(y: &str, flow: &str) -> Result<Vec<String>, String> {
+    let mut text = "[run]\nduration = \"10 s\"\n".to_owned();
+    for (name, law) in [("a", ON), ("c", ""), ("d", ""), ("x", ON), ("y", y), ("p", "law = \"xcp\"")] {
+        text += &format!("[links.{name}]\nrate = \"10 Mbit/s\"\ndelay = \"5 ms\"\n{law}\n");
+    }
+    text += &format!("[flows.f]\n{flow}\n");
+    let scenario =
+        Scenario::parse("test.toml", &text, Path::new(""), &[], None).map_err(|e| e.to_string())?;
+    // As it is written out, it reads back as the same, and says the same.
+    let written = scenario.normalised();
+    let again =
+        Scenario::parse("again.toml", &written, Path::new(""), &[], None).map_err(|e| e.to_string())?;
+    assert_eq!(again.normalised(), written);
+    let messages = |scenario: &Scenario| -> Vec<String> {
+        scenario.warnings().iter().map(|warning| warning.message().to_owned()).collect()
+    };
+    assert_eq!(messages(&scenario), messages(&again));
+    Ok(messages(&scenario))
+}
+
+/// A link that only a later path crosses is used, and may bound a cloud.
+#[test]
+fn links_of_later_paths_count() {
+    let flow = format!(
+        "{ON}\npath = [\"a\", \"c\", \"x\"]\nswitch = [{{ at = \"5 s\", path = [\"a\", \"d\", \"y\"] }}]"
+    );
+    let none: Vec<String> = Vec::new();
+    assert_eq!(read(ON, &flow).unwrap(), none);
+    let y = "law = { xcp = { interoperable = true, estimator = { oracle = { error = 0.05 } } } }";
+    assert_eq!(read(y, &flow).unwrap(), none);
+    // No cloud lies before y on this one.
+    let next = flow.replace("\"d\", \"y\"", "\"y\"");
+    let refused = read(y, &next).unwrap_err();
+    assert!(refused.contains("`links.y.law.estimator` is on a link that bounds no cloud"), "{refused}");
+}
+
+#[test]
+fn each_path_of_a_flow_is_looked_at() {
+    let on = |path: &str, switch: &str| {
+        format!("{ON}\npath = {path}\nswitch = [{{ at = \"5 s\", path = {switch} }}]")
+    };
+    let both = on(r#"["a", "c", "x", "d", "y"]"#, r#"["c", "d"]"#);
+    assert_eq!(
+        read(ON, &both).unwrap(),
+        ["`flows.f.law` is interoperable, but no link of `flows.f.switch[0].path` is"]
+    );
+    let first = on(r#"["c", "d"]"#, r#"["a", "c", "x", "d", "y"]"#);
+    assert_eq!(read(ON, &first).unwrap(), ["`flows.f.law` is interoperable, but no link of its path is"]);
+    let inside = on(r#"["a", "c", "x", "d", "y"]"#, r#"["a", "p", "x", "d", "y"]"#);
+    assert_eq!(
+        read(ON, &inside).unwrap(),
+        ["`links.p.law` is not interoperable, but flows that cross it are"]
+    );
+    // A flow without TTL that comes to such routers later.
+    let plain = r#"law = "xcp"
+path = ["p"]
+switch = [{ at = "5 s", path = ["a", "c", "x"] }]"#;
+    let warnings = read("law = \"xcp\"", plain).unwrap();
+    let expected = "`flows.f.law` is not interoperable, but links of its path are";
+    assert!(warnings.iter().any(|warning| warning == expected), "{warnings:?}");
+}
