@@ -237,7 +237,7 @@ impl Entry {
         if !self.expects(id, nonce) {
             return false;
         }
-        if self.phase == Phase::Requested {
+        if self.phase != Phase::Acknowledged {
             self.phase = Phase::Acknowledged;
             self.since = now + takes.min(LONGEST_ROUND);
             self.due = self.since + self.spacing(config);
@@ -257,10 +257,12 @@ impl Entry {
         self.interval = interval;
     }
 
-    /// True if a message with this number and nonce answers the request under way.
+    /// True if a message with this number and nonce answers the request under way, or the last one on a
+    /// path that was given up too early: its round trip may be longer than all attempts, and is only
+    /// known from an answer.
     #[inline]
     pub fn expects(&self, id: u32, nonce: u64) -> bool {
-        matches!(self.phase, Phase::Requested | Phase::Acknowledged) && self.id == id && self.nonce == nonce
+        self.phase != Phase::Idle && self.id == id && self.nonce == nonce
     }
 
     /// The bandwidth that was asked for. Only after [`Entry::expects`]. A report whose acknowledgment

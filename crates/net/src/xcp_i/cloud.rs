@@ -28,6 +28,8 @@ pub struct Cloud {
     pub(super) entry: Entry,
     /// By each way that packets came: more than one where routes change or share.
     paths: Vec<Path>,
+    /// When it was made.
+    made: Time,
     /// The path that is in use: the last packet's.
     path: usize,
     /// The path that was last asked about.
@@ -109,6 +111,7 @@ impl Cloud {
             upstream: upstream.address,
             entry: Entry::new(now, interval),
             paths: [Path::new(now, upstream.way, listener)].into(),
+            made: now,
             path: 0,
             asked: 0,
             link,
@@ -147,6 +150,15 @@ impl Cloud {
             self.paths.push(Path::new(now, way, listener()));
             self.paths.len() - 1
         });
+    }
+
+    /// True if another may have its place: nothing came for a period, or it has had its turn, which is as
+    /// long as an estimate holds.
+    pub(super) fn may_go(&self, config: &Config, now: Time) -> bool {
+        let period = self.entry.period(&config.exchange);
+        let turn = Duration(period.0.saturating_mul(config.exchange.stale.into()));
+        let has_ended = self.entry.was_valid() || self.entry.state(now) == State::Broken;
+        self.seen() + period <= now || (has_ended && self.made + turn <= now)
     }
 
     /// Where the entry stands.

@@ -10,8 +10,9 @@ use crate::packet::Packet;
 use crate::random::Stream;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use congestlab_core::law::xcp::Header;
 use congestlab_core::law::xcp_i::{Action, Crossed, Extension};
-use congestlab_core::units::{Bytes, Time};
+use congestlab_core::units::{Bytes, Duration, SECOND, Time};
 
 /// What kind of node it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,12 @@ pub enum Role {
     /// Takes data: lowers Delta_Throughput before it is returned, and forwards nothing (XI III-B).
     Receiver,
 }
+
+/// How often a full table is searched for an entry that has had its turn.
+const LOOK_AGAIN: Duration = Duration(1_000_000);
+
+/// How long a place in the table is kept for who comes no more.
+const FORGET: Duration = Duration(SECOND);
 
 /// What an edge counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,6 +52,8 @@ pub struct Stats {
     pub idle: u64,
     /// Entries removed because the table was full.
     pub evicted: u64,
+    /// Data packets that found the table full.
+    pub waiting: u64,
 }
 
 /// The XCP-i agent of a node.
@@ -57,6 +66,10 @@ pub struct Edge<V> {
     clouds: Vec<Option<Cloud>>,
     /// Slot of each upstream neighbour, sorted by address.
     table: Vec<(Address, u32)>,
+    /// Until then nobody in the full table has had its turn.
+    crowded_until: Time,
+    /// Who waits for a place, and since when.
+    first_waiting: Option<(Address, Time)>,
     /// Slot of the last packet: most packets follow one of the same cloud.
     last: u32,
     /// How to listen to which upstream neighbour, sorted; others are [`Told`].
@@ -80,6 +93,8 @@ impl<V: LinkView> Edge<V> {
             role,
             clouds: Vec::new(),
             table: Vec::new(),
+            crowded_until: Time::ZERO,
+            first_waiting: None,
             last: 0,
             listeners: Vec::new(),
             peers: Vec::new(),
@@ -97,6 +112,7 @@ impl<V: LinkView> Edge<V> {
                 broken: 0,
                 idle: 0,
                 evicted: 0,
+                waiting: 0,
             },
         }
     }
@@ -148,10 +164,14 @@ impl<V: LinkView> Edge<V> {
             Crossed::Anomaly => self.stats.anomalies += 1,
             Crossed::Cloud => {
                 self.stats.crossed += 1;
-                let slot = self.find(now, Neighbour { address: extension.last, way });
-                if let Some(cloud) = &mut self.clouds[slot as usize] {
-                    let action = cloud.on_packet(&self.config, now, packet, port);
-                    self.act(slot, action, now);
+                match self.find(now, Neighbour { address: extension.last, way }) {
+                    Some(slot) => {
+                        if let Some(cloud) = &mut self.clouds[slot as usize] {
+                            let action = cloud.on_packet(&self.config, now, packet, port);
+                            self.act(slot, action, now);
+                        }
+                    }
+                    None => self.hold(packet),
                 }
             }
         }
@@ -298,31 +318,56 @@ impl<V: LinkView> Edge<V> {
 
     /// The slot of this upstream neighbour, which it gets if it has none.
     #[inline]
-    fn find(&mut self, now: Time, upstream: Neighbour) -> u32 {
+    fn find(&mut self, now: Time, upstream: Neighbour) -> Option<u32> {
         if let Some(Some(cloud)) = self.clouds.get(self.last as usize)
             && cloud.upstream() == upstream.address
             && cloud.way() == upstream.way
         {
-            return self.last;
+            return Some(self.last);
         }
         self.last = match self.slot_of(upstream.address) {
             Some(slot) => slot,
-            None => self.insert(now, upstream),
+            None => self.insert(now, upstream)?,
         };
         if let Some(cloud) = &mut self.clouds[self.last as usize] {
             cloud.turn(now, upstream.way, || listener(&self.listeners, upstream));
         }
-        self.last
+        Some(self.last)
     }
 
-    fn insert(&mut self, now: Time, upstream: Neighbour) -> u32 {
+    /// A packet of an upstream neighbour that waits for a place in the table.
+    #[cold]
+    fn hold(&mut self, packet: &mut Packet) {
+        self.stats.waiting += 1;
+        if packet.has_xcp() {
+            let header = packet.xcp();
+            packet.set_xcp(Header { delta: header.delta.min(0), ..header });
+        }
+    }
+
+    /// The slot of a new entry. `None`: the table is full of neighbours whose turn it is. Where there are
+    /// more than it has places they take turns; if each packet took the place of the entry before, no
+    /// estimate would ever find one.
+    fn insert(&mut self, now: Time, upstream: Neighbour) -> Option<u32> {
         if self.table.len() >= self.config.table.max(1) {
-            let age = |slot: u32| self.clouds[slot as usize].as_ref().map(|cloud| cloud.entry.seen());
-            let oldest = self.table.iter().map(|&(_, slot)| (age(slot), slot)).min();
-            if let Some((_, slot)) = oldest {
-                self.stats.evicted += 1;
-                self.remove(slot);
+            // The first that found no place since one was given gets the next.
+            let first = self.first_waiting.filter(|&(_, at)| now < at + FORGET);
+            self.first_waiting = first.or(Some((upstream.address, now)));
+            if now < self.crowded_until || first.is_some_and(|(address, _)| address != upstream.address) {
+                return None;
             }
+            let seen = |&(_, slot): &(Address, u32)| {
+                let cloud =
+                    self.clouds[slot as usize].as_ref().filter(|cloud| cloud.may_go(&self.config, now))?;
+                Some((cloud.seen(), slot))
+            };
+            let Some((_, oldest)) = self.table.iter().filter_map(seen).min() else {
+                self.crowded_until = now + LOOK_AGAIN;
+                return None;
+            };
+            self.first_waiting = None;
+            self.stats.evicted += 1;
+            self.remove(oldest);
         }
         let cloud = Cloud::new(&self.config, now, upstream, listener(&self.listeners, upstream));
         let slot = self.clouds.iter().position(Option::is_none).unwrap_or_else(|| {
@@ -333,7 +378,7 @@ impl<V: LinkView> Edge<V> {
         self.clouds[slot] = Some(cloud);
         let at = self.table.partition_point(|entry| entry.0 < upstream.address);
         self.table.insert(at, (upstream.address, slot as u32));
-        slot as u32
+        Some(slot as u32)
     }
 
     fn remove(&mut self, slot: u32) {

@@ -623,6 +623,13 @@ fn a_full_table_forgets_the_least_recently_seen() {
     world.now = Time(2000);
     world.data(K, &mut data(Address(1000), 1));
     assert_eq!(world.edges[&K].clouds().count(), 1024);
+    // All of them have sent something within a control interval.
+    let mut packet = data(Address(7), 1);
+    world.data(K, &mut packet);
+    assert_eq!((world.edges[&K].stats().evicted, world.edges[&K].stats().waiting), (0, 1));
+    assert_eq!((packet.xcp().delta, packet.xcp_i().last), (0, K), "no increase without an entry");
+    world.now = at(51);
+    world.data(K, &mut data(Address(1000), 1));
     world.data(K, &mut data(Address(7), 1));
     let edge = &world.edges[&K];
     assert_eq!(edge.clouds().count(), 1024);
@@ -645,13 +652,43 @@ fn a_full_table_forgets_the_least_recently_seen() {
     assert_eq!(world.edges[&K].stats().unexpected, 1);
 }
 
+/// More neighbours than places, all of them busy: they take turns, and each turn is long enough for an
+/// estimate and what comes of it.
+#[test]
+fn neighbours_take_turns_in_a_table_that_is_too_small() {
+    let mut world = World::new();
+    let config = congestlab_net::xcp_i::Config { table: 1, ..config() };
+    world.add(Edge::new(config.clone(), K, Role::Router, Stream::named(1, "k")));
+    world.port.mean_rtt = Duration(100 * MS);
+    let ups = [Address(11), Address(12), Address(13)];
+    for up in ups {
+        world.add(Edge::new(config.clone(), up, Role::Router, Stream::named(1, "u")));
+        world.cloud(up, K, View { capacity: 3_750_000, load: 1_250_000 });
+    }
+    let mut granted = [0; 3];
+    for n in 0..2000 {
+        world.run(at(5 * n));
+        for (up, granted) in ups.iter().zip(&mut granted) {
+            let mut packet = data(*up, 1);
+            world.data(K, &mut packet);
+            *granted += i64::from(packet.xcp().delta.min(1_000_000));
+        }
+    }
+    let stats = world.edges[&K].stats();
+    // A turn is three intervals.
+    assert!((25..60).contains(&stats.evicted), "{stats:?}");
+    assert!(stats.estimates > stats.evicted, "{stats:?}");
+    assert!(stats.requests < 300, "{stats:?}: no more than for one neighbour at a time");
+    assert!(granted.iter().all(|&granted| granted > 0), "{granted:?}");
+}
+
 #[test]
 fn slots_are_used_again() {
     let mut world = World::new();
     let config = congestlab_net::xcp_i::Config { table: 2, ..config() };
     world.add(Edge::new(config, K, Role::Router, Stream::named(1, "k")));
     for n in 0..100u32 {
-        world.now = Time(u64::from(n));
+        world.now = at(2_000 * u64::from(n));
         world.data(K, &mut data(Address(1000 + n), 1));
         assert!(world.edges[&K].clouds().all(|(slot, _)| slot < 2));
     }
@@ -798,6 +835,27 @@ fn pair_of_ways() -> World {
 /// What U's last report says, while it holds.
 fn estimate(world: &World) -> Option<i64> {
     world.only_cloud(K).estimate(world.now)
+}
+
+/// At least three measured round trips (dossier 3.4), whatever the time-out: what comes after all attempts
+/// shows how long they must last.
+#[test]
+fn a_time_out_below_the_round_trip_is_found_out() {
+    let mut world = pair();
+    let mut config = config();
+    config.exchange.timeout = Duration(10 * MS);
+    world.add(Edge::new(config, K, Role::Router, Stream::named(1, "k")));
+    world.port.mean_rtt = Duration(100 * MS);
+    world.data(K, &mut data(U, 1));
+    world.run(at(39));
+    assert_eq!(world.only_cloud(K).state(world.now), State::Broken);
+    world.run(at(40));
+    assert_eq!(world.only_cloud(K).state(world.now), State::Valid);
+    let before = *world.edges[&K].stats();
+    world.stream_of_data(U, K, at(10_000));
+    let after = *world.edges[&K].stats();
+    assert_eq!(after.broken, before.broken);
+    assert_eq!(after.requests - before.requests, after.estimates - before.estimates, "none is repeated");
 }
 
 #[test]
