@@ -122,7 +122,15 @@ fn every_law_of_the_list_compiles_for_bpf_and_cannot_panic() {
         .unwrap();
     assert!(output.status.success(), "{}", text(&output));
     let assembly = fs::read_to_string(assembly).unwrap();
-    for function in ["link_on_departure:", "link_on_deadline:", "sender_on_ack:", "echo_on_data:"] {
+    for function in [
+        "link_on_departure:",
+        "link_on_deadline:",
+        "link_close_told:",
+        "sender_on_ack:",
+        "echo_on_data:",
+        "extension_on_packet:",
+        "entry_on_deadline:",
+    ] {
         assert!(assembly.contains(function), "{function} is missing");
     }
     let panics: Vec<&str> = assembly.lines().filter(|line| line.contains("panicking")).collect();

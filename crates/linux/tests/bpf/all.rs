@@ -8,6 +8,7 @@ mod law;
 mod units;
 
 use law::xcp::{Header, Told};
+use law::xcp_i::{self, Address, Crossed, Entry, Extension};
 use law::xcp_r;
 use law::{Ack, Data, Echo, Link, Packet, Reply, Send, Sender, SenderConfig};
 use units::{Bytes, Duration, Rate, Time};
@@ -35,6 +36,14 @@ impl Packet for Seen {
     fn set_xcp(&mut self, header: Header) {
         self.header = header;
     }
+}
+
+/// An acknowledgment of XCP-i's: a function of BPF has five arguments at most.
+#[repr(C)]
+pub struct Answer {
+    id: u32,
+    nonce: u64,
+    takes: u64,
 }
 
 macro_rules! exported {
@@ -111,5 +120,35 @@ exported! {
             Reply::Feedback(feedback) => feedback as i64 as u64,
             Reply::Window(reply) => (reply.cwnd as u64) << 8 | reply.epoch as u64,
         }
+    }
+    fn extension_on_packet(extension: &mut Extension, own: u64) -> u64 {
+        let crossed = extension.crossed();
+        *extension = extension.forwarded(Address(own as u32));
+        (crossed == Crossed::Cloud) as u64
+    }
+    fn entry_on_packet(entry: &mut Entry, now: u64) -> u64 {
+        let action = entry.on_packet(Time(now));
+        action as u64 | (entry.on_turn(Time(now)) as u64) << 8
+    }
+    fn entry_begin(entry: &mut Entry, config: &xcp_i::Config, now: u64, id: u64, nonce: u64) -> u64 {
+        entry.begin(config, Time(now), id as u32, nonce);
+        entry.next_deadline(config).0
+    }
+    fn entry_on_ack(entry: &mut Entry, config: &xcp_i::Config, now: u64, rtt: u64, answer: &Answer) -> u64 {
+        let fits = entry.on_ack(config, Time(now), answer.id, answer.nonce, Duration(answer.takes));
+        entry.set_rtt(Duration(rtt));
+        fits as u64
+    }
+    fn entry_on_bandwidth(entry: &mut Entry, config: &xcp_i::Config, now: u64, bandwidth: u64) -> u64 {
+        entry.on_bandwidth(config, Time(now), bandwidth as i64);
+        entry.bandwidth(Time(now)).unwrap_or(0) as u64
+    }
+    fn entry_on_nothing(entry: &mut Entry, config: &xcp_i::Config, now: u64) -> u64 {
+        entry.on_nothing(config, Time(now));
+        entry.is_overdue(config, Time(now)) as u64
+    }
+    fn entry_on_deadline(entry: &mut Entry, config: &xcp_i::Config, now: u64) -> u64 {
+        let action = entry.on_deadline(config, Time(now));
+        action as u64 | (entry.state(Time(now)) as u64) << 8
     }
 }
