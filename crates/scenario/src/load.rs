@@ -183,6 +183,7 @@ record! {
 pub(crate) fn schedule(
     steps: Option<&At<Vec<At<Load>>>>,
     count: u32,
+    duration: Duration,
     findings: &mut Findings,
 ) -> Vec<(congestlab_core::units::Time, u32)> {
     let Some(steps) = steps else { return Vec::new() };
@@ -203,6 +204,10 @@ pub(crate) fn schedule(
         }
     }
     for step in &steps.value {
+        if step.value.from >= duration {
+            let message = format!("`{place}`: the step at {} comes after the run", step.value.from);
+            findings.warning("scenario::schedule", step.span, message, format!("the run ends at {duration}"));
+        }
         if step.value.active > count.into() {
             let message = format!("`{place}`: {} flows are active of {count}", step.value.active);
             findings.error(

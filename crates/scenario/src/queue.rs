@@ -104,7 +104,8 @@ impl Language for Amount {
             }),
             Some(0) => {
                 let message = format!("`{}` is \"{text}\", but nothing would fit", findings.place());
-                findings.error("scenario::range", node.span, message, HELP);
+                let help = "allowed: from \"1 packet\" or \"1 B\" on";
+                findings.error("scenario::range", node.span, message, help);
                 None
             }
             Some(_) => {

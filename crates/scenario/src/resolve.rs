@@ -53,7 +53,7 @@ pub(crate) fn resolve(file: &mut File, base: &Path, findings: &mut Findings) -> 
     for (name, flow) in &mut flows.0 {
         findings.at = vec!["flows".into(), name.value.clone()];
         let path = flow::path(flow.value.path.as_ref(), links, findings);
-        let switches = flow::switches(flow.value.switch.as_ref(), duration, links, findings);
+        let switches = flow::switches(flow.value.switch.as_ref(), path.as_deref(), duration, links, findings);
         let hops = [&mut flow.value.access, &mut flow.value.exit].map(flow::hop);
         for path in path.iter().chain(switches.iter().flatten().map(|(_, path)| path)) {
             let propagation = |at: u32| wires[at as usize].as_ref().map_or(0, |wire| wire.delay.0);

@@ -68,6 +68,7 @@ pub(super) fn back(path: &[u32]) -> Vec<u32> {
 /// Other paths from later times on. `None` after an error.
 pub(super) fn switches(
     list: Option<&At<Vec<At<Switch>>>>,
+    first: Option<&[u32]>,
     duration: Duration,
     links: &Named<Link>,
     findings: &mut Findings,
@@ -93,6 +94,12 @@ pub(super) fn switches(
             }
         }
         let path = path(switch.value.path.as_ref(), links, findings);
+        let before = switches.last().map(|(_, path)| path.as_slice()).or(first);
+        if path.is_some() && path.as_deref() == before {
+            let message = format!("`{}` is to the path that the flow takes already", findings.place());
+            let help = "write another path, or leave the switch out";
+            findings.warning("scenario::no-effect", switch.span, message, help);
+        }
         findings.at.pop();
         switches.push((picos(at?.value), path?));
     }
@@ -120,7 +127,7 @@ pub(super) fn group(
     let start = starts(flow, span, count, duration, findings);
     let segment = fill(&mut flow.segment, span, || PACKET_SIZE).value.0;
     let is_source = flow.law.as_ref()?.value.is_source();
-    let schedule = load::schedule(flow.schedule.as_ref(), count, findings);
+    let schedule = load::schedule(flow.schedule.as_ref(), count, duration, findings);
     if let (Some(at), false) = (&flow.schedule, is_source) {
         let message = format!("`{}.schedule` is for cbr and onoff", findings.place());
         let help = "flows with acknowledgments have start, stop and app";

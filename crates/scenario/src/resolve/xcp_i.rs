@@ -43,6 +43,10 @@ pub(super) fn link(law: &mut Chosen<LinkConfig>, span: Span, findings: &mut Find
     }
     let place = format!("{}.law.{}", findings.place(), law.protocol.name);
     let keys = &mut law.beside;
+    if let Some(at) = keys.release.as_ref().filter(|at| at.value.0 == 0.0) {
+        let help = "allowed: above 0 up to 1; with 0 no flow would ever get what the cloud has";
+        findings.error("scenario::range", at.span, format!("`{place}.release` is 0"), help);
+    }
     let is_on = fill(&mut keys.interoperable, span, || false).value;
     if !is_on {
         warn_without_effect(keys, &place, findings);
@@ -86,7 +90,8 @@ pub(super) fn link(law: &mut Chosen<LinkConfig>, span: Span, findings: &mut Find
     }
 }
 
-fn warn_without_effect(keys: &InteroperableLink, place: &str, findings: &mut Findings) {
+/// The keys beside `interoperable` that are there, and where.
+fn spans(keys: &InteroperableLink) -> impl Iterator<Item = (&'static str, Span)> {
     let spans = [
         ("estimator", keys.estimator.as_ref().map(|at| at.span)),
         ("no_estimate", keys.no_estimate.as_ref().map(|at| at.span)),
@@ -102,8 +107,32 @@ fn warn_without_effect(keys: &InteroperableLink, place: &str, findings: &mut Fin
         ("stale", keys.stale.as_ref().map(|at| at.span)),
         ("table", keys.table.as_ref().map(|at| at.span)),
     ];
-    for (key, span) in spans {
-        let Some(span) = span else { continue };
+    spans.into_iter().filter_map(|(key, span)| Some((key, span?)))
+}
+
+/// Whether a key says what nothing would say.
+fn is_default(key: &str, config: &Config) -> bool {
+    let default = Config::new(config.law.clone());
+    let (exchange, usual) = (&config.exchange, &default.exchange);
+    match key {
+        "no_estimate" => config.no_estimate == default.no_estimate,
+        "virtual_queue" => config.virtual_queue == default.virtual_queue,
+        "signed" => config.signed == default.signed,
+        "release" => config.release == default.release,
+        "give_back" => config.give_back == default.give_back,
+        "period" => exchange.period == usual.period,
+        "request_timeout" => exchange.timeout == usual.timeout,
+        "attempts" => exchange.attempts == usual.attempts,
+        "backoff" => exchange.backoff == usual.backoff,
+        "idle" => exchange.idle == usual.idle,
+        "stale" => exchange.stale == usual.stale,
+        "table" => config.table == default.table,
+        _ => true,
+    }
+}
+
+fn warn_without_effect(keys: &InteroperableLink, place: &str, findings: &mut Findings) {
+    for (key, span) in spans(keys) {
         let help = "XCP-i is off: write interoperable = true beside it";
         if key == "estimator" {
             let message = format!("`{place}.estimator` is on a link that bounds no cloud");
@@ -273,6 +302,13 @@ fn look_at_links(model: &Model, links: &Named<Link>, findings: &mut Findings) {
         let is_up = matches!(cloud.up, Node::Router(_)) && cloud.forward.first() == Some(&link);
         is_up || cloud.exits.contains(&link)
     };
+    // All links of a router share what is written beside.
+    let is_at = |link: u32, cloud: &Cloud| {
+        [cloud.up, cloud.down].into_iter().any(|node| match node {
+            Node::Router(device) => model.devices[device as usize].links.contains(&link),
+            Node::Sender(_) | Node::Receiver(_) => false,
+        })
+    };
     for (index, (place, link)) in (0..).zip(directions(links)) {
         let Some((keys, span)) = told(link).filter(|(keys, _)| keys.is_on()) else { continue };
         let crosses = |group: &Group| group.paths().any(|(path, _)| path.contains(&index));
@@ -280,19 +316,32 @@ fn look_at_links(model: &Model, links: &Named<Link>, findings: &mut Findings) {
         if let Some(estimator) = &keys.estimator
             && !clouds.iter().any(|cloud| bounds(index, cloud))
         {
-            let message = format!("`{place}.law.estimator` is on a link that bounds no cloud");
-            let help = if is_used {
-                "on the paths of interoperable flows no link without XCP-i comes before it or behind it"
-            } else {
-                "no interoperable flow crosses it"
-            };
-            findings.error("scenario::xcp-i", estimator.span, message, help);
+            let name = link.law.as_ref().map_or("", |law| law.value.0.protocol.name);
+            let message = format!("`{place}.law.{name}.estimator` is on a link that bounds no cloud");
+            findings.error("scenario::xcp-i", estimator.span, message, no_cloud(is_used));
         } else if !is_used {
             let message = format!("`{place}.law` is interoperable, but no flow that crosses it is");
             let help = "it does what XCP does: packets without the TTL of XCP-i show no cloud; write \
                         interoperable = true on the law of its flows too";
             findings.warning("scenario::xcp-i", span, message, help);
+        } else if !clouds.iter().any(|cloud| is_at(index, cloud)) {
+            let name = link.law.as_ref().map_or("", |law| law.value.0.protocol.name);
+            let device = model.devices.iter().find(|device| device.links.contains(&index));
+            let Some(router) = device.and_then(Device::router) else { continue };
+            for (key, span) in spans(keys).filter(|(key, _)| !is_default(key, &router.config)) {
+                let message = format!("`{place}.law.{name}.{key}` has no effect: its router bounds no cloud");
+                findings.warning("scenario::no-effect", span, message, no_cloud(is_used));
+            }
         }
+    }
+}
+
+/// Why a link bounds no cloud.
+fn no_cloud(is_used: bool) -> &'static str {
+    if is_used {
+        "on the paths of interoperable flows no link without XCP-i comes before it or behind it"
+    } else {
+        "no interoperable flow crosses it"
     }
 }
 
