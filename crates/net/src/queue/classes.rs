@@ -2,8 +2,9 @@
 //!
 //! XCP's packets wait in a drop-tail queue of their own, everything else (TCP, datagrams, ACKs) in
 //! one with RED, and the two are served byte by byte in proportion to their weights (NS2, `XCPQ` and
-//! its RED queue; K02 §8.2). Where only one has something to send, it has the whole link. XCP's law is
-//! told its weight's part of the capacity, and sees its own class only.
+//! its RED queue; K02 §8.2). Where only one has something to send, the link is its own; but XCP's law is
+//! told its weight's part of the capacity whether the other class is there or not (NS2), and sees its own
+//! class only.
 //!
 //! With [`Dynamic`] weights the mean windows of both are compared at every control interval and the
 //! larger gives way to the smaller (K02 §8.2): XCP's is what its headers state, TCP's is what its
