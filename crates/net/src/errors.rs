@@ -23,6 +23,21 @@ pub enum ErrorRate {
     GilbertElliott(GilbertElliott),
 }
 
+impl ErrorRate {
+    /// Errors that hit as many packets, on average over time, one by one.
+    pub fn average(self) -> BitErrors {
+        match self {
+            Self::Bit(rate) => BitErrors::of_bits(rate),
+            Self::Packet { rate, size } => BitErrors::of_packets(rate, size),
+            Self::GilbertElliott(bursts) => {
+                let share = bursts.bad_share();
+                let rate = share * bursts.packet_error_rate + (1.0 - share) * bursts.good_packet_error_rate;
+                BitErrors::of_packets(rate, bursts.size)
+            }
+        }
+    }
+}
+
 /// Sizes whose probabilities are kept, by their low bits: data, ACK and a few odd last segments.
 const CACHE: usize = 8;
 
@@ -35,18 +50,17 @@ pub struct BitErrors {
 }
 
 impl BitErrors {
-    /// The errors of a link with this rate, within 0..=1.
-    pub fn new(rate: ErrorRate) -> Self {
-        let log_survival = match rate {
-            ErrorRate::Bit(rate) => 8.0 * libm::log1p(-rate),
-            ErrorRate::Packet { rate, size } => libm::log1p(-rate) / f64::from(size),
-            // On average over time.
-            ErrorRate::GilbertElliott(bursts) => {
-                let share = bursts.bad_share();
-                let rate = share * bursts.packet_error_rate + (1.0 - share) * bursts.good_packet_error_rate;
-                libm::log1p(-rate) / f64::from(bursts.size)
-            }
-        };
+    /// The probability that a bit is wrong, within 0..=1.
+    pub fn of_bits(rate: f64) -> Self {
+        Self::new(8.0 * libm::log1p(-rate))
+    }
+
+    /// The probability that a packet of `size` bytes has a wrong bit, within 0..=1.
+    pub fn of_packets(rate: f64, size: u16) -> Self {
+        Self::new(libm::log1p(-rate) / f64::from(size))
+    }
+
+    fn new(log_survival: f64) -> Self {
         // Size 0 has probability 0: the cache is right from the beginning.
         Self { log_survival, cache: [(0, Probability::ZERO); CACHE] }
     }
@@ -88,12 +102,12 @@ mod tests {
             (0.3, 4.45834e-5, 1.41657e-2),
         ];
         for (data, bit, ack) in table {
-            let mut errors = BitErrors::new(ErrorRate::Packet { rate: data, size: 1000 });
+            let mut errors = BitErrors::of_packets(data, 1000);
             let near = |ours: f64, theirs: f64, digits: f64| (ours / theirs - 1.0).abs() < digits;
             assert!(near(errors.bit_error_rate(), bit, 5e-6), "BER {} at {data}", errors.bit_error_rate());
             let rate = errors.packet_error_rate(40);
             assert!(near(rate, ack, 1.5e-5), "ACK PER {rate} at {data}");
-            let again = BitErrors::new(ErrorRate::Bit(errors.bit_error_rate()));
+            let again = BitErrors::of_bits(errors.bit_error_rate());
             assert!(near(again.packet_error_rate(1000), data, 1e-12), "and back at {data}");
             for _ in 0..2 {
                 assert_eq!(errors.probability(1000), Probability::from_f64(errors.packet_error_rate(1000)));
@@ -104,10 +118,10 @@ mod tests {
 
     #[test]
     fn certain_errors_and_none_are_exact() {
-        let mut always = BitErrors::new(ErrorRate::Packet { rate: 1.0, size: 1000 });
+        let mut always = BitErrors::of_packets(1.0, 1000);
         assert_eq!(always.probability(40), Probability::ONE);
         assert_eq!(always.probability(0), Probability::ZERO);
-        let mut never = BitErrors::new(ErrorRate::Bit(0.0));
+        let mut never = BitErrors::of_bits(0.0);
         assert_eq!(never.probability(1500), Probability::ZERO);
     }
 }

@@ -48,7 +48,7 @@ struct Bursts {
 
 impl Bursts {
     fn new(config: GilbertElliott) -> Self {
-        let errors = |rate| BitErrors::new(ErrorRate::Packet { rate, size: config.size });
+        let errors = |rate| BitErrors::of_packets(rate, config.size);
         Self {
             config,
             is_bad: false,
@@ -94,7 +94,8 @@ impl Errors {
     pub(crate) fn new(rate: ErrorRate) -> Self {
         Self(match rate {
             ErrorRate::GilbertElliott(config) => Kind::Bursts(Box::new(Bursts::new(config))),
-            rate => Kind::Bits(BitErrors::new(rate)),
+            ErrorRate::Bit(rate) => Kind::Bits(BitErrors::of_bits(rate)),
+            ErrorRate::Packet { rate, size } => Kind::Bits(BitErrors::of_packets(rate, size)),
         })
     }
 
@@ -175,9 +176,7 @@ mod tests {
         };
         let mut stream = Stream::named(1, "bursts");
         let mut wire = Errors::new(ErrorRate::GilbertElliott(config));
-        let half = Probability::from_f64(
-            BitErrors::new(ErrorRate::Packet { rate: 0.5, size: 1000 }).packet_error_rate(1000),
-        );
+        let half = Probability::from_f64(BitErrors::of_packets(0.5, 1000).packet_error_rate(1000));
         let (mut bad, mut turns, mut last) = (0_u64, 0_u64, false);
         for t in 0..5_000_000 {
             let probability = wire.probability(t * MS, 1000, &mut stream);

@@ -2,7 +2,7 @@
 
 use congestlab_core::law::{LinkConfig, LinkReport, xcp};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, Time};
-use congestlab_net::errors::{BitErrors, ErrorRate};
+use congestlab_net::errors::ErrorRate;
 use congestlab_net::packet::{Kind, Packet, Picos, flag};
 use congestlab_net::port::{
     FeedbackAt, LawConfig, NEVER, Output, Port, PortConfig, PortEvent, PortStats, Sample, Streams,
@@ -327,7 +327,7 @@ impl NaiveRed {
 fn naive(config: &PortConfig, seed: u64, arrivals: &[(Picos, Packet)]) -> Naive {
     let mut run = Naive::default();
     let mut draws = streams(seed);
-    let mut errors = config.errors.map(BitErrors::new);
+    let mut errors = config.errors.map(ErrorRate::average);
     let mut law = config.law.as_ref().map(|LawConfig { config: law, follows_service }| {
         let mut law = *law.xcp().expect("the only one here");
         if *follows_service {

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use congestlab_core::units::Duration;
-use congestlab_net::errors::BitErrors;
 use congestlab_net::packet::{PS_PER_NS, Picos};
 use congestlab_net::port::PortConfig;
 use congestlab_net::queue::{Discipline, Limit};
@@ -342,7 +341,7 @@ fn happenings(model: &Model, index: usize, port: &PortConfig) -> u64 {
         smallest = smallest.min(size);
     }
     let drops = deaf.saturating_sub(capacity) / smallest * repeats;
-    let error = port.errors.map_or(0.0, |errors| BitErrors::new(errors).packet_error_rate(u16::MAX));
+    let error = port.errors.map_or(0.0, |errors| errors.average().packet_error_rate(u16::MAX));
     let ack_loss = port.ack_loss.0 as f64 / u64::MAX as f64;
     let errors = (2.0 * arrivals as f64 * (error + ack_loss).min(1.0)) as u64;
     let marks = match &port.discipline {
