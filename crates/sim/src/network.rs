@@ -673,24 +673,26 @@ impl Network {
     }
 }
 
-/// Starts of all flows of a group.
-pub(crate) fn starts_of(group: &Group, seed: u64) -> Vec<Time> {
-    let mut last = match group.start {
-        Start::Poisson { from, .. } => from,
-        _ => return (0..group.count).map(|index| start_of(group, index, seed)).collect(),
-    };
-    (0..group.count)
-        .map(|index| {
-            last = Time(last.0.saturating_add(gap_of(group, index, seed)));
-            last
-        })
-        .collect()
-}
-
-/// From the arrival before to that of flow `index`.
-fn gap_of(group: &Group, index: u32, seed: u64) -> u64 {
-    let Start::Poisson { gap, .. } = group.start else { return 0 };
-    Stream::named(seed, &format!("flows.{}/{index}.arrival", group.name)).exponential(gap)
+/// Starts of all flows of a group. What is random is drawn from each flow's own stream.
+pub fn starts_of(group: &Group, seed: u64) -> Vec<Time> {
+    let stream = |index: u32, what| Stream::named(seed, &format!("flows.{}/{index}.{what}", group.name));
+    let flows = 0..group.count;
+    match group.start {
+        Start::Every { from, every } => {
+            let start = |index| Time(from.0.saturating_add(every.saturating_mul(u64::from(index))));
+            flows.map(start).collect()
+        }
+        Start::Uniform { within } => {
+            flows.map(|index| Time(stream(index, "start").below(within.max(1)))).collect()
+        }
+        Start::Poisson { from, gap } => {
+            let arrivals = flows.scan(from, |last, index| {
+                *last = Time(last.0.saturating_add(stream(index, "arrival").exponential(gap)));
+                Some(*last)
+            });
+            arrivals.collect()
+        }
+    }
 }
 
 /// When flow `index` may send by the group's schedule; `None`: always.
@@ -715,20 +717,6 @@ pub(crate) fn segments_of(group: &Group, index: u32, seed: u64) -> Option<u64> {
     let sizes = group.sizes?;
     let mut stream = Stream::named(seed, &format!("flows.{}/{index}.size", group.name));
     Some((stream.pareto(sizes.shape, sizes.mean).round() as u64).max(1))
-}
-
-/// Start of flow `index` of a group. A uniform start is drawn from the flow's own stream.
-pub fn start_of(group: &Group, index: u32, seed: u64) -> Time {
-    match group.start {
-        Start::Every { from, every } => Time(from.0.saturating_add(every.saturating_mul(u64::from(index)))),
-        Start::Poisson { from, .. } => {
-            Time((0..=index).fold(from.0, |at, i| at.saturating_add(gap_of(group, i, seed))))
-        }
-        Start::Uniform { within } => {
-            let mut stream = Stream::named(seed, &format!("flows.{}/{index}.start", group.name));
-            Time(stream.below(within.max(1)))
-        }
-    }
 }
 
 /// The interval that a flow's rates and means are taken over (contract §5).

@@ -101,7 +101,7 @@ impl Topology {
         // The end of a direction is where the other one begins.
         let ends = [self.router_of(first), self.router_of(last ^ 1)];
         let mut shared = [None; 2];
-        for flow in 0..group.count {
+        for (flow, start) in (0..).zip(sim::starts_of(group, model.seed)) {
             let mut hosts = [0; 2];
             for (side, pipe) in [group.access, group.exit].into_iter().enumerate() {
                 hosts[side] = match (pipe, shared[side]) {
@@ -117,7 +117,7 @@ impl Topology {
                 source: hosts[0],
                 sink: hosts[1],
                 port: PORT + self.flows.len() as u16,
-                start: sim::start_of(group, flow, model.seed),
+                start,
             });
         }
         Ok(())

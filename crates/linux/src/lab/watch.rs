@@ -12,11 +12,12 @@
 use std::collections::BTreeMap;
 
 use congestlab_core::law::{LinkReport, Series as _};
+use congestlab_core::units::Time;
 use congestlab_scenario::net::packet::{PS_PER_NS, Picos};
 use congestlab_scenario::net::service::PS_PER_S;
-use congestlab_scenario::sim::model::{GroupKind, Model};
+use congestlab_scenario::sim::model::{GroupKind, Model, Start};
 use congestlab_scenario::sim::outcome::{Element, Event, FlowOutcome, LinkOutcome, Outcome, Sample};
-use congestlab_scenario::sim::{measure_of, start_of};
+use congestlab_scenario::sim::{measure_of, starts_of};
 
 use super::headers;
 use super::topology::segment;
@@ -147,14 +148,12 @@ pub(super) fn outcome(
     for group in 0..model.groups.len() {
         let (own, others) = rest.split_at((model.groups[group].count as usize).min(rest.len()));
         rest = others;
-        let flow = |(index, history)| flow_outcome(model, group, index as u32, history, duration);
-        groups.push(own.iter().enumerate().map(flow).collect::<Vec<_>>());
+        let starts = starts_of(&model.groups[group], model.seed);
+        let flow = |(start, history)| flow_outcome(model, group, start, history, duration);
+        groups.push(starts.into_iter().zip(own).map(flow).collect::<Vec<_>>());
     }
     events.sort_by_key(|event| (event.at, event.element));
-    let is_random = model
-        .groups
-        .iter()
-        .any(|group| matches!(group.start, congestlab_scenario::sim::model::Start::Uniform { .. }));
+    let is_random = model.groups.iter().any(|group| !matches!(group.start, Start::Every { .. }));
     let links_random = model.links.iter().any(|link| {
         link.port.errors.is_some() || link.port.law.is_some() || link.port.ack_loss != Default::default()
     });
@@ -206,9 +205,8 @@ pub(super) fn scale(kind: &GroupKind) -> f64 {
     whole / (whole - f64::from(headers(kind)))
 }
 
-fn flow_outcome(model: &Model, group: usize, index: u32, history: &FlowHistory, end: Picos) -> FlowOutcome {
+fn flow_outcome(model: &Model, group: usize, start: Time, history: &FlowHistory, end: Picos) -> FlowOutcome {
     let group = &model.groups[group];
-    let start = start_of(group, index, model.seed);
     let measure = measure_of(model, group, start);
     let from = measure.from.0.saturating_mul(PS_PER_NS).min(end);
     let to = measure.to.0.saturating_mul(PS_PER_NS).min(end);
