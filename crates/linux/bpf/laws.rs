@@ -16,7 +16,7 @@ mod law;
 mod units;
 
 use law::xcp::{
-    self, CumulativeEcho, Echo, EchoReader, Header, Link, LinkConfig, LossPolicy, RateSource, Report,
+    self, CumulativeEcho, Echo, EchoReader, Header, Link, LinkConfig, LossPolicy, Profile, RateSource, Report,
     RequestPolicy, Sender,
 };
 use law::{Ack, Send, SenderLaw as _};
@@ -56,8 +56,8 @@ impl SenderConfig {
             rate_source: if self.rate_source == 0 { RateSource::Window } else { RateSource::Measured },
             price: Ratio(self.price),
             desired_rate: Rate(self.desired_rate),
-            ns2: self.ns2 != 0,
-            thesis: false, // not a sender to run in earnest
+            // The thesis's is not a sender to run in earnest.
+            profile: if self.ns2 != 0 { Profile::Ns2 } else { Profile::Standard },
         }
     }
 }

@@ -152,8 +152,7 @@ pub fn sender_config(loss: xcp::LossPolicy) -> xcp::SenderConfig {
         rate_source: xcp::RateSource::Window,
         price: Ratio::ONE,
         desired_rate: Rate(10_000_000_000 / 8), // what a header can ask for in a round trip or two
-        ns2: false,
-        thesis: false,
+        profile: xcp::Profile::Standard,
     }
 }
 
@@ -201,7 +200,7 @@ impl Config {
             sender.price.0,
         ];
         bytes.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
-        bytes.extend([sender.clamp, sender.pacing, sender.ns2, false].map(u8::from));
+        bytes.extend([sender.clamp, sender.pacing, sender.profile == xcp::Profile::Ns2, false].map(u8::from));
         bytes.extend(self.initial_window.to_ne_bytes());
         bytes.extend([self.default, self.encoding == Encoding::Shim, is_persistent, has_casts].map(u8::from));
         bytes

@@ -6,7 +6,7 @@
 //! Skips with the reason where a tool, the privilege or the kernel's part is missing.
 
 use congestlab_core::law::xcp::{
-    Echo, Header, Link, LinkConfig, LossPolicy, RateSource, RequestPolicy, Sender, SenderConfig,
+    Echo, Header, Link, LinkConfig, LossPolicy, Profile, RateSource, RequestPolicy, Sender, SenderConfig,
 };
 use congestlab_core::law::{Ack, Send, SenderLaw as _};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, SECOND, Time};
@@ -207,7 +207,7 @@ fn sender_config_bytes(config: &SenderConfig) -> Vec<u8> {
     for word in [request, loss, source, config.aging.map_or(0, |weight| weight.0), config.price.0] {
         bytes.extend(word.to_le_bytes());
     }
-    bytes.extend([config.clamp, config.pacing, config.ns2].map(u8::from));
+    bytes.extend([config.clamp, config.pacing, config.profile == Profile::Ns2].map(u8::from));
     bytes
 }
 
@@ -249,8 +249,7 @@ fn sender_config(random: &mut Random) -> SenderConfig {
         rate_source: [RateSource::Window, RateSource::Measured][random.below(2) as usize],
         price: Ratio([1_000_000, 2_500_000][random.below(2) as usize]),
         desired_rate: Rate(1_000_000 << random.below(14)),
-        ns2: random.below(3) == 0,
-        thesis: false,
+        profile: if random.below(3) == 0 { Profile::Ns2 } else { Profile::Standard },
     }
 }
 

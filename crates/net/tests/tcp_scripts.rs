@@ -271,8 +271,7 @@ fn configure(lines: &[(usize, &str)]) -> Result<Run> {
                     rate_source: xcp::RateSource::Window,
                     price: Ratio::ppm(1_000_000),
                     desired_rate: Rate(12_500_000),
-                    ns2: false,
-                    thesis: false,
+                    profile: xcp::Profile::Standard,
                 };
                 let xcp = |loss, pacing| SenderConfig::Xcp(family(loss, pacing));
                 let xcp_r =

@@ -981,7 +981,7 @@ fn xcp_rules(
         rule("it never passes what the receiver advertises", "a Linux implementation's thesis, section 4.1");
     } else if law.aging.is_some() && new < old + bytes {
         rule("before that it aged, because less was sent than it allows", "draft-03 section 4.1.3.1");
-    } else if law.ns2 && before.mode == Mode::Recovery {
+    } else if law.profile == xcp::Profile::Ns2 && before.mode == Mode::Recovery {
         rule("ns-2 drops the feedback of duplicate acknowledgments", "ns-2.35, xcp-end-sys.cc");
     } else {
         rule("it never passes what the flow can use in a round trip", "draft-03 section 5.6");

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use congestlab_core::law::xcp::{LossPolicy, RateSource, RequestPolicy};
+use congestlab_core::law::xcp::{LossPolicy, Profile, RateSource, RequestPolicy};
 use congestlab_core::law::{LinkConfig, SenderConfig};
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
 use congestlab_scenario::net::errors::ErrorRate;
@@ -107,7 +107,7 @@ fn ns2_is_reno_recovery_an_early_timeout_and_a_short_interval() {
     let model = model(&[("flows.two.profile", "ns2"), ("links.a.profile", "ns2"), ("links.a.law", "xcp")]);
     let config = tcp(&model, 1);
     assert_eq!((config.recovery, config.min_rto, config.ns2), (Recovery::Reno, Duration(200_000_000), true));
-    assert!(matches!(&config.law, SenderConfig::Xcp(xcp) if xcp.ns2));
+    assert!(matches!(&config.law, SenderConfig::Xcp(xcp) if xcp.profile == Profile::Ns2));
     let Some(LawConfig { config: LinkConfig::Xcp(config), follows_service }) = &model.links[0].port.law
     else {
         panic!("XCP")
@@ -122,7 +122,7 @@ fn the_thesis_is_a_sender_and_a_router_of_xcp() {
         model(&[("flows.two.profile", "thesis"), ("links.a.profile", "thesis"), ("links.a.law", "xcp")]);
     let config = tcp(&model, 1);
     assert_eq!((config.recovery, config.initial_window, config.ns2), (Recovery::Sack, 1, false));
-    assert!(matches!(&config.law, SenderConfig::Xcp(xcp) if xcp.thesis && !xcp.ns2));
+    assert!(matches!(&config.law, SenderConfig::Xcp(xcp) if xcp.profile == Profile::Thesis));
     let Some(LawConfig { config: LinkConfig::Xcp(config), .. }) = &model.links[0].port.law else {
         panic!("XCP")
     };

@@ -12,7 +12,7 @@ mod sender;
 mod thesis;
 
 use congestlab_core::law::xcp::{
-    Header, Link, LinkConfig, LossPolicy, RateSource, RequestPolicy, SenderConfig,
+    Header, Link, LinkConfig, LossPolicy, Profile, RateSource, RequestPolicy, SenderConfig,
 };
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, SECOND, Time};
 
@@ -48,8 +48,7 @@ fn sender_config() -> SenderConfig {
         rate_source: RateSource::Window,
         price: Ratio::ONE,
         desired_rate: Rate(1_000_000_000),
-        ns2: false,
-        thesis: false,
+        profile: Profile::Standard,
     }
 }
 

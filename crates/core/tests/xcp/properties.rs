@@ -154,8 +154,7 @@ fn any_sender_config(random: &mut Random) -> SenderConfig {
         rate_source: [RateSource::Window, RateSource::Measured][random.below(2) as usize],
         price: Ratio(half(random)),
         desired_rate: Rate(word(random)),
-        ns2: random.below(3) == 0,
-        thesis: random.below(4) == 0,
+        profile: [Profile::Standard, Profile::Ns2, Profile::Thesis][random.below(3) as usize],
     }
 }
 
@@ -272,7 +271,9 @@ fn a_sender_survives_any_input_and_keeps_one_segment() {
                     };
                     let header = sender.on_send(&config, Time(now), &send);
                     let srtt = match send.srtt.0 {
-                        ns if config.thesis => Duration(ns.div_ceil(1_000_000).saturating_mul(1_000_000)),
+                        ns if config.profile == Profile::Thesis => {
+                            Duration(ns.div_ceil(1_000_000).saturating_mul(1_000_000))
+                        }
                         ns => Duration(ns),
                     };
                     assert_eq!(header.rtt, srtt.to_header());

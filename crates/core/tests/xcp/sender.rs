@@ -63,7 +63,8 @@ fn v1_16_the_window_never_falls_below_one_segment() {
 fn v1_24_without_a_round_trip_time_feedback_changes_nothing_and_the_header_is_empty() {
     assert_eq!(updated(1000, 5000, -500, 0), 5000);
     assert_eq!(sender(1000).on_send(&sender_config(), Time(0), &send(0)), Header::default());
-    let unlimited = SenderConfig { request: RequestPolicy::Unlimited, ns2: true, ..sender_config() };
+    let unlimited =
+        SenderConfig { request: RequestPolicy::Unlimited, profile: Profile::Ns2, ..sender_config() };
     assert_eq!(sender(1000).on_send(&unlimited, Time(0), &send(0)), Header::default());
 }
 
@@ -242,7 +243,7 @@ fn feedback_cannot_open_the_window_beyond_the_desired_rate() {
     assert_eq!(sender.window(), Bytes(124_000));
     // ns-2 knows no such bound.
     let mut sender = Sender::new(Bytes(1000), Bytes(1000));
-    sender.on_ack(&SenderConfig { ns2: true, ..config }, Time(0), &ack(SECOND / 8, 16_000_000));
+    sender.on_ack(&SenderConfig { profile: Profile::Ns2, ..config }, Time(0), &ack(SECOND / 8, 16_000_000));
     assert_eq!(sender.window(), Bytes(2_001_000));
 }
 
@@ -278,7 +279,7 @@ fn a_price_multiplies_the_stated_inter_packet_time() {
 /// ns2-peer.md 3: x from `min(floor(cwnd) + dupwnd, awnd)` packets.
 #[test]
 fn ns2_states_whole_packets() {
-    let config = SenderConfig { ns2: true, request: RequestPolicy::Unlimited, ..sender_config() };
+    let config = SenderConfig { profile: Profile::Ns2, request: RequestPolicy::Unlimited, ..sender_config() };
     let stated = |window: u64, inflation: u64, awnd: u64| {
         let packet = Send { inflation: Bytes(inflation), awnd: Bytes(awnd), ..send(SECOND) };
         let header = sender(window).on_send(&config, Time(0), &packet);
@@ -304,7 +305,11 @@ fn ns2_drops_the_feedback_of_duplicate_acks() {
     let after = |ns2: bool, is_duplicate: bool| {
         let mut sender = sender(10_000);
         let ack = Ack { is_duplicate, ..ack(SECOND, 1000) };
-        sender.on_ack(&SenderConfig { ns2, ..sender_config() }, Time(0), &ack);
+        sender.on_ack(
+            &SenderConfig { profile: if ns2 { Profile::Ns2 } else { Profile::Standard }, ..sender_config() },
+            Time(0),
+            &ack,
+        );
         sender.window().0
     };
     assert_eq!((after(true, false), after(true, true)), (11_000, 10_000));

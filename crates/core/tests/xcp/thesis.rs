@@ -10,7 +10,12 @@ const PACKET: Bytes = Bytes(1500);
 
 /// TH Ex. 11: an interface of 10000 B/ms.
 fn config(clamp: bool) -> SenderConfig {
-    SenderConfig { clamp, desired_rate: Rate(10_000_000), thesis: true, ..SenderConfig::DEFAULT }
+    SenderConfig {
+        clamp,
+        desired_rate: Rate(10_000_000),
+        profile: super::Profile::Thesis,
+        ..SenderConfig::DEFAULT
+    }
 }
 
 fn ack(srtt: u64, feedback: i32) -> Ack {

@@ -27,8 +27,7 @@ fn config() -> Config {
             rate_source: RateSource::Window,
             price: Ratio::ONE,
             desired_rate: Rate(1_000_000_000),
-            ns2: false,
-            thesis: false,
+            profile: xcp::Profile::Standard,
         },
         epochs: true,
     }

@@ -243,7 +243,7 @@ fn require_law(scenario: &Scenario, group: usize, name: &str, kind: &GroupKind) 
             "leave it out, or simulate it",
         ));
     }
-    if config.law.xcp().is_some_and(|xcp| xcp.thesis) {
+    if config.law.xcp().is_some_and(|xcp| xcp.profile == xcp::Profile::Thesis) {
         return Err(Error::input(
             format!("flows.{name}.profile = \"thesis\": the host agent runs XCP's sender, not the thesis's"),
             "leave it out, or simulate it",

@@ -335,8 +335,7 @@ fn laws() -> [SenderConfig; 4] {
         rate_source: xcp::RateSource::Window,
         price: Ratio::ppm(1_000_000),
         desired_rate: Rate(1_250_000),
-        ns2: false,
-        thesis: false,
+        profile: xcp::Profile::Standard,
     };
     [
         SenderConfig::Reno(reno::Config::default()),

@@ -194,8 +194,7 @@ impl Loop {
                 rate_source: RateSource::Window,
                 price: Ratio::ONE,
                 desired_rate: Rate(125_000_000),
-                ns2: false,
-                thesis: false,
+                profile: congestlab_core::law::xcp::Profile::Standard,
             },
         };
         for (flow, &start) in starts.iter().enumerate() {

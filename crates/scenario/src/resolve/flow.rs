@@ -375,11 +375,14 @@ fn law(
     }
     law.write_rest(span);
     let mut config = law.config.clone();
-    if let Some(xcp) = config.xcp_mut() {
-        xcp.ns2 = matches!(profile, Some((Profile::Ns2, _)));
-    }
-    if let (SenderConfig::Xcp(xcp), Some((Profile::Thesis, _))) = (&mut config, profile) {
-        xcp.thesis = true;
+    let is_variant = !matches!(config, SenderConfig::Xcp(_));
+    if let (Some(xcp), Some((profile, _))) = (config.xcp_mut(), profile) {
+        xcp.profile = match profile {
+            Profile::Ns2 => xcp::Profile::Ns2,
+            // Of XCP itself: a variant has the standard's sender, and a warning.
+            Profile::Thesis if is_variant => xcp::Profile::Standard,
+            Profile::Thesis => xcp::Profile::Thesis,
+        };
     }
     Some(config)
 }

@@ -419,12 +419,15 @@ fn random_tcp(draw: &mut Draw, segment: u16) -> Config {
                 rate_source: draw.of(&[xcp::RateSource::Window, xcp::RateSource::Measured]),
                 price: Ratio::ppm(draw.of(&[1_000_000, 2_000_000])),
                 desired_rate: Rate(12_500_000),
-                ns2: draw.one_in(4),
-                thesis: false,
+                profile: if draw.one_in(4) { xcp::Profile::Ns2 } else { xcp::Profile::Standard },
             };
             match draw.below(3) {
                 0 => SenderConfig::XcpR(xcp_r::Config { xcp, epochs: !draw.one_in(4) }),
-                _ => SenderConfig::Xcp(xcp::SenderConfig { thesis: draw.one_in(6), ..xcp }),
+                _ => SenderConfig::Xcp(if draw.one_in(6) {
+                    xcp::SenderConfig { profile: xcp::Profile::Thesis, ..xcp }
+                } else {
+                    xcp
+                }),
             }
         }
     };

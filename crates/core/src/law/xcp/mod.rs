@@ -16,7 +16,7 @@ mod thesis;
 
 pub use echo::{CumulativeEcho, Echo, EchoReader};
 pub use link::{Link, LinkConfig, Report, SHARE_PLACES, Share, Told};
-pub use sender::{LossPolicy, RateSource, RequestPolicy, Sender, SenderConfig};
+pub use sender::{LossPolicy, Profile, RateSource, RequestPolicy, Sender, SenderConfig};
 pub(in crate::law) use sender::{PLACES, with_places};
 
 use super::{LinkConfig as Links, Protocol, SenderConfig as Senders};

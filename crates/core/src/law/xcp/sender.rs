@@ -66,11 +66,20 @@ pub struct SenderConfig {
     pub price: Ratio,
     /// The most that the flow can use: the speed of its interface, usually.
     pub desired_rate: Rate,
-    /// ns-2's ways (ns2-peer.md 3, 5): X from whole packets with window inflation, feedback of
-    /// duplicate ACKs dropped.
-    pub ns2: bool,
-    /// The sender that TH built, instead: of the rest only `clamp` and `desired_rate` count.
-    pub thesis: bool,
+    /// Whose sender it is.
+    pub profile: Profile,
+}
+
+/// Whose sender it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// draft-03's.
+    Standard,
+    /// ns-2's (ns2-peer.md 3, 5): X from whole packets with window inflation, feedback of duplicate ACKs
+    /// dropped.
+    Ns2,
+    /// TH's: of the rest of the configuration only `clamp` and `desired_rate` count.
+    Thesis,
 }
 
 words!(RequestPolicy { Demand = "demand", Unlimited = "unlimited", });
@@ -88,8 +97,7 @@ impl SenderConfig {
         rate_source: RateSource::Window,
         price: Ratio::ONE,
         desired_rate: Rate(u64::MAX),
-        ns2: false,
-        thesis: false,
+        profile: Profile::Standard,
     };
 }
 
@@ -234,11 +242,11 @@ impl SenderLaw for Sender {
     /// or timeout.
     #[inline]
     fn on_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
-        if config.thesis {
+        if config.profile == Profile::Thesis {
             return self.thesis_on_ack(config, ack);
         }
         self.note_ack(config, now, ack);
-        let feedback = if config.ns2 && ack.is_duplicate { 0 } else { ack.feedback };
+        let feedback = if config.profile == Profile::Ns2 && ack.is_duplicate { 0 } else { ack.feedback };
         // At most 2^31 * 2^32: fits.
         self.apply(config, now, ack, feedback as i64 * ack.srtt.to_header() as i64);
     }
@@ -247,7 +255,7 @@ impl SenderLaw for Sender {
     /// cannot pass what the receiver advertises.
     #[inline]
     fn on_loss(&mut self, config: &SenderConfig, now: Time, flight: Bytes) {
-        if config.thesis {
+        if config.profile == Profile::Thesis {
             return;
         }
         self.in_recovery = true;
@@ -268,7 +276,7 @@ impl SenderLaw for Sender {
     /// One segment, whatever the policy: the ACK clock is gone.
     #[inline]
     fn on_timeout(&mut self, config: &SenderConfig, now: Time, flight: Bytes, is_first: bool) {
-        if config.thesis {
+        if config.profile == Profile::Thesis {
             return;
         }
         self.in_recovery = true;
@@ -366,7 +374,7 @@ impl Sender {
     /// While the round trip time is unknown the header is empty (draft-03 §4.1.1).
     #[inline(always)]
     pub fn on_send(&mut self, config: &SenderConfig, now: Time, send: &Send) -> Header {
-        if config.thesis {
+        if config.profile == Profile::Thesis {
             return self.thesis_on_send(config, send);
         }
         self.awnd = send.awnd;
@@ -418,7 +426,7 @@ impl Sender {
     /// The window whose rate the header states.
     #[inline(always)]
     fn stated_window(&self, config: &SenderConfig, send: &Send) -> Bytes {
-        if config.ns2 {
+        if config.profile == Profile::Ns2 {
             // NS2: `window()`, a count of packets.
             let packets = |bytes: Bytes| bytes.0 / self.mss.0.max(1); // max: for BPF, which must see it
             let window = packets(self.window() + send.inflation).min(packets(send.awnd)).max(1);
@@ -456,7 +464,7 @@ impl Sender {
     /// demand comes back as it left (draft-03 §5.6).
     #[inline(always)]
     fn growth_limit(&self, config: &SenderConfig, rtt: u32) -> u64 {
-        if config.ns2 {
+        if config.profile == Profile::Ns2 {
             return u64::MAX;
         }
         Wide::product(config.desired_rate.0, rtt as u64).to_u64()
