@@ -134,7 +134,9 @@ pub trait SenderLaw: Sized {
         None
     }
 
-    /// Bytes of the congestion header that each data packet carries.
+    /// Bytes of the congestion header that each data packet carries, as `payload_bps` counts them (contract
+    /// §5): draft-03's. What XCP-r and XCP-i add (`wire::xcp_extended`) is in the segment and counts as
+    /// payload.
     #[inline(always)]
     fn header_bytes(_config: &Self::Config) -> u16 {
         0
@@ -437,7 +439,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// Bytes of the congestion header that each data packet carries.
+            /// See [`SenderLaw::header_bytes`].
             #[inline]
             pub fn header_bytes(&self) -> u16 {
                 match self {
