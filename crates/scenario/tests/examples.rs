@@ -34,7 +34,7 @@ fn hold(scenario: &Scenario) {
 #[test]
 fn the_claims_of_the_examples_hold() {
     let mut names = Vec::new();
-    let folders = ["scenarios", "scenarios/live", "scenarios/pxcp", "scenarios/thesis"]
+    let folders = ["scenarios", "scenarios/live", "scenarios/pxcp", "scenarios/thesis", "scenarios/xcp-r"]
         .map(|folder| std::fs::read_dir(root().join(folder)).unwrap());
     for entry in folders.into_iter().flatten() {
         let path = entry.unwrap().path();
