@@ -627,6 +627,7 @@ impl Sender {
     }
 
     /// The timer has expired: true if it was for a retransmission.
+    #[inline(never)]
     fn serves_watched(&mut self, config: &Config, now: Time) -> bool {
         self.end_watch();
         let is_watched = now < self.timer;
@@ -932,6 +933,7 @@ impl Sender {
         packet
     }
 
+    #[inline(never)]
     fn note_retransmission(&mut self, config: &Config, now: Time, pick: Pick, index: u64) {
         self.flags &= !bit::REPEAT;
         let Some(board) = &mut self.scoreboard else { return };
