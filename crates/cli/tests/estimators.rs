@@ -64,3 +64,40 @@ fn without_probes_nothing_is_known_but_damage() {
     assert_eq!(series("estimate_bps"), Some(80.0));
     assert!(series("probe_bps").unwrap() < 0.03);
 }
+
+/// What waits at the upstream edge's own port has not left: a queue that grows there is no overload of the
+/// cloud behind it.
+#[test]
+fn a_queue_before_the_cloud_is_none_of_it() {
+    let on = "{ xcp = { interoperable = true } }";
+    let mut scenario = "[run]\nduration = \"10 s\"\n[measure]\nevery = \"100 ms\"\n".to_owned();
+    for (name, rate) in [("into", 20), ("cloud", 30), ("out", 80)] {
+        scenario += &format!("[links.{name}]\nrate = \"{rate} Mbit/s\"\ndelay = \"10 ms\"\n");
+        if name != "cloud" {
+            scenario += "law = { xcp = { interoperable = true, no_estimate = \"hold\" } }\n";
+        }
+    }
+    scenario = scenario.replacen("hold\"", "hold\", estimator = \"passive\"", 1);
+    scenario += &format!(
+        "[flows.f]\nlaw = {on}\ncount = 8\nstart = {{ every = \"500 ms\" }}\n\
+         path = [\"into\", \"cloud\", \"out\"]\nsegment = \"1000 B\"\n"
+    );
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("before.toml");
+    let csv = file.with_extension("csv");
+    std::fs::write(&file, scenario).expect("a place for it");
+    let output = Command::new(env!("CARGO_BIN_EXE_congestlab"))
+        .args(["run", "--json", "--verify", "--series"])
+        .args([&csv, &file])
+        .output()
+        .expect("the binary of this package runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = std::fs::read_to_string(&csv).expect("--series wrote it");
+    let of = |element: &str, metric: &str| -> Vec<f64> {
+        let rows = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+        rows.filter(|row| row[1] == element && row[3] == metric).map(|row| row[4].parse().unwrap()).collect()
+    };
+    let most = of("into", "queue_packets").into_iter().fold(0.0, f64::max);
+    assert!(most > 10.0, "a queue of {most} packets");
+    let estimates = of("out", "estimate_bps");
+    assert!(estimates.len() > 90 && estimates.iter().all(|&found| found == 20e6), "{estimates:?}");
+}

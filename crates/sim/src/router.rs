@@ -2,7 +2,7 @@
 
 use congestlab_core::units::{Bytes, Time};
 use congestlab_net::packet::{Kind, PS_PER_NS, Packet, Picos};
-use congestlab_net::port::{Outputs, Port};
+use congestlab_net::port::{Output, Outputs, Port, PortEvent};
 use congestlab_net::xcp_i::{Address, Edge, Neighbour, PortView, Way};
 
 use crate::arrivals::{Truth, View};
@@ -97,10 +97,46 @@ impl Watched {
     }
 }
 
+/// A port's way out that remembers whose transmission began.
+struct Counting<'a, O> {
+    out: O,
+    /// Nobody asks for it: `None`.
+    begun: Option<&'a mut Vec<Packet>>,
+}
+
+impl<O: Output> Output for Counting<'_, O> {
+    #[inline]
+    fn deliver(&mut self, packet: &mut Packet) {
+        self.out.deliver(packet);
+    }
+
+    #[inline]
+    fn sent(&mut self, at: Picos, packet: &Packet, is_lost: bool) {
+        if let Some(begun) = &mut self.begun
+            && packet.has_xcp_i()
+        {
+            begun.push(*packet);
+        }
+        self.out.sent(at, packet, is_lost);
+    }
+
+    #[inline]
+    fn event(&mut self, at: Picos, event: PortEvent) {
+        self.out.event(at, event);
+    }
+
+    #[inline]
+    fn watches(&self) -> bool {
+        self.out.watches()
+    }
+}
+
 /// An XCP-i router.
 pub(crate) struct Router {
     ports: Vec<Port>,
     edge: Edge<View>,
+    /// Packets whose transmission began since they were last counted; `None`: no downstream edge is told.
+    begun: Option<Vec<Packet>>,
     /// The agent's deadline, or the time of its last event: one that was set late is served no
     /// earlier.
     due: Picos,
@@ -118,7 +154,8 @@ impl Router {
         every: Option<Picos>,
     ) -> Self {
         let every = every.unwrap_or(Picos::MAX);
-        Self { ports, edge, due: Picos::MAX, watched, every, next_sample: every, hash: 0 }
+        let begun = edge.counts_sent().then(Vec::new);
+        Self { ports, edge, begun, due: Picos::MAX, watched, every, next_sample: every, hash: 0 }
     }
 
     pub(crate) fn next_event(&self) -> Picos {
@@ -140,8 +177,24 @@ impl Router {
             }
             let now = self.due;
             self.hash = mix(self.hash, now);
+            self.count(now, out);
             self.edge.handle_deadline(Time(now / PS_PER_NS));
             self.flush(now, out);
+        }
+    }
+
+    /// Counts what left for its downstream edges before `now`. What waits at a port of its own has not
+    /// left, and what is dropped there never does.
+    #[inline]
+    fn count(&mut self, now: Picos, out: &mut impl Surroundings) {
+        let Some(begun) = &mut self.begun else { return };
+        for (index, port) in self.ports.iter_mut().enumerate() {
+            port.advance_before(now, &mut Counting { out: out.of(index), begun: Some(begun) });
+        }
+        for packet in begun.drain(..) {
+            if let Some(next) = out.next_node(&packet) {
+                self.edge.on_sent(next, Bytes(u64::from(packet.size)));
+            }
         }
     }
 
@@ -149,8 +202,9 @@ impl Router {
     fn flush(&mut self, now: Picos, out: &mut impl Surroundings) {
         while let Some((mut packet, peer)) = self.edge.poll_transmit() {
             if let Some(port) = out.send_off(now, peer, &mut packet) {
-                self.ports[port].advance_to_arrival(now, &mut out.of(port));
-                self.ports[port].arrive(now, packet, &mut out.of(port));
+                let mut out = Counting { out: out.of(port), begun: self.begun.as_mut() };
+                self.ports[port].advance_to_arrival(now, &mut out);
+                self.ports[port].arrive(now, packet, &mut out);
             }
         }
         self.schedule(now);
@@ -170,7 +224,7 @@ impl Router {
     pub(crate) fn advance_before(&mut self, t: Picos, out: &mut impl Surroundings) {
         self.serve(t, out);
         for (index, port) in self.ports.iter_mut().enumerate() {
-            port.advance_before(t, &mut out.of(index));
+            port.advance_before(t, &mut Counting { out: out.of(index), begun: self.begun.as_mut() });
         }
     }
 
@@ -182,23 +236,22 @@ impl Router {
         mut packet: Packet,
         out: &mut impl Surroundings,
     ) {
+        let way = packet.has_xcp_i().then(|| out.way(&packet));
         let port = &mut self.ports[index];
-        port.advance_to_arrival(now, &mut out.of(index));
-        if packet.has_xcp_i() {
-            let way = out.way(&packet);
+        let mut exit = Counting { out: out.of(index), begun: self.begun.as_mut() };
+        port.advance_to_arrival(now, &mut exit);
+        if let Some(way) = way {
             let view = PortView { port: index as u32, ..port.view() };
-            if let Some(next) = out.next_node(&packet) {
-                self.edge.on_sent(next, Bytes(u64::from(packet.size)));
-            }
             let has_output = self.edge.on_data(Time(now / PS_PER_NS), &mut packet, way, &view);
-            port.arrive(now, packet, &mut out.of(index));
+            port.arrive(now, packet, &mut exit);
+            drop(exit);
             if has_output {
                 self.flush(now, out);
             } else {
                 self.schedule(now);
             }
         } else {
-            port.arrive(now, packet, &mut out.of(index));
+            port.arrive(now, packet, &mut exit);
         }
     }
 
@@ -206,6 +259,7 @@ impl Router {
     pub(crate) fn handle(&mut self, now: Picos, packet: &Packet, out: &mut impl Surroundings) {
         let word = u64::from(packet.seq) << 32 | u64::from(packet.size) << 8 | packet.kind as u64;
         self.hash = mix(mix(self.hash, now), word);
+        self.count(now, out);
         match packet.kind {
             Kind::Probe => self.edge.handle_probe(Time(now / PS_PER_NS), packet),
             _ => self.edge.handle_control(Time(now / PS_PER_NS), packet, out.way(packet)),

@@ -94,6 +94,11 @@ impl Prober {
         Self { config, stream, round: Round::default(), sent: 0, next: Time::NEVER, rested: Time::ZERO }
     }
 
+    /// The listener compares what was sent with what arrives.
+    pub const fn counts_sent(&self) -> bool {
+        self.config.passive.is_some()
+    }
+
     /// Words of its stream that it drew.
     pub const fn draws(&self) -> u64 {
         self.stream.draws()

@@ -141,6 +141,11 @@ impl<V: LinkView> Edge<V> {
         packet.set_xcp_i(Extension::new(self.address));
     }
 
+    /// True if what leaves towards a downstream edge counts: its estimates compare it with what arrives.
+    pub fn counts_sent(&self) -> bool {
+        self.peers.iter().any(Peer::counts_sent)
+    }
+
     /// Data leaves this node towards `peer`, the next XCP-i node of its path; others are not counted.
     #[inline]
     pub fn on_sent(&mut self, peer: Address, size: Bytes) {

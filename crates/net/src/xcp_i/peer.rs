@@ -28,6 +28,13 @@ impl<V: LinkView> Peer<V> {
         Self { neighbour, prober, asked: None, ends: Time::ZERO, answer: None, sent: 0 }
     }
 
+    pub(super) fn counts_sent(&self) -> bool {
+        match &self.prober {
+            Prober::Oracle(_) => false,
+            Prober::Probes(prober) => prober.counts_sent(),
+        }
+    }
+
     pub(super) fn next_deadline(&self) -> Time {
         match (self.asked, self.answer) {
             (Some(_), None) => self.prober.next_deadline(),
