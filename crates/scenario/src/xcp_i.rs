@@ -21,6 +21,8 @@ words! {
 words! {
     /// The queue that a virtual router drains.
     VirtualQueue {
+        /// Of the router with the oracle, of the cloud with other estimators.
+        Auto = "auto",
         /// Of the router that runs it.
         Host = "host",
         /// Of the cloud, from one-way delays.
@@ -39,7 +41,7 @@ record! {
         estimator: Estimator,
         /// Packets of a cloud without an estimate: pass (default), hold (no increase).
         no_estimate: NoEstimate,
-        /// Queue that the virtual router drains: host (default: of this router), cloud, none.
+        /// Queue that the virtual router drains: auto (default: host with the oracle, else cloud), host (of this router), cloud, none.
         virtual_queue: VirtualQueue,
         /// Estimates may be negative; true.
         signed: bool,

@@ -338,7 +338,12 @@ impl Cloud {
         let queue = match config.virtual_queue {
             VirtualQueue::Host => self.port.queue,
             VirtualQueue::None => Bytes(0),
-            VirtualQueue::Cloud => input.over(Duration(self.paths[self.path].delay.growth.unwrap_or(0))),
+            VirtualQueue::Auto if matches!(self.paths[self.path].listener, Listener::Told(_)) => {
+                self.port.queue
+            }
+            VirtualQueue::Auto | VirtualQueue::Cloud => {
+                input.over(Duration(self.paths[self.path].delay.growth.unwrap_or(0)))
+            }
         };
         self.paths.iter_mut().for_each(|path| path.delay.growth = None);
         self.link.close_told(now, &xcp::Told { spare, mean_rtt: self.port.mean_rtt, queue });

@@ -67,8 +67,11 @@ pub enum NoEstimate {
 /// Whose queue the virtual router drains: Q of XI eq. 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum VirtualQueue {
-    /// That of the router which runs it (XI III-A.4).
+    /// That of the router with the oracle, that of the cloud with other estimators: those do not say 0 on
+    /// a full path, but a little more, so that the cloud's queue would grow without end (ours).
     #[default]
+    Auto,
+    /// That of the router which runs it (XI III-A.4).
     Host,
     /// The part of the cloud's queue that is of this traffic: its rate times what one-way delays of
     /// the upstream neighbour's control packets are above their least.
@@ -106,7 +109,7 @@ impl Config {
         Self {
             exchange: xcp_i::Config::DEFAULT,
             no_estimate: NoEstimate::Pass,
-            virtual_queue: VirtualQueue::Host,
+            virtual_queue: VirtualQueue::Auto,
             signed: true,
             release: Ratio::ONE,
             give_back: Ratio::ppm(0),

@@ -54,7 +54,7 @@ pub(super) fn link(law: &mut Chosen<LinkConfig>, span: Span, findings: &mut Find
     }
     let default = Config::new(law.config.clone());
     fill(&mut keys.no_estimate, span, || NoEstimate::Pass);
-    fill(&mut keys.virtual_queue, span, || VirtualQueue::Host);
+    fill(&mut keys.virtual_queue, span, || VirtualQueue::Auto);
     fill(&mut keys.signed, span, || default.signed);
     fill(&mut keys.release, span, || Chance(1.0));
     fill(&mut keys.give_back, span, || Chance(0.0));
@@ -170,7 +170,8 @@ fn config(keys: &InteroperableLink, law: LinkConfig) -> Config {
             NoEstimate::Pass => xcp_i::NoEstimate::Pass,
             NoEstimate::Hold => xcp_i::NoEstimate::Hold,
         },
-        virtual_queue: match of(&keys.virtual_queue, VirtualQueue::Host) {
+        virtual_queue: match of(&keys.virtual_queue, VirtualQueue::Auto) {
+            VirtualQueue::Auto => xcp_i::VirtualQueue::Auto,
             VirtualQueue::Host => xcp_i::VirtualQueue::Host,
             VirtualQueue::Cloud => xcp_i::VirtualQueue::Cloud,
             VirtualQueue::None => xcp_i::VirtualQueue::None,

@@ -294,6 +294,7 @@ fn random_edge(draw: &mut Draw) -> xcp_i::Config {
     xcp_i::Config {
         no_estimate: draw.of(&[xcp_i::NoEstimate::Pass, xcp_i::NoEstimate::Hold]),
         virtual_queue: draw.of(&[
+            xcp_i::VirtualQueue::Auto,
             xcp_i::VirtualQueue::Host,
             xcp_i::VirtualQueue::Cloud,
             xcp_i::VirtualQueue::None,
