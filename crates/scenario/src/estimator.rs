@@ -9,7 +9,7 @@ use schemars::{Schema, SchemaGenerator};
 use crate::decode::{At, Chance, Language, PacketSize, Variant, fill, record, variant, words};
 use crate::diagnostic::{Findings, Span, choices};
 use crate::law::choice_schema;
-use crate::tree::{Node, Value};
+use crate::tree::{Node, Value, inline};
 
 words! {
     /// What the oracle's error is a part of.
@@ -203,7 +203,7 @@ fn below<T: Language>(
 const COUNT_MAX: u32 = 1000;
 
 /// True if the key is absent or right; says so if not.
-fn is_right<T: Copy>(
+fn is_right<T: Copy + Language>(
     key: (&str, &Option<At<T>>),
     allowed: &str,
     test: impl Fn(T) -> bool,
@@ -212,7 +212,8 @@ fn is_right<T: Copy>(
     let (name, Some(at)) = key else { return true };
     let is_right = test(at.value);
     if !is_right {
-        let message = format!("`{}.{name}` is out of range", findings.place());
+        let value = inline(&at.value.encode());
+        let message = format!("`{}.{name}` is {value}, which is out of range", findings.place());
         findings.error("scenario::range", at.span, message, format!("allowed: {allowed}"));
     }
     is_right
@@ -241,18 +242,43 @@ fn check_path_chirp(table: &PathChirp, findings: &mut Findings) -> bool {
         & is_right(("decrease", &table.decrease), "1 to 1000", |by| by >= Ratio::ONE, findings)
         & is_count(("busy", &table.busy), 1, findings)
         & is_count(("smoothing", &table.smoothing), 1, findings)
-        & is_right(("low", &table.low), "below high", |low| low < high, findings)
+        & is_right(("low", &table.low), &format!("below high, {high}"), |low| low < high, findings)
         & is_load(&table.load, findings)
 }
 
 fn check_pathload(table: &Pathload, findings: &mut Findings) -> bool {
-    let most = table.packet_max.as_ref().map_or(1500, |most| most.value.0);
+    let default = pathload::Config::default();
+    let most = table.packet_max.as_ref().map_or(default.packet_max, |most| most.value.0);
+    let is_part = |part: Chance| (0.001..=0.5).contains(&part.0);
     is_count(("packets", &table.packets), 4, findings)
         & is_count(("streams", &table.streams), 1, findings)
         & is_packet(("packet_min", &table.packet_min), findings)
         & is_right(("packet_min", &table.packet_min), "at most packet_max", |size| size.0 <= most, findings)
         & is_right(("gap_min", &table.gap_min), "above 0 s", |gap| gap.0 > 0, findings)
+        & is_right(("agree", &table.agree), "above 0.5 to 1", |part| part.0 > 0.5, findings)
+        & is_right(("resolution", &table.resolution), "0.001 to 0.5", is_part, findings)
+        & is_right(("grey", &table.grey), "0.001 to 0.5", is_part, findings)
+        & is_below(("pct_not", &table.pct_not, default.pct_not), ("pct", &table.pct, default.pct), findings)
+        & is_below(("pdt_not", &table.pdt_not, default.pdt_not), ("pdt", &table.pdt, default.pdt), findings)
         & is_load(&table.load, findings)
+}
+
+/// What says no is not above what says yes; both may be said by default.
+fn is_below(
+    (name, low, least): (&str, &Option<At<Chance>>, Ratio),
+    (other, high, most): (&str, &Option<At<Chance>>, Ratio),
+    findings: &mut Findings,
+) -> bool {
+    let value = |key: &Option<At<Chance>>, default: Ratio| {
+        key.as_ref().map_or(f64::from(default.0) / 1e6, |at| at.value.0)
+    };
+    let (no, yes) = (value(low, least), value(high, most));
+    let Some(span) = low.as_ref().or(high.as_ref()).map(|at| at.span).filter(|_| no > yes) else {
+        return true;
+    };
+    let message = format!("`{}.{name}` is {no}, above {other}, {yes}", findings.place());
+    findings.error("scenario::range", span, message, format!("allowed: {name} up to {other}"));
+    false
 }
 
 fn check_direct(table: &Direct, findings: &mut Findings) -> bool {
@@ -263,6 +289,37 @@ fn check_direct(table: &Direct, findings: &mut Findings) -> bool {
 }
 
 impl Estimator {
+    /// What trains or chirps are asked to be, and the port to the cloud cannot send; and what is said without
+    /// probes.
+    pub(crate) fn look_at(&self, port: Rate, place: &str, span: Span, findings: &mut Findings) {
+        match self {
+            Self::Direct(Direct { capacity: Some(capacity), rate, .. }) => {
+                let rate = rate.as_ref().unwrap_or(capacity);
+                if rate.value.bytes() > port {
+                    let message = format!(
+                        "`{place}.estimator.direct` sends trains at {}, and the port to the cloud sends {}",
+                        rate.value,
+                        BitRate(8 * port.0)
+                    );
+                    let help =
+                        "the port would space them out, as cross traffic does: write a rate of at most that";
+                    findings.error("scenario::range", rate.span, message, help);
+                }
+            }
+            Self::Passive(_) => {
+                let message = format!(
+                    "`{place}.estimator` is \"passive\" alone: until traffic goes missing, all that the \
+                     port to the cloud sends, {}, counts as available",
+                    BitRate(8 * port.0)
+                );
+                let help = "the cloud's queue fills before anything goes missing: write passive = true beside the \
+                            keys of an estimator that probes, or a port no faster than the cloud";
+                findings.warning("scenario::xcp-i", span, message, help);
+            }
+            _ => {}
+        }
+    }
+
     /// Writes every default out.
     pub(crate) fn resolve(&mut self, span: Span) -> model::Estimator {
         let method = match self {

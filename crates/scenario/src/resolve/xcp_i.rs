@@ -312,12 +312,21 @@ fn look_at_links(model: &Model, links: &Named<Link>, findings: &mut Findings) {
     };
     for (index, (place, link)) in (0..).zip(directions(links)) {
         let Some((keys, span)) = told(link).filter(|(keys, _)| keys.is_on()) else { continue };
+        let name = link.law.as_ref().map_or("", |law| law.value.0.protocol.name);
+        if let Some(estimator) = &keys.estimator {
+            let ports = clouds.iter().filter(|cloud| bounds(index, cloud)).filter_map(|cloud| {
+                let port = &model.links[*cloud.forward.first()? as usize].port;
+                Some(port.service.capacity_at(0))
+            });
+            if let Some(port) = ports.min() {
+                estimator.value.look_at(port, &format!("{place}.law.{name}"), estimator.span, findings);
+            }
+        }
         let crosses = |group: &Group| group.paths().any(|(path, _)| path.contains(&index));
         let is_used = model.groups.iter().any(|group| group.interoperable.is_some() && crosses(group));
         if let Some(estimator) = &keys.estimator
             && !clouds.iter().any(|cloud| bounds(index, cloud))
         {
-            let name = link.law.as_ref().map_or("", |law| law.value.0.protocol.name);
             let message = format!("`{place}.law.{name}.estimator` is on a link that bounds no cloud");
             findings.error("scenario::xcp-i", estimator.span, message, no_cloud(is_used));
         } else if !is_used {
