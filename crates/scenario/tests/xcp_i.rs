@@ -40,7 +40,7 @@ fn links_of_later_paths_count() {
     // No cloud lies before y on this one.
     let next = flow.replace("\"d\", \"y\"", "\"y\"");
     let refused = read(y, &next).unwrap_err();
-    assert!(refused.contains("`links.y.law.estimator` is on a link that bounds no cloud"), "{refused}");
+    assert!(refused.contains("`links.y.law.xcp.estimator` is on a link that bounds no cloud"), "{refused}");
 }
 
 #[test]
