@@ -47,14 +47,20 @@ pub(crate) struct Gap(pub(crate) Duration);
 
 impl Language for Gap {
     fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        let help =
+            "write arrivals per second, such as \"20 /s\", or the mean time between two, such as \"50 ms\"";
         let Value::String(text) = &node.value else {
-            let help = "write arrivals per second, such as \"20 /s\", or the mean time between two, such as \"50 ms\"";
             wrong_type(node, "a rate of arrivals", help, findings);
             return None;
         };
         let gap = match text.strip_suffix("/s").map(|number| number.trim().parse::<f64>()) {
             Some(Ok(rate)) if rate > 0.0 && rate.is_finite() => Duration((1e9 / rate).round() as u64),
             Some(_) => Duration(0),
+            None if text.trim().parse::<f64>().is_ok() => {
+                let message = format!("`{}`: \"{text}\" has no unit", findings.place());
+                findings.error("scenario::unit", node.span, message, help);
+                return None;
+            }
             None => Duration::decode(node, findings)?,
         };
         if (1..=crate::decode::SPAN_MAX).contains(&gap.0) {
