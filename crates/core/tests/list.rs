@@ -1,5 +1,7 @@
 //! The list of protocols: what holds for every law on it, on any input, and that each has its page.
 
+#[path = "xcp/hostile.rs"]
+mod hostile;
 #[path = "xcp/random.rs"]
 mod random;
 
@@ -14,38 +16,19 @@ use congestlab_core::law::{
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
 use random::Random;
 
-/// Numbers that a field can hold: the extremes often.
-fn word(random: &mut Random) -> u64 {
-    match random.below(10) {
-        0 => 0,
-        1 => u64::MAX,
-        2 => u64::MAX - random.below(5),
-        3 => 1 << random.below(64),
-        _ => random.next() >> random.below(64),
-    }
-}
-
-fn half(random: &mut Random) -> u32 {
-    (word(random) >> (32 * random.below(2))) as u32
-}
-
-fn coin(random: &mut Random) -> bool {
-    random.below(2) == 0
-}
-
 /// Sets every part of a configuration to anything; says whether a span became zero.
 fn scramble(config: &mut impl Settings, random: &mut Random) -> bool {
     let mut has_zero = false;
     config.each(&mut |_, _, field| match field {
-        Field::Switch(value) => *value = coin(random),
-        Field::Factor(value) | Field::Share(value) => *value = Ratio(half(random)),
-        Field::Weight(value) => *value = coin(random).then(|| Ratio(half(random))),
+        Field::Switch(value) => *value = random.coin(),
+        Field::Factor(value) | Field::Share(value) => *value = Ratio(random.half()),
+        Field::Weight(value) => *value = random.coin().then(|| Ratio(random.half())),
         Field::Span(value) => {
-            *value = Duration(word(random));
+            *value = Duration(random.word());
             has_zero |= value.0 == 0;
         }
-        Field::Rate(value) => *value = Rate(word(random)),
-        Field::Count(value) => *value = half(random).max(1),
+        Field::Rate(value) => *value = Rate(random.word()),
+        Field::Count(value) => *value = random.half().max(1),
         Field::Word(value) => {
             let words = value.words();
             value.choose(words[random.below(words.len() as u64) as usize]);
@@ -76,12 +59,17 @@ impl Packet for Any {
 }
 
 fn any_header(random: &mut Random) -> Header {
-    Header { x: half(random), rtt: half(random), delta: half(random) as i32, reverse: half(random) as i32 }
+    Header {
+        x: random.half(),
+        rtt: random.half(),
+        delta: random.half() as i32,
+        reverse: random.half() as i32,
+    }
 }
 
 fn any_packet(random: &mut Random) -> Any {
     let header = (random.below(4) > 0).then(|| any_header(random));
-    Any { size: Bytes(word(random)), header }
+    Any { size: Bytes(random.word()), header }
 }
 
 /// Runs `check` on the default configuration of each protocol and on scrambled ones.
@@ -91,7 +79,7 @@ fn links(seed: u64, check: impl Fn(&mut Random, &LinkConfig, bool)) {
         let Some(config) = &protocol.link else { continue };
         for round in 0..2000 {
             let mut config = config.clone();
-            config.set_capacity(Rate(word(&mut random)));
+            config.set_capacity(Rate(random.word()));
             let has_zero = round % 3 > 0 && scramble(&mut config, &mut random);
             check(&mut random, &config, has_zero);
         }
@@ -103,17 +91,17 @@ fn links(seed: u64, check: impl Fn(&mut Random, &LinkConfig, bool)) {
 #[test]
 fn every_link_law_survives_any_input_and_never_raises_a_demand() {
     links(21, |random, config, has_zero| {
-        let mut law = Link::new(config, Duration(word(random)), Duration(word(random)));
+        let mut law = Link::new(config, Duration(random.word()), Duration(random.word()));
         let mut now = 0u64;
         for _ in 0..100 {
-            now = now.saturating_add(word(random) >> (20 + random.below(40)));
+            now = now.saturating_add(random.word() >> (20 + random.below(40)));
             let packet = any_packet(random);
             match random.below(8) {
                 0..=2 => law.on_arrival(Time(now), &packet),
                 3..=5 => {
                     let mut out = packet;
                     let _ = law.share(&packet);
-                    law.on_departure(Time(now), &mut out, Bytes(word(random)));
+                    law.on_departure(Time(now), &mut out, Bytes(random.word()));
                     match (packet.header, out.header) {
                         (Some(asked), Some(given)) => {
                             assert!(given.delta <= asked.delta, "{asked:?} raised to {given:?}");
@@ -123,10 +111,10 @@ fn every_link_law_survives_any_input_and_never_raises_a_demand() {
                         found => panic!("a header came or went: {found:?}"),
                     }
                 }
-                6 => law.set_capacity(Rate(word(random))),
+                6 => law.set_capacity(Rate(random.word())),
                 _ => {
                     now = now.max(law.next_deadline().0);
-                    law.on_deadline(Time(now), Bytes(word(random)));
+                    law.on_deadline(Time(now), Bytes(random.word()));
                     assert!(law.next_deadline() > Time(now) || now == u64::MAX || has_zero, "{config:?}");
                     law.report().each(&mut |name, _, unit| assert!(unit > 0 && !name.is_empty()));
                 }
@@ -179,57 +167,60 @@ fn every_sender_law_survives_any_input_and_keeps_one_segment() {
 }
 
 fn run_sender(random: &mut Random, config: &SenderConfig) {
-    let mss = if coin(random) { 1500 } else { word(random).max(1) };
-    let mut law = Sender::new(config, Bytes(mss), Bytes(word(random)));
+    let mss = if random.coin() { 1500 } else { random.word().max(1) };
+    let mut law = Sender::new(config, Bytes(mss), Bytes(random.word()));
     let mut echo = config.echo(Bytes(mss));
     let mut now = 0u64;
     for _ in 0..100 {
-        now = now.saturating_add(word(random) >> (20 + random.below(40)));
-        let flight = Bytes(word(random));
+        now = now.saturating_add(random.word() >> (20 + random.below(40)));
+        let flight = Bytes(random.word());
         match random.below(10) {
             0..=2 => {
-                let reply = xcp_r::Reply { cwnd: half(random), epoch: random.next() as u8 };
+                let reply = xcp_r::Reply { cwnd: random.half(), epoch: random.next() as u8 };
                 let ack = Ack {
-                    acked: Bytes(word(random)),
+                    acked: Bytes(random.word()),
                     flight,
-                    awnd: Bytes(word(random)),
-                    rtt: Duration(word(random)),
-                    srtt: Duration(word(random)),
-                    feedback: half(random) as i32,
-                    is_duplicate: coin(random),
-                    in_recovery: coin(random),
-                    is_window_limited: coin(random),
-                    is_late: coin(random),
+                    awnd: Bytes(random.word()),
+                    rtt: Duration(random.word()),
+                    srtt: Duration(random.word()),
+                    feedback: random.half() as i32,
+                    is_duplicate: random.coin(),
+                    in_recovery: random.coin(),
+                    is_window_limited: random.coin(),
+                    is_late: random.coin(),
                     reply,
                 };
                 law.on_ack(config, Time(now), &ack);
             }
             3 | 4 => {
                 let send = Send {
-                    size: Bytes(word(random)),
-                    srtt: Duration(word(random)),
-                    awnd: Bytes(word(random)),
-                    backlog: Bytes(word(random)),
-                    inflation: Bytes(word(random)),
-                    is_window_limited: coin(random),
+                    size: Bytes(random.word()),
+                    srtt: Duration(random.word()),
+                    awnd: Bytes(random.word()),
+                    backlog: Bytes(random.word()),
+                    inflation: Bytes(random.word()),
+                    is_window_limited: random.coin(),
                 };
                 let header = law.on_send(config, Time(now), &send);
                 assert_eq!(header.is_some(), config.header_bytes() > 0);
                 let _ = law.on_send_window(config);
             }
             5 | 6 => {
-                let window =
-                    xcp_r::Header { cwnd: half(random), epoch: random.next() as u8, is_reset: coin(random) };
-                let awnd = Bytes(word(random));
+                let window = xcp_r::Header {
+                    cwnd: random.half(),
+                    epoch: random.next() as u8,
+                    is_reset: random.coin(),
+                };
+                let awnd = Bytes(random.word());
                 let data = Data { header: any_header(random), window, mss: Bytes(mss), awnd };
                 config.on_data(&mut echo, &data);
                 let _ = echo.on_ack();
             }
             7 => law.on_loss(config, Time(now), flight),
-            8 => law.on_timeout(config, Time(now), flight, coin(random)),
-            _ => law.on_restart(config, Time(now), Bytes(word(random))),
+            8 => law.on_timeout(config, Time(now), flight, random.coin()),
+            _ => law.on_restart(config, Time(now), Bytes(random.word())),
         }
-        let _ = law.pacing_rate(config, Duration(word(random)));
+        let _ = law.pacing_rate(config, Duration(random.word()));
         assert!(law.window() >= Bytes(mss.clamp(1, 65_535)), "{:?} with {config:?}", law.window());
     }
 }

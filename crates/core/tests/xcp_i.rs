@@ -2,7 +2,7 @@
 
 use congestlab_core::law::xcp::{Header, Link, LinkConfig, Told};
 use congestlab_core::law::xcp_i::{Action, Address, Config, Crossed, Entry, Extension, Period, State};
-use congestlab_core::units::{Bytes, Duration, Rate, Ratio, SECOND, Time};
+use congestlab_core::units::{Bytes, Duration, SECOND, Time};
 
 const MS: u64 = 1_000_000;
 const CONFIG: Config = Config::DEFAULT;
@@ -69,18 +69,7 @@ fn a_ttl_at_its_end_does_not_wrap() {
 
 /// A virtual router of the published constants.
 fn virtual_router() -> Link {
-    let config = LinkConfig {
-        capacity: Rate(0),
-        alpha: Ratio::ppm(400_000),
-        beta: Ratio::ppm(226_000),
-        gamma: Ratio::ppm(100_000),
-        min_interval: Duration(5 * MS),
-        max_interval: Duration(SECOND),
-        initial_interval: Duration(50 * MS),
-        allowed_queue: Duration(2 * MS),
-        capture: true,
-        thesis: false,
-    };
+    let config = LinkConfig::DEFAULT;
     Link::new(config, Duration(u64::MAX), Duration(u64::MAX))
 }
 

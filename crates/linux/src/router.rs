@@ -8,7 +8,7 @@ mod program;
 use std::ops::RangeInclusive;
 
 use congestlab_core::law::xcp::LinkConfig;
-use congestlab_core::units::{BitRate, Duration, Rate, Ratio, SECOND};
+use congestlab_core::units::{BitRate, Duration, Rate, SECOND};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use serde::Serialize;
 
@@ -71,19 +71,7 @@ pub struct Config {
 
 /// XCP's usual constants (K02, draft-03) at a rate.
 pub fn law(rate: BitRate) -> LinkConfig {
-    const MS: u64 = SECOND / 1000;
-    LinkConfig {
-        capacity: rate.bytes(),
-        alpha: Ratio::ppm(400_000),
-        beta: Ratio::ppm(226_000),
-        gamma: Ratio::ppm(100_000),
-        min_interval: Duration(5 * MS),
-        max_interval: Duration(SECOND),
-        initial_interval: Duration(50 * MS),
-        allowed_queue: Duration(2 * MS),
-        capture: true,
-        thesis: false,
-    }
+    LinkConfig { capacity: rate.bytes(), ..LinkConfig::DEFAULT }
 }
 
 /// An interface with a router's law.

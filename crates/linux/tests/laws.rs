@@ -227,15 +227,8 @@ struct Stream {
 fn link_config(random: &mut Random) -> LinkConfig {
     LinkConfig {
         capacity: Rate(8000 << random.below(24)),
-        alpha: Ratio::ppm(400_000),
-        beta: Ratio::ppm(226_000),
-        gamma: Ratio::ppm(100_000),
-        min_interval: Duration(5 * MS),
-        max_interval: Duration(SECOND),
-        initial_interval: Duration(50 * MS),
-        allowed_queue: Duration(2 * MS),
         capture: random.below(2) == 0,
-        thesis: false,
+        ..LinkConfig::DEFAULT
     }
 }
 

@@ -1,7 +1,7 @@
 //! Two classes on one port: whose turn it is, what the law sees, how weights follow.
 
 use congestlab_core::law::{LinkConfig, LinkReport, xcp};
-use congestlab_core::units::{BitRate, Duration, Rate, Ratio};
+use congestlab_core::units::{BitRate, Rate, Ratio};
 use congestlab_net::packet::{Kind, Packet, Picos};
 use congestlab_net::port::{LawConfig, Output, Port, PortConfig, PortEvent, Streams};
 use congestlab_net::queue::classes::{self, Config, Dynamic, next_weight, tcp_window};
@@ -47,18 +47,7 @@ fn config(weight: u32, dynamic: Option<Dynamic>) -> PortConfig {
         packet_size: 1000,
     };
     let two = Config { weight: Ratio::ppm(weight), limit: Limit::Packets(30), red, dynamic };
-    let law = xcp::LinkConfig {
-        capacity: Rate(1_000_000),
-        alpha: Ratio::ppm(400_000),
-        beta: Ratio::ppm(226_000),
-        gamma: Ratio::ppm(100_000),
-        min_interval: Duration(5_000_000),
-        max_interval: Duration(1_000_000_000),
-        initial_interval: Duration(50_000_000),
-        allowed_queue: Duration(2_000_000),
-        capture: true,
-        thesis: false,
-    };
+    let law = xcp::LinkConfig { capacity: Rate(1_000_000), ..xcp::LinkConfig::DEFAULT };
     PortConfig {
         discipline: Discipline::XcpTcp(two),
         law: Some(LawConfig { config: LinkConfig::Xcp(law), follows_service: true }),

@@ -42,18 +42,7 @@ fn streams(seed: u64) -> Streams {
 }
 
 fn law(capacity: u64) -> xcp::LinkConfig {
-    xcp::LinkConfig {
-        capacity: Rate(capacity),
-        alpha: Ratio::ppm(400_000),
-        beta: Ratio::ppm(226_000),
-        gamma: Ratio::ppm(100_000),
-        min_interval: Duration(5_000_000),
-        max_interval: Duration(1_000_000_000),
-        initial_interval: Duration(50_000_000),
-        allowed_queue: Duration(2_000_000),
-        capture: true,
-        thesis: false,
-    }
+    xcp::LinkConfig { capacity: Rate(capacity), ..xcp::LinkConfig::DEFAULT }
 }
 
 /// A span up to `most`, half of the time in whole milliseconds: there, arrivals coincide with timers.

@@ -2,6 +2,7 @@
 //! transcription, properties, and closed loops.
 
 mod differential;
+mod hostile;
 mod link;
 mod loops;
 mod oracle;
@@ -23,33 +24,12 @@ const ALL: i32 = i32::MAX;
 
 /// K02's constants; MIN_INTERVAL as draft-03.
 fn link_config(capacity: u64) -> LinkConfig {
-    LinkConfig {
-        capacity: Rate(capacity),
-        alpha: Ratio::ppm(400_000),
-        beta: Ratio::ppm(226_000),
-        gamma: Ratio::ppm(100_000),
-        min_interval: Duration(5 * MS),
-        max_interval: Duration(SECOND),
-        initial_interval: Duration(50 * MS),
-        allowed_queue: Duration(2 * MS),
-        capture: true,
-        thesis: false,
-    }
+    LinkConfig { capacity: Rate(capacity), ..LinkConfig::DEFAULT }
 }
 
 /// The default sender: draft-03 with TH's clamp, without aging and pacing.
 fn sender_config() -> SenderConfig {
-    SenderConfig {
-        request: RequestPolicy::Demand,
-        loss: LossPolicy::Tcp,
-        clamp: true,
-        aging: None,
-        pacing: false,
-        rate_source: RateSource::Window,
-        price: Ratio::ONE,
-        desired_rate: Rate(1_000_000_000),
-        profile: Profile::Standard,
-    }
+    SenderConfig { desired_rate: Rate(1_000_000_000), ..SenderConfig::DEFAULT }
 }
 
 /// A header with times in ns.

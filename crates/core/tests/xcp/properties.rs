@@ -5,36 +5,26 @@ use super::*;
 use congestlab_core::law::xcp::{Echo, Sender};
 use congestlab_core::law::{Ack, Send, SenderLaw as _};
 
-/// Numbers that a field can hold: the extremes often.
-fn word(random: &mut Random) -> u64 {
-    match random.below(10) {
-        0 => 0,
-        1 => u64::MAX,
-        2 => u64::MAX - random.below(5),
-        3 => 1 << random.below(64),
-        _ => random.next() >> random.below(64),
-    }
-}
-
-fn half(random: &mut Random) -> u32 {
-    (word(random) >> (32 * random.below(2))) as u32
-}
-
 fn any_header(random: &mut Random) -> Header {
-    Header { x: half(random), rtt: half(random), delta: half(random) as i32, reverse: half(random) as i32 }
+    Header {
+        x: random.half(),
+        rtt: random.half(),
+        delta: random.half() as i32,
+        reverse: random.half() as i32,
+    }
 }
 
 fn any_link_config(random: &mut Random) -> LinkConfig {
     LinkConfig {
-        capacity: Rate(word(random)),
-        alpha: Ratio(half(random)),
-        beta: Ratio(half(random)),
-        gamma: Ratio(half(random)),
-        min_interval: Duration(word(random)),
-        max_interval: Duration(word(random)),
-        initial_interval: Duration(word(random)),
-        allowed_queue: Duration(word(random)),
-        capture: random.below(2) == 0,
+        capacity: Rate(random.word()),
+        alpha: Ratio(random.half()),
+        beta: Ratio(random.half()),
+        gamma: Ratio(random.half()),
+        min_interval: Duration(random.word()),
+        max_interval: Duration(random.word()),
+        initial_interval: Duration(random.word()),
+        allowed_queue: Duration(random.word()),
+        capture: random.coin(),
         thesis: random.below(4) == 0,
     }
 }
@@ -46,31 +36,26 @@ fn a_link_survives_any_input_and_never_raises_a_demand() {
     let mut random = Random::new(6);
     for _ in 0..3000 {
         let config =
-            if random.below(3) == 0 { link_config(word(&mut random)) } else { any_link_config(&mut random) };
-        let phases = [Duration(word(&mut random)), Duration(word(&mut random))];
+            if random.below(3) == 0 { link_config(random.word()) } else { any_link_config(&mut random) };
+        let phases = [Duration(random.word()), Duration(random.word())];
         let mut link = Link::new(config, phases[0], phases[1]);
         let mut now = 0u64;
         for _ in 0..100 {
-            now = now.saturating_add(word(&mut random) >> (20 + random.below(40)));
+            now = now.saturating_add(random.word() >> (20 + random.below(40)));
             let header = any_header(&mut random);
             match random.below(8) {
-                0..=2 => link.on_arrival(Time(now), &header, Bytes(word(&mut random))),
+                0..=2 => link.on_arrival(Time(now), &header, Bytes(random.word())),
                 3 | 4 => {
                     let mut out = header;
-                    link.on_departure(
-                        Time(now),
-                        &mut out,
-                        Bytes(word(&mut random)),
-                        Bytes(word(&mut random)),
-                    );
+                    link.on_departure(Time(now), &mut out, Bytes(random.word()), Bytes(random.word()));
                     assert!(out.delta <= header.delta);
                     assert_eq!(Header { delta: header.delta, ..out }, header);
                 }
-                5 => link.on_other_departure(Time(now), Bytes(word(&mut random))),
-                6 => link.set_capacity(Rate(word(&mut random))),
+                5 => link.on_other_departure(Time(now), Bytes(random.word())),
+                6 => link.set_capacity(Rate(random.word())),
                 _ => {
                     now = now.max(link.next_deadline().0);
-                    link.on_deadline(Time(now), Bytes(word(&mut random)));
+                    link.on_deadline(Time(now), Bytes(random.word()));
                     // A deadline at once only by a configuration of zeros.
                     let zeros = [config.min_interval, config.initial_interval, config.allowed_queue];
                     assert!(
@@ -117,7 +102,7 @@ fn an_interval_never_grants_more_than_its_aggregate() {
         for _ in 0..200 {
             let (mut header, size) = packets[random.below(count) as usize];
             header.x = header.x.saturating_mul(1 + random.below(3) as u32);
-            header.delta = if random.below(3) == 0 { half(&mut random) as i32 } else { ALL };
+            header.delta = if random.below(3) == 0 { random.half() as i32 } else { ALL };
             total += i64::from(depart(&mut link, header, random.below(size)));
             assert!(total <= f.max(0) + shuffled + 1, "{total} B/s granted of {f} and {shuffled} shuffled");
         }
@@ -148,12 +133,12 @@ fn any_sender_config(random: &mut Random) -> SenderConfig {
     SenderConfig {
         request: [RequestPolicy::Demand, RequestPolicy::Unlimited][random.below(2) as usize],
         loss: [LossPolicy::Tcp, LossPolicy::Maintain, LossPolicy::Fallback][random.below(3) as usize],
-        clamp: random.below(2) == 0,
-        aging: [None, Some(Ratio(half(random))), Some(Ratio::ppm(500_000))][random.below(3) as usize],
-        pacing: random.below(2) == 0,
+        clamp: random.coin(),
+        aging: [None, Some(Ratio(random.half())), Some(Ratio::ppm(500_000))][random.below(3) as usize],
+        pacing: random.coin(),
         rate_source: [RateSource::Window, RateSource::Measured][random.below(2) as usize],
-        price: Ratio(half(random)),
-        desired_rate: Rate(word(random)),
+        price: Ratio(random.half()),
+        desired_rate: Rate(random.word()),
         profile: [Profile::Standard, Profile::Ns2, Profile::Thesis][random.below(3) as usize],
     }
 }
@@ -188,7 +173,7 @@ fn the_machinery_reaches_the_configured_law() {
         };
         let send = Send { size: mss, srtt: rtt, awnd, backlog: Bytes(u64::MAX), ..Send::default() };
         let event = random.below(60);
-        let is_first = random.below(2) == 0;
+        let is_first = random.coin();
         for (law, config) in laws.iter_mut().zip(&configs) {
             match event {
                 0 => law.on_loss(config, now, flight),
@@ -238,36 +223,36 @@ fn a_sender_survives_any_input_and_keeps_one_segment() {
     let mut random = Random::new(9);
     for _ in 0..3000 {
         let config = any_sender_config(&mut random);
-        let mss = if random.below(2) == 0 { 1500 } else { word(&mut random) };
-        let mut sender = Sender::new(Bytes(mss), Bytes(word(&mut random)));
+        let mss = if random.coin() { 1500 } else { random.word() };
+        let mut sender = Sender::new(Bytes(mss), Bytes(random.word()));
         let mut now = 0u64;
         for _ in 0..100 {
-            now = now.saturating_add(word(&mut random) >> (20 + random.below(40)));
-            let flight = Bytes(word(&mut random));
+            now = now.saturating_add(random.word() >> (20 + random.below(40)));
+            let flight = Bytes(random.word());
             match random.below(8) {
                 0..=2 => {
                     let ack = Ack {
-                        acked: Bytes(word(&mut random)),
+                        acked: Bytes(random.word()),
                         flight,
-                        awnd: Bytes(word(&mut random)),
-                        rtt: Duration(word(&mut random)),
-                        srtt: Duration(word(&mut random)),
-                        feedback: half(&mut random) as i32,
+                        awnd: Bytes(random.word()),
+                        rtt: Duration(random.word()),
+                        srtt: Duration(random.word()),
+                        feedback: random.half() as i32,
                         is_duplicate: random.below(4) == 0,
                         in_recovery: random.below(4) == 0,
-                        is_window_limited: random.below(2) == 0,
+                        is_window_limited: random.coin(),
                         ..Ack::default()
                     };
                     sender.on_ack(&config, Time(now), &ack);
                 }
                 3 | 4 => {
                     let send = Send {
-                        size: Bytes(word(&mut random)),
-                        srtt: Duration(word(&mut random)),
-                        awnd: Bytes(word(&mut random)),
-                        backlog: Bytes(word(&mut random)),
-                        inflation: Bytes(word(&mut random)),
-                        is_window_limited: random.below(2) == 0,
+                        size: Bytes(random.word()),
+                        srtt: Duration(random.word()),
+                        awnd: Bytes(random.word()),
+                        backlog: Bytes(random.word()),
+                        inflation: Bytes(random.word()),
+                        is_window_limited: random.coin(),
                     };
                     let header = sender.on_send(&config, Time(now), &send);
                     let srtt = match send.srtt.0 {
@@ -280,10 +265,10 @@ fn a_sender_survives_any_input_and_keeps_one_segment() {
                     assert_eq!(header.x == 0, send.srtt == Duration(0));
                 }
                 5 => sender.on_loss(&config, Time(now), flight),
-                6 => sender.on_timeout(&config, Time(now), flight, random.below(2) == 0),
-                _ => sender.on_restart(&config, Time(now), Bytes(word(&mut random))),
+                6 => sender.on_timeout(&config, Time(now), flight, random.coin()),
+                _ => sender.on_restart(&config, Time(now), Bytes(random.word())),
             }
-            let _ = sender.pacing_rate(&config, Duration(word(&mut random)));
+            let _ = sender.pacing_rate(&config, Duration(random.word()));
             // No segment is longer than an IP packet.
             assert!(sender.window() >= Bytes(mss.clamp(1, 65_535)), "{:?} with {config:?}", sender.window());
         }

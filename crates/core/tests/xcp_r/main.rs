@@ -2,8 +2,12 @@
 //! a transcription in floating point, and properties.
 
 mod first;
+#[path = "../xcp/hostile.rs"]
+mod hostile;
 mod oracle;
 mod properties;
+#[path = "../xcp/random.rs"]
+mod random;
 
 use congestlab_core::law::SenderLaw as _;
 use congestlab_core::law::xcp::{self, LossPolicy, RateSource, RequestPolicy};
@@ -18,17 +22,7 @@ const RTT: u32 = 1 << 24;
 
 fn config() -> Config {
     Config {
-        xcp: xcp::SenderConfig {
-            request: RequestPolicy::Demand,
-            loss: LossPolicy::Tcp,
-            clamp: true,
-            aging: None,
-            pacing: false,
-            rate_source: RateSource::Window,
-            price: Ratio::ONE,
-            desired_rate: Rate(1_000_000_000),
-            profile: xcp::Profile::Standard,
-        },
+        xcp: xcp::SenderConfig { desired_rate: Rate(1_000_000_000), ..xcp::SenderConfig::DEFAULT },
         epochs: true,
     }
 }

@@ -1,5 +1,6 @@
 //! The laws in floating point, line by line from protocols.md 4.3: seconds and bytes, no rounding.
 
+use super::random::Random;
 use super::*;
 
 struct Receiver {
@@ -22,7 +23,7 @@ impl Receiver {
 /// timeouts at any moment: law and transcription agree within a byte, whatever happens.
 #[test]
 fn the_laws_compute_the_algorithm_of_4_3() {
-    let mut random = properties::Random(3);
+    let mut random = Random::new(3);
     let (mut resets, mut ignored, mut taken) = (0, 0, 0);
     for run in 0..300 {
         let config = Config {

@@ -1,43 +1,7 @@
 //! What holds for any input.
 
+use super::random::Random;
 use super::*;
-
-/// splitmix64: tests must give the same cases everywhere.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// In `0..end`.
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    /// Numbers that a field can hold: the extremes often.
-    fn word(&mut self) -> u64 {
-        match self.below(10) {
-            0 => 0,
-            1 => u64::MAX,
-            2 => u64::MAX - self.below(5),
-            3 => 1 << self.below(64),
-            _ => self.next() >> self.below(64),
-        }
-    }
-
-    fn half(&mut self) -> u32 {
-        (self.word() >> (32 * self.below(2))) as u32
-    }
-
-    fn coin(&mut self) -> bool {
-        self.below(2) == 0
-    }
-}
 
 fn any_config(random: &mut Random) -> Config {
     Config {
@@ -60,7 +24,7 @@ fn any_config(random: &mut Random) -> Config {
 /// overflows on either side, and that the sender keeps one segment, `tests/list.rs` has for every law.
 #[test]
 fn the_receiver_keeps_one_segment_and_no_more_than_it_advertises() {
-    let mut random = Random(9);
+    let mut random = Random::new(9);
     for _ in 0..3000 {
         let config = any_config(&mut random);
         let least = if random.coin() { 1500 } else { random.word().clamp(1, 65_535) };
@@ -88,7 +52,7 @@ fn any_header(random: &mut Random) -> xcp::Header {
 /// However many ACKs are lost, the next one of the epoch brings the sender to the receiver's window.
 #[test]
 fn one_ack_is_enough() {
-    let mut random = Random(11);
+    let mut random = Random::new(11);
     let config = config();
     let mut sender = Sender::new(&config, MSS, MSS);
     let mut echo = Echo::new(MSS);

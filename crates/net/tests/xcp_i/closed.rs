@@ -2,7 +2,7 @@
 //! two such pairs of routers on both sides of the same link, which is all that they share (XI fig. 14).
 
 use crate::world::{MS, at, config, link_config};
-use congestlab_core::law::xcp::{Echo, Link, LossPolicy, RateSource, RequestPolicy, Sender, SenderConfig};
+use congestlab_core::law::xcp::{Echo, Link, Sender, SenderConfig};
 use congestlab_core::law::xcp_i::{Extension, Period};
 use congestlab_core::law::{Ack, Send, SenderLaw as _};
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, SECOND, Time};
@@ -185,17 +185,7 @@ impl Loop {
             events: BTreeMap::new(),
             count: 0,
             is_interoperable: true,
-            sender: SenderConfig {
-                request: RequestPolicy::Demand,
-                loss: LossPolicy::Tcp,
-                clamp: true,
-                aging: None,
-                pacing: false,
-                rate_source: RateSource::Window,
-                price: Ratio::ONE,
-                desired_rate: Rate(125_000_000),
-                profile: congestlab_core::law::xcp::Profile::Standard,
-            },
+            sender: SenderConfig { desired_rate: Rate(125_000_000), ..SenderConfig::DEFAULT },
         };
         for (flow, &start) in starts.iter().enumerate() {
             this.schedule(Time(start), Event::Start(flow));

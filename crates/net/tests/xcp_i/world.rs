@@ -2,7 +2,7 @@
 
 use congestlab_core::law::xcp_i::Extension;
 use congestlab_core::law::{LinkConfig, xcp};
-use congestlab_core::units::{Bytes, Duration, Rate, Ratio, SECOND, Time};
+use congestlab_core::units::{Bytes, Duration, Rate, SECOND, Time};
 use congestlab_net::packet::{Kind, Packet};
 use congestlab_net::random::Stream;
 use congestlab_net::xcp_i::{
@@ -29,18 +29,7 @@ pub(crate) fn config() -> Config {
 
 /// K02's constants.
 pub(crate) fn link_config() -> xcp::LinkConfig {
-    xcp::LinkConfig {
-        capacity: Rate(0),
-        alpha: Ratio::ppm(400_000),
-        beta: Ratio::ppm(226_000),
-        gamma: Ratio::ppm(100_000),
-        min_interval: Duration(5 * MS),
-        max_interval: Duration(SECOND),
-        initial_interval: Duration(50 * MS),
-        allowed_queue: Duration(2 * MS),
-        capture: true,
-        thesis: false,
-    }
+    xcp::LinkConfig::DEFAULT
 }
 
 /// A packet of a flow with one packet each 10 ms and a round trip time of 100 ms, that left `upstream`
