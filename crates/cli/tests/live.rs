@@ -220,8 +220,12 @@ path = ["b"]
             assert!(flow["completion_s"].as_f64().is_some_and(|time| time < 3.0), "{app}: {flow:#}");
         }
         let noise = &result["flows"]["noise"][0];
-        let sent = noise["sent_packets"].as_u64().expect("a number");
-        assert!((200..=251).contains(&sent), "{app}: {noise:#}");
+        let sent = noise["sent_packets"].as_f64().expect("a number");
+        assert!(sent >= 200.0, "{app}: {noise:#}");
+        // No more than its rate and the first packet, over the time that it ran: on a busy machine a run
+        // ends late.
+        let rate = noise["throughput_bps"].as_f64().expect("a number");
+        assert!(rate * (sent - 1.0) / sent <= 1e6, "{app}: {noise:#}");
     }
 }
 
