@@ -11,7 +11,7 @@ use std::path::Path;
 use congestlab_core::law::settings::{Field, Settings};
 use congestlab_core::law::xcp::Header;
 use congestlab_core::law::{
-    Ack, Data, Link, LinkConfig, Packet, Protocol, Send, Sender, SenderConfig, Series as _, xcp_r,
+    Ack, Data, Echo, Link, LinkConfig, Packet, Protocol, Send, Sender, SenderConfig, Series as _, mpcp, xcp_r,
 };
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
 use random::Random;
@@ -28,7 +28,7 @@ fn scramble(config: &mut impl Settings, random: &mut Random) -> bool {
             has_zero |= value.0 == 0;
         }
         Field::Rate(value) => *value = Rate(random.word()),
-        Field::Count(value) => *value = random.half().max(1),
+        Field::Count(value) | Field::Number(value, _) => *value = random.half().max(1),
         Field::Word(value) => {
             let words = value.words();
             value.choose(words[random.below(words.len() as u64) as usize]);
@@ -42,6 +42,9 @@ fn scramble(config: &mut impl Settings, random: &mut Random) -> bool {
 struct Any {
     size: Bytes,
     header: Option<Header>,
+    ecn: u8,
+    segment: Option<mpcp::Segment>,
+    flow: mpcp::Flow,
 }
 
 impl Packet for Any {
@@ -56,6 +59,23 @@ impl Packet for Any {
     fn set_xcp(&mut self, header: Header) {
         self.header = Some(header);
     }
+
+    fn ecn(&self) -> u8 {
+        self.ecn
+    }
+
+    fn set_ecn(&mut self, code: u8) {
+        assert!((1..=3).contains(&code), "{code} is no code");
+        self.ecn = code;
+    }
+
+    fn segment(&self) -> Option<mpcp::Segment> {
+        self.segment
+    }
+
+    fn flow(&mut self, _: Time, _: bool) -> Option<&mut mpcp::Flow> {
+        Some(&mut self.flow)
+    }
 }
 
 fn any_header(random: &mut Random) -> Header {
@@ -69,7 +89,20 @@ fn any_header(random: &mut Random) -> Header {
 
 fn any_packet(random: &mut Random) -> Any {
     let header = (random.below(4) > 0).then(|| any_header(random));
-    Any { size: Bytes(random.word()), header }
+    let segment = random.coin().then(|| mpcp::Segment {
+        source: random.half(),
+        destination: random.half(),
+        ports: random.half(),
+        sequence: random.half(),
+        acknowledgment: random.half(),
+        control: random.half(),
+        checksum: random.half() as u16,
+        identification: random.half() as u16,
+        length: random.half() as u16,
+        rest: random.half() as u16,
+    });
+    let ecn = random.below(4) as u8;
+    Any { size: Bytes(random.word()), header, ecn, segment, flow: mpcp::Flow::default() }
 }
 
 /// Runs `check` on the default configuration of each protocol and on scrambled ones.
@@ -93,15 +126,19 @@ fn every_link_law_survives_any_input_and_never_raises_a_demand() {
     links(21, |random, config, has_zero| {
         let mut law = Link::new(config, Duration(random.word()), Duration(random.word()));
         let mut now = 0u64;
+        let mut flow = mpcp::Flow::default();
         for _ in 0..100 {
             now = now.saturating_add(random.word() >> (20 + random.below(40)));
-            let packet = any_packet(random);
+            let packet = Any { flow, ..any_packet(random) };
             match random.below(8) {
                 0..=2 => law.on_arrival(Time(now), &packet),
                 3..=5 => {
                     let mut out = packet;
                     let _ = law.share(&packet);
                     law.on_departure(Time(now), &mut out, Bytes(random.word()));
+                    assert_eq!(out.ecn == 0, packet.ecn == 0, "a code came or went");
+                    assert_eq!(out.segment, packet.segment, "headers changed");
+                    flow = out.flow;
                     match (packet.header, out.header) {
                         (Some(asked), Some(given)) => {
                             assert!(given.delta <= asked.delta, "{asked:?} raised to {given:?}");
@@ -130,7 +167,7 @@ fn no_link_law_grants_more_than_its_pool() {
         let mut law = Link::new(config, Duration(1), Duration(u64::MAX));
         let ask = |random: &mut Random| {
             let header = Header { delta: i32::MAX, ..any_header(random) };
-            Any { size: Bytes(40 + random.below(9000)), header: Some(header) }
+            Any { size: Bytes(40 + random.below(9000)), header: Some(header), ..any_packet(random) }
         };
         let packets: Vec<Any> = (0..1 + random.below(40)).map(|_| ask(random)).collect();
         packets.iter().for_each(|packet| law.on_arrival(Time(0), packet));
@@ -204,6 +241,10 @@ fn run_sender(random: &mut Random, config: &SenderConfig) {
                 let header = law.on_send(config, Time(now), &send);
                 assert_eq!(header.is_some(), config.header_bytes() > 0);
                 let _ = law.on_send_window(config);
+                let place = law.on_send_place(config, Time(now), send.srtt);
+                assert_eq!(place.is_some(), config.mpcp().is_some());
+                let most = config.mpcp().map_or(1, |chain| chain.n.clamp(1, mpcp::DIGITS_MAX));
+                assert!(place.is_none_or(|place| u32::from(place) < most));
             }
             5 | 6 => {
                 let window = xcp_r::Header {
@@ -214,6 +255,9 @@ fn run_sender(random: &mut Random, config: &SenderConfig) {
                 let awnd = Bytes(random.word());
                 let data = Data { header: any_header(random), window, mss: Bytes(mss), awnd };
                 config.on_data(&mut echo, &data);
+                if let Echo::Chain(echo) = &mut echo {
+                    echo.on_data(mpcp::Echoed(random.half()));
+                }
                 let _ = echo.on_ack();
             }
             7 => law.on_loss(config, Time(now), flight),

@@ -11,6 +11,7 @@ extern crate std;
 
 pub mod errors;
 pub mod estimator;
+mod flows;
 pub mod impairments;
 pub mod medium;
 pub mod packet;

@@ -4,7 +4,7 @@
 //! without looking inside. Sequence numbers count segments, modulo 2^32; the size of segment `n`
 //! of a flow is known to its sender and receiver.
 
-use congestlab_core::law::{self, xcp, xcp_i, xcp_r};
+use congestlab_core::law::{self, mpcp, xcp, xcp_i, xcp_r};
 use congestlab_core::units::Bytes;
 
 /// Time inside the engine and the links: picoseconds since the run began, exact for the
@@ -39,7 +39,8 @@ pub enum Kind {
 
 /// Flag bits of [`Packet::flags`].
 pub mod flag {
-    /// ECN field of the IP header, two low bits: 0 not-ECT, 1 ECT(1), 2 ECT(0), 3 CE (RFC 3168 §5).
+    /// ECN field of the IP header, two low bits: 0 not-ECT, 1 ECT(1), 2 ECT(0), 3 CE (RFC 3168 §5); to MPCP's
+    /// family 1 to 3 are digits of a load level.
     pub const ECN_MASK: u8 = 0b11;
     /// ECN-capable transport, codepoint ECT(0).
     pub const ECT0: u8 = 0b10;
@@ -87,9 +88,10 @@ pub struct Packet {
     /// Bits of [`flag`].
     pub flags: u8,
     /// Data: X, RTT, Delta_Throughput, Reverse_Feedback; XCP-r's window in bytes; four bytes, low to
-    /// high: IP TTL, xcp_ttl, XCP-r's epoch, its flag; XCP-i's last router; one word free.
+    /// high: IP TTL, xcp_ttl, XCP-r's epoch, its flag; XCP-i's last router; one word free. Of MPCP's family:
+    /// the headers of IP and TCP, [`Packet::segment`].
     /// ACK: advertised window in segments (low 24 bits) and XCP-r's epoch (high 8); Reverse_Feedback,
-    /// or XCP-r's window in bytes; three SACK ranges.
+    /// XCP-r's window in bytes, or MPCP's [`mpcp::Echoed`]; three SACK ranges.
     pub words: [u32; 8],
 }
 
@@ -185,6 +187,58 @@ impl Packet {
         self.words[1] = reply.cwnd;
     }
 
+    /// The IP and TCP headers of a data packet of MPCP's family, without options and with a payload of
+    /// zeros; `None`: the packet does not show them.
+    #[inline(always)]
+    pub const fn segment(&self) -> Option<mpcp::Segment> {
+        // No TCP port is 0, and with an XCP header the words are XCP's.
+        if !matches!(self.kind, Kind::Data) || self.has_xcp() || self.words[3] == 0 {
+            return None;
+        }
+        Some(mpcp::Segment {
+            sequence: self.words[0],
+            acknowledgment: self.words[1],
+            checksum: (self.words[2] >> 16) as u16,
+            identification: self.words[2] as u16,
+            ports: self.words[3],
+            control: self.words[4],
+            source: self.words[5],
+            destination: self.words[6],
+            length: self.size,
+            rest: 0,
+        })
+    }
+
+    /// Puts the IP and TCP headers on a data packet.
+    #[inline]
+    pub const fn set_segment(&mut self, segment: &mpcp::Segment) {
+        self.words = [
+            segment.sequence,
+            segment.acknowledgment,
+            (segment.checksum as u32) << 16 | segment.identification as u32,
+            segment.ports,
+            segment.control,
+            segment.source,
+            segment.destination,
+            0,
+        ];
+    }
+
+    /// IP identification: tells transmissions apart and names the same one on every link; what never is
+    /// fragmented may have any (RFC 6864 §4.1). Fibonacci hashing, for no better reason than that it spreads.
+    /// Packets that show their headers may say another one.
+    #[inline]
+    pub const fn identification(&self) -> u16 {
+        let name = self.stamp_ns ^ (self.seq as u64) << 32;
+        (name.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48) as u16
+    }
+
+    /// ACK: what it says of a data packet's code.
+    #[inline]
+    pub const fn echoed(&self) -> mpcp::Echoed {
+        mpcp::Echoed(self.words[1])
+    }
+
     /// ACK: the advertised window in segments; [`UNLIMITED`] is unlimited.
     #[inline]
     pub const fn window(&self) -> u32 {
@@ -232,6 +286,21 @@ impl law::Packet for Packet {
     #[inline(always)]
     fn set_xcp(&mut self, header: xcp::Header) {
         Self::set_xcp(self, header);
+    }
+
+    #[inline(always)]
+    fn ecn(&self) -> u8 {
+        self.flags & flag::ECN_MASK
+    }
+
+    #[inline(always)]
+    fn set_ecn(&mut self, code: u8) {
+        self.flags = self.flags & !flag::ECN_MASK | code & flag::ECN_MASK;
+    }
+
+    #[inline(always)]
+    fn segment(&self) -> Option<mpcp::Segment> {
+        Self::segment(self)
     }
 }
 

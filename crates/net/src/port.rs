@@ -8,6 +8,7 @@
 //! it is handed on at once with the time at which it reaches the far end.
 
 use crate::errors::ErrorRate;
+use crate::flows::{Flows, Known};
 use crate::impairments::{Errors, Reorder, Spans};
 use crate::packet::{PS_PER_NS, Packet, Picos, flag};
 use crate::queue::classes::{self, Classes};
@@ -272,6 +273,16 @@ fn edit(law: &mut Link, now: Picos, packet: &mut Packet, backlog: Bytes, out: &m
     }
 }
 
+/// The table of flows, if the law wants one.
+fn remembered(law: &LawConfig) -> Option<Box<Flows>> {
+    law.config.flows().map(|(most, idle)| Box::new(Flows::new(most, idle)))
+}
+
+/// The law edits the codes of a packet whose flow the router may know.
+fn edit_known(law: &mut Link, flows: &mut Flows, now: Picos, packet: &mut Packet, backlog: Bytes) {
+    law.on_departure(nanos(now), &mut Known { packet, flows }, backlog);
+}
+
 /// Laws see nanoseconds; within a nanosecond they see no time pass.
 #[inline]
 const fn nanos(t: Picos) -> Time {
@@ -346,6 +357,8 @@ pub struct Port {
 struct Parts {
     law: Option<Link>,
     feedback_at: FeedbackAt,
+    /// For laws that want flows remembered.
+    flows: Option<Box<Flows>>,
     admission: Admission,
     /// XCP's queue; the port's is then the other class's.
     classes: Option<Box<Classes>>,
@@ -473,6 +486,7 @@ impl Port {
         let sample_every = config.sample_every.unwrap_or(NEVER).max(1);
         let mut parts = Parts {
             feedback_at: config.feedback_at,
+            flows: config.law.as_ref().and_then(remembered),
             admission: match &config.discipline {
                 Discipline::DropTail => Admission::DropTail,
                 Discipline::PrioDropTail => Admission::PrioDropTail,
@@ -798,7 +812,10 @@ impl Port {
         {
             law.on_arrival(nanos(now), &packet);
             if parts.feedback_at == FeedbackAt::Enqueue {
-                edit(law, now, &mut packet, backlog, out);
+                match &mut parts.flows {
+                    None => edit(law, now, &mut packet, backlog, out),
+                    Some(flows) => edit_known(law, flows, now, &mut packet, backlog),
+                }
             }
         }
         if is_xcp {
@@ -931,7 +948,10 @@ impl Port {
         }
         if let Some(law) = &mut parts.law {
             if parts.feedback_at == FeedbackAt::Departure {
-                edit(law, now, packet, backlog, out);
+                match &mut parts.flows {
+                    None => edit(law, now, packet, backlog, out),
+                    Some(flows) => edit_known(law, flows, now, packet, backlog),
+                }
             }
             self.fingerprint = fold(self.fingerprint ^ now, u64::from(packet.words[2]) ^ MIX[1]);
         }

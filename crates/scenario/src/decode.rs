@@ -359,7 +359,12 @@ impl Language for bool {
 }
 
 /// A whole number within bounds.
-fn integer<T: TryFrom<i128>>(node: &Node, min: i128, max: i128, findings: &mut Findings) -> Option<T> {
+pub(crate) fn integer<T: TryFrom<i128>>(
+    node: &Node,
+    min: i128,
+    max: i128,
+    findings: &mut Findings,
+) -> Option<T> {
     let Value::Integer(integer) = node.value else {
         let help = format!("allowed: {min} to {max}, without unit or quotes");
         wrong_type(node, "a whole number", &help, findings);

@@ -37,6 +37,8 @@ const LINK_SERIES: &[&str] = &[
     "pxcp_n_lim",
     "pxcp_r",
     "load_factor",
+    "load_code",
+    "load_level",
     "estimate_bps",
     "truth_bps",
     "probe_bps",
@@ -49,8 +51,17 @@ const LINK_SERIES: &[&str] = &[
     "tcp_drops",
     "collisions",
 ];
-const FLOW_SERIES: &[&str] =
-    &["goodput_bps", "throughput_bps", "cwnd_packets", "srtt_ms", "estimate_bps", "truth_bps", "probe_bps"];
+const FLOW_SERIES: &[&str] = &[
+    "goodput_bps",
+    "throughput_bps",
+    "cwnd_packets",
+    "srtt_ms",
+    "load_bound",
+    "downgrades",
+    "estimate_bps",
+    "truth_bps",
+    "probe_bps",
+];
 
 /// Series of links of which there is one for each cloud.
 const CLOUD_SERIES: &[&str] = &["estimate_bps", "truth_bps", "probe_bps"];

@@ -4,6 +4,7 @@
 mod classes;
 mod flow;
 mod link;
+mod mpcp;
 mod xcp_i;
 
 use std::path::Path;
@@ -117,6 +118,7 @@ pub(crate) fn resolve(file: &mut File, base: &Path, findings: &mut Findings) -> 
     };
     xcp_i::interoperate(&mut model, links, flows, findings);
     medium::share(&mut model, links, findings);
+    mpcp::mix(&model, links, flows, findings);
     (!findings.has_errors()).then_some(model)
 }
 

@@ -8,7 +8,7 @@ use congestlab_core::law::{LinkConfig, Protocol, SenderConfig};
 use congestlab_core::units::{BitRate, Duration, Ratio};
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-use crate::decode::{At, Chance, Language, Variant, table, table_schema, unknown_key, value, word};
+use crate::decode::{At, Chance, Language, Variant, integer, table, table_schema, unknown_key, value, word};
 use crate::diagnostic::{Findings, Span};
 use crate::tree::{Entry, Node, Table, Value};
 use crate::xcp_i::{InteroperableFlow, InteroperableLink};
@@ -225,6 +225,16 @@ fn read(entry: &Entry, field: Field<'_>, findings: &mut Findings) -> Option<At<V
         Field::Span(to) => put(entry, findings, |value| *to = value),
         Field::Rate(to) => put(entry, findings, |value: BitRate| *to = value.bytes()),
         Field::Count(to) => put(entry, findings, |value| *to = value),
+        Field::Number(to, most) => {
+            findings.at.push(entry.key.clone());
+            let found = integer(&entry.node, 1, most.into(), findings);
+            if found.is_none() {
+                findings.set_unreadable();
+            }
+            findings.at.pop();
+            *to = found?;
+            Some(At { value: to.encode(), span: entry.node.span })
+        }
         Field::Word(to) => {
             let words = to.words();
             findings.at.push(entry.key.clone());
@@ -253,7 +263,7 @@ fn show(field: Field<'_>) -> Option<Value> {
         Field::Weight(value) => Weight(*value).encode(),
         Field::Span(value) => value.encode(),
         Field::Rate(_) => return None,
-        Field::Count(value) => value.encode(),
+        Field::Count(value) | Field::Number(value, _) => value.encode(),
         Field::Word(value) => Value::string(value.word()),
     })
 }
@@ -267,6 +277,7 @@ fn schema(field: Field<'_>, generator: &mut SchemaGenerator) -> Schema {
         Field::Span(_) => Duration::schema(generator),
         Field::Rate(_) => BitRate::schema(generator),
         Field::Count(_) => u32::schema(generator),
+        Field::Number(_, most) => json_schema!({ "type": "integer", "minimum": 1, "maximum": most }),
         Field::Word(words) => json_schema!({ "enum": words.words() }),
     }
 }

@@ -13,6 +13,7 @@ use congestlab_net::tcp;
 use crate::agents::Agents;
 use crate::arrivals::Arrivals;
 use crate::device::Device;
+use crate::headers;
 use crate::model::{DeviceKind, Group, GroupKind, Link, Model, Start};
 use crate::network::{Network, measure_of, segments_of, spans_of, starts_of};
 use crate::outcome::{Element, Event, FlowOutcome, LinkOutcome, Outcome, Sample};
@@ -45,6 +46,11 @@ macro_rules! with_hosts {
     };
 }
 pub(crate) use with_hosts;
+
+/// Its sequence numbers, which are drawn, decide what its packets can say.
+fn has_chains(group: &Group) -> bool {
+    matches!(&group.kind, GroupKind::Tcp(config) if config.law.mpcp().is_some_and(|law| law.n > 1))
+}
 
 /// Everything of a run that has state.
 pub(crate) struct Elements {
@@ -115,7 +121,7 @@ impl Elements {
         for (index, group) in model.groups.iter().enumerate() {
             let starts: Vec<Time> = starts_of(group, model.seed);
             let is_drawn = matches!(group.start, Start::Uniform { .. } | Start::Poisson { .. });
-            elements.drew |= (is_drawn || group.sizes.is_some()) && group.count > 0;
+            elements.drew |= (is_drawn || group.sizes.is_some() || has_chains(group)) && group.count > 0;
             let extras = |flow: u32, is_sender: bool| {
                 let element = Element::Flow(index as u32, flow);
                 let sampler = || Sampler::new(model.sample_every, model.record_events, element);
@@ -123,7 +129,7 @@ impl Elements {
                 let is_wanted = sampled || agent.is_some();
                 is_wanted.then(|| Box::new(Extras { sampler: sampled.then(sampler), agent }))
             };
-            elements.add(model, group, first_flow, &starts, extras);
+            elements.add(model, index, first_flow, &starts, extras);
             elements.starts.push(starts);
             first_flow += group.count;
         }
@@ -134,12 +140,14 @@ impl Elements {
     fn add(
         &mut self,
         model: &Model,
-        group: &Group,
+        number: usize,
         first_flow: u32,
         starts: &[Time],
         extras: impl Fn(u32, bool) -> Option<Box<Extras>>,
     ) {
+        let group = &model.groups[number];
         let flows = || starts.iter().enumerate().map(|(i, &start)| (i as u32, start));
+        let connection = |i: u32| headers::connection(group, number, i, first_flow + i, model.seed);
         match &group.kind {
             GroupKind::Tcp(config) => {
                 let senders = flows().map(|(i, start)| {
@@ -149,12 +157,21 @@ impl Elements {
                         Some(segments) => sender.with_segments(segments),
                         None => sender,
                     };
+                    let sender = match connection(i) {
+                        Some(connection) => sender.with_headers(connection),
+                        None => sender,
+                    };
                     Station::new(sender, extras(i, true))
                 });
                 self.hosts.push(Hosts::Senders(config.clone(), senders.collect()));
                 let receivers = flows().map(|(i, start)| {
                     let measure = measure_of(model, group, start);
-                    Station::new(tcp::Receiver::new(config, first_flow + i, 0, measure), extras(i, false))
+                    let receiver = tcp::Receiver::new(config, first_flow + i, 0, measure);
+                    let receiver = match connection(i) {
+                        Some(connection) => receiver.with_headers(connection),
+                        None => receiver,
+                    };
+                    Station::new(receiver, extras(i, false))
                 });
                 self.hosts.push(Hosts::Receivers(config.clone(), receivers.collect()));
             }

@@ -12,6 +12,7 @@ mod calendar;
 pub mod cloud;
 mod device;
 mod elements;
+pub mod headers;
 pub mod model;
 mod network;
 pub mod outcome;

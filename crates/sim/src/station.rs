@@ -72,6 +72,10 @@ impl Endpoint for tcp::Sender {
         if self.srtt().0 > 0 {
             put("srtt_ms", self.srtt().0 as f64 / 1e6);
         }
+        if let Some(state) = self.law().mpcp() {
+            put("load_bound", f64::from(state.level.to) / 1e6);
+            put("downgrades", f64::from(state.downgrades));
+        }
     }
 
     fn timeouts(&self) -> u64 {

@@ -64,6 +64,26 @@ fn random_networks_run_alike_on_every_engine() {
     assert!(hops > 300_000, "the networks carried too little to prove anything: {hops} hops");
 }
 
+/// Links and flows of VCP's family among the others, mostly such that they understand each other.
+#[test]
+fn codes_of_load_run_alike_on_every_engine() {
+    let mut downgraded = 0;
+    for seed in 8000..8160 {
+        let mut draw = Draw::new(seed);
+        let mut model = common::random_model(&mut draw, seed);
+        common::add_codes(&mut draw, &mut model);
+        if seed % 2 == 0 {
+            model.sample_every = Some(7_000_000_000);
+            model.record_events = true;
+        }
+        check(&model, &format!("seed {seed} with codes"));
+        let series = outcome(&model, Engine::Reference).series;
+        downgraded +=
+            series.iter().filter(|sample| sample.metric == "downgrades" && sample.value > 0.0).count();
+    }
+    assert!(downgraded > 100, "the networks troubled chains too little: {downgraded}");
+}
+
 /// Many networks side by side are run part by part.
 #[test]
 fn networks_that_nothing_connects_run_alike_on_every_engine() {

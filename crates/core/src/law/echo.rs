@@ -1,6 +1,6 @@
 //! What receivers send back, whichever the law.
 
-use super::{xcp, xcp_r};
+use super::{mpcp, xcp, xcp_r};
 use crate::units::Bytes;
 
 /// The congestion headers of a data packet, as its receiver finds them.
@@ -23,6 +23,8 @@ pub enum Reply {
     Feedback(i32),
     /// The window.
     Window(xcp_r::Reply),
+    /// The code of a data packet, and its place in its chain.
+    Code(mpcp::Echoed),
 }
 
 /// State of the receiver's part of a law for one flow: [`SenderLaw::echo`](super::SenderLaw::echo).
@@ -32,6 +34,8 @@ pub enum Echo {
     Feedback(xcp::Echo),
     /// XCP-r's: the window.
     Window(xcp_r::Echo),
+    /// MPCP's: the code of each data packet.
+    Chain(mpcp::Echo),
 }
 
 impl Echo {
@@ -41,6 +45,7 @@ impl Echo {
         match self {
             Self::Feedback(echo) => Reply::Feedback(echo.on_ack()),
             Self::Window(echo) => Reply::Window(echo.on_ack()),
+            Self::Chain(echo) => Reply::Code(echo.on_ack()),
         }
     }
 }

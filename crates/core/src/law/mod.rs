@@ -3,6 +3,7 @@
 
 pub mod cubic;
 mod echo;
+pub mod mpcp;
 pub mod pxcp;
 pub mod reno;
 pub mod settings;
@@ -30,7 +31,7 @@ pub struct Ack {
     pub rtt: Duration,
     /// Smoothed round trip time, this sample included; zero: unknown.
     pub srtt: Duration,
-    /// Reverse_Feedback, B/s; 0 without a congestion header.
+    /// Reverse_Feedback, B/s; 0 without a congestion header. MPCP's: the word of [`mpcp::Echoed`].
     pub feedback: i32,
     /// A duplicate: acknowledges nothing new.
     pub is_duplicate: bool,
@@ -71,6 +72,24 @@ pub trait Packet {
     fn xcp(&self) -> Option<xcp::Header>;
     /// Changes the congestion header that it has.
     fn set_xcp(&mut self, header: xcp::Header);
+    /// ECN field of its IP header, if it is of a flow that the field may concern; pure ACKs are of none.
+    #[inline(always)]
+    fn ecn(&self) -> u8 {
+        0
+    }
+    /// Changes that.
+    #[inline(always)]
+    fn set_ecn(&mut self, _code: u8) {}
+    /// Its IP and TCP headers, if it has them.
+    #[inline(always)]
+    fn segment(&self) -> Option<mpcp::Segment> {
+        None
+    }
+    /// What the router keeps of the flow that the headers belong to; `is_new`: it may begin to.
+    #[inline(always)]
+    fn flow(&mut self, _now: Time, _is_new: bool) -> Option<&mut mpcp::Flow> {
+        None
+    }
 }
 
 /// The law of a sender: the state of one flow. TCP's machinery (detecting and repairing losses,
@@ -107,6 +126,13 @@ pub trait SenderLaw: Sized {
     /// that have one.
     #[inline(always)]
     fn on_send_window(&mut self, _config: &Self::Config) -> Option<xcp_r::Header> {
+        None
+    }
+
+    /// The place in its chain of the packet that [`SenderLaw::on_send`] was called for, for laws that tell
+    /// it in the headers of IP and TCP.
+    #[inline(always)]
+    fn on_send_place(&mut self, _config: &Self::Config, _now: Time, _srtt: Duration) -> Option<u8> {
         None
     }
 
@@ -157,6 +183,24 @@ pub trait SenderLaw: Sized {
     /// XCP's part, for laws of its family.
     #[inline(always)]
     fn xcp(&self) -> Option<&xcp::Sender> {
+        None
+    }
+
+    /// Which of the protocols of its file it is.
+    #[inline]
+    fn preset(_config: &Self::Config) -> usize {
+        0
+    }
+
+    /// MPCP's configuration, for laws of its family.
+    #[inline(always)]
+    fn mpcp_config(_config: &Self::Config) -> Option<&mpcp::SenderConfig> {
+        None
+    }
+
+    /// What a flow of MPCP's family believes.
+    #[inline(always)]
+    fn mpcp(&self) -> Option<mpcp::State> {
         None
     }
 }
@@ -232,6 +276,18 @@ pub trait LinkLaw: Sized {
     /// As [`LinkLaw::xcp`].
     #[inline(always)]
     fn xcp_mut(_config: &mut Self::Config) -> Option<&mut xcp::LinkConfig> {
+        None
+    }
+
+    /// Which of the protocols of its file it is.
+    #[inline]
+    fn preset(_config: &Self::Config) -> usize {
+        0
+    }
+
+    /// How many flows it wants remembered at most, and for how long without packets; `None`: none.
+    #[inline(always)]
+    fn flows(_config: &Self::Config) -> Option<(u32, Duration)> {
         None
     }
 }
@@ -402,6 +458,17 @@ macro_rules! protocols {
                 }
             }
 
+            /// See [`SenderLaw::on_send_place`].
+            #[inline]
+            pub fn on_send_place(&mut self, config: &SenderConfig, now: Time, srtt: Duration) -> Option<u8> {
+                match (&mut self.law, config) {
+                    $($((Law::$Sender(law), SenderConfig::$Sender(config)) => {
+                        SenderLaw::on_send_place(law, config, now, srtt)
+                    })?)*
+                    _ => None,
+                }
+            }
+
             /// The rate to pace at; `None`: send as the window opens.
             #[inline]
             pub fn pacing_rate(&self, config: &SenderConfig, srtt: Duration) -> Option<Rate> {
@@ -420,15 +487,26 @@ macro_rules! protocols {
                     $($(Self::$Sender(law) => SenderLaw::xcp(law),)?)*
                 }
             }
+
+            /// What a flow of MPCP's family believes.
+            #[inline]
+            pub fn mpcp(&self) -> Option<mpcp::State> {
+                match self {
+                    $($(Self::$Sender(law) => SenderLaw::mpcp(law),)?)*
+                }
+            }
         }
 
         impl SenderConfig {
-            /// Of the law: the first protocol of its file.
+            /// Of the law: a protocol of its file.
             #[inline]
             pub fn name(&self) -> &'static str {
-                match self {
-                    $($(Self::$Sender(_) => const { $module::protocols()[0].name },)?)*
-                }
+                let protocol = match self {
+                    $($(Self::$Sender(config) => {
+                        $module::protocols().get(<$sender as SenderLaw>::preset(config))
+                    })?)*
+                };
+                protocol.map_or("", |protocol| protocol.name)
             }
 
             /// Initial window in packets; `None`: RFC 5681's, by the size of the segment.
@@ -476,6 +554,14 @@ macro_rules! protocols {
             pub fn xcp_mut(&mut self) -> Option<&mut xcp::SenderConfig> {
                 match self {
                     $($(Self::$Sender(config) => <$sender as SenderLaw>::xcp_config_mut(config),)?)*
+                }
+            }
+
+            /// MPCP's configuration, for laws of its family.
+            #[inline]
+            pub fn mpcp(&self) -> Option<&mpcp::SenderConfig> {
+                match self {
+                    $($(Self::$Sender(config) => <$sender as SenderLaw>::mpcp_config(config),)?)*
                 }
             }
         }
@@ -579,12 +665,15 @@ macro_rules! protocols {
         }
 
         impl LinkConfig {
-            /// Of the law: the first protocol of its file.
+            /// Of the law: a protocol of its file.
             #[inline]
             pub fn name(&self) -> &'static str {
-                match self {
-                    $($(Self::$Link(_) => const { $module::protocols()[0].name },)?)*
-                }
+                let protocol = match self {
+                    $($(Self::$Link(config) => {
+                        $module::protocols().get(<$link as LinkLaw>::preset(config))
+                    })?)*
+                };
+                protocol.map_or("", |protocol| protocol.name)
             }
 
             /// See [`LinkLaw::first_interval`].
@@ -624,6 +713,14 @@ macro_rules! protocols {
             pub fn xcp_mut(&mut self) -> Option<&mut xcp::LinkConfig> {
                 match self {
                     $($(Self::$Link(config) => <$link as LinkLaw>::xcp_mut(config),)?)*
+                }
+            }
+
+            /// See [`LinkLaw::flows`].
+            #[inline]
+            pub fn flows(&self) -> Option<(u32, Duration)> {
+                match self {
+                    $($(Self::$Link(config) => <$link as LinkLaw>::flows(config),)?)*
                 }
             }
         }
@@ -671,6 +768,7 @@ protocols! {
     xcp_r_v0 { sender XcpRV0(xcp_r_v0::Sender) }
     reno { sender Reno(reno::Reno) }
     cubic { sender Cubic(cubic::Cubic) }
+    mpcp { link Mpcp(mpcp::Link) sender Mpcp(mpcp::Sender) }
 }
 
 /// State of a sender law for one flow.

@@ -26,6 +26,8 @@ pub enum Field<'a> {
     Rate(&'a mut Rate),
     /// A whole number, at least 1.
     Count(&'a mut u32),
+    /// A whole number from 1 to so many.
+    Number(&'a mut u32, u32),
     /// One of several words.
     Word(&'a mut dyn Words),
 }

@@ -9,7 +9,7 @@ mod units;
 
 use law::xcp::{Header, Told};
 use law::xcp_i::{self, Address, Crossed, Entry, Extension};
-use law::xcp_r;
+use law::{mpcp, xcp_r};
 use law::{Ack, Data, Echo, Link, Packet, Reply, Send, Sender, SenderConfig};
 use units::{Bytes, Duration, Rate, Time};
 
@@ -19,6 +19,9 @@ pub struct Seen {
     size: u64,
     header: Header,
     has_header: u32,
+    ecn: u32,
+    segment: mpcp::Segment,
+    flow: mpcp::Flow,
 }
 
 impl Packet for Seen {
@@ -35,6 +38,27 @@ impl Packet for Seen {
     #[inline(always)]
     fn set_xcp(&mut self, header: Header) {
         self.header = header;
+    }
+
+    #[inline(always)]
+    fn ecn(&self) -> u8 {
+        self.ecn as u8
+    }
+
+    #[inline(always)]
+    fn set_ecn(&mut self, code: u8) {
+        self.ecn = code as u32;
+    }
+
+    #[inline(always)]
+    fn segment(&self) -> Option<mpcp::Segment> {
+        Some(self.segment)
+    }
+
+    /// The value of a map's entry, which the program has looked up.
+    #[inline(always)]
+    fn flow(&mut self, _now: Time, _is_new: bool) -> Option<&mut mpcp::Flow> {
+        Some(&mut self.flow)
     }
 }
 
@@ -108,6 +132,17 @@ exported! {
             None => 0,
         }
     }
+    fn sender_on_send_place(sender: &mut Sender, config: &SenderConfig, now: u64, srtt: u64) -> u64 {
+        sender.on_send_place(config, Time(now), Duration(srtt)).map_or(u64::MAX, |place| place as u64)
+    }
+    fn order_write(order: u64, segment: &mut mpcp::Segment, index: u64) -> u64 {
+        let order = if order == 0 { mpcp::Order::Swap } else { mpcp::Order::Checksum };
+        order.write(segment, index as u8) as u64
+    }
+    fn order_restore(order: u64, segment: &mut mpcp::Segment, n: u64, expected: &mpcp::Expected) -> u64 {
+        let order = if order == 0 { mpcp::Order::Swap } else { mpcp::Order::Checksum };
+        order.restore(segment, n as u32, expected) as u64
+    }
     fn sender_pacing_rate(sender: &Sender, config: &SenderConfig, srtt: u64) -> u64 {
         sender.pacing_rate(config, Duration(srtt)).map_or(0, |rate| rate.0)
     }
@@ -119,6 +154,7 @@ exported! {
         match echo.on_ack() {
             Reply::Feedback(feedback) => feedback as i64 as u64,
             Reply::Window(reply) => (reply.cwnd as u64) << 8 | reply.epoch as u64,
+            Reply::Code(echoed) => echoed.0 as u64,
         }
     }
     fn extension_on_packet(extension: &mut Extension, own: u64) -> u64 {

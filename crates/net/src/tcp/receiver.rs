@@ -1,12 +1,13 @@
 //! The receiving side: order, acknowledgments, feedback.
 
 use alloc::boxed::Box;
+use congestlab_core::law::mpcp::Echoed;
 use congestlab_core::law::{Data, Echo, Reply};
 use congestlab_core::units::{Bytes, Duration, Time};
 
 use super::ranges::Ranges;
 use super::window::{Advertise, Window};
-use super::{Config, Measure, Recovery, absolute, in_bytes};
+use super::{Config, Connection, Measure, Recovery, absolute, in_bytes};
 use crate::packet::{Kind, Packet, SACK_BLOCKS, flag};
 
 /// How long the acknowledgment of a single segment waits for a second one. RFC 5681 §4.2 allows
@@ -32,6 +33,8 @@ pub struct Receiver {
     /// When a delayed ACK is due.
     deadline: Time,
     out_of_order: Option<Box<OutOfOrder>>,
+    /// For laws that write into the headers of IP and TCP.
+    connection: Option<Box<Connection>>,
     /// `None`: the window stays as configured.
     window: Option<Box<Window>>,
     flow: u32,
@@ -68,6 +71,7 @@ impl Receiver {
             stamp_ns: 0,
             deadline: Time::NEVER,
             out_of_order: None,
+            connection: None,
             window: (config.advertise != Advertise::Always).then(Box::default),
             flow,
             base: isn.wrapping_add(1),
@@ -78,6 +82,13 @@ impl Receiver {
             delivered_bytes: 0,
             measured_bytes: 0,
         }
+    }
+
+    /// With the headers of its packets, for laws that write into them.
+    #[must_use]
+    pub fn with_headers(mut self, connection: Connection) -> Self {
+        self.connection = Some(Box::new(connection));
+        self
     }
 
     /// Everything that the receiver counted.
@@ -126,11 +137,13 @@ impl Receiver {
                     .map_or(Bytes(u64::MAX), |segments| in_bytes(config, segments.into())),
             };
             config.law.on_data(&mut self.echo, &data);
+        } else if packet.flags & flag::ECN_MASK != 0 && !self.note_code(config, packet) {
+            return None;
         }
         if packet.flags & flag::CWR != 0 {
             self.has_mark = false;
         }
-        self.has_mark |= packet.flags & flag::ECN_MASK == flag::CE;
+        self.has_mark |= config.ecn && packet.flags & flag::ECN_MASK == flag::CE;
 
         let index = absolute(packet.seq, self.base, self.next);
         let is_waiting = self.deadline != Time::NEVER;
@@ -162,6 +175,20 @@ impl Receiver {
             return None;
         }
         Some(self.acknowledge(config, now, Kind::Ack))
+    }
+
+    /// Takes in the code of a packet, if the law has any. False: its headers are not understood.
+    fn note_code(&mut self, config: &Config, packet: &Packet) -> bool {
+        let Echo::Chain(echo) = &mut self.echo else { return true };
+        let came = match &self.connection {
+            Some(connection) => {
+                // Before the beginning there is nothing that headers could say.
+                let Some(index) = absolute(packet.seq, self.base, self.next) else { return false };
+                connection.read(config, self.next, index, packet)
+            }
+            None => Some(Echoed::new(packet.flags & flag::ECN_MASK, Some(0))),
+        };
+        came.inspect(|&came| echo.on_data(came)).is_some()
     }
 
     /// The window to advertise, segments; `None`: unlimited.
@@ -218,6 +245,10 @@ impl Receiver {
         match self.echo.on_ack() {
             Reply::Feedback(feedback) => packet.words[1] = feedback as u32,
             Reply::Window(reply) => packet.set_reply(reply),
+            Reply::Code(came) => {
+                let told = self.connection.as_ref().map_or(came, |c| c.echo(config, self.next, came));
+                packet.words[1] = told.0;
+            }
         }
         if let Some(beyond) = &self.out_of_order
             && config.recovery == Recovery::Sack

@@ -6,11 +6,12 @@
 
 use alloc::boxed::Box;
 use congestlab_core::law;
+use congestlab_core::law::mpcp::LOW;
 use congestlab_core::units::{Bytes, Duration, Time};
 
 use super::rtt::{CAUTIOUS_RTO, INITIAL_RTO, RoundTrip};
 use super::scoreboard::{DUP_THRESH, Scoreboard};
-use super::{App, Config, Measure, Recovery, Wait, absolute, in_bytes};
+use super::{App, Config, Connection, Measure, Recovery, Wait, absolute, in_bytes};
 use crate::packet::{Kind, Packet, SACK_BLOCKS, UNLIMITED, flag};
 use crate::stats::Histogram;
 
@@ -102,6 +103,8 @@ pub struct Sender {
     sent_at: Time,
     stop: Time,
     scoreboard: Option<Box<Scoreboard>>,
+    /// For laws that write into the headers of IP and TCP.
+    connection: Option<Box<Connection>>,
     flow: u32,
     /// Sequence number of segment 0.
     base: u32,
@@ -226,6 +229,7 @@ impl Sender {
             sent_at: Time::NEVER,
             stop,
             scoreboard: None,
+            connection: None,
             flow,
             base: isn.wrapping_add(1),
             awnd: 0,
@@ -259,12 +263,25 @@ impl Sender {
         self
     }
 
+    /// With the headers of its packets, for laws that write into them.
+    #[must_use]
+    pub fn with_headers(mut self, connection: Connection) -> Self {
+        self.connection = Some(Box::new(connection));
+        self
+    }
+
     // What the flow shows.
 
     /// The congestion window.
     #[inline]
     pub fn window(&self) -> Bytes {
         self.law.window()
+    }
+
+    /// The law, for observers.
+    #[inline]
+    pub fn law(&self) -> &law::Law {
+        self.law.law()
     }
 
     /// The smoothed round trip time; zero: unknown.
@@ -912,6 +929,14 @@ impl Sender {
             packet.flags |= flag::RETRANSMIT;
             self.retransmits += 1;
             self.note_retransmission(config, now, pick, index);
+        }
+        if header.is_none()
+            && let Some(place) = self.law.on_send_place(&config.law, now, self.rtt.srtt())
+        {
+            match &self.connection {
+                Some(connection) => connection.write(config, index, place, &mut packet),
+                None => packet.flags = packet.flags & !flag::ECN_MASK | LOW,
+            }
         }
         self.sent_bytes += u64::from(size);
         if self.is_measured(now) {

@@ -21,9 +21,10 @@ use congestlab_core::units::Bytes;
 use congestlab_core::wire::xcp::{LENGTH as XCP_LENGTH, Layout, PROTOCOL_EXPERIMENTAL, Repr, Version};
 use congestlab_core::wire::xcp_extended::{self, Interoperable};
 use congestlab_net::packet::{Kind, Packet, SACK_BLOCKS, flag};
-use congestlab_net::tcp::{App, Config, Recovery};
+use congestlab_net::tcp::{Config, Connection, Recovery};
 use congestlab_net::xcp_i::{Address, Message, Verb};
 use congestlab_sim::cloud::{receiver_address, router_address, sender_address};
+use congestlab_sim::headers::{connection, ports};
 use congestlab_sim::model::{GroupKind, Model};
 use etherparse::TcpOptionElement::{
     self, MaximumSegmentSize, Noop, SelectiveAcknowledgement, SelectiveAcknowledgementPermitted, Timestamp,
@@ -37,10 +38,6 @@ const TCP: usize = TcpHeader::MIN_LEN;
 const TIMESTAMPS: usize = 12;
 /// Hosts on each side; from the next flow on, addresses repeat with the next port.
 const HOSTS: u32 = (1 << 23) - 2;
-const SENDER_PORT: u32 = 40_000;
-/// Ports that no dissector claims: 50000 to 53999, by group.
-const RECEIVER_PORT: u32 = 50_000;
-const RECEIVER_PORTS: u32 = 4_000;
 /// Of what XCP-i nodes say to each other, and of their probes.
 const CONTROL_PORT: u16 = 49_998;
 const PROBE_PORT: u16 = 49_999;
@@ -65,7 +62,9 @@ pub(super) struct Headers {
 
 struct Group {
     first_flow: u32,
-    receiver_port: u16,
+    number: usize,
+    /// What the law of the group looks at, by flow; empty: it does not look at headers.
+    connections: Vec<Connection>,
     /// Time to live of what leaves through a link.
     ttl: BTreeMap<u32, u8>,
     /// `None`: datagrams.
@@ -103,7 +102,10 @@ impl Headers {
             first_flow += group.count;
             Group {
                 first_flow: first,
-                receiver_port: (RECEIVER_PORT + index as u32 % RECEIVER_PORTS) as u16,
+                number: index,
+                connections: (0..group.count)
+                    .filter_map(|flow| connection(group, index, flow, first + flow, model.seed))
+                    .collect(),
                 ttl,
                 tcp: Tcp::new(&group.kind, group.interoperable.is_some()),
             }
@@ -118,8 +120,11 @@ impl Headers {
             return self.write_of_nodes(packet, snaplen, frame);
         }
         let group = &self.groups[self.groups.partition_point(|group| group.first_flow <= packet.flow) - 1];
+        let connection = group.connections.get((packet.flow - group.first_flow) as usize);
         let transport = match &group.tcp {
-            Some(tcp) if !matches!(packet.kind, Kind::Control | Kind::Probe) => tcp.transport(packet),
+            Some(tcp) if !matches!(packet.kind, Kind::Control | Kind::Probe) => {
+                tcp.transport(packet, connection)
+            }
             _ => Transport::Udp,
         };
         let (protocol, headers) = match &transport {
@@ -142,17 +147,27 @@ impl Headers {
 
         let host = packet.flow % HOSTS;
         let address = |side: u32| (10 << 24 | side << 23 | (host + 1)).to_be_bytes();
-        let mut from = (address(0), (SENDER_PORT + packet.flow / HOSTS) as u16);
-        let mut to = (address(1), group.receiver_port);
+        let ports = ports(group.number, packet.flow);
+        let mut from = (address(0), ports.0);
+        let mut to = (address(1), ports.1);
         if is_from_receiver(packet) {
             std::mem::swap(&mut from, &mut to);
         }
+        let told = group.tcp.as_ref().zip(connection).and_then(|(tcp, connection)| match packet.kind {
+            Kind::Data => packet.segment(),
+            Kind::Ack => {
+                let next = u64::from(packet.seq.wrapping_sub(1));
+                let place = packet.echoed().index();
+                Some(connection.acknowledge(&tcp.config, next, place, packet.identification())?.0)
+            }
+            _ => None,
+        });
         let dscp = if packet.flags & flag::LOW_PRIORITY != 0 { LOWER_EFFORT } else { 0 };
         let ip = Ipv4Header {
             dscp: IpDscp::try_new(dscp).unwrap_or_default(),
             ecn: IpEcn::try_new(packet.flags & flag::ECN_MASK).unwrap_or_default(),
             total_len: (headers + payload.len()) as u16,
-            identification: identification(packet),
+            identification: told.map_or(packet.identification(), |told| told.identification),
             dont_fragment: true,
             time_to_live: if packet.has_xcp_i() {
                 packet.xcp_i().ttl
@@ -171,6 +186,11 @@ impl Headers {
                 frame.extend(xcp);
                 (header.source_port, header.destination_port) = (from.1, to.1);
                 header.checksum = header.calc_checksum_ipv4(&ip, payload).expect(FITS);
+                // Places in a chain are told after the checksum is made.
+                if let Some(told) = told {
+                    header.sequence_number = told.sequence;
+                    header.acknowledgment_number = told.acknowledgment;
+                }
                 write(frame, |out| header.write(out));
             }
             Transport::Udp => {
@@ -198,7 +218,7 @@ impl Headers {
         let payload = &ZEROS[..length - IP - UdpHeader::LEN];
         let ip = Ipv4Header {
             total_len: length as u16,
-            identification: identification(packet),
+            identification: packet.identification(),
             dont_fragment: true,
             time_to_live: TTL,
             protocol: IpNumber::UDP,
@@ -238,13 +258,6 @@ fn times_to_live(path: &[u32], routers: &[&str]) -> impl Iterator<Item = u8> {
     })
 }
 
-/// Tells transmissions apart and names the same one on every link; what never is fragmented may have
-/// any (RFC 6864 §4.1). Fibonacci hashing, for no better reason than that it spreads.
-fn identification(packet: &Packet) -> u16 {
-    let name = packet.stamp_ns ^ u64::from(packet.seq) << 32;
-    (name.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48) as u16
-}
-
 impl Tcp {
     fn new(kind: &GroupKind, is_interoperable: bool) -> Option<Self> {
         let GroupKind::Tcp(config) = kind else { return None };
@@ -257,7 +270,8 @@ impl Tcp {
         };
         // A connection has them or not (RFC 7323 §3.2): only if they make no packet longer than it is.
         let room = usize::from(config.ack.min(config.segment.saturating_sub(1)));
-        let has_timestamps = room >= IP + xcp_length + TCP + TIMESTAMPS;
+        // Laws that look into headers see forty bytes of them.
+        let has_timestamps = room >= IP + xcp_length + TCP + TIMESTAMPS && config.law.mpcp().is_none();
         let mut tcp =
             Self { config: config.clone(), xcp_length, returns_window, has_timestamps, scale: SCALE_MAX };
         if let Some(segments) = config.awnd {
@@ -268,10 +282,13 @@ impl Tcp {
         Some(tcp)
     }
 
-    fn transport(&self, packet: &Packet) -> Transport {
+    fn transport(&self, packet: &Packet, connection: Option<&Connection>) -> Transport {
+        let (isn, peer_isn) = connection.map_or((0, 0), |known| (known.isn, known.peer_isn));
+        let first = peer_isn.wrapping_add(1);
         let mut header = TcpHeader { ack: true, window_size: u16::MAX, ..TcpHeader::default() };
         // One number for the SYN, as in the simulator, where segments follow.
-        let sequence = |seq: u32| 1 + self.payload(u64::from(seq.wrapping_sub(1))) as u32;
+        let sequence =
+            |seq: u32| isn.wrapping_add(1).wrapping_add(self.payload(u64::from(seq.wrapping_sub(1))) as u32);
         // RFC 7323 §5.4: a clock of milliseconds.
         let stamp = (packet.stamp_ns / 1_000_000) as u32;
         let echoed = if is_from_receiver(packet) { stamp } else { 0 };
@@ -282,7 +299,8 @@ impl Tcp {
                 let is_syn = packet.kind == Kind::Syn;
                 header.syn = true;
                 header.ack = !is_syn;
-                header.acknowledgment_number = u32::from(!is_syn);
+                header.sequence_number = if is_syn { isn } else { peer_isn };
+                header.acknowledgment_number = if is_syn { 0 } else { isn.wrapping_add(1) };
                 // RFC 3168 §6.1.1.
                 header.ece = self.config.ecn;
                 header.cwr = self.config.ecn && is_syn;
@@ -296,9 +314,14 @@ impl Tcp {
                 }
             }
             Kind::Ack => {
-                header.sequence_number = 1;
+                header.sequence_number = first;
                 header.acknowledgment_number = sequence(packet.seq);
                 header.ece = packet.flags & flag::ECE != 0;
+                // Two bits that are there for the echo of a code: nobody says which MP and VP take.
+                if connection.is_some() {
+                    let code = packet.echoed().code().unwrap_or(0);
+                    (header.ece, header.cwr) = (code & 1 != 0, code & 2 != 0);
+                }
                 header.window_size =
                     self.window(packet.window()).div_ceil(1 << self.scale).min(0xffff) as u16;
                 let version = Version::V3;
@@ -314,11 +337,11 @@ impl Tcp {
             // As Linux probes: the byte before the next one, without it.
             Kind::WindowProbe => {
                 header.sequence_number = sequence(packet.seq).wrapping_sub(1);
-                header.acknowledgment_number = 1;
+                header.acknowledgment_number = first;
             }
             Kind::Data | Kind::Datagram | Kind::Control | Kind::Probe => {
                 header.sequence_number = sequence(packet.seq);
-                header.acknowledgment_number = 1;
+                header.acknowledgment_number = first;
                 header.cwr = packet.flags & flag::CWR != 0;
                 let (layout, protocol) = (Layout::V3, IpNumber::TCP.0);
                 let header = Repr::Standard { layout, protocol, header: packet.xcp() };
@@ -364,26 +387,9 @@ impl Tcp {
         size.saturating_sub(self.overhead()).max(1)
     }
 
-    /// Payload of the first `count` segments; the last segment of what the application writes is
-    /// short.
+    /// Payload of the first `count` segments.
     fn payload(&self, count: u64) -> u64 {
-        let segment = u64::from(self.config.segment.max(1));
-        let full = self.payload_of(segment);
-        let of_write = |size: u64, count: u64| {
-            let (whole, rest) = (size / segment, size % segment);
-            let last = if count > whole && rest > 0 { self.payload_of(rest) } else { 0 };
-            full * count.min(whole) + last
-        };
-        match self.config.app {
-            App::Endless | App::Own => full * count,
-            App::Transfer(size) => of_write(size.0, count),
-            App::Bursts { size, total, .. } => {
-                let segments = size.0.div_ceil(segment).max(1);
-                let (writes, rest) = (count / segments, count % segments);
-                let left = total.map_or(size.0, |total| total.0.saturating_sub(writes * size.0).min(size.0));
-                writes * of_write(size.0, segments) + of_write(left, rest)
-            }
-        }
+        self.config.payload(count, self.overhead())
     }
 
     /// RFC 6691: without options.

@@ -48,7 +48,7 @@ impl Label {
 }
 
 /// Metrics of contract section 5 in the order in which people want them.
-const TITLES: [(Of, &str, &str); 26] = [
+const TITLES: [(Of, &str, &str); 30] = [
     (Of::Flows, "throughput_bps", "Throughput of flows"),
     (Of::Flows, "goodput_bps", "Goodput of flows"),
     (Of::Flows, "cwnd_packets", "Congestion window of flows"),
@@ -57,6 +57,10 @@ const TITLES: [(Of, &str, &str); 26] = [
     (Of::Links, "feedback_Bps", "Feedback of the law"),
     (Of::Links, "interval_ms", "Control interval of the law"),
     (Of::Links, "load_factor", "Load factor of the law"),
+    (Of::Links, "load_code", "Zone of the load: 1 low, 2 high, 3 over"),
+    (Of::Links, "load_level", "Load level of the law"),
+    (Of::Flows, "load_bound", "Load that flows act on, upper bound"),
+    (Of::Flows, "downgrades", "Times that flows fell back to VCP"),
     (Of::Links, "pxcp_r", "r of the P-XCP law: share of limited flows"),
     (Of::Links, "estimate_bps", "Estimated bandwidth"),
     (Of::Links, "truth_bps", "True bandwidth"),

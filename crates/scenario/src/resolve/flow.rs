@@ -10,7 +10,7 @@ use congestlab_net::xcp_i;
 use congestlab_sim::model::{self, GroupKind, Pipe};
 
 use super::link::Wire;
-use super::{PACKET_SIZE, picos};
+use super::{PACKET_SIZE, mpcp, picos};
 use crate::decode::{At, Named, PacketSize, RATE_MAX, fill};
 use crate::diagnostic::{Findings, Span, choices};
 use crate::file::{App, Flow, Hop, Link, Profile, Recovery, Start, Wait};
@@ -285,6 +285,7 @@ fn tcp(
     let profile = flow.profile.as_ref().map(|profile| (profile.value, profile.span));
     let is_ns2 = profile.is_some_and(|(profile, _)| profile == Profile::Ns2);
     let recovery = recovery(flow, span, is_ns2, findings)?;
+    let is_acknowledged = mpcp::keys(flow, findings);
     let At { value: law, span: law_span } = flow.law.as_mut()?;
     let law = match law {
         FlowLaw::Sender(chosen) => self::law(chosen, *law_span, desired, profile, findings)?,
@@ -316,7 +317,7 @@ fn tcp(
         advertise,
         recovery,
         min_rto: min_rto.value,
-        delayed_ack: fill(&mut flow.delayed_ack, span, || false).value,
+        delayed_ack: fill(&mut flow.delayed_ack, span, || false).value && !is_acknowledged,
         ecn: fill(&mut flow.ecn, span, || false).value,
         ns2: is_ns2,
         app,
@@ -373,6 +374,7 @@ fn law(
     if law.config.xcp().is_some() {
         law.write_rate("desired_rate", desired?, span);
     }
+    mpcp::flow(law, findings);
     law.write_rest(span);
     let mut config = law.config.clone();
     let is_variant = !matches!(config, SenderConfig::Xcp(_));

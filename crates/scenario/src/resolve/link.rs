@@ -12,7 +12,7 @@ use congestlab_net::trace::Trace;
 
 use congestlab_core::law::LinkConfig;
 
-use super::{PACKET_SIZE, classes, picos, xcp_i};
+use super::{PACKET_SIZE, classes, mpcp, picos, xcp_i};
 use crate::decode::{At, Chance, Named, fill};
 use crate::diagnostic::{Findings, Span};
 use crate::file::{self, Errors, FeedbackAt, Link, Profile, Rate, Reverse};
@@ -169,6 +169,15 @@ pub(super) fn port(
                     format!("`{}.discipline` is xcp-tcp, but the link has no law", findings.place());
                 let help = "an XCP class needs law = \"xcp\"; without XCP write \"droptail\" or \"red\"";
                 findings.error("scenario::classes", *discipline_span, message, help);
+            } else if let Some(law) = &link.law
+                && law.value.xcp_i().is_none()
+            {
+                let name = law.value.0.protocol.name;
+                let message =
+                    format!("`{}.discipline` is xcp-tcp, but the link's law is {name}", findings.place());
+                let help =
+                    "its classes are XCP's packets and the rest; such a link needs law = \"xcp\" or \"pxcp\"";
+                findings.error("scenario::classes", law.span, message, help);
             }
             let of_red = |red: &Red, findings: &mut Findings| {
                 thresholds(red, "discipline.xcp-tcp.red", *discipline_span, to_packets, findings)
@@ -316,6 +325,7 @@ fn law(
         xcp.min_interval = Duration(1_000_000);
     }
     let follows_service = law.span("capacity").is_none();
+    mpcp::link(law, findings);
     law.write_rest(span);
     check_xcp(law, findings);
     check_pxcp(law, findings);

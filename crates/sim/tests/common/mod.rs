@@ -1,5 +1,6 @@
 //! Models drawn at random.
 
+use congestlab_core::law::mpcp::{self, Algorithm2, Cut, Hold, Order};
 use congestlab_core::law::{LinkConfig, SenderConfig, cubic, pxcp, reno, xcp, xcp_r};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, Time};
 use congestlab_net::errors::ErrorRate;
@@ -83,6 +84,43 @@ pub(crate) fn random_model(draw: &mut Draw, seed: u64) -> Model {
         model.groups.iter_mut().for_each(|group| add_switches(draw, count, group));
     }
     model
+}
+
+/// Makes some links and flows of VCP's family, mostly such that they understand each other.
+pub(crate) fn add_codes(draw: &mut Draw, model: &mut Model) {
+    let n = draw.between(1, 8) as u32;
+    let order = if n > 2 { Order::Checksum } else { draw.of(&[Order::Swap, Order::Checksum, Order::Ipid]) };
+    let chain = |draw: &mut Draw| if draw.one_in(8) { (2, Order::Swap) } else { (n, order) };
+    for link in &mut model.links {
+        if let Some(law) = link.port.law.as_mut().filter(|_| draw.one_in(2)) {
+            let (n, order) = chain(draw);
+            law.config = LinkConfig::Mpcp(mpcp::LinkConfig {
+                order,
+                capacity: law.config.capacity(),
+                algorithm_2: draw.of(&[Algorithm2::Corrected, Algorithm2::Printed]),
+                interval: Duration(draw.between(5, 200) * 1_000_000),
+                table: draw.between(1, 16) as u32,
+                idle: Duration(draw.of(&[1_000_000, 10_000_000_000])),
+                ..mpcp::LinkConfig::of(n, false)
+            });
+        }
+    }
+    for group in &mut model.groups {
+        if let GroupKind::Tcp(config) = &mut group.kind
+            && draw.one_in(2)
+        {
+            let (n, order) = chain(draw);
+            config.delayed_ack &= n == 1;
+            config.law = SenderConfig::Mpcp(mpcp::SenderConfig {
+                order,
+                interval: Duration(draw.between(5, 200) * 1_000_000),
+                cut: draw.of(&[Cut::AtOnce, Cut::Complete]),
+                hold: draw.of(&[Hold::Interval, Hold::RoundTrip]),
+                pacing: draw.one_in(2),
+                ..mpcp::SenderConfig::of(n, false)
+            });
+        }
+    }
 }
 
 fn random_port(draw: &mut Draw) -> PortConfig {

@@ -1,0 +1,389 @@
+//! What a router's output port does: the load factor (VP, VNS), and marking (MP algorithm 2).
+
+use super::super::settings::{Field, Settings, words};
+use super::level::{DIGITS_MAX, Level};
+use super::order::Order;
+use crate::law::{LinkLaw, Packet, Series};
+use crate::units::{Bytes, Duration, Rate, Ratio, Time, mul_div};
+
+/// More flows than any router remembers.
+const TABLE_MAX: u32 = 1 << 20;
+
+/// What a link does with the next digit of a chain whose digits so far were its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Algorithm2 {
+    /// Writes its own where that is larger (C-21).
+    #[default]
+    Corrected,
+    /// Leaves it: MP's algorithm sets MSP_HIGH where the digits are equal.
+    Printed,
+}
+
+words!(Algorithm2 { Corrected = "corrected", Printed = "printed", });
+
+/// Configuration of the link law.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct LinkConfig {
+    /// Packets of a chain; 1 is VCP.
+    pub n: u32,
+    /// The name fixes `n`.
+    pub is_preset: bool,
+    /// How a packet's place in its chain is told.
+    pub order: Order,
+    /// What equal digits mean.
+    pub algorithm_2: Algorithm2,
+    /// What the link can carry.
+    pub capacity: Rate,
+    /// 0.98 (VP, recalled): the utilization at which the load factor is 1.
+    pub gamma: Ratio,
+    /// t_rho, 200 ms (VNS): how often the load factor is measured.
+    pub interval: Duration,
+    /// t_q, 10 ms (VNS): how often the queue is.
+    pub sample: Duration,
+    /// 0.5 (VNS): part of the queue that counts as load.
+    pub kq: Ratio,
+    /// 0.25 (VNS): weight of an interval's queue in its average.
+    pub queue_weight: Ratio,
+    /// 1024: flows that a router remembers at most.
+    pub table: u32,
+    /// 10 s: a flow without packets for so long is forgotten.
+    pub idle: Duration,
+}
+
+impl LinkConfig {
+    /// For chains of `n` packets, without a capacity.
+    #[inline]
+    pub const fn of(n: u32, is_preset: bool) -> Self {
+        Self {
+            n,
+            is_preset,
+            order: Order::of(n),
+            algorithm_2: Algorithm2::Corrected,
+            capacity: Rate(0),
+            gamma: Ratio::ppm(980_000),
+            interval: Duration(200_000_000),
+            sample: Duration(10_000_000),
+            kq: Ratio::ppm(500_000),
+            queue_weight: Ratio::ppm(250_000),
+            table: 1024,
+            idle: Duration(10_000_000_000),
+        }
+    }
+
+    /// Its name leaves it no chains.
+    #[inline]
+    const fn is_vcp(&self) -> bool {
+        self.is_preset && self.n == 1
+    }
+}
+
+impl Settings for LinkConfig {
+    fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
+        if !self.is_preset {
+            tell("n", "Packets of a chain, 1 to 8; 2 (MP).", Field::Number(&mut self.n, DIGITS_MAX));
+        }
+        if !self.is_vcp() {
+            tell(
+                "order",
+                "How a packet's place in its chain is told; swap (MP 3.2), above two packets checksum (MP 5).",
+                Field::Word(&mut self.order),
+            );
+            tell(
+                "algorithm_2",
+                "What equal digits mean: corrected, the next ones are compared; printed, they are left (MP).",
+                Field::Word(&mut self.algorithm_2),
+            );
+        }
+        tell(
+            "capacity",
+            "Capacity that the law is told; absent: the link's rate.",
+            Field::Rate(&mut self.capacity),
+        );
+        tell(
+            "gamma",
+            "Utilization at which the load factor is 1; 0.98 (VP).",
+            Field::Factor(&mut self.gamma),
+        );
+        tell(
+            "interval",
+            "How often the load factor is measured; 200 ms (VNS).",
+            Field::Span(&mut self.interval),
+        );
+        tell("sample", "How often the queue is measured; 10 ms (VNS).", Field::Span(&mut self.sample));
+        tell("kq", "Part of the queue that counts as load; 0.5 (VNS).", Field::Factor(&mut self.kq));
+        tell(
+            "queue_weight",
+            "Weight of an interval's mean queue in the average; 0.25 (VNS).",
+            Field::Share(&mut self.queue_weight),
+        );
+        if !self.is_vcp() {
+            tell(
+                "table",
+                "The most flows that a router remembers; 1024 (A-17).",
+                Field::Number(&mut self.table, TABLE_MAX),
+            );
+            tell(
+                "idle",
+                "A flow without packets for so long is forgotten; 10 s (A-17).",
+                Field::Span(&mut self.idle),
+            );
+        }
+    }
+}
+
+/// What a router keeps of a flow: how its level compares with what comes from upstream, in the chain that
+/// is passing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Flow {
+    /// Its own digits that were compared so far.
+    prefix: u16,
+    /// Position that comes next.
+    next: u8,
+    verdict: Verdict,
+}
+
+/// Upstream's level relative to the link's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Verdict {
+    /// Higher: what it says stays. So does what nobody knows anything about.
+    #[default]
+    High,
+    /// Equal so far.
+    Equal,
+    /// Lower: the link's own digits are written.
+    Low,
+}
+
+impl Flow {
+    /// Packet `index` of a chain leaves with the digit `found`: the digit that it shall carry.
+    #[inline]
+    pub fn mark(&mut self, index: u8, found: u8, own: &Level, algorithm: Algorithm2) -> u8 {
+        if index == 0 {
+            *self = Self { prefix: 0, next: 0, verdict: Verdict::Equal };
+        } else if index != self.next {
+            self.verdict = Verdict::High; // a gap
+        }
+        if matches!(self.verdict, Verdict::High) {
+            return found;
+        }
+        // Where the level has changed since the chain began, its further digits belong to another prefix:
+        // 11 is on the safe side.
+        let digit = if own.prefix(index) == self.prefix { own.digit(index) } else { 3 };
+        self.prefix |= (digit as u16) << (2 * (index & 7));
+        self.next = index + 1;
+        if matches!(self.verdict, Verdict::Low) {
+            return digit;
+        }
+        if digit > found {
+            self.verdict = Verdict::Low;
+            return digit;
+        }
+        if digit < found || matches!(algorithm, Algorithm2::Printed) {
+            self.verdict = Verdict::High;
+        }
+        found
+    }
+}
+
+/// What the last interval measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Report {
+    /// Intervals so far.
+    pub intervals: u64,
+    /// The load factor, millionths.
+    pub load: u32,
+    /// Its level among the 3^n.
+    pub level: u16,
+    /// Its zone: 1 low, 2 high, 3 over.
+    pub zone: u8,
+}
+
+impl Series for Report {
+    #[inline]
+    fn intervals(&self) -> u64 {
+        self.intervals
+    }
+
+    #[inline]
+    fn decision(&self) -> i64 {
+        self.load as i64
+    }
+
+    fn each(&self, tell: &mut impl FnMut(&'static str, i64, u32)) {
+        tell("load_factor", self.load as i64, 1_000_000);
+        tell("load_code", self.zone as i64, 1);
+        tell("load_level", self.level as i64, 1);
+    }
+}
+
+/// Link state: one per output port.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub struct Link {
+    config: LinkConfig,
+    level: Level,
+    /// Arrived in the running interval.
+    bytes: Bytes,
+    /// Sum of the queue's samples in it, and their number.
+    queue_sum: u64,
+    samples: u64,
+    /// q, averaged over intervals.
+    queue: u64,
+    began: Time,
+    load_deadline: Time,
+    queue_deadline: Time,
+    report: Report,
+}
+
+impl Link {
+    /// `phase` is where in its first interval the router begins, `queue_phase` the same for the queue.
+    #[inline(always)]
+    pub fn new(config: LinkConfig, phase: Duration, queue_phase: Duration) -> Self {
+        let level = Level::of(0, config.n.max(1));
+        Self {
+            config,
+            level,
+            bytes: Bytes(0),
+            queue_sum: 0,
+            samples: 0,
+            queue: 0,
+            began: Time::ZERO,
+            load_deadline: Time::ZERO + phase,
+            queue_deadline: Time::ZERO + Duration(1 + queue_phase.0 % config.sample.0.max(1)),
+            report: Report { zone: level.zone(), ..Report::default() },
+        }
+    }
+
+    /// The level that packets are told.
+    #[inline]
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    /// The load factor of an interval, millionths: (bytes + kq q) / (gamma C t) (VP; VNS).
+    #[inline]
+    fn load(&self, elapsed: Duration) -> u32 {
+        // Thousandths of a byte.
+        let queue = mul_div(self.queue, self.config.kq.0 as u64, 1000);
+        let offered = mul_div(self.bytes.0, 1000, 1).saturating_add(queue);
+        let rate = mul_div(self.config.capacity.0, self.config.gamma.0 as u64, 1000);
+        let carried = mul_div(rate, elapsed.0, crate::units::SECOND);
+        mul_div(offered, Ratio::ONE.0 as u64, carried).min(u32::MAX as u64) as u32
+    }
+
+    #[inline]
+    fn close_interval(&mut self, now: Time) {
+        if let Some(mean) = self.queue_sum.checked_div(self.samples) {
+            let weight = self.config.queue_weight.0.min(Ratio::ONE.0);
+            let old = Ratio(Ratio::ONE.0 - weight).of(self.queue);
+            self.queue = old.saturating_add(Ratio(weight).of(mean));
+        }
+        let elapsed = now - self.began;
+        let load = self.load(elapsed);
+        self.level = Level::of(load, self.config.n.clamp(1, DIGITS_MAX));
+        self.report = Report {
+            intervals: self.report.intervals + 1,
+            load,
+            level: self.level.number(),
+            zone: self.level.zone(),
+        };
+        (self.bytes, self.queue_sum, self.samples) = (Bytes(0), 0, 0);
+        self.began = now;
+        self.load_deadline = now + self.config.interval;
+    }
+}
+
+impl LinkLaw for Link {
+    type Config = LinkConfig;
+    type Report = Report;
+
+    #[inline(always)]
+    fn start(config: &LinkConfig, phase: Duration, second_phase: Duration) -> Self {
+        Self::new(*config, phase, second_phase)
+    }
+
+    #[inline(always)]
+    fn first_interval(config: &LinkConfig) -> Duration {
+        Duration(config.interval.0.max(1))
+    }
+
+    #[inline(always)]
+    fn capacity(config: &LinkConfig) -> Rate {
+        config.capacity
+    }
+
+    #[inline(always)]
+    fn configure_capacity(config: &mut LinkConfig, capacity: Rate) {
+        config.capacity = capacity;
+    }
+
+    #[inline(always)]
+    fn set_capacity(&mut self, capacity: Rate) {
+        self.config.capacity = capacity;
+    }
+
+    /// Counts the packet, whichever protocol it is of, and also if it is then dropped (VNS).
+    #[inline(always)]
+    fn on_arrival(&mut self, _now: Time, packet: &impl Packet) {
+        self.bytes += packet.size();
+    }
+
+    /// Raises the code of a data packet that has one, never lowers it.
+    #[inline(always)]
+    fn on_departure(&mut self, now: Time, packet: &mut impl Packet, _backlog: Bytes) {
+        let found = packet.ecn();
+        if found == 0 {
+            return;
+        }
+        let LinkConfig { n, order, algorithm_2, .. } = self.config;
+        if n > 1
+            && let Some(segment) = packet.segment()
+        {
+            // Packets whose place nobody can tell, and flows that nobody remembers, pass as they are.
+            if let Some(index) = order.read(&segment, n)
+                && let Some(flow) = packet.flow(now, index == 0)
+            {
+                let code = flow.mark(index, found, &self.level, algorithm_2);
+                packet.set_ecn(code);
+            }
+        } else if found < self.level.zone() {
+            packet.set_ecn(self.level.zone());
+        }
+    }
+
+    #[inline(always)]
+    fn next_deadline(&self) -> Time {
+        self.load_deadline.min(self.queue_deadline)
+    }
+
+    /// A late call measures over the time that really passed, and samples the queue once.
+    #[inline(always)]
+    fn on_deadline(&mut self, now: Time, backlog: Bytes) {
+        if self.queue_deadline <= now {
+            self.queue_sum = self.queue_sum.saturating_add(backlog.0);
+            self.samples += 1;
+            self.queue_deadline = now + self.config.sample;
+        }
+        if self.load_deadline <= now {
+            self.close_interval(now);
+        }
+    }
+
+    #[inline(always)]
+    fn report(&self) -> Report {
+        self.report
+    }
+
+    #[inline]
+    fn preset(config: &LinkConfig) -> usize {
+        super::preset_of(config.n, config.is_preset)
+    }
+
+    #[inline(always)]
+    fn flows(config: &LinkConfig) -> Option<(u32, Duration)> {
+        (config.n > 1).then_some((config.table, config.idle))
+    }
+}

@@ -1,0 +1,65 @@
+//! MPCP: the load of the most loaded link, in the two ECN bits of n packets in a row (Li, Yousefi'zadeh, CCR
+//! 39(5) 2009: MP). One packet is VCP (SIGCOMM 2005: VP; its ns-2 code: VNS), two are DPCP, three TPCP. A-n,
+//! C-n: assumptions and contradictions, told on the pages `docs/protocols/vcp.md` and `mpcp.md`.
+
+mod echo;
+mod growth;
+mod level;
+mod link;
+mod order;
+mod sender;
+
+pub use echo::{Echo, Echoed};
+pub use level::{DIGITS_MAX, HIGH, LOW, Level, OVERLOAD};
+pub use link::{Algorithm2, Flow, Link, LinkConfig, Report};
+pub use order::{Expected, Order, Segment};
+pub use sender::{Cut, Hold, Sender, SenderConfig, State};
+
+use super::Protocol;
+
+const _: () = {
+    assert!(size_of::<Sender>() <= size_of::<super::xcp::Sender>(), "it makes every flow larger");
+    assert!(size_of::<Link>() <= size_of::<super::xcp::Link>(), "it makes every port larger");
+};
+
+impl Order {
+    /// What chains of `n` packets use unless told otherwise.
+    #[inline]
+    pub const fn of(n: u32) -> Self {
+        if n <= 2 { Self::Swap } else { Self::Checksum }
+    }
+}
+
+/// One law, by the length of the chain.
+pub const fn protocols() -> &'static [Protocol] {
+    const {
+        &[
+            preset("vcp", "VCP: the zone of the load factor in the ECN bits", "vcp", 1, true),
+            preset("dpcp", "DPCP: nine levels of load in the ECN bits of two packets", "mpcp", 2, true),
+            preset("tpcp", "TPCP: 27 levels of load in the ECN bits of three packets", "mpcp", 3, true),
+            preset("mpcp", "MPCP: 3^n levels of load in the ECN bits of n packets", "mpcp", 2, false),
+        ]
+    }
+}
+
+/// The place in [`protocols`] of what has such chains.
+#[inline]
+const fn preset_of(n: u32, is_preset: bool) -> usize {
+    if is_preset { n.saturating_sub(1) as usize } else { 3 }
+}
+
+const fn preset(
+    name: &'static str,
+    about: &'static str,
+    page: &'static str,
+    n: u32,
+    is_preset: bool,
+) -> Protocol {
+    Protocol {
+        name,
+        about,
+        page,
+        link: Some(super::LinkConfig::Mpcp(LinkConfig::of(n, is_preset))),
+        sender: Some(super::SenderConfig::Mpcp(SenderConfig::of(n, is_preset))),
+    }
+}

@@ -1,0 +1,149 @@
+//! The numbers and addresses of a connection, for laws that tell a packet's place in a chain by the bytes of
+//! its headers: what a sender writes there, and what a receiver makes of it.
+
+use congestlab_core::law::mpcp::{Echoed, Expected, LOW, Order, Segment};
+
+use super::Config;
+use crate::packet::{Packet, flag};
+
+/// Bytes of the IP and TCP headers without options.
+const HEADERS: u64 = 40;
+/// Data offset 5, ACK, window 65535: the fourth word of the TCP header of all segments.
+const CONTROL: u32 = 5 << 28 | 0x10 << 16 | 0xffff;
+/// The largest window (RFC 7323 §2.3).
+const WINDOW_MAX: u64 = 1 << 30;
+
+/// What the headers of a connection's packets say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Connection {
+    /// The sender's address.
+    pub source: u32,
+    /// The receiver's.
+    pub destination: u32,
+    /// Their ports, the sender's in the high half.
+    pub ports: u32,
+    /// The sender's initial sequence number.
+    pub isn: u32,
+    /// The receiver's.
+    pub peer_isn: u32,
+}
+
+impl Config {
+    /// Payload of the first `count` segments behind so many bytes of headers; the last segment of what the
+    /// application writes is short. A segment without a byte would be an acknowledgment.
+    pub fn payload(&self, count: u64, headers: u64) -> u64 {
+        use super::App;
+        let payload_of = |size: u64| size.saturating_sub(headers).max(1);
+        let segment = u64::from(self.segment.max(1));
+        let full = payload_of(segment);
+        let of_write = |size: u64, count: u64| {
+            let (whole, rest) = (size / segment, size % segment);
+            let last = if count > whole && rest > 0 { payload_of(rest) } else { 0 };
+            full * count.min(whole) + last
+        };
+        match self.app {
+            App::Endless | App::Own => full * count,
+            App::Transfer(size) => of_write(size.0, count),
+            App::Bursts { size, total, .. } => {
+                let segments = size.0.div_ceil(segment).max(1);
+                let (writes, rest) = (count / segments, count % segments);
+                let left = total.map_or(size.0, |total| total.0.saturating_sub(writes * size.0).min(size.0));
+                writes * of_write(size.0, segments) + of_write(left, rest)
+            }
+        }
+    }
+
+    /// How many packets a chain has, and how their places are told.
+    fn chain(&self) -> Option<(u32, Order)> {
+        self.law.mpcp().map(|law| (law.n, law.order))
+    }
+}
+
+impl Connection {
+    /// The sequence number of a segment.
+    fn sequence(&self, config: &Config, index: u64) -> u32 {
+        self.isn.wrapping_add(1).wrapping_add(config.payload(index, HEADERS) as u32)
+    }
+
+    /// Segment `index` as a data packet, which is the one at `place` of its chain.
+    pub(super) fn write(&self, config: &Config, index: u64, place: u8, packet: &mut Packet) {
+        let mut segment = Segment {
+            source: self.source,
+            destination: self.destination,
+            ports: self.ports,
+            sequence: self.sequence(config, index),
+            acknowledgment: self.peer_isn.wrapping_add(1),
+            control: CONTROL,
+            identification: packet.identification(),
+            length: packet.size,
+            ..Segment::default()
+        };
+        segment.seal();
+        if let Some((2.., order)) = config.chain()
+            && !order.write(&mut segment, place)
+        {
+            order.write(&mut segment, 0); // a chain begins anew
+        }
+        packet.set_segment(&segment);
+        packet.flags = packet.flags & !flag::ECN_MASK | LOW;
+    }
+
+    /// What a receiver that expects segment `next` reads from a data packet, which is segment `index`: its
+    /// code and place. `None`: it took the headers for another segment's, and drops it.
+    pub(super) fn read(&self, config: &Config, next: u64, index: u64, packet: &Packet) -> Option<Echoed> {
+        let code = packet.flags & flag::ECN_MASK;
+        let (Some(mut segment), Some((n @ 2.., order))) = (packet.segment(), config.chain()) else {
+            return Some(Echoed::new(code, Some(0)));
+        };
+        let place = order.read(&segment, n);
+        let first = self.peer_isn.wrapping_add(1);
+        let window = config.awnd.map_or(WINDOW_MAX, |awnd| u64::from(awnd) * u64::from(config.segment));
+        let expected = Expected {
+            next: self.sequence(config, next),
+            window: window.min(WINDOW_MAX) as u32,
+            // Nothing is sent back, so there is one number to acknowledge.
+            oldest: first,
+            newest: first,
+        };
+        let is_itself = order.restore(&mut segment, n, &expected)
+            && segment.sequence == self.sequence(config, index)
+            && segment.acknowledgment == first;
+        is_itself.then(|| Echoed::new(code, place))
+    }
+
+    /// An acknowledgment that expects segment `next`, in the place that it shall tell, if it can.
+    pub fn acknowledge(
+        &self,
+        config: &Config,
+        next: u64,
+        place: Option<u8>,
+        identification: u16,
+    ) -> Option<(Segment, u8)> {
+        let (Some((2.., order)), Some(place)) = (config.chain(), place) else { return None };
+        let mut segment = Segment {
+            source: self.destination,
+            destination: self.source,
+            ports: self.ports.rotate_left(16),
+            sequence: self.peer_isn.wrapping_add(1),
+            acknowledgment: self.sequence(config, next),
+            control: CONTROL,
+            identification,
+            length: HEADERS as u16,
+            ..Segment::default()
+        };
+        segment.seal();
+        order.write(&mut segment, place).then_some((segment, place))
+    }
+
+    /// What an acknowledgment can tell of what came.
+    pub(super) fn echo(&self, config: &Config, next: u64, came: Echoed) -> Echoed {
+        let Some(code) = came.code() else { return came };
+        match config.chain() {
+            Some((2.., _)) => {
+                let told = self.acknowledge(config, next, came.index(), 0);
+                Echoed::new(code, told.map(|(_, place)| place))
+            }
+            _ => came,
+        }
+    }
+}

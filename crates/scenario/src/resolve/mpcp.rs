@@ -1,0 +1,198 @@
+//! VCP, DPCP, TPCP, MPCP: what their chains can be, and what else uses the bits that they use.
+
+use congestlab_core::law::mpcp::Order;
+use congestlab_core::law::{LinkConfig, SenderConfig};
+use congestlab_core::units::Duration;
+use congestlab_net::queue::Discipline;
+use congestlab_sim::model::{GroupKind, Model};
+
+use crate::decode::Named;
+use crate::diagnostic::{Findings, Span};
+use crate::file::{Flow, Link};
+use crate::settings::{Chosen, Configuration};
+
+/// The length of a chain, and how places in it are told, which unless written goes by the length.
+fn chain<C: Configuration>(law: &Chosen<C>, n: u32, order: &mut Order, findings: &mut Findings) {
+    let place = format!("{}.law.{}", findings.place(), law.protocol.name);
+    let Some(span) = law.span("order") else {
+        *order = Order::of(n);
+        return;
+    };
+    if !order.carries(n) {
+        let (word, bytes) = match order {
+            Order::Swap => ("swap", "two numbers have two orders"),
+            _ => ("ipid", "one bit has two values"),
+        };
+        let message = format!("`{place}.order` \"{word}\" can not tell the places of {n} packets");
+        let help = format!("{bytes}; allowed for more than 2 packets: \"checksum\"");
+        findings.error("scenario::mpcp", span, message, help);
+    }
+}
+
+fn is_above_zero<C: Configuration>(
+    law: &Chosen<C>,
+    key: &'static str,
+    value: u64,
+    such: &str,
+    findings: &mut Findings,
+) {
+    if value == 0 {
+        let message = format!("`{}.law.{}.{key}` is zero", findings.place(), law.protocol.name);
+        let help = format!("allowed: above 0, such as {such}");
+        findings.error("scenario::range", law.span(key).unwrap_or_default(), message, help);
+    }
+}
+
+/// The law of a link, before its defaults are written out.
+pub(super) fn link(law: &mut Chosen<LinkConfig>, findings: &mut Findings) {
+    let LinkConfig::Mpcp(mut config) = law.config else { return };
+    chain(law, config.n, &mut config.order, findings);
+    is_above_zero(law, "interval", config.interval.0, "\"200 ms\"", findings);
+    is_above_zero(law, "sample", config.sample.0, "\"10 ms\"", findings);
+    is_above_zero(law, "gamma", config.gamma.0.into(), "0.98", findings);
+    if config.sample > config.interval && config.interval > Duration(0) {
+        let message =
+            format!("`{}.law.{}.sample` is longer than the interval", findings.place(), law.protocol.name);
+        let help =
+            format!("intervals without a sample keep the queue's old average; at most {}", config.interval);
+        findings.warning("scenario::range", law.span("sample").unwrap_or_default(), message, help);
+    }
+    law.config = LinkConfig::Mpcp(config);
+}
+
+/// The law of a flow, likewise.
+pub(super) fn flow(law: &mut Chosen<SenderConfig>, findings: &mut Findings) {
+    let SenderConfig::Mpcp(mut config) = law.config else { return };
+    chain(law, config.n, &mut config.order, findings);
+    is_above_zero(law, "interval", config.interval.0, "\"200 ms\"", findings);
+    law.config = SenderConfig::Mpcp(config);
+}
+
+/// The keys of a flow that do not go with its law. True: each packet is acknowledged.
+pub(super) fn keys(flow: &Flow, findings: &mut Findings) -> bool {
+    let Some(law) = &flow.law else { return false };
+    let crate::law::FlowLaw::Sender(told) = &law.value else { return false };
+    let Some(config) = told.config.mpcp() else { return false };
+    let (place, name) = (findings.place(), told.protocol.name);
+    if let Some(ecn) = flow.ecn.as_ref().filter(|ecn| ecn.value) {
+        let message = format!("`{place}.ecn` is true, but {name} has the two ECN bits for itself");
+        let help = "RFC 3168's ECT(0) would be read as high load, its CE as overload; leave `ecn` out";
+        findings.error("scenario::ecn", ecn.span, message, help);
+    }
+    if config.n < 2 {
+        return false;
+    }
+    if let Some(delayed) = flow.delayed_ack.as_ref().filter(|delayed| delayed.value) {
+        let message = format!("`{place}.delayed_ack` has no effect on {name}");
+        let help =
+            "its receiver acknowledges each packet: of two, every echo would be of a chain's second one";
+        findings.warning("scenario::no-effect", delayed.span, message, help);
+    }
+    true
+}
+
+/// A direction of a link.
+struct Direction {
+    place: String,
+    /// Of its law, or of the link.
+    span: Span,
+    /// Length of the chains, order, name: of a law of this family.
+    chain: Option<(u32, Order, &'static str)>,
+    /// Its queue marks as RFC 3168 has it.
+    marks: bool,
+}
+
+/// What is odd about laws of this family on one path with others.
+pub(super) fn mix(model: &Model, links: &Named<Link>, flows: &Named<Flow>, findings: &mut Findings) {
+    let directions: Vec<Direction> = links
+        .0
+        .iter()
+        .flat_map(|(name, at)| {
+            let reverse = at.value.reverse.as_ref().map(|reverse| (&*reverse.value.0, reverse.span));
+            let place = format!("links.{}", name.value);
+            [(place.clone(), &at.value, at.span)]
+                .into_iter()
+                .chain(reverse.map(|(link, span)| (format!("{place}.reverse"), link, span)))
+        })
+        .zip(&model.links)
+        .map(|((place, link, span), built)| Direction {
+            place,
+            span: link.law.as_ref().map_or(span, |law| law.span),
+            chain: link.law.as_ref().and_then(|law| match &law.value.0.config {
+                LinkConfig::Mpcp(config) => Some((config.n, config.order, law.value.0.protocol.name)),
+                _ => None,
+            }),
+            marks: match &built.port.discipline {
+                Discipline::Red(red) => red.ecn,
+                Discipline::XcpTcp(classes) => classes.red.ecn,
+                _ => false,
+            },
+        })
+        .collect();
+    let mut is_used = vec![false; directions.len()];
+    for (group, (name, flow)) in model.groups.iter().zip(&flows.0) {
+        let GroupKind::Tcp(config) = &group.kind else { continue };
+        let Some(law) = &flow.value.law else { continue };
+        let mut path: Vec<usize> =
+            group.paths().flat_map(|(path, _)| path).map(|&link| link as usize).collect();
+        path.sort_unstable();
+        path.dedup();
+        let place = format!("flows.{}", name.value);
+        let coded = path.iter().find(|&&link| directions[link].chain.is_some());
+        let Some(own) = config.law.mpcp() else {
+            if let Some(&link) = coded
+                && config.ecn
+            {
+                let message =
+                    format!("`{place}.ecn` is true, and `{}` marks load levels", directions[link].place);
+                let help = "its packets' ECT(0) is read as high load and never rises to low; a link that is \
+                            overloaded writes CE, which halves the window of this flow: use the one or the other";
+                let span = flow.value.ecn.as_ref().map_or(flow.span, |ecn| ecn.span);
+                findings.warning("scenario::ecn", span, message, help);
+            }
+            continue;
+        };
+        let told = match &law.value {
+            crate::law::FlowLaw::Sender(told) => told.protocol.name,
+            _ => continue,
+        };
+        path.iter().for_each(|&link| is_used[link] = true);
+        if coded.is_none() {
+            let message = format!("`{place}.law` is {told}, but no link of its path tells load levels");
+            let help = format!(
+                "every code stays that of low load, so the window grows until packets are lost; write law = \
+                 \"{told}\" on a link"
+            );
+            findings.warning("scenario::mpcp", law.span, message, help);
+        }
+        for link in path.iter().map(|&link| &directions[link]) {
+            if link.marks {
+                let message = format!("`{}` marks as RFC 3168 has it, on the path of `{place}`", link.place);
+                let help = format!(
+                    "its queue takes the codes of low and high load, 01 and 10, for ECT, and writes CE instead of \
+                     dropping; {told} reads CE, 11, as overload{}: write ecn = false there",
+                    if own.n > 1 { ", or as the highest digit" } else { "" }
+                );
+                findings.warning("scenario::ecn", link.span, message, help);
+            }
+            if let Some((n, order, name)) = link.chain
+                && (n != own.n || (n > 1 && order != own.order))
+            {
+                let message = format!("`{}.law` is {name}, and flows of `{place}` are {told}", link.place);
+                let help = format!(
+                    "chains of {n} and {} packets{}: a digit in another place is read as another load",
+                    own.n,
+                    if n == own.n { ", told by different orders" } else { "" }
+                );
+                findings.warning("scenario::mpcp", link.span, message, help);
+            }
+        }
+    }
+    for (link, is_used) in directions.iter().zip(is_used) {
+        if let (Some((_, _, name)), false) = (link.chain, is_used) {
+            let message = format!("`{}.law` is {name}, but no flow that crosses it is", link.place);
+            let help = "it does nothing to packets of other laws without ECN; write it as law of a flow too";
+            findings.warning("scenario::mpcp", link.span, message, help);
+        }
+    }
+}

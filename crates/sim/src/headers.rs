@@ -1,0 +1,39 @@
+//! Addresses, ports and initial sequence numbers of flows, for laws and readers that look at headers.
+
+use congestlab_core::law::mpcp::DIGITS_MAX;
+use congestlab_net::random::Stream;
+use congestlab_net::tcp::Connection;
+
+use crate::cloud::{HOSTS, receiver_address, sender_address};
+use crate::model::{Group, GroupKind};
+
+const SENDER_PORT: u32 = 40_000;
+/// Ports that no dissector claims: 50000 to 53999, by group.
+const RECEIVER_PORT: u32 = 50_000;
+const RECEIVER_PORTS: u32 = 4_000;
+
+/// The sender's and the receiver's port of a flow of group `group`. From [`HOSTS`] flows on, addresses
+/// repeat with the next port.
+pub fn ports(group: usize, flow: u32) -> (u16, u16) {
+    ((SENDER_PORT + flow / HOSTS) as u16, (RECEIVER_PORT + group as u32 % RECEIVER_PORTS) as u16)
+}
+
+/// What the headers of flow `index` of a group say, which is flow `flow` of the run; `None`: no law of the
+/// flow looks at them. Initial numbers are drawn from `flows.<name>/<index>.isn`.
+pub fn connection(group: &Group, number: usize, index: u32, flow: u32, seed: u64) -> Option<Connection> {
+    let GroupKind::Tcp(config) = &group.kind else { return None };
+    config.law.mpcp()?;
+    let mut stream = Stream::named(seed, &format!("flows.{}/{index}.isn", group.name));
+    let mut draw = || stream.next_u64() as u32;
+    let isn = draw();
+    // Not so low that a place in a chain could not be taken off (V7.2).
+    let peer_isn = draw().clamp(DIGITS_MAX, u32::MAX - 1);
+    let (from, to) = ports(number, flow);
+    Some(Connection {
+        source: sender_address(flow).0,
+        destination: receiver_address(flow).0,
+        ports: u32::from(from) << 16 | u32::from(to),
+        isn,
+        peer_isn,
+    })
+}
