@@ -1,5 +1,6 @@
 //! Headers as bytes.
 
 pub mod option;
+pub mod segment;
 pub mod xcp;
 pub mod xcp_extended;
