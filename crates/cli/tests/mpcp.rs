@@ -1,0 +1,169 @@
+//! VCP, DPCP and TPCP in whole scenarios: the experiments of their paper (scenarios/mpcp, with their claims), what
+//! the orders of packets change.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn congestlab() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_congestlab"))
+}
+
+fn scratch(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mpcp").join(name);
+    std::fs::create_dir_all(path.parent().expect("it has one")).expect("a folder for tests");
+    path
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// Every claim of a file of scenarios/mpcp holds.
+fn holds(name: &str) {
+    let out = scratch(name);
+    let _ = std::fs::remove_dir_all(&out);
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../scenarios/mpcp/{name}.toml"));
+    let sweep = congestlab().args(["sweep", "--check", "--out"]).arg(&out).arg(file).output();
+    let sweep = sweep.expect("the binary of this package runs");
+    assert!(sweep.status.success(), "{}", text(&sweep));
+}
+
+/// Runs a scenario of this text, and the other engines too; the result.
+fn run(name: &str, scenario: &str, more: &[&str]) -> Value {
+    let file = scratch(&format!("{name}.toml"));
+    std::fs::write(&file, scenario).expect("a place for it");
+    let output = congestlab().arg("run").arg(file).args(["--json", "--verify"]).args(more).output();
+    let output = output.expect("the binary of this package runs");
+    assert!(output.status.success(), "{name}\n{}", text(&output));
+    serde_json::from_slice(&output.stdout).expect("--json prints an object")
+}
+
+fn number(result: &Value, path: &str) -> f64 {
+    result.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number {path} in {result}"))
+}
+
+#[test]
+fn ex5_1_one_cut_is_not_enough() {
+    holds("ex5.1");
+}
+
+#[test]
+fn ex6_1_a_parking_lot() {
+    holds("ex6.1");
+}
+
+#[test]
+fn ex6_3_one_flow() {
+    holds("ex6.3");
+}
+
+#[test]
+fn ex6_4_random_losses() {
+    holds("ex6.4");
+}
+
+#[test]
+fn ex6_6_many_flows() {
+    holds("ex6.6");
+}
+
+#[test]
+fn ex6_7_what_the_printed_algorithm_loses() {
+    holds("ex6.7");
+}
+
+#[test]
+fn ex6_8_packets_out_of_order() {
+    holds("ex6.8");
+}
+
+/// 5.7, ours: one link, five flows. Round trips beside each other share fairly while t_rho is longer than they are.
+#[test]
+fn vcp_fills_a_link_and_shares_it_between_round_trips() {
+    let flows = |law: &str, access: [u32; 3]| {
+        let flow = |(name, ms)| {
+            format!(
+                "[flows.{name}]\nlaw = {law}\ncount = 5\npath = [\"b\"]\nsegment = \"1000 B\"\n\
+                 start = {{ uniform = \"5 s\" }}\naccess = {{ rate = \"100 Mbit/s\", delay = \"{ms} ms\" }}\n"
+            )
+        };
+        ["short", "mean", "long"].into_iter().zip(access).map(flow).collect::<String>()
+    };
+    let link = |law: &str, delay: u32| {
+        format!(
+            "[run]\nduration = \"200 s\"\nwarmup = \"80 s\"\n[links.b]\nrate = \"10 Mbit/s\"\ndelay = \"{delay} ms\"\n\
+             packet_size = \"1000 B\"\nlaw = {law}\n"
+        )
+    };
+    let alone = link("\"vcp\"", 100)
+        + "[flows.f]\nlaw = \"vcp\"\ncount = 5\npath = [\"b\"]\nsegment = \"1000 B\"\nstart = { every = \"1 s\", from = \"0 s\" }\n";
+    let result = run("alone", &alone, &[]);
+    assert!(number(&result, "/links/b/utilization") > 0.93);
+    assert_eq!(number(&result, "/links/b/drops"), 0.0);
+    assert!(number(&result, "/jain/f") > 0.95);
+
+    let ratio = |result: &Value| {
+        let mean = |name: &str| {
+            (0..5).map(|at| number(result, &format!("/flows/{name}/{at}/goodput_bps"))).sum::<f64>()
+        };
+        let rates = ["short", "mean", "long"].map(mean);
+        rates.iter().copied().fold(0.0, f64::max) / rates.iter().copied().fold(f64::MAX, f64::min)
+    };
+    // 50, 100, 200 ms.
+    let result = run("short", &(link("\"vcp\"", 10) + &flows("\"vcp\"", [15, 40, 90])), &[]);
+    assert!(ratio(&result) < 2.0, "{}", ratio(&result));
+    // 100, 200, 400 ms, and t_rho as long as the longest.
+    let law = "{ vcp = { interval = \"400 ms\" } }";
+    let result = run("long", &(link(law, 20) + &flows(law, [30, 80, 180])), &[]);
+    assert!(ratio(&result) < 2.0, "{}", ratio(&result));
+}
+
+/// Two links with losses, reordering and flows over both; the chain's length and order as told.
+fn network(law: &str, seed: u32) -> String {
+    let link = |name: &str, more: &str| {
+        format!(
+            "[links.{name}]\nrate = \"4 Mbit/s\"\ndelay = \"50 ms\"\npacket_size = \"1000 B\"\nqueue = \"60 packets\"\nlaw = {law}\n{more}"
+        )
+    };
+    let flow = |name: &str, path: &str, count: u32, more: &str| {
+        format!("[flows.{name}]\nlaw = {law}\ncount = {count}\npath = {path}\nsegment = \"1000 B\"\n{more}")
+    };
+    format!("[run]\nduration = \"40 s\"\nseed = {seed}\n")
+        + &link(
+            "a",
+            "error = { packet_error_rate = 0.01 }\nreorder = { probability = 0.01, delay = \"3 ms\" }\n",
+        )
+        + &link("b", "")
+        + &flow("long", "[\"a\", \"b\"]", 4, "")
+        + &flow("local", "[\"b\"]", 2, "app = { bursts = { size = \"30500 B\", pause = \"300 ms\" } }\n")
+}
+
+/// Which packet is which is known or not, however it is told: the results are the same to the byte.
+#[test]
+fn two_packets_by_swap_by_checksum_and_by_identification_are_equal() {
+    for seed in 1..=3 {
+        let result = |order: &str| {
+            let law = format!("{{ dpcp = {{ order = \"{order}\" }} }}");
+            let mut result = run(&format!("order-{order}"), &network(&law, seed), &[]);
+            let fields = result.as_object_mut().expect("an object");
+            fields.remove("meta");
+            fields.remove("fingerprint").expect("a hash of all packets");
+            result
+        };
+        let swap = result("swap");
+        assert!(number(&swap, "/links/a/errors") > 10.0);
+        assert_eq!(swap, result("checksum"));
+        assert_eq!(swap, result("ipid"));
+    }
+}
+
+/// VCP is MPCP with chains of one packet.
+#[test]
+fn vcp_is_mpcp_of_one_packet() {
+    let result = |law: &str| run("one", &network(law, 1), &[])["fingerprint"].clone();
+    assert_eq!(result("\"vcp\""), result("{ mpcp = { n = 1 } }"));
+    assert_eq!(result("\"dpcp\""), result("\"mpcp\""));
+    assert_eq!(result("\"tpcp\""), result("{ mpcp = { n = 3 } }"));
+}

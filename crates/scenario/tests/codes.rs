@@ -1,0 +1,117 @@
+//! Traces of VCP's family show the very bytes that its routers read.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+use congestlab_core::law::mpcp::Order;
+use congestlab_core::wire::segment::Repr;
+use congestlab_scenario::capture::Capture;
+use congestlab_scenario::net::packet::{Kind, Packet, Picos, flag};
+use congestlab_scenario::sim::{Engine, Tap, run_tapped};
+use congestlab_scenario::{Measure, Scenario};
+
+/// Two links with losses, reordering and flows over both; the chain's length and order as told.
+fn network(law: &str, seed: u32) -> String {
+    let link = |name: &str, more: &str| {
+        format!(
+            "[links.{name}]\nrate = \"4 Mbit/s\"\ndelay = \"50 ms\"\npacket_size = \"1000 B\"\nqueue = \"60 packets\"\nlaw = {law}\n{more}"
+        )
+    };
+    let flow = |name: &str, path: &str, count: u32, more: &str| {
+        format!("[flows.{name}]\nlaw = {law}\ncount = {count}\npath = {path}\nsegment = \"1000 B\"\n{more}")
+    };
+    format!("[run]\nduration = \"40 s\"\nseed = {seed}\n")
+        + &link(
+            "a",
+            "error = { packet_error_rate = 0.01 }\nreorder = { probability = 0.01, delay = \"3 ms\" }\n",
+        )
+        + &link("b", "")
+        + &flow("long", "[\"a\", \"b\"]", 4, "")
+        + &flow("local", "[\"b\"]", 2, "app = { bursts = { size = \"30500 B\", pause = \"300 ms\" } }\n")
+}
+
+/// What the simulator sent, by link.
+#[derive(Default)]
+struct Heard(Mutex<BTreeMap<u32, Vec<Packet>>>);
+
+impl Tap for Heard {
+    fn sent(&self, link: u32, _: Picos, packet: &Packet, _: bool) {
+        self.0.lock().expect("nobody panics").entry(link).or_default().push(*packet);
+    }
+}
+
+/// Runs a scenario and writes its traces; what was sent, by link.
+fn simulate(scenario: &str, folder: &Path) -> BTreeMap<String, Vec<Packet>> {
+    let scenario = Scenario::parse("scenario.toml", scenario, Path::new(""), &[], None).expect("valid");
+    let (model, stop) = (scenario.model(&Measure::default()), AtomicBool::new(false));
+    let capture = Capture::create(folder, &scenario, "test", 256, &stop).expect("a folder");
+    let outcome = run_tapped(&model, Engine::Reference, &stop, &mut |_| {}, Some(&capture));
+    capture.finish(outcome.complete).expect("written");
+    let heard = Heard::default();
+    run_tapped(&model, Engine::Reference, &stop, &mut |_| {}, Some(&heard));
+    let links = heard.0.into_inner().expect("nobody panics");
+    links.into_iter().map(|(link, packets)| (model.links[link as usize].name.clone(), packets)).collect()
+}
+
+/// The packets of a pcapng file.
+fn packets(file: &Path) -> Vec<Vec<u8>> {
+    let bytes = std::fs::read(file).expect("a trace");
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes")) as usize;
+    let (mut at, mut packets) = (0, Vec::new());
+    while at < bytes.len() {
+        // Enhanced packet blocks.
+        if word(at) == 6 {
+            packets.push(bytes[at + 28..at + 28 + word(at + 20)].to_vec());
+        }
+        at += word(at + 4);
+    }
+    packets
+}
+
+/// A trace has the very bytes: addresses, numbers, checksums, identification, codes; and the receiver's echo has
+/// its place in them too.
+#[test]
+fn traces_show_the_headers_that_routers_read() {
+    for (name, law, n, order) in [
+        ("swap", "\"dpcp\"", 2, Order::Swap),
+        ("ipid", "{ dpcp = { order = \"ipid\" } }", 2, Order::Ipid),
+        ("checksum", "{ mpcp = { n = 5 } }", 5, Order::Checksum),
+        ("one", "\"vcp\"", 1, Order::Swap),
+    ] {
+        let scenario = network(law, 7).replace("40 s", "8 s");
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut places = vec![0; n as usize];
+        for (link, simulated) in simulate(&scenario, folder.path()) {
+            let traced = packets(&folder.path().join(format!("{link}.pcapng")));
+            assert_eq!(traced.len(), simulated.len(), "{link}");
+            for (bytes, packet) in traced.iter().zip(&simulated) {
+                // The trace is cut; zeros follow.
+                let mut whole = bytes.clone();
+                whole.resize(whole.len().max(usize::from(u16::from_be_bytes([bytes[2], bytes[3]]))), 0);
+                let repr = Repr::parse(&whole).expect("TCP");
+                assert_eq!(repr.ecn, packet.flags & flag::ECN_MASK);
+                let told = match packet.kind {
+                    Kind::Data => {
+                        assert_eq!(Some(repr.segment), packet.segment(), "{packet:?}");
+                        Some(order.read(&repr.segment, n))
+                    }
+                    Kind::Ack if n > 1 => {
+                        assert!(repr.segment.is_pure_ack());
+                        assert_eq!(order.read(&repr.segment, n), packet.echoed().index(), "{packet:?}");
+                        None
+                    }
+                    _ => {
+                        assert_eq!(repr.segment.deficit(), 0, "{packet:?}");
+                        None
+                    }
+                };
+                if let (Some(place), true) = (told, n > 1) {
+                    places[usize::from(place.expect("these numbers can say it"))] += 1;
+                }
+            }
+        }
+        assert!(n == 1 || places.iter().all(|&count| count > 50), "{name}: {places:?}");
+    }
+}
