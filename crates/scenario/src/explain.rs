@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
 use congestlab_core::law::xcp::{self, Header, SHARE_PLACES, Share};
-use congestlab_core::law::{Law, SenderConfig, SenderLaw as _, Series as _, xcp_r};
+use congestlab_core::law::{Law, SenderConfig, SenderLaw as _, Series as _, mpcp, xcp_r};
 use congestlab_core::units::{Bytes, Time};
 use congestlab_net::packet::{Kind, Packet, Picos, flag};
 use congestlab_net::port::PortEvent;
@@ -915,6 +915,7 @@ fn change(
             xcp_r_rules(law, (old, now), reply, is_late, &mut rules);
         }
         (SenderConfig::XcpRV0(_), ..) => xcp_r_v0_rules(new, reply, &mut rules),
+        (SenderConfig::Mpcp(_), Law::Mpcp(_), Law::Mpcp(now)) => mpcp_rules(now, old, new, ack, &mut rules),
         (_, Law::Reno(reno), _) => reno_rules(reno.ssthresh(), old, new, before, &mut rules),
         (_, Law::Cubic(_), Law::Cubic(now)) => {
             cubic_rules(now, old, new, Time(at / 1000), before, after, &mut rules);
@@ -1037,6 +1038,29 @@ fn xcp_r_v0_rules(after: Bytes, reply: xcp_r::Reply, rules: &mut Vec<Rule>) {
         let text = format!("then the sender sets its window, {} B, which the next packets say", after.0);
         rules.push(Rule { text, source });
     }
+}
+
+/// What VCP, or one with longer chains, makes of an echoed code.
+fn mpcp_rules(law: &mpcp::Sender, old: Bytes, new: Bytes, ack: &Packet, rules: &mut Vec<Rule>) {
+    let (echoed, state) = (ack.echoed(), law.state());
+    let mut rule = |text: String, source| rules.push(Rule { text, source });
+    if let Some(code) = echoed.code() {
+        let place = echoed.index().map_or_else(
+            || "of no place that could be told".to_owned(),
+            |index| format!("{} of its chain", index + 1),
+        );
+        rule(format!("it echoes the code {code:02b} of a packet, {place}"), "MPCP (CCR 39(5)) section 3.3");
+    }
+    let bound = f64::from(state.level.to) / 1e4;
+    let mode = if state.is_downgraded { ", as VCP for a while" } else { "" };
+    let text = match new.cmp(&old) {
+        std::cmp::Ordering::Greater => {
+            format!("the load is below {bound} % as far as is known, so W grows{mode}")
+        }
+        std::cmp::Ordering::Equal => format!("the load is below {bound} % as far as is known; W stays{mode}"),
+        std::cmp::Ordering::Less => format!("the load may be up to {bound} %, so W is cut once{mode}"),
+    };
+    rule(text, "MPCP (CCR 39(5)) table 1");
 }
 
 /// Why a window does not grow, if that is so.

@@ -31,6 +31,10 @@ const ARRIVAL: u64 = 2 * 16;
 const SAMPLE: u64 = 2 * size_of::<Sample>() as u64;
 /// An event, likewise.
 const EVENT: u64 = 2 * size_of::<Event>() as u64;
+/// A flow that a router remembers: two addresses, ports, when it was seen, what is kept.
+const FLOW_ENTRY: u64 = 24;
+/// Values in a bin for each flow of VCP's family beside.
+const CODE_SAMPLES: u64 = 2;
 /// Values in a bin for each flow.
 const FLOW_SAMPLES: u64 = 4;
 /// For each link: its own, those of its law, its two classes and its medium.
@@ -91,7 +95,9 @@ pub(crate) fn needs(model: &Model, measure: &Measure) -> Needs {
     let mut samples = 0;
     if let Some(every) = model.sample_every.filter(|&every| measure.series && every > 0) {
         let of_links = model.links.iter().map(|link| values(&link.port)).sum::<u64>();
-        let of_flows = flows.saturating_mul(FLOW_SAMPLES);
+        let coded =
+            groups().filter(|group| has_codes(group)).map(|group| u64::from(group.count)).sum::<u64>();
+        let of_flows = flows.saturating_mul(FLOW_SAMPLES).saturating_add(coded.saturating_mul(CODE_SAMPLES));
         let of_clouds = entries(model).saturating_mul(CLOUD_SAMPLES);
         let values = of_links.saturating_add(of_flows).saturating_add(of_clouds);
         samples = (model.duration / every).saturating_mul(values);
@@ -106,10 +112,24 @@ pub(crate) fn needs(model: &Model, measure: &Measure) -> Needs {
     let (most_sent, _) = largest(&|group| offered(model, group));
     Needs([
         (Part::Flows(most_flows), flows.saturating_mul(FLOW).saturating_add(agents)),
-        (fullest, packets.saturating_mul(PACKET).saturating_add(remembered(model))),
+        (
+            fullest,
+            packets.saturating_mul(PACKET).saturating_add(remembered(model)).saturating_add(tables(model)),
+        ),
         (Part::Series, samples.saturating_mul(SAMPLE)),
         (Part::Events(most_sent), events.saturating_mul(EVENT)),
     ])
+}
+
+/// Codes of load are echoed to its flows.
+fn has_codes(group: &Group) -> bool {
+    matches!(&group.kind, GroupKind::Tcp(config) if config.law.mpcp().is_some())
+}
+
+/// Bytes for the flows that routers remember.
+fn tables(model: &Model) -> u64 {
+    let flows = model.links.iter().filter_map(|link| link.port.law.as_ref()?.config.flows());
+    flows.map(|(most, _)| u64::from(most)).fold(0, u64::saturating_add).saturating_mul(FLOW_ENTRY)
 }
 
 /// Values of a link in a bin of the series.
