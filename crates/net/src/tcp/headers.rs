@@ -147,3 +147,86 @@ impl Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Kind;
+    use crate::tcp::{Advertise, App, Recovery};
+    use congestlab_core::law::SenderConfig;
+    use congestlab_core::law::mpcp;
+    use congestlab_core::units::{Bytes, Duration};
+
+    fn config(n: u32, order: Order, app: App) -> Config {
+        Config {
+            segment: 1000,
+            ack: 40,
+            law: SenderConfig::Mpcp(mpcp::SenderConfig { order, ..mpcp::SenderConfig::of(n, false) }),
+            initial_window: 1,
+            awnd: None,
+            advertise: Advertise::Always,
+            recovery: Recovery::Sack,
+            min_rto: Duration(1_000_000_000),
+            delayed_ack: false,
+            ecn: false,
+            ns2: false,
+            app,
+        }
+    }
+
+    /// Numbers that wrap, that pass the peer's, and that meet it: every place is told and understood, in and out of
+    /// order, and every acknowledgment tells it back.
+    #[test]
+    fn places_survive_wrap_around_ties_and_numbers_that_pass_each_other() {
+        let bursts = App::Bursts {
+            size: Bytes(2_500),
+            pause: Duration(1),
+            wait: crate::tcp::Wait::Ack,
+            buffer: Bytes(1_000_000),
+            total: None,
+        };
+        let (mut ties, mut silent) = (0, 0);
+        for (n, order) in [(2, Order::Swap), (2, Order::Ipid), (2, Order::Checksum), (8, Order::Checksum)] {
+            for app in [App::Endless, bursts] {
+                let config = config(n, order, app);
+                let meets = config.payload(700, HEADERS) as u32;
+                for isn in [0, 7, 0u32.wrapping_sub(300_000), u32::MAX - 3, 1 << 31] {
+                    for peer_isn in [isn.wrapping_add(meets), isn.wrapping_sub(5), 8, u32::MAX - 1] {
+                        let connection =
+                            Connection { source: 1, destination: 2, ports: 3 << 16 | 4, isn, peer_isn };
+                        for index in 0..2000u64 {
+                            let place = (index % u64::from(n)) as u8;
+                            let mut packet =
+                                Packet { size: 1000, kind: Kind::Data, stamp_ns: index, ..Packet::default() };
+                            connection.write(&config, index, place, &mut packet);
+                            ties +=
+                                u32::from(connection.sequence(&config, index) == peer_isn.wrapping_add(1));
+                            // What is expected next lags behind by what is missing.
+                            let came =
+                                connection.read(&config, index.saturating_sub(index % 7), index, &packet);
+                            let came = came.unwrap_or_else(|| panic!("{connection:?} {index}"));
+                            assert_eq!(came.code(), Some(LOW));
+                            if came.index() != Some(place) {
+                                // 0 = 0, or a number below the place, which then says 0.
+                                let low = peer_isn.wrapping_add(1) < n;
+                                assert!(
+                                    low && came.index().is_none_or(|index| index == 0),
+                                    "{connection:?} {index}"
+                                );
+                                silent += 1;
+                                continue;
+                            }
+                            let told = connection.acknowledge(&config, index + 1, Some(place), 9);
+                            let Some((ack, _)) = told else {
+                                silent += 1;
+                                continue;
+                            };
+                            assert_eq!(order.read(&ack, n), Some(place));
+                        }
+                    }
+                }
+            }
+        }
+        assert!(ties > 10 && silent < 40_000, "{ties} {silent}");
+    }
+}
