@@ -256,6 +256,7 @@ fn configure(lines: &[(usize, &str)]) -> Result<Run> {
             "recovery" => {
                 config.recovery = match value {
                     "sack" => Recovery::Sack,
+                    "fack" => Recovery::Fack,
                     "newreno" => Recovery::NewReno,
                     "reno" => Recovery::Reno,
                     _ => return Err(format!("{value:?} is no recovery")),
@@ -508,6 +509,8 @@ scripts! {
     acknowledgments_wait_for_a_second_segment
     bursts_pause_after_their_acknowledgment
     congestion_marks_cut_once_a_window
+    fack_repairs_a_window_with_many_holes
+    fack_waits_for_three_segments
     feedback_adds_up_until_acknowledged
     feedback_moves_the_window
     limited_transmit_without_sack

@@ -89,6 +89,8 @@ words! {
     Recovery {
         /// RFC 6675.
         Sack = "sack",
+        /// Mathis and Mahdavi 1996.
+        Fack = "fack",
         /// RFC 6582.
         NewReno = "newreno",
         /// RFC 5681.
@@ -310,7 +312,7 @@ record! {
         initial_window: u32,
         /// Lower bound of the retransmission timeout; 1 s.
         min_rto: Duration,
-        /// How losses are repaired: sack (default), newreno, reno.
+        /// How losses are repaired: sack (default), fack, newreno, reno.
         recovery: Recovery,
         /// Explicit congestion notification; false.
         ecn: bool,

@@ -130,7 +130,7 @@ fn the_thesis_is_a_sender_and_a_router_of_xcp() {
     assert_eq!(config.min_interval, Duration(5_000_000));
 }
 
-/// Contract 1: reno, newreno and sack name a recovery; every other law has SACK unless told.
+/// Contract 1: reno, newreno, sack and fack name a recovery; every other law has SACK unless told.
 #[test]
 fn recovery_follows_the_law_then_the_flow() {
     let recovery = |law: &str, more: &[(&str, &str)]| {
@@ -141,6 +141,9 @@ fn recovery_follows_the_law_then_the_flow() {
     assert_eq!(recovery("reno", &[]), Recovery::Reno);
     assert_eq!(recovery("newreno", &[]), Recovery::NewReno);
     assert_eq!(recovery("sack", &[]), Recovery::Sack);
+    assert_eq!(recovery("fack", &[]), Recovery::Fack);
+    assert_eq!(recovery("highspeed", &[]), Recovery::Sack);
+    assert_eq!(recovery("highspeed", &[("flows.one.recovery", "fack")]), Recovery::Fack);
     assert_eq!(recovery("cubic", &[]), Recovery::Sack);
     assert_eq!(recovery("cubic", &[("flows.one.recovery", "reno")]), Recovery::Reno);
     assert_eq!(recovery("pxcp", &[("flows.one.recovery", "newreno")]), Recovery::NewReno);

@@ -1,12 +1,15 @@
 //! Control laws: one file per protocol, with up to three parts (link, sender, echo), and the list of
 //! them ([`Protocol::all`]), from which everybody else knows which there are and what they can be told.
 
+pub mod bic;
 pub mod cubic;
 mod echo;
+pub mod highspeed;
 pub mod mpcp;
 pub mod pxcp;
 pub mod reno;
 pub mod settings;
+pub mod vegas;
 pub mod xcp;
 pub mod xcp_i;
 pub mod xcp_r;
@@ -769,6 +772,9 @@ protocols! {
     reno { sender Reno(reno::Reno) }
     cubic { sender Cubic(cubic::Cubic) }
     mpcp { link Mpcp(mpcp::Link) sender Mpcp(mpcp::Sender) }
+    highspeed { sender HighSpeed(highspeed::HighSpeed) }
+    bic { sender Bic(bic::Bic) }
+    vegas { sender Vegas(vegas::Vegas) }
 }
 
 /// State of a sender law for one flow.

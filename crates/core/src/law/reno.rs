@@ -21,6 +21,13 @@ pub const fn protocols() -> &'static [Protocol] {
             preset("reno", "Reno's AIMD, losses repaired one by one (RFC 5681)"),
             preset("newreno", "Reno's AIMD, several losses per window repaired by partial ACKs (RFC 6582)"),
             preset("sack", "Reno's AIMD, losses repaired by selective acknowledgment (RFC 6675)"),
+            Protocol {
+                page: "fack",
+                ..preset(
+                    "fack",
+                    "Reno's AIMD, losses repaired by forward acknowledgment (Mathis, Mahdavi 1996)",
+                )
+            },
         ]
     }
 }

@@ -430,7 +430,7 @@ fn forward() -> Result<()> {
 /// TCP of a host, as the scenario has it where a namespace can say so.
 fn tune(kind: &GroupKind) -> Result<()> {
     let GroupKind::Tcp(config) = kind else { return Ok(()) };
-    let has_sack = config.recovery == tcp::Recovery::Sack;
+    let has_sack = config.recovery.has_sack();
     set("ipv4/tcp_sack", if has_sack { "1" } else { "0" })?;
     set("ipv4/tcp_ecn", if config.ecn { "1" } else { "0" })?;
     // One flow learns nothing from another.

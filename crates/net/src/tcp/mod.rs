@@ -41,10 +41,21 @@ pub enum Recovery {
     /// Selective acknowledgments (RFC 2018, RFC 6675).
     #[default]
     Sack,
+    /// The same information, read forwards: all below the highest segment SACKed and not SACKed itself
+    /// has left the network (Mathis and Mahdavi, "Forward acknowledgment", 1996).
+    Fack,
     /// Fast recovery that stays until everything lost is repaired, one per round trip (RFC 6582).
     NewReno,
     /// Fast recovery that ends with the first new acknowledgment (RFC 5681).
     Reno,
+}
+
+impl Recovery {
+    /// The receiver sends selective acknowledgments.
+    #[inline]
+    pub fn has_sack(self) -> bool {
+        matches!(self, Self::Sack | Self::Fack)
+    }
 }
 
 /// When the pause between two bursts begins.

@@ -7,7 +7,7 @@ use congestlab_core::units::{Bytes, Duration, Time};
 
 use super::ranges::Ranges;
 use super::window::{Advertise, Window};
-use super::{Config, Connection, Measure, Recovery, absolute, in_bytes};
+use super::{Config, Connection, Measure, absolute, in_bytes};
 use crate::packet::{Kind, Packet, SACK_BLOCKS, flag};
 
 /// How long the acknowledgment of a single segment waits for a second one. RFC 5681 §4.2 allows
@@ -251,7 +251,7 @@ impl Receiver {
             }
         }
         if let Some(beyond) = &self.out_of_order
-            && config.recovery == Recovery::Sack
+            && config.recovery.has_sack()
         {
             let (blocks, count) = beyond.blocks();
             let seq = |segment: u64| self.base.wrapping_add(segment as u32);

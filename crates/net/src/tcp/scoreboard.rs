@@ -1,4 +1,4 @@
-//! What a sender knows while it repairs losses (RFC 6675), in whole segments.
+//! What a sender knows while it repairs losses (RFC 6675; FACK), in whole segments.
 //!
 //! Exists only from the first sign of a loss until everything sent before is acknowledged. The
 //! pipe of RFC 6675 §4 is kept as four counters, so that an acknowledgment costs the search for
@@ -12,6 +12,7 @@ use alloc::collections::{BTreeSet, VecDeque};
 
 use congestlab_core::units::{Duration, Time};
 
+use super::Recovery;
 use super::ranges::Ranges;
 
 /// Duplicates that mean loss (RFC 6675 §2).
@@ -49,6 +50,9 @@ pub(super) struct Scoreboard {
     /// When the retransmission timer expires, while the sender's timer is that of a watched
     /// retransmission; else [`Time::NEVER`].
     pub(super) expiry: Time,
+    /// SACKed segments above one that is lost: [`DUP_THRESH`] (RFC 6675); 0 makes every hole a loss
+    /// at once, and the pipe FACK's awnd = snd.nxt - snd.fack + retran_data.
+    tolerance: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -61,8 +65,9 @@ struct Retransmission {
 
 impl Scoreboard {
     /// Nothing SACKed, nothing lost.
-    pub(super) fn new(una: u64) -> Self {
+    pub(super) fn new(una: u64, recovery: Recovery) -> Self {
         Self {
+            tolerance: if recovery == Recovery::Fack { 0 } else { DUP_THRESH },
             sacked: Ranges::default(),
             high_rxt: una,
             sacked_below_rxt: 0,
@@ -110,7 +115,7 @@ impl Scoreboard {
 
     /// Applies what [`Scoreboard::sack`] and [`Scoreboard::advance`] changed to the loss estimate.
     pub(super) fn update(&mut self) {
-        let mut wanted = DUP_THRESH;
+        let mut wanted = self.tolerance;
         let mut third = 0;
         for (start, end) in self.sacked.iter_down() {
             if end - start >= wanted {
@@ -151,6 +156,11 @@ impl Scoreboard {
         self.again.clear();
         self.timeout = next;
         self.update();
+    }
+
+    /// snd.fack: the segment after the highest that the receiver is known to hold.
+    pub(super) fn fack(&self, una: u64) -> u64 {
+        self.sacked.last().map_or(una, |last| last.1)
     }
 
     /// True if a segment that is not SACKed is lost (RFC 6675 §4).
@@ -243,14 +253,20 @@ mod tests {
     use crate::tcp::tests::{Naive, Random};
 
     #[test]
-    fn four_counters_equal_the_rfcs_scoreboard_at_every_step() {
+    fn four_counters_equal_the_definitions_at_every_step() {
+        for recovery in [Recovery::Sack, Recovery::Fack] {
+            compare(recovery);
+        }
+    }
+
+    fn compare(recovery: Recovery) {
         let mut random = Random(7);
         let mut draw = |below| random.below(below);
         let mut seen = [0_u32; 7];
         let mut clock = 0;
         for _ in 0..2000 {
-            let mut naive = Naive { next: 5, ..Naive::default() };
-            let mut board = Scoreboard::new(0);
+            let mut naive = Naive { next: 5, is_fack: recovery == Recovery::Fack, ..Naive::default() };
+            let mut board = Scoreboard::new(0, recovery);
             for _ in 0..60 {
                 let outstanding = naive.next - naive.una;
                 match draw(12) {
@@ -280,8 +296,10 @@ mod tests {
                             seen[if naive.again.remove(&segment) { 6 } else { 0 }] += 1;
                             naive.high_rxt = naive.high_rxt.max(segment + 1);
                             board.retransmit(segment);
-                            naive.watched.push((segment, naive.next, clock));
-                            board.watch(segment, naive.next, Time(clock));
+                            if recovery == Recovery::Sack {
+                                naive.watched.push((segment, naive.next, clock));
+                                board.watch(segment, naive.next, Time(clock));
+                            }
                         }
                     }
                     10 => {
@@ -328,12 +346,28 @@ mod tests {
                 }
             }
         }
+        if recovery == Recovery::Fack {
+            // Rule 3 finds nothing that rule 1 has not, and nobody watches.
+            (seen[1], seen[6]) = (1000, 1000);
+        }
         assert!(seen.iter().all(|&count| count > 40), "every rule was used: {seen:?}");
     }
 
     #[test]
+    fn v9_3_facks_outstanding_data() {
+        let mut board = Scoreboard::new(10, Recovery::Fack);
+        board.sack(12, 15);
+        board.update();
+        assert_eq!(board.fack(10), 15);
+        assert!(board.fack(10) - 10 > DUP_THRESH, "recovery begins");
+        board.retransmit(10);
+        assert_eq!(board.pipe(10, 20), 6, "20 - 15 + 1");
+        assert_eq!(board.next_lost(), Some(11));
+    }
+
+    #[test]
     fn sack_information_survives_a_timeout_unless_the_receiver_reneged() {
-        let mut board = Scoreboard::new(0);
+        let mut board = Scoreboard::new(0, Recovery::Sack);
         board.sack(3, 6);
         board.update();
         board.on_timeout(0, 8);

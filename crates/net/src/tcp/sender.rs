@@ -1,7 +1,7 @@
 //! The sending side: connection, timers, window, loss recovery.
 //!
 //! References: RFC 5681 (fast retransmit, restart), RFC 6298 (timer), RFC 6582 (NewReno), RFC 6675
-//! (SACK), RFC 3042 (limited transmit), RFC 3168 (ECN), RFC 7323 (timestamps), RFC 9293 §3.8.6.1
+//! (SACK), Mathis and Mahdavi 1996 (FACK), RFC 3042 (limited transmit), RFC 3168 (ECN), RFC 7323 (timestamps), RFC 9293 §3.8.6.1
 //! (zero-window probes); ns-2.35 `tcp-reno.cc` for the profile of that name.
 
 use alloc::boxed::Box;
@@ -478,7 +478,7 @@ impl Sender {
             self.recover = self.next;
         }
         // RFC 6675 §2: with SACK, a duplicate is what reports something new above the cumulative ACK.
-        if if config.recovery == Recovery::Sack { has_news } else { is_duplicate } {
+        if if config.recovery.has_sack() { has_news } else { is_duplicate } {
             self.handle_duplicate(config, now);
         }
         let is_clean = self.scoreboard.as_ref().is_some_and(|board| board.is_clean(self.una));
@@ -499,7 +499,7 @@ impl Sender {
             board.advance(una);
         }
         let mut has_news = false;
-        if config.recovery == Recovery::Sack {
+        if config.recovery.has_sack() {
             for block in 0..SACK_BLOCKS {
                 let (start, end) = packet.sack(block);
                 if start == end {
@@ -512,7 +512,9 @@ impl Sender {
                     && start < end
                     && end <= next
                 {
-                    let board = self.scoreboard.get_or_insert_with(|| Box::new(Scoreboard::new(una)));
+                    let board = self
+                        .scoreboard
+                        .get_or_insert_with(|| Box::new(Scoreboard::new(una, config.recovery)));
                     has_news |= board.sack(start, end);
                 }
             }
@@ -562,15 +564,18 @@ impl Sender {
 
     /// A duplicate ACK, by the definition that fits the recovery.
     fn handle_duplicate(&mut self, config: &Config, now: Time) {
-        let has_sack = config.recovery == Recovery::Sack;
+        let has_sack = config.recovery.has_sack();
         match self.mode {
             Mode::Recovery if !has_sack => self.inflation = self.inflation.saturating_add(1),
             Mode::Open | Mode::Reduced => {
                 self.dup_acks = self.dup_acks.saturating_add(1);
                 let duplicates = u64::from(self.dup_acks);
                 let is_loss = if has_sack {
-                    // RFC 6675 §5, steps 1 and 2.
-                    let is_lost = self.scoreboard.as_ref().is_some_and(|board| board.is_lost(self.una));
+                    // RFC 6675 §5, steps 1 and 2; FACK: snd.fack - snd.una > 3 segments.
+                    let is_lost = self.scoreboard.as_ref().is_some_and(|board| match config.recovery {
+                        Recovery::Fack => board.fack(self.una) - self.una > DUP_THRESH,
+                        _ => board.is_lost(self.una),
+                    });
                     duplicates >= DUP_THRESH || is_lost
                 } else {
                     // RFC 6582 §3.2 step 2 ("bugfix" in ns-2): duplicates of data sent before the
@@ -604,7 +609,7 @@ impl Sender {
         self.recover = self.next;
         self.limited = 0;
         match &mut self.scoreboard {
-            Some(board) if config.recovery == Recovery::Sack => {
+            Some(board) if config.recovery.has_sack() => {
                 board.enter_recovery(self.una);
                 if !board.is_retransmitted(self.una) {
                     self.flags |= bit::REPEAT;
@@ -694,7 +699,9 @@ impl Sender {
             self.flags |= bit::CWR;
         }
         let (una, next) = (self.una, self.next);
-        self.scoreboard.get_or_insert_with(|| Box::new(Scoreboard::new(una))).on_timeout(una, next);
+        self.scoreboard
+            .get_or_insert_with(|| Box::new(Scoreboard::new(una, config.recovery)))
+            .on_timeout(una, next);
         self.backoff = self.backoff.saturating_add(1);
         self.restart_timer(config, now);
     }
@@ -844,7 +851,7 @@ impl Sender {
         let Some(board) = &self.scoreboard else {
             return is_new_allowed.then_some(Pick::New);
         };
-        let is_sack_recovery = self.mode == Mode::Recovery && config.recovery == Recovery::Sack;
+        let is_sack_recovery = self.mode == Mode::Recovery && config.recovery.has_sack();
         if (is_sack_recovery || self.mode == Mode::Loss)
             && let Some(segment) = board.next_lost()
         {
@@ -853,7 +860,7 @@ impl Sender {
         if is_new_allowed {
             return Some(Pick::New);
         }
-        if !is_sack_recovery {
+        if !is_sack_recovery || config.recovery == Recovery::Fack {
             return None;
         }
         let rescue = || board.rescue(self.una, self.next).map(Pick::Rescue);
@@ -1011,7 +1018,7 @@ impl Sender {
     /// windows would be no reduction.
     fn flight_size(&self, config: &Config) -> Bytes {
         let flight = in_bytes(config, (self.next - self.una).saturating_sub(u64::from(self.limited)));
-        if config.recovery == Recovery::Sack { flight.min(self.law.window()) } else { flight }
+        if config.recovery.has_sack() { flight.min(self.law.window()) } else { flight }
     }
 
     #[inline]

@@ -21,7 +21,7 @@ use congestlab_core::units::Bytes;
 use congestlab_core::wire::xcp::{LENGTH as XCP_LENGTH, Layout, PROTOCOL_EXPERIMENTAL, Repr, Version};
 use congestlab_core::wire::xcp_extended::{self, Interoperable};
 use congestlab_net::packet::{Kind, Packet, SACK_BLOCKS, flag};
-use congestlab_net::tcp::{Config, Connection, Recovery};
+use congestlab_net::tcp::{Config, Connection};
 use congestlab_net::xcp_i::{Address, Message, Verb};
 use congestlab_sim::cloud::{receiver_address, router_address, sender_address};
 use congestlab_sim::headers::{connection, ports};
@@ -309,7 +309,7 @@ impl Tcp {
                 }
                 options.push(MaximumSegmentSize(self.mss()));
                 options.extend([Noop, WindowScale(if is_syn { 0 } else { self.scale })]);
-                if self.config.recovery == Recovery::Sack {
+                if self.config.recovery.has_sack() {
                     options.extend([Noop, Noop, SelectiveAcknowledgementPermitted]);
                 }
             }

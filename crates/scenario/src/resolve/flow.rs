@@ -2,7 +2,7 @@
 
 use congestlab_core::law::xcp;
 use congestlab_core::law::{LinkConfig, SenderConfig, reno};
-use congestlab_core::units::{BitRate, Bytes, Duration, Time};
+use congestlab_core::units::{BitRate, Bytes, Duration, Ratio, Time};
 use congestlab_net::packet::{Picos, UNLIMITED};
 use congestlab_net::source::{Pattern, SourceConfig};
 use congestlab_net::tcp;
@@ -343,18 +343,20 @@ fn recovery(flow: &mut Flow, span: Span, is_ns2: bool, findings: &mut Findings) 
         "reno" => Some(Recovery::Reno),
         "newreno" => Some(Recovery::NewReno),
         "sack" => Some(Recovery::Sack),
+        "fack" => Some(Recovery::Fack),
         _ => None,
     };
     let default = by_law.unwrap_or(if is_ns2 { Recovery::Reno } else { Recovery::Sack });
     let recovery = fill(&mut flow.recovery, span, || default);
     if by_law.is_some_and(|by_law| by_law != recovery.value) {
         let message = format!("`{}.recovery` contradicts the law, which names another", findings.place());
-        let help = "reno, newreno and sack are names of a recovery; leave `recovery` out";
+        let help = "reno, newreno, sack and fack are names of a recovery; leave `recovery` out";
         findings.error("scenario::law", recovery.span, message, help);
         return None;
     }
     Some(match recovery.value {
         Recovery::Sack => tcp::Recovery::Sack,
+        Recovery::Fack => tcp::Recovery::Fack,
         Recovery::NewReno => tcp::Recovery::NewReno,
         Recovery::Reno => tcp::Recovery::Reno,
     })
@@ -375,6 +377,7 @@ fn law(
         law.write_rate("desired_rate", desired?, span);
     }
     mpcp::flow(law, findings);
+    check_vegas(law, findings);
     law.write_rest(span);
     let mut config = law.config.clone();
     let is_variant = !matches!(config, SenderConfig::Xcp(_));
@@ -387,6 +390,24 @@ fn law(
         };
     }
     Some(config)
+}
+
+/// Between alpha and beta the window rests.
+fn check_vegas(law: &Chosen<SenderConfig>, findings: &mut Findings) {
+    let SenderConfig::Vegas(vegas) = &law.config else { return };
+    if vegas.alpha > vegas.beta {
+        let packets = |bound: Ratio| f64::from(bound.0) / f64::from(Ratio::ONE.0);
+        let message = format!(
+            "`{}.law.{}`: alpha is {}, more than beta, {}",
+            findings.place(),
+            law.protocol.name,
+            packets(vegas.alpha),
+            packets(vegas.beta)
+        );
+        let span = law.span("alpha").or(law.span("beta")).unwrap_or_default();
+        let help = "allowed: alpha up to beta; below alpha packets in the queue the window grows, above beta it shrinks";
+        findings.error("scenario::range", span, message, help);
+    }
 }
 
 /// The thesis's sender knows two of XCP's switches.

@@ -1,7 +1,7 @@
 //! Models drawn at random.
 
 use congestlab_core::law::mpcp::{self, Algorithm2, Cut, Hold, Order};
-use congestlab_core::law::{LinkConfig, SenderConfig, cubic, pxcp, reno, xcp, xcp_r};
+use congestlab_core::law::{LinkConfig, SenderConfig, bic, cubic, highspeed, pxcp, reno, vegas, xcp, xcp_r};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, Time};
 use congestlab_net::errors::ErrorRate;
 use congestlab_net::estimator::{self, Method, direct, passive, path_chirp, pathload};
@@ -445,9 +445,17 @@ pub(crate) fn share_media(draw: &mut Draw, model: &mut Model) {
 }
 
 fn random_tcp(draw: &mut Draw, segment: u16) -> Config {
-    let law = match draw.below(4) {
+    let law = match draw.below(6) {
         0 => SenderConfig::Reno(reno::Config::default()),
         1 => SenderConfig::Cubic(cubic::Config::default()),
+        2 => match draw.below(3) {
+            0 => SenderConfig::HighSpeed(highspeed::Config { limited_slow_start: draw.one_in(2) }),
+            1 => SenderConfig::Bic(bic::Config {
+                max_increment: 1 + draw.below(64) as u32,
+                ..Default::default()
+            }),
+            _ => SenderConfig::Vegas(vegas::Config::default()),
+        },
         _ => {
             let xcp = xcp::SenderConfig {
                 request: draw.of(&[xcp::RequestPolicy::Demand, xcp::RequestPolicy::Unlimited]),
@@ -476,7 +484,7 @@ fn random_tcp(draw: &mut Draw, segment: u16) -> Config {
         law,
         initial_window: draw.between(1, 4) as u32,
         awnd: draw.one_in(3).then(|| draw.between(1, 64) as u32),
-        recovery: draw.of(&[Recovery::Sack, Recovery::Sack, Recovery::NewReno, Recovery::Reno]),
+        recovery: draw.of(&[Recovery::Sack, Recovery::Fack, Recovery::NewReno, Recovery::Reno]),
         min_rto: Duration(draw.of(&[200_000_000, 1_000_000_000])),
         delayed_ack: draw.one_in(3),
         ecn: draw.one_in(3),
