@@ -4,6 +4,8 @@
 //! laws computed comes from the laws themselves; nothing is computed here that they did not, but for
 //! products and sums that show how the numbers hang together. K02, draft-03: see `law::xcp`.
 
+mod family;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
@@ -762,6 +764,7 @@ impl Observer<'_> {
             law: match &group.kind {
                 GroupKind::Tcp(config) => match (&config.law, config.recovery) {
                     (SenderConfig::Reno(_), tcp::Recovery::Sack) => "sack",
+                    (SenderConfig::Reno(_), tcp::Recovery::Fack) => "fack",
                     (SenderConfig::Reno(_), tcp::Recovery::NewReno) => "newreno",
                     (law, _) => law.name(),
                 },
@@ -916,6 +919,13 @@ fn change(
         }
         (SenderConfig::XcpRV0(_), ..) => xcp_r_v0_rules(new, reply, &mut rules),
         (SenderConfig::Mpcp(_), Law::Mpcp(_), Law::Mpcp(now)) => mpcp_rules(now, old, new, ack, &mut rules),
+        (SenderConfig::HighSpeed(_), Law::HighSpeed(law), _) => {
+            family::highspeed(law, old, before, &mut rules)
+        }
+        (SenderConfig::Bic(law), Law::Bic(was), _) => family::bic(law, was, old, before, &mut rules),
+        (SenderConfig::Vegas(law), _, Law::Vegas(now)) => {
+            family::vegas(law, now, old, new, before, &mut rules)
+        }
         (_, Law::Reno(reno), _) => reno_rules(reno.ssthresh(), old, new, before, &mut rules),
         (_, Law::Cubic(_), Law::Cubic(now)) => {
             cubic_rules(now, old, new, Time(at / 1000), before, after, &mut rules);

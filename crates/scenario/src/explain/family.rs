@@ -1,0 +1,76 @@
+//! Why the windows of HighSpeed TCP, BIC and Vegas change.
+
+use congestlab_core::law::bic::{self, Bic};
+use congestlab_core::law::highspeed::{self, HighSpeed};
+use congestlab_core::law::vegas::{self, Vegas};
+use congestlab_core::units::{Bytes, Ratio};
+use congestlab_net::tcp;
+
+use super::{Rule, in_recovery, restraint, slow_start};
+
+pub(super) fn highspeed(law: &HighSpeed, old: Bytes, before: &tcp::View, rules: &mut Vec<Rule>) {
+    if restraint(before, rules) {
+    } else if old < law.ssthresh() {
+        slow_start(rules, law.ssthresh());
+    } else if !in_recovery(before, rules) {
+        let increase = highspeed::increase(law.segments()) as f64 / 65_536.0;
+        let text = format!(
+            "congestion avoidance: with {} segments a(w) = {increase:.3}, so it grows by that many segments per \
+             window acknowledged",
+            law.segments()
+        );
+        rules.push(Rule { text, source: "RFC 3649 section 5" });
+    }
+}
+
+pub(super) fn bic(config: &bic::Config, law: &Bic, old: Bytes, before: &tcp::View, rules: &mut Vec<Rule>) {
+    if restraint(before, rules) {
+    } else if old < law.ssthresh() {
+        slow_start(rules, law.ssthresh());
+    } else if !in_recovery(before, rules) {
+        let text = match law.max_win() {
+            Bytes(u64::MAX) => format!(
+                "beyond the window of the last loss: it grows faster every round trip, up to {} segments",
+                config.max_increment
+            ),
+            Bytes(max) => format!(
+                "the last loss was at {max} B: it grows by half the distance per round trip, {} segments at most; \
+                 as Reno below {} segments",
+                config.max_increment, config.low_window
+            ),
+        };
+        rules.push(Rule { text, source: "Xu, Harfoush and Rhee 2004, section III" });
+    }
+}
+
+pub(super) fn vegas(
+    config: &vegas::Config,
+    law: &Vegas,
+    old: Bytes,
+    new: Bytes,
+    before: &tcp::View,
+    rules: &mut Vec<Rule>,
+) {
+    let packets = |millionths: u64| millionths as f64 / f64::from(Ratio::ONE.0);
+    let queued = format!(
+        "the last comparison, with a least round trip time of {:.3} ms, found {:.2} packets of its own in the queue",
+        law.base_rtt().0 as f64 / 1e6,
+        packets(law.queued())
+    );
+    let text = if old < law.ssthresh() {
+        format!("slow start, in every other round trip: {queued}")
+    } else if in_recovery(before, rules) {
+        return;
+    } else {
+        let [alpha, beta] = [config.alpha, config.beta].map(|bound| packets(bound.0.into()));
+        let verdict = match new.cmp(&old) {
+            std::cmp::Ordering::Greater => format!("fewer than alpha = {alpha}, so it grows by one segment"),
+            std::cmp::Ordering::Less => format!("more than beta = {beta}, so it shrinks by one segment"),
+            std::cmp::Ordering::Equal => {
+                format!("below alpha = {alpha} it grows, above beta = {beta} it shrinks, once a round trip")
+            }
+        };
+        format!("congestion avoidance: {queued}; {verdict}")
+    };
+    rules.push(Rule { text, source: "Brakmo and Peterson 1995, section III" });
+}
