@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::{fs, thread};
 
-use congestlab_core::law::{LinkReport, SenderConfig, Series as _, xcp};
+use congestlab_core::law::{LinkReport, Protocol, SenderConfig, Series as _, xcp};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate};
 use congestlab_scenario::net::errors::ErrorRate;
 use congestlab_scenario::net::packet::{PS_PER_NS, Picos};
@@ -249,7 +249,19 @@ fn require_law(scenario: &Scenario, group: usize, name: &str, kind: &GroupKind) 
             "leave it out, or simulate it",
         ));
     }
+    if config.recovery == tcp::Recovery::Fack {
+        return Err(Error::input(
+            format!("flows.{name}: no kernel repairs losses by FACK since Linux 4.15, which has RACK"),
+            "write law = \"sack\", which there is what the kernel does, or simulate it",
+        ));
+    }
     match (kernel_law(scenario, group, kind), &config.law) {
+        (Some(law), told) if *told != as_named(told) => Err(Error::input(
+            format!(
+                "flows.{name}.law.{law}: the kernel's {law} has numbers of its own and can not be told any"
+            ),
+            "leave its keys out, or simulate it",
+        )),
         (Some(law), _) => require_congestion(law),
         (None, SenderConfig::Xcp(_)) => Ok(()),
         (None, SenderConfig::XcpR(_)) => Err(Error::input(
@@ -263,6 +275,11 @@ fn require_law(scenario: &Scenario, group: usize, name: &str, kind: &GroupKind) 
     }
 }
 
+/// The law as it is when nothing but its name is said.
+fn as_named(law: &SenderConfig) -> SenderConfig {
+    Protocol::of(law.name()).and_then(|protocol| protocol.sender.clone()).unwrap_or_else(|| law.clone())
+}
+
 /// The kernel's own name of a law; `None` for ours.
 fn kernel_law(scenario: &Scenario, group: usize, kind: &GroupKind) -> Option<&'static str> {
     match kind {
@@ -271,6 +288,9 @@ fn kernel_law(scenario: &Scenario, group: usize, kind: &GroupKind) -> Option<&'s
         GroupKind::Tcp(config) => match config.law {
             SenderConfig::Cubic(_) => Some("cubic"),
             SenderConfig::Reno(_) => Some("reno"),
+            SenderConfig::HighSpeed(_) => Some("highspeed"),
+            SenderConfig::Bic(_) => Some("bic"),
+            SenderConfig::Vegas(_) => Some("vegas"),
             _ => None,
         },
     }
