@@ -9,7 +9,8 @@
 # B      bit/s of each flow over [max(warmup, its start), duration], counted when bytes arrive in order
 #
 # Usage: ns dumbbell.tcl key=value ...
-#   kind=xcp|sack  rate=bit/s  delay=s  queue=packets  duration=s  warmup=s  seed=n
+#   kind=xcp|sack|fack|highspeed|vegas|linux-NAME (NAME of Agent/TCP/Linux: highspeed, bic, cubic, vegas)
+#   rate=bit/s  delay=s  queue=packets  duration=s  warmup=s  seed=n
 #   min_rto=s  tick=s  per=P  error_size=bytes  ack_loss=P  groups=n, and for each group i
 #   i.count  i.segment=bytes  i.start=s  i.every=s  i.access_rate=bit/s  i.access_delay=s (rate 0: no
 #   access and exit links)  i.window=packets
@@ -98,8 +99,26 @@ for {set g 0} {$g < $opt(groups)} {incr g} {
             # ns2-peer 12: exact round trip times for retransmitted packets too.
             $tcp set timestamps_ true
         } else {
-            set tcp [new Agent/TCP/Sack1]
             set sink [new Agent/TCPSink/Sack1]
+            switch -glob $opt(kind) {
+                sack { set tcp [new Agent/TCP/Sack1] }
+                fack { set tcp [new Agent/TCP/Fack] }
+                highspeed {
+                    # RFC 3649's formulas, by its author.
+                    set tcp [new Agent/TCP/Sack1]
+                    $tcp set windowOption_ 8
+                }
+                vegas {
+                    set tcp [new Agent/TCP/Vegas]
+                    set sink [new Agent/TCPSink]
+                }
+                linux-* {
+                    set tcp [new Agent/TCP/Linux]
+                    $tcp set timestamps_ true
+                    $sink set ts_echo_rfc1323_ true
+                    $ns at 0 "$tcp select_ca [string range $opt(kind) 6 end]"
+                }
+            }
         }
         $tcp set packetSize_ $opt($g.segment)
         $tcp set window_ $opt($g.window)

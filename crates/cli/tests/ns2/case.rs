@@ -10,6 +10,8 @@ pub(crate) struct Cases {
     pub(crate) unsettled: Vec<Case>,
     pub(crate) lossy: Vec<Case>,
     pub(crate) tcp: Vec<Case>,
+    pub(crate) steady: Vec<Case>,
+    pub(crate) random: Vec<Case>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -67,7 +69,31 @@ pub(crate) enum Peer {
     XcpDefault,
     /// Reno's AIMD with SACK over a drop-tail queue.
     Sack,
+    /// Another law of TCP's family over one.
+    Tcp(&'static Law),
 }
+
+/// A law by what both call it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Law {
+    pub(crate) name: &'static str,
+    /// `kind` of `dumbbell.tcl`.
+    kind: &'static str,
+    law: &'static str,
+}
+
+pub(crate) const FACK: Law = Law { name: "FACK", kind: "fack", law: "\"fack\"" };
+/// By the author of RFC 3649: `windowOption_ 8`.
+pub(crate) const HIGHSPEED: Law =
+    Law { name: "HighSpeed, `windowOption_ 8`", kind: "highspeed", law: "\"highspeed\"" };
+/// Linux 2.6's, by a table of whole segments.
+pub(crate) const HIGHSPEED_LINUX: Law =
+    Law { name: "HighSpeed, `Agent/TCP/Linux`", kind: "linux-highspeed", law: "\"highspeed\"" };
+/// With the numbers that Linux has in place of the paper's.
+pub(crate) const BIC: Law =
+    Law { name: "BIC", kind: "linux-bic", law: "{ bic = { max_increment = 16, beta = 0.2 } }" };
+pub(crate) const CUBIC: Law = Law { name: "CUBIC", kind: "linux-cubic", law: "\"cubic\"" };
+pub(crate) const VEGAS: Law = Law { name: "Vegas", kind: "vegas", law: "\"vegas\"" };
 
 impl Case {
     /// Groups whose flows differ become groups of one flow; each `placing` gives them other delays.
@@ -106,7 +132,11 @@ impl Case {
 
     /// Arguments of `dumbbell.tcl`.
     pub(crate) fn ns2_arguments(&self, peer: Peer, seed: u32) -> Vec<String> {
-        let kind = if peer == Peer::Sack { "sack" } else { "xcp" };
+        let kind = match peer {
+            Peer::Xcp | Peer::XcpDefault => "xcp",
+            Peer::Sack => "sack",
+            Peer::Tcp(law) => law.kind,
+        };
         let mut arguments = vec![
             format!("kind={kind}"),
             format!("seed={seed}"),
@@ -156,7 +186,7 @@ impl Case {
         text += match peer {
             Peer::Xcp => "law = \"xcp\"\nprofile = \"ns2\"\n",
             Peer::XcpDefault => "law = \"xcp\"\n",
-            Peer::Sack => "",
+            Peer::Sack | Peer::Tcp(_) => "",
         };
         for (i, group) in self.groups.iter().enumerate() {
             text += &format!(
@@ -180,11 +210,12 @@ impl Case {
             if let Some(window) = group.window {
                 text += &format!("awnd = \"{window} packets\"\n");
             }
-            text += match peer {
+            text += &match peer {
                 // ns-2 asks for 10^24 B/s whatever it can use.
-                Peer::Xcp => "law = { xcp = { request = \"unlimited\" } }\nprofile = \"ns2\"\n",
-                Peer::XcpDefault => "law = \"xcp\"\n",
-                Peer::Sack => "law = \"sack\"\ninitial_window = 2\n",
+                Peer::Xcp => "law = { xcp = { request = \"unlimited\" } }\nprofile = \"ns2\"\n".into(),
+                Peer::XcpDefault => "law = \"xcp\"\n".into(),
+                Peer::Sack => "law = \"sack\"\ninitial_window = 2\n".into(),
+                Peer::Tcp(law) => format!("law = {}\ninitial_window = 2\n", law.law),
             };
             if peer != Peer::XcpDefault {
                 text += &format!("min_rto = \"{} s\"\n", self.min_rto.unwrap_or(0.2));

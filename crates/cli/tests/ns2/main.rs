@@ -5,6 +5,7 @@
 //! `CONGESTLAB_NS2=full` adds the larger cases.
 
 mod case;
+mod family;
 mod run;
 
 use std::sync::Mutex;
