@@ -11,7 +11,8 @@ use std::path::Path;
 use congestlab_core::law::settings::{Field, Settings};
 use congestlab_core::law::xcp::Header;
 use congestlab_core::law::{
-    Ack, Data, Echo, Link, LinkConfig, Packet, Protocol, Send, Sender, SenderConfig, Series as _, mpcp, xcp_r,
+    Ack, Data, Delivery, Echo, Link, LinkConfig, Packet, Protocol, Send, Sender, SenderConfig, Series as _,
+    mpcp, xcp_r,
 };
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
 use random::Random;
@@ -206,12 +207,28 @@ fn every_sender_law_survives_any_input_and_keeps_one_segment() {
 fn run_sender(random: &mut Random, config: &SenderConfig) {
     let mss = if random.coin() { 1500 } else { random.word().max(1) };
     let mut law = Sender::new(config, Bytes(mss), Bytes(random.word()));
+    law.seed(random.next());
     let mut echo = config.echo(Bytes(mss));
     let mut now = 0u64;
     for _ in 0..100 {
         now = now.saturating_add(random.word() >> (20 + random.below(40)));
         let flight = Bytes(random.word());
-        match random.below(10) {
+        match random.below(11) {
+            10 => {
+                let delivery = Delivery {
+                    total: Bytes(random.word()),
+                    newly: Bytes(random.word()),
+                    prior: Bytes(random.word()),
+                    interval: Duration(random.word()),
+                    lost: Bytes(random.word()),
+                    prior_flight: flight,
+                    flight: Bytes(random.word()),
+                    rtt: Duration(random.word()),
+                    is_app_limited: random.coin(),
+                    in_recovery: random.coin(),
+                };
+                let _ = law.on_delivery(config, Time(now), &delivery);
+            }
             0..=2 => {
                 let reply = xcp_r::Reply { cwnd: random.half(), epoch: random.next() as u8 };
                 let ack = Ack {

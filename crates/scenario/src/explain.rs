@@ -926,6 +926,7 @@ fn change(
         (SenderConfig::Vegas(law), _, Law::Vegas(now)) => {
             family::vegas(law, now, old, new, before, &mut rules)
         }
+        (SenderConfig::Bbr(law), _, Law::Bbr(now)) => family::bbr(law, now, &mut rules),
         (_, Law::Reno(reno), _) => reno_rules(reno.ssthresh(), old, new, before, &mut rules),
         (_, Law::Cubic(_), Law::Cubic(now)) => {
             cubic_rules(now, old, new, Time(at / 1000), before, after, &mut rules);

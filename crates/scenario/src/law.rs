@@ -69,8 +69,6 @@ pub(crate) struct LinkLaw(pub(crate) Chosen<LinkConfig>);
 #[derive(Clone, Debug)]
 pub(crate) enum FlowLaw {
     Sender(Box<Chosen<SenderConfig>>),
-    /// Only a kernel's: live runs have it.
-    Bbr,
     Cbr(Cbr),
     OnOff(OnOff),
 }
@@ -202,7 +200,6 @@ impl Language for FlowLaw {
             return Some(Self::Sender(Box::new(chosen)));
         }
         match variant.name {
-            "bbr" if findings.is_live => nothing_below(&variant, findings).map(|()| Self::Bbr),
             "cbr" => below(&variant, findings).map(Self::Cbr),
             "onoff" => below(&variant, findings).map(Self::OnOff),
             _ => {
@@ -215,7 +212,6 @@ impl Language for FlowLaw {
     fn encode(&self) -> Value {
         match self {
             Self::Sender(chosen) => chosen.encode(),
-            Self::Bbr => Value::string("bbr"),
             Self::Cbr(cbr) => Value::table([("cbr".into(), cbr.encode())]),
             Self::OnOff(onoff) => Value::table([("onoff".into(), onoff.encode())]),
         }

@@ -97,8 +97,7 @@ impl Scenario {
         Self::load_as(path, overrides, seed, false)
     }
 
-    /// As [`Scenario::load`], for a run with real TCP: laws are allowed that only a kernel has, which
-    /// [`Scenario::kernel_law`] tells. What the model has in their place is not to be simulated.
+    /// As [`Scenario::load`], for a run with real TCP: refuses what can only be simulated.
     ///
     /// # Errors
     /// Everything that is wrong with it.
@@ -255,12 +254,6 @@ impl Scenario {
     /// Names and sizes, without a copy.
     pub(crate) fn base_model(&self) -> &Model {
         &self.model
-    }
-
-    /// The law of a group that no simulation has, by the kernel's name.
-    pub fn kernel_law(&self, group: usize) -> Option<&'static str> {
-        let flow = self.file.flows.as_ref()?.value.0.get(group)?;
-        matches!(flow.1.value.law.as_ref()?.value, law::FlowLaw::Bbr).then_some("bbr")
     }
 
     /// The text of the file, without overrides.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use congestlab_core::law::SenderConfig;
 use congestlab_core::units::Duration;
 use congestlab_net::packet::{PS_PER_NS, Picos};
 use congestlab_net::port::PortConfig;
@@ -388,6 +389,11 @@ fn loss(model: &Model, group: &Group) -> f64 {
     let obeys = |&link: &u32| model.links[link as usize].port.law.is_some();
     if config.law.xcp().is_some() && window > FEW && group.path.iter().all(obeys) {
         return 0.01;
+    }
+    // BBR's losses do not lower its rate: with a short queue its probing loses a quarter of a round trip in
+    // eight, and several flows their Startups.
+    if matches!(config.law, SenderConfig::Bbr(_)) {
+        return 0.2;
     }
     // CUBIC's window is 1.17 (RTT / p)^(3/4) packets (RFC 9438 section 5.1), Reno's sqrt(1.5 / p).
     // With the window to the power of -5/4 instead of -4/3, which takes square roots only, this is

@@ -17,6 +17,7 @@ use crate::decode::{At, Named, PacketSize, SPAN_MAX, fill};
 use crate::diagnostic::{Findings, Span};
 use crate::file::{self, File, Flow, Reverse};
 use crate::medium;
+use crate::settings::{Chosen, Configuration};
 
 /// Ethernet's usual MTU.
 const PACKET_SIZE: PacketSize = PacketSize(1500);
@@ -172,5 +173,20 @@ fn check_count(flows: &mut Named<Flow>, findings: &mut Findings) {
             let help = format!("allowed: {FLOWS_MAX} in all");
             return findings.error("scenario::range", count.span, message, help);
         }
+    }
+}
+
+/// Refuses a key of a law that is zero.
+fn is_above_zero<C: Configuration>(
+    law: &Chosen<C>,
+    key: &'static str,
+    value: u64,
+    such: &str,
+    findings: &mut Findings,
+) {
+    if value == 0 {
+        let message = format!("`{}.law.{}.{key}` is zero", findings.place(), law.protocol.name);
+        let help = format!("allowed: above 0, such as {such}");
+        findings.error("scenario::range", law.span(key).unwrap_or_default(), message, help);
     }
 }

@@ -83,6 +83,11 @@ fn every_alternative_in_the_example_is_accepted() {
             "{ bic = { low_window = 20, max_increment = 16, min_increment = 0.5, beta = 0.2 } }",
         ),
         ("flows.ftp.law", "{ vegas = { alpha = 2, beta = 4.5, gamma = 1, decrease = 0.5 } }"),
+        ("flows.ftp.law", "bbr"),
+        (
+            "flows.ftp.law",
+            "{ bbr = { startup_gain = 2.77, cwnd_gain = 2, rtprop_window = \"5 s\", probe_rtt = \"100 ms\" } }",
+        ),
         ("flows.ftp.recovery", "fack"),
         ("flows.ftp.recovery", "newreno"),
         ("flows.ftp.profile", "ns2"),

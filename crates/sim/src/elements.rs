@@ -150,6 +150,8 @@ impl Elements {
         let connection = |i: u32| headers::connection(group, number, i, first_flow + i, model.seed);
         match &group.kind {
             GroupKind::Tcp(config) => {
+                let draws = config.law.draws();
+                self.drew |= draws && group.count > 0;
                 let senders = flows().map(|(i, start)| {
                     let measure = measure_of(model, group, start);
                     let sender = tcp::Sender::new(config, first_flow + i, start, group.stop, 0, measure);
@@ -161,6 +163,11 @@ impl Elements {
                         Some(connection) => sender.with_headers(connection),
                         None => sender,
                     };
+                    let seed = || {
+                        Stream::named(model.seed, &format!("flows.{}/{i}.{}", group.name, config.law.name()))
+                            .next_u64()
+                    };
+                    let sender = if draws { sender.with_seed(seed()) } else { sender };
                     Station::new(sender, extras(i, true))
                 });
                 self.hosts.push(Hosts::Senders(config.clone(), senders.collect()));

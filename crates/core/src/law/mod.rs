@@ -1,6 +1,7 @@
 //! Control laws: one file per protocol, with up to three parts (link, sender, echo), and the list of
 //! them ([`Protocol::all`]), from which everybody else knows which there are and what they can be told.
 
+pub mod bbr;
 pub mod bic;
 pub mod cubic;
 mod echo;
@@ -67,6 +68,34 @@ pub struct Send {
     pub is_window_limited: bool,
 }
 
+/// What an acknowledgment says of the rate at which data arrives
+/// (draft-cheng-iccrg-delivery-rate-estimation-00), for laws that ask for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Delivery {
+    /// C.delivered: all data delivered so far, in order or not.
+    pub total: Bytes,
+    /// What of it was news of this acknowledgment.
+    pub newly: Bytes,
+    /// P.delivered: `total` when the packet was sent that, of those newly delivered, was sent last.
+    pub prior: Bytes,
+    /// In which the data since then was sent, or was acknowledged, whichever took longer; zero: no
+    /// sample.
+    pub interval: Duration,
+    /// Data found lost with this acknowledgment.
+    pub lost: Bytes,
+    /// Data in flight before it.
+    pub prior_flight: Bytes,
+    /// Data in flight after it.
+    pub flight: Bytes,
+    /// Round trip sample; zero: none.
+    pub rtt: Duration,
+    /// For want of data less was sent than could have been.
+    pub is_app_limited: bool,
+    /// The sender is repairing a loss, after this acknowledgment.
+    pub in_recovery: bool,
+}
+
 /// A packet, as a link law sees it.
 pub trait Packet {
     /// Bytes of the whole IP packet.
@@ -106,6 +135,24 @@ pub trait SenderLaw: Sized {
 
     /// At the start of a connection. `mss` is the whole IP packet.
     fn start(config: &Self::Config, mss: Bytes, initial_window: Bytes) -> Self;
+
+    /// Wants [`SenderLaw::on_delivery`], for which the sender keeps a record of each packet in flight.
+    const SAMPLES_DELIVERY: bool = false;
+
+    /// Decides something by chance.
+    const DRAWS: bool = false;
+
+    /// What it draws from, at the start of a connection.
+    #[inline(always)]
+    fn seed(&mut self, _seed: u64) {}
+
+    /// What one acknowledgment delivered, once everything else about it is done. True: what is in flight
+    /// now and what is sent until it is delivered says nothing of the path (as if the application had
+    /// no more data).
+    #[inline(always)]
+    fn on_delivery(&mut self, _config: &Self::Config, _now: Time, _delivery: &Delivery) -> bool {
+        false
+    }
 
     /// One acknowledgment arrived. Duplicates too: every XCP ACK carries feedback.
     fn on_ack(&mut self, config: &Self::Config, now: Time, ack: &Ack);
@@ -402,6 +449,27 @@ macro_rules! protocols {
                 }
             }
 
+            /// See [`SenderLaw::seed`].
+            #[inline]
+            pub fn seed(&mut self, seed: u64) {
+                match &mut self.law {
+                    $($(Law::$Sender(law) => SenderLaw::seed(law, seed),)?)*
+                }
+            }
+
+            /// See [`SenderLaw::on_delivery`].
+            #[inline]
+            pub fn on_delivery(&mut self, config: &SenderConfig, now: Time, delivery: &Delivery) -> bool {
+                match (&mut self.law, config) {
+                    $($((Law::$Sender(law), SenderConfig::$Sender(config)) => {
+                        let is_silent = SenderLaw::on_delivery(law, config, now, delivery);
+                        self.window = law.window();
+                        is_silent
+                    })?)*
+                    _ => false,
+                }
+            }
+
             /// Fast retransmit begins: once per window of data. `flight` is FlightSize (RFC 5681 §3.2).
             #[inline]
             pub fn on_loss(&mut self, config: &SenderConfig, now: Time, flight: Bytes) {
@@ -517,6 +585,22 @@ macro_rules! protocols {
             pub fn initial_window(&self) -> Option<u32> {
                 match self {
                     $($(Self::$Sender(_) => <$sender as SenderLaw>::INITIAL_WINDOW,)?)*
+                }
+            }
+
+            /// See [`SenderLaw::SAMPLES_DELIVERY`].
+            #[inline]
+            pub fn samples_delivery(&self) -> bool {
+                match self {
+                    $($(Self::$Sender(_) => <$sender as SenderLaw>::SAMPLES_DELIVERY,)?)*
+                }
+            }
+
+            /// See [`SenderLaw::DRAWS`].
+            #[inline]
+            pub fn draws(&self) -> bool {
+                match self {
+                    $($(Self::$Sender(_) => <$sender as SenderLaw>::DRAWS,)?)*
                 }
             }
 
@@ -775,6 +859,7 @@ protocols! {
     highspeed { sender HighSpeed(highspeed::HighSpeed) }
     bic { sender Bic(bic::Bic) }
     vegas { sender Vegas(vegas::Vegas) }
+    bbr { sender Bbr(bbr::Bbr) }
 }
 
 /// State of a sender law for one flow.

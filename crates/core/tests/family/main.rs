@@ -1,5 +1,6 @@
-//! The windows of HighSpeed TCP, BIC and Vegas, without the machinery that detects losses.
+//! The windows of HighSpeed TCP, BIC, Vegas and BBR, without the machinery that detects losses.
 
+mod bbr;
 mod bic;
 mod highspeed;
 #[path = "../xcp/random.rs"]

@@ -181,8 +181,8 @@ pub fn run(
     for link in &model.links {
         require_calm(&link.name, &link.port)?;
     }
-    for (index, group) in model.groups.iter().enumerate() {
-        require_law(scenario, index, &group.name, &group.kind)?;
+    for group in &model.groups {
+        require_law(&group.name, &group.kind)?;
         require_load(group)?;
         if !group.switches.is_empty() {
             return Err(Error::input(
@@ -193,7 +193,7 @@ pub fn run(
     }
     apps::require(options)?;
     let guard = Guard::start()?;
-    let lab = Lab::build(&guard, scenario, &model, topology, options, tell);
+    let lab = Lab::build(&guard, &model, topology, options, tell);
     let result = lab.and_then(|mut lab| lab.run(stop, tell));
     // What the lab holds open is closed by now: its namespaces go at once.
     guard.finish().and(result)
@@ -229,7 +229,7 @@ fn require_calm(name: &str, port: &PortConfig) -> Result<()> {
 }
 
 /// Refuses what no kernel's TCP can do, and a kernel without what is asked for.
-fn require_law(scenario: &Scenario, group: usize, name: &str, kind: &GroupKind) -> Result<()> {
+fn require_law(name: &str, kind: &GroupKind) -> Result<()> {
     let GroupKind::Tcp(config) = kind else { return Ok(()) };
     if config.segment < SEGMENT_MIN {
         return Err(Error::input(
@@ -255,7 +255,7 @@ fn require_law(scenario: &Scenario, group: usize, name: &str, kind: &GroupKind) 
             "write law = \"sack\", which there is what the kernel does, or simulate it",
         ));
     }
-    match (kernel_law(scenario, group, kind), &config.law) {
+    match (kernel_law(kind), &config.law) {
         (Some(law), told) if *told != as_named(told) => Err(Error::input(
             format!(
                 "flows.{name}.law.{law}: the kernel's {law} has numbers of its own and can not be told any"
@@ -281,9 +281,8 @@ fn as_named(law: &SenderConfig) -> SenderConfig {
 }
 
 /// The kernel's own name of a law; `None` for ours.
-fn kernel_law(scenario: &Scenario, group: usize, kind: &GroupKind) -> Option<&'static str> {
+fn kernel_law(kind: &GroupKind) -> Option<&'static str> {
     match kind {
-        GroupKind::Tcp(_) if scenario.kernel_law(group).is_some() => scenario.kernel_law(group),
         GroupKind::Source(_) => None,
         GroupKind::Tcp(config) => match config.law {
             SenderConfig::Cubic(_) => Some("cubic"),
@@ -291,6 +290,7 @@ fn kernel_law(scenario: &Scenario, group: usize, kind: &GroupKind) -> Option<&'s
             SenderConfig::HighSpeed(_) => Some("highspeed"),
             SenderConfig::Bic(_) => Some("bic"),
             SenderConfig::Vegas(_) => Some("vegas"),
+            SenderConfig::Bbr(_) => Some("bbr"),
             _ => None,
         },
     }
@@ -300,7 +300,6 @@ fn kernel_law(scenario: &Scenario, group: usize, kind: &GroupKind) -> Option<&'s
 /// and what holds ours.
 fn enable(
     guard: &Guard,
-    scenario: &Scenario,
     model: &Model,
     topology: &Topology,
     network: &Network,
@@ -311,7 +310,7 @@ fn enable(
         let cgroup = apps::cgroup(guard, index);
         fs::create_dir(&cgroup).context(|| format!("can not make {}", cgroup.display()))?;
         let mut host = None;
-        names.push(match (&group.kind, kernel_law(scenario, index, &group.kind)) {
+        names.push(match (&group.kind, kernel_law(&group.kind)) {
             (GroupKind::Tcp(tcp::Config { law: SenderConfig::Xcp(sender), initial_window, .. }), _) => {
                 let name = format!("xcp.{}.{index}", guard.id());
                 host = host::enable(
@@ -381,7 +380,6 @@ struct Lab<'a> {
 impl<'a> Lab<'a> {
     fn build(
         guard: &Guard,
-        scenario: &Scenario,
         model: &'a Model,
         topology: Topology,
         options: &'a Options,
@@ -392,7 +390,7 @@ impl<'a> Lab<'a> {
         for (link, choice) in model.links.iter().zip(&network.choices) {
             tell(News::Line(&format!("link {}: {choice}", link.name)));
         }
-        let (congestion, xcp) = enable(guard, scenario, model, &topology, &network, options.encoding)?;
+        let (congestion, xcp) = enable(guard, model, &topology, &network, options.encoding)?;
         for (group, congestion) in model.groups.iter().zip(&congestion) {
             tell(News::Line(&format!("flows {}: {} x {congestion}", group.name, group.count)));
         }

@@ -10,7 +10,7 @@ mod units;
 use law::xcp::{Header, Told};
 use law::xcp_i::{self, Address, Crossed, Entry, Extension};
 use law::{mpcp, xcp_r};
-use law::{Ack, Data, Echo, Link, Packet, Reply, Send, Sender, SenderConfig};
+use law::{Ack, Data, Delivery, Echo, Link, Packet, Reply, Send, Sender, SenderConfig};
 use units::{Bytes, Duration, Rate, Time};
 
 /// A packet as a program of the kernel would describe it.
@@ -101,6 +101,9 @@ exported! {
     fn sender_on_ack(sender: &mut Sender, config: &SenderConfig, now: u64, ack: &Ack) -> u64 {
         sender.on_ack(config, Time(now), ack);
         sender.window().0
+    }
+    fn sender_on_delivery(sender: &mut Sender, config: &SenderConfig, now: u64, delivery: &Delivery) -> u64 {
+        u64::from(sender.on_delivery(config, Time(now), delivery))
     }
     fn sender_on_loss(sender: &mut Sender, config: &SenderConfig, now: u64, flight: u64) -> u64 {
         sender.on_loss(config, Time(now), Bytes(flight));

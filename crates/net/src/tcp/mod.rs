@@ -16,6 +16,7 @@
 //! A [`Config`] is shared by all flows of a group and lent to every call, which keeps a flow below
 //! 500 bytes: scenarios have 10^5 of them.
 
+mod delivery;
 mod headers;
 mod ranges;
 mod receiver;

@@ -13,6 +13,7 @@ use alloc::collections::{BTreeSet, VecDeque};
 use congestlab_core::units::{Duration, Time};
 
 use super::Recovery;
+use super::delivery::Delivery;
 use super::ranges::Ranges;
 
 /// Duplicates that mean loss (RFC 6675 §2).
@@ -53,6 +54,8 @@ pub(super) struct Scoreboard {
     /// SACKed segments above one that is lost: [`DUP_THRESH`] (RFC 6675); 0 makes every hole a loss
     /// at once, and the pipe FACK's awnd = snd.nxt - snd.fack + retran_data.
     tolerance: u64,
+    /// For laws that want samples of the delivery rate; such a scoreboard is never given up.
+    pub(super) delivery: Option<Delivery>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -80,16 +83,29 @@ impl Scoreboard {
             again: BTreeSet::new(),
             has_heard: true,
             expiry: Time::NEVER,
+            delivery: None,
         }
     }
 
     /// Nothing left to remember.
     pub(super) fn is_clean(&self, una: u64) -> bool {
-        self.sacked.is_empty() && self.high_rxt <= una && self.timeout <= una
+        self.sacked.is_empty() && self.high_rxt <= una && self.timeout <= una && self.delivery.is_none()
     }
 
     /// The receiver holds `start..end`; true if some of it is news.
     pub(super) fn sack(&mut self, start: u64, end: u64) -> bool {
+        if let Some(delivery) = &mut self.delivery {
+            let mut segment = start;
+            while segment < end {
+                match self.sacked.around(segment) {
+                    Some(range) => segment = range.1,
+                    None => {
+                        delivery.deliver(segment);
+                        segment += 1;
+                    }
+                }
+            }
+        }
         let below = self.sacked.insert(start, end.min(self.high_rxt));
         let above = self.sacked.insert(start.max(self.high_rxt), end);
         self.sacked_below_rxt += below;
@@ -101,6 +117,9 @@ impl Scoreboard {
 
     /// Everything below `una` is acknowledged.
     pub(super) fn advance(&mut self, una: u64) {
+        if let Some(delivery) = &mut self.delivery {
+            delivery.advance(una);
+        }
         let removed = self.sacked.remove_below(una);
         if una < self.high_rxt {
             self.sacked_below_rxt -= removed;
@@ -132,6 +151,9 @@ impl Scoreboard {
             .take_while(|range| range.1 > self.lost)
             .map(|range| range.1 - range.0.max(self.lost))
             .sum();
+        if let Some(delivery) = &mut self.delivery {
+            delivery.judge(self.lost);
+        }
     }
 
     /// A loss is being repaired from `una` on; RFC 6675 §5, step 4.3, without its transmission.

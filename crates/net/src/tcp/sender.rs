@@ -9,6 +9,7 @@ use congestlab_core::law;
 use congestlab_core::law::mpcp::LOW;
 use congestlab_core::units::{Bytes, Duration, Time};
 
+use super::delivery::Delivery;
 use super::rtt::{CAUTIOUS_RTO, INITIAL_RTO, RoundTrip};
 use super::scoreboard::{DUP_THRESH, Scoreboard};
 use super::{App, Config, Connection, Measure, Recovery, Wait, absolute, in_bytes};
@@ -228,7 +229,11 @@ impl Sender {
             write_at: Time::NEVER,
             sent_at: Time::NEVER,
             stop,
-            scoreboard: None,
+            scoreboard: config.law.samples_delivery().then(|| {
+                let mut board = Box::new(Scoreboard::new(0, config.recovery));
+                board.delivery = Some(Delivery::new());
+                board
+            }),
             connection: None,
             flow,
             base: isn.wrapping_add(1),
@@ -267,6 +272,16 @@ impl Sender {
     #[must_use]
     pub fn with_headers(mut self, connection: Connection) -> Self {
         self.connection = Some(Box::new(connection));
+        self
+    }
+
+    /// For laws that draw ([`law::SenderConfig::draws`]): what from.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.law.seed(seed);
+        if let Some(delivery) = self.delivery() {
+            delivery.set_seed(seed);
+        }
         self
     }
 
@@ -457,6 +472,7 @@ impl Sender {
             self.restart_timer(config, now);
         } else {
             self.inspect(config, now, packet, advanced, is_duplicate);
+            self.report_delivery(config, now, flight, rtt);
         }
         self.window_max = self.window_max.max(self.law.window().0);
         if advanced > 0 && (config.app != App::Endless || now >= self.stop) {
@@ -468,6 +484,9 @@ impl Sender {
     #[inline(never)]
     fn inspect(&mut self, config: &Config, now: Time, packet: &Packet, advanced: u64, is_duplicate: bool) {
         self.end_watch();
+        if let Some(delivery) = self.delivery() {
+            delivery.begin(now);
+        }
         let has_news = self.update_scoreboard(config, packet);
         if advanced > 0 {
             self.progress(config, now, advanced);
@@ -490,6 +509,43 @@ impl Sender {
         }
         self.find_lost_again(config, now);
         self.begin_watch();
+    }
+
+    /// Tells the law what the ACK says of the rate at which data arrives, if it wants to know.
+    #[inline(never)]
+    fn report_delivery(&mut self, config: &Config, now: Time, prior_flight: u64, rtt: Duration) {
+        if self.delivery().is_none() {
+            return;
+        }
+        let flight = self.pipe();
+        let is_idle = self.next >= self.available(config, now) && self.has_room(config, flight);
+        let in_recovery = matches!(self.mode, Mode::Recovery | Mode::Loss);
+        let Some(delivery) = self.delivery() else { return };
+        if is_idle {
+            delivery.note_app_limited(flight);
+        }
+        let sample = delivery.sample();
+        let report = law::Delivery {
+            total: in_bytes(config, sample.total),
+            newly: in_bytes(config, sample.newly),
+            prior: in_bytes(config, sample.prior),
+            interval: sample.interval,
+            lost: in_bytes(config, sample.lost),
+            prior_flight: in_bytes(config, prior_flight),
+            flight: in_bytes(config, flight),
+            rtt,
+            is_app_limited: sample.is_app_limited,
+            in_recovery,
+        };
+        if self.law.on_delivery(&config.law, now, &report)
+            && let Some(delivery) = self.delivery()
+        {
+            delivery.note_app_limited(flight);
+        }
+    }
+
+    fn delivery(&mut self) -> Option<&mut Delivery> {
+        self.scoreboard.as_mut().and_then(|board| board.delivery.as_mut())
     }
 
     /// Takes in the cumulative ACK and the SACK blocks; true if a block says something new.
@@ -712,6 +768,9 @@ impl Sender {
         self.flags |= bit::SYN | bit::SYN_EXPIRED;
         // RFC 5681 §3.1: then the initial window is one segment.
         self.law = initial_law(config, 1);
+        if let Some(seed) = self.delivery().map(|delivery| delivery.seed()) {
+            self.law.seed(seed);
+        }
         self.timer = now + self.rto(config);
     }
 
@@ -954,8 +1013,10 @@ impl Sender {
         if is_window_limited {
             self.flags |= bit::WINDOW_LIMITED;
         }
-        if is_new && self.scoreboard.is_none() && (is_window_limited || !has_more) {
-            self.flags |= bit::BLOCKED;
+        match &self.scoreboard {
+            None if is_new && (is_window_limited || !has_more) => self.flags |= bit::BLOCKED,
+            None => {}
+            Some(_) => self.record_delivery(config, now, index, flight, first_unsent >= available),
         }
         if let Some(rate) = self.law.pacing_rate(&config.law, self.rtt.srtt()) {
             let interval = Bytes(u64::from(size)).at(rate).0;
@@ -963,6 +1024,18 @@ impl Sender {
             self.release = Time(self.release.0.max(earliest).saturating_add(interval));
         }
         packet
+    }
+
+    /// `flight` segments were in flight before `index` was sent; `is_last`: there is no more data.
+    #[inline(never)]
+    fn record_delivery(&mut self, config: &Config, now: Time, index: u64, flight: u64, is_last: bool) {
+        let is_idle = is_last && self.has_room(config, flight + 1);
+        if let Some(delivery) = self.delivery() {
+            delivery.note_sent(now, index, flight == 0);
+            if is_idle {
+                delivery.note_app_limited(flight + 1);
+            }
+        }
     }
 
     #[inline(never)]

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::vec::Vec;
 
-use congestlab_core::law::{SenderConfig, bic, cubic, highspeed, reno, vegas, xcp};
+use congestlab_core::law::{SenderConfig, bbr, bic, cubic, highspeed, reno, vegas, xcp};
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
 
 use super::scoreboard::DUP_THRESH;
@@ -340,7 +340,7 @@ fn config(law: SenderConfig, recovery: Recovery, app: App) -> Config {
 
 const RECOVERIES: [Recovery; 4] = [Recovery::Sack, Recovery::Fack, Recovery::NewReno, Recovery::Reno];
 
-fn laws() -> [SenderConfig; 7] {
+fn laws() -> [SenderConfig; 8] {
     let xcp = xcp::SenderConfig {
         request: xcp::RequestPolicy::Demand,
         loss: xcp::LossPolicy::Tcp,
@@ -358,6 +358,7 @@ fn laws() -> [SenderConfig; 7] {
         SenderConfig::HighSpeed(highspeed::Config::default()),
         SenderConfig::Bic(bic::Config::default()),
         SenderConfig::Vegas(vegas::Config::default()),
+        SenderConfig::Bbr(bbr::Config::default()),
         SenderConfig::Xcp(xcp::SenderConfig { loss: xcp::LossPolicy::Maintain, ..xcp.clone() }),
         SenderConfig::Xcp(xcp),
     ]
@@ -471,7 +472,7 @@ fn arbitrary_packets_do_no_harm() {
     for seed in 0..300 {
         let mut random = Random(seed);
         let recovery = RECOVERIES[seed as usize % 4];
-        let law = laws()[(seed / 4) as usize % 7].clone();
+        let law = laws()[(seed / 4) as usize % 8].clone();
         let config = Config {
             delayed_ack: seed % 2 == 0,
             ecn: seed % 5 == 0,

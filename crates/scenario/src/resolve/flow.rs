@@ -1,7 +1,7 @@
 //! Flows: paths, starts, senders and what they send.
 
 use congestlab_core::law::xcp;
-use congestlab_core::law::{LinkConfig, SenderConfig, reno};
+use congestlab_core::law::{LinkConfig, SenderConfig};
 use congestlab_core::units::{BitRate, Bytes, Duration, Ratio, Time};
 use congestlab_net::packet::{Picos, UNLIMITED};
 use congestlab_net::source::{Pattern, SourceConfig};
@@ -10,7 +10,7 @@ use congestlab_net::xcp_i;
 use congestlab_sim::model::{self, GroupKind, Pipe};
 
 use super::link::Wire;
-use super::{PACKET_SIZE, mpcp, picos};
+use super::{PACKET_SIZE, is_above_zero, mpcp, picos};
 use crate::decode::{At, Named, PacketSize, RATE_MAX, fill};
 use crate::diagnostic::{Findings, Span, choices};
 use crate::file::{App, Flow, Hop, Link, Profile, Recovery, Start, Wait};
@@ -287,11 +287,8 @@ fn tcp(
     let recovery = recovery(flow, span, is_ns2, findings)?;
     let is_acknowledged = mpcp::keys(flow, findings);
     let At { value: law, span: law_span } = flow.law.as_mut()?;
-    let law = match law {
-        FlowLaw::Sender(chosen) => self::law(chosen, *law_span, desired, profile, findings)?,
-        // The kernel's; a model of it would not be it.
-        _ => SenderConfig::Reno(reno::Config::default()),
-    };
+    let FlowLaw::Sender(chosen) = law else { return None };
+    let law = self::law(chosen, *law_span, desired, profile, findings)?;
     let own_window = || law.initial_window().unwrap_or_else(|| rfc5681_initial_window(segment));
     let default_window = if is_ns2 { 2 } else { own_window() };
     let default_rto = Duration(if is_ns2 { 200_000_000 } else { 1_000_000_000 });
@@ -377,7 +374,7 @@ fn law(
         law.write_rate("desired_rate", desired?, span);
     }
     mpcp::flow(law, findings);
-    check_vegas(law, findings);
+    check_family(law, findings);
     law.write_rest(span);
     let mut config = law.config.clone();
     let is_variant = !matches!(config, SenderConfig::Xcp(_));
@@ -392,8 +389,17 @@ fn law(
     Some(config)
 }
 
-/// Between alpha and beta the window rests.
-fn check_vegas(law: &Chosen<SenderConfig>, findings: &mut Findings) {
+/// Between alpha and beta Vegas's window rests; BBR's Startup must grow.
+fn check_family(law: &Chosen<SenderConfig>, findings: &mut Findings) {
+    if let SenderConfig::Bbr(bbr) = &law.config {
+        if bbr.startup_gain < Ratio::ONE {
+            let message = format!("`{}.law.bbr.startup_gain` is below 1", findings.place());
+            let help = "allowed: 1 to 1000; with 2 / ln 2 the rate doubles each round trip";
+            let span = law.span("startup_gain").unwrap_or_default();
+            findings.error("scenario::range", span, message, help);
+        }
+        is_above_zero(law, "rtprop_window", bbr.rtprop_window.0, "\"10 s\"", findings);
+    }
     let SenderConfig::Vegas(vegas) = &law.config else { return };
     if vegas.alpha > vegas.beta {
         let packets = |bound: Ratio| f64::from(bound.0) / f64::from(Ratio::ONE.0);

@@ -6,6 +6,7 @@ use congestlab_core::units::Duration;
 use congestlab_net::queue::Discipline;
 use congestlab_sim::model::{GroupKind, Model};
 
+use super::is_above_zero;
 use crate::decode::Named;
 use crate::diagnostic::{Findings, Span};
 use crate::file::{Flow, Link};
@@ -26,20 +27,6 @@ fn chain<C: Configuration>(law: &Chosen<C>, n: u32, order: &mut Order, findings:
         let message = format!("`{place}.order` \"{word}\" can not tell the places of {n} packets");
         let help = format!("{bytes}; allowed for more than 2 packets: \"checksum\"");
         findings.error("scenario::mpcp", span, message, help);
-    }
-}
-
-fn is_above_zero<C: Configuration>(
-    law: &Chosen<C>,
-    key: &'static str,
-    value: u64,
-    such: &str,
-    findings: &mut Findings,
-) {
-    if value == 0 {
-        let message = format!("`{}.law.{}.{key}` is zero", findings.place(), law.protocol.name);
-        let help = format!("allowed: above 0, such as {such}");
-        findings.error("scenario::range", law.span(key).unwrap_or_default(), message, help);
     }
 }
 

@@ -1,7 +1,9 @@
 //! Models drawn at random.
 
 use congestlab_core::law::mpcp::{self, Algorithm2, Cut, Hold, Order};
-use congestlab_core::law::{LinkConfig, SenderConfig, bic, cubic, highspeed, pxcp, reno, vegas, xcp, xcp_r};
+use congestlab_core::law::{
+    LinkConfig, SenderConfig, bbr, bic, cubic, highspeed, pxcp, reno, vegas, xcp, xcp_r,
+};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, Time};
 use congestlab_net::errors::ErrorRate;
 use congestlab_net::estimator::{self, Method, direct, passive, path_chirp, pathload};
@@ -448,7 +450,8 @@ fn random_tcp(draw: &mut Draw, segment: u16) -> Config {
     let law = match draw.below(6) {
         0 => SenderConfig::Reno(reno::Config::default()),
         1 => SenderConfig::Cubic(cubic::Config::default()),
-        2 => match draw.below(3) {
+        2 => match draw.below(5) {
+            3 | 4 => SenderConfig::Bbr(bbr::Config::default()),
             0 => SenderConfig::HighSpeed(highspeed::Config { limited_slow_start: draw.one_in(2) }),
             1 => SenderConfig::Bic(bic::Config {
                 max_increment: 1 + draw.below(64) as u32,
