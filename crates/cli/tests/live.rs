@@ -271,12 +271,14 @@ fn with_offloads_xcp_keeps_its_link_and_checksums_are_right() {
 fn what_can_not_run_live_is_refused_before_anything_is_made() {
     require_lab!("refused");
     let folder = Folder::new(SCENARIO);
-    let cases: [(&[&str], &str); 11] = [
+    let cases: [(&[&str], &str); 13] = [
         (&["--set", "flows.ftp.law=\"vcp\""], "vcp"),
         (&["--set", "flows.ftp.count=65"], "65 flows"),
         (&["--set", "flows.ftp.segment=\"100 B\""], "100 B"),
         (&["--set", "flows.ftp.profile=\"ns2\""], "ns2"),
         (&["--set", "flows.ftp.law=\"xcp-r\""], "xcp-r"),
+        (&["--set", "flows.ftp.law=\"fack\""], "FACK"),
+        (&["--set", "flows.ftp.law={ bbr = { cwnd_gain = 3 } }"], "the kernel's bbr has numbers of its own"),
         (&["--set", "flows.ftp.switch=[{ at = \"1 s\", path = [\"bottleneck\"] }]"], "switch"),
         (&["--set", "links.bottleneck.ack_blackout=[{ at = \"1 s\", for = \"1 s\" }]"], "ack_blackout"),
         (&["--set", "links.bottleneck.medium=csma-cd"], "full duplex"),
