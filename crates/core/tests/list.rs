@@ -11,8 +11,8 @@ use std::path::Path;
 use congestlab_core::law::settings::{Field, Settings};
 use congestlab_core::law::xcp::Header;
 use congestlab_core::law::{
-    Ack, Data, Delivery, Echo, Link, LinkConfig, Packet, Protocol, Send, Sender, SenderConfig, Series as _,
-    mpcp, xcp_r,
+    Ack, Ask, Data, Delivery, Echo, Link, LinkConfig, Packet, Protocol, Send, Sender, SenderConfig,
+    Series as _, Turn, mpcp, xcp_r,
 };
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
 use random::Random;
@@ -213,7 +213,13 @@ fn run_sender(random: &mut Random, config: &SenderConfig) {
     for _ in 0..100 {
         now = now.saturating_add(random.word() >> (20 + random.below(40)));
         let flight = Bytes(random.word());
-        match random.below(11) {
+        match random.below(13) {
+            11 => {
+                let ask = Ask { srtt: Duration(random.word()), awnd: Bytes(random.word()) };
+                let turn = law.probe(config, Time(now), &ask);
+                assert!(config.probes() || turn == Turn::Wait(Time::NEVER));
+            }
+            12 => law.on_probe_ack(config, Bytes(random.word())),
             10 => {
                 let delivery = Delivery {
                     total: Bytes(random.word()),

@@ -128,6 +128,8 @@ fn every_law_of_the_list_compiles_for_bpf_and_cannot_panic() {
         "link_close_told:",
         "sender_on_ack:",
         "sender_on_delivery:",
+        "sender_probe:",
+        "sender_on_probe_ack:",
         "echo_on_data:",
         "extension_on_packet:",
         "entry_on_deadline:",

@@ -54,7 +54,8 @@ pub mod flag {
     pub const XCP: u8 = 1 << 4;
     /// This transmission repeats a segment (for statistics only; no element may act on it).
     pub const RETRANSMIT: u8 = 1 << 5;
-    /// Low priority: the first to go in a priority-drop queue.
+    /// Low priority: the first to go in a priority-drop queue. Data with it is a probe of TCP-Peach's, and
+    /// an ACK the answer to one.
     pub const LOW_PRIORITY: u8 = 1 << 6;
     /// Carries the XCP-i extension in `words[5..7]`, so every router decrements its IP TTL.
     pub const XCP_I: u8 = 1 << 7;

@@ -388,7 +388,7 @@ struct Parts {
 #[derive(Clone, Debug)]
 enum Admission {
     DropTail,
-    PrioDropTail,
+    PrioDropTail(Limit),
     Red(Red),
 }
 
@@ -489,7 +489,7 @@ impl Port {
             flows: config.law.as_ref().and_then(remembered),
             admission: match &config.discipline {
                 Discipline::DropTail => Admission::DropTail,
-                Discipline::PrioDropTail => Admission::PrioDropTail,
+                Discipline::PrioDropTail(threshold) => Admission::PrioDropTail(*threshold),
                 Discipline::Red(red) => Admission::Red(Red::new(*red)),
                 Discipline::XcpTcp(classes) => Admission::Red(Red::new(classes.red)),
             },
@@ -826,11 +826,11 @@ impl Port {
         let marks = parts.stats.marks;
         let refusal = match &mut parts.admission {
             Admission::DropTail => is_full.then_some(Reason::QueueFull),
-            Admission::PrioDropTail => {
-                if is_full
-                    && !is_low_priority(&packet)
-                    && self.queue.has_room_behind_low_priority(packet.size)
-                {
+            Admission::PrioDropTail(threshold) => {
+                let is_low = is_low_priority(&packet);
+                if is_low && self.queue.exceeds(*threshold) {
+                    Some(Reason::QueueFull)
+                } else if is_full && !is_low && self.queue.has_room_behind_low_priority(packet.size) {
                     self.push_out(now, packet.size, out);
                     None
                 } else {

@@ -101,7 +101,9 @@ fn random_config(draw: &mut Stream) -> PortConfig {
     let mut config = PortConfig::new(service, draw.below(3) * 7 * MS, limit);
     config.discipline = match draw.below(3) {
         0 => Discipline::DropTail,
-        1 => Discipline::PrioDropTail,
+        1 => Discipline::PrioDropTail(
+            [Limit::None, Limit::Packets(1), Limit::Bytes(1500)][draw.below(3) as usize],
+        ),
         _ => {
             let min = 1 + draw.below(3) as u32;
             let (is_bytes, max) = (draw.below(2) == 0, min + draw.below(5) as u32);
@@ -481,7 +483,22 @@ fn naive(config: &PortConfig, seed: u64, arrivals: &[(Picos, Packet)]) -> Naive 
             }
             let is_low = |packet: &Packet| packet.flags & flag::LOW_PRIORITY != 0;
             let mut pushed = Vec::new();
-            if config.discipline == Discipline::PrioDropTail && !is_low(&packet) {
+            let threshold = match config.discipline {
+                Discipline::PrioDropTail(threshold) => Some(threshold),
+                _ => None,
+            };
+            let exceeds = match threshold {
+                Some(Limit::Packets(most)) => queue.len() as u64 > most,
+                Some(Limit::Bytes(most)) => {
+                    queue.iter().map(|packet| u64::from(packet.size)).sum::<u64>() > most
+                }
+                _ => false,
+            };
+            if is_low(&packet) && exceeds && fits(&queue, packet.size) {
+                run.log.events.push((now, PortEvent::Dropped { packet, reason: Reason::QueueFull }));
+                continue;
+            }
+            if threshold.is_some() && !is_low(&packet) {
                 let mut thinned = queue.clone();
                 while !fits(&thinned, packet.size)
                     && let Some(newest) = thinned.iter().rposition(is_low)

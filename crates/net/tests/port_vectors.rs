@@ -62,7 +62,8 @@ fn finish(mut port: Port, log: &mut Log) -> Port {
 /// protocols.md 10.4, V10.3: limit 3, [D P D]; data pushes the probe out, then goes, as does a probe.
 #[test]
 fn v10_3_data_takes_the_place_of_the_newest_probe_and_keeps_its_turn() {
-    let config = PortConfig { discipline: Discipline::PrioDropTail, ..config(Limit::Packets(3)) };
+    let config =
+        PortConfig { discipline: Discipline::PrioDropTail(Limit::None), ..config(Limit::Packets(3)) };
     let (mut port, mut log) = (port(&config), Log::default());
     // Number 0 is in transmission.
     let arrivals = [data(0, 1000), data(1, 1000), probe(2, 1000), data(3, 1000)];
@@ -75,9 +76,28 @@ fn v10_3_data_takes_the_place_of_the_newest_probe_and_keeps_its_turn() {
     assert_eq!(log.delivered, [(1, 0), (2, 1), (3, 3), (4, 4)]);
 }
 
+/// GTNetS's PeachQueue, as protocols.md 8.4 has it: "drops an arriving probe whenever more than one packet is
+/// queued".
+#[test]
+fn a_probe_waits_behind_no_more_than_the_threshold() {
+    let discipline = Discipline::PrioDropTail(Limit::Packets(1));
+    let config = PortConfig { discipline, ..config(Limit::Packets(3)) };
+    let (mut port, mut log) = (port(&config), Log::default());
+    // Number 0 is in transmission, 1 waits; so may 2, and 3 may not.
+    for packet in [data(0, 1000), data(1, 1000), probe(2, 1000), probe(3, 1000), data(4, 1000), data(5, 1000)]
+    {
+        arrive(&mut port, &mut log, 0, packet);
+    }
+    arrive(&mut port, &mut log, 0, probe(6, 1000));
+    finish(port, &mut log);
+    let reasons = [(3, Reason::QueueFull), (2, Reason::PushedOut), (6, Reason::QueueFull)];
+    assert_eq!(log.dropped, reasons);
+}
+
 #[test]
 fn in_bytes_data_pushes_out_as_many_probes_as_it_needs_or_none() {
-    let config = PortConfig { discipline: Discipline::PrioDropTail, ..config(Limit::Bytes(2000)) };
+    let config =
+        PortConfig { discipline: Discipline::PrioDropTail(Limit::None), ..config(Limit::Bytes(2000)) };
     let (mut port, mut log) = (port(&config), Log::default());
     for packet in [data(0, 1000), probe(1, 600), probe(2, 300), data(3, 500), probe(4, 600)] {
         arrive(&mut port, &mut log, 0, packet);

@@ -926,6 +926,10 @@ fn change(
         (SenderConfig::Vegas(law), _, Law::Vegas(now)) => {
             family::vegas(law, now, old, new, before, &mut rules)
         }
+        (_, Law::Peach(law), _) => {
+            let is_probe = ack.flags & flag::LOW_PRIORITY != 0;
+            family::peach(law, is_probe, old, new, before, &mut rules);
+        }
         (SenderConfig::Bbr(law), _, Law::Bbr(now)) => family::bbr(law, now, &mut rules),
         (_, Law::Reno(reno), _) => reno_rules(reno.ssthresh(), old, new, before, &mut rules),
         (_, Law::Cubic(_), Law::Cubic(now)) => {

@@ -257,11 +257,19 @@ record! {
     }
 }
 
+record! {
+    /// Data takes the places of probes.
+    PrioDropTail {
+        /// More waiting than this, and an arriving probe is dropped; absent: only a full queue drops it.
+        probe_threshold: Amount,
+    }
+}
+
 /// Who gets into a queue.
 #[derive(Clone, Debug)]
 pub(crate) enum Discipline {
     DropTail,
-    PrioDropTail,
+    PrioDropTail(PrioDropTail),
     Red(Box<Red>),
     XcpTcp(Box<XcpTcp>),
 }
@@ -271,7 +279,7 @@ impl Language for Discipline {
         let variant = variant(node, findings)?;
         match variant.name {
             "droptail" => nothing_below(&variant, findings).map(|()| Self::DropTail),
-            "prio-droptail" => nothing_below(&variant, findings).map(|()| Self::PrioDropTail),
+            "prio-droptail" => below(&variant, findings).map(Self::PrioDropTail),
             "red" => below(&variant, findings).map(|red| Self::Red(Box::new(red))),
             "xcp-tcp" => below(&variant, findings).map(|classes| Self::XcpTcp(Box::new(classes))),
             name => {
@@ -291,14 +299,19 @@ impl Language for Discipline {
     fn encode(&self) -> Value {
         match self {
             Self::DropTail => Value::string("droptail"),
-            Self::PrioDropTail => Value::string("prio-droptail"),
+            Self::PrioDropTail(PrioDropTail { probe_threshold: None }) => Value::string("prio-droptail"),
+            Self::PrioDropTail(prio) => Value::table([("prio-droptail".into(), prio.encode())]),
             Self::Red(red) => Value::table([("red".into(), red.encode())]),
             Self::XcpTcp(classes) => Value::table([("xcp-tcp".into(), classes.encode())]),
         }
     }
 
     fn schema(generator: &mut SchemaGenerator) -> Schema {
-        let tables = [("red", Red::schema(generator)), ("xcp-tcp", XcpTcp::schema(generator))];
+        let tables = [
+            ("prio-droptail", PrioDropTail::schema(generator)),
+            ("red", Red::schema(generator)),
+            ("xcp-tcp", XcpTcp::schema(generator)),
+        ];
         choice_schema(DISCIPLINES, &tables)
     }
 }

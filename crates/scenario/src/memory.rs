@@ -395,6 +395,10 @@ fn loss(model: &Model, group: &Group) -> f64 {
     if matches!(config.law, SenderConfig::Bbr(_)) {
         return 0.2;
     }
+    // Where there is no room, TCP-Peach loses its probes: as many as segments, at each loss.
+    if config.law.probes() {
+        return 0.5;
+    }
     // CUBIC's window is 1.17 (RTT / p)^(3/4) packets (RFC 9438 section 5.1), Reno's sqrt(1.5 / p).
     // With the window to the power of -5/4 instead of -4/3, which takes square roots only, this is
     // above both for round trips of up to a second.

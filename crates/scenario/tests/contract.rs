@@ -55,6 +55,7 @@ fn every_alternative_in_the_example_is_accepted() {
         ("links.bottleneck.queue", "\"1 BDP\""),
         ("links.bottleneck.queue", "\"250 kB\""),
         ("links.bottleneck.discipline", "\"prio-droptail\""),
+        ("links.bottleneck.discipline", "{ prio-droptail = { probe_threshold = \"1 packet\" } }"),
         (
             "links.bottleneck.discipline",
             "{ red = { min = \"50 packets\", max = \"100 packets\", max_p = 0.1, weight = 0.002, gentle = false, ecn = false } }",
@@ -84,6 +85,9 @@ fn every_alternative_in_the_example_is_accepted() {
         ),
         ("flows.ftp.law", "{ vegas = { alpha = 2, beta = 4.5, gamma = 1, decrease = 0.5 } }"),
         ("flows.ftp.law", "bbr"),
+        ("flows.ftp.law", "peach"),
+        ("flows.ftp.law", "peach-plus"),
+        ("flows.ftp.law", "{ peach-plus = { variant = \"peach\", rwnd = 128, probes_per_ack = 1 } }"),
         (
             "flows.ftp.law",
             "{ bbr = { startup_gain = 2.77, cwnd_gain = 2, rtprop_window = \"5 s\", probe_rtt = \"100 ms\" } }",

@@ -7,6 +7,7 @@ pub mod cubic;
 mod echo;
 pub mod highspeed;
 pub mod mpcp;
+pub mod peach;
 pub mod pxcp;
 pub mod reno;
 pub mod settings;
@@ -94,6 +95,35 @@ pub struct Delivery {
     pub is_app_limited: bool,
     /// The sender is repairing a loss, after this acknowledgment.
     pub in_recovery: bool,
+}
+
+/// What TCP's machinery tells a law that it asks for a probe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Ask {
+    /// Smoothed round trip time; zero: unknown.
+    pub srtt: Duration,
+    /// What the receiver advertises; `u64::MAX` is unlimited.
+    pub awnd: Bytes,
+}
+
+/// What a probe carries: a segment that was sent before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Probe {
+    /// The last new one.
+    Last,
+    /// Any that is outstanding and not acknowledged; without one, the last.
+    Random,
+}
+
+/// Whose turn it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// A probe goes now.
+    Send(Probe),
+    /// None before then, unless something happens.
+    Wait(Time),
 }
 
 /// A packet, as a link law sees it.
@@ -185,6 +215,21 @@ pub trait SenderLaw: Sized {
     fn on_send_place(&mut self, _config: &Self::Config, _now: Time, _srtt: Duration) -> Option<u8> {
         None
     }
+
+    /// Sends probes: copies of segments, of low priority, which no window counts and nothing repeats. Their
+    /// ACKs come back with low priority.
+    const PROBES: bool = false;
+
+    /// Asked whenever the connection may send, until it says wait, and when that is over.
+    #[inline(always)]
+    fn probe(&mut self, _config: &Self::Config, _now: Time, _ask: &Ask) -> Turn {
+        Turn::Wait(Time::NEVER)
+    }
+
+    /// The ACK of a probe came back; `awnd` as in [`Ack`]. What it acknowledges besides, [`SenderLaw::on_ack`]
+    /// is told.
+    #[inline(always)]
+    fn on_probe_ack(&mut self, _config: &Self::Config, _awnd: Bytes) {}
 
     /// The congestion window, at least one segment.
     fn window(&self) -> Bytes;
@@ -540,6 +585,27 @@ macro_rules! protocols {
                 }
             }
 
+            /// See [`SenderLaw::probe`].
+            #[inline]
+            pub fn probe(&mut self, config: &SenderConfig, now: Time, ask: &Ask) -> Turn {
+                match (&mut self.law, config) {
+                    $($((Law::$Sender(law), SenderConfig::$Sender(config)) => law.probe(config, now, ask),)?)*
+                    _ => Turn::Wait(Time::NEVER),
+                }
+            }
+
+            /// See [`SenderLaw::on_probe_ack`].
+            #[inline]
+            pub fn on_probe_ack(&mut self, config: &SenderConfig, awnd: Bytes) {
+                match (&mut self.law, config) {
+                    $($((Law::$Sender(law), SenderConfig::$Sender(config)) => {
+                        law.on_probe_ack(config, awnd);
+                        self.window = law.window();
+                    })?)*
+                    _ => {}
+                }
+            }
+
             /// The rate to pace at; `None`: send as the window opens.
             #[inline]
             pub fn pacing_rate(&self, config: &SenderConfig, srtt: Duration) -> Option<Rate> {
@@ -601,6 +667,14 @@ macro_rules! protocols {
             pub fn draws(&self) -> bool {
                 match self {
                     $($(Self::$Sender(_) => <$sender as SenderLaw>::DRAWS,)?)*
+                }
+            }
+
+            /// See [`SenderLaw::PROBES`].
+            #[inline]
+            pub fn probes(&self) -> bool {
+                match self {
+                    $($(Self::$Sender(_) => <$sender as SenderLaw>::PROBES,)?)*
                 }
             }
 
@@ -860,6 +934,7 @@ protocols! {
     bic { sender Bic(bic::Bic) }
     vegas { sender Vegas(vegas::Vegas) }
     bbr { sender Bbr(bbr::Bbr) }
+    peach { sender Peach(peach::Peach) }
 }
 
 /// State of a sender law for one flow.

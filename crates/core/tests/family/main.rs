@@ -1,8 +1,9 @@
-//! The windows of HighSpeed TCP, BIC, Vegas and BBR, without the machinery that detects losses.
+//! The windows of HighSpeed TCP, BIC, Vegas, BBR and TCP-Peach, without the machinery that detects losses.
 
 mod bbr;
 mod bic;
 mod highspeed;
+mod peach;
 #[path = "../xcp/random.rs"]
 mod random;
 mod vegas;

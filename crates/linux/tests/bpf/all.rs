@@ -10,7 +10,7 @@ mod units;
 use law::xcp::{Header, Told};
 use law::xcp_i::{self, Address, Crossed, Entry, Extension};
 use law::{mpcp, xcp_r};
-use law::{Ack, Data, Delivery, Echo, Link, Packet, Reply, Send, Sender, SenderConfig};
+use law::{Ack, Ask, Data, Delivery, Echo, Link, Packet, Reply, Send, Sender, SenderConfig, Turn};
 use units::{Bytes, Duration, Rate, Time};
 
 /// A packet as a program of the kernel would describe it.
@@ -104,6 +104,16 @@ exported! {
     }
     fn sender_on_delivery(sender: &mut Sender, config: &SenderConfig, now: u64, delivery: &Delivery) -> u64 {
         u64::from(sender.on_delivery(config, Time(now), delivery))
+    }
+    fn sender_probe(sender: &mut Sender, config: &SenderConfig, now: u64, ask: &Ask) -> u64 {
+        match sender.probe(config, Time(now), ask) {
+            Turn::Send(probe) => probe as u64,
+            Turn::Wait(until) => until.0,
+        }
+    }
+    fn sender_on_probe_ack(sender: &mut Sender, config: &SenderConfig, awnd: u64) -> u64 {
+        sender.on_probe_ack(config, Bytes(awnd));
+        sender.window().0
     }
     fn sender_on_loss(sender: &mut Sender, config: &SenderConfig, now: u64, flight: u64) -> u64 {
         sender.on_loss(config, Time(now), Bytes(flight));

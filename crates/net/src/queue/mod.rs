@@ -26,8 +26,9 @@ pub enum Discipline {
     /// Drops the arrival when full.
     DropTail,
     /// As drop-tail, but data that arrives at a full queue takes the place of the newest
-    /// low-priority packets in it (Morabito's priority mechanism for TCP-Peach; protocols 10.4).
-    PrioDropTail,
+    /// low-priority packets in it (Morabito's priority mechanism for TCP-Peach; protocols 10.4). More
+    /// waiting than this, and low-priority packets that arrive are dropped (GTNetS).
+    PrioDropTail(Limit),
     /// Random early detection.
     Red(red::Config),
     /// XCP's packets apart from all others, which RED manages.
@@ -38,7 +39,7 @@ pub enum Discipline {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Reason {
-    /// The queue was full when it arrived.
+    /// The queue was full when it arrived, for packets of its priority.
     QueueFull,
     /// RED chose it.
     RedEarly,
@@ -131,6 +132,16 @@ impl Fifo {
         self.bytes -= u64::from(packet.size);
         self.low -= u64::from(is_low_priority(&packet));
         Some(packet)
+    }
+
+    /// True if more waits than that.
+    #[inline]
+    pub(crate) fn exceeds(&self, threshold: Limit) -> bool {
+        match threshold {
+            Limit::Packets(packets) => self.len() as u64 > packets,
+            Limit::Bytes(bytes) => self.bytes > bytes,
+            Limit::None => false,
+        }
     }
 
     /// True if pushing out low-priority packets would make room for `size` bytes.

@@ -27,7 +27,7 @@ impl Ranges {
     }
 
     /// From the highest range down.
-    pub(super) fn iter_down(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub(super) fn iter_down(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
         self.list.iter().rev().copied()
     }
 

@@ -169,6 +169,14 @@ impl Receiver {
         if self.measure.from <= now && now <= self.measure.to {
             self.measured_bytes += delivered;
         }
+        // A probe is answered at once, with low priority, and instead of no other packet.
+        if packet.flags & flag::LOW_PRIORITY != 0 {
+            let deadline = self.deadline;
+            let mut ack = self.acknowledge(config, now, Kind::Ack);
+            ack.flags |= flag::LOW_PRIORITY;
+            self.deadline = self.deadline.min(deadline);
+            return Some(ack);
+        }
         // RFC 5681 §4.2: disorder, and the filling of a gap, are reported at once.
         if config.delayed_ack && is_plain && !is_waiting {
             self.deadline = now + DELAYED_ACK;

@@ -15,6 +15,7 @@ use congestlab_core::units::{Duration, Time};
 use super::Recovery;
 use super::delivery::Delivery;
 use super::ranges::Ranges;
+use crate::random::Stream;
 
 /// Duplicates that mean loss (RFC 6675 §2).
 pub(super) const DUP_THRESH: u64 = 3;
@@ -56,6 +57,22 @@ pub(super) struct Scoreboard {
     tolerance: u64,
     /// For laws that want samples of the delivery rate; such a scoreboard is never given up.
     pub(super) delivery: Option<Delivery>,
+    /// For laws that send probes; likewise.
+    pub(super) probes: Option<Probes>,
+}
+
+/// What a sender keeps for the probes of its law.
+#[derive(Clone, Debug)]
+pub(super) struct Probes {
+    /// Draws the segments that they carry.
+    pub(super) stream: Stream,
+    pub(super) sent: u64,
+}
+
+impl Default for Probes {
+    fn default() -> Self {
+        Self { stream: Stream::new([0; 2]), sent: 0 }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -84,12 +101,14 @@ impl Scoreboard {
             has_heard: true,
             expiry: Time::NEVER,
             delivery: None,
+            probes: None,
         }
     }
 
     /// Nothing left to remember.
     pub(super) fn is_clean(&self, una: u64) -> bool {
-        self.sacked.is_empty() && self.high_rxt <= una && self.timeout <= una && self.delivery.is_none()
+        let is_kept = self.delivery.is_some() || self.probes.is_some();
+        !is_kept && self.sacked.is_empty() && self.high_rxt <= una && self.timeout <= una
     }
 
     /// The receiver holds `start..end`; true if some of it is news.
@@ -196,6 +215,17 @@ impl Scoreboard {
         let first = (next - una.max(self.lost)) - self.sacked_above_lost;
         let repeated = (self.high_rxt - una) - self.sacked_below_rxt - self.again.len() as u64;
         first + repeated
+    }
+
+    /// Outstanding segments that are not SACKed.
+    pub(super) fn unsacked(&self, una: u64, next: u64) -> u64 {
+        next - una - self.sacked.iter_down().map(|range| range.1 - range.0).sum::<u64>()
+    }
+
+    /// The one of them that has `count` others below it.
+    pub(super) fn nth_unsacked(&self, una: u64, count: u64) -> u64 {
+        let skip = |at: u64, (start, end): (u64, u64)| if start <= at { at + (end - start) } else { at };
+        self.sacked.iter_down().rev().fold(una + count, skip)
     }
 
     /// NextSeg, rule 1 (RFC 6675 §4): the lowest lost segment not yet retransmitted, or lost again.
@@ -363,9 +393,13 @@ mod tests {
                 assert_eq!(board.next_lost(), naive.next_lost());
                 assert_eq!(board.next_unsacked(), naive.next_unsacked());
                 assert_eq!(board.rescue(naive.una, naive.next), naive.rescue());
+                let mut count = 0;
                 for segment in naive.unsacked() {
                     assert_eq!(board.is_lost(segment), naive.is_lost(segment));
+                    assert_eq!(board.nth_unsacked(naive.una, count), segment);
+                    count += 1;
                 }
+                assert_eq!(board.unsacked(naive.una, naive.next), count);
             }
         }
         if recovery == Recovery::Fack {

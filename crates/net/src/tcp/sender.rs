@@ -11,9 +11,10 @@ use congestlab_core::units::{Bytes, Duration, Time};
 
 use super::delivery::Delivery;
 use super::rtt::{CAUTIOUS_RTO, INITIAL_RTO, RoundTrip};
-use super::scoreboard::{DUP_THRESH, Scoreboard};
+use super::scoreboard::{DUP_THRESH, Probes, Scoreboard};
 use super::{App, Config, Connection, Measure, Recovery, Wait, absolute, in_bytes};
 use crate::packet::{Kind, Packet, SACK_BLOCKS, UNLIMITED, flag};
+use crate::random::Stream;
 use crate::stats::Histogram;
 
 /// Packets that a paced sender may send at once when it is late.
@@ -63,6 +64,8 @@ mod bit {
     pub(super) const WRITING: u16 = 1 << 9;
     /// The packet sent last was the last that could go: spares the poll that finds out again.
     pub(super) const BLOCKED: u16 = 1 << 10;
+    /// The law sends probes of low priority; `release` is when to ask it for the next.
+    pub(super) const PROBES: u16 = 1 << 11;
 }
 
 /// What to send next.
@@ -163,7 +166,7 @@ pub struct View {
 /// short by the completion.
 #[derive(Clone, Copy, Debug)]
 pub struct SenderStats<'a> {
-    /// Data packets sent, repeated ones included.
+    /// Data packets sent, repeated ones and probes included.
     pub sent_packets: u64,
     /// Their bytes.
     pub sent_bytes: u64,
@@ -171,6 +174,8 @@ pub struct SenderStats<'a> {
     pub measured_bytes: u64,
     /// Repeated data packets.
     pub retransmits: u64,
+    /// Probes of low priority.
+    pub probes: u64,
     /// Expiries of the retransmission timer, of the SYN's too.
     pub timeouts: u64,
     /// Times that a loss or a congestion mark reduced the window (a timeout is counted above).
@@ -218,6 +223,7 @@ impl Sender {
     /// from `stop` on ([`Time::NEVER`]: no end).
     pub fn new(config: &Config, flow: u32, start: Time, stop: Time, isn: u32, measure: Measure) -> Self {
         let law = initial_law(config, config.initial_window);
+        let (samples, probes) = (config.law.samples_delivery(), config.law.probes());
         Self {
             rtt: RoundTrip::default(),
             una: 0,
@@ -225,13 +231,14 @@ impl Sender {
             written: 0,
             recover: 0,
             timer: start,
-            release: Time::ZERO,
+            release: if probes { Time::NEVER } else { Time::ZERO },
             write_at: Time::NEVER,
             sent_at: Time::NEVER,
             stop,
-            scoreboard: config.law.samples_delivery().then(|| {
+            scoreboard: (samples || probes).then(|| {
                 let mut board = Box::new(Scoreboard::new(0, config.recovery));
-                board.delivery = Some(Delivery::new());
+                board.delivery = samples.then(Delivery::new);
+                board.probes = probes.then(Probes::default);
                 board
             }),
             connection: None,
@@ -239,7 +246,7 @@ impl Sender {
             base: isn.wrapping_add(1),
             awnd: 0,
             inflation: 0,
-            flags: 0,
+            flags: if probes { bit::PROBES } else { 0 },
             mode: Mode::Closed,
             dup_acks: 0,
             backoff: 0,
@@ -281,6 +288,9 @@ impl Sender {
         self.law.seed(seed);
         if let Some(delivery) = self.delivery() {
             delivery.set_seed(seed);
+        }
+        if let Some(probes) = self.scoreboard.as_mut().and_then(|board| board.probes.as_mut()) {
+            probes.stream = Stream::new([seed, 0]);
         }
         self
     }
@@ -348,11 +358,14 @@ impl Sender {
 
     /// Everything that the flow counted.
     pub fn stats(&self) -> SenderStats<'_> {
+        let probes = self.scoreboard.as_ref().and_then(|board| board.probes.as_ref());
+        let probes = probes.map_or(0, |probes| probes.sent);
         SenderStats {
-            sent_packets: self.next + u64::from(self.retransmits),
+            sent_packets: self.next + u64::from(self.retransmits) + probes,
             sent_bytes: self.sent_bytes,
             measured_bytes: self.measured_bytes,
             retransmits: u64::from(self.retransmits),
+            probes,
             timeouts: u64::from(self.timeouts),
             window_cuts: u64::from(self.window_cuts),
             round_trips: Some(&self.round_trips).filter(|samples| samples.count() > 0),
@@ -376,7 +389,7 @@ impl Sender {
     /// The earliest moment at which something is due that no packet announces.
     #[inline]
     pub fn next_deadline(&self) -> Time {
-        let release = if self.flags & bit::PACED != 0 { self.release } else { Time::NEVER };
+        let release = if self.flags & (bit::PACED | bit::PROBES) != 0 { self.release } else { Time::NEVER };
         self.timer.min(self.write_at).min(release)
     }
 
@@ -431,7 +444,10 @@ impl Sender {
         let advanced = ack.saturating_sub(self.una);
         let has_mark = packet.flags & flag::ECE != 0;
         // RFC 5681 §2. One that updates the window, or comes when nothing is outstanding, is none.
-        let is_duplicate = ack == self.una && self.una < self.next && packet.window() == self.awnd;
+        // One of a probe says that the path has room, and nothing of a loss.
+        let is_probe = packet.flags & flag::LOW_PRIORITY != 0;
+        let is_duplicate =
+            ack == self.una && self.una < self.next && packet.window() == self.awnd && !is_probe;
         let is_plain = advanced > 0
             && self.mode == Mode::Open
             && self.dup_acks == 0
@@ -441,6 +457,9 @@ impl Sender {
         let rtt = if advanced > 0 { self.sample(now, packet) } else { Duration(0) };
         if ack >= self.una {
             self.awnd = packet.window();
+        }
+        if is_probe {
+            self.law.on_probe_ack(&config.law, self.awnd_bytes(config));
         }
         self.law.on_ack(
             &config.law,
@@ -860,7 +879,8 @@ impl Sender {
         if self.flags & bit::BLOCKED != 0 {
             return None;
         }
-        self.next_packet(config, now)
+        let packet = self.next_packet(config, now);
+        if packet.is_none() && self.flags & bit::PROBES != 0 { self.probe(config, now) } else { packet }
     }
 
     fn next_packet(&mut self, config: &Config, now: Time) -> Option<Packet> {
@@ -890,7 +910,7 @@ impl Sender {
             self.flags |= bit::WINDOW_LIMITED;
             return None;
         }
-        if now < self.release {
+        if now < self.release && self.flags & bit::PROBES == 0 {
             self.flags |= bit::WINDOW_LIMITED | bit::PACED;
             return None;
         }
@@ -1070,6 +1090,49 @@ impl Sender {
             kind: if is_syn { Kind::Syn } else { Kind::WindowProbe },
             ..Packet::default()
         }
+    }
+
+    /// The probe that the law sends now, if any: a copy of a segment that was sent before.
+    #[inline(never)]
+    fn probe(&mut self, config: &Config, now: Time) -> Option<Packet> {
+        // Nothing to copy, or nothing left to find out.
+        if self.next == 0 || self.completion != Time::NEVER {
+            self.release = Time::NEVER;
+            return None;
+        }
+        let ask = law::Ask { srtt: self.rtt.srtt(), awnd: self.awnd_bytes(config) };
+        let probe = match self.law.probe(&config.law, now, &ask) {
+            law::Turn::Send(probe) => probe,
+            law::Turn::Wait(until) => {
+                self.release = until;
+                return None;
+            }
+        };
+        let board = self.scoreboard.as_mut()?;
+        let outstanding = board.unsacked(self.una, self.next);
+        let probes = board.probes.as_mut()?;
+        probes.sent += 1;
+        let index = match probe {
+            law::Probe::Random if outstanding > 0 => {
+                let count = probes.stream.below(outstanding);
+                board.nth_unsacked(self.una, count)
+            }
+            _ => self.next - 1,
+        };
+        let size = config.size_of(index);
+        self.sent_bytes += u64::from(size);
+        if self.is_measured(now) {
+            self.measured_bytes += u64::from(size);
+        }
+        Some(Packet {
+            stamp_ns: now.0,
+            flow: self.flow,
+            seq: self.base.wrapping_add(index as u32),
+            size,
+            kind: Kind::Data,
+            flags: flag::LOW_PRIORITY,
+            ..Packet::default()
+        })
     }
 
     /// RFC 5681 §4.1: after a timeout's time without sending, the window says nothing of the path.

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::vec::Vec;
 
-use congestlab_core::law::{SenderConfig, bbr, bic, cubic, highspeed, reno, vegas, xcp};
+use congestlab_core::law::{SenderConfig, bbr, bic, cubic, highspeed, peach, reno, vegas, xcp};
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
 
 use super::scoreboard::DUP_THRESH;
@@ -284,6 +284,10 @@ impl Pair {
         if packet.kind != Kind::Data {
             return;
         }
+        if packet.flags & flag::LOW_PRIORITY != 0 {
+            self.observe_probe(packet);
+            return;
+        }
         let naive = &mut self.naive;
         let segment = absolute(packet.seq, self.isn.wrapping_add(1), naive.una).expect("honest numbers");
         if packet.flags & flag::RETRANSMIT == 0 {
@@ -314,6 +318,23 @@ impl Pair {
         self.compare();
     }
 
+    /// A copy of what was sent, which counts nowhere; Peach+'s is outstanding, if anything is.
+    fn observe_probe(&self, packet: &Packet) {
+        let naive = &self.naive;
+        let segment = absolute(packet.seq, self.isn.wrapping_add(1), naive.una).expect("honest numbers");
+        let last = naive.next - 1;
+        match &self.config.law {
+            SenderConfig::Peach(law) if law.variant == peach::Variant::PeachPlus => {
+                let mut outstanding = naive.unsacked().peekable();
+                let is_any = outstanding.peek().is_some();
+                assert!(outstanding.any(|s| s == segment) || (!is_any && segment == last), "{segment}");
+            }
+            _ => assert_eq!(segment, last),
+        }
+        assert_eq!(packet.size, self.config.size_of(segment));
+        self.compare();
+    }
+
     fn compare(&self) {
         if self.config.recovery.has_sack() {
             assert_eq!(self.sender.pipe(), self.naive.pipe(), "at {} ns", self.now);
@@ -340,7 +361,7 @@ fn config(law: SenderConfig, recovery: Recovery, app: App) -> Config {
 
 const RECOVERIES: [Recovery; 4] = [Recovery::Sack, Recovery::Fack, Recovery::NewReno, Recovery::Reno];
 
-fn laws() -> [SenderConfig; 8] {
+fn laws() -> [SenderConfig; 10] {
     let xcp = xcp::SenderConfig {
         request: xcp::RequestPolicy::Demand,
         loss: xcp::LossPolicy::Tcp,
@@ -359,6 +380,8 @@ fn laws() -> [SenderConfig; 8] {
         SenderConfig::Bic(bic::Config::default()),
         SenderConfig::Vegas(vegas::Config::default()),
         SenderConfig::Bbr(bbr::Config::default()),
+        SenderConfig::Peach(peach::Config::of(peach::Variant::Peach)),
+        SenderConfig::Peach(peach::Config::of(peach::Variant::PeachPlus)),
         SenderConfig::Xcp(xcp::SenderConfig { loss: xcp::LossPolicy::Maintain, ..xcp.clone() }),
         SenderConfig::Xcp(xcp),
     ]
@@ -400,7 +423,8 @@ fn every_byte_arrives_once_whatever_the_pipe_does() {
                         pair.sender
                     );
                     assert_eq!(received.delivered_bytes, total);
-                    assert_eq!(sent.sent_packets, 401 + sent.retransmits);
+                    assert_eq!(sent.sent_packets, 401 + sent.retransmits + sent.probes);
+                    assert_eq!(sent.probes > 0, law.probes());
                     assert!(repeat > 0 || received.spurious_retransmits <= sent.retransmits);
                     if loss + ack_loss + repeat + reorder == 0 {
                         assert_eq!((sent.retransmits, sent.timeouts, sent.window_cuts), (0, 0, 0));

@@ -1,8 +1,9 @@
-//! Why the windows of HighSpeed TCP, BIC, Vegas and BBR change.
+//! Why the windows of HighSpeed TCP, BIC, Vegas, BBR and TCP-Peach change.
 
 use congestlab_core::law::bbr::{self, Bbr, State};
 use congestlab_core::law::bic::{self, Bic};
 use congestlab_core::law::highspeed::{self, HighSpeed};
+use congestlab_core::law::peach::Peach;
 use congestlab_core::law::vegas::{self, Vegas};
 use congestlab_core::units::{Bytes, Ratio};
 use congestlab_net::tcp;
@@ -99,4 +100,29 @@ pub(super) fn bbr(config: &bbr::Config, law: &Bbr, rules: &mut Vec<Rule>) {
         }
     };
     rules.push(Rule { text, source: "draft-cardwell-iccrg-bbr-congestion-control-00 section 4" });
+}
+
+/// `is_probe`: the acknowledgment answers a probe.
+pub(super) fn peach(
+    law: &Peach,
+    is_probe: bool,
+    old: Bytes,
+    new: Bytes,
+    before: &tcp::View,
+    rules: &mut Vec<Rule>,
+) {
+    let mut rule = |text: String| rules.push(Rule { text, source: "protocols.md section 8.3, recalled" });
+    if is_probe && law.wdsn() > 0 {
+        rule(format!(
+            "the acknowledgment of a probe: it is one of {} (wdsn) that the halved window had room for anyway",
+            law.wdsn()
+        ));
+    } else if is_probe && new > old {
+        rule("the acknowledgment of a probe: the path has room for a segment more".into());
+    } else if is_probe {
+        rule("the acknowledgment of a probe: the window is at rwnd already".into());
+    } else if !restraint(before, rules) && !in_recovery(before, rules) {
+        let text = "congestion avoidance: it grows by one segment per window acknowledged";
+        rules.push(Rule { text: text.into(), source: "RFC 5681 section 3.1" });
+    }
 }

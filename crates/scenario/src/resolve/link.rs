@@ -158,7 +158,10 @@ pub(super) fn port(
     let At { value: discipline, span: discipline_span } = link.discipline.as_mut()?;
     let discipline = match discipline {
         Discipline::DropTail => queue::Discipline::DropTail,
-        Discipline::PrioDropTail => queue::Discipline::PrioDropTail,
+        Discipline::PrioDropTail(prio) => queue::Discipline::PrioDropTail(match &prio.probe_threshold {
+            Some(amount) => to_limit(amount, "discipline.prio-droptail.probe_threshold", findings)?,
+            None => Limit::None,
+        }),
         Discipline::Red(red) => {
             let thresholds = thresholds(red, "discipline.red", *discipline_span, to_packets, findings)?;
             queue::Discipline::Red(self::red(red, *discipline_span, thresholds, packet_size))

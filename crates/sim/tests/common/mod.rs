@@ -2,7 +2,7 @@
 
 use congestlab_core::law::mpcp::{self, Algorithm2, Cut, Hold, Order};
 use congestlab_core::law::{
-    LinkConfig, SenderConfig, bbr, bic, cubic, highspeed, pxcp, reno, vegas, xcp, xcp_r,
+    LinkConfig, SenderConfig, bbr, bic, cubic, highspeed, peach, pxcp, reno, vegas, xcp, xcp_r,
 };
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, Time};
 use congestlab_net::errors::ErrorRate;
@@ -81,6 +81,7 @@ pub(crate) fn random_model(draw: &mut Draw, seed: u64) -> Model {
         devices: Vec::new(),
         record_events: false,
     };
+    add_probes(&mut Draw(Stream::named(seed, "probes")), &mut model);
     if draw.one_in(2) {
         model.links.iter_mut().for_each(|link| add_impairments(draw, &mut link.port));
         model.groups.iter_mut().for_each(|group| add_switches(draw, count, group));
@@ -125,6 +126,27 @@ pub(crate) fn add_codes(draw: &mut Draw, model: &mut Model) {
     }
 }
 
+/// TCP-Peach in the place of other flows that are not XCP's, and queues that drop its probes early. A stream of
+/// their own, as for two classes.
+fn add_probes(draw: &mut Draw, model: &mut Model) {
+    for link in &mut model.links {
+        if let Discipline::PrioDropTail(threshold) = &mut link.port.discipline {
+            *threshold = draw.of(&[Limit::None, Limit::Packets(1), Limit::Bytes(2_000)]);
+        } else if link.port.discipline == Discipline::DropTail && draw.one_in(4) {
+            link.port.discipline = Discipline::PrioDropTail(Limit::None);
+        }
+    }
+    for group in &mut model.groups {
+        if let GroupKind::Tcp(config) = &mut group.kind
+            && config.law.xcp().is_none()
+            && draw.one_in(3)
+        {
+            let variant = draw.of(&[peach::Variant::Peach, peach::Variant::PeachPlus]);
+            config.law = SenderConfig::Peach(peach::Config::of(variant));
+        }
+    }
+}
+
 fn random_port(draw: &mut Draw) -> PortConfig {
     let rate = BitRate(draw.of(&[300_000, 1_000_000, 2_345_678, 10_000_000, 33_333_333, 100_000_000]));
     let service = match draw.below(8) {
@@ -156,7 +178,7 @@ fn random_port(draw: &mut Draw) -> PortConfig {
     };
     let mut port = PortConfig::new(service, delay, limit);
     port.discipline = match draw.below(6) {
-        0 => Discipline::PrioDropTail,
+        0 => Discipline::PrioDropTail(Limit::None),
         1 => Discipline::Red(red::Config {
             thresholds: red::Thresholds::Packets { min: 5, max: 15 },
             max_p: Probability::from_f64(0.1),

@@ -1,0 +1,292 @@
+//! TCP-Peach (Akyildiz, Morabito, Palazzo, ToN 2001) and TCP-Peach+ (Akyildiz, Zhang, Fang, IEEE
+//! Communications Letters 2002), as protocols.md §8 recalls them: probes of low priority, which a
+//! path without room drops first, say how much the window may grow. A connection begins with a probe every
+//! RTT / rwnd (sudden start; jump start in Peach+), and a loss with as many as the window had segments
+//! (rapid recovery; quick recovery): if the loss was no congestion, their ACKs bring the window back.
+
+use super::settings::{Field, Settings, words};
+use super::{Ack, Ask, Probe, Protocol, Send, SenderConfig, SenderLaw, Turn, xcp};
+use crate::units::{Bytes, Duration, Time, mul_div};
+
+/// What a probe carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Variant {
+    /// TCP-Peach: a dummy segment, the last data segment once more.
+    Peach,
+    /// TCP-Peach+: a NIL segment, any that is outstanding and not acknowledged, which can repair a loss.
+    PeachPlus,
+}
+
+words!(Variant { Peach = "peach", PeachPlus = "peach-plus", });
+
+/// What scenarios can tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Config {
+    /// What probes carry.
+    pub variant: Variant,
+    /// rwnd, segments, of a receiver that advertises no limit.
+    pub rwnd: u32,
+    /// Probes per returning ACK in recovery.
+    pub per_ack: u32,
+}
+
+impl Config {
+    /// That of a variant.
+    pub const fn of(variant: Variant) -> Self {
+        Self { variant, rwnd: 64, per_ack: 2 }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::of(Variant::Peach)
+    }
+}
+
+impl Settings for Config {
+    fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
+        tell(
+            "variant",
+            "what a probe carries: peach, the last data segment; peach-plus, a random outstanding one; as the \
+             law's name says (PX section I).",
+            Field::Word(&mut self.variant),
+        );
+        tell(
+            "rwnd",
+            "segments that sudden start fills and probes do not exceed, where the receiver advertises no limit; 64 \
+             (PX section IV, its receivers').",
+            Field::Count(&mut self.rwnd),
+        );
+        tell(
+            "probes_per_ack",
+            "probes at most that an ACK of data lets go in rapid recovery; 2 (recalled, protocols.md A-21).",
+            Field::Count(&mut self.per_ack),
+        );
+    }
+}
+
+/// Two, by what probes carry.
+pub const fn protocols() -> &'static [Protocol] {
+    const {
+        &[
+            Protocol {
+                name: "peach",
+                about: "TCP-Peach: low-priority dummy segments probe the path (Akyildiz, Morabito, Palazzo 2001)",
+                page: "peach",
+                link: None,
+                sender: Some(SenderConfig::Peach(Config::of(Variant::Peach))),
+            },
+            Protocol {
+                name: "peach-plus",
+                about: "TCP-Peach+: low-priority NIL segments probe the path and repair losses (Akyildiz, Zhang, Fang 2002)",
+                page: "peach",
+                link: None,
+                sender: Some(SenderConfig::Peach(Config::of(Variant::PeachPlus))),
+            },
+        ]
+    }
+}
+
+/// What the probes that are still to go are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Phase {
+    /// Sudden start waits for the first data segment.
+    Armed,
+    /// That has left; its round trip and rwnd say when the probes go.
+    Begun,
+    /// Sudden start: one every tau.
+    SuddenStart,
+    /// Rapid recovery: some per ACK; or none are left.
+    Recovery,
+}
+
+/// The window of one connection, with its probes.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub struct Peach {
+    mss: Bytes,
+    cwnd: Bytes,
+    /// Acknowledged since the window last grew.
+    acked: Bytes,
+    /// When the next probe of sudden start goes.
+    due: Time,
+    /// RTT / rwnd.
+    tau: Duration,
+    /// Probes still to go.
+    probes: u64,
+    /// Of them in recovery, for the ACK that came last.
+    allowed: u32,
+    phase: Phase,
+    /// Probe ACKs that do not open the window.
+    wdsn: u64,
+}
+
+impl Peach {
+    /// At the start of a connection.
+    #[inline(always)]
+    pub fn new(mss: Bytes, initial_window: Bytes) -> Self {
+        let mss = mss.max(Bytes(1));
+        Self {
+            mss,
+            cwnd: initial_window.max(mss),
+            acked: Bytes(0),
+            due: Time::NEVER,
+            tau: Duration(0),
+            probes: 0,
+            allowed: 0,
+            phase: Phase::Armed,
+            wdsn: 0,
+        }
+    }
+
+    /// Probe ACKs that will not open the window.
+    #[inline]
+    pub fn wdsn(&self) -> u64 {
+        self.wdsn
+    }
+
+    /// Probes still to go.
+    #[inline]
+    pub fn probes(&self) -> u64 {
+        self.probes
+    }
+
+    /// What the probes that are still to go are for.
+    #[inline]
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// The receiver's window, bytes.
+    #[inline]
+    fn rwnd(&self, config: &Config, awnd: Bytes) -> Bytes {
+        match awnd {
+            Bytes(u64::MAX) => Bytes(mul_div(self.mss.0, config.rwnd.into(), 1)),
+            limit => limit,
+        }
+    }
+
+    #[inline]
+    fn segments(&self, window: Bytes) -> u64 {
+        // It is never 0, which BPF's compiler does not see.
+        window.0 / self.mss.0.max(1)
+    }
+
+    /// Sudden start begins with the next data segment.
+    #[inline]
+    fn arm(&mut self) {
+        self.acked = Bytes(0);
+        self.probes = 0;
+        self.wdsn = 0;
+        self.phase = Phase::Armed;
+    }
+}
+
+impl SenderLaw for Peach {
+    type Config = Config;
+
+    /// "cwnd = 1" (protocols.md §8.3).
+    const INITIAL_WINDOW: Option<u32> = Some(1);
+    const PROBES: bool = true;
+    /// Which segment a NIL segment copies; the sender does.
+    const DRAWS: bool = true;
+
+    #[inline(always)]
+    fn start(_config: &Config, mss: Bytes, initial_window: Bytes) -> Self {
+        Self::new(mss, initial_window)
+    }
+
+    /// Congestion avoidance, with or without sudden start: one segment per window (RFC 5681 §3.1).
+    #[inline]
+    fn on_ack(&mut self, config: &Config, _now: Time, ack: &Ack) {
+        if self.phase == Phase::Recovery {
+            self.allowed = config.per_ack;
+        }
+        if ack.is_window_limited && !ack.in_recovery {
+            self.acked += ack.acked;
+            if self.acked >= self.cwnd {
+                self.acked -= self.cwnd;
+                self.cwnd += self.mss;
+            }
+        }
+    }
+
+    /// Half of the window, in whole segments; so many probe ACKs are what the path has room for by that
+    /// alone, and only those after them open it again, up to where it was.
+    #[inline]
+    fn on_loss(&mut self, config: &Config, _now: Time, _flight: Bytes) {
+        let segments = self.segments(self.cwnd);
+        let half = (segments / 2).max(1);
+        // At most the window, or one segment.
+        self.cwnd = Bytes(half.wrapping_mul(self.mss.0));
+        self.acked = Bytes(0);
+        self.wdsn = half;
+        self.probes = segments;
+        self.phase = Phase::Recovery;
+        // The ACK that reported the loss has returned, too.
+        self.allowed = config.per_ack;
+    }
+
+    /// One segment, and sudden start with its repetition; until then no probes (§8.5).
+    #[inline]
+    fn on_timeout(&mut self, _config: &Config, _now: Time, _flight: Bytes, _is_first: bool) {
+        self.cwnd = self.mss;
+        self.arm();
+    }
+
+    /// Back to the initial window at most (RFC 5681 §4.1), and sudden start from there.
+    #[inline]
+    fn on_restart(&mut self, _config: &Config, _now: Time, initial_window: Bytes) {
+        self.cwnd = self.cwnd.min(initial_window.max(self.mss));
+        self.arm();
+    }
+
+    #[inline]
+    fn on_send(&mut self, _config: &Config, _now: Time, _send: &Send) -> Option<xcp::Header> {
+        if self.phase == Phase::Armed {
+            self.phase = Phase::Begun;
+        }
+        None
+    }
+
+    #[inline]
+    fn probe(&mut self, config: &Config, now: Time, ask: &Ask) -> Turn {
+        if self.phase == Phase::Begun {
+            let rwnd = self.segments(self.rwnd(config, ask.awnd));
+            self.probes = rwnd.saturating_sub(self.segments(self.cwnd));
+            self.tau = Duration((ask.srtt.0 / rwnd.max(1)).max(1));
+            self.due = now + self.tau;
+            self.phase = Phase::SuddenStart;
+        }
+        match self.phase {
+            _ if self.probes == 0 => return Turn::Wait(Time::NEVER),
+            Phase::SuddenStart if now < self.due => return Turn::Wait(self.due),
+            Phase::SuddenStart => self.due = now + self.tau,
+            Phase::Recovery if self.allowed > 0 => self.allowed -= 1,
+            _ => return Turn::Wait(Time::NEVER),
+        }
+        self.probes -= 1;
+        Turn::Send(match config.variant {
+            Variant::Peach => Probe::Last,
+            Variant::PeachPlus => Probe::Random,
+        })
+    }
+
+    #[inline]
+    fn on_probe_ack(&mut self, config: &Config, awnd: Bytes) {
+        if self.wdsn > 0 {
+            self.wdsn -= 1;
+        } else if self.cwnd < self.rwnd(config, awnd) {
+            self.cwnd = (self.cwnd + self.mss).min(self.rwnd(config, awnd));
+        }
+    }
+
+    /// The congestion window.
+    #[inline]
+    fn window(&self) -> Bytes {
+        self.cwnd
+    }
+}
