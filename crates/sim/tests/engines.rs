@@ -79,9 +79,9 @@ fn codes_of_load_run_alike_on_every_engine() {
         check(&model, &format!("seed {seed} with codes"));
         let series = outcome(&model, Engine::Reference).series;
         downgraded +=
-            series.iter().filter(|sample| sample.metric == "downgrades" && sample.value > 0.0).count();
+            u32::from(series.iter().any(|sample| sample.metric == "downgrades" && sample.value > 0.0));
     }
-    assert!(downgraded > 100, "the networks troubled chains too little: {downgraded}");
+    assert!(downgraded > 5, "chains were troubled in too few networks: {downgraded}");
 }
 
 /// Many networks side by side are run part by part.

@@ -120,6 +120,8 @@ pub(crate) fn add_codes(draw: &mut Draw, model: &mut Model) {
                 cut: draw.of(&[Cut::AtOnce, Cut::Complete]),
                 hold: draw.of(&[Hold::Interval, Hold::RoundTrip]),
                 pacing: draw.one_in(2),
+                strikes: draw.between(1, 3) as u32,
+                resume: draw.between(1, 8) as u32,
                 ..mpcp::SenderConfig::of(n, false)
             });
         }

@@ -1,0 +1,161 @@
+//! What a sender counts, and what it shows to observers.
+
+use congestlab_core::law;
+use congestlab_core::units::{Bytes, Duration, Time};
+
+use super::{Mode, Sender, bit};
+use crate::stats::Histogram;
+
+/// The window is integrated over time in units of 2^10 ns: a window of 1 GB then fits 64 bits for
+/// five hours. The unit divides time itself, not each step, so that nothing accumulates.
+const TICK_BITS: u32 = 10;
+
+/// What a sender holds at a moment, for observers.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// The law with its window.
+    pub law: law::Sender,
+    /// The smoothed round trip time; zero: unknown.
+    pub srtt: Duration,
+    /// Where the connection stands.
+    pub mode: Mode,
+    /// Segments in flight.
+    pub pipe: u64,
+    /// What the receiver advertises, segments; [`UNLIMITED`] is unlimited.
+    pub awnd: u32,
+    /// The window, and not the data, stopped the last transmission.
+    pub is_window_limited: bool,
+    /// Expiries of the retransmission timer.
+    pub timeouts: u32,
+    /// Times that a loss or a mark reduced the window.
+    pub window_cuts: u32,
+    /// What the ACK said that acknowledged most; one of less is late.
+    pub acknowledged: u32,
+}
+
+/// What a sender counted. Counts and maxima are over the whole run, the rest over [`Measure`], cut
+/// short by the completion.
+#[derive(Clone, Copy, Debug)]
+pub struct SenderStats<'a> {
+    /// Data packets sent, repeated ones and probes included.
+    pub sent_packets: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Bytes of the data packets sent within [`Measure`].
+    pub measured_bytes: u64,
+    /// Repeated data packets.
+    pub retransmits: u64,
+    /// Probes of low priority.
+    pub probes: u64,
+    /// Expiries of the retransmission timer, of the SYN's too.
+    pub timeouts: u64,
+    /// Times that a loss or a congestion mark reduced the window (a timeout is counted above).
+    pub window_cuts: u64,
+    /// Samples of the round trip time; `None` without any.
+    pub round_trips: Option<&'a Histogram>,
+    /// Integral of the congestion window over time, byte-ticks of 2^10 ns.
+    window_sum: u64,
+    /// Time that the integral covers, ticks.
+    window_ticks: u64,
+    /// Largest congestion window; `None` before the start.
+    pub window_max: Option<Bytes>,
+    /// Longest time without sent data, from the first on; `None` if there was none.
+    pub idle_max: Option<Duration>,
+    /// When the last byte was acknowledged: of a transfer, or of what was sent until the stop.
+    pub completion: Option<Time>,
+    segment: u16,
+}
+
+impl SenderStats<'_> {
+    /// Mean of the round trip samples, ms.
+    pub fn rtt_mean_ms(&self) -> Option<f64> {
+        self.round_trips.map(|samples| samples.sum().0 as f64 / samples.count() as f64 / 1e6)
+    }
+
+    /// 95th percentile of the round trip samples, ms: see [`Histogram::percentile`].
+    pub fn rtt_p95_ms(&self) -> Option<f64> {
+        self.round_trips.and_then(|samples| samples.percentile(95)).map(|rtt| rtt.0 as f64 / 1e6)
+    }
+
+    /// Mean of the congestion window over time, segments.
+    pub fn cwnd_mean_packets(&self) -> Option<f64> {
+        let mean = || self.window_sum as f64 / self.window_ticks as f64 / f64::from(self.segment);
+        (self.window_ticks > 0).then(mean)
+    }
+
+    /// Largest congestion window, segments.
+    pub fn cwnd_max_packets(&self) -> Option<f64> {
+        self.window_max.map(|window| window.0 as f64 / f64::from(self.segment))
+    }
+}
+
+impl Sender {
+    /// The state that explains what it does next.
+    pub fn view(&self) -> View {
+        View {
+            law: self.law.clone(),
+            srtt: self.srtt(),
+            mode: self.mode,
+            pipe: self.pipe(),
+            awnd: self.awnd,
+            is_window_limited: self.flags & bit::WINDOW_LIMITED != 0,
+            timeouts: self.timeouts,
+            window_cuts: self.window_cuts,
+            acknowledged: self.base.wrapping_add(self.una as u32),
+        }
+    }
+
+    /// Everything that the flow counted.
+    pub fn stats(&self) -> SenderStats<'_> {
+        let probes = self.scoreboard.as_ref().and_then(|board| board.probes.as_ref());
+        let probes = probes.map_or(0, |probes| probes.sent);
+        SenderStats {
+            sent_packets: self.next + u64::from(self.retransmits) + probes,
+            sent_bytes: self.sent_bytes,
+            measured_bytes: self.measured_bytes,
+            retransmits: u64::from(self.retransmits),
+            probes,
+            timeouts: u64::from(self.timeouts),
+            window_cuts: u64::from(self.window_cuts),
+            round_trips: Some(&self.round_trips).filter(|samples| samples.count() > 0),
+            window_sum: self.window_sum,
+            window_ticks: (self.accrued.0 >> TICK_BITS) - (self.measure.from.0 >> TICK_BITS),
+            window_max: (self.mode != Mode::Closed).then_some(Bytes(self.window_max)),
+            idle_max: (self.sent_at != Time::NEVER).then_some(self.idle_max),
+            completion: (self.completion != Time::NEVER).then_some(self.completion),
+            segment: self.segment,
+        }
+    }
+
+    /// The run ends: closes the integrals over time.
+    pub fn finish(&mut self, now: Time) {
+        self.accrue(now);
+        self.note_idle(now);
+    }
+
+    /// True within the measured time, its ends included: [`Sender::accrue`] stops at them, and every
+    /// `handle_*` has called it.
+    #[inline]
+    pub(super) fn is_measured(&self, now: Time) -> bool {
+        self.accrued == now
+    }
+
+    /// Integrates the window up to `now`, within the measured time.
+    #[inline]
+    pub(super) fn accrue(&mut self, now: Time) {
+        let until = now.min(self.measure.to);
+        if until > self.accrued {
+            let ticks = (until.0 >> TICK_BITS) - (self.accrued.0 >> TICK_BITS);
+            self.window_sum = self.window_sum.saturating_add(self.law.window().0.saturating_mul(ticks));
+            self.accrued = until;
+        }
+    }
+
+    /// The time since data was last sent, as far as there was any to send.
+    #[inline]
+    pub(super) fn note_idle(&mut self, now: Time) {
+        if self.sent_at != Time::NEVER {
+            self.idle_max = self.idle_max.max(now.min(self.stop).min(self.completion) - self.sent_at);
+        }
+    }
+}
