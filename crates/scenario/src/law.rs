@@ -1,4 +1,4 @@
-//! Names of laws and disciplines: what is built, what is planned, and on which element it belongs.
+//! Names of laws and disciplines, and on which element each belongs.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
@@ -13,30 +13,6 @@ use crate::settings::{Chosen, built, schemas};
 use crate::tree::{Node, Value};
 use crate::xcp_i::InteroperableLink;
 
-/// The closed list of the contract, links.
-const LINK_LAWS: &[&str] = &["xcp", "pxcp", "vcp", "mpcp", "dpcp", "tpcp"];
-/// The closed list of the contract, flows.
-const FLOW_LAWS: &[&str] = &[
-    "xcp",
-    "pxcp",
-    "xcp-r",
-    "xcp-r-v0",
-    "vcp",
-    "dpcp",
-    "tpcp",
-    "mpcp",
-    "reno",
-    "newreno",
-    "sack",
-    "fack",
-    "highspeed",
-    "cubic",
-    "bbr",
-    "peach",
-    "peach-plus",
-    "cbr",
-    "onoff",
-];
 const DISCIPLINES: &[&str] = &["droptail", "prio-droptail", "red", "xcp-tcp"];
 
 record! {
@@ -76,18 +52,12 @@ pub(crate) enum FlowLaw {
 /// Datagrams, and what else a flow can run that is no law of a sender.
 const SOURCES: &[&str] = &["cbr", "onoff"];
 
-/// The contract's names, and what is built beside.
-fn names(contract: &[&'static str], built: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
-    let more = built.filter(|name| !contract.contains(name));
-    contract.iter().copied().chain(more).collect()
-}
-
 fn link_laws() -> Vec<&'static str> {
-    names(LINK_LAWS, built::<LinkConfig>())
+    built::<LinkConfig>().collect()
 }
 
 fn flow_laws() -> Vec<&'static str> {
-    names(FLOW_LAWS, built::<SenderConfig>())
+    built::<SenderConfig>().chain(SOURCES.iter().copied()).collect()
 }
 
 impl LinkLaw {
@@ -111,7 +81,7 @@ impl FlowLaw {
     }
 }
 
-/// Refuses a name that is not built: it is planned, belongs elsewhere, or is nobody's.
+/// Refuses a name that belongs elsewhere or is nobody's.
 fn refuse(
     variant: &Variant<'_>,
     element: &str,
@@ -121,9 +91,7 @@ fn refuse(
     findings: &mut Findings,
 ) {
     let (name, place) = (variant.name, findings.place());
-    if own.contains(&name) {
-        planned(name, variant.span, findings);
-    } else if others.contains(&name) {
+    if others.contains(&name) {
         let message = format!("`{place}`: `{name}` is a law of {other}, not of {element}");
         findings.error(
             "scenario::law",
@@ -143,17 +111,6 @@ fn refuse(
         let message = format!("`{place}`: unknown law `{name}`");
         findings.error("scenario::unknown-name", variant.span, message, choices(name, own.iter().copied()));
     }
-}
-
-fn planned(name: &str, span: crate::diagnostic::Span, findings: &mut Findings) {
-    let message = format!("`{}`: `{name}` is planned, but not built yet", findings.place());
-    let list = |names: &mut dyn Iterator<Item = &'static str>| names.collect::<Vec<_>>().join(", ");
-    let help = format!(
-        "built: links {}; flows {}; disciplines droptail, prio-droptail, red, xcp-tcp",
-        list(&mut built::<LinkConfig>()),
-        list(&mut built::<SenderConfig>().chain(SOURCES.iter().copied())),
-    );
-    findings.error("scenario::planned", span, message, help);
 }
 
 pub(crate) fn below<T: Language>(variant: &Variant<'_>, findings: &mut Findings) -> Option<T> {
