@@ -449,6 +449,13 @@ fn number(node: &Node, max: f64, findings: &mut Findings) -> Option<f64> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Chance(pub(crate) f64);
 
+impl Chance {
+    /// To the nearest millionth.
+    pub(crate) fn ratio(self) -> Ratio {
+        Ratio::ppm((self.0 * 1e6).round() as u32)
+    }
+}
+
 impl Language for Chance {
     fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
         number(node, 1.0, findings).map(Self)

@@ -351,8 +351,7 @@ fn count(key: &mut Option<At<u32>>, span: Span, default: u16) -> u16 {
 }
 
 fn share(key: &mut Option<At<Chance>>, span: Span, default: Ratio) -> Ratio {
-    let share = fill(key, span, || Chance(f64::from(default.0) / 1e6)).value.0;
-    Ratio::ppm((share * 1e6).round() as u32)
+    fill(key, span, || Chance(f64::from(default.0) / 1e6)).value.ratio()
 }
 
 fn size(key: &mut Option<At<PacketSize>>, span: Span, default: u16) -> u16 {

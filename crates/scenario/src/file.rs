@@ -9,7 +9,7 @@ use crate::decode::{
 };
 use crate::diagnostic::{Findings, choices};
 use crate::impairments::{Blackout, GilbertElliott, Reordering, Switch};
-use crate::law::{Discipline, FlowLaw, LinkLaw, choice_schema};
+use crate::law::{Discipline, FlowLaw, LinkLaw, below, choice_schema};
 use crate::load::{Awnd, Gap, Load, Reader, Size};
 use crate::medium::Medium;
 use crate::queue::Amount;
@@ -420,23 +420,17 @@ pub(crate) enum App {
 impl Language for App {
     fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
         let variant = variant(node, findings)?;
-        if variant.name == "rate" {
-            findings.at.push("rate".into());
-            let rate = BitRate::decode(&variant.below, findings);
-            findings.at.pop();
-            return rate.map(Self::Rate);
+        match variant.name {
+            "rate" => below(&variant, findings).map(Self::Rate),
+            "bursts" => below(&variant, findings).map(Self::Bursts),
+            _ => {
+                let message = format!("unknown `{}` \"{}\"", findings.place(), variant.name);
+                let help = "allowed: { bursts = { size = \"1 MB\", pause = \"1 s\" } }, { rate = \"1 Mbit/s\" }; absent: always \
+                            has data";
+                findings.error("scenario::unknown-name", variant.span, message, help);
+                None
+            }
         }
-        if variant.name != "bursts" {
-            let message = format!("unknown `{}` \"{}\"", findings.place(), variant.name);
-            let help = "allowed: { bursts = { size = \"1 MB\", pause = \"1 s\" } }, { rate = \"1 Mbit/s\" }; absent: always \
-                        has data";
-            findings.error("scenario::unknown-name", variant.span, message, help);
-            return None;
-        }
-        findings.at.push("bursts".into());
-        let bursts = Bursts::decode(&variant.below, findings);
-        findings.at.pop();
-        bursts.map(Self::Bursts)
     }
 
     fn encode(&self) -> Value {

@@ -5,6 +5,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::decode::{At, Language, out_of_range, record, text_schema, variant, wrong_type};
 use crate::diagnostic::{Findings, choices};
+use crate::law::below;
 use crate::queue::Amount;
 use crate::tree::{Node, Value};
 
@@ -112,10 +113,7 @@ impl Language for Size {
             findings.error("scenario::unknown-key", variant.span, message, choices(variant.name, ["pareto"]));
             return None;
         }
-        findings.at.push("pareto".into());
-        let pareto = Pareto::decode(&variant.below, findings);
-        findings.at.pop();
-        pareto.map(Self::Pareto)
+        below(&variant, findings).map(Self::Pareto)
     }
 
     fn encode(&self) -> Value {

@@ -57,7 +57,7 @@ pub(crate) fn resolve(file: &mut File, base: &Path, findings: &mut Findings) -> 
         let path = flow::path(flow.value.path.as_ref(), links, findings);
         let switches = flow::switches(flow.value.switch.as_ref(), path.as_deref(), duration, links, findings);
         let hops = [&mut flow.value.access, &mut flow.value.exit].map(flow::hop);
-        for path in path.iter().chain(switches.iter().flatten().map(|(_, path)| path)) {
+        for path in path.iter().chain(switches.iter().flatten().map(|switch| &switch.path)) {
             let propagation = |at: u32| wires[at as usize].as_ref().map_or(0, |wire| wire.delay.0);
             let both_ways: u64 =
                 path.iter().map(|&at| propagation(at).saturating_add(propagation(at ^ 1))).sum();
@@ -97,11 +97,7 @@ pub(crate) fn resolve(file: &mut File, base: &Path, findings: &mut Findings) -> 
         findings.at = vec!["flows".into(), name.value.clone()];
         let first = path.as_ref().and_then(|path| wires[*path.first()? as usize].as_ref());
         let group = flow::group(&name.value, flow, path.as_deref(), hops, first, duration, findings);
-        groups.push(group.zip(switches).map(|(group, switches)| {
-            let switches =
-                switches.into_iter().map(|(at, path)| model::Switch { at, back: flow::back(&path), path });
-            model::Group { switches: switches.collect(), ..group }
-        }));
+        groups.push(group.zip(switches).map(|(group, switches)| model::Group { switches, ..group }));
     }
     findings.at.clear();
     if findings.has_errors() {

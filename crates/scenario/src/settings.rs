@@ -155,15 +155,12 @@ impl<C: Configuration> Chosen<C> {
 
     /// Writes a rate that the surroundings give, which nobody has written.
     pub(crate) fn write_rate(&mut self, key: &'static str, rate: BitRate, span: Span) {
-        let field = |field: Field<'_>| {
-            if let Field::Rate(to) = field {
-                *to = rate.bytes();
-            }
-        };
         if self.span(key).is_none() {
-            self.config.each(&mut |name, _, part| {
-                if name == key {
-                    field(part)
+            self.config.each(&mut |name, _, field| {
+                if let Field::Rate(to) = field
+                    && name == key
+                {
+                    *to = rate.bytes();
                 }
             });
             self.written.push((key, At { value: rate.encode(), span }));
@@ -288,7 +285,7 @@ struct Share(Ratio);
 
 impl Language for Share {
     fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
-        Chance::decode(node, findings).map(|share| Self(Ratio::ppm((share.0 * 1e6).round() as u32)))
+        Chance::decode(node, findings).map(|share| Self(share.ratio()))
     }
 
     fn encode(&self) -> Value {

@@ -1,11 +1,9 @@
 //! BBR on TCP's machinery: delivery rates, pacing, and what comes of them on a link.
 
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
+mod common;
 
+use congestlab_scenario::Measure;
 use congestlab_scenario::sim::outcome::Outcome;
-use congestlab_scenario::sim::{Engine, run};
-use congestlab_scenario::{Measure, Scenario};
 
 /// 20 Mbit/s and 40 ms: 100 packets of 1000 B in flight.
 fn outcome(law: &str, link: &str, flow: &str) -> Outcome {
@@ -18,13 +16,7 @@ fn lasting(duration: &str, warmup: &str, law: &str, link: &str, flow: &str) -> O
          [links.l]\nrate = \"20 Mbit/s\"\ndelay = \"20 ms\"\nqueue = \"400 packets\"\npacket_size = \"1000 B\"\n{link}\n\
          [flows.f]\nlaw = \"{law}\"\npath = [\"l\"]\nsegment = \"1000 B\"\n{flow}\n"
     );
-    let scenario = Scenario::parse("bbr.toml", &text, Path::new("."), &[], None)
-        .unwrap_or_else(|refused| panic!("{text}: {refused}"));
-    let model = scenario.model(&Measure::default());
-    let of = |engine| run(&model, engine, &AtomicBool::new(false), &mut |_| {});
-    let outcome = of(Engine::Window { threads: 1, divisor: 1 });
-    assert_eq!(outcome.fingerprint, of(Engine::Reference).fingerprint, "{law} {link} {flow}");
-    outcome
+    common::run(&common::scenario(&text, &[]), &Measure::default())
 }
 
 /// Part of the link's rate.

@@ -1,10 +1,10 @@
 //! What goes wrong on a path: blackouts, reordering, bursts of errors, other ways; and XCP-r.
 
-use std::path::Path;
+mod common;
+
 use std::sync::atomic::AtomicBool;
 
 use congestlab_scenario::Measure;
-use congestlab_scenario::Scenario;
 use congestlab_scenario::sim::outcome::{Element, Outcome};
 use congestlab_scenario::sim::{self, Engine};
 
@@ -32,20 +32,12 @@ path = ["a"]
 "#;
 
 fn outcome(settings: &[(&str, &str)]) -> Outcome {
-    let overrides: Vec<(String, String)> =
-        settings.iter().map(|(path, value)| ((*path).into(), (*value).into())).collect();
-    let scenario = Scenario::parse("test.toml", BASE, Path::new(""), &overrides, None)
-        .unwrap_or_else(|error| panic!("{error}"));
-    // What is written out reads back as the same.
-    let written = scenario.normalised();
-    let again = Scenario::parse("again.toml", &written, Path::new(""), &[], None)
-        .unwrap_or_else(|error| panic!("{error}\n{written}"));
-    assert_eq!(again.normalised(), written);
-    let model = scenario.model(&Measure { series: false, events: true });
-    let run = |engine| sim::run(&model, engine, &AtomicBool::new(false), &mut |_| {});
-    let reference = run(Engine::Reference);
-    for (threads, divisor) in [(1, 1), (1, 4), (2, 1)] {
-        let window = run(Engine::Window { threads, divisor });
+    let (scenario, measure) = (common::scenario(BASE, settings), Measure { series: false, events: true });
+    let reference = common::run(&scenario, &measure);
+    let model = scenario.model(&measure);
+    for (threads, divisor) in [(1, 4), (2, 1)] {
+        let engine = Engine::Window { threads, divisor };
+        let window = sim::run(&model, engine, &AtomicBool::new(false), &mut |_| {});
         assert_eq!(window.fingerprint, reference.fingerprint, "{threads} threads, window / {divisor}");
     }
     reference

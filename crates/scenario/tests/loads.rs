@@ -1,11 +1,9 @@
 //! What flows send and when: arrivals, sizes, schedules, slow applications, slow readers.
 
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
+mod common;
 
+use congestlab_scenario::Measure;
 use congestlab_scenario::sim::outcome::Outcome;
-use congestlab_scenario::sim::{Engine, run};
-use congestlab_scenario::{Measure, Scenario};
 
 fn outcome(flow: &str) -> Outcome {
     let text = format!(
@@ -13,16 +11,7 @@ fn outcome(flow: &str) -> Outcome {
          [links.l]\nrate = \"20 Mbit/s\"\ndelay = \"20 ms\"\nlaw = \"xcp\"\n\
          [flows.f]\npath = [\"l\"]\nsegment = \"1000 B\"\n{flow}\n"
     );
-    let read = |text: &str| Scenario::parse("load.toml", text, Path::new("."), &[], None);
-    let scenario = read(&text).unwrap_or_else(|refused| panic!("{flow}: {refused}"));
-    let normal = scenario.normalised();
-    let again = read(&normal).unwrap_or_else(|refused| panic!("{normal}: {refused}"));
-    assert_eq!(again.normalised(), normal);
-    let model = scenario.model(&Measure::default());
-    let of = |engine| run(&model, engine, &AtomicBool::new(false), &mut |_| {});
-    let outcome = of(Engine::Window { threads: 1, divisor: 1 });
-    assert_eq!(outcome.fingerprint, of(Engine::Reference).fingerprint, "{flow}");
-    outcome
+    common::run(&common::scenario(&text, &[]), &Measure::default())
 }
 
 fn goodput(flow: &str) -> f64 {

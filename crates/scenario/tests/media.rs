@@ -1,10 +1,10 @@
 //! Links whose directions share a medium: protocols.md 12.2, and the half-duplex runs of the thesis.
 
+mod common;
+
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 use congestlab_scenario::sim::outcome::{Element, Outcome};
-use congestlab_scenario::sim::{self, Engine};
 use congestlab_scenario::{Measure, Scenario};
 
 /// TH's bottleneck, told its nominal capacity.
@@ -29,24 +29,11 @@ ack = "40 B"
 
 /// On both engines: crates/sim/tests/engines.rs has windows and threads.
 fn run(scenario: &Scenario) -> Outcome {
-    let model = scenario.model(&Measure { series: true, events: false });
-    let run = |engine| sim::run(&model, engine, &AtomicBool::new(false), &mut |_| {});
-    let (reference, window) = (run(Engine::Reference), run(Engine::Window { threads: 1, divisor: 1 }));
-    assert_eq!(window.fingerprint, reference.fingerprint);
-    reference
+    common::run(scenario, &Measure { series: true, events: false })
 }
 
 fn outcome(settings: &[(&str, &str)]) -> Outcome {
-    let overrides: Vec<(String, String)> =
-        settings.iter().map(|(path, value)| ((*path).into(), (*value).into())).collect();
-    let scenario = Scenario::parse("test.toml", BASE, Path::new(""), &overrides, None)
-        .unwrap_or_else(|error| panic!("{error}"));
-    // What is written out reads back as the same.
-    let written = scenario.normalised();
-    let again = Scenario::parse("again.toml", &written, Path::new(""), &[], None)
-        .unwrap_or_else(|error| panic!("{error}\n{written}"));
-    assert_eq!(again.normalised(), written);
-    run(&scenario)
+    run(&common::scenario(BASE, settings))
 }
 
 /// B/ms of a link direction.
@@ -153,8 +140,7 @@ fn xcp_i_bridges_a_half_duplex_link() {
         path = ["in", "half", "out"]
         delayed_ack = true
     "#;
-    let scenario = Scenario::parse("t.toml", text, Path::new(""), &[], None);
-    let got = run(&scenario.unwrap_or_else(|error| panic!("{error}")));
+    let got = run(&common::scenario(text, &[]));
     // 1186.7 B/ms, less what the edges say to each other.
     let found = throughput(&got, 2);
     assert!((1175.0..1186.7).contains(&found) && got.links[2].drops == 0, "{found} B/ms");

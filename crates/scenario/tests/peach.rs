@@ -1,5 +1,7 @@
 //! TCP-Peach and TCP-Peach+ on a satellite link (protocols.md 8.7).
 
+mod common;
+
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -13,16 +15,11 @@ fn scenario(law: &str, link: &str, flow: &str, duration: &str) -> Scenario {
          [links.l]\nrate = \"10.4 Mbit/s\"\ndelay = \"275 ms\"\nqueue = \"200 packets\"\npacket_size = \"1000 B\"\n{link}\n\
          [flows.f]\nlaw = \"{law}\"\npath = [\"l\"]\nsegment = \"1000 B\"\nawnd = \"64 packets\"\n{flow}\n"
     );
-    Scenario::parse("peach.toml", &text, Path::new("."), &[], None)
-        .unwrap_or_else(|refused| panic!("{text}: {refused}"))
+    common::scenario(&text, &[])
 }
 
 fn outcome(scenario: &Scenario) -> Outcome {
-    let model = scenario.model(&Measure::default());
-    let of = |engine| run(&model, engine, &AtomicBool::new(false), &mut |_| {});
-    let outcome = of(Engine::Window { threads: 1, divisor: 1 });
-    assert_eq!(outcome.fingerprint, of(Engine::Reference).fingerprint);
-    outcome
+    common::run(scenario, &Measure::default())
 }
 
 const PRIORITY: &str = "discipline = \"prio-droptail\"";

@@ -11,7 +11,8 @@ use congestlab_core::law::xcp_i::Address;
 
 use crate::model::{Estimator, Model};
 
-/// Addresses on each side of the network: of senders from 10.0.0.1, of receivers from 10.128.0.1.
+/// Addresses on each side of the network: of senders from 10.0.0.1, of receivers from 10.128.0.1. From
+/// the next flow on they repeat.
 pub const HOSTS: u32 = (1 << 23) - 2;
 
 /// Address of the sender of a flow, by its index over the whole run.
@@ -29,7 +30,8 @@ pub const fn router_address(index: u32) -> Address {
     Address((172 << 24 | 16 << 16) + 1 + index)
 }
 
-/// [`Packet::flow`](congestlab_net::packet::Packet::flow) of packets to the router `index`.
+/// [`Packet::flow`](congestlab_net::packet::Packet::flow) of packets to the router `index`; of such a
+/// flow, the router.
 pub const fn router_flow(index: u32) -> u32 {
     u32::MAX - index
 }
@@ -68,12 +70,16 @@ impl Cloud {
         (self.up, self.down, self.forward.clone(), self.back.clone())
     }
 
+    /// The links of routers that bound it: the upstream edge's, whose word counts first, then the
+    /// downstream one's.
+    pub fn bounds(&self) -> impl Iterator<Item = u32> {
+        let is_routers = matches!(self.up, Node::Router(_));
+        let up = self.forward.first().filter(|_| is_routers);
+        up.into_iter().chain(&self.exits).copied()
+    }
+
     /// How its available bandwidth is estimated: as the upstream edge says, else the downstream one.
     pub fn estimator(&self, model: &Model) -> Estimator {
-        let port = match self.up {
-            Node::Router(_) => self.forward.first().copied(),
-            Node::Sender(_) | Node::Receiver(_) => None,
-        };
         let of = |link: u32| {
             let mut devices = model.devices.iter();
             devices.find_map(|device| {
@@ -81,7 +87,7 @@ impl Cloud {
                 device.router()?.estimators.get(port)?.clone()
             })
         };
-        port.and_then(of).or_else(|| self.exits.iter().copied().find_map(of)).unwrap_or_default()
+        self.bounds().find_map(of).unwrap_or_default()
     }
 }
 

@@ -270,7 +270,7 @@ impl Network {
         for (index, group) in (0..).zip(&model.groups).filter(|(_, group)| group.interoperable.is_some()) {
             let routes: Vec<u32> = network.classes[2 * index as usize].routes().collect();
             for (route, (path, back)) in routes.into_iter().zip(group.paths()) {
-                network.find_next(model, route as usize, path);
+                network.find_next(&routers, route as usize, path);
                 for (end, cloud) in cloud::along(&routers, index, path, back) {
                     network.came[route as usize + end] = ways[&cloud.ways()];
                 }
@@ -382,12 +382,10 @@ impl Network {
     }
 
     /// Whom the routers on a path, which begins at `route`, send data to.
-    fn find_next(&mut self, model: &Model, route: usize, path: &[u32]) {
+    fn find_next(&mut self, routers: &[Option<u32>], route: usize, path: &[u32]) {
         let mut next = Next::Receiver;
         for (at, &link) in path.iter().enumerate().rev() {
-            if let Node::Device(device) = self.node(self.leader[link as usize] as usize)
-                && model.devices[device as usize].router().is_some()
-            {
+            if let Some(device) = routers[link as usize] {
                 self.next[route + at] = next;
                 next = Next::Router(cloud::router_address(device));
             }

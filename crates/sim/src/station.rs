@@ -291,7 +291,6 @@ impl Agent {
 }
 
 /// What few hosts have.
-#[derive(Default)]
 pub(crate) struct Extras {
     pub(crate) sampler: Option<Sampler>,
     pub(crate) agent: Option<Agent>,

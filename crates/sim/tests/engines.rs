@@ -89,13 +89,22 @@ fn codes_of_load_run_alike_on_every_engine() {
 fn networks_that_nothing_connects_run_alike_on_every_engine() {
     for seed in 0..3 {
         let mut draw = Draw::new(4000 + seed);
-        let parts: Vec<Model> = (0..20).map(|_| common::random_model(&mut draw, seed)).collect();
-        let mut model = side_by_side(&parts);
+        let mut model = twenty(&mut draw, seed, |_, _| {});
         check(&model, &format!("seed {seed} side by side"));
         model.sample_every = Some(11_000_000_000);
         model.record_events = true;
         check(&model, &format!("seed {seed} side by side, with probes"));
     }
+}
+
+/// Twenty random networks side by side, each changed by `alter`.
+fn twenty(draw: &mut Draw, seed: u64, alter: impl Fn(&mut Draw, &mut Model)) -> Model {
+    let part = |_| {
+        let mut part = common::random_model(draw, seed);
+        alter(draw, &mut part);
+        part
+    };
+    side_by_side(&(0..20).map(part).collect::<Vec<_>>())
 }
 
 fn side_by_side(parts: &[Model]) -> Model {
@@ -162,8 +171,7 @@ fn ports_of_one_element_run_as_ports_of_many() {
     }
     for seed in 6100..6103 {
         let mut draw = Draw::new(seed);
-        let parts: Vec<Model> = (0..20).map(|_| common::random_model(&mut draw, seed)).collect();
-        let mut model = side_by_side(&parts);
+        let mut model = twenty(&mut draw, seed, |_, _| {});
         // Each within its part.
         for first in (0..model.links.len() as u32).step_by(2) {
             model.devices.push(device(vec![first, first + 1]));
@@ -197,15 +205,7 @@ fn xcp_i_runs_alike_on_every_engine() {
 #[test]
 fn xcp_i_side_by_side_runs_alike_on_every_engine() {
     for seed in 7300..7303 {
-        let mut draw = Draw::new(seed);
-        let parts: Vec<Model> = (0..20)
-            .map(|_| {
-                let mut part = common::random_model(&mut draw, seed);
-                common::interoperate(&mut draw, &mut part);
-                part
-            })
-            .collect();
-        check(&side_by_side(&parts), &format!("seed {seed} with XCP-i"));
+        check(&twenty(&mut Draw::new(seed), seed, common::interoperate), &format!("seed {seed} with XCP-i"));
     }
 }
 
@@ -244,15 +244,7 @@ fn half_duplex_media_run_alike_on_every_engine() {
 #[test]
 fn half_duplex_media_side_by_side_run_alike_on_every_engine() {
     for seed in 8300..8303 {
-        let mut draw = Draw::new(seed);
-        let parts: Vec<Model> = (0..20)
-            .map(|_| {
-                let mut part = common::random_model(&mut draw, seed);
-                common::share_media(&mut draw, &mut part);
-                part
-            })
-            .collect();
-        check(&side_by_side(&parts), &format!("seed {seed} with media"));
+        check(&twenty(&mut Draw::new(seed), seed, common::share_media), &format!("seed {seed} with media"));
     }
 }
 

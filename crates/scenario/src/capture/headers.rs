@@ -23,7 +23,7 @@ use congestlab_core::wire::xcp_extended::{self, Interoperable};
 use congestlab_net::packet::{Kind, Packet, SACK_BLOCKS, flag};
 use congestlab_net::tcp::{Config, Connection};
 use congestlab_net::xcp_i::{Address, Message, Verb};
-use congestlab_sim::cloud::{receiver_address, router_address, sender_address};
+use congestlab_sim::cloud::{receiver_address, router_address, router_flow, sender_address};
 use congestlab_sim::headers::{connection, ports};
 use congestlab_sim::model::{GroupKind, Model};
 use etherparse::TcpOptionElement::{
@@ -36,8 +36,6 @@ const IP: usize = Ipv4Header::MIN_LEN;
 const TCP: usize = TcpHeader::MIN_LEN;
 /// Timestamps with the padding of RFC 7323 appendix A.
 const TIMESTAMPS: usize = 12;
-/// Hosts on each side; from the next flow on, addresses repeat with the next port.
-const HOSTS: u32 = (1 << 23) - 2;
 /// Of what XCP-i nodes say to each other, and of their probes.
 const CONTROL_PORT: u16 = 49_998;
 const PROBE_PORT: u16 = 49_999;
@@ -121,12 +119,7 @@ impl Headers {
         }
         let group = &self.groups[self.groups.partition_point(|group| group.first_flow <= packet.flow) - 1];
         let connection = group.connections.get((packet.flow - group.first_flow) as usize);
-        let transport = match &group.tcp {
-            Some(tcp) if !matches!(packet.kind, Kind::Control | Kind::Probe) => {
-                tcp.transport(packet, connection)
-            }
-            _ => Transport::Udp,
-        };
+        let transport = group.tcp.as_ref().map_or(Transport::Udp, |tcp| tcp.transport(packet, connection));
         let (protocol, headers) = match &transport {
             Transport::Tcp { xcp, header } if !xcp.is_empty() => {
                 (IpNumber(PROTOCOL_EXPERIMENTAL), xcp.len() + header.header_len())
@@ -145,11 +138,9 @@ impl Headers {
         }];
         let length = length.max(headers + payload.len());
 
-        let host = packet.flow % HOSTS;
-        let address = |side: u32| (10 << 24 | side << 23 | (host + 1)).to_be_bytes();
         let ports = ports(group.number, packet.flow);
-        let mut from = (address(0), ports.0);
-        let mut to = (address(1), ports.1);
+        let mut from = (sender_address(packet.flow).0.to_be_bytes(), ports.0);
+        let mut to = (receiver_address(packet.flow).0.to_be_bytes(), ports.1);
         if is_from_receiver(packet) {
             std::mem::swap(&mut from, &mut to);
         }
@@ -207,7 +198,7 @@ impl Headers {
         // Control packets and probes name their source. Requests go up the path of data, all others down.
         let from = Address(packet.words[1]);
         let message = Message::from_packet(packet);
-        let to = match u32::MAX - packet.flow {
+        let to = match router_flow(packet.flow) {
             router if router < self.routers => router_address(router),
             _ if message.is_some_and(|message| matches!(message.verb, Verb::Request { .. })) => {
                 sender_address(packet.flow)
@@ -262,12 +253,8 @@ impl Tcp {
     fn new(kind: &GroupKind, is_interoperable: bool) -> Option<Self> {
         let GroupKind::Tcp(config) = kind else { return None };
         let returns_window = matches!(config.law.echo(Bytes(1)), Echo::Window(_));
-        let xcp_length = match (config.law.xcp(), is_interoperable, returns_window) {
-            (None, ..) => 0,
-            (Some(_), is_interoperable, returns_window) => {
-                XCP_LENGTH + 8 * (usize::from(is_interoperable) + usize::from(returns_window))
-            }
-        };
+        let extensions = usize::from(is_interoperable) + usize::from(returns_window);
+        let xcp_length = config.law.xcp().map_or(0, |_| XCP_LENGTH + 8 * extensions);
         // A connection has them or not (RFC 7323 §3.2): only if they make no packet longer than it is.
         let room = usize::from(config.ack.min(config.segment.saturating_sub(1)));
         // Laws that look into headers see forty bytes of them.

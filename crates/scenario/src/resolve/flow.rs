@@ -3,7 +3,7 @@
 use congestlab_core::law::xcp;
 use congestlab_core::law::{LinkConfig, SenderConfig};
 use congestlab_core::units::{BitRate, Bytes, Duration, Ratio, Time};
-use congestlab_net::packet::{Picos, UNLIMITED};
+use congestlab_net::packet::UNLIMITED;
 use congestlab_net::source::{Pattern, SourceConfig};
 use congestlab_net::tcp;
 use congestlab_net::xcp_i;
@@ -61,7 +61,7 @@ pub(super) fn path(
 }
 
 /// The way of the ACKs: the other directions of the links, from the last one on.
-pub(super) fn back(path: &[u32]) -> Vec<u32> {
+fn back(path: &[u32]) -> Vec<u32> {
     path.iter().rev().map(|at| at ^ 1).collect()
 }
 
@@ -72,8 +72,8 @@ pub(super) fn switches(
     duration: Duration,
     links: &Named<Link>,
     findings: &mut Findings,
-) -> Option<Vec<(Picos, Vec<u32>)>> {
-    let mut switches: Vec<(Picos, Vec<u32>)> = Vec::new();
+) -> Option<Vec<model::Switch>> {
+    let mut switches: Vec<model::Switch> = Vec::new();
     for (index, switch) in list.into_iter().flat_map(|list| &list.value).enumerate() {
         findings.at.push(format!("switch[{index}]"));
         let at = switch.value.at.as_ref();
@@ -83,7 +83,7 @@ pub(super) fn switches(
                 let message = format!("{place} is {}, when the run is over", at.value);
                 findings.error("scenario::switch", at.span, message, format!("allowed: before {duration}"));
             }
-            if switches.last().is_some_and(|(before, _)| *before >= picos(at.value)) {
+            if switches.last().is_some_and(|before| before.at >= picos(at.value)) {
                 let message = format!("{place} is {}, not after the switch before", at.value);
                 findings.error(
                     "scenario::switch",
@@ -94,14 +94,15 @@ pub(super) fn switches(
             }
         }
         let path = path(switch.value.path.as_ref(), links, findings);
-        let before = switches.last().map(|(_, path)| path.as_slice()).or(first);
+        let before = switches.last().map(|before| before.path.as_slice()).or(first);
         if path.is_some() && path.as_deref() == before {
             let message = format!("`{}` is to the path that the flow takes already", findings.place());
             let help = "write another path, or leave the switch out";
             findings.warning("scenario::no-effect", switch.span, message, help);
         }
         findings.at.pop();
-        switches.push((picos(at?.value), path?));
+        let path = path?;
+        switches.push(model::Switch { at: picos(at?.value), back: back(&path), path });
     }
     Some(switches)
 }
@@ -538,10 +539,8 @@ fn app(flow: &mut Flow, segment: u16) -> Option<tcp::App> {
         Some(Size::Bytes(bytes)) => Some(*bytes),
         Some(Size::Pareto(_)) => return Some(tcp::App::Own),
     };
-    let bursts = match &mut flow.app {
-        None => {
-            return Some(size.map_or(tcp::App::Endless, tcp::App::Transfer));
-        }
+    let (bursts, span) = match &mut flow.app {
+        None => return Some(size.map_or(tcp::App::Endless, tcp::App::Transfer)),
         // A segment at a time.
         Some(At { value: App::Rate(rate), .. }) => {
             let own = Bytes(segment.into());
@@ -551,7 +550,6 @@ fn app(flow: &mut Flow, segment: u16) -> Option<tcp::App> {
         }
         Some(At { value: App::Bursts(bursts), span }) => (bursts, span),
     };
-    let (bursts, span) = bursts;
     let (per_burst, pause) = (bursts.size.as_ref()?.value, bursts.pause.as_ref()?.value);
     let wait = match fill(&mut bursts.wait, *span, || Wait::Write).value {
         Wait::Write => tcp::Wait::Write,

@@ -150,9 +150,7 @@ fn config(keys: &InteroperableLink, law: LinkConfig) -> Config {
         key.as_ref().map_or(default, |at| at.value)
     }
     let default = Config::new(law);
-    let part = |key: &Option<At<Chance>>, default: Ratio| {
-        key.as_ref().map_or(default, |at| Ratio::ppm((at.value.0 * 1e6).round() as u32))
-    };
+    let part = |key: &Option<At<Chance>>, default: Ratio| key.as_ref().map_or(default, |at| at.value.ratio());
     let time = |key: &Option<At<Duration>>, default| of(key, default);
     Config {
         exchange: Exchange {
@@ -271,12 +269,10 @@ fn refuse_live(links: &Named<Link>, flows: &Named<Flow>, findings: &mut Findings
 /// Writes down who is asked where nobody says it: at the edge whose word counts first.
 fn write_estimators(model: &Model, links: &mut Named<Link>) {
     for cloud in cloud::of_all_paths(model) {
-        let up = matches!(cloud.up, Node::Router(_)).then(|| cloud.forward.first().copied()).flatten();
-        let edges: Vec<u32> = up.into_iter().chain(cloud.exits.iter().copied()).collect();
-        let has_one = edges
-            .iter()
-            .any(|&link| law_of(links, link).is_some_and(|law| law.value.0.beside.estimator.is_some()));
-        if let Some(&first) = edges.first()
+        let has_one = cloud
+            .bounds()
+            .any(|link| law_of(links, link).is_some_and(|law| law.value.0.beside.estimator.is_some()));
+        if let Some(first) = cloud.bounds().next()
             && !has_one
             && let Some(At { value: LinkLaw(law), span }) = law_of(links, first)
         {
@@ -299,10 +295,6 @@ fn law_of(links: &mut Named<Link>, index: u32) -> Option<&mut At<LinkLaw>> {
 /// Estimators without a cloud, and links whom nobody needs.
 fn look_at_links(model: &Model, links: &Named<Link>, findings: &mut Findings) {
     let clouds = cloud::of_all_paths(model);
-    let bounds = |link: u32, cloud: &Cloud| {
-        let is_up = matches!(cloud.up, Node::Router(_)) && cloud.forward.first() == Some(&link);
-        is_up || cloud.exits.contains(&link)
-    };
     // All links of a router share what is written beside.
     let is_at = |link: u32, cloud: &Cloud| {
         [cloud.up, cloud.down].into_iter().any(|node| match node {
@@ -314,7 +306,8 @@ fn look_at_links(model: &Model, links: &Named<Link>, findings: &mut Findings) {
         let Some((keys, span)) = told(link).filter(|(keys, _)| keys.is_on()) else { continue };
         let name = link.law.as_ref().map_or("", |law| law.value.0.protocol.name);
         if let Some(estimator) = &keys.estimator {
-            let ports = clouds.iter().filter(|cloud| bounds(index, cloud)).filter_map(|cloud| {
+            let bounded = clouds.iter().filter(|cloud| cloud.bounds().any(|link| link == index));
+            let ports = bounded.filter_map(|cloud| {
                 let port = &model.links[*cloud.forward.first()? as usize].port;
                 Some(port.service.capacity_at(0))
             });
@@ -325,7 +318,7 @@ fn look_at_links(model: &Model, links: &Named<Link>, findings: &mut Findings) {
         let crosses = |group: &Group| group.paths().any(|(path, _)| path.contains(&index));
         let is_used = model.groups.iter().any(|group| group.interoperable.is_some() && crosses(group));
         if let Some(estimator) = &keys.estimator
-            && !clouds.iter().any(|cloud| bounds(index, cloud))
+            && !clouds.iter().flat_map(Cloud::bounds).any(|link| link == index)
         {
             let message = format!("`{place}.law.{name}.estimator` is on a link that bounds no cloud");
             findings.error("scenario::xcp-i", estimator.span, message, no_cloud(is_used));
@@ -335,7 +328,6 @@ fn look_at_links(model: &Model, links: &Named<Link>, findings: &mut Findings) {
                         interoperable = true on the law of its flows too";
             findings.warning("scenario::xcp-i", span, message, help);
         } else if !clouds.iter().any(|cloud| is_at(index, cloud)) {
-            let name = link.law.as_ref().map_or("", |law| law.value.0.protocol.name);
             let device = model.devices.iter().find(|device| device.links.contains(&index));
             let Some(router) = device.and_then(Device::router) else { continue };
             for (key, span) in spans(keys).filter(|(key, _)| !is_default(key, &router.config)) {
