@@ -54,7 +54,9 @@ pub(super) fn discipline(
     let refuse = |span, message, help: &str, findings: &mut Findings| {
         findings.error("scenario::classes", span, message, help);
     };
-    let (xcp, rest) = (weights[0], weights[1]);
+    let [xcp, rest] = weights;
+    // Laws count in millionths.
+    let is_part = |number: f64| (1..Ratio::ONE.0).contains(&Chance(number).ratio().0);
     if (xcp + rest - 1.0).abs() > 1e-6 {
         let message = format!("`{place}.weights` are {xcp} and {rest}, {} in sum", xcp + rest);
         refuse(
@@ -63,12 +65,10 @@ pub(super) fn discipline(
             "XCP's part and the rest's make 1 together, such as [0.5, 0.5]",
             findings,
         );
-    } else if xcp == 0.0 || rest == 0.0 {
+    } else if !is_part(xcp) || !is_part(rest) {
         let message = format!("`{place}.weights` leave one class nothing");
-        refuse(weights_span, message, "allowed: both above 0, such as [0.9, 0.1]", findings);
+        refuse(weights_span, message, "allowed: both from 0.000001 on, such as [0.9, 0.1]", findings);
     }
-    let millionths = |number: f64| Ratio::ppm((number * 1e6).round() as u32);
-    let weight = millionths(xcp);
     let mut dynamic = None;
     if fill(&mut classes.dynamic, span, || false).value {
         let kappa = fill(&mut classes.kappa, span, || KAPPA);
@@ -77,16 +77,16 @@ pub(super) fn discipline(
             refuse(kappa.span, message, "allowed: above 0 and below 1 (K02, 8.2)", findings);
         }
         let ([min, max], bounds_span) = pair(&mut classes.bounds, "bounds", BOUNDS, span, findings)?;
-        if min == 0.0 || min >= max || max == 1.0 || (min + max - 1.0).abs() > 1e-6 {
+        if !is_part(min) || min >= max || !is_part(max) || (min + max - 1.0).abs() > 1e-6 {
             let message = format!("`{place}.bounds` are {min} and {max}");
-            let help = "allowed: above 0 and below 1, the first below the second, 1 in sum: they hold for both \
+            let help = "allowed: 0.000001 to 0.999999, the first below the second, 1 in sum: they hold for both \
                         weights";
             refuse(bounds_span, message, help, findings);
         } else if xcp < min || xcp > max {
             let message = format!("`{place}.weights` begin outside of the bounds");
             refuse(weights_span, message, &format!("allowed: {min} to {max}"), findings);
         }
-        dynamic = Some(Dynamic { kappa: kappa.value, min: millionths(min), max: millionths(max) });
+        dynamic = Some(Dynamic { kappa: kappa.value, min: Chance(min).ratio(), max: Chance(max).ratio() });
     } else {
         for (key, span) in [
             ("kappa", classes.kappa.as_ref().map(|at| at.span)),
@@ -127,5 +127,5 @@ pub(super) fn discipline(
     };
     let thresholds = thresholds(&as_discipline, findings)?;
     let red = super::link::red(&mut as_discipline, span, thresholds, packet_size);
-    Some((Config { weight, limit: xcp_limit?, red, dynamic }, tcp_limit))
+    Some((Config { weight: Chance(xcp).ratio(), limit: xcp_limit?, red, dynamic }, tcp_limit))
 }
