@@ -130,15 +130,17 @@ impl Stream {
 
     /// Pareto distributed with this shape, above 1, and mean, in the unit of the mean.
     pub fn pareto(&mut self, shape: f64, mean: f64) -> f64 {
-        let uniform = ((self.next_u64() >> 11) + 1) as f64 / 9_007_199_254_740_992.0;
-        mean * (shape - 1.0) / shape * libm::pow(uniform, -1.0 / shape)
+        mean * (shape - 1.0) / shape * libm::pow(self.uniform(), -1.0 / shape)
     }
 
     /// Exponentially distributed with this mean, to the nearest integer, in the unit of the mean.
     pub fn exponential(&mut self, mean: u64) -> u64 {
-        // In (0, 1], so that the logarithm is finite: the longest draw is 37 means.
-        let uniform = ((self.next_u64() >> 11) + 1) as f64 / 9_007_199_254_740_992.0;
-        libm::round(-libm::log(uniform) * mean as f64) as u64
+        libm::round(-libm::log(self.uniform()) * mean as f64) as u64
+    }
+
+    /// In (0, 1], so that the logarithm is finite: it is at least -37.
+    const fn uniform(&mut self) -> f64 {
+        ((self.next_u64() >> 11) + 1) as f64 / 9_007_199_254_740_992.0
     }
 }
 

@@ -461,7 +461,7 @@ fn no_stamp_makes_a_listener_panic() {
                 let (shift, other) = (draw.below(64), draw.below(64));
                 let stamp = Time(draw.next_u64() >> shift);
                 listener.on_probe(Time(draw.next_u64() >> other), &probe(draw.below(120) as u16, stamp));
-                listener.on_data(Time(0), Bytes(draw.next_u64() >> shift));
+                listener.on_data(Bytes(draw.next_u64() >> shift));
             }
             let report = Report { sent: Bytes(draw.next_u64()), ..report(Time(draw.next_u64() >> 20)) };
             let _ = listener.on_report(Time(draw.next_u64() >> 20), &report);
@@ -480,7 +480,7 @@ fn traffic_that_goes_missing_overrides_what_probes_say() {
     assert_eq!(prober.next_deadline(), Time::NEVER);
     let mut finish = |ms: u64, sent, received| {
         listener.begin(Time(0), Duration(0));
-        listener.on_data(Time(0), Bytes(received));
+        listener.on_data(Bytes(received));
         // Half a second of clocks that disagree.
         let report = Report { sent: Bytes(sent), ..report(Time(500 * MS + ms * MS)) };
         listener.on_report(Time(ms * MS), &report)

@@ -58,16 +58,7 @@ fn config(weight: u32, dynamic: Option<Dynamic>) -> PortConfig {
 }
 
 fn port(config: &PortConfig) -> Port {
-    let stream = |name| Stream::named(1, name);
-    let streams = Streams {
-        phase: stream("p"),
-        errors: stream("e"),
-        bursts: stream("b"),
-        ack_loss: stream("a"),
-        reorder: stream("o"),
-        red: stream("r"),
-    };
-    Port::new(config, streams, 0, END)
+    Port::new(config, Streams::new(|name| Stream::named(1, name)), 0, END)
 }
 
 #[derive(Default)]

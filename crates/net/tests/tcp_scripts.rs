@@ -31,7 +31,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use congestlab_core::law::{SenderConfig, cubic, reno, xcp, xcp_r};
-use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
+use congestlab_core::units::{Bytes, Duration, Rate, Time};
 use congestlab_net::packet::{Kind, Packet, UNLIMITED, flag};
 use congestlab_net::tcp::{Advertise, App, Config, Measure, Receiver, Recovery, Sender, Wait};
 
@@ -264,15 +264,10 @@ fn configure(lines: &[(usize, &str)]) -> Result<Run> {
             }
             "law" => {
                 let family = |loss, pacing| xcp::SenderConfig {
-                    request: xcp::RequestPolicy::Demand,
                     loss,
-                    clamp: true,
-                    aging: None,
                     pacing,
-                    rate_source: xcp::RateSource::Window,
-                    price: Ratio::ppm(1_000_000),
                     desired_rate: Rate(12_500_000),
-                    profile: xcp::Profile::Standard,
+                    ..xcp::SenderConfig::DEFAULT
                 };
                 let xcp = |loss, pacing| SenderConfig::Xcp(family(loss, pacing));
                 let xcp_r =

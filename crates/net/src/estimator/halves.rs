@@ -252,7 +252,7 @@ impl Listening for Listener {
     }
 
     #[inline]
-    fn on_data(&mut self, _now: Time, size: Bytes) {
+    fn on_data(&mut self, size: Bytes) {
         self.received += size;
     }
 

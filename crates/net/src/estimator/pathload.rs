@@ -119,10 +119,19 @@ impl Config {
 
     /// A stream of this rate: packets of at least `packet_min` and, if they can, `gap_min` apart.
     pub(super) fn stream(&self, rate: Rate) -> Round {
-        let rate = rate.max(Rate(1));
-        let size = rate.over(self.gap_min).0.clamp(self.packet_min.into(), self.packet_max.into());
-        let gaps = alloc::vec![Bytes(size).at(rate); usize::from(self.packets.max(2)) - 1];
-        Round { size: size as u16, gaps }
+        let gaps = alloc::vec![self.gap(rate); usize::from(self.packets.max(2)) - 1];
+        Round { size: self.packet(rate), gaps }
+    }
+
+    /// Size of the packets of a stream of this rate.
+    fn packet(&self, rate: Rate) -> u16 {
+        let size = rate.max(Rate(1)).over(self.gap_min).0;
+        size.clamp(self.packet_min.into(), self.packet_max.into()) as u16
+    }
+
+    /// How far they are apart.
+    fn gap(&self, rate: Rate) -> Duration {
+        Bytes(self.packet(rate).into()).at(rate.max(Rate(1)))
     }
 }
 
@@ -207,15 +216,14 @@ impl Listener {
 
     fn measure(&mut self, arrived: &[Probe]) {
         let [first, .., last] = arrived else { return };
-        let size = self.config.stream(self.rate).size;
+        let size = self.config.packet(self.rate);
         let rate = rate(arrived.len() - 1, size, last.arrived - first.arrived).min(self.line);
         self.carried = Some(self.carried.map_or(rate, |most| most.max(rate)).max(SLOWEST));
     }
 
     /// Adds a stream to its fleet; what the fleet says when it is complete, or cannot change.
     fn count(&mut self, arrived: &[Probe]) -> Option<Verdict> {
-        let gap = self.config.stream(self.rate).gaps[0];
-        match self.config.trend(&delays(arrived), gap) {
+        match self.config.trend(&delays(arrived), self.config.gap(self.rate)) {
             Trend::Increasing => self.increasing += 1,
             Trend::NotIncreasing => self.steady += 1,
             Trend::Ambiguous => {}

@@ -41,7 +41,7 @@ pub struct Dynamic {
 }
 
 /// The classes at an instant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
     /// XCP's part of the link.
     pub weight: Ratio,
@@ -151,21 +151,12 @@ pub(crate) struct Classes {
     losses: Losses,
     /// Since the last control interval.
     seen: Seen,
-    /// Since the last sample.
+    /// What is counted from one sample to the next.
     sample: Sample,
 }
 
 impl Classes {
     pub(crate) fn new(config: &Config) -> Self {
-        let sample = Sample {
-            weight: config.weight,
-            xcp_packets: 0,
-            tcp_packets: 0,
-            xcp_bytes: 0,
-            tcp_bytes: 0,
-            xcp_drops: 0,
-            tcp_drops: 0,
-        };
         Self {
             dynamic: config.dynamic,
             packet_size: config.red.packet_size,
@@ -174,7 +165,7 @@ impl Classes {
             lead: 0,
             losses: Losses::default(),
             seen: Seen::default(),
-            sample,
+            sample: Sample::default(),
         }
     }
 
@@ -251,13 +242,11 @@ impl Classes {
 
     /// The values of a sample; what is counted from one to the next begins anew.
     pub(crate) fn sample(&mut self, tcp: &Fifo) -> Sample {
-        let sample = Sample {
+        Sample {
             weight: self.weight,
             xcp_packets: self.xcp.len() as u64,
             tcp_packets: tcp.len() as u64,
-            ..self.sample
-        };
-        self.sample = Sample { xcp_bytes: 0, tcp_bytes: 0, xcp_drops: 0, tcp_drops: 0, ..sample };
-        sample
+            ..core::mem::take(&mut self.sample)
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::vec::Vec;
 
 use congestlab_core::law::{SenderConfig, bbr, bic, cubic, highspeed, peach, reno, vegas, xcp};
-use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
+use congestlab_core::units::{Bytes, Duration, Rate, Time};
 
 use super::scoreboard::DUP_THRESH;
 use super::{Advertise, App, Config, Measure, Receiver, Recovery, Sender, Wait, absolute};
@@ -362,17 +362,7 @@ fn config(law: SenderConfig, recovery: Recovery, app: App) -> Config {
 const RECOVERIES: [Recovery; 4] = [Recovery::Sack, Recovery::Fack, Recovery::NewReno, Recovery::Reno];
 
 fn laws() -> [SenderConfig; 10] {
-    let xcp = xcp::SenderConfig {
-        request: xcp::RequestPolicy::Demand,
-        loss: xcp::LossPolicy::Tcp,
-        clamp: true,
-        aging: None,
-        pacing: true,
-        rate_source: xcp::RateSource::Window,
-        price: Ratio::ppm(1_000_000),
-        desired_rate: Rate(1_250_000),
-        profile: xcp::Profile::Standard,
-    };
+    let xcp = xcp::SenderConfig { pacing: true, desired_rate: Rate(1_250_000), ..xcp::SenderConfig::DEFAULT };
     [
         SenderConfig::Reno(reno::Config::default()),
         SenderConfig::Cubic(cubic::Config::default()),

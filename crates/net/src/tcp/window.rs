@@ -47,8 +47,8 @@ impl Window {
                 (self.read_at, self.credit) = (now, 0);
             }
             // A filled gap delivers much at once.
-            let work = u128::from(bytes) * u128::from(WORK_PER_BYTE)
-                - u128::from(self.credit).min(u128::from(bytes) * u128::from(WORK_PER_BYTE));
+            let work = u128::from(bytes) * u128::from(WORK_PER_BYTE);
+            let work = work.saturating_sub(self.credit.into());
             let span = work.div_ceil(rate.0.into());
             self.credit = (span * u128::from(rate.0) - work) as u64;
             self.read_at = self.read_at + Duration(u64::try_from(span).unwrap_or(u64::MAX));

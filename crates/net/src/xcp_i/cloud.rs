@@ -244,15 +244,14 @@ impl Cloud {
         self.received += size.0;
         // All that comes from the neighbour: that is what it counts as sent.
         for path in &mut self.paths {
-            path.listener.on_data(now, size);
+            path.listener.on_data(size);
         }
         self.link.on_arrival(now, packet);
         if self.is_cutting || self.entry.bandwidth(now).is_some() {
             // Q is told, so there is no backlog.
             self.link.on_departure(now, packet, Bytes(0));
-        } else if packet.has_xcp() && (config.no_estimate == NoEstimate::Hold || self.entry.was_valid()) {
-            let header = packet.xcp();
-            packet.set_xcp(xcp::Header { delta: header.delta.min(0), ..header });
+        } else if config.no_estimate == NoEstimate::Hold || self.entry.was_valid() {
+            withhold(packet);
         }
         action
     }
@@ -351,5 +350,13 @@ impl Cloud {
         self.entry.set_interval(interval);
         self.opened = now;
         self.closes = now + interval;
+    }
+}
+
+/// Lets a packet ask for no increase.
+pub(super) fn withhold(packet: &mut Packet) {
+    if packet.has_xcp() {
+        let header = packet.xcp();
+        packet.set_xcp(xcp::Header { delta: header.delta.min(0), ..header });
     }
 }

@@ -1,6 +1,6 @@
 //! The agent itself: see [`super`].
 
-use super::cloud::{Cloud, PortView};
+use super::cloud::{Cloud, PortView, withhold};
 use super::estimator::{Answer, Listener, Prober, Report, Told};
 use super::message::{Message, Probe, Verb};
 use super::oracle::LinkView;
@@ -10,7 +10,6 @@ use crate::packet::Packet;
 use crate::random::Stream;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use congestlab_core::law::xcp::Header;
 use congestlab_core::law::xcp_i::{Action, Crossed, Extension};
 use congestlab_core::units::{Bytes, Duration, SECOND, Time};
 
@@ -86,7 +85,7 @@ pub struct Edge<V> {
 
 impl<V: LinkView> Edge<V> {
     /// The agent of the node with this address. `nonces` is drawn from once per request.
-    pub const fn new(config: Config, address: Address, role: Role, nonces: Stream) -> Self {
+    pub fn new(config: Config, address: Address, role: Role, nonces: Stream) -> Self {
         Self {
             config,
             address,
@@ -102,18 +101,7 @@ impl<V: LinkView> Edge<V> {
             deadline: Time::NEVER,
             id: 0,
             nonces,
-            stats: Stats {
-                crossed: 0,
-                anomalies: 0,
-                requests: 0,
-                estimates: 0,
-                unexpected: 0,
-                foreign: 0,
-                broken: 0,
-                idle: 0,
-                evicted: 0,
-                waiting: 0,
-            },
+            stats: Stats::default(),
         }
     }
 
@@ -176,7 +164,7 @@ impl<V: LinkView> Edge<V> {
                             self.act(slot, action, now);
                         }
                     }
-                    None => self.hold(packet),
+                    None => self.turn_away(packet),
                 }
             }
         }
@@ -342,12 +330,9 @@ impl<V: LinkView> Edge<V> {
 
     /// A packet of an upstream neighbour that waits for a place in the table.
     #[cold]
-    fn hold(&mut self, packet: &mut Packet) {
+    fn turn_away(&mut self, packet: &mut Packet) {
         self.stats.waiting += 1;
-        if packet.has_xcp() {
-            let header = packet.xcp();
-            packet.set_xcp(Header { delta: header.delta.min(0), ..header });
-        }
+        withhold(packet);
     }
 
     /// The slot of a new entry. `None`: the table is full of neighbours whose turn it is. Where there are

@@ -70,7 +70,7 @@ pub trait Listening {
     fn on_probe(&mut self, now: Time, probe: &Probe);
 
     /// Data of the upstream edge arrived.
-    fn on_data(&mut self, now: Time, size: Bytes);
+    fn on_data(&mut self, size: Bytes);
 
     /// The prober is done. `None`: this round gave no estimate, and the one before holds until it is
     /// stale.
@@ -138,8 +138,8 @@ impl Listening for Listener {
     }
 
     #[inline]
-    fn on_data(&mut self, now: Time, size: Bytes) {
-        each_listener!(self, half => half.on_data(now, size))
+    fn on_data(&mut self, size: Bytes) {
+        each_listener!(self, half => half.on_data(size))
     }
 
     fn on_report(&mut self, now: Time, report: &Report) -> Option<Bandwidth> {
@@ -160,7 +160,7 @@ impl Listening for Told {
     fn on_probe(&mut self, _now: Time, _probe: &Probe) {}
 
     #[inline]
-    fn on_data(&mut self, _now: Time, _size: Bytes) {}
+    fn on_data(&mut self, _size: Bytes) {}
 
     fn on_report(&mut self, _now: Time, report: &Report) -> Option<Bandwidth> {
         match report.answer {

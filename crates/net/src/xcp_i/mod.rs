@@ -27,7 +27,7 @@ pub use congestlab_core::law::xcp_i::{Address, State};
 pub use edge::{Edge, Role, Stats};
 pub use estimator::{Answer, Bandwidth, Listener, Prober, Report};
 pub use message::{CONTROL_SIZE, Message, NO_FLOW, Probe, Verb};
-pub use oracle::{ErrorBase, LOOK_BACK, LinkView, NoView, Oracle, OracleConfig};
+pub use oracle::{ErrorBase, LOOK_BACK, LinkView, Oracle, OracleConfig};
 
 use congestlab_core::law::{LinkConfig, xcp_i};
 use congestlab_core::units::Ratio;

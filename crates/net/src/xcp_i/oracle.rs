@@ -32,16 +32,6 @@ pub trait LinkView {
 /// How far back a [`LinkView`] must know: the longest control interval (draft-03 §4.2.4).
 pub const LOOK_BACK: Duration = Duration(1_000_000_000);
 
-/// No links are to be seen: for nodes that run other estimators. It cannot be made.
-#[derive(Clone, Debug)]
-pub enum NoView {}
-
-impl LinkView for NoView {
-    fn read(&mut self, _since: Time, _now: Time, _each: impl FnMut(Rate, Bytes)) {
-        match *self {}
-    }
-}
-
 /// What an error of the estimate is a part of (C-16).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ErrorBase {

@@ -18,7 +18,7 @@ pub(super) struct Peer<V> {
     /// When the round is over at the latest.
     ends: Time,
     /// How the last round ended; `None`: it is under way.
-    answer: Option<(Time, Answer)>,
+    answer: Option<Answer>,
     /// Bytes of data sent towards it.
     pub(super) sent: u64,
 }
@@ -70,7 +70,7 @@ impl<V: LinkView> Peer<V> {
         send(self.message(own, now, verb).to_packet());
         if is_new {
             self.poll(own, now, send);
-        } else if let Some((_, answer)) = self.answer {
+        } else if let Some(answer) = self.answer {
             send(self.report(own, now, answer));
         }
     }
@@ -86,7 +86,7 @@ impl<V: LinkView> Peer<V> {
                     send(Probe { from: own, id, nonce, number, size, stamp: now }.to_packet());
                 }
                 Step::Done(answer) => {
-                    self.answer = Some((now, answer));
+                    self.answer = Some(answer);
                     send(self.report(own, now, answer));
                 }
             }
