@@ -16,7 +16,7 @@ use congestlab_linux::router::Queue;
 use congestlab_linux::sys::netns::Namespace;
 use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use path::{Path, capture, ip};
+use path::{Path, capture};
 
 /// The lines of tcpdump with a TCP packet, of a transfer from client to server.
 fn captured(path: &mut Path, transfer: &str, is_member: bool) -> Vec<String> {
@@ -125,19 +125,7 @@ fn stripped_options_break_no_connection() {
 fn without_a_router_cubic_rules_until_one_answers() {
     let mut path = path!("without_a_router_cubic_rules_until_one_answers", Encoding::Option);
     let host = enable!("without_a_router_cubic_rules_until_one_answers", &path.config());
-    ip(&format!("tc -n {}r qdisc add dev s root tbf rate 20mbit burst 5kb limit 200kb", path.id));
-    path.start("s", "iperf3 -s", true);
-    path.start("c", "iperf3 -c 10.0.2.2 -t 60", true);
-    let socket =
-        path.until(&host, "fallback", |socket| socket.flow.law == Law::Fallback && socket.cwnd_packets > 10);
-    assert_eq!((socket.flow.reason, &*socket.congestion_control), (Some(Reason::NoRouter), "cubic"));
-    sleep(Duration::from_secs(1));
-
-    path.attach(20_000_000, None);
-    let socket =
-        path.until(&host, "return", |socket| socket.flow.law == Law::Xcp && socket.cwnd_packets > 10);
-    assert_eq!(socket.congestion_control, path.config().name);
-    assert!(host.counters().unwrap().returns >= 1);
+    path.falls_back_and_returns(&host);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! XCP on real sockets with draft-03's header between IP and TCP. What the packets look like is an
 //! independent library's word, what arrives is iperf3's.
 
+mod clsact;
 #[macro_use]
 mod path;
 
@@ -14,7 +15,7 @@ use congestlab_core::law::xcp::Header;
 use congestlab_core::wire::option::{Hello, Option as XcpOption};
 use congestlab_core::wire::xcp::{Layout, PROTOCOL_EXPERIMENTAL, Packet, Repr, Version};
 use congestlab_linux::Error;
-use congestlab_linux::host::{self, Config, Encoding, Host, Law, Reason};
+use congestlab_linux::host::{self, Config, Encoding, Host, Law};
 use congestlab_linux::router::Queue;
 use congestlab_linux::sys::command::query;
 use congestlab_linux::sys::netns::Namespace;
@@ -203,20 +204,8 @@ fn without_a_router_cubic_rules_until_one_answers() {
     let mut path = path!("without_a_router_cubic_rules_until_one_answers", Encoding::Shim);
     let mut host = enable!("without_a_router_cubic_rules_until_one_answers", &path.config());
     cover(&path, &mut host);
-    ip(&format!("tc -n {}r qdisc add dev s root tbf rate 20mbit burst 5kb limit 200kb", path.id));
-    path.start("s", "iperf3 -s", true);
-    path.start("c", "iperf3 -c 10.0.2.2 -t 60", true);
-    let socket =
-        path.until(&host, "fallback", |socket| socket.flow.law == Law::Fallback && socket.cwnd_packets > 10);
-    assert_eq!((socket.flow.reason, &*socket.congestion_control), (Some(Reason::NoRouter), "cubic"));
+    let socket = path.falls_back_and_returns(&host);
     assert_eq!(socket.flow.encoding, Encoding::Shim, "headers go on");
-    sleep(Duration::from_secs(1));
-
-    path.attach(20_000_000, None);
-    let socket =
-        path.until(&host, "return", |socket| socket.flow.law == Law::Xcp && socket.cwnd_packets > 10);
-    assert_eq!(socket.congestion_control, path.config().name);
-    assert!(host.counters().unwrap().returns >= 1);
 }
 
 #[test]
@@ -328,18 +317,8 @@ fn programs() -> usize {
 #[test]
 fn what_interfaces_were_like_is_restored() {
     let test = "what_interfaces_were_like_is_restored";
-    // By tcx; and by filters, in a process of its own for the variable.
-    if std::env::var_os("CONGESTLAB_CLSACT").is_none() {
-        let this = std::env::current_exe().unwrap();
-        let again = std::process::Command::new(this)
-            .args(["--exact", test, "--nocapture"])
-            .env("CONGESTLAB_CLSACT", "1")
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&again.stderr);
-        said.lines().filter(|line| line.starts_with("SKIP")).for_each(|line| eprintln!("{line}"));
-        assert!(again.status.success(), "{said}");
-    }
+    // By tcx, and by filters.
+    clsact::again(test);
     let path = path!("what_interfaces_were_like_is_restored", Encoding::Shim);
     let Some(pair) = Pair::new(test) else { return };
     let config = Config { interfaces: vec!["v0".into(), "v1".into()], ..path.config() };

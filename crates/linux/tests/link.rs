@@ -3,7 +3,7 @@
 //! Bounds on time are loose, and where the link says that the machine was too busy to trust, only what
 //! does not depend on time is judged.
 
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -92,6 +92,24 @@ impl Rig {
             let done = work();
             drop(ending);
             (done, running.join().unwrap())
+        })
+    }
+
+    /// Sends so many bytes by TCP from left to right; returns what arrives.
+    fn transfer(&self, bytes: usize) -> u64 {
+        let server = self.right.run(|| TcpListener::bind((RIGHT, 5000)).unwrap()).unwrap();
+        thread::scope(|scope| {
+            let receiving = scope.spawn(|| {
+                let (mut stream, _) = server.accept().unwrap();
+                std::io::copy(&mut stream, &mut std::io::sink()).unwrap()
+            });
+            self.left
+                .run(|| {
+                    let mut stream = TcpStream::connect((RIGHT, 5000)).unwrap();
+                    std::io::Write::write_all(&mut stream, &vec![7; bytes]).unwrap();
+                })
+                .unwrap();
+            receiving.join().unwrap()
         })
     }
 
@@ -296,23 +314,7 @@ fn a_trace_says_when_packets_leave() {
 fn tcp_fills_the_rate_and_loses_nothing_without_a_limit() {
     let Some(rig) = Rig::new("tcp_fills_the_rate_and_loses_nothing_without_a_limit") else { return };
     let both = || direction(port(20_000_000, 5 * MS, Limit::Packets(200)));
-    let (received, report) = rig.run(both(), both(), || {
-        let server = rig.right.run(|| TcpListener::bind((RIGHT, 5000)).unwrap()).unwrap();
-        thread::scope(|scope| {
-            let receiving = scope.spawn(|| {
-                let (mut stream, _) = server.accept().unwrap();
-                std::io::copy(&mut stream, &mut std::io::sink()).unwrap()
-            });
-            rig.left
-                .run(|| {
-                    let address = SocketAddrV4::new(RIGHT, 5000);
-                    let mut stream = TcpStream::connect(address).unwrap();
-                    std::io::Write::write_all(&mut stream, &vec![7; 5_000_000]).unwrap();
-                })
-                .unwrap();
-            receiving.join().unwrap()
-        })
-    });
+    let (received, report) = rig.run(both(), both(), || rig.transfer(5_000_000));
     assert_eq!(received, 5_000_000);
     assert_eq!((report.forward.oversized_frames, report.forward.refused_frames), (0, 0), "{report:?}");
     if is_punctual("tcp_fills_the_rate_and_loses_nothing_without_a_limit", &report) {
@@ -325,22 +327,8 @@ fn tcp_fills_the_rate_and_loses_nothing_without_a_limit() {
 fn ack_loss_hits_pure_acks_only() {
     let Some(rig) = Rig::new("ack_loss_hits_pure_acks_only") else { return };
     let back = PortConfig { ack_loss: Probability::from_f64(0.3), ..port(100_000_000, MS, Limit::None) };
-    let (received, report) = rig.run(direction(port(50_000_000, MS, Limit::None)), direction(back), || {
-        let server = rig.right.run(|| TcpListener::bind((RIGHT, 5000)).unwrap()).unwrap();
-        thread::scope(|scope| {
-            let receiving = scope.spawn(|| {
-                let (mut stream, _) = server.accept().unwrap();
-                std::io::copy(&mut stream, &mut std::io::sink()).unwrap()
-            });
-            rig.left
-                .run(|| {
-                    let mut stream = TcpStream::connect((RIGHT, 5000)).unwrap();
-                    std::io::Write::write_all(&mut stream, &vec![7; 3_000_000]).unwrap();
-                })
-                .unwrap();
-            receiving.join().unwrap()
-        })
-    });
+    let forward = direction(port(50_000_000, MS, Limit::None));
+    let (received, report) = rig.run(forward, direction(back), || rig.transfer(3_000_000));
     assert_eq!(received, 3_000_000);
     let share = report.back.errors as f64 / report.back.arrived_packets as f64;
     assert!((0.15..0.45).contains(&share), "{share} of {report:?}");

@@ -1,6 +1,8 @@
 //! The router at real interfaces, in namespaces of their own: what attaching changes, what detaching
 //! restores, what is refused.
 
+mod clsact;
+
 use std::net::UdpSocket;
 use std::thread::sleep;
 use std::time::Duration;
@@ -336,20 +338,11 @@ fn rates_that_can_not_be_held_are_refused_and_all_others_work() {
     });
 }
 
-/// As on Linux before 6.6. A process of its own, for the variable.
+/// As on Linux before 6.6.
 #[test]
 fn without_tcx_a_filter_does_the_same() {
     let test = "without_tcx_a_filter_does_the_same";
-    if std::env::var_os("CONGESTLAB_CLSACT").is_none() {
-        let this = std::env::current_exe().unwrap();
-        let again = std::process::Command::new(this)
-            .args(["--exact", test, "--nocapture"])
-            .env("CONGESTLAB_CLSACT", "1")
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&again.stderr);
-        said.lines().filter(|line| line.starts_with("SKIP")).for_each(|line| eprintln!("{line}"));
-        assert!(again.status.success(), "{said}");
+    if clsact::again(test) {
         return;
     }
     let Some(lab) = Lab::new(test) else { return };

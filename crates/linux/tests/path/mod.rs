@@ -11,7 +11,7 @@ use std::time::Duration;
 use std::{fs, io, thread};
 
 use congestlab_core::units::BitRate;
-use congestlab_linux::host::{Config, Encoding, Host, Socket};
+use congestlab_linux::host::{Config, Encoding, Host, Law, Reason, Socket};
 use congestlab_linux::link::{Clock, Direction, Link, UNLIMITED};
 use congestlab_linux::router::{self, Queue};
 use congestlab_linux::sys::netns::Namespace;
@@ -173,6 +173,24 @@ impl Path {
             host.counters(),
             self.namespace("r").run(|| router::status(None))
         );
+    }
+
+    /// Without a router of XCP's CUBIC rules a connection, whose socket then is returned; with one XCP does.
+    pub(crate) fn falls_back_and_returns(&mut self, host: &Host) -> Socket {
+        ip(&format!("tc -n {}r qdisc add dev s root tbf rate 20mbit burst 5kb limit 200kb", self.id));
+        self.start("s", "iperf3 -s", true);
+        self.start("c", "iperf3 -c 10.0.2.2 -t 60", true);
+        let fallen = self
+            .until(host, "fallback", |socket| socket.flow.law == Law::Fallback && socket.cwnd_packets > 10);
+        assert_eq!((fallen.flow.reason, &*fallen.congestion_control), (Some(Reason::NoRouter), "cubic"));
+        sleep(Duration::from_secs(1));
+
+        self.attach(20_000_000, None);
+        let back =
+            self.until(host, "return", |socket| socket.flow.law == Law::Xcp && socket.cwnd_packets > 10);
+        assert_eq!(back.congestion_control, self.config().name);
+        assert!(host.counters().unwrap().returns >= 1);
+        fallen
     }
 }
 
