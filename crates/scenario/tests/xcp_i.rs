@@ -44,6 +44,25 @@ fn links_of_later_paths_count() {
 }
 
 #[test]
+fn a_path_that_comes_back_to_its_router_has_a_warning() {
+    let flow = format!("{ON}\npath = [\"a\", \"c\", \"y\"]");
+    let none: Vec<String> = Vec::new();
+    let same = |name: &str| format!("{ON}\nat = \"{name}\"");
+    assert_eq!(
+        read(&same("R"), &flow).unwrap(),
+        ["`links.x.law` is interoperable, but no flow that crosses it is"]
+    );
+    let flow = flow.replace("[\"a\", \"c\", \"y\"]", "[\"x\", \"c\", \"a\", \"d\", \"y\"]");
+    assert_eq!(read(ON, &flow).unwrap(), none);
+    // a's router is named after it.
+    let warnings = read(&same("a"), &flow).unwrap();
+    let expected = "`flows.f` goes from `links.a` to `links.y`, of one router, through links without XCP-i";
+    assert_eq!(warnings, [expected]);
+    // One port after the other is no cloud.
+    assert_eq!(read(&same("a"), &flow.replace(", \"d\"", "")).unwrap(), none);
+}
+
+#[test]
 fn each_path_of_a_flow_is_looked_at() {
     let on = |path: &str, switch: &str| {
         format!("{ON}\npath = {path}\nswitch = [{{ at = \"5 s\", path = {switch} }}]")

@@ -121,7 +121,7 @@ pub fn of_all_paths(model: &Model) -> Vec<Cloud> {
 }
 
 /// By link: the XCP-i router that owns it, by its device.
-pub(crate) fn routers(model: &Model) -> Vec<Option<u32>> {
+pub fn routers(model: &Model) -> Vec<Option<u32>> {
     let mut router = vec![None; model.links.len()];
     for (index, device) in (0..).zip(&model.devices) {
         if device.router().is_some() {

@@ -247,6 +247,7 @@ pub(super) fn interoperate(
     }
     look_at_links(model, links, findings);
     look_at_flows(model, links, flows, findings);
+    look_for_loops(model, flows, findings);
     write_estimators(model, links);
 }
 
@@ -344,6 +345,30 @@ fn no_cloud(is_used: bool) -> &'static str {
         "on the paths of interoperable flows no link without XCP-i comes before it or behind it"
     } else {
         "no interoperable flow crosses it"
+    }
+}
+
+/// Paths that leave a router and come back to it through a cloud: it is no neighbour of its own.
+fn look_for_loops(model: &Model, flows: &Named<Flow>, findings: &mut Findings) {
+    let router = cloud::routers(model);
+    let owner = |path: &[u32], at: usize| router[path[at] as usize];
+    for (group, (name, flow)) in model.groups.iter().zip(&flows.0) {
+        let Some(law) = flow.value.law.as_ref().filter(|_| group.interoperable.is_some()) else { continue };
+        let found = group.paths().find_map(|(path, _)| {
+            let owned: Vec<usize> = (0..path.len()).filter(|&at| owner(path, at).is_some()).collect();
+            let pairs = owned.windows(2).map(|pair| [pair[0], pair[1]]);
+            let mut pairs = pairs.filter(|&[from, to]| from + 1 < to && owner(path, from) == owner(path, to));
+            pairs.next().map(|pair| pair.map(|at| &model.links[path[at] as usize].name))
+        });
+        if let Some([from, to]) = found {
+            let message = format!(
+                "`flows.{}` goes from `links.{from}` to `links.{to}`, of one router, through links without XCP-i",
+                name.value
+            );
+            let help = "a router asks itself for no estimate: what `no_estimate` says is done with these \
+                        packets for ever; write another `at` for one of the two";
+            findings.warning("scenario::xcp-i", law.span, message, help);
+        }
     }
 }
 
