@@ -14,6 +14,7 @@ use std::fmt;
 use congestlab_core::units::{BitRate, Bytes, Duration};
 use congestlab_net::packet::{PS_PER_NS, Picos};
 use congestlab_net::queue::Reason;
+use congestlab_net::xcp_i::Stats;
 use congestlab_sim::outcome::{Element, FlowOutcome, LinkOutcome, Outcome};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::Value as Json;
@@ -502,6 +503,13 @@ impl Metric {
             }
             below = &below[1..];
         }
+        if field == "xcp_i" {
+            let (count, counts) = (key(below.first()), Stats::default().named().map(|(name, _)| name));
+            if !counts.contains(&count.as_str()) {
+                return refuse(format!("`{field}` has no `{count}`"), choices(&count, counts));
+            }
+            below = &below[1..];
+        }
         if !below.is_empty() {
             let last = &rest[rest.len() - below.len() - 1];
             refuse(format!("{last} has nothing below it"), "see docs/scenario.md".into());
@@ -527,7 +535,8 @@ fn fields(table: &str, is_series: bool) -> Vec<String> {
         ("links", true) => list(LINK_SERIES),
         (_, true) => list(FLOW_SERIES),
         ("links", false) => {
-            keys(serde_json::to_value(LinkOutcome { collisions: Some(0), ..LinkOutcome::default() }))
+            let (collisions, xcp_i) = (Some(0), Some(Default::default()));
+            keys(serde_json::to_value(LinkOutcome { collisions, xcp_i, ..LinkOutcome::default() }))
         }
         (_, false) => keys(serde_json::to_value(FlowOutcome::default())),
     }

@@ -1,8 +1,10 @@
-//! What is said about XCP-i where paths change.
+//! What is said about XCP-i where paths change, and what its routers count.
+
+mod common;
 
 use std::path::Path;
 
-use congestlab_scenario::Scenario;
+use congestlab_scenario::{Measure, Scenario};
 
 const ON: &str = "law = { xcp = { interoperable = true } }";
 
@@ -86,4 +88,34 @@ switch = [{ at = "5 s", path = ["a", "c", "x"] }]"#;
     let warnings = read("law = \"xcp\"", plain).unwrap();
     let expected = "`flows.f.law` is not interoperable, but links of its path are";
     assert!(warnings.iter().any(|warning| warning == expected), "{warnings:?}");
+}
+
+/// Of both ports of a router, and of nobody else; as metrics of claims too.
+#[test]
+fn results_say_what_a_router_counted() {
+    let text = |count: &str| {
+        let metric = format!("links.out.xcp_i.{count}");
+        let link = |name: &str, law: &str| {
+            format!("[links.{name}]\nrate = \"10 Mbit/s\"\ndelay = \"5 ms\"\n{law}\n")
+        };
+        format!(
+            "[run]\nduration = \"5 s\"\n{}{}{}{}[flows.f]\n{ON}\npath = [\"in\", \"c\", \"out\"]\n\
+             [[claims]]\nthat = \"it asked\"\nmetric = \"{metric}\"\nwithin = [1, 1e9]\nsource = \"ours\"\n",
+            link("in", ON),
+            link("c", ""),
+            link("out", &format!("{ON}\nat = \"R\"")),
+            link("side", &format!("{ON}\nat = \"R\"")),
+        )
+    };
+    let scenario = common::scenario(&text("requests"), &[]);
+    let got = common::run(&scenario, &Measure::default());
+    // Each link has two directions.
+    let [legacy, out, side] = [2, 4, 6].map(|link| &got.links[link].xcp_i);
+    let counted = out.as_ref().unwrap();
+    assert!(counted["requests"] > 5 && counted["estimates"] > 5 && counted["crossed"] > 1000, "{counted:?}");
+    assert_eq!((counted["foreign"], counted["broken"]), (0, 0));
+    assert_eq!((side, legacy), (out, &None));
+    let refused = Scenario::parse("test.toml", &text("request"), Path::new(""), &[], None);
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("`xcp_i` has no `request`") && refused.contains("requests"), "{refused}");
 }

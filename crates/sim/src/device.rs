@@ -8,6 +8,7 @@
 use congestlab_net::medium::Medium;
 use congestlab_net::packet::{Packet, Picos};
 use congestlab_net::port::Port;
+use congestlab_net::xcp_i::Stats;
 
 use crate::router::{Router, Surroundings};
 
@@ -80,6 +81,14 @@ impl Device {
         match self {
             Self::Router(router) => router.draws(),
             Self::Medium(medium) => medium.draws(),
+        }
+    }
+
+    /// What its XCP-i agent counted, if it has one.
+    pub(crate) fn stats(&self) -> Option<&Stats> {
+        match self {
+            Self::Router(router) => Some(router.stats()),
+            Self::Medium(_) => None,
         }
     }
 

@@ -1,5 +1,7 @@
 //! The elements of a run, built from the model, handed to an engine, read out at the end.
 
+use std::collections::BTreeMap;
+
 use congestlab_core::law::Series as _;
 use congestlab_core::units::Time;
 use congestlab_net::medium::Medium;
@@ -205,10 +207,14 @@ impl Elements {
     /// Closes every integral at the end of the run and reads everything out.
     pub(crate) fn finish(mut self, model: &Model, complete: bool) -> Outcome {
         let mut fingerprint = 0;
-        let mut links = Vec::new();
+        let (mut links, mut agents) = (Vec::new(), Vec::new());
         for (device, built) in model.devices.iter().zip(self.devices.into_iter().flatten()) {
             fingerprint = mix(fingerprint, built.fingerprint());
             self.drew |= built.draws() > 0;
+            if let Some(stats) = built.stats() {
+                let stats: BTreeMap<_, _> = stats.named().into();
+                agents.extend(device.links.iter().map(|&link| (link, stats.clone())));
+            }
             for (&link, port) in device.links.iter().zip(built.into_ports()) {
                 self.ports[link as usize] = Some(Box::new(port));
             }
@@ -219,6 +225,9 @@ impl Elements {
             self.packet_hops += port.stats().arrived_packets;
             self.drew |= port.draws() > 0;
             links.push(link_outcome(model, link, port.stats()));
+        }
+        for (link, stats) in agents {
+            links[link as usize].xcp_i = Some(stats);
         }
         for hosts in &self.hosts {
             with_hosts!(hosts, _config, stations => for station in stations {
@@ -294,6 +303,7 @@ fn link_outcome(model: &Model, link: &Link, stats: &PortStats) -> LinkOutcome {
         errors: stats.errors,
         marks: stats.marks,
         collisions: stats.collisions,
+        xcp_i: None,
         in_flight_end: stats.in_flight_end,
         queue_mean_packets: stats.queue_mean_packets,
         queue_p95_packets: stats.queue_p95_packets,

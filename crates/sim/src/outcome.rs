@@ -52,6 +52,10 @@ pub struct LinkOutcome {
     /// Transmissions that collided on a shared medium; absent where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collisions: Option<u64>,
+    /// What the XCP-i agent of its router counted, for all of its ports
+    /// ([`Stats`](congestlab_net::xcp_i::Stats)); absent where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub xcp_i: Option<BTreeMap<&'static str, u64>>,
     /// Packets queued, in service or on the wire at the end.
     pub in_flight_end: u64,
     /// Time-weighted mean of the queue.

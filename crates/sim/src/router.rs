@@ -3,7 +3,7 @@
 use congestlab_core::units::{Bytes, Time};
 use congestlab_net::packet::{Kind, PS_PER_NS, Packet, Picos};
 use congestlab_net::port::{Output, Outputs, Port, PortEvent};
-use congestlab_net::xcp_i::{Address, Edge, Neighbour, PortView, Way};
+use congestlab_net::xcp_i::{Address, Edge, Neighbour, PortView, Stats, Way};
 
 use crate::arrivals::{Truth, View};
 use crate::outcome::{Element, Sample};
@@ -282,6 +282,10 @@ impl Router {
 
     pub(crate) fn fingerprint(&self) -> u64 {
         self.hash
+    }
+
+    pub(crate) fn stats(&self) -> &Stats {
+        self.edge.stats()
     }
 
     pub(crate) fn draws(&self) -> u64 {

@@ -166,7 +166,8 @@ fn ports_of_one_element_run_as_ports_of_many() {
         let apart = outcome(&model, Engine::Reference);
         join(&mut model, &mut draw);
         check(&model, &format!("seed {seed} in devices"));
-        let joined = outcome(&model, Engine::Reference);
+        let mut joined = outcome(&model, Engine::Reference);
+        joined.links.iter_mut().for_each(|link| link.xcp_i = None);
         assert!(Outcome { fingerprint: apart.fingerprint, ..joined } == apart, "seed {seed}");
     }
     for seed in 6100..6103 {

@@ -191,6 +191,7 @@ fn link_outcome(model: &Model, index: usize, history: &LinkHistory, end: Picos) 
         errors: history.errors,
         marks: history.marks,
         collisions: None,
+        xcp_i: None,
         in_flight_end: history.in_flight + waiting,
         queue_mean_packets: queue.map(|(mean, _)| mean),
         queue_p95_packets: queue.map(|(_, p95)| p95 as u64),

@@ -55,6 +55,24 @@ pub struct Stats {
     pub waiting: u64,
 }
 
+impl Stats {
+    /// All of them, by name.
+    pub const fn named(&self) -> [(&'static str, u64); 10] {
+        [
+            ("crossed", self.crossed),
+            ("anomalies", self.anomalies),
+            ("requests", self.requests),
+            ("estimates", self.estimates),
+            ("unexpected", self.unexpected),
+            ("foreign", self.foreign),
+            ("broken", self.broken),
+            ("idle", self.idle),
+            ("evicted", self.evicted),
+            ("waiting", self.waiting),
+        ]
+    }
+}
+
 /// The XCP-i agent of a node.
 #[derive(Clone, Debug)]
 pub struct Edge<V> {
