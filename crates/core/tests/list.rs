@@ -79,17 +79,8 @@ impl Packet for Any {
     }
 }
 
-fn any_header(random: &mut Random) -> Header {
-    Header {
-        x: random.half(),
-        rtt: random.half(),
-        delta: random.half() as i32,
-        reverse: random.half() as i32,
-    }
-}
-
 fn any_packet(random: &mut Random) -> Any {
-    let header = (random.below(4) > 0).then(|| any_header(random));
+    let header = (random.below(4) > 0).then(|| random.header());
     let segment = random.coin().then(|| mpcp::Segment {
         source: random.half(),
         destination: random.half(),
@@ -167,7 +158,7 @@ fn no_link_law_grants_more_than_its_pool() {
     links(22, |random, config, _| {
         let mut law = Link::new(config, Duration(1), Duration(u64::MAX));
         let ask = |random: &mut Random| {
-            let header = Header { delta: i32::MAX, ..any_header(random) };
+            let header = Header { delta: i32::MAX, ..random.header() };
             Any { size: Bytes(40 + random.below(9000)), header: Some(header), ..any_packet(random) }
         };
         let packets: Vec<Any> = (0..1 + random.below(40)).map(|_| ask(random)).collect();
@@ -276,7 +267,7 @@ fn run_sender(random: &mut Random, config: &SenderConfig) {
                     is_reset: random.coin(),
                 };
                 let awnd = Bytes(random.word());
-                let data = Data { header: any_header(random), window, mss: Bytes(mss), awnd };
+                let data = Data { header: random.header(), window, mss: Bytes(mss), awnd };
                 config.on_data(&mut echo, &data);
                 if let Echo::Chain(echo) = &mut echo {
                     echo.on_data(mpcp::Echoed(random.half()));

@@ -1,6 +1,7 @@
 //! Numbers that nobody should send.
 
 use super::random::Random;
+use congestlab_core::law::xcp::Header;
 
 impl Random {
     /// Numbers that a field can hold: the extremes often.
@@ -21,5 +22,9 @@ impl Random {
 
     pub(crate) fn coin(&mut self) -> bool {
         self.below(2) == 0
+    }
+
+    pub(crate) fn header(&mut self) -> Header {
+        Header { x: self.half(), rtt: self.half(), delta: self.half() as i32, reverse: self.half() as i32 }
     }
 }

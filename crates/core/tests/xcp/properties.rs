@@ -5,15 +5,6 @@ use super::*;
 use congestlab_core::law::xcp::{Echo, Sender};
 use congestlab_core::law::{Ack, Send, SenderLaw as _};
 
-fn any_header(random: &mut Random) -> Header {
-    Header {
-        x: random.half(),
-        rtt: random.half(),
-        delta: random.half() as i32,
-        reverse: random.half() as i32,
-    }
-}
-
 fn any_link_config(random: &mut Random) -> LinkConfig {
     LinkConfig {
         capacity: Rate(random.word()),
@@ -42,7 +33,7 @@ fn a_link_survives_any_input_and_never_raises_a_demand() {
         let mut now = 0u64;
         for _ in 0..100 {
             now = now.saturating_add(random.word() >> (20 + random.below(40)));
-            let header = any_header(&mut random);
+            let header = random.header();
             match random.below(8) {
                 0..=2 => link.on_arrival(Time(now), &header, Bytes(random.word())),
                 3 | 4 => {
@@ -116,7 +107,7 @@ fn the_receiver_returns_all_that_arrived() {
     let mut echo = Echo::default();
     let (mut arrived, mut returned) = (0i64, 0i64);
     for _ in 0..100_000 {
-        let header = any_header(&mut random);
+        let header = random.header();
         arrived += i64::from(header.delta);
         echo.on_data(&header);
         if random.below(3) == 0 {
