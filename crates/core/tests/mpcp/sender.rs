@@ -322,6 +322,23 @@ fn long_chains_are_given_up_after_n_and_one_of_them() {
     }
 }
 
+/// `strikes` counts echoes of one type with two packets, incomplete chains with more; any number of them.
+#[test]
+fn strikes_are_what_they_are_told_to_be() {
+    for n in 2..=8 {
+        for strikes in [1, 2, 5, 254, 255, 256, 1000] {
+            let mut flow = Flow::new(SenderConfig { strikes, ..SenderConfig::of(n, false) }, 100, 100 * MS);
+            let begun = if n == 2 { strikes } else { strikes + 1 };
+            for _ in 1..begun {
+                flow.echo(0, 1);
+                assert!(!flow.sender.state().is_downgraded, "{n} packets, {strikes} strikes");
+            }
+            flow.echo(0, 1);
+            assert!(flow.sender.state().is_downgraded, "{n} packets, {strikes} strikes");
+        }
+    }
+}
+
 /// 5.5: codes that somebody clears make it NewReno; what the application does not use does not grow; repairs
 /// hold the window.
 #[test]

@@ -1,6 +1,6 @@
 //! VCP, DPCP, TPCP, MPCP: what their chains can be, and what else uses the bits that they use.
 
-use congestlab_core::law::mpcp::Order;
+use congestlab_core::law::mpcp::{self, Order};
 use congestlab_core::law::{LinkConfig, SenderConfig};
 use congestlab_core::units::Duration;
 use congestlab_net::queue::Discipline;
@@ -42,7 +42,8 @@ pub(super) fn link(law: &mut Chosen<LinkConfig>, findings: &mut Findings) {
             format!("`{}.law.{}.sample` is longer than the interval", findings.place(), law.protocol.name);
         let help =
             format!("intervals without a sample keep the queue's old average; at most {}", config.interval);
-        findings.warning("scenario::range", law.span("sample").unwrap_or_default(), message, help);
+        let span = law.span("sample").or(law.span("interval")).unwrap_or_default();
+        findings.warning("scenario::range", span, message, help);
     }
     law.config = LinkConfig::Mpcp(config);
 }
@@ -52,6 +53,9 @@ pub(super) fn flow(law: &mut Chosen<SenderConfig>, findings: &mut Findings) {
     let SenderConfig::Mpcp(mut config) = law.config else { return };
     chain(law, config.n, &mut config.order, findings);
     is_above_zero(law, "interval", config.interval.0, "\"200 ms\"", findings);
+    if law.span("strikes").is_none() {
+        config.strikes = mpcp::SenderConfig::of(config.n, config.is_preset).strikes;
+    }
     law.config = SenderConfig::Mpcp(config);
 }
 
@@ -85,8 +89,8 @@ struct Direction {
     span: Span,
     /// Length of the chains, order, name: of a law of this family.
     chain: Option<(u32, Order, &'static str)>,
-    /// Its queue marks as RFC 3168 has it.
-    marks: bool,
+    /// Its queue marks as RFC 3168 has it: where that is written.
+    marks: Option<Span>,
 }
 
 /// What is odd about laws of this family on one path with others.
@@ -113,7 +117,8 @@ pub(super) fn mix(model: &Model, links: &Named<Link>, flows: &Named<Flow>, findi
                 Discipline::Red(red) => red.ecn,
                 Discipline::XcpTcp(classes) => classes.red.ecn,
                 _ => false,
-            },
+            }
+            .then(|| link.discipline.as_ref().map_or(span, |discipline| discipline.span)),
         })
         .collect();
     let mut is_used = vec![false; directions.len()];
@@ -153,14 +158,14 @@ pub(super) fn mix(model: &Model, links: &Named<Link>, flows: &Named<Flow>, findi
             findings.warning("scenario::mpcp", law.span, message, help);
         }
         for link in path.iter().map(|&link| &directions[link]) {
-            if link.marks {
+            if let Some(span) = link.marks {
                 let message = format!("`{}` marks as RFC 3168 has it, on the path of `{place}`", link.place);
                 let help = format!(
                     "its queue takes the codes of low and high load, 01 and 10, for ECT, and writes CE instead of \
                      dropping; {told} reads CE, 11, as overload{}: write ecn = false there",
                     if own.n > 1 { ", or as the highest digit" } else { "" }
                 );
-                findings.warning("scenario::ecn", link.span, message, help);
+                findings.warning("scenario::ecn", span, message, help);
             }
             if let Some((n, order, name)) = link.chain
                 && (n != own.n || (n > 1 && order != own.order))

@@ -78,7 +78,8 @@ pub struct SenderConfig {
     pub hold: Hold,
     /// Pace small windows (VNS).
     pub pacing: bool,
-    /// 3 (MP 3.4): so many echoes of one type in a row, and chains are given up for a while.
+    /// After so many echoes of one type in a row, 3 (MP 3.4), chains are given up for a while. With more than
+    /// two packets: chains without a complete one, n + 1 (protocols.md 7.4, assumed).
     pub strikes: u32,
     /// 8: for so many round trips, twice as many each time.
     pub resume: u32,
@@ -105,7 +106,7 @@ impl SenderConfig {
             cut: Cut::AtOnce,
             hold: Hold::Interval,
             pacing: true,
-            strikes: 3,
+            strikes: if n > 2 { n.saturating_add(1) } else { 3 },
             resume: 8,
             relapses: 3,
         }
@@ -180,7 +181,7 @@ impl Settings for SenderConfig {
         if !is_vcp {
             tell(
                 "strikes",
-                "Echoes of one type in a row until chains are given up; 3 (MP 3.4).",
+                "Echoes of one type in a row until chains are given up; 3 (MP 3.4). n > 2: incomplete chains; n + 1.",
                 Field::Count(&mut self.strikes),
             );
             tell(
@@ -237,7 +238,7 @@ pub struct Sender {
     /// Place that was echoed last.
     echoed: u8,
     /// Echoes of one type in a row; with more than two packets, chains that began since one was complete.
-    run: u8,
+    run: u32,
     downgrades: u8,
     is_downgraded: bool,
     is_standard: bool,
@@ -344,7 +345,7 @@ impl Sender {
         } else if digits == 2 {
             if repeats { self.run.saturating_add(1) } else { 1 }
         } else {
-            self.run.saturating_add((index == 0) as u8)
+            self.run.saturating_add((index == 0) as u32)
         };
         if index == 0 {
             // Two in a row: the higher one. One at a time while none but such can come.
@@ -362,8 +363,9 @@ impl Sender {
                 if self.expected > 0 { self.level } else { Level::of_zone(self.level.zone().max(LOW)) };
             self.begin(level, 0);
         }
-        let most = if digits == 2 { config.strikes } else { config.n.min(DIGITS_MAX) + 2 };
-        if self.run as u32 >= most {
+        // Of the chain that begins nothing is known yet.
+        let most = if digits == 2 { config.strikes } else { config.strikes.saturating_add(1) };
+        if self.run >= most {
             self.downgrade(config, now, srtt);
             self.begin(Level::of_zone(self.level.zone()), 0);
         }
