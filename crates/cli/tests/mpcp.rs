@@ -111,6 +111,10 @@ fn vcp_fills_a_link_and_shares_it_between_round_trips() {
         let rates = ["short", "mean", "long"].map(mean);
         rates.iter().copied().fold(0.0, f64::max) / rates.iter().copied().fold(f64::MAX, f64::min)
     };
+    // 100, 200, 400 ms: t_rho is shorter than a round trip, but no window is a burst within it.
+    let smooth = "{ vcp = { smooth = true, hold = \"round-trip\" } }";
+    let result = run("smooth", &(link("\"vcp\"", 20) + &flows(smooth, [30, 80, 180])), &[]);
+    assert!(ratio(&result) < 1.5, "{}", ratio(&result));
     // 50, 100, 200 ms.
     let result = run("short", &(link("\"vcp\"", 10) + &flows("\"vcp\"", [15, 40, 90])), &[]);
     assert!(ratio(&result) < 2.0, "{}", ratio(&result));
@@ -118,6 +122,24 @@ fn vcp_fills_a_link_and_shares_it_between_round_trips() {
     let law = "{ vcp = { interval = \"400 ms\" } }";
     let result = run("long", &(link(law, 20) + &flows(law, [30, 80, 180])), &[]);
     assert!(ratio(&result) < 2.0, "{}", ratio(&result));
+}
+
+/// EX6.4 where losses do not halve windows: what MP says of DPCP below 30 %, beside VCP's.
+#[test]
+fn losses_that_say_nothing_of_the_load_hardly_slow_dpcp() {
+    let completion = |law: &str, loss: f64| {
+        let scenario = format!(
+            "[run]\nduration = \"9000 s\"\n[links.b]\nrate = \"4 Mbit/s\"\ndelay = \"250 ms\"\n\
+             packet_size = \"1000 B\"\nlaw = \"{law}\"\nerror = {{ packet_error_rate = {loss} }}\n\
+             [flows.f]\nlaw = {{ {law} = {{ loss = \"maintain\" }} }}\ncount = 6\npath = [\"b\"]\n\
+             segment = \"1000 B\"\nsize = \"1 MB\"\nstart = {{ every = \"1500 s\", from = \"0 s\" }}\n"
+        );
+        let result = run(&format!("maintain-{law}-{loss}"), &scenario, &[]);
+        (0..6).map(|at| number(&result, &format!("/flows/f/{at}/completion_s"))).sum::<f64>() / 6.0
+    };
+    let without = completion("dpcp", 0.0);
+    let (dpcp, vcp) = (completion("dpcp", 0.25), completion("vcp", 0.25));
+    assert!(dpcp < 3.0 * without && vcp > 10.0 * dpcp, "DPCP {without} s, {dpcp} s; VCP {vcp} s");
 }
 
 /// Two links with losses, reordering and flows over both; the chain's length and order as told.

@@ -1,6 +1,6 @@
 //! Windows: what each code does to them, and how the codes of a chain become a level.
 
-use congestlab_core::law::mpcp::{Cut, Echoed, HIGH, Hold, LOW, Level, OVERLOAD, Sender, SenderConfig};
+use congestlab_core::law::mpcp::{Cut, Echoed, HIGH, Hold, LOW, Level, Loss, OVERLOAD, Sender, SenderConfig};
 use congestlab_core::law::{Ack, SenderLaw as _};
 use congestlab_core::units::{Bytes, Duration, Ratio, Time};
 
@@ -319,6 +319,38 @@ fn long_chains_are_given_up_after_n_and_one_of_them() {
             flow.echo(0, 1);
         }
         assert!(!flow.sender.state().is_downgraded, "complete chains begin the count anew");
+    }
+}
+
+/// Ours: losses that say nothing of the load leave the window; a timeout takes it, for its ACKs are gone.
+#[test]
+fn a_window_that_is_maintained_survives_losses_and_goes_on_meanwhile() {
+    for (loss, kept) in [(Loss::Tcp, 10.0), (Loss::Maintain, 20.0)] {
+        let mut flow = Flow::new(SenderConfig { loss, ..SenderConfig::of(1, true) }, 20, 200 * MS);
+        flow.sender.on_loss(&flow.config, Time(flow.now), Bytes(20 * MSS));
+        near(flow.window(), kept);
+        let ack = Ack {
+            acked: Bytes(MSS),
+            srtt: Duration(200 * MS),
+            is_window_limited: true,
+            in_recovery: true,
+            feedback: Echoed::new(OVERLOAD, Some(0)).0 as i32,
+            ..Ack::default()
+        };
+        flow.sender.on_ack(&flow.config, Time(flow.now), &ack);
+        near(flow.window(), if loss == Loss::Tcp { kept } else { kept * 0.875 });
+        flow.sender.on_timeout(&flow.config, Time(flow.now), Bytes(20 * MSS), true);
+        near(flow.window(), 1.0);
+    }
+}
+
+/// Ours: a smooth sender paces whatever window it has over the round trip.
+#[test]
+fn a_smooth_sender_paces_every_window() {
+    for packets in [1, 2, 64, 65, 1000] {
+        let flow = Flow::new(SenderConfig { smooth: true, ..SenderConfig::of(2, true) }, packets, 50 * MS);
+        let rate = flow.sender.pacing_rate(&flow.config, Duration(50 * MS));
+        assert_eq!(rate.map(|rate| rate.0), Some(packets * MSS * 20));
     }
 }
 

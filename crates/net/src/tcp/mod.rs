@@ -33,6 +33,7 @@ pub use sender::{Mode, Sender, SenderStats, View};
 pub use window::Advertise;
 
 use congestlab_core::law;
+use congestlab_core::law::mpcp::Loss;
 use congestlab_core::law::xcp::LossPolicy;
 use congestlab_core::units::{Bytes, Duration, Time};
 
@@ -151,8 +152,12 @@ impl Config {
     /// Losses are no reason to send less: so a retransmission that is lost is repeated without waiting
     /// for the timer.
     fn keeps_its_window(&self) -> bool {
-        let loss = self.law.xcp().map(|xcp| xcp.loss);
-        self.recovery == Recovery::Sack && loss == Some(LossPolicy::Maintain)
+        let maintains = match (self.law.xcp(), self.law.mpcp()) {
+            (Some(xcp), _) => xcp.loss == LossPolicy::Maintain,
+            (_, Some(mpcp)) => mpcp.loss == Loss::Maintain,
+            _ => false,
+        };
+        self.recovery == Recovery::Sack && maintains
     }
 
     /// Segments of all that the application will ever write.

@@ -1,6 +1,6 @@
 //! Models drawn at random.
 
-use congestlab_core::law::mpcp::{self, Algorithm2, Cut, Hold, Order};
+use congestlab_core::law::mpcp::{self, Algorithm2, Cut, Hold, Loss, Order};
 use congestlab_core::law::{
     LinkConfig, SenderConfig, bbr, bic, cubic, highspeed, peach, pxcp, reno, vegas, xcp, xcp_r,
 };
@@ -119,7 +119,9 @@ pub(crate) fn add_codes(draw: &mut Draw, model: &mut Model) {
                 interval: Duration(draw.between(5, 200) * 1_000_000),
                 cut: draw.of(&[Cut::AtOnce, Cut::Complete]),
                 hold: draw.of(&[Hold::Interval, Hold::RoundTrip]),
+                loss: draw.of(&[Loss::Tcp, Loss::Maintain]),
                 pacing: draw.one_in(2),
+                smooth: draw.one_in(4),
                 strikes: draw.between(1, 3) as u32,
                 resume: draw.between(1, 8) as u32,
                 ..mpcp::SenderConfig::of(n, false)

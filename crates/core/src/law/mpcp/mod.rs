@@ -13,7 +13,7 @@ pub use echo::{Echo, Echoed};
 pub use level::{DIGITS_MAX, HIGH, LOW, Level, OVERLOAD};
 pub use link::{Algorithm2, Flow, Link, LinkConfig, Report};
 pub use order::{Expected, Order, Segment};
-pub use sender::{Cut, Hold, Sender, SenderConfig, State};
+pub use sender::{Cut, Hold, Loss, Sender, SenderConfig, State};
 
 use super::Protocol;
 

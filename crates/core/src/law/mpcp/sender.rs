@@ -46,6 +46,18 @@ pub enum Hold {
 
 words!(Hold { Interval = "interval", RoundTrip = "round-trip", });
 
+/// What a lost packet says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Loss {
+    /// Congestion: the window is halved once per window, as in Reno (VNS).
+    #[default]
+    Tcp,
+    /// Nothing: links tell their load. The window stays.
+    Maintain,
+}
+
+words!(Loss { Tcp = "tcp", Maintain = "maintain", });
+
 /// Configuration, shared by all flows that run it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -76,8 +88,13 @@ pub struct SenderConfig {
     pub cut: Cut,
     /// For how long it then stays.
     pub hold: Hold,
+    /// What it does on loss.
+    pub loss: Loss,
     /// Pace small windows (VNS).
     pub pacing: bool,
+    /// Pace all windows (ours): a window sent as a burst is load in one interval and none in the next, where the
+    /// round trip is longer than the interval.
+    pub smooth: bool,
     /// After so many echoes of one type in a row, 3 (MP 3.4), chains are given up for a while. With more than
     /// two packets: chains without a complete one, n + 1 (protocols.md 7.4, assumed).
     pub strikes: u32,
@@ -105,7 +122,9 @@ impl SenderConfig {
             rtt_max: Duration(500_000_000),
             cut: Cut::AtOnce,
             hold: Hold::Interval,
+            loss: Loss::Tcp,
             pacing: true,
+            smooth: false,
             strikes: if n > 2 { n.saturating_add(1) } else { 3 },
             resume: 8,
             relapses: 3,
@@ -174,10 +193,16 @@ impl Settings for SenderConfig {
             Field::Word(&mut self.hold),
         );
         tell(
+            "loss",
+            "What a loss does: tcp, it halves the window (VNS), or maintain, nothing.",
+            Field::Word(&mut self.loss),
+        );
+        tell(
             "pacing",
             "Pace windows up to 64 packets with gaps above 100 ms; true (VNS).",
             Field::Switch(&mut self.pacing),
         );
+        tell("smooth", "Pace every window over its round trip; false.", Field::Switch(&mut self.smooth));
         if !is_vcp {
             tell(
                 "strikes",
@@ -398,7 +423,7 @@ impl Sender {
             self.frozen_until = now + hold;
             return;
         }
-        if ack.acked.0 == 0 || !ack.is_window_limited || ack.in_recovery {
+        if ack.acked.0 == 0 || !ack.is_window_limited {
             return;
         }
         let acked = with_places(ack.acked);
@@ -483,14 +508,17 @@ impl SenderLaw for Sender {
         }
         if self.is_standard {
             self.grow_as_newreno(ack);
-        } else if !ack.in_recovery {
+        } else if !ack.in_recovery || config.loss == Loss::Maintain {
             self.act(config, now, ack, rtt);
         }
     }
 
-    /// Halves the flight, as Reno (VNS).
+    /// See [`Loss`]. Half of the flight, as Reno (VNS); NewReno's rules, where codes are cleared.
     #[inline]
-    fn on_loss(&mut self, _config: &SenderConfig, _now: Time, flight: Bytes) {
+    fn on_loss(&mut self, config: &SenderConfig, _now: Time, flight: Bytes) {
+        if config.loss == Loss::Maintain && !self.is_standard {
+            return;
+        }
         self.ssthresh = self.half(flight);
         self.cwnd = self.ssthresh;
         self.begin(self.level, 0);
@@ -528,10 +556,14 @@ impl SenderLaw for Sender {
         Echo::Chain(super::Echo::default())
     }
 
-    /// VNS: windows up to 64 packets, if a power of two of them per round trip leaves gaps above 100 ms.
+    /// VNS: windows up to 64 packets, if a power of two of them per round trip leaves gaps above 100 ms. Smooth: the
+    /// window per round trip.
     #[inline]
     fn pacing_rate(&self, config: &SenderConfig, srtt: Duration) -> Option<Rate> {
         let packets = self.cwnd.div_ceil(self.mss.max(1));
+        if config.smooth && srtt.0 > 0 {
+            return Some(self.window().per(srtt));
+        }
         if !config.pacing || packets <= 1 || packets > PACED_MAX {
             return None;
         }
