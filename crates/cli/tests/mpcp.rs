@@ -55,6 +55,11 @@ fn ex6_1_a_parking_lot() {
 }
 
 #[test]
+fn ex6_2_long_flows_fill_a_link_and_make_room() {
+    holds("ex6.2");
+}
+
+#[test]
 fn ex6_3_one_flow() {
     holds("ex6.3");
 }
