@@ -155,6 +155,11 @@ impl Delivery {
         self.judged = self.judged.max(lost);
     }
 
+    /// A retransmission is lost.
+    pub(super) fn lose_again(&mut self) {
+        self.sample.lost += 1;
+    }
+
     /// §3.4: there was no more to send, though `pipe` segments in flight left room for some.
     pub(super) fn note_app_limited(&mut self, pipe: u64) {
         self.app_limited = (self.delivered + pipe).max(1);

@@ -149,13 +149,13 @@ impl Config {
         })
     }
 
-    /// Losses are no reason to send less: so a retransmission that is lost is repeated without waiting
-    /// for the timer.
-    fn keeps_its_window(&self) -> bool {
+    /// Losses are no reason to send less, for who maintains its window and for BBR: so a retransmission
+    /// that is lost is repeated without waiting for the timer.
+    fn repeats_again(&self) -> bool {
         let maintains = match (self.law.xcp(), self.law.mpcp()) {
             (Some(xcp), _) => xcp.loss == LossPolicy::Maintain,
             (_, Some(mpcp)) => mpcp.loss == Loss::Maintain,
-            _ => false,
+            _ => self.law.samples_delivery(),
         };
         self.recovery == Recovery::Sack && maintains
     }

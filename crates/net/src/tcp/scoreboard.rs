@@ -288,6 +288,9 @@ impl Scoreboard {
             self.watched.pop_front();
             if segment >= una && self.sacked.around(segment).is_none() {
                 self.again.insert(segment);
+                if let Some(delivery) = &mut self.delivery {
+                    delivery.lose_again();
+                }
             }
         }
         !self.again.is_empty()

@@ -579,7 +579,8 @@ impl Sender {
     }
 
     // P-XCP keeps its window at a loss (PX §III), so it has to find losses as long as ACKs come, also
-    // those of retransmissions: each loss is repeated once per round trip (protocols.md 2.3). The
+    // those of retransmissions: each loss is repeated once per round trip (protocols.md 2.3). BBR's rate
+    // does not fall with losses either, and those who made it find them (Linux by RACK, RFC 8985). The
     // timer, which leaves one segment of the window, is for silence. One timer serves both: between
     // `end_watch` and `begin_watch` it is that of RFC 6298, else whichever comes first.
 
@@ -946,7 +947,7 @@ impl Sender {
             return;
         }
         board.retransmit(index);
-        if config.keeps_its_window() {
+        if config.repeats_again() {
             board.watch(index, self.next, now);
             let has_heard = index == self.una && core::mem::take(&mut board.has_heard);
             self.end_watch();

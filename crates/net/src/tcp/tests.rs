@@ -311,7 +311,7 @@ impl Pair {
                 self.compare();
                 return;
             }
-            if self.config.keeps_its_window() {
+            if self.config.repeats_again() {
                 naive.watched.push((segment, naive.next, self.now));
             }
         }
@@ -420,13 +420,13 @@ fn every_byte_arrives_once_whatever_the_pipe_does() {
                         assert_eq!((sent.retransmits, sent.timeouts, sent.window_cuts), (0, 0, 0));
                     }
                     worst = worst.max((sent.timeouts, seed));
-                    repeats[usize::from(pair.config.keeps_its_window())] += pair.repeats;
+                    repeats[usize::from(pair.config.repeats_again())] += pair.repeats;
                 }
             }
         }
     }
     assert!(worst.0 > 0, "the pipe was kind");
-    assert!(repeats[0] == 0 && repeats[1] > 100, "only P-XCP repeats a retransmission: {repeats:?}");
+    assert!(repeats[0] == 0 && repeats[1] > 100, "only P-XCP and BBR repeat a retransmission: {repeats:?}");
 }
 
 #[test]
