@@ -8,6 +8,9 @@ use super::settings::{Field, Settings, words};
 use super::{Ack, Ask, Probe, Protocol, Send, SenderConfig, SenderLaw, Turn, xcp};
 use crate::units::{Bytes, Duration, Time, mul_div};
 
+/// As many segments as a receiver can advertise here; sudden start sends a probe for each.
+const RWND_MAX: u32 = (1 << 24) - 2;
+
 /// What a probe carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -57,7 +60,7 @@ impl Settings for Config {
             "rwnd",
             "segments that sudden start fills and probes do not exceed, where the receiver advertises no limit; 64 \
              (PX section IV, its receivers').",
-            Field::Count(&mut self.rwnd),
+            Field::Number(&mut self.rwnd, RWND_MAX),
         );
         tell(
             "probes_per_ack",
