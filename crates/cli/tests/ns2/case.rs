@@ -22,13 +22,13 @@ pub(crate) struct Case {
     pub(crate) full: bool,
     pub(crate) rate: f64,
     delay: f64,
-    queue: u32,
+    pub(crate) queue: u32,
     duration: f64,
     warmup: f64,
     /// Minimum retransmission timeout; absent: the profile's 0.2 s.
     min_rto: Option<f64>,
     #[serde(default)]
-    packet_error_rate: f64,
+    pub(crate) packet_error_rate: f64,
     #[serde(default)]
     ack_loss: f64,
     pub(crate) groups: Vec<Group>,
@@ -86,13 +86,18 @@ pub(crate) const FACK: Law = Law { name: "FACK", kind: "fack", law: "\"fack\"" }
 /// By the author of RFC 3649: `windowOption_ 8`.
 pub(crate) const HIGHSPEED: Law =
     Law { name: "HighSpeed, `windowOption_ 8`", kind: "highspeed", law: "\"highspeed\"" };
-/// Linux 2.6's, by a table of whole segments.
+/// Linux 2.6's, with habits of its own (`highspeed.rs`).
 pub(crate) const HIGHSPEED_LINUX: Law =
     Law { name: "HighSpeed, `Agent/TCP/Linux`", kind: "linux-highspeed", law: "\"highspeed\"" };
 /// With the numbers that Linux has in place of the paper's.
 pub(crate) const BIC: Law =
     Law { name: "BIC", kind: "linux-bic", law: "{ bic = { max_increment = 16, beta = 0.2 } }" };
 pub(crate) const CUBIC: Law = Law { name: "CUBIC", kind: "linux-cubic", law: "\"cubic\"" };
+/// Without its habit at ssthresh, and with it.
+pub(crate) static LINUX_RENOS: [Law; 2] = [
+    Law { name: "Reno, `Agent/TCP/Linux` naive_reno", kind: "linux-naive_reno", law: "\"sack\"" },
+    Law { name: "Reno, `Agent/TCP/Linux` reno", kind: "linux-reno", law: "\"sack\"" },
+];
 pub(crate) const VEGAS: Law = Law { name: "Vegas", kind: "vegas", law: "\"vegas\"" };
 
 impl Case {

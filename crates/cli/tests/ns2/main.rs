@@ -6,6 +6,7 @@
 
 mod case;
 mod family;
+mod highspeed;
 mod run;
 
 use std::sync::Mutex;
