@@ -220,6 +220,14 @@ fn tell(explanation: &Explanation) -> String {
 fn tell_sent(page: &mut Page, explanation: &Explanation, packet: &Sent) {
     page.heading("THE SENDER", Some(packet.sent_s));
     let again = if packet.is_retransmission { ", for the second time at least" } else { "" };
+    if let Some(place) = packet.place {
+        let text = format!(
+            "It sends {} B{again}, with the code of low load, 01, in its ECN field. It is packet {place} of its \
+             chain. A link that is loaded more raises the code.",
+            packet.size
+        );
+        return page.say(2, &text, "MPCP (CCR 39(5)) section 3");
+    }
     let Some(header) = &packet.header else {
         let law = match explanation.law {
             "none" => "the source sends datagrams at its own rate and listens to nobody".into(),
@@ -277,9 +285,11 @@ fn tell_sent(page: &mut Page, explanation: &Explanation, packet: &Sent) {
 }
 
 fn tell_hop(page: &mut Page, explanation: &Explanation, hop: &Hop) {
+    let is_coded = matches!(hop.law, Some("vcp" | "dpcp" | "tpcp" | "mpcp"));
     let law = match hop.law {
-        Some(_) => "runs XCP",
-        None => "no law",
+        Some(law) if is_coded => format!("runs {}", law.to_uppercase()),
+        Some(_) => "runs XCP".into(),
+        None => "no law".into(),
     };
     page.heading(&format!("LINK {}, {law}", hop.link), Some(hop.departed_s.unwrap_or(hop.arrived_s)));
     let waited = hop.departed_s.map(|departed| (departed - hop.arrived_s) * 1e3);
@@ -297,8 +307,21 @@ fn tell_hop(page: &mut Page, explanation: &Explanation, hop: &Hop) {
         text.push_str(" It was marked: congestion experienced.");
     }
     page.say(2, &text, "");
+    if hop.lost.is_none()
+        && let Some([came, left]) = hop.codes
+    {
+        let text = match came == left {
+            true => format!("It leaves with the code that it came with, {left:02b}."),
+            false => format!("The link raises its code, from {came:02b} to {left:02b}."),
+        };
+        page.say(2, &text, "MPCP (CCR 39(5)) algorithm 2");
+    }
     match &hop.feedback {
         Some(feedback) => tell_feedback(page, feedback),
+        None if hop.codes.is_some() => {}
+        None if is_coded => {
+            page.say(2, "The packet counts as load; it has no code of this law.", "MPCP (CCR 39(5)) section 2.1");
+        }
         None if hop.law.is_some() && explanation.law != "xcp" => page.say(
             2,
             "The packet has no congestion header, so the law counts its bytes as input traffic and leaves it alone.",

@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
 use congestlab_core::law::xcp::{self, Header, SHARE_PLACES, Share};
-use congestlab_core::law::{Law, SenderConfig, SenderLaw as _, Series as _, mpcp, xcp_r};
+use congestlab_core::law::{Law, LinkConfig, SenderConfig, SenderLaw as _, Series as _, mpcp, xcp_r};
 use congestlab_core::units::{Bytes, Time};
 use congestlab_net::packet::{Kind, Packet, Picos, flag};
 use congestlab_net::port::PortEvent;
@@ -135,6 +135,8 @@ pub struct Sent {
     pub sent_s: f64,
     /// It repeats a segment.
     pub is_retransmission: bool,
+    /// Where it is in a chain whose codes tell a load level, the first being 1; as its headers say.
+    pub place: Option<u8>,
     /// Its congestion header.
     pub header: Option<Stated>,
 }
@@ -168,8 +170,10 @@ pub struct Hop {
     pub lost: Option<String>,
     /// It got a congestion mark here.
     pub is_marked: bool,
-    /// `xcp`, or nothing: a legacy router.
+    /// `xcp`, `dpcp`, or nothing: a legacy router.
     pub law: Option<&'static str>,
+    /// The codes in its ECN field as it came and as it left, where link and flow tell load levels by them.
+    pub codes: Option<[u8; 2]>,
     /// What the law did to its header.
     pub feedback: Option<Feedback>,
 }
@@ -323,6 +327,15 @@ struct Trail {
     received: Option<Picos>,
 }
 
+impl Trail {
+    /// The packet came to what is behind its last link.
+    fn note_code(&mut self, packet: &Packet) {
+        if let Some(hop) = self.hops.last_mut() {
+            hop.codes[1] = packet.flags & flag::ECN_MASK;
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 struct HopTrail {
     link: u32,
@@ -331,6 +344,7 @@ struct HopTrail {
     departed: Option<Picos>,
     lost: Option<(Picos, String)>,
     is_marked: bool,
+    codes: [u8; 2],
     feedback: Option<(Picos, Header, Header, Share, Intervals)>,
 }
 
@@ -429,6 +443,7 @@ impl Observer<'_> {
             Step::Entered { link, packet, queue_packets } => {
                 let (link, queue_packets) = (*link, *queue_packets);
                 if let Some(trail) = self.trail(packet) {
+                    trail.note_code(packet);
                     trail.hops.push(HopTrail {
                         link,
                         entered: now,
@@ -436,6 +451,7 @@ impl Observer<'_> {
                         departed: None,
                         lost: None,
                         is_marked: false,
+                        codes: [packet.flags & flag::ECN_MASK; 2],
                         feedback: None,
                     });
                 }
@@ -446,7 +462,10 @@ impl Observer<'_> {
                     self.summed.push(packet.xcp().delta);
                 }
                 if self.is_chosen(packet) {
-                    self.chosen.iter_mut().for_each(|chosen| chosen.received = Some(now));
+                    if let Some(chosen) = &mut self.chosen {
+                        chosen.received = Some(now);
+                        chosen.note_code(packet);
+                    }
                     if packet.kind == Kind::Datagram {
                         return ControlFlow::Break(());
                     }
@@ -756,7 +775,11 @@ impl Observer<'_> {
         let chosen = self.chosen.as_ref().expect("the caller has looked");
         let packet = &chosen.packet;
         let group = &self.model.groups[of.group];
-        let hops: Vec<Hop> = chosen.hops.iter().map(|hop| self.hop(hop)).collect();
+        let mpcp = match &group.kind {
+            GroupKind::Tcp(config) => config.law.mpcp(),
+            GroupKind::Source(_) => None,
+        };
+        let hops: Vec<Hop> = chosen.hops.iter().map(|hop| self.hop(hop, mpcp.is_some())).collect();
         let lowered = |hop: &&Hop| hop.feedback.as_ref().is_some_and(|feedback| feedback.is_lowered);
         let is_lost = self.is_lost();
         let since = self.until.saturating_sub(1_000_000_000_000);
@@ -777,6 +800,10 @@ impl Observer<'_> {
                 size: packet.size,
                 sent_s: seconds(chosen.sent),
                 is_retransmission: packet.flags & flag::RETRANSMIT != 0,
+                place: mpcp.and_then(|law| match law.n {
+                    1 => Some(1),
+                    n => law.order.read(&packet.segment()?, n).map(|index| index + 1),
+                }),
                 header: packet.has_xcp().then(|| Stated {
                     price: match &group.kind {
                         GroupKind::Tcp(config) => {
@@ -830,7 +857,7 @@ impl Observer<'_> {
         }
     }
 
-    fn hop(&self, hop: &HopTrail) -> Hop {
+    fn hop(&self, hop: &HopTrail, is_coded: bool) -> Hop {
         let link = &self.model.links[hop.link as usize];
         let config = link.port.law.as_ref().and_then(|law| law.config.xcp());
         let feedback = config.zip(hop.feedback.as_ref());
@@ -842,6 +869,10 @@ impl Observer<'_> {
             lost: hop.lost.as_ref().map(|(_, how)| how.clone()),
             is_marked: hop.is_marked,
             law: link.port.law.as_ref().map(|law| law.config.name()),
+            codes: match link.port.law.as_ref().map(|law| &law.config) {
+                Some(LinkConfig::Mpcp(_)) if is_coded => Some(hop.codes),
+                _ => None,
+            },
             feedback: feedback.map(|(config, (at, asked, given, share, ends))| {
                 feedback_of(config, *at, asked, given, share, *ends)
             }),

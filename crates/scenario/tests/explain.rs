@@ -181,6 +181,40 @@ fn a_flow_without_a_congestion_header_is_told_nothing() {
     assert!(explanation.received_s.is_some());
 }
 
+/// VCP's family: where in its chain a packet is, and what links make of its code, which is what the ACK returns.
+#[test]
+fn codes_are_told_as_links_change_them() {
+    let mut raised = 0;
+    for (law, n) in [("vcp", 1), ("dpcp", 2), ("tpcp", 3)] {
+        let link = |name: &str, mbit: u32| {
+            format!("[links.{name}]\nrate = \"{mbit} Mbit/s\"\ndelay = \"10 ms\"\nlaw = \"{law}\"\n")
+        };
+        let text = format!(
+            "[run]\nduration = \"12 s\"\n{}{}[links.legacy]\nrate = \"9 Mbit/s\"\ndelay = \"1 ms\"\n\
+             [flows.f]\nlaw = \"{law}\"\npath = [\"a\", \"legacy\", \"b\"]\n\
+             [flows.other]\nlaw = \"cubic\"\nawnd = \"2 packets\"\npath = [\"a\"]\n",
+            link("a", 5),
+            link("b", 3)
+        );
+        let scenario = scenario(&text);
+        let mut places = [0; 3];
+        for ms in (8000..10_000).step_by(37) {
+            let explanation = told(&scenario, "f", &format!("{ms} ms"));
+            assert!(explanation.packet.header.is_none());
+            places[usize::from(explanation.packet.place.unwrap()) - 1] += 1;
+            let [a, legacy, b] = &explanation.hops[..] else { panic!("{explanation:?}") };
+            assert_eq!((a.law, legacy.law, legacy.codes), (Some(law), None, None));
+            let ([sent, between], [came, left]) = (a.codes.unwrap(), b.codes.unwrap());
+            assert!(sent == 1 && between == came && left >= 1);
+            raised += u32::from(left > came);
+        }
+        assert!(places[..n].iter().all(|&count| count > 5) && places[n..].iter().all(|&count| count == 0));
+        let explanation = told(&scenario, "other", "9 s");
+        assert!(explanation.packet.place.is_none() && explanation.hops[0].codes.is_none());
+    }
+    assert!(raised > 50, "{raised}");
+}
+
 /// CUBIC alone on a short queue: after its first loss it follows the curve, and loses again.
 #[test]
 fn cubic_is_explained_by_its_curve_and_its_losses() {
