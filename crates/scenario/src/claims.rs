@@ -341,7 +341,7 @@ impl CheckedClaim {
             said.push(claim.judge_each(metric, &selected)?);
         }
         if let (Some(trend), Some(axis)) = (&claim.monotone, &self.axis) {
-            let curve = along(axis, &selected, |run| number(run.read(metric)))?;
+            let curve = along(axis, &selected, |run| number(&claim.reading(metric, run)?))?;
             let shown = show(&curve);
             let values: Vec<f64> = curve.iter().map(|&(_, value)| value).collect();
             if !trend.value.holds(&values) {
@@ -385,6 +385,13 @@ impl Claim {
         })
     }
 
+    /// The metric of a run, as the claim looks at it.
+    fn reading(&self, metric: &Metric, run: &Observation) -> Result<Reading, String> {
+        let reading = run.read(metric);
+        let Some(base) = &self.ratio_to else { return Ok(reading.clone()) };
+        Ok(Reading::Number(number(reading)? / number(run.read(&base.value))?))
+    }
+
     /// What the claim says of each run.
     fn judge_each(&self, metric: &Metric, runs: &[&Observation]) -> Result<String, String> {
         let mut seen: Vec<f64> = Vec::new();
@@ -397,11 +404,7 @@ impl Claim {
                     format!(" at {}", list.join(", "))
                 }
             };
-            let mut reading = run.read(metric).clone();
-            if let Some(base) = &self.ratio_to {
-                let base = number(run.read(&base.value)).map_err(|error| error + &place())?;
-                reading = Reading::Number(number(&reading).map_err(|error| error + &place())? / base);
-            }
+            let reading = self.reading(metric, run).map_err(|error| error + &place())?;
             self.judge_reading(metric, run, &reading)
                 .map_err(|why| format!("{} is {reading}{}: {why}", metric.text(), place()))?;
             match reading {
