@@ -2,15 +2,10 @@
 //! INFOCOM 2004; "BI" below): after a loss the window searches for the size at which it happened, by
 //! halves, at most Smax segments a round trip; past it, it leaves slowly, then faster.
 
+use super::places::{PLACES, SEGMENT_MAX, bytes, with_places};
 use super::settings::{Field, Settings};
 use super::{Ack, Protocol, SenderConfig, SenderLaw};
 use crate::units::{Bytes, Ratio, Time, Wide, mul_div};
-
-/// Binary places of windows: growth per ACK is far below a byte at times.
-const PLACES: u32 = 16;
-
-/// No segment is longer: it keeps products with it inside 64 bits.
-const SEGMENT_MAX: Bytes = Bytes(u32::MAX as u64);
 
 /// What scenarios can tell it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -246,15 +241,4 @@ impl SenderLaw for Bic {
     fn window(&self) -> Bytes {
         Bytes(self.cwnd >> PLACES)
     }
-}
-
-/// Bytes with [`PLACES`].
-#[inline(always)]
-fn with_places(bytes: Bytes) -> u64 {
-    Wide::shifted(bytes.0, PLACES).to_u64()
-}
-
-#[inline]
-fn bytes(places: u64) -> Bytes {
-    if places == u64::MAX { Bytes(u64::MAX) } else { Bytes(places >> PLACES) }
 }

@@ -1,6 +1,7 @@
 //! CUBIC (RFC 9438): the window grows as a cubic function of the time since the last decrease,
 //! flat around the window where that happened. Sections cited are the RFC's.
 
+use super::places::{PLACES, SEGMENT_MAX, bytes, with_places};
 use super::settings::{Field, Settings};
 use super::{Ack, Protocol, SenderConfig, SenderLaw};
 use crate::units::{Bytes, Duration, Ratio, Time, Wide, mul_div};
@@ -13,11 +14,6 @@ const CONVERGENCE: Ratio = Ratio::ppm(850_000);
 const ALPHA: (u64, u64) = (9, 17);
 /// Cubed microseconds per cubed second, over C = 0.4 segments / s^3, §5.1.
 const CUBED_PER_C: u64 = 2_500_000_000_000_000_000;
-/// Binary places of windows: growth per ACK is far below a byte at times.
-const PLACES: u32 = 16;
-
-/// No segment is longer: it keeps products with it inside 64 bits.
-const SEGMENT_MAX: Bytes = Bytes(u32::MAX as u64);
 
 /// Nothing to configure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,7 +95,6 @@ impl Cubic {
     /// Where it stands.
     #[inline]
     pub fn report(&self) -> Report {
-        let bytes = |places: u64| if places == u64::MAX { Bytes(u64::MAX) } else { Bytes(places >> PLACES) };
         Report {
             ssthresh: bytes(self.ssthresh),
             w_max: bytes(self.w_max),
@@ -224,12 +219,6 @@ impl SenderLaw for Cubic {
     fn window(&self) -> Bytes {
         Bytes(self.cwnd >> PLACES)
     }
-}
-
-/// Bytes with [`PLACES`].
-#[inline(always)]
-fn with_places(bytes: Bytes) -> u64 {
-    Wide::shifted(bytes.0, PLACES).to_u64()
 }
 
 /// The largest root below 2^32 whose cube is at most `cube`, bit by bit: once per decrease.

@@ -1,6 +1,7 @@
 //! HighSpeed TCP (RFC 3649): Reno below 38 segments; above, the larger the window, the more segments
 //! a round trip adds and the smaller the part that a loss takes. Sections cited are the RFC's.
 
+use super::places::{PLACES, SEGMENT_MAX, bytes, with_places};
 use super::settings::{Field, Settings};
 use super::{Ack, Protocol, SenderConfig, SenderLaw};
 use crate::units::{Bytes, Time, Wide, mul_div};
@@ -11,15 +12,10 @@ const LOW_WINDOW: u64 = 38;
 const HIGH_WINDOW: u64 = 83_000;
 /// max_ssthresh of RFC 3742 §2.
 const MAX_SSTHRESH: u64 = 100;
-/// Binary places of windows and of a(w).
-const PLACES: u32 = 16;
 /// Binary places of logarithms and of b(w).
 const LOG_PLACES: u32 = 24;
 const LOG_LOW: u64 = log2(LOW_WINDOW);
 const LOG_RANGE: u64 = log2(HIGH_WINDOW) - LOG_LOW;
-
-/// No segment is longer: it keeps products with it inside 64 bits.
-const SEGMENT_MAX: Bytes = Bytes(u32::MAX as u64);
 
 /// What scenarios can tell it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,7 +78,7 @@ impl HighSpeed {
     /// Slow start ends here; the largest amount: never.
     #[inline]
     pub fn ssthresh(&self) -> Bytes {
-        if self.ssthresh == u64::MAX { Bytes(u64::MAX) } else { Bytes(self.ssthresh >> PLACES) }
+        bytes(self.ssthresh)
     }
 
     /// w, the window in whole segments.
@@ -170,12 +166,6 @@ impl SenderLaw for HighSpeed {
     fn window(&self) -> Bytes {
         Bytes(self.cwnd >> PLACES)
     }
-}
-
-/// Bytes with [`PLACES`].
-#[inline(always)]
-fn with_places(bytes: Bytes) -> u64 {
-    Wide::shifted(bytes.0, PLACES).to_u64()
 }
 
 /// a(w), segments added per round trip, with 16 binary places: w^2 p(w) 2 b(w) / (2 - b(w)) with

@@ -8,6 +8,7 @@ mod echo;
 pub mod highspeed;
 pub mod mpcp;
 pub mod peach;
+mod places;
 pub mod pxcp;
 pub mod reno;
 pub mod settings;

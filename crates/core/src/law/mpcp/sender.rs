@@ -4,14 +4,11 @@ use super::echo::Echoed;
 use super::growth::{self, ONE};
 use super::level::{DIGITS_MAX, HIGH, LOW, Level, OVERLOAD};
 use super::order::Order;
+use crate::law::places::{PLACES, SEGMENT_MAX, with_places};
 use crate::law::settings::{Field, Settings, words};
 use crate::law::{Ack, Echo, SenderLaw};
 use crate::units::{Bytes, Duration, Rate, Ratio, Time, Wide, mul_div};
 
-/// Binary places of windows: growth per ACK is far below a byte at times.
-const PLACES: u32 = 16;
-/// No segment is longer: it keeps products with it inside 64 bits.
-const SEGMENT_MAX: u64 = u32::MAX as u64;
 /// VNS's timers tick so often.
 const TICK: u64 = 10_000_000;
 /// The largest window that VNS paces, and the gap from which on it does.
@@ -273,7 +270,7 @@ impl Sender {
     /// At the start of a connection: load is low (MP 3.3).
     #[inline(always)]
     pub fn new(config: &SenderConfig, mss: Bytes, initial_window: Bytes) -> Self {
-        let mss = Bytes(mss.0.clamp(1, SEGMENT_MAX));
+        let mss = mss.min(SEGMENT_MAX).max(Bytes(1));
         Self {
             mss: with_places(mss),
             cwnd: with_places(initial_window.max(mss)),
@@ -585,10 +582,4 @@ impl SenderLaw for Sender {
     fn mpcp(&self) -> Option<State> {
         Some(self.state())
     }
-}
-
-/// Bytes with [`PLACES`].
-#[inline(always)]
-fn with_places(bytes: Bytes) -> u64 {
-    Wide::shifted(bytes.0, PLACES).to_u64()
 }
