@@ -1,9 +1,13 @@
 //! VCP, DPCP and TPCP in whole scenarios: the experiments of their paper (scenarios/mpcp, with their claims), what
 //! the orders of packets change.
 
+#[path = "../../scenario/tests/common/chains.rs"]
+mod chains;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use chains::network;
 use serde_json::Value;
 
 fn congestlab() -> Command {
@@ -145,26 +149,6 @@ fn losses_that_say_nothing_of_the_load_hardly_slow_dpcp() {
     let without = completion("dpcp", 0.0);
     let (dpcp, vcp) = (completion("dpcp", 0.25), completion("vcp", 0.25));
     assert!(dpcp < 3.0 * without && vcp > 10.0 * dpcp, "DPCP {without} s, {dpcp} s; VCP {vcp} s");
-}
-
-/// Two links with losses, reordering and flows over both; the chain's length and order as told.
-fn network(law: &str, seed: u32) -> String {
-    let link = |name: &str, more: &str| {
-        format!(
-            "[links.{name}]\nrate = \"4 Mbit/s\"\ndelay = \"50 ms\"\npacket_size = \"1000 B\"\nqueue = \"60 packets\"\nlaw = {law}\n{more}"
-        )
-    };
-    let flow = |name: &str, path: &str, count: u32, more: &str| {
-        format!("[flows.{name}]\nlaw = {law}\ncount = {count}\npath = {path}\nsegment = \"1000 B\"\n{more}")
-    };
-    format!("[run]\nduration = \"40 s\"\nseed = {seed}\n")
-        + &link(
-            "a",
-            "error = { packet_error_rate = 0.01 }\nreorder = { probability = 0.01, delay = \"3 ms\" }\n",
-        )
-        + &link("b", "")
-        + &flow("long", "[\"a\", \"b\"]", 4, "")
-        + &flow("local", "[\"b\"]", 2, "app = { bursts = { size = \"30500 B\", pause = \"300 ms\" } }\n")
 }
 
 /// Which packet is which is known or not, however it is told: the results are the same to the byte.
