@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::vec::Vec;
 
-use congestlab_core::law::{SenderConfig, bbr, bic, cubic, highspeed, peach, reno, vegas, xcp};
+use congestlab_core::law::{SenderConfig, bbr, bic, cubic, highspeed, mpcp, peach, reno, vegas, xcp};
 use congestlab_core::units::{Bytes, Duration, Rate, Time};
 
 use super::scoreboard::DUP_THRESH;
@@ -483,10 +483,12 @@ fn bursts_end_when_all_is_sent() {
 /// Neither side trusts what it reads: any packet is obeyed or ignored, none is fatal.
 #[test]
 fn arbitrary_packets_do_no_harm() {
-    for seed in 0..300 {
+    let mut laws = laws().to_vec();
+    laws.extend([1, 2].map(|n| SenderConfig::Mpcp(mpcp::SenderConfig::of(n, true))));
+    for seed in 0..400 {
         let mut random = Random(seed);
-        let recovery = RECOVERIES[seed as usize % 4];
-        let law = laws()[(seed / 4) as usize % 8].clone();
+        let recovery = RECOVERIES[seed as usize % RECOVERIES.len()];
+        let law = laws[(seed / 4) as usize % laws.len()].clone();
         let config = Config {
             delayed_ack: seed % 2 == 0,
             ecn: seed % 5 == 0,
