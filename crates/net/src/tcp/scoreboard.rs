@@ -8,6 +8,7 @@
 //! RFC 6675 repeats a segment once; if that is lost too, only the timer helps. Whoever wants more
 //! watches the retransmissions ([`Scoreboard::watch`], [`Scoreboard::find_lost_again`]).
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
 
 use congestlab_core::units::{Duration, Time};
@@ -56,9 +57,9 @@ pub(super) struct Scoreboard {
     /// at once, and the pipe FACK's awnd = snd.nxt - snd.fack + retran_data.
     tolerance: u64,
     /// For laws that want samples of the delivery rate; such a scoreboard is never given up.
-    pub(super) delivery: Option<Delivery>,
+    pub(super) delivery: Option<Box<Delivery>>,
     /// For laws that send probes; likewise.
-    pub(super) probes: Option<Probes>,
+    pub(super) probes: Option<Box<Probes>>,
 }
 
 /// What a sender keeps for the probes of its law.

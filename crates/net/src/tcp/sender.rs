@@ -13,7 +13,7 @@ use congestlab_core::units::{Bytes, Duration, Time};
 
 use super::delivery::Delivery;
 use super::rtt::{CAUTIOUS_RTO, INITIAL_RTO, RoundTrip};
-use super::scoreboard::{DUP_THRESH, Probes, Scoreboard};
+use super::scoreboard::{DUP_THRESH, Scoreboard};
 use super::{App, Config, Connection, Measure, Recovery, Wait, absolute, in_bytes};
 use crate::packet::{Kind, Packet, SACK_BLOCKS, UNLIMITED, flag};
 use crate::random::Stream;
@@ -159,8 +159,8 @@ impl Sender {
             stop,
             scoreboard: (samples || probes).then(|| {
                 let mut board = Box::new(Scoreboard::new(0, config.recovery));
-                board.delivery = samples.then(Delivery::new);
-                board.probes = probes.then(Probes::default);
+                board.delivery = samples.then(|| Box::new(Delivery::new()));
+                board.probes = probes.then(Box::default);
                 board
             }),
             connection: None,
@@ -443,7 +443,7 @@ impl Sender {
     }
 
     fn delivery(&mut self) -> Option<&mut Delivery> {
-        self.scoreboard.as_mut().and_then(|board| board.delivery.as_mut())
+        self.scoreboard.as_mut().and_then(|board| board.delivery.as_deref_mut())
     }
 
     /// Takes in the cumulative ACK and the SACK blocks; true if a block says something new.
