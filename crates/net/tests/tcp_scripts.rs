@@ -497,6 +497,7 @@ scripts! {
     a_partial_ack_repairs_the_next_hole
     a_second_recovery_does_not_repeat_the_first
     a_timeout_during_recovery
+    a_timeout_in_fast_recovery_halves_the_window
     a_transfer_without_loss
     a_window_of_twenty_is_halved_to_ten
     a_write_waits_for_the_send_buffer

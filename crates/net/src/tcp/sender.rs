@@ -1029,12 +1029,12 @@ impl Sender {
     /// FlightSize, from which the law derives what is left of the window: sent and not acknowledged,
     /// less what limited transmit added (RFC 5681 §3.2).
     ///
-    /// With SACK never more than the window: while a lost retransmission holds the acknowledgments
-    /// back, the pipe lets new data pass, and all of it counts as not acknowledged. Half of several
-    /// windows would be no reduction.
+    /// Never more than the window, as ns-2 has it ("no more than", RFC 5681 §3.1): while a hole holds the
+    /// acknowledgments back, the pipe, or duplicate ACKs, let new data pass in every round trip, and all
+    /// of it counts as not acknowledged. Half of several windows would be no reduction.
     fn flight_size(&self, config: &Config) -> Bytes {
         let flight = in_bytes(config, (self.next - self.una).saturating_sub(u64::from(self.limited)));
-        if config.recovery.has_sack() { flight.min(self.law.window()) } else { flight }
+        flight.min(self.law.window())
     }
 
     #[inline]
