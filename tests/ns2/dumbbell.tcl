@@ -9,7 +9,7 @@
 # B      bit/s of each flow over [max(warmup, its start), duration], counted when bytes arrive in order
 #
 # Usage: ns dumbbell.tcl key=value ...
-#   kind=xcp|sack|fack|highspeed|vegas|linux-NAME (NAME of Agent/TCP/Linux: highspeed, bic, cubic, vegas)
+#   kind=xcp|reno|newreno|sack|fack|highspeed|vegas|linux-NAME (NAME of Agent/TCP/Linux: highspeed, bic, cubic, vegas)
 #   rate=bit/s  delay=s  queue=packets  duration=s  warmup=s  seed=n
 #   min_rto=s  tick=s  per=P  error_size=bytes  ack_loss=P  groups=n, and for each group i
 #   i.count  i.segment=bytes  i.start=s  i.every=s  i.access_rate=bit/s  i.access_delay=s (rate 0: no
@@ -101,6 +101,8 @@ for {set g 0} {$g < $opt(groups)} {incr g} {
         } else {
             set sink [new Agent/TCPSink/Sack1]
             switch -glob $opt(kind) {
+                reno { set tcp [new Agent/TCP/Reno] }
+                newreno { set tcp [new Agent/TCP/Newreno] }
                 sack { set tcp [new Agent/TCP/Sack1] }
                 fack { set tcp [new Agent/TCP/Fack] }
                 highspeed {

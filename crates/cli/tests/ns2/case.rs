@@ -11,6 +11,7 @@ pub(crate) struct Cases {
     pub(crate) lossy: Vec<Case>,
     pub(crate) tcp: Vec<Case>,
     pub(crate) steady: Vec<Case>,
+    pub(crate) slow_start: Vec<Case>,
     pub(crate) random: Vec<Case>,
 }
 
@@ -82,6 +83,9 @@ pub(crate) struct Law {
     law: &'static str,
 }
 
+pub(crate) const RENO: Law = Law { name: "Reno", kind: "reno", law: "\"reno\"" };
+/// Impatient (RFC 6582 §4), both: `newreno_changes1_` is 1.
+pub(crate) const NEWRENO: Law = Law { name: "NewReno", kind: "newreno", law: "\"newreno\"" };
 pub(crate) const FACK: Law = Law { name: "FACK", kind: "fack", law: "\"fack\"" };
 /// By the author of RFC 3649: `windowOption_ 8`.
 pub(crate) const HIGHSPEED: Law =
