@@ -46,7 +46,10 @@ impl Config {
             App::Transfer(size) => of_write(size.0, count),
             App::Bursts { size, total, .. } => {
                 let segments = size.0.div_ceil(segment).max(1);
-                let (writes, rest) = (count / segments, count % segments);
+                // The last write of all may have as many segments as the others, and less in them.
+                let whole = total.map_or(u64::MAX, |total| total.0 / size.0.max(1));
+                let writes = (count / segments).min(whole);
+                let rest = count - writes * segments;
                 let left = total.map_or(size.0, |total| total.0.saturating_sub(writes * size.0).min(size.0));
                 writes * of_write(size.0, segments) + of_write(left, rest)
             }
@@ -171,6 +174,33 @@ mod tests {
             ecn: false,
             ns2: false,
             app,
+        }
+    }
+
+    /// Without headers the payload is all: two formulas for one stream.
+    #[test]
+    fn payload_without_headers_is_the_stream() {
+        let bursts = |size, total: Option<u64>| App::Bursts {
+            size: Bytes(size),
+            pause: Duration(1),
+            wait: crate::tcp::Wait::Write,
+            buffer: Bytes(1_000_000),
+            total: total.map(Bytes),
+        };
+        for app in [
+            App::Endless,
+            App::Own,
+            App::Transfer(Bytes(12_345)),
+            App::Transfer(Bytes(12_000)),
+            bursts(2_500, None),
+            bursts(3_000, Some(12_000)),
+            bursts(2_500, Some(11_100)),
+            bursts(700, Some(1_000)),
+        ] {
+            let config = config(2, Order::Swap, app);
+            for count in 0..=config.segments().min(100) {
+                assert_eq!(config.payload(count, 0), config.bytes_of(count).0, "{app:?} {count}");
+            }
         }
     }
 
