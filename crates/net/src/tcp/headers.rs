@@ -114,6 +114,20 @@ impl Connection {
         is_itself.then(|| Echoed::new(code, place))
     }
 
+    /// An acknowledgment that expects segment `next`, in no place, its checksum open.
+    fn acknowledgment(&self, config: &Config, next: u64) -> Segment {
+        Segment {
+            source: self.destination,
+            destination: self.source,
+            ports: self.ports.rotate_left(16),
+            sequence: self.peer_isn.wrapping_add(1),
+            acknowledgment: self.sequence(config, next),
+            control: CONTROL,
+            length: HEADERS as u16,
+            ..Segment::default()
+        }
+    }
+
     /// An acknowledgment that expects segment `next`, in the place that it shall tell, if it can.
     pub fn acknowledge(
         &self,
@@ -123,31 +137,16 @@ impl Connection {
         identification: u16,
     ) -> Option<(Segment, u8)> {
         let (Some((2.., order)), Some(place)) = (config.chain(), place) else { return None };
-        let mut segment = Segment {
-            source: self.destination,
-            destination: self.source,
-            ports: self.ports.rotate_left(16),
-            sequence: self.peer_isn.wrapping_add(1),
-            acknowledgment: self.sequence(config, next),
-            control: CONTROL,
-            identification,
-            length: HEADERS as u16,
-            ..Segment::default()
-        };
+        let mut segment = Segment { identification, ..self.acknowledgment(config, next) };
         segment.seal();
         order.write(&mut segment, place).then_some((segment, place))
     }
 
-    /// What an acknowledgment can tell of what came.
+    /// What an acknowledgment can tell of what came: whether it can is a matter of its numbers alone.
     pub(super) fn echo(&self, config: &Config, next: u64, came: Echoed) -> Echoed {
-        let Some(code) = came.code() else { return came };
-        match config.chain() {
-            Some((2.., _)) => {
-                let told = self.acknowledge(config, next, came.index(), 0);
-                Echoed::new(code, told.map(|(_, place)| place))
-            }
-            _ => came,
-        }
+        let (Some(code), Some((2.., order))) = (came.code(), config.chain()) else { return came };
+        let can_tell = |place: &u8| order.write(&mut self.acknowledgment(config, next), *place);
+        Echoed::new(code, came.index().filter(can_tell))
     }
 }
 
