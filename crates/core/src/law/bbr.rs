@@ -3,6 +3,7 @@
 //! the functions here have): sends at the rate at which data was delivered of late, and keeps in flight
 //! what that rate fills in the least round trip time of late. Losses do not lower the rate.
 
+use super::places::SEGMENT_MAX;
 use super::settings::{Field, Settings};
 use super::{Ack, Delivery, Protocol, SenderConfig, SenderLaw};
 use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, mul_div};
@@ -15,8 +16,6 @@ const RATE_UNIT: u64 = 8;
 const PHASES: u8 = 8;
 /// BBRMinPipeCwnd, segments, draft §4.2.3.2.
 const MIN_PIPE: u64 = 4;
-/// No segment is longer: it keeps products with it inside 64 bits.
-const SEGMENT_MAX: Bytes = Bytes(u32::MAX as u64);
 
 /// What scenarios can tell it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +123,6 @@ pub struct Bbr {
     state: State,
     cycle_index: u8,
     full_bw_count: u8,
-    filled_pipe: bool,
     round_start: bool,
     probe_rtt_round_done: bool,
     packet_conservation: bool,
@@ -159,7 +157,6 @@ impl Bbr {
             state: State::Startup,
             cycle_index: 0,
             full_bw_count: 0,
-            filled_pipe: false,
             round_start: false,
             probe_rtt_round_done: false,
             packet_conservation: false,
@@ -270,7 +267,7 @@ impl Bbr {
     /// draft §4.3.2.2: three round trips without a quarter more.
     #[inline]
     fn check_full_pipe(&mut self, delivery: &Delivery) {
-        if self.filled_pipe || !self.round_start || delivery.is_app_limited {
+        if self.filled_pipe() || !self.round_start || delivery.is_app_limited {
             return;
         }
         let btl_bw = self.btl_bw().0;
@@ -280,13 +277,17 @@ impl Bbr {
             return;
         }
         self.full_bw_count += 1;
-        self.filled_pipe = self.full_bw_count >= 3;
+    }
+
+    #[inline(always)]
+    fn filled_pipe(&self) -> bool {
+        self.full_bw_count >= 3
     }
 
     /// draft §4.3.3.
     #[inline]
     fn check_drain(&mut self, now: Time, delivery: &Delivery) {
-        if self.state == State::Startup && self.filled_pipe {
+        if self.state == State::Startup && self.filled_pipe() {
             self.state = State::Drain;
         }
         if self.state == State::Drain && delivery.flight.0 <= self.inflight(Ratio::ONE) {
@@ -340,7 +341,7 @@ impl Bbr {
         if self.probe_rtt_round_done && now > self.probe_rtt_done_stamp {
             self.rtprop_stamp = now;
             self.restore_cwnd();
-            if self.filled_pipe {
+            if self.filled_pipe() {
                 self.enter_probe_bw(now);
             } else {
                 self.state = State::Startup;
@@ -353,7 +354,7 @@ impl Bbr {
     #[inline]
     fn set_pacing_rate(&mut self, config: &Config) {
         let rate = Rate(self.pacing_gain(config).of(self.btl_bw().0));
-        if rate.0 > 0 && (self.filled_pipe || rate > self.pacing_rate) {
+        if rate.0 > 0 && (self.filled_pipe() || rate > self.pacing_rate) {
             self.pacing_rate = rate;
         }
     }
@@ -404,7 +405,7 @@ impl Bbr {
             self.cwnd = self.cwnd.max(flight.saturating_add(newly));
         } else {
             let target = self.inflight(self.cwnd_gain(config));
-            if self.filled_pipe {
+            if self.filled_pipe() {
                 self.cwnd = self.cwnd.saturating_add(newly).min(target);
             } else if self.cwnd < target || delivery.total.0 < u64::from(self.initial_window) {
                 self.cwnd = self.cwnd.saturating_add(newly);
