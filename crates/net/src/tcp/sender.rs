@@ -446,6 +446,12 @@ impl Sender {
         self.scoreboard.as_mut().and_then(|board| board.delivery.as_deref_mut())
     }
 
+    /// The scoreboard, from now on if there was none.
+    fn board(&mut self, config: &Config) -> &mut Scoreboard {
+        let new = || Box::new(Scoreboard::new(self.una, config.recovery));
+        self.scoreboard.get_or_insert_with(new)
+    }
+
     /// Takes in the cumulative ACK and the SACK blocks; true if a block says something new.
     fn update_scoreboard(&mut self, config: &Config, packet: &Packet) -> bool {
         let (base, una, next) = (self.base, self.una, self.next);
@@ -466,10 +472,7 @@ impl Sender {
                     && start < end
                     && end <= next
                 {
-                    let board = self
-                        .scoreboard
-                        .get_or_insert_with(|| Box::new(Scoreboard::new(una, config.recovery)));
-                    has_news |= board.sack(start, end);
+                    has_news |= self.board(config).sack(start, end);
                 }
             }
         }
@@ -654,9 +657,7 @@ impl Sender {
             self.flags |= bit::CWR;
         }
         let (una, next) = (self.una, self.next);
-        self.scoreboard
-            .get_or_insert_with(|| Box::new(Scoreboard::new(una, config.recovery)))
-            .on_timeout(una, next);
+        self.board(config).on_timeout(una, next);
         self.backoff = self.backoff.saturating_add(1);
         self.restart_timer(config, now);
     }
