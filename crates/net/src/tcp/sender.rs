@@ -920,6 +920,7 @@ impl Sender {
             Some(_) => self.record_delivery(config, now, index, flight, first_unsent >= available),
         }
         if let Some(rate) = self.law.pacing_rate(&config.law, self.rtt.srtt()) {
+            debug_assert!(self.flags & bit::PROBES == 0, "`release` is when to ask for the next probe");
             let interval = Bytes(u64::from(size)).at(rate).0;
             let earliest = now.0.saturating_sub((PACING_BURST - 1).saturating_mul(interval));
             self.release = Time(self.release.0.max(earliest).saturating_add(interval));
