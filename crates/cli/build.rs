@@ -29,6 +29,22 @@ fn main() {
         }
     }
     println!("cargo::rustc-env=CONGESTLAB_CODE={:016x}", hasher.finish());
+
+    embed_papers(&top.join("papers"));
+}
+
+/// Makes a list of the papers' files, key by key, so that the binary needs no folder.
+fn embed_papers(papers: &Path) {
+    println!("cargo::rerun-if-changed={}", papers.display());
+    let mut list = String::from("&[\n");
+    for file in files(papers).iter().filter(|file| file.extension().is_some_and(|end| end == "toml")) {
+        let name = file.strip_prefix(papers).unwrap_or(file).display().to_string();
+        let path = fs::canonicalize(file).unwrap_or_else(|_| file.clone());
+        list.push_str(&format!("({name:?}, include_str!({path:?})),\n"));
+    }
+    list.push_str("]\n");
+    let out = std::env::var_os("OUT_DIR").map_or_else(PathBuf::new, PathBuf::from);
+    fs::write(out.join("papers.rs"), list).expect("cargo's own folder can be written");
 }
 
 /// The files below a path, in an order that does not depend on the file system.

@@ -68,6 +68,9 @@ pub(crate) enum Command {
     Wireshark(WiresharkCommand),
     /// Run every point of a scenario's [sweep] on all cores; what is complete is not run again
     Sweep(SweepArguments),
+    /// Run what papers show, and hold it against what they claim
+    #[command(subcommand)]
+    Papers(PapersCommand),
     /// Draw a run that is on disk: report.html, and pictures for a paper
     Report(ReportArguments),
     /// Run XCP and CUBIC on one bottleneck: a table and a picture
@@ -304,6 +307,68 @@ pub(crate) struct SweepArguments {
     /// Points to run at once [default: one for each core]
     #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) threads: Option<usize>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PapersCommand {
+    /// Say which papers there are, and how many of their claims hold
+    List {
+        /// A folder with a folder for each paper [default: those of this project]
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        papers: Option<PathBuf>,
+    },
+    /// Run a paper's figures and print a verdict on each claim; status 3 if one fails that held
+    Run(PapersRunArguments),
+    /// Write report.html: figures, quotes and verdicts
+    Report(PapersReportArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PapersSource {
+    /// The paper: see `papers list`
+    #[arg(value_name = "KEY")]
+    pub(crate) key: String,
+    /// A folder with a folder for each paper [default: those of this project]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) papers: Option<PathBuf>,
+    /// Where results and pictures are kept [default: papers-out/KEY]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) out: Option<PathBuf>,
+    /// Runs at once [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(crate) threads: Option<usize>,
+}
+
+impl PapersSource {
+    /// Where results and pictures go; with another law beside them.
+    pub(crate) fn folder(&self, key: &str, law: Option<&str>) -> PathBuf {
+        let name = law.map_or_else(|| key.to_owned(), |law| format!("{key}-{law}"));
+        self.out.clone().unwrap_or_else(|| PathBuf::from("papers-out").join(name))
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PapersRunArguments {
+    #[command(flatten)]
+    pub(crate) source: PapersSource,
+    /// One figure, such as fig09 [default: all]
+    #[arg(value_name = "FIG")]
+    pub(crate) figure: Option<String>,
+    /// Run this protocol in the place of the paper's own; verdicts then change no exit status
+    #[arg(long, value_name = "NAME")]
+    pub(crate) law: Option<String>,
+    /// Leave out figures that take long
+    #[arg(long)]
+    pub(crate) quick: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PapersReportArguments {
+    #[command(flatten)]
+    pub(crate) source: PapersSource,
+    /// Write README.md and verdicts.toml into the paper's folder, too
+    #[arg(long, requires = "papers")]
+    pub(crate) write: bool,
 }
 
 #[derive(Debug, Subcommand)]

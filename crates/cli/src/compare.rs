@@ -235,6 +235,7 @@ fn figure(runs: [&RunFolder; 2]) -> Result<Figure, Failure> {
         ],
         x: (0.0, wide.duration_s.max(thin.duration_s)),
         x_label: "time (s)".into(),
+        is_logarithmic: false,
     })
 }
 

@@ -252,7 +252,15 @@ fn draw(text: &str, runs: &[Run]) -> Figure {
     let subtitle = runs.first().map_or_else(String::new, describe);
     let end = runs.iter().map(|run| seconds(run.model.duration)).fold(0.0, f64::max);
     let columns = runs.iter().map(|run| run.label.clone()).collect();
-    Figure { title: title.into(), subtitle, columns, rows, x: (0.0, end), x_label: "time (s)".into() }
+    Figure {
+        title: title.into(),
+        subtitle,
+        columns,
+        rows,
+        x: (0.0, end),
+        x_label: "time (s)".into(),
+        is_logarithmic: false,
+    }
 }
 
 /// The bottleneck in words.

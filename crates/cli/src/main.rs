@@ -15,6 +15,7 @@ mod link;
 mod live;
 mod machine;
 mod output;
+mod papers;
 mod plot;
 mod report;
 mod router;
@@ -60,6 +61,7 @@ fn execute(command: &Command, screen: &Screen) -> Result<(), Failure> {
         Command::Run(arguments) => run::run(arguments, screen),
         Command::Check(arguments) => check(arguments, screen),
         Command::Sweep(arguments) => sweep::sweep(arguments, screen),
+        Command::Papers(command) => papers::papers(command, screen),
         Command::Report(arguments) => report::report(arguments, screen),
         Command::Wireshark(command) => wireshark::wireshark(command, screen),
         Command::Router(command) => router::router(command, screen),

@@ -113,7 +113,7 @@ impl Style {
 /// One line of a chart.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
-    /// Its entry in the legend.
+    /// Its entry in the legend; empty: none.
     pub(crate) name: String,
     pub(crate) style: Style,
     /// (x, y), x ascending.
@@ -140,6 +140,8 @@ pub(crate) struct Figure {
     /// Range and label of the common x axis.
     pub(crate) x: (f64, f64),
     pub(crate) x_label: String,
+    /// x are powers of ten.
+    pub(crate) is_logarithmic: bool,
 }
 
 impl Figure {
@@ -187,7 +189,6 @@ impl Figure {
         let values = || row.charts.iter().flatten().flat_map(|line| &line.points).map(|point| point.1);
         let (lowest, highest) = (values().fold(0.0, f64::min), values().fold(0.0, f64::max));
         let y_ticks = Ticks::around(lowest, if highest > 0.0 { highest * 1.05 } else { 1.0 }, 4);
-        let x_ticks = Ticks::new(self.x.0, self.x.1, 6);
         let (low, high) = (y_ticks.first as f64 * y_ticks.step, y_ticks.end);
         let y_of = |value: f64| top + CHART_HEIGHT * (1.0 - ((value - low) / (high - low)).clamp(0.0, 1.0));
         let label_at = top + CHART_HEIGHT / 2.0;
@@ -208,11 +209,11 @@ impl Figure {
                     text(svg, left - 8.0, y + 4.5, "text-anchor=\"end\"", &y_ticks.label(value));
                 }
             }
-            for value in x_ticks.values().filter(|value| *value <= self.x.1) {
+            for value in self.x_ticks() {
                 let (x, bottom) = (x_of(value), top + CHART_HEIGHT);
                 let _ = writeln!(svg, "<path d=\"M{x:.1} {bottom:.1}v-{CHART_HEIGHT}\" stroke=\"{FAINT}\"/>");
                 if is_last {
-                    text(svg, x, bottom + 18.0, "text-anchor=\"middle\"", &x_ticks.label(value));
+                    text(svg, x, bottom + 18.0, "text-anchor=\"middle\"", &self.x_tick_label(value));
                 }
             }
             for line in lines {
@@ -233,14 +234,40 @@ impl Figure {
         }
     }
 
+    /// Where the x axis is marked, within its range.
+    fn x_ticks(&self) -> Vec<f64> {
+        let (from, to) = self.x;
+        if self.is_logarithmic {
+            return (from.ceil() as i32..=to.floor() as i32).map(f64::from).collect();
+        }
+        Ticks::new(from, to, 6).values().filter(|value| *value <= to).collect()
+    }
+
+    fn x_tick_label(&self, value: f64) -> String {
+        if !self.is_logarithmic {
+            return Ticks::new(self.x.0, self.x.1, 6).label(value);
+        }
+        match value as i32 {
+            power @ -3..=4 => format!("{}", 10f64.powi(power)),
+            power => format!("1e{power}"),
+        }
+    }
+
     /// Name and style of every line, each once, data before limits.
     fn legend(&self) -> Vec<(String, Style)> {
         let mut entries = BTreeMap::new();
-        for line in self.rows.iter().flat_map(|row| &row.charts).flatten() {
+        let lines = self.rows.iter().flat_map(|row| &row.charts).flatten();
+        for line in lines.filter(|line| !line.name.is_empty()) {
             entries.insert((line.style, line.name.clone()), ());
         }
         entries.into_keys().map(|(style, name)| (name, style)).collect()
     }
+}
+
+/// For logarithmic axes.
+#[expect(clippy::disallowed_methods, reason = "a picture is no result")]
+pub(crate) fn log10(x: f64) -> f64 {
+    x.log10()
 }
 
 /// Length of `count` charts and the gaps between them.
@@ -271,7 +298,7 @@ fn text(svg: &mut String, x: f64, y: f64, attributes: &str, content: &str) {
     let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" {attributes}>{}</text>", escape(content));
 }
 
-fn escape(content: &str) -> String {
+pub(crate) fn escape(content: &str) -> String {
     content.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
@@ -368,6 +395,7 @@ mod tests {
             rows: vec![row("throughput (Mbit/s)"), row("cwnd (packets)"), row("queue (packets)")],
             x: (0.0, 20.0),
             x_label: "time (s)".into(),
+            is_logarithmic: false,
         }
     }
 

@@ -113,6 +113,7 @@ fn figures(name: &str, seed: &str, recording: &Recording) -> Vec<(String, Figure
                 }],
                 x: (0.0, recording.duration_s()),
                 x_label: "time (s)".into(),
+                is_logarithmic: false,
             };
             (format!("{of}-{}", chart.metric), figure)
         })

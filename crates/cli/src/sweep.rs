@@ -18,7 +18,7 @@ use crate::output::{Screen, gauge, print, require_folder};
 use crate::table::{Table, number};
 
 /// Results of other code are not taken for complete.
-const CODE: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("CONGESTLAB_CODE"));
+pub(crate) const CODE: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("CONGESTLAB_CODE"));
 
 pub(crate) fn sweep(arguments: &SweepArguments, screen: &Screen) -> Result<(), Failure> {
     let scenario = crate::load(&arguments.scenario, screen)?;
@@ -67,13 +67,7 @@ pub(crate) fn sweep(arguments: &SweepArguments, screen: &Screen) -> Result<(), F
     if let Ok(mut line) = line.lock() {
         line.clear();
     }
-    let results = results.map_err(|error| match error {
-        SweepError::Scenario(diagnostics) => Failure::Scenario(diagnostics),
-        SweepError::Write { path, error } => Failure::write(&path, &error),
-        SweepError::Interrupted { .. } => {
-            Failure::Interrupted(format!("{error}; the same command goes on from there"))
-        }
-    })?;
+    let results = results.map_err(failure)?;
     let (done, kept) = (done.into_inner(), kept.into_inner());
     let equal = match equal.into_inner() {
         0 => String::new(),
@@ -101,10 +95,19 @@ pub(crate) fn sweep(arguments: &SweepArguments, screen: &Screen) -> Result<(), F
     Ok(())
 }
 
+pub(crate) fn failure(error: SweepError) -> Failure {
+    match error {
+        SweepError::Scenario(diagnostics) => Failure::Scenario(diagnostics),
+        SweepError::Write { path, error } => Failure::write(&path, &error),
+        SweepError::Interrupted { .. } => {
+            Failure::Interrupted(format!("{error}; the same command goes on from there"))
+        }
+    }
+}
+
 /// As many threads as wanted, or as the memory takes at the points that need most.
-fn threads_that_fit(scenario: &Scenario, wanted: usize) -> Result<usize, Failure> {
-    let series = scenario.claims().iter().any(|claim| claim.metrics().into_iter().any(Metric::needs_series));
-    let measure = Measure { series, events: false };
+pub(crate) fn threads_that_fit(scenario: &Scenario, wanted: usize) -> Result<usize, Failure> {
+    let measure = Measure { series: scenario.wants_series(), events: false };
     let available = machine::memory_available().unwrap_or(u64::MAX);
     let need = |scenario: &Scenario| match scenario.require_memory(&measure, available) {
         Ok(()) => Ok(scenario.memory_needed(&measure)),

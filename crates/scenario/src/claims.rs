@@ -8,7 +8,9 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use crate::decode::{At, Language, record, words, wrong_type};
 use crate::diagnostic::Findings;
 use crate::metric::{Comparison, Elements, Metric, Reading, quantity};
-use crate::sweep::Axes;
+use crate::number::significant;
+use crate::seeds::{Estimate, SEED, SEEDS_MIN};
+use crate::sweep::{Axes, Axis};
 use crate::tree::{Node, Value};
 
 record! {
@@ -44,6 +46,20 @@ record! {
         over: String,
         /// The points of which the claim is made: values by path.
         only: Axes,
+        /// What several seeds must do: "each" of them (absent); "mean": the 95 % interval of their mean is within the bounds; "half": half of them or more.
+        decide: Decide,
+    }
+}
+
+words! {
+    /// How seeds decide.
+    Decide {
+        /// Each run holds.
+        Each = "each",
+        /// The 95 % interval of the mean is within the bounds.
+        Mean = "mean",
+        /// At least half of the runs hold, at each point by itself.
+        Half = "half",
     }
 }
 
@@ -201,12 +217,12 @@ pub struct Observation {
 }
 
 impl Observation {
-    fn read(&self, metric: &Metric) -> &Reading {
+    pub(crate) fn read(&self, metric: &Metric) -> &Reading {
         let found = self.readings.iter().find(|(text, _)| text == metric.text());
         found.map_or(&Reading::Nothing, |(_, reading)| reading)
     }
 
-    fn setting(&self, path: &str) -> Option<&str> {
+    pub(crate) fn setting(&self, path: &str) -> Option<&str> {
         self.settings.iter().find(|(other, _)| other == path).map(|(_, value)| value.as_str())
     }
 }
@@ -236,11 +252,13 @@ impl CheckedClaim {
     pub(crate) fn new(
         claim: &mut At<Claim>,
         elements: &Elements,
-        axes: &[String],
+        axes: &[Axis],
         findings: &mut Findings,
     ) -> Option<Self> {
         let span = claim.span;
         let claim = &mut claim.value;
+        claim.check_decision(axes, findings);
+        let axes: &[String] = &axes.iter().map(|axis| axis.path.value.clone()).collect::<Vec<_>>();
         let ordered = match &mut claim.ordered {
             Some(At { value: Ordered::Metrics(metrics), .. }) => metrics.as_mut_slice(),
             _ => &mut [],
@@ -305,6 +323,16 @@ impl CheckedClaim {
         self.claim.that.as_ref().map_or("", |that| &that.value)
     }
 
+    /// The source's words.
+    pub fn quote(&self) -> Option<&str> {
+        self.claim.quote.as_ref().map(|quote| quote.value.as_str())
+    }
+
+    /// Where it is said.
+    pub fn source(&self) -> Option<&str> {
+        self.claim.source.as_ref().map(|source| source.value.as_str())
+    }
+
     /// Every metric that has to be read in each run.
     pub fn metrics(&self) -> Vec<&Metric> {
         let claim = &self.claim;
@@ -338,7 +366,11 @@ impl CheckedClaim {
         if let (Some(other), Some(axis)) = (&claim.crossover, &self.axis) {
             said.push(claim.judge_crossover(metric, &other.value, axis, &selected)?);
         } else {
-            said.push(claim.judge_each(metric, &selected)?);
+            said.push(match claim.decision() {
+                Decide::Each => claim.judge_each(metric, &selected)?,
+                Decide::Mean => claim.judge_mean(metric, &selected)?,
+                Decide::Half => claim.judge_half(metric, &selected)?,
+            });
         }
         if let (Some(trend), Some(axis)) = (&claim.monotone, &self.axis) {
             let curve = along(axis, &selected, |run| number(&claim.reading(metric, run)?))?;
@@ -354,6 +386,32 @@ impl CheckedClaim {
 }
 
 impl Claim {
+    fn decision(&self) -> Decide {
+        self.decide.as_ref().map_or(Decide::Each, |decide| decide.value)
+    }
+
+    /// Seeds that decide together must be some, and what they decide must be a matter of more or less.
+    fn check_decision(&self, axes: &[Axis], findings: &mut Findings) {
+        let Some(decide) = self.decide.as_ref().filter(|decide| decide.value != Decide::Each) else { return };
+        let seeds = axes.iter().find(|axis| axis.path.value == SEED).map_or(1, |axis| axis.values.len());
+        if seeds < SEEDS_MIN {
+            let message =
+                format!("`decide` = {} of {seeds} seeds", crate::tree::inline(&decide.value.encode()));
+            let help = format!("sweep \"{SEED}\" over at least {SEEDS_MIN} values, or leave `decide` out");
+            findings.error("scenario::claim", decide.span, message, help);
+        }
+        let is_exact = self.equals.is_some() || self.never.is_some() || self.ordered.is_some();
+        if decide.value == Decide::Mean && is_exact {
+            let help = "a mean has at_least, at_most, within; decide = \"half\" goes with all";
+            findings.error(
+                "scenario::claim",
+                decide.span,
+                "a mean is not held against equals, never or ordered",
+                help,
+            );
+        }
+    }
+
     fn axis(
         &self,
         span: crate::diagnostic::Span,
@@ -379,34 +437,64 @@ impl Claim {
     }
 
     fn is_about(&self, run: &Observation) -> bool {
-        self.only.iter().flat_map(|only| &only.value.0).all(|axis| {
-            let setting = run.setting(&axis.path.value);
-            axis.values.iter().any(|value| setting == Some(crate::tree::inline(&value.value).as_str()))
-        })
+        self.only.as_ref().is_none_or(|only| only.value.has(run))
     }
 
     /// The metric of a run, as the claim looks at it.
     fn reading(&self, metric: &Metric, run: &Observation) -> Result<Reading, String> {
         let reading = run.read(metric);
         let Some(base) = &self.ratio_to else { return Ok(reading.clone()) };
-        Ok(Reading::Number(number(reading)? / number(run.read(&base.value))?))
+        let ratio = || Ok(number(reading)? / number(run.read(&base.value))?);
+        ratio().map(Reading::Number).map_err(|error: String| error + &place(&run.settings))
+    }
+
+    /// What the claim says of the mean over the seeds, at each point.
+    fn judge_mean(&self, metric: &Metric, runs: &[&Observation]) -> Result<String, String> {
+        let mut said = Vec::new();
+        for (point, runs) in by_point(runs) {
+            let values: Result<Vec<f64>, String> = runs
+                .iter()
+                .map(|run| number(&self.reading(metric, run)?).map_err(|why| why + &place(&run.settings)))
+                .collect();
+            let values = values?;
+            let estimate = Estimate::of(&values)
+                .filter(|_| values.len() >= SEEDS_MIN)
+                .ok_or_else(|| format!("{} seeds are too few{}", values.len(), place(&point)))?;
+            let text = format!("{} ± {}", significant(estimate.mean), significant(estimate.half));
+            for end in [estimate.low(), estimate.high()] {
+                self.judge_reading(metric, runs[0], &Reading::Number(end))
+                    .map_err(|why| format!("{} is {text}{}: {why}", metric.text(), place(&point)))?;
+            }
+            said.push(format!("{text}{}", place(&point)));
+        }
+        Ok(said.join("; "))
+    }
+
+    /// What the claim says of half of the seeds, at each point.
+    fn judge_half(&self, metric: &Metric, runs: &[&Observation]) -> Result<String, String> {
+        let mut said = Vec::new();
+        for (point, runs) in by_point(runs) {
+            let holds = |run: &&&Observation| -> bool {
+                let judged = self.reading(metric, run);
+                judged.and_then(|reading| self.judge_reading(metric, run, &reading)).is_ok()
+            };
+            let holding = runs.iter().filter(holds).count();
+            let text = format!("{holding} of {} seeds{}", runs.len(), place(&point));
+            if 2 * holding < runs.len() {
+                return Err(format!("{}: {text}", metric.text()));
+            }
+            said.push(text);
+        }
+        Ok(said.join("; "))
     }
 
     /// What the claim says of each run.
     fn judge_each(&self, metric: &Metric, runs: &[&Observation]) -> Result<String, String> {
         let mut seen: Vec<f64> = Vec::new();
         for run in runs {
-            let place = || match run.settings.as_slice() {
-                [] => String::new(),
-                settings => {
-                    let list: Vec<String> =
-                        settings.iter().map(|(path, value)| format!("{path} = {value}")).collect();
-                    format!(" at {}", list.join(", "))
-                }
-            };
-            let reading = self.reading(metric, run).map_err(|error| error + &place())?;
+            let reading = self.reading(metric, run)?;
             self.judge_reading(metric, run, &reading)
-                .map_err(|why| format!("{} is {reading}{}: {why}", metric.text(), place()))?;
+                .map_err(|why| format!("{} is {reading}{}: {why}", metric.text(), place(&run.settings)))?;
             match reading {
                 Reading::List(list) => seen.extend(list.iter().filter_map(Reading::number)),
                 reading => seen.extend(reading.number()),
@@ -416,8 +504,8 @@ impl Claim {
             seen.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &v| (l.min(v), h.max(v)));
         Ok(match seen.len() {
             0 => "no value".into(),
-            1 => format!("{low}"),
-            count => format!("{low} to {high} in {count} values"),
+            1 => significant(low),
+            count => format!("{} to {} in {count} values", significant(low), significant(high)),
         })
     }
 
@@ -534,12 +622,46 @@ impl Claim {
     }
 }
 
+type Settings = Vec<(String, String)>;
+
+/// Runs that differ by their seed alone, point by point, in the order of the sweep.
+fn by_point<'a>(runs: &[&'a Observation]) -> Vec<(Settings, Vec<&'a Observation>)> {
+    let mut points: Vec<(Settings, Vec<&Observation>)> = Vec::new();
+    for run in runs {
+        let point: Settings = run.settings.iter().filter(|(path, _)| path != SEED).cloned().collect();
+        match points.iter_mut().find(|(other, _)| *other == point) {
+            Some((_, runs)) => runs.push(run),
+            None => points.push((point, vec![run])),
+        }
+    }
+    points
+}
+
+/// Where in a sweep, for messages.
+fn place(settings: &[(String, String)]) -> String {
+    if settings.is_empty() {
+        return String::new();
+    }
+    // What is zipped to be the same in several places is said once.
+    let key = |path: &str| path.rsplit('.').next().map(str::to_owned);
+    let is_new = |(index, (path, value)): &(usize, &(String, String))| {
+        settings[..*index].iter().all(|(other, same)| key(other) != key(path) || same != value)
+    };
+    let list: Vec<String> = settings
+        .iter()
+        .enumerate()
+        .filter(is_new)
+        .map(|(_, (path, value))| format!("{path} = {value}"))
+        .collect();
+    format!(" at {}", list.join(", "))
+}
+
 fn number(reading: &Reading) -> Result<f64, String> {
     reading.number().ok_or_else(|| format!("{reading} is no number"))
 }
 
 /// A value of an axis on a number line: rates in bit/s, times in s, amounts in bytes or packets.
-fn axis_value(value: &Value) -> Option<f64> {
+pub(crate) fn axis_value(value: &Value) -> Option<f64> {
     use congestlab_core::units::{BitRate, Bytes, Duration};
     match value {
         Value::Integer(integer) => Some(*integer as f64),
@@ -577,6 +699,7 @@ fn along(
 }
 
 fn show(curve: &[(f64, f64)]) -> String {
-    let list: Vec<String> = curve.iter().map(|(x, y)| format!("{x}: {y}")).collect();
+    let list: Vec<String> =
+        curve.iter().map(|(x, y)| format!("{}: {}", significant(*x), significant(*y))).collect();
     list.join(", ")
 }

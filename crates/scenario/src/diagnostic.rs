@@ -343,7 +343,7 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
 }
 
 /// The help of an unknown name: the nearest, then all.
-pub(crate) fn choices<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+pub fn choices<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let candidates: Vec<&str> = candidates.into_iter().filter(|candidate| !candidate.is_empty()).collect();
     let list = match candidates.len() {
         0 => return "allowed: nothing".into(),

@@ -8,6 +8,7 @@ use crate::decode::{
     At, Chance, Language, Named, PacketSize, record, text_schema, unknown_key, variant, words, wrong_type,
 };
 use crate::diagnostic::{Findings, choices};
+use crate::figure::Shown;
 use crate::impairments::{Blackout, GilbertElliott, Reordering, Switch};
 use crate::law::{Discipline, FlowLaw, LinkLaw, below, choice_schema};
 use crate::load::{Awnd, Gap, Load, Reader, Size};
@@ -31,6 +32,8 @@ record! {
         sweep: Sweep,
         /// What is claimed about the results.
         claims: Vec<At<Claim>>,
+        /// How a paper shows the results.
+        figure: Shown,
     }
 }
 

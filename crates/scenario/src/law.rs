@@ -60,6 +60,12 @@ fn flow_laws() -> Vec<&'static str> {
     built::<SenderConfig>().chain(SOURCES.iter().copied()).collect()
 }
 
+/// What links run for flows with a law; `None`: nothing.
+pub(crate) fn link_law_of(flow: &str) -> Option<&'static str> {
+    let own = built::<LinkConfig>().find(|name| *name == flow);
+    own.or_else(|| flow.starts_with("xcp").then_some("xcp"))
+}
+
 impl LinkLaw {
     /// What it is told about XCP-i, if it can be told.
     pub(crate) fn xcp_i(&self) -> Option<&InteroperableLink> {

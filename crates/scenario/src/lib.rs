@@ -17,6 +17,7 @@ pub mod diff;
 mod estimator;
 pub mod explain;
 pub mod fairness;
+pub mod figure;
 mod file;
 pub mod folder;
 mod impairments;
@@ -32,6 +33,7 @@ pub mod report;
 mod resolve;
 pub mod result;
 pub mod schema;
+mod seeds;
 mod settings;
 pub mod store;
 pub mod sweep;
@@ -54,6 +56,7 @@ use claims::CheckedClaim;
 use decode::Language as _;
 pub use diagnostic::Diagnostics;
 use diagnostic::{Findings, Sources, Span};
+use figure::Figure;
 use file::{File, Rate};
 use metric::Elements;
 use sweep::{Axis, Point, Sweep};
@@ -305,6 +308,49 @@ impl Scenario {
         &self.claims
     }
 
+    /// What `[figure]` says.
+    pub fn figure(&self) -> Option<Figure<'_>> {
+        self.file.figure.as_ref().map(|figure| Figure(&figure.value))
+    }
+
+    /// The scenario with another law in the place of those that its figure calls the paper's own: flows run it,
+    /// links what belongs to it, which is nothing if it wants nothing of links.
+    ///
+    /// # Errors
+    /// What then is wrong with it.
+    pub fn with_law(&self, name: &str) -> Result<Self, Diagnostics> {
+        let mut findings = Findings::new(self.sources.clone());
+        let mut root = self.root.clone();
+        for path in self.figure().into_iter().flat_map(Figure::own) {
+            let of_link = law::link_law_of(name);
+            let law = if path.starts_with("links.") { of_link } else { Some(name) };
+            match (path::parse(path), law) {
+                (Ok(steps), None) => tree::remove(&mut root, &steps),
+                (_, Some(law)) => tree::set(&mut root, "--law", path, &format!("\"{law}\""), &mut findings),
+                (Err(_), None) => {}
+            }
+        }
+        Self::build(self.name.clone(), self.base.clone(), root, findings, true)
+    }
+
+    /// What is read in each run: for claims, and for a figure over an axis.
+    pub fn metrics(&self) -> impl Iterator<Item = &metric::Metric> {
+        let figure = self.file.figure.as_ref().filter(|figure| !figure.value.is_over_time());
+        let claimed = self.claims.iter().flat_map(CheckedClaim::metrics);
+        claimed.chain(figure.into_iter().flat_map(|figure| figure.value.metrics()))
+    }
+
+    /// Of which the whole series is drawn.
+    pub(crate) fn curves(&self) -> impl Iterator<Item = &metric::Metric> {
+        let figure = self.file.figure.as_ref().filter(|figure| figure.value.is_over_time());
+        figure.into_iter().flat_map(|figure| figure.value.metrics())
+    }
+
+    /// The results alone do not answer claims and figure.
+    pub fn wants_series(&self) -> bool {
+        self.metrics().any(metric::Metric::needs_series) || self.curves().next().is_some()
+    }
+
     /// The scenario at one point of its sweep.
     ///
     /// # Errors
@@ -323,7 +369,7 @@ impl Scenario {
     /// Names the run: the same for the same scenario, seed, traces and code version. `[sweep]` and
     /// `[[claims]]` have no part in it.
     pub fn hash(&self, version: &str) -> String {
-        let run = File { sweep: None, claims: None, ..self.file.clone() };
+        let run = File { sweep: None, claims: None, figure: None, ..self.file.clone() };
         let text = tree::to_file(&run.encode());
         let mut parts: Vec<Vec<u8>> = vec![version.as_bytes().to_vec(), text.into_bytes()];
         parts.extend(self.traces().into_iter().map(|(_, bytes)| bytes));
@@ -386,7 +432,9 @@ fn check_claims(file: &mut File, findings: &mut Findings) -> Vec<CheckedClaim> {
             axes.iter().fold(count, |most, axis| most.max(axis.count_of(&name.value))),
         ));
     }
-    let axes: Vec<String> = axes.into_iter().map(|axis| axis.path.value).collect();
+    if let Some(figure) = &mut file.figure {
+        figure.value.check(&elements, &axes, findings);
+    }
     let claims = file.claims.iter_mut().flat_map(|claims| &mut claims.value);
     claims.filter_map(|claim| CheckedClaim::new(claim, &elements, &axes, findings)).collect()
 }

@@ -22,6 +22,7 @@ use serde_json::Value as Json;
 use crate::decode::{Language, wrong_type};
 use crate::diagnostic::{Findings, Span, choices};
 use crate::path::{self, Step};
+use crate::sweep::TimeSeries;
 use crate::tree::{Node, Value};
 
 /// Metrics of the time series, by element (contract 5).
@@ -389,9 +390,17 @@ impl Metric {
         }
     }
 
-    fn ask(&self, by_flow: BTreeMap<u32, Vec<(Picos, f64)>>) -> Reading {
-        // A fold over flows goes bin by bin, before the question.
-        let lists: Vec<Vec<(Picos, f64)>> = match self.fold {
+    /// The whole series, s and value: of each flow, or folded.
+    pub(crate) fn curves(&self, series: &Series<'_>) -> Vec<TimeSeries> {
+        let lists = self.target().map_or(Vec::new(), |target| self.fold_bins(series.select(&target)));
+        let seconds =
+            |list: Vec<(Picos, f64)>| list.into_iter().map(|(at, value)| (at as f64 / 1e12, value)).collect();
+        lists.into_iter().map(seconds).collect()
+    }
+
+    /// A fold over flows goes bin by bin.
+    fn fold_bins(&self, by_flow: BTreeMap<u32, Vec<(Picos, f64)>>) -> Vec<Vec<(Picos, f64)>> {
+        match self.fold {
             None => by_flow.into_values().collect(),
             Some(fold) => {
                 let mut bins: BTreeMap<Picos, Vec<Reading>> = BTreeMap::new();
@@ -401,7 +410,12 @@ impl Metric {
                 let fold = |(at, values)| Some((at, fold.of(&Reading::List(values)).number()?));
                 vec![bins.into_iter().filter_map(fold).collect()]
             }
-        };
+        }
+    }
+
+    fn ask(&self, by_flow: BTreeMap<u32, Vec<(Picos, f64)>>) -> Reading {
+        // The fold before the question.
+        let lists = self.fold_bins(by_flow);
         let mut answers: Vec<Reading> = lists.iter().map(|list| self.question.answer(list)).collect();
         let is_list =
             self.fold.is_none() && self.target().is_some_and(|t| t.table == "flows" && t.index.is_none());
@@ -425,6 +439,20 @@ impl Metric {
 
     /// Joins `bottleneck.reverse` to one name, and refuses what no result of this scenario has.
     pub(crate) fn check(&mut self, span: Span, elements: &Elements, findings: &mut Findings) {
+        self.check_in(self.needs_series(), span, elements, findings);
+    }
+
+    /// As [`Metric::check`], for a whole series.
+    pub(crate) fn check_series(&mut self, span: Span, elements: &Elements, findings: &mut Findings) {
+        if self.needs_series() {
+            let message = format!("metric `{}` asks a question, and a line over time shows all", self.text);
+            findings.error("scenario::metric", span, message, "such as flows.ftp.cwnd_packets");
+        } else {
+            self.check_in(true, span, elements, findings);
+        }
+    }
+
+    fn check_in(&mut self, is_series: bool, span: Span, elements: &Elements, findings: &mut Findings) {
         let mut refuse = |message: String, help: String| {
             findings.error("scenario::metric", span, format!("metric `{}`: {message}", self.text), help);
         };
@@ -449,7 +477,7 @@ impl Metric {
             "flows" | "jain" => &elements.flows,
             _ => {
                 let is_known = top.contains(&table.as_str()) && self.steps.len() == 1;
-                if !is_known || self.needs_series() {
+                if !is_known || is_series {
                     refuse(format!("no result has `{table}`"), choices(&table, top));
                 }
                 return;
@@ -465,7 +493,7 @@ impl Metric {
             return refuse(format!("no `{name}` in {table}"), help);
         };
         if table == "jain" {
-            if self.steps.len() > 2 || self.needs_series() {
+            if self.steps.len() > 2 || is_series {
                 refuse("jain is one number for each group".into(), "such as jain.ftp".into());
             }
             return;
@@ -483,14 +511,11 @@ impl Metric {
             _ => &self.steps[2..],
         };
         let field = key(rest.first());
-        let fields = fields(&table, self.needs_series());
+        let fields = fields(&table, is_series);
         if !fields.contains(&field) {
             let help = choices(&field, fields.iter().map(String::as_str));
             refuse(
-                format!(
-                    "{table} have no `{field}` in the {}",
-                    if self.needs_series() { "series" } else { "result" }
-                ),
+                format!("{table} have no `{field}` in the {}", if is_series { "series" } else { "result" }),
                 help,
             );
             return;

@@ -12,13 +12,15 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value as Json, json};
 use thiserror::Error;
 
-use crate::claims::{CheckedClaim, Observation};
+use crate::claims::Observation;
 use crate::decode::{At, Language, wrong_type};
 use crate::diagnostic::{Diagnostics, Findings};
 use crate::file;
-use crate::metric::{Metric, Reading, Series};
+use crate::metric::{Reading, Series};
 use crate::path::{self, Step};
 use crate::result::{Meta, RunResult};
+use crate::seeds::SEED;
+pub use crate::seeds::SEEDS_MIN;
 use crate::tree::{Entry, Node, Table, Value, inline};
 use crate::{Measure, Scenario, store};
 
@@ -50,6 +52,16 @@ impl Axis {
             Ok(steps) if path.starts_with(&steps) => u64::MAX,
             _ => 0,
         }
+    }
+}
+
+impl Axes {
+    /// The point has one of the values of each.
+    pub(crate) fn has(&self, point: &Observation) -> bool {
+        self.0.iter().all(|axis| {
+            let setting = point.setting(&axis.path.value);
+            axis.values.iter().any(|value| setting == Some(inline(&value.value).as_str()))
+        })
     }
 }
 
@@ -114,6 +126,12 @@ impl Sweep {
     /// The paths that vary.
     pub fn axes(&self) -> &[String] {
         &self.axes
+    }
+
+    /// How many values `run.seed` has.
+    pub fn seeds(&self) -> usize {
+        let seeds = self.axes.iter().position(|axis| axis == SEED);
+        seeds.map_or(1, |index| self.varied[index].1.len())
     }
 
     /// The points, the last axis of the grid fastest; zipped axes slowest.
@@ -246,6 +264,9 @@ pub enum Progress<'a> {
     Equal(&'a Point),
 }
 
+/// (s, value), in the order of time.
+pub type TimeSeries = Vec<(f64, f64)>;
+
 /// A complete point.
 #[derive(Clone, Debug)]
 pub struct PointResult {
@@ -255,8 +276,10 @@ pub struct PointResult {
     pub settings: Vec<(String, String)>,
     /// The result object of contract section 5.
     pub result: Json,
-    /// What the claims' metrics gave.
+    /// What the metrics of the claims and of the figure gave.
     pub readings: Vec<(String, Reading)>,
+    /// The series of a figure over time, by metric: (s, value) for each flow.
+    pub curves: Vec<(String, Vec<TimeSeries>)>,
 }
 
 impl PointResult {
@@ -270,8 +293,21 @@ impl PointResult {
             self.settings.iter().map(|(path, value)| (path.clone(), value.as_str().into())).collect();
         let metrics: serde_json::Map<String, Json> =
             self.readings.iter().map(|(text, reading)| (text.clone(), reading.to_json())).collect();
-        json!({ "settings": settings, "metrics": metrics, "result": self.result })
+        let curves: serde_json::Map<String, Json> =
+            self.curves.iter().map(|(text, curves)| (text.clone(), json!(curves))).collect();
+        json!({ "settings": settings, "metrics": metrics, "curves": curves, "result": self.result })
     }
+}
+
+/// Writes what was read at each point as Parquet: `settings` (a JSON object, without the seed), `seed`, `metric`,
+/// `index` in a list, `value`.
+///
+/// # Errors
+/// The file can not be written.
+pub fn write_points(path: &Path, points: &[PointResult]) -> std::io::Result<()> {
+    let mut bytes = Vec::new();
+    crate::tables::write_points(&mut bytes, points)?;
+    store::write_atomically(path, &bytes)
 }
 
 /// How to run a sweep.
@@ -374,35 +410,33 @@ fn run_point(
     if options.stop.load(Ordering::Relaxed) {
         return Ok(None);
     }
-    if let Some(kept) = read(&path, point, scenario.claims()) {
+    if let Some(kept) = read(&path, point, scenario) {
         progress(Progress::Kept(point));
         return Ok(Some(kept));
     }
     progress(Progress::Started(point));
-    let needs_series = metrics(scenario.claims()).any(Metric::needs_series);
-    let model = scenario.model(&Measure { series: needs_series, events: false });
+    let model = scenario.model(&Measure { series: scenario.wants_series(), events: false });
     let (outcome, meta) = simulate(scenario, &model);
     if !outcome.complete {
         return Ok(None);
     }
     let result = RunResult::new(scenario, &outcome, meta).to_json();
     let series = Series::new(&outcome, &model);
-    let readings = metrics(scenario.claims())
+    let readings = scenario
+        .metrics()
         .map(|metric| (metric.text().to_owned(), metric.read(&result, Some(&series))))
         .collect();
-    let done = PointResult { index: point.index, settings: point.settings.clone(), result, readings };
+    let curves = scenario.curves().map(|metric| (metric.text().to_owned(), metric.curves(&series))).collect();
+    let settings = point.settings.clone();
+    let done = PointResult { index: point.index, settings, result, readings, curves };
     let text = store::pretty(&done.to_json());
     store::write_atomically(&path, text.as_bytes()).map_err(|error| SweepError::Write { path, error })?;
     progress(Progress::Finished(point));
     Ok(Some(done))
 }
 
-fn metrics(claims: &[CheckedClaim]) -> impl Iterator<Item = &Metric> {
-    claims.iter().flat_map(CheckedClaim::metrics)
-}
-
-/// A point that is complete and answers all claims.
-fn read(path: &Path, point: &Point, claims: &[CheckedClaim]) -> Option<PointResult> {
+/// A point that is complete and answers all claims and the figure.
+fn read(path: &Path, point: &Point, scenario: &Scenario) -> Option<PointResult> {
     let stored: Json = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
     let result = stored.get("result")?.clone();
     if result.get("complete") != Some(&Json::Bool(true)) {
@@ -410,7 +444,7 @@ fn read(path: &Path, point: &Point, claims: &[CheckedClaim]) -> Option<PointResu
     }
     let kept = stored.get("metrics")?;
     let mut readings = Vec::new();
-    for metric in metrics(claims) {
+    for metric in scenario.metrics() {
         let reading = match kept.get(metric.text()) {
             Some(json) => Reading::from_json(json),
             None if metric.needs_series() => return None,
@@ -418,5 +452,10 @@ fn read(path: &Path, point: &Point, claims: &[CheckedClaim]) -> Option<PointResu
         };
         readings.push((metric.text().to_owned(), reading));
     }
-    Some(PointResult { index: point.index, settings: point.settings.clone(), result, readings })
+    let mut curves = Vec::new();
+    for metric in scenario.curves() {
+        let kept = stored.get("curves")?.get(metric.text())?;
+        curves.push((metric.text().to_owned(), serde_json::from_value(kept.clone()).ok()?));
+    }
+    Some(PointResult { index: point.index, settings: point.settings.clone(), result, readings, curves })
 }

@@ -24,7 +24,10 @@ use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::{ColumnPath, Type};
 
 use crate::Scenario;
+use crate::metric::Reading;
 use crate::result::Names;
+use crate::seeds::SEED;
+use crate::sweep::PointResult;
 
 /// Rows that are written and read at once: a few megabytes, and what readers on several cores want.
 const GROUP: usize = 1 << 17;
@@ -46,6 +49,14 @@ const EVENTS: &str = "message events {
     optional binary flow (utf8);
     optional int64 flow_index;
     required int64 value;
+}";
+
+const POINTS: &str = "message points {
+    required binary settings (utf8);
+    optional int64 seed;
+    required binary metric (utf8);
+    optional int64 index;
+    required double value;
 }";
 
 /// A value of the time series.
@@ -192,6 +203,53 @@ pub(crate) fn write_events(
             Column::Texts(flows.clone().map(|flow| Some(texts.groups[flow?.0].clone())).collect()),
             Column::Integers(flows.map(|flow| Some(flow?.1.into())).collect()),
             Column::Integers(group.iter().map(|event| Some(event.value)).collect()),
+        ]
+    })
+}
+
+struct PointRow<'a> {
+    settings: String,
+    seed: Option<i64>,
+    metric: &'a str,
+    index: Option<i64>,
+    value: f64,
+}
+
+/// Writes what was read at each point of a sweep: its settings as a JSON object without the seed, the metric as the
+/// file has it, the place in a list, the value. What is no number has no row.
+pub(crate) fn write_points(out: &mut (dyn Write + Send), points: &[PointResult]) -> io::Result<()> {
+    let mut rows: Vec<PointRow<'_>> = Vec::new();
+    for point in points {
+        let seed =
+            point.settings.iter().find(|(path, _)| path == SEED).and_then(|(_, seed)| seed.parse().ok());
+        let settings: serde_json::Map<String, serde_json::Value> = point
+            .settings
+            .iter()
+            .filter(|(path, _)| path != SEED)
+            .map(|(path, value)| (path.clone(), value.as_str().into()))
+            .collect();
+        let settings = serde_json::Value::from(settings).to_string();
+        for (metric, reading) in &point.readings {
+            let (list, is_list) = match reading {
+                Reading::List(list) => (list.as_slice(), true),
+                single => (std::slice::from_ref(single), false),
+            };
+            for (index, value) in list.iter().enumerate() {
+                let Some(value) = value.number() else { continue };
+                let index = is_list.then_some(index as i64);
+                rows.push(PointRow { settings: settings.clone(), seed, metric, index, value });
+            }
+        }
+    }
+    let mut groups = rows.chunks(GROUP);
+    write(out, POINTS, || {
+        let group = groups.next().unwrap_or(&[]);
+        vec![
+            Column::Texts(group.iter().map(|row| Some(row.settings.as_str().into())).collect()),
+            Column::Integers(group.iter().map(|row| row.seed).collect()),
+            Column::Texts(group.iter().map(|row| Some(row.metric.into())).collect()),
+            Column::Integers(group.iter().map(|row| row.index).collect()),
+            Column::Numbers(group.iter().map(|row| row.value).collect()),
         ]
     })
 }

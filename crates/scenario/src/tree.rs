@@ -306,6 +306,21 @@ fn put(
     }
 }
 
+/// Takes an entry of a table away, if it is there.
+pub(crate) fn remove(root: &mut Node, steps: &[Step]) {
+    let Value::Table(Table(entries)) = &mut root.value else { return };
+    match steps {
+        [Step::Key(key)] => entries.retain(|entry| entry.key != *key),
+        [Step::Key(key), rest @ ..] => {
+            entries
+                .iter_mut()
+                .filter(|entry| entry.key == *key)
+                .for_each(|entry| remove(&mut entry.node, rest));
+        }
+        _ => {}
+    }
+}
+
 /// One value on one line, as TOML 1.0.
 pub(crate) fn inline(value: &Value) -> String {
     match value {

@@ -7,6 +7,7 @@ mod compare;
 mod doctor;
 mod folders;
 mod interrupt;
+mod papers;
 mod pictures;
 mod report;
 

@@ -1,0 +1,162 @@
+//! Papers: what is run, drawn, judged and written down.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::{Finished, Lab, SCENARIO};
+
+const ABOUT: &str = "title = \"On XCP\"\nauthors = \"A. Author\"\npublished = \"2002\"\n";
+
+/// A figure over the rate of the bottleneck, with five seeds, and a claim of each kind of decision.
+fn figure() -> String {
+    format!(
+        "{SCENARIO}start = {{ uniform = \"100 ms\" }}\n
+[sweep]
+grid = {{ \"links.bottleneck.rate\" = [\"5 Mbit/s\", \"10 Mbit/s\"], \"run.seed\" = [1, 2, 3, 4, 5] }}
+
+[figure]
+of = \"K02 fig. 4\"
+title = \"Utilization\"
+x = \"links.bottleneck.rate\"
+x_label = \"capacity, Mbit/s\"
+own = [\"links.bottleneck.law\", \"flows.ftp.law\"]
+lines = [{{ name = \"XCP\", metric = \"links.bottleneck.utilization\", y = \"utilization\" }}]
+
+[[claims]]
+that = \"the link is used\"
+quote = \"XCP maintains good utilization\"
+source = \"K02 fig. 4\"
+metric = \"links.bottleneck.utilization\"
+at_least = 0.9
+decide = \"mean\"
+
+[[claims]]
+that = \"mostly, nothing is lost\"
+metric = \"links.bottleneck.drops\"
+never = true
+decide = \"half\"
+
+[[claims]]
+that = \"two flows carry twice the link\"
+metric = \"sum(flows.ftp.goodput_bps)\"
+ratio_to = \"links.bottleneck.capacity_bps\"
+at_least = 2
+"
+    )
+}
+
+fn lab(figure: &str) -> Lab {
+    let lab = Lab::new(SCENARIO);
+    fs::create_dir_all(lab.path("papers/xcp")).unwrap();
+    fs::write(lab.path("papers/xcp/paper.toml"), ABOUT).unwrap();
+    fs::write(lab.path("papers/xcp/fig04.toml"), figure).unwrap();
+    lab
+}
+
+fn run(lab: &Lab, more: &[&str]) -> Finished {
+    lab.run(&[&["papers", "run", "xcp", "--papers", "papers", "--out", "out"], more].concat())
+}
+
+fn claims(json: &Value) -> Vec<(bool, Value)> {
+    let claims = json["figures"][0]["claims"].as_array().unwrap();
+    claims.iter().map(|claim| (claim["holds"] == true, claim["held"].clone())).collect()
+}
+
+#[test]
+fn a_paper_is_run_drawn_judged_and_written_down() {
+    let lab = lab(&figure());
+    // Nothing is written down yet: what fails is new.
+    let first = run(&lab, &[]).exits(3);
+    assert!(first.stderr().contains("1 claims do not hold that held or are new"), "{}", first.stderr());
+    assert!(first.stdout().contains("2 hold, 1 fail, 0 exceptions; 1 of 1 figures"), "{}", first.stdout());
+    for file in ["fig04.svg", "fig04.png", "fig04.parquet", "verdicts.json"] {
+        assert!(lab.path("out").join(file).is_file(), "{file}");
+    }
+    let written = ["papers", "report", "xcp", "--papers", "papers", "--out", "out", "--write"];
+    let kept = lab.run(&written).exits(0);
+    assert!(kept.stdout().contains("report.html"));
+    let page = fs::read_to_string(lab.path("out/report.html")).unwrap();
+    assert!(
+        page.contains("XCP maintains good utilization") && page.contains("<svg") && page.contains("FAILS")
+    );
+    let table = fs::read_to_string(lab.path("papers/xcp/README.md")).unwrap();
+    assert_eq!(
+        (table.matches("| holds |").count(), table.matches("| **FAILS** |").count()),
+        (2, 1),
+        "{table}"
+    );
+
+    // What failed when it was written down may fail.
+    let json = run(&lab, &["--json"]).exits(0).json();
+    assert_eq!(claims(&json), [(true, true.into()), (true, true.into()), (false, false.into())]);
+    let list = lab.run(&["papers", "list", "--papers", "papers", "--json"]).exits(0).json();
+    assert_eq!((&list["papers"][0]["holds"], &list["papers"][0]["fails"]), (&2.into(), &1.into()));
+
+    // What held must.
+    let broken = figure()
+        .replace("law = \"xcp\"\n\n[flows", "law = { xcp = { alpha = 0.001, beta = 0.0 } }\n\n[flows");
+    fs::write(lab.path("papers/xcp/fig04.toml"), broken).unwrap();
+    let json = run(&lab, &["--json"]).exits(3).json();
+    assert_eq!(claims(&json)[0], (false, true.into()));
+}
+
+#[test]
+fn another_law_takes_the_place_of_the_papers_own() {
+    let lab = lab(&figure());
+    let json = run(&lab, &["--law", "cubic", "--json"]).exits(0).json();
+    assert_eq!(json["law"], "cubic");
+    let kept = fs::read_dir(lab.path("out/fig04")).unwrap().next().unwrap().unwrap().path();
+    let kept: Value = serde_json::from_str(&fs::read_to_string(kept).unwrap()).unwrap();
+    assert!(kept["result"]["packet_hops"].as_u64().is_some_and(|hops| hops > 1000));
+    let refused = run(&lab, &["--law", "qubic"]).exits(2);
+    assert!(refused.stderr().contains("unknown law `qubic`"), "{}", refused.stderr());
+}
+
+#[test]
+fn a_paper_that_is_wrong_says_where() {
+    let wrong = |from: &str, to: &str, says: &str| {
+        let text = figure();
+        assert!(text.contains(from), "{from}");
+        let lab = lab(&text.replace(from, to));
+        let refused = run(&lab, &[]).exits(2);
+        assert!(refused.stderr().contains(says), "{to}: {}", refused.stderr());
+        assert!(!lab.path("out/verdicts.json").exists());
+    };
+    wrong("\"run.seed\" = [1, 2, 3, 4, 5]", "\"run.seed\" = [1, 2]", "`decide` = \"mean\" of 2 seeds");
+    wrong("decide = \"half\"", "decide = \"most\"", "unknown `claims.decide` \"most\"");
+    wrong("never = true\ndecide = \"half\"", "never = true\ndecide = \"mean\"", "a mean is not held against");
+    wrong("x = \"links.bottleneck.rate\"", "x = \"links.bottleneck.delay\"", "which the sweep does not vary");
+    wrong("\"links.bottleneck.law\",", "\"links.bottleneck.rate\",", "which is no law");
+    wrong("[figure]", "[figure]\nshape = \"round\"", "unknown key `shape`");
+    wrong("of = \"K02 fig. 4\"\n", "", "needs the key `of`");
+    wrong(
+        "metric = \"links.bottleneck.utilization\", y",
+        "metric = \"links.bottleneck.util\", y",
+        "links have no `util`",
+    );
+    let none = lab(SCENARIO);
+    assert!(run(&none, &[]).exits(2).stderr().contains("has no [figure]"));
+    let lab = lab(&figure()
+        .replace(", \"run.seed\" = [1, 2, 3, 4, 5]", "")
+        .replace("decide = \"mean\"", "")
+        .replace("decide = \"half\"", ""));
+    let few = run(&lab, &[]).exits(2);
+    assert!(few.stderr().contains("fig04 draws at random and has 1 seed"), "{}", few.stderr());
+    fs::write(lab.path("papers/xcp/paper.toml"), format!("{ABOUT}year = 2002\n")).unwrap();
+    let refused = run(&lab, &[]).exits(2);
+    assert!(refused.stderr().contains("paper.toml:4:1: unknown field `year`"), "{}", refused.stderr());
+}
+
+#[test]
+fn what_does_not_exist_is_named_with_what_does() {
+    let lab = lab(&figure());
+    let paper = lab.run(&["papers", "run", "xpc", "--papers", "papers"]).exits(2);
+    assert!(paper.stderr().contains("there is no paper `xpc`; did you mean `xcp`?"), "{}", paper.stderr());
+    let figure = run(&lab, &["fig4"]).exits(2);
+    assert!(
+        figure.stderr().contains("xcp has no figure `fig4`; did you mean `fig04`?"),
+        "{}",
+        figure.stderr()
+    );
+}

@@ -1,0 +1,228 @@
+//! How a paper shows what a sweep or a run gives: an axis, and lines over it.
+
+use crate::claims::{Observation, axis_value};
+use crate::decode::{At, record, words};
+use crate::diagnostic::{Findings, choices};
+use crate::metric::{Elements, Metric};
+use crate::path;
+use crate::seeds::Estimate;
+use crate::sweep::{Axes, Axis, PointResult};
+use crate::tree::value_of;
+
+record! {
+    /// How a paper shows the results.
+    Shown {
+        /// Where the paper shows it, such as "PX fig. 9".
+        of: String = required,
+        /// What it shows.
+        title: String = required,
+        /// A path of the sweep, or "time".
+        x: String = required,
+        /// What stands below the axis; the path, or time, s.
+        x_label: String,
+        /// "linear" or "log".
+        x_scale: Scale,
+        /// What is drawn.
+        lines: Vec<At<Line>> = required,
+        /// Paths that `papers run --law` gives another law.
+        own: Vec<At<String>>,
+        /// false: `papers run --quick` leaves it out.
+        quick: bool,
+    }
+}
+
+record! {
+    /// A line of a figure.
+    Line {
+        /// Its entry in the legend.
+        name: String = required,
+        /// Of a result, over an axis: means over all else. Over time: a series without a question.
+        metric: Metric = required,
+        /// Quantity and unit; lines with the same share a chart.
+        y: String = required,
+        /// What values are multiplied by; 1.
+        factor: f64,
+        /// The points that it shows: values by path. Over time one point; absent: the first.
+        only: Axes,
+    }
+}
+
+words! {
+    /// How an axis is divided.
+    Scale {
+        /// Equal steps.
+        Linear = "linear",
+        /// Equal ratios.
+        Log = "log",
+    }
+}
+
+/// A curve as it is drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    /// Its entry in the legend.
+    pub name: String,
+    /// Quantity and unit; curves with the same share a chart.
+    pub y: String,
+    /// (x, y), x ascending.
+    pub points: Vec<(f64, f64)>,
+    /// (x, low, high): the 95 % interval of the mean, where several seeds make one.
+    pub spread: Vec<(f64, f64, f64)>,
+}
+
+const TIME: &str = "time";
+
+impl Shown {
+    /// Holds it against the scenario; says what is wrong with it.
+    pub(crate) fn check(&mut self, elements: &Elements, axes: &[Axis], findings: &mut Findings) {
+        let names = || axes.iter().map(|axis| axis.path.value.as_str());
+        if let Some(x) = self.x.as_ref().filter(|x| x.value != TIME && names().all(|name| name != x.value)) {
+            let help = choices(&x.value, names().chain([TIME]));
+            let message = format!("`x` is `{}`, which the sweep does not vary", x.value);
+            findings.error("scenario::figure", x.span, message, help);
+        }
+        let is_over_time = self.is_over_time();
+        for line in self.lines.iter_mut().flat_map(|lines| &mut lines.value) {
+            let line = &mut line.value;
+            if let Some(metric) = &mut line.metric {
+                if is_over_time {
+                    metric.value.check_series(metric.span, elements, findings);
+                } else {
+                    metric.value.check(metric.span, elements, findings);
+                }
+            }
+            for axis in line.only.iter().flat_map(|only| &only.value.0) {
+                if names().all(|name| name != axis.path.value) {
+                    let message =
+                        format!("`only` names `{}`, which the sweep does not vary", axis.path.value);
+                    let help = choices(&axis.path.value, names());
+                    findings.error("scenario::figure", axis.path.span, message, help);
+                }
+            }
+        }
+        for own in self.own.iter().flat_map(|own| &own.value) {
+            let is_law = path::parse(&own.value)
+                .is_ok_and(|steps| matches!(steps.as_slice(), [_, _, path::Step::Key(law)] if law == "law"));
+            if !is_law {
+                let message = format!("`own` names `{}`, which is no law", own.value);
+                let help = "such as flows.ftp.law or links.bottleneck.law";
+                findings.error("scenario::figure", own.span, message, help);
+            }
+        }
+    }
+
+    /// Its axis is time.
+    pub(crate) fn is_over_time(&self) -> bool {
+        self.x.as_ref().is_some_and(|x| x.value == TIME)
+    }
+
+    /// Every metric that its lines want.
+    pub(crate) fn metrics(&self) -> impl Iterator<Item = &Metric> {
+        let lines = self.lines.iter().flat_map(|lines| &lines.value);
+        lines.filter_map(|line| line.value.metric.as_ref().map(|metric| &metric.value))
+    }
+}
+
+/// What `[figure]` says.
+#[derive(Clone, Copy, Debug)]
+pub struct Figure<'a>(pub(crate) &'a Shown);
+
+impl<'a> Figure<'a> {
+    /// Where the paper shows it.
+    pub fn of(self) -> &'a str {
+        self.0.of.as_ref().map_or("", |of| &of.value)
+    }
+
+    /// What it shows.
+    pub fn title(self) -> &'a str {
+        self.0.title.as_ref().map_or("", |title| &title.value)
+    }
+
+    /// What stands below the axis.
+    pub fn x_label(self) -> &'a str {
+        let axis = self.0.x.as_ref().map_or("", |x| &x.value);
+        self.0.x_label.as_ref().map_or(if axis == TIME { "time, s" } else { axis }, |label| &label.value)
+    }
+
+    /// The axis is divided in equal ratios.
+    pub fn is_logarithmic(self) -> bool {
+        self.0.x_scale.as_ref().is_some_and(|scale| scale.value == Scale::Log)
+    }
+
+    /// `--quick` runs it too.
+    pub fn is_quick(self) -> bool {
+        self.0.quick.as_ref().is_none_or(|quick| quick.value)
+    }
+
+    /// The paths that another law takes.
+    pub fn own(self) -> impl Iterator<Item = &'a str> {
+        self.0.own.iter().flat_map(|own| &own.value).map(|own| own.value.as_str())
+    }
+
+    /// What its lines show of these points.
+    pub fn curves(self, points: &[PointResult]) -> Vec<Curve> {
+        let lines = self.0.lines.iter().flat_map(|lines| &lines.value);
+        lines
+            .flat_map(|line| {
+                if self.0.is_over_time() {
+                    line.value.over_time(points)
+                } else {
+                    self.over_axis(&line.value, points)
+                }
+            })
+            .collect()
+    }
+
+    fn over_axis(self, line: &Line, points: &[PointResult]) -> Vec<Curve> {
+        let (Some(x), Some(metric)) = (&self.0.x, &line.metric) else { return Vec::new() };
+        let mut values: Vec<(f64, Vec<f64>)> = Vec::new();
+        for point in points.iter().filter(|point| line.shows(&point.observation())) {
+            let seen = point.observation();
+            let at = seen.setting(&x.value).and_then(value_of).and_then(|value| axis_value(&value));
+            let (Some(at), Some(value)) = (at, seen.read(&metric.value).number()) else { continue };
+            match values.iter_mut().find(|(other, _)| *other == at) {
+                Some((_, list)) => list.push(value * line.factor()),
+                None => values.push((at, vec![value * line.factor()])),
+            }
+        }
+        values.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        let estimates: Vec<(f64, Estimate)> =
+            values.iter().filter_map(|(at, list)| Some((*at, Estimate::of(list)?))).collect();
+        let has_spread = estimates.iter().any(|(_, estimate)| estimate.half > 0.0);
+        vec![Curve {
+            points: estimates.iter().map(|(at, estimate)| (*at, estimate.mean)).collect(),
+            spread: estimates
+                .iter()
+                .filter(|_| has_spread)
+                .map(|(at, estimate)| (*at, estimate.low(), estimate.high()))
+                .collect(),
+            ..line.curve(String::new())
+        }]
+    }
+}
+
+impl Line {
+    fn factor(&self) -> f64 {
+        self.factor.as_ref().map_or(1.0, |factor| factor.value)
+    }
+
+    fn shows(&self, point: &Observation) -> bool {
+        self.only.as_ref().is_none_or(|only| only.value.has(point))
+    }
+
+    fn curve(&self, suffix: String) -> Curve {
+        let text = |text: &Option<At<String>>| text.as_ref().map_or(String::new(), |at| at.value.clone());
+        Curve { name: text(&self.name) + &suffix, y: text(&self.y), points: Vec::new(), spread: Vec::new() }
+    }
+
+    fn over_time(&self, points: &[PointResult]) -> Vec<Curve> {
+        let Some(metric) = &self.metric else { return Vec::new() };
+        let point = points.iter().find(|point| self.shows(&point.observation()));
+        let kept = point.and_then(|point| point.curves.iter().find(|(text, _)| text == metric.value.text()));
+        let Some((_, curves)) = kept else { return Vec::new() };
+        let number = |index: usize| if curves.len() > 1 { format!(" {}", index + 1) } else { String::new() };
+        let scale = |list: &Vec<(f64, f64)>| list.iter().map(|(t, v)| (*t, v * self.factor())).collect();
+        let all = curves.iter().enumerate();
+        all.map(|(index, list)| Curve { points: scale(list), ..self.curve(number(index)) }).collect()
+    }
+}
