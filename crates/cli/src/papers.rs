@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use congestlab_scenario::claims::Verdict;
 use congestlab_scenario::diagnostic::choices;
 use congestlab_scenario::figure::{Curve, Figure};
+use congestlab_scenario::law::senders;
 use congestlab_scenario::sim::{self, Engine};
 use congestlab_scenario::sweep::{self, Options, PointResult, Progress};
 use congestlab_scenario::{Scenario, store};
@@ -161,7 +162,12 @@ fn part<T: for<'a> Deserialize<'a>>(
 
 impl Paper {
     /// The figures that were asked for, read and found right.
-    fn scenarios(&self, figure: Option<&str>, law: Option<&str>) -> Result<Vec<(String, Scenario)>, Failure> {
+    fn scenarios(
+        &self,
+        figure: Option<&str>,
+        law: Option<&str>,
+        screen: &Screen,
+    ) -> Result<Vec<(String, Scenario)>, Failure> {
         let names = || self.figures.iter().map(|(name, ..)| name.as_str());
         if let Some(wanted) = figure.filter(|wanted| names().all(|name| name != *wanted)) {
             let text = format!("{} has no figure `{wanted}`", self.key);
@@ -180,8 +186,12 @@ impl Paper {
                 return Err(Failure::Input(Message::new(text, "see docs/papers.md")));
             }
             if let Some(law) = law {
-                scenario = scenario.with_law(law).map_err(Failure::Scenario)?;
-                scenario.check().map_err(Failure::Scenario)?;
+                let Some(other) = scenario.with_law(law).map_err(Failure::Scenario)? else {
+                    screen.note(&format!("{name} is left out: its axis is a setting of the paper's own law"));
+                    continue;
+                };
+                other.check().map_err(Failure::Scenario)?;
+                scenario = other;
             }
             list.push((name.clone(), scenario));
         }
@@ -244,7 +254,11 @@ struct Ran {
 fn run(arguments: &PapersRunArguments, screen: &Screen) -> Result<(), Failure> {
     let paper = find(read(arguments.source.papers.as_deref())?, &arguments.source.key)?;
     let law = arguments.law.as_deref();
-    let mut figures = paper.scenarios(arguments.figure.as_deref(), law)?;
+    if let Some(law) = law.filter(|law| !senders().contains(law)) {
+        let help = choices(law, senders());
+        return Err(Failure::Input(Message::new(format!("there is no law `{law}`"), help)));
+    }
+    let mut figures = paper.scenarios(arguments.figure.as_deref(), law, screen)?;
     let all = figures.len();
     if arguments.quick && arguments.figure.is_none() {
         figures.retain(|(_, scenario)| scenario.figure().is_some_and(Figure::is_quick));
@@ -501,7 +515,7 @@ fn verdicts(paper: &Paper, ran: &[Ran]) -> Vec<Written> {
 
 fn report(arguments: &PapersReportArguments, screen: &Screen) -> Result<(), Failure> {
     let paper = find(read(arguments.source.papers.as_deref())?, &arguments.source.key)?;
-    let figures = paper.scenarios(None, None)?;
+    let figures = paper.scenarios(None, None, screen)?;
     let folder = arguments.source.folder(&paper.key, None);
     let ran = simulate(figures, &folder, arguments.source.threads, screen)?;
     let verdicts = verdicts(&paper, &ran);

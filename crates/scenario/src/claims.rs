@@ -11,7 +11,7 @@ use crate::metric::{Comparison, Elements, Metric, Reading, quantity};
 use crate::number::significant;
 use crate::seeds::{Estimate, SEED, SEEDS_MIN};
 use crate::sweep::{Axes, Axis};
-use crate::tree::{Node, Value};
+use crate::tree::{Node, Value, inline};
 
 record! {
     /// Something that should be true of the results.
@@ -26,6 +26,8 @@ record! {
         metric: Metric = required,
         /// Measure the metric relative to this one.
         ratio_to: Metric,
+        /// Measure it relative to what is read, all else equal, at the point that has these values.
+        against: Axes,
         /// No value is less.
         at_least: Bound,
         /// No value is more.
@@ -48,6 +50,8 @@ record! {
         only: Axes,
         /// What several seeds must do: "each" of them (absent); "mean": the 95 % interval of their mean is within the bounds; "half": half of them or more.
         decide: Decide,
+        /// Of a claim that fails: why, and what shows it.
+        cause: String,
     }
 }
 
@@ -303,12 +307,19 @@ impl CheckedClaim {
         {
             findings.error("scenario::claim", *span, message, "such as never = \"> 5\"");
         }
-        for axis in
-            claim.only.iter().flat_map(|only| &only.value.0).filter(|axis| !axes.contains(&axis.path.value))
-        {
-            let help = crate::diagnostic::choices(&axis.path.value, axes.iter().map(String::as_str));
-            let message = format!("`only` names `{}`, which the sweep does not vary", axis.path.value);
-            findings.error("scenario::claim", axis.path.span, message, help);
+        for (key, chosen) in [("only", &claim.only), ("against", &claim.against)] {
+            for axis in chosen.iter().flat_map(|chosen| &chosen.value.0) {
+                if !axes.contains(&axis.path.value) {
+                    let help = crate::diagnostic::choices(&axis.path.value, axes.iter().map(String::as_str));
+                    let message =
+                        format!("`{key}` names `{}`, which the sweep does not vary", axis.path.value);
+                    findings.error("scenario::claim", axis.path.span, message, help);
+                } else if key == "against" && axis.values.len() > 1 {
+                    let message =
+                        format!("`against` has {} values of `{}`", axis.values.len(), axis.path.value);
+                    findings.error("scenario::claim", axis.path.span, message, "a ratio is to one point");
+                }
+            }
         }
         let axis = if claim.monotone.is_some() || claim.crossover.is_some() {
             Some(claim.axis(span, axes, findings)?)
@@ -333,6 +344,16 @@ impl CheckedClaim {
         self.claim.source.as_ref().map(|source| source.value.as_str())
     }
 
+    /// The axis that it is judged along.
+    pub(crate) fn axis(&self) -> Option<&str> {
+        self.axis.as_deref()
+    }
+
+    /// Why it fails.
+    pub fn cause(&self) -> Option<&str> {
+        self.claim.cause.as_ref().map(|cause| cause.value.as_str())
+    }
+
     /// Every metric that has to be read in each run.
     pub fn metrics(&self) -> Vec<&Metric> {
         let claim = &self.claim;
@@ -350,8 +371,7 @@ impl CheckedClaim {
             Ok(text) => (true, text),
             Err(text) => (false, text),
         };
-        let metric = self.claim.metric.as_ref().map_or("", |metric| metric.value.text());
-        Verdict { that: self.that().into(), metric: metric.into(), holds, text }
+        Verdict { that: self.that().into(), metric: self.claim.measured(), holds, text }
     }
 
     /// What was measured; `Err` where the claim does not hold.
@@ -359,6 +379,7 @@ impl CheckedClaim {
         let claim = &self.claim;
         let metric = &claim.metric.as_ref().ok_or("no metric")?.value;
         let selected: Vec<&Observation> = runs.iter().filter(|run| claim.is_about(run)).collect();
+        let read = |run: &Observation| claim.reading(metric, run, runs);
         if selected.is_empty() {
             return Err("no run to judge by".into());
         }
@@ -367,17 +388,17 @@ impl CheckedClaim {
             said.push(claim.judge_crossover(metric, &other.value, axis, &selected)?);
         } else {
             said.push(match claim.decision() {
-                Decide::Each => claim.judge_each(metric, &selected)?,
-                Decide::Mean => claim.judge_mean(metric, &selected)?,
-                Decide::Half => claim.judge_half(metric, &selected)?,
+                Decide::Each => claim.judge_each(metric, &selected, &read)?,
+                Decide::Mean => claim.judge_mean(metric, &selected, &read)?,
+                Decide::Half => claim.judge_half(metric, &selected, &read)?,
             });
         }
         if let (Some(trend), Some(axis)) = (&claim.monotone, &self.axis) {
-            let curve = along(axis, &selected, |run| number(&claim.reading(metric, run)?))?;
+            let curve = along(axis, &selected, |run| number(&read(run)?))?;
             let shown = show(&curve);
             let values: Vec<f64> = curve.iter().map(|&(_, value)| value).collect();
             if !trend.value.holds(&values) {
-                return Err(format!("{metric} along {axis} is {shown}", metric = metric.text()));
+                return Err(format!("{} along {axis} is {shown}", claim.measured()));
             }
             said.push(shown);
         }
@@ -395,8 +416,7 @@ impl Claim {
         let Some(decide) = self.decide.as_ref().filter(|decide| decide.value != Decide::Each) else { return };
         let seeds = axes.iter().find(|axis| axis.path.value == SEED).map_or(1, |axis| axis.values.len());
         if seeds < SEEDS_MIN {
-            let message =
-                format!("`decide` = {} of {seeds} seeds", crate::tree::inline(&decide.value.encode()));
+            let message = format!("`decide` = {} of {seeds} seeds", inline(&decide.value.encode()));
             let help = format!("sweep \"{SEED}\" over at least {SEEDS_MIN} values, or leave `decide` out");
             findings.error("scenario::claim", decide.span, message, help);
         }
@@ -440,66 +460,87 @@ impl Claim {
         self.only.as_ref().is_none_or(|only| only.value.has(run))
     }
 
+    /// What the claim looks at, in words.
+    fn measured(&self) -> String {
+        let text = |metric: &Option<At<Metric>>| metric.as_ref().map(|metric| metric.value.text().to_owned());
+        let main = text(&self.metric).unwrap_or_default();
+        let base = text(&self.ratio_to);
+        match &self.against {
+            None => base.map_or(main.clone(), |base| format!("{main} / {base}")),
+            Some(against) => {
+                let of = |axis: &Axis| Some((axis.path.value.clone(), inline(&axis.values.first()?.value)));
+                let values: Vec<_> = against.value.0.iter().filter_map(of).collect();
+                format!("{main} / {}{}", base.as_ref().unwrap_or(&main), place(&values))
+            }
+        }
+    }
+
     /// The metric of a run, as the claim looks at it.
-    fn reading(&self, metric: &Metric, run: &Observation) -> Result<Reading, String> {
+    fn reading(&self, metric: &Metric, run: &Observation, runs: &[Observation]) -> Result<Reading, String> {
         let reading = run.read(metric);
-        let Some(base) = &self.ratio_to else { return Ok(reading.clone()) };
-        let ratio = || Ok(number(reading)? / number(run.read(&base.value))?);
+        if self.ratio_to.is_none() && self.against.is_none() {
+            return Ok(reading.clone());
+        }
+        let base = self.ratio_to.as_ref().map_or(metric, |base| &base.value);
+        let ratio = || Ok(number(reading)? / number(self.base_run(run, runs)?.read(base))?);
         ratio().map(Reading::Number).map_err(|error: String| error + &place(&run.settings))
     }
 
+    /// The run that `against` means: that with its values, all else equal.
+    fn base_run<'a>(&self, run: &'a Observation, runs: &'a [Observation]) -> Result<&'a Observation, String> {
+        let Some(against) = self.against.as_ref().map(|against| &against.value) else { return Ok(run) };
+        let is_varied = |path: &String| against.0.iter().any(|axis| axis.path.value == *path);
+        let is_base = |other: &&Observation| {
+            let mut pairs = run.settings.iter().zip(&other.settings);
+            against.has(other) && pairs.all(|(a, b)| a == b || is_varied(&a.0))
+        };
+        runs.iter().find(is_base).ok_or_else(|| "`against` means no run".into())
+    }
+
     /// What the claim says of the mean over the seeds, at each point.
-    fn judge_mean(&self, metric: &Metric, runs: &[&Observation]) -> Result<String, String> {
-        let mut said = Vec::new();
+    fn judge_mean(&self, metric: &Metric, runs: &[&Observation], read: Read<'_>) -> Result<String, String> {
+        let mut said = Said::default();
         for (point, runs) in by_point(runs) {
-            let values: Result<Vec<f64>, String> = runs
-                .iter()
-                .map(|run| number(&self.reading(metric, run)?).map_err(|why| why + &place(&run.settings)))
-                .collect();
-            let values = values?;
+            let value = |run: &&Observation| number(&read(run)?).map_err(|why| why + &place(&run.settings));
+            let values: Vec<f64> = runs.iter().map(value).collect::<Result<_, String>>()?;
             let estimate = Estimate::of(&values)
                 .filter(|_| values.len() >= SEEDS_MIN)
                 .ok_or_else(|| format!("{} seeds are too few{}", values.len(), place(&point)))?;
-            let text = format!("{} ± {}", significant(estimate.mean), significant(estimate.half));
-            for end in [estimate.low(), estimate.high()] {
-                self.judge_reading(metric, runs[0], &Reading::Number(end))
-                    .map_err(|why| format!("{} is {text}{}: {why}", metric.text(), place(&point)))?;
-            }
-            said.push(format!("{text}{}", place(&point)));
+            let text =
+                format!("{} ± {}{}", significant(estimate.mean), significant(estimate.half), place(&point));
+            let judge = |end| self.judge_reading(metric, runs[0], &Reading::Number(end));
+            said.add(text, judge(estimate.low()).and_then(|()| judge(estimate.high())));
         }
-        Ok(said.join("; "))
+        said.of(&self.measured())
     }
 
     /// What the claim says of half of the seeds, at each point.
-    fn judge_half(&self, metric: &Metric, runs: &[&Observation]) -> Result<String, String> {
-        let mut said = Vec::new();
+    fn judge_half(&self, metric: &Metric, runs: &[&Observation], read: Read<'_>) -> Result<String, String> {
+        let mut said = Said::default();
         for (point, runs) in by_point(runs) {
             let holds = |run: &&&Observation| -> bool {
-                let judged = self.reading(metric, run);
-                judged.and_then(|reading| self.judge_reading(metric, run, &reading)).is_ok()
+                read(run).and_then(|reading| self.judge_reading(metric, run, &reading)).is_ok()
             };
             let holding = runs.iter().filter(holds).count();
             let text = format!("{holding} of {} seeds{}", runs.len(), place(&point));
-            if 2 * holding < runs.len() {
-                return Err(format!("{}: {text}", metric.text()));
-            }
-            said.push(text);
+            said.add(text, if 2 * holding < runs.len() { Err("less than half".into()) } else { Ok(()) });
         }
-        Ok(said.join("; "))
+        said.of(&self.measured())
     }
 
     /// What the claim says of each run.
-    fn judge_each(&self, metric: &Metric, runs: &[&Observation]) -> Result<String, String> {
+    fn judge_each(&self, metric: &Metric, runs: &[&Observation], read: Read<'_>) -> Result<String, String> {
         let mut seen: Vec<f64> = Vec::new();
+        let mut said = Said::default();
         for run in runs {
-            let reading = self.reading(metric, run)?;
-            self.judge_reading(metric, run, &reading)
-                .map_err(|why| format!("{} is {reading}{}: {why}", metric.text(), place(&run.settings)))?;
+            let reading = read(run)?;
+            said.add(format!("{reading}{}", place(&run.settings)), self.judge_reading(metric, run, &reading));
             match reading {
                 Reading::List(list) => seen.extend(list.iter().filter_map(Reading::number)),
                 reading => seen.extend(reading.number()),
             }
         }
+        said.of(&self.measured())?;
         let (low, high) =
             seen.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &v| (l.min(v), h.max(v)));
         Ok(match seen.len() {
@@ -542,7 +583,7 @@ impl Claim {
                 _ => false,
             };
             if !readings.iter().all(is_equal) {
-                return Err(format!("equals {}", crate::tree::inline(wanted)));
+                return Err(format!("equals {}", inline(wanted)));
             }
         }
         match self.never.as_ref().map(|never| &never.value) {
@@ -623,6 +664,48 @@ impl Claim {
 }
 
 type Settings = Vec<(String, String)>;
+/// Reads a run as a claim looks at it.
+type Read<'a> = &'a dyn Fn(&Observation) -> Result<Reading, String>;
+
+/// More points that fail are counted, not listed.
+const FAILING_SHOWN: usize = 4;
+
+/// What is said of points, good ones and bad ones.
+#[derive(Default)]
+struct Said {
+    good: Vec<String>,
+    bad: Vec<String>,
+    /// What the first bad one missed.
+    why: String,
+}
+
+impl Said {
+    fn add(&mut self, text: String, judged: Result<(), String>) {
+        match judged {
+            Ok(()) => self.good.push(text),
+            Err(why) => {
+                if self.bad.is_empty() {
+                    self.why = why;
+                }
+                self.bad.push(text);
+            }
+        }
+    }
+
+    fn of(&self, measured: &str) -> Result<String, String> {
+        if self.bad.is_empty() {
+            return Ok(self.good.join("; "));
+        }
+        let shown = self.bad.iter().take(FAILING_SHOWN).cloned().collect::<Vec<_>>().join("; ");
+        let all = self.good.len() + self.bad.len();
+        let more = match self.bad.len().saturating_sub(FAILING_SHOWN) {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        let of = if all > 1 { format!(" ({} of {all})", self.bad.len()) } else { String::new() };
+        Err(format!("{measured} is {shown}{more}: {}{of}", self.why))
+    }
+}
 
 /// Runs that differ by their seed alone, point by point, in the order of the sweep.
 fn by_point<'a>(runs: &[&'a Observation]) -> Vec<(Settings, Vec<&'a Observation>)> {

@@ -101,8 +101,13 @@ impl Shown {
             }
         }
         for own in self.own.iter().flat_map(|own| &own.value) {
-            let is_law = path::parse(&own.value)
-                .is_ok_and(|steps| matches!(steps.as_slice(), [_, _, path::Step::Key(law)] if law == "law"));
+            let is_law = path::parse(&own.value).is_ok_and(|steps| match steps.as_slice() {
+                [_, _, path::Step::Key(law)] => law == "law",
+                [_, _, path::Step::Key(reverse), path::Step::Key(law)] => {
+                    reverse == "reverse" && law == "law"
+                }
+                _ => false,
+            });
             if !is_law {
                 let message = format!("`own` names `{}`, which is no law", own.value);
                 let help = "such as flows.ftp.law or links.bottleneck.law";
@@ -138,9 +143,14 @@ impl<'a> Figure<'a> {
         self.0.title.as_ref().map_or("", |title| &title.value)
     }
 
+    /// A path of the sweep, or "time".
+    pub(crate) fn axis(self) -> &'a str {
+        self.0.x.as_ref().map_or("", |x| &x.value)
+    }
+
     /// What stands below the axis.
     pub fn x_label(self) -> &'a str {
-        let axis = self.0.x.as_ref().map_or("", |x| &x.value);
+        let axis = self.axis();
         self.0.x_label.as_ref().map_or(if axis == TIME { "time, s" } else { axis }, |label| &label.value)
     }
 

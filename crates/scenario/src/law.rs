@@ -60,6 +60,11 @@ fn flow_laws() -> Vec<&'static str> {
     built::<SenderConfig>().chain(SOURCES.iter().copied()).collect()
 }
 
+/// Laws that can take the place of a paper's own.
+pub fn senders() -> Vec<&'static str> {
+    built::<SenderConfig>().collect()
+}
+
 /// What links run for flows with a law; `None`: nothing.
 pub(crate) fn link_law_of(flow: &str) -> Option<&'static str> {
     let own = built::<LinkConfig>().find(|name| *name == flow);

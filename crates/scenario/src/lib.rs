@@ -21,7 +21,7 @@ pub mod figure;
 mod file;
 pub mod folder;
 mod impairments;
-mod law;
+pub mod law;
 mod load;
 mod medium;
 pub mod memory;
@@ -314,14 +314,26 @@ impl Scenario {
     }
 
     /// The scenario with another law in the place of those that its figure calls the paper's own: flows run it,
-    /// links what belongs to it, which is nothing if it wants nothing of links.
+    /// links what belongs to it, which is nothing if it wants nothing of links. What the sweep varies of those laws
+    /// goes with them; `None` if that is what the figure is drawn or judged over.
     ///
     /// # Errors
     /// What then is wrong with it.
-    pub fn with_law(&self, name: &str) -> Result<Self, Diagnostics> {
+    pub fn with_law(&self, name: &str) -> Result<Option<Self>, Diagnostics> {
         let mut findings = Findings::new(self.sources.clone());
         let mut root = self.root.clone();
-        for path in self.figure().into_iter().flat_map(Figure::own) {
+        let own: Vec<&str> = self.figure().into_iter().flat_map(Figure::own).collect();
+        let is_of_own = |path: &str| {
+            own.iter().any(|own| {
+                path.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            })
+        };
+        let axes = self.figure().map(|figure| figure.axis()).into_iter();
+        if axes.chain(self.claims.iter().filter_map(CheckedClaim::axis)).any(is_of_own) {
+            return Ok(None);
+        }
+        sweep::drop_axes(&mut root, &is_of_own);
+        for path in &own {
             let of_link = law::link_law_of(name);
             let law = if path.starts_with("links.") { of_link } else { Some(name) };
             match (path::parse(path), law) {
@@ -330,7 +342,7 @@ impl Scenario {
                 (Err(_), None) => {}
             }
         }
-        Self::build(self.name.clone(), self.base.clone(), root, findings, true)
+        Self::build(self.name.clone(), self.base.clone(), root, findings, true).map(Some)
     }
 
     /// What is read in each run: for claims, and for a figure over an axis.

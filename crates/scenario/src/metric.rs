@@ -5,7 +5,9 @@
 //! flows.ftp[0].goodput_bps             mean(flows.ftp.goodput_bps)
 //! links.bottleneck.queue_packets at 20 s
 //! sum(flows.ftp.goodput_bps) mean over [10 s, 20 s]
-//! flows.ftp[1].goodput_bps first time >= 5 Mbit/s
+//! flows.ftp[1].goodput_bps first time >= 5 Mbit/s after 2 s
+//! jain(flows.ftp.goodput_bps) mean over [10 s, 20 s]
+//! links.bottleneck.queue_packets at 20 s - links.bottleneck.queue_packets at 10 s
 //! ```
 
 use std::collections::BTreeMap;
@@ -22,6 +24,7 @@ use serde_json::Value as Json;
 use crate::decode::{Language, wrong_type};
 use crate::diagnostic::{Findings, Span, choices};
 use crate::path::{self, Step};
+use crate::result::jain;
 use crate::sweep::TimeSeries;
 use crate::tree::{Node, Value};
 
@@ -77,10 +80,17 @@ pub(crate) struct Elements {
     pub(crate) flows: Vec<(String, u64)>,
 }
 
-/// A metric, parsed.
+/// A metric, parsed: one term, or terms added and subtracted.
 #[derive(Clone, Debug)]
 pub struct Metric {
     text: String,
+    /// Each with its sign, 1 or -1; never empty.
+    terms: Vec<(f64, Term)>,
+}
+
+/// A path, what is made of its array, and what is asked.
+#[derive(Clone, Debug)]
+struct Term {
     fold: Option<Fold>,
     steps: Vec<Step>,
     question: Question,
@@ -93,6 +103,8 @@ enum Fold {
     Mean,
     Min,
     Max,
+    /// Jain's index; of answers, where the others are of values.
+    Jain,
 }
 
 /// What is asked.
@@ -102,10 +114,33 @@ enum Question {
     Result,
     /// The series' value in the bin of that time.
     At(Picos),
-    /// The mean of the bins that end in the interval.
-    MeanOver(Picos, Picos),
-    /// When the series first compares so, seconds.
-    FirstTime(Comparison),
+    /// Of the bins that end in the interval.
+    Over(Summary, Picos, Picos),
+    /// When the series first compares so from a time on, seconds.
+    FirstTime(Comparison, Picos),
+}
+
+/// What is said of the bins of an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Summary {
+    Mean,
+    Min,
+    Max,
+    /// The standard deviation of the values, not of an estimate from them.
+    Deviation,
+}
+
+impl Summary {
+    const NAMES: [(&str, Self); 4] =
+        [("mean", Self::Mean), ("min", Self::Min), ("max", Self::Max), ("deviation", Self::Deviation)];
+
+    /// `mean over [10 s, 20 s]`: the summary, and what follows `over`.
+    fn strip(text: &str) -> Option<(Self, &str, &str)> {
+        Self::NAMES.into_iter().find_map(|(name, summary)| {
+            let rest = text.strip_prefix(name)?.trim_start().strip_prefix("over")?;
+            Some((summary, name, rest))
+        })
+    }
 }
 
 /// A comparison with a number.
@@ -298,15 +333,12 @@ impl Metric {
 
     /// True if the result alone does not answer it.
     pub fn needs_series(&self) -> bool {
-        self.question != Question::Result
+        self.terms.iter().any(|(_, term)| term.needs_series())
     }
 
     /// The name whose ending says in which unit the answer is.
     pub(crate) fn unit_name(&self) -> &str {
-        match self.question {
-            Question::FirstTime(_) => "t_s",
-            _ => last_key(&self.steps),
-        }
+        self.terms.first().map_or("", |(_, term)| term.unit_name())
     }
 
     /// Reads a metric.
@@ -314,23 +346,100 @@ impl Metric {
     /// # Errors
     /// What is wrong with it, as a clause.
     pub fn parse(text: &str) -> Result<Self, String> {
+        let mut terms = Vec::new();
+        let (mut sign, mut rest) = (1.0, text);
+        while let Some((at, next)) = next_sign(rest) {
+            terms.push((sign, Term::parse(&rest[..at])?));
+            (sign, rest) = (next, &rest[at + 3..]);
+        }
+        terms.push((sign, Term::parse(rest)?));
+        Ok(Self { text: text.into(), terms })
+    }
+
+    /// Reads the metric in a result and, if it asks the series, there.
+    pub fn read(&self, result: &Json, series: Option<&Series<'_>>) -> Reading {
+        if let [(_, term)] = self.terms.as_slice() {
+            return term.read(result, series);
+        }
+        let numbers = self.terms.iter().map(|(sign, term)| Some(sign * term.read(result, series).number()?));
+        numbers.sum::<Option<f64>>().map_or(Reading::Nothing, Reading::Number)
+    }
+
+    /// The whole series, s and value: of each flow, or folded.
+    pub(crate) fn curves(&self, series: &Series<'_>) -> Vec<TimeSeries> {
+        self.terms.first().map_or(Vec::new(), |(_, term)| term.curves(series))
+    }
+
+    /// Joins `bottleneck.reverse` to one name, and refuses what no result of this scenario has.
+    pub(crate) fn check(&mut self, span: Span, elements: &Elements, findings: &mut Findings) {
+        for (_, term) in &mut self.terms {
+            term.check(&self.text, term.needs_series(), span, elements, findings);
+        }
+    }
+
+    /// As [`Metric::check`], for a whole series.
+    pub(crate) fn check_series(&mut self, span: Span, elements: &Elements, findings: &mut Findings) {
+        match self.terms.as_mut_slice() {
+            [(_, term)] if !term.needs_series() => term.check(&self.text, true, span, elements, findings),
+            _ => {
+                let message =
+                    format!("metric `{}` asks a question, and a line over time shows all", self.text);
+                findings.error("scenario::metric", span, message, "such as flows.ftp.cwnd_packets");
+            }
+        }
+    }
+}
+
+/// Where ` + ` or ` - ` stands outside brackets and quotes, and the sign that it gives.
+fn next_sign(text: &str) -> Option<(usize, f64)> {
+    let (mut depth, mut is_quoted) = (0_i32, false);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'"' => is_quoted = !is_quoted,
+            b'(' | b'[' => depth += 1,
+            b')' | b']' => depth -= 1,
+            _ => {}
+        }
+        let sign = match text.get(at..at + 3) {
+            Some(" + ") => 1.0,
+            Some(" - ") => -1.0,
+            _ => continue,
+        };
+        if depth == 0 && !is_quoted {
+            return Some((at, sign));
+        }
+    }
+    None
+}
+
+impl Term {
+    fn needs_series(&self) -> bool {
+        self.question != Question::Result
+    }
+
+    fn unit_name(&self) -> &str {
+        match (self.fold, self.question) {
+            (Some(Fold::Jain), _) => "jain",
+            (_, Question::FirstTime(..)) => "t_s",
+            _ => last_key(&self.steps),
+        }
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
         let trimmed = text.trim();
         // `mean over [a, b] of X` and `first time X >= v` read as well with the question first.
-        if let Some(rest) = trimmed.strip_prefix("mean over") {
-            let (interval, rest) = rest.split_once(']').ok_or("`mean over` needs [from, to]")?;
+        if let Some((_, name, rest)) = Summary::strip(trimmed) {
+            let (interval, rest) =
+                rest.split_once(']').ok_or_else(|| format!("`{name} over` needs [from, to]"))?;
             let rest = rest.trim_start();
-            return Self::parse(&format!(
-                "{} mean over{interval}]",
-                rest.strip_prefix("of ").unwrap_or(rest)
-            ))
-            .map(|metric| Self { text: text.into(), ..metric });
+            let rest = rest.strip_prefix("of ").unwrap_or(rest);
+            return Self::parse(&format!("{rest} {name} over{interval}]"));
         }
         if let Some(rest) = trimmed.strip_prefix("first time ") {
             let sign =
                 rest.find(['<', '>', '=']).ok_or("`first time` needs a comparison, such as >= 5 Mbit/s")?;
             let (selection, comparison) = rest.split_at(sign);
-            return Self::parse(&format!("{} first time {comparison}", selection.trim()))
-                .map(|metric| Self { text: text.into(), ..metric });
+            return Self::parse(&format!("{} first time {comparison}", selection.trim()));
         }
         let (fold, rest) = Self::parse_fold(trimmed);
         let (steps, length) = path::parse_prefix(rest.trim_start()).map_err(|error| error.message)?;
@@ -340,11 +449,17 @@ impl Metric {
             Some(_) => rest.trim_start().strip_prefix(')').ok_or_else(|| format!("`{text}` lacks a `)`"))?,
         };
         let question = Self::parse_question(rest.trim(), last_key(&steps))?;
-        Ok(Self { text: text.into(), fold, steps, question })
+        Ok(Self { fold, steps, question })
     }
 
     fn parse_fold(text: &str) -> (Option<Fold>, &str) {
-        let folds = [("sum", Fold::Sum), ("mean", Fold::Mean), ("min", Fold::Min), ("max", Fold::Max)];
+        let folds = [
+            ("sum", Fold::Sum),
+            ("mean", Fold::Mean),
+            ("min", Fold::Min),
+            ("max", Fold::Max),
+            ("jain", Fold::Jain),
+        ];
         for (name, fold) in folds {
             if let Some(rest) = text.strip_prefix(name).and_then(|rest| rest.trim_start().strip_prefix('(')) {
                 return (Some(fold), rest);
@@ -360,25 +475,28 @@ impl Metric {
         if let Some(time) = text.strip_prefix("at ") {
             return Ok(Question::At(instant(time)?));
         }
-        if let Some(interval) = text.strip_prefix("mean over") {
+        if let Some((summary, word, interval)) = Summary::strip(text) {
             let inner = interval.trim().strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
             let pair = inner.and_then(|inner| inner.split_once(','));
-            let (from, to) = pair.ok_or("`mean over` needs [from, to], such as [10 s, 20 s]")?;
+            let (from, to) =
+                pair.ok_or_else(|| format!("`{word} over` needs [from, to], such as [10 s, 20 s]"))?;
             let (from, to) = (instant(from)?, instant(to)?);
             return if from < to {
-                Ok(Question::MeanOver(from, to))
+                Ok(Question::Over(summary, from, to))
             } else {
-                Err("`mean over` nothing".into())
+                Err(format!("`{word} over` nothing"))
             };
         }
         if let Some(comparison) = text.strip_prefix("first time") {
-            return Comparison::parse(comparison, name).map(Question::FirstTime);
+            let (comparison, after) = comparison.split_once(" after ").unwrap_or((comparison, "0"));
+            return Ok(Question::FirstTime(Comparison::parse(comparison, name)?, instant(after)?));
         }
-        Err(format!("`{text}` is no question to a series: ask `at`, `mean over [from, to]` or `first time`"))
+        Err(format!(
+            "`{text}` is no question to a series: ask `at`, `mean over [from, to]` (min, max, deviation) or `first time`"
+        ))
     }
 
-    /// Reads the metric in a result and, if it asks the series, there.
-    pub fn read(&self, result: &Json, series: Option<&Series<'_>>) -> Reading {
+    fn read(&self, result: &Json, series: Option<&Series<'_>>) -> Reading {
         if self.needs_series() {
             let (Some(series), Some(target)) = (series, self.target()) else { return Reading::Nothing };
             return self.ask(series.select(&target));
@@ -390,8 +508,7 @@ impl Metric {
         }
     }
 
-    /// The whole series, s and value: of each flow, or folded.
-    pub(crate) fn curves(&self, series: &Series<'_>) -> Vec<TimeSeries> {
+    fn curves(&self, series: &Series<'_>) -> Vec<TimeSeries> {
         let lists = self.target().map_or(Vec::new(), |target| self.fold_bins(series.select(&target)));
         let seconds =
             |list: Vec<(Picos, f64)>| list.into_iter().map(|(at, value)| (at as f64 / 1e12, value)).collect();
@@ -400,7 +517,7 @@ impl Metric {
 
     /// A fold over flows goes bin by bin.
     fn fold_bins(&self, by_flow: BTreeMap<u32, Vec<(Picos, f64)>>) -> Vec<Vec<(Picos, f64)>> {
-        match self.fold {
+        match self.fold.filter(|_| !self.folds_answers()) {
             None => by_flow.into_values().collect(),
             Some(fold) => {
                 let mut bins: BTreeMap<Picos, Vec<Reading>> = BTreeMap::new();
@@ -413,10 +530,17 @@ impl Metric {
         }
     }
 
+    /// What flows got in an interval is fair or not, not what they got in each bin of it.
+    fn folds_answers(&self) -> bool {
+        self.fold == Some(Fold::Jain) && self.needs_series()
+    }
+
     fn ask(&self, by_flow: BTreeMap<u32, Vec<(Picos, f64)>>) -> Reading {
-        // The fold before the question.
         let lists = self.fold_bins(by_flow);
         let mut answers: Vec<Reading> = lists.iter().map(|list| self.question.answer(list)).collect();
+        if self.folds_answers() {
+            return Fold::Jain.of(&Reading::List(answers));
+        }
         let is_list =
             self.fold.is_none() && self.target().is_some_and(|t| t.table == "flows" && t.index.is_none());
         match answers.len() {
@@ -437,24 +561,16 @@ impl Metric {
         Some(Target { table, name, index, metric })
     }
 
-    /// Joins `bottleneck.reverse` to one name, and refuses what no result of this scenario has.
-    pub(crate) fn check(&mut self, span: Span, elements: &Elements, findings: &mut Findings) {
-        self.check_in(self.needs_series(), span, elements, findings);
-    }
-
-    /// As [`Metric::check`], for a whole series.
-    pub(crate) fn check_series(&mut self, span: Span, elements: &Elements, findings: &mut Findings) {
-        if self.needs_series() {
-            let message = format!("metric `{}` asks a question, and a line over time shows all", self.text);
-            findings.error("scenario::metric", span, message, "such as flows.ftp.cwnd_packets");
-        } else {
-            self.check_in(true, span, elements, findings);
-        }
-    }
-
-    fn check_in(&mut self, is_series: bool, span: Span, elements: &Elements, findings: &mut Findings) {
+    fn check(
+        &mut self,
+        text: &str,
+        is_series: bool,
+        span: Span,
+        elements: &Elements,
+        findings: &mut Findings,
+    ) {
         let mut refuse = |message: String, help: String| {
-            findings.error("scenario::metric", span, format!("metric `{}`: {message}", self.text), help);
+            findings.error("scenario::metric", span, format!("metric `{text}`: {message}"), help);
         };
         let key = |step: Option<&Step>| match step {
             Some(Step::Key(key)) => key.clone(),
@@ -584,16 +700,12 @@ impl Question {
         match self {
             Self::Result => Reading::Nothing,
             Self::At(time) => number(list.iter().find(|&&(at, _)| at >= time).map(|&(_, value)| value)),
-            Self::MeanOver(from, to) => {
-                let values: Vec<Reading> = list
-                    .iter()
-                    .filter(|&&(at, _)| from < at && at <= to)
-                    .map(|&(_, value)| Reading::Number(value))
-                    .collect();
-                Fold::Mean.of(&Reading::List(values))
+            Self::Over(summary, from, to) => {
+                let inside = list.iter().filter(|&&(at, _)| from < at && at <= to);
+                number(summary.of(&inside.map(|&(_, value)| value).collect::<Vec<_>>()))
             }
-            Self::FirstTime(comparison) => {
-                let first = list.iter().find(|&&(_, value)| comparison.holds(value));
+            Self::FirstTime(comparison, after) => {
+                let first = list.iter().find(|&&(at, value)| at >= after && comparison.holds(value));
                 number(first.map(|&(at, _)| at as f64 / 1e12))
             }
         }
@@ -617,6 +729,23 @@ impl Fold {
             Self::Mean => sum / numbers.len() as f64,
             Self::Min => numbers.into_iter().fold(f64::INFINITY, f64::min),
             Self::Max => numbers.into_iter().fold(f64::NEG_INFINITY, f64::max),
+            Self::Jain => return jain(&numbers).map_or(Reading::Nothing, Reading::Number),
+        })
+    }
+}
+
+impl Summary {
+    fn of(self, values: &[f64]) -> Option<f64> {
+        if values.is_empty() {
+            return None;
+        }
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let squares = || values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>();
+        Some(match self {
+            Self::Mean => mean,
+            Self::Min => values.iter().copied().fold(f64::INFINITY, f64::min),
+            Self::Max => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            Self::Deviation => (squares() / values.len() as f64).sqrt(),
         })
     }
 }
@@ -706,6 +835,12 @@ mod tests {
         assert_eq!(read("min(flows.ftp.goodput_bps)"), Reading::Number(1.0));
         assert_eq!(read("max(flows.ftp.goodput_bps)"), Reading::Number(4.0));
         assert_eq!(read("mean(flows.none.goodput_bps)"), Reading::Nothing);
+        assert_eq!(read("jain(flows.ftp.goodput_bps)"), Reading::Number(25.0 / 34.0));
+        assert_eq!(
+            read("flows.ftp[0].goodput_bps - flows.ftp[2].goodput_bps + jain.ftp"),
+            Reading::Number(3.5)
+        );
+        assert_eq!(read("flows.ftp[0].goodput_bps - flows.ftp[1].goodput_bps"), Reading::Nothing);
         assert_eq!(read("jain.ftp"), Reading::Number(0.5));
         assert_eq!(read("complete"), Reading::Number(1.0));
         assert_eq!(read("fingerprint"), Reading::Text("00ff".into()));
@@ -747,6 +882,18 @@ mod tests {
         assert_eq!(ask("flows.ftp[1].goodput_bps at 3 s"), Reading::Number(1.0));
         assert_eq!(ask("sum(flows.ftp.goodput_bps) at 3 s"), Reading::Number(4.0));
         assert_eq!(ask("sum(flows.ftp.goodput_bps) first time >= 5 bit/s"), Reading::Number(4.0));
+        assert_eq!(ask("links.pipe.queue_packets min over [1 s, 4 s]"), Reading::Number(20.0));
+        assert_eq!(ask("max over [1 s, 3 s] of links.pipe.queue_packets"), Reading::Number(30.0));
+        assert_eq!(ask("links.pipe.queue_packets deviation over [1 s, 3 s]"), Reading::Number(5.0));
+        assert_eq!(ask("links.pipe.queue_packets deviation over [8 s, 9 s]"), Reading::Nothing);
+        assert_eq!(ask("links.pipe.queue_packets first time >= 20 after 3 s"), Reading::Number(3.0));
+        assert_eq!(ask("first time links.pipe.queue_packets <= 20 after 3 s"), Reading::Nothing);
+        // 2 and 3 (mean 2.5) beside 1 and 1.
+        assert_eq!(ask("jain(flows.ftp.goodput_bps) mean over [1 s, 3 s]"), Reading::Number(12.25 / 14.5));
+        assert_eq!(
+            ask("links.pipe.queue_packets at 3 s - links.pipe.queue_packets at 1 s"),
+            Reading::Number(20.0)
+        );
     }
 
     #[test]
@@ -785,6 +932,9 @@ mod tests {
             "first time links.a.drops",
             "mean over [1 s, 2 s",
             "links.a.drops first time >= ",
+            "links.a.drops first time >= 3 after",
+            "links.a.drops - ",
+            "links.a.queue_packets deviation over 3 s",
             "links.\"a",
         ] {
             assert!(Metric::parse(text).is_err(), "{text:?}");

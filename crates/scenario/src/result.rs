@@ -150,7 +150,7 @@ impl Summary {
 
 /// Jain's index: 1 if all get the same, 1/n if one gets all. `None` without a value, and where
 /// nobody got anything.
-fn jain(values: &[f64]) -> Option<f64> {
+pub(crate) fn jain(values: &[f64]) -> Option<f64> {
     let sum: f64 = values.iter().sum();
     let squares: f64 = values.iter().map(|value| value * value).sum();
     (squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))

@@ -98,6 +98,27 @@ impl Language for Axes {
     }
 }
 
+/// Takes axes out of the sweep, and out of what claims and lines choose.
+pub(crate) fn drop_axes(root: &mut Node, is_out: &dyn Fn(&str) -> bool) {
+    const AXES: [&str; 4] = ["grid", "zip", "only", "against"];
+    match &mut root.value {
+        Value::Table(Table(entries)) => entries.retain_mut(|entry| {
+            if let (true, Value::Table(Table(axes))) =
+                (AXES.contains(&entry.key.as_str()), &mut entry.node.value)
+            {
+                axes.retain(|axis| !is_out(&axis.key));
+                return !axes.is_empty();
+            }
+            if ["sweep", "claims", "figure", "lines"].contains(&entry.key.as_str()) {
+                drop_axes(&mut entry.node, is_out);
+            }
+            !matches!(&entry.node.value, Value::Table(Table(axes)) if entry.key == "sweep" && axes.is_empty())
+        }),
+        Value::Array(nodes) => nodes.iter_mut().for_each(|node| drop_axes(node, is_out)),
+        _ => {}
+    }
+}
+
 /// The points of a scenario.
 #[derive(Clone, Debug)]
 pub struct Sweep {
