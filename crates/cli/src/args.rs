@@ -319,6 +319,8 @@ pub(crate) enum PapersCommand {
     },
     /// Run a paper's figures and print a verdict on each claim; status 3 if one fails that held
     Run(PapersRunArguments),
+    /// Run figures with other values of what they assume, and say which verdicts turn
+    Ranges(PapersRangesArguments),
     /// Write report.html: figures, quotes and verdicts
     Report(PapersReportArguments),
 }
@@ -363,12 +365,30 @@ pub(crate) struct PapersRunArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct PapersRangesArguments {
+    #[command(flatten)]
+    pub(crate) source: PapersSource,
+    /// One figure, such as fig09 [default: all]
+    #[arg(value_name = "FIG")]
+    pub(crate) figure: Option<String>,
+    /// Write ranges.toml and README.md into the paper's folder, too
+    #[arg(long, requires = "papers")]
+    pub(crate) write: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct PapersReportArguments {
     #[command(flatten)]
     pub(crate) source: PapersSource,
     /// Write README.md and verdicts.toml into the paper's folder, too
-    #[arg(long, requires = "papers")]
+    #[arg(long, requires = "papers", conflicts_with = "quick")]
     pub(crate) write: bool,
+    /// Status 3 if a verdict or what was measured is not what verdicts.toml says
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Leave out figures that take long
+    #[arg(long)]
+    pub(crate) quick: bool,
 }
 
 #[derive(Debug, Subcommand)]

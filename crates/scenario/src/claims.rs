@@ -124,7 +124,7 @@ impl Language for Bound {
 
 /// A value to be equal to.
 #[derive(Clone, Debug)]
-pub(crate) struct Scalar(Value);
+pub(crate) struct Scalar(pub(crate) Value);
 
 impl Language for Scalar {
     fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
@@ -321,6 +321,7 @@ impl CheckedClaim {
                 }
             }
         }
+        claim.check_types(&main, findings);
         let axis = if claim.monotone.is_some() || claim.crossover.is_some() {
             Some(claim.axis(span, axes, findings)?)
         } else {
@@ -428,6 +429,42 @@ impl Claim {
                 decide.span,
                 "a mean is not held against equals, never or ordered",
                 help,
+            );
+        }
+    }
+
+    /// Numbers are compared with numbers, and texts are equal or not.
+    fn check_types(&self, metric: &Metric, findings: &mut Findings) {
+        let mut refuse = |span, message: String, help: &str| {
+            findings.error("scenario::claim", span, format!("metric `{}`: {message}", metric.text()), help);
+        };
+        if metric.is_text() {
+            let bounds = self.at_least.iter().chain(&self.at_most).map(|bound| bound.span);
+            let others = self.within.iter().map(|within| within.span);
+            let others = others.chain(self.never.iter().map(|never| never.span));
+            let others = others.chain(self.ordered.iter().map(|ordered| ordered.span));
+            let others = others.chain(self.monotone.iter().map(|trend| trend.span));
+            if let Some(span) = bounds.chain(others).next() {
+                refuse(span, "a text is not compared with a number".into(), "a text has equals = \"...\"");
+            }
+        } else if let Some(At { value: Scalar(Value::String(text)), span }) = &self.equals
+            && let Err(message) = quantity(text, metric.unit_name())
+        {
+            refuse(*span, message, "write a number in the metric's unit");
+        }
+        let is_one = !metric.is_list();
+        if let Some(At { value: Ordered::Elements(_), span }) = self.ordered.as_ref().filter(|_| is_one) {
+            refuse(
+                *span,
+                "it is one number, which has no order".into(),
+                "order a metric of a group, such as flows.ftp.goodput_bps, or give metrics that follow this one",
+            );
+        }
+        if let Some(decide) = self.decide.as_ref().filter(|decide| decide.value == Decide::Mean && !is_one) {
+            refuse(
+                decide.span,
+                "it is a list, which has no mean over seeds".into(),
+                "such as sum(...) or min(...)",
             );
         }
     }

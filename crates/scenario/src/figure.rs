@@ -1,13 +1,13 @@
 //! How a paper shows what a sweep or a run gives: an axis, and lines over it.
 
-use crate::claims::{Observation, axis_value};
+use crate::claims::{Observation, Scalar, axis_value};
 use crate::decode::{At, record, words};
 use crate::diagnostic::{Findings, choices};
 use crate::metric::{Elements, Metric};
 use crate::path;
 use crate::seeds::Estimate;
 use crate::sweep::{Axes, Axis, PointResult};
-use crate::tree::value_of;
+use crate::tree::{inline, value_of};
 
 record! {
     /// How a paper shows the results.
@@ -28,6 +28,20 @@ record! {
         own: Vec<At<String>>,
         /// false: `papers run --quick` leaves it out.
         quick: bool,
+        /// What it assumes, with other values that would be as plausible.
+        assumed: Vec<At<Assumption>>,
+    }
+}
+
+record! {
+    /// Something that a paper does not say.
+    Assumption {
+        /// What, and by which number of the dossier: "A-07: buffers of a BDP".
+        name: String = required,
+        /// The paths that have it, together.
+        paths: Vec<At<String>> = required,
+        /// Other values, one after the other.
+        values: Vec<At<Scalar>> = required,
     }
 }
 
@@ -55,6 +69,17 @@ words! {
         /// Equal ratios.
         Log = "log",
     }
+}
+
+/// Something assumed, as it is run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assumed<'a> {
+    /// What.
+    pub name: &'a str,
+    /// The paths that have it, together.
+    pub paths: Vec<&'a str>,
+    /// Other values, as TOML.
+    pub values: Vec<String>,
 }
 
 /// A curve as it is drawn.
@@ -98,6 +123,13 @@ impl Shown {
                     let help = choices(&axis.path.value, names());
                     findings.error("scenario::figure", axis.path.span, message, help);
                 }
+            }
+        }
+        let assumed = self.assumed.iter().flat_map(|list| &list.value);
+        for path in assumed.flat_map(|assumed| assumed.value.paths.iter().flat_map(|paths| &paths.value)) {
+            if names().any(|name| name == path.value) {
+                let message = format!("`{}` is assumed, and the sweep varies it", path.value);
+                findings.error("scenario::figure", path.span, message, "vary it in one of the two");
             }
         }
         for own in self.own.iter().flat_map(|own| &own.value) {
@@ -167,6 +199,20 @@ impl<'a> Figure<'a> {
     /// The paths that another law takes.
     pub fn own(self) -> impl Iterator<Item = &'a str> {
         self.0.own.iter().flat_map(|own| &own.value).map(|own| own.value.as_str())
+    }
+
+    /// What it assumes.
+    pub fn assumed(self) -> impl Iterator<Item = Assumed<'a>> {
+        self.0.assumed.iter().flat_map(|list| &list.value).map(|assumption| {
+            let Assumption { name, paths, values } = &assumption.value;
+            let paths = paths.iter().flat_map(|paths| &paths.value);
+            let values = values.iter().flat_map(|values| &values.value);
+            Assumed {
+                name: name.as_ref().map_or("", |name| &name.value),
+                paths: paths.map(|path| path.value.as_str()).collect(),
+                values: values.map(|value| inline(&value.value.0)).collect(),
+            }
+        })
     }
 
     /// What its lines show of these points.

@@ -313,6 +313,23 @@ impl Scenario {
         self.file.figure.as_ref().map(|figure| Figure(&figure.value))
     }
 
+    /// Refuses a sweep of too few seeds for an interval, where something is drawn at random.
+    ///
+    /// # Errors
+    /// It has less than [`sweep::SEEDS_MIN`].
+    pub fn require_seeds(&self) -> Result<(), Diagnostics> {
+        let seeds = self.sweep.as_ref().map_or(1, Sweep::seeds);
+        let Some(figure) = self.file.figure.as_ref().filter(|_| seeds < sweep::SEEDS_MIN) else {
+            return Ok(());
+        };
+        let mut findings = Findings::new(self.sources.clone());
+        let message =
+            format!("the figure draws at random and has {seeds} seed{}", if seeds == 1 { "" } else { "s" });
+        let help = format!("sweep \"run.seed\" over at least {} values", sweep::SEEDS_MIN);
+        findings.error("scenario::figure", figure.span, message, help);
+        Err(findings.finish())
+    }
+
     /// The scenario with another law in the place of those that its figure calls the paper's own: flows run it,
     /// links what belongs to it, which is nothing if it wants nothing of links. What the sweep varies of those laws
     /// goes with them; `None` if that is what the figure is drawn or judged over.

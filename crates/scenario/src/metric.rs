@@ -341,6 +341,16 @@ impl Metric {
         self.terms.first().map_or("", |(_, term)| term.unit_name())
     }
 
+    /// It is a text.
+    pub(crate) fn is_text(&self) -> bool {
+        self.terms.iter().any(|(_, term)| last_key(&term.steps) == "fingerprint")
+    }
+
+    /// It can be a list, one for each flow.
+    pub(crate) fn is_list(&self) -> bool {
+        matches!(self.terms.as_slice(), [(_, term)] if term.is_list())
+    }
+
     /// Reads a metric.
     ///
     /// # Errors
@@ -415,6 +425,13 @@ fn next_sign(text: &str) -> Option<(usize, f64)> {
 impl Term {
     fn needs_series(&self) -> bool {
         self.question != Question::Result
+    }
+
+    fn is_list(&self) -> bool {
+        let is_flow = |step: &Step| matches!(step, Step::Index(_));
+        self.fold.is_none()
+            && matches!(self.steps.first(), Some(Step::Key(table)) if table == "flows")
+            && !self.steps.iter().any(is_flow)
     }
 
     fn unit_name(&self) -> &str {
@@ -541,10 +558,8 @@ impl Term {
         if self.folds_answers() {
             return Fold::Jain.of(&Reading::List(answers));
         }
-        let is_list =
-            self.fold.is_none() && self.target().is_some_and(|t| t.table == "flows" && t.index.is_none());
         match answers.len() {
-            _ if is_list => Reading::List(answers),
+            _ if self.is_list() => Reading::List(answers),
             0 => Reading::Nothing,
             _ => answers.swap_remove(0),
         }

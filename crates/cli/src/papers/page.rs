@@ -1,0 +1,243 @@
+//! What came of a paper, as text, JSON, Markdown and HTML.
+
+use std::fmt::Write as _;
+
+use congestlab_scenario::figure::Figure;
+use serde_json::{Value, json};
+
+use super::Ran;
+use super::folder::{Exception, Paper, Range, Written};
+use super::picture::picture;
+use crate::failure::Failure;
+use crate::plot::escape;
+
+/// A value of the table that is written down beside what came out now.
+fn change(written: Option<&Written>, holds: bool) -> &'static str {
+    match written.map(|written| written.holds) {
+        None => "new",
+        Some(before) if before == holds => "",
+        Some(true) => "held",
+        Some(false) => "failed",
+    }
+}
+
+pub(super) fn describe(paper: &Paper, ran: &[Ran], law: Option<&str>, all: usize) -> String {
+    let mut text = format!("{}: {} ({})\n", paper.about.authors, paper.about.title, paper.about.published);
+    if let Some(law) = law {
+        let _ = writeln!(text, "with {law} in the place of the paper's own law");
+    }
+    for figure in ran {
+        let (of, title) = figure.scenario.figure().map_or(("", ""), |figure| (figure.of(), figure.title()));
+        let _ = writeln!(text, "\n{}  {of}: {title}", figure.name);
+        for (claim, verdict) in figure.scenario.claims().iter().zip(&figure.verdicts) {
+            let holds = if verdict.holds { "holds" } else { "FAILS" };
+            let change = match change(paper.written(&figure.name, &verdict.that), verdict.holds) {
+                "" => String::new(),
+                change => format!(
+                    " ({change}{})",
+                    if law.is_some() && change != "new" { " with its own law" } else { "" }
+                ),
+            };
+            let _ = writeln!(text, "  {holds}{change}  {}\n         {}", verdict.that, verdict.text);
+            if let Some(cause) = claim.cause().filter(|_| !verdict.holds && law.is_none()) {
+                let _ = writeln!(text, "         why: {cause}");
+            }
+        }
+    }
+    let verdicts = || ran.iter().flat_map(|figure| &figure.verdicts);
+    let holding = verdicts().filter(|verdict| verdict.holds).count();
+    let _ = writeln!(
+        text,
+        "\n{holding} hold, {} fail, {} exceptions; {} of {all} figures",
+        verdicts().count() - holding,
+        paper.exceptions.len(),
+        ran.len(),
+    );
+    text
+}
+
+pub(super) fn to_json(paper: &Paper, ran: &[Ran], law: Option<&str>) -> Value {
+    let figures: Vec<Value> = ran
+        .iter()
+        .map(|figure| {
+            let claims: Vec<Value> = figure
+                .scenario
+                .claims()
+                .iter()
+                .zip(&figure.verdicts)
+                .map(|(claim, verdict)| {
+                    let written = paper.written(&figure.name, &verdict.that);
+                    json!({
+                        "that": verdict.that, "quote": claim.quote(), "source": claim.source(),
+                        "metric": verdict.metric, "holds": verdict.holds, "measured": verdict.text,
+                        "held": written.map(|written| written.holds), "cause": claim.cause(),
+                    })
+                })
+                .collect();
+            let shown = figure.scenario.figure();
+            json!({
+                "name": figure.name, "of": shown.map(Figure::of), "title": shown.map(Figure::title),
+                "points": figure.points.len(), "claims": claims,
+            })
+        })
+        .collect();
+    json!({ "paper": paper.key, "law": law, "figures": figures, "exceptions": paper.exceptions })
+}
+
+/// Text in a cell of a table of Markdown.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}
+
+/// The paper's page, of what is written down.
+pub(super) fn readme(paper: &Paper) -> Result<String, Failure> {
+    let (holds, fails) = paper.counts();
+    let mut text = format!(
+        "<!-- made by `congestlab papers report {key} --papers papers --write` -->\n\n# {}\n\n{}, {}\n\n\
+         {holds} claims hold, {fails} fail; {} things are not run. `congestlab papers run {key}` runs them all, \
+         [papers.md](../../docs/papers.md) says how.\n",
+        paper.about.title,
+        paper.about.authors,
+        paper.about.published,
+        paper.exceptions.len(),
+        key = paper.key,
+    );
+    for (name, scenario) in paper.scenarios(None)? {
+        let Some(shown) = scenario.figure() else { continue };
+        let _ = write!(text, "\n## {}: {}\n\n[{name}.toml]({name}.toml)\n\n", shown.of(), shown.title());
+        text.push_str("| claim | source | measured | verdict |\n| --- | --- | --- | --- |\n");
+        for claim in scenario.claims() {
+            let quote = claim.quote().map_or(String::new(), |quote| format!(" \"{}\"", cell(quote)));
+            let written = paper.written(&name, claim.that());
+            let measured = written.map_or(String::new(), |written| cell(&written.measured));
+            let verdict = match written.map(|written| written.holds) {
+                None => "not run yet",
+                Some(true) => "holds",
+                Some(false) => "**FAILS**",
+            };
+            let source = claim.source().map_or(String::new(), cell);
+            let _ = writeln!(text, "| {}{quote} | {source} | {measured} | {verdict} |", cell(claim.that()));
+        }
+        let is_failing = |that: &str| paper.written(&name, that).is_some_and(|written| !written.holds);
+        let causes = scenario.claims().iter().filter(|claim| is_failing(claim.that()));
+        for claim in causes.filter_map(|claim| Some((claim.that(), claim.cause()?))) {
+            let _ = write!(text, "\nWhy \"{}\" fails: {}\n", claim.0, claim.1);
+        }
+    }
+    if !paper.ranges.is_empty() {
+        text.push_str(
+            "\n## What hinges on assumed values\n\n`congestlab papers ranges` made this table.\n\n",
+        );
+        text.push_str("| figure | assumed | value | verdicts that turn |\n| --- | --- | --- | --- |\n");
+        for range in &paper.ranges {
+            let Range { figure, assumed, value, .. } = range;
+            let _ = writeln!(
+                text,
+                "| {figure} | {} | {} | {} |",
+                cell(assumed),
+                cell(value),
+                cell(&turned(range, "<br>"))
+            );
+        }
+    }
+    if !paper.exceptions.is_empty() {
+        text.push_str("\n## Not run\n\n| where | what | why |\n| --- | --- | --- |\n");
+        for Exception { of, what, why } in &paper.exceptions {
+            let _ = writeln!(text, "| {} | {} | {} |", cell(of), cell(what), cell(why));
+        }
+    }
+    Ok(text)
+}
+
+/// Claims that turn, with what they turn to.
+fn turned(range: &Range, between: &str) -> String {
+    if range.turned.is_empty() {
+        return "none".into();
+    }
+    let word = |holds: bool| if holds { "holds" } else { "FAILS" };
+    let list: Vec<String> = range
+        .turned
+        .iter()
+        .map(|turned| format!("{} {}: {}", turned.claim, word(turned.holds), turned.measured))
+        .collect();
+    list.join(between)
+}
+
+/// What turns with what is assumed, for the terminal.
+pub(super) fn ranges(found: &[Range]) -> String {
+    let mut text = String::new();
+    for range in found {
+        let Range { figure, assumed, value, .. } = range;
+        let _ = writeln!(text, "{figure}  {assumed} = {value}\n    {}", turned(range, "\n    "));
+    }
+    if text.is_empty() { "no figure says what it assumes\n".into() } else { text }
+}
+
+/// Papers by claims.
+pub(super) fn summary(papers: &[Paper]) -> String {
+    let mut text = String::from(
+        "<!-- made by `congestlab papers report KEY --papers papers --write` -->\n\n# The papers, claim by claim\n\n\
+         | paper | figures | claims | hold | fail | not run |\n| --- | --- | --- | --- | --- | --- |\n",
+    );
+    let mut sums = [0; 5];
+    let mut row = |name: String, numbers: [usize; 5]| {
+        let cells = numbers.map(|number| number.to_string()).join(" | ");
+        let _ = writeln!(text, "| {name} | {cells} |");
+    };
+    for paper in papers {
+        let (holds, fails) = paper.counts();
+        let numbers = [paper.figures.len(), holds + fails, holds, fails, paper.exceptions.len()];
+        for (sum, number) in sums.iter_mut().zip(numbers) {
+            *sum += number;
+        }
+        row(format!("[{0}]({0}/README.md): {1}", paper.key, cell(&paper.about.title)), numbers);
+    }
+    row("all".into(), sums);
+    text.push_str(
+        "\n[docs/reproductions.md](../docs/reproductions.md) says what reproduces, what does not, and why.\n",
+    );
+    text
+}
+
+/// The paper's page with its pictures.
+pub(super) fn html(paper: &Paper, ran: &[Ran]) -> String {
+    let mut html = format!(
+        "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>{0}</title>\n<style>body{{font:15px/1.45 \
+         sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}}svg{{max-width:100%;height:auto}}td,th{{text-align:left;\
+         vertical-align:top;padding:.3rem .6rem;border-bottom:1px solid #ddd}}.fails{{color:#a3123a;font-weight:bold}}\
+         blockquote{{margin:.2rem 0;color:#555}}</style>\n<h1>{0}</h1>\n<p>{1}, {2}</p>\n",
+        escape(&paper.about.title),
+        escape(&paper.about.authors),
+        escape(&paper.about.published)
+    );
+    for figure in ran {
+        let Some(shown) = figure.scenario.figure() else { continue };
+        let _ = writeln!(html, "<h2>{}: {}</h2>", escape(shown.of()), escape(shown.title()));
+        html.push_str(&picture(figure).unwrap_or_default());
+        html.push_str("<table><tr><th>claim<th>source<th>measured<th>verdict\n");
+        for (claim, verdict) in figure.scenario.claims().iter().zip(&figure.verdicts) {
+            let quote = claim
+                .quote()
+                .map_or(String::new(), |quote| format!("<blockquote>{}</blockquote>", escape(quote)));
+            let cause = claim.cause().filter(|_| !verdict.holds);
+            let cause = cause.map_or(String::new(), |cause| format!("<br>Why: {}", escape(cause)));
+            let (class, holds) = if verdict.holds { ("holds", "holds") } else { ("fails", "FAILS") };
+            let _ = writeln!(
+                html,
+                "<tr><td>{}{quote}<td>{}<td>{}{cause}<td class=\"{class}\">{holds}",
+                escape(&verdict.that),
+                escape(claim.source().unwrap_or("")),
+                escape(&verdict.text)
+            );
+        }
+        html.push_str("</table>\n");
+    }
+    if !paper.exceptions.is_empty() {
+        html.push_str("<h2>Not run</h2>\n<table><tr><th>where<th>what<th>why\n");
+        for Exception { of, what, why } in &paper.exceptions {
+            let _ = writeln!(html, "<tr><td>{}<td>{}<td>{}", escape(of), escape(what), escape(why));
+        }
+        html.push_str("</table>\n");
+    }
+    html
+}
