@@ -36,6 +36,9 @@ pub struct LinkConfig {
     pub allowed_queue: Duration,
     /// Capture feedback that was allocated upstream (draft-03 §4.2.3, L 25-27).
     pub capture: bool,
+    /// true: packets take no more than is left of the interval's pools (draft-03 §4.2.3, L 28 and 29). Without that
+    /// bound a burst is given more than there is: false shows what it is for.
+    pub residue: bool,
     /// TH's router where nothing comes (TH 3.4.2, Code 2): F = alpha C of an empty interval is granted
     /// to whoever comes next, and d stays. Otherwise NS2's, which grants nothing and begins anew.
     pub thesis: bool,
@@ -53,6 +56,7 @@ impl LinkConfig {
         initial_interval: Duration(50_000_000),
         allowed_queue: Duration(2_000_000),
         capture: true,
+        residue: true,
         thesis: false,
     };
 }
@@ -77,6 +81,11 @@ impl Settings for LinkConfig {
             "capture",
             "Capture feedback that was allocated upstream (draft-03, 4.2.3); true.",
             Field::Switch(&mut self.capture),
+        );
+        tell(
+            "residue",
+            "Give no more than is left of an interval's pools; true. false breaks the law, to show what that is for.",
+            Field::Switch(&mut self.residue),
         );
         tell(
             "min_interval",
@@ -125,6 +134,12 @@ impl Pool {
             _ => u64::MAX, // more than any pool holds
         };
         share.min(self.left)
+    }
+
+    /// Without a bound; false of [`LinkConfig::residue`].
+    #[inline(always)]
+    fn unbounded(self) -> Self {
+        Self { left: if self.factor == 0 { 0 } else { POOL_MAX }, ..self }
     }
 
     /// Takes a packet's part out. A negative part goes back in: see [`Link::on_departure`].
@@ -454,7 +469,7 @@ impl Link {
             fall = down.saturating_sub(up).min(POOL_MAX);
         }
         let shuffled = self.config.gamma.of(input).saturating_sub(rise + fall); // L 10, eq. 2
-        self.cuts = Pool::new((shuffled + fall).min(POOL_MAX), self.input.0); // L 12, 14
+        self.cuts = self.pool((shuffled + fall).min(POOL_MAX), self.input.0); // L 12, 14
         self.carry = 0; // a remainder must not outlive the aggregate that it was part of
 
         let interval = self.mean_rtt().max(self.config.min_interval); // L 18
@@ -471,12 +486,18 @@ impl Link {
         (shuffled + rise).min(POOL_MAX) // L 11
     }
 
+    #[inline(always)]
+    fn pool(&self, pool: u64, weights: u64) -> Pool {
+        let bounded = Pool::new(pool, weights);
+        if self.config.residue { bounded } else { bounded.unbounded() }
+    }
+
     /// What may be given in the interval that has begun.
     #[inline(always)]
     fn grant(&mut self, pool: u64) {
         // TH says that a division by nothing was avoided, not how: by one (ours).
         let sum_x = if self.config.thesis { self.sum_x.max(1) } else { self.sum_x };
-        self.grants = Pool::new(pool.min(POOL_MAX), sum_x); // L 13
+        self.grants = self.pool(pool.min(POOL_MAX), sum_x); // L 13
         self.sum_x = 0; // L 16
     }
 
