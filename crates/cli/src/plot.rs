@@ -238,7 +238,12 @@ impl Figure {
     fn x_ticks(&self) -> Vec<f64> {
         let (from, to) = self.x;
         if self.is_logarithmic {
-            return (from.ceil() as i32..=to.floor() as i32).map(f64::from).collect();
+            // Powers of ten; where they are few, 2 and 5 of each, too.
+            let parts: &[f64] = if to - from < 2.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+            let decades = from.floor() as i32..=to.floor() as i32;
+            let marks =
+                decades.flat_map(|power| parts.iter().map(move |part| f64::from(power) + log10(*part)));
+            return marks.filter(|mark| (from..=to).contains(mark)).collect();
         }
         Ticks::new(from, to, 6).values().filter(|value| *value <= to).collect()
     }
@@ -247,9 +252,12 @@ impl Figure {
         if !self.is_logarithmic {
             return Ticks::new(self.x.0, self.x.1, 6).label(value);
         }
-        match value as i32 {
-            power @ -3..=4 => format!("{}", 10f64.powi(power)),
-            power => format!("1e{power}"),
+        let power = value.floor() as i32;
+        let part = 10f64.powf(value - value.floor()).round();
+        match power {
+            // Through text: 2 * 10^-3 has no end in binary.
+            -3..=4 => format!("{}", format!("{part}e{power}").parse().unwrap_or(part)),
+            _ => format!("{part}e{power}"),
         }
     }
 

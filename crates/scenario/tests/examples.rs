@@ -68,7 +68,9 @@ fn the_scenarios_of_the_page_run() {
 /// Every key that the decoder knows stands on the page, and every result.
 #[test]
 fn the_page_names_every_key_and_result() {
-    let page = std::fs::read_to_string(root().join("docs/scenario.md")).unwrap();
+    let read = |page: &str| std::fs::read_to_string(root().join(page)).unwrap();
+    // A figure has a page of its own.
+    let page = read("docs/scenario.md") + &read("docs/papers.md");
     let has = |word: &str| {
         [format!("`{word}`"), format!("`{word} ="), format!("{word} = ")]
             .iter()
@@ -80,11 +82,11 @@ fn the_page_names_every_key_and_result() {
     assert!(keys.len() > 70, "{}", keys.len());
     // Sections have headings of their own.
     let headings = [
-        "run", "measure", "links", "flows", "sweep", "claims", "bursts", "steps", "trace", "cbr", "onoff",
-        "red", "xcp",
+        "run", "measure", "links", "flows", "sweep", "claims", "figure", "bursts", "steps", "trace", "cbr",
+        "onoff", "red", "xcp",
     ];
     for key in keys.iter().filter(|key| !headings.contains(&key.as_str())) {
-        assert!(has(key), "docs/scenario.md does not say what `{key}` is");
+        assert!(has(key), "neither docs/scenario.md nor docs/papers.md says what `{key}` is");
     }
     let text = "[run]\nduration = \"1 s\"\n[links.a]\nrate = \"1 Mbit/s\"\n[flows.b]\nlaw = \"sack\"\npath = [\"a\"]\n";
     let scenario = Scenario::parse("t.toml", text, Path::new(""), &[], None).unwrap();

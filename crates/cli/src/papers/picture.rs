@@ -58,7 +58,10 @@ fn lines(curve: &Curve, style: usize, is_logarithmic: bool) -> Vec<Line> {
     let mut lines = Vec::new();
     if !curve.spread.is_empty() {
         let up = curve.spread.iter().map(|&(at, _, high)| (x(at), high));
-        let down = curve.spread.iter().rev().map(|&(at, low, _)| (x(at), low));
+        // An interval by Student's t knows no bound; what is never negative is not drawn so.
+        let is_positive = curve.points.iter().all(|&(_, y)| y >= 0.0);
+        let low = |low: f64| if is_positive { low.max(0.0) } else { low };
+        let down = curve.spread.iter().rev().map(|&(at, down, _)| (x(at), low(down)));
         lines.push(Line {
             // The line's own name says whose it is.
             name: String::new(),
