@@ -341,6 +341,13 @@ pub(crate) struct PapersSource {
     pub(crate) threads: Option<usize>,
 }
 
+/// Another simulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Peer {
+    /// ns-2.35: plain XCP and TCP
+    Ns2,
+}
+
 impl PapersSource {
     /// Where results and pictures go; with another law beside them.
     pub(crate) fn folder(&self, key: &str, law: Option<&str>) -> PathBuf {
@@ -362,6 +369,9 @@ pub(crate) struct PapersRunArguments {
     /// Leave out figures that take long
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Judge the claims on another simulator's runs too, where it has the protocol
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub(crate) peer: Option<Peer>,
 }
 
 #[derive(Debug, Args)]
@@ -389,6 +399,9 @@ pub(crate) struct PapersReportArguments {
     /// Leave out figures that take long
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Judge the claims on another simulator's runs too, where it has the protocol
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub(crate) peer: Option<Peer>,
 }
 
 #[derive(Debug, Subcommand)]

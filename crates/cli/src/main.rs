@@ -14,6 +14,7 @@ mod host;
 mod link;
 mod live;
 mod machine;
+mod ns2;
 mod output;
 mod papers;
 mod plot;

@@ -19,9 +19,12 @@ use congestlab_scenario::{Scenario, store};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::args::{PapersCommand, PapersRangesArguments, PapersReportArguments, PapersRunArguments};
+use crate::args::{
+    PapersCommand, PapersRangesArguments, PapersReportArguments, PapersRunArguments, PapersSource,
+};
 use crate::failure::{Failure, Message};
 use crate::machine::{self, Clock};
+use crate::ns2;
 use crate::output::{Screen, gauge, print, require_folder};
 use crate::table::Table;
 
@@ -75,6 +78,32 @@ struct Ran {
     scenario: Scenario,
     points: Vec<PointResult>,
     verdicts: Vec<Verdict>,
+    /// What ns-2 says of the claims; empty if it was not asked.
+    peer: Vec<ns2::Said>,
+}
+
+/// Asks ns-2, or says what it said when somebody last wrote that down.
+fn ask_peer(
+    paper: &Paper,
+    ran: &mut [Ran],
+    source: &PapersSource,
+    law: Option<&str>,
+    screen: &Screen,
+) -> Result<(), Failure> {
+    if let Some(missing) = ns2::missing() {
+        screen.note(&format!("{missing}; shown is what {}/ns2.toml has", paper.key));
+        for figure in ran.iter_mut().filter(|_| law.is_none()) {
+            let claims = figure.scenario.claims().iter();
+            figure.peer = claims.map(|claim| paper.peer.said(&figure.name, claim.that())).collect();
+        }
+        return Ok(());
+    }
+    let folder = source.folder(&paper.key, law).join("ns2");
+    for figure in ran {
+        figure.peer =
+            ns2::judge(&figure.name, &figure.scenario, &folder.join(&figure.name), source.threads, screen)?;
+    }
+    Ok(())
 }
 
 fn run(arguments: &PapersRunArguments, screen: &Screen) -> Result<(), Failure> {
@@ -93,7 +122,10 @@ fn run(arguments: &PapersRunArguments, screen: &Screen) -> Result<(), Failure> {
         figures = with_law(figures, law, screen)?;
     }
     let folder = arguments.source.folder(&paper.key, law);
-    let ran = simulate(figures, &folder, arguments.source.threads, screen)?;
+    let mut ran = simulate(figures, &folder, arguments.source.threads, screen)?;
+    if arguments.peer.is_some() {
+        ask_peer(&paper, &mut ran, &arguments.source, law, screen)?;
+    }
     for figure in &ran {
         picture::draw(figure, &folder)?;
         let table = folder.join(format!("{}.parquet", figure.name));
@@ -177,7 +209,7 @@ fn simulate(
         }
         let observations: Vec<_> = points.iter().map(PointResult::observation).collect();
         let verdicts = scenario.claims().iter().map(|claim| claim.verdict(&observations)).collect();
-        ran.push(Ran { name, scenario, points, verdicts });
+        ran.push(Ran { name, scenario, points, verdicts, peer: Vec::new() });
     }
     if let Ok(mut line) = line.lock() {
         line.clear();
@@ -232,7 +264,15 @@ fn report(arguments: &PapersReportArguments, screen: &Screen) -> Result<(), Fail
         figures.retain(|(_, scenario)| is_quick(scenario));
     }
     let folder = arguments.source.folder(&paper.key, None);
-    let ran = simulate(figures, &folder, arguments.source.threads, screen)?;
+    let mut ran = simulate(figures, &folder, arguments.source.threads, screen)?;
+    if arguments.peer.is_some() {
+        ask_peer(&paper, &mut ran, &arguments.source, None, screen)?;
+        let each = |figure: &Ran| {
+            let claims = figure.scenario.claims().iter().map(|claim| claim.that().to_owned());
+            (figure.name.clone(), claims.zip(figure.peer.clone()).collect())
+        };
+        paper.peer = ns2::Values::new(ran.iter().map(each));
+    }
     keep(&folder.join("report.html"), page::html(&paper, &ran).as_bytes())?;
     for figure in &ran {
         picture::draw(figure, &folder)?;
@@ -241,6 +281,9 @@ fn report(arguments: &PapersReportArguments, screen: &Screen) -> Result<(), Fail
     if let (true, Some(papers)) = (arguments.write, &arguments.source.papers) {
         let place = papers.join(&paper.key);
         keep_toml(&place.join("verdicts.toml"), &Verdicts { verdicts: now.clone() })?;
+        if arguments.peer.is_some() {
+            keep_toml(&place.join("ns2.toml"), &paper.peer)?;
+        }
         paper.written.clone_from(&now);
         keep(&place.join("README.md"), page::readme(&paper)?.as_bytes())?;
         keep(&papers.join("README.md"), page::summary(&folder::read(Some(papers))?).as_bytes())?;

@@ -68,8 +68,11 @@ const ROOMS: [(&str, &[&str]); 6] = [
             "miette",
             "resvg",
             "rustix",
+            // The tables of papers: what they are, what came of their claims.
+            "serde",
             "serde_json",
             "signal-hook",
+            "toml",
         ],
     ),
 ];

@@ -59,6 +59,11 @@ impl Probability {
         // `as` saturates and takes NaN to 0.
         Self((p * 18_446_744_073_709_551_616.0) as u64)
     }
+
+    /// The number.
+    pub fn to_f64(self) -> f64 {
+        self.0 as f64 / 18_446_744_073_709_551_616.0 // 2^64
+    }
 }
 
 /// One named sequence of random numbers.

@@ -366,6 +366,11 @@ impl CheckedClaim {
         metrics
     }
 
+    /// The run is one of those of which the claim is made, or to which it compares.
+    pub fn is_about(&self, run: &Observation) -> bool {
+        self.claim.is_about(run) || self.claim.against.as_ref().is_some_and(|against| against.value.has(run))
+    }
+
     /// Holds the claim against the runs.
     pub fn verdict(&self, runs: &[Observation]) -> Verdict {
         let (holds, text) = match self.judge(runs) {

@@ -46,6 +46,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use congestlab_core::law as laws;
 pub use congestlab_core::units;
 pub use congestlab_net as net;
 pub use congestlab_sim as sim;

@@ -336,6 +336,19 @@ impl Metric {
         self.terms.iter().any(|(_, term)| term.needs_series())
     }
 
+    /// What it reads of which elements: `links` or `flows`, a name, and a value or series of it. Jain's index is of goodputs; what
+    /// is of the whole run has no name.
+    pub fn reads(&self) -> impl Iterator<Item = (&str, &str, &str)> {
+        self.terms.iter().map(|(_, term)| match term.steps.as_slice() {
+            [Step::Key(table), Step::Key(name)] if table == "jain" => ("flows", name.as_str(), "goodput_bps"),
+            [Step::Key(table), Step::Key(name), Step::Key(value), ..]
+            | [Step::Key(table), Step::Key(name), Step::Index(_), Step::Key(value), ..] => {
+                (table.as_str(), name.as_str(), value.as_str())
+            }
+            steps => ("", "", last_key(steps)),
+        })
+    }
+
     /// The name whose ending says in which unit the answer is.
     pub(crate) fn unit_name(&self) -> &str {
         self.terms.first().map_or("", |(_, term)| term.unit_name())

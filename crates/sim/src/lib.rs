@@ -35,7 +35,7 @@ use congestlab_net::packet::{Packet, Picos};
 use elements::Elements;
 use model::Model;
 use network::Network;
-pub use network::{measure_of, starts_of};
+pub use network::{measure_of, segments_of, starts_of};
 use outcome::Outcome;
 use store::Store;
 use watch::{Step, Watcher};

@@ -711,7 +711,7 @@ pub(crate) fn spans_of(group: &Group, index: u32, start: Time) -> Option<Vec<(Ti
 }
 
 /// Segments of flow `index` of a group whose flows have sizes of their own.
-pub(crate) fn segments_of(group: &Group, index: u32, seed: u64) -> Option<u64> {
+pub fn segments_of(group: &Group, index: u32, seed: u64) -> Option<u64> {
     let sizes = group.sizes?;
     let mut stream = Stream::named(seed, &format!("flows.{}/{index}.size", group.name));
     Some((stream.pareto(sizes.shape, sizes.mean).round() as u64).max(1))

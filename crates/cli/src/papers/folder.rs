@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::args::PapersSource;
 use crate::failure::{Failure, Message};
+use crate::ns2;
 
 /// The papers of this project: file, text.
 const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/papers.rs"));
@@ -98,6 +99,8 @@ pub(super) struct Paper {
     pub(super) exceptions: Vec<Exception>,
     pub(super) written: Vec<Written>,
     pub(super) ranges: Vec<Range>,
+    /// What ns-2 said of claims.
+    pub(super) peer: ns2::Values,
 }
 
 /// All files of all papers: path below the papers' folder, text.
@@ -145,13 +148,14 @@ fn paper(folder: Option<&Path>, key: String, mut files: BTreeMap<String, String>
     let exceptions: Exceptions = part(&place, &mut files, "exceptions.toml")?.unwrap_or_default();
     let verdicts: Verdicts = part(&place, &mut files, "verdicts.toml")?.unwrap_or_default();
     let ranges: Ranges = part(&place, &mut files, "ranges.toml")?.unwrap_or_default();
+    let peer = part(&place, &mut files, "ns2.toml")?.unwrap_or_default();
     let figure = |(name, text): (String, String)| {
         let path = place.join(&name);
         File { name: name.trim_end_matches(".toml").to_owned(), text, path }
     };
     let figures = files.into_iter().map(figure).collect();
     let (exceptions, written, ranges) = (exceptions.exceptions, verdicts.verdicts, ranges.ranges);
-    Ok(Paper { key, about, figures, exceptions, written, ranges })
+    Ok(Paper { key, about, figures, exceptions, written, ranges, peer })
 }
 
 fn part<T: for<'a> Deserialize<'a>>(

@@ -29,7 +29,7 @@ pub(super) fn describe(paper: &Paper, ran: &[Ran], law: Option<&str>, all: usize
     for figure in ran {
         let (of, title) = figure.scenario.figure().map_or(("", ""), |figure| (figure.of(), figure.title()));
         let _ = writeln!(text, "\n{}  {of}: {title}", figure.name);
-        for (claim, verdict) in figure.scenario.claims().iter().zip(&figure.verdicts) {
+        for (index, (claim, verdict)) in figure.scenario.claims().iter().zip(&figure.verdicts).enumerate() {
             let holds = if verdict.holds { "holds" } else { "FAILS" };
             let change = match change(paper.written(&figure.name, &verdict.that), verdict.holds) {
                 "" => String::new(),
@@ -39,6 +39,9 @@ pub(super) fn describe(paper: &Paper, ran: &[Ran], law: Option<&str>, all: usize
                 ),
             };
             let _ = writeln!(text, "  {holds}{change}  {}\n         {}", verdict.that, verdict.text);
+            if let Some(said) = figure.peer.get(index) {
+                let _ = writeln!(text, "         {said}");
+            }
             if let Some(cause) = claim.cause().filter(|_| !verdict.holds && law.is_none()) {
                 let _ = writeln!(text, "         why: {cause}");
             }
@@ -65,13 +68,18 @@ pub(super) fn to_json(paper: &Paper, ran: &[Ran], law: Option<&str>) -> Value {
                 .claims()
                 .iter()
                 .zip(&figure.verdicts)
-                .map(|(claim, verdict)| {
+                .enumerate()
+                .map(|(index, (claim, verdict))| {
                     let written = paper.written(&figure.name, &verdict.that);
-                    json!({
+                    let mut about = json!({
                         "that": verdict.that, "quote": claim.quote(), "source": claim.source(),
                         "metric": verdict.metric, "holds": verdict.holds, "measured": verdict.text,
                         "held": written.map(|written| written.holds), "cause": claim.cause(),
-                    })
+                    });
+                    if let Some(said) = figure.peer.get(index) {
+                        about["ns2"] = json!({ "holds": said.holds, "measured": said.text });
+                    }
+                    about
                 })
                 .collect();
             let shown = figure.scenario.figure();
@@ -105,7 +113,7 @@ pub(super) fn readme(paper: &Paper) -> Result<String, Failure> {
     for (name, scenario) in paper.scenarios(None)? {
         let Some(shown) = scenario.figure() else { continue };
         let _ = write!(text, "\n## {}: {}\n\n[{name}.toml]({name}.toml)\n\n", shown.of(), shown.title());
-        text.push_str("| claim | source | measured | verdict |\n| --- | --- | --- | --- |\n");
+        text.push_str("| claim | source | measured | verdict | ns-2 |\n| --- | --- | --- | --- | --- |\n");
         for claim in scenario.claims() {
             let quote = claim.quote().map_or(String::new(), |quote| format!(" \"{}\"", cell(quote)));
             let written = paper.written(&name, claim.that());
@@ -116,7 +124,12 @@ pub(super) fn readme(paper: &Paper) -> Result<String, Failure> {
                 Some(false) => "**FAILS**",
             };
             let source = claim.source().map_or(String::new(), cell);
-            let _ = writeln!(text, "| {}{quote} | {source} | {measured} | {verdict} |", cell(claim.that()));
+            let ns2 = cell(&paper.peer.cell(&name, claim.that()));
+            let _ = writeln!(
+                text,
+                "| {}{quote} | {source} | {measured} | {verdict} | {ns2} |",
+                cell(claim.that())
+            );
         }
         let is_failing = |that: &str| paper.written(&name, that).is_some_and(|written| !written.holds);
         let causes = scenario.claims().iter().filter(|claim| is_failing(claim.that()));

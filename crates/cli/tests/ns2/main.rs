@@ -7,6 +7,7 @@
 mod case;
 mod family;
 mod highspeed;
+mod papers;
 mod run;
 
 use std::sync::Mutex;

@@ -1,0 +1,351 @@
+//! ns-2 as a peer of the papers' figures: the same models, run there, and the same claims, judged on what comes out.
+//!
+//! ns-2 runs what it has, and only that: the parts of a model that share no link with others are run or refused by
+//! themselves, and a claim is judged if all that it reads was run. What is not judged says why.
+
+mod child;
+mod network;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use child::Died;
+pub(crate) use child::missing;
+use congestlab_scenario::claims::{CheckedClaim, Observation};
+use congestlab_scenario::sim::model::Model;
+use congestlab_scenario::sim::outcome::{FlowOutcome, LinkOutcome, Outcome};
+use congestlab_scenario::sweep::{self, Options, PointResult, Progress};
+use congestlab_scenario::{Measure, Scenario};
+use network::Part;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::failure::{Failure, Message};
+use crate::machine::{self, Clock};
+use crate::output::{Screen, gauge};
+
+/// What ns-2 says of a claim.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Said {
+    /// `None`: it is not in ns-2.
+    pub(crate) holds: Option<bool>,
+    /// What was measured, or why nothing was.
+    pub(crate) text: String,
+}
+
+impl Said {
+    fn nothing(why: &str) -> Self {
+        Self { holds: None, text: format!("not in ns-2: {why}") }
+    }
+}
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.holds {
+            Some(true) => write!(f, "ns-2: holds, {}", self.text),
+            Some(false) => write!(f, "ns-2: fails, {}", self.text),
+            None => f.write_str(&self.text),
+        }
+    }
+}
+
+/// `ns2.toml`: what ns-2 said when somebody last wrote it down.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Values {
+    #[serde(default)]
+    values: Vec<Measured>,
+}
+
+/// Of a claim that is in ns-2.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Measured {
+    figure: String,
+    claim: String,
+    holds: bool,
+    measured: String,
+}
+
+impl Values {
+    /// Figures, and claims in words with what ns-2 says of them.
+    pub(crate) fn new(figures: impl Iterator<Item = (String, Vec<(String, Said)>)>) -> Self {
+        let mut values = Vec::new();
+        for (figure, claims) in figures {
+            for (claim, said) in claims {
+                let Some(holds) = said.holds else { continue };
+                values.push(Measured { figure: figure.clone(), claim, holds, measured: said.text });
+            }
+        }
+        Self { values }
+    }
+
+    fn find(&self, figure: &str, claim: &str) -> Option<&Measured> {
+        self.values.iter().find(|value| value.figure == figure && value.claim == claim)
+    }
+
+    /// What it said of a claim.
+    pub(crate) fn said(&self, figure: &str, claim: &str) -> Said {
+        self.find(figure, claim).map_or(
+            Said { holds: None, text: "ns-2: no value is written down".into() },
+            |value| Said { holds: Some(value.holds), text: value.measured.clone() },
+        )
+    }
+
+    /// The same for a table; empty where it has nothing.
+    pub(crate) fn cell(&self, figure: &str, claim: &str) -> String {
+        self.find(figure, claim).map_or(String::new(), |value| {
+            format!("{}: {}", if value.holds { "holds" } else { "fails" }, value.measured)
+        })
+    }
+}
+
+/// What a part is told and what is made of its answers; kept points of another form are not taken for complete.
+const FORM: u32 = 1;
+
+/// What ns-2 tells of a link, and of a flow.
+const OF_LINKS: [&str; 9] = [
+    "capacity_bps",
+    "throughput_bps",
+    "utilization",
+    "sent_packets",
+    "arrived_packets",
+    "drops",
+    "queue_mean_packets",
+    "queue_max_packets",
+    "queue_end_packets",
+];
+const OF_FLOWS: [&str; 11] = [
+    "goodput_bps",
+    "throughput_bps",
+    "sent_packets",
+    "delivered_bytes",
+    "retransmits",
+    "timeouts",
+    "cwnd_mean_packets",
+    "cwnd_max_packets",
+    "start_s",
+    "stop_s",
+    "completion_s",
+];
+/// Their series; the flows' are among the values above.
+const SERIES: [&str; 2] = ["queue_packets", "cwnd_packets"];
+
+/// A point of the sweep, as ns-2 sees it.
+struct Point {
+    /// Its settings, and nothing read yet.
+    settings: Observation,
+    model: Model,
+    parts: Vec<Part>,
+}
+
+impl Point {
+    fn all(scenario: &Scenario) -> Result<Vec<Self>, Failure> {
+        let new = |settings: Vec<(String, String)>, scenario: &Scenario| {
+            let model = scenario.model(&Measure::default());
+            let parts = network::parts(&model);
+            Self { settings: Observation { settings, readings: Vec::new() }, model, parts }
+        };
+        let Some(sweep) = scenario.sweep() else { return Ok(vec![new(Vec::new(), scenario)]) };
+        let point = |point: &sweep::Point| {
+            Ok(new(point.settings.clone(), &scenario.point(point).map_err(Failure::Scenario)?))
+        };
+        sweep.points().iter().map(point).collect()
+    }
+
+    /// The part that has the link or group.
+    fn part(&self, table: &str, name: &str) -> Option<&Part> {
+        part_of(&self.model, &self.parts, table, name)
+    }
+}
+
+fn part_of<'a>(model: &Model, parts: &'a [Part], table: &str, name: &str) -> Option<&'a Part> {
+    let links = || model.links.iter().position(|link| link.name == name);
+    let groups = || model.groups.iter().position(|group| group.name == name);
+    match table {
+        "links" => links().and_then(|link| parts.iter().find(|part| part.links.contains(&link))),
+        "flows" => groups().and_then(|group| parts.iter().find(|part| part.groups.contains(&group))),
+        _ => None,
+    }
+}
+
+/// Links and groups that a claim reads, if ns-2 runs them at each point that it is about.
+fn needs(claim: &CheckedClaim, points: &[Point]) -> Result<BTreeSet<(String, String)>, String> {
+    let mut needs = BTreeSet::new();
+    for (table, name, value) in claim.metrics().iter().flat_map(|metric| metric.reads()) {
+        let told: &[&str] = if table == "links" { &OF_LINKS } else { &OF_FLOWS };
+        if !told.contains(&value) && !SERIES.contains(&value) {
+            return Err(format!("it does not tell `{value}`"));
+        }
+        for point in points.iter().filter(|point| claim.is_about(&point.settings)) {
+            let part = point.part(table, name).ok_or_else(|| format!("it has no `{table}.{name}`"))?;
+            if let Some(why) = &part.refusal {
+                return Err(why.clone());
+            }
+        }
+        needs.insert((table.to_owned(), name.to_owned()));
+    }
+    Ok(needs)
+}
+
+/// Runs in ns-2 what the scenario's claims read, and judges them. Complete points are kept in the folder.
+pub(crate) fn judge(
+    name: &str,
+    scenario: &Scenario,
+    folder: &Path,
+    threads: Option<usize>,
+    screen: &Screen,
+) -> Result<Vec<Said>, Failure> {
+    let points = Point::all(scenario)?;
+    let needs: Vec<_> = scenario.claims().iter().map(|claim| needs(claim, &points)).collect();
+    let wanted: BTreeSet<_> = needs.iter().flatten().flatten().cloned().collect();
+    if wanted.is_empty() {
+        let why = |need: &Result<_, String>| Said::nothing(need.as_ref().err().map_or("", String::as_str));
+        return Ok(needs.iter().map(why).collect());
+    }
+    let results = run(name, scenario, &wanted, folder, threads, screen)?;
+    let judged = scenario.claims().iter().zip(&needs).map(|(claim, needs)| match needs {
+        Ok(needs) => verdict(claim, needs, &points, &results),
+        Err(why) => Said::nothing(why),
+    });
+    Ok(judged.collect())
+}
+
+fn run(
+    name: &str,
+    scenario: &Scenario,
+    wanted: &BTreeSet<(String, String)>,
+    folder: &Path,
+    threads: Option<usize>,
+    screen: &Screen,
+) -> Result<Vec<PointResult>, Failure> {
+    let stop = machine::stop_flag()?;
+    let failed = Mutex::new(None);
+    let names: Vec<String> = wanted.iter().map(|(table, name)| format!("{table}.{name}")).collect();
+    let version = format!("ns-2 {FORM} {}\n{}\n{}", crate::sweep::CODE, names.join("\n"), child::SCRIPT);
+    let options =
+        Options { folder, version: &version, threads: threads.unwrap_or_else(machine::cores), stop: &stop };
+    let simulate = |_: &Scenario, model: &Model| {
+        let clock = Clock::start();
+        let outcome = outcome(model, wanted, &stop).unwrap_or_else(|why| {
+            if let Ok(mut failed) = failed.lock() {
+                failed.get_or_insert(why);
+            }
+            // Without this point the others are of no use.
+            stop.store(true, Ordering::Relaxed);
+            Outcome::default()
+        });
+        (outcome, clock.meta())
+    };
+    let all = scenario.sweep().map_or(1, |sweep| sweep.points().len());
+    let (line, done) = (Mutex::new(screen.progress()), AtomicUsize::new(0));
+    let tell = |progress: Progress<'_>| {
+        if matches!(progress, Progress::Started(_)) {
+            return;
+        }
+        let complete = 1 + done.fetch_add(1, Ordering::Relaxed);
+        let Ok(mut line) = line.lock() else { return };
+        line.tell(|elapsed| {
+            let share = complete as f64 / all as f64;
+            format!("{}  ns-2, {name}: {complete} of {all} runs, {elapsed:.0} s", gauge(share))
+        });
+    };
+    let results = sweep::run(scenario, &options, &simulate, &tell);
+    if let Ok(mut line) = line.lock() {
+        line.clear();
+    }
+    match failed.into_inner() {
+        Ok(Some(why)) => Err(Failure::Run(Message::new(format!("{name} in ns-2: {why}"), ""))),
+        _ => results.map_err(crate::sweep::failure),
+    }
+}
+
+/// The parts of a model that are wanted, run in ns-2. A part that is not run, or of which ns-2 died, has nothing: its links have
+/// no capacity. Incomplete if somebody stopped it.
+///
+/// # Errors
+/// ns-2 did what it never does.
+fn outcome(model: &Model, wanted: &BTreeSet<(String, String)>, stop: &AtomicBool) -> Result<Outcome, String> {
+    let parts = network::parts(model);
+    let mut outcome = Outcome {
+        duration: model.duration,
+        seed_used: true,
+        links: vec![LinkOutcome::default(); model.links.len()],
+        groups: model.groups.iter().map(|group| vec![FlowOutcome::default(); group.count as usize]).collect(),
+        ..Outcome::default()
+    };
+    let is_wanted = |part: &&Part| {
+        part.refusal.is_none()
+            && wanted.iter().any(|(table, name)| {
+                part_of(model, &parts, table, name).is_some_and(|other| std::ptr::eq(other, *part))
+            })
+    };
+    for part in parts.iter().filter(is_wanted) {
+        match child::run(model, part, &mut outcome, stop) {
+            Ok(()) | Err(Died::Divided) => {}
+            Err(Died::Stopped) => return Ok(outcome),
+            Err(Died::Otherwise(why)) => return Err(why),
+        }
+    }
+    outcome.series.sort_by_key(|sample| (sample.at, sample.element));
+    outcome.complete = true;
+    Ok(outcome)
+}
+
+fn verdict(
+    claim: &CheckedClaim,
+    needs: &BTreeSet<(String, String)>,
+    points: &[Point],
+    results: &[PointResult],
+) -> Said {
+    let (mut kept, mut died, mut otherwise) = (Vec::new(), 0, BTreeSet::new());
+    for (point, result) in points.iter().zip(results) {
+        let parts = || needs.iter().filter_map(|(table, name)| Some((table, point.part(table, name)?)));
+        let has_died = parts().any(|(_, part)| {
+            part.links.first().is_some_and(|&link| {
+                result.result["links"][&point.model.links[link].name]["capacity_bps"] == Value::Null
+            })
+        });
+        let observation = result.observation();
+        if has_died {
+            died += usize::from(claim.is_about(&observation));
+            continue;
+        }
+        kept.push(observation);
+        if !claim.is_about(&point.settings) {
+            continue;
+        }
+        for (table, part) in parts() {
+            let groups = part.groups.iter().map(|&group| &point.model.groups[group]);
+            for group in groups.filter(|group| network::repairs_otherwise(group)) {
+                let flows = result.result["flows"][&group.name].as_array();
+                let has_lost = flows.is_some_and(|flows| flows.iter().any(|flow| flow["retransmits"] != 0));
+                if has_lost && table == "flows" {
+                    let why = "it repairs losses as Reno does, and there were some";
+                    return Said::nothing(&format!("`{}` lost packets: {why}", group.name));
+                }
+                if has_lost {
+                    otherwise.insert(group.name.as_str());
+                }
+            }
+        }
+    }
+    let count = points.iter().filter(|point| claim.is_about(&point.settings)).count();
+    if died > 0 && died == count {
+        return Said::nothing("it dies of a division by zero in each run");
+    }
+    let verdict = claim.verdict(&kept);
+    let mut text = verdict.text;
+    if died > 0 {
+        text.push_str(&format!(
+            " (it died of a division by zero in {died} of {count} runs, which are left out)"
+        ));
+    }
+    if !otherwise.is_empty() {
+        text.push_str(" (losses repaired as Reno does)");
+    }
+    Said { holds: Some(verdict.holds), text }
+}

@@ -1,0 +1,210 @@
+//! `papers --peer ns2`: what it runs in ns-2 is what `dumbbell.tcl` runs, and what ns-2 has not it does not judge.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::case::{Case, Peer};
+use crate::run::ns2;
+use crate::{cases, ready};
+
+/// A folder of papers with one figure.
+fn paper(figure: &str) -> TempDir {
+    let folder = TempDir::new().expect("a folder for the test");
+    let place = folder.path().join("papers/xcp");
+    fs::create_dir_all(&place).expect("it can be written");
+    let about = "title = \"On XCP\"\nauthors = \"A. Author\"\npublished = \"2002\"\n";
+    fs::write(place.join("paper.toml"), about).expect("it can be written");
+    fs::write(place.join("fig04.toml"), figure).expect("it can be written");
+    folder
+}
+
+fn papers(folder: &Path, arguments: &[&str], path: Option<&str>) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_congestlab"));
+    command.current_dir(folder).arg("papers").args(arguments);
+    command.args(["xcp", "--papers", "papers", "--out", "out", "--peer", "ns2"]);
+    if let Some(path) = path {
+        command.env("PATH", path);
+    }
+    command.output().expect("the binary of this package runs")
+}
+
+fn ran(folder: &Path, path: Option<&str>) -> Value {
+    let output = papers(folder, &["run", "--json"], path);
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("no JSON: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// What `--peer ns2` has of a case at one of five seeds: the result that it keeps.
+fn result(case: &Case, peer: Peer, seed: u32) -> Value {
+    let figure = format!(
+        "{}\n[sweep]\ngrid = {{ \"run.seed\" = [1, 2, 3, 4, 5] }}\n\n[figure]\nof = \"K02 fig. 4\"\ntitle = \"A case\"\nx = \
+         \"run.seed\"\nlines = [{{ name = \"it\", metric = \"links.bottleneck.utilization\", y = \"utilization\" }}]\n\n\
+         [[claims]]\nthat = \"it runs\"\nmetric = \"links.bottleneck.utilization\"\nat_least = 0\n",
+        case.scenario(peer, seed)
+    );
+    let folder = paper(&figure);
+    let json = ran(folder.path(), None);
+    let said = &json["figures"][0]["claims"][0]["ns2"];
+    assert_eq!(said["holds"], true, "{}: {said}", case.name);
+    let kept = fs::read_dir(folder.path().join("out/ns2/fig04")).expect("points are kept");
+    let mut results = kept.flatten().map(|file| {
+        let text = fs::read_to_string(file.path()).expect("a file of the point");
+        serde_json::from_str::<Value>(&text).expect("JSON")["result"].take()
+    });
+    results.find(|result| result["seed"] == seed).expect("a point of the seed")
+}
+
+/// The network that is made of the scenario is the dumbbell: ns-2 says the same of both, digit by digit.
+#[test]
+fn the_network_of_a_scenario_is_the_dumbbell() {
+    const NAME: &str = "the_network_of_a_scenario_is_the_dumbbell";
+    let Some(_guard) = ready(NAME) else { return };
+    let named = |list: Vec<Case>, name: &str| {
+        list.into_iter().find(|case| case.name.starts_with(name)).unwrap_or_else(|| panic!("no case {name}"))
+    };
+    let smooth = |name| (named(cases(|all| all.smooth), name), Peer::Xcp);
+    let list = [
+        smooth("10 Mbit/s, 20 ms, 2 flows"),
+        smooth("10 Mbit/s, 80 ms, 4 flows, no access links"),
+        (named(cases(|all| all.tcp), "10 Mbit/s, 40 ms, 10 flows").expanded(1), Peer::Sack),
+    ];
+    for (case, peer) in list {
+        let theirs = ns2(&case, peer, 3).unwrap_or_else(|died| panic!("{}: ns-2: {died}", case.name));
+        let result = result(&case, peer, 3);
+        let link = &result["links"]["bottleneck"];
+        let near = |one: &Value, other: f64, rounding: f64| {
+            let one = one.as_f64().unwrap_or(f64::NAN);
+            assert!((one - other).abs() <= rounding, "{}: {one} and {other}", case.name);
+        };
+        near(&link["utilization"], theirs.utilization, 1e-6);
+        near(&link["queue_mean_packets"], theirs.queue, 1e-4);
+        assert_eq!(link["drops"], theirs.drops, "{}", case.name);
+        let goodputs = result["flows"]
+            .as_object()
+            .expect("groups")
+            .values()
+            .flat_map(|flows| flows.as_array().expect("flows").iter().map(|flow| &flow["goodput_bps"]));
+        let goodputs: Vec<&Value> = goodputs.collect();
+        assert_eq!(goodputs.len(), theirs.goodput.len());
+        for (ours, theirs) in goodputs.into_iter().zip(&theirs.goodput) {
+            near(ours, *theirs, 0.1);
+        }
+    }
+}
+
+/// Three dumbbells side by side: XCP, SACK, and P-XCP, which ns-2 lacks.
+const FIGURE: &str = r#"
+[run]
+duration = "10 s"
+warmup = "2 s"
+
+[links.xcp]
+rate = "10 Mbit/s"
+delay = "20 ms"
+queue = "50 packets"
+law = "xcp"
+
+[links.tcp]
+rate = "10 Mbit/s"
+delay = "20 ms"
+queue = "50 packets"
+
+[links.pxcp]
+rate = "10 Mbit/s"
+delay = "20 ms"
+queue = "50 packets"
+law = "pxcp"
+
+[flows.xcp]
+law = { xcp = { request = "unlimited" } }
+count = 2
+path = ["xcp"]
+
+[flows.tcp]
+law = "sack"
+path = ["tcp"]
+
+[flows.pxcp]
+law = "xcp"
+path = ["pxcp"]
+
+[sweep]
+grid = { "run.seed" = [1, 2, 3, 4, 5] }
+
+[figure]
+of = "K02 fig. 4"
+title = "Utilization"
+x = "run.seed"
+lines = [{ name = "XCP", metric = "links.xcp.utilization", y = "utilization" }]
+
+[[claims]]
+that = "XCP uses the link"
+metric = "links.xcp.utilization"
+at_least = 0.9
+decide = "mean"
+
+[[claims]]
+that = "SACK delivers more than the link carries"
+metric = "sum(flows.tcp.delivered_bytes)"
+at_least = 20e6
+
+[[claims]]
+that = "P-XCP uses the link"
+metric = "links.pxcp.utilization"
+at_least = 0.9
+
+[[claims]]
+that = "XCP delivers as much as P-XCP"
+metric = "sum(flows.xcp.delivered_bytes)"
+ratio_to = "sum(flows.pxcp.delivered_bytes)"
+at_least = 0.9
+
+[[claims]]
+that = "the smoothed round trip is told"
+metric = "flows.xcp[0].srtt_ms at 5 s"
+at_least = 1
+"#;
+
+#[test]
+fn claims_have_a_column_where_ns2_has_the_protocol() {
+    const NAME: &str = "claims_have_a_column_where_ns2_has_the_protocol";
+    let Some(_guard) = ready(NAME) else { return };
+    let folder = paper(FIGURE);
+    let json = ran(folder.path(), None);
+    let said = |index: usize| json["figures"][0]["claims"][index]["ns2"].clone();
+    let text = |index: usize| said(index)["measured"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(said(0)["holds"], true, "{}", said(0));
+    assert_eq!(said(1)["holds"], false, "{}", said(1));
+    for (index, why) in [
+        (2, "not in ns-2: `pxcp` has a law that is not there"),
+        (3, "not in ns-2: `pxcp` has a law that is not there"),
+        (4, "not in ns-2: it does not tell `srtt_ms`"),
+    ] {
+        assert_eq!((&said(index)["holds"], text(index).as_str()), (&Value::Null, why));
+    }
+
+    // Written down, shown in the table, and shown where there is no ns.
+    let output = papers(folder.path(), &["report", "--write"], None);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let place = folder.path().join("papers/xcp");
+    let written = fs::read_to_string(place.join("ns2.toml")).expect("ns2.toml");
+    assert_eq!(written.matches("[[values]]").count(), 2, "{written}");
+    let readme = fs::read_to_string(place.join("README.md")).expect("README.md");
+    let row = |claim: &str| {
+        let found = readme.lines().find(|line| line.starts_with(&format!("| {claim} ")));
+        found.unwrap_or_else(|| panic!("no row {claim} in {readme}")).to_owned()
+    };
+    assert!(row("XCP uses the link").ends_with(&format!("| holds: {} |", text(0))), "{readme}");
+    assert!(row("P-XCP uses the link").ends_with("|  |"), "{readme}");
+
+    let without = papers(folder.path(), &["run"], Some("/nonexistent"));
+    let (stdout, stderr) =
+        (String::from_utf8_lossy(&without.stdout), String::from_utf8_lossy(&without.stderr));
+    assert!(stderr.contains("install the package ns2"), "{stderr}");
+    assert!(stdout.contains(&format!("ns-2: holds, {}", text(0))), "{stdout}");
+    assert!(stdout.contains("no value is written down"), "{stdout}");
+}
