@@ -1,6 +1,6 @@
 # congestlab: `make demo` shows it, `make test` proves it.
 .POSIX:
-.PHONY: help build demo test setup lint bench bench-linux check-live check-clean bpf fuzz install clean
+.PHONY: help build demo test setup lint bench papers bench-linux check-live check-clean bpf fuzz install clean
 
 help:
 	@echo 'make demo     build, then XCP and CUBIC on one bottleneck: a table, demo.png, demo.svg'
@@ -11,6 +11,7 @@ help:
 	@echo 'make check-live   real TCP in namespaces against what it must do (root; half an hour)'
 	@echo 'make check-clean  kill labs and links at random moments and look for what is left (root; minutes)'
 	@echo 'make bench-linux  what the kernel programs and the user-space link cost (root; idle machine)'
+	@echo 'make papers   every figure and claim of the papers against what is written down (minutes)'
 	@echo 'make bpf      build the BPF objects that the command embeds'
 	@echo 'make fuzz     fuzz the parsers and the receiver: make fuzz SECONDS=300'
 	@echo 'make install  the congestlab command into the folder of cargo install'
@@ -38,6 +39,11 @@ bench: build
 
 bench-linux: build
 	tools/bench-linux
+
+papers: build
+	for paper in papers/*/; do \
+		target/release/congestlab papers report "$$(basename "$$paper")" --papers papers --check || exit; \
+	done
 
 check-live: build
 	tools/check-live
