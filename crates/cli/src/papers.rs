@@ -325,6 +325,13 @@ fn check(paper: &Paper, now: &[Written]) -> Result<(), Failure> {
 fn ranges(arguments: &PapersRangesArguments, screen: &Screen) -> Result<(), Failure> {
     let mut paper = folder::find(&arguments.source)?;
     let figures = paper.scenarios(arguments.figure.as_deref())?;
+    if paper.written.is_empty() {
+        let help = "`papers report KEY --papers DIR --write` writes them down first";
+        return Err(Failure::Input(Message::new(
+            format!("{} has no verdicts that could turn", paper.key),
+            help,
+        )));
+    }
     let folder = arguments.source.folder(&paper.key, None).join("ranges");
     let mut found = Vec::new();
     for (name, scenario) in &figures {

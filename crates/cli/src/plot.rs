@@ -253,7 +253,7 @@ impl Figure {
             return Ticks::new(self.x.0, self.x.1, 6).label(value);
         }
         let power = value.floor() as i32;
-        let part = 10f64.powf(value - value.floor()).round();
+        let part = power_of_ten(value - value.floor()).round();
         match power {
             // Through text: 2 * 10^-3 has no end in binary.
             -3..=4 => format!("{}", format!("{part}e{power}").parse().unwrap_or(part)),
@@ -276,6 +276,12 @@ impl Figure {
 #[expect(clippy::disallowed_methods, reason = "a picture is no result")]
 pub(crate) fn log10(x: f64) -> f64 {
     x.log10()
+}
+
+/// The other way round.
+#[expect(clippy::disallowed_methods, reason = "a picture is no result")]
+fn power_of_ten(x: f64) -> f64 {
+    10f64.powf(x)
 }
 
 /// Length of `count` charts and the gaps between them.

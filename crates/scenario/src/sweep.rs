@@ -98,18 +98,29 @@ impl Language for Axes {
     }
 }
 
-/// Takes axes out of the sweep, and out of what claims and lines choose.
+/// Takes axes out of the sweep, out of what lines choose, and with them the claims that choose by them.
 pub(crate) fn drop_axes(root: &mut Node, is_out: &dyn Fn(&str) -> bool) {
-    const AXES: [&str; 4] = ["grid", "zip", "only", "against"];
+    const AXES: [&str; 3] = ["grid", "zip", "only"];
+    let chooses = |claim: &Node| match &claim.value {
+        Value::Table(Table(entries)) => entries.iter().any(|entry| match &entry.node.value {
+            Value::Table(Table(axes)) => axes.iter().any(|axis| is_out(&axis.key)),
+            _ => false,
+        }),
+        _ => false,
+    };
     match &mut root.value {
         Value::Table(Table(entries)) => entries.retain_mut(|entry| {
+            if let ("claims", Value::Array(claims)) = (entry.key.as_str(), &mut entry.node.value) {
+                claims.retain(|claim| !chooses(claim));
+                return !claims.is_empty();
+            }
             if let (true, Value::Table(Table(axes))) =
                 (AXES.contains(&entry.key.as_str()), &mut entry.node.value)
             {
                 axes.retain(|axis| !is_out(&axis.key));
                 return !axes.is_empty();
             }
-            if ["sweep", "claims", "figure", "lines"].contains(&entry.key.as_str()) {
+            if ["sweep", "figure", "lines"].contains(&entry.key.as_str()) {
                 drop_axes(&mut entry.node, is_out);
             }
             !matches!(&entry.node.value, Value::Table(Table(axes)) if entry.key == "sweep" && axes.is_empty())
