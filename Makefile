@@ -42,7 +42,10 @@ bench-linux: build
 
 papers: build
 	for paper in papers/*/; do \
-		target/release/congestlab papers report "$$(basename "$$paper")" --papers papers --check || exit; \
+		key=$$(basename "$$paper"); \
+		target/release/congestlab papers report "$$key" --papers papers --check || exit; \
+		target/release/congestlab papers run "$$key" --papers papers --quiet >/dev/null || exit; \
+		target/python/bin/python3 tools/verdicts "papers/$$key" "papers-out/$$key" || exit; \
 	done
 
 check-live: build
