@@ -188,7 +188,13 @@ impl Figure {
     fn row(&self, svg: &mut String, row: &Row, top: f64, is_last: bool) {
         let values = || row.charts.iter().flatten().flat_map(|line| &line.points).map(|point| point.1);
         let (lowest, highest) = (values().fold(0.0, f64::min), values().fold(0.0, f64::max));
-        let y_ticks = Ticks::around(lowest, if highest > 0.0 { highest * 1.05 } else { 1.0 }, 4);
+        // Shares end at 1, and need no room above it.
+        let top_value = match highest {
+            ..=0.0 => 1.0,
+            0.9..=1.0 => 1.0,
+            _ => highest * 1.05,
+        };
+        let y_ticks = Ticks::around(lowest, top_value, 4);
         let (low, high) = (y_ticks.first as f64 * y_ticks.step, y_ticks.end);
         let y_of = |value: f64| top + CHART_HEIGHT * (1.0 - ((value - low) / (high - low)).clamp(0.0, 1.0));
         let label_at = top + CHART_HEIGHT / 2.0;

@@ -422,7 +422,8 @@ impl Claim {
         let Some(decide) = self.decide.as_ref().filter(|decide| decide.value != Decide::Each) else { return };
         let seeds = axes.iter().find(|axis| axis.path.value == SEED).map_or(1, |axis| axis.values.len());
         if seeds < SEEDS_MIN {
-            let message = format!("`decide` = {} of {seeds} seeds", inline(&decide.value.encode()));
+            let plural = if seeds == 1 { "" } else { "s" };
+            let message = format!("`decide` = {} of {seeds} seed{plural}", inline(&decide.value.encode()));
             let help = format!("sweep \"{SEED}\" over at least {SEEDS_MIN} values, or leave `decide` out");
             findings.error("scenario::claim", decide.span, message, help);
         }

@@ -20,6 +20,8 @@ record! {
         x: String = required,
         /// What stands below the axis; the path, or time, s.
         x_label: String,
+        /// What values of the axis are multiplied by, such as 1e-6 for Mbit/s; 1.
+        x_factor: f64,
         /// "linear" or "log".
         x_scale: Scale,
         /// What is drawn.
@@ -236,6 +238,7 @@ impl<'a> Figure<'a> {
             let seen = point.observation();
             let at = seen.setting(&x.value).and_then(value_of).and_then(|value| axis_value(&value));
             let (Some(at), Some(value)) = (at, seen.read(&metric.value).number()) else { continue };
+            let at = at * self.0.x_factor.as_ref().map_or(1.0, |factor| factor.value);
             match values.iter_mut().find(|(other, _)| *other == at) {
                 Some((_, list)) => list.push(value * line.factor()),
                 None => values.push((at, vec![value * line.factor()])),

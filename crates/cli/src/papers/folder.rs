@@ -138,6 +138,10 @@ pub(super) fn read(folder: Option<&Path>) -> Result<Vec<Paper>, Failure> {
             papers.entry(key.into()).or_default().insert(name.into(), text);
         }
     }
+    if let Some(folder) = folder.filter(|_| papers.is_empty()) {
+        let text = format!("{} has no paper", folder.display());
+        return Err(Failure::Input(Message::new(text, "a paper is a folder with paper.toml in it")));
+    }
     papers.into_iter().map(|(key, files)| paper(folder, key, files)).collect()
 }
 
