@@ -84,15 +84,24 @@ fn is_gone(id: &str) {
 
 /// Starts a link whose command waits; returns it with its identifier.
 fn start(options: &[&str]) -> (Child, String) {
-    use std::io::{BufRead, BufReader};
+    use std::io::{BufRead, BufReader, Read as _, Seek as _};
     let mut command = link(options, &named("sleep 1000 & sleep 1000; echo not reached"));
+    // A file, because nobody reads a pipe while the command waits.
+    let mut words = tempfile::tempfile().expect("a file for what it says");
     let mut child = command
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
+        .stderr(words.try_clone().expect("a second handle"))
         .spawn()
         .expect("the binary of this package runs");
     let mut line = String::new();
     BufReader::new(child.stdout.take().expect("it is piped")).read_line(&mut line).expect("a line");
+    if line.trim().is_empty() {
+        let _ = child.kill();
+        let status = child.wait();
+        let mut said = String::new();
+        let _ = words.rewind().and_then(|()| words.read_to_string(&mut said));
+        panic!("no name of a namespace: {status:?}, {said}");
+    }
     (child, identifier(&line))
 }
 
