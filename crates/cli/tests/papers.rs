@@ -151,7 +151,7 @@ fn shares_that_are_not_shuffled_are_noticed() {
 #[test]
 fn pools_without_a_bound_are_noticed() {
     let claim = "the window is then almost halved: by 40 % or more";
-    is_noticed("xcp-linux", "fig08", &with("residue = false"), claim);
+    is_noticed("xcp-linux", "fig08", &with("overdraw = true"), claim);
 }
 
 #[test]

@@ -25,6 +25,7 @@ struct LinkConfig {
 	__u64 min_interval, max_interval, initial_interval, allowed_queue;
 	__u8 capture;
 	__u8 thesis;
+	__u8 overdraw;
 };
 
 /* request: 0 demand, 1 unlimited. loss: 0 tcp, 1 maintain, 2 fallback. rate_source: 0 window,

@@ -194,7 +194,7 @@ fn link_config_bytes(config: &LinkConfig) -> Vec<u8> {
     }
     let spans = [config.min_interval, config.max_interval, config.initial_interval, config.allowed_queue];
     bytes.extend(words(&spans.map(|span| span.0)));
-    bytes.extend([config.capture, config.thesis].map(u8::from));
+    bytes.extend([config.capture, config.thesis, config.overdraw].map(u8::from));
     bytes
 }
 

@@ -102,6 +102,16 @@ impl Bound {
     }
 }
 
+impl Bound {
+    /// Where it is on an axis of a sweep.
+    fn on_axis(&self) -> Option<f64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Quantity(text) => axis_value(&Value::string(text.as_str())),
+        }
+    }
+}
+
 impl Language for Bound {
     fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
         match &node.value {
@@ -262,6 +272,13 @@ impl CheckedClaim {
         let span = claim.span;
         let claim = &mut claim.value;
         claim.check_decision(axes, findings);
+        let swept = axes;
+        let is_swept = |path: &str, value: &Node| {
+            let axis = swept.iter().find(|axis| axis.path.value == path);
+            axis.is_some_and(|axis| {
+                axis.values.iter().any(|other| inline(&other.value) == inline(&value.value))
+            })
+        };
         let axes: &[String] = &axes.iter().map(|axis| axis.path.value.clone()).collect::<Vec<_>>();
         let ordered = match &mut claim.ordered {
             Some(At { value: Ordered::Metrics(metrics), .. }) => metrics.as_mut_slice(),
@@ -314,6 +331,15 @@ impl CheckedClaim {
                     let message =
                         format!("`{key}` names `{}`, which the sweep does not vary", axis.path.value);
                     findings.error("scenario::claim", axis.path.span, message, help);
+                } else if let Some(value) =
+                    axis.values.iter().find(|value| !is_swept(&axis.path.value, value))
+                {
+                    let message = format!(
+                        "`{key}` has {}, which is no value of `{}`",
+                        inline(&value.value),
+                        axis.path.value
+                    );
+                    findings.error("scenario::claim", value.span, message, "write a value as the sweep does");
                 } else if key == "against" && axis.values.len() > 1 {
                     let message =
                         format!("`against` has {} values of `{}`", axis.values.len(), axis.path.value);
@@ -323,7 +349,18 @@ impl CheckedClaim {
         }
         claim.check_types(&main, findings);
         let axis = if claim.monotone.is_some() || claim.crossover.is_some() {
-            Some(claim.axis(span, axes, findings)?)
+            let axis = claim.axis(span, axes, findings)?;
+            let along = swept.iter().filter(|other| other.path.value == axis).flat_map(|other| &other.values);
+            if let Some(value) = along.into_iter().find(|value| axis_value(&value.value).is_none()) {
+                let message = format!("`{axis}` has {}, which is not on a number line", inline(&value.value));
+                findings.error(
+                    "scenario::claim",
+                    span,
+                    message,
+                    "monotone and crossover want an axis of numbers",
+                );
+            }
+            Some(axis)
         } else {
             None
         };
@@ -420,7 +457,9 @@ impl Claim {
     /// Seeds that decide together must be some, and what they decide must be a matter of more or less.
     fn check_decision(&self, axes: &[Axis], findings: &mut Findings) {
         let Some(decide) = self.decide.as_ref().filter(|decide| decide.value != Decide::Each) else { return };
-        let seeds = axes.iter().find(|axis| axis.path.value == SEED).map_or(1, |axis| axis.values.len());
+        let chosen = self.only.iter().flat_map(|only| &only.value.0).find(|axis| axis.path.value == SEED);
+        let seeds = chosen.or_else(|| axes.iter().find(|axis| axis.path.value == SEED));
+        let seeds = seeds.map_or(1, |axis| distinct(&axis.values));
         if seeds < SEEDS_MIN {
             let plural = if seeds == 1 { "" } else { "s" };
             let message = format!("`decide` = {} of {seeds} seed{plural}", inline(&decide.value.encode()));
@@ -441,9 +480,22 @@ impl Claim {
 
     /// Numbers are compared with numbers, and texts are equal or not.
     fn check_types(&self, metric: &Metric, findings: &mut Findings) {
+        self.check_others(metric, findings);
         let mut refuse = |span, message: String, help: &str| {
             findings.error("scenario::claim", span, format!("metric `{}`: {message}", metric.text()), help);
         };
+        if let Some(within) = self.within.as_ref().filter(|_| self.crossover.is_none())
+            && let [low, high] = within.value.as_slice()
+            && low.value.value(metric) > high.value.value(metric)
+        {
+            refuse(within.span, "`within` ends below its beginning".into(), "write [lowest, highest]");
+        }
+        if let Some(At { value: Scalar(Value::Boolean(_)), span }) = &self.equals
+            && metric.unit_name() != "complete"
+            && metric.unit_name() != "seed_used"
+        {
+            refuse(*span, "a number is not true or false".into(), "write a number");
+        }
         if metric.is_text() {
             let bounds = self.at_least.iter().chain(&self.at_most).map(|bound| bound.span);
             let others = self.within.iter().map(|within| within.span);
@@ -472,6 +524,35 @@ impl Claim {
                 "it is a list, which has no mean over seeds".into(),
                 "such as sum(...) or min(...)",
             );
+        }
+    }
+
+    /// Metrics beside the first are numbers, one each; so is the first where it is compared with them, or along an axis.
+    fn check_others(&self, metric: &Metric, findings: &mut Findings) {
+        let ordered = match &self.ordered {
+            Some(At { value: Ordered::Metrics(list), .. }) => list.as_slice(),
+            _ => &[],
+        };
+        let others = self.ratio_to.iter().chain(&self.crossover).chain(ordered);
+        for other in others.clone() {
+            if other.value.is_text() || other.value.is_list() {
+                let what = if other.value.is_text() { "a text" } else { "a list" };
+                let message = format!("metric `{}` is {what}, not a number", other.value.text());
+                findings.error("scenario::claim", other.span, message, "such as sum(...), min(...) or [0]");
+            }
+        }
+        let is_compared = others.count() > 0 || self.against.is_some() || self.monotone.is_some();
+        if let Some(first) = self.metric.as_ref().filter(|_| is_compared && metric.is_list()) {
+            let message = format!("metric `{}` is a list, and is compared as a number", metric.text());
+            findings.error("scenario::claim", first.span, message, "such as sum(...), min(...) or [0]");
+        }
+        if self.crossover.is_some() {
+            let bounds = self.at_least.iter().chain(&self.at_most);
+            let bounds = bounds.chain(self.within.iter().flat_map(|within| &within.value));
+            for bound in bounds.filter(|bound| bound.value.on_axis().is_none()) {
+                let message = "a bound of a crossover is no value of an axis";
+                findings.error("scenario::claim", bound.span, message, "such as 0.01 or \"10 Mbit/s\"");
+            }
         }
     }
 
@@ -687,11 +768,7 @@ impl Claim {
             return Err(format!("{} crossings along {axis}; differences {shown}", crossings.len()));
         };
         let said = format!("crossover at {axis} = {at}");
-        let bound = |bound: &Bound| match bound {
-            Bound::Number(number) => Ok(*number),
-            Bound::Quantity(text) => axis_value(&Value::string(text.as_str()))
-                .ok_or_else(|| format!("`{text}` is no value of an axis")),
-        };
+        let bound = |bound: &Bound| bound.on_axis().ok_or("a bound is no value of an axis");
         let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
         if let Some([from, to]) = self.within.as_ref().map(|within| within.value.as_slice()) {
             (low, high) = (bound(&from.value)?, bound(&to.value)?);
@@ -704,6 +781,11 @@ impl Claim {
         }
         if (low..=high).contains(&at) { Ok(said) } else { Err(format!("{said}, not in [{low}, {high}]")) }
     }
+}
+
+/// How many of them differ.
+pub(crate) fn distinct(values: &[Node]) -> usize {
+    values.iter().map(|node| inline(&node.value)).collect::<std::collections::BTreeSet<_>>().len()
 }
 
 type Settings = Vec<(String, String)>;

@@ -466,5 +466,14 @@ fn check_claims(file: &mut File, findings: &mut Findings) -> Vec<CheckedClaim> {
         figure.value.check(&elements, &axes, findings);
     }
     let claims = file.claims.iter_mut().flat_map(|claims| &mut claims.value);
+    let mut names = std::collections::BTreeSet::new();
+    let claims: Vec<_> = claims.collect();
+    for that in claims.iter().filter_map(|claim| claim.value.that.as_ref()) {
+        if !names.insert(that.value.clone()) {
+            let message = format!("two claims say \"{}\"", that.value);
+            findings.error("scenario::claim", that.span, message, "verdicts are written down by these words");
+        }
+    }
+    let claims = claims.into_iter();
     claims.filter_map(|claim| CheckedClaim::new(claim, &elements, &axes, findings)).collect()
 }

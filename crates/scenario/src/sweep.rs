@@ -12,7 +12,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value as Json, json};
 use thiserror::Error;
 
-use crate::claims::Observation;
+use crate::claims::{Observation, distinct};
 use crate::decode::{At, Language, wrong_type};
 use crate::diagnostic::{Diagnostics, Findings};
 use crate::file;
@@ -162,8 +162,12 @@ impl Sweep {
 
     /// How many values `run.seed` has.
     pub fn seeds(&self) -> usize {
-        let seeds = self.axes.iter().position(|axis| axis == SEED);
-        seeds.map_or(1, |index| self.varied[index].1.len())
+        match self.axes.iter().position(|axis| axis == SEED) {
+            // Zipped with something else, each point has one.
+            Some(index) if index < self.zipped.0 && self.zipped.0 > 1 => 1,
+            Some(index) => distinct(&self.varied[index].1),
+            None => 1,
+        }
     }
 
     /// The points, the last axis of the grid fastest; zipped axes slowest.

@@ -216,7 +216,7 @@ struct PointRow<'a> {
 }
 
 /// Writes what was read at each point of a sweep: its settings as a JSON object without the seed, the metric as the
-/// file has it, the place in a list, the value. What is no number has no row.
+/// file has it, the place in a list, the value: NaN where nothing was measured.
 pub(crate) fn write_points(out: &mut (dyn Write + Send), points: &[PointResult]) -> io::Result<()> {
     let mut rows: Vec<PointRow<'_>> = Vec::new();
     for point in points {
@@ -235,7 +235,7 @@ pub(crate) fn write_points(out: &mut (dyn Write + Send), points: &[PointResult])
                 single => (std::slice::from_ref(single), false),
             };
             for (index, value) in list.iter().enumerate() {
-                let Some(value) = value.number() else { continue };
+                let value = value.number().unwrap_or(f64::NAN);
                 let index = is_list.then_some(index as i64);
                 rows.push(PointRow { settings: settings.clone(), seed, metric, index, value });
             }

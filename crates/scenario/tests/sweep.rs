@@ -273,7 +273,10 @@ fn claims_that_hold_and_claims_that_do_not() {
         assert!(!verdict.text.is_empty());
     }
     let told = &verdicts[holding.len()].text;
-    assert!(told.starts_with("links.pipe.utilization is 0.") && told.ends_with("at_least 1.5"), "{told}");
+    assert!(
+        told.starts_with("links.pipe.utilization is 0.") && told.ends_with("at_least 1.5 (6 of 6)"),
+        "{told}"
+    );
     assert!(told.contains("at links.pipe.rate = \"1 Mbit/s\", run.seed = 1"), "{told}");
 }
 

@@ -17,7 +17,7 @@ fn any_link_config(random: &mut Random) -> LinkConfig {
         allowed_queue: Duration(random.word()),
         capture: random.coin(),
         thesis: random.below(4) == 0,
-        residue: random.below(4) > 0,
+        overdraw: random.below(4) == 0,
     }
 }
 

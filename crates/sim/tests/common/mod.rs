@@ -220,7 +220,7 @@ pub(crate) fn link_law(draw: &mut Draw, capacity: Rate) -> LinkConfig {
         initial_interval: Duration(50_000_000),
         allowed_queue: Duration(2_000_000),
         thesis: draw.one_in(6),
-        residue: !draw.one_in(12),
+        overdraw: false,
         capture: draw.one_in(2),
     };
     let pxcp = pxcp::LinkConfig { xcp, ..pxcp::LinkConfig::DEFAULT };

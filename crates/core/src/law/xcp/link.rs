@@ -36,12 +36,12 @@ pub struct LinkConfig {
     pub allowed_queue: Duration,
     /// Capture feedback that was allocated upstream (draft-03 §4.2.3, L 25-27).
     pub capture: bool,
-    /// true: packets take no more than is left of the interval's pools (draft-03 §4.2.3, L 28 and 29). Without that
-    /// bound a burst is given more than there is: false shows what it is for.
-    pub residue: bool,
     /// TH's router where nothing comes (TH 3.4.2, Code 2): F = alpha C of an empty interval is granted
     /// to whoever comes next, and d stays. Otherwise NS2's, which grants nothing and begins anew.
     pub thesis: bool,
+    /// Packets may take more than is left of the interval's pools, against draft-03 §4.2.3, L 28 and 29: a law that is broken on
+    /// purpose, to show what that bound is for.
+    pub overdraw: bool,
 }
 
 impl LinkConfig {
@@ -56,8 +56,8 @@ impl LinkConfig {
         initial_interval: Duration(50_000_000),
         allowed_queue: Duration(2_000_000),
         capture: true,
-        residue: true,
         thesis: false,
+        overdraw: false,
     };
 }
 
@@ -83,9 +83,9 @@ impl Settings for LinkConfig {
             Field::Switch(&mut self.capture),
         );
         tell(
-            "residue",
-            "Give no more than is left of an interval's pools; true. false breaks the law, to show what that is for.",
-            Field::Switch(&mut self.residue),
+            "overdraw",
+            "Give more than is left of an interval's pools; false. true breaks the law, to show what they are for.",
+            Field::Switch(&mut self.overdraw),
         );
         tell(
             "min_interval",
@@ -136,7 +136,7 @@ impl Pool {
         share.min(self.left)
     }
 
-    /// Without a bound; false of [`LinkConfig::residue`].
+    /// Without a bound; true of [`LinkConfig::overdraw`].
     #[inline(always)]
     fn unbounded(self) -> Self {
         Self { left: if self.factor == 0 { 0 } else { POOL_MAX }, ..self }
@@ -489,7 +489,7 @@ impl Link {
     #[inline(always)]
     fn pool(&self, pool: u64, weights: u64) -> Pool {
         let bounded = Pool::new(pool, weights);
-        if self.config.residue { bounded } else { bounded.unbounded() }
+        if self.config.overdraw { bounded.unbounded() } else { bounded }
     }
 
     /// What may be given in the interval that has begun.
