@@ -468,7 +468,8 @@ fn check_claims(file: &mut File, findings: &mut Findings) -> Vec<CheckedClaim> {
     let claims = file.claims.iter_mut().flat_map(|claims| &mut claims.value);
     let mut names = std::collections::BTreeSet::new();
     let claims: Vec<_> = claims.collect();
-    for that in claims.iter().filter_map(|claim| claim.value.that.as_ref()) {
+    let has_figure = file.figure.is_some();
+    for that in claims.iter().filter(|_| has_figure).filter_map(|claim| claim.value.that.as_ref()) {
         if !names.insert(that.value.clone()) {
             let message = format!("two claims say \"{}\"", that.value);
             findings.error("scenario::claim", that.span, message, "verdicts are written down by these words");
