@@ -136,7 +136,8 @@ impl Settings {
         for span in [law.min_interval, law.max_interval, law.initial_interval, law.allowed_queue] {
             bytes.extend(span.0.to_ne_bytes());
         }
-        bytes.extend(u64::from(law.capture).to_le_bytes());
+        bytes.extend([law.capture, law.thesis, law.overdraw].map(u8::from));
+        bytes.resize(Self::LAW, 0);
         phases.iter().for_each(|phase| bytes.extend(phase.to_ne_bytes()));
         let encoding = u32::from(config.encoding == Encoding::Shim);
         for word in [encoding, link_header, undo, 0] {
