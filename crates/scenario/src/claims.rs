@@ -6,7 +6,7 @@
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::decode::{At, Language, record, words, wrong_type};
-use crate::diagnostic::Findings;
+use crate::diagnostic::{Findings, Span};
 use crate::metric::{Comparison, Elements, Metric, Reading, quantity};
 use crate::number::significant;
 use crate::seeds::{Estimate, SEED, SEEDS_MIN};
@@ -271,14 +271,9 @@ impl CheckedClaim {
     ) -> Option<Self> {
         let span = claim.span;
         let claim = &mut claim.value;
+        claim.check_keys(findings);
         claim.check_decision(axes, findings);
         let swept = axes;
-        let is_swept = |path: &str, value: &Node| {
-            let axis = swept.iter().find(|axis| axis.path.value == path);
-            axis.is_some_and(|axis| {
-                axis.values.iter().any(|other| inline(&other.value) == inline(&value.value))
-            })
-        };
         let axes: &[String] = &axes.iter().map(|axis| axis.path.value.clone()).collect::<Vec<_>>();
         let ordered = match &mut claim.ordered {
             Some(At { value: Ordered::Metrics(metrics), .. }) => metrics.as_mut_slice(),
@@ -325,27 +320,14 @@ impl CheckedClaim {
             findings.error("scenario::claim", *span, message, "such as never = \"> 5\"");
         }
         for (key, chosen) in [("only", &claim.only), ("against", &claim.against)] {
-            for axis in chosen.iter().flat_map(|chosen| &chosen.value.0) {
-                if !axes.contains(&axis.path.value) {
-                    let help = crate::diagnostic::choices(&axis.path.value, axes.iter().map(String::as_str));
-                    let message =
-                        format!("`{key}` names `{}`, which the sweep does not vary", axis.path.value);
-                    findings.error("scenario::claim", axis.path.span, message, help);
-                } else if let Some(value) =
-                    axis.values.iter().find(|value| !is_swept(&axis.path.value, value))
-                {
-                    let message = format!(
-                        "`{key}` has {}, which is no value of `{}`",
-                        inline(&value.value),
-                        axis.path.value
-                    );
-                    findings.error("scenario::claim", value.span, message, "write a value as the sweep does");
-                } else if key == "against" && axis.values.len() > 1 {
-                    let message =
-                        format!("`against` has {} values of `{}`", axis.values.len(), axis.path.value);
-                    findings.error("scenario::claim", axis.path.span, message, "a ratio is to one point");
-                }
+            if let Some(chosen) = chosen {
+                chosen.value.check(key, swept, "scenario::claim", findings);
             }
+        }
+        let mut against = claim.against.iter().flat_map(|against| &against.value.0);
+        if let Some(axis) = against.find(|axis| axis.values.len() > 1) {
+            let message = format!("`against` has {} values of `{}`", axis.values.len(), axis.path.value);
+            findings.error("scenario::claim", axis.path.span, message, "a ratio is to one point");
         }
         claim.check_types(&main, findings);
         let axis = if claim.monotone.is_some() || claim.crossover.is_some() {
@@ -454,16 +436,47 @@ impl Claim {
         self.decide.as_ref().map_or(Decide::Each, |decide| decide.value)
     }
 
+    /// Keys that have no part in what the claim says.
+    fn check_keys(&self, findings: &mut Findings) {
+        let span = |key: Option<Span>, name| key.map(|span| (span, name));
+        let crossover = [
+            span(self.ratio_to.as_ref().map(|at| at.span), "ratio_to"),
+            span(self.against.as_ref().map(|at| at.span), "against"),
+            span(self.equals.as_ref().map(|at| at.span), "equals"),
+            span(self.never.as_ref().map(|at| at.span), "never"),
+            span(self.ordered.as_ref().map(|at| at.span), "ordered"),
+            span(self.monotone.as_ref().map(|at| at.span), "monotone"),
+            span(self.decide.as_ref().map(|at| at.span), "decide"),
+        ];
+        for (span, key) in crossover.into_iter().flatten().filter(|_| self.crossover.is_some()) {
+            let message = format!("`{key}` has no part in a crossover");
+            let help = "a crossover is of means; at_least, at_most and within say where it is";
+            findings.error("scenario::claim", span, message, help);
+        }
+        if let Some(over) = self.over.as_ref().filter(|_| self.crossover.is_none() && self.monotone.is_none())
+        {
+            let help = "leave it out: without one of them a claim is of each point";
+            findings.error("scenario::claim", over.span, "`over` without monotone or crossover", help);
+        }
+    }
+
     /// Seeds that decide together must be some, and what they decide must be a matter of more or less.
     fn check_decision(&self, axes: &[Axis], findings: &mut Findings) {
         let Some(decide) = self.decide.as_ref().filter(|decide| decide.value != Decide::Each) else { return };
         let chosen = self.only.iter().flat_map(|only| &only.value.0).find(|axis| axis.path.value == SEED);
-        let seeds = chosen.or_else(|| axes.iter().find(|axis| axis.path.value == SEED));
-        let seeds = seeds.map_or(1, |axis| distinct(&axis.values));
+        let swept = axes.iter().find(|axis| axis.path.value == SEED);
+        let seeds = match (chosen.or(swept), swept) {
+            // Paired with another axis, each point has one.
+            (_, Some(axis)) if axis.is_paired => 1,
+            (Some(axis), _) => distinct(&axis.values),
+            (None, _) => 1,
+        };
         if seeds < SEEDS_MIN {
             let plural = if seeds == 1 { "" } else { "s" };
             let message = format!("`decide` = {} of {seeds} seed{plural}", inline(&decide.value.encode()));
-            let help = format!("sweep \"{SEED}\" over at least {SEEDS_MIN} values, or leave `decide` out");
+            let help = format!(
+                "sweep \"{SEED}\" over at least {SEEDS_MIN} values in the grid, or leave `decide` out"
+            );
             findings.error("scenario::claim", decide.span, message, help);
         }
         let is_exact = self.equals.is_some() || self.never.is_some() || self.ordered.is_some();
@@ -556,12 +569,7 @@ impl Claim {
         }
     }
 
-    fn axis(
-        &self,
-        span: crate::diagnostic::Span,
-        axes: &[String],
-        findings: &mut Findings,
-    ) -> Option<String> {
+    fn axis(&self, span: Span, axes: &[String], findings: &mut Findings) -> Option<String> {
         if let Some(over) = &self.over {
             if axes.contains(&over.value) {
                 return Some(over.value.clone());

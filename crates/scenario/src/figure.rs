@@ -118,13 +118,8 @@ impl Shown {
                     metric.value.check(metric.span, elements, findings);
                 }
             }
-            for axis in line.only.iter().flat_map(|only| &only.value.0) {
-                if names().all(|name| name != axis.path.value) {
-                    let message =
-                        format!("`only` names `{}`, which the sweep does not vary", axis.path.value);
-                    let help = choices(&axis.path.value, names());
-                    findings.error("scenario::figure", axis.path.span, message, help);
-                }
+            if let Some(only) = &line.only {
+                only.value.check("only", axes, "scenario::figure", findings);
             }
         }
         let assumed = self.assumed.iter().flat_map(|list| &list.value);

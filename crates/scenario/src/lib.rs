@@ -443,14 +443,10 @@ fn stem(path: &Path) -> String {
 }
 
 fn check_claims(file: &mut File, findings: &mut Findings) -> Vec<CheckedClaim> {
-    let axes: Vec<Axis> = file
-        .sweep
-        .iter()
-        .flat_map(|sweep| [&sweep.value.zip, &sweep.value.grid])
-        .flatten()
-        .flat_map(|axes| axes.value.0.clone())
-        .collect();
-    let mut elements = Elements::default();
+    let axes = file.sweep.as_ref().map_or(Vec::new(), |sweep| Axis::all(&sweep.value));
+    let duration = file.run.as_ref().and_then(|run| run.value.duration.as_ref()).map(|span| span.value.0);
+    let duration = axes.iter().filter_map(Axis::duration).max().or(duration);
+    let mut elements = Elements { duration, ..Elements::default() };
     for (name, _) in file.links.iter().flat_map(|links| &links.value.0) {
         elements.links.push((name.value.clone(), 1));
         elements.links.push((format!("{}.reverse", name.value), 1));

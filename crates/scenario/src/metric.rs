@@ -78,6 +78,8 @@ pub(crate) struct Elements {
     pub(crate) links: Vec<(String, u64)>,
     /// Names of groups, and how many flows they have at most over all points of a sweep.
     pub(crate) flows: Vec<(String, u64)>,
+    /// The longest run, ns; `None` if the file does not say.
+    pub(crate) duration: Option<u64>,
 }
 
 /// A metric, parsed: one term, or terms added and subtracted.
@@ -600,6 +602,12 @@ impl Term {
         let mut refuse = |message: String, help: String| {
             findings.error("scenario::metric", span, format!("metric `{text}`: {message}"), help);
         };
+        if let Some(end) = elements.duration
+            && self.question.begins_after(Picos::from(end) * PS_PER_NS)
+        {
+            let help = format!("the run ends at {}", Duration(end));
+            return refuse("it asks for what comes after the run".into(), help);
+        }
         let key = |step: Option<&Step>| match step {
             Some(Step::Key(key)) => key.clone(),
             _ => String::new(),
@@ -723,6 +731,15 @@ fn instant(text: &str) -> Result<Picos, String> {
 }
 
 impl Question {
+    /// There is nothing to ask if the run ends at `end`.
+    fn begins_after(self, end: Picos) -> bool {
+        match self {
+            Self::Result => false,
+            Self::At(time) => time > end,
+            Self::Over(_, from, _) | Self::FirstTime(_, from) => from >= end,
+        }
+    }
+
     fn answer(self, list: &[(Picos, f64)]) -> Reading {
         let number = |value: Option<f64>| value.map_or(Reading::Nothing, Reading::Number);
         match self {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use congestlab_core::units::Duration;
 use congestlab_sim::outcome::Outcome;
 use rayon::prelude::*;
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -14,7 +15,7 @@ use thiserror::Error;
 
 use crate::claims::{Observation, distinct};
 use crate::decode::{At, Language, wrong_type};
-use crate::diagnostic::{Diagnostics, Findings};
+use crate::diagnostic::{Diagnostics, Findings, choices};
 use crate::file;
 use crate::metric::{Reading, Series};
 use crate::path::{self, Step};
@@ -35,9 +36,29 @@ pub(crate) struct Axes(pub(crate) Vec<Axis>);
 pub(crate) struct Axis {
     pub(crate) path: At<String>,
     pub(crate) values: Vec<Node>,
+    /// Its values go with those of another axis.
+    pub(crate) is_paired: bool,
 }
 
 impl Axis {
+    /// The axes of a file, zipped ones first.
+    pub(crate) fn all(sweep: &file::Sweep) -> Vec<Self> {
+        let list = |axes: &Option<At<Axes>>| axes.as_ref().map_or(Vec::new(), |axes| axes.value.0.clone());
+        let (mut zip, grid) = (list(&sweep.zip), list(&sweep.grid));
+        let is_paired = zip.len() > 1;
+        zip.iter_mut().for_each(|axis| axis.is_paired = is_paired);
+        zip.into_iter().chain(grid).collect()
+    }
+
+    /// The longest run that it gives, ns.
+    pub(crate) fn duration(&self) -> Option<u64> {
+        let durations = self.values.iter().filter_map(|node| match &node.value {
+            Value::String(text) => text.parse::<Duration>().ok().map(|span| span.0),
+            _ => None,
+        });
+        durations.max().filter(|_| self.path.value == "run.duration")
+    }
+
     /// The most flows that it gives a group; without a bound if it replaces more than their count.
     pub(crate) fn count_of(&self, group: &str) -> u64 {
         let path = [Step::Key("flows".into()), Step::Key(group.into()), Step::Key("count".into())];
@@ -56,6 +77,26 @@ impl Axis {
 }
 
 impl Axes {
+    /// Refuses, under the name of `key`, paths and values that the sweep does not have.
+    pub(crate) fn check(&self, key: &str, swept: &[Axis], code: &'static str, findings: &mut Findings) {
+        for axis in &self.0 {
+            let path = &axis.path.value;
+            let Some(varied) = swept.iter().find(|other| other.path.value == *path) else {
+                let help = choices(path, swept.iter().map(|axis| axis.path.value.as_str()));
+                let message = format!("`{key}` names `{path}`, which the sweep does not vary");
+                findings.error(code, axis.path.span, message, help);
+                continue;
+            };
+            let is_new = |value: &&Node| {
+                varied.values.iter().all(|other| inline(&other.value) != inline(&value.value))
+            };
+            if let Some(value) = axis.values.iter().find(is_new) {
+                let message = format!("`{key}` has {}, which is no value of `{path}`", inline(&value.value));
+                findings.error(code, value.span, message, "write a value as the sweep does");
+            }
+        }
+    }
+
     /// The point has one of the values of each.
     pub(crate) fn has(&self, point: &Observation) -> bool {
         self.0.iter().all(|axis| {
@@ -77,7 +118,7 @@ impl Language for Axes {
             match &node.value {
                 Value::Array(values) if !values.is_empty() => {
                     let path = At { value: key.clone(), span: *span };
-                    axes.push(Axis { path, values: values.clone() });
+                    axes.push(Axis { path, values: values.clone(), is_paired: false });
                 }
                 Value::Array(_) => {
                     let message = format!("`{}` has no value for `{key}`", findings.place());
@@ -207,8 +248,8 @@ impl Sweep {
 
     /// Checks that the lists make points.
     pub(crate) fn new(sweep: &At<file::Sweep>, findings: &mut Findings) -> Option<Self> {
-        let list = |axes: &Option<At<Axes>>| axes.as_ref().map_or(Vec::new(), |axes| axes.value.0.clone());
-        let (zip, grid) = (list(&sweep.value.zip), list(&sweep.value.grid));
+        let all = Axis::all(&sweep.value);
+        let (zip, grid) = all.split_at(sweep.value.zip.as_ref().map_or(0, |axes| axes.value.0.len()));
         if zip.is_empty() && grid.is_empty() {
             let help = "add grid = { ... } or zip = { ... }";
             findings.error("scenario::sweep", sweep.span, "`sweep` varies nothing", help);
@@ -230,9 +271,9 @@ impl Sweep {
             findings.error("scenario::sweep", sweep.span, "`sweep` has too many points", help);
             return None;
         }
-        let zipped = (zip.len(), length);
         let (mut axes, mut varied) = (Vec::new(), Vec::new());
-        for Axis { path, values } in zip.into_iter().chain(grid) {
+        let zipped = (zip.len(), length);
+        for Axis { path, values, .. } in all {
             let refused = match path::parse(&path.value) {
                 Ok(_) if axes.contains(&path.value) => format!("`{}` is swept twice", path.value),
                 Ok(steps) => {
