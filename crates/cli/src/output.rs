@@ -3,8 +3,10 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use congestlab_scenario::store;
+use congestlab_scenario::{store, sweep};
 
 use crate::args::Common;
 use crate::failure::{Failure, Message};
@@ -201,6 +203,40 @@ impl Progress {
         if self.shown > 0 {
             let _ = write!(io::stderr(), "\r{}\r", " ".repeat(self.shown));
             self.shown = 0;
+        }
+    }
+}
+
+/// A progress line over the runs of many sweeps, which several threads tell of.
+#[derive(Debug)]
+pub(crate) struct Runs {
+    line: Mutex<Progress>,
+    done: AtomicUsize,
+    all: usize,
+}
+
+impl Runs {
+    pub(crate) fn new(screen: &Screen, all: usize) -> Self {
+        Self { line: Mutex::new(screen.progress()), done: AtomicUsize::new(0), all }
+    }
+
+    /// Shows, of the sweep of that name, that one more run is complete.
+    pub(crate) fn tell(&self, name: &str, progress: sweep::Progress<'_>) {
+        if matches!(progress, sweep::Progress::Started(_)) {
+            return;
+        }
+        let (done, all) = (1 + self.done.fetch_add(1, Ordering::Relaxed), self.all);
+        let Ok(mut line) = self.line.lock() else { return };
+        line.tell(|elapsed| {
+            format!("{}  {name}: {done} of {all} runs, {elapsed:.0} s", gauge(done as f64 / all as f64))
+        });
+    }
+}
+
+impl Drop for Runs {
+    fn drop(&mut self) {
+        if let Ok(mut line) = self.line.lock() {
+            line.clear();
         }
     }
 }

@@ -5,9 +5,9 @@
 //! somebody last wrote it down, and `ranges.toml` which claims hinge on an assumed value. The folders of this
 //! project are in the binary; `--papers` reads others.
 
+use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use congestlab_scenario::claims::Verdict;
 use congestlab_scenario::diagnostic::choices;
@@ -25,7 +25,7 @@ use crate::args::{
 use crate::failure::{Failure, Message};
 use crate::machine::{self, Clock};
 use crate::ns2;
-use crate::output::{Screen, gauge, print, require_folder};
+use crate::output::{Runs, Screen, print, require_folder};
 use crate::table::Table;
 
 mod folder;
@@ -60,16 +60,17 @@ fn list(papers: Option<&Path>, screen: &Screen) -> Result<(), Failure> {
             .collect();
         return print(&store::pretty(&json!({ "papers": list })));
     }
-    let mut table = Table::new(["paper", "figures", "claims", "hold", "fail", "exceptions", ""]);
+    let mut table = Table::new(["paper", "figures", "claims", "hold", "fail", "exceptions"]);
+    let width = papers.iter().map(|paper| paper.key.chars().count()).max().unwrap_or(0);
+    let mut about = String::new();
     for paper in &papers {
         let (holds, fails) = paper.counts();
         let numbers = [paper.figures.len(), holds + fails, holds, fails, paper.exceptions.len()];
-        let about = format!("{}, {}", paper.about.authors, paper.about.published);
-        table.row(
-            [paper.key.clone()].into_iter().chain(numbers.map(|n| n.to_string())).chain([about]).collect(),
-        );
+        table.row([paper.key.clone()].into_iter().chain(numbers.map(|n| n.to_string())).collect());
+        let folder::About { title, authors, published } = &paper.about;
+        let _ = writeln!(about, "  {:width$}  {title}\n  {:width$}  {authors}, {published}", paper.key, "");
     }
-    print(&table.render())
+    print(&format!("{}\n{about}", table.render()))
 }
 
 /// What came of one figure.
@@ -191,33 +192,17 @@ fn simulate(
     let stop = machine::stop_flag()?;
     let points = |scenario: &Scenario| scenario.sweep().map_or(1, |sweep| sweep.points().len());
     let all: usize = figures.iter().map(|(_, scenario)| points(scenario)).sum();
-    let line = Mutex::new(screen.progress());
-    let done = AtomicUsize::new(0);
+    let runs = Runs::new(screen, all);
     let clock = Clock::start();
     let mut ran = Vec::new();
     for (name, scenario) in figures {
-        let tell = |progress: Progress<'_>| {
-            if matches!(progress, Progress::Started(_)) {
-                return;
-            }
-            let complete = 1 + done.fetch_add(1, Ordering::Relaxed);
-            let Ok(mut line) = line.lock() else { return };
-            line.tell(|elapsed| {
-                let share = complete as f64 / all as f64;
-                format!("{}  {name}: {complete} of {all} runs, {elapsed:.0} s", gauge(share))
-            });
-        };
-        let points = one(&scenario, &folder.join(&name), threads, &stop, &tell)?;
-        if points.iter().any(|point| point.result["seed_used"] == true) {
-            scenario.require_seeds().map_err(Failure::Scenario)?;
-        }
+        let points =
+            one(&scenario, &folder.join(&name), threads, &stop, &|progress| runs.tell(&name, progress))?;
         let observations: Vec<_> = points.iter().map(PointResult::observation).collect();
         let verdicts = scenario.claims().iter().map(|claim| claim.verdict(&observations)).collect();
         ran.push(Ran { name, scenario, points, verdicts, peer: Vec::new() });
     }
-    if let Ok(mut line) = line.lock() {
-        line.clear();
-    }
+    drop(runs);
     screen.note(&format!("{all} runs in {:.1} s", clock.wall()));
     Ok(ran)
 }
@@ -231,12 +216,25 @@ fn one(
 ) -> Result<Vec<PointResult>, Failure> {
     let threads = crate::sweep::threads_that_fit(scenario, threads.unwrap_or_else(machine::cores))?;
     let options = Options { folder, version: crate::sweep::CODE, threads, stop };
+    // Whether anything is random is known when the first run is through. Then it is early enough.
+    let too_few = scenario.require_seeds().err();
+    let is_random = AtomicBool::new(false);
     let simulate = |_: &Scenario, model: &sim::model::Model| {
         let clock = Clock::start_thread();
         let outcome = sim::run(model, Engine::Window { threads: 1, divisor: 1 }, stop, &mut |_| {});
+        if too_few.is_some() && outcome.seed_used {
+            is_random.store(true, Ordering::Relaxed);
+            stop.store(true, Ordering::Relaxed);
+        }
         (outcome, clock.meta())
     };
-    sweep::run(scenario, &options, &simulate, tell).map_err(crate::sweep::failure)
+    let points = sweep::run(scenario, &options, &simulate, tell);
+    let was_random = |point: &PointResult| point.result["seed_used"] == true;
+    let is_random = is_random.into_inner() || points.iter().flatten().any(was_random);
+    match too_few.filter(|_| is_random) {
+        Some(too_few) => Err(Failure::Scenario(too_few)),
+        None => points.map_err(crate::sweep::failure),
+    }
 }
 
 fn keep(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
@@ -297,10 +295,13 @@ fn report(arguments: &PapersReportArguments, screen: &Screen) -> Result<(), Fail
         return Ok(());
     }
     if let Some(papers) = &arguments.source.papers {
-        let place = papers.join(&paper.key).join("README.md");
-        if std::fs::read_to_string(&place).ok() != Some(page::readme(&paper)?) {
-            let text = format!("{} is not what verdicts.toml says", place.display());
-            return Err(Failure::Claim(Message::new(text, "`papers report --write` makes it again")));
+        let paper_page = (papers.join(&paper.key).join("README.md"), page::readme(&paper)?);
+        let summary = (papers.join("README.md"), page::summary(&folder::read(Some(papers))?));
+        for (place, text) in [paper_page, summary] {
+            if std::fs::read_to_string(&place).ok() != Some(text) {
+                let text = format!("{} is not what verdicts.toml says", place.display());
+                return Err(Failure::Claim(Message::new(text, "`papers report --write` makes it again")));
+            }
         }
     }
     check(&paper, &now)
@@ -309,14 +310,11 @@ fn report(arguments: &PapersReportArguments, screen: &Screen) -> Result<(), Fail
 /// What came out is what is written down.
 fn check(paper: &Paper, now: &[Written]) -> Result<(), Failure> {
     let differs = |now: &&Written| paper.written(&now.figure, &now.claim) != Some(now);
-    let list: Vec<String> = now
-        .iter()
-        .filter(differs)
-        .map(|now| {
-            let before = paper.written(&now.figure, &now.claim).map_or("nothing", |before| &before.measured);
-            format!("{}: {}\n    written: {before}\n    now: {}", now.figure, now.claim, now.measured)
-        })
-        .collect();
+    let differing = now.iter().filter(differs).map(|now| {
+        let before = paper.written(&now.figure, &now.claim).map_or("nothing", |before| &before.measured);
+        format!("{}: {}\n    written: {before}\n    now: {}", now.figure, now.claim, now.measured)
+    });
+    let list: Vec<String> = differing.collect();
     if list.is_empty() {
         return Ok(());
     }

@@ -162,5 +162,5 @@ fn algorithm_2_as_printed_is_noticed() {
             "law = { dpcp = { algorithm_2 = \"printed\" } }",
         )
     };
-    is_noticed("mpcp", "ex6-7", &printed, "as printed, the second link is loaded higher");
+    is_noticed("mpcp", "ex6-7", &printed, "corrected, they say it: 0.99 in the mean or more");
 }

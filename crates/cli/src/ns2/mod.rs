@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use child::Died;
 pub(crate) use child::missing;
@@ -25,7 +25,7 @@ use serde_json::Value;
 
 use crate::failure::{Failure, Message};
 use crate::machine::{self, Clock};
-use crate::output::{Screen, gauge};
+use crate::output::{Runs, Screen};
 
 /// What ns-2 says of a claim.
 #[derive(Clone, Debug, PartialEq)]
@@ -241,22 +241,11 @@ fn run(
         (outcome, clock.meta())
     };
     let all = scenario.sweep().map_or(1, |sweep| sweep.points().len());
-    let (line, done) = (Mutex::new(screen.progress()), AtomicUsize::new(0));
-    let tell = |progress: Progress<'_>| {
-        if matches!(progress, Progress::Started(_)) {
-            return;
-        }
-        let complete = 1 + done.fetch_add(1, Ordering::Relaxed);
-        let Ok(mut line) = line.lock() else { return };
-        line.tell(|elapsed| {
-            let share = complete as f64 / all as f64;
-            format!("{}  ns-2, {name}: {complete} of {all} runs, {elapsed:.0} s", gauge(share))
-        });
-    };
+    let runs = Runs::new(screen, all);
+    let label = format!("ns-2, {name}");
+    let tell = |progress: Progress<'_>| runs.tell(&label, progress);
     let results = sweep::run(scenario, &options, &simulate, &tell);
-    if let Ok(mut line) = line.lock() {
-        line.clear();
-    }
+    drop(runs);
     match failed.into_inner() {
         Ok(Some(why)) => Err(Failure::Run(Message::new(format!("{name} in ns-2: {why}"), ""))),
         _ => results.map_err(crate::sweep::failure),

@@ -119,7 +119,7 @@ fn files(folder: Option<&Path>) -> Result<Vec<(String, String)>, Failure> {
         Ok(list)
     };
     let mut all = Vec::new();
-    for paper in entries(folder)?.into_iter().filter(|path| path.join("paper.toml").is_file()) {
+    for paper in entries(folder)?.into_iter().filter(|path| path.is_dir()) {
         for file in
             entries(&paper)?.into_iter().filter(|path| path.extension().is_some_and(|end| end == "toml"))
         {

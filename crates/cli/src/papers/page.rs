@@ -227,7 +227,10 @@ pub(super) fn html(paper: &Paper, ran: &[Ran]) -> String {
         let Some(shown) = figure.scenario.figure() else { continue };
         let _ = writeln!(html, "<h2>{}: {}</h2>", escape(shown.of()), escape(shown.title()));
         html.push_str(&picture(figure).unwrap_or_default());
-        html.push_str("<table><tr><th>claim<th>source<th>measured<th>verdict\n");
+        let peer = |that: &str| paper.peer.cell(&figure.name, that);
+        let has_peer = figure.verdicts.iter().any(|verdict| !peer(&verdict.that).is_empty());
+        let heading = if has_peer { "<th>ns-2" } else { "" };
+        let _ = writeln!(html, "<table><tr><th>claim<th>source<th>measured<th>verdict{heading}");
         for (claim, verdict) in figure.scenario.claims().iter().zip(&figure.verdicts) {
             let quote = claim
                 .quote()
@@ -235,9 +238,10 @@ pub(super) fn html(paper: &Paper, ran: &[Ran]) -> String {
             let cause = claim.cause().filter(|_| !verdict.holds);
             let cause = cause.map_or(String::new(), |cause| format!("<br>Why: {}", escape(cause)));
             let (class, holds) = if verdict.holds { ("holds", "holds") } else { ("fails", "FAILS") };
+            let peer = if has_peer { format!("<td>{}", escape(&peer(&verdict.that))) } else { String::new() };
             let _ = writeln!(
                 html,
-                "<tr><td>{}{quote}<td>{}<td>{}{cause}<td class=\"{class}\">{holds}",
+                "<tr><td>{}{quote}<td>{}<td>{}{cause}<td class=\"{class}\">{holds}{peer}",
                 escape(&verdict.that),
                 escape(claim.source().unwrap_or("")),
                 escape(&verdict.text)
