@@ -38,7 +38,11 @@ pub(super) fn describe(paper: &Paper, ran: &[Ran], law: Option<&str>, all: usize
                     if law.is_some() && change != "new" { " with its own law" } else { "" }
                 ),
             };
-            let _ = writeln!(text, "  {holds}{change}  {}\n         {}", verdict.that, verdict.text);
+            let _ = writeln!(text, "  {holds}{change}  {}", verdict.that);
+            let source = claim.source().unwrap_or("no source");
+            let quote = claim.quote().map_or(String::new(), |quote| format!(": \"{quote}\""));
+            let _ = writeln!(text, "         {source}{quote}");
+            let _ = writeln!(text, "         measured: {}", verdict.text);
             if let Some(said) = figure.peer.get(index) {
                 let _ = writeln!(text, "         {said}");
             }
