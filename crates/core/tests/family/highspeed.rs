@@ -57,16 +57,18 @@ fn v9_4_increase_and_decrease_follow_the_response_function() {
         (83_000, 70.735, 0.1),
     ];
     for (segments, increase, decrease) in rows {
-        assert!((a(segments) - increase).abs() < 0.001, "a({segments}) = {}", a(segments));
+        // Half of the last digit that is given; what the law's table leaves is less (below 0.000_03 of b).
+        assert!((a(segments) - increase).abs() < 0.000_5, "a({segments}) = {}", a(segments));
         assert!((b(segments) - decrease).abs() < 0.000_06, "b({segments}) = {}", b(segments));
     }
 }
 
-/// Appendix B of the RFC: at these windows a(w) has just passed 2, 3, 4, ...
+/// Appendix B of the RFC: at these windows a(w) has just passed 2, 3, 4, ... A segment adds 0.011 to it at 118 and
+/// 0.005 at 851, of which the table is two late.
 #[test]
 fn the_breakpoints_are_those_of_the_rfcs_table() {
     for (segments, whole) in [(118, 2.0), (221, 3.0), (347, 4.0), (495, 5.0), (663, 6.0), (851, 7.0)] {
-        assert!((whole..whole + 0.012).contains(&a(segments)), "{segments}: {}", a(segments));
+        assert!((whole..whole + 0.011).contains(&a(segments)), "{segments}: {}", a(segments));
     }
 }
 
@@ -78,7 +80,8 @@ fn integers_follow_the_formulas_at_every_window() {
         worst = worst.max((a(segments) / oracle::a(w) - 1.0).abs());
         worst = worst.max((b(segments) / oracle::b(w) - 1.0).abs());
     }
-    assert!(worst < 0.000_03, "{worst}");
+    // The logarithm's steps: 0.000_019 at most.
+    assert!(worst < 0.000_02, "{worst}");
 }
 
 #[test]
@@ -103,19 +106,23 @@ fn a_round_trip_adds_a_and_a_loss_takes_b() {
         let before = packets(&law);
         round_trip(&mut law, &CONFIG);
         let (grown, expected) = (packets(&law) - before, oracle::a(before));
-        // The window that is divided by grows meanwhile, by a(w) / w.
-        assert!((grown / expected - 1.0).abs() < 0.02, "{grown} instead of {expected} at {segments}");
+        // The window that is divided by grows meanwhile, by half of a(w) / w in the mean.
+        assert!(
+            (grown / expected - 1.0).abs() < 0.5 * expected / before,
+            "{grown} instead of {expected} at {segments}"
+        );
         let before = law.window().0;
         law.on_loss(&CONFIG, Time(0), Bytes(before));
         let expected = before as f64 * (1.0 - oracle::b((before / MSS) as f64));
-        assert!((law.window().0 as f64 / expected - 1.0).abs() < 0.000_1, "{:?}", law.window());
+        // b(w) to 0.000_02, and a byte of 50 000.
+        assert!((law.window().0 as f64 / expected - 1.0).abs() < 0.000_04, "{:?}", law.window());
     }
 }
 
 /// §5: the mean window at a loss rate p is 0.12 / p^0.835 segments.
 #[test]
 fn the_mean_window_is_that_of_the_response_function() {
-    for (p, tolerance) in [(1e-4, 0.06), (1e-5, 0.06), (1e-6, 0.06)] {
+    for p in [1e-4, 1e-5, 1e-6] {
         let mut law = start(1);
         law.on_loss(&CONFIG, Time(0), Bytes(100 * MSS));
         let (mut sum, mut rounds, mut acked) = (0.0, 0u32, 0.0);
@@ -134,7 +141,12 @@ fn the_mean_window_is_that_of_the_response_function() {
             }
         }
         let (mean, expected) = (sum / f64::from(rounds), 0.12 / f64::powf(p, 0.835));
-        assert!((mean / expected - 1.0).abs() < tolerance, "{mean} instead of {expected} at {p}");
+        // 0.12 and 0.835 are rounded: 83 900 segments for 83 000 at the end of the line. And losses come at the
+        // end of a round trip, half of one late in the mean, of 1 / (p W) between two.
+        assert!(
+            (mean / expected - 1.0).abs() < 0.01 + 0.5 * p * expected,
+            "{mean} instead of {expected} at {p}"
+        );
     }
 }
 
