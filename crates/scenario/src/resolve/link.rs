@@ -66,6 +66,20 @@ pub(super) fn wires(links: &mut Named<Link>, base: &Path, findings: &mut Finding
     wires
 }
 
+/// Both directions of all links, as the model numbers them: place in the file, what is written there, and where.
+/// Without [`wires`], which fills in the reverses, a mirror is the link itself.
+pub(super) fn directions(links: &Named<Link>) -> impl Iterator<Item = (String, &Link, Span)> {
+    links.0.iter().flat_map(|(name, link)| {
+        let place = format!("links.{}", name.value);
+        let reverse = link
+            .value
+            .reverse
+            .as_ref()
+            .map_or((&link.value, link.span), |reverse| (&*reverse.value.0, reverse.span));
+        [(place.clone(), &link.value, link.span), (format!("{place}.reverse"), reverse.0, reverse.1)]
+    })
+}
+
 fn wire(link: &Link, span: Span, delay: Duration, base: &Path, findings: &mut Findings) -> Option<Wire> {
     let Some(rate) = &link.rate else {
         if findings.is_unreadable("rate") {

@@ -7,6 +7,7 @@ use congestlab_net::queue::Discipline;
 use congestlab_sim::model::{GroupKind, Model};
 
 use super::is_above_zero;
+use super::link::directions;
 use crate::decode::Named;
 use crate::diagnostic::{Findings, Span};
 use crate::file::{Flow, Link};
@@ -95,16 +96,7 @@ struct Direction {
 
 /// What is odd about laws of this family on one path with others.
 pub(super) fn mix(model: &Model, links: &Named<Link>, flows: &Named<Flow>, findings: &mut Findings) {
-    let directions: Vec<Direction> = links
-        .0
-        .iter()
-        .flat_map(|(name, at)| {
-            let reverse = at.value.reverse.as_ref().map(|reverse| (&*reverse.value.0, reverse.span));
-            let place = format!("links.{}", name.value);
-            [(place.clone(), &at.value, at.span)]
-                .into_iter()
-                .chain(reverse.map(|(link, span)| (format!("{place}.reverse"), link, span)))
-        })
+    let directions: Vec<Direction> = directions(links)
         .zip(&model.links)
         .map(|((place, link, span), built)| Direction {
             place,

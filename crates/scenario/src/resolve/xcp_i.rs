@@ -9,6 +9,7 @@ use congestlab_net::xcp_i::{self, Config};
 use congestlab_sim::cloud::{self, Cloud, HOSTS, Node};
 use congestlab_sim::model::{Device, DeviceKind, Group, Model, Router};
 
+use super::link::directions;
 use crate::decode::{At, Chance, Named, fill};
 use crate::diagnostic::{Findings, Span};
 use crate::estimator::Estimator;
@@ -19,15 +20,6 @@ use crate::xcp_i::{InteroperableLink, NoEstimate, Period, VirtualQueue};
 
 /// More upstream neighbours than any router has.
 const TABLE_MAX: u32 = 1 << 20;
-
-/// Both directions of all links, as the model numbers them, by their places in the file.
-fn directions(links: &Named<Link>) -> impl Iterator<Item = (String, &Link)> {
-    links.0.iter().flat_map(|(name, link)| {
-        let place = format!("links.{}", name.value);
-        let reverse = link.value.reverse.as_ref().map_or(&link.value, |reverse| &*reverse.value.0);
-        [(place.clone(), &link.value), (format!("{place}.reverse"), reverse)]
-    })
-}
 
 /// What a link is told about XCP-i, if its law can be told.
 fn told(link: &Link) -> Option<(&InteroperableLink, Span)> {
@@ -191,7 +183,7 @@ pub(super) fn interoperate(
     findings: &mut Findings,
 ) {
     let mut names: Vec<String> = Vec::new();
-    for (index, (place, link)) in (0..).zip(directions(links)) {
+    for (index, (place, link, _)) in (0..).zip(directions(links)) {
         let Some((keys, span)) = told(link).filter(|(keys, _)| keys.is_on()) else { continue };
         let law = model.links[index as usize].port.law.as_ref();
         let Some(law) = law.filter(|law| law.config.xcp().is_some()) else { continue };
@@ -253,7 +245,7 @@ pub(super) fn interoperate(
 
 /// Real packets carry no header of XCP-i.
 fn refuse_live(links: &Named<Link>, flows: &Named<Flow>, findings: &mut Findings) {
-    let links = directions(links).filter_map(|(place, link)| {
+    let links = directions(links).filter_map(|(place, link, _)| {
         let (_, span) = told(link).filter(|(keys, _)| keys.is_on())?;
         Some((place, span))
     });
@@ -303,7 +295,7 @@ fn look_at_links(model: &Model, links: &Named<Link>, findings: &mut Findings) {
             Node::Sender(_) | Node::Receiver(_) => false,
         })
     };
-    for (index, (place, link)) in (0..).zip(directions(links)) {
+    for (index, (place, link, _)) in (0..).zip(directions(links)) {
         let Some((keys, span)) = told(link).filter(|(keys, _)| keys.is_on()) else { continue };
         let name = link.law.as_ref().map_or("", |law| law.value.0.protocol.name);
         if let Some(estimator) = &keys.estimator {
@@ -375,7 +367,7 @@ fn look_for_loops(model: &Model, flows: &Named<Flow>, findings: &mut Findings) {
 /// Flows that are interoperable where nothing else is, or are not where others are.
 fn look_at_flows(model: &Model, links: &Named<Link>, flows: &Named<Flow>, findings: &mut Findings) {
     let places: Vec<(String, bool, bool)> = directions(links)
-        .map(|(place, link)| (place, link.law.is_some(), told(link).is_some_and(|(keys, _)| keys.is_on())))
+        .map(|(place, link, _)| (place, link.law.is_some(), told(link).is_some_and(|(keys, _)| keys.is_on())))
         .collect();
     let mut named = BTreeSet::new();
     for (group, (name, flow)) in model.groups.iter().zip(&flows.0) {
