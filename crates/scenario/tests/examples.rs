@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use congestlab_core::law::Protocol;
 use congestlab_scenario::result::Meta;
 use congestlab_scenario::sim::{self, Engine};
 use congestlab_scenario::sweep::{self, Options, PointResult};
@@ -103,6 +104,20 @@ fn the_page_names_every_key_and_result() {
             assert!(page.contains(&format!("`{key}`")), "docs/scenario.md does not name the result `{key}`");
         }
     }
+}
+
+/// The fuzzer can only be quick to write what its dictionary has.
+#[test]
+fn the_dictionary_of_the_fuzzer_has_every_key_and_law() {
+    let dictionary = std::fs::read_to_string(root().join("fuzz/scenario.dict")).unwrap();
+    let entries = dictionary.lines().filter(|line| !line.starts_with('#'));
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
+    let words: Vec<&str> = entries.flat_map(|entry| entry.split(|letter: char| !is_part(letter))).collect();
+    let mut keys = Vec::new();
+    collect(&schema::schema(), &mut keys);
+    let laws = Protocol::all().map(|protocol| protocol.name.to_owned());
+    let lacks: Vec<String> = keys.into_iter().chain(laws).filter(|word| !words.contains(&&**word)).collect();
+    assert!(lacks.is_empty(), "fuzz/scenario.dict lacks {lacks:?}");
 }
 
 fn collect(schema: &Value, keys: &mut Vec<String>) {
