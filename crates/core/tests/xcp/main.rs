@@ -1,6 +1,7 @@
 //! XCP's laws: the vectors of protocols.md 1.10, the differential test against the float
 //! transcription, properties, and closed loops.
 
+mod any;
 mod differential;
 mod hostile;
 mod link;

@@ -122,17 +122,9 @@ fn the_receiver_returns_all_that_arrived() {
 }
 
 fn any_sender_config(random: &mut Random) -> SenderConfig {
-    SenderConfig {
-        request: [RequestPolicy::Demand, RequestPolicy::Unlimited][random.below(2) as usize],
-        loss: [LossPolicy::Tcp, LossPolicy::Maintain, LossPolicy::Fallback][random.below(3) as usize],
-        clamp: random.coin(),
-        aging: [None, Some(Ratio(random.half())), Some(Ratio::ppm(500_000))][random.below(3) as usize],
-        pacing: random.coin(),
-        rate_source: [RateSource::Window, RateSource::Measured][random.below(2) as usize],
-        price: Ratio(random.half()),
-        desired_rate: Rate(random.word()),
-        profile: [Profile::Standard, Profile::Ns2, Profile::Thesis][random.below(3) as usize],
-    }
+    let config = any::sender_config(random);
+    let profile = [Profile::Standard, Profile::Ns2, Profile::Thesis][random.below(3) as usize];
+    SenderConfig { profile, ..config }
 }
 
 /// What TCP's machinery calls is the law that the configuration names, for every event.

@@ -1,6 +1,8 @@
 //! XCP-r's laws: the vectors of protocols.md 4.4, the rules around them, the differential test against
 //! a transcription in floating point, and properties.
 
+#[path = "../xcp/any.rs"]
+mod any;
 mod first;
 #[path = "../xcp/hostile.rs"]
 mod hostile;
@@ -10,7 +12,7 @@ mod properties;
 mod random;
 
 use congestlab_core::law::SenderLaw as _;
-use congestlab_core::law::xcp::{self, LossPolicy, RateSource, RequestPolicy};
+use congestlab_core::law::xcp::{self, LossPolicy};
 use congestlab_core::law::xcp_r::{Config, Echo, Header, Reply, Sender};
 use congestlab_core::law::{Ack, Data, Send};
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, SECOND, Time};

@@ -4,20 +4,7 @@ use super::random::Random;
 use super::*;
 
 fn any_config(random: &mut Random) -> Config {
-    Config {
-        xcp: xcp::SenderConfig {
-            request: [RequestPolicy::Demand, RequestPolicy::Unlimited][random.below(2) as usize],
-            loss: [LossPolicy::Tcp, LossPolicy::Maintain, LossPolicy::Fallback][random.below(3) as usize],
-            clamp: random.coin(),
-            aging: [None, Some(Ratio(random.half())), Some(Ratio::ppm(500_000))][random.below(3) as usize],
-            pacing: random.coin(),
-            rate_source: [RateSource::Window, RateSource::Measured][random.below(2) as usize],
-            price: Ratio(random.half()),
-            desired_rate: Rate(random.word()),
-            profile: xcp::Profile::Standard,
-        },
-        epochs: random.coin(),
-    }
+    Config { xcp: any::sender_config(random), epochs: random.coin() }
 }
 
 /// The receiver keeps at least one segment and, if it clamps, at most what it advertises. That nothing
