@@ -488,6 +488,12 @@ impl SenderLaw for Bbr {
         }
     }
 
+    /// Its rate is that of what arrives (draft §1).
+    #[inline(always)]
+    fn withstands_loss(_config: &Config) -> bool {
+        true
+    }
+
     /// The congestion window.
     #[inline]
     fn window(&self) -> Bytes {

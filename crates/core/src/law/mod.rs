@@ -232,6 +232,12 @@ pub trait SenderLaw: Sized {
     #[inline(always)]
     fn on_probe_ack(&mut self, _config: &Self::Config, _awnd: Bytes) {}
 
+    /// A loss is no reason for it to send less: so its retransmissions must be found lost, too, without a timeout.
+    #[inline(always)]
+    fn withstands_loss(_config: &Self::Config) -> bool {
+        false
+    }
+
     /// The congestion window, at least one segment.
     fn window(&self) -> Bytes;
 
@@ -676,6 +682,14 @@ macro_rules! protocols {
             pub fn probes(&self) -> bool {
                 match self {
                     $($(Self::$Sender(_) => <$sender as SenderLaw>::PROBES,)?)*
+                }
+            }
+
+            /// See [`SenderLaw::withstands_loss`].
+            #[inline]
+            pub fn withstands_loss(&self) -> bool {
+                match self {
+                    $($(Self::$Sender(config) => <$sender as SenderLaw>::withstands_loss(config),)?)*
                 }
             }
 

@@ -302,6 +302,11 @@ impl SenderLaw for Sender {
     }
 
     #[inline(always)]
+    fn withstands_loss(config: &Config) -> bool {
+        xcp::Sender::withstands_loss(&config.xcp)
+    }
+
+    #[inline(always)]
     fn xcp_config(config: &Config) -> Option<&xcp::SenderConfig> {
         Some(&config.xcp)
     }

@@ -116,6 +116,11 @@ impl SenderLaw for Sender {
     }
 
     #[inline(always)]
+    fn withstands_loss(config: &Config) -> bool {
+        xcp_r::Sender::withstands_loss(&config.0)
+    }
+
+    #[inline(always)]
     fn xcp_config(config: &Config) -> Option<&xcp::SenderConfig> {
         Some(&config.0.xcp)
     }

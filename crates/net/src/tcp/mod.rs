@@ -33,8 +33,6 @@ pub use sender::{Mode, Sender, SenderStats, View};
 pub use window::Advertise;
 
 use congestlab_core::law;
-use congestlab_core::law::mpcp::Loss;
-use congestlab_core::law::xcp::LossPolicy;
 use congestlab_core::units::{Bytes, Duration, Time};
 
 /// How losses are found and repaired.
@@ -149,15 +147,9 @@ impl Config {
         })
     }
 
-    /// Losses are no reason to send less, for who maintains its window and for BBR: so a retransmission
-    /// that is lost is repeated without waiting for the timer.
+    /// A retransmission that is lost is repeated without waiting for the timer: by who would not send less for it.
     fn repeats_again(&self) -> bool {
-        let maintains = match (self.law.xcp(), self.law.mpcp()) {
-            (Some(xcp), _) => xcp.loss == LossPolicy::Maintain,
-            (_, Some(mpcp)) => mpcp.loss == Loss::Maintain,
-            _ => self.law.samples_delivery(),
-        };
-        self.recovery == Recovery::Sack && maintains
+        self.recovery == Recovery::Sack && self.law.withstands_loss()
     }
 
     /// Segments of all that the application will ever write.

@@ -574,6 +574,11 @@ impl SenderLaw for Sender {
     }
 
     #[inline(always)]
+    fn withstands_loss(config: &SenderConfig) -> bool {
+        config.loss == Loss::Maintain
+    }
+
+    #[inline(always)]
     fn mpcp_config(config: &SenderConfig) -> Option<&SenderConfig> {
         Some(config)
     }

@@ -324,6 +324,11 @@ impl SenderLaw for Sender {
     }
 
     #[inline(always)]
+    fn withstands_loss(config: &SenderConfig) -> bool {
+        config.loss == LossPolicy::Maintain
+    }
+
+    #[inline(always)]
     fn xcp_config(config: &SenderConfig) -> Option<&SenderConfig> {
         Some(config)
     }
