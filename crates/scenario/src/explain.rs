@@ -4,6 +4,7 @@
 //! laws computed comes from the laws themselves; nothing is computed here that they did not, but for
 //! products and sums that show how the numbers hang together. K02, draft-03: see `law::xcp`.
 
+mod chain;
 mod family;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -11,7 +12,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
 use congestlab_core::law::xcp::{self, Header, SHARE_PLACES, Share};
-use congestlab_core::law::{Law, LinkConfig, SenderConfig, SenderLaw as _, Series as _, mpcp, xcp_r};
+use congestlab_core::law::{Law, LinkConfig, SenderConfig, SenderLaw as _, Series as _, xcp_r};
 use congestlab_core::units::{Bytes, Time};
 use congestlab_net::packet::{Kind, Packet, Picos, flag};
 use congestlab_net::port::PortEvent;
@@ -949,7 +950,10 @@ fn change(
             xcp_r_rules(law, (old, now), reply, is_late, &mut rules);
         }
         (SenderConfig::XcpRV0(_), ..) => xcp_r_v0_rules(new, reply, &mut rules),
-        (SenderConfig::Mpcp(_), Law::Mpcp(_), Law::Mpcp(now)) => mpcp_rules(now, old, new, ack, &mut rules),
+        (SenderConfig::Mpcp(law), Law::Mpcp(was), Law::Mpcp(now)) => {
+            let states = [was.state(), now.state()];
+            chain::rules(law, states, Time(at / 1000), before, after, ack, &mut rules);
+        }
         (SenderConfig::HighSpeed(_), Law::HighSpeed(law), _) => {
             family::highspeed(law, old, before, &mut rules)
         }
@@ -1084,29 +1088,6 @@ fn xcp_r_v0_rules(after: Bytes, reply: xcp_r::Reply, rules: &mut Vec<Rule>) {
         let text = format!("then the sender sets its window, {} B, which the next packets say", after.0);
         rules.push(Rule { text, source });
     }
-}
-
-/// What VCP, or one with longer chains, makes of an echoed code.
-fn mpcp_rules(law: &mpcp::Sender, old: Bytes, new: Bytes, ack: &Packet, rules: &mut Vec<Rule>) {
-    let (echoed, state) = (ack.echoed(), law.state());
-    let mut rule = |text: String, source| rules.push(Rule { text, source });
-    if let Some(code) = echoed.code() {
-        let place = echoed.index().map_or_else(
-            || "of no place that could be told".to_owned(),
-            |index| format!("{} of its chain", index + 1),
-        );
-        rule(format!("it echoes the code {code:02b} of a packet, {place}"), "MPCP (CCR 39(5)) section 3.3");
-    }
-    let bound = f64::from(state.level.to) / 1e4;
-    let mode = if state.is_downgraded { ", as VCP for a while" } else { "" };
-    let text = match new.cmp(&old) {
-        std::cmp::Ordering::Greater => {
-            format!("the load is below {bound} % as far as is known, so W grows{mode}")
-        }
-        std::cmp::Ordering::Equal => format!("the load is below {bound} % as far as is known; W stays{mode}"),
-        std::cmp::Ordering::Less => format!("the load may be up to {bound} %, so W is cut once{mode}"),
-    };
-    rule(text, "MPCP (CCR 39(5)) table 1");
 }
 
 /// Why a window does not grow, if that is so.

@@ -215,6 +215,37 @@ fn codes_are_told_as_links_change_them() {
     assert!(raised > 50, "{raised}");
 }
 
+/// A loss is no word of the load: what it does, or with `loss = "maintain"` does not, is told as that.
+#[test]
+fn losses_of_coded_flows_are_not_told_as_load() {
+    for loss in ["tcp", "maintain"] {
+        let text = format!(
+            "[run]\nduration = \"8 s\"\n[links.l]\nrate = \"4 Mbit/s\"\ndelay = \"20 ms\"\nlaw = \"dpcp\"\n\
+             error = {{ packet_error_rate = 0.1 }}\n[flows.f]\nlaw = {{ dpcp = {{ loss = \"{loss}\" }} }}\npath = [\"l\"]\n"
+        );
+        let scenario = scenario(&text);
+        let (mut found, mut repaired, mut by_load) = (0, 0, 0);
+        for ms in (3000..7000).step_by(17) {
+            let Some(window) = told(&scenario, "f", &format!("{ms} ms")).window else { continue };
+            let says = |part: &str| window.rules.iter().any(|rule| rule.text.contains(part));
+            let has_fallen = window.after_bytes < window.before_bytes;
+            found += u32::from(says("a loss is found"));
+            repaired += u32::from(says("a loss is being repaired"));
+            by_load += u32::from(says("the load is"));
+            if loss == "tcp" {
+                assert!(!(says("a loss is") && says("the load is")), "{window:?}");
+                assert!(!says("being repaired") || window.after_bytes == window.before_bytes, "{window:?}");
+            } else if says("a loss is found") {
+                assert!(says("does not count") && (!has_fallen || says("so W is cut once")), "{window:?}");
+            }
+        }
+        assert!(
+            found > 0 && by_load > 0 && (repaired > 0) == (loss == "tcp"),
+            "{found} {repaired} {by_load}"
+        );
+    }
+}
+
 /// CUBIC alone on a short queue: after its first loss it follows the curve, and loses again.
 #[test]
 fn cubic_is_explained_by_its_curve_and_its_losses() {

@@ -231,6 +231,28 @@ pub struct State {
     pub downgrades: u8,
     /// Somebody clears the codes: it runs NewReno.
     pub is_standard: bool,
+    /// NewReno's threshold; `None`: not yet.
+    pub ssthresh: Option<Bytes>,
+    /// Until then a window that was cut stays; zero: none was.
+    pub frozen_until: Time,
+}
+
+impl State {
+    /// Cuts have shown what they do only a round trip later; until then there is no other.
+    #[inline]
+    pub fn is_settled(&self, now: Time, srtt: Duration) -> bool {
+        is_settled(self.frozen_until, now, round_trip(srtt))
+    }
+}
+
+#[inline(always)]
+fn is_settled(frozen_until: Time, now: Time, rtt: Duration) -> bool {
+    now >= frozen_until + rtt || frozen_until == Time::ZERO
+}
+
+#[inline(always)]
+fn round_trip(srtt: Duration) -> Duration {
+    if srtt.0 > 0 { srtt } else { RTT_GUESS }
 }
 
 /// The window of one connection. Windows are bytes with [`PLACES`].
@@ -301,6 +323,8 @@ impl Sender {
             is_downgraded: self.is_downgraded,
             downgrades: self.downgrades,
             is_standard: self.is_standard,
+            ssthresh: (self.ssthresh < u64::MAX).then_some(Bytes(self.ssthresh >> PLACES)),
+            frozen_until: self.frozen_until,
         }
     }
 
@@ -403,10 +427,8 @@ impl Sender {
             }
             return;
         }
-        // Cuts have shown what they do only a round trip later.
-        let is_settled = now >= self.frozen_until + rtt || self.frozen_until == Time::ZERO;
         let zone = self.level.zone();
-        if zone == OVERLOAD && is_settled {
+        if zone == OVERLOAD && is_settled(self.frozen_until, now, rtt) {
             if config.cut == Cut::Complete && !is_vcp && self.level.known() < config.digits() {
                 return;
             }
@@ -493,7 +515,7 @@ impl SenderLaw for Sender {
 
     #[inline]
     fn on_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
-        let rtt = if ack.srtt.0 > 0 { ack.srtt } else { RTT_GUESS };
+        let rtt = round_trip(ack.srtt);
         self.resume(now, rtt);
         let echoed = Echoed(ack.feedback as u32);
         let index = if config.digits() == 1 { Some(0) } else { echoed.index() };
