@@ -3,50 +3,14 @@
 
 #[path = "../../scenario/tests/common/chains.rs"]
 mod chains;
-
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod experiments;
 
 use chains::network;
+use experiments::{holds, number, run_text};
 use serde_json::Value;
 
-fn congestlab() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_congestlab"))
-}
-
-fn scratch(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mpcp").join(name);
-    std::fs::create_dir_all(path.parent().expect("it has one")).expect("a folder for tests");
-    path
-}
-
-fn text(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
-}
-
-/// Every claim of a file of scenarios/mpcp holds.
-fn holds(name: &str) {
-    let out = scratch(name);
-    let _ = std::fs::remove_dir_all(&out);
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../scenarios/mpcp/{name}.toml"));
-    let sweep = congestlab().args(["sweep", "--check", "--out"]).arg(&out).arg(file).output();
-    let sweep = sweep.expect("the binary of this package runs");
-    assert!(sweep.status.success(), "{}", text(&sweep));
-}
-
-/// Runs a scenario of this text, and the other engines too; the result.
-fn run(name: &str, scenario: &str, more: &[&str]) -> Value {
-    let file = scratch(&format!("{name}.toml"));
-    std::fs::write(&file, scenario).expect("a place for it");
-    let output = congestlab().arg("run").arg(file).args(["--json", "--verify"]).args(more).output();
-    let output = output.expect("the binary of this package runs");
-    assert!(output.status.success(), "{name}\n{}", text(&output));
-    serde_json::from_slice(&output.stdout).expect("--json prints an object")
-}
-
-fn number(result: &Value, path: &str) -> f64 {
-    result.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number {path} in {result}"))
-}
+/// Of its scenarios, and of what tests leave.
+const FOLDER: &str = "mpcp";
 
 #[test]
 fn ex5_1_one_cut_is_not_enough() {
@@ -108,7 +72,7 @@ fn vcp_fills_a_link_and_shares_it_between_round_trips() {
     };
     let alone = link("\"vcp\"", 100)
         + "[flows.f]\nlaw = \"vcp\"\ncount = 5\npath = [\"b\"]\nsegment = \"1000 B\"\nstart = { every = \"1 s\", from = \"0 s\" }\n";
-    let result = run("alone", &alone, &[]);
+    let result = run_text("alone", &alone);
     assert!(number(&result, "/links/b/utilization") > 0.93);
     assert_eq!(number(&result, "/links/b/drops"), 0.0);
     assert!(number(&result, "/jain/f") > 0.95);
@@ -122,14 +86,14 @@ fn vcp_fills_a_link_and_shares_it_between_round_trips() {
     };
     // 100, 200, 400 ms: t_rho is shorter than a round trip, but no window is a burst within it.
     let smooth = "{ vcp = { smooth = true, hold = \"round-trip\" } }";
-    let result = run("smooth", &(link("\"vcp\"", 20) + &flows(smooth, [30, 80, 180])), &[]);
+    let result = run_text("smooth", &(link("\"vcp\"", 20) + &flows(smooth, [30, 80, 180])));
     assert!(ratio(&result) < 1.5, "{}", ratio(&result));
     // 50, 100, 200 ms.
-    let result = run("short", &(link("\"vcp\"", 10) + &flows("\"vcp\"", [15, 40, 90])), &[]);
+    let result = run_text("short", &(link("\"vcp\"", 10) + &flows("\"vcp\"", [15, 40, 90])));
     assert!(ratio(&result) < 2.0, "{}", ratio(&result));
     // 100, 200, 400 ms, and t_rho as long as the longest.
     let law = "{ vcp = { interval = \"400 ms\" } }";
-    let result = run("long", &(link(law, 20) + &flows(law, [30, 80, 180])), &[]);
+    let result = run_text("long", &(link(law, 20) + &flows(law, [30, 80, 180])));
     assert!(ratio(&result) < 2.0, "{}", ratio(&result));
 }
 
@@ -143,7 +107,7 @@ fn losses_that_say_nothing_of_the_load_hardly_slow_dpcp() {
              [flows.f]\nlaw = {{ {law} = {{ loss = \"maintain\" }} }}\ncount = 6\npath = [\"b\"]\n\
              segment = \"1000 B\"\nsize = \"1 MB\"\nstart = {{ every = \"1500 s\", from = \"0 s\" }}\n"
         );
-        let result = run(&format!("maintain-{law}-{loss}"), &scenario, &[]);
+        let result = run_text(&format!("maintain-{law}-{loss}"), &scenario);
         (0..6).map(|at| number(&result, &format!("/flows/f/{at}/completion_s"))).sum::<f64>() / 6.0
     };
     let without = completion("dpcp", 0.0);
@@ -157,7 +121,7 @@ fn two_packets_by_swap_by_checksum_and_by_identification_are_equal() {
     for seed in 1..=3 {
         let result = |order: &str| {
             let law = format!("{{ dpcp = {{ order = \"{order}\" }} }}");
-            let mut result = run(&format!("order-{order}"), &network(&law, seed), &[]);
+            let mut result = run_text(&format!("order-{order}"), &network(&law, seed));
             let fields = result.as_object_mut().expect("an object");
             fields.remove("meta");
             fields.remove("fingerprint").expect("a hash of all packets");
@@ -173,7 +137,7 @@ fn two_packets_by_swap_by_checksum_and_by_identification_are_equal() {
 /// VCP is MPCP with chains of one packet.
 #[test]
 fn vcp_is_mpcp_of_one_packet() {
-    let result = |law: &str| run("one", &network(law, 1), &[])["fingerprint"].clone();
+    let result = |law: &str| run_text("one", &network(law, 1))["fingerprint"].clone();
     assert_eq!(result("\"vcp\""), result("{ mpcp = { n = 1 } }"));
     assert_eq!(result("\"dpcp\""), result("\"mpcp\""));
     assert_eq!(result("\"tpcp\""), result("{ mpcp = { n = 3 } }"));

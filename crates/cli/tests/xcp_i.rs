@@ -1,43 +1,15 @@
 //! XCP-i in whole scenarios: the experiments of its paper (scenarios/xcp-i, with their claims), and
 //! deployments that it does not show.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod experiments;
 
+use std::path::Path;
+
+use experiments::{check, congestlab, directory, holds, number, run, run_text, scratch, text};
 use serde_json::Value;
 
-fn congestlab() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_congestlab"))
-}
-
-fn directory() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/xcp-i")
-}
-
-fn scratch(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("xcp-i").join(name);
-    std::fs::create_dir_all(path.parent().expect("it has one")).expect("a folder for tests");
-    path
-}
-
-fn text(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
-}
-
-/// The claims of a file of scenarios/xcp-i held against its runs.
-fn check(name: &str) -> Output {
-    let out = scratch(name);
-    let _ = std::fs::remove_dir_all(&out);
-    let file = directory().join(format!("{name}.toml"));
-    let sweep = congestlab().args(["sweep", "--check", "--out"]).arg(&out).arg(file).output();
-    sweep.expect("the binary of this package runs")
-}
-
-/// Every claim of a file of scenarios/xcp-i holds.
-fn holds(name: &str) {
-    let sweep = check(name);
-    assert!(sweep.status.success(), "{}", text(&sweep));
-}
+/// Of its scenarios, and of what tests leave.
+const FOLDER: &str = "xcp-i";
 
 /// What all flows of an experiment delivered, B.
 fn bytes(name: &str, changes: &[(&str, &str)]) -> f64 {
@@ -45,25 +17,6 @@ fn bytes(name: &str, changes: &[(&str, &str)]) -> f64 {
     let groups = result["flows"].as_object().expect("groups").values();
     let flows = groups.flat_map(|group| group.as_array().expect("flows"));
     flows.map(|flow| flow["delivered_bytes"].as_f64().expect("a number")).sum()
-}
-
-/// Runs a scenario with these changes, and the other engines too; the result.
-fn run(file: &Path, changes: &[(&str, &str)]) -> Value {
-    let mut command = congestlab();
-    command.arg("run").arg(file).args(["--json", "--verify"]);
-    for (path, value) in changes {
-        command.arg("--set").arg(format!("{path}={value}"));
-    }
-    let output = command.output().expect("the binary of this package runs");
-    assert!(output.status.success(), "{file:?} {changes:?}\n{}", text(&output));
-    serde_json::from_slice(&output.stdout).expect("--json prints an object")
-}
-
-/// A scenario of this text.
-fn run_text(name: &str, scenario: &str) -> Value {
-    let file = scratch(&format!("{name}.toml"));
-    std::fs::write(&file, scenario).expect("a place for it");
-    run(&file, &[])
 }
 
 /// The time series of a scenario.
@@ -84,10 +37,6 @@ impl Series {
         let rows = rows.filter(|row| row[1..4] == [link, "0", metric]);
         rows.map(|row| row[4].parse().expect("a number")).collect()
     }
-}
-
-fn number(result: &Value, path: &str) -> f64 {
-    result.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number {path} in {result}"))
 }
 
 fn mbit(result: &Value, flow: &str) -> f64 {
