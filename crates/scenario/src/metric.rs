@@ -865,6 +865,16 @@ mod tests {
         }
     }
 
+    /// Points that are complete are read again by who resumes: a verdict is then the same to the last digit.
+    #[test]
+    fn what_is_kept_is_read_to_the_last_digit() {
+        for number in [-98.271_000_000_000_19, 0.1 + 0.2, 1.0 / 3.0, 5e-324, f64::MAX] {
+            let kept = Reading::Number(number).to_json().to_string();
+            let again: Json = serde_json::from_str(&kept).expect("JSON");
+            assert_eq!(Reading::from_json(&again), Reading::Number(number), "{kept}");
+        }
+    }
+
     #[test]
     fn paths_and_functions_read_the_result() {
         assert_eq!(read("links.bottleneck.utilization"), Reading::Number(0.9));
