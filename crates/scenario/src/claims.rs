@@ -390,6 +390,13 @@ impl CheckedClaim {
         self.claim.is_about(run) || self.claim.against.as_ref().is_some_and(|against| against.value.has(run))
     }
 
+    /// It is of a mean, and at some point the runs have too few seeds for one.
+    pub fn lacks_seeds(&self, runs: &[Observation]) -> bool {
+        let selected: Vec<&Observation> = runs.iter().filter(|run| self.claim.is_about(run)).collect();
+        self.claim.decision() == Decide::Mean
+            && by_point(&selected).iter().any(|(_, runs)| runs.len() < SEEDS_MIN)
+    }
+
     /// Holds the claim against the runs.
     pub fn verdict(&self, runs: &[Observation]) -> Verdict {
         let (holds, text) = match self.judge(runs) {

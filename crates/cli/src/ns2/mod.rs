@@ -323,8 +323,9 @@ fn verdict(
         }
     }
     let count = points.iter().filter(|point| claim.is_about(&point.settings)).count();
-    if died > 0 && died == count {
-        return Said::nothing("it dies of a division by zero in each run");
+    if died > 0 && (died == count || claim.lacks_seeds(&kept)) {
+        let why = format!("it dies of a division by zero in {died} of {count} runs, and too few are left");
+        return Said::nothing(&why);
     }
     let verdict = claim.verdict(&kept);
     let mut text = verdict.text;

@@ -1,6 +1,7 @@
 //! `papers --peer ns2`: what it runs in ns-2 is what `dumbbell.tcl` runs, and what ns-2 has not it does not judge.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -207,4 +208,27 @@ fn claims_have_a_column_where_ns2_has_the_protocol() {
     assert!(stderr.contains("install the package ns2"), "{stderr}");
     assert!(stdout.contains(&format!("ns-2: holds, {}", text(0))), "{stdout}");
     assert!(stdout.contains("no value is written down"), "{stdout}");
+}
+
+/// A mean of what is left of five seeds is none; what is said of each run is said of those.
+#[test]
+fn runs_that_ns2_dies_of_have_no_part_in_a_verdict() {
+    const NAME: &str = "runs_that_ns2_dies_of_have_no_part_in_a_verdict";
+    let Some(_guard) = ready(NAME) else { return };
+    let folder = paper(FIGURE);
+    // An ns that divides by zero where the seed is 1: "run {10.0 2.0 0.1 1}".
+    let mortal = "#!/bin/sh\n[ \"$1\" = /dev/null ] && exit 0\ncat > \"$0.$$\"\n\
+                  grep -q '^run {.* 1}' \"$0.$$\" && kill -FPE $$\nexec /usr/bin/ns \"$0.$$\"\n";
+    fs::create_dir(folder.path().join("bin")).expect("a folder");
+    let place = folder.path().join("bin/ns");
+    fs::write(&place, mortal).expect("it can be written");
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o755)).expect("it can be made to run");
+    let json = ran(folder.path(), Some(&format!("{}:/usr/bin:/bin", folder.path().join("bin").display())));
+    let said = |index: usize| json["figures"][0]["claims"][index]["ns2"].clone();
+    let text = |index: usize| said(index)["measured"].as_str().unwrap_or_default().to_owned();
+    let why = "not in ns-2: it dies of a division by zero in 1 of 5 runs, and too few are left";
+    assert_eq!((&said(0)["holds"], text(0).as_str()), (&Value::Null, why));
+    assert_eq!(said(1)["holds"], false, "{}", said(1));
+    let remark = "(4 of 4) (it died of a division by zero in 1 of 5 runs, which are left out)";
+    assert!(text(1).ends_with(remark), "{}", text(1));
 }
