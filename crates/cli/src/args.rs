@@ -390,6 +390,9 @@ pub(crate) struct PapersRangesArguments {
 pub(crate) struct PapersReportArguments {
     #[command(flatten)]
     pub(crate) source: PapersSource,
+    /// One figure, such as fig09; what is written of others stays [default: all]
+    #[arg(value_name = "FIG")]
+    pub(crate) figure: Option<String>,
     /// Write README.md and verdicts.toml into the paper's folder, too
     #[arg(long, requires = "papers", conflicts_with = "quick")]
     pub(crate) write: bool,

@@ -261,7 +261,7 @@ fn written(ran: &[Ran]) -> Vec<Written> {
 
 fn report(arguments: &PapersReportArguments, screen: &Screen) -> Result<(), Failure> {
     let mut paper = folder::find(&arguments.source)?;
-    let mut figures = paper.scenarios(None)?;
+    let mut figures = paper.scenarios(arguments.figure.as_deref())?;
     if arguments.quick {
         figures.retain(|(_, scenario)| is_quick(scenario));
     }
@@ -269,11 +269,10 @@ fn report(arguments: &PapersReportArguments, screen: &Screen) -> Result<(), Fail
     let mut ran = simulate(figures, &folder, arguments.source.threads, screen)?;
     if arguments.peer.is_some() {
         ask_peer(&paper, &mut ran, &arguments.source, None, screen)?;
-        let each = |figure: &Ran| {
-            let claims = figure.scenario.claims().iter().map(|claim| claim.that().to_owned());
-            (figure.name.clone(), claims.zip(figure.peer.clone()).collect())
-        };
-        paper.peer = ns2::Values::new(ran.iter().map(each));
+        for figure in &ran {
+            let claims = figure.scenario.claims().iter().map(|claim| claim.that());
+            paper.peer.tell(&figure.name, claims.zip(&figure.peer));
+        }
     }
     keep(&folder.join("report.html"), page::html(&paper, &ran).as_bytes())?;
     for figure in &ran {
@@ -282,11 +281,12 @@ fn report(arguments: &PapersReportArguments, screen: &Screen) -> Result<(), Fail
     let now = written(&ran);
     if let (true, Some(papers)) = (arguments.write, &arguments.source.papers) {
         let place = papers.join(&paper.key);
-        keep_toml(&place.join("verdicts.toml"), &Verdicts { verdicts: now.clone() })?;
+        let figures: Vec<&str> = ran.iter().map(|figure| figure.name.as_str()).collect();
+        paper.write_down(&figures, &now);
+        keep_toml(&place.join("verdicts.toml"), &Verdicts { verdicts: paper.written.clone() })?;
         if arguments.peer.is_some() {
             keep_toml(&place.join("ns2.toml"), &paper.peer)?;
         }
-        paper.written.clone_from(&now);
         keep(&place.join("README.md"), page::readme(&paper)?.as_bytes())?;
         keep(&papers.join("README.md"), page::summary(&folder::read(Some(papers))?).as_bytes())?;
     }

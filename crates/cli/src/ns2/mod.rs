@@ -71,16 +71,19 @@ struct Measured {
 }
 
 impl Values {
-    /// Figures, and claims in words with what ns-2 says of them.
-    pub(crate) fn new(figures: impl Iterator<Item = (String, Vec<(String, Said)>)>) -> Self {
-        let mut values = Vec::new();
-        for (figure, claims) in figures {
-            for (claim, said) in claims {
-                let Some(holds) = said.holds else { continue };
-                values.push(Measured { figure: figure.clone(), claim, holds, measured: said.text });
-            }
-        }
-        Self { values }
+    /// What ns-2 says of the claims of a figure, in the place of what it said before.
+    pub(crate) fn tell<'a>(&mut self, figure: &str, claims: impl Iterator<Item = (&'a str, &'a Said)>) {
+        self.values.retain(|value| value.figure != figure);
+        let judged = claims.filter_map(|(claim, said)| {
+            Some(Measured {
+                figure: figure.into(),
+                claim: claim.into(),
+                holds: said.holds?,
+                measured: said.text.clone(),
+            })
+        });
+        self.values.extend(judged);
+        self.values.sort_by(|a, b| a.figure.cmp(&b.figure));
     }
 
     fn find(&self, figure: &str, claim: &str) -> Option<&Measured> {

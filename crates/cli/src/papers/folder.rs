@@ -206,6 +206,16 @@ impl Paper {
         Ok(scenario)
     }
 
+    /// Verdicts of figures that have run, in the place of those that were written down; the others stay.
+    pub(super) fn write_down(&mut self, figures: &[&str], now: &[Written]) {
+        let place = |written: &Written| self.figures.iter().position(|figure| figure.name == written.figure);
+        let stays =
+            |written: &Written| place(written).is_some() && !figures.contains(&written.figure.as_str());
+        self.written.retain(stays);
+        self.written.extend_from_slice(now);
+        self.written.sort_by_key(place);
+    }
+
     pub(super) fn written(&self, figure: &str, claim: &str) -> Option<&Written> {
         self.written.iter().find(|written| written.figure == figure && written.claim == claim)
     }

@@ -128,6 +128,19 @@ fn a_paper_is_run_drawn_judged_and_written_down() {
     fs::write(lab.path("papers/README.md"), sums).unwrap();
     lab.run(&check).exits(0);
 
+    // One figure is written down beside the other, and what nobody claims any more goes.
+    let second = |that: &str| {
+        fs::write(lab.path("papers/xcp/fig05.toml"), figure().replace("the link is used", that)).unwrap();
+        let one = ["papers", "report", "xcp", "fig05", "--papers", "papers", "--out", "out", "--write"];
+        lab.run(&one).exits(0);
+        fs::read_to_string(lab.path("papers/xcp/verdicts.toml")).unwrap()
+    };
+    second("the link is busy");
+    let both = second("the link is full");
+    assert!(both.contains("the link is used") && both.contains("the link is full"), "{both}");
+    assert!(!both.contains("the link is busy") && both.matches("[[verdicts]]").count() == 8, "{both}");
+    fs::remove_file(lab.path("papers/xcp/fig05.toml")).unwrap();
+
     // What held must.
     let broken = figure()
         .replace("law = \"xcp\"\n\n[flows", "law = { xcp = { alpha = 0.001, beta = 0.0 } }\n\n[flows");
