@@ -332,8 +332,14 @@ impl CheckedClaim {
         claim.check_types(&main, findings);
         let axis = if claim.monotone.is_some() || claim.crossover.is_some() {
             let axis = claim.axis(span, axes, findings)?;
-            let along = swept.iter().filter(|other| other.path.value == axis).flat_map(|other| &other.values);
-            if let Some(value) = along.into_iter().find(|value| axis_value(&value.value).is_none()) {
+            let of = |axes: &[Axis]| axes.iter().find(|other| other.path.value == axis).cloned();
+            let chosen = claim.only.as_ref().and_then(|only| of(&only.value.0));
+            let along = chosen.or_else(|| of(swept)).map_or(Vec::new(), |axis| axis.values);
+            if distinct(&along) < 2 {
+                let message = format!("`{axis}` has one value, along which nothing changes");
+                findings.error("scenario::claim", span, message, "monotone and crossover want two or more");
+            }
+            if let Some(value) = along.iter().find(|value| axis_value(&value.value).is_none()) {
                 let message = format!("`{axis}` has {}, which is not on a number line", inline(&value.value));
                 findings.error(
                     "scenario::claim",
@@ -388,6 +394,18 @@ impl CheckedClaim {
     /// The run is one of those of which the claim is made, or to which it compares.
     pub fn is_about(&self, run: &Observation) -> bool {
         self.claim.is_about(run) || self.claim.against.as_ref().is_some_and(|against| against.value.has(run))
+    }
+
+    /// One of its metrics has no value in any of the runs, and is not a first time, which is null where nothing compares.
+    pub(crate) fn reads_nothing(&self, runs: &[Observation]) -> bool {
+        let selected = || runs.iter().filter(|run| self.is_about(run));
+        let is_nothing = |reading: &Reading| match reading {
+            Reading::List(list) => list.iter().all(|reading| *reading == Reading::Nothing),
+            reading => *reading == Reading::Nothing,
+        };
+        self.metrics()
+            .iter()
+            .any(|metric| !metric.asks_when() && selected().all(|run| is_nothing(run.read(metric))))
     }
 
     /// It is of a mean, and at some point the runs have too few seeds for one.
@@ -504,6 +522,22 @@ impl Claim {
         let mut refuse = |span, message: String, help: &str| {
             findings.error("scenario::claim", span, format!("metric `{}`: {message}", metric.text()), help);
         };
+        let ends =
+            [&self.at_least, &self.at_most].map(|end| end.as_ref().filter(|_| self.crossover.is_none()));
+        if let [Some(low), Some(high)] = ends
+            && low.value.value(metric) > high.value.value(metric)
+        {
+            refuse(high.span, "`at_most` is below `at_least`".into(), "no value is both");
+        }
+        if let Some(At { value: Ordered::Metrics(list), span }) = &self.ordered
+            && list.is_empty()
+        {
+            refuse(
+                *span,
+                "`ordered` has nothing to follow it".into(),
+                "such as [\"flows.tcp[0].goodput_bps\"]",
+            );
+        }
         if let Some(within) = self.within.as_ref().filter(|_| self.crossover.is_none())
             && let [low, high] = within.value.as_slice()
             && low.value.value(metric) > high.value.value(metric)
@@ -621,7 +655,10 @@ impl Claim {
             return Ok(reading.clone());
         }
         let base = self.ratio_to.as_ref().map_or(metric, |base| &base.value);
-        let ratio = || Ok(number(reading)? / number(self.base_run(run, runs)?.read(base))?);
+        let ratio = || match (number(reading)?, number(self.base_run(run, runs)?.read(base))?) {
+            (_, 0.0) => Err(format!("{} is 0, and nothing to divide by", base.text())),
+            (number, base) => Ok(number / base),
+        };
         ratio().map(Reading::Number).map_err(|error: String| error + &place(&run.settings))
     }
 

@@ -98,6 +98,12 @@ pub struct Curve {
 }
 
 const TIME: &str = "time";
+const SCALES: &str = "allowed: from 1e-30 to 1e30, of lines negative ones too";
+
+/// No picture wants more, and no value becomes infinite by it.
+fn is_scale(factor: f64) -> bool {
+    (1e-30..=1e30).contains(&factor.abs())
+}
 
 impl Shown {
     /// Holds it against the scenario; says what is wrong with it.
@@ -108,6 +114,7 @@ impl Shown {
             let message = format!("`x` is `{}`, which the sweep does not vary", x.value);
             findings.error("scenario::figure", x.span, message, help);
         }
+        self.check_axis(axes, findings);
         let is_over_time = self.is_over_time();
         for line in self.lines.iter_mut().flat_map(|lines| &mut lines.value) {
             let line = &mut line.value;
@@ -116,24 +123,49 @@ impl Shown {
                     metric.value.check_series(metric.span, elements, findings);
                 } else {
                     metric.value.check(metric.span, elements, findings);
+                    if metric.value.is_text() || metric.value.is_list() {
+                        let message = format!("metric `{}` is not one number", metric.value.text());
+                        let help = "such as sum(...), min(...) or [0]";
+                        findings.error("scenario::figure", metric.span, message, help);
+                    }
                 }
+            }
+            if let Some(factor) = line.factor.as_ref().filter(|factor| !is_scale(factor.value)) {
+                let message = format!("`factor` is {}", factor.value);
+                findings.error("scenario::figure", factor.span, message, SCALES);
             }
             if let Some(only) = &line.only {
                 only.value.check("only", axes, "scenario::figure", findings);
             }
         }
-        let assumed = self.assumed.iter().flat_map(|list| &list.value);
-        for path in assumed.flat_map(|assumed| assumed.value.paths.iter().flat_map(|paths| &paths.value)) {
+        let assumed = || self.assumed.iter().flat_map(|list| &list.value);
+        for assumed in assumed() {
+            let Assumption { paths, values, .. } = &assumed.value;
+            let is_empty = paths.as_ref().is_some_and(|paths| paths.value.is_empty())
+                || values.as_ref().is_some_and(|values| values.value.is_empty());
+            if is_empty {
+                let help = "it names what is assumed and what it could be";
+                findings.error("scenario::figure", assumed.span, "`assumed` varies nothing", help);
+            }
+        }
+        for path in assumed().flat_map(|assumed| assumed.value.paths.iter().flat_map(|paths| &paths.value)) {
             if names().any(|name| name == path.value) {
                 let message = format!("`{}` is assumed, and the sweep varies it", path.value);
                 findings.error("scenario::figure", path.span, message, "vary it in one of the two");
             }
         }
         for own in self.own.iter().flat_map(|own| &own.value) {
+            let has = |table: &str, name: &str| match table {
+                "links" => elements.links.iter().any(|(other, _)| other == name),
+                "flows" => elements.flows.iter().any(|(other, _)| other == name),
+                _ => false,
+            };
             let is_law = path::parse(&own.value).is_ok_and(|steps| match steps.as_slice() {
-                [_, _, path::Step::Key(law)] => law == "law",
-                [_, _, path::Step::Key(reverse), path::Step::Key(law)] => {
-                    reverse == "reverse" && law == "law"
+                [path::Step::Key(table), path::Step::Key(name), path::Step::Key(law)] => {
+                    law == "law" && has(table, name)
+                }
+                [_, path::Step::Key(name), path::Step::Key(reverse), path::Step::Key(law)] => {
+                    reverse == "reverse" && law == "law" && has("links", name)
                 }
                 _ => false,
             });
@@ -142,6 +174,28 @@ impl Shown {
                 let help = "such as flows.ftp.law or links.bottleneck.law";
                 findings.error("scenario::figure", own.span, message, help);
             }
+        }
+    }
+
+    /// An axis is of numbers, which a logarithmic one has above zero.
+    fn check_axis(&self, axes: &[Axis], findings: &mut Findings) {
+        let factor = self.x_factor.as_ref();
+        if let Some(factor) = factor.filter(|factor| factor.value <= 0.0 || !is_scale(factor.value)) {
+            let message = format!("`x_factor` is {}", factor.value);
+            findings.error("scenario::figure", factor.span, message, SCALES);
+        }
+        let Some(scale) = self.x_scale.as_ref().filter(|scale| scale.value == Scale::Log) else { return };
+        let varied = axes.iter().find(|axis| self.x.as_ref().is_some_and(|x| x.value == axis.path.value));
+        let values = varied.into_iter().flat_map(|axis| &axis.values);
+        let is_low = |value: f64| value <= 0.0;
+        for value in values.filter(|value| axis_value(&value.value).is_some_and(is_low)) {
+            let message = format!("`x_scale` is \"log\", and the axis has {}", inline(&value.value));
+            findings.error(
+                "scenario::figure",
+                scale.span,
+                message,
+                "write \"linear\", or leave the value out",
+            );
         }
     }
 
@@ -234,6 +288,9 @@ impl<'a> Figure<'a> {
             let at = seen.setting(&x.value).and_then(value_of).and_then(|value| axis_value(&value));
             let (Some(at), Some(value)) = (at, seen.read(&metric.value).number()) else { continue };
             let at = at * self.0.x_factor.as_ref().map_or(1.0, |factor| factor.value);
+            if !at.is_finite() || !(value * line.factor()).is_finite() {
+                continue;
+            }
             match values.iter_mut().find(|(other, _)| *other == at) {
                 Some((_, list)) => list.push(value * line.factor()),
                 None => values.push((at, vec![value * line.factor()])),

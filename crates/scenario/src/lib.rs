@@ -225,7 +225,29 @@ impl Scenario {
                 findings.absorb(diagnostics);
             }
         }
+        self.check_assumed(&mut findings);
         if findings.has_errors() { Err(findings.finish()) } else { Ok(()) }
+    }
+
+    /// Reads the scenario with each other value that the figure's assumptions could have.
+    fn check_assumed(&self, findings: &mut Findings) {
+        let figure = self.file.figure.as_ref().and_then(|figure| figure.value.assumed.as_ref());
+        for assumed in figure.iter().flat_map(|assumed| &assumed.value) {
+            let figure::Assumption { paths, values, .. } = &assumed.value;
+            for value in values.iter().flat_map(|values| &values.value) {
+                let mut root = self.root.clone();
+                let mut found = Findings::new(self.sources.clone());
+                for path in paths.iter().flat_map(|paths| &paths.value) {
+                    let Ok(steps) = path::parse(&path.value) else { continue };
+                    let node = tree::Node { value: value.value.0.clone(), span: value.span };
+                    tree::replace(&mut root, &path.value, &steps, node, path.span, &mut found);
+                }
+                let read = Self::build(self.name.clone(), self.base.clone(), root, found, false);
+                if let Err(diagnostics) = read {
+                    findings.absorb(diagnostics);
+                }
+            }
+        }
     }
 
     /// The file's name without its extension.
@@ -309,6 +331,16 @@ impl Scenario {
         &self.claims
     }
 
+    /// Leaves out claims that read nothing at all in these runs, and says which: another law in the paper's place has not
+    /// all that its own has.
+    pub fn leave_out_unread(&mut self, runs: &[claims::Observation]) -> Vec<String> {
+        let (unread, read) =
+            std::mem::take(&mut self.claims).into_iter().partition(|claim| claim.reads_nothing(runs));
+        self.claims = read;
+        let unread: Vec<CheckedClaim> = unread;
+        unread.iter().map(|claim| claim.that().to_owned()).collect()
+    }
+
     /// What `[figure]` says.
     pub fn figure(&self) -> Option<Figure<'_>> {
         self.file.figure.as_ref().map(|figure| Figure(&figure.value))
@@ -341,8 +373,16 @@ impl Scenario {
         let mut findings = Findings::new(self.sources.clone());
         let mut root = self.root.clone();
         let own: Vec<&str> = self.figure().into_iter().flat_map(Figure::own).collect();
+        // TCP's laws by name are recoveries.
+        let recoveries: Vec<String> = match name {
+            "reno" | "newreno" | "sack" | "fack" => own
+                .iter()
+                .map(|own| format!("{}.recovery", own.strip_suffix(".law").unwrap_or(own)))
+                .collect(),
+            _ => Vec::new(),
+        };
         let is_of_own = |path: &str| {
-            own.iter().any(|own| {
+            own.iter().copied().chain(recoveries.iter().map(String::as_str)).any(|own| {
                 path.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
             })
         };
@@ -351,6 +391,11 @@ impl Scenario {
             return Ok(None);
         }
         sweep::drop_axes(&mut root, &is_of_own);
+        for path in &recoveries {
+            if let Ok(steps) = path::parse(path) {
+                tree::remove(&mut root, &steps);
+            }
+        }
         for path in &own {
             let of_link = law::link_law_of(name);
             let law = if path.starts_with("links.") { of_link } else { Some(name) };

@@ -338,6 +338,11 @@ impl Metric {
         self.terms.iter().any(|(_, term)| term.needs_series())
     }
 
+    /// It asks for a first time.
+    pub(crate) fn asks_when(&self) -> bool {
+        self.terms.iter().any(|(_, term)| matches!(term.question, Question::FirstTime(..)))
+    }
+
     /// What it reads of which elements: `links` or `flows`, a name, and a value or series of it. Jain's index is of goodputs; what
     /// is of the whole run has no name.
     pub fn reads(&self) -> impl Iterator<Item = (&str, &str, &str)> {
@@ -397,8 +402,13 @@ impl Metric {
 
     /// Joins `bottleneck.reverse` to one name, and refuses what no result of this scenario has.
     pub(crate) fn check(&mut self, span: Span, elements: &Elements, findings: &mut Findings) {
+        let is_sum = self.terms.len() > 1;
         for (_, term) in &mut self.terms {
             term.check(&self.text, term.needs_series(), span, elements, findings);
+            if is_sum && term.is_list() {
+                let message = format!("metric `{}`: a list is not added to a number", self.text);
+                findings.error("scenario::metric", span, message, "such as sum(...), min(...) or [0]");
+            }
         }
     }
 
@@ -603,7 +613,7 @@ impl Term {
             findings.error("scenario::metric", span, format!("metric `{text}`: {message}"), help);
         };
         if let Some(end) = elements.duration
-            && self.question.begins_after(Picos::from(end) * PS_PER_NS)
+            && self.question.is_beyond(Picos::from(end) * PS_PER_NS)
         {
             let help = format!("the run ends at {}", Duration(end));
             return refuse("it asks for what comes after the run".into(), help);
@@ -731,12 +741,12 @@ fn instant(text: &str) -> Result<Picos, String> {
 }
 
 impl Question {
-    /// There is nothing to ask if the run ends at `end`.
-    fn begins_after(self, end: Picos) -> bool {
+    /// It asks for what a run that ends at `end` does not have.
+    fn is_beyond(self, end: Picos) -> bool {
         match self {
             Self::Result => false,
-            Self::At(time) => time > end,
-            Self::Over(_, from, _) | Self::FirstTime(_, from) => from >= end,
+            Self::At(time) | Self::Over(_, _, time) => time > end,
+            Self::FirstTime(_, from) => from >= end,
         }
     }
 

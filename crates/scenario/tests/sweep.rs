@@ -263,6 +263,9 @@ fn claims_that_hold_and_claims_that_do_not() {
         ("links.pipe.throughput_bps", "crossover = 'sum(flows.ftp.goodput_bps)'"),
         ("links.pipe.capacity_bps", "equals = '4 Mbit/s'"),
         ("links.pipe.throughput_bps first time > 1 Gbit/s", "at_most = 2"),
+        // What is divided by 0 is neither more nor less than anything.
+        ("links.pipe.throughput_bps", "at_least = 5\nratio_to = 'links.pipe.reverse.drops'"),
+        ("links.pipe.drops", "never = '> 5'\nratio_to = 'links.pipe.reverse.drops'"),
     ];
     let all: String = holding.iter().chain(&failing).map(|(metric, says)| claim_text(metric, says)).collect();
     let verdicts = verdicts(&all);
