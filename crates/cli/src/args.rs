@@ -397,7 +397,7 @@ pub(crate) struct PapersReportArguments {
     #[arg(long, requires = "papers", conflicts_with = "quick")]
     pub(crate) write: bool,
     /// Status 3 if a verdict or what was measured is not what verdicts.toml says
-    #[arg(long)]
+    #[arg(long, conflicts_with = "write")]
     pub(crate) check: bool,
     /// Leave out figures that take long
     #[arg(long)]

@@ -128,11 +128,14 @@ fn run(arguments: &PapersRunArguments, screen: &Screen) -> Result<(), Failure> {
     }
     let folder = arguments.source.folder(&paper.key, law);
     let mut ran = simulate(figures, &folder, arguments.source.threads, screen)?;
+    if law.is_some() {
+        leave_out_unread(&mut ran, screen);
+    }
     if arguments.peer.is_some() {
         ask_peer(&paper, &mut ran, &arguments.source, law, screen)?;
     }
     for figure in &ran {
-        picture::draw(figure, &folder)?;
+        picture::draw(figure, &folder, screen)?;
         let table = folder.join(format!("{}.parquet", figure.name));
         sweep::write_points(&table, &figure.points).map_err(|error| Failure::write(&table, &error))?;
     }
@@ -150,6 +153,17 @@ fn run(arguments: &PapersRunArguments, screen: &Screen) -> Result<(), Failure> {
         count => {
             let text = format!("{count} claims do not hold that held");
             Err(Failure::Claim(Message::new(text, "verdicts.toml says what held")))
+        }
+    }
+}
+
+/// With another law nobody judges what only the paper's own has, such as the feedback of its links.
+fn leave_out_unread(ran: &mut [Ran], screen: &Screen) {
+    for figure in ran {
+        let observations: Vec<_> = figure.points.iter().map(PointResult::observation).collect();
+        for that in figure.scenario.leave_out_unread(&observations) {
+            screen.note(&format!("{}: not judged, there is nothing to read: {that}", figure.name));
+            figure.verdicts.retain(|verdict| verdict.that != that);
         }
     }
 }
@@ -265,6 +279,10 @@ fn report(arguments: &PapersReportArguments, screen: &Screen) -> Result<(), Fail
     if arguments.quick {
         figures.retain(|(_, scenario)| is_quick(scenario));
     }
+    if figures.is_empty() {
+        let text = format!("{} has no figure", paper.key);
+        return Err(Failure::Input(Message::new(text, "a figure is a file NAME.toml beside paper.toml")));
+    }
     let folder = arguments.source.folder(&paper.key, None);
     let mut ran = simulate(figures, &folder, arguments.source.threads, screen)?;
     if arguments.peer.is_some() {
@@ -276,7 +294,7 @@ fn report(arguments: &PapersReportArguments, screen: &Screen) -> Result<(), Fail
     }
     keep(&folder.join("report.html"), page::html(&paper, &ran).as_bytes())?;
     for figure in &ran {
-        picture::draw(figure, &folder)?;
+        picture::draw(figure, &folder, screen)?;
     }
     let now = written(&ran);
     if let (true, Some(papers)) = (arguments.write, &arguments.source.papers) {
@@ -290,7 +308,14 @@ fn report(arguments: &PapersReportArguments, screen: &Screen) -> Result<(), Fail
         keep(&place.join("README.md"), page::readme(&paper)?.as_bytes())?;
         keep(&papers.join("README.md"), page::summary(&folder::read(Some(papers))?).as_bytes())?;
     }
-    print(&format!("{}\n", folder.join("report.html").display()))?;
+    let page = folder.join("report.html");
+    print(&if screen.json {
+        let mut json = page::to_json(&paper, &ran, None);
+        json["report"] = page.display().to_string().into();
+        store::pretty(&json)
+    } else {
+        format!("{}\n", page.display())
+    })?;
     if !arguments.check {
         return Ok(());
     }

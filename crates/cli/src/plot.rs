@@ -40,6 +40,8 @@ const TOP: f64 = 84.0;
 const HEADING: f64 = 22.0;
 const AXIS: f64 = 44.0;
 const LEGEND_LINE: f64 = 22.0;
+/// Of what says nothing else.
+const FONT_SIZE: f64 = 13.0;
 /// Mean width of a character of the legend, pixels: the legend is laid out without shaping text.
 const CHARACTER: f64 = 7.0;
 /// Pixels of the PNG per unit of the SVG: sharp on dense screens.
@@ -148,7 +150,7 @@ impl Figure {
     /// The picture as a self-contained SVG document.
     pub(crate) fn to_svg(&self) -> String {
         let legend = self.legend();
-        let width = LEFT + RIGHT + extent(self.columns.len(), CHART_WIDTH);
+        let width = self.width();
         let has_headings = self.columns.iter().any(|heading| !heading.is_empty());
         let top = if has_headings { TOP } else { TOP - HEADING };
         let legend_top = top + extent(self.rows.len(), CHART_HEIGHT) + AXIS;
@@ -162,7 +164,8 @@ impl Figure {
              <title>{}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
             escape(&self.title)
         );
-        text(&mut svg, LEFT, 27.0, "font-size=\"19\"", &self.title);
+        let title = format!("font-size=\"{}\"", fitting(&self.title, 19.0, width - LEFT));
+        text(&mut svg, LEFT, 27.0, &title, &self.title);
         text(&mut svg, LEFT, 48.0, "fill=\"#555555\"", &self.subtitle);
         for (column, heading) in self.columns.iter().enumerate() {
             let middle = offset(LEFT, column, CHART_WIDTH) + CHART_WIDTH / 2.0;
@@ -183,6 +186,10 @@ impl Figure {
         }
         svg.push_str("</svg>\n");
         svg
+    }
+
+    fn width(&self) -> f64 {
+        LEFT + RIGHT + extent(self.columns.len(), CHART_WIDTH)
     }
 
     fn row(&self, svg: &mut String, row: &Row, top: f64, is_last: bool) {
@@ -219,7 +226,11 @@ impl Figure {
                 let (x, bottom) = (x_of(value), top + CHART_HEIGHT);
                 let _ = writeln!(svg, "<path d=\"M{x:.1} {bottom:.1}v-{CHART_HEIGHT}\" stroke=\"{FAINT}\"/>");
                 if is_last {
-                    text(svg, x, bottom + 18.0, "text-anchor=\"middle\"", &self.x_tick_label(value));
+                    let label = self.x_tick_label(value);
+                    // Long ones do not leave the picture.
+                    let half = label.chars().count() as f64 * CHARACTER / 2.0;
+                    let x = x.min(self.width() - half);
+                    text(svg, x, bottom + 18.0, "text-anchor=\"middle\"", &label);
                 }
             }
             for line in lines {
@@ -235,7 +246,12 @@ impl Figure {
             );
             if is_last {
                 let middle = left + CHART_WIDTH / 2.0;
-                text(svg, middle, top + CHART_HEIGHT + 36.0, "text-anchor=\"middle\"", &self.x_label);
+                let size = match fitting(&self.x_label, FONT_SIZE, CHART_WIDTH) {
+                    FONT_SIZE => String::new(),
+                    size => format!(" font-size=\"{size}\""),
+                };
+                let attributes = format!("text-anchor=\"middle\"{size}");
+                text(svg, middle, top + CHART_HEIGHT + 36.0, &attributes, &self.x_label);
             }
         }
     }
@@ -312,6 +328,12 @@ fn place_legend(legend: &[(String, Style)], width: f64) -> Vec<(f64, f64)> {
         x += size;
     }
     places
+}
+
+/// The size, up to `size`, at which a text takes no more than `room`.
+fn fitting(content: &str, size: f64, room: f64) -> f64 {
+    let wanted = content.chars().count() as f64 * CHARACTER / FONT_SIZE;
+    if wanted * size > room { (room / wanted * 10.0).floor() / 10.0 } else { size }
 }
 
 fn text(svg: &mut String, x: f64, y: f64, attributes: &str, content: &str) {

@@ -110,7 +110,11 @@ fn files(folder: Option<&Path>) -> Result<Vec<(String, String)>, Failure> {
     };
     let wrong = |path: &Path, error: &std::io::Error| {
         let text = format!("can not read {}: {error}", path.display());
-        Failure::Input(Message::new(text, "give the folder that has a folder for each paper"))
+        let help = match error.kind() {
+            std::io::ErrorKind::InvalidData => "a paper's files are texts in TOML, UTF-8",
+            _ => "give the folder that has a folder for each paper",
+        };
+        Failure::Input(Message::new(text, help))
     };
     let entries = |path: &Path| -> Result<Vec<PathBuf>, Failure> {
         let list = fs::read_dir(path).and_then(|list| list.map(|entry| Ok(entry?.path())).collect());
@@ -120,8 +124,9 @@ fn files(folder: Option<&Path>) -> Result<Vec<(String, String)>, Failure> {
     };
     let mut all = Vec::new();
     for paper in entries(folder)?.into_iter().filter(|path| path.is_dir()) {
-        for file in
-            entries(&paper)?.into_iter().filter(|path| path.extension().is_some_and(|end| end == "toml"))
+        for file in entries(&paper)?
+            .into_iter()
+            .filter(|path| path.is_file() && path.extension().is_some_and(|end| end == "toml"))
         {
             let text = fs::read_to_string(&file).map_err(|error| wrong(&file, &error))?;
             let name = file.strip_prefix(folder).unwrap_or(&file).display().to_string();

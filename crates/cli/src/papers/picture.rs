@@ -7,11 +7,15 @@ use congestlab_scenario::figure::Curve;
 
 use super::{Ran, keep};
 use crate::failure::{Failure, Message};
+use crate::output::Screen;
 use crate::plot::{self, Line, Row, Style};
 
 /// The figure as SVG and PNG.
-pub(super) fn draw(ran: &Ran, folder: &Path) -> Result<(), Failure> {
-    let Some(svg) = picture(ran) else { return Ok(()) };
+pub(super) fn draw(ran: &Ran, folder: &Path, screen: &Screen) -> Result<(), Failure> {
+    let Some(svg) = picture(ran) else {
+        screen.note(&format!("{} has no picture: its lines have less than two points", ran.name));
+        return Ok(());
+    };
     let png = plot::to_png(&svg).map_err(|error| Failure::Run(Message::new(error, "")))?;
     keep(&folder.join(format!("{}.svg", ran.name)), svg.as_bytes())?;
     keep(&folder.join(format!("{}.png", ran.name)), &png)

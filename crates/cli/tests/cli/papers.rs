@@ -116,6 +116,9 @@ fn a_paper_is_run_drawn_judged_and_written_down() {
     // What is written down is what comes out, until somebody changes it.
     let check = ["papers", "report", "xcp", "--papers", "papers", "--out", "out", "--check"];
     lab.run(&check).exits(0);
+    let json = lab.run(&[&check[..], &["--json"]].concat()).exits(0).json();
+    assert_eq!((&json["report"], claims(&json).len()), (&"out/report.html".into(), 4));
+    lab.run(&[&check[..], &["--write"]].concat()).exits(2);
     let verdicts = fs::read_to_string(lab.path("papers/xcp/verdicts.toml")).unwrap();
     fs::write(lab.path("papers/xcp/verdicts.toml"), verdicts.replacen("holds = true", "holds = false", 1))
         .unwrap();
@@ -181,11 +184,34 @@ fn another_law_takes_the_place_of_the_papers_own() {
     let kept = fs::read_dir(lab.path("out/fig04")).unwrap().next().unwrap().unwrap().path();
     let kept: Value = serde_json::from_str(&fs::read_to_string(kept).unwrap()).unwrap();
     assert!(kept["result"]["packet_hops"].as_u64().is_some_and(|hops| hops > 1000));
+    // What names a recovery takes the place of the one that the flow is told.
+    let told = figure().replace("start = { uniform", "recovery = \"reno\"\nstart = { uniform");
+    fs::write(lab.path("papers/xcp/fig04.toml"), told).unwrap();
+    assert_eq!(run(&lab, &["--law", "sack", "--json"]).exits(0).json()["law"], "sack");
+    fs::write(lab.path("papers/xcp/fig04.toml"), figure()).unwrap();
     let refused = run(&lab, &["--law", "qubic"]).exits(2);
     assert!(
         refused.stderr().contains("there is no law `qubic`; did you mean `cubic`?"),
         "{}",
         refused.stderr()
+    );
+}
+
+/// What links of the paper's law have and others have not is nothing that another law could keep or break.
+#[test]
+fn what_another_law_has_not_is_not_judged() {
+    let text = figure().replace(
+        "metric = \"links.bottleneck.drops\"\nnever = true",
+        "metric = \"links.bottleneck.feedback_Bps max over [1 s, 2 s]\"\nnever = \"> 1e9\"",
+    );
+    let lab = lab(&text);
+    assert_eq!(claims(&run(&lab, &["--json"]).exits(0).json()).len(), 4);
+    let other = run(&lab, &["--law", "cubic"]).exits(0);
+    assert!(!other.stdout().contains("mostly, nothing is lost"), "{}", other.stdout());
+    assert!(
+        other.stderr().contains("fig04: not judged, there is nothing to read: mostly, nothing is lost"),
+        "{}",
+        other.stderr()
     );
 }
 
