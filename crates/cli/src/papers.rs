@@ -185,6 +185,11 @@ fn with_law(
         match other {
             Some(other) => {
                 other.check().map_err(Failure::Scenario)?;
+                let stays = |that: &str| other.claims().iter().any(|claim| claim.that() == that);
+                for claim in scenario.claims().iter().filter(|claim| !stays(claim.that())) {
+                    let why = "it chooses by a setting of the paper's own law";
+                    screen.note(&format!("{name}: not judged, {why}: {}", claim.that()));
+                }
                 others.push((name, other));
             }
             None => screen.note(&format!(
@@ -276,7 +281,7 @@ fn written(ran: &[Ran]) -> Vec<Written> {
 fn report(arguments: &PapersReportArguments, screen: &Screen) -> Result<(), Failure> {
     let mut paper = folder::find(&arguments.source)?;
     let mut figures = paper.scenarios(arguments.figure.as_deref())?;
-    if arguments.quick {
+    if arguments.quick && arguments.figure.is_none() {
         figures.retain(|(_, scenario)| is_quick(scenario));
     }
     if figures.is_empty() {

@@ -396,7 +396,7 @@ impl CheckedClaim {
         self.claim.is_about(run) || self.claim.against.as_ref().is_some_and(|against| against.value.has(run))
     }
 
-    /// One of its metrics has no value in any of the runs, and is not a first time, which is null where nothing compares.
+    /// A series of which it is has no value in any of the runs. That a flow does not complete, say, is a value of a kind.
     pub(crate) fn reads_nothing(&self, runs: &[Observation]) -> bool {
         let selected = || runs.iter().filter(|run| self.is_about(run));
         let is_nothing = |reading: &Reading| match reading {
@@ -405,14 +405,20 @@ impl CheckedClaim {
         };
         self.metrics()
             .iter()
-            .any(|metric| !metric.asks_when() && selected().all(|run| is_nothing(run.read(metric))))
+            .any(|metric| metric.is_of_law() && selected().all(|run| is_nothing(run.read(metric))))
     }
 
-    /// It is of a mean, and at some point the runs have too few seeds for one.
-    pub fn lacks_seeds(&self, runs: &[Observation]) -> bool {
-        let selected: Vec<&Observation> = runs.iter().filter(|run| self.claim.is_about(run)).collect();
-        self.claim.decision() == Decide::Mean
-            && by_point(&selected).iter().any(|(_, runs)| runs.len() < SEEDS_MIN)
+    /// Of some point of which it is made too few of the runs are left: none, or of a mean less than an interval is made of.
+    pub fn lacks_runs(&self, all: &[Observation], left: &[Observation]) -> bool {
+        let about = |runs: &[Observation]| -> Vec<Observation> {
+            runs.iter().filter(|run| self.is_about(run)).cloned().collect()
+        };
+        let (all, left) = (about(all), about(left));
+        let left = by_point(&left.iter().collect::<Vec<_>>());
+        let enough = if self.claim.decision() == Decide::Mean { SEEDS_MIN } else { 1 };
+        let has_enough =
+            |point: &Settings| left.iter().any(|(other, runs)| other == point && runs.len() >= enough);
+        by_point(&all.iter().collect::<Vec<_>>()).iter().any(|(point, _)| !has_enough(point))
     }
 
     /// Holds the claim against the runs.
@@ -525,7 +531,8 @@ impl Claim {
         let ends =
             [&self.at_least, &self.at_most].map(|end| end.as_ref().filter(|_| self.crossover.is_none()));
         if let [Some(low), Some(high)] = ends
-            && low.value.value(metric) > high.value.value(metric)
+            && let (Ok(lowest), Ok(highest)) = (low.value.value(metric), high.value.value(metric))
+            && lowest > highest
         {
             refuse(high.span, "`at_most` is below `at_least`".into(), "no value is both");
         }
@@ -540,7 +547,8 @@ impl Claim {
         }
         if let Some(within) = self.within.as_ref().filter(|_| self.crossover.is_none())
             && let [low, high] = within.value.as_slice()
-            && low.value.value(metric) > high.value.value(metric)
+            && let (Ok(lowest), Ok(highest)) = (low.value.value(metric), high.value.value(metric))
+            && lowest > highest
         {
             refuse(within.span, "`within` ends below its beginning".into(), "write [lowest, highest]");
         }

@@ -164,9 +164,12 @@ impl Shown {
                 [path::Step::Key(table), path::Step::Key(name), path::Step::Key(law)] => {
                     law == "law" && has(table, name)
                 }
-                [_, path::Step::Key(name), path::Step::Key(reverse), path::Step::Key(law)] => {
-                    reverse == "reverse" && law == "law" && has("links", name)
-                }
+                [
+                    path::Step::Key(table),
+                    path::Step::Key(name),
+                    path::Step::Key(reverse),
+                    path::Step::Key(law),
+                ] => table == "links" && reverse == "reverse" && law == "law" && has(table, name),
                 _ => false,
             });
             if !is_law {

@@ -238,13 +238,20 @@ impl Scenario {
                 let mut root = self.root.clone();
                 let mut found = Findings::new(self.sources.clone());
                 for path in paths.iter().flat_map(|paths| &paths.value) {
-                    let Ok(steps) = path::parse(&path.value) else { continue };
                     let node = tree::Node { value: value.value.0.clone(), span: value.span };
-                    tree::replace(&mut root, &path.value, &steps, node, path.span, &mut found);
+                    match path::parse(&path.value) {
+                        Ok(steps) => {
+                            tree::replace(&mut root, &path.value, &steps, node, path.span, &mut found)
+                        }
+                        Err(error) => {
+                            let help = "such as links.bottleneck.queue";
+                            found.error("scenario::unknown-path", path.span, error.message, help);
+                        }
+                    }
                 }
-                let read = Self::build(self.name.clone(), self.base.clone(), root, found, false);
-                if let Err(diagnostics) = read {
-                    findings.absorb(diagnostics);
+                match Self::build(self.name.clone(), self.base.clone(), root, found, true) {
+                    Ok(scenario) => findings.absorb(scenario.plan),
+                    Err(diagnostics) => findings.absorb(diagnostics),
                 }
             }
         }
@@ -334,10 +341,9 @@ impl Scenario {
     /// Leaves out claims that read nothing at all in these runs, and says which: another law in the paper's place has not
     /// all that its own has.
     pub fn leave_out_unread(&mut self, runs: &[claims::Observation]) -> Vec<String> {
-        let (unread, read) =
+        let (unread, read): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.claims).into_iter().partition(|claim| claim.reads_nothing(runs));
         self.claims = read;
-        let unread: Vec<CheckedClaim> = unread;
         unread.iter().map(|claim| claim.that().to_owned()).collect()
     }
 
@@ -391,6 +397,9 @@ impl Scenario {
             return Ok(None);
         }
         sweep::drop_axes(&mut root, &is_of_own);
+        // What is assumed may be of the paper's own law, and only `papers ranges` asks for it.
+        let assumed = ["figure", "assumed"].map(|key| path::Step::Key(key.into()));
+        tree::remove(&mut root, &assumed);
         for path in &recoveries {
             if let Ok(steps) = path::parse(path) {
                 tree::remove(&mut root, &steps);

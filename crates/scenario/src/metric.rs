@@ -338,9 +338,19 @@ impl Metric {
         self.terms.iter().any(|(_, term)| term.needs_series())
     }
 
-    /// It asks for a first time.
-    pub(crate) fn asks_when(&self) -> bool {
-        self.terms.iter().any(|(_, term)| matches!(term.question, Question::FirstTime(..)))
+    /// It is of what a law tells of itself, such as the feedback of a link, which another law may not have.
+    pub(crate) fn is_of_law(&self) -> bool {
+        const OF_ALL: [&str; 8] = [
+            "throughput_bps",
+            "goodput_bps",
+            "queue_packets",
+            "queue_bytes",
+            "queue_max_packets",
+            "cwnd_packets",
+            "srtt_ms",
+            "collisions",
+        ];
+        self.terms.iter().any(|(_, term)| term.needs_series() && !OF_ALL.contains(&last_key(&term.steps)))
     }
 
     /// What it reads of which elements: `links` or `flows`, a name, and a value or series of it. Jain's index is of goodputs; what
@@ -745,8 +755,7 @@ impl Question {
     fn is_beyond(self, end: Picos) -> bool {
         match self {
             Self::Result => false,
-            Self::At(time) | Self::Over(_, _, time) => time > end,
-            Self::FirstTime(_, from) => from >= end,
+            Self::At(time) | Self::Over(_, _, time) | Self::FirstTime(_, time) => time > end,
         }
     }
 
@@ -778,7 +787,8 @@ impl Fold {
         if numbers.is_empty() && self != Self::Sum {
             return Reading::Nothing;
         }
-        let sum = numbers.iter().sum::<f64>();
+        // Not by `sum`, which is -0 of nothing.
+        let sum = numbers.iter().fold(0.0, |sum, number| sum + number);
         Reading::Number(match self {
             Self::Sum => sum,
             Self::Mean => sum / numbers.len() as f64,

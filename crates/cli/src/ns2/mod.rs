@@ -326,7 +326,8 @@ fn verdict(
         }
     }
     let count = points.iter().filter(|point| claim.is_about(&point.settings)).count();
-    if died > 0 && (died == count || claim.lacks_seeds(&kept)) {
+    let all: Vec<Observation> = points.iter().map(|point| point.settings.clone()).collect();
+    if died > 0 && claim.lacks_runs(&all, &kept) {
         let why = format!("it dies of a division by zero in {died} of {count} runs, and too few are left");
         return Said::nothing(&why);
     }

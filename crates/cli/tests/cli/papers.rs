@@ -189,6 +189,17 @@ fn another_law_takes_the_place_of_the_papers_own() {
     fs::write(lab.path("papers/xcp/fig04.toml"), told).unwrap();
     assert_eq!(run(&lab, &["--law", "sack", "--json"]).exits(0).json()["law"], "sack");
     fs::write(lab.path("papers/xcp/fig04.toml"), figure()).unwrap();
+    // What is assumed of the paper's own law is nothing to another one.
+    let own = figure().replace("law = \"xcp\"\n\n[flows", "law = { xcp = { alpha = 0.4 } }\n\n[flows");
+    assert_ne!(own, figure());
+    let assumed = own.replace(
+        "paths = [\"links.bottleneck.queue\"]\nvalues = [\"2 packets\", \"60 packets\"]",
+        "paths = [\"links.bottleneck.law.xcp.alpha\"]\nvalues = [0.3]",
+    );
+    assert_ne!(own, assumed);
+    fs::write(lab.path("papers/xcp/fig04.toml"), assumed).unwrap();
+    assert_eq!(run(&lab, &["--law", "cubic", "--json"]).exits(0).json()["law"], "cubic");
+    fs::write(lab.path("papers/xcp/fig04.toml"), figure()).unwrap();
     let refused = run(&lab, &["--law", "qubic"]).exits(2);
     assert!(
         refused.stderr().contains("there is no law `qubic`; did you mean `cubic`?"),
