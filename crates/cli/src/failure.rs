@@ -23,20 +23,12 @@ pub(crate) enum Failure {
     Claim(Message),
     /// This machine has not the memory for a scenario.
     Memory(Diagnostics),
-    /// What runs on real packets did not work.
-    Linux(congestlab_linux::Error),
-    /// A command that we ran ended with this status, and has said why.
-    Exit(u8),
+    /// This machine, or this build, has not what was asked for.
+    Missing(Message),
     /// Somebody pressed Ctrl-C.
     Interrupted(String),
     /// Whoever read our output has enough.
     ReaderGone,
-}
-
-impl From<congestlab_linux::Error> for Failure {
-    fn from(error: congestlab_linux::Error) -> Self {
-        Self::Linux(error)
-    }
 }
 
 /// What is wrong, and what to do instead.
@@ -76,9 +68,7 @@ impl Failure {
             Self::Run(_) => 1,
             Self::Scenario(_) | Self::Input(_) => 2,
             Self::Claim(_) => 3,
-            Self::Memory(_) => 4,
-            Self::Linux(error) => error.exit_code(),
-            Self::Exit(code) => *code,
+            Self::Memory(_) | Self::Missing(_) => 4,
             Self::Interrupted(_) => 130,
             Self::ReaderGone => 0,
         }
@@ -93,17 +83,9 @@ impl Failure {
             Self::Run(message) => ("run::failed", message),
             Self::Input(message) => ("input::invalid", message),
             Self::Claim(message) => ("check::failed", message),
-            Self::Linux(error) => {
-                let code = match error.exit_code() {
-                    2 => "input::invalid",
-                    4 => "machine::missing",
-                    130 => "run::interrupted",
-                    _ => "run::failed",
-                };
-                (code, &Message::new(error.to_string(), error.help()))
-            }
+            Self::Missing(message) => ("machine::missing", message),
             Self::Interrupted(text) => ("run::interrupted", &Message::new(text, "")),
-            Self::Exit(_) | Self::ReaderGone => return,
+            Self::ReaderGone => return,
         };
         if screen.json {
             let diagnostic =

@@ -1,16 +1,21 @@
 //! What this machine is and has: clocks, memory, cores, signals. All that may differ between two
-//! equal runs comes from here.
+//! equal runs comes from here, and all that systems do differently is below here.
+
+#[cfg(not(unix))]
+#[path = "machine/other.rs"]
+mod system;
+#[cfg(unix)]
+#[path = "machine/unix.rs"]
+mod system;
 
 use std::fs;
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime};
 
 use congestlab_scenario::result::Meta;
 use congestlab_scenario::{Measure, Scenario};
-use rustix::process::{Resource, getrlimit};
-use rustix::time::{ClockId, clock_gettime};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::VERSION;
 use crate::failure::{Failure, Message};
@@ -18,14 +23,10 @@ use crate::failure::{Failure, Message};
 /// A flag that Ctrl-C, SIGTERM and SIGHUP raise; the second of them ends the process at once.
 pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let flag = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register_conditional_shutdown(signal, 130, flag.clone())
-            .and_then(|_| signal_hook::flag::register(signal, flag.clone()))
-            .map_err(|error| {
-                Failure::Run(Message::new(format!("can not listen for signals: {error}"), ""))
-            })?;
+    match system::listen(&flag) {
+        Ok(()) => Ok(flag),
+        Err(error) => Err(Failure::Run(Message::new(format!("can not listen for signals: {error}"), ""))),
     }
-    Ok(flag)
 }
 
 /// Cores that this process may use.
@@ -38,23 +39,23 @@ pub(crate) fn cores() -> usize {
 pub(crate) struct Clock {
     wall: Instant,
     cpu: f64,
-    id: ClockId,
+    processor_seconds: fn() -> f64,
 }
 
 impl Clock {
     /// Processor time of the whole process.
     pub(crate) fn start() -> Self {
-        Self::of(ClockId::ProcessCPUTime)
+        Self::of(system::process_seconds)
     }
 
     /// Processor time of this thread: for runs side by side.
     pub(crate) fn start_thread() -> Self {
-        Self::of(ClockId::ThreadCPUTime)
+        Self::of(system::thread_seconds)
     }
 
     #[expect(clippy::disallowed_methods, reason = "wall time for people; no result depends on it")]
-    fn of(id: ClockId) -> Self {
-        Self { wall: Instant::now(), cpu: processor_seconds(id), id }
+    fn of(processor_seconds: fn() -> f64) -> Self {
+        Self { wall: Instant::now(), cpu: processor_seconds(), processor_seconds }
     }
 
     /// Seconds since the start.
@@ -67,17 +68,22 @@ impl Clock {
     pub(crate) fn meta(&self) -> Meta {
         Meta {
             wall_s: self.wall(),
-            cpu_s: processor_seconds(self.id) - self.cpu,
-            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            cpu_s: (self.processor_seconds)() - self.cpu,
+            host: system::host(),
             version: VERSION.to_owned(),
             date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         }
     }
 }
 
-fn processor_seconds(id: ClockId) -> f64 {
-    let time = clock_gettime(id);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+/// Columns of the terminal behind stderr; 0: none, or it does not say.
+pub(crate) fn columns() -> u16 {
+    system::columns()
+}
+
+/// The signal that ended a child.
+pub(crate) fn signal(status: ExitStatus) -> Option<i32> {
+    system::signal(status)
 }
 
 /// Bytes that a process can still take here; `None` if the machine does not say.
@@ -90,8 +96,7 @@ pub(crate) fn memory_available() -> Option<u64> {
     let number = |path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
     let group = number("/sys/fs/cgroup/memory.max")
         .map(|limit| limit.saturating_sub(number("/sys/fs/cgroup/memory.current").unwrap_or(0)));
-    let limit = getrlimit(Resource::As).current;
-    Some([Some(machine), group, limit].into_iter().flatten().min().unwrap_or(machine))
+    Some([Some(machine), group, system::address_space()].into_iter().flatten().min().unwrap_or(machine))
 }
 
 /// Refuses what would not fit.

@@ -7,19 +7,18 @@ mod args;
 mod compare;
 mod demo;
 mod diff;
-mod doctor;
 mod explain;
 mod failure;
-mod host;
-mod link;
-mod live;
+#[cfg(feature = "linux")]
+mod linux;
 mod machine;
+#[cfg(any(test, not(feature = "linux")))]
+mod no_linux;
 mod ns2;
 mod output;
 mod papers;
 mod plot;
 mod report;
-mod router;
 mod run;
 mod sweep;
 mod table;
@@ -33,6 +32,8 @@ use serde_json::json;
 
 use args::{Arguments, Changes, CheckArguments, Command, ScenarioArguments};
 use failure::{Failure, tell_diagnostics};
+#[cfg(not(feature = "linux"))]
+use no_linux as linux;
 use output::{Screen, print};
 
 fn main() -> ExitCode {
@@ -49,7 +50,7 @@ fn main() -> ExitCode {
     };
     let screen = Screen::new(&arguments.common);
     match execute(&arguments.command, &screen) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(failure) => {
             failure.tell(&screen);
             ExitCode::from(failure.exit_code())
@@ -57,44 +58,38 @@ fn main() -> ExitCode {
     }
 }
 
-fn execute(command: &Command, screen: &Screen) -> Result<(), Failure> {
+fn execute(command: &Command, screen: &Screen) -> Result<ExitCode, Failure> {
     match command {
-        Command::Run(arguments) => run::run(arguments, screen),
-        Command::Check(arguments) => check(arguments, screen),
-        Command::Sweep(arguments) => sweep::sweep(arguments, screen),
-        Command::Papers(command) => papers::papers(command, screen),
-        Command::Report(arguments) => report::report(arguments, screen),
-        Command::Wireshark(command) => wireshark::wireshark(command, screen),
-        Command::Router(command) => router::router(command, screen),
-        Command::Demo(arguments) => demo::demo(arguments, screen),
-        Command::Explain(arguments) => explain::explain(arguments, screen),
-        Command::Diff(arguments) => diff::diff(arguments, screen),
-        Command::Link(arguments) => link::link(arguments, screen),
-        Command::Live(command) => live::live(command, screen),
-        Command::Endpoint => Ok(congestlab_linux::lab::endpoint::run()?),
-        Command::Enter { group, command } => Ok(congestlab_linux::lab::apps::enter(group, command)?),
-        Command::Doctor(arguments) => doctor::doctor(arguments, screen),
-        Command::Supervise { id } => Ok(congestlab_linux::supervisor::supervise(id)?),
-        Command::Compare(arguments) => compare::compare(arguments, screen),
-        Command::Host(command) => host::host(command, screen),
-        Command::Schema => print(&store::pretty(&schema::schema())),
+        Command::Linux(command) => return linux::execute(command, screen),
+        Command::Run(arguments) => run::run(arguments, screen)?,
+        Command::Check(arguments) => check(arguments, screen)?,
+        Command::Sweep(arguments) => sweep::sweep(arguments, screen)?,
+        Command::Papers(command) => papers::papers(command, screen)?,
+        Command::Report(arguments) => report::report(arguments, screen)?,
+        Command::Wireshark(command) => wireshark::wireshark(command, screen)?,
+        Command::Demo(arguments) => demo::demo(arguments, screen)?,
+        Command::Explain(arguments) => explain::explain(arguments, screen)?,
+        Command::Diff(arguments) => diff::diff(arguments, screen)?,
+        Command::Compare(arguments) => compare::compare(arguments, screen)?,
+        Command::Schema => print(&store::pretty(&schema::schema()))?,
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(*shell, &mut Arguments::command(), "congestlab", &mut text);
-            print(&String::from_utf8_lossy(&text))
+            print(&String::from_utf8_lossy(&text))?;
         }
         Command::Man { out: None } => {
             let mut text = Vec::new();
             let page = clap_mangen::Man::new(Arguments::command()).render(&mut text);
             page.map_err(|error| Failure::write("the man page".as_ref(), &error))?;
-            print(&String::from_utf8_lossy(&text))
+            print(&String::from_utf8_lossy(&text))?;
         }
         Command::Man { out: Some(folder) } => {
             let written = std::fs::create_dir_all(folder)
                 .and_then(|()| clap_mangen::generate_to(Arguments::command(), folder));
-            written.map_err(|error| Failure::write(folder, &error))
+            written.map_err(|error| Failure::write(folder, &error))?;
         }
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Reads a scenario and tells its warnings.

@@ -10,7 +10,7 @@ use congestlab_scenario::{store, sweep};
 
 use crate::args::Common;
 use crate::failure::{Failure, Message};
-use crate::machine::Clock;
+use crate::machine::{self, Clock};
 
 /// How to talk to whoever called.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ impl Screen {
     pub(crate) fn new(common: &Common) -> Self {
         let is_terminal = io::stderr().is_terminal();
         let no_color = common.no_color || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let columns = rustix::termios::tcgetwinsize(io::stderr()).map_or(0, |size| size.ws_col);
+        let columns = machine::columns();
         Self {
             json: common.json,
             quiet: common.quiet,

@@ -257,6 +257,35 @@ fn there_is_no_unsafe_code() {
     }
 }
 
+/// The simulator builds wherever Rust does: only `linux`, the room and its commands, and one folder of the
+/// command know what system they are on.
+#[test]
+fn nothing_that_simulates_knows_its_system() {
+    let rooms = ["core", "net", "sim", "scenario", "cli"];
+    let rooms = rooms.into_iter().flat_map(|room| sources_of(&format!("crates/{room}/src")));
+    let mut seen = 0;
+    for (path, text) in rooms {
+        if path.to_string_lossy().contains("cli/src/linux/") || path.ends_with("machine/unix.rs") {
+            seen += 1;
+            continue;
+        }
+        let code = code(&text);
+        for name in ["std::os::", "core::ffi", "rustix", "signal_hook", "libc", "target_os", "target_family"]
+        {
+            assert!(!code.contains(name), "{} names {name}", path.display());
+        }
+        let may = path.ends_with("cli/src/machine.rs");
+        assert!(may || !code.contains("unix"), "{} asks for Unix", path.display());
+    }
+    assert!(seen > 2, "the two places have moved");
+    let manifest = fs::read_to_string(top().join("crates/cli/Cargo.toml")).expect("the command's");
+    let manifest: toml::Table = manifest.parse().expect("TOML");
+    assert_eq!(manifest["dependencies"]["congestlab-linux"]["optional"].as_bool(), Some(true));
+    for system in ["rustix", "signal-hook"] {
+        assert!(manifest["dependencies"].get(system).is_none(), "{system} is wanted on every system");
+    }
+}
+
 #[test]
 fn no_file_is_too_long_to_know() {
     for part in ["crates", "fuzz", "tests", "tools"] {

@@ -2,7 +2,6 @@
 //! told go through a pipe, and the child ends with the run or when somebody wants that to end.
 
 use std::io::{Read, Write as _};
-use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,6 +14,7 @@ use congestlab_scenario::sim::{measure_of, starts_of};
 use congestlab_scenario::units::Time;
 
 use super::network::{ACK, Part, describe, seconds};
+use crate::machine;
 
 pub(super) const SCRIPT: &str = include_str!("network.tcl");
 /// How often the child is looked after.
@@ -78,7 +78,7 @@ fn ask(text: &str, stop: &AtomicBool) -> Result<String, Died> {
         if stop.load(Ordering::Relaxed) {
             return Err(Died::Stopped);
         }
-        match status.signal() {
+        match machine::signal(status) {
             None if status.success() => Ok(stdout),
             // Of the shell's number, if a wrapper ran it; SIGFPE.
             Some(8) => Err(Died::Divided),

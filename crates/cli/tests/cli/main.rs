@@ -4,6 +4,7 @@ mod behaviour;
 mod browser;
 mod claims;
 mod compare;
+#[cfg(feature = "linux")]
 mod doctor;
 mod folders;
 mod interrupt;

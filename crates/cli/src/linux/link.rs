@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -115,7 +115,7 @@ fn probability(text: &str) -> Result<f64, String> {
     }
 }
 
-pub(crate) fn link(arguments: &LinkArguments, screen: &Screen) -> Result<(), Failure> {
+pub(crate) fn link(arguments: &LinkArguments, screen: &Screen) -> Result<ExitCode, Failure> {
     let [up, down] = directions(arguments)?;
     let words = command_line(arguments)?;
     arguments.report.as_deref().map_or(Ok(()), require_file)?;
@@ -156,8 +156,7 @@ pub(crate) fn link(arguments: &LinkArguments, screen: &Screen) -> Result<(), Fai
     tell(arguments, &ended, &report, screen)?;
     match ended {
         Ended::Interrupted => Err(Failure::Interrupted("interrupted".into())),
-        Ended::Command(0) => Ok(()),
-        Ended::Command(code) => Err(Failure::Exit(code)),
+        Ended::Command(code) => Ok(code.into()),
     }
 }
 

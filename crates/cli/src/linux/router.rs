@@ -8,7 +8,7 @@ use congestlab_scenario::store;
 use congestlab_scenario::units::BitRate;
 use serde_json::json;
 
-use crate::args::{AttachArguments, EncodingShown, RouterCommand};
+use super::args::{AttachArguments, EncodingShown, RouterCommand};
 use crate::failure::Failure;
 use crate::machine;
 use crate::output::{Screen, print};

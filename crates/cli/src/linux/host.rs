@@ -9,7 +9,7 @@ use congestlab_linux::host::{
 use congestlab_linux::sys::command::{self, Mode};
 use congestlab_scenario::store;
 
-use crate::args::{HostCommand, HostEnableArguments};
+use super::args::{HostCommand, HostEnableArguments};
 use crate::failure::Failure;
 use crate::machine;
 use crate::output::{Screen, print, say};

@@ -7,7 +7,7 @@ use congestlab_linux::supervisor;
 use congestlab_scenario::store;
 use serde_json::{Map, Value, json};
 
-use crate::args::DoctorArguments;
+use super::args::DoctorArguments;
 use crate::failure::Failure;
 use crate::output::{Screen, print};
 

@@ -9,7 +9,8 @@ use congestlab_linux::sys::command;
 use congestlab_scenario::result::{RunResult, write_events_csv, write_series_csv};
 use congestlab_scenario::{Scenario, store};
 
-use crate::args::{Changes, EncodingShown, LiveApp, LiveArguments, LiveCommand, Offloads, VERSION};
+use super::args::{EncodingShown, LiveApp, LiveArguments, LiveCommand, Offloads};
+use crate::args::{Changes, VERSION};
 use crate::failure::{Failure, tell_diagnostics};
 use crate::machine::{self, Clock};
 use crate::output::{Screen, gauge, print, require_files, require_folder, write_file};

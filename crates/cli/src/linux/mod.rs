@@ -1,0 +1,45 @@
+//! The commands that run on real packets: a router, this machine's own connections, links, live labs.
+
+mod args;
+mod doctor;
+mod host;
+mod link;
+mod live;
+mod router;
+
+use std::process::ExitCode;
+
+use congestlab_linux::{Error, lab, supervisor};
+
+pub(crate) use args::Command;
+pub(crate) use congestlab_linux::router::law_name;
+
+use crate::failure::{Failure, Message};
+use crate::output::Screen;
+
+/// The status is that of the command which `link` runs; the others end well or fail.
+pub(crate) fn execute(command: &Command, screen: &Screen) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Link(arguments) => return link::link(arguments, screen),
+        Command::Live(command) => live::live(command, screen)?,
+        Command::Endpoint => lab::endpoint::run()?,
+        Command::Enter { group, command } => lab::apps::enter(group, command)?,
+        Command::Doctor(arguments) => doctor::doctor(arguments, screen)?,
+        Command::Supervise { id } => supervisor::supervise(id)?,
+        Command::Router(command) => router::router(command, screen)?,
+        Command::Host(command) => host::host(command, screen)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let message = Message::new(error.to_string(), error.help());
+        match error.exit_code() {
+            2 => Self::Input(message),
+            4 => Self::Missing(message),
+            130 => Self::Interrupted(message.text),
+            _ => Self::Run(message),
+        }
+    }
+}
