@@ -1,6 +1,6 @@
 # congestlab: `make demo` shows it, `make test` proves it.
 .POSIX:
-.PHONY: help build demo test setup lint bench papers bench-linux check-live check-clean bpf fuzz install clean
+.PHONY: help build demo test setup lint bench papers bench-linux check-bare check-live check-clean bpf fuzz install clean
 
 help:
 	@echo 'make demo     build, then XCP and CUBIC on one bottleneck: a table, demo.png, demo.svg'
@@ -8,6 +8,7 @@ help:
 	@echo 'make setup    install the system packages that some tests want (says which, then does it)'
 	@echo 'make lint     formatting and lints'
 	@echo 'make bench    what the simulator costs, beside floors and goals (minutes; idle machine)'
+	@echo 'make check-bare   make demo and make test on bare Debian 12 and 13 (root; hours)'
 	@echo 'make check-live   real TCP in namespaces against what it must do (root; half an hour)'
 	@echo 'make check-clean  kill labs and links at random moments and look for what is left (root; minutes)'
 	@echo 'make bench-linux  what the kernel programs and the user-space link cost (root; idle machine)'
@@ -49,6 +50,9 @@ papers: build
 		target/release/congestlab papers run "$$key" --papers papers --quiet >/dev/null || exit; \
 		target/python/bin/python3 tools/verdicts "papers/$$key" "papers-out/$$key" || exit; \
 	done
+
+check-bare:
+	tools/check-bare
 
 check-live: build
 	tools/check-live
