@@ -3,12 +3,13 @@
 
 use std::fmt::Write as _;
 
-use congestlab_scenario::Diagnostics;
+use congestlab_scenario::diagnostic::{Diagnostic, Severity};
 use congestlab_scenario::folder::FolderError;
+use congestlab_scenario::{Diagnostics, printable};
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use serde_json::{Value, json};
 
-use crate::output::{Screen, say};
+use crate::output::{Screen, say, say_coloured};
 
 /// Every way to fail.
 #[derive(Debug)]
@@ -92,45 +93,62 @@ impl Failure {
                 json!({ "severity": "error", "code": code, "message": message.text, "help": message.help });
             say_json(json!([diagnostic]));
         } else {
-            let mut text = format!("error: {}", message.text);
+            let mut text = format!("error: {}", cut(&message.text));
             if !message.help.is_empty() {
-                let _ = write!(text, "; {}", message.help);
+                let _ = write!(text, "; {}", cut(&message.help));
             }
             say(&text);
         }
     }
 }
 
+/// Each line as long as a message may be.
+fn cut(text: &str) -> String {
+    let lines: Vec<_> = text.split('\n').map(|line| printable::line(line, printable::MESSAGE)).collect();
+    lines.join("\n")
+}
+
 /// Draws findings on a terminal; elsewhere one line for each, `file:line:column` first.
 pub(crate) fn tell_diagnostics(diagnostics: &Diagnostics, screen: &Screen) {
-    use congestlab_scenario::diagnostic::Severity;
     if screen.json {
         return say_json(diagnostics.to_json());
     }
-    if screen.is_terminal {
-        let theme = if screen.color { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
-        let handler = GraphicalReportHandler::new_themed(theme).with_links(false).with_width(screen.width);
-        for report in diagnostics.reports() {
-            let mut text = String::new();
-            // Writing to a string fails in no way.
-            let _ = handler.render_report(&mut text, report.as_ref());
-            say(text.trim_end());
-        }
-    } else {
-        for diagnostic in diagnostics.iter() {
-            let severity = match diagnostic.severity() {
-                Severity::Error => "error",
-                Severity::Warning => "warning",
-            };
-            say(&format!("{severity}: {diagnostic}"));
+    for diagnostic in diagnostics.iter() {
+        match screen.is_terminal.then(|| drawn(diagnostic, screen)).flatten() {
+            Some(text) => say_coloured(&text),
+            None => say(&in_a_line(diagnostic)),
         }
     }
 }
 
-/// Says in JSON what is wrong with the arguments, in clap's words: the first paragraph is the mistake,
-/// the others are what is allowed.
-pub(crate) fn tell_usage(error: &clap::Error) {
+/// With the place in the file; `None`: the file is not to be looked at.
+fn drawn(diagnostic: &Diagnostic, screen: &Screen) -> Option<String> {
+    let theme = if screen.color { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+    let handler = GraphicalReportHandler::new_themed(theme).with_links(false).with_width(screen.width);
+    let mut text = String::new();
+    // Writing to a string fails in no way.
+    let _ = handler.render_report(&mut text, diagnostic.report()?.as_ref());
+    Some(text.trim_end().to_owned())
+}
+
+fn in_a_line(diagnostic: &Diagnostic) -> String {
+    let severity = match diagnostic.severity() {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    };
+    format!("{severity}: {diagnostic}")
+}
+
+/// Says what is wrong with the arguments, in clap's words: the first paragraph is the mistake, the others are what is
+/// allowed. Clap quotes arguments as they are.
+pub(crate) fn tell_usage(error: &clap::Error, as_json: bool) {
     let text = error.render().to_string();
+    if !as_json {
+        let is_printable = |argument: &str| printable::line(argument, printable::MESSAGE) == argument;
+        let are_printable = std::env::args_os().all(|argument| is_printable(&argument.to_string_lossy()));
+        // Clap's own has colours.
+        return if are_printable { drop(error.print()) } else { say(cut(&text).trim_end()) };
+    }
     let (message, help) = text.split_once("\n\n").unwrap_or((&text, ""));
     let message = message.trim().trim_start_matches("error: ");
     say_json(json!([
@@ -140,5 +158,30 @@ pub(crate) fn tell_usage(error: &clap::Error) {
 
 /// One line, so that a program can read one object a line.
 fn say_json(diagnostics: Value) {
-    say(&json!({ "diagnostics": diagnostics }).to_string());
+    say(&printable::json(json!({ "diagnostics": diagnostics }).to_string()));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use congestlab_scenario::Scenario;
+
+    use super::*;
+
+    /// What is drawn of a file shows its lines, and does nothing that they would do to a terminal.
+    #[test]
+    fn a_drawn_line_is_printable_and_of_a_length_that_can_be_read() {
+        let screen =
+            Screen { json: false, quiet: false, verbose: false, color: false, is_terminal: true, width: 80 };
+        let found = |comment: &str| {
+            let text = format!("[run]\nduration = 3 # {comment}\n");
+            let found = Scenario::parse("x.toml", &text, Path::new(""), &[], None).expect_err("wrong");
+            let first = found.iter().find(|one| one.message().contains("run.duration")).expect("the type");
+            drawn(first, &screen)
+        };
+        let text = found("\u{202e}\u{200b}").expect("short enough");
+        assert!(text.contains("duration = 3 # \u{fffd}\u{fffd}") && text.contains("here"), "{text}");
+        assert_eq!(found(&"x".repeat(1000)), None);
+    }
 }

@@ -40,11 +40,9 @@ fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         // Help and version are no mistakes.
-        Err(error) if !error.use_stderr() || !std::env::args_os().any(|argument| argument == "--json") => {
-            error.exit()
-        }
+        Err(error) if !error.use_stderr() => error.exit(),
         Err(error) => {
-            failure::tell_usage(&error);
+            failure::tell_usage(&error, std::env::args_os().any(|argument| argument == "--json"));
             return ExitCode::from(2);
         }
     };

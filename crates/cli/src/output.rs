@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use congestlab_scenario::{store, sweep};
+use congestlab_scenario::{printable, store, sweep};
 
 use crate::args::Common;
 use crate::failure::{Failure, Message};
@@ -62,13 +62,18 @@ impl Screen {
 
 /// A line on stderr. A closed stderr is no reason to stop.
 pub(crate) fn say(text: &str) {
+    say_coloured(&printable::lines(text));
+}
+
+/// The same of a text that has colours, and nothing else that a terminal would obey.
+pub(crate) fn say_coloured(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
 /// Data on stdout, whole.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(printable::lines(text).as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Failure::ReaderGone),
         Err(error) => Err(Failure::write(Path::new("the standard output"), &error)),
@@ -193,6 +198,7 @@ impl Progress {
         }
         self.next = elapsed + STEP;
         let line = line(elapsed);
+        let line = printable::line(&line, printable::CELL);
         let count = line.chars().count();
         let _ = write!(io::stderr(), "\r{line}{}", " ".repeat(self.shown.saturating_sub(count)));
         self.shown = count;

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use congestlab_scenario::printable;
 use resvg::{tiny_skia, usvg};
 
 /// Okabe and Ito's palette (Color Universal Design, 2008) without its yellow, which is too faint on white.
@@ -337,11 +338,17 @@ fn fitting(content: &str, size: f64, room: f64) -> f64 {
 }
 
 fn text(svg: &mut String, x: f64, y: f64, attributes: &str, content: &str) {
-    let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" {attributes}>{}</text>", escape(content));
+    let content = printable::line(content, printable::MESSAGE);
+    let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" {attributes}>{}</text>", escape(&content));
 }
 
+/// Text in SVG and HTML; XML knows no controls.
 pub(crate) fn escape(content: &str) -> String {
-    content.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    printable::lines(content)
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
 }
 
 /// Round values along an axis: steps of 1, 2 or 5 times a power of ten.

@@ -1,5 +1,7 @@
 //! Tables for people.
 
+use congestlab_scenario::printable;
+
 pub(crate) use congestlab_scenario::number::{NOTHING, count, number, percent, rate, small_percent};
 
 /// Rows under a heading; the first column to the left, the others to the right.
@@ -14,11 +16,14 @@ impl Table {
     }
 
     pub(crate) fn with_heading(heading: Vec<String>) -> Self {
-        Self { rows: vec![heading] }
+        let mut table = Self { rows: Vec::new() };
+        table.row(heading);
+        table
     }
 
     pub(crate) fn row(&mut self, row: Vec<String>) {
-        self.rows.push(row);
+        let cells = row.iter().map(|cell| printable::line(cell, printable::CELL).into_owned());
+        self.rows.push(cells.collect());
     }
 
     /// Lines indented by two, columns two apart.

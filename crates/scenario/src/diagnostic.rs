@@ -10,6 +10,8 @@ use std::sync::Arc;
 use miette::{LabeledSpan, NamedSource, SourceCode, SourceSpan};
 use serde_json::{Value, json};
 
+use crate::printable;
+
 /// The text that spans point into: the file first, then one for each override.
 pub(crate) type Sources = Vec<Arc<NamedSource<String>>>;
 
@@ -75,7 +77,30 @@ impl Diagnostic {
         (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
     }
 
-    fn to_json(&self) -> Value {
+    /// For `miette` to draw, with the lines around the place; `None`: they are too long to be looked at.
+    pub fn report(&self) -> Option<miette::Report> {
+        // One line before and one behind are drawn.
+        let text = self.source.inner();
+        let at = self.span.offset();
+        let start = text[..at].rmatch_indices('\n').nth(1).map_or(0, |(newline, _)| newline + 1);
+        let end = text[at + self.span.len()..].match_indices('\n').nth(1);
+        let end = end.map_or(text.len(), |(newline, _)| at + self.span.len() + newline);
+        let drawn = &text[start..end];
+        if drawn.lines().count() > LINES_DRAWN_MAX || drawn.lines().any(|line| line.len() > LINE_DRAWN_MAX) {
+            return None;
+        }
+        let name = printable::line(self.file(), printable::CELL);
+        let source = Arc::new(NamedSource::new(name, printable::masked(text).into_owned()));
+        Some(miette::Report::new(Drawn(Self { source, ..self.clone() })))
+    }
+
+    /// Says the same of the same place.
+    fn is_same(&self, other: &Self) -> bool {
+        self.span == other.span && self.message == other.message && self.source.name() == other.source.name()
+    }
+
+    /// An object with `severity`, `code`, `message`, `file`, `line`, `column`, `label`, `help`.
+    pub fn to_json(&self) -> Value {
         let (line, column) = self.position();
         json!({
             "severity": match self.severity { Severity::Error => "error", Severity::Warning => "warning" },
@@ -90,11 +115,16 @@ impl Diagnostic {
     }
 }
 
+/// Lines of a file that are drawn around a place, and bytes of each: more would bury what is said of it.
+const LINES_DRAWN_MAX: usize = 40;
+const LINE_DRAWN_MAX: usize = 500;
+
 /// `file:line:column: message; help`.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (line, column) = self.position();
-        write!(f, "{}:{line}:{column}: {}", self.file(), self.message)?;
+        let file = printable::line(self.file(), printable::MESSAGE);
+        write!(f, "{file}:{line}:{column}: {}", self.message)?;
         if !self.help.is_empty() {
             write!(f, "; {}", self.help)?;
         }
@@ -153,6 +183,12 @@ impl Diagnostics {
         Self(found.into_iter().map(|(_, diagnostic)| diagnostic).collect())
     }
 
+    /// Those that are not among the others.
+    pub(crate) fn without(mut self, others: &Self) -> Self {
+        self.0.retain(|one| !others.0.iter().any(|other| other.is_same(one)));
+        self
+    }
+
     /// The same, none of which refuses a run.
     pub fn as_warnings(&self) -> Self {
         let warn = |diagnostic: &Diagnostic| Diagnostic { severity: Severity::Warning, ..diagnostic.clone() };
@@ -169,14 +205,9 @@ impl Diagnostics {
         self.0.is_empty()
     }
 
-    /// A list of objects with `severity`, `code`, `message`, `file`, `line`, `column`, `label`, `help`.
+    /// [`Diagnostic::to_json`] of each.
     pub fn to_json(&self) -> Value {
         self.0.iter().map(Diagnostic::to_json).collect()
-    }
-
-    /// One report for each finding, for `miette` to draw.
-    pub fn reports(&self) -> impl Iterator<Item = miette::Report> + '_ {
-        self.0.iter().cloned().map(|diagnostic| miette::Report::new(Drawn(diagnostic)))
     }
 }
 
@@ -244,7 +275,7 @@ impl Findings {
     /// Takes over what was found elsewhere, once.
     pub(crate) fn absorb(&mut self, others: Diagnostics) {
         for other in others.0 {
-            let is_known = |(_, d): &(Span, Diagnostic)| d.span == other.span && d.message == other.message;
+            let is_known = |(_, known): &(Span, Diagnostic)| known.is_same(&other);
             if self.found.len() < Diagnostics::LIMIT && !self.found.iter().any(is_known) {
                 self.found.push((Span::default(), other));
             }
@@ -287,12 +318,14 @@ impl Findings {
             "scenario::missing" => "in this table",
             _ => "here",
         };
+        // Both quote what is written there, however long and whatever it would do to a terminal.
+        let told = |text: &str| printable::line(text, printable::MESSAGE).into_owned();
         let diagnostic = Diagnostic {
             severity,
             code,
-            message,
+            message: told(&message),
             label: label.into(),
-            help,
+            help: told(&help),
             source,
             span: (start, end - start).into(),
         };

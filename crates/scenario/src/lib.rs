@@ -28,6 +28,7 @@ pub mod memory;
 pub mod metric;
 pub mod number;
 mod path;
+pub mod printable;
 mod queue;
 pub mod report;
 mod resolve;

@@ -10,14 +10,14 @@ use serde::Serialize;
 
 use crate::Scenario;
 use crate::result::RunResult;
-use crate::tables;
+use crate::{printable, tables};
 
 /// JSON for people and `diff`.
 pub fn pretty(value: &impl Serialize) -> String {
     // Results and values fail in no way that serde_json knows.
     let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
     text.push('\n');
-    text
+    printable::json(text)
 }
 
 /// Writes a file whole or not at all: beside its place first, then renamed.
