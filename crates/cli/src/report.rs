@@ -51,8 +51,7 @@ pub(crate) fn report(arguments: &ReportArguments, screen: &Screen) -> Result<(),
     }
     let recording = Recording::read(&folder).map_err(Failure::folder)?;
     let name = folder.name();
-    // Only a convenience: the run is whole without it.
-    let written = fs::read_to_string(arguments.run.join(store::WRITTEN)).ok();
+    let written = folder.written();
     let run = Run {
         name: scenario_name(&name),
         written: written.as_deref(),

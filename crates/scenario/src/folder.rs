@@ -1,6 +1,5 @@
 //! The folder of a run, read again: what `store::write_run` wrote, or why it is not that.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use parquet::errors::ParquetError;
@@ -8,9 +7,11 @@ use serde_json::Value;
 
 use crate::diagnostic::Diagnostics;
 use crate::result::SCHEMA;
-use crate::store::{EVENTS, FILES, FLOWS, LINKS, SCENARIO, SUMMARY, hash_file};
+use crate::store::{
+    EVENTS, FILES, FLOWS, LINKS, SCENARIO, SUMMARY, SUMMARY_MAX, WRITTEN, hash_file, read_file,
+};
 pub use crate::tables::{EventRow, SeriesRow};
-use crate::{Scenario, tables};
+use crate::{FILE_BYTES_MAX, Scenario, tables};
 
 /// A complete run of this version.
 #[derive(Clone, Debug)]
@@ -78,6 +79,7 @@ pub enum FolderError {
 
 /// Why a file is refused whose hash is another.
 const NOT_NAMED: &str = "it is not the file that summary.json names";
+const NOT_OF_IT: &str = "summary.json names a file that is not of this folder";
 
 impl RunFolder {
     /// Opens the folder of a run that `version` of the program made.
@@ -114,6 +116,9 @@ impl RunFolder {
         let names = summary[FILES].as_object().into_iter().flatten();
         for (name, hash) in names.clone() {
             let file = path.join(name);
+            if Path::new(name).file_name() != Some(name.as_ref()) {
+                return Err(FolderError::Damaged { path: file, reason: NOT_OF_IT.into() });
+            }
             // Tables too: the library trusts what it decodes, and panics over some of what may be in there.
             let found =
                 hash_file(&file).map_err(|error| FolderError::Unreadable { path: file.clone(), error })?;
@@ -147,6 +152,11 @@ impl RunFolder {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The scenario as somebody wrote it, if it is still there: the run is whole without it.
+    pub fn written(&self) -> Option<String> {
+        String::from_utf8(read_file(&self.path.join(WRITTEN), FILE_BYTES_MAX).ok()?).ok()
     }
 
     /// The scenario with every default written out: running it gives this run again.
@@ -199,7 +209,8 @@ impl RunFolder {
 }
 
 fn read_summary(path: &Path) -> Result<Value, FolderError> {
-    let text = fs::read(path).map_err(|error| FolderError::Unreadable { path: path.into(), error })?;
+    let text =
+        read_file(path, SUMMARY_MAX).map_err(|error| FolderError::Unreadable { path: path.into(), error })?;
     serde_json::from_slice(&text)
         .map_err(|error| FolderError::Damaged { path: path.into(), reason: error.to_string() })
 }

@@ -91,7 +91,7 @@ pub struct Scenario {
 }
 
 /// Larger files are no scenarios.
-const FILE_BYTES_MAX: u64 = 16 << 20;
+pub const FILE_BYTES_MAX: u64 = 16 << 20;
 
 impl Scenario {
     /// Reads a file. `overrides` are paths and TOML values (`--set`), `seed` replaces the file's.

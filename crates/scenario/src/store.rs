@@ -1,12 +1,17 @@
 //! Results on disk: written whole or not at all.
+//!
+//! What is being written has a hidden name that ends in `.part`, and whoever writes it holds a lock on it. The lock ends
+//! with its process, however that ends: what nobody holds is litter, and the next who writes into that folder clears it
+//! away.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use congestlab_sim::outcome::Outcome;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::Scenario;
 use crate::result::RunResult;
@@ -36,11 +41,12 @@ pub fn write_with(
     path: &Path,
     write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
 ) -> io::Result<()> {
-    let temporary = sibling(path);
+    let (temporary, file) = part(path)?;
     let result = (|| {
-        let mut out = BufWriter::new(File::create(&temporary)?);
+        let mut out = BufWriter::new(file);
         write(&mut out)?;
-        out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+        let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.sync_all()?;
         fs::rename(&temporary, path)
     })();
     if result.is_err() {
@@ -50,24 +56,134 @@ pub fn write_with(
     result
 }
 
-/// Makes a file in a folder and takes it away.
+/// Makes a file in a folder and takes it away, with what others left there half-written.
 ///
 /// # Errors
 /// Those of the file system.
 pub fn try_folder(folder: &Path) -> io::Result<()> {
-    let path = sibling(&folder.join("try"));
-    File::create(&path)?;
-    fs::remove_file(&path)
+    let (path, _held) = part(&folder.join("try"))?;
+    fs::remove_file(&path)?;
+    clear(folder);
+    Ok(())
 }
 
-/// A name beside `path` that no other process and no other call uses.
-pub(crate) fn sibling(path: &Path) -> PathBuf {
+/// A file beside `path`, held for as long as it is open.
+fn part(path: &Path) -> io::Result<(PathBuf, File)> {
+    loop {
+        let path = sibling(path);
+        let file = File::create(&path)?;
+        if hold(&file, &path) {
+            return Ok((path, file));
+        }
+    }
+}
+
+/// A folder beside `path`, held for as long as the file is open.
+pub(crate) fn part_folder(path: &Path) -> io::Result<(PathBuf, File)> {
+    loop {
+        let path = sibling(path);
+        fs::create_dir_all(&path)?;
+        let lock = path.join(LOCK);
+        match File::create(&lock) {
+            Ok(file) if hold(&file, &lock) => return Ok((path, file)),
+            // Somebody found it before it was held.
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// In a folder that is being written; not a part of what is written.
+pub(crate) const LOCK: &str = ".lock";
+
+/// Locks a file that was made just now; false if it was taken for litter before. File systems without locks have no
+/// litter, because nobody clears there.
+fn hold(file: &File, path: &Path) -> bool {
+    !matches!(file.try_lock(), Err(TryLockError::WouldBlock)) && path.exists()
+}
+
+/// Clears away what was half-written by processes that have ended.
+fn clear(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let (path, kind) = (entry.path(), entry.file_type());
+        if !is_part(&entry.file_name().to_string_lossy()) {
+            continue;
+        }
+        // Gone is what was given its name meanwhile.
+        let is_free =
+            |path: &Path| File::open(path).is_ok_and(|file| file.try_lock().is_ok() && path.exists());
+        match kind {
+            Ok(kind) if kind.is_file() && is_free(&path) => drop(fs::remove_file(&path)),
+            Ok(kind) if kind.is_dir() => match path.join(LOCK).symlink_metadata() {
+                Ok(lock) if lock.is_file() && is_free(&path.join(LOCK)) => {
+                    // Who took it aside did not live to put another in its place.
+                    let _ = fs::rename(path.join(OLDER), owner(&path));
+                    let _ = fs::remove_dir_all(&path);
+                }
+                Ok(_) => {}
+                // Not held yet, or no more; nothing that is in it goes.
+                Err(_) => drop(fs::remove_dir(&path)),
+            },
+            _ => {}
+        }
+    }
+}
+
+/// A name beside `path` that no other process and no other call uses; see [`is_part`].
+fn sibling(path: &Path) -> PathBuf {
     static CALLS: AtomicU64 = AtomicU64::new(0);
     let call = CALLS.fetch_add(1, Ordering::Relaxed);
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
     name.push(format!(".{}-{call}.part", std::process::id()));
     path.with_file_name(name)
+}
+
+/// What a name that [`sibling`] gave was to become.
+fn owner(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.strip_prefix('.').and_then(|name| name.strip_suffix(".part")).unwrap_or_default();
+    path.with_file_name(name.rsplit_once('.').map_or(name, |(name, _)| name))
+}
+
+/// Whether a name is one that [`sibling`] gives.
+fn is_part(name: &str) -> bool {
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
+    let rest = name.strip_prefix('.').and_then(|name| name.strip_suffix(".part"));
+    let numbers = rest.and_then(|rest| rest.rsplit_once('.')?.1.split_once('-'));
+    numbers.is_some_and(|(process, call)| number(process) && number(call))
+}
+
+/// Reads a file of at most so many bytes. A device or a pipe is none: they may have no end, or nobody who writes.
+///
+/// # Errors
+/// Those of the file system; it is no file, or larger.
+pub fn read_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let (mut bytes, file) = (Vec::new(), regular(path)?);
+    // It may grow while it is read.
+    if file.metadata()?.len() <= most {
+        file.take(most + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 <= most {
+            return Ok(bytes);
+        }
+    }
+    Err(io::Error::other(format!("it is larger than {} MiB", most >> 20)))
+}
+
+/// Opens what is a file, which a pipe would not let go.
+fn regular(path: &Path) -> io::Result<File> {
+    let refuse = |kind: fs::FileType| {
+        let what = if kind.is_dir() { "it is a folder" } else { "it is a device or a pipe, not a file" };
+        Err(io::Error::other(what))
+    };
+    let before = fs::metadata(path)?.file_type();
+    if !before.is_file() {
+        return refuse(before);
+    }
+    let file = File::open(path)?;
+    let after = file.metadata()?.file_type();
+    if after.is_file() { Ok(file) } else { refuse(after) }
 }
 
 /// The normalised scenario, in the folder of a run.
@@ -83,12 +199,16 @@ pub const EVENTS: &str = "events.parquet";
 /// The scenario as somebody wrote it, before `--set` and `--seed`.
 pub const WRITTEN: &str = "scenario.original.toml";
 
+/// The largest summary that is read again: a million flows.
+pub(crate) const SUMMARY_MAX: u64 = 1 << 30;
+
 /// Key of the summary with a hash of every other file: a damaged table may hold anything.
 pub(crate) const FILES: &str = "files";
 
-/// Writes `<out>/<scenario>-<seed>-<hash>/` (`-live` behind it for a run on real packets) with the normalised scenario, its traces, the summary
-/// and the tables; returns the folder. An older folder of the same run is replaced; an unfinished
-/// one is never left. [`crate::folder::RunFolder`] reads it.
+/// Writes `<out>/<scenario>-<seed>-<hash>/` (`-live` behind it for a run on real packets) with the normalised scenario,
+/// its traces, the summary and the tables; returns the folder. An older folder of the same run is replaced, whoever else
+/// writes it at the same time; an unfinished one is never left, and a kill loses none.
+/// [`crate::folder::RunFolder`] reads it.
 ///
 /// # Errors
 /// Those of the file system.
@@ -104,9 +224,8 @@ pub fn write_run(
     let name = format!("{}-{}-{}{mark}", file_name(scenario.name()), scenario.seed(), &hash[..8]);
     let folder = out.join(name);
     fs::create_dir_all(out)?;
-    let temporary = sibling(&folder);
+    let (temporary, held) = part_folder(&folder)?;
     let result = (|| {
-        fs::create_dir_all(&temporary)?;
         let (text, traces) = scenario.portable();
         let mut names = vec![SCENARIO.to_owned(), WRITTEN.into(), FLOWS.into(), LINKS.into(), EVENTS.into()];
         for (name, bytes) in traces {
@@ -126,15 +245,91 @@ pub fn write_run(
             summary[FILES][&name] = hash_file(&temporary.join(&name))?.into();
         }
         write_atomically(&temporary.join(SUMMARY), pretty(&summary).as_bytes())?;
-        if folder.exists() {
-            fs::remove_dir_all(&folder)?;
-        }
-        fs::rename(&temporary, &folder)
+        put(&temporary, Some(held), &folder, &summary)
     })();
     if result.is_err() {
         let _ = fs::remove_dir_all(&temporary);
     }
     result.map(|()| folder)
+}
+
+/// Gives a folder that is complete its name. Others may do the same at this moment, with the same name.
+fn put(temporary: &Path, mut held: Option<File>, folder: &Path, summary: &Value) -> io::Result<()> {
+    loop {
+        let mut aside = None;
+        if folder.exists() {
+            // Equal runs have equal files, and a folder that is never away is never lost: of this run is the summary.
+            if has_files(folder, &summary[FILES]) {
+                let written = write_atomically(&folder.join(SUMMARY), pretty(summary).as_bytes());
+                // Unless somebody put another there meanwhile.
+                if written.is_ok() && has_files(folder, &summary[FILES]) {
+                    clear(folder);
+                    return fs::remove_dir_all(temporary);
+                }
+            }
+            // Live, or damaged, or of a file with other comments.
+            aside = Aside::take(folder)?;
+        }
+        // Where folders with open files can not be renamed, it has none; and one that is not held, but not empty, is
+        // nobody's litter.
+        if let Some(held) = held.take() {
+            fs::remove_file(temporary.join(LOCK))?;
+            drop(held);
+        }
+        match fs::rename(temporary, folder) {
+            Ok(()) => return Ok(()),
+            // Somebody else was quicker.
+            Err(_) if folder.exists() => {}
+            Err(error) => {
+                if let Some(aside) = aside {
+                    aside.put_back(folder)?;
+                }
+                return Err(error);
+            }
+        }
+    }
+}
+
+/// An older result out of the way, for as long as there is no other in its place: see [`clear`].
+struct Aside {
+    path: PathBuf,
+    _held: File,
+}
+
+/// Name of what is aside.
+const OLDER: &str = "older";
+
+impl Aside {
+    /// `None`: somebody else took it.
+    fn take(folder: &Path) -> io::Result<Option<Self>> {
+        let (path, held) = part_folder(folder)?;
+        let aside = Self { path, _held: held };
+        match fs::rename(folder, aside.path.join(OLDER)) {
+            Ok(()) => Ok(Some(aside)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn put_back(&self, folder: &Path) -> io::Result<()> {
+        fs::rename(self.path.join(OLDER), folder)
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Whether the folder is a run whose summary names just these files, which are there.
+fn has_files(folder: &Path, files: &Value) -> bool {
+    let names = files.as_object().into_iter().flatten();
+    let is_there =
+        |(name, hash): (&String, &Value)| hash_file(&folder.join(name)).is_ok_and(|found| *hash == found);
+    let summary = read_file(&folder.join(SUMMARY), SUMMARY_MAX).ok();
+    let summary = summary.and_then(|text| serde_json::from_slice::<Value>(&text).ok());
+    summary.is_some_and(|summary| summary[FILES] == *files) && names.into_iter().all(is_there)
 }
 
 /// A name that every file system takes.
@@ -163,7 +358,7 @@ pub(crate) fn hash(parts: &[&[u8]]) -> String {
 
 /// The same of a file.
 pub(crate) fn hash_file(path: &Path) -> io::Result<String> {
-    let (mut file, mut buffer) = (File::open(path)?, vec![0; 1 << 16]);
+    let (mut file, mut buffer) = (regular(path)?, vec![0; 1 << 16]);
     let (mut hash, mut length) = (FNV, 0);
     loop {
         let count = file.read(&mut buffer)?;

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use congestlab_scenario::Scenario;
 use congestlab_scenario::diagnostic::choices;
+use congestlab_scenario::{FILE_BYTES_MAX, Scenario, store};
 use serde::{Deserialize, Serialize};
 
 use crate::args::PapersSource;
@@ -108,10 +109,10 @@ fn files(folder: Option<&Path>) -> Result<Vec<(String, String)>, Failure> {
     let Some(folder) = folder else {
         return Ok(EMBEDDED.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect());
     };
-    let wrong = |path: &Path, error: &std::io::Error| {
+    let wrong = |path: &Path, error: &io::Error| {
         let text = format!("can not read {}: {error}", path.display());
         let help = match error.kind() {
-            std::io::ErrorKind::InvalidData => "a paper's files are texts in TOML, UTF-8",
+            io::ErrorKind::InvalidData => "a paper's files are texts in TOML, UTF-8",
             _ => "give the folder that has a folder for each paper",
         };
         Failure::Input(Message::new(text, help))
@@ -128,7 +129,11 @@ fn files(folder: Option<&Path>) -> Result<Vec<(String, String)>, Failure> {
             .into_iter()
             .filter(|path| path.is_file() && path.extension().is_some_and(|end| end == "toml"))
         {
-            let text = fs::read_to_string(&file).map_err(|error| wrong(&file, &error))?;
+            let bytes = store::read_file(&file, FILE_BYTES_MAX);
+            let text = bytes.and_then(|bytes| {
+                String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+            });
+            let text = text.map_err(|error| wrong(&file, &error))?;
             let name = file.strip_prefix(folder).unwrap_or(&file).display().to_string();
             all.push((name, text));
         }

@@ -30,7 +30,7 @@ use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeade
 use pcap_file::{DataLink, Endianness, PcapError};
 
 use crate::Scenario;
-use crate::store::{file_name, sibling};
+use crate::store::{file_name, part_folder};
 use headers::Headers;
 
 /// Bytes that all links together keep in memory before they write.
@@ -62,6 +62,9 @@ pub struct Capture<'a> {
     stop: &'a AtomicBool,
     /// Folders that were made for the files, inmost first.
     made: Vec<PathBuf>,
+    /// Where the files are until they get their names, held for as long.
+    hidden: PathBuf,
+    _held: File,
 }
 
 /// One file.
@@ -113,22 +116,27 @@ impl<'a> Capture<'a> {
     ) -> Result<Self, CaptureError> {
         let model = scenario.base_model();
         let routers = scenario.routers();
+        let made: Vec<_> = folder.ancestors().take_while(|path| !path.exists()).map(Path::to_owned).collect();
+        let fail = |path: &Path, error| CaptureError { path: path.into(), error };
+        fs::create_dir_all(folder).map_err(|error| fail(folder, error))?;
+        let (hidden, held) = part_folder(&folder.join("pcap")).map_err(|error| fail(folder, error))?;
         let mut capture = Self {
             headers: Headers::new(model, &routers),
             links: Vec::new(),
             snaplen: snaplen.into(),
             error: Mutex::default(),
             stop,
-            made: folder.ancestors().take_while(|path| !path.exists()).map(Path::to_owned).collect(),
+            made,
+            hidden,
+            _held: held,
         };
-        let fail = |path: &Path, error| CaptureError { path: path.into(), error };
-        fs::create_dir_all(folder).map_err(|error| fail(folder, error))?;
         let capacity = (BUFFERS / model.links.len().max(1)).clamp(BUFFER_MIN, BUFFER_MAX);
         let names = file_names(model.links.iter().map(|link| link.name.as_str()));
         for (index, name) in names.iter().enumerate() {
             let path = folder.join(format!("{name}.pcapng"));
             let interface = interface(&model.links[index], routers[index], model.duration);
-            let link = Link::create(path.clone(), capacity, section(scenario, version), interface);
+            let hidden = capture.hidden.join(format!("{name}.pcapng"));
+            let link = Link::create(path.clone(), hidden, capacity, section(scenario, version), interface);
             capture.links.push(Mutex::new(link.map_err(|error| fail(&path, error))?));
         }
         Ok(capture)
@@ -159,7 +167,6 @@ impl<'a> Capture<'a> {
             }
             named.push(path.clone());
         }
-        self.links.clear();
         self.made.clear();
         Ok(())
     }
@@ -168,10 +175,8 @@ impl<'a> Capture<'a> {
 /// Takes back what was not finished.
 impl Drop for Capture<'_> {
     fn drop(&mut self) {
-        for link in self.links.iter_mut().flat_map(Mutex::get_mut) {
-            // What is not there any more can not be removed.
-            let _ = fs::remove_file(&link.writer.get_ref().path);
-        }
+        // What is not there any more can not be removed.
+        let _ = fs::remove_dir_all(&self.hidden);
         for folder in &self.made {
             let _ = fs::remove_dir(folder);
         }
@@ -195,13 +200,13 @@ impl Tap for Capture<'_> {
 impl Link {
     fn create(
         path: PathBuf,
+        hidden: PathBuf,
         capacity: usize,
         section: SectionHeaderBlock<'static>,
         interface: InterfaceDescriptionBlock<'static>,
     ) -> io::Result<Self> {
-        let temporary = sibling(&path);
-        File::create(&temporary)?;
-        let spill = Spill { path: temporary, buffer: Vec::new(), capacity };
+        File::create(&hidden)?;
+        let spill = Spill { path: hidden, buffer: Vec::new(), capacity };
         let mut writer = PcapNgWriter::with_section_header(spill, section).map_err(reason)?;
         writer.write_pcapng_block(interface).map_err(reason)?;
         Ok(Self { path, writer, frame: Vec::new() })
@@ -307,9 +312,7 @@ mod tests {
         let inner = folder.path().join("new/traces");
         let capture = Capture::create(&inner, &scenario, "test", 0, &stop).expect("writable");
         // A full disk, as far as a test can have one: the file goes away, and can not be opened.
-        for entry in fs::read_dir(&inner).expect("it was made").map(|entry| entry.expect("an entry")) {
-            fs::remove_file(entry.path()).expect("it was made");
-        }
+        fs::remove_file(capture.hidden.join("a.pcapng")).expect("it was made");
         let packet = Packet { seq: 1, size: 1000, ..Packet::default() };
         for at in 0..10_000 {
             capture.sent(0, at * 1_000_000, &packet, false);
