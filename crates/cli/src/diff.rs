@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use congestlab_scenario::diff::{self, Differences, Parting};
 use congestlab_scenario::store;
+use serde_json::Value;
 
 use crate::args::DiffArguments;
 use crate::explain::{bad_folder, open_folder};
@@ -49,7 +50,7 @@ fn tell(differences: &Differences, names: &[String; 2], all: bool) -> String {
     } else {
         text.push('\n');
         let mut table = Table::new(["", "one", "other"]);
-        let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| NOTHING.into());
+        let shown = |value: &Option<Value>| value.as_ref().map_or_else(|| NOTHING.into(), Value::to_string);
         for setting in configuration {
             table.row(vec![setting.path.clone(), shown(&setting.one), shown(&setting.other)]);
         }

@@ -137,7 +137,8 @@ fn run(arguments: &PapersRunArguments, screen: &Screen) -> Result<(), Failure> {
     for figure in &ran {
         picture::draw(figure, &folder, screen)?;
         let table = folder.join(format!("{}.parquet", figure.name));
-        sweep::write_points(&table, &figure.points).map_err(|error| Failure::write(&table, &error))?;
+        sweep::write_points(&table, &figure.name, &figure.points)
+            .map_err(|error| Failure::write(&table, &error))?;
     }
     let json = page::to_json(&paper, &ran, law);
     keep(&folder.join("verdicts.json"), store::pretty(&json).as_bytes())?;

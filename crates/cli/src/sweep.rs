@@ -134,11 +134,10 @@ fn to_json(results: &[PointResult], verdicts: &[Verdict]) -> Value {
     let points: Vec<Value> = results
         .iter()
         .map(|point| {
-            let settings: serde_json::Map<String, Value> =
-                point.settings.iter().map(|(path, value)| (path.clone(), value.as_str().into())).collect();
+            let settings = sweep::settings_json(&point.settings);
             let metrics: serde_json::Map<String, Value> =
                 point.readings.iter().map(|(text, reading)| (text.clone(), reading.to_json())).collect();
-            json!({ "settings": settings, "metrics": metrics, "result": point.result })
+            json!({ "run": point.run, "settings": settings, "metrics": metrics, "result": point.result })
         })
         .collect();
     let claims: Vec<Value> = verdicts

@@ -154,7 +154,10 @@ fn the_page_on_results_shows_what_duckdb_and_polars_read() {
         return;
     }
     let reader = Reader::new();
-    reader.shell("congestlab run scenarios/first.toml --out runs --quiet > table");
+    let slower = "--set links.bottleneck.rate='20 Mbit/s'";
+    for set in ["", slower] {
+        reader.shell(&format!("congestlab run scenarios/first.toml --out runs --quiet {set} > table"));
+    }
     let text = fs::read_to_string(top().join("docs/results.md")).expect("a document of the repository");
     let run = |code: &str| {
         let output = Command::new(&python).args(["-c", code]).current_dir(reader.path("")).output();
@@ -165,10 +168,23 @@ fn the_page_on_results_shows_what_duckdb_and_polars_read() {
     let (sql, polars) = (blocks(&text, "sql"), blocks(&text, "python"));
     assert_eq!((sql.len(), polars.len()), (1, 1));
     let rows = run(&format!("import duckdb\nprint(*duckdb.sql('''{}''').fetchall(), sep='\\n')", sql[0]));
-    assert_eq!(rows.lines().count(), 11, "{rows}");
-    assert!(rows.contains("('ftp', 9, 4.") && rows.contains("('burst', 0, "), "{rows}");
+    // Each flow once for each run, with the numbers of that run.
+    assert_eq!(rows.lines().count(), 22, "{rows}");
+    let slower = "'links.bottleneck.rate = \"20 Mbit/s\"'";
+    for flow in [
+        "('', 1, 'xcp', 'ftp', 9, 4.",
+        "('', 1, 'cbr', 'burst', 0, ",
+        &format!("({slower}, 1, 'xcp', 'ftp', 9, 1."),
+        &format!("({slower}, 1, 'cbr', 'burst', 0, "),
+    ] {
+        assert_eq!(rows.lines().filter(|row| row.starts_with(flow)).count(), 1, "{flow}\n{rows}");
+    }
+    let typed = "SELECT DISTINCT \"links.bottleneck.rate_bps\" AS rate \
+                 FROM read_parquet('runs/*/links.parquet', union_by_name = true) ORDER BY rate";
+    let typed = run(&format!("import duckdb\nprint(*duckdb.sql('''{typed}''').fetchall())"));
+    assert_eq!(typed.trim(), "(20000000.0,) (None,)");
     let table = run(&polars[0]);
-    assert!(table.contains("shape: (5, 4)") && table.contains("feedback_Bps"), "{table}");
+    assert!(table.contains("shape: (5, 5)") && table.contains("feedback_Bps"), "{table}");
 }
 
 #[test]

@@ -45,14 +45,14 @@ pub struct Differences {
 }
 
 /// A value of the scenario.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Setting {
     /// Its path.
     pub path: String,
-    /// What it is in the first run, as TOML.
-    pub one: Option<String>,
+    /// What it is in the first run.
+    pub one: Option<Json>,
     /// What it is in the other.
-    pub other: Option<String>,
+    pub other: Option<Json>,
 }
 
 /// A number of the results.
@@ -133,7 +133,8 @@ fn settings(scenarios: [&Scenario; 2]) -> Vec<Setting> {
         flatten(&file.encode(), String::new(), &mut settings);
         // Names of traces say nothing of what is in them.
         for (name, bytes) in scenario.traces() {
-            settings.push((name, format!("a trace with hash {}", crate::store::hash(&[&bytes]))));
+            let hash = crate::store::hash(&[&bytes]);
+            settings.push((name, format!("a trace with hash {hash}").into()));
         }
         settings
     };
@@ -144,14 +145,14 @@ fn settings(scenarios: [&Scenario; 2]) -> Vec<Setting> {
         .collect()
 }
 
-fn flatten(value: &Value, path: String, settings: &mut Vec<(String, String)>) {
+fn flatten(value: &Value, path: String, settings: &mut Vec<(String, Json)>) {
     match value {
         Value::Table(table) if !table.0.is_empty() => {
             for entry in &table.0 {
                 flatten(&entry.node.value, below(&path, &entry.key), settings);
             }
         }
-        value => settings.push((path, tree::inline(value))),
+        value => settings.push((path, tree::to_json(value))),
     }
 }
 

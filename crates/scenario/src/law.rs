@@ -79,6 +79,15 @@ impl LinkLaw {
 }
 
 impl FlowLaw {
+    /// As scenarios call it.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Sender(chosen) => chosen.protocol.name,
+            Self::Cbr(_) => "cbr",
+            Self::OnOff(_) => "onoff",
+        }
+    }
+
     /// Its hosts are nodes of XCP-i; `None`: they can not be.
     pub(crate) fn is_interoperable(&self) -> Option<bool> {
         let Self::Sender(chosen) = self else { return None };

@@ -27,6 +27,7 @@ mod medium;
 pub mod memory;
 pub mod metric;
 pub mod number;
+mod origin;
 mod path;
 pub mod printable;
 mod queue;
@@ -88,6 +89,8 @@ pub struct Scenario {
     plan: Diagnostics,
     sweep: Option<Sweep>,
     claims: Vec<CheckedClaim>,
+    /// Paths of what overrides and a point of a sweep put into the file.
+    changed: Vec<String>,
 }
 
 /// Larger files are no scenarios.
@@ -184,7 +187,9 @@ impl Scenario {
         if let Some(seed) = seed {
             tree::set(&mut root, "--seed", "run.seed", &seed.to_string(), &mut findings);
         }
-        Self::build(name.into(), base.into(), root, findings, true)
+        let mut scenario = Self::build(name.into(), base.into(), root, findings, true)?;
+        scenario.changed = overrides.iter().map(|(path, _)| path.clone()).collect();
+        Ok(scenario)
     }
 
     fn build(
@@ -207,7 +212,19 @@ impl Scenario {
             claims = check_claims(&mut file, &mut plan);
         }
         let (warnings, plan) = (findings.finish(), plan.finish());
-        Ok(Self { name, base, sources, root, file, model, warnings, plan, sweep, claims })
+        Ok(Self {
+            name,
+            base,
+            sources,
+            root,
+            file,
+            model,
+            warnings,
+            plan,
+            sweep,
+            claims,
+            changed: Vec::new(),
+        })
     }
 
     /// Looks at what a single run ignores (contract 1): `[sweep]`, every value in it, `[[claims]]`.
@@ -293,6 +310,23 @@ impl Scenario {
     /// The text of the file, without overrides.
     pub fn written(&self) -> &str {
         self.sources.first().map_or("", |source| source.inner())
+    }
+
+    /// The law of each link of the model, if it has one.
+    pub(crate) fn link_laws(&self) -> Vec<Option<&'static str>> {
+        let name = |law: &decode::At<law::LinkLaw>| law.value.0.protocol.name;
+        let links = self.file.links.iter().flat_map(|links| &links.value.0);
+        let both = links.flat_map(|(_, link)| {
+            let back = link.value.reverse.as_ref().and_then(|reverse| reverse.value.0.law.as_ref());
+            [link.value.law.as_ref().map(name), back.map(name)]
+        });
+        both.collect()
+    }
+
+    /// The law of each group of flows.
+    pub(crate) fn flow_laws(&self) -> Vec<Option<&'static str>> {
+        let flows = self.file.flows.iter().flat_map(|flows| &flows.value.0);
+        flows.map(|(_, flow)| flow.value.law.as_ref().map(|law| law.value.name())).collect()
     }
 
     /// Whose output port each link of the model is.
@@ -448,6 +482,8 @@ impl Scenario {
         // Checked against all axes, which a single point has no more.
         scenario.claims.clone_from(&self.claims);
         scenario.plan = Diagnostics::default();
+        let swept = point.settings.iter().map(|(path, _)| path.clone());
+        scenario.changed = self.changed.iter().cloned().chain(swept).collect();
         Ok(scenario)
     }
 

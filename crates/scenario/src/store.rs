@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::Scenario;
+use crate::origin::{Origin, run_name};
 use crate::result::RunResult;
 use crate::{printable, tables};
 
@@ -219,9 +220,9 @@ pub fn write_run(
     outcome: &Outcome,
     result: &RunResult,
 ) -> io::Result<PathBuf> {
-    let hash = scenario.hash(version);
     let mark = if result.live.is_some() { "-live" } else { "" };
-    let name = format!("{}-{}-{}{mark}", file_name(scenario.name()), scenario.seed(), &hash[..8]);
+    let name = run_name(scenario, &scenario.hash(version)) + mark;
+    let origin = Origin::new(scenario, &name);
     let folder = out.join(name);
     fs::create_dir_all(out)?;
     let (temporary, held) = part_folder(&folder)?;
@@ -236,10 +237,10 @@ pub fn write_run(
         write_atomically(&temporary.join(WRITTEN), scenario.written().as_bytes())?;
         for (name, of_flows) in [(FLOWS, true), (LINKS, false)] {
             write_with(&temporary.join(name), |file| {
-                tables::write_series(file, scenario, outcome, of_flows)
+                tables::write_series(file, scenario, outcome, &origin, of_flows)
             })?;
         }
-        write_with(&temporary.join(EVENTS), |file| tables::write_events(file, scenario, outcome))?;
+        write_with(&temporary.join(EVENTS), |file| tables::write_events(file, scenario, outcome, &origin))?;
         let mut summary = result.to_json();
         for name in names {
             summary[FILES][&name] = hash_file(&temporary.join(&name))?.into();

@@ -18,6 +18,8 @@ use crate::decode::{At, Language, wrong_type};
 use crate::diagnostic::{Diagnostics, Findings, choices};
 use crate::file;
 use crate::metric::{Reading, Series};
+use crate::origin::run_name;
+pub use crate::origin::settings_json;
 use crate::path::{self, Step};
 use crate::result::{Meta, RunResult};
 use crate::seeds::SEED;
@@ -349,6 +351,8 @@ pub type TimeSeries = Vec<(f64, f64)>;
 pub struct PointResult {
     /// Position in the sweep.
     pub index: usize,
+    /// `<scenario>-<seed>-<hash>`, as the folder of the same run is called.
+    pub run: String,
     /// Path, and value as TOML, of every axis.
     pub settings: Vec<(String, String)>,
     /// The result object of contract section 5.
@@ -366,24 +370,29 @@ impl PointResult {
     }
 
     fn to_json(&self) -> Json {
-        let settings: serde_json::Map<String, Json> =
-            self.settings.iter().map(|(path, value)| (path.clone(), value.as_str().into())).collect();
+        let settings = settings_json(&self.settings);
         let metrics: serde_json::Map<String, Json> =
             self.readings.iter().map(|(text, reading)| (text.clone(), reading.to_json())).collect();
         let curves: serde_json::Map<String, Json> =
             self.curves.iter().map(|(text, curves)| (text.clone(), json!(curves))).collect();
-        json!({ "settings": settings, "metrics": metrics, "curves": curves, "result": self.result })
+        json!({
+            "run": self.run,
+            "settings": settings,
+            "metrics": metrics,
+            "curves": curves,
+            "result": self.result,
+        })
     }
 }
 
-/// Writes what was read at each point as Parquet: `settings` (a JSON object, without the seed), `seed`, `metric`,
-/// `index` in a list, `value`.
+/// Writes what was read at each point of a scenario as Parquet: `settings` (a JSON object, without the seed), `seed`,
+/// `metric`, `index` in a list, `value`; `run`, `scenario`, `label`, and a column for each setting.
 ///
 /// # Errors
 /// The file can not be written.
-pub fn write_points(path: &Path, points: &[PointResult]) -> std::io::Result<()> {
+pub fn write_points(path: &Path, scenario: &str, points: &[PointResult]) -> std::io::Result<()> {
     let mut bytes = Vec::new();
-    crate::tables::write_points(&mut bytes, points)?;
+    crate::tables::write_points(&mut bytes, scenario, points)?;
     store::write_atomically(path, &bytes)
 }
 
@@ -427,16 +436,20 @@ pub fn run(
     let mut tasks: Vec<Task<'_>> = Vec::new();
     let mut by_path = BTreeMap::new();
     for (point, scenario) in points.iter().zip(&scenarios) {
-        let path = folder.join(format!("{}.json", scenario.hash(options.version)));
+        let hash = scenario.hash(options.version);
+        let path = folder.join(format!("{hash}.json"));
         let task = *by_path.entry(path.clone()).or_insert(tasks.len());
         match tasks.get_mut(task) {
             Some(task) => task.equals.push(point),
-            None => tasks.push(Task { path, scenario, point, equals: Vec::new() }),
+            None => {
+                let run = run_name(scenario, &hash);
+                tasks.push(Task { path, run, scenario, point, equals: Vec::new() });
+            }
         }
     }
     let one = |task: Task<'_>| -> Result<Vec<PointResult>, SweepError> {
-        let Task { path, scenario, point, equals } = task;
-        let Some(done) = run_point(path, scenario, point, options, simulate, progress)? else {
+        let Task { path, run, scenario, point, equals } = task;
+        let Some(done) = run_point(path, run, scenario, point, options, simulate, progress)? else {
             return Ok(Vec::new());
         };
         let mut results = Vec::with_capacity(1 + equals.len());
@@ -470,6 +483,7 @@ pub fn run(
 /// One run, and the points that it answers: several may say the same in other words.
 struct Task<'a> {
     path: PathBuf,
+    run: String,
     scenario: &'a Scenario,
     point: &'a Point,
     equals: Vec<&'a Point>,
@@ -478,6 +492,7 @@ struct Task<'a> {
 /// Reads the point's result or makes it. `None`: somebody wants it to end.
 fn run_point(
     path: PathBuf,
+    run: String,
     scenario: &Scenario,
     point: &Point,
     options: &Options<'_>,
@@ -487,7 +502,7 @@ fn run_point(
     if options.stop.load(Ordering::Relaxed) {
         return Ok(None);
     }
-    if let Some(kept) = read(&path, point, scenario) {
+    if let Some(kept) = read(&path, &run, point, scenario) {
         progress(Progress::Kept(point));
         return Ok(Some(kept));
     }
@@ -505,7 +520,7 @@ fn run_point(
         .collect();
     let curves = scenario.curves().map(|metric| (metric.text().to_owned(), metric.curves(&series))).collect();
     let settings = point.settings.clone();
-    let done = PointResult { index: point.index, settings, result, readings, curves };
+    let done = PointResult { index: point.index, run, settings, result, readings, curves };
     let text = store::pretty(&done.to_json());
     store::write_atomically(&path, text.as_bytes()).map_err(|error| SweepError::Write { path, error })?;
     progress(Progress::Finished(point));
@@ -513,8 +528,8 @@ fn run_point(
 }
 
 /// A point that is complete and answers all claims and the figure.
-fn read(path: &Path, point: &Point, scenario: &Scenario) -> Option<PointResult> {
-    let stored: Json = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+fn read(path: &Path, run: &str, point: &Point, scenario: &Scenario) -> Option<PointResult> {
+    let stored: Json = serde_json::from_slice(&store::read_file(path, store::SUMMARY_MAX).ok()?).ok()?;
     let result = stored.get("result")?.clone();
     if result.get("complete") != Some(&Json::Bool(true)) {
         return None;
@@ -534,5 +549,6 @@ fn read(path: &Path, point: &Point, scenario: &Scenario) -> Option<PointResult> 
         let kept = stored.get("curves")?.get(metric.text())?;
         curves.push((metric.text().to_owned(), serde_json::from_value(kept.clone()).ok()?));
     }
-    Some(PointResult { index: point.index, settings: point.settings.clone(), result, readings, curves })
+    let (run, settings) = (run.to_owned(), point.settings.clone());
+    Some(PointResult { index: point.index, run, settings, result, readings, curves })
 }

@@ -1,7 +1,10 @@
 //! The tables of a run as Parquet: the rows that `--series` and `--events` write as CSV.
 //!
 //! Columns have the same names, order and values as in the CSV; a field that is empty there is null
-//! here. Nothing in a file depends on when or where it was written, so equal runs give equal bytes.
+//! here. Behind them every row says of which run it is: tables of many runs are read as one. The metadata of the file
+//! say it again, as JSON under the key `congestlab`.
+//!
+//! Nothing in a file depends on when or where it was written, so equal runs give equal bytes.
 //! Rows go in groups, so writing and reading hold one group in memory beside the data.
 
 use std::fs::File;
@@ -11,11 +14,12 @@ use std::sync::Arc;
 
 use congestlab_net::packet::Picos;
 use congestlab_sim::outcome::{Element, Event, Outcome, Sample};
-use parquet::basic::{Compression, Encoding};
+use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_typed_column_reader};
-use parquet::column::writer::ColumnWriter;
+use parquet::column::writer::{ColumnWriter, ColumnWriterImpl};
 use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::reader::{FileReader, RowGroupReader};
 use parquet::file::serialized_reader::SerializedFileReader;
@@ -25,9 +29,13 @@ use parquet::schema::types::{ColumnPath, Type};
 
 use crate::Scenario;
 use crate::metric::Reading;
+use crate::origin::{Cell, Origin, axis};
 use crate::result::Names;
 use crate::seeds::SEED;
-use crate::sweep::PointResult;
+use crate::sweep::{PointResult, settings_json};
+
+/// Key of what the metadata of a file say of its run.
+const METADATA: &str = "congestlab";
 
 /// Rows that are written and read at once: a few megabytes, and what readers on several cores want.
 const GROUP: usize = 1 << 17;
@@ -57,6 +65,9 @@ const POINTS: &str = "message points {
     required binary metric (utf8);
     optional int64 index;
     required double value;
+    required binary run (utf8);
+    required binary scenario (utf8);
+    required binary label (utf8);
 }";
 
 /// A value of the time series.
@@ -100,6 +111,65 @@ enum Column {
     Numbers(Vec<f64>),
     Integers(Vec<Option<i64>>),
     Texts(Vec<Option<ByteArray>>),
+    /// Any values, of which there are few.
+    Cells(Vec<Option<Cell>>),
+    /// The same in so many rows.
+    Same(Cell, usize),
+}
+
+/// Columns that a schema has no words for: names may be any text.
+type More = Vec<(String, Physical, Repetition)>;
+
+fn physical(cell: &Cell) -> Physical {
+    match cell {
+        Cell::Number(_) => Physical::DOUBLE,
+        Cell::Integer(_) => Physical::INT64,
+        Cell::Switch(_) => Physical::BOOLEAN,
+        Cell::Text(_) => Physical::BYTE_ARRAY,
+    }
+}
+
+/// What says of which run a row is: columns behind a table's own, which begin with the law of the row's element.
+struct Origins {
+    cells: Vec<Cell>,
+    columns: More,
+    metadata: String,
+}
+
+impl Origins {
+    /// `schema` has columns of its own, whose names nothing else takes: `--set run={...}` changes a path that is called
+    /// as one, and is in label and metadata.
+    fn new(origin: &Origin, schema: &str) -> Self {
+        let named = |name: &str, cell| (name.to_owned(), cell);
+        let mut cells = vec![
+            named("run", Cell::Text(origin.run.clone())),
+            named("scenario", Cell::Text(origin.scenario.clone())),
+            // The language has no larger ones.
+            named("seed", Cell::Integer(origin.seed.cast_signed())),
+            named("label", Cell::Text(origin.label.clone())),
+        ];
+        for (name, cell) in &origin.settings {
+            let is_taken =
+                cells.iter().any(|(other, _)| other == name) || schema.contains(&format!(" {name};"));
+            if !is_taken {
+                cells.push((name.clone(), cell.clone()));
+            }
+        }
+        let law = ("law".to_owned(), Physical::BYTE_ARRAY, Repetition::OPTIONAL);
+        let columns = cells.iter().map(|(name, cell)| (name.clone(), physical(cell), Repetition::REQUIRED));
+        Self {
+            columns: std::iter::once(law).chain(columns).collect(),
+            cells: cells.into_iter().map(|(_, cell)| cell).collect(),
+            metadata: origin.to_json().to_string(),
+        }
+    }
+
+    /// The law of the element of each row, and the run.
+    fn columns(&self, laws: Vec<Option<ByteArray>>) -> impl Iterator<Item = Column> {
+        let rows = laws.len();
+        let same = self.cells.iter().map(move |cell| Column::Same(cell.clone(), rows));
+        std::iter::once(Column::Texts(laws)).chain(same)
+    }
 }
 
 /// Seconds as the CSV states them: the float nearest to the exact decimal.
@@ -118,12 +188,18 @@ struct Texts {
     names: Names,
     links: Vec<ByteArray>,
     groups: Vec<ByteArray>,
+    link_laws: Vec<Option<ByteArray>>,
+    flow_laws: Vec<Option<ByteArray>>,
 }
 
 impl Texts {
     fn new(scenario: &Scenario) -> Self {
         let model = scenario.base_model();
+        let laws =
+            |laws: Vec<Option<&'static str>>| laws.into_iter().map(|law| law.map(Into::into)).collect();
         Self {
+            link_laws: laws(scenario.link_laws()),
+            flow_laws: laws(scenario.flow_laws()),
             names: Names::new(model),
             links: model.links.iter().map(|link| link.name.as_str().into()).collect(),
             groups: model.groups.iter().map(|group| group.name.as_str().into()).collect(),
@@ -135,6 +211,13 @@ impl Texts {
             Element::Link(link) => (Some(self.links[link as usize].clone()), None),
             Element::Cloud(link, number) => (Some(self.links[link as usize].clone()), Some(number.into())),
             Element::Flow(group, flow) => (Some(self.groups[group as usize].clone()), Some(flow.into())),
+        }
+    }
+
+    fn law(&self, element: Element) -> Option<ByteArray> {
+        match element {
+            Element::Link(link) | Element::Cloud(link, _) => self.link_laws[link as usize].clone(),
+            Element::Flow(group, _) => self.flow_laws[group as usize].clone(),
         }
     }
 }
@@ -162,22 +245,26 @@ pub(crate) fn write_series(
     out: &mut (dyn Write + Send),
     scenario: &Scenario,
     outcome: &Outcome,
+    origin: &Origin,
     of_flows: bool,
 ) -> io::Result<()> {
     let (texts, mut metrics) = (Texts::new(scenario), Known::default());
+    let origins = Origins::new(origin, SERIES);
     let mut samples =
         outcome.series.iter().filter(|sample| matches!(sample.element, Element::Flow(..)) == of_flows);
-    write(out, SERIES, || {
+    write(out, SERIES, &origins.columns, &origins.metadata, || {
         let group: Vec<&Sample> = samples.by_ref().take(GROUP).collect();
         let elements = group.iter().map(|sample| texts.element(sample.element));
         let (elements, indices) = elements.unzip();
-        vec![
+        let own = [
             Column::Numbers(group.iter().map(|sample| seconds(sample.at)).collect()),
             Column::Texts(elements),
             Column::Integers(indices),
             Column::Texts(group.iter().map(|sample| metrics.get(sample.metric)).collect()),
             Column::Numbers(group.iter().map(|sample| sample.value).collect()),
-        ]
+        ];
+        let laws = group.iter().map(|sample| texts.law(sample.element)).collect();
+        own.into_iter().chain(origins.columns(laws)).collect()
     })
 }
 
@@ -186,15 +273,17 @@ pub(crate) fn write_events(
     out: &mut (dyn Write + Send),
     scenario: &Scenario,
     outcome: &Outcome,
+    origin: &Origin,
 ) -> io::Result<()> {
     let (texts, mut known) = (Texts::new(scenario), Known::default());
+    let origins = Origins::new(origin, EVENTS);
     let mut events = outcome.events.iter();
-    write(out, EVENTS, || {
+    write(out, EVENTS, &origins.columns, &origins.metadata, || {
         let group: Vec<&Event> = events.by_ref().take(GROUP).collect();
         let (elements, indices) = group.iter().map(|event| texts.element(event.element)).unzip();
         let flow = |event: &&Event| event.flow.map(|flow| texts.names.group_of(flow));
         let flows = group.iter().map(flow);
-        vec![
+        let own = [
             Column::Numbers(group.iter().map(|event| seconds(event.at)).collect()),
             Column::Texts(elements),
             Column::Integers(indices),
@@ -203,54 +292,91 @@ pub(crate) fn write_events(
             Column::Texts(flows.clone().map(|flow| Some(texts.groups[flow?.0].clone())).collect()),
             Column::Integers(flows.map(|flow| Some(flow?.1.into())).collect()),
             Column::Integers(group.iter().map(|event| Some(event.value)).collect()),
-        ]
+        ];
+        let laws = group.iter().map(|event| texts.law(event.element)).collect();
+        own.into_iter().chain(origins.columns(laws)).collect()
     })
 }
 
 struct PointRow<'a> {
-    settings: String,
-    seed: Option<i64>,
+    point: usize,
     metric: &'a str,
     index: Option<i64>,
     value: f64,
 }
 
 /// Writes what was read at each point of a sweep: its settings as a JSON object without the seed, the metric as the
-/// file has it, the place in a list, the value: NaN where nothing was measured.
-pub(crate) fn write_points(out: &mut (dyn Write + Send), points: &[PointResult]) -> io::Result<()> {
+/// file has it, the place in a list, the value: NaN where nothing was measured. Then of which run it is, and the
+/// settings again, as columns.
+pub(crate) fn write_points(
+    out: &mut (dyn Write + Send),
+    scenario: &str,
+    points: &[PointResult],
+) -> io::Result<()> {
     let mut rows: Vec<PointRow<'_>> = Vec::new();
-    for point in points {
-        let seed =
-            point.settings.iter().find(|(path, _)| path == SEED).and_then(|(_, seed)| seed.parse().ok());
-        let settings: serde_json::Map<String, serde_json::Value> = point
-            .settings
-            .iter()
-            .filter(|(path, _)| path != SEED)
-            .map(|(path, value)| (path.clone(), value.as_str().into()))
-            .collect();
-        let settings = serde_json::Value::from(settings).to_string();
-        for (metric, reading) in &point.readings {
+    for (point, result) in points.iter().enumerate() {
+        for (metric, reading) in &result.readings {
             let (list, is_list) = match reading {
                 Reading::List(list) => (list.as_slice(), true),
                 single => (std::slice::from_ref(single), false),
             };
             for (index, value) in list.iter().enumerate() {
                 let value = value.number().unwrap_or(f64::NAN);
-                let index = is_list.then_some(index as i64);
-                rows.push(PointRow { settings: settings.clone(), seed, metric, index, value });
+                rows.push(PointRow { point, metric, index: is_list.then_some(index as i64), value });
             }
         }
     }
+    let without_seed = |result: &PointResult| -> Vec<(String, String)> {
+        result.settings.iter().filter(|(path, _)| path != SEED).cloned().collect()
+    };
+    let settings: Vec<Vec<(String, String)>> = points.iter().map(without_seed).collect();
+    let label = |settings: &[(String, String)]| -> String {
+        settings.iter().map(|(path, value)| format!("{path} = {value}")).collect::<Vec<_>>().join(", ")
+    };
+    let texts = |each: &dyn Fn(usize) -> String| -> Vec<Option<ByteArray>> {
+        (0..points.len()).map(|point| Some(each(point).as_str().into())).collect()
+    };
+    let objects = texts(&|point| settings_json(&settings[point]).to_string());
+    let runs = texts(&|point| points[point].run.clone());
+    let labels = texts(&|point| label(&settings[point]));
+    let axes: Vec<(String, Vec<Option<Cell>>)> = settings
+        .first()
+        .into_iter()
+        .flatten()
+        .map(|(path, _)| {
+            let value = settings.iter().map(|settings| {
+                settings.iter().find(|(other, _)| other == path).map(|(_, value)| value.as_str())
+            });
+            axis(path, value)
+        })
+        .filter(|(name, _)| !POINTS.contains(&format!(" {name} (")))
+        .collect();
+    let more = axes.iter().map(|(name, cells)| {
+        let kind = cells.iter().flatten().next().map_or(Physical::BYTE_ARRAY, physical);
+        (name.clone(), kind, Repetition::OPTIONAL)
+    });
+    let more: More = more.collect();
+    let metadata = serde_json::json!({ "scenario": scenario }).to_string();
     let mut groups = rows.chunks(GROUP);
-    write(out, POINTS, || {
+    write(out, POINTS, &more, &metadata, || {
         let group = groups.next().unwrap_or(&[]);
-        vec![
-            Column::Texts(group.iter().map(|row| Some(row.settings.as_str().into())).collect()),
-            Column::Integers(group.iter().map(|row| row.seed).collect()),
+        let of = |texts: &[Option<ByteArray>]| {
+            Column::Texts(group.iter().map(|row| texts[row.point].clone()).collect())
+        };
+        let own = [
+            of(&objects),
+            Column::Integers(group.iter().map(|row| points[row.point].result["seed"].as_i64()).collect()),
             Column::Texts(group.iter().map(|row| Some(row.metric.into())).collect()),
             Column::Integers(group.iter().map(|row| row.index).collect()),
             Column::Numbers(group.iter().map(|row| row.value).collect()),
-        ]
+            of(&runs),
+            Column::Same(Cell::Text(scenario.into()), group.len()),
+            of(&labels),
+        ];
+        let cells = axes
+            .iter()
+            .map(|(_, cells)| Column::Cells(group.iter().map(|row| cells[row.point].clone()).collect()));
+        own.into_iter().chain(cells).collect()
     })
 }
 
@@ -258,6 +384,8 @@ pub(crate) fn write_points(out: &mut (dyn Write + Send), points: &[PointResult])
 fn write(
     out: &mut (dyn Write + Send),
     schema: &str,
+    more: &More,
+    metadata: &str,
     mut next: impl FnMut() -> Vec<Column>,
 ) -> io::Result<()> {
     let properties = WriterProperties::builder()
@@ -269,10 +397,11 @@ fn write(
         // Measured values hardly repeat: a dictionary of them is tried for nothing.
         .set_column_dictionary_enabled(ColumnPath::from("value"), false)
         .set_column_encoding(ColumnPath::from("value"), Encoding::PLAIN)
+        .set_key_value_metadata(Some(vec![KeyValue::new(METADATA.to_owned(), metadata.to_owned())]))
         .build();
     let write = || {
-        let schema = Arc::new(parse_message_type(schema)?);
-        let mut writer = SerializedFileWriter::new(&mut *out, schema, Arc::new(properties))?;
+        let schema = with_more(&parse_message_type(schema)?, more)?;
+        let mut writer = SerializedFileWriter::new(&mut *out, Arc::new(schema), Arc::new(properties))?;
         loop {
             let columns = next();
             if columns.first().is_none_or(|column| column.is_empty()) {
@@ -288,6 +417,17 @@ fn write(
         }
     };
     write().map(drop).map_err(as_io)
+}
+
+/// The schema with columns behind its own.
+fn with_more(schema: &Type, more: &More) -> Result<Type, ParquetError> {
+    let mut fields = schema.get_fields().to_vec();
+    for (name, physical, repetition) in more {
+        let text = (*physical == Physical::BYTE_ARRAY).then_some(LogicalType::String);
+        let field = Type::primitive_type_builder(name, *physical);
+        fields.push(Arc::new(field.with_repetition(*repetition).with_logical_type(text).build()?));
+    }
+    Type::group_type_builder(schema.name()).with_fields(fields).build()
 }
 
 /// The file system's own error, where that was the cause.
@@ -307,10 +447,24 @@ impl Column {
             Self::Numbers(values) => values.is_empty(),
             Self::Integers(values) => values.is_empty(),
             Self::Texts(values) => values.is_empty(),
+            Self::Cells(values) => values.is_empty(),
+            Self::Same(_, rows) => *rows == 0,
         }
     }
 
     fn write(self, writer: &mut ColumnWriter<'_>) -> Result<(), ParquetError> {
+        /// Few at once: a group of a text is megabytes.
+        fn repeat<T: DataType>(
+            writer: &mut ColumnWriterImpl<'_, T>,
+            value: T::T,
+            rows: usize,
+        ) -> Result<(), ParquetError> {
+            let some = vec![value; rows.min(1024)];
+            for done in (0..rows).step_by(1024) {
+                writer.write_batch(&some[..some.len().min(rows - done)], None, None)?;
+            }
+            Ok(())
+        }
         fn split<T>(values: Vec<Option<T>>) -> (Vec<T>, Vec<i16>) {
             let levels = values.iter().map(|value| i16::from(value.is_some())).collect();
             (values.into_iter().flatten().collect(), levels)
@@ -325,6 +479,38 @@ impl Column {
             }
             (Self::Texts(values), ColumnWriter::ByteArrayColumnWriter(writer)) => {
                 let (values, levels) = split(values);
+                writer.write_batch(&values, Some(&levels), None)?;
+            }
+            (Self::Same(Cell::Number(value), rows), ColumnWriter::DoubleColumnWriter(writer)) => {
+                repeat(writer, value, rows)?;
+            }
+            (Self::Same(Cell::Integer(value), rows), ColumnWriter::Int64ColumnWriter(writer)) => {
+                repeat(writer, value, rows)?;
+            }
+            (Self::Same(Cell::Switch(value), rows), ColumnWriter::BoolColumnWriter(writer)) => {
+                repeat(writer, value, rows)?;
+            }
+            (Self::Same(Cell::Text(text), rows), ColumnWriter::ByteArrayColumnWriter(writer)) => {
+                repeat(writer, text.as_str().into(), rows)?;
+            }
+            (Self::Cells(cells), ColumnWriter::DoubleColumnWriter(writer)) => {
+                let number = |cell| if let Cell::Number(number) = cell { Some(number) } else { None };
+                let (values, levels) = split(cells.into_iter().map(|cell| cell.and_then(number)).collect());
+                writer.write_batch(&values, Some(&levels), None)?;
+            }
+            (Self::Cells(cells), ColumnWriter::Int64ColumnWriter(writer)) => {
+                let integer = |cell| if let Cell::Integer(integer) = cell { Some(integer) } else { None };
+                let (values, levels) = split(cells.into_iter().map(|cell| cell.and_then(integer)).collect());
+                writer.write_batch(&values, Some(&levels), None)?;
+            }
+            (Self::Cells(cells), ColumnWriter::BoolColumnWriter(writer)) => {
+                let switch = |cell| if let Cell::Switch(switch) = cell { Some(switch) } else { None };
+                let (values, levels) = split(cells.into_iter().map(|cell| cell.and_then(switch)).collect());
+                writer.write_batch(&values, Some(&levels), None)?;
+            }
+            (Self::Cells(cells), ColumnWriter::ByteArrayColumnWriter(writer)) => {
+                let text = |cell| if let Cell::Text(text) = cell { Some(text.as_str().into()) } else { None };
+                let (values, levels) = split(cells.into_iter().map(|cell| cell.and_then(text)).collect());
                 writer.write_batch(&values, Some(&levels), None)?;
             }
             _ => return Err(ParquetError::General("a column is not of its schema's type".into())),
@@ -430,6 +616,7 @@ fn read(path: &Path, schema: &str, each: &mut EachRow<'_>) -> Result<(), Parquet
     let reader = SerializedFileReader::new(File::open(path)?)?;
     let found = reader.metadata().file_metadata().schema_descr();
     let expected = parse_message_type(schema)?;
+    // Behind these it is told of which run the rows are, which who opened its folder knows.
     let same = |(found, expected): (&Arc<Type>, &Arc<Type>)| {
         found.is_primitive()
             && found.name() == expected.name()
@@ -437,7 +624,7 @@ fn read(path: &Path, schema: &str, each: &mut EachRow<'_>) -> Result<(), Parquet
             && found.is_optional() == expected.is_optional()
     };
     let (fields, wanted) = (found.root_schema().get_fields(), expected.get_fields());
-    if fields.len() != wanted.len() || !fields.iter().zip(wanted).all(same) {
+    if fields.len() < wanted.len() || !fields.iter().zip(wanted).all(same) {
         let names: Vec<&str> = wanted.iter().map(|field| field.name()).collect();
         return Err(ParquetError::General(format!("its columns are not {}", names.join(", "))));
     }

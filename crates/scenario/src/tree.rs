@@ -321,6 +321,37 @@ pub(crate) fn remove(root: &mut Node, steps: &[Step]) {
     }
 }
 
+/// What is at the end of a path, as [`replace`] understands it.
+pub(crate) fn at<'a>(root: &'a Value, steps: &[Step]) -> Option<&'a Value> {
+    let Some((step, rest)) = steps.split_first() else { return Some(root) };
+    match (step, root) {
+        (Step::Index(index), Value::Array(nodes)) => at(&nodes.get(*index)?.value, rest),
+        (Step::Key(key), Value::Table(table)) => match (table.get(key), key.strip_suffix(".reverse")) {
+            (Some(node), _) => at(&node.value, rest),
+            (None, Some(link)) => {
+                at(&table.get(link)?.value, &[&[Step::Key("reverse".into())], rest].concat())
+            }
+            (None, None) => None,
+        },
+        _ => None,
+    }
+}
+
+/// The same value as JSON.
+pub(crate) fn to_json(value: &Value) -> serde_json::Value {
+    match value {
+        Value::String(text) | Value::Datetime(text) => text.as_str().into(),
+        Value::Integer(integer) => i64::try_from(*integer).map_or((*integer as f64).into(), Into::into),
+        Value::Float(float) => (*float).into(),
+        Value::Boolean(boolean) => (*boolean).into(),
+        Value::Array(nodes) => nodes.iter().map(|node| to_json(&node.value)).collect(),
+        Value::Table(Table(entries)) => {
+            let entries = entries.iter().map(|entry| (entry.key.clone(), to_json(&entry.node.value)));
+            entries.collect::<serde_json::Map<_, _>>().into()
+        }
+    }
+}
+
 /// One value on one line, as TOML 1.0.
 pub(crate) fn inline(value: &Value) -> String {
     match value {

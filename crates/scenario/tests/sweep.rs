@@ -1,5 +1,6 @@
 //! Sweeps that resume, and claims over their runs.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,6 +10,9 @@ use congestlab_scenario::claims::Verdict;
 use congestlab_scenario::result::Meta;
 use congestlab_scenario::sim::{self, Engine, model::Model, outcome::Outcome};
 use congestlab_scenario::sweep::{self, Options, PointResult, Progress, SweepError};
+use parquet::file::reader::FileReader as _;
+use parquet::file::serialized_reader::SerializedFileReader;
+use parquet::record::Field;
 
 const SWEEP: &str = r#"
 [run]
@@ -132,6 +136,53 @@ fn a_sweep_does_only_what_is_missing() {
         .map(|point| point.result["fingerprint"].clone())
         .collect();
     assert_eq!(values, expected, "in the order of the sweep");
+}
+
+/// Settings are columns of their types, beside the object that has them all, and the run that a row is of.
+#[test]
+fn the_table_of_points_says_what_varied_in_columns_of_its_type() {
+    let grid = r#"grid = { "links.pipe.rate" = ["1 Mbit/s", "2 Mbit/s"], "links.pipe.law.xcp.alpha" = [0.4, 1],
+        "links.pipe.queue" = ["20 packets", "30 kB"], "run.seed" = [3] }"#;
+    let claim = "[[claims]]\nthat = \"x\"\nmetric = \"links.pipe.drops\"\nat_least = 0\n";
+    let text = format!("{}{}\n{claim}", SWEEP.split("grid").next().unwrap(), grid.replace('\n', " "));
+    let scenario = Scenario::parse("sweep.toml", &text, Path::new(""), &[], None)
+        .unwrap_or_else(|error| panic!("{error}"));
+    let folder = tempfile::tempdir().unwrap();
+    let results = run(&scenario, folder.path(), "v").0.unwrap_or_else(|error| panic!("{error}"));
+    let path = folder.path().join("points.parquet");
+    sweep::write_points(&path, "sweep", &results).unwrap();
+    let reader = SerializedFileReader::new(std::fs::File::open(path).unwrap()).unwrap();
+    let rows: Vec<BTreeMap<String, Field>> = reader
+        .get_row_iter(None)
+        .unwrap()
+        .map(|row| row.unwrap().into_columns().into_iter().collect())
+        .collect();
+    assert_eq!(rows.len(), 8);
+    let text = |text: &str| Field::Str(text.into());
+    let last = &rows[7];
+    for (column, value) in [
+        ("seed", Field::Long(3)),
+        ("metric", text("links.pipe.drops")),
+        ("scenario", text("sweep")),
+        ("run", text(&results[7].run)),
+        (
+            "label",
+            text(
+                "links.pipe.rate = \"2 Mbit/s\", links.pipe.law.xcp.alpha = 1, links.pipe.queue = \"30 kB\"",
+            ),
+        ),
+        (
+            "settings",
+            text(r#"{"links.pipe.rate":"2 Mbit/s","links.pipe.law.xcp.alpha":1,"links.pipe.queue":"30 kB"}"#),
+        ),
+        ("links.pipe.rate_bps", Field::Double(2e6)),
+        ("links.pipe.law.xcp.alpha", Field::Double(1.0)),
+        ("links.pipe.queue", text("30 kB")),
+    ] {
+        assert_eq!(last.get(column), Some(&value), "{column}");
+    }
+    assert_eq!(rows[0]["links.pipe.law.xcp.alpha"], Field::Double(0.4));
+    assert!(results[7].run.starts_with("sweep-3-"), "{}", results[7].run);
 }
 
 /// One scenario has one file: two points that say the same may not write it at once.
@@ -290,7 +341,7 @@ fn a_claim_about_nothing_is_refused() {
         let text = SWEEP.replace("\"run.seed\" = [1, 2]", axes);
         let text = format!("{text}\n{}", claim_text(metric, "never = true"));
         let scenario = Scenario::parse("c.toml", &text, Path::new(""), &[], None).unwrap();
-        scenario.check().map_err(|diagnostics| diagnostics.to_string())
+        scenario.check().map(drop).map_err(|diagnostics| diagnostics.to_string())
     };
     let seeds = "\"run.seed\" = [1, 2]";
     for (metric, reason) in [

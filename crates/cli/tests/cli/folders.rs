@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -135,7 +135,7 @@ fn runs_differ_in_configuration_metrics_and_from_a_packet_on() {
     assert_eq!(json["equal"], false);
     let setting = &json["configuration"][0];
     assert_eq!(setting["path"], "links.bottleneck.rate");
-    assert_eq!((&setting["one"], &setting["other"]), (&"\"10 Mbit/s\"".into(), &"\"8 Mbit/s\"".into()));
+    assert_eq!((&setting["one"], &setting["other"]), (&"10 Mbit/s".into(), &"8 Mbit/s".into()));
     let metrics = json["metrics"].as_array().expect("a list");
     let capacity = metrics.iter().find(|metric| metric["path"] == "links.bottleneck.capacity_bps");
     assert_eq!(capacity.expect("it differs")["difference"], -2e6);
@@ -199,4 +199,41 @@ fn a_disk_that_fills_up_leaves_no_half_of_a_run() {
     assert!(stderr.starts_with("error: can not write disk: "), "{stderr}");
     assert!(stderr.contains("No space left on device"), "{stderr}");
     assert_eq!(fs::read_to_string(lab.path("left")).ok().as_deref(), Some(""), "something is left");
+}
+
+/// Nobody is in anybody's way, and what is there is one whole run.
+#[test]
+fn runs_of_one_scenario_at_once_all_succeed() {
+    let lab = Lab::new(SCENARIO);
+    let start = || {
+        let mut command = lab.command(&["run", "scenario.toml", "--out", "runs", "--quiet"]);
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary runs")
+    };
+    for _ in 0..4 {
+        let children: Vec<_> = (0..6).map(|_| start()).collect();
+        for child in children {
+            Finished(child.wait_with_output().expect("it ends")).exits(0);
+        }
+    }
+    let runs = folders(&lab);
+    assert_eq!(runs.len(), 1, "{runs:?}");
+    let folder = runs[0].display().to_string();
+    lab.run(&["diff", &folder, &folder, "--check"]).exits(0);
+}
+
+/// `ulimit -f`: the signal would kill, and say nothing.
+#[test]
+fn a_limit_of_file_sizes_is_told_and_leaves_nothing() {
+    let lab = Lab::new(SCENARIO);
+    let binary = env!("CARGO_BIN_EXE_congestlab");
+    for output in ["--series s.csv", "--events e.csv", "--out runs", "--pcap traces"] {
+        let script = format!("ulimit -f 1; {binary} run scenario.toml --quiet {output}");
+        let finished = Command::new("sh").args(["-c", &script]).current_dir(lab.path("")).output();
+        let finished = Finished(finished.expect("there is a shell")).exits(1);
+        let stderr = finished.stderr();
+        assert!(stderr.starts_with("error: can not write ") && stderr.contains("File too large"), "{stderr}");
+    }
+    assert!(folders(&lab).is_empty());
+    let left: Vec<String> = lab.files().into_iter().filter(|name| name != "runs").collect();
+    assert_eq!(left, ["scenario.toml"], "something is left");
 }
