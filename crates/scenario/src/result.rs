@@ -214,8 +214,12 @@ fn write_seconds(out: &mut dyn Write, at: Picos) -> io::Result<()> {
     write!(out, "{whole}.{}", digits.trim_end_matches('0'))
 }
 
-/// A name as a CSV field (RFC 4180).
+/// A name as a CSV field (RFC 4180). One that a spreadsheet would take for a formula, and run, gets the apostrophe by
+/// which spreadsheets know a text.
 fn field(name: &str) -> String {
+    if name.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        return format!("\"'{}\"", name.replace('"', "\"\""));
+    }
     if name.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", name.replace('"', "\"\""))
     } else {

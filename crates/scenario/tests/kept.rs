@@ -88,6 +88,30 @@ fn a_file_is_written_whole_or_not_at_all() {
     assert!(store::write_atomically(&out.path().join("no/such/folder"), b"").is_err());
 }
 
+/// Spreadsheets take these for formulae, and run them; numbers are left as they are.
+#[test]
+fn names_that_a_spreadsheet_would_run_are_text() {
+    for (name, field) in [
+        ("=1+1", "\"'=1+1\""),
+        ("+x", "\"'+x\""),
+        ("-x", "\"'-x\""),
+        ("@SUM(A1)", "\"'@SUM(A1)\""),
+        ("a=b", "a=b"),
+    ] {
+        let text = format!(
+            "[run]\nduration = \"1 s\"\n[links.\"{name}\"]\nrate = \"1 Mbit/s\"\n[flows.f]\nlaw = \"sack\"\n\
+             path = [\"{name}\"]\n"
+        );
+        let scenario = Scenario::parse("names.toml", &text, Path::new(""), &[], None).unwrap();
+        let sample = Sample { at: 1, element: Element::Link(0), metric: "queue_packets", value: -1.0 };
+        let outcome = Outcome { series: vec![sample], ..Outcome::default() };
+        let mut series = Vec::new();
+        write_series_csv(&mut series, &scenario, &outcome).unwrap();
+        let series = String::from_utf8(series).unwrap();
+        assert!(series.ends_with(&format!("\n0.000000000001,{field},,queue_packets,-1\n")), "{series}");
+    }
+}
+
 /// 20,001 flows that got 0, 1, 2, ... bit/s, the last of them nothing at all.
 #[test]
 fn many_flows_become_distributions_only_when_asked() {

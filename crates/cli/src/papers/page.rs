@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use congestlab_scenario::figure::Figure;
+use congestlab_scenario::report::POLICY;
 use serde_json::{Value, json};
 
 use super::Ran;
@@ -219,7 +220,8 @@ pub(super) fn summary(papers: &[Paper]) -> String {
 /// The paper's page with its pictures.
 pub(super) fn html(paper: &Paper, ran: &[Ran]) -> String {
     let mut html = format!(
-        "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>{0}</title>\n<style>body{{font:15px/1.45 \
+        "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" \
+         content=\"{POLICY}\">\n<title>{0}</title>\n<style>body{{font:15px/1.45 \
          sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}}svg{{max-width:100%;height:auto}}td,th{{text-align:left;\
          vertical-align:top;padding:.3rem .6rem;border-bottom:1px solid #ddd}}.fails{{color:#a3123a;font-weight:bold}}\
          blockquote{{margin:.2rem 0;color:#555}}</style>\n<h1>{0}</h1>\n<p>{1}, {2}</p>\n",

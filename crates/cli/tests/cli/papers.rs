@@ -91,6 +91,11 @@ fn a_paper_is_run_drawn_judged_and_written_down() {
     let kept = lab.run(&written).exits(0);
     assert!(kept.stdout().contains("report.html"));
     let page = fs::read_to_string(lab.path("out/report.html")).unwrap();
+    let policy = format!(
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">",
+        congestlab_scenario::report::POLICY
+    );
+    assert!(page.contains(&policy) && policy.contains("default-src 'none'"), "{page}");
     assert!(
         page.contains("XCP maintains good utilization") && page.contains("<svg") && page.contains("FAILS")
     );

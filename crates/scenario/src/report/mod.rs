@@ -11,7 +11,7 @@ mod recording;
 mod tests;
 mod topology;
 
-pub use page::html;
+pub use page::{POLICY, html};
 pub use recording::{Chart, FLOWS_DRAWN_MAX, Marks, Of, Recording, Spread};
 
 use serde_json::Value as Json;

@@ -19,6 +19,10 @@ const STYLE: &str = include_str!("../../assets/report.css");
 const PROGRAM: &str = include_str!("../../assets/report.js");
 const KEYS: &str = include_str!("../../assets/keys.html");
 
+/// What a page may load and run: nothing of elsewhere, whatever stands in a name.
+pub const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
+
 /// More rows than this are folded away.
 const ROWS_SHOWN_MAX: usize = 20;
 
@@ -26,14 +30,12 @@ const ROWS_SHOWN_MAX: usize = 20;
 pub fn html(run: &Run<'_>, recording: &Recording) -> String {
     let mut page = String::new();
     let name = escape(run.name);
-    // The policy lets nothing in or out, whatever stands in a name.
     let _ = write!(
         page,
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-         style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
          <link rel=\"icon\" href=\"data:,\">\n\
          <title>{name}: congestlab report</title>\n\
          <style>\n{UPLOT_STYLE}\n{STYLE}</style>\n</head>\n<body>\n\
