@@ -215,7 +215,9 @@ fn fair_share(run: &Run) -> Option<f64> {
 
 /// Throughput, window and queue of every run. The title is the first line of the scenario, a comment.
 fn draw(text: &str, runs: &[Run]) -> Figure {
-    let title = text.lines().next().and_then(|line| line.strip_prefix('#')).unwrap_or("congestlab").trim();
+    // Behind what editors are told.
+    let first = text.lines().find(|line| !line.starts_with("#:"));
+    let title = first.and_then(|line| line.strip_prefix('#')).unwrap_or("congestlab").trim();
     let highest = runs.iter().flat_map(|run| &run.outcome.series);
     let highest = highest.filter(|sample| sample.metric == "throughput_bps").map(|sample| sample.value);
     let (factor, unit) = match highest.fold(0.0, f64::max) {

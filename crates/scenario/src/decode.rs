@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::str::FromStr;
 
-use congestlab_core::units::{BitRate, Bytes, Duration, Ratio};
+use congestlab_core::units::{BitRate, Bytes, Duration, Kind, Ratio};
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::diagnostic::{Findings, Span, choices};
@@ -196,9 +196,19 @@ fn described(mut schema: Schema, description: &str) -> Schema {
     schema
 }
 
-/// A string in one of the forms of `examples`.
-pub(crate) fn text_schema(about: &str, examples: &[&str]) -> Schema {
-    json_schema!({ "type": "string", "description": about, "examples": examples })
+/// A string that one of the patterns matches, such as `examples`.
+pub(crate) fn text_schema(about: &str, patterns: &[&str], examples: &[&str]) -> Schema {
+    let pattern = format!("^(?:{})$", patterns.join("|"));
+    json_schema!({ "type": "string", "description": about, "pattern": pattern, "examples": examples })
+}
+
+/// Numbers of the grammar of quantities, as a pattern.
+pub(crate) const NUMBER: &str = "[0-9]+(?:\\.[0-9]+)?";
+
+/// Quantities of a kind, as a pattern: what the grammar of `congestlab-core` takes for a number and a unit, however fine
+/// or large it is.
+pub(crate) fn quantity(kind: Kind) -> String {
+    format!("\\s*{NUMBER}\\s*(?:{})\\s*", kind.names().collect::<Vec<_>>().join("|"))
 }
 
 /// A string; a number as a string, so that the grammar of quantities says which units it may lack.
@@ -264,7 +274,7 @@ impl Language for BitRate {
     }
 
     fn schema(_: &mut SchemaGenerator) -> Schema {
-        text_schema("A rate with its unit.", &["10 Mbit/s", "1 Gbit/s"])
+        text_schema("A rate with its unit.", &[&quantity(Kind::Rate)], &["10 Mbit/s", "1 Gbit/s"])
     }
 }
 
@@ -283,7 +293,7 @@ impl Language for Duration {
     }
 
     fn schema(_: &mut SchemaGenerator) -> Schema {
-        text_schema("A time with its unit.", &["60 s", "40 ms"])
+        text_schema("A time with its unit.", &[&quantity(Kind::Duration)], &["60 s", "40 ms"])
     }
 }
 
@@ -304,7 +314,7 @@ impl Language for Bytes {
     }
 
     fn schema(_: &mut SchemaGenerator) -> Schema {
-        text_schema("An amount of data with its unit.", &["1 MB", "1 MiB"])
+        text_schema("An amount of data with its unit.", &[&quantity(Kind::Bytes)], &["1 MB", "1 MiB"])
     }
 }
 
@@ -334,7 +344,7 @@ impl Language for PacketSize {
     }
 
     fn schema(_: &mut SchemaGenerator) -> Schema {
-        text_schema("Size of a whole IP packet.", &["1500 B", "1000 B"])
+        text_schema("Size of a whole IP packet.", &[&quantity(Kind::Bytes)], &["1500 B", "1000 B"])
     }
 }
 

@@ -5,7 +5,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::claims::Claim;
 use crate::decode::{
-    At, Chance, Language, Named, PacketSize, record, text_schema, unknown_key, variant, words, wrong_type,
+    At, Chance, Language, Named, PacketSize, record, unknown_key, variant, words, wrong_type,
 };
 use crate::diagnostic::{Findings, choices};
 use crate::figure::Shown;
@@ -250,7 +250,7 @@ impl Language for Rate {
         let tables = [("steps", Vec::<At<Step>>::schema(generator)), ("trace", String::schema(generator))];
         let mut schema = choice_schema(&[], &tables);
         if let Some(serde_json::Value::Array(forms)) = schema.get_mut("anyOf") {
-            forms[0] = text_schema("A rate with its unit.", &["10 Mbit/s"]).into();
+            forms[0] = BitRate::schema(generator).into();
         }
         schema
     }

@@ -1,9 +1,9 @@
 //! How much flows send and when: schedules, arrivals, sizes, windows, readers.
 
-use congestlab_core::units::{BitRate, Bytes, Duration};
+use congestlab_core::units::{BitRate, Bytes, Duration, Kind};
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-use crate::decode::{At, Language, out_of_range, record, text_schema, variant, wrong_type};
+use crate::decode::{At, Language, out_of_range, quantity, record, text_schema, variant, wrong_type};
 use crate::diagnostic::{Findings, choices};
 use crate::law::below;
 use crate::queue::Amount;
@@ -81,7 +81,10 @@ impl Language for Gap {
     }
 
     fn schema(_: &mut SchemaGenerator) -> Schema {
-        text_schema("Arrivals per second, or the mean time between two.", &["20 /s", "50 ms"])
+        // Of times a second any decimal, with an exponent or without.
+        let a_second = "\\s*\\+?(?:[0-9]+\\.?[0-9]*|\\.[0-9]+)(?:[eE][-+]?[0-9]+)?\\s*/s";
+        let patterns = [a_second, &quantity(Kind::Duration)];
+        text_schema("Arrivals per second, or the mean time between two.", &patterns, &["20 /s", "50 ms"])
     }
 }
 

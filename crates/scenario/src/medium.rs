@@ -1,12 +1,12 @@
 //! Who sends on a link: each direction on a wire of its own, or both on one.
 
-use congestlab_core::units::Bytes;
+use congestlab_core::units::{Bytes, Kind};
 use congestlab_net::medium::{self, Access, Config, Frame};
 use congestlab_net::service::Service;
 use congestlab_sim::model::{Device, DeviceKind, Model};
 use schemars::{Schema, SchemaGenerator};
 
-use crate::decode::{At, Language, Named, fill, out_of_range, record, text_schema, unit, variant};
+use crate::decode::{At, Language, Named, fill, out_of_range, quantity, record, text_schema, unit, variant};
 use crate::diagnostic::{Findings, Span};
 use crate::file::Link;
 use crate::law::{below, choice_schema, nothing_below};
@@ -34,7 +34,7 @@ impl Language for Octets {
     }
 
     fn schema(_: &mut SchemaGenerator) -> Schema {
-        text_schema("Bytes on the wire.", &["38 B"])
+        text_schema("Bytes on the wire.", &[&quantity(Kind::Bytes)], &["38 B"])
     }
 }
 

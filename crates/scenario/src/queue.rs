@@ -1,9 +1,9 @@
 //! Amounts that wait: "200 packets", "1 BDP", "250 kB".
 
-use congestlab_core::units::{BitRate, Bytes, Duration};
+use congestlab_core::units::{BitRate, Bytes, Duration, Kind};
 use schemars::{Schema, SchemaGenerator};
 
-use crate::decode::{Language, number_or_text, out_of_range, text_schema, wrong_type};
+use crate::decode::{Language, NUMBER, number_or_text, out_of_range, quantity, text_schema, wrong_type};
 use crate::diagnostic::Findings;
 use crate::tree::{Node, Value};
 
@@ -136,8 +136,10 @@ impl Language for Amount {
     }
 
     fn schema(_: &mut SchemaGenerator) -> Schema {
+        let named = format!("{NUMBER}\\s*(?:packets?|BDP|bdp)\\s*");
         text_schema(
             "Packets of any size, bandwidth-delay products, or bytes.",
+            &[&named, &quantity(Kind::Bytes)],
             &["200 packets", "1 BDP", "250 kB"],
         )
     }

@@ -1,9 +1,9 @@
 //! XCP-i in scenarios: what the laws of the XCP family can be told beside their own settings.
 
-use congestlab_core::units::Duration;
+use congestlab_core::units::{Duration, Kind};
 use schemars::{Schema, SchemaGenerator};
 
-use crate::decode::{Chance, Language, record, text_schema, words};
+use crate::decode::{Chance, Language, quantity, record, text_schema, words};
 use crate::diagnostic::Findings;
 use crate::estimator::Estimator;
 use crate::tree::{Node, Value};
@@ -97,7 +97,8 @@ impl Language for Period {
     }
 
     fn schema(_: &mut SchemaGenerator) -> Schema {
-        text_schema("`interval`, or a time.", &["interval", "200 ms"])
+        let patterns = ["interval", &quantity(Kind::Duration)];
+        text_schema("`interval`, or a time.", &patterns, &["interval", "200 ms"])
     }
 }
 

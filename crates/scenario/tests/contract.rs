@@ -313,3 +313,80 @@ fn the_schema_accepts_what_the_decoder_accepts_and_refuses_typing_errors() {
         assert!(!validator.is_valid(&to_json(&text)), "{wrong}");
     }
 }
+
+/// What an editor marks is what the decoder refuses: one grammar. A quantity may still be too fine, or out of range.
+#[test]
+fn the_patterns_of_the_schema_and_the_decoder_agree() {
+    let schema = schema::schema();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let units = [
+        "bit/s", "Mbit/s", "mbps", "Mbps", "kB/s", "KiB/s", "Kbit/s", "B", "kB", "KB", "MiB", "ms", "us",
+        "µs", "min", "m", "s", "ns", "h", "packets", "packet", "BDP", "bdp", "%", "/s", "",
+    ];
+    let numbers =
+        ["10", "1.5", "0.25", "007", "1e3", "-1", "+1", ".5", "5.", "1.2.3", "1,5", "1_000", "", " 20", "١"];
+    let keys = [
+        "links.bottleneck.rate",
+        "links.bottleneck.delay",
+        "links.bottleneck.queue",
+        "links.bottleneck.packet_size",
+        "flows.ftp.size",
+        "flows.background.law.cbr.rate",
+        "run.duration",
+    ];
+    let mut texts = Vec::new();
+    for number in numbers {
+        // What is written well may still be too fine for its unit: nanoseconds, bytes and packets are whole.
+        let digits = number.trim();
+        let is_decimal = digits.split('.').count() < 3
+            && digits
+                .split('.')
+                .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+        for unit in units {
+            let forms =
+                [format!("{number} {unit}"), format!("{number}{unit}"), format!("{number}\t{unit}  ")];
+            texts.extend(forms.map(|text| (text, is_decimal)));
+        }
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let table: toml::Table = EXAMPLE.parse().unwrap();
+    let (mut accepted, mut refused) = (0, 0);
+    for key in keys {
+        let steps: Vec<&str> = key.split('.').collect();
+        for (text, is_decimal) in &texts {
+            let mut table = table.clone();
+            let mut place = &mut table;
+            for step in &steps[..steps.len() - 1] {
+                place = place.get_mut(*step).and_then(toml::Value::as_table_mut).unwrap();
+            }
+            place.insert(steps[steps.len() - 1].into(), text.clone().into());
+            let is_drawn = validator.is_valid(&serde_json::to_value(&table).unwrap());
+            let set = [(key.to_owned(), format!("'{text}'"))];
+            let read = Scenario::parse("test.toml", EXAMPLE, &folder, &set, None);
+            let is_too_fine = |message: &str| {
+                message.contains("is finer than") || *is_decimal && message.contains("is no number of")
+            };
+            let wrong_grammar = read.err().is_some_and(|found| {
+                found.iter().any(|one| one.code() == "scenario::unit" && !is_too_fine(one.message()))
+            });
+            assert_eq!(is_drawn, !wrong_grammar, "{key} = {text:?}");
+            *(if is_drawn { &mut accepted } else { &mut refused }) += 1;
+        }
+    }
+    assert!(accepted > 200 && refused > 2000, "{accepted} accepted, {refused} refused");
+}
+
+#[test]
+fn the_schema_refuses_what_the_contract_does() {
+    let validator = jsonschema::validator_for(&schema::schema()).unwrap();
+    for (right, wrong) in [
+        ("rate = \"10 Mbit/s\"", "rate = \"10 mbps\""),
+        ("queue = \"200 packets\"", "queue = \"200\""),
+        ("delay = \"40 ms\"", "delay = 40"),
+    ] {
+        let text = EXAMPLE.replacen(right, wrong, 1);
+        assert_ne!(text, EXAMPLE);
+        let table = serde_json::to_value(text.parse::<toml::Table>().unwrap()).unwrap();
+        assert!(!validator.is_valid(&table), "{wrong}");
+    }
+}

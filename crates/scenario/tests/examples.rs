@@ -7,7 +7,7 @@ use congestlab_core::law::Protocol;
 use congestlab_scenario::result::Meta;
 use congestlab_scenario::sim::{self, Engine};
 use congestlab_scenario::sweep::{self, Options, PointResult};
-use congestlab_scenario::{Measure, Scenario, schema};
+use congestlab_scenario::{Measure, Scenario, schema, store};
 use serde_json::Value;
 
 fn root() -> PathBuf {
@@ -52,6 +52,36 @@ fn the_claims_of_the_examples_hold() {
     {
         assert!(names.iter().any(|other| other == name), "{name} is not among {names:?}");
     }
+}
+
+/// Editors check the examples by the schema beside them, which is what `congestlab schema` prints.
+#[test]
+fn every_example_names_the_schema_in_its_first_line() {
+    let path = root().join("scenarios/schema.json");
+    let (kept, today) = (std::fs::read_to_string(&path).unwrap(), store::pretty(&schema::schema()));
+    assert!(kept == today, "scenarios/schema.json is not what `congestlab schema` prints: write it anew");
+    let validator = jsonschema::validator_for(&schema::schema()).unwrap();
+    let mut folders = vec![root().join("scenarios")];
+    let mut examples = 0;
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "toml") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let named = text.lines().next().and_then(|line| line.strip_prefix("#:schema "));
+                let named =
+                    folder.join(named.unwrap_or_else(|| panic!("{} names no schema", path.display())));
+                let schema = root().join("scenarios/schema.json").canonicalize().unwrap();
+                assert_eq!(named.canonicalize().ok(), Some(schema), "{}", path.display());
+                let table = serde_json::to_value(text.parse::<toml::Table>().unwrap()).unwrap();
+                let errors: Vec<_> = validator.iter_errors(&table).map(|error| error.to_string()).collect();
+                assert!(errors.is_empty(), "{}: {errors:?}", path.display());
+                examples += 1;
+            }
+        }
+    }
+    assert!(examples > 40, "{examples}");
 }
 
 #[test]

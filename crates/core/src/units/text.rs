@@ -64,6 +64,11 @@ impl Kind {
         first.iter().chain(second).chain(third).copied()
     }
 
+    /// Names of its units.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        self.units().map(|(name, _)| name)
+    }
+
     fn unit(self, name: &str) -> Option<u64> {
         self.units().find(|(known, _)| *known == name).map(|(_, size)| size)
     }
