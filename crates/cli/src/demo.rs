@@ -54,7 +54,8 @@ impl Run {
 pub(crate) fn demo(arguments: &DemoArguments, screen: &Screen) -> Result<(), Failure> {
     require_folder(&arguments.out)?;
     let (scenario, text) = read(arguments)?;
-    scenario.check().map_err(Failure::Scenario)?;
+    crate::warn(scenario.warnings(), screen);
+    crate::warn(&scenario.check().map_err(Failure::Scenario)?, screen);
     let points = scenario.sweep().map_or(&[][..], |sweep| sweep.points());
     if points.is_empty() || points.len() > COLUMNS_MAX {
         let text = format!("a picture wants a [sweep] of 1 to {COLUMNS_MAX} points, not {}", points.len());

@@ -22,6 +22,10 @@ const SOURCE: usize = 62;
 
 pub(crate) fn explain(arguments: &ExplainArguments, screen: &Screen) -> Result<(), Failure> {
     let (scenario, folder) = open(&arguments.run)?;
+    if folder.is_none() {
+        crate::warn(scenario.warnings(), screen);
+        crate::warn(&scenario.ignored(), screen);
+    }
     let flow = Flow::parse(&scenario, &arguments.flow).map_err(refused)?;
     machine::require_memory(&scenario, &Measure::default())?;
     let stop = machine::stop_flag()?;

@@ -27,8 +27,9 @@ mod wireshark;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use congestlab_scenario::{Measure, Scenario, memory, schema, store};
-use serde_json::json;
+use congestlab_scenario::diagnostic::Diagnostic;
+use congestlab_scenario::{Diagnostics, Measure, Scenario, memory, schema, store};
+use serde_json::{Value, json};
 
 use args::{Arguments, Changes, CheckArguments, Command, ScenarioArguments};
 use failure::{Failure, tell_diagnostics};
@@ -94,24 +95,30 @@ fn execute(command: &Command, screen: &Screen) -> Result<ExitCode, Failure> {
 fn load(arguments: &ScenarioArguments, screen: &Screen) -> Result<Scenario, Failure> {
     let Changes { set, seed } = &arguments.changes;
     let scenario = Scenario::load(&arguments.file, set, *seed).map_err(Failure::Scenario)?;
-    if !scenario.warnings().is_empty() && !screen.quiet {
-        tell_diagnostics(scenario.warnings(), screen);
-    }
+    warn(scenario.warnings(), screen);
     Ok(scenario)
+}
+
+/// Tells what may surprise.
+fn warn(warnings: &Diagnostics, screen: &Screen) {
+    if !warnings.is_empty() && !screen.quiet {
+        tell_diagnostics(warnings, screen);
+    }
 }
 
 /// Reads the scenario, its sweep and its claims; runs nothing.
 fn check(arguments: &CheckArguments, screen: &Screen) -> Result<(), Failure> {
     let scenario = load(&arguments.scenario, screen)?;
-    scenario.check().map_err(Failure::Scenario)?;
+    let of_sweep = scenario.check().map_err(Failure::Scenario)?;
+    warn(&of_sweep, screen);
     let points = scenario.sweep().map_or(0, |sweep| sweep.points().len());
     let needed = scenario.memory_needed(&Measure::default());
     if screen.json {
         let normalised = arguments.print.then(|| scenario.normalised());
-        let warnings = scenario.warnings().to_json();
+        let warnings = scenario.warnings().iter().chain(of_sweep.iter());
         return print(&store::pretty(&json!({
             "valid": true,
-            "warnings": warnings,
+            "warnings": warnings.map(Diagnostic::to_json).collect::<Value>(),
             "points": points.max(1),
             "claims": scenario.claims().len(),
             "memory_bytes": needed,

@@ -210,6 +210,10 @@ fn simulate(
 ) -> Result<Vec<Ran>, Failure> {
     require_folder(folder)?;
     let stop = machine::stop_flag()?;
+    for (_, scenario) in &figures {
+        crate::warn(scenario.warnings(), screen);
+        crate::warn(&scenario.check().map_err(Failure::Scenario)?, screen);
+    }
     let points = |scenario: &Scenario| scenario.sweep().map_or(1, |sweep| sweep.points().len());
     let all: usize = figures.iter().map(|(_, scenario)| points(scenario)).sum();
     let runs = Runs::new(screen, all);

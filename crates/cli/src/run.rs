@@ -14,7 +14,7 @@ use congestlab_scenario::sim::{self, Engine, Tap};
 use congestlab_scenario::{Measure, Scenario, store};
 
 use crate::args::{FlowsShown, RunArguments, VERSION};
-use crate::failure::{Failure, Message, tell_diagnostics};
+use crate::failure::{Failure, Message};
 use crate::machine::{self, Clock};
 use crate::output::{Screen, gauge, print, require_files, require_folder, write_file};
 use crate::report;
@@ -25,10 +25,7 @@ const FLOWS_SHOWN_MAX: usize = 20;
 
 pub(crate) fn run(arguments: &RunArguments, screen: &Screen) -> Result<(), Failure> {
     let scenario = crate::load(&arguments.scenario, screen)?;
-    let ignored = scenario.ignored();
-    if !ignored.is_empty() && !screen.quiet {
-        tell_diagnostics(&ignored, screen);
-    }
+    crate::warn(&scenario.ignored(), screen);
     let files = arguments.series.iter().chain(&arguments.events).map(PathBuf::as_path);
     require_files(&arguments.scenario.file, files)?;
     for folder in arguments.out.iter().chain(&arguments.pcap) {

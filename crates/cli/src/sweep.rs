@@ -22,7 +22,7 @@ pub(crate) const CODE: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("CONG
 
 pub(crate) fn sweep(arguments: &SweepArguments, screen: &Screen) -> Result<(), Failure> {
     let scenario = crate::load(&arguments.scenario, screen)?;
-    scenario.check().map_err(Failure::Scenario)?;
+    crate::warn(&scenario.check().map_err(Failure::Scenario)?, screen);
     if arguments.check && scenario.claims().is_empty() {
         let text = format!("{} has no [[claims]] to check", arguments.scenario.file.display());
         return Err(Failure::Input(Message::new(text, "add some, or leave --check out")));

@@ -227,11 +227,12 @@ impl Scenario {
         })
     }
 
-    /// Looks at what a single run ignores (contract 1): `[sweep]`, every value in it, `[[claims]]`.
+    /// Looks at what a single run ignores (contract 1): `[sweep]`, every value in it, `[[claims]]`. Returns what may
+    /// surprise there, once, beside what [`Scenario::warnings`] says of the file itself.
     ///
     /// # Errors
     /// Everything that is wrong with them.
-    pub fn check(&self) -> Result<(), Diagnostics> {
+    pub fn check(&self) -> Result<Diagnostics, Diagnostics> {
         let mut findings = Findings::new(self.sources.clone());
         findings.absorb(self.plan.clone());
         // Every value once, beside the first of all other axes. Combinations are read by a sweep.
@@ -239,12 +240,14 @@ impl Scenario {
         let mut seen = BTreeSet::new();
         for point in points {
             let is_new = point.settings.iter().filter(|setting| seen.insert((*setting).clone())).count() > 0;
-            if let Some(Err(diagnostics)) = is_new.then(|| self.point(point)) {
-                findings.absorb(diagnostics);
+            match is_new.then(|| self.point(point)) {
+                Some(Ok(scenario)) => findings.absorb(scenario.warnings.without(&self.warnings)),
+                Some(Err(diagnostics)) => findings.absorb(diagnostics),
+                None => {}
             }
         }
         self.check_assumed(&mut findings);
-        if findings.has_errors() { Err(findings.finish()) } else { Ok(()) }
+        if findings.has_errors() { Err(findings.finish()) } else { Ok(findings.finish()) }
     }
 
     /// Reads the scenario with each other value that the figure's assumptions could have.

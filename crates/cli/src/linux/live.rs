@@ -11,7 +11,7 @@ use congestlab_scenario::{Scenario, store};
 
 use super::args::{EncodingShown, LiveApp, LiveArguments, LiveCommand, Offloads};
 use crate::args::{Changes, VERSION};
-use crate::failure::{Failure, tell_diagnostics};
+use crate::failure::Failure;
 use crate::machine::{self, Clock};
 use crate::output::{Screen, gauge, print, require_files, require_folder, write_file};
 use crate::{report, run};
@@ -20,13 +20,8 @@ pub(crate) fn live(command: &LiveCommand, screen: &Screen) -> Result<(), Failure
     let LiveCommand::Run(arguments) = command;
     let Changes { set, seed } = &arguments.scenario.changes;
     let scenario = Scenario::load_live(&arguments.scenario.file, set, *seed).map_err(Failure::Scenario)?;
-    if !scenario.warnings().is_empty() && !screen.quiet {
-        tell_diagnostics(scenario.warnings(), screen);
-    }
-    let ignored = scenario.ignored();
-    if !ignored.is_empty() && !screen.quiet {
-        tell_diagnostics(&ignored, screen);
-    }
+    crate::warn(scenario.warnings(), screen);
+    crate::warn(&scenario.ignored(), screen);
     let files = arguments.series.iter().chain(&arguments.events).map(PathBuf::as_path);
     require_files(&arguments.scenario.file, files)?;
     for folder in arguments.out.iter().chain(&arguments.pcap) {

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::{Lab, SCENARIO};
+use crate::{Finished, Lab, SCENARIO};
 
 #[test]
 fn a_run_prints_one_object_with_the_keys_of_the_contract() {
@@ -398,4 +398,97 @@ fn completions_and_man_pages_know_every_command() {
     {
         assert!(lab.path("man1").join(page).is_file(), "{page} is missing");
     }
+}
+
+/// Whatever reads a scenario says the same of it: what a point of the sweep may surprise with, once.
+#[test]
+fn every_command_gives_the_warnings_of_a_run() {
+    let unstable = SCENARIO.replacen("law = \"xcp\"", "law = { xcp = { alpha = 0.9 } }", 1);
+    let lab = Lab::new(&format!("{unstable}\n[sweep]\ngrid = {{ \"run.seed\" = [1, 2, 3] }}\n"));
+    let of_run = lab.run(&["run", "scenario.toml"]).exits(0).stderr();
+    assert!(of_run.starts_with("warning: scenario.toml:") && of_run.contains("unstable"), "{of_run}");
+    let warnings = |arguments: &[&str]| -> Vec<String> {
+        let stderr = lab.run(arguments).exits(0).stderr();
+        stderr.lines().filter(|line| line.starts_with("warning: ")).map(str::to_owned).collect()
+    };
+    for arguments in [
+        &["check", "scenario.toml"][..],
+        &["sweep", "scenario.toml", "--out", "kept"],
+        &["explain", "scenario.toml", "--flow", "ftp[0]", "--at", "1 s"],
+        &["demo", "scenario.toml", "--out", "pictures"],
+    ] {
+        assert_eq!(warnings(arguments), [of_run.trim_end()], "{arguments:?}");
+    }
+
+    let grid = "grid = { \"links.bottleneck.law.xcp.alpha\" = [0.4, 0.9], \"run.seed\" = [1, 2, 3] }";
+    std::fs::write(lab.path("scenario.toml"), format!("{SCENARIO}\n[sweep]\n{grid}\n")).expect("writable");
+    assert_eq!(lab.run(&["run", "scenario.toml"]).exits(0).stderr(), "");
+    for arguments in [&["check", "scenario.toml"][..], &["sweep", "scenario.toml", "--out", "kept"]] {
+        let told = warnings(arguments);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(
+            told[0].starts_with("warning: scenario.toml:18:51: ") && told[0].contains("unstable"),
+            "{told:?}"
+        );
+    }
+    let json = lab.run(&["check", "scenario.toml", "--json"]).exits(0).json();
+    assert_eq!(json["warnings"].as_array().map(Vec::len), Some(1), "{json}");
+}
+
+/// Numbers are numbers and texts are texts, each quoted once.
+#[test]
+fn the_settings_of_a_sweep_have_their_types() {
+    let grid = "\"links.bottleneck.rate\" = [\"5 Mbit/s\"], \"flows.ftp.count\" = [3], \"flows.ftp.law\" = [\"cubic\"]";
+    let lab = Lab::new(&format!("{SCENARIO}\n[sweep]\ngrid = {{ {grid} }}\n"));
+    let json = lab.run(&["sweep", "scenario.toml", "--out", "kept", "--json"]).exits(0).json();
+    let expected = serde_json::json!({
+        "links.bottleneck.rate": "5 Mbit/s", "flows.ftp.count": 3, "flows.ftp.law": "cubic",
+    });
+    assert_eq!(json["points"][0]["settings"], expected);
+    let kept = std::fs::read_dir(lab.path("kept")).expect("a folder").flatten().next().expect("a point");
+    let kept: Value = serde_json::from_slice(&std::fs::read(kept.path()).expect("readable")).expect("JSON");
+    assert_eq!(kept["settings"], expected);
+    assert_eq!(kept["run"], json["points"][0]["run"]);
+    assert!(kept["run"].as_str().is_some_and(|run| run.starts_with("scenario-1-")), "{kept}");
+}
+
+/// Nothing that stands in a file or an argument moves the cursor, or fills the screen.
+#[test]
+fn what_is_echoed_is_printable_and_short() {
+    let long = "k".repeat(10 << 20);
+    let lab = Lab::new(&format!("{SCENARIO}\"\\u001b[2J\\u009b\\u202e{long}\" = 1\n"));
+    let shown = |finished: Finished| {
+        let text = finished.stdout() + &finished.stderr();
+        let hidden = |c: char| c.is_control() && c != '\n' || ('\u{202a}'..='\u{202e}').contains(&c);
+        assert!(!text.contains(hidden), "{text:?}");
+        assert!(text.len() < 20_000, "{} bytes", text.len());
+        text
+    };
+    let text = shown(lab.run(&["run", "scenario.toml"]).exits(2));
+    assert!(
+        text.starts_with("error: scenario.toml:16:1: unknown key `\\u{1b}[2J\\u{9b}\\u{202e}kkk"),
+        "{text}"
+    );
+    assert!(text.contains("kkk` in `flows.ftp`"), "{text}");
+    shown(lab.run(&["run", "scenario.toml", "--json"]).exits(2));
+    for arguments in [
+        &["run", "\u{1b}[2J\u{9b}.toml"][..],
+        &["run", "scenario.toml", "--set", "\u{1b}[2J=1"],
+        &["diff", "\u{1b}[2J", "\u{1b}[2J"],
+        &["papers", "run", "\u{1b}[2J"],
+    ] {
+        let text = shown(lab.run(arguments).exits(2));
+        assert!(text.contains("\\u{1b}[2J"), "{text}");
+    }
+
+    // Clap leaves ESC out by itself where it writes without colours.
+    shown(lab.run(&["\u{1b}[2J\u{9b}"]).exits(2));
+
+    // A name that no terminal shows as it is, and one that is as long as a book.
+    let name = format!("\u{202e}{}", &long[..200_000]);
+    let named = SCENARIO.replace("[links.bottleneck]", &format!("[links.\"{name}\"]"));
+    let lab = Lab::new(&named.replace("\"bottleneck\"", &format!("\"{name}\"")));
+    let text = shown(lab.run(&["run", "scenario.toml"]).exits(0));
+    assert!(text.contains("\\u{202e}kkk") && text.contains('…'), "{text}");
+    shown(lab.run(&["check", "scenario.toml"]).exits(0));
 }
