@@ -10,8 +10,8 @@ mod system;
 
 use std::fs;
 use std::process::ExitStatus;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
 use congestlab_scenario::result::Meta;
@@ -20,13 +20,32 @@ use congestlab_scenario::{Measure, Scenario};
 use crate::args::VERSION;
 use crate::failure::{Failure, Message};
 
+/// What Ctrl-C, SIGTERM and SIGHUP raise. One of them that finds it raised ends the process at once, with the status of
+/// what was interrupted; nothing half-written has a name then.
+static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+/// Somebody looks at it.
+static IS_WATCHED: AtomicBool = AtomicBool::new(false);
+
+/// Begins to listen for signals. Until somebody asks for the flag the first one ends the process.
+///
+/// A file that grows beyond what the shell allows is an error of the file from then on, and no signal.
+pub(crate) fn listen() -> Result<(), Failure> {
+    if STOP.get().is_some() {
+        return Ok(());
+    }
+    let stop = STOP.get_or_init(|| Arc::new(AtomicBool::new(true)));
+    system::listen(stop)
+        .map_err(|error| Failure::Run(Message::new(format!("can not listen for signals: {error}"), "")))
+}
+
 /// A flag that Ctrl-C, SIGTERM and SIGHUP raise; the second of them ends the process at once.
 pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
-    let flag = Arc::new(AtomicBool::new(false));
-    match system::listen(&flag) {
-        Ok(()) => Ok(flag),
-        Err(error) => Err(Failure::Run(Message::new(format!("can not listen for signals: {error}"), ""))),
+    listen()?;
+    let stop = STOP.get_or_init(Arc::default);
+    if !IS_WATCHED.swap(true, Ordering::Relaxed) {
+        stop.store(false, Ordering::Relaxed);
     }
+    Ok(stop.clone())
 }
 
 /// Cores that this process may use.

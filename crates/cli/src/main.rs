@@ -58,6 +58,10 @@ fn main() -> ExitCode {
 }
 
 fn execute(command: &Command, screen: &Screen) -> Result<ExitCode, Failure> {
+    // What is on real packets passes signals on, or asks for the flag.
+    if !matches!(command, Command::Linux(_)) {
+        machine::listen()?;
+    }
     match command {
         Command::Linux(command) => return linux::execute(command, screen),
         Command::Run(arguments) => run::run(arguments, screen)?,

@@ -6,17 +6,19 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use rustix::process::{Resource, getrlimit};
+use rustix::process::{Resource, Signal, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag::{register, register_conditional_shutdown};
 
-/// The first of these signals raises the flag, the second ends the process.
+/// The first of these signals raises the flag, and one that finds it raised ends the process. A write beyond the limit of
+/// file sizes is no signal any more, but fails.
 pub(super) fn listen(flag: &Arc<AtomicBool>) -> io::Result<()> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         register_conditional_shutdown(signal, 130, flag.clone())?;
         register(signal, flag.clone())?;
     }
+    register(Signal::XFSZ.as_raw(), Arc::default())?;
     Ok(())
 }
 

@@ -27,11 +27,35 @@ fn wait_until_caught(child: &Child, signal: Signal) {
     panic!("no handler for {signal:?} after ten seconds");
 }
 
+/// Waits until it is well past its beginning, however slow the machine is: it has worked for so long.
+fn wait_until_busy(child: &Child) {
+    // In ticks of a hundredth of a second, behind the name in parentheses: user and system.
+    const ENOUGH: u64 = 30;
+    let path = format!("/proc/{}/stat", child.id());
+    for _ in 0..6000 {
+        let stat = std::fs::read_to_string(&path).unwrap_or_default();
+        let fields = stat.rsplit(')').next().unwrap_or_default().split(' ').skip(12).take(2);
+        if fields.filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>() >= ENOUGH {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("it has done nothing for a minute");
+}
+
+/// Interrupts a command that computes.
 fn interrupt(lab: &Lab, arguments: &[&str], signal: Signal) -> Finished {
+    interrupt_when(lab, arguments, signal, wait_until_busy)
+}
+
+fn interrupt_when(lab: &Lab, arguments: &[&str], signal: Signal, wait: fn(&Child)) -> Finished {
     let mut command = lab.command(arguments);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the binary runs");
+    // Open for as long as the command is.
+    let _stdin = child.stdin.take();
     wait_until_caught(&child, signal);
-    std::thread::sleep(Duration::from_millis(300));
+    wait(&child);
     let pid = Pid::from_child(&child);
     kill_process(pid, signal).expect("the child is ours and alive");
     Finished(child.wait_with_output().expect("it ends"))
@@ -68,4 +92,55 @@ fn an_interrupted_sweep_keeps_what_is_complete_and_goes_on_from_there() {
     assert!(finished.stderr().contains("1 of 2 points"), "{}", finished.stderr());
     let kept = std::fs::read_dir(lab.path("kept")).expect("the folder was made").count();
     assert_eq!(kept, 1);
+}
+
+/// What only reads has nothing to finish, and the same status.
+#[test]
+fn what_reads_results_is_interrupted_too() {
+    let lab = Lab::new(SCENARIO);
+    lab.run(&["run", "scenario.toml", "--out", "runs", "--quiet"]).exits(0);
+    let runs = std::fs::read_dir(lab.path("runs")).expect("it was written");
+    let folder = runs.map(|entry| entry.expect("readable").path()).next().expect("one run");
+    // To see that it is not what was written takes longer than anybody waits.
+    let table = std::fs::File::options().write(true).open(folder.join("events.parquet"));
+    table.and_then(|table| table.set_len(1 << 42)).expect("a file system with holes");
+    let folder = folder.display().to_string();
+    for arguments in [
+        &["report", &folder][..],
+        &["diff", &folder, &folder],
+        &["compare", &folder, &folder],
+        &["explain", &folder, "--flow", "ftp[0]", "--at", "1 s"],
+        // A pipe to which nobody writes.
+        &["check", "/dev/stdin"],
+    ] {
+        let finished = interrupt_when(&lab, arguments, Signal::INT, |_| ()).exits(130);
+        assert_eq!(finished.stdout(), "", "{arguments:?}");
+    }
+}
+
+/// A kill leaves what was half-written, hidden; the next command that writes there clears it away.
+#[test]
+fn what_a_kill_leaves_goes_with_the_next_run() {
+    let lab = endless();
+    let arguments =
+        ["run", "scenario.toml", "--quiet", "--pcap", "traces", "--set", "measure.every=\"1000 s\""];
+    let mut child = lab.command(&arguments).stdout(Stdio::null()).spawn().expect("the binary runs");
+    let hidden = || {
+        let entries = std::fs::read_dir(lab.path("traces")).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.starts_with('.')).count()
+    };
+    for _ in 0..1000 {
+        if hidden() > 0 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let short = ["run", "scenario.toml", "--quiet", "--pcap", "traces", "--set", "run.duration=\"2 s\""];
+    lab.run(&short).exits(0);
+    assert_eq!(hidden(), 1, "what is still being written was taken for litter");
+    child.kill().and_then(|()| child.wait()).expect("the child is ours");
+    assert_eq!(hidden(), 1, "a kill clears nothing away");
+    lab.run(&short).exits(0);
+    assert_eq!(hidden(), 0);
 }
