@@ -5,9 +5,10 @@
 //! dash, so the picture survives colour blindness and a grey printer. No data are kept or derived
 //! here: whoever calls has saved them already.
 
+mod letters;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use congestlab_scenario::printable;
 use resvg::{tiny_skia, usvg};
@@ -404,14 +405,8 @@ impl Ticks {
 /// Renders an SVG document of [`Figure::to_svg`] as PNG. The font comes with the program, so the
 /// picture is the same on every machine.
 pub(crate) fn to_png(svg: &str) -> Result<Vec<u8>, String> {
-    let mut fonts = usvg::fontdb::Database::new();
-    fonts.load_font_data(epaint_default_fonts::UBUNTU_LIGHT.to_vec());
-    let options = usvg::Options {
-        font_family: "Ubuntu".to_owned(),
-        fontdb: Arc::new(fonts),
-        ..usvg::Options::default()
-    };
-    let tree = usvg::Tree::from_str(svg, &options).map_err(|error| error.to_string())?;
+    let tree = usvg::Tree::from_str(&letters::outlined(svg)?, &usvg::Options::default())
+        .map_err(|error| error.to_string())?;
     let (width, height) = (tree.size().width() * PNG_SCALE, tree.size().height() * PNG_SCALE);
     let mut pixels = tiny_skia::Pixmap::new(width.ceil() as u32, height.ceil() as u32)
         .ok_or_else(|| format!("a picture of {width} x {height} pixels is too large"))?;
