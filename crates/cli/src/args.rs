@@ -145,7 +145,8 @@ pub(crate) struct RunArguments {
     /// status 3 if one differs
     #[arg(long)]
     pub(crate) verify: bool,
-    /// Threads of the engine; the result is the same for every number
+    /// Threads of the engine at most: no more than cores, and only while they are worth while. The
+    /// result is the same for every number
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = threads)]
     pub(crate) threads: usize,
 }

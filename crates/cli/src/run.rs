@@ -36,7 +36,9 @@ pub(crate) fn run(arguments: &RunArguments, screen: &Screen) -> Result<(), Failu
         events: arguments.events.is_some() || arguments.out.is_some(),
     };
     let needed = scenario.memory_needed(&measure);
-    screen.detail(&format!("up to {} of memory, {} threads", text(needed), arguments.threads));
+    // More threads than cores only wait for each other.
+    let threads = arguments.threads.min(machine::cores());
+    screen.detail(&format!("up to {} of memory, at most {threads} threads", text(needed)));
     machine::require_memory(&scenario, &measure)?;
     let stop = machine::stop_flag()?;
     let model = scenario.model(&measure);
@@ -44,7 +46,7 @@ pub(crate) fn run(arguments: &RunArguments, screen: &Screen) -> Result<(), Failu
     let capture = arguments.pcap.as_deref().map(create).transpose().map_err(unwritten)?;
 
     let clock = Clock::start();
-    let engine = Engine::Window { threads: arguments.threads, divisor: 1 };
+    let engine = Engine::Window { threads, divisor: 1 };
     let tap = capture.as_ref().map(|capture| capture as &dyn Tap);
     let (outcome, reached) = simulate(&model, engine, "run", &stop, screen, tap);
     let result = RunResult::new(&scenario, &outcome, clock.meta());

@@ -15,9 +15,20 @@ const SPINS: u32 = 2000;
 #[derive(Debug)]
 struct Board {
     first: Vec<AtomicU64>,
+    packets: Vec<AtomicU64>,
     stop: AtomicBool,
     /// Mail by receiver, then by sender.
     mail: Vec<Vec<Mutex<Vec<Packet>>>>,
+}
+
+/// What the threads of a meeting have agreed on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Meeting {
+    /// The window that all run next.
+    pub(crate) first: Window,
+    /// Packets that all have served since the last meeting, and the busiest of them.
+    pub(crate) packets: u64,
+    pub(crate) most: u64,
 }
 
 /// The meeting place of the threads of one run.
@@ -37,15 +48,17 @@ pub(crate) struct Exchange<'a> {
 
 impl<'a> Exchange<'a> {
     pub(crate) fn new(threads: usize, stop: &'a AtomicBool) -> Self {
+        let numbers = || (0..threads).map(|_| AtomicU64::new(0)).collect();
         let board = || Board {
-            first: (0..threads).map(|_| AtomicU64::new(0)).collect(),
+            first: numbers(),
+            packets: numbers(),
             stop: AtomicBool::new(false),
             mail: (0..threads).map(|_| (0..threads).map(|_| Mutex::default()).collect()).collect(),
         };
         Self {
             threads,
             boards: [board(), board()],
-            rounds: (0..threads).map(|_| AtomicU64::new(0)).collect(),
+            rounds: numbers(),
             arrived: AtomicUsize::new(0),
             generation: AtomicUsize::new(0),
             bed: Mutex::new(()),
@@ -54,15 +67,23 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Posts the first window in which this thread (or its mail) has something due, and the mail;
-    /// waits for the others. Returns the window that all run next; `None` if the run is to stop.
-    pub(crate) fn meet(&self, id: usize, first: Window, outboxes: &mut [Vec<Packet>]) -> Option<Window> {
+    /// Posts the first window in which this thread (or its mail) has something due, the packets that it
+    /// has served since the last meeting, and the mail; waits for the others. `None` if the run is to stop.
+    pub(crate) fn meet(
+        &self,
+        id: usize,
+        first: Window,
+        packets: u64,
+        outboxes: &mut [Vec<Packet>],
+    ) -> Option<Meeting> {
         if self.threads == 1 {
-            return (!self.stop.load(Ordering::Relaxed)).then_some(first);
+            let meeting = Meeting { first, packets, most: packets };
+            return (!self.stop.load(Ordering::Relaxed)).then_some(meeting);
         }
         let round = self.rounds[id].fetch_add(1, Ordering::Relaxed);
         let board = &self.boards[round as usize % 2];
         board.first[id].store(first, Ordering::Relaxed);
+        board.packets[id].store(packets, Ordering::Relaxed);
         if id == 0 {
             board.stop.store(self.stop.load(Ordering::Relaxed), Ordering::Relaxed);
         }
@@ -74,7 +95,11 @@ impl<'a> Exchange<'a> {
         if board.stop.load(Ordering::Relaxed) {
             return None;
         }
-        board.first.iter().map(|first| first.load(Ordering::Relaxed)).min()
+        Some(Meeting {
+            first: read(&board.first).min()?,
+            packets: read(&board.packets).sum(),
+            most: read(&board.packets).max()?,
+        })
     }
 
     /// Takes the mail of the last meeting, in the order of its senders.
@@ -108,4 +133,8 @@ impl<'a> Exchange<'a> {
             bed = self.bell.wait(bed).expect("no thread panics in bed");
         }
     }
+}
+
+fn read(numbers: &[AtomicU64]) -> impl Iterator<Item = u64> {
+    numbers.iter().map(|number| number.load(Ordering::Relaxed))
 }

@@ -17,14 +17,14 @@ pub(crate) struct Calendar<T> {
 }
 
 impl<T: Default> Calendar<T> {
-    /// `windows`: length of the ring, rounded up to a power of two of at least 64.
-    pub(crate) fn new(windows: u64) -> Self {
+    /// `windows`: length of the ring, rounded up to a power of two of at least 64. `now`: the first window.
+    pub(crate) fn new(windows: u64, now: Window) -> Self {
         let length = windows.next_power_of_two().clamp(64, 1 << 16) as usize;
         Self {
             ring: (0..length).map(|_| T::default()).collect(),
             used: vec![0; length / 64],
             far: BTreeMap::new(),
-            now: 0,
+            now,
         }
     }
 
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_calendar_opens_windows_in_order_and_keeps_what_was_put_in_first() {
-        let mut calendar: Calendar<Vec<u64>> = Calendar::new(64);
+        let mut calendar: Calendar<Vec<u64>> = Calendar::new(64, 0);
         let mut oracle: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         let (mut now, mut state) = (0, 1_u64);
         for n in 0..20_000 {
@@ -126,6 +126,6 @@ mod tests {
 
     #[test]
     fn an_empty_calendar_has_no_first_window() {
-        assert_eq!(Calendar::<Vec<u8>>::new(100).first(), None);
+        assert_eq!(Calendar::<Vec<u8>>::new(100, 0).first(), None);
     }
 }

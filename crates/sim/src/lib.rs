@@ -10,6 +10,11 @@ mod arrivals;
 mod barrier;
 mod calendar;
 pub mod cloud;
+#[cfg(test)]
+#[expect(dead_code, reason = "tests/engines.rs draws other models from it, too")]
+#[path = "../tests/common/mod.rs"]
+mod common;
+mod crew;
 mod device;
 mod elements;
 pub mod headers;
@@ -24,6 +29,10 @@ mod store;
 pub mod watch;
 mod window;
 
+// The models that tests draw are written for those outside.
+#[cfg(test)]
+extern crate self as congestlab_sim;
+
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
@@ -32,6 +41,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 pub use arrivals::REMEMBERED;
 use barrier::Exchange;
 use congestlab_net::packet::{Packet, Picos};
+use crew::{Ending, RULE, Tally};
 use elements::Elements;
 use model::Model;
 use network::Network;
@@ -125,7 +135,7 @@ pub fn run_tapped(
             });
             match (of_parts, Plan::new(&network, divisor, threads)) {
                 (Some(parts), _) => run_parts(&parts, threads, &mut elements, &span, stop, progress),
-                (None, Some(plan)) => run_windows(&network, &plan, &mut elements, &span, stop, progress),
+                (None, Some(plan)) => crew::run(&network, &plan, &mut elements, &span, RULE, stop, progress),
                 (None, None) => reference::run(&network, &mut elements, &span, stop, progress, None),
             }
         }
@@ -157,32 +167,6 @@ pub fn watch(
     reference::run(&network, &mut elements, &span, stop, progress, Some(watcher))
 }
 
-fn run_windows(
-    network: &Network,
-    plan: &Plan,
-    elements: &mut Elements,
-    span: &Span<'_>,
-    stop: &AtomicBool,
-    progress: &mut dyn FnMut(Progress),
-) -> bool {
-    let threads = plan.domains();
-    let exchange = Exchange::new(threads, stop);
-    let mut domains: Vec<Domain<'_>> =
-        (0..threads).map(|id| Domain::new(network, plan, id, elements, span, Store::default())).collect();
-    let (first, others) = domains.split_first_mut().expect("a plan has a domain");
-    let complete = std::thread::scope(|scope| {
-        for domain in others {
-            let exchange = &exchange;
-            scope.spawn(move || domain.run_all(exchange, &mut |_| {}));
-        }
-        first.run_all(&exchange, progress)
-    });
-    for domain in domains {
-        domain.finish(elements);
-    }
-    complete
-}
-
 /// Runs parts that no packet connects, each from the beginning to the end, on as many threads.
 fn run_parts(
     parts: &[(&Network, Plan)],
@@ -198,11 +182,11 @@ fn run_parts(
         let mut store = Store::default();
         while let Some((network, plan)) = parts.get(next.fetch_add(1, Relaxed)) {
             let take = || elements.lock().expect("no thread panics with the elements in hand");
-            let mut domain = Domain::new(network, plan, 0, &mut take(), span, store);
-            let complete = domain.run_all(&Exchange::new(1, stop), &mut |_| {});
+            let mut domain = Domain::new(network, plan, 0, &mut take(), span, store, 0);
+            let ending = domain.run_all(&Exchange::new(1, stop), Tally::of_one(), &mut |_| {});
             let packets = packets.fetch_add(domain.packets, Relaxed) + domain.packets;
             store = domain.finish(&mut take());
-            if !complete {
+            if ending != Ending::Complete {
                 return;
             }
             let share = (done.fetch_add(1, Relaxed) + 1) as u128;

@@ -13,6 +13,7 @@ use congestlab_net::xcp_i::{Address, Neighbour, Way};
 use crate::arrivals::Arrivals;
 use crate::barrier::Exchange;
 use crate::calendar::{Calendar, Window};
+use crate::crew::{Ending, Tally};
 use crate::device::Device;
 use crate::elements::{Elements, Hosts, note_port_event};
 use crate::network::{Class, DisjointSets, Hop, Network, Node};
@@ -92,7 +93,7 @@ impl Plan {
         is_late.iter_mut().zip(&is_mixed).for_each(|(is_late, is_mixed)| *is_late |= is_mixed);
         let home = assign(network, 1 << shift, threads);
         let cut = network.edges.iter().filter(|e| home[e.from] != home[e.to]).map(|e| e.latency).min();
-        let epoch = cut.map_or(0, |latency| (latency.ilog2() - shift).min(EPOCH));
+        let epoch = cut.map_or(EPOCH, |latency| (latency.ilog2() - shift).min(EPOCH));
         let order = order.into_iter().map(|n| n as u32).collect();
         Some(Self { shift, order, rank, is_late, is_mixed, home, epoch })
     }
@@ -100,6 +101,11 @@ impl Plan {
     /// Threads that have something to do.
     pub(crate) fn domains(&self) -> usize {
         self.home.iter().max().map_or(1, |&d| usize::from(d) + 1)
+    }
+
+    /// The same for one thread that does it all.
+    pub(crate) fn of_one(&self) -> Self {
+        Self { home: vec![0; self.home.len()], ..self.clone() }
     }
 }
 
@@ -248,6 +254,15 @@ impl Fabric<'_> {
             return;
         }
         self.store.push(self.packets.slot(window), packet);
+    }
+
+    /// A packet that comes from elsewhere.
+    fn take_in(&mut self, packet: &Packet) {
+        let window = packet.at >> self.plan.shift;
+        match self.packets.used_slot(window, |bucket| !bucket.is_full()) {
+            Some(bucket) => self.store.push(bucket, packet),
+            None => self.store.push(self.packets.slot(window), packet),
+        };
     }
 
     /// The receiver comes later in this window.
@@ -525,7 +540,7 @@ pub(crate) struct Domain<'a> {
 }
 
 impl<'a> Domain<'a> {
-    /// Takes what lives on thread `id` out of `elements`.
+    /// Takes what lives on thread `id` out of `elements`. The first window to run is `from` or later.
     pub(crate) fn new(
         network: &'a Network,
         plan: &'a Plan,
@@ -533,6 +548,7 @@ impl<'a> Domain<'a> {
         elements: &mut Elements,
         run: &Span<'a>,
         store: Store,
+        from: Window,
     ) -> Self {
         let horizon = network.edges.iter().map(|e| e.latency).max().unwrap_or(0);
         // Most timers are near too; what is not, the calendar keeps apart.
@@ -545,9 +561,9 @@ impl<'a> Domain<'a> {
             plan,
             id: id as u8,
             store,
-            packets: Calendar::new(ring),
-            timers: Calendar::new(ring),
-            window: 0,
+            packets: Calendar::new(ring, from),
+            timers: Calendar::new(ring, from),
+            window: from,
             late: Bucket::default(),
             chunks: Vec::new(),
             inbox: vec![Vec::new(); network.nodes()],
@@ -599,7 +615,7 @@ impl<'a> Domain<'a> {
             arrivals: network.link_ids.iter().map(|&link| elements.arrivals[link as usize].clone()).collect(),
             benches,
             is_probed: run.is_probed(),
-            reached: 0,
+            reached: from << plan.shift,
             packets: 0,
             keys: Vec::new(),
             batch: Vec::new(),
@@ -609,14 +625,14 @@ impl<'a> Domain<'a> {
         domain
     }
 
-    /// Wakes everything for its first deadline. Window 0 is open until the first one runs.
+    /// Wakes everything for its first deadline. The first window is open until one runs.
     fn arm(&mut self) {
         for class in 0..self.benches.len() {
             with_bench!(&mut self.benches[class], bench => {
                 for (index, station) in bench.stations.iter_mut().enumerate() {
                     let next = station.next();
+                    station.seat.armed = next;
                     if next <= self.fabric.end {
-                        station.seat.armed = next;
                         let timer = Timer { node: bench.node, index: index as u32 };
                         self.fabric.timers.slot(next >> self.fabric.plan.shift).push(timer);
                     }
@@ -870,7 +886,36 @@ impl<'a> Domain<'a> {
         }
     }
 
-    /// Gives everything back.
+    /// Lets packets go on that are on their way to what lives here.
+    pub(crate) fn load(&mut self, packets: &[Packet]) {
+        let fabric = &mut self.fabric;
+        for packet in packets {
+            if fabric.plan.home[fabric.node_of(packet.route)] == fabric.id {
+                fabric.take_in(packet);
+            }
+        }
+    }
+
+    /// Adds the packets that are on their way to what lives here to `packets`.
+    pub(crate) fn unload(&mut self, packets: &mut Vec<Packet>) {
+        let Fabric { store, packets: calendar, chunks, .. } = &mut self.fabric;
+        while let Some(window) = calendar.first() {
+            let (far, near) = calendar.open(window);
+            for bucket in [far, near].into_iter().flatten() {
+                store.chunks(&bucket, chunks);
+                for (chunk, fill) in chunks.drain(..) {
+                    packets.extend_from_slice(store.chunk(chunk, fill));
+                }
+            }
+        }
+    }
+
+    /// Adds the packets that are on their way from here to others to `packets`.
+    pub(crate) fn unload_mail(&mut self, packets: &mut Vec<Packet>) {
+        self.fabric.outboxes.iter_mut().for_each(|outbox| packets.append(outbox));
+    }
+
+    /// Gives everything back but the packets that are on their way.
     /// The store, empty, is for whoever runs next.
     pub(crate) fn finish(self, elements: &mut Elements) -> Store {
         let network = self.fabric.network;
@@ -903,27 +948,29 @@ impl<'a> Domain<'a> {
         store
     }
 
-    /// Runs to the end, in step with the other threads. Returns false if it was stopped early.
-    pub(crate) fn run_all(&mut self, exchange: &Exchange, progress: &mut dyn FnMut(Progress)) -> bool {
+    /// Runs in step with the other threads until the end, or until `tally` wants another number of them.
+    pub(crate) fn run_all(
+        &mut self,
+        exchange: &Exchange,
+        mut tally: Tally,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Ending {
         let id = usize::from(self.fabric.id);
         let last = self.fabric.end >> self.fabric.plan.shift;
+        let mut told = self.packets;
         loop {
             let fabric = &mut self.fabric;
             let first = fabric.first().min(std::mem::replace(&mut fabric.outgoing, Window::MAX));
-            let first = exchange.meet(id, first, &mut fabric.outboxes);
-            let Some(first) = first else { return false };
-            if first > last {
-                return true;
+            let served = self.packets - std::mem::replace(&mut told, self.packets);
+            let Some(meeting) = exchange.meet(id, first, served, &mut fabric.outboxes) else {
+                return Ending::Stopped;
+            };
+            if meeting.first > last {
+                return Ending::Complete;
             }
-            exchange.receive(id, |packet| {
-                let window = packet.at >> fabric.plan.shift;
-                match fabric.packets.used_slot(window, |bucket| !bucket.is_full()) {
-                    Some(bucket) => fabric.store.push(bucket, &packet),
-                    None => fabric.store.push(fabric.packets.slot(window), &packet),
-                };
-            });
+            exchange.receive(id, |packet| fabric.take_in(&packet));
             // To the end of the epoch that this window is in.
-            let until = last.min(first | ((1 << fabric.plan.epoch) - 1));
+            let until = last.min(meeting.first | ((1 << fabric.plan.epoch) - 1));
             let mut window = fabric.first();
             while window <= until {
                 self.run(window);
@@ -932,6 +979,9 @@ impl<'a> Domain<'a> {
             self.reached = (until + 1) << self.fabric.plan.shift;
             let at = self.fabric.window << self.fabric.plan.shift;
             progress(Progress { at, packets: self.packets });
+            if tally.turns(&meeting) {
+                return Ending::Turn(until + 1);
+            }
         }
     }
 }

@@ -8,13 +8,18 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
+use std::thread::{self, ThreadId};
 
 use common::Draw;
-use congestlab_core::units::Rate;
+use congestlab_core::units::{BitRate, Rate, Time};
 use congestlab_net::packet::{Packet, Picos};
+use congestlab_net::port::PortConfig;
+use congestlab_net::queue::Limit;
+use congestlab_net::service::Service;
+use congestlab_net::source::{Pattern, SourceConfig};
 use congestlab_net::tcp::Advertise;
 use congestlab_net::xcp_i;
-use congestlab_sim::model::{Device, DeviceKind, Group, GroupKind, Model, Router};
+use congestlab_sim::model::{Device, DeviceKind, Group, GroupKind, Link, Model, Router, Start};
 use congestlab_sim::outcome::{FlowOutcome, LinkOutcome, Outcome};
 use congestlab_sim::{Engine, Tap, run};
 
@@ -330,6 +335,78 @@ fn a_tap_hears_the_same_packets_in_order_on_every_engine_and_changes_nothing() {
         }
     }
     assert!(lost > 0, "no packet was lost on the wire");
+}
+
+/// For each quarter of a second: packets sent by the thread that called, and by others.
+struct Work(ThreadId, Mutex<[[u64; 2]; 20]>);
+
+impl Tap for Work {
+    fn sent(&self, _: u32, at: Picos, _: &Packet, _: bool) {
+        let mut quarters = self.1.lock().expect("no panic with it");
+        quarters[(at / 250_000_000_000) as usize][usize::from(thread::current().id() != self.0)] += 1;
+    }
+}
+
+#[test]
+fn threads_share_a_network_only_while_they_take_much_off_each_other() {
+    // Two links that are a circle: each has datagrams that come from the other.
+    let rate = BitRate(4_000_000_000);
+    let link = |name: &str, delay| Link {
+        name: name.to_owned(),
+        port: PortConfig::new(Service::Fixed(rate), delay, Limit::None),
+    };
+    let sources = |name: &str, path: [u32; 2], rate, from: u64, to: u64| Group {
+        name: name.to_owned(),
+        kind: GroupKind::Source(SourceConfig {
+            segment: 1000,
+            rate: BitRate(rate),
+            pattern: Pattern::Constant,
+        }),
+        count: 1,
+        path: path.to_vec(),
+        back: vec![path[1], path[0]],
+        switches: Vec::new(),
+        access: None,
+        exit: None,
+        start: Start::Every { from: Time(from * 1_000_000_000), every: 0 },
+        stop: Time(to * 1_000_000_000),
+        schedule: Vec::new(),
+        sizes: None,
+        interoperable: None,
+    };
+    let model = |delay: Picos| Model {
+        seed: 1,
+        duration: 4_999_999_999_999,
+        warmup: 0,
+        links: vec![link("a", delay), link("b", delay)],
+        groups: vec![
+            sources("few ab", [0, 1], 8_000_000, 0, 5),
+            sources("few ba", [1, 0], 8_000_000, 0, 5),
+            sources("many ab", [0, 1], 1_600_000_000, 1, 3),
+            sources("many ba", [1, 0], 1_600_000_000, 1, 3),
+        ],
+        sample_every: None,
+        devices: Vec::new(),
+        record_events: false,
+    };
+    let work = |model: &Model| {
+        let work = Work(thread::current().id(), Mutex::default());
+        let engine = Engine::Window { threads: 2, divisor: 1 };
+        let got =
+            congestlab_sim::run_tapped(model, engine, &AtomicBool::new(false), &mut |_| {}, Some(&work));
+        assert!(got == outcome(model, Engine::Window { threads: 1, divisor: 1 }));
+        work.1.into_inner().expect("no panic with it")
+    };
+
+    // 9 ms from one meeting to the next.
+    let far = work(&model(10_000_000_000));
+    assert!(far[0][1] > 0, "a run begins on threads");
+    assert_eq!((far[3][1], far[19][1]), (0, 0), "few packets: {far:?}");
+    assert!(far[8..12].iter().all(|&[own, others]| own.abs_diff(others) < own / 10), "many packets: {far:?}");
+    // 8 us.
+    let near = work(&model(10_000_000));
+    let [own, others] = near.iter().fold([0, 0], |sum, quarter| [sum[0] + quarter[0], sum[1] + quarter[1]]);
+    assert!(0 < others && 1000 * others < own, "{others} of {own} packets on another thread");
 }
 
 /// Where the packets of a link are at the end.

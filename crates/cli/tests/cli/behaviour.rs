@@ -115,6 +115,9 @@ fn every_engine_agrees() {
     assert!(finished.stderr().starts_with("verified: "), "{}", finished.stderr());
     let quiet = lab.run(&["run", "scenario.toml", "--verify", "--quiet", "--threads", "3"]).exits(0);
     assert_eq!(quiet.stderr(), "");
+    let many = lab.run(&["run", "scenario.toml", "--verbose", "--threads", "1024"]).exits(0);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    assert!(many.stderr().contains(&format!("at most {cores} threads")), "{}", many.stderr());
 }
 
 /// Bad input: status 2, file, line and column, and nothing written.
