@@ -39,7 +39,7 @@ pub(crate) trait Endpoint {
 impl Endpoint for tcp::Sender {
     type Config = tcp::Config;
 
-    #[inline]
+    #[inline(always)]
     fn handle_packet(
         &mut self,
         config: &tcp::Config,
@@ -86,7 +86,7 @@ impl Endpoint for tcp::Sender {
 impl Endpoint for tcp::Receiver {
     type Config = tcp::Config;
 
-    #[inline]
+    #[inline(always)]
     fn handle_packet(
         &mut self,
         config: &tcp::Config,
@@ -423,7 +423,8 @@ impl<E: Endpoint> Station<E> {
         agent.map(|agent| agent.held.push_back((now, *packet))).is_some()
     }
 
-    #[inline]
+    // Always, as all that a packet passes through in a host: `serve_extras` needs it too, so the compiler would call it.
+    #[inline(always)]
     fn take(&mut self, config: &E::Config, now: Picos, packet: &Packet, out: &mut impl Outbox) {
         let word = u64::from(packet.seq) << 32 | u64::from(packet.size) << 8 | u64::from(packet.flags);
         self.hash = mix(mix(self.hash, now), word);
@@ -484,7 +485,7 @@ fn events_of(extras: &Option<Box<Extras>>) -> Option<Element> {
 }
 
 /// A packet leaves the host. A retransmission is written down if events are wanted.
-#[inline]
+#[inline(always)]
 fn send(out: &mut impl Outbox, extras: &mut Option<Box<Extras>>, at: Picos, packet: &mut Packet) {
     if packet.flags & flag::RETRANSMIT != 0
         && let Some(element) = events_of(extras)

@@ -392,7 +392,7 @@ struct Exit<'a, 'b> {
 }
 
 impl Exit<'_, '_> {
-    #[inline]
+    #[inline(always)]
     fn leave(&mut self, now: Picos, packet: &mut Packet) {
         packet.at = match &self.class.pipe {
             None => now,
