@@ -170,6 +170,24 @@ fn every_licence_is_one_that_deny_toml_allows() {
     }
 }
 
+/// Known holes, by `cargo deny` or else `cargo audit`, where one of them and the database of advisories can be had.
+#[test]
+fn no_dependency_has_a_known_hole() {
+    let test = "no_dependency_has_a_known_hole";
+    let tools = [["deny", "check", "advisories"].as_slice(), &["audit"]];
+    let found = tools.iter().find(|words| cargo(&[words[0], "--version"]).is_ok());
+    let Some(words) = found else {
+        return println!("SKIP {test}: neither cargo-deny nor cargo-audit is here");
+    };
+    if let Err(said) = cargo(words) {
+        let could_not =
+            ["failed to fetch advisory database", "couldn't fetch advisory database", "git operation failed"];
+        let is_without = could_not.iter().any(|reason| said.contains(reason));
+        assert!(is_without, "cargo {}: {said}", words.join(" "));
+        println!("SKIP {test}: the database of advisories can not be had");
+    }
+}
+
 /// Files that people write and read.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder of the repository").flatten() {
