@@ -152,6 +152,65 @@ fn every_link_law_survives_any_input_and_never_raises_a_demand() {
     });
 }
 
+/// The longest span of a scenario, ns.
+const SPAN_MAX: u64 = 10_000_000 * 1_000_000_000;
+
+/// Runs a law over 50 deadlines; before each comes a packet with a header that states a round trip. Returns the shortest
+/// interval but the first.
+fn shortest(
+    config: &LinkConfig,
+    random: &mut Random,
+    mut stated: impl FnMut(&mut Random) -> u32,
+) -> Duration {
+    let mut law = Link::new(config, Duration(1 + random.below(1000)), Duration(1 + random.below(1000)));
+    let (mut ended, mut least) = (None, Duration(u64::MAX));
+    for _ in 0..50 {
+        let now = law.next_deadline();
+        if now == Time::NEVER {
+            break;
+        }
+        let header = Header { x: 1 + random.half() / 2, rtt: stated(random), ..random.header() };
+        law.on_arrival(now, &Any { header: Some(header), ..any_packet(random) });
+        let before = law.report().intervals();
+        law.on_deadline(now, Bytes(random.word()));
+        if law.report().intervals() > before
+            && let Some(last) = ended.replace(now)
+        {
+            least = least.min(now - last);
+        }
+    }
+    least
+}
+
+/// What the memory of a run is judged by: each interval can be an event.
+#[test]
+fn no_control_interval_but_the_first_is_shorter_than_its_law_says() {
+    links(24, |random, config, _| {
+        let mut config = config.clone();
+        config.each(&mut |_, _, field| {
+            if let Field::Span(value) = field {
+                *value = Duration(1 + value.0 % SPAN_MAX);
+            }
+        });
+        let round_trip = Duration(random.word() % SPAN_MAX);
+        let said = config.shortest_interval(round_trip);
+        let longer = |random: &mut Random| {
+            let more = random.half() >> random.below(32);
+            round_trip.to_header().saturating_add(more)
+        };
+        let found = shortest(&config, random, longer);
+        assert!(said > Duration(0) && found >= said, "{found:?}, at least {said:?} with {config:?}");
+    });
+    // And as short as it says they are.
+    let mut random = Random::new(25);
+    for config in Protocol::all().filter_map(|protocol| protocol.link.as_ref()) {
+        for round_trip in [Duration(1), Duration(10_000_000), Duration(40_000_000)] {
+            let found = shortest(config, &mut random, |_| round_trip.to_header());
+            assert_eq!(found, config.shortest_interval(round_trip), "{config:?}");
+        }
+    }
+}
+
 /// What packets that ask for everything are granted in an interval is no more than its pool had.
 #[test]
 fn no_link_law_grants_more_than_its_pool() {

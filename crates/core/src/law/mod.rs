@@ -321,6 +321,10 @@ pub trait LinkLaw: Sized {
     /// The interval in which the phases lie.
     fn first_interval(config: &Self::Config) -> Duration;
 
+    /// How often a control interval can end: none is shorter, but the first, where no packet states a shorter round
+    /// trip than `round_trip`.
+    fn shortest_interval(config: &Self::Config, round_trip: Duration) -> Duration;
+
     /// What the law is told that the link can carry.
     fn capacity(config: &Self::Config) -> Rate;
 
@@ -857,6 +861,14 @@ macro_rules! protocols {
             pub fn first_interval(&self) -> Duration {
                 match self {
                     $($(Self::$Link(config) => <$link as LinkLaw>::first_interval(config),)?)*
+                }
+            }
+
+            /// See [`LinkLaw::shortest_interval`].
+            #[inline]
+            pub fn shortest_interval(&self, round_trip: Duration) -> Duration {
+                match self {
+                    $($(Self::$Link(config) => <$link as LinkLaw>::shortest_interval(config, round_trip),)?)*
                 }
             }
 

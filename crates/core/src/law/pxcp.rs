@@ -209,6 +209,11 @@ impl LinkLaw for Link {
         config.xcp.initial_interval
     }
 
+    #[inline]
+    fn shortest_interval(config: &LinkConfig, round_trip: Duration) -> Duration {
+        xcp::Link::shortest_interval(&config.xcp, round_trip)
+    }
+
     #[inline(always)]
     fn capacity(config: &LinkConfig) -> Rate {
         config.xcp.capacity

@@ -310,6 +310,11 @@ impl LinkLaw for Link {
         Duration(config.interval.0.max(1))
     }
 
+    #[inline]
+    fn shortest_interval(config: &LinkConfig, _round_trip: Duration) -> Duration {
+        Duration(config.interval.0.max(1))
+    }
+
     #[inline(always)]
     fn capacity(config: &LinkConfig) -> Rate {
         config.capacity

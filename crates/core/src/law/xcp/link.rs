@@ -541,6 +541,13 @@ impl LinkLaw for Link {
         config.initial_interval
     }
 
+    /// d is a mean of round trips as headers state them, or what it is without any.
+    #[inline]
+    fn shortest_interval(config: &LinkConfig, round_trip: Duration) -> Duration {
+        let stated = Duration::from_header(round_trip.min(config.max_interval).to_header());
+        stated.min(config.initial_interval).max(config.min_interval)
+    }
+
     #[inline(always)]
     fn capacity(config: &LinkConfig) -> Rate {
         config.capacity
