@@ -26,7 +26,7 @@ pub struct SourceConfig {
 pub enum Pattern {
     /// From start to stop.
     Constant,
-    /// For `on`, then not for `off`, and again; `on` above zero.
+    /// For `on`, then not for `off`, and again; `on` above zero. See [`SourceConfig::carries`].
     OnOff {
         /// How long it sends; the mean if `is_random`.
         on: Duration,
@@ -35,6 +35,42 @@ pub enum Pattern {
         /// Each span is drawn from the exponential distribution with that mean.
         is_random: bool,
     },
+}
+
+impl SourceConfig {
+    /// How long a packet takes at the rate, in 10^-9 bit of it.
+    fn work(&self) -> u128 {
+        u128::from(self.segment) * u128::from(WORK_PER_BYTE)
+    }
+
+    /// Its spans of sending are too short for a packet each, so what one was too short for passes in the next: all of
+    /// them together have the rate, and not a packet each.
+    ///
+    /// Longer spans begin with a packet each, and the time of their last one may be cut short: up to a packet a span
+    /// more than the rate.
+    pub fn carries(&self) -> bool {
+        match self.pattern {
+            Pattern::Constant => false,
+            Pattern::OnOff { on, .. } => u128::from(on.0) * u128::from(self.rate.0) < self.work(),
+        }
+    }
+
+    /// The most packets that it sends in so long a time. Random spans can be more and longer, but are not in one of a
+    /// thousand sources: they count with four standard deviations.
+    pub fn packets_in(&self, time: Duration) -> u64 {
+        let all = u128::from(time.0);
+        let (sending, spans) = match self.pattern {
+            Pattern::Constant => (all, 0),
+            Pattern::OnOff { on, off, is_random } => {
+                let deviating = |n: u128| if is_random { n + 4 * n.isqrt() + 4 } else { n };
+                let spans = deviating(all / (u128::from(on.0) + u128::from(off.0)).max(1) + 1);
+                (all.min(deviating(spans) * u128::from(on.0)), spans)
+            }
+        };
+        let whole = sending * u128::from(self.rate.0) / self.work().max(1);
+        let begun = if self.carries() { 1 } else { spans.max(1) };
+        u64::try_from(whole + begun).unwrap_or(u64::MAX)
+    }
 }
 
 /// What a source counted.
@@ -180,11 +216,19 @@ impl Source {
         let is_longer = rest > self.credit;
         self.credit = if is_longer { self.credit + config.rate.0 } else { self.credit } - rest;
         self.next = Time(self.next.0.saturating_add(span + u64::from(is_longer)));
-        if let Pattern::OnOff { off, is_random, .. } = config.pattern {
+        if let Pattern::OnOff { on, off, is_random } = config.pattern {
             // A span of sending can be over before its second packet, and silence can be short.
             while self.next >= self.on_until && self.on_until < self.stop {
                 let pause = if is_random { self.stream.exponential(off.0) } else { off.0 };
-                self.begin_span(config, Time(self.on_until.0.saturating_add(pause)));
+                let (left, credit) =
+                    if config.carries() { (self.next.0 - self.on_until.0, self.credit) } else { (0, 0) };
+                // Periodic spans that are over before the packet too: there can be very many.
+                let over = if is_random { 0 } else { left / on.0.max(1) };
+                let period = on.0.saturating_add(off.0);
+                let start = self.on_until.0.saturating_add(pause).saturating_add(over.saturating_mul(period));
+                self.begin_span(config, Time(start));
+                self.next = Time(start.saturating_add(left - over * on.0));
+                self.credit = credit;
             }
         }
         self.settle(config);

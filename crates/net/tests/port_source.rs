@@ -71,6 +71,59 @@ fn a_periodic_source_sends_for_on_and_rests_for_off() {
     assert_eq!(source.stats().idle_max, Some(Duration(gap)));
 }
 
+/// When the packets of a periodic source go. On-times that are shorter than a packet's time T join: packet n goes
+/// n T of sending after the start. Longer ones begin with a packet each.
+fn times(config: &SourceConfig, on: u64, off: u64, end: u64) -> Vec<u64> {
+    let after = |n: u64| (n * u64::from(config.segment) * 8 * SECOND).div_ceil(config.rate.0);
+    let at = |sending: u64| sending / on * (on + off) + sending % on;
+    let times: Vec<u64> = if on < after(1) {
+        (0..).map(|n| at(after(n))).take_while(|&at| at < end).collect()
+    } else {
+        let spans = (0..).map(|span| span * (on + off)).take_while(|&start| start < end);
+        spans.flat_map(|start| (0..).map(after).take_while(|&t| t < on).map(move |t| start + t)).collect()
+    };
+    times.into_iter().filter(|&at| at < end).collect()
+}
+
+#[test]
+fn spans_shorter_than_a_packet_have_the_rate_together() {
+    let second = Time(SECOND);
+    for on in [30_000_000, 2_500_000, 1_000_001, 1_000_000, 999_999, 333_333, 100_000, 99_999, 1_000, 7, 1] {
+        for off in [0, 1, 50_000, 1_000_000, 70_000_000] {
+            // 8 Mbit/s: a packet a millisecond; 3 Mbit/s: 2 666 666 2/3 ns.
+            for rate in [100_000, 3_000_000, 8_000_000, 1_000_000_000] {
+                let pattern = Pattern::OnOff { on: Duration(on), off: Duration(off), is_random: false };
+                let config = SourceConfig { segment: 1000, rate: BitRate(rate), pattern };
+                let (packets, source) = run(&config, Time(0), Time::NEVER, second);
+                let found: Vec<u64> = packets.iter().map(|packet| packet.stamp_ns).collect();
+                assert_eq!(found, times(&config, on, off, SECOND), "on {on} ns, off {off} ns, {rate} bit/s");
+                let said = config.packets_in(Duration(SECOND));
+                let sent = source.stats().sent_packets;
+                assert!(said >= sent, "on {on} ns, off {off} ns, {rate} bit/s: {said} said, {sent} sent");
+                assert!(
+                    said <= 2 * sent + 2,
+                    "on {on} ns, off {off} ns, {rate} bit/s: {said} said, {sent} sent"
+                );
+            }
+        }
+    }
+}
+
+/// 1000 B at 8 Mbit/s: a millisecond each, in spans of a hundredth to half of that.
+#[test]
+fn random_spans_shorter_than_a_packet_have_the_rate_together() {
+    for (on, off) in [(10_000, 10_000), (10_000, 90_000), (500_000, 0), (500_000, 1_500_000)] {
+        let pattern = Pattern::OnOff { on: Duration(on), off: Duration(off), is_random: true };
+        let config = SourceConfig { segment: 1000, rate: BitRate(8_000_000), pattern };
+        let (packets, _) = run(&config, Time(0), Time::NEVER, Time(100 * SECOND));
+        // At least 25,000 packets in 50,000 spans: sending and silence are known within 1 %.
+        let expected = 100_000.0 * on as f64 / (on + off) as f64;
+        let share = packets.len() as f64 / expected;
+        assert!((share - 1.0).abs() < 0.02, "on {on} ns, off {off} ns: {share} of the rate");
+        assert!(packets.len() as u64 <= config.packets_in(Duration(100 * SECOND)));
+    }
+}
+
 #[test]
 fn random_spans_have_the_means_that_were_asked_for() {
     let pattern = Pattern::OnOff { on: Duration(SECOND / 10), off: Duration(SECOND / 5), is_random: true };

@@ -23,6 +23,9 @@ use crate::settings::Chosen;
 /// IP and TCP headers without options, which `ack` is the size of.
 const HEADERS: u16 = 40;
 
+/// Random spans of sending that a packet may take: each is drawn, and of more the lengths average out.
+const SPANS_MAX: u64 = 1000;
+
 /// A path as indices of link directions. `None` after an error.
 pub(super) fn path(
     list: Option<&At<Vec<At<String>>>>,
@@ -270,6 +273,18 @@ fn source(flow: &mut Flow, segment: u16, findings: &mut Findings) -> Option<Sour
             let (on, span) = (on.value, on.span);
             let is_random = fill(&mut onoff.random, span, || false).value;
             let rate = onoff.rate.as_ref()?.value;
+            let packet = Duration(u64::from(segment) * 8_000_000_000 / rate.0);
+            let least = Duration(packet.0 / SPANS_MAX);
+            if is_random && on < least {
+                let message = format!(
+                    "`{}.law.onoff.on` is {on}, and a packet takes {packet}: more than {SPANS_MAX} random spans",
+                    findings.place()
+                );
+                let help = format!(
+                    "allowed: from {least} on; so many make a constant rate: write cbr with their mean"
+                );
+                findings.error("scenario::range", span, message, help);
+            }
             Some(SourceConfig { segment, rate, pattern: Pattern::OnOff { on, off, is_random } })
         }
         _ => None,
