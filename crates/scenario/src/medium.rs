@@ -3,6 +3,7 @@
 use congestlab_core::units::{Bytes, Kind};
 use congestlab_net::medium::{self, Access, Config, Frame};
 use congestlab_net::service::Service;
+use congestlab_sim::cloud;
 use congestlab_sim::model::{Device, DeviceKind, Model};
 use schemars::{Schema, SchemaGenerator};
 
@@ -169,6 +170,7 @@ impl Medium {
 
 /// Makes media of the links that are half duplex.
 pub(crate) fn share(model: &mut Model, links: &mut Named<Link>, findings: &mut Findings) {
+    let owners = cloud::routers(model);
     for (first, (name, At { value: link, .. })) in (0..).step_by(2).zip(&mut links.0) {
         let place = format!("links.{}.medium", name.value);
         let reverse = link.reverse.as_ref().map(|reverse| &reverse.value.0);
@@ -202,7 +204,7 @@ pub(crate) fn share(model: &mut Model, links: &mut Named<Link>, findings: &mut F
                 refuse(*span, "but its rate changes", help);
             }
         }
-        if model.devices.iter().any(|device| pair.iter().any(|link| device.links.contains(link))) {
+        if pair.iter().any(|&link| owners[link as usize].is_some()) {
             let help = "a port is its router's or its medium's; write the medium on a link of its own behind this one, \
                         which XCP-i takes for a cloud";
             refuse(*span, "but the link is interoperable", help);

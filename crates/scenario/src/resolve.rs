@@ -51,11 +51,13 @@ pub(crate) fn resolve(file: &mut File, base: &Path, findings: &mut Findings) -> 
 
     // A path: indices of link directions, forward 2 i, reverse 2 i + 1.
     let mut paths = Vec::new();
+    let names = flow::Names::new(links);
     let mut round_trips = vec![None::<Duration>; links.0.len()];
     for (name, flow) in &mut flows.0 {
         findings.at = vec!["flows".into(), name.value.clone()];
-        let path = flow::path(flow.value.path.as_ref(), links, findings);
-        let switches = flow::switches(flow.value.switch.as_ref(), path.as_deref(), duration, links, findings);
+        let path = flow::path(flow.value.path.as_ref(), &names, findings);
+        let switches =
+            flow::switches(flow.value.switch.as_ref(), path.as_deref(), duration, &names, findings);
         let hops = [&mut flow.value.access, &mut flow.value.exit].map(flow::hop);
         for path in path.iter().chain(switches.iter().flatten().map(|switch| &switch.path)) {
             let propagation = |at: u32| wires[at as usize].as_ref().map_or(0, |wire| wire.delay.0);

@@ -1,5 +1,7 @@
 //! The XCP-i agents of routers and hosts, built from the model.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use congestlab_core::units::Rate;
 use congestlab_net::estimator;
 use congestlab_net::packet::Picos;
@@ -16,8 +18,14 @@ use crate::station::Agent;
 /// What agents have in common.
 pub(crate) struct Agents<'a> {
     model: &'a Model,
-    /// By their ways.
-    clouds: Vec<Cloud>,
+    /// By their ways, with how each is estimated.
+    clouds: Vec<(Cloud, Estimator)>,
+    /// The ways from, to and between nodes, in order.
+    up: BTreeMap<Node, Vec<Way>>,
+    down: BTreeMap<Node, Vec<Way>>,
+    between: BTreeMap<(Node, Node), Vec<Way>>,
+    /// First flow of each group, over the whole run.
+    first_flows: Vec<u32>,
     /// By link: the XCP-i router that owns it.
     routers: Vec<Option<u32>>,
     /// By link: what arrives there, if it is of a cloud.
@@ -26,12 +34,35 @@ pub(crate) struct Agents<'a> {
 
 impl<'a> Agents<'a> {
     pub(crate) fn new(model: &'a Model) -> Self {
-        let clouds = cloud::clouds(model);
-        let mut arrivals = vec![None; model.links.len()];
-        for &link in clouds.iter().flat_map(|cloud| &cloud.inside) {
-            arrivals[link as usize].get_or_insert_with(Arrivals::default);
+        let estimators = cloud::estimators(model);
+        let clouds = cloud::clouds(model).into_iter().map(|cloud| {
+            let estimator = cloud.estimator(&estimators);
+            (cloud, estimator)
+        });
+        let first_flows = model.groups.iter().scan(0, |next, group| {
+            let first = *next;
+            *next += group.count;
+            Some(first)
+        });
+        let mut agents = Self {
+            model,
+            clouds: clouds.collect(),
+            up: BTreeMap::new(),
+            down: BTreeMap::new(),
+            between: BTreeMap::new(),
+            first_flows: first_flows.collect(),
+            routers: cloud::routers(model),
+            arrivals: vec![None; model.links.len()],
+        };
+        for (way, (cloud, _)) in (0..).map(Way).zip(&agents.clouds) {
+            agents.up.entry(cloud.up).or_default().push(way);
+            agents.down.entry(cloud.down).or_default().push(way);
+            agents.between.entry((cloud.up, cloud.down)).or_default().push(way);
+            for &link in &cloud.inside {
+                agents.arrivals[link as usize].get_or_insert_with(Arrivals::default);
+            }
         }
-        Self { model, clouds, routers: cloud::routers(model), arrivals }
+        agents
     }
 
     fn view(&self, cloud: &Cloud) -> View {
@@ -42,11 +73,6 @@ impl<'a> Agents<'a> {
         View(cloud.inside.iter().map(link).collect())
     }
 
-    /// First flow of a group, over the whole run.
-    fn first_flow(&self, group: u32) -> u32 {
-        self.model.groups[..group as usize].iter().map(|group| group.count).sum()
-    }
-
     /// Addresses of an edge: of a router, or of all hosts of a group.
     fn addresses(&self, node: Node) -> impl Iterator<Item = Address> + use<> {
         let (address, group): (fn(u32) -> Address, _) = match node {
@@ -54,7 +80,7 @@ impl<'a> Agents<'a> {
             Node::Sender(group) => (sender_address, group),
             Node::Receiver(group) => (receiver_address, group),
         };
-        let first = self.first_flow(group);
+        let first = self.first_flows[group as usize];
         (first..first + self.model.groups[group as usize].count).map(address)
     }
 
@@ -70,23 +96,25 @@ impl<'a> Agents<'a> {
         }
     }
 
-    /// Those that begin or end at a node, with the ways through them.
-    fn clouds_at(&self, is_at: impl Fn(&Cloud) -> bool) -> impl Iterator<Item = (Way, &Cloud)> {
-        (0..).map(Way).zip(&self.clouds).filter(move |(_, cloud)| is_at(cloud))
+    /// Ways, with the clouds on them and how each is estimated.
+    fn on(&self, ways: Option<&Vec<Way>>) -> impl Iterator<Item = (Way, &Cloud, &Estimator)> {
+        ways.cloned().into_iter().flatten().map(|way| {
+            let (cloud, estimator) = &self.clouds[way.0 as usize];
+            (way, cloud, estimator)
+        })
     }
 
     /// The prober of flow `flow` for `peer`, the other edge of the cloud.
-    fn prober(&self, cloud: &Cloud, flow: u32, peer: Neighbour) -> Prober<View> {
+    fn prober(&self, cloud: &Cloud, estimator: &Estimator, flow: u32, peer: Neighbour) -> Prober<View> {
         let stream = |what: &str| {
             // One for each pair of edges, and one for each further way between them.
-            let of_pair = |(_, other): &(Way, &Cloud)| (other.up, other.down) == (cloud.up, cloud.down);
-            let before = self.clouds_at(|_| true).take_while(|(way, _)| *way < peer.way).filter(of_pair);
+            let before = self.between[&(cloud.up, cloud.down)].iter().take_while(|&&way| way < peer.way);
             let further = Some(before.count()).filter(|&count| count > 0);
             let further = further.map_or(String::new(), |further| format!(".{further}"));
             let name = format!("{}.{what}.{}{further}", self.name(cloud.up, flow), peer.address.0);
             Stream::named(self.model.seed, &name)
         };
-        match cloud.estimator(self.model) {
+        match estimator.clone() {
             Estimator::Oracle(config) => {
                 Prober::Oracle(Oracle::new(config, self.view(cloud), stream("oracle")))
             }
@@ -97,8 +125,8 @@ impl<'a> Agents<'a> {
     }
 
     /// The listener at the downstream edge, where it is not the prober that answers.
-    fn listener(&self, cloud: &Cloud) -> Option<Listener> {
-        match cloud.estimator(self.model) {
+    fn listener(&self, cloud: &Cloud, estimator: &Estimator) -> Option<Listener> {
+        match estimator.clone() {
             Estimator::Oracle(_) => None,
             Estimator::Probes(config) => {
                 Some(Listener::Probes(Box::new(estimator::Listener::new(config, self.line(cloud)))))
@@ -123,28 +151,27 @@ impl<'a> Agents<'a> {
         let (node, own) = (Node::Router(index), router_address(index));
         let nonces = Stream::named(self.model.seed, &format!("{}.xcp-i", self.name(node, 0)));
         let mut edge = Edge::new(router.config.clone(), own, Role::Router, nonces);
-        for (way, cloud) in self.clouds_at(|cloud| cloud.up == node) {
+        for (way, cloud, estimator) in self.on(self.up.get(&node)) {
             for address in self.addresses(cloud.down) {
                 let peer = Neighbour { address, way };
-                edge.answer(peer, self.prober(cloud, 0, peer));
+                edge.answer(peer, self.prober(cloud, estimator, 0, peer));
             }
         }
-        let mut watched: Vec<Watched> = Vec::new();
-        for (way, cloud) in self.clouds_at(|cloud| cloud.down == node) {
+        let (mut watched, mut known) = (Vec::new(), BTreeSet::new());
+        let mut numbers: BTreeMap<u32, u32> = BTreeMap::new();
+        for (way, cloud, estimator) in self.on(self.down.get(&node)) {
             for address in self.addresses(cloud.up) {
                 let upstream = Neighbour { address, way };
-                if let Some(listener) = self.listener(cloud) {
+                if let Some(listener) = self.listener(cloud, estimator) {
                     edge.listen(upstream, listener);
                 }
                 for &exit in &cloud.exits {
-                    let of_exit =
-                        |other: &&Watched| matches!(other.element, Element::Cloud(link, _) if link == exit);
-                    if !watched.iter().filter(of_exit).any(|other| other.watches(address)) {
-                        let number = watched.iter().filter(of_exit).count() as u32;
-                        let mut new = Watched::new(Element::Cloud(exit, number));
+                    if known.insert((exit, address)) {
+                        let number = numbers.entry(exit).or_default();
+                        let mut new = Watched::new(Element::Cloud(exit, *number));
+                        *number += 1;
                         // Its other ways may lead to other exits: it is one entry.
-                        for (way, cloud) in self.clouds_at(|other| (other.up, other.down) == (cloud.up, node))
-                        {
+                        for (way, cloud, _) in self.on(self.between.get(&(cloud.up, node))) {
                             new.add(Neighbour { address, way }, self.view(cloud));
                         }
                         watched.push(new);
@@ -179,14 +206,14 @@ impl<'a> Agents<'a> {
         let name = format!("flows.{}/{flow}.xcp-i", group.name);
         let mut edge = Edge::new(config, own, role, Stream::named(self.model.seed, &name));
         // More than one where a path is switched.
-        for (way, cloud) in self.clouds_at(|cloud| cloud.up == node) {
+        for (way, cloud, estimator) in self.on(self.up.get(&node)) {
             let peer = Neighbour { address: neighbour(cloud.down), way };
-            edge.answer(peer, self.prober(cloud, flow, peer));
+            edge.answer(peer, self.prober(cloud, estimator, flow, peer));
         }
         let mut watched = None;
-        for (way, cloud) in self.clouds_at(|cloud| cloud.down == node) {
+        for (way, cloud, estimator) in self.on(self.down.get(&node)) {
             let upstream = Neighbour { address: neighbour(cloud.up), way };
-            if let Some(listener) = self.listener(cloud) {
+            if let Some(listener) = self.listener(cloud, estimator) {
                 edge.listen(upstream, listener);
             }
             let watched = watched.get_or_insert_with(|| Watched::new(Element::Flow(index, flow)));
@@ -198,8 +225,8 @@ impl<'a> Agents<'a> {
             clouds.first().filter(|(_, cloud)| cloud.up == node).map(|(_, cloud)| neighbour(cloud.down))
         };
         let next: Vec<(Picos, _)> = times.zip(group.paths().map(first)).collect();
-        let asks = |cloud: &Cloud| matches!(cloud.estimator(self.model), Estimator::Oracle(_));
-        let is_oracle = self.clouds.iter().any(|cloud| cloud.up == node && asks(cloud));
+        let mut estimators = self.on(self.up.get(&node)).map(|(_, _, estimator)| estimator);
+        let is_oracle = estimators.any(|estimator| matches!(estimator, Estimator::Oracle(_)));
         let looks = is_oracle || (watched.is_some() && self.model.sample_every.is_some());
         Some(Agent::new(edge, role, next, watched, looks))
     }

@@ -78,17 +78,23 @@ impl Cloud {
         up.into_iter().chain(&self.exits).copied()
     }
 
-    /// How its available bandwidth is estimated: as the upstream edge says, else the downstream one.
-    pub fn estimator(&self, model: &Model) -> Estimator {
-        let of = |link: u32| {
-            let mut devices = model.devices.iter();
-            devices.find_map(|device| {
-                let port = device.links.iter().position(|&other| other == link)?;
-                device.router()?.estimators.get(port)?.clone()
-            })
-        };
-        self.bounds().find_map(of).unwrap_or_default()
+    /// How its available bandwidth is estimated: as the upstream edge says, else the downstream one. `estimators`:
+    /// those of the model ([`estimators`]).
+    pub(crate) fn estimator(&self, estimators: &[Option<&Estimator>]) -> Estimator {
+        self.bounds().find_map(|link| estimators[link as usize].cloned()).unwrap_or_default()
     }
+}
+
+/// By link: the estimator that its router has for the clouds there.
+pub(crate) fn estimators(model: &Model) -> Vec<Option<&Estimator>> {
+    let mut estimators = vec![None; model.links.len()];
+    for device in &model.devices {
+        let of_ports = device.router().into_iter().flat_map(|router| &router.estimators);
+        for (&link, estimator) in device.links.iter().zip(of_ports) {
+            estimators[link as usize] = estimator.as_ref();
+        }
+    }
+    estimators
 }
 
 /// The clouds of all groups, each once: between the same edges there may be several. The number of one

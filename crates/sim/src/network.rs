@@ -258,10 +258,11 @@ impl Network {
         }
         network.elect();
         network.courses = vec![Vec::new(); network.nodes()];
-        let clouds = cloud::clouds(model);
+        let (clouds, estimators) = (cloud::clouds(model), cloud::estimators(model));
         for (way, cloud) in (0..).map(Way).zip(&clouds) {
             network.add_courses(model, way, cloud);
-            network.add_readings(model, cloud);
+            let asks = matches!(cloud.estimator(&estimators), Estimator::Oracle(_));
+            network.add_readings(model, cloud, asks);
         }
         network.next = vec![Next::Nobody; network.routes.len()];
         network.came.resize(network.routes.len(), NO_WAY);
@@ -366,13 +367,10 @@ impl Network {
         }
     }
 
-    /// Whoever reads what arrives at a link runs after it.
-    fn add_readings(&mut self, model: &Model, cloud: &Cloud) {
+    /// Whoever reads what arrives at a link runs after it; `asks`: the cloud has an oracle.
+    fn add_readings(&mut self, model: &Model, cloud: &Cloud, asks: bool) {
         // The oracle belongs to the upstream edge; the downstream one samples the truth.
-        let reads = [
-            matches!(cloud.estimator(model), Estimator::Oracle(_)).then_some(cloud.up),
-            model.sample_every.and(Some(cloud.down)),
-        ];
+        let reads = [asks.then_some(cloud.up), model.sample_every.and(Some(cloud.down))];
         for edge in reads.into_iter().flatten() {
             let to = self.end(edge);
             for from in cloud.inside.iter().map(|&link| link as usize) {

@@ -45,11 +45,6 @@ impl Watched {
         Self { element, upstreams: Vec::new(), used: (0, 0) }
     }
 
-    /// Clouds of this upstream edge are watched.
-    pub(crate) fn watches(&self, address: Address) -> bool {
-        self.upstreams.iter().any(|upstream| upstream.address == address)
-    }
-
     /// Watches the cloud too that lies on a way to a neighbour.
     pub(crate) fn add(&mut self, neighbour: Neighbour, view: View) {
         let truth = (neighbour.way, Truth::new(view));

@@ -89,13 +89,11 @@ fn links(file: &Table) -> Vec<Link> {
 }
 
 fn groups(file: &Table) -> Vec<Group> {
-    let names: Vec<&String> = tables(file, "links").map(|(name, _)| name).collect();
+    let names: BTreeMap<&str, usize> =
+        tables(file, "links").map(|(name, _)| name.as_str()).zip(0..).collect();
     let hop = |text: &str| {
-        let forward = names.iter().position(|name| *name == text).map(|link| (link, false));
-        let reverse = || {
-            let name = text.strip_suffix(".reverse")?;
-            Some((names.iter().position(|other| *other == name)?, true))
-        };
+        let forward = names.get(text).map(|&link| (link, false));
+        let reverse = || Some((*names.get(text.strip_suffix(".reverse")?)?, true));
         forward.or_else(reverse)
     };
     tables(file, "flows")

@@ -1,5 +1,7 @@
 //! Flows: paths, starts, senders and what they send.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use congestlab_core::law::xcp;
 use congestlab_core::law::{LinkConfig, SenderConfig};
 use congestlab_core::units::{BitRate, Bytes, Duration, Ratio, Time};
@@ -26,34 +28,46 @@ const HEADERS: u16 = 40;
 /// Random spans of sending that a packet may take: each is drawn, and of more the lengths average out.
 const SPANS_MAX: u64 = 1000;
 
+/// Links by their names, in the order of the file and for looking them up.
+pub(super) struct Names<'a> {
+    all: Vec<&'a str>,
+    index: BTreeMap<&'a str, u32>,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn new(links: &'a Named<Link>) -> Self {
+        let all: Vec<&str> = links.0.iter().map(|(name, _)| name.value.as_str()).collect();
+        Self { index: all.iter().copied().zip(0..).collect(), all }
+    }
+}
+
 /// A path as indices of link directions. `None` after an error.
 pub(super) fn path(
     list: Option<&At<Vec<At<String>>>>,
-    links: &Named<Link>,
+    links: &Names<'_>,
     findings: &mut Findings,
 ) -> Option<Vec<u32>> {
     let list = list?;
     let place = format!("{}.path", findings.place());
-    let known = || links.0.iter().map(|(name, _)| name.value.as_str());
-    let mut path: Vec<u32> = Vec::new();
+    let known = || links.all.iter().copied();
+    let (mut path, mut crossed) = (Vec::new(), BTreeSet::new());
     for link in &list.value {
         let (base, reverse) = match link.value.strip_suffix(".reverse") {
             Some(base) => (base, 1),
             None => (link.value.as_str(), 0),
         };
-        let Some(index) = known().position(|name| name == base) else {
+        let Some(&index) = links.index.get(base) else {
             let message = format!("`{place}` names \"{}\", which is no link", link.value);
             findings.error("scenario::path", link.span, message, choices(&link.value, known()));
             return None;
         };
-        let index = 2 * index as u32 + reverse;
-        if path.iter().any(|&other| other / 2 == index / 2) {
+        if !crossed.insert(index) {
             let message = format!("`{place}` repeats the link \"{base}\"");
             let help = "a path crosses each link at most once, in one direction; ACKs go back by themselves";
             findings.error("scenario::path", link.span, message, help);
             return None;
         }
-        path.push(index);
+        path.push(2 * index + reverse);
     }
     if path.is_empty() {
         let message = format!("`{place}` names no link");
@@ -73,7 +87,7 @@ pub(super) fn switches(
     list: Option<&At<Vec<At<Switch>>>>,
     first: Option<&[u32]>,
     duration: Duration,
-    links: &Named<Link>,
+    links: &Names<'_>,
     findings: &mut Findings,
 ) -> Option<Vec<model::Switch>> {
     let mut switches: Vec<model::Switch> = Vec::new();

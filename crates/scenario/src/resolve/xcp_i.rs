@@ -1,12 +1,12 @@
 //! XCP-i: routers and their agents from the links that are interoperable, and what is odd about it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use congestlab_core::law::LinkConfig;
 use congestlab_core::law::xcp_i::{Config as Exchange, Period as AskEvery};
 use congestlab_core::units::{Duration, Rate, Ratio};
 use congestlab_net::xcp_i::{self, Config};
-use congestlab_sim::cloud::{self, Cloud, HOSTS, Node};
+use congestlab_sim::cloud::{self, HOSTS, Node};
 use congestlab_sim::model::{Device, DeviceKind, Group, Model, Router};
 
 use super::link::directions;
@@ -182,7 +182,7 @@ pub(super) fn interoperate(
     flows: &Named<Flow>,
     findings: &mut Findings,
 ) {
-    let mut names: Vec<String> = Vec::new();
+    let mut routers: BTreeMap<String, usize> = BTreeMap::new();
     for (index, (place, link, _)) in (0..).zip(directions(links)) {
         let Some((keys, span)) = told(link).filter(|(keys, _)| keys.is_on()) else { continue };
         let law = model.links[index as usize].port.law.as_ref();
@@ -193,8 +193,8 @@ pub(super) fn interoperate(
         let (config, estimator) =
             (config(keys, law), keys.estimator.as_ref().map(|at| at.value.clone().resolve(at.span)));
         let name = link.at.as_ref().map_or(place.as_str(), |at| at.value.as_str());
-        let Some(at) = names.iter().position(|other| other == name) else {
-            names.push(name.into());
+        let Some(&at) = routers.get(name) else {
+            routers.insert(name.into(), model.devices.len());
             let router = Box::new(Router { config, estimators: vec![estimator] });
             model.devices.push(Device { links: vec![index], kind: DeviceKind::Router(router) });
             continue;
@@ -217,6 +217,7 @@ pub(super) fn interoperate(
     if findings.is_live {
         refuse_live(links, flows, findings);
     }
+    let owners = cloud::routers(model);
     let count: u32 = model.groups.iter().map(|group| group.count).sum();
     for (index, (name, flow)) in flows.0.iter().enumerate() {
         let group = &mut model.groups[index];
@@ -224,7 +225,7 @@ pub(super) fn interoperate(
             continue;
         }
         // The receiver as the routers before it.
-        let router = |link: &u32| model.devices.iter().find(|device| device.links.contains(link))?.router();
+        let router = |&link: &u32| model.devices[owners[link as usize]? as usize].router();
         let last = group.paths().find_map(|(path, _)| path.iter().rev().find_map(router));
         if let Some(config) = last.map(|router| router.config.clone()) {
             group.interoperable = Some(config);
@@ -287,31 +288,34 @@ fn law_of(links: &mut Named<Link>, index: u32) -> Option<&mut At<LinkLaw>> {
 
 /// Estimators without a cloud, and links whom nobody needs.
 fn look_at_links(model: &Model, links: &Named<Link>, findings: &mut Findings) {
-    let clouds = cloud::of_all_paths(model);
+    let (clouds, owners) = (cloud::of_all_paths(model), cloud::routers(model));
+    // By link: the slowest port into a cloud that it bounds.
+    let mut slowest: BTreeMap<u32, Option<Rate>> = BTreeMap::new();
     // All links of a router share what is written beside.
-    let is_at = |link: u32, cloud: &Cloud| {
-        [cloud.up, cloud.down].into_iter().any(|node| match node {
-            Node::Router(device) => model.devices[device as usize].links.contains(&link),
-            Node::Sender(_) | Node::Receiver(_) => false,
-        })
-    };
+    let mut edges = BTreeSet::new();
+    for cloud in &clouds {
+        let port = cloud.forward.first().map(|&link| &model.links[link as usize].port);
+        let port = port.map(|port| port.service.capacity_at(0));
+        for link in cloud.bounds() {
+            let slowest = slowest.entry(link).or_default();
+            *slowest = slowest.iter().copied().chain(port).min();
+        }
+        edges.extend([cloud.up, cloud.down]);
+    }
+    let interoperable = model.groups.iter().filter(|group| group.interoperable.is_some());
+    let used: BTreeSet<u32> =
+        interoperable.flat_map(Group::paths).flat_map(|(path, _)| path).copied().collect();
     for (index, (place, link, _)) in (0..).zip(directions(links)) {
         let Some((keys, span)) = told(link).filter(|(keys, _)| keys.is_on()) else { continue };
         let name = link.law.as_ref().map_or("", |law| law.value.0.protocol.name);
-        if let Some(estimator) = &keys.estimator {
-            let bounded = clouds.iter().filter(|cloud| cloud.bounds().any(|link| link == index));
-            let ports = bounded.filter_map(|cloud| {
-                let port = &model.links[*cloud.forward.first()? as usize].port;
-                Some(port.service.capacity_at(0))
-            });
-            if let Some(port) = ports.min() {
-                estimator.value.look_at(port, &format!("{place}.law.{name}"), estimator.span, findings);
-            }
-        }
-        let crosses = |group: &Group| group.paths().any(|(path, _)| path.contains(&index));
-        let is_used = model.groups.iter().any(|group| group.interoperable.is_some() && crosses(group));
         if let Some(estimator) = &keys.estimator
-            && !clouds.iter().flat_map(Cloud::bounds).any(|link| link == index)
+            && let Some(&Some(port)) = slowest.get(&index)
+        {
+            estimator.value.look_at(port, &format!("{place}.law.{name}"), estimator.span, findings);
+        }
+        let is_used = used.contains(&index);
+        if let Some(estimator) = &keys.estimator
+            && !slowest.contains_key(&index)
         {
             let message = format!("`{place}.law.{name}.estimator` is on a link that bounds no cloud");
             findings.error("scenario::xcp-i", estimator.span, message, no_cloud(is_used));
@@ -320,9 +324,10 @@ fn look_at_links(model: &Model, links: &Named<Link>, findings: &mut Findings) {
             let help = "it does what XCP does: packets without the TTL of XCP-i show no cloud; write \
                         interoperable = true on the law of its flows too";
             findings.warning("scenario::xcp-i", span, message, help);
-        } else if !clouds.iter().any(|cloud| is_at(index, cloud)) {
-            let device = model.devices.iter().find(|device| device.links.contains(&index));
-            let Some(router) = device.and_then(Device::router) else { continue };
+        } else if let Some(owner) = owners[index as usize]
+            && !edges.contains(&Node::Router(owner))
+        {
+            let Some(router) = model.devices[owner as usize].router() else { continue };
             for (key, span) in spans(keys).filter(|(key, _)| !is_default(key, &router.config)) {
                 let message = format!("`{place}.law.{name}.{key}` has no effect: its router bounds no cloud");
                 findings.warning("scenario::no-effect", span, message, no_cloud(is_used));
