@@ -39,7 +39,7 @@ record! {
 
 /// What a link runs.
 #[derive(Clone, Debug)]
-pub(crate) struct LinkLaw(pub(crate) Chosen<LinkConfig>);
+pub(crate) struct LinkLaw(pub(crate) Box<Chosen<LinkConfig>>);
 
 /// What a flow runs.
 #[derive(Clone, Debug)]
@@ -157,7 +157,7 @@ impl Language for LinkLaw {
             return None;
         };
         let chosen = chosen?;
-        Some(Self(chosen))
+        Some(Self(Box::new(chosen)))
     }
 
     fn encode(&self) -> Value {

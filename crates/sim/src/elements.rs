@@ -6,7 +6,7 @@ use congestlab_core::law::Series as _;
 use congestlab_core::units::Time;
 use congestlab_net::medium::Medium;
 use congestlab_net::packet::{Kind, PS_PER_NS, Packet, Picos};
-use congestlab_net::port::{Port, PortConfig, PortEvent, PortStats, Streams};
+use congestlab_net::port::{Output, Port, PortConfig, PortEvent, PortStats, Streams};
 use congestlab_net::queue::Reason;
 use congestlab_net::random::Stream;
 use congestlab_net::source::{Source, SourceConfig};
@@ -17,7 +17,7 @@ use crate::arrivals::Arrivals;
 use crate::device::Device;
 use crate::headers;
 use crate::model::{DeviceKind, Group, GroupKind, Link, Model, Start};
-use crate::network::{Network, measure_of, segments_of, spans_of, starts_of};
+use crate::network::{Hop, Network, measure_of, segments_of, spans_of, starts_of};
 use crate::outcome::{Element, Event, FlowOutcome, LinkOutcome, Outcome, Sample};
 use crate::router::Router;
 use crate::station::{Extras, Record, Sampler, Sink, Station, mix};
@@ -54,9 +54,28 @@ fn has_chains(group: &Group) -> bool {
     matches!(&group.kind, GroupKind::Tcp(config) if config.law.mpcp().is_some_and(|law| law.n > 1))
 }
 
+/// The port of a link at the beginning of a run.
+fn port_of(model: &Model, link: &Link) -> Port {
+    let stream = |what| Stream::named(model.seed, &format!("links.{}.{what}", link.name));
+    let config = PortConfig { sample_every: model.sample_every, ..link.port.clone() };
+    Port::new(&config, Streams::new(stream), model.warmup, model.duration)
+}
+
+/// A port that nothing ever came to, at the end of the run.
+fn unused(model: &Model, link: &Link) -> Port {
+    struct Nowhere;
+    impl Output for Nowhere {
+        fn deliver(&mut self, _: &mut Packet) {}
+    }
+    let mut port = port_of(model, link);
+    port.advance_before(model.duration.saturating_add(1), &mut Nowhere);
+    port
+}
+
 /// Everything of a run that has state.
 pub(crate) struct Elements {
-    /// By link; `None` while an engine or a device has it.
+    /// By link; `None` while an engine or a device has it, and where no packet ever comes and nothing happens: such a
+    /// port is made to be read out.
     pub(crate) ports: Vec<Option<Box<Port>>>,
     /// `None` while an engine has it.
     pub(crate) devices: Vec<Option<Device>>,
@@ -77,16 +96,18 @@ pub(crate) struct Elements {
 impl Elements {
     pub(crate) fn new(model: &Model, network: &Network) -> Self {
         let sampled = model.sample_every.is_some() || model.record_events;
-        let mut ports: Vec<_> = model
-            .links
-            .iter()
-            .map(|link| {
-                let stream = |what| Stream::named(model.seed, &format!("links.{}.{what}", link.name));
-                let streams = Streams::new(stream);
-                let config = PortConfig { sample_every: model.sample_every, ..link.port.clone() };
-                Some(Box::new(Port::new(&config, streams, model.warmup, model.duration)))
-            })
-            .collect();
+        let mut is_needed: Vec<bool> =
+            model.links.iter().map(|link| link.port.law.is_some() || model.sample_every.is_some()).collect();
+        let crossed = network.routes.iter().filter_map(|hop| match hop {
+            Hop::Link(link) => Some(link),
+            Hop::Host(_) | Hop::Device(_) => None,
+        });
+        for &link in crossed.chain(model.devices.iter().flat_map(|device| &device.links)) {
+            is_needed[link as usize] = true;
+        }
+        let ports = model.links.iter().zip(is_needed);
+        let mut ports: Vec<_> =
+            ports.map(|(link, is_needed)| is_needed.then(|| Box::new(port_of(model, link)))).collect();
         let agents = Agents::new(model);
         let device = |(index, device): (u32, &crate::model::Device)| {
             let ports = device.links.iter().filter_map(|&link| ports[link as usize].take());
@@ -219,7 +240,8 @@ impl Elements {
                 self.ports[link as usize] = Some(Box::new(port));
             }
         }
-        for (link, port) in model.links.iter().zip(self.ports.iter_mut().flatten()) {
+        for (link, port) in model.links.iter().zip(self.ports) {
+            let mut port = port.unwrap_or_else(|| Box::new(unused(model, link)));
             port.finish(model.duration);
             fingerprint = mix(fingerprint, port.fingerprint());
             self.packet_hops += port.stats().arrived_packets;

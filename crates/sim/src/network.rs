@@ -535,12 +535,21 @@ impl Network {
         self.classes.iter().map(rate).collect()
     }
 
-    /// The parts between which no packet ever passes, in the order of their first nodes.
+    /// The parts between which no packet ever passes, in the order of their first nodes. Links that no packet crosses
+    /// are one.
     pub(crate) fn parts(&self) -> Vec<Self> {
         let mut sets = DisjointSets::new(self.nodes());
+        let mut is_crossed = vec![false; self.links];
         for edge in &self.edges {
             sets.join(edge.from, edge.to);
+            [edge.from, edge.to]
+                .into_iter()
+                .filter(|&node| node < self.links)
+                .for_each(|node| is_crossed[node] = true);
         }
+        let is_own = |&link: &usize| self.leader[link] as usize == link;
+        let idle: Vec<usize> = (0..self.links).filter(is_own).filter(|&link| !is_crossed[link]).collect();
+        idle.iter().for_each(|&link| sets.join(idle[0], link));
         for (node, &leader) in self.leader.iter().enumerate() {
             sets.join(node, leader as usize);
         }
