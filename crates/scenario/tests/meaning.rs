@@ -319,11 +319,13 @@ fn memory_is_judged_by_what_can_be_at_once() {
     assert!(fine.memory_needed(&Measure::default()) < 10_000_000, "unless nobody asks for it");
 }
 
-/// A list that grows has room for twice what is in it, and sorting or merging takes as much.
+/// A list that grows has room for twice what is in it, and sorting or merging takes as much. Laws say how often their
+/// intervals end, also where a round trip takes no time.
 #[test]
 fn what_is_recorded_needs_no_more_memory_than_was_said() {
     let xcp_i = "{ xcp = { interoperable = true } }";
-    let cases: [&[(&str, &str)]; 12] = [
+    let (vcp, fast) = ("{ mpcp = { n = 1, interval = \"1 ms\" } }", ("run.duration", "1 s"));
+    let cases: [&[(&str, &str)]; 18] = [
         &[],
         &[("flows.two.law", "{ cbr = { rate = \"100 Mbit/s\" } }"), ("flows.two.segment", "100 B")],
         &[("flows.two.law", "{ onoff = { rate = \"9 Mbit/s\", on = \"1 s\", off = \"1 s\" } }")],
@@ -339,6 +341,29 @@ fn what_is_recorded_needs_no_more_memory_than_was_said() {
         &[("links.a.discipline", "xcp-tcp"), ("links.a.law", "xcp"), ("links.b.law", "pxcp")],
         &[("links.a.law", xcp_i), ("flows.two.law", xcp_i)],
         &[("links.b.law", xcp_i), ("flows.two.law", xcp_i), ("flows.two.count", "20")],
+        &[
+            ("links.a.law", "vcp"),
+            ("flows.two.law", "vcp"),
+            ("links.a.delay", "0 s"),
+            ("links.b.delay", "0 s"),
+        ],
+        &[("links.a.law", "dpcp"), ("flows.one.law", "dpcp"), ("links.a.delay", "1 ns")],
+        &[
+            ("links.b.law", vcp),
+            ("flows.two.law", vcp),
+            ("links.a.delay", "0 s"),
+            ("links.b.delay", "0 s"),
+            fast,
+        ],
+        &[
+            ("links.a.law", "xcp"),
+            ("flows.one.law", "xcp"),
+            ("links.a.delay", "0 s"),
+            ("links.b.law", "pxcp"),
+        ],
+        // Nobody crosses it, and its law has its intervals all the same.
+        &[("links.b.law", "xcp"), ("flows.two.path", "[\"a\"]"), ("links.b.queue", "9 packets")],
+        &[("flows.two.law", "{ onoff = { rate = \"9 Mbit/s\", on = \"1 us\", off = \"2 us\" } }")],
     ];
     for case in cases {
         let scenario = scenario(case);
@@ -402,6 +427,31 @@ fn too_much_memory_is_refused_where_the_file_asks_for_it() {
     let (file, position, text) = refused(&source, &Measure { series: false, events: true });
     assert_eq!((file.as_str(), position), ("test.toml", (3, 12)), "the duration");
     assert!(text.contains("--events") && text.contains("`flows.one`"), "{text}");
+}
+
+/// Unused ones too: each has its place in the file, the model and the results.
+#[test]
+fn too_many_links_are_refused_as_links() {
+    let others = (0..10_000).map(|link| format!("[links.other{link}]\nrate = \"10 Mbit/s\"\n"));
+    let text = format!("{BASE}{}", others.collect::<String>());
+    let scenario = Scenario::parse("test.toml", &text, Path::new(""), &[], None).expect("it is right");
+    let refused = scenario.require_memory(&Measure::default(), 50_000_000).expect_err("it is too much");
+    let text = refused.iter().next().expect("a reason").to_string();
+    assert!(text.contains("links: there are 10002; allowed here: about 48"), "{text}");
+}
+
+/// It has no port while the others run.
+#[test]
+fn a_link_that_nobody_crosses_is_measured_as_any_other() {
+    let model = model(&[("flows.two.path", "[\"a\"]"), ("run.warmup", "1 s"), ("run.duration", "2 s")]);
+    for engine in [Engine::Window { threads: 1, divisor: 1 }, Engine::Reference] {
+        let outcome = sim::run(&model, engine, &AtomicBool::new(false), &mut |_| ());
+        for link in &outcome.links[2..] {
+            assert_eq!((link.sent_packets, link.queue_max_packets), (0, 0));
+            assert_eq!((link.capacity_bps, link.utilization), (Some(5e6), Some(0.0)));
+            assert_eq!((link.queue_mean_packets, link.queue_p95_packets), (Some(0.0), Some(0)));
+        }
+    }
 }
 
 /// A link on which nothing survives is a link: the contract gives no limit.

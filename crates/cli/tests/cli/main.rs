@@ -8,6 +8,7 @@ mod compare;
 mod doctor;
 mod folders;
 mod interrupt;
+mod memory;
 mod papers;
 mod pictures;
 mod report;
