@@ -6,7 +6,7 @@
 #pragma once
 #include <linux/types.h>
 
-#define LINK_WORDS 32
+#define LINK_WORDS 35
 #define SENDER_WORDS 16
 
 struct Link { __u64 state[LINK_WORDS]; };
@@ -26,6 +26,7 @@ struct LinkConfig {
 	__u8 capture;
 	__u8 thesis;
 	__u8 overdraw;
+	__u8 bound_headers;
 };
 
 /* request: 0 demand, 1 unlimited. loss: 0 tcp, 1 maintain, 2 fallback. rate_source: 0 window,
@@ -54,7 +55,7 @@ struct Send {
 struct Report {
 	__u64 intervals, input;
 	__s64 feedback;
-	__u64 interval, persistent_queue;
+	__u64 interval, persistent_queue, bounded;
 };
 
 /* Hidden: static subprograms to the verifier, which then accepts map pointers and spin locks. */

@@ -19,6 +19,7 @@ typedef __u32 u32;
 #define PLACES 16
 #define POOL_MAX (1ull << (46 + PLACES))
 #define RTT_PLACES 60
+#define RTT_BOUND 2
 #define INLINE static inline __attribute__((always_inline))
 #define EXPORT __attribute__((visibility("hidden")))
 
@@ -34,9 +35,10 @@ struct pool {
 struct state {
 	struct LinkConfig config;
 	u64 capacity;
-	u64 max_rtt;
+	u32 max_rtt, max_x;
 	u64 input, sum_x;
 	struct wide sum_x_rtt;
+	u64 sum_rtt, packets;
 	struct pool grants, cuts;
 	u64 carry;
 	u64 began, control_deadline, queue_deadline;
@@ -202,6 +204,14 @@ INLINE void pool_take(struct pool *p, s64 part)
 
 /* --- the law --- */
 
+/* The largest X that counts in such an interval. */
+INLINE u32 max_x(const struct LinkConfig *config, u64 interval)
+{
+	u32 most = to_header(min(interval, config->initial_interval));
+
+	return !config->bound_headers ? 0xffffffff : most ? most : 1;
+}
+
 EXPORT u64 law_link_init(struct Link *link, const struct LinkConfig *config, u64 phase,
 			 u64 queue_phase)
 {
@@ -211,6 +221,7 @@ EXPORT u64 law_link_init(struct Link *link, const struct LinkConfig *config, u64
 	l->config = *config;
 	l->capacity = config->capacity;
 	l->max_rtt = to_header(config->max_interval);
+	l->max_x = max_x(config, config->initial_interval);
 	l->control_deadline = phase;
 	l->queue_deadline = queue_phase;
 	l->mean_rtt = with_rtt_places(config->initial_interval);
@@ -227,12 +238,15 @@ EXPORT u64 law_link_set_capacity(struct Link *link, u64 capacity)
 EXPORT u64 law_link_on_arrival(struct Link *link, u64 now, const struct Header *header, u64 size)
 {
 	struct state *l = (struct state *)link;
-	u64 x = header->x;
+	u64 x = min(header->x, l->max_x), rtt = min(header->rtt, l->max_rtt);
 
 	l->input = plus(l->input, size); /* L 1 */
 	if (x && header->rtt) {
-		l->sum_x = plus(l->sum_x, x);						 /* L 2 */
-		l->sum_x_rtt = wide_plus(l->sum_x_rtt, x * min(header->rtt, l->max_rtt)); /* L 3-6 */
+		l->report.bounded += x != header->x;
+		l->sum_x += x;						/* L 2 */
+		l->sum_x_rtt = wide_plus(l->sum_x_rtt, x * rtt); /* L 3-6 */
+		l->sum_rtt += rtt;
+		l->packets++;
 	}
 	return 0;
 }
@@ -244,7 +258,7 @@ EXPORT u64 law_link_on_departure(struct Link *link, u64 now, struct Header *head
 	s64 grant, cut, feedback, demand, least = -(1ll << (31 + PLACES));
 
 	l->queue_min = min(l->queue_min, backlog);
-	grant = pool_share(&l->grants, header->x);		 /* L 20 */
+	grant = pool_share(&l->grants, min(header->x, l->max_x)); /* L 20 */
 	cut = pool_share(&l->cuts, min(size, 0xffffffff)); /* L 21 */
 	feedback = grant - cut;					 /* L 22 */
 	demand = (s64)header->delta * (1 << PLACES);
@@ -312,6 +326,9 @@ static __attribute__((noinline)) u64 close_interval(struct state *l, u64 now)
 		else
 			w = (struct wide){ w.hi << 32 | w.lo >> 32, w.lo << 32 };
 		l->mean_rtt = over(w, l->sum_x);
+		if (l->config.bound_headers)
+			l->mean_rtt = min(l->mean_rtt, mul_div(l->sum_rtt, (u64)RTT_BOUND << (RTT_PLACES - 28),
+							       l->packets));
 	}
 	if (elapsed) /* L 8 */
 		input = min(mul_div(l->input, SECOND << PLACES, elapsed), POOL_MAX);
@@ -336,6 +353,8 @@ static __attribute__((noinline)) u64 close_interval(struct state *l, u64 now)
 	l->report.persistent_queue = l->queue;
 	l->input = l->sum_x = 0; /* L 15-17 */
 	l->sum_x_rtt = (struct wide){};
+	l->sum_rtt = l->packets = 0;
+	l->max_x = max_x(&l->config, interval);
 	l->began = now;
 	l->control_deadline = plus(now, interval); /* L 19 */
 	return 0;

@@ -169,7 +169,7 @@ struct Answer {
     header: Header,
     returned: u64,
     after: u64,
-    report: Option<[u64; 5]>,
+    report: Option<[u64; 6]>,
 }
 
 impl Answer {
@@ -178,7 +178,7 @@ impl Answer {
         let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
         let (delta, reverse) = (half(104) as i32, half(108) as i32);
         let header = Header { x: half(96), rtt: half(100), delta, reverse };
-        let report = has_report.then(|| [32, 40, 48, 56, 64].map(word));
+        let report = has_report.then(|| [32, 40, 48, 56, 64, 72].map(word));
         Self { header, returned: word(112), after: word(120), report }
     }
 }
@@ -194,7 +194,7 @@ fn link_config_bytes(config: &LinkConfig) -> Vec<u8> {
     }
     let spans = [config.min_interval, config.max_interval, config.initial_interval, config.allowed_queue];
     bytes.extend(words(&spans.map(|span| span.0)));
-    bytes.extend([config.capture, config.thesis, config.overdraw].map(u8::from));
+    bytes.extend([config.capture, config.thesis, config.overdraw, config.bound_headers].map(u8::from));
     bytes
 }
 
@@ -231,6 +231,7 @@ fn link_config(random: &mut Random) -> LinkConfig {
     LinkConfig {
         capacity: Rate(8000 << random.below(24)),
         capture: random.below(2) == 0,
+        bound_headers: random.below(2) == 0,
         ..LinkConfig::DEFAULT
     }
 }
@@ -279,7 +280,8 @@ impl Stream {
         let report = (kind == 5).then(|| {
             let report = self.link.report();
             let feedback = report.feedback as u64;
-            [report.intervals, report.input.0, feedback, report.interval.0, report.persistent_queue.0]
+            let queue = report.persistent_queue.0;
+            [report.intervals, report.input.0, feedback, report.interval.0, queue, report.bounded]
         });
         self.answers.push(Answer { header, returned, after, report });
         self.ops.push(op);

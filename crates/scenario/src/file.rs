@@ -140,7 +140,7 @@ record! {
         reorder: Reordering,
         /// When the law sees departures: departure (default), enqueue.
         feedback_at: FeedbackAt,
-        /// ns2: shortest control interval 1 ms. thesis: XCP grants alpha C when nothing came, as TH's router.
+        /// XCP takes headers as they come. ns2: shortest control interval 1 ms. thesis: grants alpha C when nothing came, as TH's router.
         profile: Profile,
         /// The other direction; absent keys mirror this one.
         reverse: Reverse,

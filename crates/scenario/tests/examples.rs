@@ -84,6 +84,31 @@ fn every_example_names_the_schema_in_its_first_line() {
     assert!(examples > 40, "{examples}");
 }
 
+/// As their papers have it, for which nobody lies.
+#[test]
+fn no_link_of_a_paper_bounds_what_headers_claim() {
+    let papers = std::fs::read_dir(root().join("papers")).unwrap().map(|entry| entry.unwrap().path());
+    let experiments = ["pxcp", "thesis", "xcp-i", "xcp-r"].map(|name| root().join("scenarios").join(name));
+    let mut count = 0;
+    for folder in papers.filter(|path| path.is_dir()).chain(experiments) {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            let is_scenario = path.extension().is_some_and(|extension| extension == "toml")
+                && std::fs::read_to_string(&path).unwrap().contains("\n[run]\n");
+            if !is_scenario {
+                continue;
+            }
+            let scenario = Scenario::load(&path, &[], None).unwrap_or_else(|error| panic!("{error}"));
+            for link in scenario.model(&Measure::default()).links {
+                let law = link.port.law.map(|law| law.config);
+                let Some(xcp) = law.as_ref().and_then(|law| law.xcp()) else { continue };
+                assert!(!xcp.bound_headers, "{}: links.{}", path.display(), link.name);
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 300, "{count}");
+}
+
 #[test]
 fn the_scenarios_of_the_page_run() {
     let page = std::fs::read_to_string(root().join("docs/scenario.md")).unwrap();

@@ -113,6 +113,7 @@ fn ns2_is_reno_recovery_an_early_timeout_and_a_short_interval() {
         panic!("XCP")
     };
     assert_eq!((config.min_interval, *follows_service), (Duration(1_000_000), true));
+    assert!(!config.bound_headers);
     assert!(!tcp(&self::model(&[]), 1).ns2);
 }
 
@@ -126,7 +127,7 @@ fn the_thesis_is_a_sender_and_a_router_of_xcp() {
     let Some(LawConfig { config: LinkConfig::Xcp(config), .. }) = &model.links[0].port.law else {
         panic!("XCP")
     };
-    assert!(config.thesis);
+    assert!(config.thesis && !config.bound_headers);
     assert_eq!(config.min_interval, Duration(5_000_000));
 }
 
@@ -216,7 +217,7 @@ fn a_window_is_in_whole_segments_and_never_none() {
 
 #[test]
 fn switches_reach_their_laws() {
-    let law = "{ xcp = { alpha = 0.3, beta = 0.1, gamma = 0.2, capacity = \"9.9 Mbit/s\", capture = false, \
+    let law = "{ xcp = { alpha = 0.3, beta = 0.1, gamma = 0.2, capacity = \"9.9 Mbit/s\", capture = false, bound_headers = false, \
                min_interval = \"2 ms\", max_interval = \"3 s\" } }";
     let model = model(&[("links.a.law", law), ("links.a.feedback_at", "enqueue")]);
     let Some(LawConfig { config: LinkConfig::Xcp(config), follows_service }) = &model.links[0].port.law
@@ -230,6 +231,7 @@ fn switches_reach_their_laws() {
     assert_eq!((config.capacity, *follows_service, config.capture), (Rate(1_237_500), false, false));
     assert_eq!((config.min_interval, config.max_interval), (Duration(2_000_000), Duration(3_000_000_000)));
     assert_eq!((config.initial_interval, config.allowed_queue), (Duration(50_000_000), Duration(2_000_000)));
+    assert!(!config.bound_headers);
     assert_eq!(model.links[0].port.feedback_at, FeedbackAt::Enqueue);
 
     let law = "{ xcp = { loss = \"fallback\", request = \"unlimited\", clamp = false, aging = 0.25, pacing = true, \

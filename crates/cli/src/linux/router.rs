@@ -96,6 +96,7 @@ fn table(status: &Status) -> String {
         format!("  queue now           {} B, {} packets", queue.queue_bytes, queue.queue_packets),
         format!("  drops               {}", queue.drops),
         format!("  packets seen        {}, {} of them XCP", sample.packets, sample.xcp_packets),
+        format!("  packets bounded     {}", sample.bounded_packets),
         format!("  packets refused     {}", sample.refused_packets),
     ];
     let refused = sample.refused;

@@ -155,6 +155,8 @@ fn link_refusal(port: &PortConfig) -> Option<&'static str> {
                 capacity: config.capacity,
                 min_interval: config.min_interval,
                 capture: config.capture,
+                // ns-2 has none: it takes headers as they come.
+                bound_headers: config.bound_headers,
                 ..default
             };
     if !is_plain {

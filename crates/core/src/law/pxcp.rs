@@ -233,7 +233,7 @@ impl LinkLaw for Link {
     fn on_arrival(&mut self, now: Time, packet: &impl Packet) {
         let header = packet.xcp().unwrap_or_default();
         self.xcp.on_arrival(now, &header, packet.size());
-        self.scaling.on_arrival(&header);
+        self.scaling.on_arrival(&Header { x: self.xcp.bounded(header.x), ..header });
     }
 
     #[inline(always)]
@@ -241,7 +241,7 @@ impl LinkLaw for Link {
         match packet.xcp() {
             Some(mut header) => {
                 if self.xcp.depart(&mut header, packet.size(), backlog) {
-                    self.scaling.on_limited(&header);
+                    self.scaling.on_limited(&Header { x: self.xcp.bounded(header.x), ..header });
                 }
                 packet.set_xcp(header);
             }

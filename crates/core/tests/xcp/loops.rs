@@ -8,11 +8,15 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 const SIZE: u64 = 1000;
+/// Of a liar's packets.
+const SMALL: u64 = 60;
 
 pub(crate) struct Flow {
     pub(crate) config: SenderConfig,
     pub(crate) awnd: u64,
     pub(crate) start: u64,
+    /// Round trip without queueing that it has besides the link's.
+    pub(crate) delay: u64,
 }
 
 struct Host {
@@ -38,6 +42,7 @@ pub(crate) struct Outcome {
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
+    Lied,
     Served,
     Acked { flow: usize, sent_at: u64, feedback: i32 },
     Started { flow: usize },
@@ -51,7 +56,10 @@ pub(crate) struct Dumbbell {
     delay: u64,
     link: Link,
     hosts: Vec<Host>,
-    queue: VecDeque<(usize, Header, u64)>,
+    /// Time between two packets of who only states the most that a header can.
+    lies: Option<u64>,
+    /// No flow: a liar's.
+    queue: VecDeque<(Option<usize>, Header, u64)>,
     is_busy: bool,
     events: BinaryHeap<Reverse<(u64, Event, u64)>>,
     count: u64,
@@ -72,6 +80,7 @@ impl Dumbbell {
             delay,
             link: Link::new(config, Duration(37 * MS), Duration(11 * MS)),
             hosts: hosts.collect(),
+            lies: None,
             queue: VecDeque::new(),
             is_busy: false,
             events: BinaryHeap::new(),
@@ -81,6 +90,23 @@ impl Dumbbell {
             this.schedule(this.hosts[flow].flow.start, Event::Started { flow });
         }
         this
+    }
+
+    /// With somebody who sends so often, all the time, and listens to nobody.
+    pub(crate) fn with_liar(mut self, every: u64) -> Self {
+        self.lies = Some(every);
+        self.schedule(every, Event::Lied);
+        self
+    }
+
+    fn lie(&mut self) {
+        let header = Header { x: u32::MAX, rtt: u32::MAX, delta: ALL, reverse: 0 };
+        self.link.on_arrival(Time(self.now), &header, Bytes(SMALL));
+        self.queue.push_back((None, header, self.now));
+        self.serve();
+        if let Some(every) = self.lies {
+            self.schedule(self.now + every, Event::Lied);
+        }
     }
 
     fn schedule(&mut self, at: u64, event: Event) {
@@ -110,7 +136,7 @@ impl Dumbbell {
         }
         for header in packets {
             self.link.on_arrival(Time(self.now), &header, Bytes(SIZE));
-            self.queue.push_back((flow, header, self.now));
+            self.queue.push_back((Some(flow), header, self.now));
             self.serve();
         }
     }
@@ -122,13 +148,16 @@ impl Dumbbell {
         let Some((flow, mut header, sent_at)) = self.queue.pop_front() else { return };
         self.is_busy = true;
         let backlog = self.backlog();
-        self.link.on_departure(Time(self.now), &mut header, Bytes(SIZE), backlog);
-        let end = self.now + self.service;
+        let size = if flow.is_some() { SIZE } else { SMALL };
+        self.link.on_departure(Time(self.now), &mut header, Bytes(size), backlog);
+        let end = self.now + self.service * size / SIZE;
         self.schedule(end, Event::Served);
+        let Some(flow) = flow else { return };
         let echo = &mut self.hosts[flow].echo;
         echo.on_data(&header);
         let feedback = echo.on_ack();
-        self.schedule(end + self.delay, Event::Acked { flow, sent_at, feedback });
+        let delay = self.delay + self.hosts[flow].flow.delay;
+        self.schedule(end + delay, Event::Acked { flow, sent_at, feedback });
     }
 
     fn acked(&mut self, flow: usize, sent_at: u64, feedback: i32) {
@@ -178,6 +207,7 @@ impl Dumbbell {
             }
             let Some(Reverse((_, event, _))) = self.events.pop() else { break };
             match event {
+                Event::Lied => self.lie(),
                 Event::Started { flow } => self.send(flow),
                 Event::Acked { flow, sent_at, feedback } => {
                     outcome.sent[flow] += if next > from { SIZE } else { 0 };
@@ -197,7 +227,7 @@ impl Dumbbell {
 }
 
 fn flow(start: u64) -> Flow {
-    Flow { config: sender_config(), awnd: u64::MAX, start }
+    Flow { config: sender_config(), awnd: u64::MAX, start, delay: 0 }
 }
 
 /// protocols.md 1.9: Q = 1.77 d0 dC / (1 - 1.77 dC / C) = 28.7 kB.
@@ -244,8 +274,8 @@ fn a_limited_flow_wastes_shuffled_bandwidth_unless_captured() {
     ] {
         let config = SenderConfig { request, ..sender_config() };
         let flows = vec![
-            Flow { config: config.clone(), awnd: 500 * SIZE, start: 0 },
-            Flow { config, awnd: SIZE, start: 100 * MS },
+            Flow { config: config.clone(), awnd: 500 * SIZE, start: 0, delay: 0 },
+            Flow { config, awnd: SIZE, start: 100 * MS, delay: 0 },
         ];
         let link = LinkConfig { capture, ..link_config(1_250_000) };
         let outcome = Dumbbell::new(link, 1_250_000, 80 * MS - 800_000, flows).run(20 * SECOND, 100 * SECOND);
@@ -265,6 +295,7 @@ fn rates_are_in_proportion_to_prices() {
         config: SenderConfig { price: Ratio(price), ..sender_config() },
         awnd: u64::MAX,
         start: 0,
+        delay: 0,
     };
     let flows = vec![priced(1_000_000), priced(500_000), priced(1_500_000)];
     let outcome =
@@ -275,4 +306,42 @@ fn rates_are_in_proportion_to_prices() {
         assert!((found - share).abs() < 0.01, "{found} instead of {share}: {:?}", outcome.sent);
     }
     assert!(outcome.utilization > 0.99, "{}", outcome.utilization);
+}
+
+/// What a flow gets of 75 Mbit/s in so long, Mbit/s, that starts beside others; `lies` are ten packets of 60 bytes
+/// a second.
+fn starting(bound_headers: bool, lies: bool, others: usize, delays: (u64, u64), span: u64) -> f64 {
+    let (rate, start) = (75_000_000 / 8, 15 * SECOND + 7 * MS);
+    let mut flows: Vec<Flow> = (0..others).map(|_| Flow { delay: delays.0, ..flow(0) }).collect();
+    flows.push(Flow { delay: delays.1, ..flow(start) });
+    let config = LinkConfig { bound_headers, ..link_config(rate) };
+    let mut dumbbell = Dumbbell::new(config, rate, 0, flows);
+    if lies {
+        dumbbell = dumbbell.with_liar(100 * MS);
+    }
+    let outcome = dumbbell.run(start, start + span * SECOND);
+    outcome.sent[others] as f64 * 8e-6 / span as f64
+}
+
+/// Ten small packets a second that state the largest X and RTT.
+#[test]
+fn who_states_the_most_takes_next_to_nothing_from_a_flow_that_starts() {
+    for (others, rtt, span) in [(0, 5, 20), (1, 10, 10), (1, 40, 10), (4, 40, 10), (9, 40, 10)] {
+        let run = |bound, lies| starting(bound, lies, others, (rtt * MS, rtt * MS), span);
+        let (quiet, open, bound) = (run(true, false), run(false, true), run(true, true));
+        println!("{others} others, {rtt} ms: {quiet:.2}, unbounded {open:.2}, bounded {bound:.2} Mbit/s");
+        assert!(bound > 0.9 * quiet, "{bound} of {quiet} Mbit/s beside {others} flows at {rtt} ms");
+        assert!(open < 0.2 * quiet, "{open} of {quiet} Mbit/s beside {others} flows at {rtt} ms");
+    }
+}
+
+/// The price of that for flows that say what is true: none with equal round trips, however long.
+#[test]
+fn bounded_headers_cost_a_flow_that_starts_nothing_among_its_like() {
+    for (others, rtt) in [(0, 1), (0, 100), (0, 600), (1, 40), (9, 40), (4, 200), (4, 600)] {
+        let run = |bound| starting(bound, false, others, (rtt * MS, rtt * MS), 20);
+        let (open, bound) = (run(false), run(true));
+        println!("{others} others, {rtt} ms: unbounded {open:.2}, bounded {bound:.2} Mbit/s");
+        assert!(bound > 0.98 * open, "{bound} instead of {open} Mbit/s beside {others} flows at {rtt} ms");
+    }
 }

@@ -23,9 +23,9 @@ const MS: u64 = SECOND / 1000;
 /// More than any link grants.
 const ALL: i32 = i32::MAX;
 
-/// K02's constants; MIN_INTERVAL as draft-03.
+/// K02's law, which takes headers as they come, and constants; MIN_INTERVAL as draft-03.
 fn link_config(capacity: u64) -> LinkConfig {
-    LinkConfig { capacity: Rate(capacity), ..LinkConfig::DEFAULT }
+    LinkConfig { capacity: Rate(capacity), bound_headers: false, ..LinkConfig::DEFAULT }
 }
 
 /// The default sender: draft-03 with TH's clamp, without aging and pacing.

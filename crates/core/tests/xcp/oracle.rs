@@ -11,6 +11,7 @@ pub(crate) struct Config {
     pub(crate) initial_interval: f64,
     pub(crate) allowed_queue: f64,
     pub(crate) capture: bool,
+    pub(crate) bound_headers: bool,
 }
 
 pub(crate) struct Link {
@@ -18,6 +19,9 @@ pub(crate) struct Link {
     pub(crate) input_traffic: f64,
     pub(crate) sum_x: f64,
     pub(crate) sum_xr: f64,
+    pub(crate) sum_r: f64,
+    pub(crate) packets: f64,
+    pub(crate) max_x: f64,
     pub(crate) avg_rtt: f64,
     pub(crate) res_pos: f64,
     pub(crate) res_neg: f64,
@@ -56,14 +60,23 @@ impl Proportional {
     }
 }
 
+/// As a header can say it.
+fn units(seconds: f64) -> f64 {
+    (seconds * 268_435_456.0).round() / 268_435_456.0
+}
+
 impl Link {
     pub(crate) fn new(config: Config) -> Self {
         let initial = config.initial_interval;
+        let max_x = if config.bound_headers { units(initial) } else { f64::INFINITY };
         Self {
             config,
             input_traffic: 0.0,
             sum_x: 0.0,
             sum_xr: 0.0,
+            sum_r: 0.0,
+            packets: 0.0,
+            max_x,
             avg_rtt: initial,
             res_pos: 0.0,
             res_neg: 0.0,
@@ -81,9 +94,12 @@ impl Link {
 
     pub(crate) fn arrival(&mut self, x: f64, rtt: f64, size: f64) {
         self.input_traffic += size;
+        let (x, rtt) = (x.min(self.max_x), rtt.min(self.config.max_interval));
         if rtt > 0.0 && x > 0.0 {
             self.sum_x += x;
-            self.sum_xr += x * rtt.min(self.config.max_interval);
+            self.sum_xr += x * rtt;
+            self.sum_r += rtt;
+            self.packets += 1.0;
             if let Some(p) = &mut self.proportional {
                 p.n += (x / self.ci).min(1.0);
             }
@@ -93,6 +109,9 @@ impl Link {
     pub(crate) fn control_timeout(&mut self, elapsed: f64) {
         let c = &self.config;
         self.avg_rtt = if self.sum_x > 0.0 { self.sum_xr / self.sum_x } else { c.initial_interval };
+        if c.bound_headers && self.packets > 0.0 {
+            self.avg_rtt = self.avg_rtt.min(2.0 * self.sum_r / self.packets);
+        }
         self.y = self.input_traffic / elapsed;
         let mut h = 0.0;
         self.f = 0.0;
@@ -110,12 +129,16 @@ impl Link {
         self.cn = if self.input_traffic > 0.0 { self.res_neg / self.input_traffic } else { 0.0 };
         self.input_traffic = 0.0;
         self.sum_x = 0.0;
-        self.sum_xr = 0.0;
+        (self.sum_xr, self.sum_r, self.packets) = (0.0, 0.0, 0.0);
         self.ci = self.avg_rtt.max(c.min_interval);
+        if c.bound_headers {
+            self.max_x = units(self.ci.min(c.initial_interval));
+        }
     }
 
     /// The feedback that leaves with a packet that came with `demand`.
     pub(crate) fn departure(&mut self, demand: f64, x: f64, rtt: f64, size: f64, backlog: f64) -> f64 {
+        let x = x.min(self.max_x);
         let mut pos = self.res_pos.min(self.cp * x);
         let mut neg = self.res_neg.min(self.cn * size);
         let fb = pos - neg;

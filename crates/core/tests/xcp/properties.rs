@@ -18,6 +18,7 @@ fn any_link_config(random: &mut Random) -> LinkConfig {
         capture: random.coin(),
         thesis: random.below(4) == 0,
         overdraw: random.below(4) == 0,
+        bound_headers: random.coin(),
     }
 }
 
@@ -98,6 +99,40 @@ fn an_interval_never_grants_more_than_its_aggregate() {
             total += i64::from(depart(&mut link, header, random.below(size)));
             assert!(total <= f.max(0) + shuffled + 1, "{total} B/s granted of {f} and {shuffled} shuffled");
         }
+    }
+}
+
+/// However large X and RTT are: no packet gets more than one that is sent once in an interval, and the interval is
+/// at most twice the mean round trip over packets.
+#[test]
+fn what_a_header_states_counts_for_no_more_than_could_be_true() {
+    let mut random = Random::new(16);
+    for _ in 0..20_000 {
+        let config = LinkConfig { bound_headers: true, ..link_config(8000 << random.below(18)) };
+        let mut link = link(config, 50 * MS, 100 * SECOND);
+        let (honest, lies) = (1 + random.below(60), random.below(10));
+        let (mut sum, mut bounded) = (0, 0);
+        let most = |link: &Link| link.report().interval.min(config.initial_interval).to_header();
+        for i in 0..honest + lies {
+            let rtt = MS + random.below(500 * MS);
+            let mut packet = header(1000 + random.below(rtt), rtt, ALL);
+            if i >= honest {
+                packet = Header { x: random.half().max(1), rtt: random.half().max(1), ..packet };
+            }
+            bounded += u64::from(packet.x > most(&link));
+            sum += Duration::from_header(packet.rtt).min(config.max_interval).0;
+            link.on_arrival(Time(0), &packet, Bytes(40 + random.below(1460)));
+        }
+        link.on_deadline(Time(50 * MS), Bytes(0));
+        let report = link.report();
+        let mean = Duration(2 * sum / (honest + lies)).max(config.min_interval);
+        assert!(report.interval.0 <= mean.0 + 10, "{report:?} after packets that state {mean:?}");
+        assert_eq!(report.bounded, bounded);
+
+        let size = random.below(1500);
+        let got = |x: u32| depart(&mut link.clone(), Header { x, ..header(0, MS, ALL) }, size);
+        assert_eq!(got(u32::MAX), got(most(&link)));
+        assert!(got(random.half()) <= got(most(&link)));
     }
 }
 

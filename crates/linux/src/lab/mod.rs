@@ -771,6 +771,7 @@ fn law_of(sampler: Option<&router::Reader>) -> Result<Option<LinkReport>> {
         feedback: sample.feedback_Bps,
         interval: Duration((sample.interval_ms * 1e6) as u64),
         persistent_queue: Bytes(sample.persistent_queue_bytes),
+        bounded: sample.bounded_packets,
     })))
 }
 

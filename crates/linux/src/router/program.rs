@@ -80,6 +80,8 @@ pub struct Sample {
     pub refused_packets: u64,
     /// Why.
     pub refused: Refused,
+    /// Packets, or super-packets, whose X counted for less than they stated; as of the last control interval.
+    pub bounded_packets: u64,
 }
 
 impl Sample {
@@ -90,7 +92,7 @@ impl Sample {
             let bytes = port.get(8 + 8 * index..16 + 8 * index);
             bytes.and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes)
         };
-        let count = |index: usize| word(6 + index);
+        let count = |index: usize| word(7 + index);
         let refused = Refused {
             odd_offset: count(4),
             wrong_length: count(5),
@@ -113,6 +115,7 @@ impl Sample {
             other_packets: count(3),
             refused_packets: refused.total(),
             refused,
+            bounded_packets: word(6),
         }
     }
 }
@@ -136,7 +139,7 @@ impl Settings {
         for span in [law.min_interval, law.max_interval, law.initial_interval, law.allowed_queue] {
             bytes.extend(span.0.to_ne_bytes());
         }
-        bytes.extend([law.capture, law.thesis, law.overdraw].map(u8::from));
+        bytes.extend([law.capture, law.thesis, law.overdraw, law.bound_headers].map(u8::from));
         bytes.resize(Self::LAW, 0);
         phases.iter().for_each(|phase| bytes.extend(phase.to_ne_bytes()));
         let encoding = u32::from(config.encoding == Encoding::Shim);

@@ -335,11 +335,14 @@ fn law(
     profile: Option<Profile>,
     findings: &mut Findings,
 ) -> LawConfig {
-    if profile == Some(Profile::Ns2)
-        && law.span("min_interval").is_none()
-        && let Some(xcp) = law.config.xcp_mut()
-    {
-        xcp.min_interval = Duration(1_000_000);
+    let is_told = |key| law.span(key).is_some();
+    let (has_interval, has_bounds) = (is_told("min_interval"), is_told("bound_headers"));
+    if let (Some(profile), Some(xcp)) = (profile, law.config.xcp_mut()) {
+        if profile == Profile::Ns2 && !has_interval {
+            xcp.min_interval = Duration(1_000_000);
+        }
+        // Neither knows any.
+        xcp.bound_headers &= has_bounds;
     }
     let follows_service = law.span("capacity").is_none();
     mpcp::link(law, findings);

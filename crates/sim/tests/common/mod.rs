@@ -221,6 +221,7 @@ pub(crate) fn link_law(draw: &mut Draw, capacity: Rate) -> LinkConfig {
         allowed_queue: Duration(2_000_000),
         thesis: draw.one_in(6),
         overdraw: false,
+        bound_headers: draw.one_in(2),
         capture: draw.one_in(2),
     };
     let pxcp = pxcp::LinkConfig { xcp, ..pxcp::LinkConfig::DEFAULT };

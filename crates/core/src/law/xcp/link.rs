@@ -11,6 +11,9 @@ use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, Wide, mul_div, mu
 const PLACES: u32 = 16;
 /// The largest pool, 2^46 B/s: sums and differences of two stay inside `i64`.
 const POOL_MAX: u64 = 1 << (46 + PLACES);
+/// How many times the mean of what packets state d may be, where each packet counts the same; by measurement, see
+/// `docs/protocols/xcp.md`.
+const RTT_BOUND: u64 = 2;
 /// Binary places of the mean round trip time in seconds: 2^-28 s of the header and 32 more.
 const RTT_PLACES: u32 = 60;
 
@@ -42,6 +45,10 @@ pub struct LinkConfig {
     /// Packets may take more than is left of the interval's pools, against draft-03 §4.2.3, L 28 and 29: a law that is broken on
     /// purpose, to show what that bound is for.
     pub overdraw: bool,
+    /// What a packet states counts for no more than it could be true: X at most as the control interval and
+    /// as `initial_interval`, and d at most as twice the mean round trip time over packets. Without it, as
+    /// in every paper, a few small packets that state the largest X and RTT take nearly all that is granted.
+    pub bound_headers: bool,
 }
 
 impl LinkConfig {
@@ -58,6 +65,7 @@ impl LinkConfig {
         capture: true,
         thesis: false,
         overdraw: false,
+        bound_headers: true,
     };
 }
 
@@ -86,6 +94,11 @@ impl Settings for LinkConfig {
             "overdraw",
             "Give more than is left of an interval's pools; false. true breaks the law, to show what they are for.",
             Field::Switch(&mut self.overdraw),
+        );
+        tell(
+            "bound_headers",
+            "Bound what a packet's X and round trip time count for; true, with a profile false, as in the papers.",
+            Field::Switch(&mut self.bound_headers),
         );
         tell(
             "min_interval",
@@ -167,6 +180,8 @@ pub struct Report {
     pub interval: Duration,
     /// Q, the persistent queue that F counted.
     pub persistent_queue: Bytes,
+    /// Packets so far whose X counted for less than they stated ([`LinkConfig::bound_headers`]).
+    pub bounded: u64,
 }
 
 impl Series for Report {
@@ -237,11 +252,16 @@ pub struct Link {
     capacity: Rate,
     /// `max_interval` in 2^-28 s.
     max_rtt: u32,
+    /// The largest X that counts, 2^-28 s.
+    max_x: u32,
 
     // Measured in the running interval.
     input: Bytes,
     sum_x: u64,
     sum_x_rtt: Wide,
+    /// RTT over packets, and how many they are.
+    sum_rtt: u64,
+    packets: u64,
 
     // Handed out in the running interval.
     grants: Pool,
@@ -270,9 +290,12 @@ impl Link {
             config,
             capacity: config.capacity,
             max_rtt: config.max_interval.to_header(),
+            max_x: max_x(&config, config.initial_interval),
             input: Bytes(0),
             sum_x: 0,
             sum_x_rtt: Wide::ZERO,
+            sum_rtt: 0,
+            packets: 0,
             grants: Pool::default(),
             cuts: Pool::default(),
             carry: 0,
@@ -299,10 +322,20 @@ impl Link {
     pub fn on_arrival(&mut self, _now: Time, header: &Header, size: Bytes) {
         self.input += size; // L 1
         if header.x != 0 && header.rtt != 0 {
-            let x = header.x as u64;
-            self.sum_x = self.sum_x.saturating_add(x); // L 2
-            self.sum_x_rtt = self.sum_x_rtt.plus(x * header.rtt.min(self.max_rtt) as u64); // L 3-6
+            let (x, rtt) = (self.bounded(header.x) as u64, header.rtt.min(self.max_rtt) as u64);
+            self.report.bounded += (x != header.x as u64) as u64;
+            // No interval has the 2^32 packets that would be too many for 64 bits.
+            self.sum_x += x; // L 2
+            self.sum_x_rtt = self.sum_x_rtt.plus(x * rtt); // L 3-6
+            self.sum_rtt += rtt;
+            self.packets += 1;
         }
+    }
+
+    /// What a packet's X counts for.
+    #[inline(always)]
+    pub(in crate::law) fn bounded(&self, x: u32) -> u32 {
+        x.min(self.max_x)
     }
 
     /// Just before transmission; `backlog` is what stays queued. Only for packets with a standard
@@ -323,7 +356,7 @@ impl Link {
     pub(in crate::law) fn depart(&mut self, header: &mut Header, size: Bytes, backlog: Bytes) -> bool {
         self.queue_min = self.queue_min.min(backlog);
 
-        let mut grant = self.grants.share(header.x) as i64; // L 20
+        let mut grant = self.grants.share(self.bounded(header.x)) as i64; // L 20
         let mut cut = self.cuts.share(size.0.min(u32::MAX as u64) as u32) as i64; // L 21
         let feedback = grant - cut; // L 22
         let demand = (header.delta as i64) << PLACES;
@@ -353,7 +386,7 @@ impl Link {
             mean_rtt: self.mean_rtt(),
             grants_left: self.grants.left,
             cuts_left: self.cuts.left,
-            grant: self.grants.share(header.x),
+            grant: self.grants.share(self.bounded(header.x)),
             cut: self.cuts.share(size.0.min(u32::MAX as u64) as u32),
             carry: self.carry,
             factor: 1 << 32,
@@ -444,7 +477,10 @@ impl Link {
             Some(told) if told.mean_rtt.0 > 0 => with_rtt_places(told.mean_rtt.min(self.config.max_interval)),
             _ if self.sum_x == 0 && self.config.thesis => self.mean_rtt,
             _ if self.sum_x == 0 => with_rtt_places(self.config.initial_interval),
-            _ => self.sum_x_rtt.times_2_32().over(self.sum_x).to_u64(), // L 7, eq. 5's d
+            _ => {
+                let mean = self.sum_x_rtt.times_2_32().over(self.sum_x).to_u64(); // L 7, eq. 5's d
+                if self.config.bound_headers { mean.min(self.rtt_bound()) } else { mean }
+            }
         };
 
         // y: L 8. Nothing can have been measured in no time.
@@ -479,11 +515,21 @@ impl Link {
             feedback: (rise >> PLACES) as i64 - (fall >> PLACES) as i64,
             interval,
             persistent_queue: self.queue,
+            ..self.report
         };
+        self.max_x = max_x(&self.config, interval);
         (self.input, self.sum_x_rtt) = (Bytes(0), Wide::ZERO); // L 15, 17
+        (self.sum_rtt, self.packets) = (0, 0);
         self.began = now;
         self.control_deadline = now + interval; // L 19
         (shuffled + rise).min(POOL_MAX) // L 11
+    }
+
+    /// The most that d can be. A flow's part in d is its X times its packets, which whoever sends few packets
+    /// can state at will; its part in this mean is what it really sends.
+    #[inline(always)]
+    fn rtt_bound(&self) -> u64 {
+        mul_div(self.sum_rtt, RTT_BOUND << (RTT_PLACES - 28), self.packets)
     }
 
     #[inline(always)]
@@ -623,6 +669,14 @@ impl LinkLaw for Link {
     fn xcp_mut(config: &mut LinkConfig) -> Option<&mut LinkConfig> {
         Some(config)
     }
+}
+
+/// The largest X that counts in such an interval. A flow that sends less than a packet in it weighs less than its
+/// part, as it does where the interval is longer than the initial one: else who makes the interval long would
+/// gain weight by it.
+#[inline(always)]
+fn max_x(config: &LinkConfig, interval: Duration) -> u32 {
+    if config.bound_headers { interval.min(config.initial_interval).to_header().max(1) } else { u32::MAX }
 }
 
 /// A span in seconds with [`RTT_PLACES`].
