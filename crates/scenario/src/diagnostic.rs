@@ -42,6 +42,8 @@ pub struct Diagnostic {
     help: String,
     source: Arc<NamedSource<String>>,
     span: SourceSpan,
+    /// How many findings it stands for: one, if it is not the last word of a long list.
+    findings: usize,
 }
 
 impl Diagnostic {
@@ -170,18 +172,14 @@ impl miette::Diagnostic for Drawn {
     }
 }
 
-/// Findings in the order of the file; at most [`Diagnostics::LIMIT`] of them.
+/// Findings in the order of the file: at most [`Diagnostics::LIMIT`] errors and as many warnings, each with the number
+/// of those that are not told.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics(Vec<Diagnostic>);
 
 impl Diagnostics {
-    /// More than this helps nobody.
+    /// More of one severity than this helps nobody.
     pub const LIMIT: usize = 50;
-
-    fn sorted(mut found: Vec<(Span, Diagnostic)>) -> Self {
-        found.sort_by_key(|(span, _)| (span.source, span.start));
-        Self(found.into_iter().map(|(_, diagnostic)| diagnostic).collect())
-    }
 
     /// Those that are not among the others.
     pub(crate) fn without(mut self, others: &Self) -> Self {
@@ -226,13 +224,71 @@ impl fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
+/// Errors and warnings: the first of each are told, all are counted, and none displaces one of the other severity.
+#[derive(Debug, Default)]
+struct Found {
+    errors: Told,
+    warnings: Told,
+}
+
+/// Findings of one severity.
+#[derive(Debug, Default)]
+struct Told {
+    first: Vec<(Span, Diagnostic)>,
+    /// The first that was one too many, and how many they are from there on.
+    rest: Option<Diagnostic>,
+}
+
+impl Found {
+    fn of(&mut self, severity: Severity) -> &mut Told {
+        match severity {
+            Severity::Error => &mut self.errors,
+            Severity::Warning => &mut self.warnings,
+        }
+    }
+
+    /// Everything, in the order of the text.
+    fn told(self) -> Diagnostics {
+        let mut first: Vec<_> = self.errors.first.into_iter().chain(self.warnings.first).collect();
+        first.sort_by_key(|(span, _)| (span.source, span.start));
+        let rest =
+            [self.errors.rest.map(|rest| (rest, "error")), self.warnings.rest.map(|rest| (rest, "warning"))];
+        let rest = rest.into_iter().flatten().map(|(rest, what)| Diagnostic {
+            code: "scenario::more",
+            message: format!(
+                "and {} more {what}{}",
+                rest.findings,
+                if rest.findings == 1 { "" } else { "s" }
+            ),
+            label: "from here on".into(),
+            help: format!("the first {} are told", Diagnostics::LIMIT),
+            ..rest
+        });
+        Diagnostics(first.into_iter().map(|(_, diagnostic)| diagnostic).chain(rest).collect())
+    }
+}
+
+impl Told {
+    fn add(&mut self, span: Span, diagnostic: Diagnostic) {
+        match &mut self.rest {
+            Some(rest) => rest.findings += diagnostic.findings,
+            None if self.first.len() < Diagnostics::LIMIT && diagnostic.findings == 1 => {
+                self.first.push((span, diagnostic));
+            }
+            rest @ None => *rest = Some(diagnostic),
+        }
+    }
+}
+
 /// What is found, while a scenario is read.
 #[derive(Debug)]
 pub(crate) struct Findings {
     pub(crate) sources: Sources,
-    found: Vec<(Span, Diagnostic)>,
+    found: Found,
     /// What is wrong with `[sweep]` and `[[claims]]`, which a single run ignores (contract 1).
-    plan: Vec<(Span, Diagnostic)>,
+    plan: Found,
+    /// Places and messages of what was found elsewhere.
+    absorbed: BTreeSet<((String, usize), String)>,
     /// Keys and names from the root of the file to what is being read.
     pub(crate) at: Vec<String>,
     /// Laws are allowed that only a kernel has.
@@ -245,8 +301,9 @@ impl Findings {
     pub(crate) fn new(sources: Sources) -> Self {
         Self {
             sources,
-            found: Vec::new(),
-            plan: Vec::new(),
+            found: Found::default(),
+            plan: Found::default(),
+            absorbed: BTreeSet::new(),
             at: Vec::new(),
             is_live: false,
             unreadable: BTreeSet::new(),
@@ -265,24 +322,25 @@ impl Findings {
 
     /// True if this key of what is being read, or a key below it, has such a finding.
     pub(crate) fn is_unreadable(&self, key: &str) -> bool {
-        let key = format!("{}.{key}", self.place());
-        let below = |other: &String| {
-            other.strip_prefix(&key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        };
-        self.unreadable.iter().any(below)
+        let mut key = format!("{}.{key}", self.place());
+        if self.unreadable.contains(&key) {
+            return true;
+        }
+        key.push('.');
+        self.unreadable.range(key.clone()..).next().is_some_and(|other| other.starts_with(&key))
     }
 
     /// Takes over what was found elsewhere, once.
     pub(crate) fn absorb(&mut self, others: Diagnostics) {
         for other in others.0 {
-            let is_known = |(_, known): &(Span, Diagnostic)| known.is_same(&other);
-            if self.found.len() < Diagnostics::LIMIT && !self.found.iter().any(is_known) {
-                self.found.push((Span::default(), other));
+            let place = (other.source.name().to_owned(), other.span.offset());
+            if self.absorbed.insert((place, other.message.clone())) {
+                self.found.of(other.severity).add(Span::default(), other);
             }
         }
     }
 
-    /// Refuses the scenario.
+    /// Refuses the scenario. What is said about it is put into words only if it is told.
     pub(crate) fn error(
         &mut self,
         code: &'static str,
@@ -290,7 +348,7 @@ impl Findings {
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.add(Severity::Error, code, span, message.into(), help.into());
+        self.add(Severity::Error, code, span, message, help);
     }
 
     /// Says what may surprise.
@@ -301,13 +359,21 @@ impl Findings {
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.add(Severity::Warning, code, span, message.into(), help.into());
+        self.add(Severity::Warning, code, span, message, help);
     }
 
-    fn add(&mut self, severity: Severity, code: &'static str, span: Span, message: String, help: String) {
+    fn add(
+        &mut self,
+        severity: Severity,
+        code: &'static str,
+        span: Span,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
         let is_plan = self.at.first().is_some_and(|key| ["sweep", "claims"].contains(&key.as_str()));
-        let found = if is_plan { &mut self.plan } else { &mut self.found };
-        if found.len() >= Diagnostics::LIMIT {
+        let found = if is_plan { &mut self.plan } else { &mut self.found }.of(severity);
+        if let Some(rest) = &mut found.rest {
+            rest.findings += 1;
             return;
         }
         let source = Arc::clone(&self.sources[span.source]);
@@ -323,27 +389,28 @@ impl Findings {
         let diagnostic = Diagnostic {
             severity,
             code,
-            message: told(&message),
+            message: told(&message.into()),
             label: label.into(),
-            help: told(&help),
+            help: told(&help.into()),
             source,
             span: (start, end - start).into(),
+            findings: 1,
         };
-        found.push((span, diagnostic));
+        found.add(span, diagnostic);
     }
 
     /// Takes what was found below `[sweep]` and `[[claims]]`.
     pub(crate) fn take_plan(&mut self) -> Diagnostics {
-        Diagnostics::sorted(std::mem::take(&mut self.plan))
+        std::mem::take(&mut self.plan).told()
     }
 
     pub(crate) fn has_errors(&self) -> bool {
-        self.found.iter().any(|(_, d)| d.severity == Severity::Error)
+        self.found.errors.rest.is_some() || !self.found.errors.first.is_empty()
     }
 
     /// Everything, in the order of the text.
     pub(crate) fn finish(self) -> Diagnostics {
-        Diagnostics::sorted(self.found)
+        self.found.told()
     }
 }
 
@@ -356,6 +423,9 @@ fn floor_boundary(text: &str, index: usize) -> usize {
     index
 }
 
+/// A name is compared with so many others at most: each costs the product of both lengths.
+const COMPARED: usize = 1000;
+
 /// `; did you mean ...` material: the nearest of `candidates` to `name`, if it is near.
 pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Names longer than this are nobody's typing error, and the distance costs their product.
@@ -363,28 +433,96 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
         return None;
     }
     let allowed = 1 + name.chars().count() / 3;
+    let wanted = name.to_lowercase();
     candidates
         .into_iter()
+        .take(COMPARED)
         .filter(|candidate| candidate.len() <= 64)
-        .map(|candidate| {
-            (strsim::damerau_levenshtein(&name.to_lowercase(), &candidate.to_lowercase()), candidate)
-        })
+        .map(|candidate| (strsim::damerau_levenshtein(&wanted, &candidate.to_lowercase()), candidate))
         .filter(|&(distance, candidate)| distance <= allowed || candidate.starts_with(name))
         // Of equally near ones, that which begins alike: few mistype the first letter.
         .min_by_key(|&(distance, candidate)| (distance, candidate.chars().next() != name.chars().next()))
         .map(|(_, candidate)| candidate)
 }
 
-/// The help of an unknown name: the nearest, then all.
-pub fn choices<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
-    let candidates: Vec<&str> = candidates.into_iter().filter(|candidate| !candidate.is_empty()).collect();
-    let list = match candidates.len() {
-        0 => return "allowed: nothing".into(),
-        1..=40 => candidates.join(", "),
-        more => format!("{}, ... ({more} in all)", candidates[..40].join(", ")),
-    };
-    match nearest(name, candidates.iter().copied()) {
-        Some(nearest) => format!("did you mean `{nearest}`? Allowed: {list}"),
-        None => format!("allowed: {list}"),
+/// The help of an unknown name, in words once it is wanted: the nearest, then all.
+pub struct Choices<'a, I> {
+    name: &'a str,
+    candidates: I,
+}
+
+/// What could have been written in place of `name`.
+pub fn choices<'a, I: IntoIterator<Item = &'a str>>(name: &'a str, candidates: I) -> Choices<'a, I> {
+    Choices { name, candidates }
+}
+
+impl<'a, I: IntoIterator<Item = &'a str>> From<Choices<'a, I>> for String {
+    fn from(Choices { name, candidates }: Choices<'a, I>) -> Self {
+        let candidates: Vec<&str> =
+            candidates.into_iter().filter(|candidate| !candidate.is_empty()).collect();
+        let list = match candidates.len() {
+            0 => return "allowed: nothing".into(),
+            1..=40 => candidates.join(", "),
+            more => format!("{}, ... ({more} in all)", candidates[..40].join(", ")),
+        };
+        match nearest(name, candidates.iter().copied()) {
+            Some(nearest) => format!("did you mean `{nearest}`? Allowed: {list}"),
+            None => format!("allowed: {list}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// Words that count how often somebody wants them.
+    struct Words<'a>(&'a Cell<usize>);
+
+    impl From<Words<'_>> for String {
+        fn from(Words(wanted): Words<'_>) -> Self {
+            wanted.set(wanted.get() + 1);
+            "x".into()
+        }
+    }
+
+    #[test]
+    fn what_is_not_told_is_not_put_into_words() {
+        let wanted = Cell::new(0);
+        let mut findings = Findings::new(vec![Arc::new(NamedSource::new("x", String::new()))]);
+        for _ in 0..50_000 {
+            findings.error("scenario::test", Span::default(), Words(&wanted), Words(&wanted));
+        }
+        assert_eq!(wanted.get(), 2 * (Diagnostics::LIMIT + 1));
+        let all = findings.finish();
+        assert_eq!(all.iter().last().map(|last| last.message()), Some("and 49950 more errors"));
+    }
+
+    #[test]
+    fn what_was_found_many_times_is_told_once_and_counted_once() {
+        let sources: Sources = vec![Arc::new(NamedSource::new("x", "0123456789".repeat(20)))];
+        let found = |severity: &str, count: usize| {
+            let mut findings = Findings::new(sources.clone());
+            for start in 0..count {
+                let span = Span { source: 0, start, end: start + 1 };
+                match severity {
+                    "error" => findings.error("scenario::test", span, "wrong", "x"),
+                    _ => findings.warning("scenario::test", span, "odd", "x"),
+                }
+            }
+            findings.finish()
+        };
+        let mut all = Findings::new(sources.clone());
+        for _ in 0..3 {
+            all.absorb(found("warning", 60));
+            all.absorb(found("error", 120));
+        }
+        assert!(all.has_errors());
+        let told: Vec<String> = all.finish().iter().map(|finding| finding.message().to_owned()).collect();
+        let count = |message: &str| told.iter().filter(|told| *told == message).count();
+        assert_eq!((count("wrong"), count("odd")), (Diagnostics::LIMIT, Diagnostics::LIMIT));
+        assert_eq!(told[100..], ["and 70 more errors", "and 10 more warnings"]);
     }
 }

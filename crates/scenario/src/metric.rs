@@ -485,15 +485,20 @@ impl Term {
                 rest.split_once(']').ok_or_else(|| format!("`{name} over` needs [from, to]"))?;
             let rest = rest.trim_start();
             let rest = rest.strip_prefix("of ").unwrap_or(rest);
-            return Self::parse(&format!("{rest} {name} over{interval}]"));
+            return Self::parse_selection(&format!("{rest} {name} over{interval}]"));
         }
         if let Some(rest) = trimmed.strip_prefix("first time ") {
             let sign =
                 rest.find(['<', '>', '=']).ok_or("`first time` needs a comparison, such as >= 5 Mbit/s")?;
             let (selection, comparison) = rest.split_at(sign);
-            return Self::parse(&format!("{} first time {comparison}", selection.trim()));
+            return Self::parse_selection(&format!("{} first time {comparison}", selection.trim()));
         }
-        let (fold, rest) = Self::parse_fold(trimmed);
+        Self::parse_selection(trimmed)
+    }
+
+    /// What is selected comes first, the question to it after.
+    fn parse_selection(text: &str) -> Result<Self, String> {
+        let (fold, rest) = Self::parse_fold(text);
         let (steps, length) = path::parse_prefix(rest.trim_start()).map_err(|error| error.message)?;
         let rest = &rest.trim_start()[length..];
         let rest = match fold {
@@ -619,14 +624,12 @@ impl Term {
         elements: &Elements,
         findings: &mut Findings,
     ) {
-        let mut refuse = |message: String, help: String| {
-            findings.error("scenario::metric", span, format!("metric `{text}`: {message}"), help);
-        };
+        let mut refusal = Refusal { text, span, findings };
         if let Some(end) = elements.duration
             && self.question.is_beyond(Picos::from(end) * PS_PER_NS)
         {
             let help = format!("the run ends at {}", Duration(end));
-            return refuse("it asks for what comes after the run".into(), help);
+            return refusal.say("it asks for what comes after the run", help);
         }
         let key = |step: Option<&Step>| match step {
             Some(Step::Key(key)) => key.clone(),
@@ -650,7 +653,7 @@ impl Term {
             _ => {
                 let is_known = top.contains(&table.as_str()) && self.steps.len() == 1;
                 if !is_known || is_series {
-                    refuse(format!("no result has `{table}`"), choices(&table, top));
+                    refusal.say(format!("no result has `{table}`"), choices(&table, top));
                 }
                 return;
             }
@@ -662,11 +665,11 @@ impl Term {
         let name = key(self.steps.get(1));
         let Some(&(_, count)) = names.iter().find(|(other, _)| *other == name) else {
             let help = choices(&name, names.iter().map(|(name, _)| name.as_str()));
-            return refuse(format!("no `{name}` in {table}"), help);
+            return refusal.say(format!("no `{name}` in {table}"), help);
         };
         if table == "jain" {
             if self.steps.len() > 2 || is_series {
-                refuse("jain is one number for each group".into(), "such as jain.ftp".into());
+                refusal.say("jain is one number for each group", "such as jain.ftp");
             }
             return;
         }
@@ -674,7 +677,7 @@ impl Term {
             Some(Step::Index(index)) if table == "flows" => {
                 if *index as u64 >= count {
                     let help = format!("allowed: [0] to [{}]", count.saturating_sub(1));
-                    return refuse(format!("no [{index}] in `{name}`, which has {count}"), help);
+                    return refusal.say(format!("no [{index}] in `{name}`, which has {count}"), help);
                 }
                 &self.steps[3..]
             }
@@ -686,7 +689,7 @@ impl Term {
         let fields = fields(&table, is_series);
         if !fields.contains(&field) {
             let help = choices(&field, fields.iter().map(String::as_str));
-            refuse(
+            refusal.say(
                 format!("{table} have no `{field}` in the {}", if is_series { "series" } else { "result" }),
                 help,
             );
@@ -696,21 +699,35 @@ impl Term {
         if field == "drops_by_reason" {
             let (reason, reasons) = (key(below.first()), Reason::ALL.map(Reason::name));
             if !reasons.contains(&reason.as_str()) {
-                return refuse(format!("`{field}` has no `{reason}`"), choices(&reason, reasons));
+                return refusal.say(format!("`{field}` has no `{reason}`"), choices(&reason, reasons));
             }
             below = &below[1..];
         }
         if field == "xcp_i" {
             let (count, counts) = (key(below.first()), Stats::default().named().map(|(name, _)| name));
             if !counts.contains(&count.as_str()) {
-                return refuse(format!("`{field}` has no `{count}`"), choices(&count, counts));
+                return refusal.say(format!("`{field}` has no `{count}`"), choices(&count, counts));
             }
             below = &below[1..];
         }
         if !below.is_empty() {
             let last = &rest[rest.len() - below.len() - 1];
-            refuse(format!("{last} has nothing below it"), "see docs/scenario.md".into());
+            refusal.say(format!("{last} has nothing below it"), "see docs/scenario.md");
         }
+    }
+}
+
+/// What is wrong with a metric, and where it is written.
+struct Refusal<'a> {
+    text: &'a str,
+    span: Span,
+    findings: &'a mut Findings,
+}
+
+impl Refusal<'_> {
+    fn say(&mut self, message: impl std::fmt::Display, help: impl Into<String>) {
+        let message = format!("metric `{}`: {message}", self.text);
+        self.findings.error("scenario::metric", self.span, message, help);
     }
 }
 

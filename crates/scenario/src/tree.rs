@@ -157,16 +157,18 @@ fn report(
 ) {
     let source_text = Arc::clone(&findings.sources[source]);
     let text = source_text.inner();
-    // Findings take no more, and the first place of each is looked for.
-    for error in errors.into_iter().take(Diagnostics::LIMIT) {
+    for (index, error) in errors.into_iter().enumerate() {
         let span = error.span().unwrap_or(length..length);
         let span = Span { source, start: offset + span.start, end: offset + span.end };
         let message = error.message().trim();
         if message == "duplicate key" {
             let written = text.get(span.start..span.end).unwrap_or_default();
             let key = written.trim_matches(['"', '\'']);
-            let first = first_place(parsed, key, span.start, text);
-            let first = first.or_else(|| first_header(text, span.start)).map_or_else(String::new, |at| {
+            // The whole text is looked through for each that is told.
+            let is_told = index < Diagnostics::LIMIT;
+            let first = is_told.then(|| first_place(parsed, key, span.start, text)).flatten();
+            let first = first.or_else(|| is_told.then(|| first_header(text, span.start)).flatten());
+            let first = first.map_or_else(String::new, |at| {
                 format!(", first in line {}", text[..at].matches('\n').count() + 1)
             });
             let message = format!("duplicate key `{key}`{first}");
@@ -297,7 +299,7 @@ fn put(
                     let pair = [Step::Key(link.into()), Step::Key("reverse".into())];
                     return put(here, &[&pair, rest].concat(), above, node, span);
                 }
-                return Err((format!("there is no `{key}`"), choices(key, table.keys())));
+                return Err((format!("there is no `{key}`"), choices(key, table.keys()).into()));
             }
             let next = table.entry(key, span);
             put(next, rest, &[above, &[key.as_str()]].concat(), node, span)

@@ -94,6 +94,59 @@ fn every_bad_input_has_its_place_and_says_what_is_allowed() {
     assert_eq!(actual, golden);
 }
 
+/// Links with a law that is warned of, so many that no more warnings are told.
+fn noise() -> String {
+    (0..2 * Diagnostics::LIMIT).fold(String::new(), |mut text, n| {
+        let _ = writeln!(
+            text,
+            "[links.noise-{n}]\nrate = \"1 Mbit/s\"\nlaw = {{ xcp = {{ alpha = 0.40000001 }} }}"
+        );
+        text
+    })
+}
+
+#[test]
+fn no_warning_displaces_an_error() {
+    let golden = std::fs::read_to_string(data("refused.txt")).unwrap();
+    let (noise, mut refused) = (noise(), 0);
+    let quiet =
+        read(&BASE.replace("[links.bottleneck]", &format!("{noise}[links.bottleneck]"))).expect("valid");
+    assert_eq!(quiet.warnings().iter().count(), Diagnostics::LIMIT + 1);
+    for (old, new) in golden.lines().filter_map(|line| line.split_once("  =>  ")) {
+        let text = replaced(old, new);
+        let Err(alone) = read(&text) else { continue };
+        let text = text.replace("[links.bottleneck]", &format!("{noise}[links.bottleneck]"));
+        let told = read(&text).expect_err(new);
+        // Some name a line, which is another one here.
+        let letters = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
+        let told: Vec<String> = told.iter().map(|finding| letters(finding.message())).collect();
+        for error in alone.iter().filter(|finding| finding.severity() == Severity::Error) {
+            let message = letters(error.message());
+            assert!(told.contains(&message), "{new}: {message}\n{told:#?}");
+        }
+        refused += 1;
+    }
+    assert!(refused > 200, "{refused}");
+}
+
+#[test]
+fn what_is_too_much_to_tell_is_counted() {
+    let odd: String = (0..173).fold(String::new(), |text, n| text + &format!("odd-{n} = 1\n"));
+    let diagnostics = read(&format!("{BASE}{odd}")).expect_err("wrong");
+    assert_eq!(diagnostics.iter().count(), Diagnostics::LIMIT + 1);
+    let last = diagnostics.iter().last().expect("many");
+    assert_eq!((last.message(), last.severity()), ("and 123 more errors", Severity::Error));
+    assert_eq!(last.position(), (14 + Diagnostics::LIMIT, 1), "where they go on");
+    // An error at a point of a sweep is told beside its warnings.
+    let sweep = "[sweep]\ngrid = { \"links.bottleneck.rate\" = [\"1 Mbit/s\", \"2 Mbit/s\"] }\n";
+    let noise = noise();
+    let text = format!("{}{sweep}", BASE.replace("[flows.ftp]", &format!("{noise}[flows.ftp]")));
+    let text = text.replace("\"2 Mbit/s\"", "\"2 mbps\"");
+    let told = read(&text).expect_err("wrong").to_string();
+    assert!(told.contains("2 mbps"), "{told}");
+    assert!(told.ends_with("and 50 more warnings; the first 50 are told"), "{told}");
+}
+
 #[test]
 fn several_mistakes_are_told_at_once() {
     let text = BASE
