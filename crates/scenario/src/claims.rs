@@ -3,6 +3,8 @@
 //! A claim names a metric and what it should be. Most speak of each run by itself; `monotone` and
 //! `crossover` speak of a sweep's runs along one of its axes.
 
+use std::collections::BTreeMap;
+
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::decode::{At, Language, record, words, wrong_type};
@@ -435,7 +437,8 @@ impl CheckedClaim {
         let claim = &self.claim;
         let metric = &claim.metric.as_ref().ok_or("no metric")?.value;
         let selected: Vec<&Observation> = runs.iter().filter(|run| claim.is_about(run)).collect();
-        let read = |run: &Observation| claim.reading(metric, run, runs);
+        let bases = claim.bases(runs);
+        let read = |run: &Observation| claim.reading(metric, run, &bases);
         if selected.is_empty() {
             return Err("no run to judge by".into());
         }
@@ -657,13 +660,13 @@ impl Claim {
     }
 
     /// The metric of a run, as the claim looks at it.
-    fn reading(&self, metric: &Metric, run: &Observation, runs: &[Observation]) -> Result<Reading, String> {
+    fn reading(&self, metric: &Metric, run: &Observation, bases: &Bases<'_>) -> Result<Reading, String> {
         let reading = run.read(metric);
         if self.ratio_to.is_none() && self.against.is_none() {
             return Ok(reading.clone());
         }
         let base = self.ratio_to.as_ref().map_or(metric, |base| &base.value);
-        let ratio = || match (number(reading)?, number(self.base_run(run, runs)?.read(base))?) {
+        let ratio = || match (number(reading)?, number(self.base_run(run, bases)?.read(base))?) {
             (_, 0.0) => Err(format!("{} is 0, and nothing to divide by", base.text())),
             (number, base) => Ok(number / base),
         };
@@ -671,14 +674,29 @@ impl Claim {
     }
 
     /// The run that `against` means: that with its values, all else equal.
-    fn base_run<'a>(&self, run: &'a Observation, runs: &'a [Observation]) -> Result<&'a Observation, String> {
-        let Some(against) = self.against.as_ref().map(|against| &against.value) else { return Ok(run) };
-        let is_varied = |path: &String| against.0.iter().any(|axis| axis.path.value == *path);
-        let is_base = |other: &&Observation| {
-            let mut pairs = run.settings.iter().zip(&other.settings);
-            against.has(other) && pairs.all(|(a, b)| a == b || is_varied(&a.0))
-        };
-        runs.iter().find(is_base).ok_or_else(|| "`against` means no run".into())
+    fn base_run<'a>(&self, run: &'a Observation, bases: &Bases<'a>) -> Result<&'a Observation, String> {
+        if self.against.is_none() {
+            return Ok(run);
+        }
+        bases.get(&self.beside(run)).copied().ok_or_else(|| "`against` means no run".into())
+    }
+
+    /// The runs that have the values of `against`, by their other values.
+    fn bases<'a>(&self, runs: &'a [Observation]) -> Bases<'a> {
+        let mut bases = Bases::new();
+        for run in
+            runs.iter().filter(|run| self.against.as_ref().is_some_and(|against| against.value.has(run)))
+        {
+            bases.entry(self.beside(run)).or_insert(run);
+        }
+        bases
+    }
+
+    /// The values of a run that `against` says nothing of.
+    fn beside<'a>(&self, run: &'a Observation) -> Vec<&'a (String, String)> {
+        let against = self.against.iter().flat_map(|against| &against.value.0);
+        let varied: Vec<&str> = against.map(|axis| axis.path.value.as_str()).collect();
+        run.settings.iter().filter(|(path, _)| !varied.contains(&path.as_str())).collect()
     }
 
     /// What the claim says of the mean over the seeds, at each point.
@@ -849,6 +867,8 @@ pub(crate) fn distinct(values: &[Node]) -> usize {
 }
 
 type Settings = Vec<(String, String)>;
+/// Runs that others are compared with, by what both have in common.
+type Bases<'a> = BTreeMap<Vec<&'a (String, String)>, &'a Observation>;
 /// Reads a run as a claim looks at it.
 type Read<'a> = &'a dyn Fn(&Observation) -> Result<Reading, String>;
 
@@ -895,9 +915,11 @@ impl Said {
 /// Runs that differ by their seed alone, point by point, in the order of the sweep.
 fn by_point<'a>(runs: &[&'a Observation]) -> Vec<(Settings, Vec<&'a Observation>)> {
     let mut points: Vec<(Settings, Vec<&Observation>)> = Vec::new();
+    let mut places = BTreeMap::new();
     for run in runs {
         let point: Settings = run.settings.iter().filter(|(path, _)| path != SEED).cloned().collect();
-        match points.iter_mut().find(|(other, _)| *other == point) {
+        let place = *places.entry(point.clone()).or_insert(points.len());
+        match points.get_mut(place) {
             Some((_, runs)) => runs.push(run),
             None => points.push((point, vec![run])),
         }
@@ -951,19 +973,16 @@ fn along(
     runs: &[&Observation],
     value: impl Fn(&Observation) -> Result<f64, String>,
 ) -> Result<Vec<(f64, f64)>, String> {
-    let mut points: Vec<(f64, Vec<f64>)> = Vec::new();
+    let mut points: Vec<(f64, f64)> = Vec::new();
     for run in runs {
         let setting = run.setting(axis).ok_or_else(|| format!("a run has no {axis}"))?;
         let parsed = crate::tree::value_of(setting).and_then(|value| axis_value(&value));
         let x = parsed.ok_or_else(|| format!("{axis} = {setting} is not on a number line"))?;
-        let y = value(run)?;
-        match points.iter_mut().find(|(other, _)| *other == x) {
-            Some((_, values)) => values.push(y),
-            None => points.push((x, vec![y])),
-        }
+        points.push((x, value(run)?));
     }
     points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-    Ok(points.into_iter().map(|(x, ys)| (x, ys.iter().sum::<f64>() / ys.len() as f64)).collect())
+    let mean = |same: &[(f64, f64)]| same.iter().map(|(_, y)| y).sum::<f64>() / same.len() as f64;
+    Ok(points.chunk_by(|(a, _), (b, _)| a == b).map(|same| (same[0].0, mean(same))).collect())
 }
 
 fn show(curve: &[(f64, f64)]) -> String {

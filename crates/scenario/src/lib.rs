@@ -46,7 +46,7 @@ mod xcp_i;
 use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub use congestlab_core::law as laws;
 pub use congestlab_core::units;
@@ -56,10 +56,10 @@ use congestlab_sim::model::Model;
 use miette::NamedSource;
 
 use claims::CheckedClaim;
-use decode::Language as _;
+use decode::{At, Language as _};
 pub use diagnostic::Diagnostics;
 use diagnostic::{Findings, Sources, Span};
-use figure::Figure;
+use figure::{Figure, Shown};
 use file::{File, Rate};
 use metric::Elements;
 use sweep::{Axis, Point, Sweep};
@@ -80,15 +80,18 @@ pub struct Scenario {
     name: String,
     base: PathBuf,
     sources: Sources,
-    /// The file with overrides, for the points of a sweep.
+    /// The file with overrides.
     root: Node,
+    /// The same without its plan, for the points of a sweep: what one is read from does not grow with their number.
+    bare: OnceLock<Node>,
     file: File,
     model: Model,
     warnings: Diagnostics,
     /// What is wrong with sweep and claims.
     plan: Diagnostics,
     sweep: Option<Sweep>,
-    claims: Vec<CheckedClaim>,
+    claims: Arc<[CheckedClaim]>,
+    figure: Option<Arc<At<Shown>>>,
     /// Paths of what overrides and a point of a sweep put into the file.
     changed: Vec<String>,
 }
@@ -212,17 +215,20 @@ impl Scenario {
             claims = check_claims(&mut file, &mut plan);
         }
         let (warnings, plan) = (findings.finish(), plan.finish());
+        let figure = file.figure.clone().map(Arc::new);
         Ok(Self {
             name,
             base,
             sources,
             root,
+            bare: OnceLock::new(),
             file,
             model,
             warnings,
             plan,
             sweep,
-            claims,
+            claims: claims.into(),
+            figure,
             changed: Vec::new(),
         })
     }
@@ -252,7 +258,7 @@ impl Scenario {
 
     /// Reads the scenario with each other value that the figure's assumptions could have.
     fn check_assumed(&self, findings: &mut Findings) {
-        let figure = self.file.figure.as_ref().and_then(|figure| figure.value.assumed.as_ref());
+        let figure = self.figure.as_ref().and_then(|figure| figure.value.assumed.as_ref());
         for assumed in figure.iter().flat_map(|assumed| &assumed.value) {
             let figure::Assumption { paths, values, .. } = &assumed.value;
             for value in values.iter().flat_map(|values| &values.value) {
@@ -380,14 +386,14 @@ impl Scenario {
     /// all that its own has.
     pub fn leave_out_unread(&mut self, runs: &[claims::Observation]) -> Vec<String> {
         let (unread, read): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.claims).into_iter().partition(|claim| claim.reads_nothing(runs));
-        self.claims = read;
+            self.claims.iter().cloned().partition(|claim| claim.reads_nothing(runs));
+        self.claims = read.into();
         unread.iter().map(|claim| claim.that().to_owned()).collect()
     }
 
     /// What `[figure]` says.
     pub fn figure(&self) -> Option<Figure<'_>> {
-        self.file.figure.as_ref().map(|figure| Figure(&figure.value))
+        self.figure.as_ref().map(|figure| Figure(&figure.value))
     }
 
     /// Refuses a sweep of too few seeds for an interval, where something is drawn at random.
@@ -396,7 +402,7 @@ impl Scenario {
     /// It has less than [`sweep::SEEDS_MIN`].
     pub fn require_seeds(&self) -> Result<(), Diagnostics> {
         let seeds = self.sweep.as_ref().map_or(1, Sweep::seeds);
-        let Some(figure) = self.file.figure.as_ref().filter(|_| seeds < sweep::SEEDS_MIN) else {
+        let Some(figure) = self.figure.as_ref().filter(|_| seeds < sweep::SEEDS_MIN) else {
             return Ok(());
         };
         let mut findings = Findings::new(self.sources.clone());
@@ -457,14 +463,14 @@ impl Scenario {
 
     /// What is read in each run: for claims, and for a figure over an axis.
     pub fn metrics(&self) -> impl Iterator<Item = &metric::Metric> {
-        let figure = self.file.figure.as_ref().filter(|figure| !figure.value.is_over_time());
+        let figure = self.figure.as_ref().filter(|figure| !figure.value.is_over_time());
         let claimed = self.claims.iter().flat_map(CheckedClaim::metrics);
         claimed.chain(figure.into_iter().flat_map(|figure| figure.value.metrics()))
     }
 
     /// Of which the whole series is drawn.
     pub(crate) fn curves(&self) -> impl Iterator<Item = &metric::Metric> {
-        let figure = self.file.figure.as_ref().filter(|figure| figure.value.is_over_time());
+        let figure = self.figure.as_ref().filter(|figure| figure.value.is_over_time());
         figure.into_iter().flat_map(|figure| figure.value.metrics())
     }
 
@@ -479,15 +485,17 @@ impl Scenario {
     /// What is wrong with the values of the point.
     pub fn point(&self, point: &Point) -> Result<Self, Diagnostics> {
         let mut findings = Findings::new(self.sources.clone());
-        let mut root = self.root.clone();
+        let mut root = self.bare.get_or_init(|| sweep::without_plan(&self.root)).clone();
         point.apply(&mut root, &mut findings);
-        let mut scenario = Self::build(self.name.clone(), self.base.clone(), root, findings, false)?;
-        // Checked against all axes, which a single point has no more.
-        scenario.claims.clone_from(&self.claims);
-        scenario.plan = Diagnostics::default();
+        let scenario = Self::build(self.name.clone(), self.base.clone(), root, findings, false)?;
         let swept = point.settings.iter().map(|(path, _)| path.clone());
-        scenario.changed = self.changed.iter().cloned().chain(swept).collect();
-        Ok(scenario)
+        Ok(Self {
+            // Checked against all axes, which a single point has not.
+            claims: Arc::clone(&self.claims),
+            figure: self.figure.clone(),
+            changed: self.changed.iter().cloned().chain(swept).collect(),
+            ..scenario
+        })
     }
 
     /// Names the run: the same for the same scenario, seed, traces and code version. `[sweep]` and
@@ -517,8 +525,8 @@ impl Scenario {
     /// The normalised scenario with the traces beside it, by the names that it then has for them.
     pub(crate) fn portable(&self) -> (String, Vec<(String, Vec<u8>)>) {
         let mut file = self.file.clone();
-        let rename = |rate: &mut Option<decode::At<Rate>>, index: usize| {
-            if let Some(decode::At { value: Rate::Trace(path), .. }) = rate {
+        let rename = |rate: &mut Option<At<Rate>>, index: usize| {
+            if let Some(At { value: Rate::Trace(path), .. }) = rate {
                 path.value = format!("link-{index}.trace");
             }
         };

@@ -1,6 +1,6 @@
 //! Many points of one scenario: all cores, one file for each point, and only what is missing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -89,10 +89,8 @@ impl Axes {
                 findings.error(code, axis.path.span, message, help);
                 continue;
             };
-            let is_new = |value: &&Node| {
-                varied.values.iter().all(|other| inline(&other.value) != inline(&value.value))
-            };
-            if let Some(value) = axis.values.iter().find(is_new) {
+            let known: BTreeSet<String> = varied.values.iter().map(|other| inline(&other.value)).collect();
+            if let Some(value) = axis.values.iter().find(|value| !known.contains(&inline(&value.value))) {
                 let message = format!("`{key}` has {}, which is no value of `{path}`", inline(&value.value));
                 findings.error(code, value.span, message, "write a value as the sweep does");
             }
@@ -139,6 +137,16 @@ impl Language for Axes {
     fn schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "object", "additionalProperties": { "type": "array", "minItems": 1 } })
     }
+}
+
+/// What a single run ignores (contract 1), and how it is shown.
+const PLAN: [&str; 3] = ["sweep", "claims", "figure"];
+
+/// The file without sweep, claims and figure.
+pub(crate) fn without_plan(root: &Node) -> Node {
+    let Value::Table(Table(entries)) = &root.value else { return root.clone() };
+    let run = entries.iter().filter(|entry| !PLAN.contains(&entry.key.as_str()));
+    Node { span: root.span, value: Value::Table(Table(run.cloned().collect())) }
 }
 
 /// Takes axes out of the sweep, out of what lines choose, and with them the claims that choose by them.
@@ -278,6 +286,9 @@ impl Sweep {
         for Axis { path, values, .. } in all {
             let refused = match path::parse(&path.value) {
                 Ok(_) if axes.contains(&path.value) => format!("`{}` is swept twice", path.value),
+                Ok(steps) if matches!(&steps[..], [Step::Key(key), ..] if PLAN.contains(&key.as_str())) => {
+                    format!("`{}` is no part of a run", path.value)
+                }
                 Ok(steps) => {
                     axes.push(path.value);
                     varied.push((steps, values));
@@ -425,31 +436,34 @@ pub fn run(
     let single = [Point { index: 0, label: String::new(), settings: Vec::new(), nodes: Vec::new() }];
     let points = scenario.sweep().map_or(&single[..], Sweep::points);
     scenario.check().map_err(SweepError::Scenario)?;
-    // All are read before the first runs, so that a mistake in the last costs no time.
-    let scenarios: Vec<Scenario> = points
-        .iter()
-        .map(|point| scenario.point(point))
-        .collect::<Result<_, _>>()
-        .map_err(SweepError::Scenario)?;
     let folder = options.folder;
-    fs::create_dir_all(folder).map_err(|error| SweepError::Write { path: folder.into(), error })?;
     let mut tasks: Vec<Task<'_>> = Vec::new();
     let mut by_path = BTreeMap::new();
-    for (point, scenario) in points.iter().zip(&scenarios) {
+    // All are read before the first runs, so that a mistake in the last costs no time. None is kept: they are many.
+    for point in points {
+        if options.stop.load(Ordering::Relaxed) {
+            return Err(SweepError::Interrupted { done: 0, all: points.len() });
+        }
+        let scenario = scenario.point(point).map_err(SweepError::Scenario)?;
         let hash = scenario.hash(options.version);
         let path = folder.join(format!("{hash}.json"));
         let task = *by_path.entry(path.clone()).or_insert(tasks.len());
         match tasks.get_mut(task) {
             Some(task) => task.equals.push(point),
             None => {
-                let run = run_name(scenario, &hash);
-                tasks.push(Task { path, run, scenario, point, equals: Vec::new() });
+                let run = run_name(&scenario, &hash);
+                tasks.push(Task { path, run, point, equals: Vec::new() });
             }
         }
     }
+    fs::create_dir_all(folder).map_err(|error| SweepError::Write { path: folder.into(), error })?;
     let one = |task: Task<'_>| -> Result<Vec<PointResult>, SweepError> {
-        let Task { path, run, scenario, point, equals } = task;
-        let Some(done) = run_point(path, run, scenario, point, options, simulate, progress)? else {
+        let Task { path, run, point, equals } = task;
+        if options.stop.load(Ordering::Relaxed) {
+            return Ok(Vec::new());
+        }
+        let scenario = scenario.point(point).map_err(SweepError::Scenario)?;
+        let Some(done) = run_point(path, run, &scenario, point, simulate, progress)? else {
             return Ok(Vec::new());
         };
         let mut results = Vec::with_capacity(1 + equals.len());
@@ -484,7 +498,6 @@ pub fn run(
 struct Task<'a> {
     path: PathBuf,
     run: String,
-    scenario: &'a Scenario,
     point: &'a Point,
     equals: Vec<&'a Point>,
 }
@@ -495,13 +508,9 @@ fn run_point(
     run: String,
     scenario: &Scenario,
     point: &Point,
-    options: &Options<'_>,
     simulate: &Simulate<'_>,
     progress: &(dyn Fn(Progress<'_>) + Sync),
 ) -> Result<Option<PointResult>, SweepError> {
-    if options.stop.load(Ordering::Relaxed) {
-        return Ok(None);
-    }
     if let Some(kept) = read(&path, &run, point, scenario) {
         progress(Progress::Kept(point));
         return Ok(Some(kept));

@@ -389,3 +389,26 @@ fn a_crossover_is_found_between_two_points() {
     let verdict = scenario.claims()[0].verdict(&observations);
     assert!(verdict.holds && verdict.text == "crossover at links.pipe.rate = 1500000", "{verdict:?}");
 }
+
+/// What a point is read from is the run that it is: with the plan in it, reading all points would take time that grows
+/// with the square of their number.
+#[test]
+fn a_point_is_no_larger_for_having_many_beside_it() {
+    let read = |count: usize| {
+        let seeds: Vec<String> = (1..=count).map(|seed| seed.to_string()).collect();
+        let figure = "[figure]\nof = \"fig. 1\"\ntitle = \"x\"\nx = \"run.seed\"\nlines = [{ name = \"a\", \
+                      metric = \"links.pipe.drops\", y = \"b\" }]";
+        let claim = "[[claims]]\nthat = \"none\"\nmetric = \"links.pipe.drops\"\nequals = 0";
+        let text = SWEEP.replace("\"run.seed\" = [1, 2]", &format!("\"run.seed\" = [{}]", seeds.join(", ")));
+        let text = format!("{text}\n{claim}\n{figure}");
+        let scenario = Scenario::parse("sweep.toml", &text, Path::new(""), &[], None)
+            .unwrap_or_else(|error| panic!("{error}"));
+        let points = scenario.sweep().expect("a sweep").points();
+        assert_eq!(points.len(), 3 * count);
+        let first = scenario.point(&points[0]).expect("valid");
+        assert_eq!(first.claims().len(), 1, "the claims go with it");
+        assert!(first.metrics().count() > 1, "and so does the figure");
+        (scenario.check().is_ok(), first.normalised())
+    };
+    assert_eq!(read(2), read(20_000));
+}
