@@ -139,6 +139,11 @@ impl Medium {
                     let help = format!("allowed: 1 to {BACKOFF_LIMIT_MAX}");
                     findings.error("scenario::range", limit.span, message, help);
                 }
+                if let Some(slot) = csma.slot.as_ref().filter(|slot| slot.value.0 == 0) {
+                    let message = format!("`{place}.csma-cd.slot` is 0 B");
+                    let help = "allowed: above 0 B; without time between them both stations collide for ever";
+                    findings.error("scenario::range", slot.span, message, help);
+                }
                 let access = medium::CsmaCd {
                     slot: octets(&mut csma.slot, default.slot),
                     jam: octets(&mut csma.jam, default.jam),

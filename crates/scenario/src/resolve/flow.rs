@@ -22,6 +22,9 @@ use crate::load::{self, Awnd, Size};
 use crate::queue::Amount;
 use crate::settings::Chosen;
 
+/// More packets or writes at one instant than any host makes.
+const AT_ONCE_MAX: u32 = 1_000_000;
+
 /// IP and TCP headers without options, which `ack` is the size of.
 const HEADERS: u16 = 40;
 
@@ -327,6 +330,12 @@ fn tcp(
         let message = format!("`{}.min_rto` is zero", findings.place());
         findings.error("scenario::range", min_rto.span, message, "allowed: above 0 s, such as \"200 ms\"");
     }
+    let initial_window = fill(&mut flow.initial_window, span, || default_window);
+    if initial_window.value > AT_ONCE_MAX {
+        let message = format!("`{}.initial_window` is {} packets", findings.place(), initial_window.value);
+        let help = format!("allowed: 1 to {AT_ONCE_MAX}, which leave at once");
+        findings.error("scenario::range", initial_window.span, message, help);
+    }
     let (awnd, advertise) = window(flow, segment, findings)?;
     let headers = HEADERS + law.header_bytes();
     if segment <= headers {
@@ -334,12 +343,12 @@ fn tcp(
         let message = format!("`{place}.segment` is {segment} B, all of it headers");
         findings.error("scenario::range", given, message, format!("allowed: {} B to 65535 B", headers + 1));
     }
-    let app = app(flow, segment)?;
+    let app = app(flow, segment, findings)?;
     Some(tcp::Config {
         segment,
         ack: fill(&mut flow.ack, span, || PacketSize(HEADERS)).value.0,
         law,
-        initial_window: fill(&mut flow.initial_window, span, || default_window).value,
+        initial_window: initial_window.value,
         awnd,
         advertise,
         recovery,
@@ -562,7 +571,7 @@ fn advertised(awnd: &At<Amount>, segment: u16, findings: &mut Findings) -> Optio
     Some(segments.min(u64::from(UNLIMITED - 1)) as u32)
 }
 
-fn app(flow: &mut Flow, segment: u16) -> Option<tcp::App> {
+fn app(flow: &mut Flow, segment: u16, findings: &mut Findings) -> Option<tcp::App> {
     let size = match flow.size.as_ref().map(|at| &at.value) {
         None => None,
         Some(Size::Bytes(bytes)) => Some(*bytes),
@@ -579,11 +588,18 @@ fn app(flow: &mut Flow, segment: u16) -> Option<tcp::App> {
         }
         Some(At { value: App::Bursts(bursts), span }) => (bursts, span),
     };
-    let (per_burst, pause) = (bursts.size.as_ref()?.value, bursts.pause.as_ref()?.value);
+    let (written, pause) = (bursts.size.as_ref()?, bursts.pause.as_ref()?.value);
+    let per_burst = written.value;
     let wait = match fill(&mut bursts.wait, *span, || Wait::Write).value {
         Wait::Write => tcp::Wait::Write,
         Wait::Ack => tcp::Wait::Ack,
     };
     let buffer = fill(&mut bursts.buffer, *span, || Bytes(16_000_000)).value;
+    let at_once = buffer.0 / u64::from(segment).max(1) / per_burst.0.div_ceil(segment.max(1).into()).max(1);
+    if pause == Duration(0) && wait == tcp::Wait::Write && at_once > AT_ONCE_MAX.into() {
+        let message = format!("`{}.app.bursts` writes {at_once} times in no time", findings.place());
+        let help = format!("allowed: up to {AT_ONCE_MAX} times; a pause, a larger size or a smaller buffer");
+        findings.error("scenario::range", written.span, message, help);
+    }
     Some(tcp::App::Bursts { size: per_burst, pause, wait, buffer, total: size })
 }
