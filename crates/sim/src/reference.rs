@@ -294,24 +294,38 @@ impl Alarms {
 
 /// How many steps without any delay lead to each node at most; circles count once.
 fn depths(network: &Network) -> Vec<u32> {
-    fn visit(node: usize, sources: &[Vec<usize>], depth: &mut [Option<u32>], open: &mut [bool]) -> u32 {
-        if let Some(known) = depth[node] {
-            return known;
-        }
-        if open[node] {
-            return 0;
-        }
-        open[node] = true;
-        let deepest = sources[node].iter().map(|&from| visit(from, sources, depth, open) + 1).max();
-        open[node] = false;
-        *depth[node].insert(deepest.unwrap_or(0))
-    }
     let mut sources = vec![Vec::new(); network.nodes()];
     for edge in network.edges.iter().filter(|e| e.latency == 0) {
         sources[edge.to].push(edge.from);
     }
-    let (mut depth, mut open) = (vec![None; network.nodes()], vec![false; network.nodes()]);
-    (0..network.nodes()).map(|node| visit(node, &sources, &mut depth, &mut open)).collect()
+    let (mut depth, mut is_open) = (vec![None; network.nodes()], vec![false; network.nodes()]);
+    // Nodes on the way back from a node, how many of their sources were seen, the deepest of those. Not on the thread's
+    // stack, which a long chain would overflow.
+    let mut way: Vec<(usize, usize, u32)> = Vec::new();
+    for first in 0..network.nodes() {
+        if depth[first].is_none() {
+            is_open[first] = true;
+            way.push((first, 0, 0));
+        }
+        while let Some((node, seen, deepest)) = way.last_mut() {
+            let Some(&from) = sources[*node].get(*seen) else {
+                let (node, found) = (*node, *deepest);
+                (depth[node], is_open[node]) = (Some(found), false);
+                way.pop();
+                continue;
+            };
+            match depth[from] {
+                None if !is_open[from] => {
+                    is_open[from] = true;
+                    way.push((from, 0, 0));
+                    continue;
+                }
+                found => *deepest = (*deepest).max(found.unwrap_or(0) + 1),
+            }
+            *seen += 1;
+        }
+    }
+    depth.into_iter().map(|depth| depth.unwrap_or(0)).collect()
 }
 
 /// Runs the elements to the end, or until the watcher has seen enough. Returns false if it was
