@@ -84,6 +84,8 @@ pub(crate) struct Class {
     pub(crate) route: u32,
     /// Other routes, from later times on.
     switches: Vec<(Picos, u32)>,
+    /// Packets per second that its hosts send whatever becomes of them.
+    pub(crate) offered: u64,
 }
 
 impl Class {
@@ -288,9 +290,12 @@ impl Network {
 
     fn add(&mut self, model: &Model, group: &Group) {
         let smallest = smallest_packet(group);
-        let usual = match &group.kind {
-            GroupKind::Source(source) => [source.segment; 2],
-            GroupKind::Tcp(config) => [config.segment, config.ack],
+        let (usual, offered) = match &group.kind {
+            GroupKind::Source(source) => {
+                let packets = source.rate.0 / 8 / u64::from(source.segment);
+                ([source.segment; 2], packets.saturating_mul(group.count.into()))
+            }
+            GroupKind::Tcp(config) => ([config.segment, config.ack], 0),
         };
         let senders = self.classes.len() as u32;
         let receivers = senders + 1;
@@ -300,14 +305,15 @@ impl Network {
             switches[0].push((switch.at, self.add_route(&switch.path, receivers)));
             switches[1].push((switch.at, self.add_route(&switch.back, senders)));
         }
-        let ends = [(group.access, forward), (group.exit, back)];
-        for ((pipe, route), switches) in ends.into_iter().zip(switches) {
+        let ends = [(group.access, forward, offered), (group.exit, back, 0)];
+        for ((pipe, route, offered), switches) in ends.into_iter().zip(switches) {
             self.classes.push(Class {
                 first_flow: self.flows,
                 count: group.count,
                 pipe: pipe.as_ref().map(|pipe| Wire::new(pipe, usual)),
                 route,
                 switches,
+                offered,
             });
         }
         self.flows += group.count;

@@ -72,10 +72,11 @@ impl Plan {
             0 => return None,
             n => latencies[n - 1],
         };
-        let packets: u64 = network.packet_rate.iter().sum::<u64>().max(1);
-        let crowded = (WINDOW_PACKETS.max(network.links as u64 * LINK_PACKETS) * 1_000_000_000_000_u64
-            / packets)
-            .max(1);
+        // Datagrams that no link can carry have to be held all the same, until the link drops them.
+        let offered = network.classes.iter().fold(0, |sum: u64, class| sum.saturating_add(class.offered));
+        let packets: u64 = network.packet_rate.iter().sum::<u64>().max(offered).max(1);
+        let wanted = WINDOW_PACKETS.max(network.links as u64 * LINK_PACKETS);
+        let crowded = (wanted.saturating_mul(1_000_000_000_000) / packets).max(1);
         let shift = longest.min(crowded).ilog2().min(SHIFT_MAX).saturating_sub(divisor.max(1).ilog2());
         let order = network.order(1 << shift)?;
         let mut rank = vec![0; order.len()];
