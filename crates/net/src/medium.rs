@@ -11,7 +11,7 @@
 use congestlab_core::units::BitRate;
 
 use crate::packet::{Packet, Picos};
-use crate::port::{MIX, Outputs, Port, fold};
+use crate::port::{MIX, Output as _, Outputs, Port, fold};
 use crate::random::Stream;
 pub use crate::service::Frame;
 use crate::service::{NEVER, time_of};
@@ -108,7 +108,7 @@ impl Medium {
     /// happens at a port until then is left to it.
     #[inline]
     pub fn advance_to_arrival(&mut self, t: Picos, out: &mut impl Outputs) {
-        while self.next_access() <= t {
+        while self.next_access() <= t && out.of(self.last).goes_on() {
             self.contend(out);
         }
     }

@@ -203,6 +203,13 @@ pub trait Output {
     fn watches(&self) -> bool {
         false
     }
+
+    /// False once the run is given up: what has not happened need not happen any more. Asked by what can go on for
+    /// long without a packet.
+    #[inline]
+    fn goes_on(&self) -> bool {
+        true
+    }
 }
 
 /// Where an element that owns several ports puts what comes out of them.
@@ -798,7 +805,7 @@ impl Port {
             parts.sampled_bytes = sent_bytes;
             parts.next_sample = now.saturating_add(parts.sample_every);
         }
-        self.timer = parts.timer();
+        self.timer = if out.goes_on() { parts.timer() } else { NEVER };
     }
 
     /// An arrival that something has to look at: a law, a queue, an unusual service.

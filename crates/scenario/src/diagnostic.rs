@@ -452,12 +452,12 @@ pub struct Choices<'a, I> {
 }
 
 /// What could have been written in place of `name`.
-pub fn choices<'a, I: IntoIterator<Item = &'a str>>(name: &'a str, candidates: I) -> Choices<'a, I> {
+pub fn choices<'a, I: IntoIterator<Item = &'a str>>(name: &str, candidates: I) -> Choices<'_, I> {
     Choices { name, candidates }
 }
 
-impl<'a, I: IntoIterator<Item = &'a str>> From<Choices<'a, I>> for String {
-    fn from(Choices { name, candidates }: Choices<'a, I>) -> Self {
+impl<'a, I: IntoIterator<Item = &'a str>> From<Choices<'_, I>> for String {
+    fn from(Choices { name, candidates }: Choices<'_, I>) -> Self {
         let candidates: Vec<&str> =
             candidates.into_iter().filter(|candidate| !candidate.is_empty()).collect();
         let list = match candidates.len() {

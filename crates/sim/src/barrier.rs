@@ -84,8 +84,9 @@ impl<'a> Exchange<'a> {
         let board = &self.boards[round as usize % 2];
         board.first[id].store(first, Ordering::Relaxed);
         board.packets[id].store(packets, Ordering::Relaxed);
-        if id == 0 {
-            board.stop.store(self.stop.load(Ordering::Relaxed), Ordering::Relaxed);
+        // Who has given its window up has seen this, and the others must not go on with what it has left out.
+        if self.stop.load(Ordering::Relaxed) {
+            board.stop.store(true, Ordering::Relaxed);
         }
         for (to, outbox) in outboxes.iter_mut().enumerate().filter(|(_, outbox)| !outbox.is_empty()) {
             let mut mail = board.mail[to][id].lock().expect("no thread panics with mail in hand");

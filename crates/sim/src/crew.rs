@@ -6,8 +6,6 @@
 //! no clock and is the same on every machine. After every so many meetings the network goes on the way
 //! that costs less. What comes out is the same for both.
 
-use std::sync::atomic::AtomicBool;
-
 use congestlab_net::packet::Picos;
 
 use crate::barrier::{Exchange, Meeting};
@@ -97,7 +95,6 @@ pub(crate) fn run(
     elements: &mut Elements,
     span: &Span<'_>,
     rule: Rule,
-    stop: &AtomicBool,
     progress: &mut dyn FnMut(Progress),
 ) -> bool {
     let of_one = plan.of_one();
@@ -114,7 +111,7 @@ pub(crate) fn run(
         on_their_way.clear();
         let tally = Tally::new(rule, threads, is_shared, stretch);
         let mut tell = |leg: Progress| progress(Progress { packets: packets + leg.packets, ..leg });
-        let ending = run_leg(&mut domains, tally, stop, &mut tell);
+        let ending = run_leg(&mut domains, tally, span, &mut tell);
         if matches!(ending, Ending::Turn(_)) {
             // What another thread has yet to receive was sent after what it has.
             domains.iter_mut().for_each(|domain| domain.unload(&mut on_their_way));
@@ -139,10 +136,10 @@ pub(crate) fn run(
 fn run_leg(
     domains: &mut [Domain<'_>],
     tally: Tally,
-    stop: &AtomicBool,
+    span: &Span<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Ending {
-    let exchange = Exchange::new(domains.len(), stop);
+    let exchange = Exchange::new(domains.len(), span.stop);
     let (first, others) = domains.split_first_mut().expect("a plan has a domain");
     std::thread::scope(|scope| {
         for domain in others {
@@ -156,6 +153,7 @@ fn run_leg(
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
+    use std::sync::atomic::AtomicBool;
     use std::thread::{self, ThreadId};
 
     use congestlab_net::packet::Packet;
@@ -177,11 +175,12 @@ mod tests {
 
     fn outcome(model: &Model, threads: usize, rule: Rule, tap: Option<&dyn Tap>) -> Outcome {
         let network = Network::new(model);
-        let mut elements = Elements::new(model, &network);
-        let span = Span { end: model.duration, bin: model.sample_every, events: model.record_events, tap };
-        let plan = Plan::new(&network, 1, threads).expect("a network with windows");
         let stop = AtomicBool::new(false);
-        assert!(run(&network, &plan, &mut elements, &span, rule, &stop, &mut |_| {}));
+        let mut elements = Elements::new(model, &network, &stop);
+        let (end, bin, events) = (model.duration, model.sample_every, model.record_events);
+        let span = Span { end, bin, events, tap, stop: &stop };
+        let plan = Plan::new(&network, 1, threads).expect("a network with windows");
+        assert!(run(&network, &plan, &mut elements, &span, rule, &mut |_| {}));
         elements.finish(model, true)
     }
 

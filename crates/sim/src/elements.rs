@@ -1,6 +1,7 @@
 //! The elements of a run, built from the model, handed to an engine, read out at the end.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use congestlab_core::law::Series as _;
 use congestlab_core::units::Time;
@@ -49,6 +50,16 @@ macro_rules! with_hosts {
 }
 pub(crate) use with_hosts;
 
+/// After so many hosts it is asked whether the run goes on.
+const STRIDE: u32 = 1024;
+
+/// All of them, of which there are `count` unless the run is given up: hosts are too many to be moved as a list grows.
+fn all<T>(count: usize, items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut list = Vec::with_capacity(count);
+    list.extend(items);
+    list
+}
+
 /// Its sequence numbers, which are drawn, decide what its packets can say.
 fn has_chains(group: &Group) -> bool {
     matches!(&group.kind, GroupKind::Tcp(config) if config.law.mpcp().is_some_and(|law| law.n > 1))
@@ -94,7 +105,8 @@ pub(crate) struct Elements {
 }
 
 impl Elements {
-    pub(crate) fn new(model: &Model, network: &Network) -> Self {
+    /// Once `stop` is raised, no more hosts are built.
+    pub(crate) fn new(model: &Model, network: &Network, stop: &AtomicBool) -> Self {
         let sampled = model.sample_every.is_some() || model.record_events;
         let mut is_needed: Vec<bool> =
             model.links.iter().map(|link| link.port.law.is_some() || model.sample_every.is_some()).collect();
@@ -152,7 +164,7 @@ impl Elements {
                 let is_wanted = sampled || agent.is_some();
                 is_wanted.then(|| Box::new(Extras { sampler: sampled.then(sampler), agent }))
             };
-            elements.add(model, index, first_flow, &starts, extras);
+            elements.add(model, index, first_flow, &starts, extras, stop);
             elements.starts.push(starts);
             first_flow += group.count;
         }
@@ -167,9 +179,11 @@ impl Elements {
         first_flow: u32,
         starts: &[Time],
         extras: impl Fn(u32, bool) -> Option<Box<Extras>>,
+        stop: &AtomicBool,
     ) {
         let group = &model.groups[number];
-        let flows = || starts.iter().enumerate().map(|(i, &start)| (i as u32, start));
+        let goes_on = |&(i, _): &(u32, Time)| i % STRIDE != 0 || !stop.load(Ordering::Relaxed);
+        let flows = || (0..).zip(starts.iter().copied()).take_while(goes_on);
         let connection = |i: u32| headers::connection(group, number, i, first_flow + i, model.seed);
         match &group.kind {
             GroupKind::Tcp(config) => {
@@ -193,7 +207,7 @@ impl Elements {
                     let sender = if draws { sender.with_seed(seed()) } else { sender };
                     Station::new(sender, extras(i, true))
                 });
-                self.hosts.push(Hosts::Senders(config.clone(), senders.collect()));
+                self.hosts.push(Hosts::Senders(config.clone(), all(starts.len(), senders)));
                 let receivers = flows().map(|(i, start)| {
                     let measure = measure_of(model, group, start);
                     let receiver = tcp::Receiver::new(config, first_flow + i, 0, measure);
@@ -203,7 +217,7 @@ impl Elements {
                     };
                     Station::new(receiver, extras(i, false))
                 });
-                self.hosts.push(Hosts::Receivers(config.clone(), receivers.collect()));
+                self.hosts.push(Hosts::Receivers(config.clone(), all(starts.len(), receivers)));
             }
             GroupKind::Source(config) => {
                 let sources = flows().map(|(i, start)| {
@@ -216,11 +230,11 @@ impl Elements {
                     };
                     Station::new(source, extras(i, true))
                 });
-                self.hosts.push(Hosts::Sources(*config, sources.collect()));
+                self.hosts.push(Hosts::Sources(*config, all(starts.len(), sources)));
                 let sinks = flows().map(|(i, start)| {
                     Station::new(Sink::new(measure_of(model, group, start)), extras(i, false))
                 });
-                self.hosts.push(Hosts::Sinks(sinks.collect()));
+                self.hosts.push(Hosts::Sinks(all(starts.len(), sinks)));
             }
         }
     }

@@ -33,6 +33,7 @@ mod window;
 #[cfg(test)]
 extern crate self as congestlab_sim;
 
+use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
@@ -86,12 +87,47 @@ struct Span<'a> {
     bin: Option<Picos>,
     events: bool,
     tap: Option<&'a dyn Tap>,
+    /// Raised by somebody who wants the run to end.
+    stop: &'a AtomicBool,
 }
 
 impl Span<'_> {
     /// Somebody wants to know more than the outcome.
     fn is_probed(&self) -> bool {
         self.bin.is_some() || self.events || self.tap.is_some()
+    }
+}
+
+/// Asked so often after somebody wants the run to end, it still goes on: to the end of the window of time that it is in,
+/// unless that is very full. So what comes of it is nearly always that of a shorter run.
+const PATIENCE: u32 = 8192;
+
+/// Whether a run goes on.
+struct Stop<'a> {
+    flag: &'a AtomicBool,
+    patience: Cell<u32>,
+}
+
+impl<'a> Stop<'a> {
+    fn new(flag: &'a AtomicBool) -> Self {
+        Self { flag, patience: Cell::new(PATIENCE) }
+    }
+
+    /// False once it is given up.
+    #[inline]
+    fn goes_on(&self) -> bool {
+        !self.flag.load(Relaxed) || self.lingers()
+    }
+
+    #[cold]
+    fn lingers(&self) -> bool {
+        self.patience.set(self.patience.get().saturating_sub(1));
+        !self.is_given_up()
+    }
+
+    #[inline]
+    fn is_given_up(&self) -> bool {
+        self.patience.get() == 0
     }
 }
 
@@ -124,9 +160,14 @@ pub fn run_tapped(
     tap: Option<&dyn Tap>,
 ) -> Outcome {
     let network = Network::new(model);
-    let mut elements = Elements::new(model, &network);
-    let span = Span { end: model.duration, bin: model.sample_every, events: model.record_events, tap };
+    let mut elements = Elements::new(model, &network, stop);
+    let span = Span { end: model.duration, bin: model.sample_every, events: model.record_events, tap, stop };
     let complete = match engine {
+        // Some hosts may never have been built.
+        _ if stop.load(Relaxed) => {
+            elements.reached = 0;
+            false
+        }
         Engine::Window { threads, divisor } => {
             let parts = Some(network.parts()).filter(|parts| parts.len() >= MANY_PARTS);
             let of_parts = parts.as_ref().and_then(|parts| {
@@ -134,12 +175,12 @@ pub fn run_tapped(
                 parts.iter().map(|part| plan(part).map(|plan| (part, plan))).collect::<Option<Vec<_>>>()
             });
             match (of_parts, Plan::new(&network, divisor, threads)) {
-                (Some(parts), _) => run_parts(&parts, threads, &mut elements, &span, stop, progress),
-                (None, Some(plan)) => crew::run(&network, &plan, &mut elements, &span, RULE, stop, progress),
-                (None, None) => reference::run(&network, &mut elements, &span, stop, progress, None),
+                (Some(parts), _) => run_parts(&parts, threads, &mut elements, &span, progress),
+                (None, Some(plan)) => crew::run(&network, &plan, &mut elements, &span, RULE, progress),
+                (None, None) => reference::run(&network, &mut elements, &span, progress, None),
             }
         }
-        Engine::Reference => reference::run(&network, &mut elements, &span, stop, progress, None),
+        Engine::Reference => reference::run(&network, &mut elements, &span, progress, None),
     };
     if complete {
         elements.finish(model, complete)
@@ -161,10 +202,13 @@ pub fn watch(
     each: &mut dyn FnMut(Picos, &Step) -> ControlFlow<()>,
 ) -> bool {
     let network = Network::new(model);
-    let mut elements = Elements::new(model, &network);
-    let span = Span { end: model.duration, bin: None, events: false, tap: None };
+    let mut elements = Elements::new(model, &network, stop);
+    let span = Span { end: model.duration, bin: None, events: false, tap: None, stop };
+    if stop.load(Relaxed) {
+        return false;
+    }
     let watcher = Watcher { flow, each, is_done: false };
-    reference::run(&network, &mut elements, &span, stop, progress, Some(watcher))
+    reference::run(&network, &mut elements, &span, progress, Some(watcher))
 }
 
 /// Runs parts that no packet connects, each from the beginning to the end, on as many threads.
@@ -173,7 +217,6 @@ fn run_parts(
     threads: usize,
     elements: &mut Elements,
     span: &Span<'_>,
-    stop: &AtomicBool,
     progress: &mut dyn FnMut(Progress),
 ) -> bool {
     let elements = Mutex::new(elements);
@@ -183,7 +226,7 @@ fn run_parts(
         while let Some((network, plan)) = parts.get(next.fetch_add(1, Relaxed)) {
             let take = || elements.lock().expect("no thread panics with the elements in hand");
             let mut domain = Domain::new(network, plan, 0, &mut take(), span, store, 0);
-            let ending = domain.run_all(&Exchange::new(1, stop), Tally::of_one(), &mut |_| {});
+            let ending = domain.run_all(&Exchange::new(1, span.stop), Tally::of_one(), &mut |_| {});
             let packets = packets.fetch_add(domain.packets, Relaxed) + domain.packets;
             store = domain.finish(&mut take());
             if ending != Ending::Complete {

@@ -5,7 +5,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use congestlab_net::packet::{Packet, Picos};
 use congestlab_net::port::{Output, Outputs, PortEvent};
@@ -16,7 +16,7 @@ use crate::network::{Hop, Network, Node};
 use crate::router::Surroundings;
 use crate::station::{Outbox, Record};
 use crate::watch::{Step, Watcher};
-use crate::{Progress, Span, Tap};
+use crate::{Progress, Span, Stop, Tap};
 
 /// What happens at one instant at one element, in this order (architecture.md §6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,9 +90,14 @@ struct Agenda<'a> {
     end: Picos,
     record: Record,
     tap: Option<&'a dyn Tap>,
+    stop: Stop<'a>,
 }
 
 impl Agenda<'_> {
+    fn goes_on(&self) -> bool {
+        self.stop.goes_on()
+    }
+
     fn tell(&mut self, at: Picos, step: impl FnOnce() -> Step) {
         if let Some(watcher) = &mut self.watcher {
             watcher.tell(at, &step());
@@ -169,6 +174,10 @@ impl Output for Wire<'_, '_> {
     fn watches(&self) -> bool {
         self.agenda.watcher.is_some()
     }
+
+    fn goes_on(&self) -> bool {
+        self.agenda.goes_on()
+    }
 }
 
 /// The ways out of a device's ports.
@@ -233,9 +242,10 @@ impl Exit<'_, '_> {
 }
 
 impl Outbox for Exit<'_, '_> {
-    fn send(&mut self, now: Picos, packet: &mut Packet) {
+    fn send(&mut self, now: Picos, packet: &mut Packet) -> bool {
         packet.route = self.agenda.network.classes[self.class as usize].route_at(now);
         self.leave(now, packet);
+        self.agenda.goes_on()
     }
 
     fn send_to(&mut self, now: Picos, to: Neighbour, packet: &mut Packet) {
@@ -251,6 +261,10 @@ impl Outbox for Exit<'_, '_> {
 
     fn record(&mut self) -> &mut Record {
         &mut self.agenda.record
+    }
+
+    fn goes_on(&self) -> bool {
+        self.agenda.goes_on()
     }
 }
 
@@ -334,7 +348,6 @@ pub(crate) fn run<'a>(
     network: &'a Network,
     elements: &mut Elements,
     run: &Span<'a>,
-    stop: &AtomicBool,
     progress: &mut dyn FnMut(Progress),
     watcher: Option<Watcher<'a>>,
 ) -> bool {
@@ -348,6 +361,7 @@ pub(crate) fn run<'a>(
         end: run.end,
         record: Record::new(run),
         tap: run.tap,
+        stop: Stop::new(run.stop),
     };
     // When each pipe's last packet had left its entrance: inward and outward, by class and flow.
     let mut busy: Vec<Vec<[Picos; 2]>> =
@@ -378,11 +392,11 @@ pub(crate) fn run<'a>(
         steps = steps.wrapping_add(1);
         if steps.is_multiple_of(1 << 16) {
             progress(Progress { at: key.at, packets: agenda.number });
-            if stop.load(Ordering::Relaxed) {
-                complete = false;
-                elements.reached = key.at;
-                break;
-            }
+        }
+        if steps.is_multiple_of(1 << 10) && run.stop.load(Ordering::Relaxed) {
+            complete = false;
+            elements.reached = key.at;
+            break;
         }
         if agenda.watcher.as_ref().is_some_and(|watcher| watcher.is_done) {
             break;

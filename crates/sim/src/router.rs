@@ -124,6 +124,11 @@ impl<O: Output> Output for Counting<'_, O> {
     fn watches(&self) -> bool {
         self.out.watches()
     }
+
+    #[inline]
+    fn goes_on(&self) -> bool {
+        self.out.goes_on()
+    }
 }
 
 /// An XCP-i router.
@@ -165,7 +170,7 @@ impl Router {
     /// Serves the agent's timers before `t`. What else happens at ports until then changes nothing
     /// for it, and is left to them.
     fn serve(&mut self, t: Picos, out: &mut impl Surroundings) {
-        while self.timer() < t {
+        while self.timer() < t && out.of(0).goes_on() {
             if self.next_sample < self.due {
                 self.sample(out);
                 continue;

@@ -16,16 +16,16 @@ use crate::router::Watched;
 /// What a host of the simulation can be.
 pub(crate) trait Endpoint {
     type Config;
-    /// A packet reached it; packets to send now go to `send`.
+    /// A packet reached it; packets to send now go to `send`, until it says that the run is given up.
     fn handle_packet(
         &mut self,
         config: &Self::Config,
         now: Time,
         packet: &Packet,
-        send: impl FnMut(&mut Packet),
+        send: impl FnMut(&mut Packet) -> bool,
     );
     /// Its deadline `now` has come.
-    fn handle_deadline(&mut self, config: &Self::Config, now: Time, send: impl FnMut(&mut Packet));
+    fn handle_deadline(&mut self, config: &Self::Config, now: Time, send: impl FnMut(&mut Packet) -> bool);
     fn next_deadline(&self) -> Time;
     /// Appends the values of the bin of `seconds` that ends now; `last` keeps what was counted by
     /// the end of the bin before.
@@ -45,20 +45,25 @@ impl Endpoint for tcp::Sender {
         config: &tcp::Config,
         now: Time,
         packet: &Packet,
-        mut send: impl FnMut(&mut Packet),
+        mut send: impl FnMut(&mut Packet) -> bool,
     ) {
         tcp::Sender::handle_packet(self, config, now, packet);
-        while let Some(packet) = self.poll_transmit(config, now).as_mut() {
-            send(packet);
-        }
+        while let Some(packet) = self.poll_transmit(config, now).as_mut()
+            && send(packet)
+        {}
     }
 
     #[inline]
-    fn handle_deadline(&mut self, config: &tcp::Config, now: Time, mut send: impl FnMut(&mut Packet)) {
+    fn handle_deadline(
+        &mut self,
+        config: &tcp::Config,
+        now: Time,
+        mut send: impl FnMut(&mut Packet) -> bool,
+    ) {
         tcp::Sender::handle_deadline(self, config, now);
-        while let Some(packet) = self.poll_transmit(config, now).as_mut() {
-            send(packet);
-        }
+        while let Some(packet) = self.poll_transmit(config, now).as_mut()
+            && send(packet)
+        {}
     }
 
     #[inline]
@@ -92,7 +97,7 @@ impl Endpoint for tcp::Receiver {
         config: &tcp::Config,
         now: Time,
         packet: &Packet,
-        mut send: impl FnMut(&mut Packet),
+        mut send: impl FnMut(&mut Packet) -> bool,
     ) {
         if let Some(answer) = tcp::Receiver::handle_packet(self, config, now, packet).as_mut() {
             send(answer);
@@ -100,7 +105,12 @@ impl Endpoint for tcp::Receiver {
     }
 
     #[inline]
-    fn handle_deadline(&mut self, config: &tcp::Config, now: Time, mut send: impl FnMut(&mut Packet)) {
+    fn handle_deadline(
+        &mut self,
+        config: &tcp::Config,
+        now: Time,
+        mut send: impl FnMut(&mut Packet) -> bool,
+    ) {
         if let Some(answer) = tcp::Receiver::handle_deadline(self, config, now).as_mut() {
             send(answer);
         }
@@ -124,14 +134,19 @@ fn bin_rate(bytes: u64, last: &mut u64, seconds: f64) -> f64 {
 impl Endpoint for Source {
     type Config = SourceConfig;
 
-    fn handle_packet(&mut self, _: &SourceConfig, _: Time, _: &Packet, _: impl FnMut(&mut Packet)) {}
+    fn handle_packet(&mut self, _: &SourceConfig, _: Time, _: &Packet, _: impl FnMut(&mut Packet) -> bool) {}
 
     #[inline]
-    fn handle_deadline(&mut self, config: &SourceConfig, now: Time, mut send: impl FnMut(&mut Packet)) {
+    fn handle_deadline(
+        &mut self,
+        config: &SourceConfig,
+        now: Time,
+        mut send: impl FnMut(&mut Packet) -> bool,
+    ) {
         Source::handle_deadline(self, config, now);
-        while let Some(packet) = self.poll_transmit(config, now).as_mut() {
-            send(packet);
-        }
+        while let Some(packet) = self.poll_transmit(config, now).as_mut()
+            && send(packet)
+        {}
     }
 
     #[inline]
@@ -163,7 +178,7 @@ impl Endpoint for Sink {
     type Config = ();
 
     #[inline]
-    fn handle_packet(&mut self, _: &(), now: Time, packet: &Packet, _: impl FnMut(&mut Packet)) {
+    fn handle_packet(&mut self, _: &(), now: Time, packet: &Packet, _: impl FnMut(&mut Packet) -> bool) {
         let size = u64::from(packet.size);
         self.received_packets += 1;
         self.delivered_bytes += size;
@@ -172,7 +187,7 @@ impl Endpoint for Sink {
         }
     }
 
-    fn handle_deadline(&mut self, _: &(), _: Time, _: impl FnMut(&mut Packet)) {}
+    fn handle_deadline(&mut self, _: &(), _: Time, _: impl FnMut(&mut Packet) -> bool) {}
 
     #[inline]
     fn next_deadline(&self) -> Time {
@@ -203,13 +218,16 @@ impl Record {
 
 /// Where a host's packets go, at the time at which it sends them.
 pub(crate) trait Outbox {
-    fn send(&mut self, now: Picos, packet: &mut Packet);
+    /// False: the run is given up, and no other packet need be sent.
+    fn send(&mut self, now: Picos, packet: &mut Packet) -> bool;
     /// Sends a packet of the host's XCP-i agent.
     fn send_to(&mut self, now: Picos, to: Neighbour, packet: &mut Packet);
     /// The way by which a packet of XCP-i came to the host.
     fn way(&self, packet: &Packet) -> Way;
     /// For the samplers; never called by a run without.
     fn record(&mut self) -> &mut Record;
+    /// False once the run is given up.
+    fn goes_on(&self) -> bool;
 }
 
 /// What the sampler remembers of a host.
@@ -383,7 +401,7 @@ impl<E: Endpoint> Station<E> {
 
     /// Serves every deadline before `end`.
     pub(crate) fn serve(&mut self, config: &E::Config, end: Picos, out: &mut impl Outbox) {
-        while self.next() < end {
+        while self.next() < end && out.goes_on() {
             let now = self.due;
             if let Some(extras) = &self.extras
                 && (extras.next() < now || extras.held() == now)
@@ -394,9 +412,8 @@ impl<E: Endpoint> Station<E> {
             let before = self.endpoint.timeouts();
             self.hash = mix(self.hash, now);
             let extras = &mut self.extras;
-            self.endpoint.handle_deadline(config, Time(now / PS_PER_NS), |packet| {
-                send(out, extras, now, packet);
-            });
+            self.endpoint
+                .handle_deadline(config, Time(now / PS_PER_NS), |packet| send(out, extras, now, packet));
             if let Some(element) = events_of(&self.extras).filter(|_| self.endpoint.timeouts() > before) {
                 let (kind, detail) = ("timeout", "");
                 out.record().events.push(Event { at: now, element, kind, detail, flow: None, value: 0 });
@@ -443,9 +460,8 @@ impl<E: Endpoint> Station<E> {
             }
         }
         let extras = &mut self.extras;
-        self.endpoint.handle_packet(config, Time(now / PS_PER_NS), packet, |packet| {
-            send(out, extras, now, packet);
-        });
+        self.endpoint
+            .handle_packet(config, Time(now / PS_PER_NS), packet, |packet| send(out, extras, now, packet));
         self.schedule(now);
     }
 
@@ -486,7 +502,7 @@ fn events_of(extras: &Option<Box<Extras>>) -> Option<Element> {
 
 /// A packet leaves the host. A retransmission is written down if events are wanted.
 #[inline(always)]
-fn send(out: &mut impl Outbox, extras: &mut Option<Box<Extras>>, at: Picos, packet: &mut Packet) {
+fn send(out: &mut impl Outbox, extras: &mut Option<Box<Extras>>, at: Picos, packet: &mut Packet) -> bool {
     if packet.flags & flag::RETRANSMIT != 0
         && let Some(element) = events_of(extras)
     {
@@ -496,5 +512,5 @@ fn send(out: &mut impl Outbox, extras: &mut Option<Box<Extras>>, at: Picos, pack
     if let Some(extras) = extras {
         extras.send(at, packet);
     }
-    out.send(at, packet);
+    out.send(at, packet)
 }

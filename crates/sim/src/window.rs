@@ -21,7 +21,7 @@ use crate::prefetch::prefetch;
 use crate::router::Surroundings;
 use crate::station::{Endpoint, Outbox, Record, Station};
 use crate::store::{Bucket, Store, chunk_of, locate, ordinal, place};
-use crate::{Progress, Span, Tap};
+use crate::{Progress, Span, Stop, Tap};
 
 /// Longest window: leaves 28 bits of a sort key to number the packets of a window.
 const SHIFT_MAX: u32 = 36;
@@ -30,7 +30,8 @@ const WINDOW_PACKETS: u64 = 4096;
 /// Where there are many links: packets that each should get, once it is in the cache.
 const LINK_PACKETS: u64 = 32;
 
-/// Packets for hosts are gathered up to about this number.
+/// Packets for hosts are gathered up to about this number. After as many, and after as many that come to a link, it is
+/// asked whether the run goes on.
 const BATCH: usize = 64;
 
 /// At most `2^EPOCH` windows pass between two meetings of threads: more would only fill the cache.
@@ -192,9 +193,16 @@ struct Fabric<'a> {
     end: Picos,
     record: Record,
     tap: Option<&'a dyn Tap>,
+    stop: Stop<'a>,
 }
 
 impl Fabric<'_> {
+    /// False once the run is given up.
+    #[inline]
+    fn goes_on(&self) -> bool {
+        self.stop.goes_on()
+    }
+
     /// Sorts packets of a window by time, then by the order in which they came in.
     #[inline]
     fn key(&self, at: Picos, ordinal: u64) -> u64 {
@@ -227,34 +235,36 @@ impl Fabric<'_> {
         self.network.node_of(self.network.routes[route as usize])
     }
 
-    /// Sends a packet on to the element that its route names, where it arrives at `packet.at`.
+    /// Sends a packet on to the element that its route names, where it arrives at `packet.at`. Says whether the run
+    /// goes on, which it asks for one in many packets only.
     #[inline]
-    fn deliver(&mut self, packet: &Packet) {
+    fn deliver(&mut self, packet: &Packet) -> bool {
         let window = packet.at >> self.plan.shift;
         // Most packets join others in a window to come.
         if self.leaves.get(packet.route as usize) != Some(&true)
             && let Some(bucket) = self.packets.used_slot(window, |bucket| !bucket.is_full())
         {
             self.store.push(bucket, packet);
+            true
         } else {
-            self.deliver_first(packet, window);
+            self.deliver_first(packet, window)
         }
     }
 
     #[inline(never)]
-    fn deliver_first(&mut self, packet: &Packet, window: Window) {
+    fn deliver_first(&mut self, packet: &Packet, window: Window) -> bool {
         if window == self.window {
-            self.deliver_now(packet);
-            return;
+            return self.deliver_now(packet);
         }
         debug_assert!(window > self.window, "a packet arrives in a window that is over");
         if self.leaves.get(packet.route as usize) == Some(&true) {
             let home = self.plan.home[self.node_of(packet.route)];
             self.outgoing = self.outgoing.min(window);
             self.outboxes[usize::from(home)].push(*packet);
-            return;
+        } else {
+            self.store.push(self.packets.slot(window), packet);
         }
-        self.store.push(self.packets.slot(window), packet);
+        self.goes_on()
     }
 
     /// A packet that comes from elsewhere.
@@ -267,7 +277,7 @@ impl Fabric<'_> {
     }
 
     /// The receiver comes later in this window.
-    fn deliver_now(&mut self, packet: &Packet) {
+    fn deliver_now(&mut self, packet: &Packet) -> bool {
         let node = self.node_of(packet.route);
         let leader = self.network.leader[node] as usize;
         debug_assert!(self.plan.is_late[leader] && self.plan.home[node] == self.id);
@@ -284,6 +294,7 @@ impl Fabric<'_> {
         let key = self.key(key.0, key.1);
         self.inbox[node].push(key);
         self.activate(node);
+        !starts_chunk || self.goes_on()
     }
 
     /// Wakes a node at `at`.
@@ -340,6 +351,11 @@ impl<const PROBED: bool> Output for Wire<'_, '_, PROBED> {
             note_port_event(&mut self.fabric.record, link, at, &event);
         }
     }
+
+    #[inline]
+    fn goes_on(&self) -> bool {
+        self.fabric.goes_on()
+    }
 }
 
 /// The ways out of a device's ports.
@@ -394,7 +410,7 @@ struct Exit<'a, 'b> {
 
 impl Exit<'_, '_> {
     #[inline(always)]
-    fn leave(&mut self, now: Picos, packet: &mut Packet) {
+    fn leave(&mut self, now: Picos, packet: &mut Packet) -> bool {
         packet.at = match &self.class.pipe {
             None => now,
             Some(pipe) => {
@@ -402,17 +418,15 @@ impl Exit<'_, '_> {
                 pipe.pass(now, packet.size, self.busy)
             }
         };
-        if packet.at <= self.fabric.end {
-            self.fabric.deliver(packet);
-        }
+        packet.at > self.fabric.end || self.fabric.deliver(packet)
     }
 }
 
 impl Outbox for Exit<'_, '_> {
     #[inline]
-    fn send(&mut self, now: Picos, packet: &mut Packet) {
+    fn send(&mut self, now: Picos, packet: &mut Packet) -> bool {
         packet.route = self.class.route_at(now);
-        self.leave(now, packet);
+        self.leave(now, packet)
     }
 
     fn send_to(&mut self, now: Picos, to: Neighbour, packet: &mut Packet) {
@@ -427,6 +441,11 @@ impl Outbox for Exit<'_, '_> {
 
     fn record(&mut self) -> &mut Record {
         &mut self.fabric.record
+    }
+
+    #[inline]
+    fn goes_on(&self) -> bool {
+        self.fabric.goes_on()
     }
 }
 
@@ -529,7 +548,7 @@ pub(crate) struct Domain<'a> {
     armed: Vec<Picos>,
     benches: Vec<AnyBench>,
     is_probed: bool,
-    /// All events before this time have happened.
+    /// All events before this time have happened, but those of a window that was given up.
     reached: Picos,
     /// Packets that reached an element so far.
     pub(crate) packets: u64,
@@ -577,6 +596,7 @@ impl<'a> Domain<'a> {
             end: run.end,
             record: Record::new(run),
             tap: run.tap,
+            stop: Stop::new(run.stop),
         };
         let mine = |node: usize| usize::from(plan.home[node]) == id;
         let ports: Vec<_> = (0..network.links)
@@ -655,7 +675,7 @@ impl<'a> Domain<'a> {
         }
     }
 
-    /// Runs one window.
+    /// Runs one window, unless it is given up on the way.
     fn run(&mut self, window: Window) {
         let end = (window + 1) << self.fabric.plan.shift;
         let end = end.min(self.fabric.end + 1);
@@ -668,7 +688,8 @@ impl<'a> Domain<'a> {
         self.open_timers(window);
         self.dispatch();
         let mut word = 0;
-        while word < self.fabric.active.len() {
+        // What was given up still has something to do.
+        while word < self.fabric.active.len() && !self.fabric.stop.is_given_up() {
             let bits = self.fabric.active[word];
             if bits == 0 {
                 word += 1;
@@ -754,7 +775,12 @@ impl<'a> Domain<'a> {
         if let Some(class) = class {
             let class_of = &self.fabric.network.classes[class];
             with_bench!(&mut self.benches[class], bench => {
-                bench.arrive(class_of, &self.batch, &mut self.fabric);
+                for packets in self.batch.chunks(BATCH) {
+                    if !self.fabric.goes_on() {
+                        break;
+                    }
+                    bench.arrive(class_of, packets, &mut self.fabric);
+                }
             });
             self.batch.clear();
         }
@@ -766,7 +792,12 @@ impl<'a> Domain<'a> {
         while !self.fabric.pending[class].is_empty() {
             std::mem::swap(&mut self.indices, &mut self.fabric.pending[class]);
             with_bench!(&mut self.benches[class], bench => {
-                bench.serve(class_of, &self.indices, end, &mut self.fabric);
+                for indices in self.indices.chunks(BATCH) {
+                    if !self.fabric.goes_on() {
+                        break;
+                    }
+                    bench.serve(class_of, indices, end, &mut self.fabric);
+                }
             });
             self.indices.clear();
         }
@@ -802,12 +833,17 @@ impl<'a> Domain<'a> {
         // Fabric::unkey, with what is the same for all keys taken out of the loop.
         let bits = 64 - self.fabric.plan.shift;
         let (begin, ordinals) = (self.fabric.window << self.fabric.plan.shift, (1 << bits) - 1);
-        for &key in &self.keys {
-            let now = begin + (key >> bits);
-            let packet = *self.fabric.packet(key & ordinals);
-            let mut wire = Wire::<PROBED> { fabric: &mut self.fabric, link: link as u32 };
-            port.advance_to_arrival(now, &mut wire);
-            port.arrive(now, packet, &mut wire);
+        for keys in self.keys.chunks(BATCH) {
+            if !self.fabric.goes_on() {
+                break;
+            }
+            for &key in keys {
+                let now = begin + (key >> bits);
+                let packet = *self.fabric.packet(key & ordinals);
+                let mut wire = Wire::<PROBED> { fabric: &mut self.fabric, link: link as u32 };
+                port.advance_to_arrival(now, &mut wire);
+                port.arrive(now, packet, &mut wire);
+            }
         }
         port.advance_before(end, &mut Wire::<PROBED> { fabric: &mut self.fabric, link: link as u32 });
         self.keys.clear();
@@ -973,7 +1009,7 @@ impl<'a> Domain<'a> {
             // To the end of the epoch that this window is in.
             let until = last.min(meeting.first | ((1 << fabric.plan.epoch) - 1));
             let mut window = fabric.first();
-            while window <= until {
+            while window <= until && self.fabric.goes_on() {
                 self.run(window);
                 window = self.fabric.first();
             }

@@ -7,7 +7,7 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ThreadId};
 
 use common::Draw;
@@ -18,9 +18,10 @@ use congestlab_net::queue::Limit;
 use congestlab_net::service::Service;
 use congestlab_net::source::{Pattern, SourceConfig};
 use congestlab_net::tcp::Advertise;
+use congestlab_net::trace::Trace;
 use congestlab_net::xcp_i;
 use congestlab_sim::model::{Device, DeviceKind, Group, GroupKind, Link, Model, Router, Start};
-use congestlab_sim::outcome::{FlowOutcome, LinkOutcome, Outcome};
+use congestlab_sim::outcome::{Element, FlowOutcome, LinkOutcome, Outcome};
 use congestlab_sim::{Engine, Tap, run};
 
 fn outcome(model: &Model, engine: Engine) -> Outcome {
@@ -516,7 +517,7 @@ fn a_stopped_run_is_incomplete_and_tells_of_the_time_that_it_covers() {
         // Stopped on its way: as if it had ended then, as far as a link can tell.
         let stop = AtomicBool::new(false);
         let got = run(&model, engine, &stop, &mut |come| {
-            stop.store(come.at > 3_000_000_000_000, std::sync::atomic::Ordering::Relaxed);
+            stop.store(come.at > 3_000_000_000_000, Ordering::Relaxed);
         });
         assert!(!got.complete && got.duration > 3_000_000_000_000 && got.duration < model.duration);
         let short = Model { duration: got.duration, ..model.clone() };
@@ -525,4 +526,101 @@ fn a_stopped_run_is_incomplete_and_tells_of_the_time_that_it_covers() {
             assert_eq!((got.arrived_packets, got.utilization), (whole.arrived_packets, whole.utilization));
         }
     }
+}
+
+/// A link of 1 Mbit/s and one second, whose window is 2^36 ps long.
+fn slow(name: &str) -> Link {
+    let port = PortConfig::new(Service::Fixed(BitRate(1_000_000)), 1_000_000_000_000, Limit::Packets(10));
+    Link { name: name.into(), port }
+}
+
+/// A source of 1 Mbit/s over a link there and a link back, for ten seconds.
+fn one_way() -> Model {
+    Model {
+        seed: 1,
+        duration: 10_000_000_000_000,
+        warmup: 0,
+        links: vec![slow("there"), slow("back")],
+        devices: Vec::new(),
+        groups: vec![datagrams(1_000_000, &[0], &[1])],
+        sample_every: None,
+        record_events: false,
+    }
+}
+
+fn datagrams(rate: u64, path: &[u32], back: &[u32]) -> Group {
+    Group {
+        kind: GroupKind::Source(SourceConfig {
+            segment: 1000,
+            rate: BitRate(rate),
+            pattern: Pattern::Constant,
+        }),
+        count: 1,
+        path: path.to_vec(),
+        back: back.to_vec(),
+        switches: Vec::new(),
+        access: None,
+        exit: None,
+        start: Start::Every { from: Time(0), every: 0 },
+        stop: Time::NEVER,
+        schedule: Vec::new(),
+        sizes: None,
+        interoperable: None,
+        name: "udp".into(),
+    }
+}
+
+/// Stops the run at the first packet on a link.
+struct Impatient<'a>(&'a AtomicBool);
+
+impl Tap for Impatient<'_> {
+    fn sent(&self, _: u32, _: Picos, _: &Packet, _: bool) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What the window engine has done by the end of the window in which the first packet leaves.
+fn stopped(model: &Model) -> Outcome {
+    let stop = AtomicBool::new(false);
+    let engine = Engine::Window { threads: 1, divisor: 1 };
+    congestlab_sim::run_tapped(model, engine, &stop, &mut |_| {}, Some(&Impatient(&stop)))
+}
+
+/// A window as long as the link's would have 859,000 of them.
+#[test]
+fn datagrams_that_no_link_can_carry_do_not_fill_a_window() {
+    let got = stopped(&Model { groups: vec![datagrams(100_000_000_000, &[0], &[1])], ..one_way() });
+    let sent = got.groups[0][0].sent_packets;
+    assert!(!got.complete && (1..20_000).contains(&sent), "{sent} packets");
+}
+
+/// A window has 68,719 bins here.
+#[test]
+fn a_run_is_given_up_in_the_middle_of_a_very_full_window() {
+    let got = stopped(&Model { sample_every: Some(1_000_000), ..one_way() });
+    let of_link = got.series.iter().filter(|sample| sample.element == Element::Link(0));
+    let bins = of_link.map(|sample| sample.at).collect::<BTreeSet<_>>().len();
+    assert!(!got.complete && bins < 20_000, "{bins} bins");
+}
+
+/// Two datagram flows, the one against the other, over links that forward at once: no window, and a chain of steps
+/// without delay that is longer than a thread's stack.
+#[test]
+fn a_long_chain_without_delay_does_not_overflow_the_stack() {
+    let trace = Trace::new(vec![1]).expect("a trace");
+    let (length, mut links) = (60_000_u32, Vec::new());
+    for n in 0..2 * length {
+        let port = PortConfig::new(Service::Trace(trace.clone()), 0, Limit::Packets(10));
+        links.push(Link { name: format!("link-{n}"), port });
+    }
+    let there: Vec<u32> = (0..length).map(|n| 2 * n).collect();
+    let back: Vec<u32> = there.iter().rev().map(|link| link + 1).collect();
+    let against: Vec<u32> = there.iter().rev().copied().collect();
+    let model = Model {
+        duration: 1_000_000,
+        links,
+        groups: vec![datagrams(1_000_000, &there, &back), datagrams(1_000_000, &against, &back)],
+        ..one_way()
+    };
+    assert!(outcome(&model, Engine::Window { threads: 1, divisor: 1 }).complete);
 }
