@@ -218,7 +218,7 @@ pub trait Outputs {
     fn of(&mut self, port: usize) -> impl Output;
 }
 
-/// What a port counted. Complete after [`Port::finish`].
+/// What a port counted, since the beginning of the run. Complete after [`Port::finish`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PortStats {
     /// Packets that came, dropped or not.
@@ -245,13 +245,65 @@ pub struct PortStats {
     pub queue_p95_packets: Option<u64>,
     /// The most packets that waited at once in the whole run.
     pub queue_max_packets: u64,
+    /// The same while measuring.
+    pub measured_max_packets: u64,
     /// Packets waiting at the end.
     pub queue_end_packets: u64,
+    /// What it had counted when the measurement began.
+    pub before: PortCounts,
     /// What the law reported last.
     pub law: Option<LinkReport>,
 }
 
 impl PortStats {
+    /// What it counted, since the beginning of the run.
+    pub fn counts(&self) -> PortCounts {
+        PortCounts {
+            arrived_packets: self.arrived_packets,
+            sent_packets: self.sent_packets,
+            errors: self.errors,
+            drops: self.drops,
+            marks: self.marks,
+            collisions: self.collisions,
+            queue_max_packets: self.queue_max_packets,
+        }
+    }
+
+    /// What it counted while measuring.
+    pub fn measured(&self) -> PortCounts {
+        let (all, before) = (self.counts(), &self.before);
+        PortCounts {
+            arrived_packets: all.arrived_packets - before.arrived_packets,
+            sent_packets: all.sent_packets - before.sent_packets,
+            errors: all.errors - before.errors,
+            drops: core::array::from_fn(|reason| all.drops[reason] - before.drops[reason]),
+            marks: all.marks - before.marks,
+            collisions: all.collisions.map(|all| all - before.collisions.unwrap_or(0)),
+            queue_max_packets: self.measured_max_packets,
+        }
+    }
+
+    /// So many packets waited.
+    fn note_queue(&mut self, longest: usize) {
+        self.queue_max_packets = self.queue_max_packets.max(longest as u64);
+        self.measured_max_packets = self.measured_max_packets.max(longest as u64);
+    }
+}
+
+/// Counts and the maximum of a port over some time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is that of `PortStats`")]
+pub struct PortCounts {
+    pub arrived_packets: u64,
+    pub sent_packets: u64,
+    pub errors: u64,
+    pub drops: [u64; Reason::ALL.len()],
+    pub marks: u64,
+    pub collisions: Option<u64>,
+    pub queue_max_packets: u64,
+}
+
+impl PortCounts {
     /// Packets dropped, for all reasons.
     pub fn dropped_packets(&self) -> u64 {
         self.drops.iter().sum()
@@ -381,6 +433,10 @@ struct Parts {
     next_step: usize,
     /// Begin of the measurement; `NEVER` once it has come.
     from: Picos,
+    /// Errors that came before it.
+    early_errors: u64,
+    /// Of the bin in which it begins: the longest queue until then.
+    bin_max: usize,
     /// Where it began, and bytes sent by then.
     measured_from: Option<(Picos, u64)>,
     sample_every: Picos,
@@ -510,6 +566,8 @@ impl Port {
             service: config.service.clone(),
             next_step: if hears_steps { 1 } else { usize::MAX },
             from: if from == 0 { NEVER } else { from },
+            early_errors: 0,
+            bin_max: 0,
             measured_from: (from == 0).then_some((0, 0)),
             sample_every,
             next_sample: sample_every,
@@ -613,12 +671,14 @@ impl Port {
         let waiting = waiting as u64;
         stats.in_flight_end = waiting + self.started - self.delivered - stats.errors;
         stats.queue_end_packets = waiting;
-        stats.queue_max_packets = stats.queue_max_packets.max(self.meter.longest as u64);
+        stats.note_queue(self.meter.longest);
         stats.law = parts.law.as_ref().map(Link::report);
         if let Some((_, bytes)) = parts.measured_from {
             stats.measured_bytes = sent_bytes - bytes;
             stats.queue_mean_packets = self.meter.mean();
             stats.queue_p95_packets = self.meter.percentile(95);
+        } else {
+            (stats.before, stats.measured_max_packets) = (stats.counts(), 0);
         }
     }
 
@@ -784,6 +844,19 @@ impl Port {
         if parts.from <= now {
             parts.from = NEVER;
             parts.measured_from = Some((now, sent_bytes));
+            let is_sending = self.busy_until > now && self.started > 0;
+            let stats = &mut parts.stats;
+            stats.note_queue(self.meter.longest);
+            stats.before = PortCounts {
+                arrived_packets: self.arrived,
+                sent_packets: self.started - u64::from(is_sending),
+                errors: parts.early_errors,
+                ..stats.counts()
+            };
+            stats.measured_max_packets = 0;
+            // A bin in which the measurement begins is sampled whole all the same.
+            parts.bin_max = self.meter.longest;
+            self.meter.longest = waiting;
             self.meter.restart(now);
         }
         if parts.next_sample <= now {
@@ -792,7 +865,7 @@ impl Port {
                 PortEvent::Sample(Sample {
                     queue_packets: waiting as u64,
                     queue_bytes: self.queue.bytes() + parts.classes.as_ref().map_or(0, |c| c.xcp.bytes()),
-                    queue_max_packets: self.meter.longest as u64,
+                    queue_max_packets: self.meter.longest.max(parts.bin_max) as u64,
                     sent_bytes: sent_bytes - parts.sampled_bytes,
                     law: parts.law.as_ref().map(Link::report),
                     classes: parts.classes.as_mut().map(|classes| classes.sample(&self.queue)),
@@ -800,7 +873,8 @@ impl Port {
                 }),
             );
             parts.sampled_collisions = parts.stats.collisions.unwrap_or(0);
-            parts.stats.queue_max_packets = parts.stats.queue_max_packets.max(self.meter.longest as u64);
+            parts.stats.note_queue(self.meter.longest);
+            parts.bin_max = 0;
             self.meter.longest = waiting;
             parts.sampled_bytes = sent_bytes;
             parts.next_sample = now.saturating_add(parts.sample_every);
@@ -987,6 +1061,7 @@ impl Port {
         }
         if at <= self.to {
             parts.stats.errors += 1;
+            parts.early_errors += u64::from(parts.from != NEVER && at <= parts.from);
             out.event(at, PortEvent::Errored { packet: *packet });
         }
         self.mix_arrival(now, packet, Outcome::Errored);

@@ -73,17 +73,21 @@ impl SourceConfig {
     }
 }
 
-/// What a source counted.
+/// What a source counted, in the whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceStats {
     /// Packets sent.
     pub sent_packets: u64,
+    /// The same before the measurement.
+    pub early_packets: u64,
     /// Bytes of whole IP packets sent.
     pub sent_bytes: u64,
     /// Bytes sent while measuring, the end excluded: packets at both ends would be one too many.
     pub measured_bytes: u64,
     /// The longest span between two packets that followed each other; `None` before the second.
     pub idle_max: Option<Duration>,
+    /// The same of packets from the beginning of the measurement on.
+    pub measured_idle_max: Option<Duration>,
 }
 
 /// One source.
@@ -178,7 +182,11 @@ impl Source {
             return None;
         }
         if let Some(last) = self.last {
-            self.stats.idle_max = self.stats.idle_max.max(Some(Duration(now.0 - last.0)));
+            let idle = Some(Duration(now.0 - last.0));
+            self.stats.idle_max = self.stats.idle_max.max(idle);
+            if now >= self.measure.from {
+                self.stats.measured_idle_max = self.stats.measured_idle_max.max(idle);
+            }
         }
         self.last = Some(now);
         let packet = Packet {
@@ -193,6 +201,8 @@ impl Source {
         self.stats.sent_bytes += u64::from(config.segment);
         if self.measure.from <= now && now < self.measure.to {
             self.stats.measured_bytes += u64::from(config.segment);
+        } else if now < self.measure.from {
+            self.stats.early_packets += 1;
         }
         self.schedule(config);
         Some(packet)

@@ -118,7 +118,7 @@ fn v8_1_sixty_three_probes_8_59375_ms_apart_open_the_window_to_64() {
             assert_eq!(run.cwnd(), (k + 2).min(64) as f64);
         }
         assert!(run.now <= 3 * RTT);
-        assert_eq!((run.sender.stats().probes, run.sender.stats().retransmits), (63, 0));
+        assert_eq!((run.sender.stats().probes, run.sender.stats().total.retransmits), (63, 0));
     }
 }
 
@@ -167,7 +167,7 @@ fn a_nil_segment_fills_the_hole() {
     assert!(is_probe(&ack) && segment(&ack) >= 40);
     run.ack(&ack);
     assert_eq!(run.sender.view().mode, Mode::Open);
-    assert_eq!(run.sender.stats().retransmits, 1);
+    assert_eq!(run.sender.stats().total.retransmits, 1);
 }
 
 /// All of what is outstanding and not SACKed, each as often, and nothing else.
@@ -220,8 +220,8 @@ fn a_probe_is_acknowledged_at_once_and_takes_no_delayed_ack_away() {
     // One that brings data is taken, at once too.
     let ack = receiver.handle_packet(&config, Time(MS), &data(1, flag::LOW_PRIORITY)).expect("at once");
     assert_eq!(segment(&ack), 2);
-    assert_eq!(receiver.stats().delivered_bytes, 2000);
-    assert_eq!(receiver.stats().spurious_retransmits, 0);
+    assert_eq!(receiver.stats().total.delivered_bytes, 2000);
+    assert_eq!(receiver.stats().total.spurious_retransmits, 0);
 }
 
 /// Without SACK the answers to probes look like duplicates, and must not count as such.

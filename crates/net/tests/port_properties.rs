@@ -236,12 +236,15 @@ fn a_port_loses_no_packet_and_makes_none() {
         let reached = log.delivered.iter().filter(|packet| packet.at <= END).count() as u64;
         assert_eq!(stats.arrived_packets, arrivals.len() as u64, "seed {seed}");
         assert_eq!(stats.delivered_packets, reached, "seed {seed}");
-        assert_eq!(stats.dropped_packets(), count(|event| matches!(event, PortEvent::Dropped { .. })));
+        assert_eq!(
+            stats.counts().dropped_packets(),
+            count(|event| matches!(event, PortEvent::Dropped { .. }))
+        );
         assert_eq!(stats.errors, count(|event| matches!(event, PortEvent::Errored { .. })), "seed {seed}");
         assert_eq!(stats.marks, count(|event| matches!(event, PortEvent::Marked { .. })), "seed {seed}");
         assert_eq!(
             stats.arrived_packets,
-            stats.delivered_packets + stats.dropped_packets() + stats.errors + stats.in_flight_end,
+            stats.delivered_packets + stats.counts().dropped_packets() + stats.errors + stats.in_flight_end,
             "seed {seed}: {config:?}"
         );
         // Errors beyond the end are on the wire still, and deliveries beyond it too.

@@ -158,7 +158,7 @@ fn errors_use_capacity_and_ack_loss_spares_data() {
     }
     let broken = finish(broken, &mut log);
     assert_eq!((broken.stats().sent_packets, broken.stats().errors), (5, 5));
-    assert_eq!((broken.stats().measured_bytes, broken.stats().dropped_packets()), (5_000, 0));
+    assert_eq!((broken.stats().measured_bytes, broken.stats().counts().dropped_packets()), (5_000, 0));
     assert_eq!((log.delivered.len(), broken.draws()), (0, 0));
 
     let lossy = PortConfig { ack_loss: Probability::from_f64(0.3), ..config(Limit::None) };

@@ -162,15 +162,17 @@ impl Run {
             (Side::Sender(sender), "cwnd") => sender.cwnd_packets(),
             (Side::Sender(sender), "pipe") => sender.pipe() as f64,
             (Side::Sender(sender), "srtt") => sender.srtt().0 as f64,
-            (Side::Sender(sender), "timeouts") => sender.stats().timeouts as f64,
-            (Side::Sender(sender), "retransmits") => sender.stats().retransmits as f64,
-            (Side::Sender(sender), "cuts") => sender.stats().window_cuts as f64,
-            (Side::Sender(sender), "idle") => sender.stats().idle_max.map_or(-1.0, |idle| idle.0 as f64),
+            (Side::Sender(sender), "timeouts") => sender.stats().total.timeouts as f64,
+            (Side::Sender(sender), "retransmits") => sender.stats().total.retransmits as f64,
+            (Side::Sender(sender), "cuts") => sender.stats().total.window_cuts as f64,
+            (Side::Sender(sender), "idle") => {
+                sender.stats().total.idle_max.map_or(-1.0, |idle| idle.0 as f64)
+            }
             (Side::Sender(sender), "completion") => sender.stats().completion.map_or(-1.0, |at| at.0 as f64),
             (Side::Sender(sender), "deadline") => sender.next_deadline().0 as f64,
-            (Side::Receiver(receiver), "delivered") => receiver.stats().delivered_bytes as f64,
-            (Side::Receiver(receiver), "received") => receiver.stats().received_packets as f64,
-            (Side::Receiver(receiver), "spurious") => receiver.stats().spurious_retransmits as f64,
+            (Side::Receiver(receiver), "delivered") => receiver.stats().total.delivered_bytes as f64,
+            (Side::Receiver(receiver), "received") => receiver.stats().total.received_packets as f64,
+            (Side::Receiver(receiver), "spurious") => receiver.stats().total.spurious_retransmits as f64,
             (Side::Receiver(receiver), "deadline") => receiver.next_deadline().0 as f64,
             _ => return Err(format!("nothing shows {name:?}")),
         })

@@ -57,6 +57,7 @@ const LINK_SERIES: &[&str] = &[
     "collisions",
 ];
 const FLOW_SERIES: &[&str] = &[
+    "received_bps",
     "goodput_bps",
     "throughput_bps",
     "cwnd_packets",
@@ -201,7 +202,7 @@ pub(crate) fn quantity(text: &str, name: &str) -> Result<f64, String> {
     let seconds =
         || text.parse::<Duration>().map(|span| span.0 as f64 / 1e9).map_err(|error| error.to_string());
     let bytes = || text.parse::<Bytes>().map(|bytes| bytes.0 as f64).map_err(|error| error.to_string());
-    match name.rsplit('_').next() {
+    match name.strip_suffix("_total").unwrap_or(name).rsplit('_').next() {
         Some("bps") => bits(),
         Some("Bps") => bits().map(|bits| bits / 8.0),
         Some("ms") => seconds().map(|seconds| seconds * 1e3),
@@ -289,6 +290,16 @@ impl<'a> Series<'a> {
         }
     }
 
+    /// When each flow of the target began and was complete; nothing of a link.
+    fn lives(&self, target: &Target<'_>) -> Vec<(Picos, Picos)> {
+        let place = self.groups.iter().position(|name| target.table == "flows" && *name == target.name);
+        let flows = place.and_then(|place| self.outcome.groups.get(place)).map_or(&[][..], Vec::as_slice);
+        let picos = |seconds: f64| (seconds * 1e12).round() as Picos;
+        let end =
+            |flow: &FlowOutcome| flow.completion_s.map_or(Picos::MAX, |after| picos(flow.start_s + after));
+        flows.iter().map(|flow| (picos(flow.start_s), end(flow))).collect()
+    }
+
     /// Values by flow (0 for a link), each in time order.
     fn select(&self, target: &Target<'_>) -> BTreeMap<u32, Vec<(Picos, f64)>> {
         let mut selected: BTreeMap<u32, Vec<(Picos, f64)>> = BTreeMap::new();
@@ -340,8 +351,9 @@ impl Metric {
 
     /// It is of what a law tells of itself, such as the feedback of a link, which another law may not have.
     pub(crate) fn is_of_law(&self) -> bool {
-        const OF_ALL: [&str; 8] = [
+        const OF_ALL: [&str; 9] = [
             "throughput_bps",
+            "received_bps",
             "goodput_bps",
             "queue_packets",
             "queue_bytes",
@@ -556,7 +568,7 @@ impl Term {
     fn read(&self, result: &Json, series: Option<&Series<'_>>) -> Reading {
         if self.needs_series() {
             let (Some(series), Some(target)) = (series, self.target()) else { return Reading::Nothing };
-            return self.ask(series.select(&target));
+            return self.ask(self.fold_bins(series, &target, false));
         }
         let reading = resolve(result, &self.steps);
         match self.fold {
@@ -566,20 +578,36 @@ impl Term {
     }
 
     fn curves(&self, series: &Series<'_>) -> Vec<TimeSeries> {
-        let lists = self.target().map_or(Vec::new(), |target| self.fold_bins(series.select(&target)));
+        let lists = self.target().map_or(Vec::new(), |target| self.fold_bins(series, &target, true));
         let seconds =
             |list: Vec<(Picos, f64)>| list.into_iter().map(|(at, value)| (at as f64 / 1e12, value)).collect();
         lists.into_iter().map(seconds).collect()
     }
 
-    /// A fold over flows goes bin by bin.
-    fn fold_bins(&self, by_flow: BTreeMap<u32, Vec<(Picos, f64)>>) -> Vec<Vec<(Picos, f64)>> {
+    /// A fold over flows goes bin by bin, over those that live in it: have begun and are not complete.
+    /// `drawn`: so does what is not folded.
+    fn fold_bins(&self, series: &Series<'_>, target: &Target<'_>, drawn: bool) -> Vec<Vec<(Picos, f64)>> {
+        let (by_flow, lives) = (series.select(target), series.lives(target));
+        // A bin begins where the one before ended.
+        let with_life = |(flow, list): (u32, Vec<(Picos, f64)>)| {
+            let (from, to) = lives.get(flow as usize).copied().unwrap_or((0, Picos::MAX));
+            let begins = std::iter::once(0).chain(list.iter().map(|&(at, _)| at)).collect::<Vec<_>>();
+            let lives = move |((at, value), begin)| (at, value, from < at && begin < to);
+            list.into_iter().zip(begins).map(lives).collect::<Vec<_>>()
+        };
+        let lists = by_flow.into_iter().map(with_life);
         match self.fold.filter(|_| !self.folds_answers()) {
-            None => by_flow.into_values().collect(),
+            None => {
+                let keep = |(at, value, is_alive)| (is_alive || !drawn).then_some((at, value));
+                lists.map(|list| list.into_iter().filter_map(keep).collect()).collect()
+            }
             Some(fold) => {
                 let mut bins: BTreeMap<Picos, Vec<Reading>> = BTreeMap::new();
-                for (at, value) in by_flow.into_values().flatten() {
-                    bins.entry(at).or_default().push(Reading::Number(value));
+                for (at, value, is_alive) in lists.flatten() {
+                    let values = bins.entry(at).or_default();
+                    if is_alive {
+                        values.push(Reading::Number(value));
+                    }
                 }
                 let fold = |(at, values)| Some((at, fold.of(&Reading::List(values)).number()?));
                 vec![bins.into_iter().filter_map(fold).collect()]
@@ -592,8 +620,7 @@ impl Term {
         self.fold == Some(Fold::Jain) && self.needs_series()
     }
 
-    fn ask(&self, by_flow: BTreeMap<u32, Vec<(Picos, f64)>>) -> Reading {
-        let lists = self.fold_bins(by_flow);
+    fn ask(&self, lists: Vec<Vec<(Picos, f64)>>) -> Reading {
         let mut answers: Vec<Reading> = lists.iter().map(|list| self.question.answer(list)).collect();
         if self.folds_answers() {
             return Fold::Jain.of(&Reading::List(answers));
@@ -696,7 +723,7 @@ impl Term {
             return;
         }
         let mut below = &rest[1..];
-        if field == "drops_by_reason" {
+        if matches!(field.as_str(), "drops_by_reason" | "drops_by_reason_total") {
             let (reason, reasons) = (key(below.first()), Reason::ALL.map(Reason::name));
             if !reasons.contains(&reason.as_str()) {
                 return refusal.say(format!("`{field}` has no `{reason}`"), choices(&reason, reasons));
@@ -750,7 +777,8 @@ fn fields(table: &str, is_series: bool) -> Vec<String> {
         (_, true) => list(FLOW_SERIES),
         ("links", false) => {
             let (collisions, xcp_i) = (Some(0), Some(Default::default()));
-            keys(serde_json::to_value(LinkOutcome { collisions, xcp_i, ..LinkOutcome::default() }))
+            let all = LinkOutcome { collisions, collisions_total: Some(0), xcp_i, ..LinkOutcome::default() };
+            keys(serde_json::to_value(all))
         }
         (_, false) => keys(serde_json::to_value(FlowOutcome::default())),
     }
@@ -985,6 +1013,20 @@ mod tests {
         assert_eq!(
             ask("links.pipe.queue_packets at 3 s - links.pipe.queue_packets at 1 s"),
             Reading::Number(20.0)
+        );
+
+        // The second flow is complete after two seconds: what follows is of the first.
+        let flow = |completion_s| FlowOutcome { completion_s, ..FlowOutcome::default() };
+        outcome.groups = vec![vec![flow(None), flow(Some(2.0))]];
+        let series = Series::new(&outcome, &model);
+        let ask = |text: &str| Metric::parse(text).unwrap().read(&Json::Null, Some(&series));
+        assert_eq!(ask("mean(flows.ftp.goodput_bps) at 2 s"), Reading::Number(1.5));
+        assert_eq!(ask("mean(flows.ftp.goodput_bps) at 3 s"), Reading::Number(3.0));
+        assert_eq!(ask("sum(flows.ftp.goodput_bps) mean over [0 s, 4 s]"), Reading::Number(12.0 / 4.0));
+        assert_eq!(
+            ask("flows.ftp[1].goodput_bps at 3 s"),
+            Reading::Number(1.0),
+            "the series itself is whole"
         );
     }
 

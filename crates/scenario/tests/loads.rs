@@ -36,12 +36,12 @@ fn web_like_traffic_has_the_distributions_that_it_says() {
         let first = if start.contains("from") { 2.0 } else { 0.0 };
         near((flows[599].start_s - first) / 600.0, 0.05, 0.2, start);
         // The mean of so heavy a tail says little; its median is 30 (0.35 / 1.35) 2^(1 / 1.35) = 13 packets.
-        let mut sizes: Vec<u64> = flows.iter().map(|flow| flow.delivered_bytes / 1000).collect();
+        let mut sizes: Vec<u64> = flows.iter().map(|flow| flow.delivered_bytes_total / 1000).collect();
         sizes.sort_unstable();
         assert!(flows.iter().filter(|flow| flow.completion_s.is_some()).count() > 590, "most are done");
         assert!((12..=14).contains(&sizes[300]), "median {}", sizes[300]);
         assert!(sizes[5] >= 8 && sizes[599] > 300, "from {} to {}", sizes[5], sizes[599]);
-        assert!(flows.iter().all(|flow| flow.delivered_bytes % 1000 == 0));
+        assert!(flows.iter().all(|flow| flow.delivered_bytes_total % 1000 == 0));
     }
 }
 
@@ -94,7 +94,7 @@ fn a_schedule_says_how_many_sources_are_active() {
         "law = { cbr = { rate = \"1 Mbit/s\" } }\ncount = 9\n\
          schedule = [[\"0 s\", 0], [\"5 s\", 9], [\"10 s\", 2], [\"20 s\", 3], [\"30 s\", 0]]",
     );
-    let sent: Vec<u64> = got.groups[0].iter().map(|flow| flow.sent_packets).collect();
+    let sent: Vec<u64> = got.groups[0].iter().map(|flow| flow.sent_packets_total).collect();
     // 125 packets a second.
     let seconds = [25, 25, 15, 5, 5, 5, 5, 5, 5];
     for (flow, (sent, seconds)) in sent.iter().zip(seconds).enumerate() {

@@ -98,8 +98,8 @@ fn collisions_make_the_queue_larger_and_irregular() {
     assert!(p95(&fair) < 1.05 * mean(&fair) && p95(&csma) > 1.4 * mean(&csma));
     assert!(fair.seed_used && throughput(&csma, 0) < throughput(&fair, 0));
     // Both directions are in every collision, and the series tells of them.
-    let collisions = csma.links[0].collisions.expect("a shared medium");
-    assert_eq!(csma.links[1].collisions, Some(collisions));
+    let collisions = csma.links[0].collisions_total.expect("a shared medium");
+    assert_eq!(csma.links[1].collisions_total, Some(collisions));
     let of = |link| {
         let series = csma.series.iter();
         let here = series.filter(|s| s.element == Element::Link(link) && s.metric == "collisions");
@@ -107,11 +107,11 @@ fn collisions_make_the_queue_larger_and_irregular() {
     };
     assert!(collisions > 5_000 && of(0) == collisions as f64 && of(1) == of(0), "{collisions}, {}", of(0));
     // Packets that collide 16 times are ACKs here: their station is the one that waits.
-    let given_up = |link: usize| csma.links[link].drops_by_reason["excessive-collisions"];
-    assert!(given_up(0) == 0 && given_up(1) > 100 && csma.links[1].drops == given_up(1));
+    let given_up = |link: usize| csma.links[link].drops_by_reason_total["excessive-collisions"];
+    assert!(given_up(0) == 0 && given_up(1) > 100 && csma.links[1].drops_total == given_up(1));
     let stubborn = "{ csma-cd = { attempts = 1000 } }";
     let got = outcome(&[("links.bottleneck.medium", stubborn)]);
-    assert_eq!(got.links[1].drops_by_reason["excessive-collisions"], 0);
+    assert_eq!(got.links[1].drops_by_reason_total["excessive-collisions"], 0);
 }
 
 /// A cloud of XCP-i may be half duplex: its oracle does not know of the acknowledgments either, and the

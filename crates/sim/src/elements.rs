@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use congestlab_core::law::Series as _;
-use congestlab_core::units::Time;
+use congestlab_core::units::{Duration, Time};
 use congestlab_net::medium::Medium;
 use congestlab_net::packet::{Kind, PS_PER_NS, Packet, Picos};
-use congestlab_net::port::{Output, Port, PortConfig, PortEvent, PortStats, Streams};
+use congestlab_net::port::{Output, Port, PortConfig, PortCounts, PortEvent, PortStats, Streams};
 use congestlab_net::queue::Reason;
 use congestlab_net::random::Stream;
 use congestlab_net::source::{Source, SourceConfig};
@@ -324,27 +324,35 @@ fn link_outcome(model: &Model, link: &Link, stats: &PortStats) -> LinkOutcome {
     // Picosecond-bits: the integral of the rate over the measured time.
     let work = link.port.service.work(model.warmup, model.duration) as f64 / 1e12;
     let bits = stats.measured_bytes as f64 * 8.0;
+    let (counts, total) = (stats.measured(), stats.counts());
+    let by_reason = |counts: &PortCounts| {
+        Reason::ALL.iter().zip(counts.drops).map(|(reason, count)| (reason.name(), count)).collect()
+    };
     LinkOutcome {
         capacity_bps: measured.map(|t| work / t),
         throughput_bps: measured.map(|t| bits / t),
         utilization: (work > 0.0).then(|| bits / work),
-        sent_packets: stats.sent_packets,
-        arrived_packets: stats.arrived_packets,
-        drops: stats.dropped_packets(),
-        drops_by_reason: Reason::ALL
-            .iter()
-            .zip(stats.drops)
-            .map(|(reason, count)| (reason.name(), count))
-            .collect(),
-        errors: stats.errors,
-        marks: stats.marks,
-        collisions: stats.collisions,
+        sent_packets: counts.sent_packets,
+        arrived_packets: counts.arrived_packets,
+        drops: counts.dropped_packets(),
+        drops_by_reason: by_reason(&counts),
+        errors: counts.errors,
+        marks: counts.marks,
+        collisions: counts.collisions,
         xcp_i: None,
         in_flight_end: stats.in_flight_end,
         queue_mean_packets: stats.queue_mean_packets,
         queue_p95_packets: stats.queue_p95_packets,
-        queue_max_packets: stats.queue_max_packets,
+        queue_max_packets: counts.queue_max_packets,
         queue_end_packets: stats.queue_end_packets,
+        sent_packets_total: total.sent_packets,
+        arrived_packets_total: total.arrived_packets,
+        drops_total: total.dropped_packets(),
+        drops_by_reason_total: by_reason(&total),
+        errors_total: total.errors,
+        marks_total: total.marks,
+        collisions_total: total.collisions,
+        queue_max_packets_total: total.queue_max_packets,
     }
 }
 
@@ -372,21 +380,30 @@ fn tcp_outcome(
         goodput_bps: rate(received.measured_bytes, measure.from, end),
         payload_bps: rate(payload, measure.from, end),
         throughput_bps: rate(sent.measured_bytes, measure.from, end),
-        sent_packets: sent.sent_packets,
-        received_packets: received.received_packets,
-        delivered_bytes: received.delivered_bytes,
-        retransmits: sent.retransmits,
-        spurious_retransmits: received.spurious_retransmits,
-        timeouts: sent.timeouts,
-        window_cuts: sent.window_cuts,
+        sent_packets: sent.measured.sent_packets,
+        received_packets: received.measured.received_packets,
+        delivered_bytes: received.measured.delivered_bytes,
+        retransmits: sent.measured.retransmits,
+        spurious_retransmits: received.measured.spurious_retransmits,
+        timeouts: sent.measured.timeouts,
+        window_cuts: sent.measured.window_cuts,
         rtt_mean_ms: sent.rtt_mean_ms(),
         rtt_p95_ms: sent.rtt_p95_ms(),
         cwnd_mean_packets: sent.cwnd_mean_packets(),
-        cwnd_max_packets: sent.cwnd_max_packets(),
-        idle_max_s: sent.idle_max.map(|idle| idle.0 as f64 / 1e9),
+        cwnd_max_packets: sent.cwnd_max_packets(&sent.measured),
+        idle_max_s: idle(sent.measured.idle_max),
         start_s: start.0 as f64 / 1e9,
         stop_s: (group.stop != Time::NEVER).then_some(group.stop.0 as f64 / 1e9),
         completion_s: sent.completion.map(|done| (done.0 - start.0) as f64 / 1e9),
+        sent_packets_total: sent.total.sent_packets,
+        received_packets_total: received.total.received_packets,
+        delivered_bytes_total: received.total.delivered_bytes,
+        retransmits_total: sent.total.retransmits,
+        spurious_retransmits_total: received.total.spurious_retransmits,
+        timeouts_total: sent.total.timeouts,
+        window_cuts_total: sent.total.window_cuts,
+        cwnd_max_packets_total: sent.cwnd_max_packets(&sent.total),
+        idle_max_s_total: idle(sent.total.idle_max),
     }
 }
 
@@ -406,14 +423,22 @@ fn source_outcome(
         payload_bps: goodput
             .map(|g| g * f64::from(config.segment.saturating_sub(40)) / f64::from(config.segment)),
         throughput_bps: rate(sent.measured_bytes, measure.from, measure.to),
-        sent_packets: sent.sent_packets,
-        received_packets: sink.received_packets,
-        delivered_bytes: sink.delivered_bytes,
-        idle_max_s: sent.idle_max.map(|idle| idle.0 as f64 / 1e9),
+        sent_packets: sent.sent_packets - sent.early_packets,
+        received_packets: sink.received_packets - sink.early.0,
+        delivered_bytes: sink.delivered_bytes - sink.early.1,
+        idle_max_s: idle(sent.measured_idle_max),
         start_s: start.0 as f64 / 1e9,
         stop_s: (group.stop != Time::NEVER).then_some(group.stop.0 as f64 / 1e9),
+        sent_packets_total: sent.sent_packets,
+        received_packets_total: sink.received_packets,
+        delivered_bytes_total: sink.delivered_bytes,
+        idle_max_s_total: idle(sent.idle_max),
         ..FlowOutcome::default()
     }
+}
+
+fn idle(longest: Option<Duration>) -> Option<f64> {
+    longest.map(|span| span.0 as f64 / 1e9)
 }
 
 /// The flow of a packet, if it is of one.

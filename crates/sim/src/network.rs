@@ -733,5 +733,7 @@ pub fn segments_of(group: &Group, index: u32, seed: u64) -> Option<u64> {
 /// The interval that a flow's rates and means are taken over (contract §5).
 pub fn measure_of(model: &Model, group: &Group, start: Time) -> tcp::Measure {
     let (warmup, end) = (model.warmup / PS_PER_NS, model.duration / PS_PER_NS);
-    tcp::Measure { from: Time(start.0.max(warmup)), to: Time(group.stop.0.min(end)) }
+    let from = start.0.max(warmup);
+    // What stopped before the measurement is still counted in it.
+    tcp::Measure { from: Time(from), to: Time(group.stop.0.min(end).max(from)) }
 }

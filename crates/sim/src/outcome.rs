@@ -28,7 +28,8 @@ pub struct Outcome {
     pub events: Vec<Event>,
 }
 
-/// One link direction. Field names are the contract's.
+/// One link direction. Field names are the contract's. All of it is of the measured time, but for what
+/// is left at the end, and for the names that end in `total`: those are of the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LinkOutcome {
     /// Mean rate over the measured time.
@@ -37,9 +38,9 @@ pub struct LinkOutcome {
     pub throughput_bps: Option<f64>,
     /// Bits sent / integral of the rate.
     pub utilization: Option<f64>,
-    /// Packets whose last bit left, whole run.
+    /// Packets whose last bit left.
     pub sent_packets: u64,
-    /// Packets that arrived at the queue, whole run.
+    /// Packets that arrived at the queue.
     pub arrived_packets: u64,
     /// Packets that the queue refused or pushed out.
     pub drops: u64,
@@ -53,7 +54,7 @@ pub struct LinkOutcome {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collisions: Option<u64>,
     /// What the XCP-i agent of its router counted, for all of its ports
-    /// ([`Stats`](congestlab_net::xcp_i::Stats)); absent where there is none.
+    /// ([`Stats`](congestlab_net::xcp_i::Stats)) in the whole run; absent where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xcp_i: Option<BTreeMap<&'static str, u64>>,
     /// Packets queued, in service or on the wire at the end.
@@ -62,13 +63,32 @@ pub struct LinkOutcome {
     pub queue_mean_packets: Option<f64>,
     /// Time-weighted 95th percentile.
     pub queue_p95_packets: Option<u64>,
-    /// Maximum, whole run.
+    /// Maximum.
     pub queue_max_packets: u64,
     /// At the end.
     pub queue_end_packets: u64,
+    /// As without `total`, in the whole run.
+    pub sent_packets_total: u64,
+    /// The same.
+    pub arrived_packets_total: u64,
+    /// The same.
+    pub drops_total: u64,
+    /// The same.
+    pub drops_by_reason_total: BTreeMap<&'static str, u64>,
+    /// The same.
+    pub errors_total: u64,
+    /// The same.
+    pub marks_total: u64,
+    /// The same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collisions_total: Option<u64>,
+    /// The same.
+    pub queue_max_packets_total: u64,
 }
 
-/// One flow. Field names are the contract's; null where there is nothing to measure.
+/// One flow. Field names are the contract's; null where there is nothing to measure. Rates, means and
+/// percentiles are of the part of the measured time in which it has something to send, counts and maxima
+/// of all of it; those whose names end in `total` of the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "contract section 5 defines each by this name")]
 pub struct FlowOutcome {
@@ -90,6 +110,15 @@ pub struct FlowOutcome {
     pub start_s: f64,
     pub stop_s: Option<f64>,
     pub completion_s: Option<f64>,
+    pub sent_packets_total: u64,
+    pub received_packets_total: u64,
+    pub delivered_bytes_total: u64,
+    pub retransmits_total: u64,
+    pub spurious_retransmits_total: u64,
+    pub timeouts_total: u64,
+    pub window_cuts_total: u64,
+    pub cwnd_max_packets_total: Option<f64>,
+    pub idle_max_s_total: Option<f64>,
 }
 
 /// Which element a sample or event belongs to.

@@ -122,7 +122,7 @@ impl Endpoint for tcp::Receiver {
     }
 
     fn sample(&self, last: &mut [u64; 2], seconds: f64, mut put: impl FnMut(&'static str, f64)) {
-        put("goodput_bps", bin_rate(self.stats().delivered_bytes, &mut last[0], seconds));
+        put("goodput_bps", bin_rate(self.stats().total.delivered_bytes, &mut last[0], seconds));
     }
 }
 
@@ -166,11 +166,13 @@ pub(crate) struct Sink {
     pub(crate) received_packets: u64,
     pub(crate) delivered_bytes: u64,
     pub(crate) measured_bytes: u64,
+    /// Packets and bytes before the measurement.
+    pub(crate) early: (u64, u64),
 }
 
 impl Sink {
     pub(crate) fn new(measure: tcp::Measure) -> Self {
-        Self { measure, received_packets: 0, delivered_bytes: 0, measured_bytes: 0 }
+        Self { measure, received_packets: 0, delivered_bytes: 0, measured_bytes: 0, early: (0, 0) }
     }
 }
 
@@ -184,6 +186,8 @@ impl Endpoint for Sink {
         self.delivered_bytes += size;
         if self.measure.from <= now && now < self.measure.to {
             self.measured_bytes += size;
+        } else if now < self.measure.from {
+            self.early = (self.received_packets, self.delivered_bytes);
         }
     }
 

@@ -236,13 +236,13 @@ fn half_duplex_media_run_alike_on_every_engine() {
             let of_medium = |device: &&Device| device.router().is_none() && device.links.contains(&index);
             assert_eq!(link.collisions.is_some(), model.devices.iter().any(|d| of_medium(&d)), "seed {seed}");
             Ledger::of(link, &format!("seed {seed}, link {index}"));
-            collisions += link.collisions.unwrap_or(0);
-            given_up += link.drops_by_reason["excessive-collisions"];
+            collisions += link.collisions_total.unwrap_or(0);
+            given_up += link.drops_by_reason_total["excessive-collisions"];
         }
         // Series tell of all collisions but those of the last bin.
         let in_series = got.series.iter().filter(|sample| sample.metric == "collisions");
         let in_series = in_series.map(|sample| sample.value).sum::<f64>();
-        let in_all = got.links.iter().filter_map(|link| link.collisions).sum::<u64>() as f64;
+        let in_all = got.links.iter().filter_map(|link| link.collisions_total).sum::<u64>() as f64;
         assert!(in_series <= in_all && (model.sample_every.is_none() || in_series >= 0.8 * in_all));
     }
     assert!(collisions > 5_000 && given_up > 500, "{collisions} collisions, {given_up} packets given up");
@@ -325,11 +325,11 @@ fn a_tap_hears_the_same_packets_in_order_on_every_engine_and_changes_nothing() {
         for (&link, packets) in &heard {
             assert!(packets.is_sorted_by_key(|&(at, ..)| at), "seed {seed}, link {link}");
             let stats = &plain.links[link as usize];
-            let last = packets.len() as u64 - stats.sent_packets;
+            let last = packets.len() as u64 - stats.sent_packets_total;
             assert!(last <= 1, "seed {seed}, link {link}: {last} packets in transmission at the end");
             let broken = packets.iter().filter(|(_, packet, lost)| *lost && packet.at <= model.duration);
-            assert_eq!(broken.count() as u64, stats.errors, "seed {seed}, link {link}");
-            lost += stats.errors;
+            assert_eq!(broken.count() as u64, stats.errors_total, "seed {seed}, link {link}");
+            lost += stats.errors_total;
         }
         for (threads, divisor) in [(1, 1), (1, 4), (2, 1), (4, 2)] {
             assert!(listen(Engine::Window { threads, divisor }) == heard, "seed {seed}, {threads} threads");
@@ -421,15 +421,15 @@ struct Ledger {
 impl Ledger {
     /// Packets that arrived = sent + dropped + queued + in service; sent = delivered + errored + on the wire.
     fn of(link: &LinkOutcome, name: &str) -> Self {
-        let gone = link.sent_packets + link.drops + link.queue_end_packets;
-        let in_service = link.arrived_packets.checked_sub(gone);
+        let gone = link.sent_packets_total + link.drops_total + link.queue_end_packets;
+        let in_service = link.arrived_packets_total.checked_sub(gone);
         let in_service = in_service.unwrap_or_else(|| panic!("{name}: more left than came: {link:?}"));
         assert!(in_service <= 1, "{name}: {in_service} packets are nowhere: {link:?}");
         let on_wire = link.in_flight_end.checked_sub(link.queue_end_packets + in_service);
         let on_wire = on_wire.unwrap_or_else(|| panic!("{name}: fewer in flight than queued: {link:?}"));
-        let delivered = link.sent_packets.checked_sub(link.errors + on_wire);
+        let delivered = link.sent_packets_total.checked_sub(link.errors_total + on_wire);
         let delivered = delivered.unwrap_or_else(|| panic!("{name}: more lost than sent: {link:?}"));
-        assert_eq!(link.drops_by_reason.values().sum::<u64>(), link.drops, "{name}");
+        assert_eq!(link.drops_by_reason_total.values().sum::<u64>(), link.drops_total, "{name}");
         Self { in_service, delivered }
     }
 }
@@ -442,11 +442,11 @@ fn packets_of_every_link_are_conserved() {
         let got = outcome(&model, Engine::Window { threads: 1, divisor: 1 });
         for (link, model) in got.links.iter().zip(&model.links) {
             in_service += Ledger::of(link, &format!("seed {seed}, {}", model.name)).in_service;
-            drops += link.drops;
-            errors += link.errors;
+            drops += link.drops_total;
+            errors += link.errors_total;
         }
         for flow in got.groups.iter().flatten() {
-            assert!(flow.received_packets <= flow.sent_packets, "seed {seed}: {flow:?}");
+            assert!(flow.received_packets_total <= flow.sent_packets_total, "seed {seed}: {flow:?}");
         }
     }
     assert!(in_service > 0 && drops > 0 && errors > 0, "nothing was lost, so nothing was tried");
@@ -473,26 +473,34 @@ fn packets_of_a_path_are_conserved_end_to_end() {
                 let delivered = Ledger::of(link(&pair[0]), &name).delivered;
                 assert_eq!(
                     delivered,
-                    link(&pair[1]).arrived_packets,
+                    link(&pair[1]).arrived_packets_total,
                     "{name}, link {} to {}",
                     pair[0],
                     pair[1]
                 );
             }
-            let lost: u64 = links.iter().map(link).map(|l| l.drops + l.errors + l.in_flight_end).sum();
+            let lost: u64 =
+                links.iter().map(link).map(|l| l.drops_total + l.errors_total + l.in_flight_end).sum();
             let (first, last) = (link(&links[0]), link(&links[links.len() - 1]));
             let delivered = Ledger::of(last, &name).delivered;
-            assert_eq!(first.arrived_packets, delivered + lost, "{name}: sent = received + lost + in flight");
-            (first.arrived_packets, delivered)
+            assert_eq!(
+                first.arrived_packets_total,
+                delivered + lost,
+                "{name}: sent = received + lost + in flight"
+            );
+            (first.arrived_packets_total, delivered)
         };
         let ((entered, left), (acks, _)) = (ends(&path), ends(&back));
         let sum = |of: fn(&FlowOutcome) -> u64| got.groups.iter().flatten().map(of).sum::<u64>();
         // Beside data there are SYNs: one for each connection, and one more for a timeout of it.
-        let control = entered - sum(|flow| flow.sent_packets);
-        let received = left - sum(|flow| flow.received_packets);
+        let control = entered - sum(|flow| flow.sent_packets_total);
+        let received = left - sum(|flow| flow.received_packets_total);
         let connections = model.groups.iter().filter(|group| matches!(group.kind, GroupKind::Tcp(_)));
         let connections: u64 = connections.map(|group| u64::from(group.count)).sum();
-        assert!(control <= connections + sum(|flow| flow.timeouts), "{name}: {control} of {connections}");
+        assert!(
+            control <= connections + sum(|flow| flow.timeouts_total),
+            "{name}: {control} of {connections}"
+        );
         // A window that opens again is announced without being asked.
         let is_reading = |group: &Group| match &group.kind {
             GroupKind::Tcp(config) => matches!(config.advertise, Advertise::Reading { .. }),
@@ -503,7 +511,11 @@ fn packets_of_a_path_are_conserved_end_to_end() {
         if connections == 0 {
             assert_eq!((control, received, acks), (0, 0, 0), "{name}: datagrams have nothing beside data");
         }
-        assert_eq!(got.packet_hops, got.links.iter().map(|link| link.arrived_packets).sum::<u64>(), "{name}");
+        assert_eq!(
+            got.packet_hops,
+            got.links.iter().map(|link| link.arrived_packets_total).sum::<u64>(),
+            "{name}"
+        );
     }
 }
 

@@ -161,26 +161,32 @@ fn put(model: &Model, part: &Part, said: &str, outcome: &mut Outcome) -> Option<
     is_whole.then_some(())
 }
 
-/// Of `link I B A P D Q M E`.
+/// Of `link I B A P D Q M E AW PW DW`.
 fn link_outcome(model: &Model, link: usize, number: &dyn Fn(usize) -> Option<f64>) -> Option<LinkOutcome> {
     let span = seconds(model.duration - model.warmup);
     let bits = number(2)? * 8.0;
     let work = model.links[link].port.service.work(model.warmup, model.duration) as f64 / PS_PER_S as f64;
+    let (arrived, sent, drops, longest) =
+        (number(3)? as u64, number(4)? as u64, number(5)? as u64, number(7)? as u64);
     Some(LinkOutcome {
         capacity_bps: (span > 0.0).then(|| work / span),
         throughput_bps: (span > 0.0).then(|| bits / span),
         utilization: (work > 0.0).then(|| bits / work),
-        arrived_packets: number(3)? as u64,
-        sent_packets: number(4)? as u64,
-        drops: number(5)? as u64,
+        arrived_packets: arrived.saturating_sub(number(9)? as u64),
+        sent_packets: sent.saturating_sub(number(10)? as u64),
+        drops: drops.saturating_sub(number(11)? as u64),
         queue_mean_packets: Some(number(6)?),
-        queue_max_packets: number(7)? as u64,
+        queue_max_packets: longest,
         queue_end_packets: number(8)? as u64,
+        arrived_packets_total: arrived,
+        sent_packets_total: sent,
+        drops_total: drops,
+        queue_max_packets_total: longest,
         ..LinkOutcome::default()
     })
 }
 
-/// Of `flow F G S D N R T C M W`. The SYN is a packet of its sink's bytes.
+/// Of `flow F G S D N R T C M W DW NW RW TW`. The SYN is a packet of its sink's bytes.
 fn flow_outcome(flow: &Flow<'_>, number: &dyn Fn(usize) -> Option<f64>) -> Option<FlowOutcome> {
     let start = flow.start.0 as f64 / 1e9;
     let done = number(8)?;
@@ -189,15 +195,24 @@ fn flow_outcome(flow: &Flow<'_>, number: &dyn Fn(usize) -> Option<f64>) -> Optio
     let span = completion.map_or(to, |done| done.min(to)) - flow.measure.from.0 as f64 / 1e9;
     let syn = if flow.measure.from == flow.start { f64::from(ACK) } else { 0.0 };
     let rate = |bytes: f64| (span > 0.0).then(|| (bytes - syn).max(0.0) * 8.0 / span);
+    let of_data = |at: usize| Some((number(at)? - f64::from(ACK)).max(0.0) as u64);
+    let but_the_syn = |at: usize| Some((number(at)? - 1.0).max(0.0) as u64);
+    let (delivered, sent) = (of_data(4)?, but_the_syn(5)?);
+    let (retransmits, timeouts, longest) = (number(6)? as u64, number(7)? as u64, number(10)?);
     Some(FlowOutcome {
         goodput_bps: rate(number(2)?),
         throughput_bps: rate(number(3)?),
-        delivered_bytes: (number(4)? - f64::from(ACK)).max(0.0) as u64,
-        sent_packets: (number(5)? - 1.0).max(0.0) as u64,
-        retransmits: number(6)? as u64,
-        timeouts: number(7)? as u64,
+        delivered_bytes: delivered.saturating_sub(of_data(11)?),
+        sent_packets: sent.saturating_sub(but_the_syn(12)?),
+        retransmits: retransmits.saturating_sub(number(13)? as u64),
+        timeouts: timeouts.saturating_sub(number(14)? as u64),
         cwnd_mean_packets: number(9).filter(|mean| *mean >= 0.0),
-        cwnd_max_packets: Some(number(10)?),
+        cwnd_max_packets: Some(longest),
+        delivered_bytes_total: delivered,
+        sent_packets_total: sent,
+        retransmits_total: retransmits,
+        timeouts_total: timeouts,
+        cwnd_max_packets_total: Some(longest),
         start_s: start,
         stop_s: (flow.stop != Time::NEVER).then_some(flow.stop.0 as f64 / 1e9),
         completion_s: completion.map(|done| done - start),

@@ -107,29 +107,36 @@ impl Values {
 }
 
 /// What a part is told and what is made of its answers; kept points of another form are not taken for complete.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
 
 /// What ns-2 tells of a link, and of a flow.
-const OF_LINKS: [&str; 9] = [
+const OF_LINKS: [&str; 12] = [
     "capacity_bps",
     "throughput_bps",
     "utilization",
     "sent_packets",
+    "sent_packets_total",
     "arrived_packets",
+    "arrived_packets_total",
     "drops",
+    "drops_total",
     "queue_mean_packets",
-    "queue_max_packets",
+    "queue_max_packets_total",
     "queue_end_packets",
 ];
-const OF_FLOWS: [&str; 11] = [
+const OF_FLOWS: [&str; 15] = [
     "goodput_bps",
     "throughput_bps",
     "sent_packets",
+    "sent_packets_total",
     "delivered_bytes",
+    "delivered_bytes_total",
     "retransmits",
+    "retransmits_total",
     "timeouts",
+    "timeouts_total",
     "cwnd_mean_packets",
-    "cwnd_max_packets",
+    "cwnd_max_packets_total",
     "start_s",
     "stop_s",
     "completion_s",
@@ -180,10 +187,16 @@ fn needs(claim: &CheckedClaim, points: &[Point]) -> Result<BTreeSet<(String, Str
     let mut needs = BTreeSet::new();
     for (table, name, value) in claim.metrics().iter().flat_map(|metric| metric.reads()) {
         let told: &[&str] = if table == "links" { &OF_LINKS } else { &OF_FLOWS };
-        if !told.contains(&value) && !SERIES.contains(&value) {
+        let is_told = told.contains(&value) || SERIES.contains(&value);
+        // Its maxima do not begin anew after the warmup.
+        let is_total = told.iter().any(|name| name.strip_suffix("_total") == Some(value));
+        if !is_told && !is_total {
             return Err(format!("it does not tell `{value}`"));
         }
         for point in points.iter().filter(|point| claim.is_about(&point.settings)) {
+            if !is_told && point.model.warmup > 0 {
+                return Err(format!("it does not tell `{value}` without what came before the warmup"));
+            }
             let part = point.part(table, name).ok_or_else(|| format!("it has no `{table}.{name}`"))?;
             if let Some(why) = &part.refusal {
                 return Err(why.clone());
@@ -314,7 +327,8 @@ fn verdict(
             let groups = part.groups.iter().map(|&group| &point.model.groups[group]);
             for group in groups.filter(|group| network::repairs_otherwise(group)) {
                 let flows = result.result["flows"][&group.name].as_array();
-                let has_lost = flows.is_some_and(|flows| flows.iter().any(|flow| flow["retransmits"] != 0));
+                let has_lost =
+                    flows.is_some_and(|flows| flows.iter().any(|flow| flow["retransmits_total"] != 0));
                 if has_lost && table == "flows" {
                     let why = "it repairs losses as Reno does, and there were some";
                     return Said::nothing(&format!("`{}` lost packets: {why}", group.name));

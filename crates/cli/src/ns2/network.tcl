@@ -3,9 +3,10 @@
 #
 # It prints, at the end,
 #   link I B A P D Q M E      bytes that left in [warmup, duration], packets that arrived, left, were dropped, mean queue
-#                             over that time, its maximum and its end
+#        AW PW DW             over that time, its maximum and its end; A, P and D at the warmup
 #   flow F G S D N R T C M W  bytes in order and bytes sent over the flow's measured time, bytes in order in all, data packets
-#                             sent, retransmitted, timeouts, completion (-1: none), mean and maximum of the window
+#        DW NW RW TW          sent, retransmitted, timeouts, completion (-1: none), mean and maximum of the window; D, N, R
+#                             and T at the warmup
 # and, while it runs, if there are bins,
 #   bin K link I B Q          bytes that left in bin K, packets waiting at its end
 #   bin K flow F G S W        bytes in order, bytes sent, window at its end
@@ -239,12 +240,27 @@ proc integrate {i} {
     return $integrator
 }
 proc begin {} {
-    global links link_bytes link_measured
+    global links link_bytes link_measured flows flow_got early
+    foreach f $flows {
+        read_flow $f
+        set early(f$f) "$flow_got($f) [sent $f]"
+    }
     foreach i $links {
+        set early(l$i) [passed $i]
         read_link $i
         set link_measured($i) [expr {-$link_bytes($i)}]
         [integrate $i] set sum_ 0.0
     }
+}
+
+# What a link and a sender have counted so far.
+proc passed {i} {
+    set m $::monitor($i)
+    return "[$m set parrivals_] [$m set pdepartures_] [$m set pdrops_]"
+}
+proc sent {f} {
+    set tcp $::tcps($f)
+    return "[$tcp set ndatapack_] [$tcp set nrexmitpack_] [$tcp set nrexmit_]"
 }
 
 proc look_at_queues {every} {
@@ -287,24 +303,23 @@ proc end_of_bin {k} {
 }
 
 proc finish {} {
-    global ns duration warmup bins done links flows monitor tcps flow_span
+    global ns duration warmup bins done links flows monitor flow_span early
     if {$done < $bins} { end_of_bin $bins }
     read_all
     foreach i $links {
         set mean [expr {[[integrate $i] set sum_] / ($duration - $warmup)}]
         set m $monitor($i)
         set end [$m set pkts_]
-        puts "link $i [expr {$::link_measured($i) + $::link_bytes($i)}] [$m set parrivals_] [$m set pdepartures_] [$m set pdrops_]\
-            $mean [expr {max($end, $::link_max($i))}] $end"
+        puts "link $i [expr {$::link_measured($i) + $::link_bytes($i)}] [passed $i]\
+            $mean [expr {max($end, $::link_max($i))}] $end $early(l$i)"
     }
     foreach f $flows {
         foreach {from to} $flow_span($f) {}
         set rest [expr {$from < $to && $to >= $duration}]
         set count $::flow_window_count($f)
         puts "flow $f [expr {$::flow_got_measured($f) + $rest * $::flow_got($f)}]\
-            [expr {$::flow_sent_measured($f) + $rest * $::flow_sent($f)}] $::flow_got($f) [$tcps($f) set ndatapack_]\
-            [$tcps($f) set nrexmitpack_] [$tcps($f) set nrexmit_] $::flow_done($f)\
-            [expr {$count > 0 ? $::flow_window_sum($f) / $count : -1}] $::flow_window_max($f)"
+            [expr {$::flow_sent_measured($f) + $rest * $::flow_sent($f)}] $::flow_got($f) [sent $f] $::flow_done($f)\
+            [expr {$count > 0 ? $::flow_window_sum($f) / $count : -1}] $::flow_window_max($f) $early(f$f)"
     }
     puts end
     flush stdout

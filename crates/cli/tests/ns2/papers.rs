@@ -83,7 +83,7 @@ fn the_network_of_a_scenario_is_the_dumbbell() {
         };
         near(&link["utilization"], theirs.utilization, 1e-6);
         near(&link["queue_mean_packets"], theirs.queue, 1e-4);
-        assert_eq!(link["drops"], theirs.drops, "{}", case.name);
+        assert_eq!(link["drops_total"], theirs.drops, "{}", case.name);
         let goodputs = result["flows"]
             .as_object()
             .expect("groups")

@@ -77,7 +77,7 @@ pub(crate) fn congestlab(case: &Case, peer: Peer, seed: u32) -> Outcome {
     Outcome {
         utilization: number(&link["utilization"]),
         queue: number(&link["queue_mean_packets"]),
-        drops: number(&link["drops"]) as u64,
+        drops: number(&link["drops_total"]) as u64,
         goodput: (0..case.groups.len()).flat_map(group).map(|flow| number(&flow["goodput_bps"])).collect(),
     }
 }

@@ -43,7 +43,7 @@ use crate::sys::qdisc::{Qdisc, QdiscReader};
 use apps::Apps;
 use network::Network;
 use topology::{Topology, segment};
-use watch::{FlowHistory, FlowPoint, LinkHistory, LinkPoint};
+use watch::{FlowCounts, FlowHistory, FlowPoint, LinkHistory, LinkPoint};
 
 /// Smaller packets leave no room for payload beside the headers of a kernel's TCP.
 const SEGMENT_MIN: u16 = 128;
@@ -563,10 +563,14 @@ impl<'a> Lab<'a> {
                 queue_max: queue_packets,
                 law: law_of(self.samplers[direction].as_ref())?,
             });
-            history.sent_packets = now.packets.wrapping_sub(base.packets).into();
+            history.counts.sent_packets = now.packets.wrapping_sub(base.packets).into();
             let drops = now.drops.wrapping_sub(base.drops);
             if drops > 0 {
-                history.drops.insert("full", drops.into());
+                history.counts.drops.insert("full", drops.into());
+            }
+            if at <= self.model.warmup {
+                history.before.sent_packets = history.counts.sent_packets;
+                history.before.drops.clone_from(&history.counts.drops);
             }
         }
         self.look_at_sockets(zero)?;
@@ -577,9 +581,13 @@ impl<'a> Lab<'a> {
                 at,
                 sent: counts[0],
                 delivered: counts[1],
+                received: counts[3],
                 ..FlowPoint::default()
             });
-            history.packets = [counts[2], counts[3]];
+            history.counts.packets = [counts[2], counts[3]];
+            if at <= self.model.warmup {
+                history.before = history.counts;
+            }
         }
         Ok(())
     }
@@ -620,22 +628,31 @@ impl<'a> Lab<'a> {
             let history = &mut self.flows[number];
             // A FIN counts as a byte.
             let (delivered, received) =
-                receiver.map_or((last.delivered, history.packets[1]), |(other, info)| {
+                receiver.map_or((last.delivered, history.counts.packets[1]), |(other, info)| {
                     let fin = u64::from(other.state != State::Established);
                     (info.bytes_received.saturating_sub(fin), info.data_segs_in.into())
                 });
+            let at = seen[flow.source].1;
             history.points.push(FlowPoint {
-                at: seen[flow.source].1,
+                at,
                 sent: info.bytes_sent,
                 delivered: delivered.max(last.delivered),
+                received,
                 cwnd: info.snd_cwnd,
                 srtt: info.rtt,
             });
             let is_repairing = info.ca_state >= 2;
-            history.window_cuts += u64::from(is_repairing && !self.in_repair[number]);
+            history.counts = FlowCounts {
+                packets: [info.data_segs_out.into(), received],
+                retransmits: info.total_retrans.into(),
+                spurious_retransmits: info.dsack_dups.into(),
+                timeouts: info.total_rto.into(),
+                window_cuts: history.counts.window_cuts + u64::from(is_repairing && !self.in_repair[number]),
+            };
             self.in_repair[number] = is_repairing;
-            history.sender = info;
-            history.packets = [info.data_segs_out.into(), received];
+            if at <= self.model.warmup {
+                history.before = history.counts;
+            }
         }
         Ok(())
     }
@@ -648,7 +665,9 @@ impl<'a> Lab<'a> {
                 let Some(direction) = cable.lanes[side] else { continue };
                 let mut put = |kind, detail, value| {
                     let element = Element::Link(direction);
-                    self.events.push(Event { at: event.at, element, kind, detail, flow: None, value });
+                    let event = Event { at: event.at, element, kind, detail, flow: None, value };
+                    self.links[direction as usize].note(&event, self.model.warmup);
+                    self.events.push(event);
                 };
                 match event.what {
                     PortEvent::Dropped { reason, .. } => put("drop", reason.name(), 0),
@@ -681,12 +700,12 @@ impl<'a> Lab<'a> {
             for (side, traffic) in [&report.forward, &report.back].into_iter().enumerate() {
                 let Some(direction) = cable.lanes[side] else { continue };
                 let history = &mut self.links[direction as usize];
-                history.errors = traffic.errors;
+                history.counts.errors = traffic.errors;
                 history.in_flight = traffic.in_flight_end;
                 if cable.has_queue[side] {
-                    history.sent_packets = traffic.sent_packets;
-                    history.drops = traffic.drops_by_reason.clone();
-                    history.marks = traffic.marks;
+                    history.counts.sent_packets = traffic.sent_packets;
+                    history.counts.drops = traffic.drops_by_reason.clone();
+                    history.counts.marks = traffic.marks;
                     let waiting = history.points.last().map_or(0, |point| point.queue_packets);
                     history.in_flight = history.in_flight.saturating_sub(waiting);
                 }

@@ -21,7 +21,6 @@ use congestlab_scenario::sim::{measure_of, starts_of};
 
 use super::headers;
 use super::topology::segment;
-use crate::sys::diag::TcpInfo;
 
 /// A flow at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -32,22 +31,33 @@ pub(super) struct FlowPoint {
     pub(super) sent: u64,
     /// Payload bytes that arrived in order.
     pub(super) delivered: u64,
+    /// Packets of data that arrived.
+    pub(super) received: u64,
     /// Packets; 0 without a window.
     pub(super) cwnd: u32,
     /// Microseconds; 0: unknown.
     pub(super) srtt: u32,
 }
 
+/// What was counted of a flow until a look at it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct FlowCounts {
+    /// Packets that were sent and that arrived.
+    pub(super) packets: [u64; 2],
+    pub(super) retransmits: u64,
+    pub(super) spurious_retransmits: u64,
+    pub(super) timeouts: u64,
+    /// Times at which the kernel was seen to begin a repair.
+    pub(super) window_cuts: u64,
+}
+
 /// What became of a flow.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FlowHistory {
     pub(super) points: Vec<FlowPoint>,
-    /// As the sender saw it last.
-    pub(super) sender: TcpInfo,
-    /// Packets that were sent and that arrived.
-    pub(super) packets: [u64; 2],
-    /// Times at which the kernel was seen to begin a repair.
-    pub(super) window_cuts: u64,
+    pub(super) counts: FlowCounts,
+    /// By the last look before the measurement.
+    pub(super) before: FlowCounts,
     pub(super) completion: Option<Picos>,
 }
 
@@ -66,15 +76,39 @@ pub(super) struct LinkPoint {
     pub(super) law: Option<LinkReport>,
 }
 
-/// What became of a link direction.
-#[derive(Clone, Debug, Default)]
-pub(super) struct LinkHistory {
-    pub(super) points: Vec<LinkPoint>,
+/// What was counted of a link direction until a look at it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct LinkCounts {
     pub(super) sent_packets: u64,
     pub(super) drops: BTreeMap<&'static str, u64>,
     pub(super) errors: u64,
     pub(super) marks: u64,
+}
+
+/// What became of a link direction.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LinkHistory {
+    pub(super) points: Vec<LinkPoint>,
+    pub(super) counts: LinkCounts,
+    /// By the last look before the measurement; of a link in user space, which is asked at the end, by its
+    /// events.
+    pub(super) before: LinkCounts,
     pub(super) in_flight: u64,
+}
+
+impl LinkHistory {
+    /// Counts an event of a link in user space, if it came before the measurement.
+    pub(super) fn note(&mut self, event: &Event, warmup: Picos) {
+        if event.at > warmup {
+            return;
+        }
+        match event.kind {
+            "drop" => *self.before.drops.entry(event.detail).or_default() += 1,
+            "error" => self.before.errors += 1,
+            "mark" => self.before.marks += 1,
+            _ => {}
+        }
+    }
 }
 
 /// Something that grows, at a time between two looks at it.
@@ -162,7 +196,10 @@ pub(super) fn outcome(
         duration,
         seed_used: is_random || links_random,
         fingerprint: 0,
-        packet_hops: links.iter().map(|link| link.sent_packets + link.drops.values().sum::<u64>()).sum(),
+        packet_hops: links
+            .iter()
+            .map(|link| link.counts.sent_packets + link.counts.drops.values().sum::<u64>())
+            .sum(),
         links: links.iter().enumerate().map(link).collect(),
         groups,
         series: series(model, links, flows, duration),
@@ -178,25 +215,49 @@ fn link_outcome(model: &Model, index: usize, history: &LinkHistory, end: Picos) 
     let work = service.work(from, to) as f64;
     let queue = history.points.iter().map(|point| (point.at, point.queue_packets as f64));
     let queue = weighted(queue, from, to);
-    let drops: u64 = history.drops.values().sum();
+    let (all, before) = (&history.counts, &history.before);
+    let drops: u64 = all.drops.values().sum();
+    let by_reason = |(&reason, &count): (&&'static str, &u64)| {
+        (reason, count.saturating_sub(before.drops.get(reason).copied().unwrap_or(0)))
+    };
+    let measured: BTreeMap<&'static str, u64> = all.drops.iter().map(by_reason).collect();
+    let measured_drops: u64 = measured.values().sum();
+    // What a link in user space had sent by then is known in bytes.
+    let early = match before.sent_packets {
+        0 => (all.sent_packets as f64 * sent(from) / sent(to).max(1.0)).round() as u64,
+        packets => packets,
+    };
+    let sent_packets = all.sent_packets.saturating_sub(early);
+    let longest = |from| {
+        let points = history.points.iter().filter(|point| point.at > from || from == 0);
+        points.map(|point| point.queue_max).max().unwrap_or(0)
+    };
     let waiting = history.points.last().map_or(0, |point| point.queue_packets);
     LinkOutcome {
         capacity_bps: (to > from).then(|| service.mean_rate(from, to).0 as f64),
         throughput_bps: rate(bytes, to - from),
         utilization: (work > 0.0).then(|| bytes * 8.0 * PS_PER_S as f64 / work),
-        sent_packets: history.sent_packets,
-        arrived_packets: history.sent_packets + drops + waiting,
-        drops,
-        drops_by_reason: history.drops.clone(),
-        errors: history.errors,
-        marks: history.marks,
+        sent_packets,
+        arrived_packets: sent_packets + measured_drops + waiting,
+        drops: measured_drops,
+        drops_by_reason: measured,
+        errors: all.errors.saturating_sub(before.errors),
+        marks: all.marks.saturating_sub(before.marks),
         collisions: None,
         xcp_i: None,
         in_flight_end: history.in_flight + waiting,
         queue_mean_packets: queue.map(|(mean, _)| mean),
         queue_p95_packets: queue.map(|(_, p95)| p95 as u64),
-        queue_max_packets: history.points.iter().map(|point| point.queue_max).max().unwrap_or(0),
+        queue_max_packets: longest(from),
         queue_end_packets: waiting,
+        sent_packets_total: all.sent_packets,
+        arrived_packets_total: all.sent_packets + drops + waiting,
+        drops_total: drops,
+        drops_by_reason_total: all.drops.clone(),
+        errors_total: all.errors,
+        marks_total: all.marks,
+        collisions_total: None,
+        queue_max_packets_total: longest(0),
     }
 }
 
@@ -221,27 +282,41 @@ fn flow_outcome(model: &Model, group: usize, start: Time, history: &FlowHistory,
     let rtt = weighted(known().map(|point| (point.at, f64::from(point.srtt) / 1e3)), from, to);
     let windows =
         || points.iter().filter(|point| point.cwnd > 0).map(|point| (point.at, f64::from(point.cwnd)));
-    let cwnd_max = windows().map(|(_, cwnd)| cwnd).reduce(f64::max);
+    let cwnd_max =
+        |from| windows().filter(|&(at, _)| at > from || from == 0).map(|(_, cwnd)| cwnd).reduce(f64::max);
+    let all_delivered = points.last().map_or(0.0, |point| point.delivered as f64);
+    let (all, before) = (&history.counts, &history.before);
+    // The last look before the measurement, too: what was idle then may end in it.
+    let measured = &points[points.partition_point(|point| point.at < from).saturating_sub(1)..];
     let is_tcp = matches!(group.kind, GroupKind::Tcp(_));
     FlowOutcome {
         goodput_bps: payload.map(|rate| rate * scale),
         payload_bps: payload.map(|rate| if is_tcp { rate } else { rate * datagram_share(&group.kind) }),
         throughput_bps: rate((sent(to) - sent(from)) * scale, to - from),
-        sent_packets: history.packets[0],
-        received_packets: history.packets[1],
-        delivered_bytes: (points.last().map_or(0, |point| point.delivered) as f64 * scale).round() as u64,
-        retransmits: history.sender.total_retrans.into(),
-        spurious_retransmits: history.sender.dsack_dups.into(),
-        timeouts: history.sender.total_rto.into(),
-        window_cuts: history.window_cuts,
+        sent_packets: all.packets[0].saturating_sub(before.packets[0]),
+        received_packets: all.packets[1].saturating_sub(before.packets[1]),
+        delivered_bytes: ((all_delivered - delivered(from)) * scale).round() as u64,
+        retransmits: all.retransmits.saturating_sub(before.retransmits),
+        spurious_retransmits: all.spurious_retransmits.saturating_sub(before.spurious_retransmits),
+        timeouts: all.timeouts.saturating_sub(before.timeouts),
+        window_cuts: all.window_cuts - before.window_cuts,
         rtt_mean_ms: rtt.map(|(mean, _)| mean),
         rtt_p95_ms: rtt.map(|(_, p95)| p95),
         cwnd_mean_packets: weighted(windows(), from, to).map(|(mean, _)| mean),
-        cwnd_max_packets: cwnd_max,
-        idle_max_s: idle_max(points).map(seconds),
+        cwnd_max_packets: cwnd_max(from),
+        idle_max_s: idle_max(measured).map(seconds),
         start_s: start.0 as f64 / 1e9,
         stop_s: (group.stop.0 != u64::MAX).then_some(group.stop.0 as f64 / 1e9),
         completion_s: history.completion.map(|at| seconds(at) - start.0 as f64 / 1e9),
+        sent_packets_total: all.packets[0],
+        received_packets_total: all.packets[1],
+        delivered_bytes_total: (all_delivered * scale).round() as u64,
+        retransmits_total: all.retransmits,
+        spurious_retransmits_total: all.spurious_retransmits,
+        timeouts_total: all.timeouts,
+        window_cuts_total: all.window_cuts,
+        cwnd_max_packets_total: cwnd_max(0),
+        idle_max_s_total: idle_max(points).map(seconds),
     }
 }
 
@@ -281,8 +356,8 @@ fn series(model: &Model, links: &[LinkHistory], flows: &[FlowHistory], end: Pico
             put_link(&mut series, Element::Link(index as u32), history, t, bin);
         }
         for (history, &(group, flow)) in flows.iter().zip(&names) {
-            let scale = scale(&model.groups[group as usize].kind);
-            put_flow(&mut series, Element::Flow(group, flow), history, t, bin, scale);
+            let kind = &model.groups[group as usize].kind;
+            put_flow(&mut series, Element::Flow(group, flow), history, t, bin, kind);
         }
         t += bin;
     }
@@ -312,15 +387,15 @@ fn put_flow(
     history: &FlowHistory,
     t: Picos,
     bin: Picos,
-    scale: f64,
+    kind: &GroupKind,
 ) {
     let points = &history.points;
-    let mean = |value: fn(&FlowPoint) -> u64| {
+    let mean = |value: fn(&FlowPoint) -> u64, bytes: f64| {
         let grown = at(points, |point| point.at, value, t) - at(points, |point| point.at, value, t - bin);
-        grown * 8.0 / seconds(bin) * scale
+        grown * 8.0 / seconds(bin) * bytes
     };
     let mut put = |metric, value| series.push(Sample { at: t, element, metric, value });
-    put("throughput_bps", mean(|point| point.sent));
+    put("throughput_bps", mean(|point| point.sent, scale(kind)));
     let last = points[..points.partition_point(|point| point.at <= t)].last();
     if let Some(last) = last.filter(|last| last.cwnd > 0) {
         put("cwnd_packets", last.cwnd.into());
@@ -328,7 +403,8 @@ fn put_flow(
     if let Some(last) = last.filter(|last| last.srtt > 0) {
         put("srtt_ms", f64::from(last.srtt) / 1e3);
     }
-    put("goodput_bps", mean(|point| point.delivered));
+    put("goodput_bps", mean(|point| point.delivered, scale(kind)));
+    put("received_bps", mean(|point| point.received, segment(kind).into()));
 }
 
 #[cfg(test)]

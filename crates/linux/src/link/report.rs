@@ -160,7 +160,7 @@ impl Traffic {
             arrived_packets: stats.arrived_packets,
             sent_packets: stats.sent_packets,
             delivered_packets: stats.delivered_packets,
-            drops: stats.dropped_packets(),
+            drops: stats.counts().dropped_packets(),
             drops_by_reason: Reason::ALL.iter().map(drops).filter(|&(_, count)| count > 0).collect(),
             errors: stats.errors,
             marks: stats.marks,

@@ -28,8 +28,8 @@ mod tests;
 mod window;
 
 pub use headers::Connection;
-pub use receiver::{Receiver, ReceiverStats};
-pub use sender::{Mode, Sender, SenderStats, View};
+pub use receiver::{Receiver, ReceiverCounts, ReceiverStats};
+pub use sender::{Mode, Sender, SenderCounts, SenderStats, View};
 pub use window::Advertise;
 
 use congestlab_core::law;

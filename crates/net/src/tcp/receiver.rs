@@ -46,20 +46,39 @@ pub struct Receiver {
     measure: Measure,
     received_packets: u64,
     delivered_bytes: u64,
-    measured_bytes: u64,
+    /// What came outside the measured time; `None`: nothing.
+    outside: Option<Box<Outside>>,
+}
+
+/// What a receiver counted outside [`Measure`].
+#[derive(Clone, Copy, Debug, Default)]
+struct Outside {
+    /// Before it, everything.
+    before: ReceiverCounts,
+    /// Bytes delivered in order after it.
+    later_bytes: u64,
+}
+
+/// Counts of a receiver over some time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceiverCounts {
+    /// Data packets that arrived, duplicates included.
+    pub received_packets: u64,
+    /// Bytes delivered in order.
+    pub delivered_bytes: u64,
+    /// Repeated data packets whose segment had already arrived: retransmissions for nothing.
+    pub spurious_retransmits: u64,
 }
 
 /// What a receiver counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverStats {
-    /// Data packets that arrived, duplicates included; whole run.
-    pub received_packets: u64,
-    /// Bytes delivered in order; whole run.
-    pub delivered_bytes: u64,
+    /// In the whole run.
+    pub total: ReceiverCounts,
+    /// From the beginning of [`Measure`] to the end of the run.
+    pub measured: ReceiverCounts,
     /// Bytes delivered in order within [`Measure`].
     pub measured_bytes: u64,
-    /// Repeated data packets whose segment had already arrived: retransmissions for nothing; whole run.
-    pub spurious_retransmits: u64,
 }
 
 impl Receiver {
@@ -80,7 +99,7 @@ impl Receiver {
             measure,
             received_packets: 0,
             delivered_bytes: 0,
-            measured_bytes: 0,
+            outside: None,
         }
     }
 
@@ -93,11 +112,36 @@ impl Receiver {
 
     /// Everything that the receiver counted.
     pub fn stats(&self) -> ReceiverStats {
+        let total = self.counts();
+        let Outside { before, later_bytes } = self.outside.as_deref().copied().unwrap_or_default();
         ReceiverStats {
+            total,
+            measured: ReceiverCounts {
+                received_packets: total.received_packets - before.received_packets,
+                delivered_bytes: total.delivered_bytes - before.delivered_bytes,
+                spurious_retransmits: total.spurious_retransmits - before.spurious_retransmits,
+            },
+            measured_bytes: total.delivered_bytes - before.delivered_bytes - later_bytes,
+        }
+    }
+
+    fn counts(&self) -> ReceiverCounts {
+        ReceiverCounts {
             received_packets: self.received_packets,
             delivered_bytes: self.delivered_bytes,
-            measured_bytes: self.measured_bytes,
             spurious_retransmits: u64::from(self.duplicates),
+        }
+    }
+
+    /// A packet came outside the measured time.
+    #[cold]
+    fn note_outside(&mut self, now: Time, delivered: u64) {
+        let counts = self.counts();
+        let outside = self.outside.get_or_insert_default();
+        if now < self.measure.from {
+            outside.before = counts;
+        } else {
+            outside.later_bytes += delivered;
         }
     }
 
@@ -166,8 +210,8 @@ impl Receiver {
         if let Some(window) = &mut self.window {
             window.deliver(config, now, delivered);
         }
-        if self.measure.from <= now && now <= self.measure.to {
-            self.measured_bytes += delivered;
+        if now < self.measure.from || self.measure.to < now {
+            self.note_outside(now, delivered);
         }
         // A probe is answered at once, with low priority, and instead of no other packet.
         if packet.flags & flag::LOW_PRIORITY != 0 {

@@ -19,7 +19,8 @@ use crate::packet::{Kind, Packet, SACK_BLOCKS, UNLIMITED, flag};
 use crate::random::Stream;
 use crate::stats::Histogram;
 
-pub use stats::{SenderStats, View};
+use stats::Ledger;
+pub use stats::{SenderCounts, SenderStats, View};
 
 /// Packets that a paced sender may send at once when it is late.
 const PACING_BURST: u64 = 4;
@@ -67,6 +68,8 @@ mod bit {
     pub(super) const BLOCKED: u16 = 1 << 10;
     /// The law sends probes of low priority; `release` is when to ask it for the next.
     pub(super) const PROBES: u16 = 1 << 11;
+    /// The flow is older than the measurement, which has not begun.
+    pub(super) const EARLY: u16 = 1 << 12;
 }
 
 /// What to send next.
@@ -127,7 +130,6 @@ pub struct Sender {
     segment: u16,
     retransmits: u32,
     timeouts: u32,
-    window_cuts: u32,
     sent_bytes: u64,
     measured_bytes: u64,
     measure: Measure,
@@ -136,6 +138,8 @@ pub struct Sender {
     window_sum: u64,
     window_max: u64,
     idle_max: Duration,
+    /// What is counted rarely; `None`: nothing.
+    ledger: Option<Box<Ledger>>,
     completion: Time,
     round_trips: Histogram,
 }
@@ -168,7 +172,7 @@ impl Sender {
             base: isn.wrapping_add(1),
             awnd: 0,
             inflation: 0,
-            flags: if probes { bit::PROBES } else { 0 },
+            flags: if probes { bit::PROBES } else { 0 } | if start < measure.from { bit::EARLY } else { 0 },
             mode: Mode::Closed,
             dup_acks: 0,
             backoff: 0,
@@ -176,7 +180,6 @@ impl Sender {
             segment: config.segment.max(1),
             retransmits: 0,
             timeouts: 0,
-            window_cuts: 0,
             sent_bytes: 0,
             measured_bytes: 0,
             measure,
@@ -184,6 +187,7 @@ impl Sender {
             window_sum: 0,
             window_max: law.window().0,
             idle_max: Duration(0),
+            ledger: None,
             completion: Time::NEVER,
             round_trips: Histogram::default(),
             law,
@@ -633,7 +637,7 @@ impl Sender {
         self.law.on_loss(&config.law, now, flight);
         // P-XCP keeps its window: no cut.
         if self.law.window() < before {
-            self.window_cuts += 1;
+            self.ledger.get_or_insert_default().window_cuts += 1;
         }
         if config.ecn {
             self.flags |= bit::CWR;

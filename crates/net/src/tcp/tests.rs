@@ -412,14 +412,17 @@ fn every_byte_arrives_once_whatever_the_pipe_does() {
                         "{law:?} {recovery:?} never completes: {:?}",
                         pair.sender
                     );
-                    assert_eq!(received.delivered_bytes, total);
-                    assert_eq!(sent.sent_packets, 401 + sent.retransmits + sent.probes);
+                    assert_eq!(received.total.delivered_bytes, total);
+                    assert_eq!(sent.total.sent_packets, 401 + sent.total.retransmits + sent.probes);
                     assert_eq!(sent.probes > 0, law.probes());
-                    assert!(repeat > 0 || received.spurious_retransmits <= sent.retransmits);
+                    assert!(repeat > 0 || received.total.spurious_retransmits <= sent.total.retransmits);
                     if loss + ack_loss + repeat + reorder == 0 {
-                        assert_eq!((sent.retransmits, sent.timeouts, sent.window_cuts), (0, 0, 0));
+                        assert_eq!(
+                            (sent.total.retransmits, sent.total.timeouts, sent.total.window_cuts),
+                            (0, 0, 0)
+                        );
                     }
-                    worst = worst.max((sent.timeouts, seed));
+                    worst = worst.max((sent.total.timeouts, seed));
                     repeats[usize::from(pair.config.repeats_again())] += pair.repeats;
                 }
             }
@@ -447,11 +450,11 @@ fn bursts_arrive_in_their_own_segments() {
             let mut pair = Pair::new(config(law, Recovery::Sack, app), seed, weather, Time(20_000 * MS));
             while pair.step() {}
             let (sent, received) = (pair.sender.stats(), pair.receiver.stats());
-            let segments = sent.sent_packets - sent.retransmits;
-            assert_eq!(received.delivered_bytes, pair.config.bytes_of(segments).0);
-            let bursts = received.delivered_bytes / 12_345;
+            let segments = sent.total.sent_packets - sent.total.retransmits;
+            assert_eq!(received.total.delivered_bytes, pair.config.bytes_of(segments).0);
+            let bursts = received.total.delivered_bytes / 12_345;
             assert!(bursts > 40, "{app:?}: {bursts} bursts in 20 s");
-            assert!(loss > 0 || sent.retransmits == 0);
+            assert!(loss > 0 || sent.total.retransmits == 0);
         }
     }
 }
@@ -473,8 +476,8 @@ fn bursts_end_when_all_is_sent() {
         let mut pair = Pair::new(config(law, Recovery::Sack, app), 1, weather, Time(20_000 * MS));
         while pair.step() {}
         let (sent, received) = (pair.sender.stats(), pair.receiver.stats());
-        assert_eq!(received.delivered_bytes, total.0);
-        assert_eq!(sent.sent_packets - sent.retransmits, 2 * pair.config.segments_in(size) + 1);
+        assert_eq!(received.total.delivered_bytes, total.0);
+        assert_eq!(sent.total.sent_packets - sent.total.retransmits, 2 * pair.config.segments_in(size) + 1);
         let completion = sent.completion.expect("all was acknowledged");
         assert!((1_400 * MS..5_000 * MS).contains(&completion.0), "two pauses, then the end: {completion:?}");
     }
@@ -530,7 +533,7 @@ fn arbitrary_packets_do_no_harm() {
                     break;
                 }
             }
-            assert!(sender.pipe() <= sender.stats().sent_packets);
+            assert!(sender.pipe() <= sender.stats().total.sent_packets);
             receiver.handle_packet(&config, now, &packet);
             receiver.handle_deadline(&config, now);
         }
@@ -549,17 +552,17 @@ fn statistics_cover_the_measured_time_and_nothing_else() {
     pair.sender.finish(Time(1000 * MS));
     let (sent, received) = (pair.sender.stats(), pair.receiver.stats());
     // Established at 25 ms; windows leave at 25, 45, ..., 585 ms and arrive 10 ms later.
-    assert_eq!(sent.sent_packets, 29 * 3);
+    assert_eq!(sent.total.sent_packets, 29 * 3);
     assert_eq!(sent.sent_bytes, 87_000);
     assert_eq!(sent.measured_bytes, 15 * 3 * 1000);
-    assert_eq!((received.received_packets, received.delivered_bytes), (87, 87_000));
+    assert_eq!((received.total.received_packets, received.total.delivered_bytes), (87, 87_000));
     assert_eq!(received.measured_bytes, 15 * 3 * 1000);
     let samples = sent.round_trips.expect("samples");
     assert_eq!(samples.count(), 15 * 3);
     assert_eq!(sent.rtt_mean_ms(), Some(20.0));
     assert_eq!(sent.rtt_p95_ms(), Some(20.0));
-    assert_eq!((sent.cwnd_mean_packets(), sent.cwnd_max_packets()), (Some(3.0), Some(3.0)));
-    assert_eq!(sent.idle_max, Some(Duration(20 * MS)));
+    assert_eq!((sent.cwnd_mean_packets(), sent.cwnd_max_packets(&sent.measured)), (Some(3.0), Some(3.0)));
+    assert_eq!(sent.total.idle_max, Some(Duration(20 * MS)));
     assert_eq!(sent.completion, Some(Time(605 * MS)), "the last of what was sent until the stop");
 }
 
@@ -599,7 +602,7 @@ fn a_flow_that_never_starts_has_no_window() {
     let measure = Measure { from: Time(0), to: Time(1000 * MS) };
     let mut sender = Sender::new(&config, 3, Time(2000 * MS), Time::NEVER, 1, measure);
     sender.finish(Time(1000 * MS));
-    assert_eq!(sender.stats().cwnd_max_packets(), None);
+    assert_eq!(sender.stats().total.window_max, None);
     sender.handle_deadline(&config, Time(2000 * MS));
-    assert!(sender.stats().cwnd_max_packets().is_some());
+    assert!(sender.stats().total.window_max.is_some());
 }

@@ -33,34 +33,50 @@ pub struct View {
     pub acknowledged: u32,
 }
 
-/// What a sender counted. Counts and maxima are over the whole run, the rest over [`Measure`], cut
-/// short by the completion.
-#[derive(Clone, Copy, Debug)]
-pub struct SenderStats<'a> {
+/// Counts and maxima of a sender over some time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderCounts {
     /// Data packets sent, repeated ones and probes included.
     pub sent_packets: u64,
-    /// Their bytes.
-    pub sent_bytes: u64,
-    /// Bytes of the data packets sent within [`Measure`].
-    pub measured_bytes: u64,
     /// Repeated data packets.
     pub retransmits: u64,
-    /// Probes of low priority.
-    pub probes: u64,
     /// Expiries of the retransmission timer, of the SYN's too.
     pub timeouts: u64,
     /// Times that a loss or a congestion mark reduced the window (a timeout is counted above).
     pub window_cuts: u64,
+    /// Largest congestion window; `None` before the start.
+    pub window_max: Option<Bytes>,
+    /// Longest time without sent data, from the first on, by when it ended; `None` if there was none.
+    pub idle_max: Option<Duration>,
+}
+
+/// What a sender counts rarely, apart from what every packet touches.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ledger {
+    pub(super) window_cuts: u32,
+    /// Everything that was counted before the measurement.
+    before: SenderCounts,
+}
+
+/// What a sender counted.
+#[derive(Clone, Copy, Debug)]
+pub struct SenderStats<'a> {
+    /// In the whole run.
+    pub total: SenderCounts,
+    /// From the beginning of [`Measure`] to the end of the run.
+    pub measured: SenderCounts,
+    /// Bytes of the data packets sent, in the whole run.
+    pub sent_bytes: u64,
+    /// The same within [`Measure`], cut short by the completion, as everything below.
+    pub measured_bytes: u64,
+    /// Probes of low priority, in the whole run.
+    pub probes: u64,
     /// Samples of the round trip time; `None` without any.
     pub round_trips: Option<&'a Histogram>,
     /// Integral of the congestion window over time, byte-ticks of 2^10 ns.
     window_sum: u64,
     /// Time that the integral covers, ticks.
     window_ticks: u64,
-    /// Largest congestion window; `None` before the start.
-    pub window_max: Option<Bytes>,
-    /// Longest time without sent data, from the first on; `None` if there was none.
-    pub idle_max: Option<Duration>,
     /// When the last byte was acknowledged: of a transfer, or of what was sent until the stop.
     pub completion: Option<Time>,
     segment: u16,
@@ -84,8 +100,8 @@ impl SenderStats<'_> {
     }
 
     /// Largest congestion window, segments.
-    pub fn cwnd_max_packets(&self) -> Option<f64> {
-        self.window_max.map(|window| window.0 as f64 / f64::from(self.segment))
+    pub fn cwnd_max_packets(&self, counts: &SenderCounts) -> Option<f64> {
+        counts.window_max.map(|window| window.0 as f64 / f64::from(self.segment))
     }
 }
 
@@ -100,28 +116,57 @@ impl Sender {
             awnd: self.awnd,
             is_window_limited: self.flags & bit::WINDOW_LIMITED != 0,
             timeouts: self.timeouts,
-            window_cuts: self.window_cuts,
+            window_cuts: self.ledger.as_ref().map_or(0, |ledger| ledger.window_cuts),
             acknowledged: self.base.wrapping_add(self.una as u32),
         }
     }
 
+    /// What was counted until now; the maxima since they began anew.
+    fn counts(&self) -> SenderCounts {
+        SenderCounts {
+            sent_packets: self.next + u64::from(self.retransmits) + self.probes(),
+            retransmits: u64::from(self.retransmits),
+            timeouts: u64::from(self.timeouts),
+            window_cuts: self.ledger.as_ref().map_or(0, |ledger| ledger.window_cuts.into()),
+            window_max: (self.mode != Mode::Closed).then_some(Bytes(self.window_max)),
+            idle_max: (self.sent_at != Time::NEVER).then_some(self.idle_max),
+        }
+    }
+
+    fn probes(&self) -> u64 {
+        let probes = self.scoreboard.as_ref().and_then(|board| board.probes.as_ref());
+        probes.map_or(0, |probes| probes.sent)
+    }
+
     /// Everything that the flow counted.
     pub fn stats(&self) -> SenderStats<'_> {
-        let probes = self.scoreboard.as_ref().and_then(|board| board.probes.as_ref());
-        let probes = probes.map_or(0, |probes| probes.sent);
+        let now = self.counts();
+        let (before, measured) = if self.flags & bit::EARLY != 0 {
+            (now, SenderCounts::default())
+        } else {
+            let before = self.ledger.as_ref().map_or(SenderCounts::default(), |ledger| ledger.before);
+            let measured = SenderCounts {
+                sent_packets: now.sent_packets - before.sent_packets,
+                retransmits: now.retransmits - before.retransmits,
+                timeouts: now.timeouts - before.timeouts,
+                window_cuts: now.window_cuts - before.window_cuts,
+                ..now
+            };
+            (before, measured)
+        };
         SenderStats {
-            sent_packets: self.next + u64::from(self.retransmits) + probes,
+            total: SenderCounts {
+                window_max: now.window_max.max(before.window_max),
+                idle_max: now.idle_max.max(before.idle_max),
+                ..now
+            },
+            measured,
             sent_bytes: self.sent_bytes,
             measured_bytes: self.measured_bytes,
-            retransmits: u64::from(self.retransmits),
-            probes,
-            timeouts: u64::from(self.timeouts),
-            window_cuts: u64::from(self.window_cuts),
+            probes: self.probes(),
             round_trips: Some(&self.round_trips).filter(|samples| samples.count() > 0),
             window_sum: self.window_sum,
             window_ticks: (self.accrued.0 >> TICK_BITS) - (self.measure.from.0 >> TICK_BITS),
-            window_max: (self.mode != Mode::Closed).then_some(Bytes(self.window_max)),
-            idle_max: (self.sent_at != Time::NEVER).then_some(self.idle_max),
             completion: (self.completion != Time::NEVER).then_some(self.completion),
             segment: self.segment,
         }
@@ -144,10 +189,26 @@ impl Sender {
     #[inline]
     pub(super) fn accrue(&mut self, now: Time) {
         let until = now.min(self.measure.to);
-        if until > self.accrued {
+        if until >= self.accrued {
+            // Nothing is integrated yet: asked of what is at hand, since this is asked for every ACK.
+            if self.window_sum == 0 {
+                self.begin_measurement();
+            }
             let ticks = (until.0 >> TICK_BITS) - (self.accrued.0 >> TICK_BITS);
             self.window_sum = self.window_sum.saturating_add(self.law.window().0.saturating_mul(ticks));
             self.accrued = until;
+        }
+    }
+
+    /// The measurement begins, if it has not: what comes now is counted apart.
+    #[cold]
+    fn begin_measurement(&mut self) {
+        if self.flags & bit::EARLY != 0 {
+            let counts = self.counts();
+            self.ledger.get_or_insert_default().before = counts;
+            self.flags &= !bit::EARLY;
+            self.window_max = self.law.window().0;
+            self.idle_max = Duration(0);
         }
     }
 
