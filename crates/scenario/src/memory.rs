@@ -47,7 +47,7 @@ const FLOW_ENTRY: u64 = 24;
 /// Values in a bin for each flow of VCP's family beside.
 const CODE_SAMPLES: u64 = 2;
 /// Values in a bin for each flow.
-const FLOW_SAMPLES: u64 = 4;
+const FLOW_SAMPLES: u64 = 5;
 /// For each link: its own, those of its law, its two classes and its medium.
 const LINK_SAMPLES: [u64; 4] = [4, 7, 7, 1];
 /// For each entry in a table of clouds.

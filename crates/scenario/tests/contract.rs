@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use congestlab_scenario::result::{Meta, RunResult, write_events_csv, write_series_csv};
-use congestlab_scenario::sim::outcome::Outcome;
+use congestlab_scenario::sim::outcome::{Element, Outcome};
 use congestlab_scenario::sim::{self, Engine};
 use congestlab_scenario::{Measure, Scenario, schema};
 use serde_json::Value;
@@ -181,7 +181,14 @@ fn a_result_has_exactly_the_keys_of_the_contract() {
             "queue_mean_packets",
             "queue_p95_packets",
             "queue_max_packets",
-            "queue_end_packets"
+            "queue_end_packets",
+            "sent_packets_total",
+            "arrived_packets_total",
+            "drops_total",
+            "drops_by_reason_total",
+            "errors_total",
+            "marks_total",
+            "queue_max_packets_total"
         ]
     );
     assert_eq!(keys(&result["flows"]), ["ftp", "background"]);
@@ -206,7 +213,16 @@ fn a_result_has_exactly_the_keys_of_the_contract() {
             "idle_max_s",
             "start_s",
             "stop_s",
-            "completion_s"
+            "completion_s",
+            "sent_packets_total",
+            "received_packets_total",
+            "delivered_bytes_total",
+            "retransmits_total",
+            "spurious_retransmits_total",
+            "timeouts_total",
+            "window_cuts_total",
+            "cwnd_max_packets_total",
+            "idle_max_s_total"
         ]
     );
     assert_eq!(keys(&result["jain"]), ["ftp", "background"]);
@@ -269,10 +285,97 @@ fn tables_have_the_columns_and_names_of_the_contract() {
     assert_eq!(events.lines().next(), Some("t_s,element,index,event,detail,flow,flow_index,value"));
     let count =
         |kind: &str| events.lines().filter(|line| line.split(',').nth(3) == Some(kind)).count() as u64;
-    let dropped: u64 = outcome.links.iter().map(|link| link.drops).sum();
-    let errors: u64 = outcome.links.iter().map(|link| link.errors).sum();
+    let dropped: u64 = outcome.links.iter().map(|link| link.drops_total).sum();
+    let errors: u64 = outcome.links.iter().map(|link| link.errors_total).sum();
     assert!(dropped > 0 && errors > 0, "the example is lossy");
     assert_eq!((count("drop"), count("error")), (dropped, errors), "each event once");
+}
+
+/// What came until `warmup` is in the names that end in `_total` alone, to the packet.
+#[test]
+fn counts_and_maxima_begin_with_the_measured_time() {
+    let text = EXAMPLE.replace("[flows.ftp]\nlaw = \"xcp\"", "[flows.ftp]\nlaw = \"cubic\"");
+    assert_ne!(text, EXAMPLE);
+    let scenario = read(&text);
+    let outcome = simulate(&scenario);
+    let model = scenario.model(&Measure::default());
+    assert_eq!(model.warmup, 10_000_000_000_000);
+    let count = |kind: &str, from: u64, is_of: &dyn Fn(&Element) -> bool| {
+        let events = outcome.events.iter();
+        events.filter(|e| e.kind == kind && e.at > from && is_of(&e.element)).count() as u64
+    };
+    let (mut early, mut late) = (0, 0);
+    for (index, link) in (0..).zip(&outcome.links) {
+        let is_of = |element: &Element| *element == Element::Link(index);
+        for (kind, measured, total) in [
+            ("drop", link.drops, link.drops_total),
+            ("error", link.errors, link.errors_total),
+            ("mark", link.marks, link.marks_total),
+        ] {
+            assert_eq!(measured, count(kind, model.warmup, &is_of), "{kind} of link {index}");
+            assert_eq!(total, count(kind, 0, &is_of), "{kind} of link {index}, in all");
+            (early, late) = (early + total - measured, late + measured);
+        }
+        assert_eq!(link.drops_by_reason.values().sum::<u64>(), link.drops);
+        assert_eq!(link.drops_by_reason_total.values().sum::<u64>(), link.drops_total);
+        // The first of the samples after the warmup is of a bin that began with it.
+        let longest = |from: u64| {
+            let of = outcome.series.iter().filter(|s| s.element == Element::Link(index) && s.at > from);
+            of.filter(|s| s.metric == "queue_max_packets").map(|s| s.value as u64).max()
+        };
+        assert_eq!(Some(link.queue_max_packets), longest(model.warmup), "link {index}");
+        assert_eq!(Some(link.queue_max_packets_total), longest(0), "link {index}");
+        assert!(link.sent_packets < link.sent_packets_total || link.sent_packets_total == 0);
+        let utilised = link.throughput_bps.unwrap();
+        assert!(link.sent_packets as f64 * 1500.0 * 8.0 >= utilised * 50.0, "link {index}");
+    }
+    assert!(early > 100 && late > 100, "{early} before, {late} after");
+    let mut repeated = (0, 0);
+    for (group, flows) in (0..).zip(&outcome.groups) {
+        for (index, flow) in (0..).zip(flows) {
+            let is_of = |element: &Element| *element == Element::Flow(group, index);
+            assert_eq!(flow.retransmits, count("retransmit", model.warmup, &is_of), "{group}[{index}]");
+            assert_eq!(flow.timeouts, count("timeout", model.warmup, &is_of), "{group}[{index}]");
+            assert_eq!(flow.retransmits_total, count("retransmit", 0, &is_of), "{group}[{index}]");
+            assert_eq!(flow.timeouts_total, count("timeout", 0, &is_of), "{group}[{index}]");
+            assert!(flow.cwnd_max_packets <= flow.cwnd_max_packets_total);
+            assert!(flow.idle_max_s <= flow.idle_max_s_total);
+            repeated.0 += flow.retransmits_total - flow.retransmits;
+            repeated.1 += flow.retransmits;
+        }
+    }
+    assert!(repeated.0 > 10 && repeated.1 > 10, "{repeated:?}");
+}
+
+/// CUBIC behind a drop-tail queue: what is sent exceeds the link, and a repaired hole delivers many segments at once.
+/// What arrives at the receivers is what the link carried, a packet that crosses the border of a bin aside.
+#[test]
+fn what_arrives_never_exceeds_the_capacity_as_sending_and_delivery_do() {
+    let scenario = read(
+        "[run]\nduration = \"20 s\"\n[measure]\nevery = \"100 ms\"\n\
+         [links.pipe]\nrate = \"20 Mbit/s\"\ndelay = \"40 ms\"\nqueue = \"1 BDP\"\n\
+         [flows.ftp]\nlaw = \"cubic\"\ncount = 2\npath = [\"pipe\"]\nstart = { every = \"5 s\" }\n",
+    );
+    let model = scenario.model(&Measure { series: true, events: true });
+    let outcome = simulate(&scenario);
+    let reference = sim::run(&model, Engine::Reference, &AtomicBool::new(false), &mut |_| ());
+    assert!(outcome == reference, "both engines see the same arrive");
+    let most = |metric: &str| {
+        let mut bins = std::collections::BTreeMap::<u64, f64>::new();
+        for sample in outcome.series.iter().filter(|sample| sample.metric == metric) {
+            if matches!(sample.element, Element::Flow(..)) {
+                *bins.entry(sample.at).or_default() += sample.value;
+            }
+        }
+        assert_eq!(bins.len(), 200, "{metric}");
+        (bins.values().copied().fold(0.0, f64::max), bins.values().sum::<f64>() / 80.0)
+    };
+    let a_packet = 1500.0 * 8.0 / 0.1;
+    let (rate, bytes) = most("received_bps");
+    assert!(rate <= 20e6 + a_packet, "{rate} of 20 Mbit/s");
+    let received: u64 = outcome.groups.iter().flatten().map(|flow| flow.received_packets).sum();
+    assert!((bytes - received as f64 * 1500.0).abs() < 1.0, "{bytes} of {received} packets");
+    assert!(most("throughput_bps").0 > 22e6 && most("goodput_bps").0 > 22e6, "nothing exceeds it");
 }
 
 #[test]
@@ -287,8 +390,8 @@ fn results_agree_with_each_other() {
     );
     assert_eq!(bottleneck.capacity_bps, Some(10e6));
     // What flows received crossed the link and was not broken there.
-    let received: u64 = outcome.groups.iter().flatten().map(|flow| flow.received_packets).sum();
-    let arrived_end_to_end = bottleneck.sent_packets - bottleneck.errors;
+    let received: u64 = outcome.groups.iter().flatten().map(|flow| flow.received_packets_total).sum();
+    let arrived_end_to_end = bottleneck.sent_packets_total - bottleneck.errors_total;
     assert!(received <= arrived_end_to_end, "{received} of {arrived_end_to_end}");
     let syns = 40; // at most one connection and one probe for each of 20 flows
     assert!(arrived_end_to_end - received <= bottleneck.in_flight_end + syns);

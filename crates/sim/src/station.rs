@@ -16,6 +16,8 @@ use crate::router::Watched;
 /// What a host of the simulation can be.
 pub(crate) trait Endpoint {
     type Config;
+    /// Data comes to it.
+    const RECEIVES: bool = false;
     /// A packet reached it; packets to send now go to `send`, until it says that the run is given up.
     fn handle_packet(
         &mut self,
@@ -90,6 +92,7 @@ impl Endpoint for tcp::Sender {
 
 impl Endpoint for tcp::Receiver {
     type Config = tcp::Config;
+    const RECEIVES: bool = true;
 
     #[inline(always)]
     fn handle_packet(
@@ -178,6 +181,7 @@ impl Sink {
 
 impl Endpoint for Sink {
     type Config = ();
+    const RECEIVES: bool = true;
 
     #[inline]
     fn handle_packet(&mut self, _: &(), now: Time, packet: &Packet, _: impl FnMut(&mut Packet) -> bool) {
@@ -241,6 +245,8 @@ pub(crate) struct Sampler {
     every: Picos,
     next: Picos,
     last: [u64; 2],
+    /// Bytes of data that came in this bin, in any order, repeated data too.
+    received: u64,
     events: bool,
     element: Element,
 }
@@ -248,7 +254,14 @@ pub(crate) struct Sampler {
 impl Sampler {
     pub(crate) fn new(every: Option<Picos>, events: bool, element: Element) -> Self {
         let every = every.unwrap_or(Picos::MAX);
-        Self { every, next: every, last: [0; 2], events, element }
+        Self { every, next: every, last: [0; 2], received: 0, events, element }
+    }
+
+    /// A packet reached the host.
+    fn note(&mut self, packet: &Packet) {
+        if matches!(packet.kind, Kind::Data | Kind::Datagram) {
+            self.received += u64::from(packet.size);
+        }
     }
 }
 
@@ -451,16 +464,19 @@ impl<E: Endpoint> Station<E> {
         self.hash = mix(mix(self.hash, now), word);
         let changed;
         let mut packet = packet;
-        if let Some(extras) = &mut self.extras
-            && let Some(agent) = &mut extras.agent
-        {
-            if matches!(packet.kind, Kind::Control | Kind::Probe) {
-                agent.handle(now, packet, out);
-                return;
+        if let Some(extras) = &mut self.extras {
+            if let Some(sampler) = &mut extras.sampler {
+                sampler.note(packet);
             }
-            if agent.role == Role::Receiver && packet.has_xcp_i() {
-                changed = agent.pass(now, *packet, out);
-                packet = &changed;
+            if let Some(agent) = &mut extras.agent {
+                if matches!(packet.kind, Kind::Control | Kind::Probe) {
+                    agent.handle(now, packet, out);
+                    return;
+                }
+                if agent.role == Role::Receiver && packet.has_xcp_i() {
+                    changed = agent.pass(now, *packet, out);
+                    packet = &changed;
+                }
             }
         }
         let extras = &mut self.extras;
@@ -489,6 +505,10 @@ impl<E: Endpoint> Station<E> {
             self.endpoint.sample(&mut sampler.last, seconds, |metric, value| {
                 samples.push(Sample { at, element, metric, value });
             });
+            if E::RECEIVES {
+                let value = std::mem::take(&mut sampler.received) as f64 * 8.0 / seconds;
+                samples.push(Sample { at, element, metric: "received_bps", value });
+            }
             if let Some(agent) = &mut extras.agent
                 && let Some(watched) = &mut agent.watched
             {
