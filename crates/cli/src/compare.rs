@@ -222,14 +222,14 @@ fn figure(runs: [&RunFolder; 2]) -> Result<Figure, Failure> {
     Ok(Figure {
         title: format!("{} over {}", names[above], names[below]),
         subtitle: format!(
-            "thin: {}, wide: {}; throughput is the mean of {} s",
+            "thin: {}, wide: {}; throughput at the receivers is the mean of {} s",
             names[above],
             names[below],
             number(Some(wide.throughput_over_s.max(thin.throughput_over_s)))
         ),
         columns: vec![format!("{} over {}", runs[above].name(), runs[below].name())],
         rows: vec![
-            row(format!("throughput ({unit})"), |curves| &curves.throughput, factor, false),
+            row(format!("received throughput ({unit})"), |curves| &curves.throughput, factor, false),
             row("cwnd (packets)".into(), |curves| &curves.cwnd, 1.0, false),
             row("queue (packets)".into(), |curves| &curves.queue, 1.0, true),
         ],

@@ -276,12 +276,12 @@ fn groups(result: &RunResult) -> Table {
     for ((name, flows), (_, jain)) in result.flows.0.iter().zip(&result.jain.0) {
         let flows = listed(flows);
         let goodputs: Vec<f64> = flows.iter().filter_map(|flow| flow.goodput_bps).collect();
-        let sum = (!goodputs.is_empty()).then(|| goodputs.iter().sum::<f64>());
+        let mean = (!goodputs.is_empty()).then(|| goodputs.iter().sum::<f64>() / goodputs.len() as f64);
         table.row(vec![
             name.clone(),
             flows.len().to_string(),
-            rate(sum),
-            rate(sum.map(|sum| sum / goodputs.len() as f64)),
+            rate(result.together(flows)),
+            rate(mean),
             rate(goodputs.iter().copied().reduce(f64::min)),
             rate(goodputs.iter().copied().reduce(f64::max)),
             jain.map_or_else(|| number(None), |jain| format!("{jain:.3}")),

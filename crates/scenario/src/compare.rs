@@ -277,7 +277,7 @@ pub struct Curve {
 /// What is drawn of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Curves {
-    /// Of flows, bit/s.
+    /// Of data that arrived at the receivers of flows, bit/s.
     pub throughput: Vec<Curve>,
     /// Of flows, packets.
     pub cwnd: Vec<Curve>,
@@ -321,14 +321,23 @@ pub fn curves(run: &RunFolder) -> Result<Curves, FolderError> {
         throughput_over_s: 0.0,
         duration_s: seconds(model.duration),
     };
+    // A line ends with its flow.
+    let every = model.sample_every.map_or(f64::INFINITY, seconds);
+    let lives = |name: &str, flow: u32, t_s: f64| {
+        let of = &run.summary()["flows"][name][flow as usize];
+        let start = of["start_s"].as_f64().unwrap_or(0.0);
+        start < t_s && of["completion_s"].as_f64().is_none_or(|after| t_s - every < start + after)
+    };
     run.flow_series(|row| {
         let curve = match row.metric {
-            "throughput_bps" => &mut curves.throughput,
+            "received_bps" => &mut curves.throughput,
             "cwnd_packets" => &mut curves.cwnd,
             _ => return,
         };
-        let place = row.index.and_then(|index| flows.get(&(row.element.into(), index)));
-        if let Some(&place) = place {
+        let Some(index) = row.index else { return };
+        if let Some(&place) = flows.get(&(row.element.into(), index))
+            && lives(row.element, index, row.t_s)
+        {
             curve[place].points.push((row.t_s, row.value));
         }
     })?;
@@ -337,7 +346,6 @@ pub fn curves(run: &RunFolder) -> Result<Curves, FolderError> {
             curves.queue[place].points.push((row.t_s, row.value));
         }
     })?;
-    let every = model.sample_every.map_or(f64::INFINITY, seconds);
     let bins = (curves.duration_s * SMOOTHING / every).round().max(1.0) as usize;
     curves.throughput_over_s = bins as f64 * every;
     for curve in &mut curves.throughput {

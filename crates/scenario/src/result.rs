@@ -46,6 +46,9 @@ pub struct RunResult<'a> {
     pub fingerprint: String,
     /// Simulated time.
     pub duration_s: f64,
+    /// The time that rates are of, `warmup..duration`.
+    #[serde(skip)]
+    pub measured_s: f64,
     /// Packets that entered a link.
     pub packet_hops: u64,
     /// By name, in the order of the file.
@@ -150,7 +153,7 @@ impl Summary {
 
 /// Jain's index: 1 if all get the same, 1/n if one gets all. `None` without a value, and where
 /// nobody got anything.
-pub(crate) fn jain(values: &[f64]) -> Option<f64> {
+pub fn jain(values: &[f64]) -> Option<f64> {
     let sum: f64 = values.iter().sum();
     let squares: f64 = values.iter().map(|value| value * value).sum();
     (squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
@@ -170,6 +173,7 @@ impl<'a> RunResult<'a> {
             seed_used: outcome.seed_used,
             fingerprint: format!("{:016x}", outcome.fingerprint),
             duration_s: seconds(outcome.duration),
+            measured_s: seconds(outcome.duration.saturating_sub(model.warmup)),
             packet_hops: outcome.packet_hops,
             links: Ordered(
                 model.links.iter().map(|link| link.name.clone()).zip(outcome.links.iter().cloned()).collect(),
@@ -179,6 +183,13 @@ impl<'a> RunResult<'a> {
             live: None,
             meta,
         }
+    }
+
+    /// Bit/s that a group's applications got together: all that came in the measured time, over that time.
+    /// Goodputs are of each flow's own time, and have no sum.
+    pub fn together(&self, flows: &[FlowOutcome]) -> Option<f64> {
+        let bytes: u64 = flows.iter().map(|flow| flow.delivered_bytes).sum();
+        (self.measured_s > 0.0 && !flows.is_empty()).then(|| bytes as f64 * 8.0 / self.measured_s)
     }
 
     /// As `--flows summary`: groups of more than [`FLOWS_LISTED_MAX`] flows become distributions.

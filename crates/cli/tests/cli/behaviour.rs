@@ -54,6 +54,30 @@ fn many_flows_are_shown_by_group() {
     assert!(text.contains("goodput sum") && !text.contains("ftp[0]"), "{text}");
 }
 
+/// Short flows one after the other, each fast while it lives: together they get no more than the link carries.
+#[test]
+fn what_a_group_gets_together_is_bytes_over_the_measured_time() {
+    let text =
+        SCENARIO.replace("duration = \"2 s\"", "duration = \"20 s\"").replace("count = 2", "count = 40")
+            + "size = \"100 kB\"\nstart = { every = \"300 ms\" }\n";
+    let lab = Lab::new(&text);
+    let text = lab.run(&["run", "scenario.toml", "--out", "runs"]).exits(0).stdout();
+    let run = std::fs::read_dir(lab.path("runs")).expect("a folder").flatten().next().expect("a run").path();
+    let summary = std::fs::read_to_string(run.join("summary.json")).expect("readable");
+    let result: Value = serde_json::from_str(&summary).expect("JSON");
+    let flows = result["flows"]["ftp"].as_array().expect("a list");
+    let sum = |key: &str| flows.iter().filter_map(|flow| flow[key].as_f64()).sum::<f64>();
+    let capacity = result["links"]["bottleneck"]["capacity_bps"].as_f64().expect("a number");
+    assert!(sum("goodput_bps") > 2.0 * capacity, "rates of flows that never met: {}", sum("goodput_bps"));
+    let together = sum("delivered_bytes") * 8.0 / 19.0;
+    assert!(together < capacity);
+    let shown = congestlab_scenario::number::rate(Some(together));
+    let row = text.lines().find(|line| line.trim_start().starts_with("ftp")).expect("a row");
+    assert!(row.contains(&format!("  {shown}  ")), "{shown} is not in {row}");
+    let page = std::fs::read_to_string(run.join("report.html")).expect("readable");
+    assert!(page.contains(&format!("<th scope=\"row\">ftp</th><td>40</td><td>{shown}</td>")), "{shown}");
+}
+
 #[test]
 fn above_ten_thousand_flows_a_summary_replaces_the_arrays() {
     let lab = Lab::new(SCENARIO);

@@ -335,9 +335,13 @@ fn an_hour_of_two_hundred_flows_stays_small_and_opens() {
         for flow in 0..200u32 {
             // Nothing to compress, nothing to merge.
             let noise = (bin * 7919 + u64::from(flow) * 104_729) % 1009;
-            for (metric, unit) in
-                [("throughput_bps", 1e4), ("goodput_bps", 9e3), ("cwnd_packets", 0.1), ("srtt_ms", 0.2)]
-            {
+            for (metric, unit) in [
+                ("throughput_bps", 1e4),
+                ("received_bps", 1e4),
+                ("goodput_bps", 9e3),
+                ("cwnd_packets", 0.1),
+                ("srtt_ms", 0.2),
+            ] {
                 recording.sample(at, Element::Flow(0, flow), metric, noise as f64 * unit);
             }
             if noise % 100 == 0 {

@@ -48,9 +48,9 @@ impl Label {
 }
 
 /// Metrics of contract section 5 in the order in which people want them.
-const TITLES: [(Of, &str, &str); 30] = [
-    (Of::Flows, "throughput_bps", "Throughput of flows"),
-    (Of::Flows, "goodput_bps", "Goodput of flows"),
+const TITLES: [(Of, &str, &str); 31] = [
+    (Of::Flows, "received_bps", "Arrival of data at the receivers of flows"),
+    (Of::Flows, "delivered_bytes", "Data delivered to the applications of flows, in order"),
     (Of::Flows, "cwnd_packets", "Congestion window of flows"),
     (Of::Links, "queue_packets", "Queue of links"),
     (Of::Links, "utilization", "Utilisation of links"),
@@ -66,6 +66,7 @@ const TITLES: [(Of, &str, &str); 30] = [
     (Of::Links, "truth_bps", "True bandwidth"),
     (Of::Links, "probe_bps", "Probe traffic"),
     (Of::Flows, "srtt_ms", "Smoothed round-trip time of flows"),
+    (Of::Flows, "throughput_bps", "Sending rate of flows, before any link, repeated data too"),
     (Of::Links, "input_Bps", "Input traffic of the law"),
     (Of::Links, "persistent_queue_bytes", "Persistent queue of the law"),
     (Of::Links, "pxcp_n", "N of the P-XCP law: flows"),

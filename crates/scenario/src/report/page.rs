@@ -43,7 +43,7 @@ pub fn html(run: &Run<'_>, recording: &Recording) -> String {
     );
     head(&mut page, run);
     page.push_str("<main>\n");
-    section(&mut page, "results", "Results", &results(run.summary));
+    section(&mut page, "results", "Results", &results(run.summary, recording.warmup_s()));
     section(&mut page, "charts", "Charts", &chart_places(recording));
     section(&mut page, "topology", "Topology", &picture(run.normalised));
     section(&mut page, "scenario", "Scenario", &scenario(run));
@@ -139,7 +139,8 @@ fn entries(value: &Json) -> impl Iterator<Item = (&String, &Json)> {
     value.as_object().into_iter().flat_map(Map::iter)
 }
 
-fn results(summary: &Json) -> String {
+fn results(summary: &Json, warmup_s: f64) -> String {
+    let measured_s = summary["duration_s"].as_f64().map(|duration| duration - warmup_s);
     let links: Vec<Vec<String>> =
         entries(&summary["links"]).map(|(name, link)| link_row(name, link)).collect();
     let heading = [
@@ -159,7 +160,7 @@ fn results(summary: &Json) -> String {
         html = folded(&format!("{} links", links.len()), false, &html);
     }
     let groups: Vec<Vec<String>> = entries(&summary["flows"])
-        .map(|(name, flows)| group_row(name, flows, &summary["jain"][name.as_str()]))
+        .map(|(name, flows)| group_row(name, flows, &summary["jain"][name.as_str()], measured_s))
         .collect();
     if groups.is_empty() {
         return html;
@@ -254,8 +255,13 @@ fn flow_row(name: &str, index: usize, flow: &Json) -> Vec<String> {
     ]
 }
 
-/// A group, from its flows or from their distributions (`--flows summary`).
-fn group_row(name: &str, flows: &Json, jain: &Json) -> Vec<String> {
+/// A group, from its flows or from their distributions (`--flows summary`). Goodputs are of each flow's own
+/// time and have no sum: what came together is bytes over the time that is measured.
+fn group_row(name: &str, flows: &Json, jain: &Json, measured_s: Option<f64>) -> Vec<String> {
+    let together = |bytes: Option<f64>| {
+        let (bytes, seconds) = (bytes?, measured_s.filter(|&seconds| seconds > 0.0)?);
+        Some(bytes * 8.0 / seconds)
+    };
     let jain = jain.as_f64().map_or_else(|| NOTHING.into(), |jain| format!("{jain:.3}"));
     let Some(flows) = flows.as_array() else {
         let goodput = &flows["goodput_bps"];
@@ -264,7 +270,7 @@ fn group_row(name: &str, flows: &Json, jain: &Json) -> Vec<String> {
         return vec![
             name.to_owned(),
             whole(&flows["count"]),
-            rate(sum("goodput_bps")),
+            rate(together(sum("delivered_bytes"))),
             shown(&goodput["mean"], rate),
             shown(&goodput["min"], rate),
             shown(&goodput["max"], rate),
@@ -275,13 +281,14 @@ fn group_row(name: &str, flows: &Json, jain: &Json) -> Vec<String> {
         ];
     };
     let goodputs: Vec<f64> = flows.iter().filter_map(|flow| flow["goodput_bps"].as_f64()).collect();
-    let sum = (!goodputs.is_empty()).then(|| goodputs.iter().sum::<f64>());
+    let mean = (!goodputs.is_empty()).then(|| goodputs.iter().sum::<f64>() / goodputs.len() as f64);
+    let bytes = flows.iter().map(|flow| flow["delivered_bytes"].as_f64()).sum::<Option<f64>>();
     let total = |key: &str| flows.iter().filter_map(|flow| flow[key].as_u64()).sum::<u64>().to_string();
     vec![
         name.to_owned(),
         flows.len().to_string(),
-        rate(sum),
-        rate(sum.map(|sum| sum / goodputs.len() as f64)),
+        rate(together(bytes.filter(|_| !flows.is_empty()))),
+        rate(mean),
         rate(goodputs.iter().copied().reduce(f64::min)),
         rate(goodputs.iter().copied().reduce(f64::max)),
         jain,

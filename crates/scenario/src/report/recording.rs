@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use congestlab_net::packet::Picos;
 use congestlab_sim::model::Model;
 use congestlab_sim::outcome::{Element, Outcome};
+use serde_json::Value as Json;
 
 use super::bins::{Grid, picos, seconds};
 use crate::Scenario;
@@ -22,7 +23,7 @@ const POINTS_MAX: usize = 2000;
 /// Values in a report: 7 MB of numbers, 9 MB of text.
 const VALUES_MAX: usize = 1_700_000;
 /// Of most elements, at most.
-const METRICS_PER_FLOW: usize = 4;
+const METRICS_PER_FLOW: usize = 5;
 const METRICS_PER_LINK: usize = 8;
 /// Times and counts of events: 5 MB of text.
 const EVENTS_MAX: usize = 400_000;
@@ -90,6 +91,10 @@ pub struct Recording {
     first: Vec<usize>,
     /// What each link can carry in a second, as the utilisation counts it.
     model: Model,
+    /// When each flow of the run began and was complete: outside there is nothing of it.
+    lives: Vec<(Picos, Picos)>,
+    /// Bytes of each flow that its application has.
+    delivered: Vec<f64>,
     charts: Vec<Chart>,
     /// Values of this bin by chart and group: what the spreads are taken of.
     crowds: Vec<Vec<Vec<f64>>>,
@@ -135,6 +140,8 @@ impl Recording {
             crowded_at: 0,
             marks: Vec::new(),
             kinds: Vec::new(),
+            lives: vec![(0, Picos::MAX); all],
+            delivered: vec![0.0; all],
             event_width: (seconds(model.duration) / marks_each as f64) as f32,
             events: 0,
             model,
@@ -144,6 +151,9 @@ impl Recording {
     /// All of a run.
     pub fn of(scenario: &Scenario, outcome: &Outcome) -> Self {
         let mut recording = Self::new(scenario);
+        for (flow, of) in outcome.groups.iter().flatten().enumerate() {
+            recording.live(flow, of.start_s, of.completion_s);
+        }
         for sample in &outcome.series {
             recording.sample(sample.at, sample.element, sample.metric, sample.value);
         }
@@ -160,6 +170,10 @@ impl Recording {
     /// If its tables are damaged.
     pub fn read(folder: &RunFolder) -> Result<Self, FolderError> {
         let mut recording = Self::new(folder.scenario());
+        let groups = folder.summary()["flows"].as_object().into_iter().flat_map(|groups| groups.values());
+        for (flow, of) in groups.filter_map(Json::as_array).flatten().enumerate() {
+            recording.live(flow, of["start_s"].as_f64().unwrap_or(0.0), of["completion_s"].as_f64());
+        }
         let model = folder.scenario().base_model();
         let names =
             |names: Vec<&String>| -> BTreeMap<String, u32> { names.into_iter().cloned().zip(0..).collect() };
@@ -189,6 +203,13 @@ impl Recording {
         })?;
         recording.finish();
         Ok(recording)
+    }
+
+    /// A flow began at `start_s`, and was complete so long after.
+    fn live(&mut self, flow: usize, start_s: f64, completion_s: Option<f64>) {
+        if let Some(life) = self.lives.get_mut(flow) {
+            *life = (picos(start_s), completion_s.map_or(Picos::MAX, |after| picos(start_s + after)));
+        }
     }
 
     /// The number of a flow over the whole run.
@@ -223,7 +244,20 @@ impl Recording {
             Element::Flow(group, flow) => {
                 let group = group as usize;
                 let Some(first) = self.first.get(group) else { return };
-                let place = self.flow_places.get(first + flow as usize).copied().flatten();
+                let flow = first + flow as usize;
+                let begin = self.begin_of(at);
+                if self.lives.get(flow).is_none_or(|&(from, to)| at <= from || to <= begin) {
+                    return;
+                }
+                let place = self.flow_places.get(flow).copied().flatten();
+                // What a repair lets through at once is no speed: data that is there, not a rate.
+                let (metric, value) = match metric {
+                    "goodput_bps" => {
+                        self.delivered[flow] += value * seconds(at - begin) / 8.0;
+                        ("delivered_bytes", self.delivered[flow])
+                    }
+                    _ => (metric, value),
+                };
                 let chart = self.chart(Of::Flows, metric);
                 if let Some(place) = place {
                     self.grid.put(&mut self.charts[chart].series[place], at, value);
@@ -235,10 +269,15 @@ impl Recording {
         }
     }
 
+    /// Begin of the bin that ends at `at`.
+    fn begin_of(&self, at: Picos) -> Picos {
+        let every = self.model.sample_every.unwrap_or(self.model.duration / 100).max(1);
+        (at.saturating_sub(1) / every) * every
+    }
+
     /// Bits sent in the bin that ends at `at`, of those that could be (contract §5).
     fn utilization(&self, link: usize, at: Picos, throughput_bps: f64) -> Option<f64> {
-        let every = self.model.sample_every?;
-        let begin = (at.saturating_sub(1) / every) * every;
+        let begin = self.begin_of(at);
         let could = self.model.links[link].port.service.work(begin, at) as f64 / 1e12;
         (could > 0.0).then(|| throughput_bps * seconds(at - begin) / could)
     }
@@ -370,6 +409,11 @@ impl Recording {
     /// Names of the links that are kept.
     pub fn link_names(&self) -> Vec<String> {
         self.links.iter().map(|&link| self.model.links[link].name.clone()).collect()
+    }
+
+    /// Where the measured time begins, seconds.
+    pub(crate) fn warmup_s(&self) -> f64 {
+        seconds(self.model.warmup)
     }
 
     /// Links of the run.

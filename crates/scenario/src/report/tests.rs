@@ -1,7 +1,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use congestlab_sim::outcome::Element;
+use congestlab_sim::outcome::{Element, FlowOutcome, Outcome, Sample};
 use serde_json::{Value as Json, json};
 
 use super::*;
@@ -53,7 +53,8 @@ fn nulls_are_shown_as_nothing_and_numbers_with_their_units() {
                              "queue_mean_packets": null, "drops": 7 } },
         "flows": {
             "x</script>": [{ "goodput_bps": null, "rtt_mean_ms": null, "sent_packets": 5, "completion_s": null }],
-            "many": { "count": 20_000, "goodput_bps": { "count": 20_000, "mean": 1e3, "min": 5e2, "max": 2e3 } },
+            "many": { "count": 20_000, "goodput_bps": { "count": 20_000, "mean": 1e3, "min": 5e2, "max": 2e3 },
+                      "delivered_bytes": { "count": 20_000, "mean": 50.0 } },
         },
         "jain": { "x</script>": null, "many": 0.5 },
         "meta": { "version": "1.2.3" },
@@ -63,7 +64,7 @@ fn nulls_are_shown_as_nothing_and_numbers_with_their_units() {
         "3 (nothing random was drawn)",
         "<th scope=\"row\">a&lt;b&gt;</th><td>1.5 Mbit/s</td><td>-</td><td>-</td><td>-</td>",
         "<th scope=\"row\">x&lt;/script&gt;[0]</th><td>-</td>",
-        "<th scope=\"row\">many</th><td>20000</td><td>20 Mbit/s</td><td>1 kbit/s</td><td>500 bit/s</td>",
+        "<th scope=\"row\">many</th><td>20000</td><td>8 Mbit/s</td><td>1 kbit/s</td><td>500 bit/s</td>",
         "1.2.3",
         "12.3 k",
     ] {
@@ -118,6 +119,43 @@ fn many_flows_are_a_spread_and_each_of_them_is_there() {
     assert!(chart.series[100].is_empty() && chart.series[101] == vec![1000.0; 10]);
     assert_eq!(recording.flows_drawn(), [0, 100, 101]);
     assert_eq!(recording.flows()[101], (1, 1));
+}
+
+/// One flow of a hundred lives to the end, the others half as long: from then on it is all there is to see.
+#[test]
+fn a_flow_is_drawn_while_it_lives_and_bands_are_of_those_that_do() {
+    let scenario = scenario(100);
+    let sample = |bin: u64, flow: u32, metric, value: f64| Sample {
+        at: bin * 100 * MS,
+        element: Element::Flow(0, flow),
+        metric,
+        value,
+    };
+    let mut outcome = Outcome::default();
+    for bin in 1..=10 {
+        for flow in 0..100 {
+            outcome.series.push(sample(bin, flow, "cwnd_packets", if flow == 7 { 50.0 } else { 1.0 }));
+            outcome.series.push(sample(bin, flow, "goodput_bps", 80.0));
+        }
+    }
+    let flow = |flow: u32| FlowOutcome {
+        start_s: 0.1,
+        completion_s: (flow != 7).then_some(0.45),
+        ..FlowOutcome::default()
+    };
+    outcome.groups = vec![(0..100).map(flow).collect()];
+    let recording = Recording::of(&scenario, &outcome);
+    let chart = |metric: &str| {
+        let charts = charts(&recording);
+        charts.into_iter().find(|(chart, _)| chart.metric == metric).expect("it is drawn").0.clone()
+    };
+    let cwnd = chart("cwnd_packets");
+    let seen = |series: &[f32]| series.iter().map(|value| !value.is_nan()).collect::<Vec<_>>();
+    assert_eq!(seen(&cwnd.series[0]), [false, true, true, true, true, true, false, false, false, false]);
+    assert_eq!(seen(&cwnd.series[7]), [false, true, true, true, true, true, true, true, true, true]);
+    assert_eq!(cwnd.spreads[0].quantiles[1][1..], [1.0, 1.0, 1.0, 1.0, 1.0, 50.0, 50.0, 50.0, 50.0]);
+    // Delivery is an amount: one byte in each bin of 100 ms.
+    assert_eq!(chart("delivered_bytes").series[7][1..], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]);
 }
 
 #[test]
