@@ -2,6 +2,7 @@
 //!
 //! The data are on disk before anything is drawn.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,12 +12,13 @@ use congestlab_scenario::fairness::{time_to_fair_share, trailing_mean};
 use congestlab_scenario::net::packet::Picos;
 use congestlab_scenario::net::queue::Limit;
 use congestlab_scenario::net::service::Service;
-use congestlab_scenario::result::{Meta, RunResult};
-use congestlab_scenario::sim::model::{Link, Model};
-use congestlab_scenario::sim::outcome::{Element, Outcome};
+use congestlab_scenario::result::{Meta, RunResult, jain};
+use congestlab_scenario::sim::model::{Group, Link, Model};
+use congestlab_scenario::sim::outcome::{Element, FlowOutcome, LinkOutcome, Outcome};
 use congestlab_scenario::sim::{self, Engine};
 use congestlab_scenario::sweep::Point;
 use congestlab_scenario::{Measure, Scenario, store};
+use serde::Serialize;
 use serde_json::json;
 
 use crate::args::{DemoArguments, VERSION};
@@ -31,6 +33,8 @@ const SCENARIO: &str = include_str!("../../../scenarios/demo.toml");
 /// More columns than this are too narrow to read, more flows too many to tell apart.
 const COLUMNS_MAX: usize = 4;
 const FLOWS_MAX: usize = 12;
+/// A link that is used so much, or drops packets, is a bottleneck.
+const BUSY: f64 = 0.9;
 /// Throughput is drawn averaged over this share of the run: bins near the RTT show whose burst fell
 /// into which bin, not who gets how much.
 const SMOOTHING: f64 = 1.0 / 60.0;
@@ -45,10 +49,105 @@ struct Run {
     folder: PathBuf,
 }
 
+/// A row of the table: a link that decides what flows get, and how they share it.
+#[derive(Debug, Serialize)]
+struct Bottleneck {
+    #[serde(skip)]
+    place: usize,
+    link: String,
+    utilization: Option<f64>,
+    queue_mean_packets: Option<f64>,
+    queue_p95_packets: Option<u64>,
+    /// Packets dropped, of those that came.
+    loss: f64,
+    /// Flows of all groups whose data crosses it.
+    flows: usize,
+    /// Jain's index of their goodputs.
+    jain: Option<f64>,
+    /// Seconds from the start of the last of them to the time from which they share fairly, until the first
+    /// ends; `None` if that never comes.
+    fair_share_s: Option<f64>,
+}
+
 impl Run {
     fn result(&self) -> RunResult<'_> {
         RunResult::new(&self.scenario, &self.outcome, self.meta.clone())
     }
+
+    /// The links that matter: those on the way of data that are used to [`BUSY`] or drop packets, or the
+    /// busiest of all if there is none.
+    fn bottlenecks(&self) -> Vec<Bottleneck> {
+        let links: Vec<(u32, &LinkOutcome)> = (0u32..)
+            .zip(&self.outcome.links)
+            .filter(|(index, _)| self.model.groups.iter().any(|group| crosses(group, *index)))
+            .collect();
+        let used = |link: &LinkOutcome| link.utilization.unwrap_or(0.0);
+        let mut found: Vec<u32> = links
+            .iter()
+            .filter(|(_, link)| used(link) >= BUSY || link.drops > 0)
+            .map(|(index, _)| *index)
+            .collect();
+        if found.is_empty() {
+            let busiest = links.iter().max_by(|(_, one), (_, other)| used(one).total_cmp(&used(other)));
+            found.extend(busiest.map(|(index, _)| *index));
+        }
+        let goodputs = self.goodputs();
+        found.into_iter().map(|index| self.bottleneck(index, &goodputs)).collect()
+    }
+
+    fn bottleneck(&self, index: u32, goodputs: &BTreeMap<Element, Vec<f64>>) -> Bottleneck {
+        let groups = (0u32..).zip(self.model.groups.iter().zip(&self.outcome.groups));
+        let crossing = groups.filter(|(_, (group, _))| crosses(group, index));
+        let flows: Vec<(Element, &FlowOutcome)> = crossing
+            .flat_map(|(group, (_, flows))| {
+                (0u32..).zip(flows).map(move |(flow, of)| (Element::Flow(group, flow), of))
+            })
+            .collect();
+        let rates: Vec<f64> = flows.iter().filter_map(|(_, flow)| flow.goodput_bps).collect();
+        let place = index as usize;
+        let link = &self.outcome.links[place];
+        Bottleneck {
+            place,
+            link: self.model.links[place].name.clone(),
+            utilization: link.utilization,
+            queue_mean_packets: link.queue_mean_packets,
+            queue_p95_packets: link.queue_p95_packets,
+            loss: link.drops as f64 / link.arrived_packets.max(1) as f64,
+            flows: flows.len(),
+            jain: jain(&rates),
+            fair_share_s: self.fair_share(&flows, goodputs),
+        }
+    }
+
+    fn fair_share(
+        &self,
+        flows: &[(Element, &FlowOutcome)],
+        goodputs: &BTreeMap<Element, Vec<f64>>,
+    ) -> Option<f64> {
+        let last_start = flows.iter().map(|(_, flow)| flow.start_s).fold(0.0, f64::max);
+        let end = |flow: &FlowOutcome| {
+            let done = flow.completion_s.map_or(f64::INFINITY, |after| flow.start_s + after);
+            done.min(flow.stop_s.unwrap_or(f64::INFINITY))
+        };
+        let first_end = flows.iter().map(|(_, flow)| end(flow)).fold(f64::INFINITY, f64::min);
+        let of_each: Vec<Vec<f64>> =
+            flows.iter().filter_map(|(element, _)| goodputs.get(element).cloned()).collect();
+        time_to_fair_share(&of_each, seconds(self.model.sample_every?), last_start, first_end)
+    }
+
+    /// What each flow's application got, bin by bin.
+    fn goodputs(&self) -> BTreeMap<Element, Vec<f64>> {
+        let mut goodputs: BTreeMap<Element, Vec<f64>> = BTreeMap::new();
+        for sample in self.outcome.series.iter().filter(|sample| sample.metric == "goodput_bps") {
+            goodputs.entry(sample.element).or_default().push(sample.value);
+        }
+        goodputs
+    }
+}
+
+/// Data of the group crosses the link, now or later.
+fn crosses(group: &Group, link: u32) -> bool {
+    group.path.contains(&link) || group.switches.iter().any(|switch| switch.path.contains(&link))
 }
 
 pub(crate) fn demo(arguments: &DemoArguments, screen: &Screen) -> Result<(), Failure> {
@@ -86,7 +185,12 @@ pub(crate) fn demo(arguments: &DemoArguments, screen: &Screen) -> Result<(), Fai
     if screen.json {
         let runs: Vec<_> = runs
             .iter()
-            .map(|run| json!({ "label": run.label, "fair_share_s": fair_share(run), "result": run.result().to_json() }))
+            .map(|run| {
+                let bottlenecks = run.bottlenecks();
+                let fair_share_s = bottlenecks.first().and_then(|bottleneck| bottleneck.fair_share_s);
+                let result = run.result().to_json();
+                json!({ "label": run.label, "fair_share_s": fair_share_s, "bottlenecks": bottlenecks, "result": result })
+            })
             .collect();
         return print(&store::pretty(&json!({ "runs": runs })));
     }
@@ -158,23 +262,28 @@ fn compare(runs: &[Run]) -> Table {
         "time to fair share",
     ]);
     for run in runs {
-        let result = run.result();
-        let Some((_, link)) = result.links.0.first() else { continue };
         let packets = |value: Option<f64>| {
             value.map_or_else(|| NOTHING.into(), |_| format!("{} packets", number(value)))
         };
-        let jain = result.jain.0.first().and_then(|(_, jain)| *jain);
-        table.row(vec![
-            run.label.clone(),
-            percent(link.utilization),
-            packets(link.queue_mean_packets),
-            packets(link.queue_p95_packets.map(|packets| packets as f64)),
-            small_percent(link.drops as f64 / link.arrived_packets.max(1) as f64),
-            jain.map_or_else(|| NOTHING.into(), |jain| format!("{jain:.3}")),
-            fair_share(run).map_or_else(|| NOTHING.into(), |seconds| format!("{seconds:.1} s")),
-        ]);
+        for row in run.bottlenecks() {
+            let name = if is_single(run) { String::new() } else { format!(", {}", row.link) };
+            table.row(vec![
+                format!("{}{name}", run.label),
+                percent(row.utilization),
+                packets(row.queue_mean_packets),
+                packets(row.queue_p95_packets.map(|packets| packets as f64)),
+                small_percent(row.loss),
+                row.jain.map_or_else(|| NOTHING.into(), |jain| format!("{jain:.3}")),
+                row.fair_share_s.map_or_else(|| NOTHING.into(), |seconds| format!("{seconds:.1} s")),
+            ]);
+        }
     }
     table
+}
+
+/// The scenario describes one link.
+fn is_single(run: &Run) -> bool {
+    run.model.links.iter().filter(|link| !link.name.ends_with(".reverse")).count() == 1
 }
 
 /// Values of one metric of one element over time, seconds.
@@ -202,25 +311,38 @@ fn flows(run: &Run) -> Vec<(String, Element)> {
         .collect()
 }
 
-/// Seconds from the start of the last flow to the time from which all share fairly; `None` if that
-/// never comes.
-fn fair_share(run: &Run) -> Option<f64> {
-    let last_start = run.outcome.groups.iter().flatten().map(|flow| flow.start_s).fold(0.0, f64::max);
-    let goodputs: Vec<Vec<f64>> = flows(run)
-        .into_iter()
-        .take(FLOWS_MAX)
-        .map(|(_, element)| series(run, element, "goodput_bps").into_iter().map(|(_, value)| value).collect())
-        .collect();
-    time_to_fair_share(&goodputs, seconds(run.model.sample_every?), last_start, f64::INFINITY)
+/// The same of a flow while it lives: has begun and is not complete.
+fn series_alive(run: &Run, element: Element, metric: &str) -> Vec<(f64, f64)> {
+    let mut series = series(run, element, metric);
+    if let Element::Flow(group, flow) = element
+        && let Some(of) = run.outcome.groups.get(group as usize).and_then(|flows| flows.get(flow as usize))
+    {
+        let every = run.model.sample_every.map_or(0.0, seconds);
+        let end = of.completion_s.map_or(f64::INFINITY, |after| of.start_s + after);
+        series.retain(|&(at, _)| of.start_s < at && at - every < end);
+    }
+    series
 }
 
-/// Throughput, window and queue of every run. The title is the first line of the scenario, a comment.
+/// As many flows as can be told apart, the first of each group before the second of any.
+fn drawn(run: &Run) -> Vec<(String, Element)> {
+    let mut flows: Vec<(usize, (String, Element))> = flows(run).into_iter().enumerate().collect();
+    flows.sort_by_key(|(_, (_, element))| match element {
+        Element::Flow(_, number) => *number,
+        Element::Link(_) | Element::Cloud(..) => 0,
+    });
+    flows.truncate(FLOWS_MAX);
+    flows.sort_by_key(|(place, _)| *place);
+    flows.into_iter().map(|(_, flow)| flow).collect()
+}
+
+/// What arrived, window and queue of every run. The title is the first line of the scenario, a comment.
 fn draw(text: &str, runs: &[Run]) -> Figure {
     // Behind what editors are told.
     let first = text.lines().find(|line| !line.starts_with("#:"));
     let title = first.and_then(|line| line.strip_prefix('#')).unwrap_or("congestlab").trim();
     let highest = runs.iter().flat_map(|run| &run.outcome.series);
-    let highest = highest.filter(|sample| sample.metric == "throughput_bps").map(|sample| sample.value);
+    let highest = highest.filter(|sample| sample.metric == "received_bps").map(|sample| sample.value);
     let (factor, unit) = match highest.fold(0.0, f64::max) {
         2e9.. => (1e9, "Gbit/s"),
         2e6.. => (1e6, "Mbit/s"),
@@ -231,15 +353,16 @@ fn draw(text: &str, runs: &[Run]) -> Figure {
         charts: runs.iter().map(chart).collect(),
     };
     let of_flows = |run: &Run, metric: &str, factor: f64| -> Vec<Line> {
-        let lines = flows(run).into_iter().take(FLOWS_MAX).enumerate().map(|(index, (name, element))| {
-            let points = series(run, element, metric).into_iter().map(|(x, y)| (x, y / factor)).collect();
+        let lines = drawn(run).into_iter().enumerate().map(|(index, (name, element))| {
+            let points =
+                series_alive(run, element, metric).into_iter().map(|(x, y)| (x, y / factor)).collect();
             Line { name, style: Style::Flow(index), points }
         });
         lines.filter(|line| !line.points.is_empty()).collect()
     };
     let throughput = |run: &Run| {
-        let mut lines = capacity(run, factor);
-        lines.extend(of_flows(run, "throughput_bps", factor));
+        let mut lines = capacities(run, factor);
+        lines.extend(of_flows(run, "received_bps", factor));
         let bins = smoothing_bins(run);
         for line in &mut lines {
             let values: Vec<f64> = line.points.iter().map(|(_, y)| *y).collect();
@@ -248,7 +371,7 @@ fn draw(text: &str, runs: &[Run]) -> Figure {
         lines
     };
     let rows = vec![
-        row(format!("throughput ({unit})"), &throughput),
+        row(format!("received throughput ({unit})"), &throughput),
         row("cwnd (packets)".into(), &|run| of_flows(run, "cwnd_packets", 1.0)),
         row("queue (packets)".into(), &queues),
     ];
@@ -266,9 +389,31 @@ fn draw(text: &str, runs: &[Run]) -> Figure {
     }
 }
 
-/// The bottleneck in words.
+/// The links that matter, in words.
 fn describe(run: &Run) -> String {
-    let Some(link) = run.model.links.first() else { return String::new() };
+    let links = run.bottlenecks();
+    let links = match &links[..] {
+        [only] => describe_link(run, only.place),
+        several => {
+            let named = several.iter().map(|row| {
+                let service = &run.model.links[row.place].port.service;
+                format!("{} {}", row.link, rate(Some(service.rate_at(0).0 as f64)))
+            });
+            named.collect::<Vec<_>>().join(", ")
+        }
+    };
+    let all = flows(run).len();
+    let shown = if all > FLOWS_MAX { format!(", {FLOWS_MAX} of {all} flows") } else { String::new() };
+    let mean = smoothing_bins(run) as f64 * run.model.sample_every.map_or(0.0, seconds);
+    format!(
+        "{links}, {}{shown}; throughput at the receivers is the mean of {mean} s",
+        seed_line(&run.result())
+    )
+}
+
+fn describe_link(run: &Run, place: usize) -> String {
+    let link = &run.model.links[place];
+    let name = if is_single(run) { String::new() } else { format!("{}: ", link.name) };
     let service = match &link.port.service {
         Service::Trace(trace) => format!("a trace of {} on average", rate(Some(trace.mean_rate().0 as f64))),
         service => rate(Some(service.rate_at(0).0 as f64)),
@@ -279,14 +424,7 @@ fn describe(run: &Run) -> String {
         Limit::None => "unlimited queue".into(),
     };
     let delay = link.port.delay as f64 / 1e9;
-    let all = flows(run).len();
-    let shown =
-        if all > FLOWS_MAX { format!(", the first {FLOWS_MAX} of {all} flows") } else { String::new() };
-    let mean = smoothing_bins(run) as f64 * run.model.sample_every.map_or(0.0, seconds);
-    format!(
-        "{service}, {delay} ms one way, {limit}, {}{shown}; throughput is the mean of {mean} s",
-        seed_line(&run.result())
-    )
+    format!("{name}{service}, {delay} ms one way, {limit}")
 }
 
 /// The queues of the links, without reverse directions that nobody described.
@@ -318,11 +456,14 @@ fn smoothing_bins(run: &Run) -> usize {
     (seconds(run.model.duration) * SMOOTHING / every).round().max(1.0) as usize
 }
 
-/// What the first link could carry, in the bins of the series.
-fn capacity(run: &Run, factor: f64) -> Vec<Line> {
-    let (Some(link), Some(every)) = (run.model.links.first(), run.model.sample_every) else {
-        return Vec::new();
-    };
+/// What the links that matter could carry.
+fn capacities(run: &Run, factor: f64) -> Vec<Line> {
+    run.bottlenecks().iter().filter_map(|row| capacity(run, row.place, factor)).collect()
+}
+
+/// What a link could carry, in the bins of the series.
+fn capacity(run: &Run, place: usize, factor: f64) -> Option<Line> {
+    let (link, every) = (&run.model.links[place], run.model.sample_every?);
     let duration = run.model.duration;
     let points = match &link.port.service {
         Service::Trace(trace) => {
@@ -349,5 +490,6 @@ fn capacity(run: &Run, factor: f64) -> Vec<Line> {
             at.map(|at| (seconds(at), service.rate_at(at).0 as f64 / factor)).collect()
         }
     };
-    vec![Line { name: "capacity".into(), style: Style::Limit, points }]
+    let name = if is_single(run) { "capacity".into() } else { format!("capacity of {}", link.name) };
+    Some(Line { name, style: Style::Limit, points })
 }

@@ -13,7 +13,9 @@ fn the_demo_leaves_a_picture_and_its_data() {
     let png = std::fs::read(lab.path("demo.png")).expect("it was written");
     assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
     let svg = std::fs::read_to_string(lab.path("demo.svg")).expect("it was written");
-    for part in ["throughput (Mbit/s)", "cwnd (packets)", "queue (packets)", ">flow 2</text>", "time (s)"] {
+    for part in
+        ["received throughput (Mbit/s)", "cwnd (packets)", "queue (packets)", ">flow 2</text>", "time (s)"]
+    {
         assert!(svg.contains(part), "{part} is missing");
     }
     let runs: Vec<_> = std::fs::read_dir(lab.path("runs")).expect("a folder").flatten().collect();
@@ -35,6 +37,85 @@ fn the_demo_shows_what_explicit_control_is_for() {
     assert!(link(0, "queue_mean_packets") < 5.0 && link(1, "queue_mean_packets") > 20.0);
     assert!(link(0, "drops") == 0.0 && link(1, "drops") > 0.0);
     assert!(run(0)["fair_share_s"].as_f64().is_some_and(|seconds| seconds < 5.0));
+}
+
+/// Three groups of datagrams that share one link as 8, 1 and 1, and a second link for two of them that drops.
+const UNEQUAL: &str = r#"
+[run]
+duration = "10 s"
+[links.wide]
+rate = "10 Mbit/s"
+delay = "5 ms"
+queue = "50 packets"
+[links.narrow]
+rate = "1 Mbit/s"
+delay = "5 ms"
+queue = "5 packets"
+[links.spare]
+rate = "1 Gbit/s"
+[flows.large]
+law = { cbr = { rate = "8 Mbit/s" } }
+path = ["spare", "wide"]
+[flows.small]
+law = { cbr = { rate = "0.9 Mbit/s" } }
+path = ["wide", "narrow"]
+[flows.other]
+law = { cbr = { rate = "1 Mbit/s" } }
+path = ["wide", "narrow"]
+[sweep]
+grid = { "run.seed" = [1] }
+"#;
+
+#[test]
+fn the_demo_has_a_row_for_each_bottleneck_and_judges_all_flows_that_cross_it() {
+    let lab = Lab::new(UNEQUAL);
+    let json = lab.run(&["demo", "scenario.toml", "--json"]).exits(0).json();
+    let rows = json["runs"][0]["bottlenecks"].as_array().expect("rows");
+    let names: Vec<&str> = rows.iter().filter_map(|row| row["link"].as_str()).collect();
+    assert_eq!(names, ["wide", "narrow"], "the spare one decides nothing");
+    assert_eq!((&rows[0]["flows"], &rows[1]["flows"]), (&3.into(), &2.into()));
+    // Groups of one flow are fair to themselves, whatever the others get: 8, 0.5 and 0.5.
+    let index = rows[0]["jain"].as_f64().expect("a number");
+    assert!((index - 81.0 / (3.0 * 64.5)).abs() < 0.01, "{index}");
+    let rate = |group: &str| json["runs"][0]["result"]["flows"][group][0]["goodput_bps"].as_f64();
+    let (one, other) = (rate("small").expect("a rate"), rate("other").expect("a rate"));
+    let index = (one + other).powi(2) / (2.0 * (one * one + other * other));
+    assert!(rows[1]["jain"].as_f64().is_some_and(|jain| (jain - index).abs() < 1e-9), "{index}: {rows:#?}");
+    assert!(rows[0]["loss"] == 0.0 && rows[1]["loss"].as_f64().is_some_and(|loss| loss > 0.4), "{rows:#?}");
+    let text = lab.run(&["demo", "scenario.toml"]).exits(0).stdout();
+    for part in ["1, wide", "1, narrow", "0.41"] {
+        assert!(text.contains(part), "{part} is missing in\n{text}");
+    }
+    let svg = std::fs::read_to_string(lab.path("scenario.svg")).expect("it was written");
+    assert!(svg.contains("capacity of narrow") && !svg.contains("capacity of spare"));
+}
+
+/// A flow that is complete after a fifth of the run: its lines end there, those of the other go on.
+#[test]
+fn lines_of_the_demo_end_with_their_flow() {
+    let text = SCENARIO.replace("duration = \"2 s\"", "duration = \"20 s\"")
+        + "\n[flows.short]\nlaw = \"xcp\"\npath = [\"bottleneck\"]\nsize = \"500 kB\"\n\
+           [sweep]\ngrid = { \"run.seed\" = [1] }\n";
+    let lab = Lab::new(&text);
+    let json = lab.run(&["demo", "scenario.toml", "--json"]).exits(0).json();
+    let done = &json["runs"][0]["result"]["flows"]["short"][0]["completion_s"];
+    let done = done.as_f64().expect("it is complete");
+    assert!(done < 10.0, "{done}");
+    let svg = std::fs::read_to_string(lab.path("scenario.svg")).expect("it was written");
+    let lines = svg.lines().filter(|line| line.contains("<title>short 1</title>"));
+    let ends: Vec<f64> = lines.map(last_x).collect();
+    let others = svg.lines().filter(|line| line.contains("<title>ftp 1</title>"));
+    let whole = others.map(last_x).fold(0.0, f64::max);
+    assert_eq!(ends.len(), 2, "throughput and window");
+    assert!(ends.iter().all(|end| *end < whole * 0.7), "{ends:?} of {whole}");
+}
+
+/// Where the line of an SVG path ends.
+fn last_x(line: &str) -> f64 {
+    let (_, rest) = line.split_once("d=\"").expect("a path");
+    let (path, _) = rest.split_once('"').expect("it ends");
+    let last = path.rsplit(['M', 'L']).next().expect("a point");
+    last.split([' ', ',']).next().and_then(|x| x.parse().ok()).unwrap_or_else(|| panic!("{path}"))
 }
 
 #[test]
