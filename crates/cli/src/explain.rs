@@ -408,7 +408,7 @@ fn tell_feedback(page: &mut Page, feedback: &Feedback) {
     let used_up = |share: f64, left: f64, of: f64| match left {
         _ if of <= 0.0 => "",
         0.0 => "; nothing is left to share",
-        left if share >= left => "; all that is left, not what the formula gives",
+        left if share >= left => "; all that is left",
         _ => "",
     };
     let left = |left: f64, of: f64| match of {
@@ -427,6 +427,13 @@ fn tell_feedback(page: &mut Page, feedback: &Feedback) {
         page.say(4, text, "Zhou, Yeung and Li 2004, section V");
     }
     page.ask("What is this packet's share?", "K02 eqs. 3-6; draft-03 L 20-22");
+    if let Some(counted) = feedback.x_counted_ms {
+        let text = format!(
+            "X counts as {} here, for headers may claim no more: bound_headers, docs/protocols/xcp.md.",
+            ms(counted)
+        );
+        page.say(4, &text, "");
+    }
     page.line(&format!(
         "    grant p = (h + F⁺) X / ΣX  = {}, {}{}",
         signed(feedback.grant),

@@ -153,7 +153,10 @@ fn ex2_8_capture_request_and_law_decide_how_much_shuffling_wastes() {
             let result = run(
                 "limited-receiver.toml",
                 &[
-                    ("links.bottleneck.law", format!("{{ {law} = {{ capture = {capture} }} }}")),
+                    (
+                        "links.bottleneck.law",
+                        format!("{{ {law} = {{ capture = {capture}, bound_headers = false }} }}"),
+                    ),
                     ("flows.large.law", flow.clone()),
                     ("flows.small.law", flow),
                 ],
@@ -180,7 +183,7 @@ fn with_limited_flows(
     let (result, samples) = run_with_series(
         "limited-receiver.toml",
         &[
-            ("links.bottleneck.law", format!("{{ {law} = {{ capture = false }} }}")),
+            ("links.bottleneck.law", format!("{{ {law} = {{ capture = false, bound_headers = false }} }}")),
             ("flows.large.law", quoted(law)),
             ("flows.small.law", quoted(law)),
             ("flows.large.count", large.to_string()),
@@ -244,7 +247,9 @@ fn the_formula_holds_with_any_constants() {
     ] {
         let r = f64::from(small) / f64::from(large + small);
         for request in ["demand", "unlimited"] {
-            let link = format!("capture = false, k = {k}, r_max = {r_max}, gamma = {gamma}, alpha = {alpha}");
+            let link = format!(
+                "capture = false, bound_headers = false, k = {k}, r_max = {r_max}, gamma = {gamma}, alpha = {alpha}"
+            );
             let flow = format!("{{ pxcp = {{ request = \"{request}\", pacing = false }} }}");
             let result = run(
                 "limited-receiver.toml",
@@ -296,7 +301,7 @@ fn ex2_7_p_xcp_fills_the_link_that_flows_limited_upstream_leave_empty() {
     let mut used = Vec::new();
     for law in ["xcp", "pxcp"] {
         for capture in [false, true] {
-            let link = format!("{{ {law} = {{ capture = {capture} }} }}");
+            let link = format!("{{ {law} = {{ capture = {capture}, bound_headers = false }} }}");
             let mut changes = vec![("links.first.law", link.clone()), ("links.second.law", link)];
             changes
                 .extend(["flows.sg1.law", "flows.sg2.law", "flows.sg3.law"].map(|path| (path, quoted(law))));

@@ -211,10 +211,11 @@ path = ["b"]
         let result = result(&output);
         let flow = &result["flows"]["file"][0];
         let delivered = flow["delivered_bytes"].as_f64().expect("a number");
-        // curl's file is 500 kB of payload. iperf3 ends when all is written, and what has not arrived by
-        // then never does: up to 128 kB that are not sent, and a window.
-        let least = if app == "iperf3" { 0.5 } else { 0.9 };
-        assert!((least * 500e3..1.1 * 500e3).contains(&delivered), "{app}: {flow:#}");
+        // curl's file is 500 kB of payload. iperf3 writes blocks of 128 KiB, four of them, with their headers
+        // 553 kB; it ends when all is written, and what has not arrived by then never does: up to 128 kB that are
+        // not sent, and a window.
+        let allowed = if app == "iperf3" { 250e3..554e3 } else { 450e3..550e3 };
+        assert!(allowed.contains(&delivered), "{app}: {flow:#}");
         assert!(flow["sent_packets"].as_u64().is_some_and(|sent| sent > 200), "{app}: {flow:#}");
         if app != "iperf3" {
             assert!(flow["completion_s"].as_f64().is_some_and(|time| time < 3.0), "{app}: {flow:#}");

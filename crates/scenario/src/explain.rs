@@ -231,6 +231,9 @@ pub struct Feedback {
     /// grant - cut.
     #[serde(rename = "offer_Bps")]
     pub offer: f64,
+    /// What X counts as, where that is less than the header states.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub x_counted_ms: Option<f64>,
     /// What packets before were given and no header could state, below 1 B/s.
     #[serde(rename = "carry_Bps")]
     pub carry: f64,
@@ -919,6 +922,7 @@ fn feedback_of(
         grant,
         cut,
         offer: grant - cut,
+        x_counted_ms: (share.x < asked.x).then(|| header_ms(share.x)),
         carry: amount(share.carry),
         asked: asked.delta,
         given: given.delta,

@@ -33,7 +33,7 @@ decide = \"mean\"
 
 [[claims]]
 that = \"mostly, nothing is lost\"
-metric = \"links.bottleneck.drops\"
+metric = \"links.bottleneck.drops_total\"
 never = true
 decide = \"half\"
 
@@ -217,7 +217,7 @@ fn another_law_takes_the_place_of_the_papers_own() {
 #[test]
 fn what_another_law_has_not_is_not_judged() {
     let text = figure().replace(
-        "metric = \"links.bottleneck.drops\"\nnever = true",
+        "metric = \"links.bottleneck.drops_total\"\nnever = true",
         "metric = \"links.bottleneck.feedback_Bps max over [1 s, 2 s]\"\nnever = \"> 1e9\"",
     );
     let lab = lab(&text);

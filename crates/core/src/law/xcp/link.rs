@@ -225,6 +225,8 @@ pub struct Share {
     pub grant: u64,
     /// As `grant`.
     pub cut: u64,
+    /// What the packet's X counts as, in the header's unit ([`LinkConfig::bound_headers`]).
+    pub x: u32,
     /// Granted to packets before and not yet stated, below 1 B/s, with [`SHARE_PLACES`].
     pub carry: u64,
     /// What a variant of XCP has scaled the positive pool by, with 32 binary places.
@@ -388,6 +390,7 @@ impl Link {
             cuts_left: self.cuts.left,
             grant: self.grants.share(self.bounded(header.x)),
             cut: self.cuts.share(size.0.min(u32::MAX as u64) as u32),
+            x: self.bounded(header.x),
             carry: self.carry,
             factor: 1 << 32,
         }
