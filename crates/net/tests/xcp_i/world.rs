@@ -27,9 +27,9 @@ pub(crate) fn config() -> Config {
     Config::new(LinkConfig::Xcp(link_config()))
 }
 
-/// K02's constants.
+/// K02's constants, and headers as they come.
 pub(crate) fn link_config() -> xcp::LinkConfig {
-    xcp::LinkConfig::DEFAULT
+    xcp::LinkConfig { bound_headers: false, ..xcp::LinkConfig::DEFAULT }
 }
 
 /// A packet of a flow with one packet each 10 ms and a round trip time of 100 ms, that left `upstream`
