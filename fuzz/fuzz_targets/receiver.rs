@@ -127,7 +127,7 @@ fuzz_target!(|input: &[u8]| {
     let sizes = config.bytes_of(model.next).0;
     // A packet beyond the end of a transfer is of no size that its receiver knows.
     if matches!(config.app, App::Endless) {
-        assert_eq!((stats.delivered_bytes, stats.measured_bytes), (sizes, sizes));
+        assert_eq!((stats.total.delivered_bytes, stats.measured_bytes), (sizes, sizes));
     }
     // What is left comes back with the ACKs to come.
     let syn = Packet { kind: Kind::WindowProbe, ..Packet::default() };

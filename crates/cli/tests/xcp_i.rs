@@ -119,8 +119,9 @@ fn ex3_10_two_clouds_share_a_link() {
 #[test]
 fn without_a_cloud_it_is_xcp() {
     let file = directory().join("ex3.2.toml");
-    let on = "{ xcp = { interoperable = true } }";
-    let laws = [("links.a.law", on), ("links.b.law", on), ("links.c.law", on), ("flows.f.law", on)];
+    let link = "{ xcp = { interoperable = true, bound_headers = false } }";
+    let flow = "{ xcp = { interoperable = true } }";
+    let laws = [("links.a.law", link), ("links.b.law", link), ("links.c.law", link), ("flows.f.law", flow)];
     let (mut with, without) = (run(&file, &laws), run(&file, &[]));
     // What agents count is there with them only.
     for (_, link) in with["links"].as_object_mut().unwrap() {
