@@ -358,22 +358,9 @@ fn threads_share_a_network_only_while_they_take_much_off_each_other() {
     };
     let sources = |name: &str, path: [u32; 2], rate, from: u64, to: u64| Group {
         name: name.to_owned(),
-        kind: GroupKind::Source(SourceConfig {
-            segment: 1000,
-            rate: BitRate(rate),
-            pattern: Pattern::Constant,
-        }),
-        count: 1,
-        path: path.to_vec(),
-        back: vec![path[1], path[0]],
-        switches: Vec::new(),
-        access: None,
-        exit: None,
         start: Start::Every { from: Time(from * 1_000_000_000), every: 0 },
         stop: Time(to * 1_000_000_000),
-        schedule: Vec::new(),
-        sizes: None,
-        interoperable: None,
+        ..datagrams(rate, &path, &[path[1], path[0]])
     };
     let model = |delay: Picos| Model {
         seed: 1,
