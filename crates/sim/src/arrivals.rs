@@ -1,4 +1,4 @@
-//! What arrived at a link and when: all that an oracle may see, and what its word is measured by.
+//! A log of the bytes that arrived at a link: all that an oracle may see, and the measure of its estimates.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -8,7 +8,8 @@ use congestlab_net::packet::{PS_PER_NS, Picos};
 use congestlab_net::service::Service;
 use congestlab_net::xcp_i::{LOOK_BACK, LinkView};
 
-/// How far back what arrived at a link of a cloud is remembered: as far as an oracle may look, and a window of any length.
+/// How long arrivals at a link of a cloud are remembered, ps: as far as an oracle may look back, plus the
+/// longest window of the engine.
 pub const REMEMBERED: Picos = LOOK_BACK.0 * PS_PER_NS + (1 << 37);
 
 /// The bytes that arrived at a link, dropped or not. Written by the link, read by the edges of its
@@ -18,7 +19,7 @@ pub(crate) struct Arrivals(Arc<Mutex<Log>>);
 
 #[derive(Debug, Default)]
 struct Log {
-    /// When, and how many bytes until then.
+    /// Arrival times, each with the number of bytes until then.
     last: VecDeque<(Picos, u64)>,
     /// Bytes that are forgotten.
     before: u64,
@@ -66,7 +67,7 @@ impl LinkView for View {
     }
 }
 
-/// The same links by the bin of the series: what was really available.
+/// The same links for the time series: the bandwidth that was really available in each bin.
 #[derive(Clone, Debug)]
 pub(crate) struct Truth {
     view: View,

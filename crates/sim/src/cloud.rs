@@ -11,67 +11,69 @@ use congestlab_core::law::xcp_i::Address;
 
 use crate::model::{Estimator, Model};
 
-/// Addresses on each side of the network: of senders from 10.0.0.1, of receivers from 10.128.0.1. From
-/// the next flow on they repeat.
+/// Number of addresses on each side of the network. Senders have addresses from 10.0.0.1 on, receivers from
+/// 10.128.0.1 on; flows beyond that number use them again.
 pub const HOSTS: u32 = (1 << 23) - 2;
 
-/// Address of the sender of a flow, by its index over the whole run.
+/// Returns the address of the sender of `flow`, an index over the whole run.
 pub const fn sender_address(flow: u32) -> Address {
     Address((10 << 24) + 1 + flow % HOSTS)
 }
 
-/// Address of the receiver of a flow.
+/// Returns the address of the receiver of `flow`, an index over the whole run.
 pub const fn receiver_address(flow: u32) -> Address {
     Address((10 << 24 | 1 << 23) + 1 + flow % HOSTS)
 }
 
-/// Address of the router `index`: from 172.16.0.1.
+/// Returns the address of the router `index`, an index into [`Model::devices`]: 172.16.0.1 for the first.
 pub const fn router_address(index: u32) -> Address {
     Address((172 << 24 | 16 << 16) + 1 + index)
 }
 
-/// [`Packet::flow`](congestlab_net::packet::Packet::flow) of packets to the router `index`; of such a
-/// flow, the router.
+/// Maps the index of a router to the [`Packet::flow`](congestlab_net::packet::Packet::flow) of packets that
+/// are addressed to it, and such a flow back to the index.
 pub const fn router_flow(index: u32) -> u32 {
     u32::MAX - index
 }
 
-/// Which XCP-i node is at the edge of a cloud.
+/// The XCP-i node at an edge of a cloud.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Node {
     /// A router: index into [`Model::devices`].
     Router(u32),
-    /// The senders of a group: each for itself.
+    /// The senders of the group with this index; each of them is a node.
     Sender(u32),
-    /// The receivers of a group.
+    /// The receivers of the group with this index; each of them is a node.
     Receiver(u32),
 }
 
-/// A cloud on the path of a group of flows.
+/// A cloud on the path of a group of flows: links without XCP-i between two XCP-i nodes. Links are indices
+/// into [`Model::links`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cloud {
-    /// Upstream edge, k-1.
+    /// Upstream edge; the papers' router k-1.
     pub up: Node,
-    /// Downstream edge, k.
+    /// Downstream edge; the papers' router k.
     pub down: Node,
-    /// Links from the upstream edge to the downstream one: a router's own port first.
+    /// Links from the upstream edge to the downstream one, in order; if the upstream edge is a router, its own
+    /// port comes first.
     pub forward: Vec<u32>,
-    /// Links from the downstream edge to the upstream one.
+    /// Links from the downstream edge to the upstream one, in order.
     pub back: Vec<u32>,
-    /// Those of `forward` that no XCP-i node owns: the cloud itself.
+    /// Links of `forward` that no XCP-i node owns: the cloud itself.
     pub inside: Vec<u32>,
-    /// The links at the downstream edge through which its packets leave; a receiver has none.
+    /// Links at the downstream edge through which the cloud's packets leave; empty at a receiver.
     pub exits: Vec<u32>,
 }
 
 impl Cloud {
-    /// What makes it one: its edges, and the links between them there and back.
+    /// Returns the identity of the cloud: its edges, and the links between them there and back.
     pub(crate) fn ways(&self) -> (Node, Node, Vec<u32>, Vec<u32>) {
         (self.up, self.down, self.forward.clone(), self.back.clone())
     }
 
-    /// The links of routers that bound it: the upstream edge's, whose word counts first, then the
-    /// downstream one's.
+    /// Returns the links of routers at the cloud's edges: first the upstream edge's, whose estimator counts
+    /// first, then those of the downstream edge.
     pub fn bounds(&self) -> impl Iterator<Item = u32> {
         let is_routers = matches!(self.up, Node::Router(_));
         let up = self.forward.first().filter(|_| is_routers);
@@ -97,8 +99,8 @@ pub(crate) fn estimators(model: &Model) -> Vec<Option<&Estimator>> {
     estimators
 }
 
-/// The clouds of all groups, each once: between the same edges there may be several. The number of one
-/// is the [`Way`](congestlab_net::xcp_i::Way) through it.
+/// Returns the clouds of all groups, each once; two edges may have several clouds between them. The index
+/// of a cloud is the [`Way`](congestlab_net::xcp_i::Way) through it.
 pub fn clouds(model: &Model) -> Vec<Cloud> {
     let (mut known, mut clouds): (BTreeMap<_, usize>, Vec<Cloud>) = (BTreeMap::new(), Vec::new());
     for cloud in of_all_paths(model) {
@@ -115,7 +117,7 @@ pub fn clouds(model: &Model) -> Vec<Cloud> {
     clouds
 }
 
-/// The clouds on the paths of all groups.
+/// Returns the clouds on all paths of all groups; a cloud that several paths cross comes several times.
 pub fn of_all_paths(model: &Model) -> Vec<Cloud> {
     let router = routers(model);
     let groups = (0..).zip(&model.groups).filter(|(_, group)| group.interoperable.is_some());
@@ -126,7 +128,7 @@ pub fn of_all_paths(model: &Model) -> Vec<Cloud> {
         .collect()
 }
 
-/// By link: the XCP-i router that owns it, by its device.
+/// Returns, for each link, the index in [`Model::devices`] of the XCP-i router that owns it.
 pub fn routers(model: &Model) -> Vec<Option<u32>> {
     let mut router = vec![None; model.links.len()];
     for (index, device) in (0..).zip(&model.devices) {

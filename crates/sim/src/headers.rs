@@ -1,4 +1,4 @@
-//! Addresses, ports and initial sequence numbers of flows, for laws and readers that look at headers.
+//! Addresses, ports and initial sequence numbers of flows, for laws and readers that look at IP and TCP headers.
 
 use congestlab_core::law::mpcp::DIGITS_MAX;
 use congestlab_net::random::Stream;
@@ -12,14 +12,15 @@ const SENDER_PORT: u32 = 40_000;
 const RECEIVER_PORT: u32 = 50_000;
 const RECEIVER_PORTS: u32 = 4_000;
 
-/// The sender's and the receiver's port of a flow of group `group`. From [`HOSTS`] flows on, addresses
-/// repeat with the next port.
+/// Returns the TCP ports of the sender and of the receiver of `flow`, an index over the whole run, in group
+/// number `group`. Beyond [`HOSTS`] flows, addresses repeat with the next sender's port.
 pub fn ports(group: usize, flow: u32) -> (u16, u16) {
     ((SENDER_PORT + flow / HOSTS) as u16, (RECEIVER_PORT + group as u32 % RECEIVER_PORTS) as u16)
 }
 
-/// What the headers of flow `index` of a group say, which is flow `flow` of the run; `None`: no law of the
-/// flow looks at them. Initial numbers are drawn from `flows.<name>/<index>.isn`.
+/// Returns the header fields of a flow: number `index` in group number `number`, `flow` over the whole run.
+/// Returns `None` if no law of the flow looks at headers. Initial sequence numbers are drawn from the
+/// stream `flows.<name>/<index>.isn`.
 pub fn connection(group: &Group, number: usize, index: u32, flow: u32, seed: u64) -> Option<Connection> {
     let GroupKind::Tcp(config) = &group.kind else { return None };
     config.law.mpcp()?;

@@ -52,29 +52,28 @@ use store::Store;
 use watch::{Step, Watcher};
 use window::{Domain, Plan};
 
-/// Which machine runs a model. All give the same outcome, bit for bit.
+/// The engine that runs a model. All engines give the same outcome, bit for bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
-    /// Window-batched on at most `threads` threads; the window is divided by `divisor` (1, 2, 4, ...).
-    /// A model in which a circle of elements passes packets on in no time at all has no window: the
-    /// reference engine runs it.
+    /// The window engine, which cuts time into windows and runs each element alone inside one. A model in which
+    /// packets can go round a circle of elements without any delay has no window: the reference engine runs it.
     Window {
-        /// Threads to use, at least 1.
+        /// The most threads to use, at least 1.
         threads: usize,
-        /// Divides the widest window that the model allows.
+        /// Number that the widest window of the model is divided by: 1, 2, 4, ... The outcome is the same for each.
         divisor: u32,
     },
-    /// One globally ordered event queue.
+    /// The reference engine: one globally ordered event queue.
     Reference,
 }
 
-/// Hears every packet whose transmission on a link begins.
+/// An observer of every packet whose transmission on a link begins.
 ///
-/// The packets of one link come in order of time, the same for every engine; those of different
-/// links in any order and from any thread.
+/// The packets of one link come in order of time, the same for every engine; those of different links in
+/// any order and from any thread.
 pub trait Tap: Sync {
-    /// At `at` the packet begins to leave through link `link`, an index into [`Model::links`], with
-    /// the header that the link's law gave it. `is_lost`: it will reach the far end broken.
+    /// Takes note that `packet` begins to leave through `link`, an index into [`Model::links`], at `at` (ps).
+    /// It carries the header that the link's law gave it. `is_lost` says that it will reach the far end broken.
     fn sent(&self, link: u32, at: Picos, packet: &Packet, is_lost: bool);
 }
 
@@ -102,7 +101,7 @@ impl Span<'_> {
 /// unless that is very full. So what comes of it is nearly always that of a shorter run.
 const PATIENCE: u32 = 8192;
 
-/// Whether a run goes on.
+/// The flag that ends a run, and how long the run still lingers after it is raised.
 struct Stop<'a> {
     flag: &'a AtomicBool,
     patience: Cell<u32>,
@@ -131,12 +130,13 @@ impl<'a> Stop<'a> {
     }
 }
 
-/// How far a run has come.
+/// How far a run has come, for a progress display.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Simulated time. Where parts of the network run one after the other: that share of the whole.
+    /// Simulated time, ps. Where parts of the network run one after the other, it is the share of them that is
+    /// done, times the duration.
     pub at: Picos,
-    /// Packets that reached a link or a host so far, about.
+    /// Packets that reached a link or a host so far, approximately.
     pub packets: u64,
 }
 
@@ -145,13 +145,13 @@ pub struct Progress {
 /// have too little choice.
 const MANY_PARTS: usize = 16;
 
-/// Runs the model. `stop` ends it early; the outcome is then marked incomplete. `progress` is told
-/// how far it has come now and then.
+/// Runs the model and returns its outcome. Raising `stop` ends the run early; the outcome is then marked
+/// incomplete. `progress` is called now and then.
 pub fn run(model: &Model, engine: Engine, stop: &AtomicBool, progress: &mut dyn FnMut(Progress)) -> Outcome {
     run_tapped(model, engine, stop, progress, None)
 }
 
-/// As [`run`], with somebody on the lines. The outcome is the same.
+/// Runs the model as [`run`] does and shows every packet on a link to `tap`. The outcome is the same.
 pub fn run_tapped(
     model: &Model,
     engine: Engine,
@@ -191,9 +191,9 @@ pub fn run_tapped(
     }
 }
 
-/// Runs the model and tells `each` of every packet at every element, in order of time, until it
-/// breaks off. The state of the sender of `flow` (over the whole run) comes along. Returns false if
-/// `stop` ended it.
+/// Runs the model on the reference engine and calls `each` with every step of every packet, in order of
+/// time, until it returns `Break`. The states of the sender of `flow` (its index over the whole run) come
+/// along. Returns false if `stop` ended the run.
 pub fn watch(
     model: &Model,
     flow: Option<u32>,

@@ -1,4 +1,4 @@
-//! What a run is made of: links, groups of flows, and how long to watch them.
+//! The input of a run: links, groups of flows, and for how long they are watched.
 
 use congestlab_core::units::{BitRate, Time};
 use congestlab_net::estimator;
@@ -9,57 +9,56 @@ use congestlab_net::source::SourceConfig;
 use congestlab_net::tcp;
 use congestlab_net::xcp_i;
 
-/// A run, complete: same model, same outcome.
+/// Everything that a run needs. Equal models have equal outcomes.
 #[derive(Clone, Debug)]
 pub struct Model {
     /// Seed of every random stream.
     pub seed: u64,
-    /// How long to simulate.
+    /// Simulated time from beginning to end, ps.
     pub duration: Picos,
-    /// Rates, means and percentiles are taken from here on.
+    /// Start of the measured time, ps: rates, means and percentiles are taken from here to the end.
     pub warmup: Picos,
-    /// Every link direction that has a queue. A packet-hop is a packet entering one of these, or a [`Pipe`].
+    /// Every link direction that has a queue. A packet-hop is a packet that enters one of these, or a [`Pipe`].
     pub links: Vec<Link>,
-    /// Elements that own the ports of several links. A link belongs to one at most.
+    /// Elements that own the ports of several links. A link belongs to at most one.
     pub devices: Vec<Device>,
     /// Groups of equal flows, in the order of the scenario.
     pub groups: Vec<Group>,
-    /// Bins of the time series; `None`: no series.
+    /// Length of a bin of the time series, ps; `None`: no series are recorded.
     pub sample_every: Option<Picos>,
-    /// Record events one by one.
+    /// True to record drops, marks, timeouts and other events one by one.
     pub record_events: bool,
 }
 
 /// A link direction: its output port and the wire behind it.
 #[derive(Clone, Debug)]
 pub struct Link {
-    /// `bottleneck` or `bottleneck.reverse`; names the random streams too.
+    /// Name of the direction, such as `bottleneck` or `bottleneck.reverse`. Random streams are named after it.
     pub name: String,
-    /// Queue, service, law, propagation delay, errors.
+    /// The output port: queue, service, link law, propagation delay, errors.
     pub port: PortConfig,
 }
 
-/// What owns the ports of several links, and runs as one element: what happens at one of them may
-/// change another in no time.
+/// An element that owns the ports of several links, because what happens at one of them may change another in no time.
 #[derive(Clone, Debug)]
 pub struct Device {
-    /// Indices into [`Model::links`].
+    /// The links whose ports it owns: indices into [`Model::links`].
     pub links: Vec<u32>,
-    /// What it is.
+    /// Reason for which the ports belong together.
     pub kind: DeviceKind,
 }
 
-/// What couples the ports of a [`Device`].
+/// Reason for which the ports of a [`Device`] belong together.
 #[derive(Clone, Debug)]
 pub enum DeviceKind {
     /// The XCP-i ports of a router share its agent.
     Router(Box<Router>),
-    /// Two ports of one fixed rate share a wire.
+    /// Two ports of equal, fixed rate share one wire.
     Medium(medium::Config),
 }
 
 impl Device {
-    /// The router, if it is one.
+    /// Returns the XCP-i router, if the device is one.
     pub fn router(&self) -> Option<&Router> {
         match &self.kind {
             DeviceKind::Router(router) => Some(router),
@@ -71,19 +70,19 @@ impl Device {
 /// A router that runs XCP-i on the ports of its [`Device`].
 #[derive(Clone, Debug)]
 pub struct Router {
-    /// As the downstream edge of clouds.
+    /// Settings of the router as the downstream edge of clouds.
     pub config: xcp_i::Config,
-    /// By port: how the available bandwidth of the clouds behind it, or of those before it, is
-    /// estimated. The upstream edge's word counts first; without one the oracle is asked.
+    /// For each port, the estimator of the available bandwidth of the clouds that begin or end there. That of
+    /// the upstream edge counts first; where neither edge has one, the oracle is asked.
     pub estimators: Vec<Option<Estimator>>,
 }
 
-/// How the available bandwidth of a cloud is estimated.
+/// The way in which the available bandwidth of a cloud is estimated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Estimator {
-    /// Read from the links.
+    /// An oracle, which reads it from the links of the cloud.
     Oracle(xcp_i::OracleConfig),
-    /// From probes and what else arrives.
+    /// An estimator that sees only its probes and the packets that arrive.
     Probes(estimator::Config),
 }
 
@@ -93,103 +92,105 @@ impl Default for Estimator {
     }
 }
 
-/// A hop of a flow's own: unlimited queue, no law, no errors.
+/// An access or exit hop that belongs to one flow: unlimited queue, no link law, no errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pipe {
-    /// Its rate, both ways.
+    /// Rate of each direction.
     pub rate: BitRate,
-    /// Propagation, one way.
+    /// One-way propagation delay, ps.
     pub delay: Picos,
 }
 
-/// What the flows of a group run.
+/// The kind of host that the flows of a group have.
 #[derive(Clone, Debug)]
 pub enum GroupKind {
-    /// TCP-like, any sender law.
+    /// A TCP-like sender and receiver, with any sender law.
     Tcp(tcp::Config),
-    /// Datagrams without feedback.
+    /// A source of datagrams, which gets no feedback.
     Source(SourceConfig),
 }
 
-/// When the flows of a group start.
+/// Start times of the flows of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// Flow `i` at `from + i * every`.
+    /// Flow `i` starts at `from + i * every`.
     Every {
-        /// Start of the first.
+        /// Start of the first flow.
         from: Time,
-        /// Distance of the others; zero: all at once.
+        /// Time between two starts, ns; 0 starts all at once.
         every: u64,
     },
-    /// One after the other, the gaps exponentially distributed.
+    /// A Poisson process: flows start one after the other, with exponentially distributed gaps.
     Poisson {
-        /// Before the first gap.
+        /// Time at which the first gap begins.
         from: Time,
-        /// Mean of a gap, ns.
+        /// Mean gap, ns.
         gap: u64,
     },
-    /// Each independently and uniformly in `[0, within)`, ns.
+    /// Each flow starts at an independent, uniformly distributed time in `[0, within)`.
     Uniform {
         /// End of the interval, ns.
         within: u64,
     },
 }
 
-/// From a time on, another path: for what is sent then, data and ACKs. What is under way goes on.
+/// A change of path at a given time. It holds for data and ACKs that are sent from then on; packets under
+/// way go on as they were.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Switch {
-    /// From then on.
+    /// Time of the change, ps.
     pub at: Picos,
-    /// As [`Group::path`].
+    /// Links that data crosses from then on, as [`Group::path`].
     pub path: Vec<u32>,
-    /// As [`Group::back`].
+    /// Links that ACKs cross from then on, as [`Group::back`].
     pub back: Vec<u32>,
 }
 
 impl Group {
-    /// Every way that its packets take at some time, there and back.
+    /// Returns every pair of paths (data, ACKs) that the group's packets take at some time.
     pub fn paths(&self) -> impl Iterator<Item = (&Vec<u32>, &Vec<u32>)> {
         let others = self.switches.iter().map(|switch| (&switch.path, &switch.back));
         core::iter::once((&self.path, &self.back)).chain(others)
     }
 }
 
-/// Sizes of transfers, Pareto distributed (K02 §5.5).
+/// Pareto distribution of transfer sizes (K02 §5.5).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sizes {
-    /// Above 1; the less, the heavier the tail.
+    /// Shape, above 1; the smaller it is, the heavier is the tail.
     pub shape: f64,
-    /// Mean, segments.
+    /// Mean size, segments.
     pub mean: f64,
 }
 
 /// A group of equal flows.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// Its name in the scenario.
+    /// Name of the group in the scenario.
     pub name: String,
-    /// What its flows run.
+    /// The kind of host, with its settings.
     pub kind: GroupKind,
     /// Number of flows.
     pub count: u32,
     /// Links that data crosses, in order: indices into [`Model::links`].
     pub path: Vec<u32>,
-    /// Links that ACKs cross, in order.
+    /// Links that ACKs cross, in order: indices into [`Model::links`].
     pub back: Vec<u32>,
-    /// Other paths from later times on, in order.
+    /// Changes of path, in order of time.
     pub switches: Vec<Switch>,
-    /// First hop of each flow's own.
+    /// First hop of each flow, if the flows have one of their own.
     pub access: Option<Pipe>,
-    /// Last hop of each flow's own.
+    /// Last hop of each flow, if the flows have one of their own.
     pub exit: Option<Pipe>,
-    /// When they start.
+    /// Start times of the flows.
     pub start: Start,
-    /// No new data from then on; [`Time::NEVER`] if unlimited.
+    /// Time from which flows send no new data; [`Time::NEVER`]: no such time.
     pub stop: Time,
-    /// How many of the flows, the first ones, are active from when on; empty: all, always. Sources only.
+    /// Number of flows that are active from each time on, counted from the first flow; empty: all, always. For
+    /// [`GroupKind::Source`] only.
     pub schedule: Vec<(Time, u32)>,
-    /// What each flow transfers, for `tcp::App::Own`.
+    /// Distribution of the transfer sizes, for flows with `tcp::App::Own`.
     pub sizes: Option<Sizes>,
-    /// Its hosts are XCP-i nodes; as downstream edges with these settings.
+    /// Settings of the receivers as downstream edges of clouds, if the hosts of the group are XCP-i nodes.
     pub interoperable: Option<xcp_i::Config>,
 }

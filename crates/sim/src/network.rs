@@ -684,7 +684,7 @@ impl Network {
     }
 }
 
-/// Starts of all flows of a group. What is random is drawn from each flow's own stream.
+/// Returns the start times of all flows of a group. Random ones are drawn from each flow's own stream.
 pub fn starts_of(group: &Group, seed: u64) -> Vec<Time> {
     let stream = |index: u32, what| Stream::named(seed, &format!("flows.{}/{index}.{what}", group.name));
     let flows = 0..group.count;
@@ -723,14 +723,14 @@ pub(crate) fn spans_of(group: &Group, index: u32, start: Time) -> Option<Vec<(Ti
     Some(joined)
 }
 
-/// Segments of flow `index` of a group whose flows have sizes of their own.
+/// Returns the transfer size, in segments, of flow `index` of a group with [`Group::sizes`]; `None` for other groups.
 pub fn segments_of(group: &Group, index: u32, seed: u64) -> Option<u64> {
     let sizes = group.sizes?;
     let mut stream = Stream::named(seed, &format!("flows.{}/{index}.size", group.name));
     Some((stream.pareto(sizes.shape, sizes.mean).round() as u64).max(1))
 }
 
-/// The interval that a flow's rates and means are taken over (contract §5).
+/// Returns the interval over which the rates and means of a flow that starts at `start` are taken (contract §5).
 pub fn measure_of(model: &Model, group: &Group, start: Time) -> tcp::Measure {
     let (warmup, end) = (model.warmup / PS_PER_NS, model.duration / PS_PER_NS);
     let from = start.0.max(warmup);

@@ -1,26 +1,26 @@
-//! What a run returns: exactly the numbers of the contract's section 5.
+//! The result of a run: the numbers of the contract's section 5.
 
 use std::collections::BTreeMap;
 
 use congestlab_net::packet::Picos;
 use serde::Serialize;
 
-/// The result of a run; a value, without anything of the machine that made it.
+/// The result of a run; it depends on the model alone, not on the machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// False if the run was stopped early.
     pub complete: bool,
-    /// The time that it covers: that of the model unless it was stopped.
+    /// Simulated time that the result covers, ps: that of the model unless the run was stopped.
     pub duration: Picos,
-    /// False if nothing random was drawn: the seed had no effect.
+    /// False if nothing random was drawn, so that the seed had no effect.
     pub seed_used: bool,
-    /// Hash over every event in entity order.
+    /// Hash over every event, in the order of elements.
     pub fingerprint: u64,
-    /// Packets that entered a link, access and exit included.
+    /// Packets that entered a link, access and exit hops included.
     pub packet_hops: u64,
-    /// In the order of [`crate::model::Model::links`].
+    /// Results of the links, in the order of [`crate::model::Model::links`].
     pub links: Vec<LinkOutcome>,
-    /// In the order of [`crate::model::Model::groups`], flows in order.
+    /// Results of the flows, by group in the order of [`crate::model::Model::groups`].
     pub groups: Vec<Vec<FlowOutcome>>,
     /// Time series, in time order, then element order.
     pub series: Vec<Sample>,
@@ -28,23 +28,23 @@ pub struct Outcome {
     pub events: Vec<Event>,
 }
 
-/// One link direction. Field names are the contract's. All of it is of the measured time, but for what
-/// is left at the end, and for the names that end in `total`: those are of the whole run.
+/// The result of one link direction. All counts and means are of the measured time, from the warm-up to the
+/// end. Names that end in `_end` are of the end; those that end in `_total` are of the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LinkOutcome {
-    /// Mean rate over the measured time.
+    /// Mean capacity, bit/s; null if the measured time is empty.
     pub capacity_bps: Option<f64>,
-    /// Bits sent over the measured time.
+    /// Bits sent per second.
     pub throughput_bps: Option<f64>,
-    /// Bits sent / integral of the rate.
+    /// Bits sent, divided by the bits that the capacity allowed.
     pub utilization: Option<f64>,
-    /// Packets whose last bit left.
+    /// Packets whose last bit left the port.
     pub sent_packets: u64,
     /// Packets that arrived at the queue.
     pub arrived_packets: u64,
     /// Packets that the queue refused or pushed out.
     pub drops: u64,
-    /// The same by reason, every reason listed.
+    /// The same drops by reason; every reason is listed.
     pub drops_by_reason: BTreeMap<&'static str, u64>,
     /// Packets lost on the wire.
     pub errors: u64,
@@ -53,112 +53,139 @@ pub struct LinkOutcome {
     /// Transmissions that collided on a shared medium; absent where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collisions: Option<u64>,
-    /// What the XCP-i agent of its router counted, for all of its ports
-    /// ([`Stats`](congestlab_net::xcp_i::Stats)) in the whole run; absent where there is none.
+    /// Counts of the XCP-i agent of the link's router, for all of its ports and the whole run
+    /// ([`Stats`](congestlab_net::xcp_i::Stats)); absent where there is no agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xcp_i: Option<BTreeMap<&'static str, u64>>,
     /// Packets queued, in service or on the wire at the end.
     pub in_flight_end: u64,
-    /// Time-weighted mean of the queue.
+    /// Time-weighted mean of the waiting packets.
     pub queue_mean_packets: Option<f64>,
-    /// Time-weighted 95th percentile.
+    /// Queue length, in packets, that was not exceeded for 95 % of the time.
     pub queue_p95_packets: Option<u64>,
-    /// Maximum.
+    /// Most packets that waited at once.
     pub queue_max_packets: u64,
-    /// At the end.
+    /// Packets that wait at the end.
     pub queue_end_packets: u64,
-    /// As without `total`, in the whole run.
+    /// Packets whose last bit left the port, in the whole run.
     pub sent_packets_total: u64,
-    /// The same.
+    /// Packets that arrived at the queue, in the whole run.
     pub arrived_packets_total: u64,
-    /// The same.
+    /// Packets that the queue refused or pushed out, in the whole run.
     pub drops_total: u64,
-    /// The same.
+    /// Drops by reason, in the whole run.
     pub drops_by_reason_total: BTreeMap<&'static str, u64>,
-    /// The same.
+    /// Packets lost on the wire, in the whole run.
     pub errors_total: u64,
-    /// The same.
+    /// Packets that got a congestion mark, in the whole run.
     pub marks_total: u64,
-    /// The same.
+    /// Transmissions that collided on a shared medium, in the whole run; absent where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collisions_total: Option<u64>,
-    /// The same.
+    /// Most packets that waited at once, in the whole run.
     pub queue_max_packets_total: u64,
 }
 
-/// One flow. Field names are the contract's; null where there is nothing to measure. Rates, means and
-/// percentiles are of the part of the measured time in which it has something to send, counts and maxima
-/// of all of it; those whose names end in `total` of the whole run.
+/// The result of one flow. Null where there is nothing to measure. Rates, means and percentiles are of the
+/// part of the measured time in which the flow has something to send, counts and maxima of all of it; names
+/// that end in `_total` are of the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "contract section 5 defines each by this name")]
 pub struct FlowOutcome {
+    /// Rate of delivery to the application, in order, with the headers of the packets.
     pub goodput_bps: Option<f64>,
+    /// Rate of delivery to the application, in order, without headers.
     pub payload_bps: Option<f64>,
+    /// Rate of sending, with retransmissions and headers.
     pub throughput_bps: Option<f64>,
+    /// Data packets sent, retransmissions included.
     pub sent_packets: u64,
+    /// Data packets that arrived at the receiver, duplicates included.
     pub received_packets: u64,
+    /// Bytes delivered to the application in order, with headers.
     pub delivered_bytes: u64,
+    /// Data packets sent again.
     pub retransmits: u64,
+    /// Retransmitted packets whose segment had already arrived.
     pub spurious_retransmits: u64,
+    /// Expiries of the retransmission timer.
     pub timeouts: u64,
+    /// Reductions of the congestion window after a loss or a mark, timeouts not included.
     pub window_cuts: u64,
+    /// Mean of the round-trip time samples.
     pub rtt_mean_ms: Option<f64>,
+    /// 95th percentile of the round-trip time samples.
     pub rtt_p95_ms: Option<f64>,
+    /// Time-weighted mean of the congestion window, in segments.
     pub cwnd_mean_packets: Option<f64>,
+    /// Largest congestion window, in segments.
     pub cwnd_max_packets: Option<f64>,
+    /// Longest time without sent data.
     pub idle_max_s: Option<f64>,
+    /// Start of the flow.
     pub start_s: f64,
+    /// Time from which the flow sends no new data; null if there is none.
     pub stop_s: Option<f64>,
+    /// Time from the start until the last byte is acknowledged; null if that does not happen.
     pub completion_s: Option<f64>,
+    /// Data packets sent, retransmissions included, in the whole run.
     pub sent_packets_total: u64,
+    /// Data packets that arrived at the receiver, duplicates included, in the whole run.
     pub received_packets_total: u64,
+    /// Bytes delivered to the application in order, with headers, in the whole run.
     pub delivered_bytes_total: u64,
+    /// Data packets sent again, in the whole run.
     pub retransmits_total: u64,
+    /// Retransmitted packets whose segment had already arrived, in the whole run.
     pub spurious_retransmits_total: u64,
+    /// Expiries of the retransmission timer, in the whole run.
     pub timeouts_total: u64,
+    /// Reductions of the congestion window after a loss or a mark, timeouts not included, in the whole run.
     pub window_cuts_total: u64,
+    /// Largest congestion window, in segments, in the whole run.
     pub cwnd_max_packets_total: Option<f64>,
+    /// Longest time without sent data, in the whole run.
     pub idle_max_s_total: Option<f64>,
 }
 
-/// Which element a sample or event belongs to.
+/// The element that a sample or an event belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Element {
-    /// Index into the model's links.
+    /// A link: index into [`crate::model::Model::links`].
     Link(u32),
-    /// A cloud, by the link at its downstream edge through which its packets leave, and its number
-    /// among those of that link.
+    /// A cloud: the link at its downstream edge through which its packets leave, and its number among the
+    /// clouds of that link.
     Cloud(u32, u32),
-    /// Group, and flow within it.
+    /// A flow: the index of its group, and its index in the group.
     Flow(u32, u32),
 }
 
-/// One value of the time series.
+/// One value of a time series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// End of the bin.
+    /// End of the bin, ps.
     pub at: Picos,
-    /// Whose.
+    /// Element that the value belongs to.
     pub element: Element,
     /// Metric name of contract section 5.
     pub metric: &'static str,
-    /// Its value.
+    /// Value, in the unit that the metric's name ends in.
     pub value: f64,
 }
 
-/// One event.
+/// One event of the event log.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Event {
-    /// When.
+    /// Time of the event, ps.
     pub at: Picos,
-    /// Whose.
+    /// Element that it happened to.
     pub element: Element,
-    /// `drop`, `error`, `mark`, `timeout`, `retransmit`, `control-interval`.
+    /// Kind of event: `drop`, `error`, `mark`, `timeout`, `retransmit` or `control-interval`.
     pub kind: &'static str,
-    /// Of a drop: the reason.
+    /// Reason of a drop; empty for other events.
     pub detail: &'static str,
-    /// The flow of the packet, over the whole run, for events at links.
+    /// Flow of the packet, as an index over the whole run, for events at links.
     pub flow: Option<u32>,
-    /// The segment number, or the aggregate feedback (B/s) of a control interval.
+    /// Segment number of the packet, or the decision of a link law for a control interval: XCP's aggregate
+    /// feedback, B/s.
     pub value: i64,
 }

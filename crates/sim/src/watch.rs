@@ -1,7 +1,7 @@
-//! A run watched packet by packet: what no result keeps, for whoever wants to explain one.
+//! A run watched packet by packet: the steps that no result keeps, for tools that explain a run.
 //!
-//! The reference engine tells; it gives the same events as the other, in one order, and an observer
-//! there costs the other nothing.
+//! Only the reference engine tells an observer. Its events are those of the window engine, in one order,
+//! and the window engine pays nothing for observers.
 
 use std::ops::ControlFlow;
 
@@ -11,52 +11,52 @@ use congestlab_net::tcp;
 
 use crate::elements::Hosts;
 
-/// Something that happened.
+/// Something that happened to a packet, at a link or at a host.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// A host sends a packet.
     Sent {
-        /// The packet.
+        /// The packet as it leaves the host.
         packet: Packet,
     },
-    /// A packet comes to a link, before anything is decided about it.
+    /// A packet comes to a link; its queue and law have decided nothing about it yet.
     Entered {
         /// Index into the model's links.
         link: u32,
-        /// The packet.
+        /// The packet as it arrives.
         packet: Packet,
-        /// Packets that wait there.
+        /// Packets that wait in the link's queue.
         queue_packets: u64,
     },
-    /// Something happened at a link.
+    /// A link's port drops, marks, serves or changes a packet, or ends a control interval.
     Port {
         /// Index into the model's links.
         link: u32,
-        /// What.
+        /// Event at the port, with its packet or report.
         event: PortEvent,
     },
     /// A packet reached the host that it was sent to.
     Received {
-        /// The packet.
+        /// The packet as it arrives.
         packet: Packet,
     },
-    /// The sender of the flow that is looked at has dealt with a packet, or with a deadline.
+    /// The sender of the watched flow has dealt with a packet or a deadline.
     Acted {
-        /// What it dealt with; `None`: a deadline.
+        /// Packet that it dealt with; `None`: a deadline.
         packet: Option<Packet>,
-        /// Before.
+        /// State of the sender before.
         before: Box<tcp::View>,
-        /// After, with what it could send sent.
+        /// State of the sender afterwards, when it has sent what it may send.
         after: Box<tcp::View>,
     },
 }
 
-/// Who is told.
+/// The observer of a run, and the flow whose sender it looks at.
 pub(crate) struct Watcher<'a> {
     /// Flow over the whole run, whose sender is looked at.
     pub(crate) flow: Option<u32>,
     pub(crate) each: &'a mut dyn FnMut(Picos, &Step) -> ControlFlow<()>,
-    /// It has seen enough.
+    /// True once the observer has asked for no more.
     pub(crate) is_done: bool,
 }
 
