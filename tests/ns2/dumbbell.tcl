@@ -15,7 +15,7 @@
 #   i.count  i.segment=bytes  i.start=s  i.every=s  i.access_rate=bit/s  i.access_delay=s (rate 0: no
 #   access and exit links)  i.window=packets
 #
-# Numbers in "ns2-peer" remarks below are the entries of docs/ns2.md.
+# Numbers after docs/ns2.md are its entries.
 
 array set opt {kind xcp queue 100 warmup 0 seed 1 min_rto 0.2 tick 0.0001 per 0 error_size 1000 ack_loss 0}
 foreach argument $argv {
@@ -33,10 +33,10 @@ Agent/TCP set useHeaders_ false
 Agent/TCP set minrto_ $opt(min_rto)
 # RFC 6298 §2: 1 s before the first measurement; ns-2's own value is older (3 s).
 Agent/TCP set rtxcur_init_ 1.0
-# ns2-peer 11: XCP's srtt counts ticks, 10 ms by default.
+# docs/ns2.md 11: XCP's srtt counts ticks, 10 ms by default.
 Agent/TCP set tcpTick_ $opt(tick)
 Agent/TCP set windowInit_ 2
-# ns2-peer 9: with one kind of traffic XCP has the whole link.
+# docs/ns2.md 9: with one kind of traffic XCP has the whole link.
 Queue/XCP set tcp_xcp_on_ 0
 
 set ns [new Simulator]
@@ -48,11 +48,11 @@ set right [$ns node]
 if {$opt(kind) eq "xcp"} { set discipline XCP } else { set discipline DropTail }
 $ns simplex-link $left $right $opt(rate) $opt(delay) $discipline
 $ns simplex-link $right $left $opt(rate) $opt(delay) DropTail
-# ns2-peer 19: a limit of n holds n - 1 packets.
+# docs/ns2.md 19: a limit of n holds n - 1 packets.
 $ns queue-limit $left $right [expr {$opt(queue) + 1}]
 $ns queue-limit $right $left [expr {$opt(queue) + 1}]
 if {$opt(kind) eq "xcp"} {
-    # ns2-peer 10: the capacity is 0 until told.
+    # docs/ns2.md 10: the capacity is 0 until told.
     [[$ns link $left $right] queue] set-link-capacity $opt(rate)
 }
 
@@ -66,7 +66,7 @@ proc lossy {from to rate unit} {
     $model set rate_ $rate
     $model ranvar [new RandomVariable/Uniform]
     $ns link-lossmodel $model $from $to
-    # ns2-peer 13: otherwise the losses go to the queue monitor.
+    # docs/ns2.md 13: otherwise the losses go to the queue monitor.
     $model drop-target [new Agent/Null]
 }
 if {$opt(per) > 0} {
@@ -96,7 +96,7 @@ for {set g 0} {$g < $opt(groups)} {incr g} {
         if {$opt(kind) eq "xcp"} {
             set tcp [new Agent/TCP/Reno/XCP]
             set sink [new Agent/TCPSink/XCPSink]
-            # ns2-peer 12: exact round trip times for retransmitted packets too.
+            # docs/ns2.md 12: exact round trip times for retransmitted packets too.
             $tcp set timestamps_ true
         } else {
             set sink [new Agent/TCPSink/Sack1]
@@ -136,7 +136,7 @@ for {set g 0} {$g < $opt(groups)} {incr g} {
     }
 }
 
-# ns2-peer 15: byte counters are 32 bits wide and signed; read every second, a difference is right.
+# docs/ns2.md 15: byte counters are 32 bits wide and signed; read every second, a difference is right.
 proc grown {name now} {
     global total last
     set total($name) [expr {$total($name) + (($now - $last($name)) & 0xffffffff)}]

@@ -467,7 +467,7 @@ fn capacity(run: &Run, place: usize, factor: f64) -> Option<Line> {
     let duration = run.model.duration;
     let points = match &link.port.service {
         Service::Trace(trace) => {
-            // Each opportunity carries 1500 bytes (contract §2).
+            // Each opportunity carries 1500 bytes (docs/design/contract.md 2).
             const BITS: f64 = 12_000.0;
             let bins = duration.div_ceil(every).min(1_000_000);
             let mut bits = vec![0.0; usize::try_from(bins).unwrap_or(0)];

@@ -1,4 +1,4 @@
-//! Why a command ends other than well: the contract's exit codes, and how people and programs hear
+//! Why a command ends other than well: the exit codes of docs/design/contract.md 5, and how people and programs hear
 //! of it.
 
 use std::fmt::Write as _;
@@ -63,7 +63,7 @@ impl Failure {
         Self::Input(Message::new(error.to_string(), help))
     }
 
-    /// Contract §5.
+    /// docs/design/contract.md 5.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Run(_) => 1,

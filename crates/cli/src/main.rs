@@ -1,7 +1,7 @@
 //! The congestlab command.
 //!
 //! Reads arguments, calls `congestlab-scenario`, and shows what comes back: data on stdout, words on
-//! stderr, the exit codes of the contract. It decides nothing about protocols or results.
+//! stderr, the exit codes of docs/design/contract.md 5. It decides nothing about protocols or results.
 
 mod args;
 mod compare;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
 
-/// K02 §3.5; protocols.md 1.6.
+/// K02 §3.5; docs/design/protocols.md 1.6.
 const ALPHA: f64 = 0.4;
 const BETA: f64 = 0.226;
 const GAMMA: f64 = 0.1;
@@ -37,7 +37,7 @@ fn run(file: &str, changes: &[(&str, String)]) -> Value {
     run_with(file, changes, &[])
 }
 
-/// A row of the series (contract §5).
+/// A row of the series (docs/design/contract.md 5).
 struct Sample {
     t: f64,
     element: String,
@@ -77,7 +77,7 @@ fn quoted(text: impl std::fmt::Display) -> String {
     format!("\"{text}\"")
 }
 
-/// Protocols.md 1.9: `Q = k d0 dC / (1 - k dC / C_true)`, `k = alpha / beta`, bytes.
+/// docs/design/protocols.md 1.9: `Q = k d0 dC / (1 - k dC / C_true)`, `k = alpha / beta`, bytes.
 fn standing_queue(d0: f64, capacity_true: f64, capacity_set: f64) -> f64 {
     let excess = ALPHA / BETA * (capacity_set - capacity_true);
     d0 * excess / (1.0 - excess / capacity_true)
@@ -125,13 +125,13 @@ fn v1_10_a_capacity_set_too_low_is_the_utilisation() {
     }
 }
 
-/// Protocols.md 2.5: utilisation when a share `r` of the connections, with a share `phi` of the traffic,
+/// docs/design/protocols.md 2.5: utilisation when a share `r` of the connections, with a share `phi` of the traffic,
 /// can not grow, and positive feedback is scaled by `scale`.
 fn utilization_with_limited_flows(scale: f64, r: f64, phi: f64) -> f64 {
     1.0 / (1.0 + GAMMA / ALPHA * (1.0 - scale * (1.0 - r) / (1.0 - phi)))
 }
 
-/// Protocols.md 2.4: k = 0.9, r_max = 0.95.
+/// docs/design/protocols.md 2.4: k = 0.9, r_max = 0.95.
 fn scale(law: &str, r: f64) -> f64 {
     if law == "pxcp" { (0.9 / (1.0 - r.min(0.95))).max(1.0) } else { 1.0 }
 }
@@ -141,7 +141,7 @@ fn ex2_8_capture_request_and_law_decide_how_much_shuffling_wastes() {
     // One packet per 80 ms is 0.1 Mbit/s of about 8.9.
     let wasted = utilization_with_limited_flows(1.0, 0.5, 0.0112);
     assert!((wasted - 0.8900).abs() < 1e-4, "V2.3 itself");
-    // The rest of the table of protocols.md 2.6 is no closed form but the dossier's simulation.
+    // The rest of the table of docs/design/protocols.md 2.6 is no closed form but the simulation of its appendix C.
     for (request, capture, xcp, pxcp) in [
         ("unlimited", false, wasted, wasted),
         ("unlimited", true, wasted, wasted),
@@ -278,7 +278,7 @@ fn the_formula_holds_with_any_constants() {
     }
 }
 
-/// Protocols.md 2.5: where limited flows have more than a tenth of the traffic, P-XCP gives away more
+/// docs/design/protocols.md 2.5: where limited flows have more than a tenth of the traffic, P-XCP gives away more
 /// than there is, and keeps a queue Q = (g / b) d C (1 - (1 - phi) / k).
 #[test]
 fn v2_4_beyond_a_tenth_of_limited_traffic_a_queue_stands() {
@@ -294,8 +294,8 @@ fn v2_4_beyond_a_tenth_of_limited_traffic_a_queue_stands() {
     }
 }
 
-/// Protocols.md 2.9: the dossier's simulation has .926 (capture off) and .971 (on) for XCP, 1.000 for
-/// P-XCP, with a longest queue of 7 packets that P-XCP makes longer and that drops nothing.
+/// docs/design/protocols.md 2.9: the simulation of its appendix C has .926 (capture off) and .971 (on) for XCP, 1.000
+/// for P-XCP, with a longest queue of 7 packets that P-XCP makes longer and that drops nothing.
 #[test]
 fn ex2_7_p_xcp_fills_the_link_that_flows_limited_upstream_leave_empty() {
     let mut used = Vec::new();
@@ -380,7 +380,7 @@ fn ex1_1_each_newcomer_has_its_share_within_a_second() {
     }
 }
 
-/// Protocols.md 13.5 (K02 fig. 13): a flow of XCP gets as much as one of TCP, however many there are of
+/// docs/design/protocols.md 13.5 (K02 fig. 13): a flow of XCP gets as much as one of TCP, however many there are of
 /// each. With weights that stay, the ratio is that of the numbers.
 #[test]
 fn dynamic_weights_let_xcp_and_tcp_share_a_link() {
@@ -414,7 +414,7 @@ fn dynamic_weights_let_xcp_and_tcp_share_a_link() {
     }
 }
 
-/// Protocols.md 3.8 without capture: the rate of `i`, from the balance solved for y by bisection.
+/// docs/design/protocols.md 3.8 without capture: the rate of `i`, from the balance solved for y by bisection.
 fn merge_rate_of_i(capacity: f64, rate_of_j: f64) -> f64 {
     let balance = |y: f64| {
         let f = ALPHA * (capacity - y);
@@ -432,7 +432,7 @@ fn merge_rate_of_i(capacity: f64, rate_of_j: f64) -> f64 {
 fn v3_5_a_flow_held_upstream_costs_the_other_what_capture_does_not_save() {
     let expected = merge_rate_of_i(40.0, 10.0);
     assert!((expected - 27.08).abs() < 0.005, "V3.5 itself: {expected:.3}");
-    // With capture there is no closed form: the dossier's simulation (protocols.md 3.8).
+    // With capture there is no closed form: the simulation of docs/design/protocols.md 3.8.
     for (capture, expected) in [(false, expected), (true, 27.94)] {
         for scale in [1.0, 10.0] {
             let mut changes = Vec::new();

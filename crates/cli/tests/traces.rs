@@ -97,7 +97,7 @@ awnd = "30 packets"
 /// The flows of `MIXED` that run XCP.
 const XCP_FLOWS: std::ops::Range<u32> = 0..2;
 
-/// What contract 3 makes of `MIXED`: `second link` and `third` are ports of one router, and each
+/// What docs/design/contract.md 3 makes of `MIXED`: `second link` and `third` are ports of one router, and each
 /// reverse is one of its own.
 fn time_to_live(link: &str, flow: u32) -> u8 {
     match (link, flow) {
@@ -527,7 +527,7 @@ fn vectors(file: &str) -> Vec<(String, BTreeMap<String, String>, Vec<u8>)> {
         .collect()
 }
 
-/// V1.1 to V1.6 of protocols.md, and ours.
+/// V1.1 to V1.6, and ours.
 #[test]
 fn the_dissector_reads_the_vectors_of_every_version() {
     let Some(lab) = Lab::new("the_dissector_reads_the_vectors_of_every_version", "") else { return };
@@ -702,7 +702,7 @@ fn the_dissector_says_what_is_wrong_with_a_header() {
     }
 }
 
-/// linux.md 2: kind, length, ExID 0x5843, RTT in us, X in ns, delta, reverse; on ACKs the last alone.
+/// docs/design/linux.md 2: kind, length, ExID 0x5843, RTT in us, X in ns, delta, reverse; on ACKs the last alone.
 #[test]
 fn the_dissector_reads_the_tcp_option() {
     let Some(lab) = Lab::new("the_dissector_reads_the_tcp_option", "") else { return };

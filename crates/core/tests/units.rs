@@ -78,7 +78,7 @@ fn the_units_of_the_contract_are_read() {
     assert_eq!("18446744073709551615 B/s".parse(), Ok(Rate(u64::MAX)));
 }
 
-/// contract.md §2.
+/// docs/design/contract.md 2.
 #[test]
 fn a_unit_that_can_mean_two_things_is_refused_with_both() {
     let both = "can mean two things: write";

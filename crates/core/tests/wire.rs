@@ -54,7 +54,7 @@ fn fields_become_bytes_and_bytes_become_fields() {
     }
 }
 
-/// protocols.md 1.2.1, below the vectors.
+/// docs/design/protocols.md 1.2.1, below the vectors.
 #[test]
 fn what_is_no_header_is_refused_with_the_reason() {
     assert_eq!(lines(REJECTED).count(), 10);
@@ -120,7 +120,7 @@ fn a_router_writes_the_feedback_and_nothing_else() {
     }
 }
 
-/// The encoding rule of protocols.md 1.2.1.
+/// The encoding rule of docs/design/protocols.md 1.2.1.
 #[test]
 fn times_round_to_the_nearest_and_never_to_unknown() {
     let step = 1e9 / 268_435_456.0; // ns

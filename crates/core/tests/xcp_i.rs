@@ -1,4 +1,4 @@
-//! Vectors and rules of XCP-i's per-packet and per-neighbour decisions (dossier 3.3 to 3.10).
+//! Vectors and rules of XCP-i's per-packet and per-neighbour decisions (docs/design/protocols.md 3.3 to 3.10).
 
 use congestlab_core::law::xcp::{Header, Link, LinkConfig, Told};
 use congestlab_core::law::xcp_i::{Action, Address, Config, Crossed, Entry, Extension, Period, State};

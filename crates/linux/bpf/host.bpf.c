@@ -901,7 +901,7 @@ static void state(struct tcp_sock *tp, struct flow *flow, __u64 payload, int is_
 	struct Send send = {
 		/* All segments of what the device cuts later; the header is each one's. */
 		.size = payload + (payload + sizes.payload - 1) / sizes.payload * (sizes.packet - sizes.payload),
-		/* Contract 4: the first packet does not tell what the SYN measured. */
+		/* docs/design/contract.md 4: the first packet does not tell what the SYN measured. */
 		.srtt = is_first ? 0 : srtt_of(tp),
 		.awnd = in_packets(sizes, tp->snd_wnd),
 		.backlog = is_blocked(tp) ? ~0ULL : in_packets(sizes, backlog),

@@ -56,7 +56,7 @@ impl Error {
         Self::Input { what: what.into(), help: help.into() }
     }
 
-    /// Contract section 5.
+    /// docs/design/contract.md 5.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Io { .. } | Self::Command { .. } => 1,

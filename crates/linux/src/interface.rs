@@ -12,7 +12,7 @@ use crate::router::refused;
 use crate::sys::bpf::{self, ProgramInfo, os};
 use crate::sys::command;
 
-/// Ethernet's header, which a link's rate does not count (contract section 2).
+/// Ethernet's header, which a link's rate does not count (docs/design/contract.md 2).
 pub(crate) const ETHERNET: u32 = 14;
 
 /// How a program hangs at an interface.

@@ -1,6 +1,6 @@
 //! Bit errors: a packet of n bytes survives with probability (1 - BER)^(8n).
 //!
-//! protocols.md 12.1. Computed with `libm`, once for each packet size, so that every machine gets
+//! docs/design/protocols.md 12.1. Computed with `libm`, once for each packet size, so that every machine gets
 //! the same probabilities.
 
 use crate::impairments::GilbertElliott;
@@ -90,7 +90,7 @@ impl BitErrors {
 mod tests {
     use super::*;
 
-    /// The table of protocols.md 12.1, whose entries have five or six digits.
+    /// The table of docs/design/protocols.md 12.1, whose entries have five or six digits.
     #[test]
     fn probabilities_by_size_are_those_of_the_table_of_12_1() {
         let table = [

@@ -7,7 +7,7 @@ use crate::errors::{BitErrors, ErrorRate};
 use crate::packet::Picos;
 use crate::random::{Probability, Stream};
 
-/// Errors in bursts (Gilbert, Elliott; protocols.md 12.1): the wire is good or bad by turns, each for an
+/// Errors in bursts (Gilbert, Elliott; docs/design/protocols.md 12.1): the wire is good or bad by turns, each for an
 /// exponentially distributed time, packets or not.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GilbertElliott {

@@ -1,4 +1,4 @@
-//! A half-duplex medium: both directions of a link on one wire, one packet at a time (protocols.md 12.2).
+//! A half-duplex medium: both directions of a link on one wire, one packet at a time (docs/design/protocols.md 12.2).
 //!
 //! TH 4.4 made the links of its testbed half duplex, and says no more. Two models of who sends: the
 //! stations take turns, or IEEE 802.3 decides (clause 4: carrier sense, collisions, back-off). The ports

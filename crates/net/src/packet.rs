@@ -97,7 +97,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Pure acknowledgments: the only packets that `ack_loss` may take (contract §2).
+    /// Pure acknowledgments: the only packets that `ack_loss` may take (docs/design/contract.md 2).
     #[inline]
     pub const fn is_pure_ack(&self) -> bool {
         matches!(self.kind, Kind::Ack)

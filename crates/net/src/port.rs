@@ -27,7 +27,7 @@ use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Time};
 /// When a link's law sees the packet go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FeedbackAt {
-    /// When its transmission begins (contract §4).
+    /// When its transmission begins (docs/design/contract.md 4).
     #[default]
     Departure,
     /// When it arrives, before the queue: as the egress hook of a kernel does.

@@ -106,7 +106,7 @@ pub enum Service {
 }
 
 impl Service {
-    /// The rate of steps at `t`; of a trace, the mean over one period (contract §2).
+    /// The rate of steps at `t`; of a trace, the mean over one period (docs/design/contract.md 2).
     pub fn rate_at(&self, t: Picos) -> BitRate {
         match self {
             Self::Fixed(rate) => *rate,
@@ -121,7 +121,7 @@ impl Service {
     }
 
     /// Integral of the rate over `from..to`, in 10^-12 bit: what utilisation divides by. For a trace,
-    /// its mean rate times the span (contract §2).
+    /// its mean rate times the span (docs/design/contract.md 2).
     pub fn work(&self, from: Picos, to: Picos) -> u128 {
         let span = u128::from(to.saturating_sub(from));
         match self {

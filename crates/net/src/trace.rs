@@ -122,7 +122,7 @@ impl Trace {
         self.stamps.len() as u64 * u64::from(OPPORTUNITY) * 8
     }
 
-    /// Mean rate over one period, rounded down (contract §2).
+    /// Mean rate over one period, rounded down (docs/design/contract.md 2).
     pub fn mean_rate(&self) -> BitRate {
         let bits = u128::from(self.bits_per_period()) * u128::from(crate::service::PS_PER_S);
         BitRate(u64::try_from(bits / u128::from(self.period())).unwrap_or(u64::MAX))

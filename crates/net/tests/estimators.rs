@@ -1,4 +1,4 @@
-//! Estimators of available bandwidth: the vectors of the dossier, and what they find on a port with
+//! Estimators of available bandwidth: the vectors of docs/design/protocols.md 11, and what they find on a port with
 //! cross traffic.
 
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, Time};

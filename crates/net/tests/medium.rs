@@ -207,7 +207,7 @@ fn data_beside_acks(config: &Config, per_ack: u64, seed: u64) -> f64 {
     data as f64 * 1500.0 / (now as f64 / 1e9)
 }
 
-/// protocols.md 1.9, 12.2: of 1250 B/ms.
+/// docs/design/protocols.md 1.9, 12.2: of 1250 B/ms.
 #[test]
 fn taking_turns_leaves_data_what_acknowledgments_do_not_need() {
     for (per_ack, expected) in [(1, 1156.0), (2, 1186.7)] {

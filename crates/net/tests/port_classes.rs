@@ -14,7 +14,7 @@ const END: Picos = 20_000 * MS;
 const DYNAMIC: Dynamic =
     Dynamic { kappa: Ratio::ppm(100_000), min: Ratio::ppm(50_000), max: Ratio::ppm(950_000) };
 
-/// protocols.md 13.5, V13.1; K02 eq. 10.
+/// docs/design/protocols.md 13.5, V13.1; K02 eq. 10.
 #[test]
 fn v13_1_the_window_that_losses_allow() {
     for (loss_rate, packets) in [(1e-3, 38.38), (1e-2, 11.23), (0.1, 1.770)] {
@@ -25,7 +25,7 @@ fn v13_1_the_window_that_losses_allow() {
     assert_eq!(tcp_window(0.0), f64::INFINITY);
 }
 
-/// protocols.md 13.5, V13.2; K02 §8.2.
+/// docs/design/protocols.md 13.5, V13.2; K02 §8.2.
 #[test]
 fn v13_2_the_larger_window_gives_way() {
     let weight = |from, xcp, tcp| next_weight(Ratio::ppm(from), &DYNAMIC, xcp, tcp).0;

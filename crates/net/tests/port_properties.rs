@@ -274,7 +274,7 @@ struct Naive {
     arrived: u64,
 }
 
-/// RED as protocols.md 10.2 has it, in floats.
+/// RED as docs/design/protocols.md 10.2 has it, in floats.
 struct NaiveRed {
     config: red::Config,
     average: f64,

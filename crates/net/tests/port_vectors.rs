@@ -59,7 +59,7 @@ fn finish(mut port: Port, log: &mut Log) -> Port {
     port
 }
 
-/// protocols.md 10.4, V10.3: limit 3, [D P D]; data pushes the probe out, then goes, as does a probe.
+/// docs/design/protocols.md 10.4, V10.3: limit 3, [D P D]; data pushes the probe out, then goes, as does a probe.
 #[test]
 fn v10_3_data_takes_the_place_of_the_newest_probe_and_keeps_its_turn() {
     let config =
@@ -76,8 +76,8 @@ fn v10_3_data_takes_the_place_of_the_newest_probe_and_keeps_its_turn() {
     assert_eq!(log.delivered, [(1, 0), (2, 1), (3, 3), (4, 4)]);
 }
 
-/// GTNetS's PeachQueue, as protocols.md 8.4 has it: "drops an arriving probe whenever more than one packet is
-/// queued".
+/// GTNetS's PeachQueue, as docs/design/protocols.md 8.4 has it: "drops an arriving probe whenever more than one
+/// packet is queued".
 #[test]
 fn a_probe_waits_behind_no_more_than_the_threshold() {
     let discipline = Discipline::PrioDropTail(Limit::Packets(1));

@@ -285,7 +285,7 @@ impl Told {
 pub(crate) struct Findings {
     pub(crate) sources: Sources,
     found: Found,
-    /// What is wrong with `[sweep]` and `[[claims]]`, which a single run ignores (contract 1).
+    /// What is wrong with `[sweep]` and `[[claims]]`, which a single run ignores (docs/design/contract.md 1).
     plan: Found,
     /// Places and messages of what was found elsewhere.
     absorbed: BTreeSet<((String, usize), String)>,

@@ -1051,7 +1051,7 @@ fn xcp_r_rules(
     is_late: bool,
     rules: &mut Vec<Rule>,
 ) {
-    const OURS: &str = "protocols.md 4.3";
+    const OURS: &str = "docs/design/protocols.md 4.3";
     let mut rule = |text: String, source| rules.push(Rule { text, source });
     let (epoch, _) = before.epoch();
     let is_stale = law.epochs && (is_late || reply.epoch != epoch);

@@ -38,7 +38,7 @@ record! {
 record! {
     /// Something that a paper does not say.
     Assumption {
-        /// What, and by which number of the dossier: "A-07: buffers of a BDP".
+        /// What, and by which number of docs/design/protocols.md: "A-07: buffers of a BDP".
         name: String = required,
         /// The paths that have it, together.
         paths: Vec<At<String>> = required,

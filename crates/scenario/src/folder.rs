@@ -164,7 +164,7 @@ impl RunFolder {
         &self.scenario
     }
 
-    /// The object of contract section 5.
+    /// The object of docs/design/contract.md 5.
     pub fn summary(&self) -> &Value {
         &self.summary
     }

@@ -233,8 +233,8 @@ impl Scenario {
         })
     }
 
-    /// Looks at what a single run ignores (contract 1): `[sweep]`, every value in it, `[[claims]]`. Returns what may
-    /// surprise there, once, beside what [`Scenario::warnings`] says of the file itself.
+    /// Looks at what a single run ignores (docs/design/contract.md 1): `[sweep]`, every value in it, `[[claims]]`.
+    /// Returns what may surprise there, once, beside what [`Scenario::warnings`] says of the file itself.
     ///
     /// # Errors
     /// Everything that is wrong with them.

@@ -28,7 +28,7 @@ use crate::result::jain;
 use crate::sweep::TimeSeries;
 use crate::tree::{Node, Value};
 
-/// Metrics of the time series, by element (contract 5).
+/// Metrics of the time series, by element (docs/design/contract.md 5).
 const LINK_SERIES: &[&str] = &[
     "throughput_bps",
     "queue_packets",

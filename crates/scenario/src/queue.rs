@@ -32,7 +32,7 @@ impl Amount {
     pub(crate) const ONE_BDP: Self = Self::Bdp(MILLION);
 }
 
-/// Rate times round trip, times the millionths, rounded up to packets, at least 1 (contract 2).
+/// Rate times round trip, times the millionths, rounded up to packets, at least 1 (docs/design/contract.md 2).
 /// `None` above [`PACKETS_MAX`].
 pub(crate) fn bdp_packets(
     millionths: u64,

@@ -1,4 +1,4 @@
-//! Results as contract section 5 has them: one object, and tables of the series and events.
+//! Results as docs/design/contract.md 5 has them: one object, and tables of the series and events.
 
 use std::io::{self, Write};
 
@@ -31,7 +31,7 @@ pub struct Meta {
     pub date: String,
 }
 
-/// The result of a run. Serialises to the object of contract section 5.
+/// The result of a run. Serialises to the object of docs/design/contract.md 5.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunResult<'a> {
     /// [`SCHEMA`].

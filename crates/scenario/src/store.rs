@@ -189,7 +189,7 @@ fn regular(path: &Path) -> io::Result<File> {
 
 /// The normalised scenario, in the folder of a run.
 pub const SCENARIO: &str = "scenario.toml";
-/// The object of contract section 5.
+/// The object of docs/design/contract.md 5.
 pub const SUMMARY: &str = "summary.json";
 /// The time series of flows.
 pub const FLOWS: &str = "flows.parquet";

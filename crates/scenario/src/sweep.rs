@@ -139,7 +139,7 @@ impl Language for Axes {
     }
 }
 
-/// What a single run ignores (contract 1), and how it is shown.
+/// What a single run ignores (docs/design/contract.md 1), and how it is shown.
 const PLAN: [&str; 3] = ["sweep", "claims", "figure"];
 
 /// The file without sweep, claims and figure.
@@ -366,7 +366,7 @@ pub struct PointResult {
     pub run: String,
     /// Path, and value as TOML, of every axis.
     pub settings: Vec<(String, String)>,
-    /// The result object of contract section 5.
+    /// The result object of docs/design/contract.md 5.
     pub result: Json,
     /// What the metrics of the claims and of the figure gave.
     pub readings: Vec<(String, Reading)>,

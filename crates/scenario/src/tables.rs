@@ -79,7 +79,7 @@ pub struct SeriesRow<'a> {
     pub element: &'a str,
     /// Which flow of the group; `None` for a link.
     pub index: Option<u32>,
-    /// Its name in contract section 5.
+    /// Its name in docs/design/contract.md 5.
     pub metric: &'a str,
     /// Its value.
     pub value: f64,

@@ -1,4 +1,4 @@
-//! The contract, held word for word where it can be.
+//! docs/design/contract.md, held word for word where it can be.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +10,7 @@ use congestlab_scenario::sim::{self, Engine};
 use congestlab_scenario::{Measure, Scenario, schema};
 use serde_json::Value;
 
-/// Contract section 1, the example as written.
+/// docs/design/contract.md 1, the example as written.
 const EXAMPLE: &str = include_str!("data/contract.toml");
 
 fn read(text: &str) -> Scenario {
@@ -141,7 +141,7 @@ fn a_set_value_needs_no_quotes_where_a_shell_took_them() {
     assert!(quoted.normalised().contains("rate = \"1 Gbit/s\""));
 }
 
-/// Contract section 5, each list in its order.
+/// docs/design/contract.md 5, each list in its order.
 #[test]
 fn a_result_has_exactly_the_keys_of_the_contract() {
     let scenario = read(EXAMPLE);

@@ -131,7 +131,7 @@ fn the_thesis_is_a_sender_and_a_router_of_xcp() {
     assert_eq!(config.min_interval, Duration(5_000_000));
 }
 
-/// Contract 1: reno, newreno, sack and fack name a recovery; every other law has SACK unless told.
+/// docs/design/contract.md 1: reno, newreno, sack and fack name a recovery; every other law has SACK unless told.
 #[test]
 fn recovery_follows_the_law_then_the_flow() {
     let recovery = |law: &str, more: &[(&str, &str)]| {
@@ -251,7 +251,11 @@ fn switches_reach_their_laws() {
     assert_eq!((aging("true"), aging("false"), aging("0")), (Some(Ratio::ppm(500_000)), None, None));
 
     let law = |value: &str| tcp(&self::model(&[("flows.two.law", value)]), 1).law.clone();
-    assert_eq!(law("pxcp"), law("{ xcp = { loss = \"maintain\" } }"), "contract 1: one is the other");
+    assert_eq!(
+        law("pxcp"),
+        law("{ xcp = { loss = \"maintain\" } }"),
+        "docs/design/contract.md 1: one is the other"
+    );
 }
 
 #[test]
@@ -456,7 +460,7 @@ fn a_link_that_nobody_crosses_is_measured_as_any_other() {
     }
 }
 
-/// A link on which nothing survives is a link: the contract gives no limit.
+/// A link on which nothing survives is a link: docs/design/contract.md gives no limit.
 #[test]
 fn an_error_rate_of_one_lets_nothing_pass() {
     for error in ["{ packet_error_rate = 1 }", "{ bit_error_rate = 1.0 }"] {

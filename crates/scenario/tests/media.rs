@@ -1,4 +1,4 @@
-//! Links whose directions share a medium: protocols.md 12.2, and the half-duplex runs of the thesis.
+//! Links whose directions share a medium: docs/design/protocols.md 12.2, and the half-duplex runs of the thesis.
 
 mod common;
 
@@ -41,7 +41,7 @@ fn throughput(outcome: &Outcome, link: usize) -> f64 {
     outcome.links[link].throughput_bps.expect("it was measured") / 8e3
 }
 
-/// protocols.md 1.9: 1156.0 B/ms of 1250 with an ACK per packet, 1186.7 with one per two; whatever sends.
+/// docs/design/protocols.md 1.9: 1156.0 B/ms of 1250 with an ACK per packet, 1186.7 with one per two; whatever sends.
 #[test]
 fn acknowledgments_take_their_part_of_the_medium() {
     let delayed = ("flows.ftp.delayed_ack", "true");
@@ -67,7 +67,7 @@ fn acknowledgments_take_their_part_of_the_medium() {
     assert_eq!(own.links[0].collisions, None);
 }
 
-/// protocols.md 12.2: XCP that is told the nominal capacity keeps the queue of a wrong capacity (1.9),
+/// docs/design/protocols.md 12.2: XCP that is told the nominal capacity keeps the queue of a wrong capacity (1.9),
 /// Q = (alpha / beta) d (C_set - C_true) with d = d0 + Q / C_true: 64 packets, 41 with delayed ACKs.
 #[test]
 fn xcp_that_does_not_know_of_the_acknowledgments_keeps_a_queue() {
@@ -87,7 +87,7 @@ fn xcp_that_does_not_know_of_the_acknowledgments_keeps_a_queue() {
     }
 }
 
-/// Collisions make it larger and irregular (protocols.md 12.2; TH 4.4).
+/// Collisions make it larger and irregular (docs/design/protocols.md 12.2; TH 4.4).
 #[test]
 fn collisions_make_the_queue_larger_and_irregular() {
     let fair = outcome(&[]);

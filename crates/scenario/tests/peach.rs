@@ -1,4 +1,4 @@
-//! TCP-Peach and TCP-Peach+ on a satellite link (protocols.md 8.7).
+//! TCP-Peach and TCP-Peach+ on a satellite link (docs/design/protocols.md 8.7).
 
 mod common;
 

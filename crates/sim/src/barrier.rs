@@ -8,7 +8,7 @@ use congestlab_net::packet::Packet;
 use crate::calendar::Window;
 
 /// Looks for the others this often before it sleeps: a barrier that only spins collapses as soon as
-/// there are fewer free cores than threads (engine.md §2.6).
+/// there are fewer free cores than threads (docs/design/engine.md 2.6).
 const SPINS: u32 = 2000;
 
 /// One of two boards, used in turn: a thread writes the next one while a slower one still reads.

@@ -372,7 +372,7 @@ fn tcp_outcome(
     let measure = measure_of(model, group, start);
     let (sent, received) = (sender.stats(), receiver.stats());
     let end = sent.completion.map_or(measure.to, |done| done.min(measure.to));
-    // Contract §5.
+    // docs/design/contract.md 5.
     let headers = u64::from(40 + config.law.header_bytes());
     let packets = received.measured_bytes.div_ceil(config.segment.into());
     let payload = received.measured_bytes.saturating_sub(packets * headers);

@@ -641,7 +641,7 @@ impl Network {
     /// Whose turn it is among packets that reach an element at one instant: drawn anew for every
     /// instant, from the input (the link before this hop, or who sent the packet) and the time.
     ///
-    /// Not the bare number of the input, as engine.md §5 has it: where access links are as fast as
+    /// Not the bare number of the input, as docs/design/engine.md 5 has it: where access links are as fast as
     /// the bottleneck, arrivals coincide for good, and the first flows would always get the last
     /// places of a full queue (40 flows at 100 Mbit/s: Jain 0.17; so 0.99, ns-2 0.996). Packets of
     /// one input keep their order, which is that in which they were sent.
@@ -730,7 +730,8 @@ pub fn segments_of(group: &Group, index: u32, seed: u64) -> Option<u64> {
     Some((stream.pareto(sizes.shape, sizes.mean).round() as u64).max(1))
 }
 
-/// Returns the interval over which the rates and means of a flow that starts at `start` are taken (contract §5).
+/// Returns the interval over which the rates and means of a flow that starts at `start` are taken
+/// (docs/design/contract.md 5).
 pub fn measure_of(model: &Model, group: &Group, start: Time) -> tcp::Measure {
     let (warmup, end) = (model.warmup / PS_PER_NS, model.duration / PS_PER_NS);
     let from = start.0.max(warmup);

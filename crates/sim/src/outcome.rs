@@ -1,4 +1,4 @@
-//! The result of a run: the numbers of the contract's section 5.
+//! The result of a run: the numbers of docs/design/contract.md 5.
 
 use std::collections::BTreeMap;
 
@@ -166,7 +166,7 @@ pub struct Sample {
     pub at: Picos,
     /// Element that the value belongs to.
     pub element: Element,
-    /// Metric name of contract section 5.
+    /// Metric name of docs/design/contract.md 5.
     pub metric: &'static str,
     /// Value, in the unit that the metric's name ends in.
     pub value: f64,

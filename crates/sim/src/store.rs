@@ -1,7 +1,7 @@
 //! Where packets wait for their window: chunks of 16 packets, recycled last in, first out.
 //!
 //! One growing `Vec` a window costs page faults; one large chunk a window costs memory when windows
-//! hold few packets (engine.md §7, pitfalls 1 and 2). Chunks of 1 KiB from larger slabs do neither.
+//! hold few packets (docs/design/engine.md 7, pitfalls 1 and 2). Chunks of 1 KiB from larger slabs do neither.
 
 use congestlab_net::packet::Packet;
 

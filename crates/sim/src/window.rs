@@ -1,4 +1,4 @@
-//! The window engine: conservative time windows, executed entity by entity (engine.md §3).
+//! The window engine: conservative time windows, executed entity by entity (docs/design/engine.md 3).
 //!
 //! Time is cut into windows of a length `W`. Whatever passes between entities in at least `W`
 //! arrives in a later window; what passes faster (a host at its router, a wire without delay) goes
@@ -25,7 +25,7 @@ use crate::{Progress, Span, Stop, Tap};
 
 /// Longest window: leaves 28 bits of a sort key to number the packets of a window.
 const SHIFT_MAX: u32 = 36;
-/// Packets that a window should hold: more do not help, and leave the L2 cache (engine.md §2.3).
+/// Packets that a window should hold: more do not help, and leave the L2 cache (docs/design/engine.md 2.3).
 const WINDOW_PACKETS: u64 = 4096;
 /// Where there are many links: packets that each should get, once it is in the cache.
 const LINK_PACKETS: u64 = 32;

@@ -1,5 +1,5 @@
 # ns-2 (2.35) runs a network that congestlab describes: what follows this text on stdin are calls of the procedures
-# below, `go` the last. Numbers in "ns2-peer" remarks are the entries of docs/ns2.md.
+# below, `go` the last. Numbers after docs/ns2.md are its entries.
 #
 # It prints, at the end,
 #   link I B A P D Q M E      bytes that left in [warmup, duration], packets that arrived, left, were dropped, mean queue
@@ -14,7 +14,8 @@
 # of windows are of samples.
 
 set ns [new Simulator]
-# Flows name their way themselves: ns-2 would take the fewest hops, and a minute for 1000 pairs of nodes (ns2-peer 17).
+# Flows name their way themselves: ns-2 would take the fewest hops, and a minute for 1000 pairs of nodes (docs/ns2.md
+# 17).
 Agent/rtProto/Static proc init-all args {}
 $ns rtproto Static
 
@@ -22,7 +23,7 @@ $ns rtproto Static
 Agent/TCP set useHeaders_ false
 # RFC 6298 §2: 1 s before the first measurement; ns-2's own value is older (3 s).
 Agent/TCP set rtxcur_init_ 1.0
-# ns2-peer 11: XCP's srtt counts ticks, 10 ms by default.
+# docs/ns2.md 11: XCP's srtt counts ticks, 10 ms by default.
 Agent/TCP set tcpTick_ 0.0001
 # Floyd and Jacobson 1993, as ours: gaps between drops from one packet on, marks wherever it would drop by chance.
 Queue/RED set wait_ false
@@ -52,16 +53,16 @@ proc link {i from to rate delay limit kind {about {}}} {
     $ns simplex-link $node($from) $node($to) $rate $delay $discipline
     set ends($i) [list $node($from) $node($to)]
     set queue [[$ns link {*}$ends($i)] queue]
-    # ns2-peer 19: a limit of n holds n - 1 packets; RED's holds n.
+    # docs/ns2.md 19: a limit of n holds n - 1 packets; RED's holds n.
     $ns queue-limit {*}$ends($i) [expr {$kind eq "red" ? $limit : $limit + 1}]
     if {$kind eq "red"} {
         foreach {min max linterm weight gentle ecn size} $about {}
         foreach {name value} [list thresh_ $min maxthresh_ $max linterm_ $linterm q_weight_ $weight \
             gentle_ $gentle setbit_ $ecn mean_pktsize_ $size] { $queue set $name $value }
     } elseif {$kind eq "xcp"} {
-        # ns2-peer 9: TCP beside XCP has a queue of its own, and half of the capacity is XCP's.
+        # docs/ns2.md 9: TCP beside XCP has a queue of its own, and half of the capacity is XCP's.
         $queue set tcp_xcp_on_ $about
-        # ns2-peer 10: the capacity is 0 until told.
+        # docs/ns2.md 10: the capacity is 0 until told.
         $queue set-link-capacity $rate
     }
     set law($i) $kind
@@ -90,7 +91,7 @@ proc lossy {i unit rate {size 1}} {
     $model set rate_ [expr {$unit eq "byte" ? 1 - pow(1 - $rate, 1.0 / $size) : $rate}]
     $model ranvar [new RandomVariable/Uniform]
     $ns link-lossmodel $model {*}$ends($i)
-    # ns2-peer 13: otherwise the losses go to the queue monitor.
+    # docs/ns2.md 13: otherwise the losses go to the queue monitor.
     $model drop-target [new Agent/Null]
 }
 
@@ -143,7 +144,7 @@ proc flow {f kind way back access exit segment window initial min_rto ecn start 
     set sink [new $sink]
     switch -glob $kind {
         XCP {
-            # ns2-peer 12: exact round trip times for retransmitted packets too.
+            # docs/ns2.md 12: exact round trip times for retransmitted packets too.
             $tcp set timestamps_ true
         }
         HighSpeed {
@@ -192,7 +193,7 @@ proc finished {f} {
     if {$flow_done($f) < 0} { set flow_done($f) [$ns now] }
 }
 
-# ns2-peer 15: byte counters are 32 bits wide and signed; read every second, a difference is right.
+# docs/ns2.md 15: byte counters are 32 bits wide and signed; read every second, a difference is right.
 proc grown {last now} {
     return [expr {($now - $last) & 0xffffffff}]
 }

@@ -244,7 +244,7 @@ fn an_endless_scenario_is_refused() {
     assert_eq!(child.wait().ok().and_then(|status| status.code()), Some(0), "a pipe that ends is a scenario");
 }
 
-/// Contract 1: `run` ignores both tables, whatever is wrong with them; who uses them does not.
+/// docs/design/contract.md 1: `run` ignores both tables, whatever is wrong with them; who uses them does not.
 #[test]
 fn a_run_is_only_warned_of_what_it_ignores() {
     for (plan, line) in [

@@ -1,4 +1,4 @@
-//! The command as a shell sees it: exit codes, streams, files, signals (contract §5).
+//! The command as a shell sees it: exit codes, streams, files, signals (docs/design/contract.md 5).
 
 mod behaviour;
 mod browser;

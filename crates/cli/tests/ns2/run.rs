@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::case::{Case, Peer};
 
-/// What is compared. Definitions: contract §5, and the head of `dumbbell.tcl`.
+/// What is compared. Definitions: docs/design/contract.md 5, and the head of `dumbbell.tcl`.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
     pub(crate) utilization: f64,

@@ -262,9 +262,9 @@ pub trait SenderLaw: Sized {
         None
     }
 
-    /// Bytes of the congestion header that each data packet carries, as `payload_bps` counts them (contract
-    /// §5): draft-03's. What XCP-r and XCP-i add (`wire::xcp_extended`) is in the segment and counts as
-    /// payload.
+    /// Bytes of the congestion header that each data packet carries, as `payload_bps` counts them
+    /// (docs/design/contract.md 5): draft-03's. What XCP-r and XCP-i add (`wire::xcp_extended`) is in the segment and
+    /// counts as payload.
     #[inline(always)]
     fn header_bytes(_config: &Self::Config) -> u16 {
         0

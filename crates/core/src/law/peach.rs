@@ -1,5 +1,5 @@
 //! TCP-Peach (Akyildiz, Morabito, Palazzo, ToN 2001) and TCP-Peach+ (Akyildiz, Zhang, Fang, IEEE
-//! Communications Letters 2002), as protocols.md §8 recalls them: probes of low priority, which a
+//! Communications Letters 2002), as docs/design/protocols.md 8 recalls them: probes of low priority, which a
 //! path without room drops first, say how much the window may grow. A connection begins with a probe every
 //! RTT / rwnd (sudden start; jump start in Peach+), and a loss with as many as the window had segments
 //! (rapid recovery; quick recovery): if the loss was no congestion, their ACKs bring the window back.
@@ -64,7 +64,7 @@ impl Settings for Config {
         );
         tell(
             "probes_per_ack",
-            "probes at most that an ACK of data lets go in rapid recovery; 2 (recalled, protocols.md A-21).",
+            "probes at most that an ACK of data lets go in rapid recovery; 2 (recalled, A-21).",
             Field::Count(&mut self.per_ack),
         );
     }
@@ -191,7 +191,7 @@ impl Peach {
 impl SenderLaw for Peach {
     type Config = Config;
 
-    /// "cwnd = 1" (protocols.md §8.3).
+    /// "cwnd = 1" (docs/design/protocols.md 8.3).
     const INITIAL_WINDOW: Option<u32> = Some(1);
     const PROBES: bool = true;
     /// Which segment a NIL segment copies; the sender does.

@@ -9,7 +9,7 @@
 //! told to the receiver, by a flag and the window in the header of data. XR stops there. Here such a
 //! change begins an *epoch*, whose number rides along both ways: the flag stays until an ACK echoes
 //! the epoch, the receiver obeys it once, and values of another epoch or of an ACK that was overtaken
-//! are not taken (protocols.md 4.3, A-12).
+//! are not taken (docs/design/protocols.md 4.3, A-12).
 
 use super::settings::{Field, Settings};
 use super::{Ack, Data, Protocol, Send, SenderConfig, SenderLaw, xcp};

@@ -1,4 +1,4 @@
-//! The version of XCP-r that its paper rejects (XR §IV, "first version"; protocols.md 4.3): the receiver
+//! The version of XCP-r that its paper rejects (XR §IV, "first version"; docs/design/protocols.md 4.3): the receiver
 //! keeps nothing. Each packet's feedback is taken for that of all packets of its window,
 //!
 //! ```text

@@ -1,6 +1,6 @@
 //! XCP's congestion header with what XCP-i and XCP-r add to it, behind the 20 bytes of version 3.
 //!
-//! Neither paper gives a layout; formats, lengths and places are ours (protocols.md 3.2, 4.2; A-10):
+//! Neither paper gives a layout; formats, lengths and places are ours (docs/design/protocols.md 3.2, 4.2; A-10):
 //!
 //! ```text
 //! format 3, XCP-i, 28 bytes:  20 xcp_ttl | 21 flags, 0 | 22 0, 0 | 24 last_xcp_router, IPv4

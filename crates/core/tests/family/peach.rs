@@ -1,4 +1,4 @@
-//! TCP-Peach and TCP-Peach+ (protocols.md 8).
+//! TCP-Peach and TCP-Peach+ (docs/design/protocols.md 8).
 
 use congestlab_core::law::peach::{Config, Peach, Phase, Variant};
 use congestlab_core::law::{Ack, Ask, Probe, Send, SenderLaw as _, Turn};

@@ -74,7 +74,7 @@ fn v6_8_the_cut_of_a_level_is_enough_for_it() {
 }
 
 #[test]
-fn v7_1_three_digits_say_what_the_dossier_has() {
+fn v7_1_three_digits_say_what_the_table_has() {
     assert_eq!(digits(&level(0.31, 3)), [1, 2, 2]);
     assert_eq!(digits(&level(0.995, 3)), [2, 3, 3]);
     assert_eq!(digits(&level(1.2, 3)), [3, 2, 2]);

@@ -1,4 +1,5 @@
-//! VCP, DPCP, TPCP and MPCP against the dossier's vectors (V5, V6, V7) and transcriptions in `f64`.
+//! VCP, DPCP, TPCP and MPCP against the vectors of docs/design/protocols.md 5.6, 6.8 and 7.5, and transcriptions in
+//! `f64`.
 
 #![expect(clippy::disallowed_methods, reason = "powers of an oracle, whose last digits decide nothing")]
 

@@ -1,4 +1,4 @@
-//! The integer law against the float transcription (protocols.md 1.8): both follow the same packets
+//! The integer law against the float transcription (docs/design/protocols.md 1.8): both follow the same packets
 //! and are woken at the same moments, some of them late.
 
 use super::random::Random;

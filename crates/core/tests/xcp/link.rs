@@ -369,7 +369,7 @@ fn v1_25_a_pool_gives_what_is_left_and_then_nothing() {
     assert!((grants.iter().sum::<i32>() - 1000).abs() <= 1 && grants[3..] == [0, 0], "{grants:?}");
 }
 
-/// protocols.md 1.7: K02's MAX_INTERVAL bounds the interval, not the header.
+/// docs/design/protocols.md 1.7: K02's MAX_INTERVAL bounds the interval, not the header.
 #[test]
 fn a_round_trip_above_the_largest_interval_counts_as_that() {
     let mut link = link(link_config(1_250_000), 50 * MS, 10 * SECOND);

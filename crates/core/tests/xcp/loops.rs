@@ -230,7 +230,7 @@ fn flow(start: u64) -> Flow {
     Flow { config: sender_config(), awnd: u64::MAX, start, delay: 0 }
 }
 
-/// protocols.md 1.9: Q = 1.77 d0 dC / (1 - 1.77 dC / C) = 28.7 kB.
+/// docs/design/protocols.md 1.9: Q = 1.77 d0 dC / (1 - 1.77 dC / C) = 28.7 kB.
 #[test]
 fn v1_10_a_capacity_set_too_high_keeps_a_standing_queue() {
     let run = |capacity| {
@@ -263,7 +263,7 @@ fn v1_27_shuffling_alone_takes_over_within_26_intervals() {
     }
 }
 
-/// protocols.md 2.6 for plain XCP: P-XCP's Fig. 4, one of two flows limited to one packet.
+/// docs/design/protocols.md 2.6 for plain XCP: P-XCP's Fig. 4, one of two flows limited to one packet.
 #[test]
 fn a_limited_flow_wastes_shuffled_bandwidth_unless_captured() {
     for (request, capture, expected) in [

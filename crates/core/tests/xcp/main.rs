@@ -1,4 +1,4 @@
-//! XCP's laws: the vectors of protocols.md 1.10, the differential test against the float
+//! XCP's laws: the vectors of docs/design/protocols.md 1.10, the differential test against the float
 //! transcription, properties, and closed loops.
 
 mod any;

@@ -1,4 +1,4 @@
-//! The link law in floating point, line by line from protocols.md 1.5 with 1.7's rules. It shares
+//! The link law in floating point, line by line from docs/design/protocols.md 1.5 with 1.7's rules. It shares
 //! no arithmetic with the law: seconds, bytes and B/s as `f64`, no fixed point, no rounding.
 
 pub(crate) struct Config {
@@ -36,7 +36,7 @@ pub(crate) struct Link {
     pub(crate) proportional: Option<Proportional>,
 }
 
-/// What P-XCP adds (protocols.md 2.4).
+/// What P-XCP adds (docs/design/protocols.md 2.4).
 #[derive(Clone)]
 pub(crate) struct Proportional {
     pub(crate) k: f64,

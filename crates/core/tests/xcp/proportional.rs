@@ -1,4 +1,4 @@
-//! P-XCP: the vectors of protocols.md 2.8.
+//! P-XCP: the vectors of docs/design/protocols.md 2.8.
 
 use super::differential::Passing;
 use super::*;
@@ -30,7 +30,7 @@ fn through(link: &mut impl LinkLaw, header: Header) -> Header {
     packet.header.expect("its own")
 }
 
-/// The series of the link (contract 5).
+/// The series of the link (docs/design/contract.md 5).
 fn series(link: &pxcp::Link, name: &str) -> f64 {
     let mut found = None;
     link.report().each(&mut |metric, value, unit| {

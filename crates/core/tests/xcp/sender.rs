@@ -152,7 +152,7 @@ fn a_sender_without_enough_data_asks_for_nothing() {
     assert_eq!(delta(&unlimited, packet(0)), i32::MAX);
 }
 
-/// protocols.md 1.3: the remainder goes to the next packet.
+/// docs/design/protocols.md 1.3: the remainder goes to the next packet.
 #[test]
 fn demands_below_a_byte_per_second_are_not_lost() {
     // 1000001 B/s wanted at 1 MB/s and 0.1 s: 1 B/s over 100 packets; then 1.37 over 100 below.
@@ -199,7 +199,7 @@ fn the_sender_computes_the_formulas_of_the_draft() {
     }
 }
 
-/// linux.md 10: a thousand times -7 B/s at 40 ms is -280 bytes.
+/// docs/design/linux.md 10: a thousand times -7 B/s at 40 ms is -280 bytes.
 #[test]
 fn small_feedback_adds_up_without_rounding() {
     for feedback in [7, -7] {
@@ -276,7 +276,7 @@ fn a_price_multiplies_the_stated_inter_packet_time() {
     assert_eq!(priced(0), 1, "0 would be unknown");
 }
 
-/// ns2-peer.md 3: x from `min(floor(cwnd) + dupwnd, awnd)` packets.
+/// docs/ns2.md 3: x from `min(floor(cwnd) + dupwnd, awnd)` packets.
 #[test]
 fn ns2_states_whole_packets() {
     let config = SenderConfig { profile: Profile::Ns2, request: RequestPolicy::Unlimited, ..sender_config() };
@@ -299,7 +299,7 @@ fn ns2_states_whole_packets() {
     assert_eq!(header.x, 1 << 25);
 }
 
-/// ns2-peer.md 5; otherwise every ACK's feedback counts (protocols.md 1.3.2).
+/// docs/ns2.md 5; otherwise every ACK's feedback counts (docs/design/protocols.md 1.3.2).
 #[test]
 fn ns2_drops_the_feedback_of_duplicate_acks() {
     let after = |ns2: bool, is_duplicate: bool| {

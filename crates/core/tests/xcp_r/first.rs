@@ -3,7 +3,7 @@
 use super::*;
 use congestlab_core::law::{Protocol, Reply as Returned};
 
-/// protocols.md 4.3: cwnd = H_feedback H_cwnd + H_cwnd, H_cwnd in packets in the product (C-39).
+/// docs/design/protocols.md 4.3: cwnd = H_feedback H_cwnd + H_cwnd, H_cwnd in packets in the product (C-39).
 #[test]
 fn one_packet_speaks_for_its_window() {
     let config = Protocol::of("xcp-r-v0").and_then(|protocol| protocol.sender.clone()).expect("it is listed");

@@ -1,4 +1,4 @@
-//! XCP-r's laws: the vectors of protocols.md 4.4, the rules around them, the differential test against
+//! XCP-r's laws: the vectors of docs/design/protocols.md 4.4, the rules around them, the differential test against
 //! a transcription in floating point, and properties.
 
 #[path = "../xcp/any.rs"]
@@ -231,7 +231,7 @@ fn the_flag_of_an_epoch_that_is_over_is_not_obeyed() {
     }
 }
 
-/// protocols.md 4.3: cw' would inflate as TH 4.1 has it.
+/// docs/design/protocols.md 4.3: cw' would inflate as TH 4.1 has it.
 #[test]
 fn the_receiver_keeps_the_window_within_what_it_advertises() {
     let mut echo = Echo::new(MSS);
@@ -248,7 +248,7 @@ fn the_receiver_keeps_the_window_within_what_it_advertises() {
     assert_eq!(told(&free, 64_000, -500_000), 1000);
 }
 
-/// protocols.md 4.3: Cwnd saturates, whichever side states it.
+/// docs/design/protocols.md 4.3: Cwnd saturates, whichever side states it.
 #[test]
 fn a_window_of_four_gigabytes_is_the_largest() {
     let config = config();

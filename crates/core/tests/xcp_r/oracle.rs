@@ -1,4 +1,4 @@
-//! The laws in floating point, line by line from protocols.md 4.3: seconds and bytes, no rounding.
+//! The laws in floating point, line by line from docs/design/protocols.md 4.3: seconds and bytes, no rounding.
 
 use super::random::Random;
 use super::*;

@@ -33,7 +33,7 @@ const GATEWAY: &str = "169.254.0.1";
 pub(super) const MTU: u16 = 1500;
 /// Interfaces are numbered from here, in all namespaces: lo is 1.
 const FIRST_INDEX: u32 = 10;
-/// A bucket of this much time at the link's rate (linux.md §4): a kernel that wakes up within it
+/// A bucket of this much time at the link's rate (docs/design/linux.md 4): a kernel that wakes up within it
 /// loses no capacity, and no more than that can leave at once.
 const BURST: Picos = 400_000_000;
 /// Bytes that the bucket holds at least: three packets.
@@ -359,7 +359,7 @@ impl Shaped {
         format!("tc -n {netns} qdisc add dev {interface} parent 1:1 handle 10: {kind} limit {limit}")
     }
 
-    /// The queue holds the packet in service, too, which the contract does not count.
+    /// The queue holds the packet in service, too, which docs/design/contract.md 2 does not count.
     fn room(&self) -> u64 {
         match self.limit {
             Limit::Packets(packets) => packets + 1,
@@ -383,7 +383,7 @@ pub(super) fn bucket(port: &PortConfig, rate: BitRate, mtu: u16) -> u64 {
     }
 }
 
-/// A host's own link, as contract section 3 has it.
+/// A host's own link, as docs/design/contract.md 3 has it.
 pub(super) fn port_of(pipe: Pipe) -> PortConfig {
     PortConfig::new(Service::Fixed(pipe.rate), pipe.delay, Limit::None)
 }

@@ -320,7 +320,7 @@ fn flow_outcome(model: &Model, group: usize, start: Time, history: &FlowHistory,
     }
 }
 
-/// Payload of a datagram, of the IP packet (contract section 2).
+/// Payload of a datagram, of the IP packet (docs/design/contract.md 2).
 fn datagram_share(kind: &GroupKind) -> f64 {
     let segment = f64::from(segment(kind));
     (segment - 40.0).max(0.0) / segment

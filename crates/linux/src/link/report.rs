@@ -36,7 +36,7 @@ pub struct Lateness {
 
 /// What the XCP law did, in the words of the kernel's router ([`crate::router::Sample`]).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[expect(non_snake_case, reason = "units as the contract writes them")]
+#[expect(non_snake_case, reason = "units as docs/design/contract.md 5 writes them")]
 pub struct Xcp {
     /// Input rate of the last control interval.
     pub input_Bps: u64,

@@ -54,7 +54,7 @@ impl Refused {
 
 /// What the program has counted and the law has decided, at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[expect(non_snake_case, reason = "units as the contract writes them")]
+#[expect(non_snake_case, reason = "units as docs/design/contract.md 5 writes them")]
 pub struct Sample {
     /// What the law believes that the link can carry, bits of IP.
     pub capacity_bps: u64,

@@ -1,5 +1,5 @@
 //! Passive refinement: traffic that does not come out as it went in says by how much the cloud is
-//! overloaded (ours, dossier 11.5).
+//! overloaded (ours, docs/design/protocols.md 11.5).
 //!
 //! An estimator of available bandwidth cannot say less than nothing, so an overloaded cloud would
 //! never be told to slow down. What the upstream edge sent between two reports, by its clock,

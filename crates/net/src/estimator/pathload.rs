@@ -1,8 +1,8 @@
 //! pathload: is this rate above what is available? A search over streams of constant rate.
 //!
 //! Sources: PLD = Jain, Dovrolis, "End-to-end available bandwidth: measurement methodology,
-//! dynamics, and relation with TCP throughput", SIGCOMM 2002; the numbers are recalled (dossier
-//! 11.3, A-22) and therefore settings.
+//! dynamics, and relation with TCP throughput", SIGCOMM 2002; the numbers are recalled
+//! (docs/design/protocols.md 11.3, A-22) and therefore settings.
 
 use super::{FIRST, Found, Probe, Round, SLOWEST, bandwidth, delays, rate};
 use alloc::vec::Vec;

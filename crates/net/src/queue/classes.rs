@@ -62,7 +62,7 @@ pub struct Sample {
 /// Losses that the mean distance of two is taken over, about: as many as TFRC's (RFC 5348 §5.4).
 const LOSSES: f64 = 8.0;
 /// The formula of TCP's window is used up to this loss rate: its second term has no bound, where
-/// TFRC's has 1 (protocols.md 13.5).
+/// TFRC's has 1 (docs/design/protocols.md 13.5).
 const LOSS_RATE_MAX: f64 = 0.1;
 
 /// A second in the unit of X and RTT (draft-03 §3.2).
@@ -227,7 +227,7 @@ impl Classes {
             return false;
         }
         // Each packet stands for X of its flow's time, so this is the mean over flows of RTT / X: y d /
-        // (N size) of protocols.md 13.5 where round trip times are equal.
+        // (N size) of docs/design/protocols.md 13.5 where round trip times are equal.
         let xcp_window = seen.rtt as f64 / seen.x as f64;
         let round_trip = seen.rtt as f64 / seen.stated as f64 / HEADER_SECOND;
         let xcp_wait = seen.wait(0, self.weight, capacity).min(round_trip);

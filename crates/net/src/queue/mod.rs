@@ -1,7 +1,7 @@
 //! What a full or filling queue does with an arriving packet.
 //!
 //! One FIFO per port ([`crate::port`]); a discipline only decides who gets in. The packet in
-//! transmission has left the queue: it counts in no limit and in no length (contract §2).
+//! transmission has left the queue: it counts in no limit and in no length (docs/design/contract.md 2).
 
 pub mod classes;
 pub mod red;

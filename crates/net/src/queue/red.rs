@@ -240,7 +240,7 @@ mod tests {
         words: [0; 8],
     };
 
-    /// protocols.md 10.2, V10.1.
+    /// docs/design/protocols.md 10.2, V10.1.
     #[test]
     fn v10_1_probabilities_by_average_and_count() {
         let near = |p: u64, expected: f64| assert!((fraction(p) - expected).abs() < 1e-12, "{}", fraction(p));
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(at(100, 0, false).base_probability(1000), None, "classic: from max on");
     }
 
-    /// protocols.md 10.2, V10.2.
+    /// docs/design/protocols.md 10.2, V10.2.
     #[test]
     fn v10_2_the_average_moves_by_its_weight_and_decays_while_idle() {
         let average = |red: &Red| red.average as f64 / 2f64.powi(FRACTION as i32);

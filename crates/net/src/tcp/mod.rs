@@ -78,7 +78,7 @@ pub enum App {
     Own,
     /// So much, then nothing.
     Transfer(Bytes),
-    /// Writes `size`, pauses, and again (protocols.md 12.3; TH 4.5).
+    /// Writes `size`, pauses, and again (docs/design/protocols.md 12.3; TH 4.5).
     Bursts {
         /// Size of a write.
         size: Bytes,
@@ -116,7 +116,7 @@ pub struct Config {
     pub delayed_ack: bool,
     /// Explicit congestion notification (RFC 3168).
     pub ecn: bool,
-    /// The ways of ns-2.35's `Agent/TCP/Reno/XCP` and its sink (contract, `profile = "ns2"`).
+    /// The ways of ns-2.35's `Agent/TCP/Reno/XCP` and its sink (docs/design/contract.md 1, `profile = "ns2"`).
     pub ns2: bool,
     /// What the application sends.
     pub app: App,

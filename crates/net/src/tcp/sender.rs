@@ -586,7 +586,7 @@ impl Sender {
     }
 
     // P-XCP keeps its window at a loss (PX §III), so it has to find losses as long as ACKs come, also
-    // those of retransmissions: each loss is repeated once per round trip (protocols.md 2.3). BBR's rate
+    // those of retransmissions: each loss is repeated once per round trip (docs/design/protocols.md 2.3). BBR's rate
     // does not fall with losses either, and those who made it find them (Linux by RACK, RFC 8985). The
     // timer, which leaves one segment of the window, is for silence. One timer serves both: between
     // `end_watch` and `begin_watch` it is that of RFC 6298, else whichever comes first.
@@ -857,7 +857,7 @@ impl Sender {
             now,
             &law::Send {
                 size: Bytes(u64::from(size)),
-                // Contract §4: the first data packet does not state the RTT that the SYN measured;
+                // docs/design/contract.md 4: the first data packet does not state the RTT that the SYN measured;
                 // ns-2's does.
                 srtt: if index == 0 && is_new && !config.ns2 { Duration(0) } else { self.rtt.srtt() },
                 awnd: self.awnd_bytes(config),

@@ -70,7 +70,7 @@ impl Naive {
         self.unsacked().find(|&s| self.again.contains(&s) || (s >= self.high_rxt && self.is_lost(s)))
     }
 
-    /// protocols.md 2.3: a retransmission is lost if three segments sent later have arrived, or none has
+    /// docs/design/protocols.md 2.3: a retransmission is lost if three segments sent later have arrived, or none has
     /// said for `patience` that it has.
     pub(super) fn find_lost_again(&mut self, now: u64, patience: u64) {
         let held = self.unsacked().collect::<BTreeSet<_>>();

@@ -4,7 +4,7 @@ use super::Address;
 use crate::packet::{Kind, Packet};
 use congestlab_core::units::{Duration, Time};
 
-/// Bytes of a control packet: a whole IP packet of 40 B (dossier 3.4).
+/// Bytes of a control packet: a whole IP packet of 40 B (docs/design/protocols.md 3.4).
 pub const CONTROL_SIZE: u16 = 40;
 
 /// [`Packet::flow`] of control packets and probes, which are of no flow.

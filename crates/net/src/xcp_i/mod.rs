@@ -89,7 +89,7 @@ pub struct Config {
     pub no_estimate: NoEstimate,
     /// Q.
     pub virtual_queue: VirtualQueue,
-    /// Bandwidths may be negative; otherwise those count as none (dossier 3.5: on).
+    /// Bandwidths may be negative; otherwise those count as none (docs/design/protocols.md 3.5: on).
     pub signed: bool,
     /// The part of a positive bandwidth that is there to give away; 1 (XI). Less where other edges may
     /// give the same away at the same time (13.6).

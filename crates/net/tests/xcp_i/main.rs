@@ -1,4 +1,4 @@
-//! XCP-i's agents on both sides of clouds: the rules of dossier 3.3 to 3.9, with control packets that
+//! XCP-i's agents on both sides of clouds: the rules of docs/design/protocols.md 3.3 to 3.9, with control packets that
 //! are lost, late, repeated and forged.
 
 mod closed;
@@ -360,7 +360,7 @@ fn a_sending_host_answers_the_first_router_behind_a_cloud() {
 }
 
 /// XI III-B: a receiver lowers Delta_Throughput before it is returned; Q is 0 and d is what the
-/// headers say (dossier 3.6).
+/// headers say (docs/design/protocols.md 3.6).
 #[test]
 fn a_receiving_host_is_an_edge_without_a_port() {
     let mut world = pair();
@@ -837,8 +837,8 @@ fn estimate(world: &World) -> Option<i64> {
     world.only_cloud(K).estimate(world.now)
 }
 
-/// At least three measured round trips (dossier 3.4), whatever the time-out: what comes after all attempts
-/// shows how long they must last.
+/// At least three measured round trips (docs/design/protocols.md 3.4), whatever the time-out: what comes after all
+/// attempts shows how long they must last.
 #[test]
 fn a_time_out_below_the_round_trip_is_found_out() {
     let mut world = pair();
@@ -907,7 +907,7 @@ fn a_request_that_is_lost_with_its_path_is_repeated_on_the_next() {
     }
 }
 
-/// One entry: the estimate mixes the paths (dossier 3.9), and asks no more often for it.
+/// One entry: the estimate mixes the paths (docs/design/protocols.md 3.9), and asks no more often for it.
 #[test]
 fn two_paths_at_once_share_an_entry() {
     let mut world = pair_of_ways();

@@ -236,7 +236,7 @@ fn is_from_receiver(packet: &Packet) -> bool {
 }
 
 /// Of what leaves through each link of a path. Every router takes one; links that one router sends
-/// through follow each other without (contract §3).
+/// through follow each other without (docs/design/contract.md 3).
 fn times_to_live(path: &[u32], routers: &[&str]) -> impl Iterator<Item = u8> {
     let mut left = TTL;
     let mut last = None;

@@ -27,7 +27,11 @@ pub(super) fn rules(
     let is_cut_by_loss = after.window_cuts > before.window_cuts;
     let is_loss = is_cut_by_loss || after.mode == Mode::Recovery && before.mode != Mode::Recovery;
     if is.is_standard {
-        rule(rules, "somebody clears the codes on the path, so it runs NewReno", "protocols.md 5.5");
+        rule(
+            rules,
+            "somebody clears the codes on the path, so it runs NewReno",
+            "docs/design/protocols.md 5.5",
+        );
         if !is_loss {
             let ssthresh = was.ssthresh.unwrap_or(Bytes(u64::MAX));
             reno_rules(ssthresh, before.law.window(), after.law.window(), before, rules);

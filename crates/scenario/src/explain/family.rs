@@ -111,7 +111,7 @@ pub(super) fn peach(
     before: &tcp::View,
     rules: &mut Vec<Rule>,
 ) {
-    let mut rule = |text: String| rules.push(Rule { text, source: "protocols.md section 8.3, recalled" });
+    let mut rule = |text: String| rules.push(Rule { text, source: "docs/design/protocols.md 8.3, recalled" });
     if is_probe && law.wdsn() > 0 {
         rule(format!(
             "the acknowledgment of a probe: it is one of {} (wdsn) that the halved window had room for anyway",

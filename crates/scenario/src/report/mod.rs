@@ -25,7 +25,7 @@ pub struct Run<'a> {
     pub written: Option<&'a str>,
     /// The scenario with every default.
     pub normalised: &'a str,
-    /// The object of contract section 5.
+    /// The object of docs/design/contract.md 5.
     pub summary: &'a Json,
 }
 
@@ -47,7 +47,7 @@ impl Label {
     }
 }
 
-/// Metrics of contract section 5 in the order in which people want them.
+/// Metrics of docs/design/contract.md 5 in the order in which people want them.
 const TITLES: [(Of, &str, &str); 31] = [
     (Of::Flows, "received_bps", "Arrival of data at the receivers of flows"),
     (Of::Flows, "delivered_bytes", "Data delivered to the applications of flows, in order"),

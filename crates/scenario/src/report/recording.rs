@@ -275,7 +275,7 @@ impl Recording {
         (at.saturating_sub(1) / every) * every
     }
 
-    /// Bits sent in the bin that ends at `at`, of those that could be (contract §5).
+    /// Bits sent in the bin that ends at `at`, of those that could be (docs/design/contract.md 5).
     fn utilization(&self, link: usize, at: Picos, throughput_bps: f64) -> Option<f64> {
         let begin = self.begin_of(at);
         let could = self.model.links[link].port.service.work(begin, at) as f64 / 1e12;

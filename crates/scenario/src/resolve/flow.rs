@@ -551,7 +551,7 @@ fn sizes(flow: &Flow, segment: u16, findings: &mut Findings) -> Option<model::Si
     Some(model::Sizes { shape: shape.value, mean })
 }
 
-/// Whole segments, at least one (contract 2).
+/// Whole segments, at least one (docs/design/contract.md 2).
 fn advertised(awnd: &At<Amount>, segment: u16, findings: &mut Findings) -> Option<u32> {
     let segments = match awnd.value {
         Amount::Packets(packets) => packets,

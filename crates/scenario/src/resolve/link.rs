@@ -46,7 +46,7 @@ pub(super) fn wires(links: &mut Named<Link>, base: &Path, findings: &mut Finding
         let delay = fill(&mut link.delay, span, || Duration(0)).value;
         fill(&mut link.packet_size, span, || PACKET_SIZE);
         let forward = wire(link, span, delay, base, findings);
-        // The mirror (contract 3): same rate, delay and queue limit, nothing else.
+        // The mirror (docs/design/contract.md 3): same rate, delay and queue limit, nothing else.
         let reverse = link.reverse.get_or_insert_with(|| At { value: Reverse::default(), span });
         let (back, span) = (&mut *reverse.value.0, reverse.span);
         fill(&mut back.at, span, || format!("{}.reverse", name.value));

@@ -93,7 +93,7 @@ pub struct SenderConfig {
     /// round trip is longer than the interval.
     pub smooth: bool,
     /// After so many echoes of one type in a row, 3 (MP 3.4), chains are given up for a while. With more than
-    /// two packets: chains without a complete one, n + 1 (protocols.md 7.4, assumed).
+    /// two packets: chains without a complete one, n + 1 (docs/design/protocols.md 7.4, assumed).
     pub strikes: u32,
     /// 8: for so many round trips, twice as many each time.
     pub resume: u32,

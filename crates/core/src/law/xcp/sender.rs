@@ -15,7 +15,7 @@ const DEMAND_PLACES: u32 = 16;
 /// No IP packet is longer. It keeps most products with the segment inside 64 bits.
 const SEGMENT_MAX: Bytes = Bytes(u16::MAX as u64);
 
-/// What a sender asks for (protocols.md 1.3).
+/// What a sender asks for (docs/design/protocols.md 1.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RequestPolicy {
     /// What it can use: nothing more when application or receiver limit it (D03).
@@ -25,7 +25,7 @@ pub enum RequestPolicy {
     Unlimited,
 }
 
-/// What a sender does on loss (protocols.md 1.3.2).
+/// What a sender does on loss (docs/design/protocols.md 1.3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossPolicy {
     /// Halve once per window, 1 MSS after a timeout, feedback still applied (ns-2).
@@ -75,7 +75,7 @@ pub struct SenderConfig {
 pub enum Profile {
     /// draft-03's.
     Standard,
-    /// ns-2's (ns2-peer.md 3, 5): X from whole packets with window inflation, feedback of duplicate ACKs
+    /// ns-2's (docs/ns2.md 3, 5): X from whole packets with window inflation, feedback of duplicate ACKs
     /// dropped.
     Ns2,
     /// TH's: of the rest of the configuration only `clamp` and `desired_rate` count.
@@ -421,7 +421,7 @@ impl Sender {
         self.cwnd = with_places(window);
     }
 
-    /// W of protocols.md 0.3.
+    /// W of docs/design/protocols.md 0.3.
     #[inline(always)]
     fn usable_window(&self, config: &SenderConfig) -> Bytes {
         let window = self.window();
