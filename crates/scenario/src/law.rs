@@ -65,6 +65,14 @@ pub fn senders() -> Vec<&'static str> {
     built::<SenderConfig>().collect()
 }
 
+/// Every law that a link or a flow can have.
+#[cfg(test)]
+pub(crate) fn all() -> Vec<&'static str> {
+    let mut all = flow_laws();
+    all.extend(link_laws());
+    all
+}
+
 /// What links run for flows with a law; `None`: nothing.
 pub(crate) fn link_law_of(flow: &str) -> Option<&'static str> {
     let own = built::<LinkConfig>().find(|name| *name == flow);

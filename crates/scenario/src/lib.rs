@@ -38,6 +38,7 @@ pub mod schema;
 mod seeds;
 mod settings;
 pub mod store;
+pub mod style;
 pub mod sweep;
 mod tables;
 mod tree;
