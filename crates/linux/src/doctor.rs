@@ -1,8 +1,8 @@
-//! What this machine can do, what it can not, and how to get what is missing.
+//! An examination of this machine: what it can do with real packets, what it lacks, and how to get that.
 //!
-//! Looks and changes nothing: reads what the kernel says of itself (its BTF, /proc/config.gz, modules),
-//! loads a program that is gone at once, and tries a link in a network namespace without a name, which
-//! ends with the try. A module that would have to be loaded first is not tried.
+//! The examination changes nothing: it reads what the kernel tells of itself (its BTF, /proc/config.gz,
+//! modules), loads a program that is gone at once, and tries a link in a network namespace without a name,
+//! which ends with the trial. A module that would have to be loaded first is not tried.
 
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use crate::router::{self, Config, Encoding, OBJECT, Program};
 use crate::supervisor;
 use crate::sys::{cgroup, command, probe};
 
-/// What people want of the machine.
+/// A command on real packets that needs something of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Part {
@@ -33,17 +33,17 @@ pub enum Part {
     Router,
     /// `congestlab link`: a link in user space.
     Link,
-    /// `congestlab live`: all of it.
+    /// `congestlab live`: labs, which need all of it.
     Live,
 }
 
 use Part::{Host, Link, Live, Router};
 
 impl Part {
-    /// In the order in which they are told.
+    /// All parts, in the order of the report.
     pub const ALL: [Self; 4] = [Host, Router, Link, Live];
 
-    /// For people.
+    /// Returns the name of the part for people.
     pub fn name(self) -> &'static str {
         match self {
             Host => "host",
@@ -58,28 +58,28 @@ impl Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mark {
-    /// It is there.
+    /// The thing is there.
     Yes,
-    /// It is missing.
+    /// The thing is missing.
     No,
-    /// It works, but may spoil results.
+    /// The thing works, but may spoil results.
     Doubt,
-    /// It can not be told without more privilege.
+    /// The answer needs more privilege.
     Unknown,
 }
 
-/// What is asked of a machine.
+/// A question about the machine.
 #[derive(Debug, Serialize)]
 pub struct Question {
-    /// For programs.
+    /// Name of the question for programs, such as `btf`.
     pub name: &'static str,
-    /// For people.
+    /// Name of the thing for people.
     pub what: &'static str,
-    /// What can not do without.
+    /// Parts that do not work without it.
     pub needed_for: &'static [Part],
-    /// What it is for.
+    /// Purpose of the thing, in a few words.
     pub why: &'static str,
-    /// How to get it.
+    /// Advice on how to get it.
     pub help: &'static str,
     #[serde(skip)]
     ask: fn(&Machine) -> Answer,
@@ -88,45 +88,47 @@ pub struct Question {
 /// A question and its answer.
 #[derive(Debug, Serialize)]
 pub struct Check {
-    /// What was asked.
+    /// The question.
     #[serde(flatten)]
     pub question: &'static Question,
     /// The answer.
     pub mark: Mark,
-    /// What was found; may be empty.
+    /// The finding in words; may be empty.
     pub found: String,
 }
 
-/// A part, and what stands in its way.
+/// The verdict on a part.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verdict {
-    /// Which.
+    /// The part.
     pub part: Part,
-    /// Nothing does.
+    /// True if nothing is missing for it.
     pub able: bool,
-    /// Names of the questions that do.
+    /// Names of the questions whose things are missing for it.
     pub missing: Vec<&'static str>,
 }
 
-/// Everything.
+/// The report of an examination.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// What the machine can do.
+    /// Verdicts on all parts.
     pub verdicts: Vec<Verdict>,
-    /// Every question.
+    /// All questions with their answers.
     pub checks: Vec<Check>,
-    /// Of threads that sleep.
+    /// Lateness of sleeping threads on this machine.
     pub lateness: Lateness,
-    /// Labs and links that died with their supervisors.
+    /// Ids of labs and links that died together with their supervisors.
     pub leftovers: Vec<String>,
 }
 
-/// How late sleeping threads wake up, measured over a fifth of a second.
+/// How late sleeping threads wake up, measured over 0.2 s.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "the usual statistics by their usual names")]
 pub struct Lateness {
+    /// Median, ms.
     pub p50_ms: f64,
+    /// 99th percentile, ms.
     pub p99_ms: f64,
+    /// Maximum, ms.
     pub max_ms: f64,
 }
 
@@ -370,7 +372,7 @@ static QUESTIONS: [Question; 27] = [
     },
 ];
 
-/// Has a look at the machine.
+/// Examines the machine.
 pub fn examine() -> Report {
     // What libbpf misses is what the report says.
     let print = set_print(None);
@@ -423,7 +425,7 @@ impl Feature {
     }
 }
 
-/// What can be read about a machine.
+/// Facts that can be read about a machine.
 #[derive(Debug)]
 struct Machine {
     release: String,
@@ -473,7 +475,7 @@ impl Machine {
         self.btf.as_ref().is_some_and(|btf| btf.type_by_name::<BtfType<'_>>(name).is_some())
     }
 
-    /// What is in the types of every kernel that has it.
+    /// Answers for a feature by a type that every kernel with it describes.
     fn knows(&self, name: &str) -> Answer {
         let mark = if self.btf.is_some() { yes_if(self.has_type(name)) } else { Mark::Unknown };
         (mark, String::new())

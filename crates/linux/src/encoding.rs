@@ -1,15 +1,14 @@
-//! How congestion headers travel.
+//! The ways in which XCP's congestion header travels in a real packet.
 
 use serde::Serialize;
 
-/// Where packets carry the congestion header.
+/// The place of the congestion header in a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Encoding {
     /// A TCP option ([`congestlab_core::wire::option`]).
     #[default]
     Option,
-    /// A protocol of its own between IP and TCP ([`congestlab_core::wire::xcp`], version 3), with peers that
-    /// do so too.
+    /// A header of its own between IP and TCP ([`congestlab_core::wire::xcp`], version 3), if the peer uses it too.
     Shim,
 }

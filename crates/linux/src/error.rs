@@ -1,32 +1,32 @@
-//! Why something on this machine did not work.
+//! Errors of commands that change or measure a running Linux, with exit codes and help.
 
 use std::io;
 
-/// Every way to fail.
+/// An error of this crate.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The machine lacks a privilege, a kernel feature or a tool (exit code 4).
     #[error("{what}")]
     Missing {
-        /// What it lacks, in plain words.
+        /// The missing thing, in plain words.
         what: String,
         /// How to get it; may be empty.
         help: String,
     },
-    /// What was asked for is wrong (exit code 2).
+    /// A request is wrong (exit code 2).
     #[error("{what}")]
     Input {
-        /// The offending thing and what is allowed.
+        /// The offending value and what is allowed.
         what: String,
-        /// What to do instead; may be empty.
+        /// Advice on what to do instead; may be empty.
         help: String,
     },
     /// The system refused something that should have worked (exit code 1).
     #[error("{what}: {source}")]
     Io {
-        /// What was tried.
+        /// The attempted action, as in "can not open /dev/null".
         what: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A tool ended with an error (exit code 1).
@@ -34,7 +34,7 @@ pub enum Error {
     Command {
         /// The command line.
         command: String,
-        /// What it said.
+        /// The tool's message.
         message: String,
     },
     /// Somebody pressed Ctrl-C (exit code 130).
@@ -42,21 +42,21 @@ pub enum Error {
     Interrupted,
 }
 
-/// Shorthand.
+/// A result with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// A missing privilege, feature or tool, and how to get it.
+    /// Makes an error about a missing privilege, feature or tool; `help` says how to get it.
     pub fn missing(what: impl Into<String>, help: impl Into<String>) -> Self {
         Self::Missing { what: what.into(), help: help.into() }
     }
 
-    /// A mistake in what was asked for, and what to do instead.
+    /// Makes an error about a wrong request; `help` says what to do instead.
     pub fn input(what: impl Into<String>, help: impl Into<String>) -> Self {
         Self::Input { what: what.into(), help: help.into() }
     }
 
-    /// docs/design/contract.md 5.
+    /// Returns the exit code of the command that fails so (docs/design/contract.md 5).
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Io { .. } | Self::Command { .. } => 1,
@@ -66,7 +66,7 @@ impl Error {
         }
     }
 
-    /// How to help oneself; may be empty.
+    /// Returns the advice of the error; may be empty.
     pub fn help(&self) -> &str {
         match self {
             Self::Missing { help, .. } | Self::Input { help, .. } => help,
@@ -75,12 +75,12 @@ impl Error {
     }
 }
 
-/// Says what was tried when the system refuses.
+/// Adds to an error of the system what was being tried.
 pub trait Context<T> {
-    /// `what` is a clause like "can not open /dev/null".
+    /// Turns an error into [`Error::Io`]; `what` is a clause like "can not open /dev/null".
     ///
     /// # Errors
-    /// [`Error::Io`] if there was one.
+    /// Returns [`Error::Io`] if there was an error.
     fn context(self, what: impl FnOnce() -> String) -> Result<T>;
 }
 

@@ -1,9 +1,8 @@
-//! XCP on this host's sockets: loads `bpf/host.bpf.c`, says which sockets it is for, and reads what
-//! it knows of them.
+//! XCP on this host's sockets: loads `bpf/host.bpf.c`, selects the sockets that use it, and reads their state.
 //!
-//! A congestion control is the whole kernel's; the programs that speak on the wire are a control
-//! group's. Several hosts can live beside each other under names of their own (a lab's), and one
-//! that stays until [`disable`].
+//! A congestion control belongs to the whole kernel; the programs that write headers belong to a control
+//! group. Several hosts can live beside each other under names of their own (a lab's), and one persistent
+//! host, which stays until [`disable`].
 
 pub mod form;
 mod shim;
@@ -37,7 +36,7 @@ use crate::sys::{attachment, cgroup, command, offload};
 /// Built by `bpf/build.sh`.
 static OBJECT: &[u8] = include_bytes!("../bpf/objects/host.bpf.o");
 
-/// Name of the host that stays.
+/// Name of the persistent host and of its congestion control.
 pub const NAME: &str = "xcp";
 /// The program in its control group, by which it is found again.
 const PROGRAM: &str = "congestlab_host";
@@ -48,7 +47,7 @@ const CONFIG: &str = ".rodata.config";
 /// `TCP_CA_NAME_MAX`, with the zero.
 const NAME_SIZE: usize = 16;
 
-/// Addresses that begin alike.
+/// A prefix of IPv4 or IPv6 addresses, such as 10.0.2.0/24 or 2001:db8::7.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
     address: IpAddr,
@@ -116,32 +115,33 @@ impl Prefix {
     }
 }
 
-/// What to enable.
+/// Settings of a host.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Of the congestion control: `xcp`, or for a host that does not stay, `xcp` and something that
-    /// nobody else uses.
+    /// Name of the congestion control: `xcp`, or for a host that is not persistent, `xcp` and a suffix that
+    /// nobody else uses. At most 15 bytes.
     pub name: String,
-    /// Peers to speak to; none: all. A socket that chose before it connected speaks to any.
+    /// Peers to speak XCP with; empty: all. A socket that chose XCP before it connected speaks it with any peer.
     pub to: Vec<Prefix>,
-    /// Sockets to these peers that chose no congestion control get this one. Otherwise it waits for
-    /// them to choose it.
+    /// True to give XCP to sockets that chose no congestion control and connect to these peers. Otherwise they
+    /// must choose it.
     pub default: bool,
-    /// What to offer peers.
+    /// Encoding of the headers that peers are offered.
     pub encoding: Encoding,
-    /// Where [`Encoding::Shim`] is put in and taken out; more by [`Host::insert_at`].
+    /// Interfaces at which headers of [`Encoding::Shim`] are put in and taken out; [`Host::insert_at`] adds more.
     pub interfaces: Vec<String>,
-    /// The law.
+    /// Settings of the sender law.
     pub sender: xcp::SenderConfig,
-    /// Packets.
+    /// Initial congestion window, packets.
     pub initial_window: u32,
-    /// Sockets of processes in this control group, and below.
+    /// Control group whose processes, and those of groups below it, use the host.
     pub cgroup: PathBuf,
-    /// Congestion control where XCP is not answered.
+    /// Congestion control of connections whose peers or routers do not answer XCP, such as `cubic`.
     pub fallback: String,
 }
 
-/// The law as hosts run it: what may be switched off in a simulation is on.
+/// Returns the sender law as hosts run it, with this reaction to loss. Protections that a simulation may
+/// switch off are on.
 pub fn sender_config(loss: xcp::LossPolicy) -> xcp::SenderConfig {
     xcp::SenderConfig {
         request: xcp::RequestPolicy::Demand,
@@ -156,7 +156,7 @@ pub fn sender_config(loss: xcp::LossPolicy) -> xcp::SenderConfig {
     }
 }
 
-/// The control group of all processes.
+/// Returns the control group of all processes.
 ///
 /// # Errors
 /// If the file system of control groups is not mounted.
@@ -165,8 +165,8 @@ pub fn everything() -> Result<PathBuf> {
 }
 
 impl Config {
-    /// The default law for all peers of the processes in `cgroup`, and no others: option, CUBIC where XCP
-    /// is not answered.
+    /// Returns the default settings: all peers of the processes in `cgroup`, headers as TCP options, CUBIC
+    /// where XCP is not answered.
     pub fn new(name: impl Into<String>, cgroup: impl Into<PathBuf>) -> Self {
         Self {
             name: name.into(),
@@ -239,30 +239,30 @@ impl Config {
     }
 }
 
-/// Counts since it was enabled.
+/// Counts of a host since it was enabled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Connections on which both sides speak XCP.
     pub connections: u64,
-    /// Left to the fallback: no option in the SYN-ACK.
+    /// Connections left to the fallback because the SYN-ACK had no XCP option.
     pub fallbacks_no_option: u64,
-    /// Left to the fallback: no router answered for three round trips.
+    /// Connections left to the fallback because no router answered for three round trips.
     pub fallbacks_no_router: u64,
-    /// Left to the fallback: options no longer arrive.
+    /// Connections left to the fallback because options no longer arrived.
     pub fallbacks_stripped: u64,
-    /// Left to the fallback: losses that feedback did not ask for.
+    /// Connections left to the fallback after losses without negative feedback.
     pub fallbacks_loss: u64,
-    /// Back to XCP, because routers answered.
+    /// Connections that returned to XCP because routers answered.
     pub returns: u64,
-    /// Options of a wrong length that arrived.
+    /// Received XCP options of a wrong length.
     pub malformed: u64,
-    /// Headers for which a packet had no room.
+    /// Headers not sent because the packet had no room.
     pub unwritten: u64,
-    /// Headers put between IP and TCP.
+    /// Headers put in between IP and TCP.
     pub shims_sent: u64,
-    /// Headers taken out.
+    /// Headers taken out from between IP and TCP.
     pub shims_received: u64,
-    /// Packets of that protocol that were left alone: not draft-03's, cut off, or fragments.
+    /// Packets with such a header that were left alone: not draft-03's version, cut off, or fragments.
     pub shims_refused: u64,
 }
 
@@ -290,29 +290,29 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).map_or(0, |bytes| u64::from_ne_bytes(bytes.try_into().unwrap_or_default()))
 }
 
-/// Which law moves a socket's window.
+/// The law that moves a socket's congestion window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Law {
-    /// Another that was chosen; XCP only echoes what the peer's routers say.
+    /// Another congestion control that the socket chose; XCP only echoes feedback to the peer.
     Other,
     /// XCP.
     Xcp,
-    /// The kernel's own.
+    /// The fallback, a congestion control of the kernel.
     Fallback,
 }
 
-/// Why a socket left XCP last.
+/// The reason for which a socket left XCP last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// The peer did not answer the option in the SYN.
+    /// The peer did not answer the XCP option in the SYN.
     NoOption,
     /// No router answered for three round trips.
     NoRouter,
-    /// Options no longer arrive.
+    /// XCP options no longer arrive.
     Stripped,
-    /// Losses that feedback did not ask for.
+    /// Packets were lost without negative feedback.
     Loss,
 }
 
@@ -327,32 +327,32 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What the programs know of one socket: the value in [`Host::storage`].
+/// XCP's state of one socket: the value in the map [`Host::storage`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Flow {
-    /// Which law moves its window.
+    /// Law that moves the congestion window.
     pub law: Law,
-    /// Why it left XCP last.
+    /// Reason for which the socket left XCP last; `None`: it never did.
     pub reason: Option<Reason>,
-    /// XCP's window, bytes of IP packets.
+    /// XCP's congestion window, in bytes of IP packets.
     pub window_bytes: u64,
-    /// A full IP packet.
+    /// Size of a full IP packet, bytes.
     pub packet_bytes: u32,
-    /// Feedback of the last whole round trip, B/s.
+    /// Net feedback of the last whole round trip, B/s.
     #[serde(rename = "feedback_Bps")]
     pub feedback: i64,
-    /// Routers that worked on the last data packet that the peer told of; 15 is that or more.
+    /// Routers that processed the last data packet of which the peer told; 15 means 15 or more.
     pub routers: u8,
-    /// How often it left XCP.
+    /// Times that the socket left XCP.
     pub fallbacks: u32,
-    /// Both sides speak XCP.
+    /// True if both sides speak XCP.
     pub negotiated: bool,
-    /// How its headers travel.
+    /// Encoding of the headers of this connection.
     pub encoding: Encoding,
 }
 
 impl Flow {
-    /// From the bytes of `struct flow` of `host.bpf.c`.
+    /// Reads the bytes of a `struct flow` of `host.bpf.c`; returns `None` if they are too few.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         Some(Self {
             window_bytes: word(bytes, 0),
@@ -378,29 +378,30 @@ impl Flow {
     }
 }
 
-/// Programs that were loaded. Those that do not stay go with this value, or with its process.
+/// A host whose programs are loaded. Programs of a host that is not persistent are removed with this value,
+/// or with its process.
 #[derive(Debug)]
 pub struct Host {
     storage: MapHandle,
     hosts: MapHandle,
     _links: Vec<Link>,
-    /// Of the encoding shim.
+    /// Programs of [`Encoding::Shim`].
     programs: Option<shim::Programs>,
     insertions: Vec<shim::Insertion>,
     deaf_listeners: usize,
 }
 
 impl Host {
-    /// A [`Flow`] for each socket, to be asked for by `INET_DIAG`.
+    /// Returns the map with a [`Flow`] for each socket, to be read by `INET_DIAG`.
     pub fn storage(&self) -> BorrowedFd<'_> {
         self.storage.as_fd()
     }
 
-    /// Puts headers between IP and TCP in and takes them out at an interface of the thread's network
-    /// namespace, too: connections by other interfaces use the option.
+    /// Puts headers in between IP and TCP, and takes them out, at one more interface of the thread's network
+    /// namespace. Connections by other interfaces use the TCP option.
     ///
     /// # Errors
-    /// If there is no such interface, another host does so, or its encoding is the option.
+    /// If there is no such interface, another host uses it, or the encoding is the TCP option.
     pub fn insert_at(&mut self, interface: &str) -> Result<()> {
         let Some(programs) = &self.programs else {
             return Err(Error::input(
@@ -412,25 +413,25 @@ impl Host {
         Ok(())
     }
 
-    /// Servers that listened before and can not be told of the option (by kernels before 6.12): they
-    /// speak plain TCP until they are started again.
+    /// Returns the number of servers that listened before and can not be told of the XCP option (by kernels
+    /// before 6.12). They speak plain TCP until they are started again.
     pub fn deaf_listeners(&self) -> usize {
         self.deaf_listeners
     }
 
-    /// Counts so far.
+    /// Reads the host's counts.
     ///
     /// # Errors
-    /// Those of the kernel.
+    /// If the kernel refuses to read the map.
     pub fn counters(&self) -> Result<Counters> {
         let value = lookup(&self.hosts, "the counters")?;
         Ok(Counters::parse(&value))
     }
 
-    /// Connections of the thread's network namespace that it knows.
+    /// Returns the connections of the thread's network namespace that use this host.
     ///
     /// # Errors
-    /// Those of `INET_DIAG`.
+    /// If the kernel's `INET_DIAG` fails.
     pub fn sockets(&self) -> Result<Vec<Socket>> {
         let all = Diag::open()?.sockets(States::SENDING, Some(self.storage()))?;
         Ok(all
@@ -605,10 +606,10 @@ fn add(prefixes: &MapHandle, namespaces: &MapHandle, config: &Config, scope: u64
     Ok(())
 }
 
-/// Interfaces of the thread's network namespace that are up, but for loopback.
+/// Returns the interfaces of the thread's network namespace that are up, without loopback.
 ///
 /// # Errors
-/// If there is none.
+/// If no interface is up.
 pub fn interfaces() -> Result<Vec<String>> {
     let up = Interface::all()?.into_iter().filter(|one| one.is_up && !one.is_loopback);
     let names: Vec<_> = up.map(|one| one.name).collect();
@@ -618,12 +619,12 @@ pub fn interfaces() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Loads the programs and attaches them: for the whole machine, or a host that stays and is enabled in a
-/// network namespace of `ip netns`, for that namespace alone.
+/// Loads the programs and attaches them: for the whole machine or, if the host is persistent and enabled in
+/// a network namespace of `ip netns`, for that namespace alone. Returns `None` in a dry run.
 ///
 /// # Errors
-/// If one is there that stays, with a wrong configuration, without the privilege, or if the kernel
-/// has not what it takes.
+/// If a persistent host is enabled here already, or elsewhere with other settings, the configuration is
+/// wrong, the privilege is missing, or the kernel lacks a feature.
 pub fn enable(config: &Config, is_persistent: bool) -> Result<Option<Host>> {
     config.check()?;
     let scope = if is_persistent { scope()? } else { MACHINE };
@@ -794,70 +795,71 @@ fn is_eperm(error: &io::Error) -> bool {
     error.to_string().contains("Operation not permitted")
 }
 
-/// What is known of the host that stays.
+/// State of the persistent host.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Status {
-    /// Whether there is one.
+    /// True if there is one in this network namespace.
     pub enabled: bool,
-    /// What there is.
+    /// Settings, counts and connections, if there is one.
     #[serde(flatten)]
     pub details: Option<Details>,
 }
 
-/// Of a host that stays.
+/// Settings, counts and connections of a persistent host.
 #[derive(Clone, Debug, Serialize)]
 pub struct Details {
-    /// The law, and the name of the congestion control.
+    /// Name of the law, which is also that of the congestion control.
     pub law: String,
-    /// `machine`, or `namespace`: in this network namespace only; seen from outside, in some.
+    /// `machine`, or `namespace` if it is enabled in this network namespace only (seen from the machine's own:
+    /// in at least one).
     pub scope: &'static str,
-    /// Peers that it speaks to, from here.
+    /// Prefixes of the peers that it speaks XCP with, seen from this network namespace.
     pub to: Vec<String>,
-    /// Only for sockets that choose it.
+    /// True if only sockets that choose it use it.
     pub opt_in: bool,
-    /// What it offers them.
+    /// Encoding of the headers that it offers its peers.
     pub encoding: Encoding,
-    /// Where it puts headers between IP and TCP.
+    /// Interfaces at which it puts in and takes out headers between IP and TCP.
     pub interfaces: Vec<String>,
-    /// What it does on loss.
+    /// Reaction to loss: `tcp`, `maintain` or `fallback`.
     pub loss: &'static str,
-    /// Congestion control where XCP is not answered.
+    /// Congestion control of connections that do not get XCP's answers.
     pub fallback: String,
-    /// For processes in this control group and below.
+    /// Control group whose processes, and those of groups below it, use the host.
     pub cgroup: PathBuf,
     /// Counts since it was enabled.
     pub counters: Counters,
-    /// Connections of this network namespace that it knows.
+    /// Connections of this network namespace that use it.
     pub sockets: Vec<Socket>,
 }
 
-/// A connection.
+/// A connection that uses the host.
 #[derive(Clone, Debug, Serialize)]
 pub struct Socket {
-    /// This end.
+    /// Local address and port.
     pub local: SocketAddr,
-    /// The other end.
+    /// The peer's address and port.
     pub peer: SocketAddr,
-    /// The congestion control in force, by its name.
+    /// Name of the congestion control in force.
     pub congestion_control: String,
-    /// The kernel's window.
+    /// The kernel's congestion window, packets.
     pub cwnd_packets: u32,
-    /// Smoothed round trip time.
+    /// The kernel's smoothed round-trip time, ms.
     pub srtt_ms: f64,
-    /// What XCP knows of it.
+    /// XCP's state of the connection.
     #[serde(flatten)]
     pub flow: Flow,
 }
 
-/// The host that stays.
+/// Returns the state of the persistent host named [`NAME`].
 ///
 /// # Errors
-/// Without the privilege to ask.
+/// If the privilege to ask is missing.
 pub fn status() -> Result<Status> {
     status_of(NAME)
 }
 
-/// The host of this name that stays.
+/// Returns the state of the persistent host with this name.
 ///
 /// # Errors
 /// As [`status`].
@@ -888,17 +890,17 @@ pub fn status_of(name: &str) -> Result<Status> {
     Ok(Status { enabled: true, details: Some(details) })
 }
 
-/// Removes the host that stays. Sockets that use it go on, and find themselves without an answer:
-/// the fallback takes them over within three round trips.
+/// Removes the persistent host named [`NAME`]. Sockets that use it go on without answers, so that the
+/// fallback takes them over within three round trips.
 ///
 /// # Errors
-/// If there is none, or without the privilege.
+/// If there is no such host, or the privilege is missing.
 pub fn disable() -> Result<()> {
     disable_named(NAME)
 }
 
-/// Removes the host of this name that stays: in a network namespace of `ip netns` from there, else from the
-/// whole machine.
+/// Removes the persistent host with this name: in a network namespace of `ip netns` from there, otherwise
+/// from the whole machine.
 ///
 /// # Errors
 /// As [`disable`].

@@ -1,5 +1,5 @@
-//! Interfaces of the calling thread's network namespace, and programs at what leaves them and what
-//! comes in: by tcx, or before Linux 6.6 by filters of a clsact qdisc.
+//! Interfaces of the calling thread's network namespace, and programs at their egress and ingress: attached
+//! by tcx, or before Linux 6.6 by filters of a clsact qdisc.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -15,13 +15,13 @@ use crate::sys::command;
 /// Ethernet's header, which a link's rate does not count (docs/design/contract.md 2).
 pub(crate) const ETHERNET: u32 = 14;
 
-/// How a program hangs at an interface.
+/// The way in which a program is attached to an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hook {
-    /// Linux 6.6 and later.
+    /// By tcx, on Linux 6.6 and later.
     Tcx,
-    /// Before.
+    /// By a filter of a clsact qdisc, on kernels before.
     Clsact,
 }
 
@@ -171,7 +171,7 @@ impl Interface {
     }
 }
 
-/// What a command that changes nothing prints.
+/// Returns the JSON that a command which changes nothing prints.
 pub(crate) fn json(line: &str) -> Result<Value> {
     let text = command::query(line)?;
     serde_json::from_str(&text)

@@ -1,8 +1,30 @@
-//! Puts the laws and machines of `core` and `net` on real packets.
+//! Puts congestlab's control laws on real packets.
 //!
-//! Everything here changes or measures a running Linux: namespaces and links ([`sys`]), the laws as
-//! BPF programs, links in user space, and labs that run a scenario with real TCP. What changes the
-//! system undoes it, or says how to.
+//! Everything here changes or measures a running Linux: XCP as a BPF program at an interface
+//! ([`router`]) and in the kernel's TCP ([`host`]), links in user space ([`link`]), labs that run a
+//! scenario with real TCP ([`lab`]), and what they need of the kernel ([`sys`], [`doctor`]). A command
+//! that changes the system undoes the change, or says how to.
+//!
+//! XCP at an interface, which needs root:
+//!
+//! ```no_run
+//! use congestlab_core::units::BitRate;
+//! use congestlab_linux::router::{self, Config, Encoding, Queue};
+//!
+//! let rate = BitRate(100_000_000);
+//! let config = Config {
+//!     rate,
+//!     law: router::law(rate),
+//!     encoding: Encoding::Option,
+//!     shape: Some(Queue::default_for(rate)),
+//! };
+//! router::attach("eth1", &config)?;
+//! for status in router::status(Some("eth1"))? {
+//!     println!("feedback {} B/s, {} packets wait", status.sample.feedback_Bps, status.queue.queue_packets);
+//! }
+//! router::detach("eth1")?;
+//! # Ok::<(), congestlab_linux::Error>(())
+//! ```
 
 pub mod doctor;
 mod encoding;

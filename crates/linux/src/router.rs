@@ -1,7 +1,7 @@
-//! XCP at an interface of a router: shaping, the program at its egress, and what they report.
+//! XCP at an interface of a router: the shaper, the BPF program at its egress, and their counts.
 //!
-//! Nothing is kept on disk or in a bpffs: the program hangs at the interface and its maps at the
-//! program, so it is found again by asking the kernel, and is gone with the interface.
+//! Nothing is kept on disk or in a bpffs: the program is attached to the interface and its maps belong to
+//! the program, so it is found again by asking the kernel, and is gone with the interface.
 
 mod program;
 
@@ -23,7 +23,7 @@ pub(crate) use program::refused;
 use program::{CONFIG, PORT, PROGRAM, Settings, incomplete, read};
 pub use program::{OBJECT, Program, Refused, Sample, law_name, law_name_in};
 
-/// Of our root qdisc.
+/// Handle of the root qdisc that is ours.
 const HANDLE: u32 = 0xcc1_0000;
 /// Where the program hangs.
 const PLACE: Place = Place { side: Side::Out, is_first: false, filter: 0xcc1 };
@@ -33,80 +33,81 @@ const PLACE: Place = Place { side: Side::Out, is_first: false, filter: 0xcc1 };
 const BURST_MIN: u64 = 5000;
 const BURST: Duration = Duration(SECOND / 10_000);
 const BURST_PACKETS: u64 = 2;
-/// Of the queue where nobody says: XCP leaves it nearly empty but for the first round trips.
+/// Length of the queue where nobody says: XCP leaves it nearly empty but for the first round trips.
 const QUEUE: Duration = Duration(SECOND / 10);
 const QUEUE_MIN: u64 = 100_000;
-/// What TBF can hold: below, a packet takes longer than anybody waits; above, small ones take less than the
-/// nanosecond in which it counts.
+/// Rates that TBF can hold: below, a packet takes longer than anybody waits; above, small ones take less
+/// than the nanosecond in which it counts.
 const RATES: RangeInclusive<BitRate> = BitRate(1000)..=BitRate(1_000_000_000_000);
 
-/// Limit of the queue that the rate is held with.
+/// Limit of the shaper's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
-    /// In packets of any size.
+    /// Limit in packets of any size.
     Packets(u32),
-    /// In bytes of IP.
+    /// Limit in bytes of IP packets.
     Bytes(u64),
 }
 
 impl Queue {
-    /// What 100 ms can bring, not too little on slow links, and no more than tc takes on fast ones.
+    /// Returns the queue limit of a link without one: 100 ms at this rate, at least 100 kB, and at most what tc
+    /// accepts.
     pub fn default_for(rate: BitRate) -> Self {
         Self::Bytes(rate.bytes().over(QUEUE).0.clamp(QUEUE_MIN, u32::MAX.into()))
     }
 }
 
-/// What [`attach`] makes of an interface.
+/// Settings of [`attach`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Of the link, in bits of IP.
+    /// Rate of the link, in bits of IP packets.
     pub rate: BitRate,
-    /// XCP's constants; its capacity is where the law begins.
+    /// Constants of XCP's link law; its capacity is the initial one.
     pub law: LinkConfig,
-    /// Which headers to look for.
+    /// Encoding of the congestion headers to look for.
     pub encoding: Encoding,
-    /// The queue of the shaper; `None`: the interface is shaped already.
+    /// Queue of the shaper that holds the rate; `None`: the interface is shaped already.
     pub shape: Option<Queue>,
 }
 
-/// XCP's usual constants (K02, draft-03) at a rate.
+/// Returns XCP's usual constants (K02, draft-03) for a link of this rate.
 pub fn law(rate: BitRate) -> LinkConfig {
     LinkConfig { capacity: rate.bytes(), ..LinkConfig::DEFAULT }
 }
 
-/// An interface with a router's law.
+/// State of an interface with a router's law.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Status {
-    /// Its name.
+    /// Name of the interface.
     pub interface: String,
-    /// Always `xcp`.
+    /// Name of the law; always `xcp`.
     pub law: &'static str,
-    /// Which headers are looked for.
+    /// Encoding of the congestion headers that it looks for.
     pub encoding: Encoding,
-    /// How the program hangs there.
+    /// Way in which the program is attached.
     pub hook: Hook,
-    /// Whether the shaper is ours.
+    /// True if the shaper is the one that [`attach`] set up.
     pub shaped: bool,
-    /// Ours is no longer there: somebody has removed or replaced it.
+    /// True if that shaper is gone: somebody has removed or replaced it.
     pub shaper_gone: bool,
-    /// What holds the packets.
+    /// Kind of the root qdisc, which holds the packets, such as `tbf`.
     pub qdisc: String,
-    /// Numbers of the law.
+    /// Counts and last decision of the law.
     #[serde(flatten)]
     pub sample: Sample,
-    /// Numbers of the queue.
+    /// Backlog and drops of the queue.
     #[serde(flatten)]
     pub queue: Backlog,
 }
 
-/// What the queue of an interface holds and has refused.
+/// Backlog and drops of an interface's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Backlog {
-    /// Waiting.
+    /// Bytes that wait.
     pub queue_bytes: u64,
-    /// Waiting.
+    /// Packets that wait.
     pub queue_packets: u64,
-    /// Refused because it was full; modulo 2^32.
+    /// Packets refused because the queue was full; modulo 2^32.
     pub drops: u64,
 }
 
@@ -120,12 +121,12 @@ impl From<&Qdisc> for Backlog {
     }
 }
 
-/// What [`detach`] has to undo, as bits in the program's configuration.
+/// The changes that [`detach`] has to undo, as bits in the program's configuration.
 const SHAPED: u32 = 1;
 const CLSACT: u32 = 2;
 
 impl Interface {
-    /// What all packets pass.
+    /// Returns the qdisc that all packets pass.
     fn root_qdisc(&self) -> Result<Qdisc> {
         QdiscReader::open(self.index)?.read()
     }
@@ -156,7 +157,7 @@ impl Interface {
         Ok(self.root_qdisc()?.handle == HANDLE)
     }
 
-    /// Of somebody who was killed between the shaper and the program.
+    /// Makes the error about the shaper of a command that was killed between the shaper and the program.
     fn left_over(&self) -> Error {
         Error::input(
             format!(
@@ -197,7 +198,7 @@ fn check_rate(rate: BitRate) -> Result<()> {
     ))
 }
 
-/// Puts XCP at an interface.
+/// Attaches XCP's program to an interface, with a shaper if the settings say so.
 ///
 /// # Errors
 /// If the rate is out of range, there is no such interface, it has a router's law or a queue of somebody
@@ -250,10 +251,10 @@ pub fn attach(name: &str, config: &Config) -> Result<()> {
     attached
 }
 
-/// The rate that somebody else's TBF or HTB holds on an interface.
+/// Returns the rate that a TBF or HTB of somebody else holds on an interface.
 ///
 /// # Errors
-/// If there is none that tells, or without the interface.
+/// If the interface's qdisc states no rate or several, or there is no such interface.
 pub fn shaped_rate(name: &str) -> Result<BitRate> {
     let interface = Interface::find(name)?;
     let kind = interface.root_qdisc()?.kind;
@@ -336,7 +337,7 @@ fn hang(interface: &Interface, config: &Config) -> Result<()> {
 /// Takes the law off an interface; its queue is then what it was before [`attach`].
 ///
 /// # Errors
-/// If there is none, or without the privilege.
+/// If the interface has no router's law, or the privilege is missing.
 pub fn detach(name: &str) -> Result<()> {
     let interface = Interface::find(name)?;
     let attached = match interface.require_attached() {
@@ -357,10 +358,10 @@ pub fn detach(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The interfaces with a router's law, or the one that is named.
+/// Returns the state of the interfaces with a router's law, or of the named one.
 ///
 /// # Errors
-/// If the named one has none, or without the privilege.
+/// If the named interface has no router's law, or the privilege is missing.
 pub fn status(name: Option<&str>) -> Result<Vec<Status>> {
     let one = |interface: &Interface, attached: Attached| {
         let settings = attached.settings()?;
@@ -391,10 +392,10 @@ pub fn status(name: Option<&str>) -> Result<Vec<Status>> {
     Ok(found)
 }
 
-/// Changes the rate of the law and of our shaper, as a step of a scenario.
+/// Changes the rate of the law and of the shaper of [`attach`], such as for a step of a scenario.
 ///
 /// # Errors
-/// If the rate is out of range, the interface has no law, or without the privilege.
+/// If the rate is out of range, the interface has no law, or the privilege is missing.
 pub fn set_rate(name: &str, rate: BitRate) -> Result<()> {
     check_rate(rate)?;
     let interface = Interface::find(name)?;
@@ -439,7 +440,7 @@ fn reshape(interface: &Interface, rate: BitRate) -> Result<()> {
     command::run(&bucket("change", interface, rate, limit)).map(drop)
 }
 
-/// Samples of one interface, cheap enough for a hundred a second: three calls of the kernel each.
+/// A reader of one interface's samples, cheap enough for a hundred a second: three system calls each.
 #[derive(Debug)]
 pub struct Reader {
     attached: Attached,
@@ -447,20 +448,20 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Of an interface with a router's law in the calling thread's network namespace; whoever samples
-    /// may be in another.
+    /// Opens an interface with a router's law in the calling thread's network namespace; samples may be read
+    /// from another one.
     ///
     /// # Errors
-    /// If the interface has none, or without the privilege.
+    /// If the interface has no law, or the privilege is missing.
     pub fn open(name: &str) -> Result<Self> {
         let interface = Interface::find(name)?;
         Ok(Self { attached: interface.require_attached()?, qdisc: QdiscReader::open(interface.index)? })
     }
 
-    /// What holds now, for the law and for the queue.
+    /// Reads the present state of the law and of the queue.
     ///
     /// # Errors
-    /// Those of the kernel.
+    /// If the kernel refuses, such as after the interface is gone.
     pub fn sample(&self) -> Result<(Sample, Backlog)> {
         let port = read(self.attached.map(PORT)?, MapFlags::LOCK)?;
         Ok((Sample::new(&self.attached.settings()?, &port), Backlog::from(&self.qdisc.read()?)))

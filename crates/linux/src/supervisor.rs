@@ -28,27 +28,26 @@ use crate::sys::{cgroup, command, process};
 
 /// Journals of all commands that run.
 const ROOT: &str = "/run/congestlab";
-/// The hidden subcommand; its only argument is the folder's name.
+/// Name of the hidden subcommand that is the supervisor; its only argument is the name of the folder.
 pub const SUBCOMMAND: &str = "supervise";
 
-/// What is there to undo.
+/// A change to undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undo {
-    /// End the processes in this control group and below, remove it.
+    /// Ends the processes in this control group and below, and removes it.
     Cgroup(PathBuf),
-    /// End the connections in this network namespace, remove it and the interfaces in it.
+    /// Ends the connections in this network namespace, and removes it with its interfaces.
     Namespace(String),
-    /// Remove this interface.
+    /// Removes this interface.
     Interface(Local),
-    /// Remove this table of nftables, family `ip`.
+    /// Removes this table of nftables, family `ip`.
     Table(Local),
-    /// Give this parameter, such as `net.core.rmem_max`, its old value back, when nobody else needs
-    /// the new.
+    /// Restores the old value of this parameter, such as `net.core.rmem_max`, when nobody else needs the new one.
     Sysctl(Local),
 }
 
-/// A name that means something else in another network namespace. Who undoes may be in another one
-/// than who did it.
+/// A name with the network namespace that it is valid in: whoever undoes may be in another one than whoever
+/// made the change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Local {
     name: String,
@@ -57,10 +56,10 @@ pub struct Local {
 }
 
 impl Local {
-    /// As this thread sees it.
+    /// Makes a name that is valid in the network namespace of this thread.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// If the file system does not tell the namespace.
     pub fn here(name: &str) -> Result<Self> {
         Ok(Self { name: name.into(), namespace: Namespace::current()?.inode()? })
     }
@@ -122,8 +121,8 @@ impl Undo {
     }
 }
 
-/// Everything that is changed through it, or recorded, is undone when it is dropped or its process
-/// dies. One a process.
+/// The owner of a command's changes. All that is changed through it, or recorded, is undone when it is
+/// dropped or its process dies. A process has at most one.
 #[derive(Debug)]
 pub struct Guard {
     id: String,
@@ -137,11 +136,11 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Cleans up after the dead, then starts a supervisor. The calling program must call
-    /// [`supervise`] for the subcommand [`SUBCOMMAND`].
+    /// Cleans up after dead commands, then starts a supervisor. The calling program must call [`supervise`] for
+    /// the subcommand [`SUBCOMMAND`].
     ///
     /// # Errors
-    /// Without the privilege or cgroup version 2.
+    /// If the privilege or cgroup version 2 is missing.
     pub fn start() -> Result<Self> {
         process::require_privilege()?;
         let home = cgroup::current()?;
@@ -170,28 +169,28 @@ impl Guard {
         Ok(guard)
     }
 
-    /// It says one byte when nothing but its own end can end it.
+    /// Waits for the one byte by which the supervisor says that nothing but its own end can end it.
     fn await_supervisor(&self) -> Result<()> {
         let ready = self.supervisor.as_ref().map(|(_, socket)| (&*socket).read_exact(&mut [0]));
         ready.unwrap_or(Ok(())).context(|| "the supervisor did not start".into())
     }
 
-    /// What tells this command's things from those of others: six hexadecimal digits.
+    /// Returns the identity of the command: six hexadecimal digits that are part of every name that it makes.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// A folder in memory that goes with everything else.
+    /// Returns the command's folder in memory, which is removed with everything else.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The control group that this process is in. Those made below it are removed with it.
+    /// Returns the control group that this process is in. Groups made below it are removed with it.
     pub fn cgroup(&self) -> &Path {
         &self.cgroup
     }
 
-    /// Has something undone that is about to be made.
+    /// Records a change that is about to be made, so that it is undone at the end.
     ///
     /// # Errors
     /// If the journal can not be written.
@@ -212,7 +211,7 @@ impl Guard {
         Namespace::create(&name)
     }
 
-    /// Gives a parameter of the whole machine, such as `net.core.rmem_max`, a value.
+    /// Sets a parameter of the whole machine, such as `net.core.rmem_max`, until the end.
     ///
     /// # Errors
     /// If there is no such parameter, or it takes no such value.
@@ -229,10 +228,10 @@ impl Guard {
         fs::write(parameter.path(), value).context(|| format!("can not set {key} to {value}"))
     }
 
-    /// Undoes everything and says whether that worked.
+    /// Undoes everything.
     ///
     /// # Errors
-    /// What is left, and why.
+    /// If something could not be undone; the error says what and why.
     pub fn finish(mut self) -> Result<()> {
         self.end()
     }
@@ -294,11 +293,11 @@ fn lock() -> Result<File> {
     Ok(file)
 }
 
-/// The supervisor: waits until its command has ended, then undoes what that did. Runs in the process
-/// that [`Guard::start`] starts.
+/// Runs the supervisor: waits until its command has ended, then undoes its changes. [`Guard::start`] starts
+/// a process for this.
 ///
 /// # Errors
-/// What could not be undone.
+/// If something could not be undone.
 pub fn supervise(id: &str) -> Result<()> {
     let folder = Path::new(ROOT).join(id);
     if id.len() != 6 || !folder.is_dir() {
@@ -316,10 +315,10 @@ pub fn supervise(id: &str) -> Result<()> {
     undo(&folder)
 }
 
-/// The folders of commands that died with their supervisors.
+/// Returns the names of the folders of commands that died together with their supervisors.
 ///
 /// # Errors
-/// Those of the file system.
+/// If the folders can not be read.
 pub fn dead() -> Result<Vec<String>> {
     let mut dead = Vec::new();
     for id in folders()? {
@@ -359,10 +358,10 @@ fn lock_dead(folder: &Path) -> Result<Option<File>> {
     }
 }
 
-/// Undoes what commands did that died with their supervisors; returns their folders' names.
+/// Undoes the changes of commands that died together with their supervisors; returns the names of their folders.
 ///
 /// # Errors
-/// Without the privilege, and what could not be undone.
+/// If the privilege is missing, or something could not be undone.
 pub fn clean() -> Result<Vec<String>> {
     process::require_privilege()?;
     let mut cleaned = Vec::new();
@@ -462,7 +461,7 @@ fn remove_table(name: &str) -> Result<()> {
     }
 }
 
-/// Whether another command needs a parameter as it is. Under the lock.
+/// Returns true if another command needs a parameter as it is. The caller holds the lock.
 fn is_claimed(parameter: &Local, folder: &Path) -> Result<bool> {
     let mine = Undo::Sysctl(parameter.clone());
     let others = fs::read_dir(ROOT).context(|| format!("can not read {ROOT}"))?.flatten();

@@ -15,7 +15,7 @@ use crate::outcome::Element;
 use crate::router::Watched;
 use crate::station::Agent;
 
-/// What agents have in common.
+/// Tables that all agents of a run share.
 pub(crate) struct Agents<'a> {
     model: &'a Model,
     /// By their ways, with how each is estimated.
@@ -134,8 +134,8 @@ impl<'a> Agents<'a> {
         }
     }
 
-    /// What the upstream edge can send into a cloud: its port's rate, a host's access or what that
-    /// leads to.
+    /// Returns the rate at which the upstream edge can send into a cloud: its port's, or that of a host's
+    /// access or of the link behind it.
     fn line(&self, cloud: &Cloud) -> Rate {
         let access = match cloud.up {
             Node::Sender(group) => self.model.groups[group as usize].access,

@@ -21,7 +21,7 @@ struct Board {
     mail: Vec<Vec<Mutex<Vec<Packet>>>>,
 }
 
-/// What the threads of a meeting have agreed on.
+/// The agreement of the threads at a meeting.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meeting {
     /// The window that all run next.

@@ -1,4 +1,4 @@
-//! What is due in which window: a ring of near windows and an ordered map of far ones.
+//! A calendar of things due, by window: a ring of near windows and an ordered map of far ones.
 
 use std::collections::BTreeMap;
 

@@ -1,10 +1,10 @@
-//! Who runs a network that holds together: threads, each a part of it, or one thread all of it.
+//! The choice of how a connected network runs: on several threads, each with a part of it, or on one.
 //!
-//! Threads meet as often as something may pass between their parts. Where little happens from one
-//! meeting to the next, meeting costs more than the packets, most of all where one has to sleep until
-//! the others have a processor. So what threads take off each other is counted, in packets: that needs
-//! no clock and is the same on every machine. After every so many meetings the network goes on the way
-//! that costs less. What comes out is the same for both.
+//! Threads meet as often as something may pass between their parts. Where little happens from one meeting
+//! to the next, meeting costs more than the packets, most of all where one has to sleep until the others
+//! have a processor. So the packets that threads take off each other are counted: that needs no clock and
+//! is the same on every machine. After every so many meetings the network goes on the way that costs less.
+//! The outcome is the same for both.
 
 use congestlab_net::packet::Picos;
 

@@ -12,7 +12,7 @@ use congestlab_net::xcp_i::Stats;
 
 use crate::router::{Router, Surroundings};
 
-/// What owns several ports.
+/// An element that owns several ports.
 pub(crate) enum Device {
     Router(Box<Router>),
     Medium(Box<Medium>),
@@ -84,7 +84,7 @@ impl Device {
         }
     }
 
-    /// What its XCP-i agent counted, if it has one.
+    /// Returns the counts of its XCP-i agent, if it has one.
     pub(crate) fn stats(&self) -> Option<&Stats> {
         match self {
             Self::Router(router) => Some(router.stats()),
@@ -92,7 +92,7 @@ impl Device {
         }
     }
 
-    /// Its ports, in order.
+    /// Returns its ports, in order.
     pub(crate) fn into_ports(self) -> Vec<Port> {
         match self {
             Self::Router(router) => router.into_ports(),

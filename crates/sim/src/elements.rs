@@ -60,7 +60,7 @@ fn all<T>(count: usize, items: impl Iterator<Item = T>) -> Vec<T> {
     list
 }
 
-/// Its sequence numbers, which are drawn, decide what its packets can say.
+/// True if drawn sequence numbers decide what the group's packets can say.
 fn has_chains(group: &Group) -> bool {
     matches!(&group.kind, GroupKind::Tcp(config) if config.law.mpcp().is_some_and(|law| law.n > 1))
 }

@@ -4,6 +4,50 @@
 //! elements of `congestlab-net`: the window engine (`window.rs`), which executes entity by entity
 //! inside conservative time windows, and a small globally ordered one (`reference.rs`), its oracle.
 //! Nothing here knows wall time or global state, and nothing iterates an unordered map.
+//!
+//! A source of 12 Mbit/s on a link of 10 Mbit/s with room for 50 packets, for 2 s after 1 s of warm-up:
+//!
+//! ```
+//! use std::sync::atomic::AtomicBool;
+//!
+//! use congestlab_core::units::{BitRate, Time};
+//! use congestlab_net::{port::PortConfig, queue::Limit, service::Service, source::Pattern, source::SourceConfig};
+//! use congestlab_sim::model::{Group, GroupKind, Link, Model, Start};
+//! use congestlab_sim::{Engine, run};
+//!
+//! const SECOND: u64 = 1_000_000_000_000;
+//! let service = Service::Fixed(BitRate(10_000_000));
+//! let port = PortConfig::new(service, SECOND / 100, Limit::Packets(50));
+//! let source = SourceConfig { segment: 1000, rate: BitRate(12_000_000), pattern: Pattern::Constant };
+//! let model = Model {
+//!     seed: 1,
+//!     duration: 3 * SECOND,
+//!     warmup: SECOND,
+//!     links: vec![Link { name: "bottleneck".into(), port }],
+//!     devices: vec![],
+//!     groups: vec![Group {
+//!         name: "video".into(),
+//!         kind: GroupKind::Source(source),
+//!         count: 1,
+//!         path: vec![0],
+//!         back: vec![],
+//!         switches: vec![],
+//!         access: None,
+//!         exit: None,
+//!         start: Start::Every { from: Time(0), every: 0 },
+//!         stop: Time::NEVER,
+//!         schedule: vec![],
+//!         sizes: None,
+//!         interoperable: None,
+//!     }],
+//!     sample_every: None,
+//!     record_events: false,
+//! };
+//! let outcome = run(&model, Engine::Reference, &AtomicBool::new(false), &mut |_| {});
+//! let link = &outcome.links[0];
+//! assert_eq!(link.throughput_bps, Some(10e6));
+//! assert!((499..=501).contains(&link.drops), "one packet of six is dropped: {}", link.drops);
+//! ```
 
 mod agents;
 mod arrivals;

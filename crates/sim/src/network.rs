@@ -36,7 +36,7 @@ fn smallest_packet(group: &Group) -> u16 {
     }
 }
 
-/// What a packet meets next on its route.
+/// The next element on a packet's route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hop {
     /// A link, by index.
@@ -638,7 +638,7 @@ impl Network {
         parts
     }
 
-    /// Whose turn it is among packets that reach an element at one instant: drawn anew for every
+    /// The order among packets that reach an element at one instant: drawn anew for every
     /// instant, from the input (the link before this hop, or who sent the packet) and the time.
     ///
     /// Not the bare number of the input, as docs/design/engine.md 5 has it: where access links are as fast as

@@ -18,7 +18,7 @@ use crate::station::{Outbox, Record};
 use crate::watch::{Step, Watcher};
 use crate::{Progress, Span, Stop, Tap};
 
-/// What happens at one instant at one element, in this order (ARCHITECTURE.md, `crates/net`).
+/// The kinds of events at one instant at one element, in their order (ARCHITECTURE.md, `crates/net`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Class {
     Departure,

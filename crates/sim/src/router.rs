@@ -9,7 +9,7 @@ use crate::arrivals::{Truth, View};
 use crate::outcome::{Element, Sample};
 use crate::station::{Record, mix};
 
-/// What the agent of a node needs of an engine.
+/// The parts of an engine that the agent of a node needs.
 pub(crate) trait Surroundings: Outputs {
     /// Puts a packet of the device's own on its way to `to`. `Some`: through this port of its own,
     /// which is left to the device.
@@ -25,7 +25,7 @@ pub(crate) trait Surroundings: Outputs {
 /// An upstream edge of clouds that are watched.
 struct Upstream {
     address: Address,
-    /// What is really available, by the ways to it.
+    /// The bandwidth that is really available, by the ways to it.
     truths: Vec<(Way, Truth)>,
     /// Bytes of probes and control packets until the end of the bin before.
     probe_bytes: u64,

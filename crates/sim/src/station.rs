@@ -13,7 +13,7 @@ use crate::arrivals::View;
 use crate::outcome::{Element, Event, Sample};
 use crate::router::Watched;
 
-/// What a host of the simulation can be.
+/// The protocol part of a host: sender, receiver, source or sink.
 pub(crate) trait Endpoint {
     type Config;
     /// Data comes to it.
@@ -26,7 +26,7 @@ pub(crate) trait Endpoint {
         packet: &Packet,
         send: impl FnMut(&mut Packet) -> bool,
     );
-    /// Its deadline `now` has come.
+    /// Serves the deadline `now`; packets to send go to `send`.
     fn handle_deadline(&mut self, config: &Self::Config, now: Time, send: impl FnMut(&mut Packet) -> bool);
     fn next_deadline(&self) -> Time;
     /// Appends the values of the bin of `seconds` that ends now; `last` keeps what was counted by
@@ -207,7 +207,7 @@ impl Endpoint for Sink {
     }
 }
 
-/// What samplers have written down.
+/// The samples and events written down so far.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     /// Length of a bin of the series.
@@ -238,7 +238,7 @@ pub(crate) trait Outbox {
     fn goes_on(&self) -> bool;
 }
 
-/// What the sampler remembers of a host.
+/// State of a host's sampler.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     /// Period of the samples; `Picos::MAX`: none.
@@ -271,11 +271,11 @@ pub(crate) struct Agent {
     pub(crate) role: Role,
     /// The XCP-i node behind the cloud that the host's data goes into, from when on.
     next: Vec<(Picos, Option<Address>)>,
-    /// Its deadline, or the time of its last event: one that was set late is served no earlier.
+    /// Deadline of the agent, or the time of its last event: a deadline that was set late is served no earlier.
     due: Picos,
     /// Where the host is the downstream edge of a cloud.
     pub(crate) watched: Option<Watched>,
-    /// Its oracle or its series look at links.
+    /// True if the agent's oracle or its series look at links.
     looks: bool,
     /// Packets that leave the host's own hop later, and reach an agent that looks at links.
     held: VecDeque<(Picos, Packet)>,
@@ -325,7 +325,7 @@ impl Agent {
     }
 }
 
-/// What few hosts have.
+/// The parts that few hosts have.
 pub(crate) struct Extras {
     pub(crate) sampler: Option<Sampler>,
     pub(crate) agent: Option<Agent>,
@@ -342,7 +342,7 @@ impl Extras {
         self.agent.as_ref().and_then(|agent| agent.held.front()).map_or(Picos::MAX, |&(at, _)| at)
     }
 
-    /// What the host does with a packet that it is about to send.
+    /// Lets the host's agent treat a packet that is about to be sent.
     #[inline]
     fn send(&mut self, now: Picos, packet: &mut Packet) {
         if let Some(agent) = &mut self.agent
@@ -357,7 +357,7 @@ impl Extras {
     }
 }
 
-/// What the window engine keeps with a host.
+/// State of a host that belongs to the window engine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seat {
     /// When the last packet to it, and from it, had left its sender's end of the hop.
@@ -485,7 +485,7 @@ impl<E: Endpoint> Station<E> {
         self.schedule(now);
     }
 
-    /// What comes first of a packet that was held and the deadlines of agent and sampler.
+    /// Serves the earliest of these: a packet that was held, the agent's deadline, the sampler's.
     #[cold]
     fn serve_extras(&mut self, config: &E::Config, out: &mut impl Outbox) {
         let Some(extras) = &mut self.extras else { return };
@@ -518,7 +518,7 @@ impl<E: Endpoint> Station<E> {
     }
 }
 
-/// What a sampler that wants events is at.
+/// Returns the element that events of the host belong to, if they are wanted.
 fn events_of(extras: &Option<Box<Extras>>) -> Option<Element> {
     let sampler = extras.as_ref()?.sampler.as_ref();
     sampler.filter(|sampler| sampler.events).map(|sampler| sampler.element)

@@ -36,7 +36,7 @@ const BATCH: usize = 64;
 
 /// At most `2^EPOCH` windows pass between two meetings of threads: more would only fill the cache.
 const EPOCH: u32 = 4;
-/// What is smaller than this many bytes is in the cache anyway.
+/// Data of fewer bytes than this are in the cache anyway.
 const CACHE: usize = 1 << 20;
 /// Timers of this time from now on shall be near to the calendar, if that is cheap.
 const NEAR: Picos = 2_000_000_000_000;
@@ -154,7 +154,7 @@ fn assign(network: &Network, window: Picos, threads: usize) -> Vec<u8> {
     home
 }
 
-/// What an entry of the timer calendar wakes.
+/// An entry of the timer calendar: the node or host that it wakes.
 #[derive(Clone, Copy, Debug)]
 struct Timer {
     node: u32,

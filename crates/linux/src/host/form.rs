@@ -1,4 +1,4 @@
-//! Which of a host's programs a kernel can run, by the types that it describes.
+//! The programs of a host that a kernel can run, found from the kernel's type information (BTF).
 
 use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Struct};
 use libbpf_rs::btf::{Btf, ReferencesType as _};
@@ -8,17 +8,17 @@ use crate::error::{Error, Result};
 /// The congestion control in `host.bpf.c`, as kernels call it since 6.10 and before.
 pub(super) const CONTROLS: [&str; 2] = ["congestlab_xcp", "congestlab_old"];
 
-/// What differs from kernel to kernel.
+/// Properties of a kernel that decide which programs of a host are loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form {
-    /// The `struct_ops` map to load; the other stays.
+    /// Name of the `struct_ops` map to load; the other one is left out.
     pub control: &'static str,
-    /// Programs can look at the packet as the kernel has it (since 6.2).
+    /// True if programs may read the kernel's own packet structure (since 6.2).
     pub has_casts: bool,
 }
 
 impl Form {
-    /// For the kernel that these types describe.
+    /// Finds the properties of the kernel that these types describe.
     ///
     /// # Errors
     /// If it takes no congestion control as a BPF program.
@@ -35,7 +35,7 @@ impl Form {
         Ok(Self { control, has_casts: knows("bpf_cast_to_kern_ctx") && knows("bpf_rdonly_cast") })
     }
 
-    /// For the running kernel.
+    /// Finds the properties of the running kernel.
     ///
     /// # Errors
     /// As [`Form::of`], and if it does not describe its types.

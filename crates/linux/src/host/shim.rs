@@ -1,7 +1,7 @@
-//! The header between IP and TCP at a host's interfaces: put in as packets leave, taken out as they
-//! come. TCP's super-packets can not be cut with it, so there are none meanwhile.
+//! The header between IP and TCP at a host's interfaces: put in as packets leave, taken out as they arrive.
+//! TCP's super-packets can not be cut with it, so there are none meanwhile.
 //!
-//! What was there before stands in a map of the programs, so that whoever finds them can undo it.
+//! The settings from before are kept in a map of the programs, so that whoever finds the programs can undo the change.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -25,7 +25,7 @@ const PROGRAMS: [(&str, Place); 2] = [
     ("cl_host_out", Place { side: Side::Out, is_first: true, filter: 0xcc0 }),
 ];
 
-/// Whether a program of the object is one of these.
+/// Returns true if a program of the object is one of these.
 pub(super) fn is_program(name: &str) -> bool {
     PROGRAMS.iter().any(|(program, _)| *program == name)
 }
@@ -52,7 +52,7 @@ impl Programs {
         Ok(Self { fds, map, storage: id_of(storage)? })
     }
 
-    /// Those of a host that stays.
+    /// Finds the programs of a persistent host.
     pub(super) fn find(map: MapHandle, storage: &MapHandle) -> Result<Self> {
         let storage = id_of(storage)?;
         let options = ProgInfoQueryOptions::default().include_map_ids(true);

@@ -1,4 +1,4 @@
-//! The programs that send and receive: ours, iperf3, or curl and a server of ours.
+//! The programs that send and receive: the project's own, iperf3, or curl with a server of the project.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -29,10 +29,10 @@ pub const ENTER: &str = "enter";
 /// How long a process of ours may take to get ready on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Enters a control group and becomes another program.
+/// Enters a control group and becomes another program; returns only if that fails.
 ///
 /// # Errors
-/// If one of the two is not there; otherwise it does not return.
+/// If there is no such group or program.
 pub fn enter(group: &Path, command: &[String]) -> Result<()> {
     cgroup::enter(group)?;
     let Some((program, arguments)) = command.split_first() else {
@@ -339,12 +339,12 @@ impl Apps {
         }
     }
 
-    /// What went wrong.
+    /// Returns the failures of the programs, in words.
     pub(super) fn failures(&self) -> impl Iterator<Item = String> {
         self.failures.iter().cloned()
     }
 
-    /// What iperf3 wrote.
+    /// Returns the output of iperf3: the name of a file and its bytes, for each flow.
     pub(super) fn files(&self) -> Result<Vec<(String, Vec<u8>)>> {
         let mut files = Vec::new();
         for late in self.late.iter().filter(|_| self.app == App::Iperf3) {

@@ -1,8 +1,7 @@
 //! The sending and receiving program of a lab, in a process of its own for each host.
 //!
-//! It is told on its standard input, in two lines of JSON, what to do and when time zero is, and says
-//! on its standard output, a line each, that it is ready and which flows were completed when. Closing
-//! its input ends it.
+//! It reads two lines of JSON from its standard input, its orders and time zero, and writes a line to its
+//! standard output when it is ready and whenever a flow is complete. Closing its input ends it.
 
 use std::io::{BufRead, Read, Write};
 use std::net::{SocketAddr, SocketAddrV4, TcpListener, TcpStream};
@@ -18,87 +17,87 @@ use super::{monotonic, sleep_until};
 use crate::error::{Context, Error, Result};
 use crate::sys::{cgroup, tcp};
 
-/// The hidden subcommand.
+/// Name of the hidden subcommand that is this program.
 pub const SUBCOMMAND: &str = "endpoint";
 /// Bytes of a write.
 const CHUNK: usize = 1 << 14;
 
-/// What a process does.
+/// The orders for a process.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Orders {
     /// Control group to enter before any socket is made.
     pub cgroup: PathBuf,
-    /// What it sends.
+    /// Flows to send.
     pub senders: Vec<Sender>,
-    /// Where it listens, reads and throws away.
+    /// Addresses at which to listen and to discard all data.
     pub receivers: Vec<SocketAddrV4>,
-    /// What it serves as files.
+    /// Files to serve.
     pub servers: Vec<Server>,
 }
 
 /// A flow that is sent.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Sender {
-    /// Number of the flow.
+    /// Number of the flow over the whole lab.
     pub flow: usize,
-    /// Where to.
+    /// Address of the receiver.
     pub to: SocketAddrV4,
     /// Name of the congestion control.
     pub congestion: String,
-    /// When to connect, ns after time zero.
+    /// Time of the connect, ns after time zero.
     pub start: u64,
-    /// When to write no more.
+    /// Time from which nothing more is written, ns after time zero; without end if absent.
     pub stop: Option<u64>,
     /// Payload bytes to send; without end if absent.
     pub size: Option<u64>,
-    /// Writes of so many payload bytes, with pauses in between.
+    /// Pattern of the writes; one long write if absent.
     pub bursts: Option<Bursts>,
 }
 
-/// How an application pauses.
+/// Writes with pauses in between.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub struct Bursts {
-    /// Payload bytes of a write.
+    /// Payload bytes of each write.
     pub size: u64,
-    /// Nanoseconds between the end of a write and the next one.
+    /// Time between the end of a write and the next one, ns.
     pub pause: u64,
-    /// A write ends when it is acknowledged, not when the send buffer takes it.
+    /// True if a write ends when it is acknowledged, not when the send buffer takes it.
     pub awaits_ack: bool,
-    /// Bytes of the send buffer.
+    /// Size of the send buffer, bytes of payload.
     pub buffer: u64,
 }
 
 /// A file that is served by HTTP to whoever asks.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Server {
-    /// Where it listens.
+    /// Address at which to listen.
     pub at: SocketAddrV4,
     /// Name of the congestion control.
     pub congestion: String,
-    /// Number of the flow: each has another file.
+    /// Number of the flow over the whole lab; each has another file.
     pub flow: usize,
-    /// Bytes of the file; without end if absent.
+    /// Size of the file, bytes; without end if absent.
     pub size: Option<u64>,
 }
 
-/// What a process says.
+/// A message of a process to the lab.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Message {
-    /// It listens and waits for time zero.
+    /// The process listens and waits for time zero.
     Ready,
-    /// All data of the flow have arrived, at this time after time zero, ns.
+    /// The receiver of a flow has confirmed that it has all data.
     Completed {
-        /// Number of the flow.
+        /// Number of the flow over the whole lab.
         flow: usize,
-        /// When.
+        /// Time of the confirmation, ns after time zero.
         at: u64,
     },
     /// A flow failed.
     Failed {
-        /// Number of the flow.
+        /// Number of the flow over the whole lab.
         flow: usize,
-        /// Why.
+        /// Reason of the failure.
         why: String,
     },
 }
@@ -109,10 +108,10 @@ fn say(message: &Message) {
     let _ = writeln!(io::stdout().lock(), "{text}");
 }
 
-/// The process.
+/// Runs the process until its input is closed.
 ///
 /// # Errors
-/// If it was not told what to do, or can not prepare it.
+/// If it gets no orders, or can not prepare them.
 pub fn run() -> Result<()> {
     let mut lines = io::stdin().lock().lines();
     let mut line = || lines.next().and_then(std::result::Result::ok);
@@ -269,8 +268,8 @@ fn serve(mut peer: TcpStream, server: &Server) -> io::Result<()> {
     Ok(())
 }
 
-/// The bytes of a flow's file: the same for whoever asks, another for each flow, and no part like
-/// another, so that nothing lost, doubled or changed goes unseen.
+/// The bytes of a flow's file. They differ from flow to flow, and no part is like another, so that no loss,
+/// repetition or change goes unseen.
 #[derive(Clone, Debug)]
 pub struct File {
     state: u64,
@@ -278,12 +277,12 @@ pub struct File {
 }
 
 impl File {
-    /// From its beginning.
+    /// Makes the file of a flow, at its beginning.
     pub fn new(flow: usize) -> Self {
         Self { state: 0x9e37_79b9_7f4a_7c15 ^ (flow as u64 + 1), at: 0 }
     }
 
-    /// Its next bytes.
+    /// Fills `bytes` with the file's next bytes.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         for byte in bytes {
             if self.at == 0 {

@@ -1,9 +1,9 @@
-//! A lab: a scenario with real packets. Namespaces for its routers and hosts, its links between them,
-//! and real TCP with the laws that it names.
+//! A lab: a scenario with real packets. It has namespaces for the scenario's routers and hosts, its links
+//! between them, and real TCP with the laws that it names.
 //!
-//! [`run`] makes everything, holds rate and delay of each path against what was asked for, lets the
-//! flows go, looks at sockets and queues, and gives the outcome with the simulator's names. All that it
-//! makes goes with its [`Guard`].
+//! [`run`] makes the network, compares rate and delay of each path with the scenario, starts the flows,
+//! samples sockets and queues, and returns the outcome with the simulator's names. All that it makes goes
+//! with its [`Guard`].
 
 pub mod apps;
 pub mod endpoint;
@@ -50,93 +50,93 @@ const SEGMENT_MIN: u16 = 128;
 /// From the word to go until time zero: every process has heard it by then.
 const COUNTDOWN: u64 = 100_000_000;
 
-/// Which program sends.
+/// The program that sends the data of TCP flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum App {
-    /// Ours: starts, stops and sizes are exact.
+    /// The project's own, whose starts, stops and sizes are exact.
     #[default]
     Bulk,
-    /// iperf3, one server for each flow.
+    /// iperf3, with one server for each flow.
     Iperf3,
-    /// curl fetches a file from a server of ours; what arrives is compared with what was sent.
+    /// curl, which fetches a file from the project's server; the received bytes are compared with the sent ones.
     Curl,
 }
 
-/// How to run a scenario.
+/// Options of a lab.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Which program sends.
+    /// The program that sends.
     pub app: App,
-    /// Where to write what each link carries, by tcpdump.
+    /// Folder for what tcpdump records of each link; `None`: nothing is recorded.
     pub pcap: Option<PathBuf>,
-    /// Leave interfaces the offloads that the kernel gives them: senders hand super-packets to the
-    /// routers. Otherwise every frame is one packet.
+    /// True to leave interfaces the offloads that the kernel gives them, so that senders hand super-packets to
+    /// the routers. Otherwise every frame is one packet.
     pub offloads: bool,
-    /// How XCP's headers travel.
+    /// Encoding of XCP's congestion headers.
     pub encoding: Encoding,
 }
 
-/// What a lab says while it works.
+/// News of a lab while it works.
 #[derive(Clone, Copy, Debug)]
 pub enum News<'a> {
-    /// What it makes and finds, a line.
+    /// A line of text on what it makes and finds.
     Line(&'a str),
-    /// How far the run has come.
+    /// Progress of the run.
     Reached {
-        /// Time of the run.
+        /// Time of the run, ps.
         at: Picos,
-        /// When it is over.
+        /// Duration of the run, ps.
         end: Picos,
     },
 }
 
-/// What came out.
+/// The result of a lab.
 #[derive(Debug)]
 pub struct Live {
-    /// As a simulation's.
+    /// The outcome, as a simulation returns it.
     pub outcome: Outcome,
-    /// What only a lab has.
+    /// The facts that only a lab has.
     pub report: LabReport,
-    /// What programs printed, by the name of a file for it.
+    /// Output of the sending programs: the name of a file and its bytes.
     pub files: Vec<(String, Vec<u8>)>,
 }
 
-/// What only a lab has, beside the results.
+/// Facts of a lab beside its outcome.
 #[derive(Clone, Debug, Serialize)]
 pub struct LabReport {
-    /// The machine kept up: what was measured is what was asked for.
+    /// True if the machine kept up, so that the lab was what the scenario asks for.
     pub trustworthy: bool,
-    /// Why not.
+    /// Reasons for which it was not.
     pub doubts: Vec<String>,
-    /// The program that sent.
+    /// Name of the program that sent.
     pub app: &'static str,
-    /// Whether senders could hand super-packets to the routers.
+    /// Setting of the offloads: `on` if senders could hand super-packets to the routers, else `off`.
     pub offloads: &'static str,
-    /// By direction: where it is queued and delayed.
+    /// Place where each link direction is queued and delayed, by its name.
     pub links: BTreeMap<String, String>,
-    /// By path: what was asked for and what was measured before the run.
+    /// Rate and delay of each group's path, asked for and measured before the run.
     pub self_check: Vec<probe::Check>,
-    /// By link in user space: how late packets were sent on.
+    /// Lateness of the packets of each link in user space, for both directions.
     pub lateness: BTreeMap<String, [link::Lateness; 2]>,
-    /// By group: congestion control and payload of a whole segment.
+    /// Congestion control and segment of each group of flows.
     pub flows: BTreeMap<String, FlowReport>,
-    /// By direction with the XCP program: what that counted.
+    /// Counts of the XCP program, for each link direction that has it.
     pub routers: BTreeMap<String, router::Sample>,
     /// TCP segments with a wrong checksum, as the hosts' kernels count them.
     pub checksum_errors: u64,
 }
 
-/// What the flows of a group run.
+/// Congestion control and segment of a group of flows.
 #[derive(Clone, Debug, Serialize)]
 pub struct FlowReport {
-    /// Of XCP: what its hosts counted, fallbacks among it.
+    /// Counts of XCP's hosts, with fallbacks; `None` for other laws.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xcp: Option<host::Counters>,
-    /// The kernel's name of it; `udp` for sources.
+    /// The kernel's name of the congestion control; `udp` for sources.
     pub congestion: String,
-    /// Bytes of a whole IP packet.
+    /// Size of a whole IP packet, bytes.
     pub segment: u16,
-    /// Of these, payload: the kernel's timestamps take 12 B more than a simulated header.
+    /// Payload of a whole IP packet, bytes: the kernel's timestamps take 12 B more than a simulated header.
     pub payload: u16,
 }
 
@@ -166,10 +166,12 @@ pub(crate) fn headers(kind: &GroupKind) -> u16 {
     }
 }
 
-/// Runs a scenario with real packets. `tell` hears what is going on; raising `stop` ends it.
+/// Runs a scenario with real packets and returns its result. `tell` is called with the news; raising `stop`
+/// ends the run.
 ///
 /// # Errors
-/// If a lab can not run such a scenario, this machine can not run labs, or was told to stop.
+/// If a lab can not run such a scenario, the machine can not run labs, something fails on the way, or
+/// `stop` was raised.
 pub fn run(
     scenario: &Scenario,
     options: &Options,
@@ -373,7 +375,7 @@ struct Lab<'a> {
     /// Repairs under way, by flow.
     in_repair: Vec<bool>,
     events: Vec<Event>,
-    /// What they had counted at time zero.
+    /// Counts of the kernel's queues at time zero.
     base: Vec<Option<Qdisc>>,
 }
 
@@ -538,7 +540,7 @@ impl<'a> Lab<'a> {
         steps
     }
 
-    /// What the kernel's queues have counted.
+    /// Reads the counts of the kernel's queues.
     fn queues(&self) -> Result<Vec<Option<Qdisc>>> {
         self.qdiscs.iter().map(|reader| reader.as_ref().map(QdiscReader::read).transpose()).collect()
     }
@@ -657,7 +659,7 @@ impl<'a> Lab<'a> {
         Ok(())
     }
 
-    /// What the links in user space had to tell.
+    /// Takes in the events of the links in user space.
     fn listen(&mut self, events: &[mpsc::Receiver<link::Event>]) {
         for (cable, events) in self.network.cables.iter().zip(events) {
             for event in events.try_iter() {
@@ -694,7 +696,7 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// What the links in user space counted.
+    /// Takes in the counts of the links in user space.
     fn absorb(&mut self, reports: &[Report]) {
         for (cable, report) in self.network.cables.iter().zip(reports) {
             for (side, traffic) in [&report.forward, &report.back].into_iter().enumerate() {
@@ -780,7 +782,7 @@ impl<'a> Lab<'a> {
     }
 }
 
-/// What the program of a router measured and decided last, as the simulator reports it.
+/// Returns the last decision of a router's program as the simulator reports it.
 fn law_of(sampler: Option<&router::Reader>) -> Result<Option<LinkReport>> {
     let Some(sampler) = sampler else { return Ok(None) };
     let (sample, _) = sampler.sample()?;

@@ -81,7 +81,7 @@ pub(super) struct Cable {
     pub(super) directions: [Option<Direction>; 2],
     /// The directions of the model that it carries; a host's own link is none.
     pub(super) lanes: [Option<u32>; 2],
-    /// Whether their queue is here, too.
+    /// True for the directions whose queue is here, too.
     pub(super) has_queue: [bool; 2],
     /// For people.
     pub(super) name: String,
@@ -90,13 +90,13 @@ pub(super) struct Cable {
 /// One end of a connection.
 struct End<'a> {
     namespace: &'a Namespace,
-    /// Its number, if it is a router.
+    /// Number of the router, if the end is one.
     router: usize,
     interface: String,
     mtu: u16,
 }
 
-/// What goes one way through a connection.
+/// One direction of a connection.
 struct Lane {
     port: PortConfig,
     /// Names its random streams.
@@ -136,7 +136,7 @@ pub(super) fn needs_user_space(port: &PortConfig) -> Option<&'static str> {
     }
 }
 
-/// What is left for a link in user space when the kernel has the queue.
+/// The part of a port that is left for a link in user space when the kernel has the queue.
 fn wire_of(port: &PortConfig) -> Option<PortConfig> {
     let has_wire = port.delay > 0 || port.errors.is_some() || port.ack_loss != Probability::ZERO;
     has_wire.then(|| PortConfig {
@@ -388,7 +388,7 @@ pub(super) fn port_of(pipe: Pipe) -> PortConfig {
     PortConfig::new(Service::Fixed(pipe.rate), pipe.delay, Limit::None)
 }
 
-/// What is to be said of a direction.
+/// Says in words where a direction is queued and delayed.
 fn choice(port: &PortConfig, reason: Option<&str>) -> String {
     let ms = port.delay as f64 / 1e9;
     let kernel = if port.law.is_some() { "kernel (tbf and the XCP program)" } else { "kernel (tbf)" };
@@ -444,7 +444,7 @@ fn tune(kind: &GroupKind) -> Result<()> {
     Ok(())
 }
 
-/// What a host's route tells TCP (ip-route(8)).
+/// Options by which a host's route tells TCP about the path (ip-route(8)).
 fn route_options(kind: &GroupKind, is_source: bool) -> String {
     let GroupKind::Tcp(config) = kind else { return String::new() };
     let mut options = String::new();

@@ -1,8 +1,8 @@
-//! Holds a path against what was asked for, before anything is measured on it: how long a small packet
-//! takes there and back, and how fast a train of large ones comes out.
+//! The self-check of a path before anything is measured on it: the round-trip time of a small packet, and
+//! the rate at which a train of large ones arrives, compared with the scenario.
 //!
-//! Where the kernel queues, a token bucket lets a few packets through at once: a small one takes no time
-//! to send there, and of a train only what comes after them tells the rate.
+//! Where the kernel queues, a token bucket lets a few packets through at once: a small one takes no time to
+//! send there, and of a train only what comes after them tells the rate.
 //!
 //! A busy machine makes the probe late, too. So what seems to be off is measured again, the best counts,
 //! and a probe that was late itself is a reason to doubt the path, not to refuse it.
@@ -56,26 +56,25 @@ const DELAY_TOLERANCE_MS: f64 = 2.0;
 /// ... and by so many times as much there is nothing to measure.
 const HOPELESS: f64 = 5.0;
 
-/// What was asked for on a group's path, and what was measured.
+/// Rate and delay of a group's path, asked for and measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Check {
-    /// The group.
+    /// Name of the group of flows.
     pub flows: String,
-    /// The slowest link of its path at time zero.
+    /// Rate of the slowest link of the path at time zero, bit/s.
     pub rate_bps: f64,
-    /// How fast a train of packets arrived; `None` if too few did, or it could not tell.
+    /// Rate at which a train of packets arrived, bit/s; `None` if too few arrived, or it could not tell.
     pub measured_rate_bps: Option<f64>,
-    /// Why no train can tell the rate of this path.
+    /// Reason for which no train can tell the rate of this path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_not_measurable: Option<String>,
-    /// How late the probe was in sending that train, at most.
+    /// Largest lateness of the probe in sending that train, ms.
     pub probe_late_ms: f64,
-    /// That was too late to tell the rate.
+    /// True if that was too late to tell the rate.
     pub probe_was_late: bool,
-    /// There and back, with the time that it takes to send so small a packet where no token bucket
-    /// hides it.
+    /// Round-trip time asked for, ms, with the time to transmit the small packet unless a token bucket hides it.
     pub rtt_ms: f64,
-    /// The least that it took, since what comes on top is lateness; `None` if no echo came.
+    /// Least measured round-trip time, ms, since all above it is lateness; `None` if no echo came.
     pub measured_rtt_ms: Option<f64>,
 }
 
@@ -234,10 +233,10 @@ impl Hop {
     }
 }
 
-/// What a path should be at time zero.
+/// The path as it should be at time zero.
 struct Path {
     rate: BitRate,
-    /// Of a small packet, there and back.
+    /// Round-trip time of a small packet.
     rtt: Picos,
     /// Token buckets that are empty can send the echoes after this time.
     refill: Duration,

@@ -1,8 +1,7 @@
-//! From a scenario to a network: which routers there are, who sits where, and who goes which way.
+//! The network of a scenario: its routers, the places of its hosts, and the routes of its flows.
 //!
-//! A simulated packet follows its flow's list of links. A real one is forwarded by address, so links
-//! need two ends: the far end of a link is the router where the next link of every path that crosses
-//! it begins.
+//! A simulated packet follows its flow's list of links. A real one is forwarded by address, so links need
+//! two ends: the far end of a link is the router where the next link of every path that crosses it begins.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -41,7 +40,7 @@ pub(super) struct Topology {
 pub(super) struct Host {
     /// `ftp-src`, `ftp-3-dst`.
     pub name: String,
-    /// Its group of flows.
+    /// Index of its group of flows.
     pub group: usize,
     /// Data come from here.
     pub is_source: bool,
@@ -49,7 +48,7 @@ pub(super) struct Host {
     pub router: usize,
     /// The link between it and the router, if it has one of its own.
     pub pipe: Option<Pipe>,
-    /// Its address.
+    /// Address of the host.
     pub address: Ipv4Addr,
 }
 

@@ -1,5 +1,5 @@
-//! Sources that listen to nobody: the simulator's own, by the kernel's clock, and whoever counts what
-//! arrives. Threads of the lab's process, since no law has anything to do with their sockets.
+//! Sources of datagrams that get no feedback, driven by the kernel's clock, and the counters at their
+//! receivers. They are threads of the lab's process, since no law has anything to do with their sockets.
 
 use std::net::{SocketAddrV4, UdpSocket};
 use std::sync::Arc;

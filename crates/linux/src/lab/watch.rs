@@ -1,12 +1,11 @@
-//! What happened, from what the kernel counted: histories of flows and links, and the outcome that
-//! follows from them.
+//! The outcome of a lab, from the kernel's counts: histories of flows and links, and the results that follow from them.
 //!
 //! The results have the simulator's names and units. Where a kernel knows less than a simulator:
 //!
-//! - A packet of a flow is a whole segment: payload is scaled by the size of the packet over its
-//!   payload ([`super::headers`]).
-//! - Queues and windows are looked at a hundred times a second or so; a mean is one of those values, and
-//!   a maximum may have been higher in between.
+//! - A packet of a flow is a whole segment: payload is scaled by the size of the packet over its payload
+//!   ([`super::headers`]).
+//! - Queues and windows are sampled about a hundred times a second; a mean is one of those values, and a
+//!   maximum may have been higher in between.
 //! - A round-trip time is the kernel's smoothed one.
 
 use std::collections::BTreeMap;
@@ -39,7 +38,7 @@ pub(super) struct FlowPoint {
     pub(super) srtt: u32,
 }
 
-/// What was counted of a flow until a look at it.
+/// Counts of a flow up to a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FlowCounts {
     /// Packets that were sent and that arrived.
@@ -51,7 +50,7 @@ pub(super) struct FlowCounts {
     pub(super) window_cuts: u64,
 }
 
-/// What became of a flow.
+/// History of a flow.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FlowHistory {
     pub(super) points: Vec<FlowPoint>,
@@ -76,7 +75,7 @@ pub(super) struct LinkPoint {
     pub(super) law: Option<LinkReport>,
 }
 
-/// What was counted of a link direction until a look at it.
+/// Counts of a link direction up to a sample.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LinkCounts {
     pub(super) sent_packets: u64,
@@ -85,7 +84,7 @@ pub(super) struct LinkCounts {
     pub(super) marks: u64,
 }
 
-/// What became of a link direction.
+/// History of a link direction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LinkHistory {
     pub(super) points: Vec<LinkPoint>,

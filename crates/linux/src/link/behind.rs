@@ -78,26 +78,27 @@ impl std::fmt::Display for Block {
     }
 }
 
-/// A link with a namespace behind it. What it makes is the [`Guard`]'s to undo.
+/// A link with a namespace behind it. The [`Guard`] undoes all that it makes.
 #[derive(Debug)]
 pub struct Behind {
-    /// Where commands run.
+    /// Network namespace in which commands run.
     pub inside: Namespace,
-    /// `forward` goes from the inside to the outside.
+    /// The link; `forward` goes from the inside to the outside.
     pub link: Link,
-    /// The address of the machine on the outside of the outermost link.
+    /// Address of the machine on the outside of the outermost link.
     pub base: Ipv4Addr,
-    /// The address on the inside.
+    /// Address of the link's inner end.
     pub address: Ipv4Addr,
-    /// Why only addresses of this machine can be reached from the inside; `None`: others, too.
+    /// Reason for which only addresses of this machine can be reached from the inside; `None`: others can, too.
     pub confined: Option<String>,
 }
 
 impl Behind {
-    /// Makes the namespace, behind the one that this process is in.
+    /// Makes a namespace behind the one that this process is in. `up` is the direction from the inside to the
+    /// outside, `down` the other one; a missing direction passes packets at once.
     ///
     /// # Errors
-    /// Without the privilege, or if all blocks of addresses are taken.
+    /// If the privilege is missing, or all blocks of addresses are taken.
     pub fn new(
         guard: &Guard,
         up: Option<Direction>,
@@ -145,7 +146,7 @@ fn mac(id: &str, end: u8) -> String {
     format!("02:63:{end:02x}:{}:{}:{}", digits(0), digits(2), digits(4))
 }
 
-/// What a new link's outside is.
+/// The surroundings of a new link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Around {
     Machine,

@@ -1,9 +1,9 @@
-//! The clocks of the kernel, as links count time: picoseconds since a common beginning.
+//! The kernel's clocks, as links count time: picoseconds since a common time zero.
 
 use congestlab_net::packet::{PS_PER_NS, Picos};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// A time zero that several links share.
+/// A clock with a time zero that several links share.
 #[derive(Debug)]
 pub struct Clock {
     /// Nanoseconds of CLOCK_MONOTONIC.
@@ -11,23 +11,23 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Time zero is now.
+    /// Makes a clock whose time zero is now.
     pub fn start() -> Self {
         Self { zero: read(ClockId::Monotonic) }
     }
 
-    /// Time zero is when the monotonic clock shows `zero` nanoseconds, maybe later.
+    /// Makes a clock whose time zero is when the monotonic clock shows `zero` nanoseconds, which may be in the future.
     pub fn at(zero: u64) -> Self {
         Self { zero }
     }
 
-    /// Since time zero; before it, zero.
+    /// Returns the time since time zero; 0 before it.
     pub fn now(&self) -> Picos {
         read(ClockId::Monotonic).saturating_sub(self.zero) * PS_PER_NS
     }
 
-    /// What to subtract from nanoseconds of the wall clock, with which the kernel stamps packets, to
-    /// get nanoseconds since time zero. Somebody may set the wall clock at any time.
+    /// The difference between nanoseconds of the wall clock, with which the kernel stamps packets, and
+    /// nanoseconds since time zero. Somebody may set the wall clock at any time.
     pub(super) fn wall_offset(&self) -> u64 {
         read(ClockId::Realtime).wrapping_sub(read(ClockId::Monotonic)).wrapping_add(self.zero)
     }

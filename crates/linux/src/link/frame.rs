@@ -1,9 +1,9 @@
-//! What a link needs to know of a frame, and the little that it may change in it.
+//! Reading of frames by a link, and the few changes that it makes to them.
 //!
-//! The same packets get the law as from the kernel's program: a TCP option of 20 bytes at an even
-//! offset ([`congestlab_core::wire::option`]), or the header of its own IP protocol in draft-03's
-//! version ([`congestlab_core::wire::xcp`]). All others pass as they are: a link may not punish traffic
-//! that it does not understand.
+//! The same packets get the law as from the kernel's program: a TCP option of 20 bytes at an even offset
+//! ([`congestlab_core::wire::option`]), or the header of its own IP protocol in draft-03's version
+//! ([`congestlab_core::wire::xcp`]). All others pass as they are: a link may not punish traffic that it
+//! does not understand.
 
 use congestlab_core::law::xcp::Header;
 use congestlab_core::wire::option::{self, Option as XcpOption, ROUTERS_MAX};
@@ -32,19 +32,19 @@ mod protocol {
     pub(super) const DESTINATION: u8 = 60;
 }
 
-/// Packets with a congestion header that was left alone, by what is wrong with it: in the words of
-/// the kernel's program ([`crate::router::Refused`]).
+/// Packets with a congestion header that was left alone, by reason, with the names of the kernel's program
+/// ([`crate::router::Refused`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Refused {
-    /// An option that does not begin at an even byte, where no checksum could be mended by words.
+    /// TCP options that do not begin at an even byte, where no checksum can be corrected by words.
     pub odd_offset: u64,
-    /// A header whose length field is not the one it must have.
+    /// Headers whose length field has not the one allowed value.
     pub wrong_length: u64,
-    /// A header that ends after the packet does, or after TCP's options.
+    /// Headers that end after the packet, or after TCP's options.
     pub truncated: u64,
-    /// TCP options that can not be read one after the other.
+    /// Packets whose TCP options can not be parsed.
     pub malformed: u64,
-    /// A version other than draft-03's.
+    /// Headers of a version other than draft-03's.
     pub version: u64,
     /// IP fragments of a protocol that could have a header.
     pub fragments: u64,
@@ -73,7 +73,7 @@ impl Refused {
         } += 1;
     }
 
-    /// Of any kind.
+    /// Returns the sum over all reasons.
     pub fn total(&self) -> u64 {
         let Self { odd_offset, wrong_length, truncated, malformed, version, fragments } = self;
         odd_offset + wrong_length + truncated + malformed + version + fragments
@@ -244,7 +244,7 @@ impl Look {
         }
     }
 
-    /// What kind of segment it is, and its option if that is `wanted`.
+    /// Finds the kind of a segment and, if `wanted`, its option.
     fn tcp(&mut self, bytes: &[u8], at: usize, wanted: bool) {
         let Some(&[offset, flags]) = bytes.get(at + 12..at + 14).and_then(|two| two.first_chunk()) else {
             return;

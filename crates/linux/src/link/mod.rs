@@ -42,7 +42,7 @@ use crate::sys::schedule::be_punctual;
 use frame::{ETHERNET, Look, TAGS, look};
 use report::Tally;
 
-/// As good as no limit: a packet takes less than the nanosecond that clocks can tell.
+/// A service without a limit in practice: a packet takes less than the nanosecond that clocks can tell.
 pub const UNLIMITED: Service = Service::Fixed(BitRate(100_000_000_000_000));
 /// Batches that are fetched at one interface before it is the other's turn.
 const ROUNDS: usize = 8;
@@ -58,17 +58,17 @@ const NAP: [Picos; 2] = [PS_PER_S / 20_000, PS_PER_S / 2_000];
 /// Bytes of frames that a direction holds at most: a second at 8 Gbit/s.
 const MEMORY: usize = 1 << 30;
 
-/// What a link does with the packets that go one way.
+/// Settings of one direction of a link.
 #[derive(Clone, Debug)]
 pub struct Direction {
-    /// As in a simulation. [`UNLIMITED`] is the service of a link that only delays.
+    /// The output port, as in a simulation. [`UNLIMITED`] is the service of a link that only delays.
     pub port: PortConfig,
-    /// Random numbers.
+    /// Random streams of the port.
     pub streams: Streams,
 }
 
 impl Direction {
-    /// With the random numbers of the link `name` in a simulation with that seed.
+    /// Makes a direction with the random streams of the link `name` in a simulation with this seed.
     pub fn new(port: PortConfig, seed: u64, name: &str) -> Self {
         let stream = |field: &str| Stream::named(seed, &format!("links.{name}.{field}"));
         let streams = Streams::new(stream);
@@ -76,7 +76,7 @@ impl Direction {
     }
 }
 
-/// A direction.
+/// A direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// From the first interface to the second.
@@ -85,16 +85,16 @@ pub enum Way {
     Back,
 }
 
-/// What happens on a link, for those who listen.
+/// An event at a link, for those who listen.
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
-    /// Where.
+    /// Direction in which it happened.
     pub way: Way,
-    /// When, by the link's clock.
+    /// Time by the link's clock, ps.
     pub at: Picos,
-    /// As in a simulation.
+    /// The event, as a simulated port reports it.
     pub what: PortEvent,
-    /// How late the latest packet was since the event before.
+    /// Largest lateness of a packet since the event before.
     pub lateness: Duration,
 }
 
@@ -351,7 +351,7 @@ fn down(error: io::Error) -> io::Result<usize> {
     if error.raw_os_error() == Some(libc::ENETDOWN) { Ok(0) } else { Err(error) }
 }
 
-/// Two interfaces that a link connects.
+/// A link between two interfaces.
 #[derive(Debug)]
 pub struct Link {
     clock: Arc<Clock>,
@@ -364,14 +364,13 @@ pub struct Link {
 }
 
 impl Link {
-    /// Connects two interfaces of the calling thread's network namespace. What arrives at `a` leaves
-    /// at `b` by `forward`, and the other way by `back`; without a direction it passes at once. Frames
-    /// wait from now on, [`Link::run`] moves them. The link's own interfaces get their offloads
-    /// switched off until it ends; the ends of the veth pairs behind them are the caller's
-    /// ([`Offloads::off`]).
+    /// Connects two interfaces of the calling thread's network namespace. Packets that arrive at `a` leave at
+    /// `b` by `forward`, and the other way by `back`; without a direction they pass at once. Frames wait from
+    /// now on; [`Link::run`] moves them. The link's own interfaces have their offloads switched off until it
+    /// ends; the ends of the veth pairs behind them are the caller's ([`Offloads::off`]).
     ///
     /// # Errors
-    /// Without the privilege, or if there is no such interface.
+    /// If the privilege is missing, or there is no such interface.
     pub fn new(
         a: &str,
         b: &str,
@@ -396,14 +395,14 @@ impl Link {
         })
     }
 
-    /// Events from now on; samples if the ports' configuration has a period for them.
+    /// Returns a channel of the events from now on, with samples if the ports' configuration has a period for them.
     pub fn listen(&mut self) -> mpsc::Receiver<Event> {
         let (sender, receiver) = mpsc::channel();
         self.listener = Some(sender);
         receiver
     }
 
-    /// Moves frames until told to stop, which it notices within 20 ms.
+    /// Moves frames until `stop` is raised, which it notices within 20 ms, and returns its counts.
     ///
     /// # Errors
     /// If the kernel takes the interfaces away.
@@ -461,7 +460,7 @@ impl Link {
     }
 }
 
-/// What the kernel says of an interface in the thread's network namespace.
+/// Reads a number that the kernel has about an interface in the thread's network namespace.
 fn interface_number(name: &str, what: &str) -> Result<u32> {
     let text = crate::sys::command::query("ip -j link show")?;
     let links: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a link did, and whether to believe it.
+//! The results of a link in user space, and reasons to doubt them.
 
 use congestlab_core::law::Series;
 use congestlab_core::units::{Duration, SECOND};
@@ -11,71 +11,72 @@ use serde::Serialize;
 
 use super::frame::Refused;
 
-/// Deliveries may be as late as this, or as [`LATE_SHARE`] of the delay if that is more, but for one
-/// in a hundred. An idle machine of two cores is late by 0.04 ms then, a loaded one by 3 ms.
+/// Lateness that 99 of 100 packets must not exceed, or [`LATE_SHARE`] of the delay if that is more. That of an
+/// idle machine of two cores is 0.04 ms, of a loaded one 3 ms.
 pub const LATE_MAX: Duration = Duration(1_000_000);
 /// As many packets may be late in any case: of a few packets one is more than one in a hundred.
 const LATE_FEW: u64 = 2;
-/// In percent. What a sender makes of a round trip time that is 2 % longer drowns in other noise.
+/// Share of the delay by which packets may be late, percent. The effect on a sender of a round-trip time
+/// that is 2 % longer drowns in other noise.
 pub const LATE_SHARE: u64 = 2;
 
-/// How late packets were sent on, after the time at which they should have arrived.
+/// How long packets were sent on after the time at which they should have arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Lateness {
     /// Median, ms.
     pub p50_ms: f64,
-    /// What one in a hundred exceeds, ms.
+    /// 99th percentile, ms.
     pub p99_ms: f64,
-    /// The worst, ms.
+    /// Maximum, ms.
     pub max_ms: f64,
-    /// What at least 99 in a hundred may have for the result to count, ms.
+    /// Limit for the 99th percentile, above which the result does not count, ms.
     pub allowed_ms: f64,
-    /// Packets that had more.
+    /// Packets that were later than the limit.
     pub late_packets: u64,
 }
 
-/// What the XCP law did, in the words of the kernel's router ([`crate::router::Sample`]).
+/// Counts and last decision of XCP's law, with the names of the kernel's router ([`crate::router::Sample`]).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[expect(non_snake_case, reason = "units as docs/design/contract.md 5 writes them")]
 pub struct Xcp {
-    /// Input rate of the last control interval.
+    /// Input traffic rate of the last control interval, B/s.
     pub input_Bps: u64,
-    /// Aggregate feedback of the last control interval.
+    /// Aggregate feedback of the last control interval, B/s.
     pub feedback_Bps: i64,
-    /// Length of the control interval.
+    /// Length of the control interval that is running, ms.
     pub interval_ms: f64,
-    /// Least backlog of the time before.
+    /// Persistent queue that the aggregate feedback counted, bytes.
     pub persistent_queue_bytes: u64,
     /// Control intervals so far.
     pub intervals: u64,
-    /// Packets whose header the law has worked on.
+    /// Packets whose congestion header the law has processed.
     pub xcp_packets: u64,
-    /// Packets with a header that is wrong, and fragments.
+    /// Packets with a wrong congestion header, and fragments, left as they were.
     pub refused_packets: u64,
-    /// Why.
+    /// Refused packets, by reason.
     pub refused: Refused,
 }
 
-/// One direction.
+/// The result of one direction.
 #[derive(Clone, Debug, Serialize)]
 pub struct Traffic {
-    /// Mean rate that there was; `None` if it was unlimited.
+    /// Mean rate of the service, bit/s; `None` if it was unlimited.
     pub capacity_bps: Option<u64>,
-    /// IP packets that left, in bits by time.
+    /// Bits of the IP packets that were transmitted, per second.
     pub throughput_bps: u64,
-    /// Throughput by capacity.
+    /// Throughput divided by capacity.
     pub utilization: Option<f64>,
-    /// IP packets that came, dropped or not.
+    /// IP packets that arrived, dropped or not.
     pub arrived_packets: u64,
     /// IP packets that were transmitted.
     pub sent_packets: u64,
-    /// IP packets that were handed on unbroken.
+    /// IP packets that reached the far end unbroken.
     pub delivered_packets: u64,
     /// IP packets dropped at the queue.
     pub drops: u64,
-    /// Those, by reason.
+    /// The same drops by reason; reasons without drops are left out.
     pub drops_by_reason: std::collections::BTreeMap<&'static str, u64>,
-    /// IP packets lost to errors, or as ACKs.
+    /// IP packets lost to errors, or as lost ACKs.
     pub errors: u64,
     /// IP packets that got Congestion Experienced.
     pub marks: u64,
@@ -83,9 +84,9 @@ pub struct Traffic {
     pub in_flight_end: u64,
     /// Time-weighted mean of the packets waiting.
     pub queue_mean_packets: Option<f64>,
-    /// What the queue did not exceed for 95 % of the time.
+    /// Queue length, in packets, that was not exceeded for 95 % of the time.
     pub queue_p95_packets: Option<u64>,
-    /// The most packets that waited.
+    /// Most packets that waited at once.
     pub queue_max_packets: u64,
     /// Packets waiting at the end.
     pub queue_end_packets: u64,
@@ -93,35 +94,35 @@ pub struct Traffic {
     pub other_frames: u64,
     /// Frames that the kernel dropped because the link did not fetch them in time.
     pub kernel_drops: u64,
-    /// Frames that the interface behind did not take.
+    /// Frames that the interface behind refused to send.
     pub refused_frames: u64,
-    /// Frames larger than a packet can be there, because the sender left the segmentation to others.
+    /// Frames too large for one packet, because the sender left segmentation to its interface.
     pub oversized_frames: u64,
-    /// How late packets were.
+    /// Lateness of the packets.
     pub lateness: Lateness,
-    /// What the law did.
+    /// Counts of the XCP law, if the direction has one.
     pub xcp: Option<Xcp>,
-    /// As the simulator's port counts.
+    /// The counts as the simulator's port keeps them.
     #[serde(skip)]
     pub stats: PortStats,
 }
 
-/// A link from its start to its end.
+/// The result of a link, from its start to its end.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// What was measured.
+    /// Duration of the measurement, s.
     pub duration_s: f64,
-    /// From the first interface to the second.
+    /// Result of the direction from the first interface to the second.
     pub forward: Traffic,
-    /// From the second interface to the first.
+    /// Result of the direction from the second interface to the first.
     pub back: Traffic,
-    /// The machine kept up: what was measured is what was asked for.
+    /// True if the machine kept up, so that the link was as it should be.
     pub trustworthy: bool,
-    /// Why not.
+    /// Reasons for which it was not.
     pub doubts: Vec<String>,
 }
 
-/// What a direction counted beside its port.
+/// Counts of a direction beside those of its port.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) lateness: Histogram,
@@ -214,7 +215,7 @@ impl Traffic {
     }
 }
 
-/// What the 99th percentile of lateness may be on a link of this delay.
+/// Returns the allowed 99th percentile of lateness on a link of this delay (ps).
 pub fn allowed(delay: Picos) -> Duration {
     LATE_MAX.max(Duration(delay / PS_PER_NS * LATE_SHARE / 100))
 }
@@ -228,7 +229,7 @@ impl Report {
         Self { duration_s, forward, back, trustworthy: doubts.is_empty(), doubts }
     }
 
-    /// In one word, for people.
+    /// Returns the verdict for people: `trustworthy` or `too busy to trust`.
     pub fn verdict(&self) -> &'static str {
         if self.trustworthy { "trustworthy" } else { "too busy to trust" }
     }

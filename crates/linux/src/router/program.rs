@@ -1,4 +1,4 @@
-//! The program of `bpf/router.bpf.c` when it is loaded: what goes into its maps and what comes out.
+//! The program of `bpf/router.bpf.c` when it is loaded: the contents of its maps, written and read.
 
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,10 +11,10 @@ use super::{Config, Encoding};
 use crate::error::{Context, Error, Result};
 use crate::sys::bpf::os;
 
-/// As `bpf/build.sh` makes it of `bpf/router.bpf.c` and the link law.
+/// The object file that `bpf/build.sh` makes of `bpf/router.bpf.c` and the link law.
 pub const OBJECT: &[u8] = include_bytes!("../../bpf/objects/router.bpf.o");
 
-/// Its name at the interface.
+/// Name of the program at the interface.
 pub(super) const PROGRAM: &str = "cl_router";
 const INIT: &str = "cl_router_init";
 /// Maps of one entry.
@@ -25,62 +25,62 @@ const KEY: [u8; 4] = [0; 4];
 pub(super) const PRIVILEGE: &str =
     "run as root, or with CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON and CAP_SYS_ADMIN";
 
-/// Packets with a congestion header that routers must not touch, by what is wrong with it.
+/// Packets with a congestion header that routers must not change, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Refused {
-    /// An option that does not begin at an even byte.
+    /// TCP options that do not begin at an even byte.
     pub odd_offset: u64,
-    /// A header whose length field is not the one it must have.
+    /// Headers whose length field has not the one allowed value.
     pub wrong_length: u64,
-    /// A header that ends after the packet does, or after TCP's options.
+    /// Headers that end after the packet, or after TCP's options.
     pub truncated: u64,
-    /// TCP options that can not be read one after the other.
+    /// Packets whose TCP options can not be parsed.
     pub malformed: u64,
-    /// A version other than draft-03's.
+    /// Headers of a version other than draft-03's.
     pub version: u64,
-    /// The kernel had no memory to change the packet.
+    /// Packets that the kernel had no memory to change.
     pub unwritable: u64,
     /// IP fragments of a protocol that could have a header.
     pub fragments: u64,
 }
 
 impl Refused {
-    /// Of any kind.
+    /// Returns the sum over all reasons.
     pub fn total(&self) -> u64 {
         let Self { odd_offset, wrong_length, truncated, malformed, version, unwritable, fragments } = self;
         odd_offset + wrong_length + truncated + malformed + version + unwritable + fragments
     }
 }
 
-/// What the program has counted and the law has decided, at one moment.
+/// Counts of the program and the last decision of the law, at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[expect(non_snake_case, reason = "units as docs/design/contract.md 5 writes them")]
 pub struct Sample {
-    /// What the law believes that the link can carry, bits of IP.
+    /// Capacity that the law assumes, in bits of IP packets per second.
     pub capacity_bps: u64,
-    /// Input rate of the last control interval.
+    /// Input traffic rate of the last control interval, B/s.
     pub input_Bps: u64,
-    /// Aggregate feedback of the last control interval.
+    /// Aggregate feedback of the last control interval, B/s.
     pub feedback_Bps: i64,
-    /// Length of the control interval.
+    /// Length of the control interval that is running, ms.
     pub interval_ms: f64,
-    /// Least backlog of the time before.
+    /// Persistent queue that the aggregate feedback counted, bytes.
     pub persistent_queue_bytes: u64,
     /// Control intervals so far.
     pub intervals: u64,
-    /// All packets; a super-packet counts as its segments.
+    /// All packets; a super-packet counts as many as it has segments.
     pub packets: u64,
-    /// Bytes of IP in them.
+    /// Bytes of IP in all packets.
     pub bytes: u64,
-    /// Packets whose header the law has worked on.
+    /// Packets whose congestion header the law has processed.
     pub xcp_packets: u64,
-    /// Packets without such a header.
+    /// Packets without a congestion header.
     pub other_packets: u64,
-    /// Packets with a header that is wrong.
+    /// Packets with a wrong congestion header, left as they were.
     pub refused_packets: u64,
-    /// Why.
+    /// Packets with a wrong header, by reason.
     pub refused: Refused,
-    /// Packets, or super-packets, whose X counted for less than they stated; as of the last control interval.
+    /// Packets, or super-packets, whose stated X counted for less, as of the last control interval.
     pub bounded_packets: u64,
 }
 
@@ -177,7 +177,7 @@ impl Settings {
     }
 }
 
-/// The program, loaded and begun, at no interface yet.
+/// The router's program, loaded and initialised, at no interface yet.
 #[derive(Debug)]
 pub struct Program {
     object: Object,
@@ -185,10 +185,11 @@ pub struct Program {
 }
 
 impl Program {
-    /// Loads an object such as [`OBJECT`]. `link_header`: how many bytes come before IP.
+    /// Loads an object such as [`OBJECT`]. `link_header` is the number of bytes before the IP header; `undo` is
+    /// kept for [`detach`](super::detach).
     ///
     /// # Errors
-    /// If the kernel or the privilege is missing.
+    /// If the kernel does not take the program, or the privilege is missing.
     pub fn load(object: &[u8], config: &Config, link_header: u32, undo: u32) -> Result<Self> {
         libbpf_rs::set_print(None); // what fails is told by us
         let mut builder = ObjectBuilder::default();
@@ -229,11 +230,11 @@ impl Program {
         Ok(output.return_value)
     }
 
-    /// Hands it a packet without sending that, as often as said; returns what it made of it. The context
-    /// is a `struct __sk_buff`, or empty.
+    /// Runs the program on a packet `repeat` times, without sending it. Returns the packet as it leaves and the
+    /// mean time of a run. The context is a `struct __sk_buff`, or empty.
     ///
     /// # Errors
-    /// Those of the kernel.
+    /// If the kernel refuses, or the program would not let the packet pass.
     pub fn pass(
         &self,
         packet: &[u8],
@@ -259,10 +260,10 @@ impl Program {
         Ok((out, duration))
     }
 
-    /// What it has counted and decided.
+    /// Reads the counts of the program and the last decision of the law.
     ///
     /// # Errors
-    /// Those of the kernel.
+    /// If the kernel refuses to read the map.
     pub fn sample(&self) -> Result<Sample> {
         let map = self.object.maps().find(|map| map.name() == PORT).ok_or_else(|| incomplete(PORT))?;
         Ok(Sample::new(&self.settings, &read(&map, MapFlags::LOCK)?))
@@ -282,7 +283,7 @@ pub(super) fn incomplete(part: &str) -> Error {
     Error::Command { command: PROGRAM.into(), message: format!("it has no {part}: it is of another version") }
 }
 
-/// What it means that the kernel did not let us.
+/// Names the privilege that is missing, or passes the kernel's error on.
 pub(crate) fn refused(what: &str, error: std::io::Error) -> Error {
     match error.kind() {
         std::io::ErrorKind::PermissionDenied => Error::missing(format!("may not {what}"), PRIVILEGE),
@@ -304,12 +305,12 @@ fn phases(most: Duration) -> Result<[u64; 2]> {
     Ok([high, low].map(|half| 1 + half.try_into().map_or(0, u64::from_ne_bytes) % most.0.max(1)))
 }
 
-/// Which law [`OBJECT`] holds: Rust's of `crates/core`, or the C twin.
+/// Returns the name of the law in [`OBJECT`]: Rust's of `crates/core`, or the C twin.
 pub fn law_name() -> &'static str {
     law_name_in(OBJECT)
 }
 
-/// Which law an object holds; empty if it does not say.
+/// Returns the name of the law in an object; empty if the object does not state it.
 pub fn law_name_in(object: &[u8]) -> &str {
     const MARK: &[u8] = b"congestlab law: ";
     let at = object.windows(MARK.len()).position(|bytes| bytes == MARK);

@@ -1,5 +1,5 @@
-//! Programs attached to a control group without a link: such an attachment outlives the process
-//! that made it, and needs no file system to be found again.
+//! BPF programs attached to a control group without a link: such an attachment outlives the process that
+//! made it, and needs no file system to be found again.
 #![expect(unsafe_code, reason = "libbpf-rs attaches to a control group only with a link")]
 
 use std::fs::File;
@@ -11,18 +11,18 @@ use libbpf_sys::{BPF_CGROUP_SOCK_OPS, BPF_F_ALLOW_MULTI};
 
 use crate::error::{Context, Result};
 
-/// A control group, to attach programs to.
+/// Opens a control group, to attach programs to it.
 ///
 /// # Errors
-/// If there is none at that path.
+/// If there is no control group at that path.
 pub fn open(path: &Path) -> Result<File> {
     File::open(path).context(|| format!("can not open the control group {}", path.display()))
 }
 
-/// Attaches a `sock_ops` program beside those that are there.
+/// Attaches a `sock_ops` program beside those that the group has already.
 ///
 /// # Errors
-/// Without the privilege.
+/// If the privilege is missing.
 pub fn attach(program: BorrowedFd, cgroup: &File) -> io::Result<()> {
     // SAFETY: both descriptors are open for the duration of the call.
     let result = unsafe {
@@ -36,10 +36,10 @@ pub fn attach(program: BorrowedFd, cgroup: &File) -> io::Result<()> {
     check(result)
 }
 
-/// Detaches what [`attach`] attached.
+/// Detaches a program that [`attach`] attached.
 ///
 /// # Errors
-/// Without the privilege, or if it is not attached.
+/// If the program is not attached, or the privilege is missing.
 pub fn detach(program: BorrowedFd, cgroup: &File) -> io::Result<()> {
     // SAFETY: both descriptors are open for the duration of the call.
     let result =
@@ -47,10 +47,10 @@ pub fn detach(program: BorrowedFd, cgroup: &File) -> io::Result<()> {
     check(result)
 }
 
-/// The ids of the `sock_ops` programs attached to exactly this group.
+/// Returns the ids of the `sock_ops` programs that are attached to exactly this group.
 ///
 /// # Errors
-/// Without the privilege.
+/// If the privilege is missing.
 pub fn attached(cgroup: &File) -> io::Result<Vec<u32>> {
     let mut ids = vec![0; 64]; // the kernel's own limit (BPF_CGROUP_MAX_PROGS)
     let mut count = ids.len() as u32;

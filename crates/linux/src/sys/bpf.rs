@@ -1,6 +1,6 @@
-//! What libbpf-rs has no safe call for: programs attached to a target without a link, and what hangs
-//! on whom. Such an attachment stays until it is taken off or its target is gone; nobody needs to
-//! keep a file open or a name in a file system.
+//! BPF calls that libbpf-rs does not offer in a safe form: attaching a program to a target without a link,
+//! and asking what is attached. Such an attachment stays until it is removed or its target is gone; nobody
+//! needs to keep a file open or a name in a file system.
 #![expect(unsafe_code, reason = "libbpf's own functions")]
 
 use std::ffi::CStr;
@@ -10,21 +10,21 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd as _};
 
 use libbpf_rs::ErrorKind;
 
-/// Where programs are attached: `BPF_TCX_EGRESS` with an interface's index for a target,
-/// `BPF_CGROUP_...` with a folder's descriptor.
+/// Kind of attachment: `BPF_TCX_EGRESS`, whose target is an interface's index, or `BPF_CGROUP_...`, whose
+/// target is a folder's descriptor.
 pub type AttachType = libbpf_sys::bpf_attach_type;
 pub use libbpf_sys::{BPF_CGROUP_SOCK_OPS, BPF_TCX_EGRESS, BPF_TCX_INGRESS};
 
-/// What the kernel says of a loaded program.
+/// Facts that the kernel tells of a loaded program.
 #[derive(Debug)]
 pub struct ProgramInfo {
-    /// At most 15 bytes.
+    /// Name of the program, at most 15 bytes.
     pub name: String,
-    /// Maps that it uses, by their ids.
+    /// Ids of the maps that it uses.
     pub map_ids: Vec<u32>,
 }
 
-/// An error of libbpf-rs, with its causes in one line.
+/// Converts an error of libbpf-rs, with its causes in one line.
 pub fn os(error: libbpf_rs::Error) -> io::Error {
     let kind = match error.kind() {
         ErrorKind::PermissionDenied => io::ErrorKind::PermissionDenied,
@@ -39,10 +39,10 @@ fn check(status: i32) -> io::Result<()> {
     if status < 0 { Err(io::Error::from_raw_os_error(-status)) } else { Ok(()) }
 }
 
-/// Hangs a program behind the others of the target, or before them.
+/// Attaches a program behind the others of the target, or before them if `is_first`.
 ///
 /// # Errors
-/// Without the privilege, or if the kernel does not know the type (`EINVAL`).
+/// If the privilege is missing, or the kernel does not know the kind (`EINVAL`).
 pub fn attach(program: BorrowedFd<'_>, target: i32, kind: AttachType, is_first: bool) -> io::Result<()> {
     let options = libbpf_sys::bpf_prog_attach_opts {
         sz: size_of::<libbpf_sys::bpf_prog_attach_opts>() as _,
@@ -53,7 +53,7 @@ pub fn attach(program: BorrowedFd<'_>, target: i32, kind: AttachType, is_first: 
     check(unsafe { libbpf_sys::bpf_prog_attach_opts(program.as_raw_fd(), target, kind, &options) })
 }
 
-/// Keeps a map for as long as a program, which need not use it.
+/// Keeps a map for as long as a program, even if the program does not use it.
 ///
 /// # Errors
 /// If the kernel is older than 5.10.
@@ -62,10 +62,10 @@ pub fn bind(program: BorrowedFd<'_>, map: BorrowedFd<'_>) -> io::Result<()> {
     check(unsafe { libbpf_sys::bpf_prog_bind_map(program.as_raw_fd(), map.as_raw_fd(), std::ptr::null()) })
 }
 
-/// Takes a program off.
+/// Detaches a program.
 ///
 /// # Errors
-/// If it is not attached there.
+/// If the program is not attached to the target.
 pub fn detach(program: BorrowedFd<'_>, target: i32, kind: AttachType) -> io::Result<()> {
     let options = libbpf_sys::bpf_prog_detach_opts {
         sz: size_of::<libbpf_sys::bpf_prog_detach_opts>() as _,
@@ -75,10 +75,10 @@ pub fn detach(program: BorrowedFd<'_>, target: i32, kind: AttachType) -> io::Res
     check(unsafe { libbpf_sys::bpf_prog_detach_opts(program.as_raw_fd(), target, kind, &options) })
 }
 
-/// Runs an iterator's program over what there is in the thread's namespaces; what it wrote.
+/// Runs an iterator's program over the objects in the thread's namespaces; returns the bytes that it wrote.
 ///
 /// # Errors
-/// Those of the kernel.
+/// If the kernel refuses or the program fails.
 pub fn iterate(link: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
     // SAFETY: the descriptor is open; the one that comes back belongs to nobody else.
     let mut file = unsafe {
@@ -91,7 +91,7 @@ pub fn iterate(link: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
     Ok(written)
 }
 
-/// The ids of the programs at a target.
+/// Returns the ids of the programs that are attached to a target.
 ///
 /// # Errors
 /// As [`attach`].
@@ -110,10 +110,10 @@ pub fn attached(target: i32, kind: AttachType) -> io::Result<Vec<u32>> {
     Ok(ids)
 }
 
-/// Asks about a program.
+/// Asks the kernel about a program.
 ///
 /// # Errors
-/// Those of the kernel.
+/// If the kernel refuses.
 pub fn program_info(program: BorrowedFd<'_>) -> io::Result<ProgramInfo> {
     let mut map_ids = vec![0u32; 64]; // what a program can use (MAX_USED_MAPS)
     let mut info = libbpf_sys::bpf_prog_info {

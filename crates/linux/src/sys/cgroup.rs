@@ -1,4 +1,4 @@
-//! Control groups, version 2: a lab's processes live in one, so that they end together.
+//! Control groups, version 2. The processes of a lab live in one, so that they end together.
 
 use std::fs;
 use std::io;
@@ -12,11 +12,11 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 
 use crate::error::{Context, Error, Result};
 
-/// Where the hierarchy of version 2 is mounted; where it is hidden, as by `ip netns exec` behind a /sys of
-/// its own, a mount that this process and those that it starts hold open.
+/// Returns the folder of the hierarchy of version 2. Where it is hidden, as by `ip netns exec` behind a
+/// /sys of its own, this is a mount that this process and those that it starts hold open.
 ///
 /// # Errors
-/// [`Error::Missing`] if it can not be had.
+/// Returns [`Error::Missing`] if the hierarchy can not be mounted.
 pub fn root() -> Result<PathBuf> {
     static HELD: OnceLock<OwnedFd> = OnceLock::new();
     if let Some(path) = mounted()? {
@@ -51,7 +51,7 @@ fn mounted() -> Result<Option<PathBuf>> {
     }))
 }
 
-/// The one that this process is in.
+/// Returns the control group that this process is in.
 ///
 /// # Errors
 /// As [`root`].
@@ -62,21 +62,20 @@ pub fn current() -> Result<PathBuf> {
     Ok(root.join(path))
 }
 
-/// Moves this process there, with all its threads; what it starts from now on is born there.
+/// Moves this process into a control group, with all its threads and those that it starts from now on.
 ///
 /// # Errors
-/// Without the privilege, or if there is no such group.
+/// If the privilege is missing, or there is no such group.
 pub fn enter(group: &Path) -> Result<()> {
     // 0 is whoever writes (cgroups(7)).
     fs::write(group.join("cgroup.procs"), "0")
         .context(|| format!("can not enter the control group {}", group.display()))
 }
 
-/// Kills everything in a group and below, and waits until it is dead. A group that does not exist
-/// is dead.
+/// Kills all processes in a group and below, and waits until they are dead. A group that does not exist has none.
 ///
 /// # Errors
-/// If something lives on, or the kernel is older than 5.14.
+/// If a process lives on for a second, or the kernel is older than 5.14.
 pub fn kill(group: &Path) -> Result<()> {
     let what = || format!("can not end the processes in {}", group.display());
     let is_populated = || match fs::read_to_string(group.join("cgroup.events")) {
@@ -98,10 +97,10 @@ pub fn kill(group: &Path) -> Result<()> {
     Err(io::Error::new(io::ErrorKind::TimedOut, "they live on after a second")).context(what)
 }
 
-/// Removes a group and those below, which must be empty. One that does not exist is removed.
+/// Removes a group and those below it, which must be empty. A group that does not exist is removed already.
 ///
 /// # Errors
-/// Those of the file system.
+/// If the file system refuses.
 pub fn remove(group: &Path) -> Result<()> {
     let what = || format!("can not remove the control group {}", group.display());
     let entries = match fs::read_dir(group) {

@@ -1,19 +1,19 @@
-//! `ip` and `tc`, one call at a time, told to whoever wants to know.
+//! Command lines of `ip`, `tc` and other tools, run one at a time, and shown on request.
 
 use std::process::{Command, Stdio};
 use std::{cell::RefCell, io};
 
 use crate::error::{Context, Error, Result};
 
-/// What happens with each command.
+/// The treatment of command lines that change something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Run it.
+    /// The command is run.
     #[default]
     Run,
-    /// Run it and print it to stderr.
+    /// The command is run, and printed to stderr.
     Tell,
-    /// Only print it to stdout (`--dry-run`).
+    /// The command is only printed, to stdout (`--dry-run`).
     DryRun,
 }
 
@@ -21,18 +21,17 @@ thread_local! {
     static MODE: RefCell<Mode> = const { RefCell::new(Mode::Run) };
 }
 
-/// From here on in this thread.
+/// Sets the mode of this thread, from now on.
 pub fn set_mode(mode: Mode) {
     MODE.with(|cell| *cell.borrow_mut() = mode);
 }
 
-/// As set for this thread.
+/// Returns the mode of this thread.
 pub fn mode() -> Mode {
     MODE.with(|cell| *cell.borrow())
 }
 
-/// Says what is about to be done where that is no command, such as loading a program. Returns
-/// whether to do it.
+/// Shows a step that is no command, such as loading a program, as the mode asks. Returns true if it is to be done.
 pub fn announce(step: &str) -> bool {
     match mode() {
         Mode::Run => true,
@@ -47,10 +46,11 @@ pub fn announce(step: &str) -> bool {
     }
 }
 
-/// Runs a command line, words separated by blanks, none of them quoted; returns its output.
+/// Runs a command line, whose words are separated by blanks and not quoted; returns its output. In a dry
+/// run it only prints the line, and the output is empty.
 ///
 /// # Errors
-/// If the program is not installed or ends with an error.
+/// If the program is not installed, or ends with an error.
 pub fn run(line: &str) -> Result<String> {
     if !announce(line) {
         return Ok(String::new());
@@ -58,10 +58,10 @@ pub fn run(line: &str) -> Result<String> {
     query(line)
 }
 
-/// As [`run`], also in a dry run: for commands that change nothing.
+/// Runs a command line in a dry run, too: for commands that change nothing.
 ///
 /// # Errors
-/// If the program is not installed or ends with an error.
+/// If the program is not installed, or ends with an error.
 pub fn query(line: &str) -> Result<String> {
     let mut words = line.split_whitespace();
     let program = words.next().unwrap_or_default();

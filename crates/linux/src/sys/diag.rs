@@ -1,9 +1,9 @@
 //! TCP sockets as the kernel sees them: sock_diag(7), the interface behind `ss`.
 //!
-//! A dump is two netlink messages a family, whatever the number of sockets: cheap enough for a sampler. All
-//! through calls that `rustix` has already: nothing here is unsafe.
+//! A dump is two netlink messages for each address family, whatever the number of sockets: cheap enough for
+//! a sampler. It takes only calls that `rustix` has already, so nothing here is unsafe.
 //!
-//! What a socket's BPF programs keep about it (`BPF_MAP_TYPE_SK_STORAGE`) comes with the same dump.
+//! The values that BPF programs keep about a socket (`BPF_MAP_TYPE_SK_STORAGE`) come with the same dump.
 
 use std::mem::offset_of;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -51,20 +51,32 @@ const BUFFER: usize = 64 << 10;
 /// State of a connection (net/tcp_states.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the names of RFC 9293, and two of Linux")]
 pub enum State {
+    /// The connection is open.
     Established = 1,
+    /// A SYN is sent.
     SynSent,
+    /// A SYN is received and answered.
     SynReceived,
+    /// Closed here; the FIN is not acknowledged.
     FinWait1,
+    /// Closed here; the peer's FIN is awaited.
     FinWait2,
+    /// Closed by both sides; late segments are awaited.
     TimeWait,
+    /// Not connected.
     Close,
+    /// Closed by the peer.
     CloseWait,
+    /// Closed by both sides; the last ACK is awaited.
     LastAck,
+    /// Listening for connections.
     Listen,
+    /// Closed by both sides at once.
     Closing,
+    /// A request for a connection, before it has a socket (Linux).
     NewSynReceived,
+    /// Bound to a port without a connection (Linux).
     BoundInactive,
 }
 
@@ -86,18 +98,18 @@ impl State {
     ];
 }
 
-/// A set of states: the kernel passes over the others.
+/// A set of states, to select sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct States(u32);
 
 impl States {
-    /// Every one, listeners too.
+    /// All states, with that of listeners.
     pub const ALL: Self = Self(u32::MAX);
-    /// Those in which data may be on their way to the peer: established, or closing and not all acknowledged.
+    /// States in which data may be on the way to the peer: established, or closing and not all acknowledged.
     pub const SENDING: Self =
         Self::of(&[State::Established, State::CloseWait, State::FinWait1, State::LastAck, State::Closing]);
 
-    /// These.
+    /// Makes a set of these states.
     pub const fn of(states: &[State]) -> Self {
         let (mut bits, mut next) = (0, 0);
         // A constant function has no iterators.
@@ -109,32 +121,32 @@ impl States {
     }
 }
 
-/// A socket.
+/// A TCP socket.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Socket {
-    /// Its state.
+    /// State of the connection.
     pub state: State,
-    /// This end. An IPv4 address of an IPv6 socket is written as IPv4.
+    /// Local address and port. An IPv4 address of an IPv6 socket is written as IPv4.
     pub local: SocketAddr,
-    /// The other end; port 0 if there is none.
+    /// The peer's address and port; port 0 if there is none.
     pub remote: SocketAddr,
     /// Number that no other socket has until the next boot.
     pub cookie: u64,
     /// Inode of the file, as in /proc/PID/fd; 0 without a file, such as after close().
     pub inode: u32,
-    /// Whose it is.
+    /// User id of the owner.
     pub uid: u32,
     /// Bytes that the application has not read yet.
     pub receive_queue: u32,
     /// Bytes that the application wrote and the peer has not acknowledged.
     pub send_queue: u32,
-    /// Cgroup of the process that made it.
+    /// Id of the control group of the process that made it.
     pub cgroup: Option<u64>,
-    /// Its congestion control; empty where the state has none.
+    /// Name of its congestion control; empty in states without one.
     pub congestion: String,
-    /// What TCP knows; absent in states without a connection.
+    /// Counts and estimates of TCP; absent in states without a connection.
     pub info: Option<TcpInfo>,
-    /// What BPF programs keep about it, if that was asked for and there is something.
+    /// Value that BPF programs keep about it, if that was asked for and there is one.
     pub storage: Option<Vec<u8>>,
     #[serde(skip)]
     id: [u8; ID],
@@ -145,7 +157,7 @@ pub struct Socket {
 /// Fields of `struct tcp_info` (linux/tcp.h), and their offsets: kernels append to it.
 macro_rules! tcp_info {
     ($($(#[doc = $doc:literal])+ $name:ident: $type:ty = $field:ident,)+) => {
-        /// What TCP knows about a connection. A field that the kernel does not have yet is 0.
+        /// Counts and estimates of TCP for a connection. A field that the kernel does not have yet is 0.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
         pub struct TcpInfo {
             $($(#[doc = $doc])+ pub $name: $type,)+
@@ -160,35 +172,35 @@ macro_rules! tcp_info {
 }
 
 tcp_info! {
-    /// As [`State`].
+    /// State of the connection, as a number of [`State`].
     state: u8 = tcpi_state,
-    /// 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss.
+    /// State of loss recovery: 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss.
     ca_state: u8 = tcpi_ca_state,
     /// Timeouts in a row of the first unacknowledged segment.
     retransmits: u8 = tcpi_retransmits,
     /// Doublings of the timeout.
     backoff: u8 = tcpi_backoff,
-    /// Bits: 1 timestamps, 2 SACK, 4 window scaling, 8 ECN.
+    /// Options in use, as bits: 1 timestamps, 2 SACK, 4 window scaling, 8 ECN.
     options: u8 = tcpi_options,
     /// Retransmission timeout, microseconds.
     rto: u32 = tcpi_rto,
-    /// Bytes of payload a segment.
+    /// Payload of a sent segment, bytes.
     snd_mss: u32 = tcpi_snd_mss,
-    /// The same of what is received.
+    /// Payload of a received segment, bytes.
     rcv_mss: u32 = tcpi_rcv_mss,
     /// Segments sent and not acknowledged.
     unacked: u32 = tcpi_unacked,
-    /// Of these, selectively acknowledged.
+    /// Unacknowledged segments that are selectively acknowledged.
     sacked: u32 = tcpi_sacked,
-    /// Of these, thought to be lost.
+    /// Unacknowledged segments that are thought to be lost.
     lost: u32 = tcpi_lost,
-    /// Of these, sent again.
+    /// Unacknowledged segments that were sent again.
     retrans: u32 = tcpi_retrans,
-    /// Of the path, bytes.
+    /// Largest packet on the path (path MTU), bytes.
     pmtu: u32 = tcpi_pmtu,
     /// Smoothed round-trip time, microseconds.
     rtt: u32 = tcpi_rtt,
-    /// Its mean deviation, microseconds.
+    /// Mean deviation of the round-trip time, microseconds.
     rttvar: u32 = tcpi_rttvar,
     /// Slow-start threshold, segments; 2^31 - 1 before the first loss.
     snd_ssthresh: u32 = tcpi_snd_ssthresh,
@@ -196,45 +208,45 @@ tcp_info! {
     snd_cwnd: u32 = tcpi_snd_cwnd,
     /// The receiver's estimate of the round-trip time, microseconds.
     rcv_rtt: u32 = tcpi_rcv_rtt,
-    /// The receiver's idea of the buffer that it needs, bytes.
+    /// The receiver's estimate of the buffer that it needs, bytes.
     rcv_space: u32 = tcpi_rcv_space,
-    /// Segments sent again, ever.
+    /// Segments sent again since the beginning.
     total_retrans: u32 = tcpi_total_retrans,
-    /// Bytes a second; 2^64 - 1 without pacing.
+    /// Pacing rate, B/s; 2^64 - 1 without pacing.
     pacing_rate: u64 = tcpi_pacing_rate,
-    /// Bound of the former.
+    /// Limit of the pacing rate, B/s.
     max_pacing_rate: u64 = tcpi_max_pacing_rate,
-    /// Bytes of payload that the peer acknowledged, ever; SYN and FIN count as one each.
+    /// Bytes of payload that the peer acknowledged since the beginning; SYN and FIN count as one each.
     bytes_acked: u64 = tcpi_bytes_acked,
-    /// Bytes of payload received in order, ever; a FIN counts as one.
+    /// Bytes of payload received in order since the beginning; a FIN counts as one.
     bytes_received: u64 = tcpi_bytes_received,
-    /// Segments sent, ever, with pure ACKs and retransmissions.
+    /// Segments sent since the beginning, with pure ACKs and retransmissions.
     segs_out: u32 = tcpi_segs_out,
-    /// Segments received, ever.
+    /// Segments received since the beginning.
     segs_in: u32 = tcpi_segs_in,
-    /// Bytes written and not sent.
+    /// Bytes that are written and not yet sent.
     notsent_bytes: u32 = tcpi_notsent_bytes,
-    /// Smallest round-trip time of late, microseconds; 2^32 - 1 if none was measured.
+    /// Smallest recent round-trip time, microseconds; 2^32 - 1 if none was measured.
     min_rtt: u32 = tcpi_min_rtt,
-    /// Segments with data received.
+    /// Segments with data received since the beginning.
     data_segs_in: u32 = tcpi_data_segs_in,
-    /// Segments with data sent, retransmissions too.
+    /// Segments with data sent since the beginning, with retransmissions.
     data_segs_out: u32 = tcpi_data_segs_out,
-    /// Bytes a second that were delivered of late.
+    /// Recent rate of delivery to the peer, B/s.
     delivery_rate: u64 = tcpi_delivery_rate,
-    /// Microseconds with data to send.
+    /// Time with data to send, microseconds.
     busy_time: u64 = tcpi_busy_time,
-    /// Of these, limited by the receiver's window.
+    /// Part of that time in which the receiver's window was the limit, microseconds.
     rwnd_limited: u64 = tcpi_rwnd_limited,
-    /// Of these, limited by the send buffer.
+    /// Part of that time in which the send buffer was the limit, microseconds.
     sndbuf_limited: u64 = tcpi_sndbuf_limited,
-    /// Segments delivered, ever, spurious retransmissions too.
+    /// Segments delivered since the beginning, with spurious retransmissions.
     delivered: u32 = tcpi_delivered,
-    /// Of these, with the ECN mark.
+    /// Delivered segments with the ECN mark.
     delivered_ce: u32 = tcpi_delivered_ce,
-    /// Bytes of payload sent, ever, retransmissions too.
+    /// Bytes of payload sent since the beginning, with retransmissions.
     bytes_sent: u64 = tcpi_bytes_sent,
-    /// Bytes of payload sent again, ever.
+    /// Bytes of payload sent again since the beginning.
     bytes_retrans: u64 = tcpi_bytes_retrans,
     /// Duplicates that the peer reported: spurious retransmissions.
     dsack_dups: u32 = tcpi_dsack_dups,
@@ -242,15 +254,15 @@ tcp_info! {
     reord_seen: u32 = tcpi_reord_seen,
     /// Segments received out of order.
     rcv_ooopack: u32 = tcpi_rcv_ooopack,
-    /// The window that the peer offers, bytes.
+    /// Window that the peer offers, bytes.
     snd_wnd: u32 = tcpi_snd_wnd,
-    /// The window that is offered to the peer, bytes.
+    /// Window that is offered to the peer, bytes.
     rcv_wnd: u32 = tcpi_rcv_wnd,
-    /// Timeouts, ever (since Linux 6.7).
+    /// Timeouts since the beginning (Linux 6.7 and later).
     total_rto: u16 = tcpi_total_rto,
 }
 
-/// Asks about the sockets of one network namespace: that of the thread which opened it.
+/// A reader of the TCP sockets of one network namespace: that of the thread which opened it.
 pub struct Diag {
     socket: OwnedFd,
     buffer: Vec<u8>,
@@ -264,7 +276,7 @@ impl fmt::Debug for Diag {
 }
 
 impl Diag {
-    /// For the namespace in which the calling thread is now, wherever it is used later.
+    /// Opens a reader for the namespace in which the calling thread is now, wherever it is used later.
     ///
     /// # Errors
     /// If the kernel has no sock_diag.
@@ -281,11 +293,12 @@ impl Diag {
         }
     }
 
-    /// All TCP sockets in one of the states, IPv4 before IPv6, otherwise in the kernel's order. With
-    /// `storage`, the file of a map of type `BPF_MAP_TYPE_SK_STORAGE`, also what that map has about each.
+    /// Returns all TCP sockets in one of the states, IPv4 before IPv6, otherwise in the kernel's order.
+    /// `storage` is the file of a map of type `BPF_MAP_TYPE_SK_STORAGE`; each socket then comes with its value
+    /// in it.
     ///
     /// # Errors
-    /// If the kernel can not tell, or not the storage without CAP_BPF.
+    /// If the kernel does not list its sockets, or CAP_BPF is missing for the storage.
     pub fn sockets(&mut self, states: States, storage: Option<BorrowedFd<'_>>) -> Result<Vec<Socket>> {
         let mut sockets = Vec::new();
         for family in [libc::AF_INET, libc::AF_INET6] {
@@ -300,11 +313,11 @@ impl Diag {
         Ok(sockets)
     }
 
-    /// Ends the connection, or the listening, of every socket of these for which `is_meant`: its
-    /// owner gets ECONNABORTED, its peer a RST. Returns how many.
+    /// Ends the connection, or the listening, of every socket in these states for which `is_meant` returns
+    /// true: its owner gets ECONNABORTED, its peer a RST. Returns their number.
     ///
     /// # Errors
-    /// Without CAP_NET_ADMIN or CONFIG_INET_DIAG_DESTROY.
+    /// If CAP_NET_ADMIN or the kernel's CONFIG_INET_DIAG_DESTROY is missing.
     pub fn destroy(&mut self, states: States, is_meant: impl Fn(&Socket) -> bool) -> Result<usize> {
         let mut count = 0;
         for socket in self.sockets(states, None)?.iter().filter(|socket| is_meant(socket)) {

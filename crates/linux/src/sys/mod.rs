@@ -1,4 +1,4 @@
-//! Thin, safe wrappers of what the kernel offers. The only modules with `unsafe` lie here.
+//! Thin, safe wrappers of the kernel's interfaces. Only modules here have `unsafe` code.
 
 pub mod attachment;
 pub mod bpf;

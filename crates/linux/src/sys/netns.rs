@@ -1,4 +1,4 @@
-//! Network namespaces with names, as `ip netns` has them, so that people can look inside.
+//! Network namespaces with the names of `ip netns`, so that people can look inside.
 
 #![expect(unsafe_code, reason = "rustix has no SO_NETNS_COOKIE")]
 
@@ -19,7 +19,7 @@ use crate::error::{Context, Error, Result};
 /// Where `ip netns` has the names (ip-netns(8)).
 const NAMES: &str = "/run/netns";
 
-/// What BPF programs call the thread's network namespace (`bpf_get_netns_cookie`).
+/// Returns the cookie by which BPF programs know the thread's network namespace (`bpf_get_netns_cookie`).
 ///
 /// # Errors
 /// If the kernel is older than 5.14.
@@ -40,7 +40,7 @@ pub fn cookie() -> Result<u64> {
     if result == 0 { Ok(cookie) } else { Err(io::Error::last_os_error()).context(what) }
 }
 
-/// A network namespace. Not removed when dropped: see [`Namespace::delete`].
+/// A network namespace. Dropping the value does not remove it: see [`Namespace::delete`].
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
@@ -48,10 +48,10 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Makes one, with its loopback interface up.
+    /// Makes a namespace, with its loopback interface up.
     ///
     /// # Errors
-    /// Without the privilege, or if the name exists.
+    /// If the privilege is missing, or the name exists.
     pub fn create(name: &str) -> Result<Self> {
         command::run(&format!("ip netns add {name}"))?;
         let namespace = Self::open(name)?;
@@ -59,46 +59,46 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// One that exists.
+    /// Opens a namespace by its name.
     ///
     /// # Errors
-    /// If there is none of that name.
+    /// If no namespace has that name.
     pub fn open(name: &str) -> Result<Self> {
         let path = Path::new(NAMES).join(name);
         let file = File::open(&path).context(|| format!("can not open the namespace {name}"))?;
         Ok(Self { name: name.into(), file })
     }
 
-    /// The one that this process is in.
+    /// Opens the namespace that this thread is in.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// If the file system refuses.
     pub fn current() -> Result<Self> {
         let path = "/proc/thread-self/ns/net";
         let file = File::open(path).context(|| format!("can not open {path}"))?;
         Ok(Self { name: String::new(), file })
     }
 
-    /// Whether `ip netns` has a name for it.
+    /// Returns true if `ip netns` has a name for the namespace.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// If the file system refuses.
     pub fn is_named(&self) -> Result<bool> {
         let own = self.inode()?;
         Ok(Self::named().iter().any(|namespace| namespace.inode().is_ok_and(|inode| inode == own)))
     }
 
-    /// Those that `ip netns` has names for.
+    /// Returns the namespaces that `ip netns` has names for.
     pub fn named() -> Vec<Self> {
         let entries = fs::read_dir(NAMES).into_iter().flatten().flatten();
         entries.filter_map(|entry| Self::open(&entry.file_name().to_string_lossy()).ok()).collect()
     }
 
-    /// The one with this inode number: the thread's own, that of the first process, one with a name, or
-    /// one in which there is a process.
+    /// Returns the namespace with this inode number: the thread's own, that of the first process, one with a
+    /// name, or one in which there is a process.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// If the file system refuses.
     pub fn find(inode: u64) -> Result<Option<Self>> {
         let usual = ["/proc/thread-self/ns/net", "/proc/1/ns/net"].map(PathBuf::from);
         let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -114,25 +114,25 @@ impl Namespace {
         Ok(None)
     }
 
-    /// Tells it from all others that exist (namespaces(7)).
+    /// Returns the inode number, which identifies the namespace among those that exist (namespaces(7)).
     ///
     /// # Errors
-    /// Those of the file system.
+    /// If the file system refuses.
     pub fn inode(&self) -> Result<u64> {
         let data =
             self.file.metadata().context(|| format!("can not ask about the namespace {}", self.name))?;
         Ok(data.ino())
     }
 
-    /// Its name; empty if it has none.
+    /// Returns the name; empty if the namespace has none.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Does something inside, in a thread of its own: also starts processes there, which stay.
+    /// Runs `work` inside, in a thread of its own, and returns its result. Processes started there stay inside.
     ///
     /// # Errors
-    /// Without the privilege to enter.
+    /// If the privilege to enter is missing.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
         let mode = command::mode();
         thread::scope(|scope| {
@@ -151,7 +151,7 @@ impl Namespace {
     /// Moves the calling thread inside, for good.
     ///
     /// # Errors
-    /// Without the privilege.
+    /// If the privilege is missing.
     pub fn enter(&self) -> Result<()> {
         move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network)).map_err(|error| {
             Error::missing(
@@ -161,10 +161,10 @@ impl Namespace {
         })
     }
 
-    /// As [`Namespace::delete`], if there is one of that name, also if whoever made it was killed half-way.
+    /// Removes the namespace with this name, if there is one, even if its maker was killed half-way.
     ///
     /// # Errors
-    /// Without the privilege.
+    /// If the privilege is missing.
     pub fn remove(name: &str) -> Result<()> {
         let path = Path::new(NAMES).join(name);
         let what = || format!("can not remove the namespace {name}");
@@ -179,10 +179,10 @@ impl Namespace {
         }
     }
 
-    /// Removes the name; the kernel removes the rest when nothing uses it any more.
+    /// Removes the namespace's name; the kernel removes the rest when nothing uses it any more.
     ///
     /// # Errors
-    /// If it is gone already.
+    /// If the name is gone already.
     pub fn delete(self) -> Result<()> {
         command::run(&format!("ip netns delete {}", self.name)).map(drop)
     }

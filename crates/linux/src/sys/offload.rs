@@ -1,5 +1,5 @@
-//! Offloads of an interface, switched by the ethtool ioctl: without them every frame is one packet
-//! with its checksum filled in, as on a wire.
+//! Offloads of an interface, switched by the ethtool ioctl. Without them every frame is one packet with its
+//! checksum filled in, as on a wire.
 #![expect(unsafe_code, reason = "an ioctl that takes a pointer inside a structure")]
 
 use std::io;
@@ -30,11 +30,11 @@ struct Value {
     data: u32,
 }
 
-/// Puts an interface's offloads back when dropped.
+/// The offloads of an interface, switched off; restored when this is dropped.
 #[derive(Debug)]
 pub struct Offloads {
     interface: String,
-    /// Of the namespace that the interface is in, as is the socket.
+    /// Namespace of the interface and of the socket.
     namespace: Namespace,
     socket: OwnedFd,
     /// Positions in [`SWITCHES`] that were on.
@@ -44,11 +44,11 @@ pub struct Offloads {
 }
 
 impl Offloads {
-    /// Switches those of an interface in the thread's network namespace off. TCP makes super-packets
+    /// Switches off the offloads of an interface in the thread's network namespace. TCP makes super-packets
     /// without any offload: `gso_max_segs 1` ends that, for sockets that connect from now on.
     ///
     /// # Errors
-    /// Without the privilege, or if there is no such interface.
+    /// If the privilege is missing, or there is no such interface.
     pub fn off(interface: &str) -> Result<Self> {
         let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)
             .context(|| "can not open a socket".into())?;
@@ -72,7 +72,7 @@ impl Offloads {
         Ok(offloads)
     }
 
-    /// Leaves them as they are now, for an interface that goes with its namespace.
+    /// Leaves the offloads off, for an interface that goes with its namespace.
     pub fn keep(mut self) {
         self.switched.clear();
         self.segments = None;
@@ -108,7 +108,7 @@ impl Drop for Offloads {
     }
 }
 
-/// How many segments the kernel may put into one packet on the interface.
+/// Returns the number of segments that the kernel may put into one packet on the interface (`gso_max_segs`).
 ///
 /// # Errors
 /// If there is no such interface.
@@ -118,10 +118,10 @@ pub fn max_segments(interface: &str) -> Result<u32> {
     Ok(words.nth(1).and_then(|number| number.parse().ok()).unwrap_or(65_535))
 }
 
-/// Sets it.
+/// Sets the number of segments that the kernel may put into one packet on the interface (`gso_max_segs`).
 ///
 /// # Errors
-/// As [`max_segments`], or without the privilege.
+/// If the privilege is missing, or there is no such interface.
 pub fn limit_segments(interface: &str, segments: u32) -> Result<()> {
     command::run(&format!("ip link set dev {interface} gso_max_segs {segments}")).map(drop)
 }

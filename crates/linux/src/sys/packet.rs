@@ -1,8 +1,8 @@
-//! Whole Ethernet frames, many a call: AF_PACKET sockets (packet(7)).
+//! Whole Ethernet frames, many in one call, by AF_PACKET sockets (packet(7)).
 //!
-//! Every frame carries a `struct virtio_net_hdr` (PACKET_VNET_HDR), in which the kernel says whether
-//! the transport checksum is still to be filled in and whether the frame is one packet or many, and
-//! hears the same when it is sent on. A VLAN tag, which the kernel takes out of the frame, is put back.
+//! Every frame carries a `struct virtio_net_hdr` (PACKET_VNET_HDR), in which the kernel says whether the
+//! transport checksum is still to be filled in and whether the frame is one packet or many, and hears the
+//! same when it is sent on. A VLAN tag, which the kernel takes out of the frame, is put back.
 #![expect(unsafe_code, reason = "calls of the kernel with buffers, and structures that it fills")]
 
 use std::io;
@@ -14,9 +14,9 @@ use libc::{c_int, c_uint, c_void};
 
 use crate::error::{Context, Error, Result};
 
-/// Frames a call at most.
+/// Most frames that one call receives or sends.
 pub const BATCH: usize = 64;
-/// What an interface may have waiting for us, as the kernel counts it (about 2.3 kB for a frame of
+/// Bytes that may wait for us at an interface, as the kernel counts them (about 2.3 kB for a frame of
 /// 1,500): 10,000 frames, more than a tenth of a second of the fastest that a link can forward.
 const BUFFER: c_int = 24 << 20;
 
@@ -26,10 +26,10 @@ const VNET: usize = 10;
 const VNET_NEEDS_CHECKSUM: u8 = 1;
 /// Length of a VLAN tag.
 const TAG: usize = 4;
-/// What precedes the tag: two addresses.
+/// Length of the two addresses before the tag.
 const ADDRESSES: usize = 12;
 
-/// Memory for a frame, and the frame in it.
+/// A frame, in memory that can be filled again.
 #[derive(Debug)]
 pub struct Frame {
     /// Room for a tag, `struct virtio_net_hdr`, the frame.
@@ -42,46 +42,47 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Room for a frame of so many bytes, tags included.
+    /// Makes room for a frame of up to `capacity` bytes, tags included.
     pub fn new(capacity: usize) -> Self {
         let buffer = vec![0; TAG + VNET + capacity].into_boxed_slice();
         Self { buffer, begin: TAG, end: TAG + VNET, stamp: 0, is_cut: false }
     }
 
-    /// From the destination address on.
+    /// Returns the frame, from its destination address on.
     pub fn bytes(&self) -> &[u8] {
         &self.buffer[self.begin + VNET..self.end]
     }
 
-    /// From the destination address on.
+    /// Returns the frame to be changed, from its destination address on.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.buffer[self.begin + VNET..self.end]
     }
 
-    /// Makes it a copy of that frame, whose checksums are right.
+    /// Copies a frame whose checksums are right into this one.
     pub fn fill(&mut self, frame: &[u8]) {
         self.buffer[TAG..TAG + VNET].fill(0);
         self.buffer[TAG + VNET..][..frame.len()].copy_from_slice(frame);
         (self.begin, self.end) = (TAG, TAG + VNET + frame.len());
     }
 
-    /// When the kernel got it: nanoseconds of the wall clock.
+    /// Returns the time at which the kernel received the frame, ns of the wall clock.
     pub fn stamp(&self) -> u64 {
         self.stamp
     }
 
-    /// The checksum of the transport header is that of the pseudo header; the receiver fills in the
+    /// Returns true if the transport checksum is only that of the pseudo header; the receiver fills in the
     /// rest, or does not care.
     pub fn has_partial_checksum(&self) -> bool {
         self.buffer[self.begin] & VNET_NEEDS_CHECKSUM != 0
     }
 
-    /// Not one packet as on a wire: several in one (segmentation offload), or larger than the room.
+    /// Returns true if the frame is not one packet as on a wire: several packets in one (segmentation offload),
+    /// or cut because it was larger than the room.
     pub fn is_oversized(&self) -> bool {
         self.is_cut || self.buffer[self.begin + 1] != 0
     }
 
-    /// What a call received into the buffer.
+    /// Takes note of a frame that a call received into the buffer.
     fn set(&mut self, length: usize, is_cut: bool, stamp: u64, tag: Option<[u8; TAG]>) {
         (self.begin, self.end) = (TAG, (TAG + length).min(self.buffer.len()));
         (self.stamp, self.is_cut) = (stamp, is_cut);
@@ -99,13 +100,13 @@ impl Frame {
     }
 }
 
-/// The frames that come in at an interface, and a way out of it.
+/// A packet socket at an interface: receives the frames that come in, and sends frames out.
 #[derive(Debug)]
 pub struct Socket {
     file: OwnedFd,
 }
 
-/// What the control messages of a frame take: a time stamp and `tpacket_auxdata`.
+/// Room for the control messages of a frame: a time stamp and `tpacket_auxdata`.
 // SAFETY: CMSG_SPACE only computes.
 const CONTROL: usize = unsafe {
     libc::CMSG_SPACE(size_of::<libc::timespec>() as c_uint)
@@ -114,10 +115,10 @@ const CONTROL: usize = unsafe {
     / 8;
 
 impl Socket {
-    /// All that comes in at the interface with this index, in the network namespace of the thread.
+    /// Listens to all frames that come in at the interface with this index, in the network namespace of the thread.
     ///
     /// # Errors
-    /// Without the privilege, or if there is no such interface.
+    /// If the privilege is missing, or there is no such interface.
     pub fn open(interface: u32) -> Result<Self> {
         // SAFETY: no pointers; a descriptor that nobody else has.
         let file = unsafe {
@@ -169,10 +170,10 @@ impl Socket {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Fills frames with what has come, the first of them first, and says how many; 0 if nothing has.
+    /// Fills `frames`, from the first on, with received frames and returns their number; 0 if none has come.
     ///
     /// # Errors
-    /// Those of the interface, for example that it is down.
+    /// Returns the interface's error, such as that it is down.
     pub fn receive(&self, frames: &mut [Frame]) -> io::Result<usize> {
         let count = frames.len().min(BATCH);
         let mut control = [[0u64; CONTROL]; BATCH];
@@ -213,10 +214,10 @@ impl Socket {
         Ok(received as usize)
     }
 
-    /// Sends frames, the first [`BATCH`] at most, and says how many went.
+    /// Sends frames, at most the first [`BATCH`], and returns how many were sent.
     ///
     /// # Errors
-    /// Why the first one did not go: `WouldBlock` if it may later.
+    /// Returns the error of the first frame: `WouldBlock` if it may be sent later.
     pub fn send<'a>(&self, frames: impl Iterator<Item = &'a Frame>) -> io::Result<usize> {
         // SAFETY: structures of integers and pointers, for which zeros are valid.
         let (mut parts, mut messages): ([libc::iovec; BATCH], [libc::mmsghdr; BATCH]) = unsafe { zeroed() };
@@ -235,10 +236,10 @@ impl Socket {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
     }
 
-    /// Frames that the kernel dropped since the last call, because nobody fetched those before.
+    /// Returns the number of frames that the kernel dropped since the last call, because earlier ones were not fetched.
     ///
     /// # Errors
-    /// None that is known.
+    /// If the kernel refuses, for which no reason is known.
     pub fn drops(&self) -> io::Result<u64> {
         // SAFETY: the kernel fills a structure of integers of at most that length.
         unsafe {

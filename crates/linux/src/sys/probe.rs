@@ -1,4 +1,4 @@
-//! Tries that leave nothing.
+//! Trials of kernel features that leave no trace.
 #![expect(unsafe_code, reason = "a system call that may also take away files from a thread")]
 
 use std::thread;
@@ -6,10 +6,10 @@ use std::thread;
 use rustix::io::Errno;
 use rustix::thread::UnshareFlags;
 
-/// Does something in a network namespace without a name, which goes with the end of it.
+/// Runs `work` in a new network namespace without a name, which ends with it, and returns its result.
 ///
 /// # Errors
-/// If there may be no namespace.
+/// If the kernel does not allow a new namespace.
 pub fn in_own_network<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, Errno> {
     let inside = || {
         // SAFETY: open files stay shared, which is all that may be unsafe about the call.

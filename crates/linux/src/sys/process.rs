@@ -1,11 +1,11 @@
-//! What processes need of the kernel that the standard library does not offer.
+//! Calls of the kernel about processes that the standard library does not offer.
 #![expect(unsafe_code, reason = "dispositions of signals")]
 
 use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::error::{Context, Error, Result};
 
-/// Lets the signals pass that people send to end a command, for as long as this process lives.
+/// Ignores the signals with which people end a command, for as long as this process lives.
 pub fn ignore_signals() {
     for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGPIPE] {
         // SAFETY: SIG_IGN runs no code of ours, and these are signals that may be ignored.
@@ -13,10 +13,10 @@ pub fn ignore_signals() {
     }
 }
 
-/// Refuses a process that may not change the network.
+/// Checks that this process may change the network.
 ///
 /// # Errors
-/// [`Error::Missing`] without the capabilities.
+/// Returns [`Error::Missing`] without the capabilities.
 pub fn require_privilege() -> Result<()> {
     let have = capabilities(None).context(|| "can not ask for capabilities".into())?.effective;
     let needed = CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN;

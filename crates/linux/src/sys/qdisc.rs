@@ -1,4 +1,4 @@
-//! What an interface's root queueing discipline is and holds, by netlink: no process is started for it,
+//! The root queueing discipline of an interface and its backlog, by netlink: no process is started for it,
 //! so it can be asked often.
 
 use std::io;
@@ -27,26 +27,26 @@ const TC_H_ROOT: u32 = u32::MAX;
 const NLMSGHDR: usize = 16;
 const TCMSG: usize = 20;
 
-/// The root qdisc of an interface.
+/// State of an interface's root qdisc.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Qdisc {
-    /// Such as `tbf`.
+    /// Kind of the qdisc, such as `tbf`.
     pub kind: String,
-    /// Its number, as `0xcc1_0000` for `cc1:`; 0 for what the kernel made by itself.
+    /// Handle, such as `0xcc1_0000` for `cc1:`; 0 if the kernel made the qdisc by itself.
     pub handle: u32,
-    /// Sent.
+    /// Bytes sent.
     pub bytes: u64,
-    /// Sent.
+    /// Packets sent.
     pub packets: u32,
-    /// Refused because it was full.
+    /// Packets refused because the queue was full.
     pub drops: u32,
-    /// Waiting.
+    /// Packets that wait.
     pub queue_packets: u32,
-    /// Waiting, as the qdisc counts them.
+    /// Bytes that wait, as the qdisc counts them.
     pub queue_bytes: u32,
 }
 
-/// Asks about one interface of the network namespace that the thread was in when it was opened.
+/// A reader of one interface's root qdisc, in the network namespace in which it was opened.
 #[derive(Debug)]
 pub struct QdiscReader {
     socket: OwnedFd,
@@ -54,10 +54,10 @@ pub struct QdiscReader {
 }
 
 impl QdiscReader {
-    /// Of the interface with this index.
+    /// Opens a reader for the interface with this index.
     ///
     /// # Errors
-    /// If no socket can be had.
+    /// If the kernel gives no socket.
     pub fn open(index: i32) -> Result<Self> {
         let flags = SocketFlags::CLOEXEC; // and no protocol: NETLINK_ROUTE is 0
         let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)
@@ -67,7 +67,7 @@ impl QdiscReader {
         Ok(Self { socket, index })
     }
 
-    /// What holds now.
+    /// Reads the present state.
     ///
     /// # Errors
     /// If the interface is gone.
@@ -99,7 +99,7 @@ impl QdiscReader {
     }
 }
 
-/// What the kernel says; the last thing is how it went.
+/// A message of the kernel; the last one says how it went.
 #[derive(Debug)]
 enum Answer {
     Qdisc(Qdisc),

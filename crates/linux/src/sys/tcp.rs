@@ -1,13 +1,13 @@
-//! What is asked of a TCP socket by ioctl.
+//! Questions to a TCP socket by ioctl.
 #![expect(unsafe_code, reason = "an ioctl that fills in an integer")]
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Bytes written that the peer has not acknowledged (SIOCOUTQ, tcp(7)).
+/// Returns the number of bytes written that the peer has not acknowledged (SIOCOUTQ, tcp(7)).
 ///
 /// # Errors
-/// If it is no TCP socket.
+/// If the socket is not a TCP socket.
 pub fn unacknowledged(socket: BorrowedFd<'_>) -> io::Result<u32> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: TIOCOUTQ is SIOCOUTQ and writes one integer, which lives until the call returns.
