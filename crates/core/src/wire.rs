@@ -1,4 +1,4 @@
-//! Headers as bytes.
+//! Wire formats: headers as bytes.
 
 pub mod option;
 pub mod segment;

@@ -6,25 +6,25 @@
 use crate::impairments::GilbertElliott;
 use crate::random::Probability;
 
-/// How often bits flip on a link.
+/// Frequency of bit errors on a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ErrorRate {
     /// Probability that a bit is wrong.
     Bit(f64),
-    /// Probability that a packet of `size` bytes has a wrong bit; others by the bit error rate that
-    /// it implies.
+    /// Probability that a packet of `size` bytes has a wrong bit. Packets of other sizes follow the bit error rate
+    /// that it implies.
     Packet {
-        /// For a packet of that size.
+        /// Probability that a packet of `size` bytes has a wrong bit.
         rate: f64,
         /// Bytes of the whole IP packet.
         size: u16,
     },
-    /// In bursts.
+    /// Errors in bursts.
     GilbertElliott(GilbertElliott),
 }
 
 impl ErrorRate {
-    /// Errors that hit as many packets, on average over time, one by one.
+    /// Returns independent errors that hit as many packets on average over time.
     pub fn average(self) -> BitErrors {
         match self {
             Self::Bit(rate) => BitErrors::of_bits(rate),
@@ -41,7 +41,7 @@ impl ErrorRate {
 /// Sizes whose probabilities are kept, by their low bits: data, ACK and a few odd last segments.
 const CACHE: usize = 8;
 
-/// The probability of an error by packet size.
+/// Probability of an error by packet size.
 #[derive(Clone, Debug)]
 pub struct BitErrors {
     /// ln(1 - BER) of one byte; -infinity if nothing survives.
@@ -50,12 +50,12 @@ pub struct BitErrors {
 }
 
 impl BitErrors {
-    /// The probability that a bit is wrong, within 0..=1.
+    /// Creates the errors of a wire on which a bit is wrong with probability `rate`, within 0..=1.
     pub fn of_bits(rate: f64) -> Self {
         Self::new(8.0 * libm::log1p(-rate))
     }
 
-    /// The probability that a packet of `size` bytes has a wrong bit, within 0..=1.
+    /// Creates the errors of a wire on which a packet of `size` bytes has a wrong bit with probability `rate`, 0..=1.
     pub fn of_packets(rate: f64, size: u16) -> Self {
         Self::new(libm::log1p(-rate) / f64::from(size))
     }
@@ -65,17 +65,17 @@ impl BitErrors {
         Self { log_survival, cache: [(0, Probability::ZERO); CACHE] }
     }
 
-    /// Bit error rate.
+    /// Returns the bit error rate.
     pub fn bit_error_rate(&self) -> f64 {
         -libm::expm1(self.log_survival / 8.0)
     }
 
-    /// Probability that a packet of `size` bytes has an error.
+    /// Returns the probability that a packet of `size` bytes has an error.
     pub fn packet_error_rate(&self, size: u16) -> f64 {
         if size == 0 { 0.0 } else { -libm::expm1(self.log_survival * f64::from(size)) }
     }
 
-    /// [`BitErrors::packet_error_rate`] to draw by, remembered.
+    /// Returns [`BitErrors::packet_error_rate`] as a probability to draw by, and remembers it.
     #[inline]
     pub fn probability(&mut self, size: u16) -> Probability {
         let slot = usize::from(size >> 2 ^ size) % CACHE;

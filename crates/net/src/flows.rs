@@ -1,4 +1,4 @@
-//! What a router keeps of flows, in a table that does not grow: for laws that want them remembered
+//! A router's table of flows, which does not grow: for laws that want them remembered
 //! ([`LinkLaw::flows`](congestlab_core::law::LinkLaw::flows)). Flows are told apart by addresses and ports.
 
 use crate::packet::Packet;
@@ -33,7 +33,7 @@ impl Flows {
         Self { buckets: (most / ways).max(1), ways, idle, entries: Vec::new() }
     }
 
-    /// What is kept of a flow; `is_new`: from now on, if nothing is.
+    /// Returns the record of a flow; `is_new`: begins one, if there is none.
     #[inline]
     fn find(&mut self, key: [u32; 3], now: Time, is_new: bool) -> Option<&mut mpcp::Flow> {
         if self.entries.is_empty() {

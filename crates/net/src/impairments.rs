@@ -1,4 +1,4 @@
-//! What happens to packets on the wire beside independent bit errors: bursts of errors, time without
+//! Impairments of the wire beside independent bit errors: bursts of errors, time without
 //! acknowledgments, packets that are overtaken.
 
 use alloc::boxed::Box;
@@ -11,21 +11,21 @@ use crate::random::{Probability, Stream};
 /// exponentially distributed time, packets or not.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GilbertElliott {
-    /// Mean time in the good state.
+    /// Mean time in the good state, ps.
     pub good: Picos,
-    /// Mean time in the bad state.
+    /// Mean time in the bad state, ps.
     pub bad: Picos,
-    /// Probability that a packet of `size` bytes breaks in the good state; others by the bit error rate
-    /// that it implies.
+    /// Probability that a packet of `size` bytes breaks in the good state. Packets of other sizes follow the bit
+    /// error rate that it implies.
     pub good_packet_error_rate: f64,
-    /// In the bad state.
+    /// Probability that a packet of `size` bytes breaks in the bad state.
     pub packet_error_rate: f64,
     /// Bytes of the whole IP packet.
     pub size: u16,
 }
 
 impl GilbertElliott {
-    /// The part of the time in which the wire is bad.
+    /// Returns the part of the time in which the wire is bad.
     pub fn bad_share(&self) -> f64 {
         self.bad as f64 / (self.good as f64 + self.bad as f64)
     }
@@ -108,40 +108,40 @@ impl Errors {
     }
 }
 
-/// Some packets come later than those sent after them.
+/// Reordering: some packets come later than those sent after them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reorder {
-    /// Which part of the packets.
+    /// Probability that a packet comes later.
     pub probability: Probability,
-    /// How much later they come.
+    /// Additional delay of such a packet, ps.
     pub delay: Picos,
 }
 
-/// Times, in order, of which none overlap.
+/// Spans of time, in order, of which none overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spans(Box<[(Picos, Picos)]>);
 
 impl Spans {
-    /// Spans from their begin, included, to their end, excluded; `None` if two overlap or one is empty.
+    /// Creates spans from their begin, included, to their end, excluded; `None` if two overlap or one is empty.
     pub fn new(mut spans: alloc::vec::Vec<(Picos, Picos)>) -> Option<Self> {
         spans.sort_unstable();
         let are_apart = spans.windows(2).all(|pair| pair[0].1 <= pair[1].0);
         (are_apart && spans.iter().all(|(from, to)| from < to)).then(|| Self(spans.into()))
     }
 
-    /// None at all.
+    /// Returns true if there is no span.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// True within one of them.
+    /// Returns true if `t` lies within a span.
     #[inline]
     pub fn contains(&self, t: Picos) -> bool {
         let next = self.0.partition_point(|&(from, _)| from <= t);
         next > 0 && t < self.0[next - 1].1
     }
 
-    /// One after the other.
+    /// Returns the spans, one after the other.
     pub fn iter(&self) -> impl Iterator<Item = (Picos, Picos)> {
         self.0.iter().copied()
     }

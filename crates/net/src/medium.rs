@@ -19,13 +19,13 @@ use crate::service::{NEVER, time_of};
 /// Carrier sense with collision detection, in bytes at the rate of the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CsmaCd {
-    /// Unit of back-off.
+    /// Unit of back-off, in bytes.
     pub slot: u16,
-    /// How long a collision occupies the medium, before the gap.
+    /// Time for which a collision occupies the medium, before the gap, in bytes.
     pub jam: u16,
     /// Collisions after which a packet is dropped.
     pub attempts: u32,
-    /// The range of back-offs doubles with each collision up to this one.
+    /// Number of collisions up to which the range of back-offs doubles.
     pub backoff_limit: u32,
 }
 
@@ -35,21 +35,21 @@ impl CsmaCd {
     pub const IEEE: Self = Self { slot: 64, jam: 6, attempts: 16, backoff_limit: 10 };
 }
 
-/// Who sends if both want to.
+/// Rule for who sends if both want to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// They take turns.
+    /// The two ends take turns.
     Fair,
-    /// Who begins first; both if they begin together, and then neither gets through.
+    /// The end that begins first sends; if both begin together, neither gets through.
     CsmaCd(CsmaCd),
 }
 
-/// Everything about a medium that a scenario can say.
+/// Settings of a medium in a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// What packets take on it.
+    /// Bytes that packets take on the wire.
     pub frame: Frame,
-    /// Who sends.
+    /// Rule for who sends.
     pub access: Access,
 }
 
@@ -57,7 +57,7 @@ pub struct Config {
 #[derive(Clone, Debug)]
 struct Station {
     port: Port,
-    /// Its first packet tries from then on, when the medium is free; `NEVER` if nothing waits.
+    /// Time from which its first packet tries, when the medium is free; `NEVER` if nothing waits.
     ready: Picos,
     /// Collisions of that packet.
     collisions: u32,
@@ -71,7 +71,7 @@ pub struct Medium {
     stations: [Station; 2],
     /// End of what is on the wire, and of the gap behind it.
     free: Picos,
-    /// Who sent last.
+    /// Station that sent last.
     last: usize,
     rate: BitRate,
     gap: Picos,
@@ -79,7 +79,7 @@ pub struct Medium {
 }
 
 impl Medium {
-    /// A silent medium at the rate of its two ports, which is one and fixed. Each has a stream for its
+    /// Creates a silent medium at the rate of its two ports, which is one and fixed. Each has a stream for its
     /// back-offs.
     pub fn new(config: &Config, stations: [(Port, Stream); 2]) -> Self {
         let rate = stations[0].0.rate();
@@ -92,19 +92,19 @@ impl Medium {
         Self { access: config.access, stations, free: 0, last: 1, rate, gap, hash: MIX[0] }
     }
 
-    /// When a transmission begins next, if nothing arrives until then; [`NEVER`] if nothing waits.
+    /// Returns when a transmission begins next, if nothing arrives until then; [`NEVER`] if nothing waits.
     #[inline]
     fn next_access(&self) -> Picos {
         self.stations[0].ready.min(self.stations[1].ready).max(self.free)
     }
 
-    /// Earliest event that needs no arrival; [`NEVER`] if there is none.
+    /// Returns the time of the earliest event that needs no arrival; [`NEVER`] if there is none.
     pub fn next_event(&self) -> Picos {
         let ports = self.stations.iter().map(|station| station.port.next_event());
         ports.fold(self.next_access(), Picos::min)
     }
 
-    /// Serves what comes before an arrival at `t`: transmissions that begin at `t` or before. What else
+    /// Serves all that comes before an arrival at `t`: transmissions that begin at `t` or before. What else
     /// happens at a port until then is left to it.
     #[inline]
     pub fn advance_to_arrival(&mut self, t: Picos, out: &mut impl Outputs) {
@@ -121,7 +121,7 @@ impl Medium {
         }
     }
 
-    /// A packet arrives at a port. The medium must have been advanced to `now`.
+    /// Takes a packet that arrives at port `index`. The medium must have been advanced to `now`.
     pub fn arrive(&mut self, now: Picos, index: usize, packet: Packet, out: &mut impl Outputs) {
         let station = &mut self.stations[index];
         let is_free = self.free <= now && station.ready == NEVER;
@@ -185,22 +185,22 @@ impl Medium {
         }
     }
 
-    /// A hash of who contended when; what happened at the ports is theirs.
+    /// Returns a hash of who contended when; the ports have hashes of what happened at them.
     pub const fn fingerprint(&self) -> u64 {
         self.hash
     }
 
-    /// Packets that wait at a port.
+    /// Returns the number of packets that wait at port `index`.
     pub fn queue_packets(&self, index: usize) -> u64 {
         self.stations[index].port.queue_packets()
     }
 
-    /// Random words drawn for back-offs.
+    /// Returns the number of random words drawn for back-offs.
     pub fn draws(&self) -> u64 {
         self.stations.iter().map(|station| station.backoff.draws()).sum()
     }
 
-    /// Its ports, in order.
+    /// Returns the two ports, in order.
     pub fn into_ports(self) -> [Port; 2] {
         self.stations.map(|station| station.port)
     }

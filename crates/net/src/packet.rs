@@ -14,7 +14,7 @@ pub type Picos = u64;
 /// Picoseconds in a nanosecond.
 pub const PS_PER_NS: u64 = 1_000;
 
-/// What a packet is for.
+/// Purpose of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Kind {
@@ -23,17 +23,17 @@ pub enum Kind {
     Data,
     /// A pure acknowledgment.
     Ack,
-    /// Opens a connection.
+    /// A SYN, which opens a connection.
     Syn,
-    /// Answers a SYN.
+    /// A SYN-ACK, which answers a SYN.
     SynAck,
     /// A zero-window probe: asks for an acknowledgment, carries no data.
     WindowProbe,
     /// A datagram of a constant-rate or ON/OFF source.
     Datagram,
-    /// What the edges of a cloud say to each other: [`crate::xcp_i::Message`].
+    /// A message between the edges of a cloud: [`crate::xcp_i::Message`].
     Control,
-    /// What an edge sends through a cloud to learn its available bandwidth: [`crate::xcp_i::Probe`].
+    /// A probe of an edge through a cloud, to learn its available bandwidth: [`crate::xcp_i::Probe`].
     Probe,
 }
 
@@ -50,14 +50,14 @@ pub mod flag {
     pub const ECE: u8 = 1 << 2;
     /// TCP header flag: congestion window reduced.
     pub const CWR: u8 = 1 << 3;
-    /// Carries an XCP congestion header of the standard format in `words[0..4]`.
+    /// XCP: the packet carries a congestion header of the standard format in `words[0..4]`.
     pub const XCP: u8 = 1 << 4;
-    /// This transmission repeats a segment (for statistics only; no element may act on it).
+    /// Retransmission: the segment was sent before (for statistics only; no element may act on it).
     pub const RETRANSMIT: u8 = 1 << 5;
     /// Low priority: the first to go in a priority-drop queue. Data with it is a probe of TCP-Peach's, and
     /// an ACK the answer to one.
     pub const LOW_PRIORITY: u8 = 1 << 6;
-    /// Carries the XCP-i extension in `words[5..7]`, so every router decrements its IP TTL.
+    /// XCP-i: the packet carries the extension in `words[5..7]`, so every router decrements its IP TTL.
     pub const XCP_I: u8 = 1 << 7;
 }
 
@@ -72,22 +72,24 @@ pub const UNLIMITED: u32 = (1 << 24) - 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Packet {
-    /// When it reaches the element it is on the way to.
+    /// Time at which the packet reaches the element that it is on the way to, ps.
     pub at: Picos,
-    /// Data, SYN, probe: when it was sent, ns (RFC 7323 TSval). ACK: the TSval that it echoes.
+    /// Data, SYN, probe: time at which it was sent, ns (RFC 7323 TSval). ACK: the TSval that it echoes.
     pub stamp_ns: u64,
     /// Index of the flow, over the whole run.
     pub flow: u32,
     /// Data: number of the segment. ACK: the segment expected next.
     pub seq: u32,
-    /// Position in the table of routes; the engine's.
+    /// Position in the table of routes, for the engine.
     pub route: u32,
     /// Bytes of the whole IP packet.
     pub size: u16,
-    /// What the packet is for.
+    /// Purpose of the packet.
     pub kind: Kind,
     /// Bits of [`flag`].
     pub flags: u8,
+    /// Fields that depend on the kind and the protocol.
+    ///
     /// Data: X, RTT, Delta_Throughput, Reverse_Feedback; XCP-r's window in bytes; four bytes, low to
     /// high: IP TTL, xcp_ttl, XCP-r's epoch, its flag; XCP-i's last router; one word free. Of MPCP's family:
     /// the headers of IP and TCP, [`Packet::segment`].
@@ -97,19 +99,19 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Pure acknowledgments: the only packets that `ack_loss` may take (docs/design/contract.md 2).
+    /// Returns true for pure acknowledgments: the only packets that `ack_loss` may take (docs/design/contract.md 2).
     #[inline]
     pub const fn is_pure_ack(&self) -> bool {
         matches!(self.kind, Kind::Ack)
     }
 
-    /// True if a standard XCP header rides along.
+    /// Returns true if a standard XCP header rides along.
     #[inline]
     pub const fn has_xcp(&self) -> bool {
         self.flags & flag::XCP != 0
     }
 
-    /// The XCP header of a data packet; meaningless unless [`Packet::has_xcp`].
+    /// Returns the XCP header of a data packet; meaningless unless [`Packet::has_xcp`].
     #[inline]
     pub const fn xcp(&self) -> xcp::Header {
         xcp::Header {
@@ -130,13 +132,13 @@ impl Packet {
         self.words[3] = header.reverse as u32;
     }
 
-    /// True if the XCP-i extension rides along.
+    /// Returns true if the XCP-i extension rides along.
     #[inline]
     pub const fn has_xcp_i(&self) -> bool {
         self.flags & flag::XCP_I != 0
     }
 
-    /// The XCP-i extension of a data packet; meaningless unless [`Packet::has_xcp_i`].
+    /// Returns the XCP-i extension of a data packet; meaningless unless [`Packet::has_xcp_i`].
     #[inline]
     pub const fn xcp_i(&self) -> xcp_i::Extension {
         xcp_i::Extension {
@@ -154,14 +156,14 @@ impl Packet {
         self.words[6] = extension.last.0;
     }
 
-    /// What every router does with the IP TTL of a packet that it forwards; stays at 0. Only packets with
+    /// Decrements the IP TTL, as every router does with a packet that it forwards; stays at 0. Only packets with
     /// the XCP-i extension show theirs.
     #[inline]
     pub const fn decrement_ttl(&mut self) {
         self.words[5] -= (self.has_xcp_i() && self.words[5] & 0xff != 0) as u32;
     }
 
-    /// XCP-r's header of a data packet; meaningless without XCP-r.
+    /// Returns XCP-r's header of a data packet; meaningless without XCP-r.
     #[inline]
     pub const fn xcp_r(&self) -> xcp_r::Header {
         let word = self.words[5];
@@ -175,20 +177,20 @@ impl Packet {
         self.words[5] = self.words[5] & 0xffff | (header.epoch as u32) << 16 | (header.is_reset as u32) << 24;
     }
 
-    /// ACK: XCP-r's window and its epoch.
+    /// Returns XCP-r's window and its epoch, of an ACK.
     #[inline]
     pub const fn reply(&self) -> xcp_r::Reply {
         xcp_r::Reply { cwnd: self.words[1], epoch: (self.words[0] >> 24) as u8 }
     }
 
-    /// ACK: returns XCP-r's window.
+    /// Puts XCP-r's window and its epoch on an ACK.
     #[inline]
     pub const fn set_reply(&mut self, reply: xcp_r::Reply) {
         self.words[0] = self.words[0] & UNLIMITED | (reply.epoch as u32) << 24;
         self.words[1] = reply.cwnd;
     }
 
-    /// The IP and TCP headers of a data packet of MPCP's family, without options and with a payload of
+    /// Returns the IP and TCP headers of a data packet of MPCP's family, without options and with a payload of
     /// zeros; `None`: the packet does not show them.
     #[inline(always)]
     pub const fn segment(&self) -> Option<mpcp::Segment> {
@@ -225,7 +227,7 @@ impl Packet {
         ];
     }
 
-    /// IP identification: tells transmissions apart and names the same one on every link; what never is
+    /// Returns the IP identification: tells transmissions apart and names the same one on every link; what never is
     /// fragmented may have any (RFC 6864 §4.1). Fibonacci hashing, for no better reason than that it spreads.
     /// Packets that show their headers may say another one.
     #[inline]
@@ -234,38 +236,38 @@ impl Packet {
         (name.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48) as u16
     }
 
-    /// ACK: what it says of a data packet's code.
+    /// Returns the echo of a data packet's code, of an ACK.
     #[inline]
     pub const fn echoed(&self) -> mpcp::Echoed {
         mpcp::Echoed(self.words[1])
     }
 
-    /// ACK: the advertised window in segments; [`UNLIMITED`] is unlimited.
+    /// Returns the advertised window of an ACK in segments; [`UNLIMITED`] is unlimited.
     #[inline]
     pub const fn window(&self) -> u32 {
         self.words[0] & UNLIMITED
     }
 
-    /// ACK: advertises a window in segments; a wider one than can be told is told as the widest.
+    /// Puts an advertised window, segments, on an ACK; a wider one than can be told is told as the widest.
     #[inline]
     pub fn set_window(&mut self, segments: Option<u32>) {
         let segments = segments.map_or(UNLIMITED, |segments| segments.min(UNLIMITED - 1));
         self.words[0] = self.words[0] & !UNLIMITED | segments;
     }
 
-    /// ACK: the feedback returned to the sender, B/s (draft-03 Reverse_Feedback).
+    /// Returns the feedback that an ACK brings to the sender, B/s (draft-03 Reverse_Feedback).
     #[inline]
     pub const fn reverse(&self) -> i32 {
         self.words[1] as i32
     }
 
-    /// ACK: the SACK ranges, most recent first; an empty range (`start == end`) ends the list.
+    /// Returns a SACK range of an ACK, the most recent at 0; an empty range (`start == end`) ends the list.
     #[inline]
     pub const fn sack(&self, block: usize) -> (u32, u32) {
         (self.words[2 + 2 * block], self.words[3 + 2 * block])
     }
 
-    /// ACK: sets one SACK range.
+    /// Puts a SACK range on an ACK.
     #[inline]
     pub const fn set_sack(&mut self, block: usize, start: u32, end: u32) {
         self.words[2 + 2 * block] = start;

@@ -24,54 +24,54 @@ use alloc::vec::Vec;
 use congestlab_core::law::{Link, LinkConfig, LinkReport, Series as _, xcp};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Time};
 
-/// When a link's law sees the packet go.
+/// Moment at which a link's law sees the packet go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FeedbackAt {
-    /// When its transmission begins (docs/design/contract.md 4).
+    /// The packet's transmission begins (docs/design/contract.md 4).
     #[default]
     Departure,
-    /// When it arrives, before the queue: as the egress hook of a kernel does.
+    /// The packet arrives, before the queue: as the egress hook of a kernel does.
     Enqueue,
 }
 
-/// The law that a link runs.
+/// Law of a link, with its source of capacity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LawConfig {
-    /// Which, with its constants and switches.
+    /// The law, with its constants and switches.
     pub config: LinkConfig,
-    /// The capacity is that of the service, and follows its steps; otherwise it stays as configured.
+    /// True if the capacity is that of the service, and follows its steps; otherwise it stays as configured.
     pub follows_service: bool,
 }
 
-/// Everything about a port that a scenario can say.
+/// Settings of a port in a scenario.
 #[derive(Clone, Debug)]
 pub struct PortConfig {
-    /// What it can carry.
+    /// Capacity of the link over time.
     pub service: Service,
-    /// Propagation, one way.
+    /// Propagation delay, one way, ps.
     pub delay: Picos,
-    /// How much may wait.
+    /// Limit of the queue.
     pub limit: Limit,
-    /// Who gets in.
+    /// Queue discipline: who gets in.
     pub discipline: Discipline,
-    /// `None`: a legacy router.
+    /// Link law; `None`: a legacy router.
     pub law: Option<LawConfig>,
-    /// When the law sees departures.
+    /// Moment at which the law sees departures.
     pub feedback_at: FeedbackAt,
-    /// Errors on the wire, for all packets by size.
+    /// Errors on the wire, for all packets by size; `None`: there are none.
     pub errors: Option<ErrorRate>,
-    /// Loss on the wire of pure ACKs, besides.
+    /// Probability that a pure ACK is lost on the wire, besides errors.
     pub ack_loss: Probability,
-    /// When no pure ACK reaches the far end.
+    /// Times in which no pure ACK reaches the far end.
     pub ack_blackout: Spans,
-    /// Packets that come later.
+    /// Packets that come later; `None`: there are none.
     pub reorder: Option<Reorder>,
-    /// Period of the samples; `None`: no samples.
+    /// Time between two samples, ps; `None`: no samples.
     pub sample_every: Option<Picos>,
 }
 
 impl PortConfig {
-    /// An error-free drop-tail port without a law.
+    /// Creates the settings of an error-free drop-tail port without a law; `delay` is its propagation, one way, ps.
     pub fn new(service: Service, delay: Picos, limit: Limit) -> Self {
         Self {
             service,
@@ -89,25 +89,25 @@ impl PortConfig {
     }
 }
 
-/// The random streams of a port, `links.<name>.<field>` of a run.
+/// Random streams of a port, `links.<name>.<field>` of a run.
 #[derive(Clone, Debug)]
 pub struct Streams {
-    /// Where in its first interval the law begins.
+    /// Phase of the law: where in its first interval it begins.
     pub phase: Stream,
     /// Bit errors.
     pub errors: Stream,
     /// Loss of pure ACKs.
     pub ack_loss: Stream,
-    /// RED.
+    /// Decisions of RED.
     pub red: Stream,
-    /// Good and bad times of the wire.
+    /// Lengths of good and bad times of the wire.
     pub bursts: Stream,
-    /// Which packets come later.
+    /// Choice of the packets that come later.
     pub reorder: Stream,
 }
 
 impl Streams {
-    /// All of them, by what draws.
+    /// Creates the streams, each by the name of what draws.
     pub fn new(mut stream: impl FnMut(&'static str) -> Stream) -> Self {
         Self {
             phase: stream("phase"),
@@ -120,7 +120,7 @@ impl Streams {
     }
 }
 
-/// A port at an instant, and since the sample before.
+/// State of a port at an instant, and its counts since the sample before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// Packets waiting.
@@ -131,22 +131,22 @@ pub struct Sample {
     pub queue_max_packets: u64,
     /// Bytes whose packet's last bit left since the sample before.
     pub sent_bytes: u64,
-    /// What the law reports.
+    /// Report of the law, if there is one.
     pub law: Option<LinkReport>,
-    /// The classes, if there are two.
+    /// State of the classes, if there are two.
     pub classes: Option<classes::Sample>,
     /// Transmissions since the sample before that collided, if the wire is shared.
     pub collisions: Option<u64>,
 }
 
-/// What happened at a port, for observers.
+/// Event at a port, for observers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortEvent {
     /// A packet was dropped.
     Dropped {
         /// The packet, as it arrived.
         packet: Packet,
-        /// Why.
+        /// Reason of the drop.
         reason: Reason,
     },
     /// A packet got Congestion Experienced instead of being dropped.
@@ -162,10 +162,10 @@ pub enum PortEvent {
     },
     /// The law finished a control interval.
     ControlInterval {
-        /// What it measured and decided.
+        /// Report of the law: what the interval measured and decided.
         report: LinkReport,
     },
-    /// Time for a sample.
+    /// The time of a sample has come.
     Sample(Sample),
     /// The law has dealt with a packet's header. Only for an output that watches.
     Feedback {
@@ -173,7 +173,7 @@ pub enum PortEvent {
         packet: Packet,
         /// The header as it came.
         asked: xcp::Header,
-        /// What the law had for it.
+        /// Terms of the feedback that the law had for it.
         share: xcp::Share,
     },
     /// A packet begins transmission. Only for an output that watches.
@@ -183,42 +183,42 @@ pub enum PortEvent {
     },
 }
 
-/// Where a port puts what comes out of it.
+/// Destination of all that comes out of a port.
 pub trait Output {
-    /// The packet reaches the far end at `packet.at`. Called in the order of those times, unless the port
+    /// Takes a packet that reaches the far end at `packet.at`. Called in the order of those times, unless the port
     /// reorders. The packet is the receiver's to change.
     fn deliver(&mut self, packet: &mut Packet);
 
-    /// The transmission of a packet begins at `at`; the law has edited its header. `is_lost`: it
+    /// Notes that the transmission of a packet begins at `at`; the law has edited its header. `is_lost`: it
     /// will reach the far end broken. For observers; compiles to nothing unless implemented.
     #[inline]
     fn sent(&mut self, _at: Picos, _packet: &Packet, _is_lost: bool) {}
 
-    /// For observers; compiles to nothing unless implemented.
+    /// Notes an event. For observers; compiles to nothing unless implemented.
     #[inline]
     fn event(&mut self, _at: Picos, _event: PortEvent) {}
 
-    /// True if it wants to hear of every packet.
+    /// Returns true if the output wants to hear of every packet.
     #[inline]
     fn watches(&self) -> bool {
         false
     }
 
-    /// False once the run is given up: what has not happened need not happen any more. Asked by what can go on for
-    /// long without a packet.
+    /// Returns false once the run is given up: what has not happened need not happen any more. Asked by what can
+    /// go on for long without a packet.
     #[inline]
     fn goes_on(&self) -> bool {
         true
     }
 }
 
-/// Where an element that owns several ports puts what comes out of them.
+/// Destinations of all that comes out of an element that owns several ports.
 pub trait Outputs {
-    /// The way out of the port at place `port` among those of the element.
+    /// Returns the destination of the port at place `port` among those of the element.
     fn of(&mut self, port: usize) -> impl Output;
 }
 
-/// What a port counted, since the beginning of the run. Complete after [`Port::finish`].
+/// Counts of a port, since the beginning of the run. Complete after [`Port::finish`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PortStats {
     /// Packets that came, dropped or not.
@@ -245,18 +245,18 @@ pub struct PortStats {
     pub queue_p95_packets: Option<u64>,
     /// The most packets that waited at once in the whole run.
     pub queue_max_packets: u64,
-    /// The same while measuring.
+    /// The most packets that waited at once while measuring.
     pub measured_max_packets: u64,
     /// Packets waiting at the end.
     pub queue_end_packets: u64,
-    /// What it had counted when the measurement began.
+    /// Counts when the measurement began.
     pub before: PortCounts,
-    /// What the law reported last.
+    /// Last report of the law, if there is one.
     pub law: Option<LinkReport>,
 }
 
 impl PortStats {
-    /// What it counted, since the beginning of the run.
+    /// Returns the counts since the beginning of the run.
     pub fn counts(&self) -> PortCounts {
         PortCounts {
             arrived_packets: self.arrived_packets,
@@ -269,7 +269,7 @@ impl PortStats {
         }
     }
 
-    /// What it counted while measuring.
+    /// Returns the counts while measuring.
     pub fn measured(&self) -> PortCounts {
         let (all, before) = (self.counts(), &self.before);
         PortCounts {
@@ -292,19 +292,25 @@ impl PortStats {
 
 /// Counts and the maximum of a port over some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is that of `PortStats`")]
 pub struct PortCounts {
+    /// Packets that came, dropped or not.
     pub arrived_packets: u64,
+    /// Packets whose last bit left.
     pub sent_packets: u64,
+    /// Packets that reached the far end broken.
     pub errors: u64,
+    /// Packets dropped, by [`Reason`].
     pub drops: [u64; Reason::ALL.len()],
+    /// Packets marked.
     pub marks: u64,
+    /// Transmissions that collided; `None`: the wire is the port's own.
     pub collisions: Option<u64>,
+    /// The most packets that waited at once.
     pub queue_max_packets: u64,
 }
 
 impl PortCounts {
-    /// Packets dropped, for all reasons.
+    /// Returns the number of packets dropped, for all reasons.
     pub fn dropped_packets(&self) -> u64 {
         self.drops.iter().sum()
     }
@@ -363,7 +369,7 @@ pub(crate) const fn fold(a: u64, b: u64) -> u64 {
 /// Odd, without pattern: the fractional digits of pi. Any other would do; it decides fingerprints.
 pub(crate) const MIX: [u64; 2] = [0x243F_6A88_85A3_08D3, 0x1319_8A2E_0370_7345];
 
-/// What the port did with a packet, in its fingerprint.
+/// Fate of an arrival, in the port's fingerprint.
 #[derive(Clone, Copy)]
 enum Outcome {
     Accepted,
@@ -411,12 +417,12 @@ pub struct Port {
     parts: Box<Parts>,
 }
 
-/// What most ports and most packets do not need.
+/// Parts that most ports and most packets do not need.
 #[derive(Clone, Debug)]
 struct Parts {
     law: Option<Link>,
     feedback_at: FeedbackAt,
-    /// For laws that want flows remembered.
+    /// Table of flows, for laws that want them remembered.
     flows: Option<Box<Flows>>,
     admission: Admission,
     /// XCP's queue; the port's is then the other class's.
@@ -435,9 +441,9 @@ struct Parts {
     from: Picos,
     /// Errors that came before it.
     early_errors: u64,
-    /// Of the bin in which it begins: the longest queue until then.
+    /// The longest queue until then, of the bin in which the measurement begins.
     bin_max: usize,
-    /// Where it began, and bytes sent by then.
+    /// When the measurement began, and the bytes sent by then.
     measured_from: Option<(Picos, u64)>,
     sample_every: Picos,
     next_sample: Picos,
@@ -455,10 +461,10 @@ enum Admission {
     Red(Red),
 }
 
-/// How long the queue was how long.
+/// Times for which the queue had each length.
 #[derive(Clone, Debug)]
 struct Meter {
-    /// Time by length; longer than any length so far.
+    /// Time by length, ps; longer than any length so far.
     spent: Vec<Picos>,
     /// When the length changed last.
     since: Picos,
@@ -533,7 +539,7 @@ impl Parts {
 }
 
 impl Port {
-    /// An idle port at the beginning of a run that ends at `to` and measures from `from` on.
+    /// Creates an idle port at the beginning of a run that ends at `to` and measures from `from` on.
     pub fn new(config: &PortConfig, mut streams: Streams, from: Picos, to: Picos) -> Self {
         let law = config.law.as_ref().map(|law| start(law, &config.service, &mut streams.phase));
         let hears_steps = config.law.as_ref().is_some_and(|law| law.follows_service);
@@ -607,13 +613,13 @@ impl Port {
         }
     }
 
-    /// Earliest event that needs no arrival; `NEVER` if there is none.
+    /// Returns the time of the earliest event that needs no arrival; `NEVER` if there is none.
     #[inline]
     pub fn next_event(&self) -> Picos {
         self.departure.min(self.timer)
     }
 
-    /// Serves what comes before an arrival at `t`: departures at `t` or before, timers before `t`.
+    /// Serves all that comes before an arrival at `t`: departures at `t` or before, timers before `t`.
     #[inline]
     pub fn advance_to_arrival(&mut self, t: Picos, out: &mut impl Output) {
         if self.departure <= t || self.timer < t {
@@ -629,7 +635,7 @@ impl Port {
         }
     }
 
-    /// A packet arrives. The port must have been advanced to `now`.
+    /// Takes a packet that arrives. The port must have been advanced to `now`.
     // Always: devices call it as well as links, which keep it in line at every hop all the same.
     #[inline(always)]
     pub fn arrive(&mut self, now: Picos, mut packet: Packet, out: &mut impl Output) {
@@ -682,24 +688,24 @@ impl Port {
         }
     }
 
-    /// What the port counted; complete after [`Port::finish`].
+    /// Returns the counts of the port; complete after [`Port::finish`].
     pub fn stats(&self) -> &PortStats {
         &self.parts.stats
     }
 
-    /// A hash of everything that happened at this port, in order. What leaves a port without law and
+    /// Returns a hash of everything that happened at this port, in order. What leaves a port without law and
     /// errors follows from what came and is not hashed again.
     pub const fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
 
-    /// Random words drawn; zero if the seed made no difference here.
+    /// Returns the number of random words drawn; zero if the seed made no difference here.
     pub fn draws(&self) -> u64 {
         let Streams { phase, errors, ack_loss, red, bursts, reorder } = &self.parts.streams;
         [phase, errors, ack_loss, red, bursts, reorder].iter().map(|stream| stream.draws()).sum()
     }
 
-    /// What the port's law tells a virtual router of XCP-i: its mean round trip time, zero without an
+    /// Returns the port's law as a virtual router of XCP-i sees it: its mean round trip time, zero without an
     /// XCP law, and its persistent queue.
     pub fn view(&self) -> PortView {
         match &self.parts.law {
@@ -755,7 +761,7 @@ impl Port {
         self.busy_until
     }
 
-    /// Packets waiting now.
+    /// Returns the number of packets that wait now.
     pub fn queue_packets(&self) -> u64 {
         self.waiting() as u64
     }

@@ -7,7 +7,7 @@
 
 /// Multipliers of the two halves of a round (S11 table 2, Philox4x64).
 const MULTIPLIERS: [u64; 2] = [0xD2E7_470E_E14C_6C93, 0xCA5A_8263_9512_1157];
-/// What a round adds to the key: the golden ratio and the square root of 3 less 1 (S11 §3.3).
+/// Constants that a round adds to the key: the golden ratio and the square root of 3 less 1 (S11 §3.3).
 const WEYL: [u64; 2] = [0x9E37_79B9_7F4A_7C15, 0xBB67_AE85_84CA_A73B];
 /// S11 §4: 7 rounds pass every test, 10 leave a margin.
 const ROUNDS: usize = 10;
@@ -49,18 +49,18 @@ const fn fnv1a(name: &str) -> u64 {
 pub struct Probability(pub u64);
 
 impl Probability {
-    /// Never.
+    /// Probability 0: never.
     pub const ZERO: Self = Self(0);
-    /// Always.
+    /// Probability 1: always.
     pub const ONE: Self = Self(u64::MAX);
 
-    /// The nearest representable probability; below 0 (and not a number) is never, from 1 on always.
+    /// Returns the nearest representable probability; below 0 (and not a number) is never, from 1 on always.
     pub const fn from_f64(p: f64) -> Self {
         // `as` saturates and takes NaN to 0.
         Self((p * 18_446_744_073_709_551_616.0) as u64)
     }
 
-    /// The number.
+    /// Returns the probability as a number from 0 to 1.
     pub fn to_f64(self) -> f64 {
         self.0 as f64 / 18_446_744_073_709_551_616.0 // 2^64
     }
@@ -75,24 +75,24 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The stream with this key.
+    /// Creates the stream with this key.
     pub const fn new(key: [u64; 2]) -> Self {
         Self { key, draws: 0, block: [0; 4] }
     }
 
-    /// The stream of what is called `name` (`links.bottleneck.errors`) in the run of this seed: the
+    /// Creates the stream of `name` (`links.bottleneck.errors`) in the run of this seed: the
     /// key is the seed and the 64-bit FNV-1a hash of the name.
     pub const fn named(seed: u64, name: &str) -> Self {
         Self::new([seed, fnv1a(name)])
     }
 
-    /// Words drawn so far; zero means that the seed had no influence through this stream.
+    /// Returns the number of words drawn so far; zero means that the seed had no influence through this stream.
     #[inline]
     pub const fn draws(&self) -> u64 {
         self.draws
     }
 
-    /// The next 64 random bits.
+    /// Returns the next 64 random bits.
     #[inline]
     pub const fn next_u64(&mut self) -> u64 {
         let word = self.draws % BLOCK;
@@ -103,13 +103,13 @@ impl Stream {
         self.block[word as usize]
     }
 
-    /// The next 32 random bits; uses up a word of 64.
+    /// Returns the next 32 random bits; uses up a word of 64.
     #[inline]
     pub const fn next_u32(&mut self) -> u32 {
         (self.next_u64() >> 32) as u32
     }
 
-    /// Uniform in `0..n`, without bias (Lemire, "Fast random integer generation in an interval",
+    /// Draws a number uniformly from `0..n`, without bias (Lemire, "Fast random integer generation in an interval",
     /// TOMACS 29(1) 2019, algorithm 5). `n` = 0 asks for nothing and returns 0.
     pub const fn below(&mut self, n: u64) -> u64 {
         let mut product = self.next_u64() as u128 * n as u128;
@@ -123,7 +123,7 @@ impl Stream {
         (product >> 64) as u64
     }
 
-    /// True with probability `p`. Certain outcomes draw nothing.
+    /// Draws true with probability `p`. Certain outcomes draw nothing.
     #[inline]
     pub const fn bernoulli(&mut self, p: Probability) -> bool {
         match p {
@@ -133,12 +133,12 @@ impl Stream {
         }
     }
 
-    /// Pareto distributed with this shape, above 1, and mean, in the unit of the mean.
+    /// Draws from the Pareto distribution with this shape, above 1, and mean, in the unit of the mean.
     pub fn pareto(&mut self, shape: f64, mean: f64) -> f64 {
         mean * (shape - 1.0) / shape * libm::pow(self.uniform(), -1.0 / shape)
     }
 
-    /// Exponentially distributed with this mean, to the nearest integer, in the unit of the mean.
+    /// Draws from the exponential distribution with this mean, to the nearest integer, in the unit of the mean.
     pub fn exponential(&mut self, mean: u64) -> u64 {
         libm::round(-libm::log(self.uniform()) * mean as f64) as u64
     }

@@ -1,6 +1,6 @@
-//! What a link can carry, and when the transmission of a packet ends.
+//! Capacity of a link over time, and the end of each packet's transmission.
 //!
-//! [`Service`] says it (a fixed rate, a rate that steps, a recorded trace); [`Server`] serves one
+//! [`Service`] says the capacity (a fixed rate, a rate that steps, a recorded trace); [`Server`] serves one
 //! packet after the other by it. Exact: within a busy period the end of every packet is the first
 //! picosecond at which the capacity since the period's begin covers all its packets, so nothing
 //! drifts, however odd the rate.
@@ -24,23 +24,23 @@ pub(crate) const fn work_of(size: u32) -> u64 {
     size as u64 * (8 * PS_PER_S)
 }
 
-/// The rates of a link that steps: from each time on, that rate.
+/// Rates of a link that steps: from each time on, a rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Steps(Arc<[(Picos, BitRate)]>);
 
-/// Why a rate or a list of steps can not be served.
+/// Reason why a rate or a list of steps can not be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateError {
     /// There is no step.
     NoStep,
     /// The first step is later than the beginning of the run.
     LateFirstStep,
-    /// This step (from 0) is not later than the one before.
+    /// The step (from 0) is not later than the one before.
     NotIncreasing {
         /// Position in the list, from 0.
         step: usize,
     },
-    /// The rate of this step (from 0) is zero.
+    /// The rate of the step (from 0) is zero.
     ZeroRate {
         /// Position in the list, from 0.
         step: usize,
@@ -61,7 +61,7 @@ impl fmt::Display for RateError {
 impl core::error::Error for RateError {}
 
 impl Steps {
-    /// The rates by the time from which they hold; the first from 0.
+    /// Creates steps from rates by the time from which they hold; the first from 0.
     ///
     /// # Errors
     /// The first step that is out of order or of zero rate.
@@ -78,7 +78,7 @@ impl Steps {
         Ok(Self(steps.into()))
     }
 
-    /// The steps, in order of time.
+    /// Returns the steps, in order of time.
     pub fn as_slice(&self) -> &[(Picos, BitRate)] {
         &self.0
     }
@@ -94,10 +94,10 @@ impl Steps {
     }
 }
 
-/// What a link can carry over time.
+/// Capacity of a link over time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Service {
-    /// Always this rate, which must be above zero.
+    /// A fixed rate, which must be above zero.
     Fixed(BitRate),
     /// A rate that changes at known times; a packet in transmission goes on at the new rate.
     Steps(Steps),
@@ -106,7 +106,7 @@ pub enum Service {
 }
 
 impl Service {
-    /// The rate of steps at `t`; of a trace, the mean over one period (docs/design/contract.md 2).
+    /// Returns the rate of steps at `t`; of a trace, the mean over one period (docs/design/contract.md 2).
     pub fn rate_at(&self, t: Picos) -> BitRate {
         match self {
             Self::Fixed(rate) => *rate,
@@ -115,12 +115,12 @@ impl Service {
         }
     }
 
-    /// [`Service::rate_at`] as a law wants to know it, rounded down to whole bytes per second.
+    /// Returns [`Service::rate_at`] as a law wants to know it, rounded down to whole bytes per second.
     pub fn capacity_at(&self, t: Picos) -> Rate {
         Rate(self.rate_at(t).0 / 8)
     }
 
-    /// Integral of the rate over `from..to`, in 10^-12 bit: what utilisation divides by. For a trace,
+    /// Returns the integral of the rate over `from..to`, in 10^-12 bit: what utilisation divides by. For a trace,
     /// its mean rate times the span (docs/design/contract.md 2).
     pub fn work(&self, from: Picos, to: Picos) -> u128 {
         let span = u128::from(to.saturating_sub(from));
@@ -142,7 +142,7 @@ impl Service {
         }
     }
 
-    /// Mean rate over `from..to`, rounded down; the rate at `from` if the span is empty.
+    /// Returns the mean rate over `from..to`, rounded down; the rate at `from` if the span is empty.
     pub fn mean_rate(&self, from: Picos, to: Picos) -> BitRate {
         match to.saturating_sub(from) {
             0 => self.rate_at(from),
@@ -150,7 +150,7 @@ impl Service {
         }
     }
 
-    /// No packet of `size` bytes or more is ever transmitted in less: what the link adds to its
+    /// Returns a time, ps, that every packet of `size` bytes or more takes at least: what the link adds to its
     /// propagation delay when an engine asks how far it may look ahead. A trace gives nothing.
     pub fn shortest(&self, size: u16) -> Picos {
         let fastest = match self {
@@ -163,14 +163,14 @@ impl Service {
     }
 }
 
-/// What a packet takes on a wire of frames, in bytes.
+/// Bytes that a packet takes on a wire of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// What every frame has beside the IP packet, the gap behind it included.
+    /// Bytes of a frame beside the IP packet, the gap behind it included.
     pub overhead: u16,
-    /// The least that a frame takes, overhead and gap included.
+    /// Fewest bytes of a frame, overhead and gap included.
     pub minimum: u16,
-    /// Silence behind every frame; at most `overhead`.
+    /// Silence behind every frame, in bytes; at most `overhead`.
     pub gap: u16,
 }
 
@@ -178,7 +178,7 @@ impl Frame {
     /// Ethernet (D03 4.2.2): preamble 8 B, header 14 B, check sequence 4 B, gap 12 B; at least 64 B of frame.
     pub const ETHERNET: Self = Self { overhead: 38, minimum: 84, gap: 12 };
 
-    /// How long a packet of `size` bytes is on the wire at `rate` bit/s, without the gap.
+    /// Returns how long a packet of `size` bytes is on the wire at `rate` bit/s, without the gap.
     #[inline]
     pub(crate) fn signal(self, size: u32, rate: u64) -> Picos {
         let whole = (size + u32::from(self.overhead)).max(self.minimum.into());
@@ -186,13 +186,13 @@ impl Frame {
     }
 }
 
-/// How long `size` bytes take at `rate` bit/s, rounded up.
+/// Returns how long `size` bytes take at `rate` bit/s, rounded up.
 pub(crate) const fn time_of(size: u32, rate: u64) -> Picos {
     work_of(size).div_ceil(rate)
 }
 
-/// Serves packets one after the other. Rounding: a transmission ends at the first whole picosecond
-/// at which it is complete, and what that picosecond could have carried beside is the next packet's
+/// Transmitter of a link: serves packets one after the other. Rounding: a transmission ends at the first whole
+/// picosecond at which it is complete, and what that picosecond could have carried beside is the next packet's
 /// credit.
 #[derive(Clone, Debug)]
 pub struct Server {
@@ -224,13 +224,13 @@ enum Varying {
 
 // Apart from the paths of ports that have a fixed rate.
 impl Varying {
-    /// As [`Server::is_closed`].
+    /// Returns true for a server that is closed: [`Server::is_closed`].
     #[inline(never)]
     fn is_closed(&self) -> bool {
         matches!(self, Self::Trace(_) | Self::Shared { is_free: false, .. })
     }
 
-    /// As [`Server::next_opening`].
+    /// Returns the next opening: [`Server::next_opening`].
     #[inline(never)]
     fn next_opening(&self, busy_until: Picos) -> Picos {
         match self {
@@ -272,7 +272,7 @@ impl Opportunities {
 }
 
 impl Server {
-    /// An idle server at the beginning of the run.
+    /// Creates an idle server at the beginning of the run.
     pub fn new(service: &Service) -> Self {
         let varying = match service {
             Service::Fixed(_) => None,
@@ -304,25 +304,25 @@ impl Server {
         }
     }
 
-    /// True if the rate is fixed, so that [`Server::transmit_fixed`] may be used.
+    /// Returns true if the rate is fixed, so that [`Server::transmit_fixed`] may be used.
     #[inline]
     pub fn is_fixed(&self) -> bool {
         self.varying.is_none()
     }
 
-    /// True if a packet has to wait even where none is before it: for an opportunity, for the wire.
+    /// Returns true if a packet has to wait even where none is before it: for an opportunity, for the wire.
     #[inline]
     pub fn is_closed(&self) -> bool {
         self.varying.as_deref().is_some_and(Varying::is_closed)
     }
 
-    /// The server idled: unused capacity is gone.
+    /// Notes that the server idled: unused capacity is gone.
     #[inline]
     pub fn rest(&mut self) {
         self.credit = 0;
     }
 
-    /// When a packet that came to an empty queue at `now` can begin transmission, given that the
+    /// Returns when a packet that came to an empty queue at `now` can begin transmission, given that the
     /// packet before ends (or ended) at `busy_until`.
     #[inline]
     pub fn opening(&mut self, now: Picos, busy_until: Picos) -> Picos {
@@ -340,7 +340,7 @@ impl Server {
         }
     }
 
-    /// When the next queued packet can begin, the one before ending at `busy_until`; `NEVER` if someone
+    /// Returns when the next queued packet can begin, the one before ending at `busy_until`; `NEVER` if someone
     /// else will say so.
     #[inline]
     pub fn next_opening(&self, busy_until: Picos) -> Picos {
@@ -358,7 +358,7 @@ impl Server {
         }
     }
 
-    /// [`Server::transmit`] for a fixed rate.
+    /// Begins a transmission of `size` bytes at a fixed rate, as [`Server::transmit`].
     #[inline]
     pub fn transmit_fixed(&mut self, begin: Picos, size: u32) -> Picos {
         if size != self.size {

@@ -1,4 +1,4 @@
-//! Sources that listen to nobody: constant rate, and ON/OFF.
+//! Sources of datagrams that listen to nobody: constant rate, and ON/OFF.
 //!
 //! Driven as a TCP sender is: [`Source::next_deadline`] says when to call
 //! [`Source::handle_deadline`], after which [`Source::poll_transmit`] gives packets until `None`.
@@ -10,29 +10,29 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use congestlab_core::units::{BitRate, Duration, Time};
 
-/// When a source sends; shared by all flows of a group.
+/// Settings of a source, shared by all flows of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceConfig {
     /// Bytes of each whole IP packet; above zero.
     pub segment: u16,
-    /// While it sends; above zero.
+    /// Rate while it sends; above zero.
     pub rate: BitRate,
-    /// Whether it always sends.
+    /// Pattern of sending.
     pub pattern: Pattern,
 }
 
-/// Whether a source always sends.
+/// Pattern of sending over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// From start to stop.
+    /// The source sends from start to stop.
     Constant,
-    /// For `on`, then not for `off`, and again; `on` above zero. See [`SourceConfig::carries`].
+    /// The source sends for `on`, is silent for `off`, and again; `on` above zero. See [`SourceConfig::carries`].
     OnOff {
-        /// How long it sends; the mean if `is_random`.
+        /// Time of sending; the mean if `is_random`.
         on: Duration,
-        /// How long it is silent; the mean if `is_random`.
+        /// Time of silence; the mean if `is_random`.
         off: Duration,
-        /// Each span is drawn from the exponential distribution with that mean.
+        /// True if each span is drawn from the exponential distribution with that mean.
         is_random: bool,
     },
 }
@@ -43,8 +43,8 @@ impl SourceConfig {
         u128::from(self.segment) * u128::from(WORK_PER_BYTE)
     }
 
-    /// Its spans of sending are too short for a packet each, so what one was too short for passes in the next: all of
-    /// them together have the rate, and not a packet each.
+    /// Returns true if the spans of sending are too short for a packet each, so that what one was too short for passes
+    /// in the next: all of them together have the rate, and not a packet each.
     ///
     /// Longer spans begin with a packet each, and the time of their last one may be cut short: up to a packet a span
     /// more than the rate.
@@ -55,8 +55,8 @@ impl SourceConfig {
         }
     }
 
-    /// The most packets that it sends in so long a time. Random spans can be more and longer, but are not in one of a
-    /// thousand sources: they count with four standard deviations.
+    /// Returns the most packets that the source sends in so long a time. Random spans can be more and longer, but are
+    /// not in one of a thousand sources: they count with four standard deviations.
     pub fn packets_in(&self, time: Duration) -> u64 {
         let all = u128::from(time.0);
         let (sending, spans) = match self.pattern {
@@ -73,12 +73,12 @@ impl SourceConfig {
     }
 }
 
-/// What a source counted, in the whole run.
+/// Counts of a source, in the whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceStats {
     /// Packets sent.
     pub sent_packets: u64,
-    /// The same before the measurement.
+    /// Packets sent before the measurement.
     pub early_packets: u64,
     /// Bytes of whole IP packets sent.
     pub sent_bytes: u64,
@@ -86,11 +86,11 @@ pub struct SourceStats {
     pub measured_bytes: u64,
     /// The longest span between two packets that followed each other; `None` before the second.
     pub idle_max: Option<Duration>,
-    /// The same of packets from the beginning of the measurement on.
+    /// The longest such span between packets from the beginning of the measurement on.
     pub measured_idle_max: Option<Duration>,
 }
 
-/// One source.
+/// A source of datagrams.
 #[derive(Clone, Debug)]
 pub struct Source {
     flow: u32,
@@ -114,7 +114,7 @@ pub struct Source {
 const WORK_PER_BYTE: u64 = 8_000_000_000;
 
 impl Source {
-    /// A source that sends its first packet at `start` and none from `stop` on. `stream` is drawn
+    /// Creates a source that sends its first packet at `start` and none from `stop` on. `stream` is drawn
     /// from if the pattern is random.
     pub fn new(
         config: &SourceConfig,
@@ -141,7 +141,7 @@ impl Source {
         source
     }
 
-    /// The same, sending within these spans only, in order; its pattern begins anew in each.
+    /// Restricts the source to sending within these spans, in order; its pattern begins anew in each.
     #[must_use]
     pub fn within(mut self, config: &SourceConfig, spans: Vec<(Time, Time)>) -> Self {
         self.spans = Some(spans.into());
@@ -166,17 +166,17 @@ impl Source {
         }
     }
 
-    /// When the next packet goes; `NEVER` once there is none.
+    /// Returns when the next packet goes; `NEVER` once there is none.
     #[inline]
     pub fn next_deadline(&self) -> Time {
         if self.next < self.stop { self.next } else { Time::NEVER }
     }
 
-    /// The deadline has come: nothing to do before [`Source::poll_transmit`].
+    /// Does nothing: all that is due comes from [`Source::poll_transmit`].
     #[inline]
     pub fn handle_deadline(&mut self, _config: &SourceConfig, _now: Time) {}
 
-    /// The next packet that is due; call until `None`.
+    /// Returns the next packet that is due; call until `None`.
     pub fn poll_transmit(&mut self, config: &SourceConfig, now: Time) -> Option<Packet> {
         if self.next_deadline() > now {
             return None;
@@ -208,12 +208,12 @@ impl Source {
         Some(packet)
     }
 
-    /// What it counted.
+    /// Returns the counts of the source.
     pub fn stats(&self) -> &SourceStats {
         &self.stats
     }
 
-    /// Random words drawn.
+    /// Returns the number of random words drawn.
     pub fn draws(&self) -> u64 {
         self.stream.draws()
     }

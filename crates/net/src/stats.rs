@@ -8,7 +8,7 @@ const SUB_BITS: u32 = 6;
 /// Buckets added beyond the one that is needed, against growing one by one.
 const SLACK: usize = 4;
 
-/// Counts of spans of time, in buckets whose width grows with the value.
+/// Histogram of spans of time, in buckets whose width grows with the value.
 ///
 /// Only the buckets between the smallest and the largest sample are held: a flow whose round trip
 /// time doubles uses about 300 bytes.
@@ -54,17 +54,17 @@ impl Histogram {
         self.counts = counts.into_boxed_slice();
     }
 
-    /// Number of samples.
+    /// Returns the number of samples.
     pub fn count(&self) -> u64 {
         self.counts.iter().map(|&count| u64::from(count)).sum()
     }
 
-    /// Sum of the samples, exact.
+    /// Returns the sum of the samples, exact.
     pub fn sum(&self) -> Duration {
         Duration(self.sum)
     }
 
-    /// A value that at least `percent` of the samples do not exceed, at most 1.6 % above the smallest
+    /// Returns a value that at least `percent` of the samples do not exceed, at most 1.6 % above the smallest
     /// such value and never above the largest sample; `None` without samples.
     ///
     /// The upper end of a bucket, not its middle: of equal samples the percentile is the sample, and

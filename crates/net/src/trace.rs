@@ -21,17 +21,17 @@ pub struct Trace {
     stamps: Arc<[u32]>,
 }
 
-/// Why a text is not a trace.
+/// Reason why a text is not a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceError {
-    /// It has no line.
+    /// The text has no line.
     Empty,
-    /// This line (from 1) is not a whole number of milliseconds below 2^32.
+    /// The line (from 1) is not a whole number of milliseconds below 2^32.
     NotANumber {
         /// The line, from 1.
         line: usize,
     },
-    /// This line (from 1) is earlier than the one before.
+    /// The line (from 1) is earlier than the one before.
     NotMonotone {
         /// The line, from 1.
         line: usize,
@@ -44,7 +44,7 @@ pub enum TraceError {
 }
 
 impl TraceError {
-    /// The line at fault, from 1; an empty file has none.
+    /// Returns the line at fault, from 1; an empty file has none.
     pub const fn line(&self) -> Option<usize> {
         match *self {
             Self::Empty => None,
@@ -76,7 +76,7 @@ impl Trace {
     /// Reads a trace: one number a line, spaces around it and empty lines at the end allowed.
     ///
     /// # Errors
-    /// What makes it no trace, with the line.
+    /// If the text is no trace: the reason, with the line.
     pub fn parse(text: &[u8]) -> Result<Self, TraceError> {
         let text = text.trim_ascii_end();
         if text.is_empty() {
@@ -92,10 +92,10 @@ impl Trace {
         Self::new(stamps?)
     }
 
-    /// A trace of these milliseconds.
+    /// Creates a trace of these milliseconds.
     ///
     /// # Errors
-    /// As [`Trace::parse`], with the position in `stamps` (from 1) for the line.
+    /// If the stamps are no trace: as [`Trace::parse`], with the position in `stamps` (from 1) for the line.
     pub fn new(stamps: Vec<u32>) -> Result<Self, TraceError> {
         if let Some(index) = stamps.windows(2).position(|pair| pair[1] < pair[0]) {
             return Err(TraceError::NotMonotone { line: index + 2 });
@@ -107,33 +107,33 @@ impl Trace {
         }
     }
 
-    /// The opportunities of one period, ms.
+    /// Returns the opportunities of one period, ms.
     pub fn stamps(&self) -> &[u32] {
         &self.stamps
     }
 
-    /// After how long the trace repeats.
+    /// Returns the time after which the trace repeats, ps.
     pub fn period(&self) -> Picos {
         self.stamps.last().map_or(0, |&last| u64::from(last) * PS_PER_MS)
     }
 
-    /// Bits of all opportunities of one period.
+    /// Returns the bits of all opportunities of one period.
     pub fn bits_per_period(&self) -> u64 {
         self.stamps.len() as u64 * u64::from(OPPORTUNITY) * 8
     }
 
-    /// Mean rate over one period, rounded down (docs/design/contract.md 2).
+    /// Returns the mean rate over one period, rounded down (docs/design/contract.md 2).
     pub fn mean_rate(&self) -> BitRate {
         let bits = u128::from(self.bits_per_period()) * u128::from(crate::service::PS_PER_S);
         BitRate(u64::try_from(bits / u128::from(self.period())).unwrap_or(u64::MAX))
     }
 
-    /// Time of opportunity `index` of the period that began at `base`.
+    /// Returns the time of opportunity `index` of the period that began at `base`.
     pub(crate) fn at(&self, base: Picos, index: usize) -> Picos {
         base.saturating_add(u64::from(self.stamps[index]) * PS_PER_MS)
     }
 
-    /// The first opportunity after `t`, as the beginning of its period and its index there.
+    /// Returns the first opportunity after `t`, as the beginning of its period and its index there.
     pub(crate) fn first_after(&self, t: Picos) -> (Picos, usize) {
         let period = self.period();
         let base = t / period * period;

@@ -17,17 +17,17 @@ const PHASES: u8 = 8;
 /// BBRMinPipeCwnd, segments, draft §4.2.3.2.
 const MIN_PIPE: u64 = 4;
 
-/// What scenarios can tell it.
+/// Constants of BBR that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Config {
-    /// BBRHighGain, of rate and window in Startup; its inverse drains.
+    /// BBRHighGain: factor of rate and window in Startup; Drain paces at its inverse.
     pub startup_gain: Ratio,
-    /// Of the window in ProbeBW.
+    /// Window in ProbeBW, as a multiple of the estimated bandwidth-delay product.
     pub cwnd_gain: Ratio,
-    /// RTpropFilterLen.
+    /// RTpropFilterLen: time after which the least round trip time is probed anew.
     pub rtprop_window: Duration,
-    /// ProbeRTTDuration.
+    /// ProbeRTTDuration: time for which ProbeRTT keeps four segments in flight.
     pub probe_rtt: Duration,
 }
 
@@ -73,7 +73,7 @@ impl Settings for Config {
     }
 }
 
-/// One.
+/// Returns the protocols of this file: `bbr` alone.
 pub const fn protocols() -> &'static [Protocol] {
     const {
         &[Protocol {
@@ -86,20 +86,20 @@ pub const fn protocols() -> &'static [Protocol] {
     }
 }
 
-/// What it is about, draft §3.4.
+/// State of BBR's machine, draft §3.4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Doubles its rate each round trip until that delivers no more.
+    /// The rate doubles each round trip until the delivery rate stops growing.
     Startup,
-    /// Sends less than is delivered until the queue of Startup is gone.
+    /// The rate stays below the delivery rate until the queue of Startup is gone.
     Drain,
-    /// In turn a little faster, a little slower, and six round trips as fast as is delivered.
+    /// The rate cycles: a round trip a quarter faster than is delivered, one a quarter slower, six as fast.
     ProbeBw,
-    /// Empties the queue to see the round trip time without one.
+    /// Four segments stay in flight, so that the queue empties and the round trip time without one is seen.
     ProbeRtt,
 }
 
-/// Of one connection.
+/// State of BBR for one connection.
 #[derive(Clone, Debug)]
 pub struct Bbr {
     mss: u64,
@@ -107,7 +107,7 @@ pub struct Bbr {
     prior_cwnd: u64,
     /// BBR.pacing_rate; 0: no sample yet.
     pacing_rate: Rate,
-    /// Zero: unknown.
+    /// Least round trip time; zero: unknown.
     rtprop: Duration,
     rtprop_stamp: Time,
     /// [`Time::ZERO`]: ProbeRTT waits for the flight to shrink.
@@ -130,11 +130,11 @@ pub struct Bbr {
     in_recovery: bool,
 }
 
-/// It fits where XCP-r does: no law makes the flows of another larger.
+/// BBR fits where XCP-r does: no law makes the flows of another larger.
 const _: () = assert!(size_of::<Bbr>() <= 144);
 
 impl Bbr {
-    /// At the start of a connection: Startup.
+    /// Creates the state of a new connection, in Startup. `mss` counts the whole IP packet.
     #[inline(always)]
     pub fn new(mss: Bytes, initial_window: Bytes) -> Self {
         let mss = mss.min(SEGMENT_MAX).max(Bytes(1));
@@ -165,19 +165,19 @@ impl Bbr {
         }
     }
 
-    /// What it is about.
+    /// Returns the state that the connection is in.
     #[inline]
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Of the eight phases of ProbeBW the one that it is in: the first one probes, the second one drains.
+    /// Returns the phase of ProbeBW's gain cycle, 0 to 7: phase 0 probes for bandwidth, phase 1 drains.
     #[inline]
     pub fn cycle_index(&self) -> u8 {
         self.cycle_index
     }
 
-    /// BBR.BtlBw: the best delivery rate of the last ten round trips.
+    /// Returns BBR.BtlBw, the best delivery rate of the last ten round trips.
     #[inline]
     pub fn btl_bw(&self) -> Rate {
         Rate(
@@ -186,13 +186,13 @@ impl Bbr {
         )
     }
 
-    /// BBR.RTprop: the least round trip time of the last ten seconds; zero: unknown.
+    /// Returns BBR.RTprop, the least round trip time of late ([`Config::rtprop_window`]); zero while unknown.
     #[inline]
     pub fn rtprop(&self) -> Duration {
         self.rtprop
     }
 
-    /// BBR.pacing_gain.
+    /// Returns BBR.pacing_gain, the factor of BtlBw at which the present state paces.
     #[inline]
     pub fn pacing_gain(&self, config: &Config) -> Ratio {
         match (self.state, self.cycle_index) {
@@ -446,7 +446,7 @@ impl SenderLaw for Bbr {
         self.random = (seed >> 32) as u32 ^ seed as u32;
     }
 
-    /// Everything comes with [`SenderLaw::on_delivery`].
+    /// Does nothing: BBR learns everything from [`SenderLaw::on_delivery`].
     #[inline]
     fn on_ack(&mut self, _config: &Config, _now: Time, _ack: &Ack) {}
 
@@ -488,7 +488,7 @@ impl SenderLaw for Bbr {
         }
     }
 
-    /// Its rate is that of what arrives (draft §1).
+    /// Returns true: the rate follows what arrives, whatever is lost (draft §1).
     #[inline(always)]
     fn withstands_loss(_config: &Config) -> bool {
         true

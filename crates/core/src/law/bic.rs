@@ -7,19 +7,19 @@ use super::settings::{Field, Settings};
 use super::{Ack, Protocol, SenderConfig, SenderLaw};
 use crate::units::{Bytes, Ratio, Time, Wide, mul_div};
 
-/// What scenarios can tell it.
+/// Constants of BIC that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Config {
-    /// low_window, segments: below it, Reno.
+    /// low_window, segments: smaller windows behave as Reno's.
     pub low_window: u32,
-    /// Smax, segments per round trip.
+    /// Smax, the most segments that a round trip adds.
     pub max_increment: u32,
-    /// Smin, segments per round trip.
+    /// Smin, the least that a round trip adds while the window searches, in segments.
     pub min_increment: Ratio,
-    /// The part of the window that a loss takes.
+    /// Part of the window that a loss takes.
     pub beta: Ratio,
-    /// A loss below the last maximum makes room for others.
+    /// Fast convergence: after a loss below the last maximum the search goes half way up only.
     pub fast_convergence: bool,
 }
 
@@ -70,7 +70,7 @@ impl Settings for Config {
     }
 }
 
-/// One.
+/// Returns the protocols of this file: `bic` alone.
 pub const fn protocols() -> &'static [Protocol] {
     const {
         &[Protocol {
@@ -83,7 +83,7 @@ pub const fn protocols() -> &'static [Protocol] {
     }
 }
 
-/// The window of one connection. Windows are bytes with [`PLACES`].
+/// BIC's window of one connection. Windows are bytes with 16 binary places.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Bic {
@@ -92,7 +92,7 @@ pub struct Bic {
     ssthresh: u64,
     /// max_win; `u64::MAX`, the paper's default_max_win: unknown.
     max_win: u64,
-    /// target_win, half way to it.
+    /// target_win, half way to `max_win`.
     target_win: u64,
     /// ss_cwnd, what a round trip adds on the way out of the known; 0: outside of BIC's slow start.
     ss_cwnd: u64,
@@ -101,7 +101,7 @@ pub struct Bic {
 }
 
 impl Bic {
-    /// At the start of a connection: slow start without a threshold.
+    /// Creates the state of a new connection: slow start without a threshold.
     #[inline(always)]
     pub fn new(mss: Bytes, initial_window: Bytes) -> Self {
         let mss = mss.min(SEGMENT_MAX).max(Bytes(1));
@@ -116,13 +116,13 @@ impl Bic {
         }
     }
 
-    /// Slow start ends here; the largest amount: never.
+    /// Returns the slow-start threshold; the largest amount: there is none.
     #[inline]
     pub fn ssthresh(&self) -> Bytes {
         bytes(self.ssthresh)
     }
 
-    /// The window that it searches for; the largest amount: unknown.
+    /// Returns max_win, the window that the search approaches; the largest amount: unknown.
     #[inline]
     pub fn max_win(&self) -> Bytes {
         bytes(self.max_win)

@@ -15,7 +15,7 @@ const ALPHA: (u64, u64) = (9, 17);
 /// Cubed microseconds per cubed second, over C = 0.4 segments / s^3, §5.1.
 const CUBED_PER_C: u64 = 2_500_000_000_000_000_000;
 
-/// Nothing to configure.
+/// CUBIC's configuration, which is empty: the RFC's constants are fixed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Config {}
@@ -24,7 +24,7 @@ impl Settings for Config {
     fn each(&mut self, _tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {}
 }
 
-/// One.
+/// Returns the protocols of this file: `cubic` alone.
 pub const fn protocols() -> &'static [Protocol] {
     const {
         &[Protocol {
@@ -37,22 +37,22 @@ pub const fn protocols() -> &'static [Protocol] {
     }
 }
 
-/// Where a connection stands on its curve, for observers.
+/// Place of a connection on its curve, for observers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Slow start ends here; the largest amount: never.
+    /// Slow-start threshold; the largest amount: there is none.
     pub ssthresh: Bytes,
-    /// W_max, the plateau.
+    /// W_max, the window at the curve's plateau.
     pub w_max: Bytes,
-    /// K, the time from the last decrease to the plateau.
+    /// K, the time from the beginning of congestion avoidance to the plateau.
     pub k: Duration,
-    /// What Reno would have by now.
+    /// W_est, the window that Reno would have by now.
     pub w_est: Bytes,
-    /// When congestion avoidance began; [`Time::NEVER`] outside.
+    /// Beginning of congestion avoidance; [`Time::NEVER`] outside of it.
     pub epoch: Time,
 }
 
-/// The window of one connection. Windows are bytes with [`PLACES`].
+/// CUBIC's window of one connection. Windows are bytes with 16 binary places.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Cubic {
@@ -64,7 +64,7 @@ pub struct Cubic {
     w_max: u64,
     /// cwnd at the last decrease, for [`ALPHA`]'s end (§4.3).
     cwnd_prior: u64,
-    /// What Reno would have by now (§4.3).
+    /// W_est, the window that Reno would have by now (§4.3).
     w_est: u64,
     /// When congestion avoidance began, less the times when the window went unused;
     /// [`Time::NEVER`] outside.
@@ -75,7 +75,7 @@ pub struct Cubic {
 }
 
 impl Cubic {
-    /// At the start of a connection: slow start without a threshold.
+    /// Creates the state of a new connection: slow start without a threshold.
     #[inline(always)]
     pub fn new(mss: Bytes, initial_window: Bytes) -> Self {
         let mss = mss.min(SEGMENT_MAX).max(Bytes(1));
@@ -92,7 +92,7 @@ impl Cubic {
         }
     }
 
-    /// Where it stands.
+    /// Returns the connection's place on its curve.
     #[inline]
     pub fn report(&self) -> Report {
         Report {

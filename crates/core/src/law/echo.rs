@@ -1,4 +1,4 @@
-//! What receivers send back, whichever the law.
+//! The receiver's part of the laws: the feedback that ACKs return.
 
 use super::{mpcp, xcp, xcp_r};
 use crate::units::Bytes;
@@ -6,40 +6,40 @@ use crate::units::Bytes;
 /// The congestion headers of a data packet, as its receiver finds them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Data {
-    /// XCP's.
+    /// XCP's congestion header.
     pub header: xcp::Header,
-    /// XCP-r's.
+    /// XCP-r's header, beside XCP's.
     pub window: xcp_r::Header,
-    /// Size of a full packet.
+    /// Size of the flow's full IP packets.
     pub mss: Bytes,
-    /// What the receiver advertises; `u64::MAX` is unlimited.
+    /// Window that the receiver advertises; `u64::MAX` is unlimited.
     pub awnd: Bytes,
 }
 
-/// What an ACK returns to the sender's law.
+/// Feedback that an ACK returns to the sender's law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Reverse_Feedback, B/s.
+    /// XCP: Reverse_Feedback, B/s.
     Feedback(i32),
-    /// The window.
+    /// XCP-r: the window that the receiver keeps for the sender.
     Window(xcp_r::Reply),
-    /// The code of a data packet, and its place in its chain.
+    /// MPCP: the ECN code of a data packet, and the packet's place in its chain.
     Code(mpcp::Echoed),
 }
 
 /// State of the receiver's part of a law for one flow: [`SenderLaw::echo`](super::SenderLaw::echo).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Echo {
-    /// XCP's: the sum of what no ACK has carried yet.
+    /// XCP: the sum of the feedback that no ACK has carried yet.
     Feedback(xcp::Echo),
-    /// XCP-r's: the window.
+    /// XCP-r: the window that the sender should have.
     Window(xcp_r::Echo),
-    /// MPCP's: the code of each data packet.
+    /// MPCP: the code of the data packet that the next ACK reports.
     Chain(mpcp::Echo),
 }
 
 impl Echo {
-    /// What the ACK about to leave says.
+    /// Returns the feedback for the ACK about to leave; XCP's and MPCP's is returned once.
     #[inline]
     pub fn on_ack(&mut self) -> Reply {
         match self {

@@ -17,11 +17,11 @@ const LOG_PLACES: u32 = 24;
 const LOG_LOW: u64 = log2(LOW_WINDOW);
 const LOG_RANGE: u64 = log2(HIGH_WINDOW) - LOG_LOW;
 
-/// What scenarios can tell it.
+/// Switches of HighSpeed TCP that a scenario may set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Config {
-    /// Limited slow start (RFC 3742).
+    /// Limited slow start (RFC 3742): above 100 segments, at most 50 more a round trip.
     pub limited_slow_start: bool,
 }
 
@@ -36,7 +36,7 @@ impl Settings for Config {
     }
 }
 
-/// One.
+/// Returns the protocols of this file: `highspeed` alone.
 pub const fn protocols() -> &'static [Protocol] {
     const {
         &[Protocol {
@@ -49,7 +49,7 @@ pub const fn protocols() -> &'static [Protocol] {
     }
 }
 
-/// The window of one connection. Windows are bytes with [`PLACES`].
+/// HighSpeed TCP's window of one connection. Windows are bytes with 16 binary places.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct HighSpeed {
@@ -62,7 +62,7 @@ pub struct HighSpeed {
 }
 
 impl HighSpeed {
-    /// At the start of a connection: slow start without a threshold.
+    /// Creates the state of a new connection: slow start without a threshold.
     #[inline(always)]
     pub fn new(mss: Bytes, initial_window: Bytes) -> Self {
         let mss = mss.min(SEGMENT_MAX).max(Bytes(1));
@@ -75,13 +75,13 @@ impl HighSpeed {
         }
     }
 
-    /// Slow start ends here; the largest amount: never.
+    /// Returns the slow-start threshold; the largest amount: there is none.
     #[inline]
     pub fn ssthresh(&self) -> Bytes {
         bytes(self.ssthresh)
     }
 
-    /// w, the window in whole segments.
+    /// Returns w, the window in whole segments.
     #[inline]
     pub fn segments(&self) -> u64 {
         mul_div(self.cwnd, 1, self.mss)
@@ -168,8 +168,8 @@ impl SenderLaw for HighSpeed {
     }
 }
 
-/// a(w), segments added per round trip, with 16 binary places: w^2 p(w) 2 b(w) / (2 - b(w)) with
-/// p(w) = 0.078 / w^1.2, §5.
+/// Returns a(w), the segments that a round trip adds, with 16 binary places:
+/// w^2 p(w) 2 b(w) / (2 - b(w)) with p(w) = 0.078 / w^1.2, §5.
 #[inline]
 pub fn increase(segments: u64) -> u64 {
     if segments <= LOW_WINDOW {
@@ -180,7 +180,7 @@ pub fn increase(segments: u64) -> u64 {
     mul_div(power * 78 / 1000, 2 * b, (2 << LOG_PLACES) - b)
 }
 
-/// b(w), the part of the window that a loss takes, with 24 binary places: from 0.5 at Low_Window to
+/// Returns b(w), the part of the window that a loss takes, with 24 binary places: from 0.5 at Low_Window to
 /// High_Decrease = 0.1 at High_Window, linear in the logarithm of w, §5; never less.
 #[inline]
 pub fn decrease(segments: u64) -> u64 {

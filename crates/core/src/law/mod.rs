@@ -1,5 +1,5 @@
-//! Control laws: one file per protocol, with up to three parts (link, sender, echo), and the list of
-//! them ([`Protocol::all`]), from which everybody else knows which there are and what they can be told.
+//! Control laws: one file per protocol, with up to three parts (link, sender, echo), and the list of protocols
+//! ([`Protocol::all`]), which names all that there are with their settings.
 
 pub mod bbr;
 pub mod bic;
@@ -23,232 +23,231 @@ pub use echo::{Data, Echo, Reply};
 use crate::units::{Bytes, Duration, Rate, Time};
 use settings::{Field, Settings};
 
-/// What TCP's machinery tells a sender law about one acknowledgment.
+/// One acknowledgment, as TCP's machinery reports it to a sender law.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Ack {
-    /// Data newly acknowledged cumulatively by it.
+    /// Data that the ACK newly acknowledges cumulatively.
     pub acked: Bytes,
-    /// Data in flight (RFC 6675 pipe, or sent and not acknowledged without SACK) before it.
+    /// Data in flight before the ACK (RFC 6675 pipe, or sent and not acknowledged without SACK).
     pub flight: Bytes,
-    /// What the receiver advertises; `u64::MAX` is unlimited.
+    /// Window that the receiver advertises; `u64::MAX` is unlimited.
     pub awnd: Bytes,
-    /// Round trip sample; zero: none.
+    /// Round trip time that the ACK samples; zero: none.
     pub rtt: Duration,
     /// Smoothed round trip time, this sample included; zero: unknown.
     pub srtt: Duration,
-    /// Reverse_Feedback, B/s; 0 without a congestion header. MPCP's: the word of [`mpcp::Echoed`].
+    /// Reverse_Feedback, B/s; 0 without a congestion header. With MPCP the word of [`mpcp::Echoed`].
     pub feedback: i32,
-    /// A duplicate: acknowledges nothing new.
+    /// True for a duplicate: the ACK acknowledges nothing new.
     pub is_duplicate: bool,
-    /// The sender is repairing a loss (fast recovery or after a timeout, until the recovery point).
+    /// True while the sender repairs a loss (fast recovery or after a timeout, until the recovery point).
     pub in_recovery: bool,
-    /// The window, not the application or the receiver, limited the sender since the last ACK
+    /// True if the window, not the application or the receiver, limited the sender since the last ACK
     /// (RFC 5681 is silent; RFC 7661 and RFC 9438 §5.8 let an unused window not grow).
     pub is_window_limited: bool,
-    /// Another ACK overtook it: it acknowledges less than one that came before.
+    /// True if another ACK overtook this one: it acknowledges less than one that came before.
     pub is_late: bool,
-    /// XCP-r's window; meaningless without XCP-r.
+    /// XCP-r's window and its epoch; meaningless without XCP-r.
     pub reply: xcp_r::Reply,
 }
 
-/// What TCP's machinery tells a sender law about a packet that it is about to send.
+/// A packet about to be sent, as TCP's machinery reports it to a sender law.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Send {
-    /// Size of the packet.
+    /// Size of the whole IP packet.
     pub size: Bytes,
     /// Smoothed round trip time; zero: unknown, or the header must not state it yet.
     pub srtt: Duration,
-    /// What the receiver advertises; `u64::MAX` is unlimited.
+    /// Window that the receiver advertises; `u64::MAX` is unlimited.
     pub awnd: Bytes,
     /// Data that the application has ready and that was never sent, this packet included.
     pub backlog: Bytes,
     /// Window inflation by duplicate ACKs (Reno without SACK), which ns-2 counts in X.
     pub inflation: Bytes,
-    /// The window (and nothing else) stops the sender after this packet.
+    /// True if the window (and nothing else) stops the sender after this packet.
     pub is_window_limited: bool,
 }
 
-/// What an acknowledgment says of the rate at which data arrives
-/// (draft-cheng-iccrg-delivery-rate-estimation-00), for laws that ask for it.
+/// Delivery-rate sample of an acknowledgment (draft-cheng-iccrg-delivery-rate-estimation-00), for laws that ask
+/// for it ([`SenderLaw::SAMPLES_DELIVERY`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Delivery {
     /// C.delivered: all data delivered so far, in order or not.
     pub total: Bytes,
-    /// What of it was news of this acknowledgment.
+    /// Data that this acknowledgment newly reports as delivered.
     pub newly: Bytes,
     /// P.delivered: `total` when the packet was sent that, of those newly delivered, was sent last.
     pub prior: Bytes,
-    /// In which the data since then was sent, or was acknowledged, whichever took longer; zero: no
-    /// sample.
+    /// Time in which the data since `prior` was sent, or was acknowledged, whichever took longer; zero: no sample.
     pub interval: Duration,
     /// Data found lost with this acknowledgment.
     pub lost: Bytes,
-    /// Data in flight before it.
+    /// Data in flight before the acknowledgment.
     pub prior_flight: Bytes,
-    /// Data in flight after it.
+    /// Data in flight after the acknowledgment.
     pub flight: Bytes,
-    /// Round trip sample; zero: none.
+    /// Round trip time sampled; zero: none.
     pub rtt: Duration,
-    /// For want of data less was sent than could have been.
+    /// True if the application had too little data to send all that the window let go.
     pub is_app_limited: bool,
-    /// The sender is repairing a loss, after this acknowledgment.
+    /// True while the sender repairs a loss, after this acknowledgment.
     pub in_recovery: bool,
 }
 
-/// What TCP's machinery tells a law that it asks for a probe.
+/// State of a connection whose law is asked for a probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Ask {
     /// Smoothed round trip time; zero: unknown.
     pub srtt: Duration,
-    /// What the receiver advertises; `u64::MAX` is unlimited.
+    /// Window that the receiver advertises; `u64::MAX` is unlimited.
     pub awnd: Bytes,
 }
 
-/// What a probe carries: a segment that was sent before.
+/// Segment that a probe carries once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Probe {
-    /// The last new one.
+    /// The new segment that was sent last.
     Last,
-    /// Any that is outstanding and not acknowledged; without one, the last.
+    /// A random one of those that are outstanding and not acknowledged; without one, the last.
     Random,
 }
 
-/// Whose turn it is.
+/// Answer of a law that is asked for a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// A probe goes now.
     Send(Probe),
-    /// None before then, unless something happens.
+    /// No probe goes before this time, unless something happens.
     Wait(Time),
 }
 
 /// A packet, as a link law sees it.
 pub trait Packet {
-    /// Bytes of the whole IP packet.
+    /// Returns the size of the whole IP packet.
     fn size(&self) -> Bytes;
-    /// Its congestion header of the standard format, if it has one.
+    /// Returns the packet's congestion header of the standard format, if it has one.
     fn xcp(&self) -> Option<xcp::Header>;
-    /// Changes the congestion header that it has.
+    /// Replaces the congestion header of a packet that has one.
     fn set_xcp(&mut self, header: xcp::Header);
-    /// ECN field of its IP header, if it is of a flow that the field may concern; pure ACKs are of none.
+    /// Returns the ECN field of the IP header; 0 for packets that it does not concern, as pure ACKs.
     #[inline(always)]
     fn ecn(&self) -> u8 {
         0
     }
-    /// Changes that.
+    /// Sets the ECN field of the IP header.
     #[inline(always)]
     fn set_ecn(&mut self, _code: u8) {}
-    /// Its IP and TCP headers, if it has them.
+    /// Returns the packet's IP and TCP headers, if it has them.
     #[inline(always)]
     fn segment(&self) -> Option<mpcp::Segment> {
         None
     }
-    /// What the router keeps of the flow that the headers belong to; `is_new`: it may begin to.
+    /// Returns the router's record of the flow that the headers belong to; with `is_new` the router may begin one.
     #[inline(always)]
     fn flow(&mut self, _now: Time, _is_new: bool) -> Option<&mut mpcp::Flow> {
         None
     }
 }
 
-/// The law of a sender: the state of one flow. TCP's machinery (detecting and repairing losses,
-/// measuring round trips) calls it; it keeps the window.
+/// A sender law: the state of one flow. TCP's machinery (detecting and repairing losses, measuring round trips)
+/// calls it; it keeps the window.
 pub trait SenderLaw: Sized {
-    /// What all flows that run it share.
+    /// Configuration that all flows of the law share.
     type Config: Settings;
 
     /// Initial window in packets; `None`: RFC 5681's, by the size of the segment.
     const INITIAL_WINDOW: Option<u32> = None;
 
-    /// At the start of a connection. `mss` is the whole IP packet.
+    /// Creates the state of a new connection. `mss` counts the whole IP packet.
     fn start(config: &Self::Config, mss: Bytes, initial_window: Bytes) -> Self;
 
-    /// Wants [`SenderLaw::on_delivery`], for which the sender keeps a record of each packet in flight.
+    /// True if the law wants [`SenderLaw::on_delivery`], for which the sender keeps a record of each packet in flight.
     const SAMPLES_DELIVERY: bool = false;
 
-    /// Decides something by chance.
+    /// True if the law decides something by chance.
     const DRAWS: bool = false;
 
-    /// What it draws from, at the start of a connection.
+    /// Takes the number from which the law draws, once, at the start of a connection.
     #[inline(always)]
     fn seed(&mut self, _seed: u64) {}
 
-    /// What one acknowledgment delivered, once everything else about it is done. True: what is in flight
-    /// now and what is sent until it is delivered says nothing of the path (as if the application had
-    /// no more data).
+    /// Takes the delivery-rate sample of one acknowledgment, once everything else about it is done. Returns true if
+    /// what is in flight now and what is sent until it is delivered says nothing of the path (as if the application
+    /// had no more data).
     #[inline(always)]
     fn on_delivery(&mut self, _config: &Self::Config, _now: Time, _delivery: &Delivery) -> bool {
         false
     }
 
-    /// One acknowledgment arrived. Duplicates too: every XCP ACK carries feedback.
+    /// Takes one acknowledgment, a duplicate too: every XCP ACK carries feedback.
     fn on_ack(&mut self, config: &Self::Config, now: Time, ack: &Ack);
 
-    /// Fast retransmit begins: once per window of data. `flight` is FlightSize (RFC 5681 §3.2).
+    /// Reacts to a loss when fast retransmit begins: once per window of data. `flight` is FlightSize (RFC 5681 §3.2).
     fn on_loss(&mut self, config: &Self::Config, now: Time, flight: Bytes);
 
-    /// The retransmission timer expired; `is_first` unless it expired for the same segment before.
+    /// Reacts to the end of the retransmission timer; `is_first` unless it expired for the same segment before.
     fn on_timeout(&mut self, config: &Self::Config, now: Time, flight: Bytes, is_first: bool);
 
-    /// Sending resumes after longer than a retransmission timeout without sending (RFC 5681 §4.1).
+    /// Prepares to send again after longer than a retransmission timeout without sending (RFC 5681 §4.1).
     fn on_restart(&mut self, config: &Self::Config, now: Time, initial_window: Bytes);
 
-    /// A packet is about to leave: meters it and, for laws with a congestion header, fills that.
+    /// Meters a packet that is about to leave and returns its congestion header, for laws that have one.
     #[inline(always)]
     fn on_send(&mut self, _config: &Self::Config, _now: Time, _send: &Send) -> Option<xcp::Header> {
         None
     }
 
-    /// The second congestion header of the packet that [`SenderLaw::on_send`] was called for, for laws
+    /// Returns the second congestion header of the packet that [`SenderLaw::on_send`] was called for, for laws
     /// that have one.
     #[inline(always)]
     fn on_send_window(&mut self, _config: &Self::Config) -> Option<xcp_r::Header> {
         None
     }
 
-    /// The place in its chain of the packet that [`SenderLaw::on_send`] was called for, for laws that tell
+    /// Returns the place in its chain of the packet that [`SenderLaw::on_send`] was called for, for laws that tell
     /// it in the headers of IP and TCP.
     #[inline(always)]
     fn on_send_place(&mut self, _config: &Self::Config, _now: Time, _srtt: Duration) -> Option<u8> {
         None
     }
 
-    /// Sends probes: copies of segments, of low priority, which no window counts and nothing repeats. Their
-    /// ACKs come back with low priority.
+    /// True if the law sends probes: copies of segments, of low priority, which no window counts and nothing repeats.
+    /// Their ACKs come back with low priority.
     const PROBES: bool = false;
 
-    /// Asked whenever the connection may send, until it says wait, and when that is over.
+    /// Decides on a probe. Asked whenever the connection may send, until it says wait, and when that is over.
     #[inline(always)]
     fn probe(&mut self, _config: &Self::Config, _now: Time, _ask: &Ask) -> Turn {
         Turn::Wait(Time::NEVER)
     }
 
-    /// The ACK of a probe came back; `awnd` as in [`Ack`]. What it acknowledges besides, [`SenderLaw::on_ack`]
-    /// is told.
+    /// Takes the ACK of a probe; `awnd` as in [`Ack`]. Data that the ACK acknowledges besides goes to
+    /// [`SenderLaw::on_ack`].
     #[inline(always)]
     fn on_probe_ack(&mut self, _config: &Self::Config, _awnd: Bytes) {}
 
-    /// A loss is no reason for it to send less: so its retransmissions must be found lost, too, without a timeout.
+    /// Returns true if a loss does not lower the rate: then lost retransmissions must be found, too, without a timeout.
     #[inline(always)]
     fn withstands_loss(_config: &Self::Config) -> bool {
         false
     }
 
-    /// The congestion window, at least one segment.
+    /// Returns the congestion window, at least one segment.
     fn window(&self) -> Bytes;
 
-    /// The receiver's part at the start of a connection. `mss` is the whole IP packet.
+    /// Creates the receiver's part for a new connection. `mss` counts the whole IP packet.
     #[inline(always)]
     fn echo(_config: &Self::Config, _mss: Bytes) -> Echo {
         Echo::Feedback(xcp::Echo::default())
     }
 
-    /// A data packet with a standard header reached the receiver: in order or not, the first time or
-    /// again. Each of them was given its share by the links, so each counts.
+    /// Takes a data packet with a standard header at the receiver: in order or not, the first time or again. Each
+    /// of them was given its share by the links, so each counts.
     #[inline(always)]
     fn on_data(_config: &Self::Config, echo: &mut Echo, data: &Data) {
         if let Echo::Feedback(echo) = echo {
@@ -256,13 +255,13 @@ pub trait SenderLaw: Sized {
         }
     }
 
-    /// The rate to pace at; `None`: send as the window opens.
+    /// Returns the rate to pace at; `None`: send as the window opens.
     #[inline(always)]
     fn pacing_rate(&self, _config: &Self::Config, _srtt: Duration) -> Option<Rate> {
         None
     }
 
-    /// Bytes of the congestion header that each data packet carries, as `payload_bps` counts them
+    /// Returns the bytes of the congestion header of each data packet, as `payload_bps` counts them
     /// (docs/design/contract.md 5): draft-03's. What XCP-r and XCP-i add (`wire::xcp_extended`) is in the segment and
     /// counts as payload.
     #[inline(always)]
@@ -270,80 +269,80 @@ pub trait SenderLaw: Sized {
         0
     }
 
-    /// XCP's configuration, for laws of its family.
+    /// Returns XCP's configuration, for laws of its family.
     #[inline(always)]
     fn xcp_config(_config: &Self::Config) -> Option<&xcp::SenderConfig> {
         None
     }
 
-    /// As [`SenderLaw::xcp_config`].
+    /// Returns XCP's configuration to change it, for laws of its family.
     #[inline(always)]
     fn xcp_config_mut(_config: &mut Self::Config) -> Option<&mut xcp::SenderConfig> {
         None
     }
 
-    /// XCP's part, for laws of its family.
+    /// Returns the state of XCP's sender, for laws of its family.
     #[inline(always)]
     fn xcp(&self) -> Option<&xcp::Sender> {
         None
     }
 
-    /// Which of the protocols of its file it is.
+    /// Returns the index of the configuration's protocol in the list of its file.
     #[inline]
     fn preset(_config: &Self::Config) -> usize {
         0
     }
 
-    /// MPCP's configuration, for laws of its family.
+    /// Returns MPCP's configuration, for laws of its family.
     #[inline(always)]
     fn mpcp_config(_config: &Self::Config) -> Option<&mpcp::SenderConfig> {
         None
     }
 
-    /// What a flow of MPCP's family believes.
+    /// Returns the load and the mode that a flow of MPCP's family acts on.
     #[inline(always)]
     fn mpcp(&self) -> Option<mpcp::State> {
         None
     }
 }
 
-/// The law of a link: the state of one output port.
+/// A link law: the state of one output port.
 pub trait LinkLaw: Sized {
-    /// Constants and switches.
+    /// Constants and switches of the law.
     type Config: Settings;
-    /// What the last control interval measured and decided.
+    /// Report of the last control interval: what it measured and decided.
     type Report: Series;
 
-    /// `phase` is the first deadline: where in its first interval the port begins; `second_phase`
-    /// the same for the second timer of laws that have two. Ports must not act in step.
+    /// Creates the state of a port. `phase` is the first deadline: where in its first interval the port begins;
+    /// `second_phase` the same for the second timer of laws that have two. Ports must not act in step.
     fn start(config: &Self::Config, phase: Duration, second_phase: Duration) -> Self;
 
-    /// The interval in which the phases lie.
+    /// Returns the length of the first control interval, in which the phases lie.
     fn first_interval(config: &Self::Config) -> Duration;
 
-    /// How often a control interval can end: none is shorter, but the first, where no packet states a shorter round
-    /// trip than `round_trip`.
+    /// Returns the least length of a control interval but the first, where no packet states a shorter round trip than
+    /// `round_trip`.
     fn shortest_interval(config: &Self::Config, round_trip: Duration) -> Duration;
 
-    /// What the law is told that the link can carry.
+    /// Returns the capacity of the link that the law computes with.
     fn capacity(config: &Self::Config) -> Rate;
 
-    /// Tells it that.
+    /// Sets the capacity of the link that the law computes with.
     fn configure_capacity(config: &mut Self::Config, capacity: Rate);
 
-    /// The capacity has changed: takes effect at the next control interval.
+    /// Changes the capacity from the next control interval on.
     fn set_capacity(&mut self, capacity: Rate);
 
-    /// Before enqueue, also if the packet is then dropped: it asked for capacity.
+    /// Takes a packet before it is queued, also if it is then dropped: it asked for capacity.
     fn on_arrival(&mut self, now: Time, packet: &impl Packet);
 
-    /// Just before transmission; `backlog` is what stays queued.
+    /// Writes the link's feedback into a packet just before transmission; `backlog` is what stays queued.
     fn on_departure(&mut self, now: Time, packet: &mut impl Packet, backlog: Bytes);
 
-    /// Earliest timer.
+    /// Returns the earliest deadline.
     fn next_deadline(&self) -> Time;
 
-    /// Serves every deadline that is due at `now`.
+    /// Serves every deadline that is due at `now`; `backlog` is what is queued.
     fn on_deadline(&mut self, now: Time, backlog: Bytes);
 
     /// Closes the control interval now, with the spare bandwidth of an estimate in the place of C - y
@@ -352,61 +351,61 @@ pub trait LinkLaw: Sized {
     #[inline(always)]
     fn close_told(&mut self, _now: Time, _told: &xcp::Told) {}
 
-    /// y of the running interval so far, for laws of XCP's family.
+    /// Returns y, the input rate, of the running interval so far, for laws of XCP's family.
     #[inline(always)]
     fn input(&self, _now: Time) -> Rate {
         Rate(0)
     }
 
-    /// What the last control interval measured and decided, for series and events.
+    /// Returns the report of the last control interval, for series and events.
     fn report(&self) -> Self::Report;
 
-    /// d, for laws of XCP's family; zero: none.
+    /// Returns d, the mean round trip time, for laws of XCP's family; zero: none.
     #[inline(always)]
     fn mean_rtt(&self) -> Duration {
         Duration(0)
     }
 
-    /// What [`LinkLaw::on_departure`] would give the packet now, for observers.
+    /// Returns the feedback that [`LinkLaw::on_departure`] would give the packet now, for observers.
     #[inline(always)]
     fn share(&self, _packet: &impl Packet) -> Option<xcp::Share> {
         None
     }
 
-    /// XCP's configuration, for laws of its family.
+    /// Returns XCP's configuration, for laws of its family.
     #[inline(always)]
     fn xcp(_config: &Self::Config) -> Option<&xcp::LinkConfig> {
         None
     }
 
-    /// As [`LinkLaw::xcp`].
+    /// Returns XCP's configuration to change it, for laws of its family.
     #[inline(always)]
     fn xcp_mut(_config: &mut Self::Config) -> Option<&mut xcp::LinkConfig> {
         None
     }
 
-    /// Which of the protocols of its file it is.
+    /// Returns the index of the configuration's protocol in the list of its file.
     #[inline]
     fn preset(_config: &Self::Config) -> usize {
         0
     }
 
-    /// How many flows it wants remembered at most, and for how long without packets; `None`: none.
+    /// Returns the most flows that the router shall remember, and for how long without packets; `None`: none.
     #[inline(always)]
     fn flows(_config: &Self::Config) -> Option<(u32, Duration)> {
         None
     }
 }
 
-/// What a link law reports, as columns of a time series.
+/// Report of a link law as columns of a time series.
 pub trait Series {
-    /// Control intervals so far.
+    /// Returns the number of control intervals so far.
     fn intervals(&self) -> u64;
-    /// What the last one decided, for its event: XCP's F.
+    /// Returns the decision of the last interval, for its event: XCP's F, B/s.
     fn decision(&self) -> i64;
-    /// Tells the name of each metric and its value as a fraction, so that a law needs no floats.
+    /// Calls `tell` with each metric: name, numerator and denominator, so that a law needs no floats.
     fn each(&self, tell: &mut impl FnMut(&'static str, i64, u32));
-    /// XCP's part of it, for laws of its family.
+    /// Returns XCP's part of the report, for laws of its family.
     #[inline]
     fn xcp(&self) -> Option<&xcp::Report> {
         None
@@ -416,20 +415,20 @@ pub trait Series {
 /// A protocol as scenarios name it. One law file may have several, which are presets of one law.
 #[derive(Clone, Debug)]
 pub struct Protocol {
-    /// Its name in a scenario.
+    /// Name in a scenario.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// Description in a line.
     pub about: &'static str,
-    /// Its page: `docs/protocols/<page>.md`.
+    /// Page of the protocol: `docs/protocols/<page>.md`.
     pub page: &'static str,
-    /// What it runs on links, as configured without a word.
+    /// Link law and its default configuration; `None`: links run none.
     pub link: Option<LinkConfig>,
-    /// What it runs on flows, as configured without a word.
+    /// Sender law and its default configuration; `None`: flows run none.
     pub sender: Option<SenderConfig>,
 }
 
 impl Protocol {
-    /// The protocol of that name.
+    /// Returns the protocol of that name.
     #[inline] // or it would be in each BPF object
     pub fn of(name: &str) -> Option<&'static Self> {
         Self::all().find(|protocol| protocol.name == name)
@@ -444,7 +443,7 @@ macro_rules! protocols {
         $(sender $Sender:ident($sender:ty))?
     })*) => {
         impl Protocol {
-            /// All, in the order of the list.
+            /// Returns all protocols, in the order of the list.
             // Functions, not constants, also in the law files: those would be in each BPF object.
             pub fn all() -> impl Iterator<Item = &'static Self> {
                 [$($module::protocols()),*].into_iter().flatten()
@@ -454,35 +453,50 @@ macro_rules! protocols {
         /// Configuration of a sender law, shared by all flows that run it.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum SenderConfig {
-            $($(#[doc = concat!("[`", stringify!($module), "`]'s.")] $Sender(<$sender as SenderLaw>::Config),)?)*
+            $($(
+                #[doc = concat!("Configuration of [`", stringify!($module), "`]'s sender law.")]
+                $Sender(<$sender as SenderLaw>::Config),
+            )?)*
         }
 
-        /// Which sender law, with its state.
+        /// A sender law of any protocol, with its state.
         #[derive(Clone, Debug)]
         pub enum Law {
-            $($(#[doc = concat!("[`", stringify!($module), "`]'s.")] $Sender($sender),)?)*
+            $($(
+                #[doc = concat!("State of [`", stringify!($module), "`]'s sender law.")]
+                $Sender($sender),
+            )?)*
         }
 
-        /// Configuration of a link law.
+        /// Configuration of a link law, one for each output port.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum LinkConfig {
-            $($(#[doc = concat!("[`", stringify!($module), "`]'s.")] $Link(<$link as LinkLaw>::Config),)?)*
+            $($(
+                #[doc = concat!("Configuration of [`", stringify!($module), "`]'s link law.")]
+                $Link(<$link as LinkLaw>::Config),
+            )?)*
         }
 
         /// A link law at work: the state of one output port.
         #[derive(Clone, Debug)]
         pub enum Link {
-            $($(#[doc = concat!("[`", stringify!($module), "`]'s.")] $Link($link),)?)*
+            $($(
+                #[doc = concat!("State of [`", stringify!($module), "`]'s link law.")]
+                $Link($link),
+            )?)*
         }
 
-        /// What the last control interval of a link law measured and decided.
+        /// Report of a link law: what the last control interval measured and decided.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum LinkReport {
-            $($(#[doc = concat!("[`", stringify!($module), "`]'s.")] $Link(<$link as LinkLaw>::Report),)?)*
+            $($(
+                #[doc = concat!("Report of [`", stringify!($module), "`]'s link law.")]
+                $Link(<$link as LinkLaw>::Report),
+            )?)*
         }
 
         impl Sender {
-            /// A law at the start of a connection, with its initial window. `mss` is the whole IP packet.
+            /// Creates the state of a new connection, with its initial window. `mss` counts the whole IP packet.
             #[inline]
             pub fn new(config: &SenderConfig, mss: Bytes, initial_window: Bytes) -> Self {
                 match config {
@@ -493,7 +507,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// One acknowledgment arrived. Duplicates too: every XCP ACK carries feedback.
+            /// Takes one acknowledgment, a duplicate too: every XCP ACK carries feedback.
             #[inline]
             pub fn on_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
                 match (&mut self.law, config) {
@@ -505,7 +519,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// See [`SenderLaw::seed`].
+            /// Takes the number from which the law draws: [`SenderLaw::seed`].
             #[inline]
             pub fn seed(&mut self, seed: u64) {
                 match &mut self.law {
@@ -513,7 +527,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// See [`SenderLaw::on_delivery`].
+            /// Takes the delivery-rate sample of one acknowledgment: [`SenderLaw::on_delivery`].
             #[inline]
             pub fn on_delivery(&mut self, config: &SenderConfig, now: Time, delivery: &Delivery) -> bool {
                 match (&mut self.law, config) {
@@ -526,7 +540,8 @@ macro_rules! protocols {
                 }
             }
 
-            /// Fast retransmit begins: once per window of data. `flight` is FlightSize (RFC 5681 §3.2).
+            /// Reacts to a loss when fast retransmit begins: once per window of data. `flight` is FlightSize
+            /// (RFC 5681 §3.2).
             #[inline]
             pub fn on_loss(&mut self, config: &SenderConfig, now: Time, flight: Bytes) {
                 match (&mut self.law, config) {
@@ -538,7 +553,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// The retransmission timer expired; `is_first` unless it expired for the same segment before.
+            /// Reacts to the end of the retransmission timer; `is_first` unless it expired for the same segment before.
             #[inline]
             pub fn on_timeout(&mut self, config: &SenderConfig, now: Time, flight: Bytes, is_first: bool) {
                 match (&mut self.law, config) {
@@ -550,7 +565,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// Sending resumes after longer than a retransmission timeout without sending (RFC 5681 §4.1).
+            /// Prepares to send again after longer than a retransmission timeout without sending (RFC 5681 §4.1).
             #[inline]
             pub fn on_restart(&mut self, config: &SenderConfig, now: Time, initial_window: Bytes) {
                 match (&mut self.law, config) {
@@ -562,7 +577,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// A packet is about to leave: meters it and, for laws with a congestion header, fills that.
+            /// Meters a packet that is about to leave and returns its congestion header, for laws that have one.
             #[inline]
             pub fn on_send(&mut self, config: &SenderConfig, now: Time, send: &Send) -> Option<xcp::Header> {
                 match (&mut self.law, config) {
@@ -575,8 +590,8 @@ macro_rules! protocols {
                 }
             }
 
-            /// The second congestion header of the packet that [`Sender::on_send`] was called for, for
-            /// laws that have one.
+            /// Returns the second congestion header of the packet that [`Sender::on_send`] was called for, for laws
+            /// that have one.
             #[inline]
             pub fn on_send_window(&mut self, config: &SenderConfig) -> Option<xcp_r::Header> {
                 match (&mut self.law, config) {
@@ -585,7 +600,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// See [`SenderLaw::on_send_place`].
+            /// Returns the packet's place in its chain: [`SenderLaw::on_send_place`].
             #[inline]
             pub fn on_send_place(&mut self, config: &SenderConfig, now: Time, srtt: Duration) -> Option<u8> {
                 match (&mut self.law, config) {
@@ -596,7 +611,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// See [`SenderLaw::probe`].
+            /// Decides on a probe: [`SenderLaw::probe`].
             #[inline]
             pub fn probe(&mut self, config: &SenderConfig, now: Time, ask: &Ask) -> Turn {
                 match (&mut self.law, config) {
@@ -605,7 +620,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// See [`SenderLaw::on_probe_ack`].
+            /// Takes the ACK of a probe: [`SenderLaw::on_probe_ack`].
             #[inline]
             pub fn on_probe_ack(&mut self, config: &SenderConfig, awnd: Bytes) {
                 match (&mut self.law, config) {
@@ -617,7 +632,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// The rate to pace at; `None`: send as the window opens.
+            /// Returns the rate to pace at; `None`: send as the window opens.
             #[inline]
             pub fn pacing_rate(&self, config: &SenderConfig, srtt: Duration) -> Option<Rate> {
                 match (&self.law, config) {
@@ -628,7 +643,7 @@ macro_rules! protocols {
         }
 
         impl Law {
-            /// XCP's part, for laws of its family.
+            /// Returns the state of XCP's sender, for laws of its family.
             #[inline]
             pub fn xcp(&self) -> Option<&xcp::Sender> {
                 match self {
@@ -636,7 +651,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// What a flow of MPCP's family believes.
+            /// Returns the load and the mode that a flow of MPCP's family acts on.
             #[inline]
             pub fn mpcp(&self) -> Option<mpcp::State> {
                 match self {
@@ -646,7 +661,7 @@ macro_rules! protocols {
         }
 
         impl SenderConfig {
-            /// Of the law: a protocol of its file.
+            /// Returns the name of the law, that of a protocol of its file.
             #[inline]
             pub fn name(&self) -> &'static str {
                 let protocol = match self {
@@ -657,7 +672,7 @@ macro_rules! protocols {
                 protocol.map_or("", |protocol| protocol.name)
             }
 
-            /// Initial window in packets; `None`: RFC 5681's, by the size of the segment.
+            /// Returns the initial window in packets; `None`: RFC 5681's, by the size of the segment.
             #[inline]
             pub fn initial_window(&self) -> Option<u32> {
                 match self {
@@ -665,7 +680,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// See [`SenderLaw::SAMPLES_DELIVERY`].
+            /// Returns true for laws that want delivery-rate samples: [`SenderLaw::SAMPLES_DELIVERY`].
             #[inline]
             pub fn samples_delivery(&self) -> bool {
                 match self {
@@ -673,7 +688,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// See [`SenderLaw::DRAWS`].
+            /// Returns true for laws that decide something by chance: [`SenderLaw::DRAWS`].
             #[inline]
             pub fn draws(&self) -> bool {
                 match self {
@@ -681,7 +696,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// See [`SenderLaw::PROBES`].
+            /// Returns true for laws that send probes: [`SenderLaw::PROBES`].
             #[inline]
             pub fn probes(&self) -> bool {
                 match self {
@@ -689,7 +704,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// See [`SenderLaw::withstands_loss`].
+            /// Returns true if a loss does not lower the rate: [`SenderLaw::withstands_loss`].
             #[inline]
             pub fn withstands_loss(&self) -> bool {
                 match self {
@@ -697,7 +712,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// See [`SenderLaw::header_bytes`].
+            /// Returns the bytes of the congestion header of each data packet: [`SenderLaw::header_bytes`].
             #[inline]
             pub fn header_bytes(&self) -> u16 {
                 match self {
@@ -705,7 +720,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// The receiver's part at the start of a connection. `mss` is the whole IP packet.
+            /// Creates the receiver's part for a new connection. `mss` counts the whole IP packet.
             #[inline]
             pub fn echo(&self, mss: Bytes) -> Echo {
                 match self {
@@ -713,7 +728,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// See [`SenderLaw::on_data`].
+            /// Takes a data packet at the receiver: [`SenderLaw::on_data`].
             #[inline]
             pub fn on_data(&self, echo: &mut Echo, data: &Data) {
                 match self {
@@ -721,7 +736,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// XCP's configuration, for laws of its family.
+            /// Returns XCP's configuration, for laws of its family.
             #[inline]
             pub fn xcp(&self) -> Option<&xcp::SenderConfig> {
                 match self {
@@ -729,7 +744,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// As [`SenderConfig::xcp`].
+            /// Returns XCP's configuration to change it, for laws of its family.
             #[inline]
             pub fn xcp_mut(&mut self) -> Option<&mut xcp::SenderConfig> {
                 match self {
@@ -737,7 +752,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// MPCP's configuration, for laws of its family.
+            /// Returns MPCP's configuration, for laws of its family.
             #[inline]
             pub fn mpcp(&self) -> Option<&mpcp::SenderConfig> {
                 match self {
@@ -755,7 +770,7 @@ macro_rules! protocols {
         }
 
         impl Link {
-            /// See [`LinkLaw::start`].
+            /// Creates the state of a port that begins in the given phases: [`LinkLaw::start`].
             #[inline]
             pub fn new(config: &LinkConfig, phase: Duration, second_phase: Duration) -> Self {
                 match config {
@@ -763,7 +778,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// The capacity has changed: takes effect at the next control interval.
+            /// Changes the capacity from the next control interval on.
             #[inline]
             pub fn set_capacity(&mut self, capacity: Rate) {
                 match self {
@@ -771,7 +786,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// Before enqueue, also if the packet is then dropped: it asked for capacity.
+            /// Takes a packet before it is queued, also if it is then dropped: it asked for capacity.
             #[inline]
             pub fn on_arrival(&mut self, now: Time, packet: &impl Packet) {
                 match self {
@@ -779,7 +794,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// Just before transmission; `backlog` is what stays queued.
+            /// Writes the link's feedback into a packet just before transmission; `backlog` is what stays queued.
             #[inline]
             pub fn on_departure(&mut self, now: Time, packet: &mut impl Packet, backlog: Bytes) {
                 match self {
@@ -787,7 +802,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// Earliest timer.
+            /// Returns the earliest deadline.
             #[inline]
             pub fn next_deadline(&self) -> Time {
                 match self {
@@ -795,7 +810,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// Serves every deadline that is due at `now`.
+            /// Serves every deadline that is due at `now`; `backlog` is what is queued.
             #[inline]
             pub fn on_deadline(&mut self, now: Time, backlog: Bytes) {
                 match self {
@@ -803,7 +818,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// See [`LinkLaw::close_told`].
+            /// Closes the control interval with the spare bandwidth of an estimate: [`LinkLaw::close_told`].
             #[inline]
             pub fn close_told(&mut self, now: Time, told: &xcp::Told) {
                 match self {
@@ -811,7 +826,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// See [`LinkLaw::input`].
+            /// Returns y, the input rate, of the running interval so far: [`LinkLaw::input`].
             #[inline]
             pub fn input(&self, now: Time) -> Rate {
                 match self {
@@ -819,7 +834,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// What the last control interval measured and decided, for series and events.
+            /// Returns the report of the last control interval, for series and events.
             #[inline]
             pub fn report(&self) -> LinkReport {
                 match self {
@@ -827,7 +842,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// d, for laws of XCP's family; zero: none.
+            /// Returns d, the mean round trip time, for laws of XCP's family; zero: none.
             #[inline]
             pub fn mean_rtt(&self) -> Duration {
                 match self {
@@ -835,7 +850,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// What [`Link::on_departure`] would give the packet now, for observers.
+            /// Returns the feedback that [`Link::on_departure`] would give the packet now, for observers.
             #[inline]
             pub fn share(&self, packet: &impl Packet) -> Option<xcp::Share> {
                 match self {
@@ -845,7 +860,7 @@ macro_rules! protocols {
         }
 
         impl LinkConfig {
-            /// Of the law: a protocol of its file.
+            /// Returns the name of the law, that of a protocol of its file.
             #[inline]
             pub fn name(&self) -> &'static str {
                 let protocol = match self {
@@ -856,7 +871,7 @@ macro_rules! protocols {
                 protocol.map_or("", |protocol| protocol.name)
             }
 
-            /// See [`LinkLaw::first_interval`].
+            /// Returns the length of the first control interval: [`LinkLaw::first_interval`].
             #[inline]
             pub fn first_interval(&self) -> Duration {
                 match self {
@@ -864,7 +879,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// See [`LinkLaw::shortest_interval`].
+            /// Returns the least length of a control interval but the first: [`LinkLaw::shortest_interval`].
             #[inline]
             pub fn shortest_interval(&self, round_trip: Duration) -> Duration {
                 match self {
@@ -872,7 +887,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// What the law is told that the link can carry.
+            /// Returns the capacity of the link that the law computes with.
             #[inline]
             pub fn capacity(&self) -> Rate {
                 match self {
@@ -880,7 +895,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// Tells it that.
+            /// Sets the capacity of the link that the law computes with.
             #[inline]
             pub fn set_capacity(&mut self, capacity: Rate) {
                 match self {
@@ -888,7 +903,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// XCP's configuration, for laws of its family.
+            /// Returns XCP's configuration, for laws of its family.
             #[inline]
             pub fn xcp(&self) -> Option<&xcp::LinkConfig> {
                 match self {
@@ -896,7 +911,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// As [`LinkConfig::xcp`].
+            /// Returns XCP's configuration to change it, for laws of its family.
             #[inline]
             pub fn xcp_mut(&mut self) -> Option<&mut xcp::LinkConfig> {
                 match self {
@@ -904,7 +919,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// See [`LinkLaw::flows`].
+            /// Returns the most flows that the router shall remember, and for how long: [`LinkLaw::flows`].
             #[inline]
             pub fn flows(&self) -> Option<(u32, Duration)> {
                 match self {
@@ -964,7 +979,7 @@ protocols! {
     peach { sender Peach(peach::Peach) }
 }
 
-/// State of a sender law for one flow.
+/// A sender law with its state for one flow.
 #[derive(Clone, Debug)]
 pub struct Sender {
     /// The law's window after its last event, so that asking for it need not ask which law it is.
@@ -973,13 +988,13 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// The congestion window.
+    /// Returns the congestion window.
     #[inline]
     pub fn window(&self) -> Bytes {
         self.window
     }
 
-    /// The law, for observers.
+    /// Returns the law, for observers.
     #[inline]
     pub fn law(&self) -> &Law {
         &self.law

@@ -11,7 +11,7 @@ use crate::units::{Bytes, Duration, Time, mul_div};
 /// As many segments as a receiver can advertise here; sudden start sends a probe for each.
 const RWND_MAX: u32 = (1 << 24) - 2;
 
-/// What a probe carries.
+/// Kind of segment that a probe carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Variant {
@@ -23,20 +23,20 @@ pub enum Variant {
 
 words!(Variant { Peach = "peach", PeachPlus = "peach-plus", });
 
-/// What scenarios can tell it.
+/// Settings of TCP-Peach that a scenario may choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Config {
-    /// What probes carry.
+    /// Kind of segment that probes carry.
     pub variant: Variant,
     /// rwnd, segments, of a receiver that advertises no limit.
     pub rwnd: u32,
-    /// Probes per returning ACK in recovery.
+    /// The most probes that a returning ACK lets go in recovery.
     pub per_ack: u32,
 }
 
 impl Config {
-    /// That of a variant.
+    /// Returns the defaults of a variant.
     pub const fn of(variant: Variant) -> Self {
         Self { variant, rwnd: 64, per_ack: 2 }
     }
@@ -70,7 +70,7 @@ impl Settings for Config {
     }
 }
 
-/// Two, by what probes carry.
+/// Returns the protocols of this file: `peach` and `peach-plus`, by what probes carry.
 pub const fn protocols() -> &'static [Protocol] {
     const {
         &[
@@ -92,27 +92,27 @@ pub const fn protocols() -> &'static [Protocol] {
     }
 }
 
-/// What the probes that are still to go are for.
+/// Purpose of the probes that are still to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Phase {
     /// Sudden start waits for the first data segment.
     Armed,
-    /// That has left; its round trip and rwnd say when the probes go.
+    /// The first data segment has left; round trip time and rwnd say when the probes go.
     Begun,
-    /// Sudden start: one every tau.
+    /// Sudden start: a probe goes every tau = RTT / rwnd.
     SuddenStart,
-    /// Rapid recovery: some per ACK; or none are left.
+    /// Rapid recovery: probes go with ACKs, or none are left.
     Recovery,
 }
 
-/// The window of one connection, with its probes.
+/// TCP-Peach's window of one connection, with its probes.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Peach {
     mss: Bytes,
     cwnd: Bytes,
-    /// Acknowledged since the window last grew.
+    /// Data acknowledged since the window last grew.
     acked: Bytes,
     /// When the next probe of sudden start goes.
     due: Time,
@@ -120,7 +120,7 @@ pub struct Peach {
     tau: Duration,
     /// Probes still to go.
     probes: u64,
-    /// Of them in recovery, for the ACK that came last.
+    /// Probes of recovery that may go, for the ACK that came last.
     allowed: u32,
     phase: Phase,
     /// Probe ACKs that do not open the window.
@@ -128,7 +128,7 @@ pub struct Peach {
 }
 
 impl Peach {
-    /// At the start of a connection.
+    /// Creates the state of a new connection, ready for sudden start.
     #[inline(always)]
     pub fn new(mss: Bytes, initial_window: Bytes) -> Self {
         let mss = mss.max(Bytes(1));
@@ -145,19 +145,19 @@ impl Peach {
         }
     }
 
-    /// Probe ACKs that will not open the window.
+    /// Returns WDSN, the number of probe ACKs that will not open the window.
     #[inline]
     pub fn wdsn(&self) -> u64 {
         self.wdsn
     }
 
-    /// Probes still to go.
+    /// Returns the number of probes still to go.
     #[inline]
     pub fn probes(&self) -> u64 {
         self.probes
     }
 
-    /// What the probes that are still to go are for.
+    /// Returns the purpose of the probes that are still to go.
     #[inline]
     pub fn phase(&self) -> Phase {
         self.phase
@@ -194,7 +194,7 @@ impl SenderLaw for Peach {
     /// "cwnd = 1" (docs/design/protocols.md 8.3).
     const INITIAL_WINDOW: Option<u32> = Some(1);
     const PROBES: bool = true;
-    /// Which segment a NIL segment copies; the sender does.
+    /// Draws the segment that a NIL segment copies; the sender does it.
     const DRAWS: bool = true;
 
     #[inline(always)]

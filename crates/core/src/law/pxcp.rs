@@ -19,23 +19,23 @@ const R_PLACES: u32 = 31;
 /// Binary places of the scale.
 const PLACES: u32 = 32;
 
-/// Configuration of the link law.
+/// Configuration of P-XCP's link law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct LinkConfig {
-    /// XCP's.
+    /// XCP's part of the configuration.
     pub xcp: xcp::LinkConfig,
-    /// 0.9 (PX §V): what of the full compensation 1 / (1 - r) is given.
+    /// Part of the full compensation 1 / (1 - r) that is given; 0.9 (PX §V).
     pub k: Ratio,
-    /// 0.95: no larger r is believed, because r = 1 would scale by infinity; assumed, PX is silent.
+    /// Largest r that is believed, because r = 1 would scale by infinity; 0.95, assumed, PX is silent.
     pub r_max: Ratio,
-    /// 1: a packet counts for no more flows than this, because the X / d of a flow with less than a
-    /// packet per interval is noise; assumed, PX is silent.
+    /// The most flows that a packet counts for, because the X / d of a flow with less than a packet per interval
+    /// is noise; 1, assumed, PX is silent.
     pub weight_cap: Ratio,
 }
 
 impl LinkConfig {
-    /// What PX says, and what had to be assumed.
+    /// PX's values, and assumed ones where PX is silent; the capacity, 0, is to be set.
     pub const DEFAULT: Self = Self {
         xcp: xcp::LinkConfig::DEFAULT,
         k: Ratio::ppm(900_000),
@@ -65,7 +65,7 @@ impl Settings for LinkConfig {
     }
 }
 
-/// P-XCP: its link, and XCP's sender that keeps its window on loss.
+/// Returns the protocols of this file: `pxcp`, with a link of its own and XCP's sender that keeps its window on loss.
 pub const fn protocols() -> &'static [Protocol] {
     const {
         &[Protocol {
@@ -81,7 +81,7 @@ pub const fn protocols() -> &'static [Protocol] {
     }
 }
 
-/// Link state: XCP's, and what measures r and scales.
+/// State of P-XCP's link: XCP's, and the scaling.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Link {
@@ -89,7 +89,7 @@ pub struct Link {
     scaling: Scaling,
 }
 
-/// Measures r, and scales.
+/// The share r of flows that are limited elsewhere, and the scaling of positive feedback by it.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Scaling {
@@ -108,32 +108,32 @@ pub struct Scaling {
     counted: Counted,
 }
 
-/// What the last interval counted.
+/// Counts of the last interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Counted {
-    /// N ci: sum of X over arrivals, 2^-28 s.
+    /// N ci, flows times interval: the sum of X over arrivals, 2^-28 s.
     pub n: u64,
-    /// N_lim ci: sum of X over departures of limited flows, 2^-28 s.
+    /// N_lim ci: the sum of X over departures of limited flows, 2^-28 s.
     pub n_lim: u64,
-    /// ci then, 2^-28 s.
+    /// ci, the length of that interval, 2^-28 s.
     pub interval: u32,
-    /// r, with 31 binary places.
+    /// r, the share of limited flows, with 31 binary places.
     pub r: u32,
 }
 
-/// XCP's report, and what the last interval counted.
+/// Report of P-XCP's link: XCP's, and the counts of flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct PxcpReport {
-    /// XCP's.
+    /// XCP's part of the report.
     pub xcp: Report,
-    /// P-XCP's.
+    /// Counts of the last interval.
     pub counted: Counted,
 }
 
 impl Scaling {
-    /// At the beginning of the first interval.
+    /// Creates the state at the beginning of the first interval.
     #[inline(always)]
     pub fn new(config: &LinkConfig) -> Self {
         let mut new = Self {
@@ -150,21 +150,21 @@ impl Scaling {
         new
     }
 
-    /// A packet arrives; without X or round trip time it counts for nobody.
+    /// Counts a packet that arrives; without X or round trip time it counts for nobody.
     #[inline(always)]
     pub fn on_arrival(&mut self, header: &Header) {
         self.n = self.n.saturating_add(self.weight(header));
     }
 
-    /// A packet leaves that asks for less than it would get.
+    /// Counts a departing packet that asks for less than it would get.
     #[inline(always)]
     pub fn on_limited(&mut self, header: &Header) {
         self.n_lim = self.n_lim.saturating_add(self.weight(header));
     }
 
-    /// The positive pool of the interval that begins now. Once per interval, so that a departure costs
-    /// no more than XCP's: PX fig. 6 scales each packet's share, which a scaled pool does too, and it
-    /// lasts for all of them.
+    /// Returns the positive pool, scaled, of the interval that begins now. Once per interval, so that a departure costs
+    /// no more than XCP's: PX fig. 6 scales each packet's share, which a scaled pool does too, and it lasts for
+    /// all of them.
     #[inline(always)]
     pub fn scale(&mut self, pool: u64, interval: Duration) -> u64 {
         let r = if self.n == 0 { 0 } else { mul_div(self.n_lim.min(self.n), 1 << R_PLACES, self.n) };

@@ -5,7 +5,7 @@ use super::settings::{Field, Settings};
 use super::{Ack, Protocol, SenderConfig, SenderLaw};
 use crate::units::{Bytes, Time};
 
-/// Nothing to configure.
+/// Reno's configuration, which is empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Config {}
@@ -14,7 +14,7 @@ impl Settings for Config {
     fn each(&mut self, _tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {}
 }
 
-/// Reno's window, by how losses are found and repaired: that is TCP's machinery.
+/// Returns the protocols with Reno's window, which differ in how TCP's machinery finds and repairs losses.
 pub const fn protocols() -> &'static [Protocol] {
     const {
         &[
@@ -36,25 +36,25 @@ const fn preset(name: &'static str, about: &'static str) -> Protocol {
     Protocol { name, about, page: "reno", link: None, sender: Some(SenderConfig::Reno(Config {})) }
 }
 
-/// The window of one connection.
+/// Reno's window of one connection.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Reno {
     mss: Bytes,
     cwnd: Bytes,
     ssthresh: Bytes,
-    /// Acknowledged in congestion avoidance since the window last grew.
+    /// Data acknowledged in congestion avoidance since the window last grew.
     acked: Bytes,
 }
 
 impl Reno {
-    /// At the start of a connection: slow start without a threshold (RFC 5681 §3.1).
+    /// Creates the state of a new connection: slow start without a threshold (RFC 5681 §3.1).
     #[inline(always)]
     pub fn new(mss: Bytes, initial_window: Bytes) -> Self {
         Self { mss, cwnd: initial_window.max(mss), ssthresh: Bytes(u64::MAX), acked: Bytes(0) }
     }
 
-    /// Slow start ends here; the largest amount: never.
+    /// Returns the slow-start threshold; the largest amount: there is none.
     #[inline]
     pub fn ssthresh(&self) -> Bytes {
         self.ssthresh

@@ -1,16 +1,16 @@
-//! What a law can be told, said once: its keys in a scenario, their types and what they mean. Readers
-//! of scenarios, their writers, schemas and the tables of the documents all ask here.
+//! Settings of laws, said once: their keys in a scenario, their types and their meaning. Readers of scenarios,
+//! their writers, schemas and the tables of the documents all ask here.
 
 use crate::units::{Duration, Rate, Ratio};
 
-/// A configuration that can name its parts.
+/// A configuration that lists its settings.
 pub trait Settings {
-    /// Tells of each part that a scenario may set, in the order in which they are written: its key,
-    /// one line of what it means with the default and its source, and the part itself.
+    /// Calls `tell` for each setting of a scenario, in the order in which they are written: its key, one line of
+    /// meaning with the default and its source, and the setting itself.
     fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>));
 }
 
-/// One part of a configuration.
+/// One setting of a configuration, by type.
 pub enum Field<'a> {
     /// Yes or no.
     Switch(&'a mut bool),
@@ -22,23 +22,23 @@ pub enum Field<'a> {
     Weight(&'a mut Option<Ratio>),
     /// A span of time.
     Span(&'a mut Duration),
-    /// A rate. Without one, the surroundings decide: the link's, the access's.
+    /// A rate; where a scenario gives none, the link's or the access's.
     Rate(&'a mut Rate),
     /// A whole number, at least 1.
     Count(&'a mut u32),
-    /// A whole number from 1 to so many.
+    /// A whole number from 1 to the second value.
     Number(&'a mut u32, u32),
     /// One of several words.
     Word(&'a mut dyn Words),
 }
 
-/// A choice that has words.
+/// A choice between alternatives that have names.
 pub trait Words {
-    /// All of them.
+    /// Returns the names of all alternatives.
     fn words(&self) -> &'static [&'static str];
-    /// The chosen one.
+    /// Returns the name of the chosen alternative.
     fn word(&self) -> &'static str;
-    /// Chooses; what is no word of it changes nothing.
+    /// Chooses the alternative of that name; a word that names none changes nothing.
     fn choose(&mut self, word: &str);
 }
 

@@ -7,17 +7,17 @@ use super::settings::{Field, Settings};
 use super::{Ack, Protocol, SenderConfig, SenderLaw};
 use crate::units::{Bytes, Duration, Ratio, Time, mul_div};
 
-/// What scenarios can tell it.
+/// Constants of Vegas that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Config {
-    /// alpha: fewer packets queued, and the window grows.
+    /// alpha: with fewer packets of its own in the queue the window grows.
     pub alpha: Ratio,
-    /// beta: more, and it shrinks.
+    /// beta: with more packets of its own in the queue the window shrinks.
     pub beta: Ratio,
-    /// gamma: more, and slow start is over.
+    /// gamma: with more packets of its own in the queue slow start is over.
     pub gamma: Ratio,
-    /// The part of the window that a loss takes.
+    /// Part of the window that a loss takes.
     pub decrease: Ratio,
 }
 
@@ -64,7 +64,7 @@ impl Settings for Config {
     }
 }
 
-/// One.
+/// Returns the protocols of this file: `vegas` alone.
 pub const fn protocols() -> &'static [Protocol] {
     const {
         &[Protocol {
@@ -77,7 +77,7 @@ pub const fn protocols() -> &'static [Protocol] {
     }
 }
 
-/// The window of one connection.
+/// Vegas's window of one connection.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Vegas {
@@ -86,9 +86,9 @@ pub struct Vegas {
     ssthresh: Bytes,
     /// BaseRTT; zero: unknown.
     base_rtt: Duration,
-    /// Still to be acknowledged until the round trip of the distinguished segment is over.
+    /// Data still to be acknowledged until the round trip of the distinguished segment is over.
     round: Bytes,
-    /// Sum and number of the samples in it.
+    /// Sum and number of the round trip times sampled in it.
     rtt_sum: Duration,
     samples: u64,
     /// Packets of its own in the queue at the last comparison, in millionths.
@@ -99,7 +99,7 @@ pub struct Vegas {
 }
 
 impl Vegas {
-    /// At the start of a connection: slow start without a threshold.
+    /// Creates the state of a new connection: slow start without a threshold.
     #[inline(always)]
     pub fn new(mss: Bytes, initial_window: Bytes) -> Self {
         let mss = mss.max(Bytes(1));
@@ -116,19 +116,19 @@ impl Vegas {
         }
     }
 
-    /// Slow start ends here; the largest amount: never.
+    /// Returns the slow-start threshold; the largest amount: there is none.
     #[inline]
     pub fn ssthresh(&self) -> Bytes {
         self.ssthresh
     }
 
-    /// BaseRTT; zero: unknown.
+    /// Returns BaseRTT, the least round trip time seen; zero: unknown.
     #[inline]
     pub fn base_rtt(&self) -> Duration {
         self.base_rtt
     }
 
-    /// Packets of its own in the queue at the last comparison, millionths.
+    /// Returns the flow's own packets in the queue at the last comparison, millionths.
     #[inline]
     pub fn queued(&self) -> u64 {
         self.queued

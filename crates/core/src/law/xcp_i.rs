@@ -19,7 +19,7 @@ pub struct Address(pub u32);
 /// The TTL that senders begin with, in both fields.
 pub const INITIAL_TTL: u8 = 64;
 
-/// What XCP-i adds to the congestion header (XI III-A), and the TTL of the IP header.
+/// Fields that XCP-i adds to the congestion header (XI III-A), and the TTL of the IP header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Extension {
@@ -27,11 +27,11 @@ pub struct Extension {
     pub ttl: u8,
     /// `xcp_ttl`: only XCP-i routers change it.
     pub xcp_ttl: u8,
-    /// `last_xcp_router`: the last XCP-i node.
+    /// `last_xcp_router`: address of the last XCP-i node.
     pub last: Address,
 }
 
-/// What a packet has come through since the last XCP-i node.
+/// Routers that a packet crossed since the last XCP-i node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crossed {
     /// No router without XCP-i.
@@ -43,13 +43,13 @@ pub enum Crossed {
 }
 
 impl Extension {
-    /// As a sender begins it. The sender is an XCP-i node: the cloud may begin behind it (XI III-B).
+    /// Creates a sender's extension. The sender is an XCP-i node: the cloud may begin behind it (XI III-B).
     #[inline(always)]
     pub const fn new(sender: Address) -> Self {
         Self { ttl: INITIAL_TTL, xcp_ttl: INITIAL_TTL, last: sender }
     }
 
-    /// What the packet crossed, from the TTLs as received.
+    /// Returns what the packet crossed, from the TTLs as received.
     #[inline(always)]
     pub const fn crossed(self) -> Crossed {
         if self.ttl < self.xcp_ttl {
@@ -61,43 +61,43 @@ impl Extension {
         }
     }
 
-    /// As the router `own` forwards it, before the decrement of the IP TTL that every router does:
-    /// after that both are equal, which hides the cloud from the routers that follow.
+    /// Returns the extension as the router `own` forwards it, before the decrement of the IP TTL that every router
+    /// does: after that both are equal, which hides the cloud from the routers that follow.
     #[inline(always)]
     pub const fn forwarded(self, own: Address) -> Self {
         Self { ttl: self.ttl, xcp_ttl: self.ttl.saturating_sub(1), last: own }
     }
 }
 
-/// How often an estimate is asked for.
+/// Time between two requests for an estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
-    /// At the end of every control interval (XI IV).
+    /// One control interval (XI IV).
     Interval,
-    /// Every so often.
+    /// A fixed time.
     Every(Duration),
 }
 
-/// How long to wait for what.
+/// Time limits of the exchange between the two edges of a cloud.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// How often an estimate is asked for.
+    /// Time between two requests for an estimate.
     pub period: Period,
-    /// `xcp_req_timeout`: how long to wait for an answer. At least three round trips between the
+    /// `xcp_req_timeout`: time to wait for an answer. At least three round trips between the
     /// edges once those are known.
     pub timeout: Duration,
     /// Unanswered requests until the path counts as broken (XI III-A.3: 3).
     pub attempts: u32,
-    /// How long packets of a broken path restart nothing.
+    /// Time for which packets of a broken path restart nothing.
     pub backoff: Duration,
-    /// An entry whose upstream neighbour sent nothing for so long is removed.
+    /// Time after which an entry is removed whose upstream neighbour sent nothing.
     pub idle: Duration,
-    /// For how many periods a bandwidth holds.
+    /// Number of periods for which a bandwidth holds.
     pub stale: u32,
 }
 
 impl Config {
-    /// XI where it says, else A-09.
+    /// XI's values, and those of A-09 where it gives none.
     pub const DEFAULT: Self = Self {
         period: Period::Interval,
         timeout: Duration(SECOND),
@@ -108,10 +108,10 @@ impl Config {
     };
 }
 
-/// Where an entry stands.
+/// State of an entry: how much is known of the cloud to its upstream neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Nothing asked, nothing known.
+    /// Nothing was asked, nothing is known.
     Idle,
     /// A request waits for its acknowledgment.
     Req,
@@ -123,16 +123,16 @@ pub enum State {
     Broken,
 }
 
-/// What the owner of an entry has to do.
+/// Action that the owner of an entry has to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Nothing.
+    /// Do nothing.
     Nothing,
     /// Call [`Entry::begin`], and send the request.
     Begin,
     /// Send the request again.
     Repeat,
-    /// Nothing; but the path has just been found broken.
+    /// Do nothing; but the path has just been found broken.
     Broken,
     /// Remove the entry.
     Remove,
@@ -147,14 +147,14 @@ enum Phase {
     Broken,
 }
 
-/// The longest that an estimate may take by what the upstream edge says; a forged acknowledgment
+/// Longest time that an estimate may take by the word of the upstream edge; a forged acknowledgment
 /// must not silence an entry for good. Pathload takes 12 s in the worst case of its paper.
 pub const LONGEST_ROUND: Duration = Duration(60 * SECOND);
 
 /// Below a millisecond there is no control interval of XCP either (NS2's MIN_INTERVAL).
 const SHORTEST_PERIOD: Duration = Duration(SECOND / 1000);
 
-/// What router k keeps of one upstream neighbour k-1: the exchange with it, and what came of it.
+/// Router k's record of one upstream neighbour k-1: the exchange with it, and the bandwidth that came of it.
 #[derive(Clone, Debug)]
 pub struct Entry {
     phase: Phase,
@@ -168,7 +168,7 @@ pub struct Entry {
     due: Time,
     /// The control interval, for [`Period::Interval`].
     interval: Duration,
-    /// Between the edges; zero: unknown.
+    /// Round trip time between the edges; zero: unknown.
     rtt: Duration,
     bandwidth: i64,
     /// Until when it holds; [`Time::ZERO`]: there is none.
@@ -178,7 +178,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// For the neighbour whose first packet comes at `now`; [`Entry::on_packet`] is yet to hear of it.
+    /// Creates the entry of a neighbour whose first packet comes at `now`; [`Entry::on_packet`] is yet to hear of it.
     #[inline(always)]
     pub const fn new(now: Time, interval: Duration) -> Self {
         Self {
@@ -196,7 +196,7 @@ impl Entry {
         }
     }
 
-    /// A data packet of the neighbour came through the cloud.
+    /// Takes a data packet of the neighbour that came through the cloud, and returns what to do.
     #[inline(always)]
     pub fn on_packet(&mut self, now: Time) -> Action {
         self.seen = now;
@@ -208,8 +208,8 @@ impl Entry {
         }
     }
 
-    /// A data packet of the neighbour came by another path than the one that was last asked about.
-    /// That path's turn comes as soon as no request is under way, a broken one's at once; at most one
+    /// Returns what to do about a data packet of the neighbour that came by another path than the one that was last
+    /// asked about. That path's turn comes as soon as no request is under way, a broken one's at once; at most one
     /// request in a control interval, where several paths are in use.
     #[inline]
     pub fn on_turn(&self, now: Time) -> Action {
@@ -220,8 +220,8 @@ impl Entry {
         }
     }
 
-    /// A new request goes out. `id` is above all that were given before, to this neighbour or another:
-    /// an entry may be removed and come again. `nonce` is not to be guessed.
+    /// Begins an exchange: a new request goes out. `id` is above all that were given before, to this neighbour or
+    /// another: an entry may be removed and come again. `nonce` is not to be guessed.
     #[inline]
     pub fn begin(&mut self, config: &Config, now: Time, id: u32, nonce: u64) {
         (self.id, self.nonce) = (id, nonce);
@@ -230,8 +230,8 @@ impl Entry {
         self.due = now + self.spacing(config);
     }
 
-    /// The upstream edge has the request, and says how long its estimate takes. False: this is no
-    /// answer to what was asked.
+    /// Takes an acknowledgment: the upstream edge has the request, and says how long its estimate takes. Returns false
+    /// if this is no answer to what was asked.
     #[inline]
     pub fn on_ack(&mut self, config: &Config, now: Time, id: u32, nonce: u64, takes: Duration) -> bool {
         if !self.expects(id, nonce) {
@@ -245,19 +245,19 @@ impl Entry {
         true
     }
 
-    /// A round trip between the edges was measured.
+    /// Sets the round trip time between the edges, once measured.
     #[inline]
     pub fn set_rtt(&mut self, rtt: Duration) {
         self.rtt = rtt;
     }
 
-    /// The control interval, for [`Period::Interval`].
+    /// Sets the control interval, for [`Period::Interval`].
     #[inline]
     pub fn set_interval(&mut self, interval: Duration) {
         self.interval = interval;
     }
 
-    /// True if a message with this number and nonce answers the request under way, or the last one on a
+    /// Returns true if a message with this number and nonce answers the request under way, or the last one on a
     /// path that was given up too early: its round trip may be longer than all attempts, and is only
     /// known from an answer.
     #[inline]
@@ -265,7 +265,7 @@ impl Entry {
         self.phase != Phase::Idle && self.id == id && self.nonce == nonce
     }
 
-    /// The bandwidth that was asked for. Only after [`Entry::expects`]. A report whose acknowledgment
+    /// Takes the bandwidth that was asked for, B/s. Only after [`Entry::expects`]. A report whose acknowledgment
     /// was lost is as good.
     #[inline]
     pub fn on_bandwidth(&mut self, config: &Config, now: Time, bandwidth: i64) {
@@ -275,21 +275,21 @@ impl Entry {
         self.on_nothing(config, now);
     }
 
-    /// The upstream edge is done and there is no estimate: the bandwidth before holds until it is stale,
-    /// and the next request follows as if there were one. Only after [`Entry::expects`].
+    /// Takes the news that the upstream edge is done and has no estimate: the bandwidth before holds until it is
+    /// stale, and the next request follows as if there were one. Only after [`Entry::expects`].
     #[inline]
     pub fn on_nothing(&mut self, config: &Config, now: Time) {
         self.phase = Phase::Idle;
         self.due = (self.began + self.period(config)).max(now);
     }
 
-    /// When [`Entry::on_deadline`] wants to be called. Packets only postpone it.
+    /// Returns when [`Entry::on_deadline`] wants to be called. Packets only postpone it.
     #[inline]
     pub fn next_deadline(&self, config: &Config) -> Time {
         self.due.min(self.seen + config.idle)
     }
 
-    /// Serves what is due at `now`.
+    /// Serves the deadlines that are due at `now`, and returns what to do.
     #[inline]
     pub fn on_deadline(&mut self, config: &Config, now: Time) -> Action {
         if self.seen + config.idle <= now {
@@ -316,25 +316,25 @@ impl Entry {
         }
     }
 
-    /// What the upstream edge said last, B/s, while it holds.
+    /// Returns the bandwidth that the upstream edge said last, B/s, while it holds.
     #[inline(always)]
     pub fn bandwidth(&self, now: Time) -> Option<i64> {
         if now < self.valid_until { Some(self.bandwidth) } else { None }
     }
 
-    /// True if there was a bandwidth since the path was last found broken, whether it holds or not.
+    /// Returns true if there was a bandwidth since the path was last found broken, whether it holds or not.
     #[inline(always)]
     pub fn was_valid(&self) -> bool {
         self.valid_until != Time::ZERO
     }
 
-    /// True if the request under way had to be repeated for want of an answer.
+    /// Returns true if the request under way had to be repeated for want of an answer.
     #[inline]
     pub fn is_overdue(&self, config: &Config, now: Time) -> bool {
         self.expected() + self.spacing(config) <= now
     }
 
-    /// Where the entry stands.
+    /// Returns the state of the entry.
     #[inline]
     pub fn state(&self, now: Time) -> State {
         match self.phase {
@@ -346,13 +346,13 @@ impl Entry {
         }
     }
 
-    /// When the exchange under way, or the last, began.
+    /// Returns when the exchange under way, or the last, began.
     #[inline]
     pub fn began(&self) -> Time {
         self.began
     }
 
-    /// When the answer to the request under way should be there, round trip aside; [`Time::NEVER`]: none
+    /// Returns when the answer to the request under way should be there, round trip aside; [`Time::NEVER`]: none
     /// is under way.
     #[inline]
     pub fn expected(&self) -> Time {
@@ -362,32 +362,32 @@ impl Entry {
         }
     }
 
-    /// Number and nonce of the request.
+    /// Returns the number of the request.
     #[inline]
     pub fn id(&self) -> u32 {
         self.id
     }
 
-    /// What only the upstream edge knows besides.
+    /// Returns the nonce of the request, which only the upstream edge knows besides.
     #[inline]
     pub fn nonce(&self) -> u64 {
         self.nonce
     }
 
-    /// When the upstream neighbour's last packet came: the entry with the earliest is the first to go
+    /// Returns when the upstream neighbour's last packet came: the entry with the earliest is the first to go
     /// when a table is full.
     #[inline]
     pub fn seen(&self) -> Time {
         self.seen
     }
 
-    /// Round trip between the edges; zero: unknown.
+    /// Returns the round trip time between the edges; zero: unknown.
     #[inline]
     pub fn rtt(&self) -> Duration {
         self.rtt
     }
 
-    /// How often an estimate is asked for.
+    /// Returns the time between two requests for an estimate.
     #[inline]
     pub fn period(&self, config: &Config) -> Duration {
         let period = match config.period {

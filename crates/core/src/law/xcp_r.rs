@@ -16,18 +16,18 @@ use super::{Ack, Data, Protocol, Send, SenderConfig, SenderLaw, xcp};
 use crate::law;
 use crate::units::{Bytes, Duration, Rate, Time};
 
-/// Configuration of sender and receiver.
+/// Configuration of XCP-r's sender and receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// XCP's.
+    /// XCP's part of the configuration.
     pub xcp: xcp::SenderConfig,
-    /// Changes by the sender are numbered; `false`: XR's version. Its flag rides in one packet, counts
-    /// each time that it is seen, and values are taken from every ACK.
+    /// True if changes by the sender are numbered; false for XR's version, whose flag rides in one packet, counts
+    /// each time that it is seen, and whose values are taken from every ACK.
     pub epochs: bool,
 }
 
 impl Config {
-    /// XCP's, with epochs.
+    /// Defaults: XCP's, with epochs.
     pub const DEFAULT: Self = Self { xcp: xcp::SenderConfig::DEFAULT, epochs: true };
 }
 
@@ -42,7 +42,7 @@ impl Settings for Config {
     }
 }
 
-/// On links it is XCP.
+/// Returns the protocols of this file: `xcp-r` alone; on links it is XCP.
 pub const fn protocols() -> &'static [Protocol] {
     const {
         &[Protocol {
@@ -55,7 +55,7 @@ pub const fn protocols() -> &'static [Protocol] {
     }
 }
 
-/// What a data packet carries beside XCP's header. No link touches it.
+/// Header of a data packet beside XCP's. No link touches it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Header {
@@ -63,17 +63,17 @@ pub struct Header {
     pub cwnd: u32,
     /// Number of the sender's last change, modulo 256.
     pub epoch: u8,
-    /// The congestion flag: the receiver is to go on from `cwnd`.
+    /// True if the congestion flag is set: the receiver is to go on from `cwnd`.
     pub is_reset: bool,
 }
 
-/// What an ACK carries in place of Reverse_Feedback.
+/// Reply that an ACK carries in place of Reverse_Feedback.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Reply {
     /// The window that the receiver keeps for the sender, bytes; at most 4 GB can be said.
     pub cwnd: u32,
-    /// The epoch that it belongs to.
+    /// Epoch that the window belongs to.
     pub epoch: u8,
 }
 
@@ -87,13 +87,13 @@ pub struct Echo {
 }
 
 impl Echo {
-    /// XR §IV: one segment, on the SYN.
+    /// Creates the state of a new connection: one segment, on the SYN (XR §IV).
     #[inline(always)]
     pub fn new(mss: Bytes) -> Self {
         Self { window: xcp::with_places(mss), epoch: 0 }
     }
 
-    /// A data packet arrived: in order or not, the first time or again. The feedback of each moves the
+    /// Takes a data packet: in order or not, the first time or again. The feedback of each moves the
     /// window by what XCP's sender would make of it, with the round trip time that the packet states.
     #[inline]
     pub fn on_data(&mut self, config: &Config, data: &Data) {
@@ -118,7 +118,7 @@ impl Echo {
         self.window = window.min(awnd).max(xcp::with_places(data.mss)).min(most);
     }
 
-    /// What the ACK about to leave says.
+    /// Returns the window and its epoch for the ACK about to leave.
     #[inline]
     pub fn on_ack(&self) -> Reply {
         Reply { cwnd: (self.window >> xcp::PLACES) as u32, epoch: self.epoch }
@@ -130,15 +130,15 @@ impl Echo {
 #[repr(C)]
 pub struct Sender {
     xcp: xcp::Sender,
-    /// What the receiver said last, or was told by the flag, bytes with [`xcp::PLACES`].
+    /// Window that the receiver said last, or was told by the flag, bytes with [`xcp::PLACES`].
     heard: u64,
     epoch: u8,
-    /// The receiver has to be told the window.
+    /// True while the receiver has to be told the window.
     is_reset: bool,
 }
 
 impl Sender {
-    /// At the start of a connection: the receiver begins with one segment. See [`xcp::Sender::new`].
+    /// Creates the state of a new connection: the receiver begins with one segment. See [`xcp::Sender::new`].
     #[inline(always)]
     pub fn new(config: &Config, mss: Bytes, initial_window: Bytes) -> Self {
         let xcp = xcp::Sender::new(mss, initial_window);
@@ -150,7 +150,7 @@ impl Sender {
         sender
     }
 
-    /// As [`xcp::Sender::on_send`].
+    /// Meters a packet about to leave and returns its XCP header, as [`xcp::Sender::on_send`].
     #[inline]
     pub fn on_send(&mut self, config: &Config, now: Time, send: &Send) -> xcp::Header {
         let before = self.xcp.cwnd;
@@ -161,7 +161,7 @@ impl Sender {
         header
     }
 
-    /// What the packet carries that [`Sender::on_send`] was called for.
+    /// Returns XCP-r's header of the packet that [`Sender::on_send`] was called for.
     #[inline]
     pub fn on_send_header(&mut self, config: &Config) -> Header {
         let is_reset = self.is_reset;
@@ -171,13 +171,13 @@ impl Sender {
         Header { cwnd, epoch: self.epoch, is_reset }
     }
 
-    /// XCP's part, for observers.
+    /// Returns the state of XCP's sender, for observers.
     #[inline]
     pub fn xcp(&self) -> &xcp::Sender {
         &self.xcp
     }
 
-    /// Number of the last change that the receiver did not make, modulo 256, and whether the receiver
+    /// Returns the number of the last change that the receiver did not make, modulo 256, and true while the receiver
     /// is still to be told. For observers.
     #[inline]
     pub fn epoch(&self) -> (u8, bool) {
@@ -236,7 +236,7 @@ impl SenderLaw for Sender {
         }
     }
 
-    /// See [`xcp::LossPolicy`].
+    /// Follows [`xcp::LossPolicy`].
     #[inline]
     fn on_loss(&mut self, config: &Config, now: Time, flight: Bytes) {
         self.xcp.on_loss(&config.xcp, now, flight);
@@ -256,7 +256,7 @@ impl SenderLaw for Sender {
         }
     }
 
-    /// See [`xcp::Sender::on_restart`]: only the window that TCP rules restarts.
+    /// Restarts the window only where TCP rules it: [`xcp::Sender::on_restart`].
     #[inline]
     fn on_restart(&mut self, config: &Config, now: Time, initial_window: Bytes) {
         self.xcp.on_restart(&config.xcp, now, initial_window);
@@ -290,7 +290,7 @@ impl SenderLaw for Sender {
         }
     }
 
-    /// See [`xcp::Sender::pacing_rate`].
+    /// Returns XCP's pacing rate: [`xcp::Sender::pacing_rate`].
     #[inline]
     fn pacing_rate(&self, config: &Config, srtt: Duration) -> Option<Rate> {
         self.xcp.pacing_rate(&config.xcp, srtt)

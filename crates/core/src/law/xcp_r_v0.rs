@@ -12,7 +12,7 @@ use super::settings::{Field, Settings};
 use super::{Ack, Data, Echo, Protocol, Send, SenderConfig, SenderLaw, xcp, xcp_r};
 use crate::units::{Bytes, Duration, Rate, Time, Wide};
 
-/// XCP's configuration.
+/// Configuration of XCP-r's first version: XCP's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config(xcp_r::Config);
 
@@ -22,7 +22,7 @@ impl Settings for Config {
     }
 }
 
-/// On links it is XCP.
+/// Returns the protocols of this file: `xcp-r-v0` alone; on links it is XCP.
 pub const fn protocols() -> &'static [Protocol] {
     const {
         &[Protocol {

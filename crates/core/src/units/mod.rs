@@ -27,7 +27,7 @@ pub struct Time(pub u64);
 #[repr(transparent)]
 pub struct Duration(pub u64);
 
-/// An amount of data.
+/// An amount of data in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct Bytes(pub u64);
@@ -47,20 +47,20 @@ pub struct BitRate(pub u64);
 #[repr(transparent)]
 pub struct Ratio(pub u32);
 
-/// `a * b / c`, rounded down, saturating; the largest value for `c` = 0. The product is exact.
+/// Returns `a * b / c`, rounded down, saturating; the largest value for `c` = 0. The product is exact.
 #[inline]
 pub const fn mul_div(a: u64, b: u64, c: u64) -> u64 {
     Wide::product(a, b).over(c).to_u64()
 }
 
-/// As [`mul_div`], rounded up.
+/// Returns `a * b / c` as [`mul_div`], but rounded up.
 #[inline]
 pub const fn mul_div_up(a: u64, b: u64, c: u64) -> u64 {
     Wide::product(a, b).plus(c.saturating_sub(1)).over(c).to_u64()
 }
 
 impl Time {
-    /// The beginning.
+    /// The beginning of a run.
     pub const ZERO: Self = Self(0);
     /// Later than every instant of a run.
     pub const NEVER: Self = Self(u64::MAX);
@@ -117,7 +117,7 @@ macro_rules! saturating {
 saturating!(Duration, Bytes, Rate, BitRate);
 
 impl Duration {
-    /// In 2^-28 s, the unit of XCP's header: to the nearest, saturating at 16 s. A span that is
+    /// Returns the span in 2^-28 s, the unit of XCP's header: to the nearest, saturating at 16 s. A span that is
     /// not zero never becomes 0, which would mean "unknown" (draft-03 §3.2).
     // 2^28 / 10^9 = 2^19 / 5^9. 2^44 ns, far above 16 s, is what the shift can take.
     #[inline]
@@ -133,7 +133,7 @@ impl Duration {
         }
     }
 
-    /// From 2^-28 s, rounded up.
+    /// Returns the span of so many 2^-28 s, rounded up.
     #[inline]
     pub const fn from_header(units: u32) -> Self {
         Self((units as u64 * 1_953_125).div_ceil(1 << 19))
@@ -141,13 +141,13 @@ impl Duration {
 }
 
 impl Bytes {
-    /// The rate that carries this amount in `span`, rounded down; the largest rate in no time.
+    /// Returns the rate that carries this amount in `span`, rounded down; the largest rate in no time.
     #[inline]
     pub const fn per(self, span: Duration) -> Rate {
         Rate(mul_div(self.0, SECOND, span.0))
     }
 
-    /// How long `rate` takes for this amount, rounded up; forever at rate 0.
+    /// Returns how long `rate` takes for this amount, rounded up; forever at rate 0.
     #[inline]
     pub const fn at(self, rate: Rate) -> Duration {
         Duration(mul_div_up(self.0, SECOND, rate.0))
@@ -155,13 +155,13 @@ impl Bytes {
 }
 
 impl Rate {
-    /// What this rate carries in `span`, rounded down.
+    /// Returns the amount that this rate carries in `span`, rounded down.
     #[inline]
     pub const fn over(self, span: Duration) -> Bytes {
         Bytes(mul_div(self.0, span.0, SECOND))
     }
 
-    /// In bits.
+    /// Returns the rate in bits per second.
     #[inline]
     pub const fn bits(self) -> BitRate {
         BitRate(self.0.saturating_mul(8))
@@ -169,7 +169,7 @@ impl Rate {
 }
 
 impl BitRate {
-    /// In bytes, rounded down.
+    /// Returns the rate in bytes per second, rounded down.
     #[inline]
     pub const fn bytes(self) -> Rate {
         Rate(self.0 / 8)
@@ -177,15 +177,15 @@ impl BitRate {
 }
 
 impl Ratio {
-    /// 1.
+    /// The ratio 1.
     pub const ONE: Self = Self(1_000_000);
 
-    /// `n` millionths.
+    /// Creates the ratio of `n` millionths.
     pub const fn ppm(n: u32) -> Self {
         Self(n)
     }
 
-    /// This part of `whole`, rounded down.
+    /// Returns this part of `whole`, rounded down.
     #[inline]
     pub const fn of(self, whole: u64) -> u64 {
         mul_div(whole, self.0 as u64, Self::ONE.0 as u64)

@@ -9,14 +9,14 @@ use super::{BitRate, Bytes, Duration, Rate, SECOND, Time, Wide};
 use core::fmt::{self, Display, Formatter};
 use core::str::FromStr;
 
-/// What kind of quantity a text should have been.
+/// Kind of quantity that a text should have been.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// [`Duration`] and [`Time`].
+    /// A span or an instant of time: [`Duration`], [`Time`].
     Duration,
-    /// [`Bytes`].
+    /// An amount of data: [`Bytes`].
     Bytes,
-    /// [`BitRate`] and [`Rate`].
+    /// A rate of bits or bytes per second: [`BitRate`], [`Rate`].
     Rate,
 }
 
@@ -64,7 +64,7 @@ impl Kind {
         first.iter().chain(second).chain(third).copied()
     }
 
-    /// Names of its units.
+    /// Returns the names of the kind's units.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         self.units().map(|(name, _)| name)
     }
@@ -118,66 +118,66 @@ impl fmt::Debug for Excerpt {
     }
 }
 
-/// Why a text is not a quantity.
+/// Reason why a text is not a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitError {
-    /// No text.
+    /// The text is empty.
     Empty {
-        /// What it should have been.
+        /// Kind of quantity that was expected.
         kind: Kind,
     },
-    /// No number at the beginning, or a malformed one.
+    /// The text begins with no number, or with a malformed one.
     NotANumber {
         /// The text.
         text: Excerpt,
     },
-    /// Below zero.
+    /// The quantity is below zero.
     Negative {
         /// The text.
         text: Excerpt,
     },
-    /// A number alone.
+    /// The text is a number alone.
     NoUnit {
         /// The number.
         number: Excerpt,
-        /// What it should have been.
+        /// Kind of quantity that was expected.
         kind: Kind,
     },
-    /// A unit of which we know what it may mean, which can be more than one thing.
+    /// The unit is none of ours, but resembles one, or two that differ.
     Ambiguous {
         /// The number.
         number: Excerpt,
         /// The unit as written.
         unit: Excerpt,
-        /// What to write for one meaning.
+        /// Unit to write for one meaning.
         first: &'static str,
-        /// And for another.
+        /// Unit to write for the other meaning.
         second: Option<&'static str>,
     },
-    /// A unit of another kind of quantity.
+    /// The unit is one of another kind of quantity.
     WrongKind {
         /// The unit as written.
         unit: Excerpt,
-        /// What it measures.
+        /// Kind of quantity that the unit measures.
         found: Kind,
-        /// What it should measure.
+        /// Kind of quantity that was expected.
         kind: Kind,
     },
-    /// No unit that we know.
+    /// The unit is unknown.
     UnknownUnit {
         /// The unit as written.
         unit: Excerpt,
-        /// What it should measure.
+        /// Kind of quantity that was expected.
         kind: Kind,
     },
-    /// Not a whole number of the finest unit.
+    /// The quantity is not a whole number of the finest unit.
     TooFine {
         /// The text.
         text: Excerpt,
         /// The finest unit.
         finest: &'static str,
     },
-    /// 2^64 of the finest unit or more.
+    /// The quantity is 2^64 of the finest unit or more.
     TooLarge {
         /// The text.
         text: Excerpt,
@@ -284,7 +284,7 @@ fn append(number: u64, digits: &str) -> Option<u64> {
     digits.bytes().try_fold(number, |n, digit| n.checked_mul(10)?.checked_add(u64::from(digit - b'0')))
 }
 
-/// What someone may have meant by a unit that is not in the grammar.
+/// Explains a unit that is not in the grammar by what someone may have meant.
 fn explain(number: &str, unit: &str, kind: Kind) -> UnitError {
     // By power of 1000.
     const BITS: [&str; 5] = ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"];

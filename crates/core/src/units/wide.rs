@@ -14,12 +14,12 @@ pub struct Wide {
 
 // `always`: a BPF function cannot return two words, so none of these may be left standing.
 impl Wide {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Self = Self { hi: 0, lo: 0 };
     /// The largest value, which stands for everything above it.
     pub const MAX: Self = Self { hi: u64::MAX, lo: u64::MAX };
 
-    /// `a * b`, exact.
+    /// Returns `a * b`, exact.
     #[inline(always)]
     pub const fn product(a: u64, b: u64) -> Self {
         #[cfg(target_arch = "bpf")]
@@ -32,7 +32,7 @@ impl Wide {
         Self { hi, lo }
     }
 
-    /// `value * 2^places`, saturating. `places` below 128.
+    /// Returns `value * 2^places`, saturating. `places` below 128.
     #[inline(always)]
     pub const fn shifted(value: u64, places: u32) -> Self {
         if places == 0 {
@@ -47,7 +47,7 @@ impl Wide {
         }
     }
 
-    /// `self + value`, saturating.
+    /// Returns `self + value`, saturating.
     #[inline(always)]
     pub const fn plus(self, value: u64) -> Self {
         let (lo, carry) = self.lo.overflowing_add(value);
@@ -57,7 +57,7 @@ impl Wide {
         Self { hi: self.hi.wrapping_add(carry as u64), lo }
     }
 
-    /// `self * 2^32`, saturating.
+    /// Returns `self * 2^32`, saturating.
     #[inline(always)]
     pub const fn times_2_32(self) -> Self {
         if self.hi >> 32 != 0 {
@@ -66,7 +66,7 @@ impl Wide {
         Self { hi: (self.hi << 32) | (self.lo >> 32), lo: self.lo << 32 }
     }
 
-    /// `self / divisor`, rounded down; the largest value for divisor 0.
+    /// Returns `self / divisor`, rounded down; the largest value for divisor 0.
     #[inline(always)]
     pub const fn over(self, divisor: u64) -> Self {
         if divisor == 0 {
@@ -86,19 +86,19 @@ impl Wide {
         Self { hi, lo }
     }
 
-    /// The value if it fits, else the largest that does.
+    /// Returns the value if it fits, else the largest that does.
     #[inline(always)]
     pub const fn to_u64(self) -> u64 {
         if self.hi == 0 { self.lo } else { u64::MAX }
     }
 }
 
-/// 128 bits from 64. Public for the tests, which hold it against `u128`.
+/// 128-bit arithmetic from 64-bit words. Public for the tests, which hold it against `u128`.
 pub mod limbs {
     /// Low half of a limb.
     const LOW: u64 = 0xffff_ffff;
 
-    /// `a * b`: high and low limb.
+    /// Returns the high and the low limb of `a * b`.
     #[inline(always)]
     pub const fn product(a: u64, b: u64) -> (u64, u64) {
         let (a1, a0, b1, b0) = (a >> 32, a & LOW, b >> 32, b & LOW);
@@ -108,7 +108,7 @@ pub mod limbs {
         (a1 * b1 + (inner >> 32) + (outer >> 32), (outer << 32) | (low & LOW))
     }
 
-    /// `(hi * 2^64 + lo) / divisor` for `hi < divisor`: two digits of 32 bits, each guessed from the
+    /// Returns `(hi * 2^64 + lo) / divisor` for `hi < divisor`: two digits of 32 bits, each guessed from the
     /// divisor's upper half and corrected at most twice (Knuth, TAOCP 2, 4.3.1 D).
     pub const fn quotient(hi: u64, lo: u64, divisor: u64) -> u64 {
         if divisor == 0 {

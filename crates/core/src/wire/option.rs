@@ -22,34 +22,34 @@ use crate::law::xcp::Header;
 pub const KIND: u8 = 253;
 /// Experiment identifier: `XC`.
 pub const EXID: u16 = 0x5843;
-/// Length of the option of a data packet.
+/// Bytes of the option of a data packet.
 pub const DATA: usize = 20;
-/// Length of the option of an ACK.
+/// Bytes of the option of an ACK.
 pub const ACK: usize = 8;
-/// What the count of routers can say at most: so many, or more.
+/// Largest count of routers: it stands for so many, or more.
 pub const ROUTERS_MAX: u8 = 15;
 
 /// Bytes of [`Option::Data`] that a router reads and writes: RTT with routers, and feedback.
 pub mod field {
     use core::ops::Range;
-    /// X.
+    /// Bytes of X.
     pub const X: Range<usize> = 4..8;
-    /// RTT and routers.
+    /// Bytes of RTT and the count of routers.
     pub const RTT: Range<usize> = 8..12;
-    /// Delta_Throughput.
+    /// Bytes of Delta_Throughput.
     pub const DELTA: Range<usize> = 12..16;
-    /// The echo of a data packet.
+    /// Bytes of the echo of a data packet.
     pub const ECHO: Range<usize> = 16..20;
-    /// The echo of an ACK.
+    /// Bytes of the echo of an ACK.
     pub const ACK_ECHO: Range<usize> = 4..8;
 }
 
-/// What a receiver sends back.
+/// Echo of a receiver: routers and feedback of the data that it got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Echo {
     /// Routers that worked on the last data packet; at most [`ROUTERS_MAX`].
     pub routers: u8,
-    /// Sum of all feedback, modulo 2^28: see [`crate::law::xcp::CumulativeEcho`].
+    /// Sum of all feedback, modulo 2^28, in 16 B/s: see [`crate::law::xcp::CumulativeEcho`].
     pub sum: u32,
 }
 
@@ -63,28 +63,28 @@ impl Echo {
     }
 }
 
-/// What a host says of itself in its SYN or SYN-ACK: the echo word's bits.
+/// Abilities that a host states in its SYN or SYN-ACK: the echo word's bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hello {
-    /// It also understands the header between IP and TCP ([`super::xcp`]).
+    /// True if the host also understands the header between IP and TCP ([`super::xcp`]).
     pub shim: bool,
 }
 
-/// The option of a packet.
+/// TCP option of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Option {
-    /// Of a packet with data.
+    /// Option of a packet with data.
     Data {
         /// X, RTT and feedback; the RTT loses its lowest four bits, and `reverse` is not sent.
         header: Header,
-        /// Routers so far.
+        /// Routers that worked on the packet so far.
         routers: u8,
-        /// For the data of the other direction.
+        /// Echo for the data of the other direction.
         echo: Echo,
     },
-    /// Of a packet without.
+    /// Option of a packet without data.
     Ack {
-        /// For the data of the other direction.
+        /// Echo for the data of the other direction.
         echo: Echo,
     },
 }
@@ -118,7 +118,7 @@ impl Option {
         }
     }
 
-    /// The bytes, [`DATA`] or [`ACK`] of them.
+    /// Returns the bytes of the option, and how many count: [`DATA`] or [`ACK`].
     pub fn emit(&self) -> ([u8; DATA], usize) {
         let mut bytes = [0; DATA];
         bytes[0] = KIND;
@@ -143,12 +143,12 @@ impl Option {
 }
 
 impl Hello {
-    /// From the echo of a SYN or SYN-ACK.
+    /// Reads the echo of a SYN or SYN-ACK.
     pub const fn from_echo(echo: Echo) -> Self {
         Self { shim: echo.sum & 1 == 1 }
     }
 
-    /// For a SYN or SYN-ACK.
+    /// Returns the echo of a SYN or SYN-ACK.
     pub const fn to_echo(self) -> Echo {
         Echo { routers: 0, sum: self.shim as u32 }
     }

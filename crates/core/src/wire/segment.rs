@@ -11,19 +11,19 @@ use core::fmt::{self, Display, Formatter};
 
 use crate::law::mpcp::{Expected, Order, Segment};
 
-/// Bytes of both headers without options.
+/// Bytes of the IP and the TCP header without options.
 pub const LENGTH: usize = 40;
 const IP: usize = 20;
 const TCP: usize = 20;
 /// Protocol number of TCP.
 const PROTOCOL: u8 = 6;
 
-/// Why bytes are no segment.
+/// Reason why bytes are no segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// Fewer bytes than the headers state.
     Truncated {
-        /// How many there are.
+        /// Number of bytes that are there.
         length: usize,
     },
     /// Not IPv4, or an impossible header length.
@@ -33,14 +33,14 @@ pub enum Error {
     },
     /// Not TCP.
     Protocol {
-        /// The field.
+        /// IP protocol number.
         protocol: u8,
     },
-    /// A fragment: it has not the whole sum.
+    /// A fragment, over which the checksum can not be summed.
     Fragment,
     /// Total length or data offset leave no room for the headers.
     Length {
-        /// Total length.
+        /// Total length in bytes that the IP header states.
         length: u16,
     },
 }
@@ -59,10 +59,10 @@ impl Display for Error {
     }
 }
 
-/// The headers of a packet.
+/// Headers of an IPv4 packet with TCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repr {
-    /// What orders, flows and checksums depend on.
+    /// Fields that orders, flows and checksums depend on.
     pub segment: Segment,
     /// ECN field.
     pub ecn: u8,
@@ -73,7 +73,10 @@ pub struct Repr {
 }
 
 impl Repr {
-    /// Reads a whole packet; what is behind its total length is padding.
+    /// Reads a whole packet; bytes behind its total length are padding.
+    ///
+    /// # Errors
+    /// If the bytes are no whole, unfragmented IPv4 packet with TCP.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let length = bytes.len();
         if length < LENGTH {
@@ -123,7 +126,7 @@ impl Repr {
         })
     }
 
-    /// The forty bytes of a segment without options, with "don't fragment" and IP's checksum. TCP's is that
+    /// Returns the forty bytes of a segment without options, with "don't fragment" and IP's checksum. TCP's is that
     /// of the segment, whose length counts the payload.
     pub fn emit(&self) -> [u8; LENGTH] {
         let segment = &self.segment;
@@ -152,6 +155,9 @@ impl Repr {
 }
 
 /// Changes the ECN field of a packet that can be parsed, and with it the IP checksum (RFC 1624).
+///
+/// # Panics
+/// If there are fewer than 12 bytes.
 pub fn set_ecn(bytes: &mut [u8], code: u8) {
     let [_, tos, .., high, low] = &mut bytes[..12] else { return };
     let (old, new) = (*tos, *tos & !3 | code & 3);
@@ -162,6 +168,9 @@ pub fn set_ecn(bytes: &mut [u8], code: u8) {
 }
 
 /// Makes a packet with a right checksum packet `index` of its chain, in its bytes: see [`Order::write`].
+///
+/// # Errors
+/// If the bytes can not be parsed: [`Repr::parse`].
 pub fn write(bytes: &mut [u8], order: Order, index: u8) -> Result<bool, Error> {
     let mut repr = Repr::parse(bytes)?;
     let says = order.write(&mut repr.segment, index);
@@ -170,6 +179,9 @@ pub fn write(bytes: &mut [u8], order: Order, index: u8) -> Result<bool, Error> {
 }
 
 /// Gives a packet of a chain of `n` its own numbers back, in its bytes: see [`Order::restore`].
+///
+/// # Errors
+/// If the bytes can not be parsed: [`Repr::parse`].
 pub fn restore(bytes: &mut [u8], order: Order, n: u32, expected: &Expected) -> Result<bool, Error> {
     let mut repr = Repr::parse(bytes)?;
     let is_understood = order.restore(&mut repr.segment, n, expected);

@@ -12,7 +12,7 @@ use crate::law::xcp::Header;
 use crate::units::{Bytes, Wide};
 use core::fmt::{self, Display, Formatter};
 
-/// Length of every version's header, and the value of its length field.
+/// Bytes of every version's header, and the value of its length field.
 pub const LENGTH: usize = 20;
 
 /// IP protocol number: one for experiments (RFC 3692), since none was ever assigned. TH used 200.
@@ -32,7 +32,7 @@ mod field {
     pub(super) const WORDS: [Range<usize>; 4] = [4..8, 8..12, 12..16, 16..20];
 }
 
-/// Layout of a header.
+/// Layout of a congestion header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// draft-falk-xcp-spec-00: throughput instead of X, coarse units.
@@ -43,7 +43,7 @@ pub enum Version {
     V3,
 }
 
-/// Whether routers may work on a header.
+/// Format of a header: whether routers may work on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// All fields count.
@@ -52,22 +52,22 @@ pub enum Format {
     Minimal,
 }
 
-/// Why bytes are not a congestion header.
+/// Reason why bytes are not a congestion header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// Fewer bytes than a header has.
     Truncated {
-        /// How many there are.
+        /// Number of bytes that are there.
         length: usize,
     },
     /// A version that nobody specified.
     Version {
-        /// The field.
+        /// Version that the header states.
         version: u8,
     },
     /// A length field that is not 20.
     Length {
-        /// The field.
+        /// Length in bytes that the header states.
         length: u8,
     },
 }
@@ -100,6 +100,9 @@ pub struct Packet<T: AsRef<[u8]>> {
 impl<T: AsRef<[u8]>> Packet<T> {
     /// Checks that the buffer begins with a header. The accessors rely on the buffer keeping its
     /// length and first word.
+    ///
+    /// # Errors
+    /// If the buffer is too short, or states another version or length.
     pub fn new_checked(buffer: T) -> Result<Self, Error> {
         let bytes = buffer.as_ref();
         if bytes.len() < LENGTH {
@@ -122,12 +125,12 @@ impl<T: AsRef<[u8]>> Packet<T> {
         Ok(Self { buffer, version })
     }
 
-    /// Layout.
+    /// Returns the layout.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Whether routers may work on it.
+    /// Returns the format: whether routers may work on the header.
     pub fn format(&self) -> Format {
         let byte = match self.version {
             Version::V1 => field::V1_VERSION_FORMAT,
@@ -139,7 +142,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
         }
     }
 
-    /// The transport protocol that follows.
+    /// Returns the number of the transport protocol that follows.
     pub fn protocol(&self) -> u8 {
         match self.version {
             Version::V1 => self.buffer.as_ref()[field::V1_PROTOCOL],
@@ -147,7 +150,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
         }
     }
 
-    /// X in 2^-28 s; the throughput in B/ms in version 1.
+    /// Returns X in 2^-28 s; in version 1 the throughput in B/ms.
     pub fn x(&self) -> u32 {
         self.word(match self.version {
             Version::V1 | Version::V2 => 1,
@@ -155,7 +158,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
         })
     }
 
-    /// Round trip time in 2^-28 s; in ms in version 1.
+    /// Returns the round trip time in 2^-28 s; in version 1 in ms.
     pub fn rtt(&self) -> u32 {
         self.word(match self.version {
             Version::V1 | Version::V2 => 0,
@@ -163,12 +166,12 @@ impl<T: AsRef<[u8]>> Packet<T> {
         })
     }
 
-    /// Delta_Throughput, B/s.
+    /// Returns Delta_Throughput, B/s.
     pub fn delta(&self) -> i32 {
         self.word(self.delta_word()) as i32
     }
 
-    /// Reverse_Feedback, B/s.
+    /// Returns Reverse_Feedback, B/s.
     pub fn reverse(&self) -> i32 {
         self.word(5 - self.delta_word()) as i32
     }
@@ -188,7 +191,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
-    /// What a router writes.
+    /// Sets Delta_Throughput, B/s: the one field that a router writes.
     pub fn set_delta(&mut self, delta: i32) {
         let range = field::WORDS[self.delta_word()].clone();
         self.buffer.as_mut()[range].copy_from_slice(&delta.to_be_bytes());
@@ -198,34 +201,34 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
 /// A header that can be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repr {
-    /// A data packet's, in version 2 or 3.
+    /// Header of a data packet, in version 2 or 3.
     Standard {
-        /// Which of the two.
+        /// Version, 2 or 3.
         layout: Layout,
-        /// The transport protocol that follows.
+        /// Number of the transport protocol that follows.
         protocol: u8,
         /// The fields.
         header: Header,
     },
-    /// A data packet's in version 1.
+    /// Header of a data packet, in version 1.
     StandardV1 {
-        /// The transport protocol that follows.
+        /// Number of the transport protocol that follows.
         protocol: u8,
         /// The fields.
         header: HeaderV1,
     },
-    /// A pure ACK's: routers leave it alone.
+    /// Header of a pure ACK: routers leave it alone.
     Minimal {
-        /// Layout.
+        /// Version.
         version: Version,
-        /// The transport protocol that follows.
+        /// Number of the transport protocol that follows.
         protocol: u8,
         /// Reverse_Feedback, B/s.
         reverse: i32,
     },
 }
 
-/// The versions whose fields are [`Header`]'s.
+/// Versions whose fields are [`Header`]'s.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Layout {
     /// Drafts -01 and -02.
@@ -249,7 +252,7 @@ pub struct HeaderV1 {
 }
 
 impl HeaderV1 {
-    /// From the laws' fields, for packets of `size`.
+    /// Converts the laws' fields, for packets of `size`.
     pub fn from_header(header: &Header, size: Bytes) -> Self {
         let round_up = |n: Wide, d: u64| n.plus(d - 1).over(d).to_u64().min(u64::from(u32::MAX)) as u32;
         let throughput = match header.x {
@@ -260,7 +263,7 @@ impl HeaderV1 {
         Self { rtt, throughput, delta: header.delta, reverse: header.reverse }
     }
 
-    /// The laws' fields, for packets of `size`: X = size / throughput to the nearest, at least 1,
+    /// Returns the laws' fields, for packets of `size`: X = size / throughput to the nearest, at least 1,
     /// unknown where the throughput is.
     pub fn to_header(&self, size: Bytes) -> Header {
         let limit = |n: u64| n.min(u64::from(u32::MAX)) as u32;
@@ -274,7 +277,7 @@ impl HeaderV1 {
 }
 
 impl Repr {
-    /// Reads a header. What a minimal header states beside its feedback is ignored.
+    /// Reads a header. Fields of a minimal header beside its feedback are ignored.
     pub fn parse<T: AsRef<[u8]>>(packet: &Packet<T>) -> Self {
         let (version, protocol, reverse) = (packet.version(), packet.protocol(), packet.reverse());
         let layout = match (packet.format(), version) {
@@ -290,7 +293,7 @@ impl Repr {
         Self::Standard { layout, protocol, header }
     }
 
-    /// The bytes.
+    /// Returns the bytes of the header.
     pub fn emit(&self) -> [u8; LENGTH] {
         let (version, format, protocol, words) = match *self {
             Self::Standard { layout, protocol, header: Header { x, rtt, delta, reverse } } => {

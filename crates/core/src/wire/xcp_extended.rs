@@ -18,10 +18,10 @@ use super::xcp::LENGTH as BASE;
 use crate::law::xcp::Header;
 use crate::law::xcp_r;
 
-/// Length of the longest.
+/// Bytes of the longest extended header.
 pub const LENGTH_MAX: usize = BASE + 16;
 
-/// What XCP-i adds.
+/// Fields that XCP-i adds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interoperable {
     /// Time to live as the last XCP-i node set it.
@@ -30,27 +30,27 @@ pub struct Interoperable {
     pub last_xcp_router: [u8; 4],
 }
 
-/// Why bytes are no extended header.
+/// Reason why bytes are no extended header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// Fewer bytes than the header has.
     Truncated {
-        /// How many there are.
+        /// Number of bytes that are there.
         length: usize,
     },
-    /// Another version: extensions are of version 3.
+    /// The version is not 3, the only one with extensions.
     Version {
-        /// The field.
+        /// Version that the header states.
         version: u8,
     },
-    /// Another format: see [`super::xcp`].
+    /// The format is not 3, 4 or 5: see [`super::xcp`].
     Format {
-        /// The field.
+        /// Format that the header states.
         format: u8,
     },
-    /// Not the length of the format.
+    /// The length is not that of the format.
     Length {
-        /// The field.
+        /// Length in bytes that the header states.
         length: u8,
     },
 }
@@ -76,17 +76,17 @@ impl Display for Error {
 /// An extended header that can be sent: at least one of the two extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repr {
-    /// The transport protocol that follows.
+    /// Number of the transport protocol that follows.
     pub protocol: u8,
     /// The fields of version 3.
     pub header: Header,
-    /// Formats 3 and 5.
+    /// XCP-i's fields: formats 3 and 5.
     pub interoperable: Option<Interoperable>,
-    /// Formats 4 and 5.
+    /// XCP-r's fields: formats 4 and 5.
     pub window: Option<xcp_r::Header>,
 }
 
-/// Length of a header of this format; `None`: it has no extension.
+/// Returns the bytes of a header of this format; `None`: it has no extension.
 pub const fn length_of(format: u8) -> Option<usize> {
     match format {
         3 | 4 => Some(BASE + 8),
@@ -96,7 +96,7 @@ pub const fn length_of(format: u8) -> Option<usize> {
 }
 
 impl Repr {
-    /// The format that says what is there; 1, which is draft-03's, without an extension.
+    /// Returns the format that says what is there; 1, which is draft-03's, without an extension.
     pub const fn format(&self) -> u8 {
         match (self.interoperable.is_some(), self.window.is_some()) {
             (false, false) => 1,
@@ -106,10 +106,10 @@ impl Repr {
         }
     }
 
-    /// Reads a header. What must be zero is not looked at.
+    /// Reads a header. Fields that must be zero are not looked at.
     ///
     /// # Errors
-    /// If the bytes do not begin with one.
+    /// If the bytes do not begin with an extended header.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let [protocol, length, version_format, ..] = *bytes else {
             return Err(Error::Truncated { length: bytes.len() });
@@ -147,7 +147,7 @@ impl Repr {
         })
     }
 
-    /// The bytes, and how many of them.
+    /// Returns the bytes of the header, and how many count.
     pub fn emit(&self) -> ([u8; LENGTH_MAX], usize) {
         let mut bytes = [0; LENGTH_MAX];
         let length = length_of(self.format()).unwrap_or(BASE);

@@ -11,30 +11,30 @@ use congestlab_core::units::{Bytes, Rate, Ratio};
 /// Settings of direct probing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// C of the tight link: what no probe can tell.
+    /// C, the capacity of the tight link, which no probe can tell.
     pub capacity: Rate,
-    /// Ri; `capacity`. Must be above what is available, or the train says no more than that.
+    /// Ri, the rate of a train; `capacity`. Must be above what is available, or the train says no more than that.
     pub rate: Option<Rate>,
-    /// 500 B (ours): whole IP packets. Shorter trains are more for the same load; the least that own
-    /// bursts do not hide is some ms.
+    /// Size of probes as whole IP packets; 500 B (ours). Shorter trains are more for the same load; the least that
+    /// own bursts do not hide is some ms.
     pub packet: u16,
-    /// 50 (ours): packets of a train. A packet of cross traffic more or less between the first and
+    /// Packets of a train; 50 (ours). A packet of cross traffic more or less between the first and
     /// the last is an error of C / packets times what it is longer; the mean has next to none.
     pub packets: u16,
-    /// 11 (ours, as pathChirp): the estimate is the mean over so many trains.
+    /// Number of trains over which the estimate is the mean; 11 (ours, as pathChirp).
     pub smoothing: u16,
-    /// 1 % (assumed, A-22): trains rest until the average is this part of `capacity`.
+    /// Part of `capacity` that trains take on average, resting in between; 1 % (assumed, A-22).
     pub load: Ratio,
 }
 
 impl Config {
-    /// All defaults, for a tight link of this capacity.
+    /// Returns the defaults for a tight link of this capacity.
     pub const fn new(capacity: Rate) -> Self {
         Self { capacity, rate: None, packet: 500, packets: 50, smoothing: 11, load: Ratio(10_000) }
     }
 
-    /// What a train of rate `sent` that arrives at rate `arrived` says: A, or `sent` where it came
-    /// through as it was and so no more is known. Below zero where others send more than C; not below
+    /// Returns the available bandwidth, B/s, by a train of rate `sent` that arrives at rate `arrived`: A, or `sent`
+    /// where it came through as it was and so no more is known. Below zero where others send more than C; not below
     /// -C (ours): a train of which next to nothing comes through has met full queues and measures no rate.
     pub fn available(&self, sent: Rate, arrived: Rate) -> i64 {
         if arrived >= sent || arrived.0 == 0 {
@@ -50,7 +50,7 @@ impl Config {
         Round { size: self.packet, gaps: alloc::vec![gap; usize::from(self.packets.max(2)) - 1] }
     }
 
-    /// A train has passed. Packets that were lost are missing from its rate, as they should be; the
+    /// Evaluates a train that has passed. Packets that were lost are missing from its rate, as they should be; the
     /// rates are those of what came between the first and the last that did.
     pub(super) fn evaluate(&self, probes: &[Option<Probe>]) -> Option<i64> {
         let mut arrived = probes.iter().flatten();

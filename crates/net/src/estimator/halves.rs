@@ -1,4 +1,4 @@
-//! The two halves of an estimator: who sends the probes, and who looks at them.
+//! The two halves of an estimator: the prober, which sends probes, and the listener, which sees them arrive.
 
 use super::path_chirp::Range;
 use super::{
@@ -12,26 +12,26 @@ use alloc::vec::Vec;
 use congestlab_core::law::xcp_i::LONGEST_ROUND;
 use congestlab_core::units::{Bytes, Duration, Rate, Time};
 
-/// How bandwidth is estimated; both edges know.
+/// Way to estimate bandwidth, known to both edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// What the probes are.
+    /// Kind of probes.
     pub method: Method,
-    /// Whether traffic that went missing in the cloud overrides what probes say.
+    /// Switch by which traffic that went missing in the cloud overrides what probes say; `None`: off.
     pub passive: Option<passive::Config>,
 }
 
-/// What the probes are.
+/// Kind of probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// There are none. As long as nothing goes missing, as much is said to be available as the
+    /// No probes. As long as nothing goes missing, as much is said to be available as the
     /// upstream port can send.
     None,
-    /// Chirps.
+    /// Chirps: packets ever closer to each other.
     PathChirp(path_chirp::Config),
-    /// Fleets of streams.
+    /// Fleets of streams of constant rate.
     Pathload(pathload::Config),
-    /// Trains.
+    /// Trains of one rate.
     Direct(direct::Config),
 }
 
@@ -74,7 +74,7 @@ fn words<const N: usize>(rates: [Rate; N]) -> u64 {
 /// queue would be lost with them, every time.
 const GUARD: Duration = Duration(20_000_000);
 
-/// The half at the upstream edge: sends the rounds that it is asked for.
+/// Upstream half of an estimator: sends the rounds of probes that it is asked for.
 #[derive(Clone, Debug)]
 pub struct Prober {
     config: Config,
@@ -89,23 +89,23 @@ pub struct Prober {
 }
 
 impl Prober {
-    /// Nothing is asked for yet.
+    /// Creates a prober that has not been asked yet; `stream` varies the time between rounds.
     pub fn new(config: Config, stream: Stream) -> Self {
         Self { config, stream, round: Round::default(), sent: 0, next: Time::NEVER, rested: Time::ZERO }
     }
 
-    /// The listener compares what was sent with what arrives.
+    /// Returns true if the listener compares what was sent with what arrives.
     pub const fn counts_sent(&self) -> bool {
         self.config.passive.is_some()
     }
 
-    /// Words of its stream that it drew.
+    /// Returns the number of random words drawn.
     pub const fn draws(&self) -> u64 {
         self.stream.draws()
     }
 
-    /// From half of it to half as much again: rounds in step with traffic that comes and goes would meet
-    /// only a part of it (ours).
+    /// Draws a time from half of `period` to half as much again: rounds in step with traffic that comes and goes
+    /// would meet only a part of it (ours).
     fn about(&mut self, period: Duration) -> Duration {
         Duration(period.0 / 2 + self.stream.below(period.0 + 1)).min(LONGEST_ROUND)
     }
@@ -144,7 +144,7 @@ impl Probing for Prober {
     }
 }
 
-/// What it makes of rounds.
+/// Evaluation of rounds, by the kind of probes.
 #[derive(Clone, Debug)]
 enum State {
     None,
@@ -153,13 +153,13 @@ enum State {
     Direct(direct::Config, Last),
 }
 
-/// The half at the downstream edge: says what to send, and what is available.
+/// Downstream half of an estimator: says what to send, and estimates what is available.
 #[derive(Clone, Debug)]
 pub struct Listener {
     config: Config,
     line: Rate,
     state: State,
-    /// Of the round under way, by number.
+    /// Probes of the round under way, by number.
     probes: Vec<Option<Probe>>,
     /// Data that arrived in all.
     received: Bytes,
@@ -172,7 +172,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Nothing is known yet. The upstream edge's port to the cloud can send `line`.
+    /// Creates a listener that knows nothing yet; `line` is the rate of the upstream edge's port to the cloud.
     pub fn new(config: Config, line: Rate) -> Self {
         let state = match config.method {
             Method::None => State::None,
@@ -209,7 +209,7 @@ impl Listener {
         }
     }
 
-    /// The cloud's own traffic is no news: of a mean over rounds, what it grew above its own mean is
+    /// Takes the cloud's own traffic out: of a mean over rounds, what that grew above its own mean is
     /// no longer available. A smoothed estimate would be given away again and again meanwhile.
     fn without_own(&mut self, now: Time, found: Found) -> Bandwidth {
         let (began, before) = self.began;
@@ -218,7 +218,7 @@ impl Listener {
         found.bandwidth.saturating_add(self.own.mean(found.rounds) - rate)
     }
 
-    /// What passed both edges between the last report and this one.
+    /// Returns what passed each edge between the last report and this one.
     fn passed(&mut self, now: Time, report: &Report) -> Option<[passive::Passed; 2]> {
         let (before, then, received) = self.last.replace((*report, now, self.received))?;
         let sent = passive::Passed { bytes: report.sent - before.sent, span: report.stamp - before.stamp };
@@ -244,7 +244,7 @@ impl Listening for Listener {
         parameter
     }
 
-    /// A second one of its number counts nothing.
+    /// Takes a probe; a second one of its number counts nothing.
     fn on_probe(&mut self, now: Time, probe: &xcp_i::Probe) {
         if let Some(place @ None) = self.probes.get_mut(usize::from(probe.number)) {
             *place = Some(Probe { number: probe.number, sent: probe.stamp, arrived: now });

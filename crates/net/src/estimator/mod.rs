@@ -1,6 +1,6 @@
 //! Estimators of available bandwidth between two edges of a cloud, from packets and clocks alone.
 //!
-//! The upstream edge sends a round of probes as the downstream edge asked ([`Round`]); that one
+//! The upstream edge sends a round of probes as the downstream edge asked; that one
 //! looks at when they arrive and says what is available, and what to send in the next round. Only
 //! differences of one-way delays and of each edge's own times count, so the two clocks need not
 //! agree. Sources and settings are in the modules; `docs/protocols/xcp-i.md` says what each costs
@@ -22,7 +22,7 @@ use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
 /// A probe that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Probe {
-    /// Its place in the round, from 0.
+    /// Place of the probe in the round, from 0.
     number: u16,
     /// When the upstream edge sent it, by its clock.
     sent: Time,
@@ -57,16 +57,16 @@ impl Round {
     }
 }
 
-/// What rounds say.
+/// Estimate that rounds gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Found {
-    /// What is available, B/s; below zero: the cloud is overloaded.
+    /// Available bandwidth, B/s; below zero: the cloud is overloaded.
     bandwidth: i64,
-    /// It is the mean of so many rounds.
+    /// Number of rounds of which this is the mean.
     rounds: usize,
 }
 
-/// What the last rounds said.
+/// Estimates of the last rounds.
 #[derive(Clone, Debug)]
 struct Last {
     rounds: usize,
@@ -107,7 +107,7 @@ fn bandwidth(rate: Rate) -> i64 {
     rate.0.min(i64::MAX as u64 / 2) as i64
 }
 
-/// What a cloud is taken to carry until something has come through it, 10 Mbit/s (ours).
+/// Rate that a cloud is taken to carry until something has come through it, 10 Mbit/s (ours).
 const FIRST: Rate = Rate(1_250_000);
 
 /// The least rate that is probed, 10 kbit/s (ours): a slower round would be one without end.

@@ -12,7 +12,7 @@ use congestlab_core::units::{Bytes, Duration, Ratio};
 /// Settings of passive refinement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// 5 % (ours): less than this part of what was sent is jitter of the two reports.
+    /// Part of what was sent, 5 % (ours), below which a difference is jitter of the two reports.
     pub tolerance: Ratio,
 }
 
@@ -22,17 +22,17 @@ impl Default for Config {
     }
 }
 
-/// What passed an edge between two reports, by its own clock.
+/// Traffic that passed an edge between two reports, by its own clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
-    /// Bytes of whole IP packets.
+    /// Amount of data, in whole IP packets.
     pub bytes: Bytes,
-    /// The time between the reports.
+    /// Time between the reports.
     pub span: Duration,
 }
 
 impl Config {
-    /// Received less sent, B/s, if that is clearly below zero: the overload.
+    /// Returns received less sent, B/s, if that is clearly below zero: the overload.
     pub fn overload(&self, sent: Passed, received: Passed) -> Option<i64> {
         if sent.span == Duration(0) || received.span == Duration(0) {
             return None;

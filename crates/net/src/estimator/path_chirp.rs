@@ -11,28 +11,28 @@ use congestlab_core::units::{Bytes, Duration, Rate, Ratio};
 /// Settings of pathChirp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// 300 B (ours; PCH 1000): whole IP packets. Smaller ones make more chirps for the same load.
+    /// Size of probes as whole IP packets; 300 B (ours; PCH 1000). Smaller ones make more chirps for the same load.
     pub packet: u16,
-    /// 1.08 (ours; PCH 1.2): each gap is the one before divided by this. An estimate is above what is
+    /// Spread factor: each gap is the one before divided by this; 1.08 (ours; PCH 1.2). An estimate is above what is
     /// available by up to a step.
     pub spread: Ratio,
-    /// 6 (ours; PCH 1.5, and 1 in the ns-2 agent, which keeps it in an integer): an excursion is over
-    /// when the delay has fallen to its maximum by this. With 1.5 one packet of cross traffic less
+    /// Decrease factor: an excursion is over when the delay has fallen to its maximum by this; 6 (ours; PCH 1.5, and 1
+    /// in the ns-2 agent, which keeps it in an integer). With 1.5 one packet of cross traffic less
     /// ends the excursion of a full path, and estimates are a third too high.
     pub decrease: Ratio,
-    /// 5 (PCH): excursions of fewer packets are bursts of cross traffic, not load.
+    /// Packets of the shortest excursion that counts as load, not as a burst of cross traffic; 5 (PCH).
     pub busy: u16,
-    /// 11 (PCH): the estimate is the mean over so many chirps.
+    /// Number of chirps over which the estimate is the mean; 11 (PCH).
     pub smoothing: u16,
-    /// The first gap's rate never goes below this; 10 kbit/s (ours).
+    /// Lowest rate of a chirp's first gap; 10 kbit/s (ours).
     pub low: Rate,
-    /// The last gap's rate of the first chirp; 10 Mbit/s (ours). Later ones follow what is found, up to
+    /// Rate of the first chirp's last gap; 10 Mbit/s (ours). Later ones follow what is found, up to
     /// what the upstream port can send.
     pub high: Rate,
-    /// 1 % (assumed, A-22): chirps rest until the average is this part of what the cloud is seen to
-    /// carry.
+    /// Part of what the cloud is seen to carry that chirps take on average, resting in between; 1 % (assumed,
+    ///
     pub load: Ratio,
-    /// 0.1 % (ours): a delay that grows by less than this part of the time passed has not grown. It
+    /// Part of the time passed by which a delay must grow to have grown; 0.1 % (ours). It
     /// is ten times what the clocks of two edges drift apart.
     pub tolerance: Ratio,
 }
@@ -56,7 +56,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// All defaults.
+    /// Default settings.
     pub const DEFAULT: Self = Self {
         packet: 300,
         spread: Ratio(1_080_000),
@@ -69,7 +69,7 @@ impl Config {
         tolerance: Ratio(1_000),
     };
 
-    /// The chirp that covers a range: gaps of the rates low, low * spread, .. and high.
+    /// Returns the chirp that covers a range: gaps of the rates low, low * spread, .. and high.
     pub(super) fn chirp(&self, range: Range) -> Round {
         let size = Bytes(u64::from(self.packet));
         let (low, high) = (range.low.max(SLOWEST), range.high.max(SLOWEST));
@@ -89,8 +89,8 @@ impl Config {
         f64::from(self.spread.0) / 1e6
     }
 
-    /// What a chirp whose probe `k` met the queueing delay `delays[k]` says, where gap `k` is between
-    /// the probes `k` and `k + 1` and has the rate `rates[k]`: excursions that end say that the path
+    /// Returns the available bandwidth by a chirp whose probe `k` met the queueing delay `delays[k]`, ns, where gap `k`
+    /// is between the probes `k` and `k + 1` and has the rate `rates[k]`: excursions that end say that the path
     /// was busy at the rates at which delays grew, the last one where it is full (PCHP §2.3, PCH).
     pub fn available(&self, delays: &[i64], gaps: &[Duration], rates: &[Rate]) -> Rate {
         let last = gaps.len().min(rates.len()).min(delays.len().saturating_sub(1));
@@ -129,25 +129,25 @@ impl Config {
     }
 }
 
-/// Rates from which to which a chirp goes.
+/// Rates of a chirp's first and last gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
     pub low: Rate,
     pub high: Rate,
 }
 
-/// The receiving half.
+/// Downstream half: evaluates chirps.
 #[derive(Clone, Debug)]
 pub(super) struct Listener {
     config: Config,
-    /// What the upstream port can send.
+    /// Rate that the upstream port can send.
     line: Rate,
     /// Chirps so far.
     chirps: u64,
     range: Range,
-    /// What the last chirps found.
+    /// Estimates of the last chirps.
     found: Last,
-    /// At what rate the ends of the last chirps arrived: what the cloud carries, or less.
+    /// Rates at which the ends of the last chirps arrived: what the cloud carries, or less.
     arrived: Last,
 }
 
@@ -159,7 +159,7 @@ impl Listener {
         Self { config, line, chirps: 0, range, found: last.clone(), arrived: last }
     }
 
-    /// The range of the next chirp. A fixed grid of rates would make its error, up to a factor of
+    /// Returns the range of the next chirp. A fixed grid of rates would make its error, up to a factor of
     /// `spread`, the same in every chirp; so each begins a part of a step above the one before (ours).
     pub(super) fn range(&self) -> Range {
         let steps = u64::from(self.config.smoothing.max(1));
@@ -168,7 +168,7 @@ impl Listener {
         Range { low: Rate((self.range.low.0 as f64 * up) as u64), ..self.range }
     }
 
-    /// What the cloud is seen to carry.
+    /// Returns the rate that the cloud is seen to carry.
     pub(super) fn capacity(&self) -> Rate {
         match self.arrived.max() {
             0 => self.range.high.min(FIRST),

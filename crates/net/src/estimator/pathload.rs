@@ -1,4 +1,4 @@
-//! pathload: is this rate above what is available? A search over streams of constant rate.
+//! pathload: a search for the available bandwidth over streams of constant rate, each above it or below.
 //!
 //! Sources: PLD = Jain, Dovrolis, "End-to-end available bandwidth: measurement methodology,
 //! dynamics, and relation with TCP throughput", SIGCOMM 2002; the numbers are recalled
@@ -11,36 +11,36 @@ use congestlab_core::units::{Bytes, Duration, Rate, Ratio};
 /// Settings of pathload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// K = 100: packets of a stream.
+    /// K, the packets of a stream; 100.
     pub packets: u16,
-    /// N = 12: streams of a fleet, all at one rate.
+    /// N, the streams of a fleet, all at one rate; 12.
     pub streams: u16,
-    /// L >= 200 B: the least packet.
+    /// Smallest packet, in bytes; L >= 200 B.
     pub packet_min: u16,
-    /// 1500 B: the greatest packet; rates above this per `gap_min` have shorter gaps.
+    /// Largest packet, 1500 B; rates above this per `gap_min` have shorter gaps.
     pub packet_max: u16,
-    /// T >= 100 us: the shortest gap, as long as packets can grow.
+    /// T, the shortest gap as long as packets can grow; 100 us.
     pub gap_min: Duration,
-    /// Delays increase if more than 0.66 of the groups' medians are above the one before ..
+    /// PCT: delays increase if more than this part of the groups' medians, 0.66, are above the one before ..
     pub pct: Ratio,
-    /// .. or the way from first to last is more than 0.55 of all ways.
+    /// PDT: .. or the way from first to last is more than this part, 0.55, of all ways.
     pub pdt: Ratio,
-    /// Below 0.54 they do not; between, PCT says nothing.
+    /// PCT below which delays do not increase, 0.54; between, PCT says nothing.
     pub pct_not: Ratio,
-    /// Below 0.45 they do not; between, PDT says nothing.
+    /// PDT below which delays do not increase, 0.45; between, PDT says nothing.
     pub pdt_not: Ratio,
-    /// 0.7: what so many streams of a fleet say, it says.
+    /// Part of a fleet's streams, 0.7, that must agree for the fleet to say the same.
     pub agree: Ratio,
-    /// 0.1: a stream that loses more ends the fleet, whose rate was too high.
+    /// Part of a stream, 0.1, whose loss ends the fleet: its rate was too high.
     pub loss: Ratio,
     /// omega, 5 % of its upper end (ours): a range this narrow is the answer ..
     pub resolution: Ratio,
-    /// .. and chi, twice omega (ours): one whose ends are this close to the grey region.
+    /// chi, twice omega (ours): .. or one whose ends are this close to the grey region.
     pub grey: Ratio,
-    /// 0.1: streams rest until the average is this part of their rate, or of that at which the last
-    /// arrived (ours).
+    /// Part of their rate, or of that at which the last arrived (ours), that streams take on average, resting in
+    /// between; 0.1.
     pub load: Ratio,
-    /// 0.1 % (ours): as pathChirp's.
+    /// Part of the time passed by which a delay must grow to have grown; 0.1 % (ours), as pathChirp's.
     pub tolerance: Ratio,
 }
 
@@ -66,19 +66,19 @@ impl Default for Config {
     }
 }
 
-/// What the delays of a stream do.
+/// Trend of the delays of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trend {
-    /// They grow: the rate is above what is available.
+    /// The delays grow: the rate is above what is available.
     Increasing,
-    /// They do not.
+    /// The delays do not grow.
     NotIncreasing,
     /// The two measures are silent or contradict each other.
     Ambiguous,
 }
 
 impl Config {
-    /// The trend of the one-way delays of the packets of a stream, `gap` apart: medians of about
+    /// Returns the trend of the one-way delays of a stream's packets, sent `gap` apart: medians of about
     /// sqrt(n) groups, then the pairwise comparison and the pairwise difference test (PLD §4.1).
     pub fn trend(&self, delays: &[i64], gap: Duration) -> Trend {
         let size = libm::sqrt(delays.len() as f64) as usize;
@@ -117,7 +117,7 @@ impl Config {
         }
     }
 
-    /// A stream of this rate: packets of at least `packet_min` and, if they can, `gap_min` apart.
+    /// Returns a stream of this rate: packets of at least `packet_min` and, if they can, `gap_min` apart.
     pub(super) fn stream(&self, rate: Rate) -> Round {
         let gaps = alloc::vec![self.gap(rate); usize::from(self.packets.max(2)) - 1];
         Round { size: self.packet(rate), gaps }
@@ -135,7 +135,7 @@ impl Config {
     }
 }
 
-/// What a fleet found of its rate.
+/// Verdict of a fleet on its rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     TooHigh,
@@ -143,20 +143,20 @@ enum Verdict {
     Grey,
 }
 
-/// The receiving half: fleet after fleet, the search.
+/// Downstream half: fleet after fleet, the search.
 #[derive(Clone, Debug)]
 pub(super) struct Listener {
     config: Config,
-    /// What the upstream port can send: the greatest rate.
+    /// Rate that the upstream port can send, the greatest of all.
     line: Rate,
     /// The greatest rate at which a stream arrived; `None` before the first.
     carried: Option<Rate>,
-    /// Of the fleet under way.
+    /// State of the fleet under way: rate, streams, and how many of them say what.
     rate: Rate,
     streams: u16,
     increasing: u16,
     steady: u16,
-    /// What is available lies between.
+    /// Range in which the available bandwidth lies.
     range: (u64, u64),
     /// Rates at which streams disagree: what is available moves.
     grey: Option<(u64, u64)>,
@@ -185,7 +185,7 @@ impl Listener {
         self.rate
     }
 
-    /// What the cloud is seen to carry.
+    /// Returns the rate that the cloud is seen to carry.
     pub(super) fn carried(&self) -> Rate {
         self.carried.unwrap_or(FIRST.min(self.line))
     }
@@ -221,7 +221,7 @@ impl Listener {
         self.carried = Some(self.carried.map_or(rate, |most| most.max(rate)).max(SLOWEST));
     }
 
-    /// Adds a stream to its fleet; what the fleet says when it is complete, or cannot change.
+    /// Adds a stream to its fleet; returns the fleet's verdict when it is complete, or cannot change.
     fn count(&mut self, arrived: &[Probe]) -> Option<Verdict> {
         match self.config.trend(&delays(arrived), self.config.gap(self.rate)) {
             Trend::Increasing => self.increasing += 1,

@@ -15,47 +15,47 @@ use super::{Fifo, Limit, red};
 use crate::packet::Packet;
 use congestlab_core::units::{Rate, Ratio};
 
-/// What a scenario may set.
+/// Settings of the two classes in a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// XCP's part of the link, between 0 and 1; the other class has the rest. With dynamic weights the
     /// one that they begin with.
     pub weight: Ratio,
-    /// How much may wait in XCP's queue. The other's limit is that of the port.
+    /// Limit of XCP's queue. The other's limit is that of the port.
     pub limit: Limit,
-    /// Of the other queue.
+    /// Settings of RED in the other queue.
     pub red: red::Config,
-    /// `None`: the weights stay.
+    /// Rule by which the weights follow the traffic; `None`: they stay.
     pub dynamic: Option<Dynamic>,
 }
 
 /// Weights that follow the traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dynamic {
-    /// Gain, above 0 and below 1 (K02 §8.2); 0.1.
+    /// kappa, the gain, above 0 and below 1 (K02 §8.2); 0.1.
     pub kappa: Ratio,
-    /// Neither weight goes below; 0.05.
+    /// Lower bound of both weights; 0.05.
     pub min: Ratio,
-    /// Neither weight goes above; 0.95.
+    /// Upper bound of both weights; 0.95.
     pub max: Ratio,
 }
 
-/// The classes at an instant.
+/// State of the classes at an instant, and their counts since the sample before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
     /// XCP's part of the link.
     pub weight: Ratio,
     /// XCP's packets waiting.
     pub xcp_packets: u64,
-    /// The others waiting.
+    /// Packets of the other class waiting.
     pub tcp_packets: u64,
     /// Bytes of XCP's packets whose transmission began since the sample before.
     pub xcp_bytes: u64,
-    /// Of the others.
+    /// Bytes of the other class whose transmission began since the sample before.
     pub tcp_bytes: u64,
     /// XCP's packets dropped since the sample before.
     pub xcp_drops: u64,
-    /// Of the others.
+    /// Packets of the other class dropped since the sample before.
     pub tcp_drops: u64,
 }
 
@@ -68,14 +68,14 @@ const LOSS_RATE_MAX: f64 = 0.1;
 /// A second in the unit of X and RTT (draft-03 §3.2).
 const HEADER_SECOND: f64 = (1u64 << 28) as f64;
 
-/// The mean window of TCP flows that lose this part of their packets, in packets (K02 eq. 10).
+/// Returns the mean window, in packets, of TCP flows that lose this part of their packets (K02 eq. 10).
 pub fn tcp_window(loss_rate: f64) -> f64 {
     let p = loss_rate.min(LOSS_RATE_MAX);
     let timeouts = 12.0 * p * libm::sqrt(3.0 * p / 8.0) * (1.0 + 32.0 * p * p);
     1.0 / (libm::sqrt(2.0 * p / 3.0) + timeouts)
 }
 
-/// XCP's next weight, from the mean windows (or rates) of a flow of both classes (K02 §8.2). The larger
+/// Returns XCP's next weight, from the mean windows (or rates) of a flow of both classes (K02 §8.2). The larger
 /// gives way.
 pub fn next_weight(weight: Ratio, dynamic: &Dynamic, xcp: f64, tcp: f64) -> Ratio {
     // The limit of the quotient for a TCP that nothing limits.
@@ -85,7 +85,7 @@ pub fn next_weight(weight: Ratio, dynamic: &Dynamic, xcp: f64, tcp: f64) -> Rati
     Ratio(next.clamp(dynamic.min.0.into(), dynamic.max.0.into()) as u32)
 }
 
-/// How far the losses of a class are apart.
+/// Distances between the losses of a class.
 #[derive(Clone, Debug, Default)]
 struct Losses {
     /// Packets from one to the next, on average; `None` before the first.
@@ -113,7 +113,7 @@ impl Losses {
     }
 }
 
-/// What a control interval is judged by.
+/// Measurements of a control interval.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     /// XCP packets that state a round trip time; X and the round trip times, 2^-28 s.
@@ -149,9 +149,9 @@ pub(crate) struct Classes {
     /// beyond a packet of either.
     lead: i64,
     losses: Losses,
-    /// Since the last control interval.
+    /// Measurements since the last control interval.
     seen: Seen,
-    /// What is counted from one sample to the next.
+    /// Counts since the last sample.
     sample: Sample,
 }
 
@@ -169,7 +169,7 @@ impl Classes {
         }
     }
 
-    /// XCP's part of what the port can carry.
+    /// Returns XCP's part of the port's capacity.
     pub(crate) fn capacity(&self, whole: Rate) -> Rate {
         Rate(self.weight.of(whole.0))
     }
@@ -199,7 +199,7 @@ impl Classes {
         }
     }
 
-    /// It is XCP's turn, `tcp` being the other queue.
+    /// Returns true if it is XCP's turn, `tcp` being the other queue.
     pub(crate) fn is_xcp_next(&self, tcp: &Fifo) -> bool {
         !self.xcp.is_empty() && (tcp.is_empty() || self.lead <= 0)
     }

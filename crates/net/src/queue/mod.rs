@@ -1,4 +1,4 @@
-//! What a full or filling queue does with an arriving packet.
+//! Queue disciplines: the fate of a packet that arrives at a full or filling queue.
 //!
 //! One FIFO per port ([`crate::port`]); a discipline only decides who gets in. The packet in
 //! transmission has left the queue: it counts in no limit and in no length (docs/design/contract.md 2).
@@ -9,21 +9,21 @@ pub mod red;
 use crate::packet::{Packet, flag};
 use alloc::collections::VecDeque;
 
-/// How much may wait.
+/// Limit of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Packets of any size.
+    /// A number of packets of any size.
     Packets(u64),
-    /// Bytes of whole IP packets.
+    /// A number of bytes of whole IP packets.
     Bytes(u64),
-    /// No end: access and exit links.
+    /// No limit: access and exit links.
     None,
 }
 
-/// How a port chooses between waiting, marking and dropping.
+/// Rule by which a port chooses between waiting, marking and dropping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Discipline {
-    /// Drops the arrival when full.
+    /// Drop-tail: the arrival is dropped when the queue is full.
     DropTail,
     /// As drop-tail, but data that arrives at a full queue takes the place of the newest
     /// low-priority packets in it (Morabito's priority mechanism for TCP-Peach; protocols 10.4). More
@@ -31,25 +31,25 @@ pub enum Discipline {
     PrioDropTail(Limit),
     /// Random early detection.
     Red(red::Config),
-    /// XCP's packets apart from all others, which RED manages.
+    /// Two classes: XCP's packets apart from all others, which RED manages.
     XcpTcp(classes::Config),
 }
 
-/// Why a packet was dropped.
+/// Reason why a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Reason {
-    /// The queue was full when it arrived, for packets of its priority.
+    /// The queue was full when the packet arrived, for packets of its priority.
     QueueFull,
-    /// RED chose it.
+    /// RED chose the packet.
     RedEarly,
     /// RED's average is above its upper threshold, where everything goes.
     RedForced,
     /// Low priority: data took its place in a full queue.
     PushedOut,
-    /// XCP's own queue was full when it arrived.
+    /// XCP's own queue was full when the packet arrived.
     XcpQueueFull,
-    /// It collided with the other direction of a shared medium too often.
+    /// The packet collided with the other direction of a shared medium too often.
     ExcessiveCollisions,
 }
 
@@ -64,7 +64,7 @@ impl Reason {
         Self::ExcessiveCollisions,
     ];
 
-    /// Its name in results and events.
+    /// Returns the reason's name in results and events.
     pub const fn name(self) -> &'static str {
         match self {
             Self::QueueFull => "queue-full",

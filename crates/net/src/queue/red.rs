@@ -13,40 +13,40 @@ use congestlab_core::units::BitRate;
 /// Binary digits behind the point of the average.
 const FRACTION: u32 = 32;
 
-/// What a scenario may set.
+/// Settings of RED in a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Between which averages packets go at random.
+    /// Average queue lengths between which packets go at random.
     pub thresholds: Thresholds,
     /// Probability just below the upper threshold.
     pub max_p: Probability,
     /// Weight of one arrival in the average.
     pub weight: Probability,
-    /// From the upper threshold to twice of it the probability rises from `max_p` to 1, instead of
+    /// True if the probability rises from `max_p` at the upper threshold to 1 at twice of it, instead of
     /// jumping there.
     pub gentle: bool,
-    /// Marks packets of ECN-capable transports where it would drop them at random.
+    /// True to mark packets of ECN-capable transports where they would be dropped at random.
     pub ecn: bool,
-    /// The typical packet, in bytes: counts what an idle link could have sent, and in bytes the
+    /// Typical packet, in bytes: counts what an idle link could have sent, and in bytes the
     /// probability is for this size and proportional to the arrival's.
     pub packet_size: u16,
 }
 
-/// Between which average lengths of the queue packets go at random, and what is averaged.
+/// Average queue lengths between which packets go at random, by the unit of the average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thresholds {
-    /// Packets of any size.
+    /// The average counts packets of any size.
     Packets {
-        /// Below, none goes.
+        /// Lower threshold: below, none goes.
         min: u32,
-        /// From here on all go (gentle: from twice of it).
+        /// Upper threshold: from here on all go (gentle: from twice of it).
         max: u32,
     },
-    /// Bytes.
+    /// The average counts bytes.
     Bytes {
-        /// Below, none goes.
+        /// Lower threshold: below, none goes.
         min: u32,
-        /// From here on all go (gentle: from twice of it).
+        /// Upper threshold: from here on all go (gentle: from twice of it).
         max: u32,
     },
 }
@@ -62,7 +62,7 @@ pub(crate) struct Found {
     pub(crate) idle: Option<(Picos, BitRate)>,
 }
 
-/// What becomes of an arrival.
+/// Fate of an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Accept,

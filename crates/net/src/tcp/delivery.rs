@@ -4,7 +4,7 @@
 use alloc::collections::VecDeque;
 use congestlab_core::units::{Duration, Time};
 
-/// P: what a packet carries in its sender's memory, §3.1.2.
+/// P: record of a packet in flight, §3.1.2.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     /// P.sent_time.
@@ -21,12 +21,12 @@ struct Sent {
     is_delivered: bool,
 }
 
-/// rs: what one acknowledgment says, §3.1.3.
+/// rs: the sample of one acknowledgment, §3.1.3.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sample {
     /// Segments delivered in all, C.delivered.
     pub(super) total: u64,
-    /// By this acknowledgment.
+    /// Segments delivered by this acknowledgment.
     pub(super) newly: u64,
     /// rs.prior_delivered.
     pub(super) prior: u64,
@@ -38,10 +38,10 @@ pub(super) struct Sample {
     pub(super) lost: u64,
 }
 
-/// C: what a connection remembers, §3.1.1.
+/// C: record of a connection, §3.1.1.
 #[derive(Clone, Debug)]
 pub(super) struct Delivery {
-    /// Of the segments outstanding, from `first` on.
+    /// Records of the segments outstanding, from `first` on.
     sent: VecDeque<Sent>,
     first: u64,
     delivered: u64,
@@ -54,12 +54,12 @@ pub(super) struct Delivery {
     now: Time,
     sample: Sample,
     has_sample: bool,
-    /// What the law draws from.
+    /// Seed of the law's draws.
     seed: u64,
 }
 
 impl Delivery {
-    /// Of a connection that has sent nothing.
+    /// Creates the record of a connection that has sent nothing.
     pub(super) fn new() -> Self {
         Self {
             sent: VecDeque::new(),
@@ -145,7 +145,7 @@ impl Delivery {
         }
     }
 
-    /// What is below `lost` and has not arrived is lost.
+    /// Counts as lost whatever is below `lost` and has not arrived.
     pub(super) fn judge(&mut self, lost: u64) {
         let unseen = self.judged.max(self.first)..lost;
         let from = usize::try_from(unseen.start - self.first).unwrap_or(usize::MAX);

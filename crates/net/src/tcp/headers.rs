@@ -1,5 +1,5 @@
 //! The numbers and addresses of a connection, for laws that tell a packet's place in a chain by the bytes of
-//! its headers: what a sender writes there, and what a receiver makes of it.
+//! its headers: a sender writes them, a receiver reads them.
 
 use congestlab_core::law::mpcp::{Echoed, Expected, LOW, Order, Segment};
 
@@ -13,24 +13,24 @@ const CONTROL: u32 = 5 << 28 | 0x10 << 16 | 0xffff;
 /// The largest window (RFC 7323 §2.3).
 const WINDOW_MAX: u64 = 1 << 30;
 
-/// What the headers of a connection's packets say.
+/// Numbers and addresses in the headers of a connection's packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Connection {
-    /// The sender's address.
+    /// Address of the sender.
     pub source: u32,
-    /// The receiver's.
+    /// Address of the receiver.
     pub destination: u32,
-    /// Their ports, the sender's in the high half.
+    /// Ports of both, the sender's in the high half.
     pub ports: u32,
-    /// The sender's initial sequence number.
+    /// Initial sequence number of the sender.
     pub isn: u32,
-    /// The receiver's.
+    /// Initial sequence number of the receiver.
     pub peer_isn: u32,
 }
 
 impl Config {
-    /// Payload of the first `count` segments behind so many bytes of headers; the last segment of what the
-    /// application writes is short. A segment without a byte would be an acknowledgment.
+    /// Returns the payload, in bytes, of the first `count` segments behind so many bytes of headers; the last segment
+    /// of what the application writes is short. A segment without a byte would be an acknowledgment.
     pub fn payload(&self, count: u64, headers: u64) -> u64 {
         use super::App;
         let payload_of = |size: u64| size.saturating_sub(headers).max(1);
@@ -91,7 +91,7 @@ impl Connection {
         packet.flags = packet.flags & !flag::ECN_MASK | LOW;
     }
 
-    /// What a receiver that expects segment `next` reads from a data packet, which is segment `index`: its
+    /// Returns what a receiver that expects segment `next` reads from a data packet, which is segment `index`: its
     /// code and place. `None`: it took the headers for another segment's, and drops it.
     pub(super) fn read(&self, config: &Config, next: u64, index: u64, packet: &Packet) -> Option<Echoed> {
         let code = packet.flags & flag::ECN_MASK;
@@ -128,7 +128,7 @@ impl Connection {
         }
     }
 
-    /// An acknowledgment that expects segment `next`, in the place that it shall tell, if it can.
+    /// Returns an acknowledgment that expects segment `next`, with the place that it tells; `None`: it can tell none.
     pub fn acknowledge(
         &self,
         config: &Config,
@@ -142,7 +142,7 @@ impl Connection {
         order.write(&mut segment, place).then_some((segment, place))
     }
 
-    /// What an acknowledgment can tell of what came: whether it can is a matter of its numbers alone.
+    /// Returns the part of an echo that an acknowledgment can tell: whether it can is a matter of its numbers alone.
     pub(super) fn echo(&self, config: &Config, next: u64, came: Echoed) -> Echoed {
         let (Some(code), Some((2.., order))) = (came.code(), config.chain()) else { return came };
         let can_tell = |place: &u8| order.write(&mut self.acknowledgment(config, next), *place);

@@ -35,13 +35,13 @@ pub use window::Advertise;
 use congestlab_core::law;
 use congestlab_core::units::{Bytes, Duration, Time};
 
-/// How losses are found and repaired.
+/// Method by which losses are found and repaired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recovery {
     /// Selective acknowledgments (RFC 2018, RFC 6675).
     #[default]
     Sack,
-    /// The same information, read forwards: all below the highest segment SACKed and not SACKed itself
+    /// The information of SACK, read forwards: all below the highest segment SACKed and not SACKed itself
     /// has left the network (Mathis and Mahdavi, "Forward acknowledgment", 1996).
     Fack,
     /// Fast recovery that stays until everything lost is repaired, one per round trip (RFC 6582).
@@ -51,49 +51,49 @@ pub enum Recovery {
 }
 
 impl Recovery {
-    /// The receiver sends selective acknowledgments.
+    /// Returns true if the receiver sends selective acknowledgments.
     #[inline]
     pub fn has_sack(self) -> bool {
         matches!(self, Self::Sack | Self::Fack)
     }
 }
 
-/// When the pause between two bursts begins.
+/// Moment at which the pause between two bursts begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wait {
-    /// When the burst fits into the send buffer: the write returns.
+    /// The burst fits into the send buffer: the write returns.
     #[default]
     Write,
-    /// When the burst is acknowledged.
+    /// The burst is acknowledged.
     Ack,
 }
 
-/// What the application sends.
+/// Data that the application sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum App {
-    /// Always has data.
+    /// The application always has data.
     #[default]
     Endless,
     /// A number of whole segments that each flow is given: [`Sender::with_segments`].
     Own,
-    /// So much, then nothing.
+    /// The application has this much data.
     Transfer(Bytes),
-    /// Writes `size`, pauses, and again (docs/design/protocols.md 12.3; TH 4.5).
+    /// The application writes `size`, pauses, and again (docs/design/protocols.md 12.3; TH 4.5).
     Bursts {
         /// Size of a write.
         size: Bytes,
         /// Time between the completion of a write and the next one.
         pause: Duration,
-        /// What completes a write.
+        /// Moment that completes a write.
         wait: Wait,
         /// Send buffer: unsent and unacknowledged data that the connection takes.
         buffer: Bytes,
-        /// All bursts together, the last one short; `None`: no end.
+        /// Sum of all bursts, the last one short; `None`: no end.
         total: Option<Bytes>,
     },
 }
 
-/// What the flows of a group have in common.
+/// Settings that the flows of a group have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Bytes of a full data packet, headers included.
@@ -104,35 +104,35 @@ pub struct Config {
     pub law: law::SenderConfig,
     /// Initial window, segments.
     pub initial_window: u32,
-    /// What the receiver advertises, segments; `None`: unlimited.
+    /// Window that the receiver advertises, segments; `None`: unlimited.
     pub awnd: Option<u32>,
-    /// What limits that beside.
+    /// Limit of the advertised window beside `awnd`.
     pub advertise: Advertise,
-    /// How losses are repaired.
+    /// Method by which losses are found and repaired.
     pub recovery: Recovery,
     /// Lower bound of the retransmission timeout; 1 s (RFC 6298 §2.4) unless told otherwise.
     pub min_rto: Duration,
-    /// Acknowledge every second segment (RFC 5681 §4.2) instead of each.
+    /// True to acknowledge every second segment (RFC 5681 §4.2) instead of each.
     pub delayed_ack: bool,
-    /// Explicit congestion notification (RFC 3168).
+    /// True for explicit congestion notification (RFC 3168).
     pub ecn: bool,
-    /// The ways of ns-2.35's `Agent/TCP/Reno/XCP` and its sink (docs/design/contract.md 1, `profile = "ns2"`).
+    /// True for the ways of ns-2.35's `Agent/TCP/Reno/XCP` and its sink (docs/design/contract.md 1, `profile = "ns2"`).
     pub ns2: bool,
-    /// What the application sends.
+    /// Data that the application sends.
     pub app: App,
 }
 
-/// The time that rates, means and percentiles of a flow are taken over.
+/// Time over which rates, means and percentiles of a flow are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measure {
-    /// Begin, included.
+    /// Beginning, included.
     pub from: Time,
     /// End, included.
     pub to: Time,
 }
 
 impl Config {
-    /// Bytes of the first `count` segments of the stream.
+    /// Returns the bytes of the first `count` segments of the stream.
     pub fn bytes_of(&self, count: u64) -> Bytes {
         let segment = u64::from(self.segment);
         Bytes(match self.app {

@@ -1,4 +1,4 @@
-//! A set of segment numbers, kept as ranges: what a sender knows to be SACKed, what a receiver
+//! A set of segment numbers, kept as ranges: those that a sender knows to be SACKed, or that a receiver
 //! holds out of order.
 
 use alloc::collections::VecDeque;

@@ -33,7 +33,7 @@ pub struct Receiver {
     /// When a delayed ACK is due.
     deadline: Time,
     out_of_order: Option<Box<OutOfOrder>>,
-    /// For laws that write into the headers of IP and TCP.
+    /// Headers of its packets, for laws that write into them.
     connection: Option<Box<Connection>>,
     /// `None`: the window stays as configured.
     window: Option<Box<Window>>,
@@ -46,14 +46,14 @@ pub struct Receiver {
     measure: Measure,
     received_packets: u64,
     delivered_bytes: u64,
-    /// What came outside the measured time; `None`: nothing.
+    /// Counts outside the measured time; `None`: nothing came then.
     outside: Option<Box<Outside>>,
 }
 
-/// What a receiver counted outside [`Measure`].
+/// Counts of a receiver outside [`Measure`].
 #[derive(Clone, Copy, Debug, Default)]
 struct Outside {
-    /// Before it, everything.
+    /// Counts before the measured time.
     before: ReceiverCounts,
     /// Bytes delivered in order after it.
     later_bytes: u64,
@@ -70,19 +70,19 @@ pub struct ReceiverCounts {
     pub spurious_retransmits: u64,
 }
 
-/// What a receiver counted.
+/// Counts of a receiver in the run and while measuring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverStats {
-    /// In the whole run.
+    /// Counts in the whole run.
     pub total: ReceiverCounts,
-    /// From the beginning of [`Measure`] to the end of the run.
+    /// Counts from the beginning of [`Measure`] to the end of the run.
     pub measured: ReceiverCounts,
     /// Bytes delivered in order within [`Measure`].
     pub measured_bytes: u64,
 }
 
 impl Receiver {
-    /// The peer of a sender with the same `isn`.
+    /// Creates the receiver of a flow whose sender has the same `isn`.
     pub fn new(config: &Config, flow: u32, isn: u32, measure: Measure) -> Self {
         Self {
             echo: config.law.echo(in_bytes(config, 1)),
@@ -103,14 +103,14 @@ impl Receiver {
         }
     }
 
-    /// With the headers of its packets, for laws that write into them.
+    /// Gives the receiver the headers of its packets, for laws that write into them.
     #[must_use]
     pub fn with_headers(mut self, connection: Connection) -> Self {
         self.connection = Some(Box::new(connection));
         self
     }
 
-    /// Everything that the receiver counted.
+    /// Returns everything that the receiver counted.
     pub fn stats(&self) -> ReceiverStats {
         let total = self.counts();
         let Outside { before, later_bytes } = self.outside.as_deref().copied().unwrap_or_default();
@@ -145,18 +145,18 @@ impl Receiver {
         }
     }
 
-    /// When a delayed acknowledgment is due.
+    /// Returns when a delayed acknowledgment, or a window update, is due; [`Time::NEVER`]: none is.
     #[inline]
     pub fn next_deadline(&self) -> Time {
         self.deadline
     }
 
-    /// Sends the delayed acknowledgment, if it is due.
+    /// Returns the delayed acknowledgment, if it is due.
     pub fn handle_deadline(&mut self, config: &Config, now: Time) -> Option<Packet> {
         (now >= self.deadline).then(|| self.acknowledge(config, now, Kind::Ack))
     }
 
-    /// A SYN, data or a window probe arrived; answers at once or later.
+    /// Takes a SYN, data or a window probe that arrived; returns the answer unless it comes later.
     pub fn handle_packet(&mut self, config: &Config, now: Time, packet: &Packet) -> Option<Packet> {
         match packet.kind {
             Kind::Data => self.handle_data(config, now, packet),
@@ -329,7 +329,7 @@ impl OutOfOrder {
         }
     }
 
-    /// The blocks to report, and their number: those reported last, most recent first, each once;
+    /// Returns the blocks to report, and their number: those reported last, most recent first, each once;
     /// then the highest ones, since as many as fit shall be told (RFC 2018 §4).
     fn blocks(&self) -> ([(u64, u64); SACK_BLOCKS], usize) {
         let mut blocks = [(0, 0); SACK_BLOCKS];

@@ -1,4 +1,4 @@
-//! What a sender knows while it repairs losses (RFC 6675; FACK), in whole segments.
+//! A sender's memory while it repairs losses (RFC 6675; FACK), in whole segments.
 //!
 //! Exists only from the first sign of a loss until everything sent before is acknowledged. The
 //! pipe of RFC 6675 §4 is kept as four counters, so that an acknowledgment costs the search for
@@ -38,7 +38,7 @@ pub(super) struct Scoreboard {
     lost: u64,
     /// SACKed segments from `lost` on.
     sacked_above_lost: u64,
-    /// What was sent before the last timeout.
+    /// First segment that was not sent before the last timeout.
     timeout: u64,
     /// RescueRxt (RFC 6675 §4), as the segment after it.
     rescue: u64,
@@ -62,7 +62,7 @@ pub(super) struct Scoreboard {
     pub(super) probes: Option<Box<Probes>>,
 }
 
-/// What a sender keeps for the probes of its law.
+/// A sender's memory for the probes of its law.
 #[derive(Clone, Debug)]
 pub(super) struct Probes {
     /// Draws the segments that they carry.
@@ -135,7 +135,7 @@ impl Scoreboard {
         below + above > 0
     }
 
-    /// Everything below `una` is acknowledged.
+    /// Takes a cumulative ACK: everything below `una` is acknowledged.
     pub(super) fn advance(&mut self, una: u64) {
         if let Some(delivery) = &mut self.delivery {
             delivery.advance(una);

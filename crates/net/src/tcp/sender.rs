@@ -25,14 +25,14 @@ pub use stats::{SenderCounts, SenderStats, View};
 /// Packets that a paced sender may send at once when it is late.
 const PACING_BURST: u64 = 4;
 
-/// Where a connection stands.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Before its start.
+    /// The connection has not started.
     Closed,
     /// The SYN is on its way.
     SynSent,
-    /// Nothing to repair.
+    /// Nothing is to be repaired.
     Open,
     /// The window was reduced for a congestion mark less than a window of data ago (RFC 3168 §6.1.2).
     Reduced,
@@ -72,7 +72,7 @@ mod bit {
     pub(super) const EARLY: u16 = 1 << 12;
 }
 
-/// What to send next.
+/// Segment to send next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pick {
     /// The first unacknowledged segment, now.
@@ -111,7 +111,7 @@ pub struct Sender {
     sent_at: Time,
     stop: Time,
     scoreboard: Option<Box<Scoreboard>>,
-    /// For laws that write into the headers of IP and TCP.
+    /// Headers of its packets, for laws that write into them.
     connection: Option<Box<Connection>>,
     flow: u32,
     /// Sequence number of segment 0.
@@ -138,14 +138,14 @@ pub struct Sender {
     window_sum: u64,
     window_max: u64,
     idle_max: Duration,
-    /// What is counted rarely; `None`: nothing.
+    /// Counts of what is rare; `None`: nothing.
     ledger: Option<Box<Ledger>>,
     completion: Time,
     round_trips: Histogram,
 }
 
 impl Sender {
-    /// A connection that sends its SYN, with sequence number `isn`, at `start`, and no new data
+    /// Creates a connection that sends its SYN, with sequence number `isn`, at `start`, and no new data
     /// from `stop` on ([`Time::NEVER`]: no end).
     pub fn new(config: &Config, flow: u32, start: Time, stop: Time, isn: u32, measure: Measure) -> Self {
         let law = initial_law(config, config.initial_window);
@@ -194,21 +194,21 @@ impl Sender {
         }
     }
 
-    /// For [`App::Own`]: all that it will send.
+    /// Sets the number of segments that the flow sends in all, for [`App::Own`].
     #[must_use]
     pub fn with_segments(mut self, segments: u64) -> Self {
         self.written = segments;
         self
     }
 
-    /// With the headers of its packets, for laws that write into them.
+    /// Gives the sender the headers of its packets, for laws that write into them.
     #[must_use]
     pub fn with_headers(mut self, connection: Connection) -> Self {
         self.connection = Some(Box::new(connection));
         self
     }
 
-    /// For laws that draw ([`law::SenderConfig::draws`]): what from.
+    /// Gives the law its seed, for laws that draw ([`law::SenderConfig::draws`]).
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.law.seed(seed);
@@ -223,31 +223,31 @@ impl Sender {
 
     // What the flow shows.
 
-    /// The congestion window.
+    /// Returns the congestion window.
     #[inline]
     pub fn window(&self) -> Bytes {
         self.law.window()
     }
 
-    /// The law, for observers.
+    /// Returns the law, for observers.
     #[inline]
     pub fn law(&self) -> &law::Law {
         self.law.law()
     }
 
-    /// The smoothed round trip time; zero: unknown.
+    /// Returns the smoothed round trip time; zero: unknown.
     #[inline]
     pub fn srtt(&self) -> Duration {
         self.rtt.srtt()
     }
 
-    /// Expiries of the retransmission timer so far.
+    /// Returns the number of expiries of the retransmission timer so far.
     #[inline]
     pub fn timeouts(&self) -> u64 {
         u64::from(self.timeouts)
     }
 
-    /// Segments in flight: sent, and neither acknowledged, SACKed nor lost (RFC 6675's pipe).
+    /// Returns the segments in flight: sent, and neither acknowledged, SACKed nor lost (RFC 6675's pipe).
     #[inline]
     pub fn pipe(&self) -> u64 {
         match &self.scoreboard {
@@ -261,7 +261,7 @@ impl Sender {
         self.rtt.patience()
     }
 
-    /// The congestion window, segments.
+    /// Returns the congestion window in segments.
     #[inline]
     pub fn cwnd_packets(&self) -> f64 {
         self.law.window().0 as f64 / f64::from(self.segment)
@@ -269,7 +269,7 @@ impl Sender {
 
     // Time and packets.
 
-    /// The earliest moment at which something is due that no packet announces.
+    /// Returns the earliest moment at which something is due that no packet announces.
     #[inline]
     pub fn next_deadline(&self) -> Time {
         let release = if self.flags & (bit::PACED | bit::PROBES) != 0 { self.release } else { Time::NEVER };
@@ -303,7 +303,7 @@ impl Sender {
         }
     }
 
-    /// An ACK or SYN-ACK arrived; anything else is ignored.
+    /// Takes an ACK or SYN-ACK that arrived; anything else is ignored.
     #[inline]
     pub fn handle_packet(&mut self, config: &Config, now: Time, packet: &Packet) {
         match (packet.kind, self.mode) {
@@ -757,7 +757,7 @@ impl Sender {
 
     // Transmission.
 
-    /// The next packet to send, if there is one.
+    /// Returns the next packet to send, if there is one.
     #[inline]
     pub fn poll_transmit(&mut self, config: &Config, now: Time) -> Option<Packet> {
         // Every packet is followed by a poll that mostly ends here.
@@ -807,7 +807,7 @@ impl Sender {
         Some(self.data_packet(config, now, pick, flight, available))
     }
 
-    /// What to send next, regardless of the window: NextSeg of RFC 6675 §4.
+    /// Picks the segment to send next, regardless of the window: NextSeg of RFC 6675 §4.
     fn pick(&self, config: &Config, is_new_allowed: bool) -> Option<Pick> {
         if self.flags & bit::REPEAT != 0 {
             return Some(Pick::Repeat);

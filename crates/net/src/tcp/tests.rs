@@ -49,7 +49,7 @@ impl Naive {
         segment < self.timeout || above.len() as u64 > DUP_THRESH - 1 || ranges >= DUP_THRESH
     }
 
-    /// What begins a recovery before three duplicates do.
+    /// Signs that begin a recovery before three duplicates do.
     fn is_loss(&self) -> bool {
         match self.sacked.last() {
             Some(last) if self.is_fack => last + 1 - self.una > DUP_THRESH,
@@ -102,7 +102,7 @@ impl Naive {
     }
 }
 
-/// What the pipe does to packets, in percent.
+/// Impairments of packets by the pipe, in percent.
 #[derive(Clone, Copy)]
 struct Weather {
     loss: u64,
@@ -123,7 +123,7 @@ struct Pair {
     now: u64,
     isn: u32,
     naive: Naive,
-    /// What the naive sender does: none, fast recovery or repair after a timeout; up to where; how
+    /// Repair by the naive sender: none, fast recovery or after a timeout; up to where; how
     /// many duplicates it has seen; whether the first segment of a recovery is still to go.
     repair: Repair,
     recover: u64,
@@ -566,7 +566,7 @@ fn statistics_cover_the_measured_time_and_nothing_else() {
     assert_eq!(sent.completion, Some(Time(605 * MS)), "the last of what was sent until the stop");
 }
 
-/// What was sent until the stop is all there is: it is complete when the last of it is acknowledged.
+/// Data sent until the stop is all there is: it is complete when the last of it is acknowledged.
 #[test]
 fn a_stop_completes_what_was_sent() {
     let calm = Weather { loss: 0, ack_loss: 0, repeat: 0, reorder: 0 };

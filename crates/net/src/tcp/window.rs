@@ -1,27 +1,27 @@
-//! What a receiver advertises: always the same, more with every ACK, or what its reader leaves free.
+//! The window that a receiver advertises: always the same, more with every ACK, or what its reader leaves free.
 
 use congestlab_core::units::{BitRate, Bytes, Duration, Time};
 
 use super::Config;
 
-/// What limits the advertised window beside [`Config::awnd`].
+/// Limit of the advertised window beside [`Config::awnd`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Advertise {
-    /// Nothing.
+    /// No limit besides.
     #[default]
     Always,
-    /// It grows, as Linux lets it while a connection is young (TH 4.1).
+    /// The window grows, as Linux lets it while a connection is young (TH 4.1).
     Growing {
-        /// Segments at first.
+        /// Segments of the first window.
         from: u32,
-        /// Segments more with every ACK sent.
+        /// Segments by which every ACK sent widens it.
         per_ack: u32,
     },
-    /// An application that reads at a rate from a buffer: what is free of it.
+    /// An application reads at a rate from a buffer: the window is what is free of that.
     Reading {
-        /// At which it reads; above zero.
+        /// Rate at which it reads; above zero.
         rate: BitRate,
-        /// Bytes that fit, read or not yet.
+        /// Size of the buffer, which holds what is not read yet.
         buffer: Bytes,
     },
 }

@@ -10,7 +10,7 @@ use congestlab_core::law::xcp_i::{Action, Entry};
 use congestlab_core::law::{Link, Series as _, xcp};
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
 
-/// What a packet's port at router k tells its virtual router (XI III-A.4).
+/// State of a packet's port at router k that its virtual router uses (XI III-A.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortView {
     /// Number of the port, for observers.
@@ -21,14 +21,14 @@ pub struct PortView {
     pub queue: Bytes,
 }
 
-/// A cloud between an upstream neighbour and this node.
+/// A cloud between an upstream neighbour and this node, with its virtual router.
 #[derive(Clone, Debug)]
 pub struct Cloud {
     upstream: Address,
     pub(super) entry: Entry,
-    /// By each way that packets came: more than one where routes change or share.
+    /// Paths, by each way that packets came: more than one where routes change or share.
     paths: Vec<Path>,
-    /// When it was made.
+    /// When the entry was made.
     made: Time,
     /// The path that is in use: the last packet's.
     path: usize,
@@ -45,9 +45,9 @@ pub struct Cloud {
     input_then: Rate,
     /// Reports are lost: own traffic is cut until one comes.
     is_cutting: bool,
-    /// Of the request under way.
+    /// Parameter of the request under way.
     parameter: u64,
-    /// Bytes of data in all, and by the begin of the round.
+    /// Bytes of data in all, and by the beginning of the round.
     received: u64,
     received_before: u64,
     probe_bytes: u64,
@@ -57,7 +57,7 @@ pub struct Cloud {
 /// (ours): as like as not they are lost in a full queue, and as long as it stays full the next ones are.
 const OVERDUE: Ratio = Ratio::ppm(125_000);
 
-/// What is known of one way through the cloud.
+/// Knowledge of one way through the cloud.
 #[derive(Clone, Debug)]
 struct Path {
     way: Way,
@@ -127,18 +127,18 @@ impl Cloud {
         }
     }
 
-    /// The upstream neighbour.
+    /// Returns the address of the upstream neighbour.
     pub fn upstream(&self) -> Address {
         self.upstream
     }
 
-    /// The way that its packets take: the last one's.
+    /// Returns the way by which the neighbour's last packet came.
     #[inline]
     pub fn way(&self) -> Way {
         self.paths[self.path].way
     }
 
-    /// When its last packet came.
+    /// Returns when the neighbour's last packet came.
     pub fn seen(&self) -> Time {
         self.entry.seen()
     }
@@ -161,33 +161,33 @@ impl Cloud {
         self.seen() + period <= now || (has_ended && self.made + turn <= now)
     }
 
-    /// Where the entry stands.
+    /// Returns the state of the entry.
     pub fn state(&self, now: Time) -> State {
         self.entry.state(now)
     }
 
-    /// The last estimate, while it holds.
+    /// Returns the last estimate, B/s, while it holds.
     pub fn estimate(&self, now: Time) -> Option<Bandwidth> {
         self.entry.bandwidth(now)
     }
 
-    /// What the virtual router's last control interval measured and decided.
+    /// Returns the report of the virtual router's last control interval.
     pub fn report(&self) -> xcp::Report {
         self.link.report().xcp().copied().unwrap_or_default()
     }
 
-    /// The port that its packets leave through.
+    /// Returns the number of the port that the cloud's packets leave through.
     pub fn port(&self) -> u32 {
         self.port.port
     }
 
-    /// Bytes of probes and control packets so far that arrived from the upstream neighbour or were
+    /// Returns the bytes of probes and control packets so far that arrived from the upstream neighbour or were
     /// sent to it.
     pub fn probe_bytes(&self) -> u64 {
         self.probe_bytes
     }
 
-    /// Round trip between the edges; zero: unknown.
+    /// Returns the round trip time between the edges; zero: unknown.
     pub fn rtt(&self) -> Duration {
         self.entry.rtt()
     }
@@ -256,12 +256,12 @@ impl Cloud {
         action
     }
 
-    /// When [`Cloud::on_deadline`] or the entry's has something to do.
+    /// Returns when [`Cloud::on_deadline`] or the entry's has something to do.
     pub(super) fn next_deadline(&self, config: &Config) -> Time {
         self.closes.min(self.entry.next_deadline(&config.exchange))
     }
 
-    /// The control interval ends if it is time. One that waits for a report waits for at most as
+    /// Ends the control interval if it is time. One that waits for a report waits for at most as
     /// long again: the paper's estimate is there at the end of each interval (XI IV).
     pub(super) fn on_deadline(&mut self, config: &Config, now: Time) {
         if now < self.closes {
@@ -276,7 +276,7 @@ impl Cloud {
         }
     }
 
-    /// The upstream edge's report on the request under way. True: it gave an estimate.
+    /// Takes the upstream edge's report on the request under way. Returns true if it gave an estimate.
     pub(super) fn on_report(&mut self, config: &Config, now: Time, report: &Report) -> bool {
         let was_valid = self.entry.bandwidth(now).is_some();
         let Some(mut bandwidth) = self.paths[self.asked].listener.on_report(now, report) else {

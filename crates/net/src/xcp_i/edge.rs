@@ -13,14 +13,14 @@ use alloc::vec::Vec;
 use congestlab_core::law::xcp_i::{Action, Crossed, Extension};
 use congestlab_core::units::{Bytes, Duration, SECOND, Time};
 
-/// What kind of node it is.
+/// Role of a node with an XCP-i agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Forwards packets.
+    /// The node forwards packets.
     Router,
-    /// Sends data: [`Edge::originate`]s, and answers the first router behind a cloud (XI III-B).
+    /// The node sends data: [`Edge::originate`]s, and answers the first router behind a cloud (XI III-B).
     Sender,
-    /// Takes data: lowers Delta_Throughput before it is returned, and forwards nothing (XI III-B).
+    /// The node takes data: lowers Delta_Throughput before it is returned, and forwards nothing (XI III-B).
     Receiver,
 }
 
@@ -30,7 +30,7 @@ const LOOK_AGAIN: Duration = Duration(1_000_000);
 /// How long a place in the table is kept for who comes no more.
 const FORGET: Duration = Duration(SECOND);
 
-/// What an edge counted.
+/// Counts of an edge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Data packets that crossed a cloud.
@@ -39,11 +39,11 @@ pub struct Stats {
     pub anomalies: u64,
     /// Requests sent, repeated ones too.
     pub requests: u64,
-    /// Estimates taken over.
+    /// Reports that gave an estimate.
     pub estimates: u64,
     /// Answers and probes that belong to no request under way: late, repeated or forged.
     pub unexpected: u64,
-    /// Control packets and probes that are none, or from a node that has nothing to say here.
+    /// Control packets and probes that can not be read, or come from a node that has nothing to say here.
     pub foreign: u64,
     /// Exchanges that ended without an answer.
     pub broken: u64,
@@ -56,7 +56,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// All of them, by name.
+    /// Returns the counts with their names.
     pub const fn named(&self) -> [(&'static str, u64); 10] {
         [
             ("crossed", self.crossed),
@@ -79,19 +79,19 @@ pub struct Edge<V> {
     config: Config,
     address: Address,
     role: Role,
-    /// As k. A slot keeps its number as long as its entry lives.
+    /// Clouds, for the role of k. A slot keeps its number as long as its entry lives.
     clouds: Vec<Option<Cloud>>,
     /// Slot of each upstream neighbour, sorted by address.
     table: Vec<(Address, u32)>,
-    /// Until then nobody in the full table has had its turn.
+    /// Time until which nobody in the full table has had its turn.
     crowded_until: Time,
-    /// Who waits for a place, and since when.
+    /// Neighbour that waits for a place, and since when.
     first_waiting: Option<(Address, Time)>,
     /// Slot of the last packet: most packets follow one of the same cloud.
     last: u32,
-    /// How to listen to which upstream neighbour, sorted; others are [`Told`].
+    /// Listeners by upstream neighbour, sorted; others are [`Told`].
     listeners: Vec<(Neighbour, Listener)>,
-    /// As k-1, sorted by neighbour.
+    /// Peers, for the role of k-1, sorted by neighbour.
     peers: Vec<Peer<V>>,
     output: VecDeque<(Packet, Neighbour)>,
     deadline: Time,
@@ -102,7 +102,7 @@ pub struct Edge<V> {
 }
 
 impl<V: LinkView> Edge<V> {
-    /// The agent of the node with this address. `nonces` is drawn from once per request.
+    /// Creates the agent of the node with this address. `nonces` is drawn from once per request.
     pub fn new(config: Config, address: Address, role: Role, nonces: Stream) -> Self {
         Self {
             config,
@@ -123,8 +123,8 @@ impl<V: LinkView> Edge<V> {
         }
     }
 
-    /// As k-1: what this downstream edge asks for by this way is estimated with `prober`. Requests of
-    /// nodes that were not named here are not answered.
+    /// Answers requests of this downstream edge by this way, in the role of k-1, with estimates of `prober`. Requests
+    /// of nodes that were not named here are not answered.
     pub fn answer(&mut self, peer: Neighbour, prober: Prober<V>) {
         match self.peers.binary_search_by_key(&peer, |peer| peer.neighbour) {
             Ok(at) => self.peers[at] = Peer::new(peer, prober),
@@ -132,7 +132,7 @@ impl<V: LinkView> Edge<V> {
         }
     }
 
-    /// As k: reports of this upstream edge by this way are understood with `listener`, in each entry
+    /// Reads reports of this upstream edge by this way, in the role of k, with `listener`, in each entry
     /// anew.
     pub fn listen(&mut self, upstream: Neighbour, listener: Listener) {
         match self.listeners.binary_search_by_key(&upstream, |entry| entry.0) {
@@ -147,12 +147,12 @@ impl<V: LinkView> Edge<V> {
         packet.set_xcp_i(Extension::new(self.address));
     }
 
-    /// True if what leaves towards a downstream edge counts: its estimates compare it with what arrives.
+    /// Returns true if data that leaves towards a downstream edge counts: its estimates compare it with what arrives.
     pub fn counts_sent(&self) -> bool {
         self.peers.iter().any(Peer::counts_sent)
     }
 
-    /// Data leaves this node towards `peer`, the next XCP-i node of its path; others are not counted.
+    /// Counts data that leaves this node towards `peer`, the next XCP-i node of its path; others are not counted.
     #[inline]
     pub fn on_sent(&mut self, peer: Address, size: Bytes) {
         let first = self.peers.partition_point(|other| other.neighbour.address < peer);
@@ -162,8 +162,8 @@ impl<V: LinkView> Edge<V> {
         }
     }
 
-    /// A data packet arrives by `way` that goes to a port, which has yet to decrement its IP TTL; at
-    /// a receiving host, to the receiver. True: there is something to send.
+    /// Takes a data packet that arrives by `way` and goes to a port, which has yet to decrement its IP TTL; at
+    /// a receiving host, to the receiver. Returns true if there is something to send.
     #[inline]
     pub fn on_data(&mut self, now: Time, packet: &mut Packet, way: Way, port: &PortView) -> bool {
         if !packet.has_xcp_i() {
@@ -192,7 +192,7 @@ impl<V: LinkView> Edge<V> {
         !self.output.is_empty()
     }
 
-    /// A control packet for this node arrives by `way`.
+    /// Takes a control packet for this node that arrives by `way`.
     pub fn handle_control(&mut self, now: Time, packet: &Packet, way: Way) {
         let Some(message) = Message::from_packet(packet) else {
             self.stats.foreign += 1;
@@ -246,7 +246,7 @@ impl<V: LinkView> Edge<V> {
         self.deadline = self.deadline.min(peer.next_deadline());
     }
 
-    /// A probe for this node arrives.
+    /// Takes a probe for this node that arrives.
     pub fn handle_probe(&mut self, now: Time, packet: &Packet) {
         let Some(probe) = Probe::from_packet(packet) else {
             self.stats.foreign += 1;
@@ -265,7 +265,7 @@ impl<V: LinkView> Edge<V> {
         }
     }
 
-    /// When [`Edge::handle_deadline`] wants to be called.
+    /// Returns when [`Edge::handle_deadline`] wants to be called.
     #[inline]
     pub fn next_deadline(&self) -> Time {
         self.deadline
@@ -296,28 +296,28 @@ impl<V: LinkView> Edge<V> {
         self.deadline = peers.chain(clouds).min().unwrap_or(Time::NEVER);
     }
 
-    /// The next packet to send now, and the XCP-i node that it is for.
+    /// Returns the next packet to send now, and the XCP-i node that it is for.
     #[inline]
     pub fn poll_transmit(&mut self) -> Option<(Packet, Neighbour)> {
         self.output.pop_front()
     }
 
-    /// Its address.
+    /// Returns the address of the node.
     pub fn address(&self) -> Address {
         self.address
     }
 
-    /// The clouds upstream, with the numbers of their entries.
+    /// Returns the clouds upstream, with the numbers of their entries.
     pub fn clouds(&self) -> impl Iterator<Item = (u32, &Cloud)> {
         (0..).zip(&self.clouds).filter_map(|(slot, cloud)| Some((slot, cloud.as_ref()?)))
     }
 
-    /// What it counted.
+    /// Returns the counts of the edge.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
 
-    /// Words of its stream that it drew.
+    /// Returns the number of random words drawn.
     pub fn draws(&self) -> u64 {
         self.nonces.draws()
     }

@@ -14,85 +14,85 @@ use congestlab_core::units::{Bytes, Duration, Time};
 /// Available bandwidth, B/s; negative: more arrives at the bottleneck than it carries.
 pub type Bandwidth = i64;
 
-/// How a round ends at the upstream edge.
+/// Outcome of a round at the upstream edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// With this.
+    /// The prober knows the available bandwidth.
     Bandwidth(Bandwidth),
     /// All probes have left; the listener computes it.
     ComputeYourself,
 }
 
-/// What the prober has for the edge.
+/// Next step of a prober, for the edge to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Send a probe now, and ask again. The edge adds address, request and stamp.
     Send {
         /// Bytes of the whole IP packet.
         size: u16,
-        /// As in [`Probe`].
+        /// Number of the probe in its round, as in [`Probe`].
         number: u16,
     },
     /// The round is over.
     Done(Answer),
 }
 
-/// The half at the upstream edge, for one downstream edge.
+/// The upstream half of an estimator, for one downstream edge.
 pub trait Probing {
-    /// A request: a round begins, and one under way is given up. Returns how long it takes at most.
+    /// Begins a round, which gives up one under way. Returns how long it takes at most.
     fn begin(&mut self, now: Time, parameter: u64) -> Duration;
 
-    /// When [`Probing::poll`] has something; [`Time::NEVER`] when no round is under way.
+    /// Returns when [`Probing::poll`] has something; [`Time::NEVER`] when no round is under way.
     fn next_deadline(&self) -> Time;
 
-    /// What is due at `now`: asked until `None`. A late call gets all that is due.
+    /// Returns a step that is due at `now`: asked until `None`. A late call gets all that is due.
     fn poll(&mut self, now: Time) -> Option<Step>;
 }
 
-/// What the report of a round says.
+/// Report of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// What the prober found.
+    /// Outcome of the round.
     pub answer: Answer,
-    /// Clock of the upstream edge then.
+    /// Clock of the upstream edge when it reported.
     pub stamp: Time,
-    /// Bytes of data that it had sent towards this edge by then, in all.
+    /// Bytes of data that the upstream edge had sent towards this edge by then, in all.
     pub sent: Bytes,
 }
 
-/// The half at the downstream edge, for one upstream edge.
+/// The downstream half of an estimator, for one upstream edge.
 pub trait Listening {
-    /// A request is about to leave, and a round begins; `interval` is the control interval of the
+    /// Begins a round, whose request is about to leave; `interval` is the control interval of the
     /// virtual router. Returns the parameter for the prober.
     fn begin(&mut self, now: Time, interval: Duration) -> u64;
 
-    /// A probe of this round arrived.
+    /// Takes a probe of this round that arrived.
     fn on_probe(&mut self, now: Time, probe: &Probe);
 
-    /// Data of the upstream edge arrived.
+    /// Takes data of the upstream edge that arrived.
     fn on_data(&mut self, size: Bytes);
 
-    /// The prober is done. `None`: this round gave no estimate, and the one before holds until it is
-    /// stale.
+    /// Takes the report of the prober, which is done. `None`: this round gave no estimate, and the one before holds
+    /// until it is stale.
     fn on_report(&mut self, now: Time, report: &Report) -> Option<Bandwidth>;
 }
 
-/// The half at the upstream edge.
+/// The upstream half of an estimator, of any kind.
 // An estimator more is a variant here and in `Listener`, and a line in each `each!`.
 #[derive(Clone, Debug)]
 pub enum Prober<V> {
-    /// Reads the links.
+    /// The prober reads the links.
     Oracle(Oracle<V>),
-    /// Sends probes.
+    /// The prober sends probes.
     Probes(Box<estimator::Prober>),
 }
 
-/// The half at the downstream edge.
+/// The downstream half of an estimator, of any kind.
 #[derive(Clone, Debug)]
 pub enum Listener {
-    /// Takes the prober's word.
+    /// The listener takes the prober's word.
     Told(Told),
-    /// Looks at probes.
+    /// The listener looks at probes.
     Probes(Box<estimator::Listener>),
 }
 

@@ -1,4 +1,4 @@
-//! What the edges of a cloud say to each other, and the probes: ordinary packets of the network.
+//! Messages between the edges of a cloud, and the probes: ordinary packets of the network.
 
 use super::Address;
 use crate::packet::{Kind, Packet};
@@ -7,50 +7,50 @@ use congestlab_core::units::{Duration, Time};
 /// Bytes of a control packet: a whole IP packet of 40 B (docs/design/protocols.md 3.4).
 pub const CONTROL_SIZE: u16 = 40;
 
-/// [`Packet::flow`] of control packets and probes, which are of no flow.
+/// Value of [`Packet::flow`] for control packets and probes, which are of no flow.
 pub const NO_FLOW: u32 = u32::MAX;
 
-/// What a control packet says.
+/// Statement of a control packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// k asks k-1 for an estimate; the parameter is the listener's word to the prober.
+    /// The downstream edge k asks the upstream one, k-1, for an estimate.
     Request {
-        /// Meaning and unit are the estimator's.
+        /// The listener's word to the prober; meaning and unit are the estimator's.
         parameter: u64,
     },
-    /// k-1 has the request.
+    /// The upstream edge k-1 has the request.
     Ack {
-        /// How long the estimate takes at most.
+        /// Longest time that the estimate takes.
         takes: Duration,
         /// The clock of k that the request carried.
         echo: Time,
     },
-    /// k-1 has finished.
+    /// The upstream edge k-1 has finished the round.
     Report {
-        /// The bandwidth, B/s, signed; `None`: the listener has seen the probes and computes it.
+        /// Available bandwidth, B/s, signed; `None`: the listener has seen the probes and computes it.
         bandwidth: Option<i64>,
         /// Bytes of data that k-1 has sent towards k so far.
         sent: u64,
     },
 }
 
-/// A control packet's content.
+/// Content of a control packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// What it says.
+    /// Statement of the message.
     pub verb: Verb,
-    /// Who says it.
+    /// Address of the node that says it.
     pub from: Address,
     /// Number of the request; [`Packet::seq`].
     pub id: u32,
-    /// Chosen by k for the request; every answer repeats it. Who has not seen the request cannot forge
+    /// Nonce that k chose for the request and every answer repeats. Who has not seen the request cannot forge
     /// an answer.
     pub nonce: u64,
     /// Clock of the sender of this message.
     pub stamp: Time,
 }
 
-/// `words[0]`: what it is.
+/// Kinds of message in `words[0]`.
 const REQUEST: u32 = 1;
 const ACK: u32 = 2;
 /// A report without a bandwidth.
@@ -66,7 +66,7 @@ const fn whole(words: &[u32; 8], at: usize) -> u64 {
 }
 
 impl Message {
-    /// As a packet.
+    /// Returns the message as a packet.
     pub fn to_packet(&self) -> Packet {
         let (code, first, second) = match self.verb {
             Verb::Request { parameter } => (REQUEST, parameter, 0),
@@ -86,7 +86,7 @@ impl Message {
         }
     }
 
-    /// What a control packet says; `None` if that is nothing known.
+    /// Reads a control packet; `None` if it says nothing known.
     pub fn from_packet(packet: &Packet) -> Option<Self> {
         let words = &packet.words;
         let (first, second) = (whole(words, 4), whole(words, 6));
@@ -107,25 +107,25 @@ impl Message {
     }
 }
 
-/// A probe.
+/// A probe of an estimator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// Who sends it.
+    /// Address of the node that sends it.
     pub from: Address,
     /// Number of the request that it is sent for.
     pub id: u32,
-    /// Of that request.
+    /// Nonce of that request.
     pub nonce: u64,
-    /// Which one of the round, from 0.
+    /// Number of the probe in its round, from 0.
     pub number: u16,
     /// Bytes of the whole IP packet.
     pub size: u16,
-    /// Clock of k-1 when it was sent.
+    /// Clock of k-1 when the probe was sent.
     pub stamp: Time,
 }
 
 impl Probe {
-    /// As a packet.
+    /// Returns the probe as a packet.
     pub fn to_packet(&self) -> Packet {
         let [n0, n1] = halves(self.nonce);
         Packet {
@@ -139,7 +139,7 @@ impl Probe {
         }
     }
 
-    /// What a probe carries; `None` if it is none.
+    /// Reads a probe; `None` if the packet is none.
     pub fn from_packet(packet: &Packet) -> Option<Self> {
         let words = &packet.words;
         (packet.kind == Kind::Probe).then_some(Self {

@@ -33,78 +33,78 @@ use congestlab_core::law::{LinkConfig, xcp_i};
 use congestlab_core::units::Ratio;
 
 /// One of the ways between two nodes. Whoever drives an edge numbers them, and says with each packet by
-/// which it came; what is sent in return takes the reverse of the same.
+/// which it came; packets in return take the reverse of the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Way(pub u32);
 
 /// Another XCP-i node, and a way to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Neighbour {
-    /// Which node.
+    /// Address of the node.
     pub address: Address,
-    /// Which way.
+    /// Way to the node.
     pub way: Way,
 }
 
 impl From<Address> for Neighbour {
-    /// To which there is one way.
+    /// Names a node to which there is one way.
     fn from(address: Address) -> Self {
         Self { address, way: Way::default() }
     }
 }
 
-/// What to do with packets of a cloud whose bandwidth has yet to be learned (XI is silent). Where it was
+/// Treatment of packets of a cloud whose bandwidth has yet to be learned (XI is silent). Where it was
 /// known and reports come no more, there is no increase either way (ours): they are lost in a full queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NoEstimate {
-    /// Nothing: the paper's reading.
+    /// Packets pass as they are: the paper's reading.
     #[default]
     Pass,
-    /// No increase until there is an estimate.
+    /// Packets get no increase until there is an estimate.
     Hold,
 }
 
-/// Whose queue the virtual router drains: Q of XI eq. 1.
+/// Queue that the virtual router drains: Q of XI eq. 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum VirtualQueue {
-    /// That of the router with the oracle, that of the cloud with other estimators: those do not say 0 on
+    /// The queue of the router with the oracle, that of the cloud with other estimators: those do not say 0 on
     /// a full path, but a little more, so that the cloud's queue would grow without end (ours).
     #[default]
     Auto,
-    /// That of the router which runs it (XI III-A.4).
+    /// The queue of the router which runs it (XI III-A.4).
     Host,
     /// The part of the cloud's queue that is of this traffic: its rate times what one-way delays of
     /// the upstream neighbour's control packets are above their least.
     Cloud,
-    /// None.
+    /// No queue.
     None,
 }
 
-/// What a node does as the downstream edge of its clouds.
+/// Settings of a node as the downstream edge of its clouds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Exchange with the upstream edge.
+    /// Time limits of the exchange with the upstream edge.
     pub exchange: xcp_i::Config,
-    /// Packets of a cloud without an estimate.
+    /// Treatment of packets of a cloud without an estimate.
     pub no_estimate: NoEstimate,
-    /// Q.
+    /// Queue that the virtual router drains.
     pub virtual_queue: VirtualQueue,
-    /// Bandwidths may be negative; otherwise those count as none (docs/design/protocols.md 3.5: on).
+    /// True if bandwidths may be negative; otherwise those count as none (docs/design/protocols.md 3.5: on).
     pub signed: bool,
-    /// The part of a positive bandwidth that is there to give away; 1 (XI). Less where other edges may
+    /// Part of a positive bandwidth that is there to give away; 1 (XI). Less where other edges may
     /// give the same away at the same time (13.6).
     pub release: Ratio,
-    /// The part of own traffic that is given back in each control interval; 0 (XI). Where edges share a
+    /// Part of own traffic that is given back in each control interval; 0 (XI). Where edges share a
     /// link, those with more traffic give more, and what they leave is there for all (ours).
     pub give_back: Ratio,
     /// The most upstream neighbours; one more takes the place of the least recently seen (A-09: 1024).
     pub table: usize,
-    /// What the virtual routers run, of XCP's family; its capacity does not matter.
+    /// Law of the virtual routers, of XCP's family; its capacity does not matter.
     pub law: LinkConfig,
 }
 
 impl Config {
-    /// The defaults, with this law of the virtual routers.
+    /// Returns the defaults, with this law of the virtual routers.
     pub const fn new(law: LinkConfig) -> Self {
         Self {
             exchange: xcp_i::Config::DEFAULT,

@@ -29,10 +29,10 @@ pub trait LinkView {
     fn read(&mut self, since: Time, now: Time, each: impl FnMut(Rate, Bytes));
 }
 
-/// How far back a [`LinkView`] must know: the longest control interval (draft-03 §4.2.4).
+/// Time for which a [`LinkView`] must know the past: the longest control interval (draft-03 §4.2.4).
 pub const LOOK_BACK: Duration = Duration(1_000_000_000);
 
-/// What an error of the estimate is a part of (C-16).
+/// Quantity of which an error of the estimate is a part (C-16).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ErrorBase {
     /// The capacity: C (1 + e) - y. XI says that estimates pass the capacity.
@@ -42,33 +42,33 @@ pub enum ErrorBase {
     Residual,
 }
 
-/// How right the oracle is.
+/// Error of the oracle's estimates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OracleConfig {
-    /// The error is drawn from [-error, error] for each estimate, uniformly.
+    /// Bound of the error, which is drawn from [-error, error] for each estimate, uniformly.
     pub error: Ratio,
-    /// What it is a part of.
+    /// Quantity of which the error is a part.
     pub base: ErrorBase,
 }
 
-/// Reads what is left of the bottleneck over the last control interval: C - load, the least of all
+/// Estimator that reads what is left of the bottleneck over the last control interval: C - load, the least of all
 /// links, signed.
 #[derive(Clone, Debug)]
 pub struct Oracle<V> {
     config: OracleConfig,
     view: V,
-    /// Of the errors; nothing is drawn without one.
+    /// Stream of the errors; nothing is drawn without one.
     stream: Stream,
     found: Option<(Time, Bandwidth)>,
 }
 
 impl<V> Oracle<V> {
-    /// `stream` is where errors are drawn from.
+    /// Creates the estimator of one cloud; `stream` is where errors are drawn from.
     pub const fn new(config: OracleConfig, view: V, stream: Stream) -> Self {
         Self { config, view, stream, found: None }
     }
 
-    /// Words of its stream that it drew.
+    /// Returns the number of random words drawn.
     pub const fn draws(&self) -> u64 {
         self.stream.draws()
     }

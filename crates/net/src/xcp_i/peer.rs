@@ -1,4 +1,4 @@
-//! A downstream edge as its upstream edge knows it: who may ask, and the round that it asked for.
+//! A downstream edge as its upstream edge knows it: its right to ask, and the round that it asked for.
 
 use super::estimator::{Answer, Prober, Probing, Step};
 use super::message::{Message, Probe, Verb};
@@ -10,7 +10,7 @@ use congestlab_core::units::{Duration, Time};
 /// A downstream edge that may ask this node for estimates.
 #[derive(Clone, Debug)]
 pub(super) struct Peer<V> {
-    /// And the way by which it asks.
+    /// The edge, and the way by which it asks.
     pub(super) neighbour: Neighbour,
     prober: Prober<V>,
     /// Number and nonce of the last request; `None`: it never asked.
@@ -42,7 +42,7 @@ impl<V: LinkView> Peer<V> {
         }
     }
 
-    /// It asks by another way: what it asked for by this one is over.
+    /// Gives up the round under way: the edge asks by another way.
     pub(super) fn give_up(&mut self) {
         self.asked = None;
     }

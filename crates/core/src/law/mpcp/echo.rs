@@ -1,16 +1,16 @@
-//! What a receiver returns: the code of each data packet and its place in the chain, as it arrived.
+//! Receiver of MPCP: returns the code of each data packet and its place in the chain, as it arrived.
 
-/// What an ACK says of a data packet: bits 0 and 1 its ECN field, 2 to 4 its place in the chain, 5 that the
-/// place is known, 6 that there is anything.
+/// Echo of a data packet in an ACK: bits 0 and 1 its ECN field, 2 to 4 its place in the chain, 5 that the
+/// place is known, 6 that there is an echo.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Echoed(pub u32);
 
 impl Echoed {
-    /// Nothing.
+    /// The echo of an ACK that returns nothing.
     pub const NONE: Self = Self(0);
 
-    /// `index`: the place; `None`: the packet did not say.
+    /// Creates the echo of a packet with the ECN field `code` and the place `index`; `None`: it told no place.
     #[inline(always)]
     pub const fn new(code: u8, index: Option<u8>) -> Self {
         let place = match index {
@@ -20,27 +20,27 @@ impl Echoed {
         Self(code as u32 & 3 | place | 1 << 6)
     }
 
-    /// The ECN field; `None`: the ACK says nothing.
+    /// Returns the ECN field; `None`: there is no echo.
     #[inline(always)]
     pub const fn code(self) -> Option<u8> {
         if self.0 >> 6 & 1 != 0 { Some((self.0 & 3) as u8) } else { None }
     }
 
-    /// The place in the chain.
+    /// Returns the place in the chain; `None`: it is unknown.
     #[inline(always)]
     pub const fn index(self) -> Option<u8> {
         if self.0 >> 5 & 1 != 0 { Some((self.0 >> 2 & 7) as u8) } else { None }
     }
 }
 
-/// The receiver's part. It keeps what arrived until an ACK takes it: with VCP and delayed ACKs the worst.
+/// State of the receiver: the echo for the next ACK; of several packets (delayed ACKs) that of the highest code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Echo {
     waiting: Echoed,
 }
 
 impl Echo {
-    /// A data packet came with this code and place.
+    /// Takes the code and the place of a data packet that arrived.
     #[inline]
     pub fn on_data(&mut self, came: Echoed) {
         let (Some(code), held) = (came.code(), self.waiting.code()) else { return };
@@ -49,7 +49,7 @@ impl Echo {
         }
     }
 
-    /// What the ACK about to leave says.
+    /// Returns the echo for the ACK about to leave, and forgets it.
     #[inline]
     pub fn on_ack(&mut self) -> Echoed {
         let waiting = self.waiting;

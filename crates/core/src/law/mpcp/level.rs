@@ -1,4 +1,4 @@
-//! Load levels: a load factor as up to eight digits of two bits, and what a prefix of them says.
+//! Load levels: a load factor as up to eight digits of two bits, each prefix of which is a coarser level.
 //!
 //! A digit is 1 to 3 (01, 10, 11); 00 stays free, for packets of others. The first is the zone: low, high
 //! or over. n digits tell 3^n levels apart, each a third of the level that one digit fewer says, so a
@@ -6,7 +6,7 @@
 
 use crate::units::{Ratio, mul_div};
 
-/// Longest chain.
+/// Length of the longest chain in packets, and so the most digits of a level.
 pub const DIGITS_MAX: u32 = 8;
 /// Millionths, the unit of load factors here.
 const ONE: u32 = Ratio::ONE.0;
@@ -22,41 +22,41 @@ const BOUNDS: [u32; 28] = [
 const TABLED: u8 = 3;
 /// The first bound of the zone over.
 const OVER: u32 = 18;
-/// What a window is multiplied with at the bounds from [`OVER`] on (MP table 1 every third, A-19).
+/// Factors of a window at the bounds from [`OVER`] on (MP table 1 every third, A-19).
 const FACTORS: [u32; 10] =
     [875_000, 875_000, 875_000, 875_000, 770_000, 680_000, 600_000, 550_000, 490_000, 430_000];
 
-/// A zone: the first digit.
+/// Zone of low load, a first digit: below 0.8 of the capacity.
 pub const LOW: u8 = 1;
-/// As [`LOW`]: from 0.8 of the capacity on.
+/// Zone of high load, a first digit: from 0.8 of the capacity on.
 pub const HIGH: u8 = 2;
-/// As [`LOW`]: from the capacity on.
+/// Zone of overload, a first digit: from the capacity on.
 pub const OVERLOAD: u8 = 3;
 
-/// What the digits so far say: the load factor is from `from` to below `to`.
+/// A load level, known by its first digits: the load factor is from `from` to below `to`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Level {
-    /// Millionths of the capacity.
+    /// Least load factor of the level, millionths of the capacity.
     pub from: u32,
-    /// As `from`.
+    /// Upper bound of the load factor, not reached, millionths of the capacity.
     pub to: u32,
-    /// What a window is multiplied with at `from` and at `to`, where that is in the zone over.
+    /// Factors of a window at `from` and at `to`, where that is in the zone of overload.
     factors: [u32; 2],
     /// Number of the level among those of so many digits.
     number: u16,
     /// Two bits each, the first one lowest.
     digits: u16,
-    /// How many.
+    /// Number of digits that are known.
     known: u8,
 }
 
 impl Level {
-    /// Nothing known.
+    /// The level of which no digit is known.
     pub const NONE: Self =
         Self { from: 0, to: 2 * ONE, factors: [0, FACTORS[9]], number: 0, digits: 0, known: 0 };
 
-    /// The level of a load factor in millionths, in `n` digits. From 2 on it is the last one.
+    /// Returns the level of a load factor in millionths, in `n` digits. From 2 on it is the last one.
     #[inline]
     pub fn of(load: u32, n: u32) -> Self {
         let mut level = Self::NONE;
@@ -70,13 +70,13 @@ impl Level {
         level
     }
 
-    /// The level of a zone alone.
+    /// Returns the level of which only the zone is known.
     #[inline]
     pub fn of_zone(zone: u8) -> Self {
         Self::NONE.then(zone)
     }
 
-    /// One digit more; the last third for what is no digit.
+    /// Returns the level with one digit more, 3 for a number that is no digit; eight digits stay as they are.
     #[inline]
     pub fn then(self, digit: u8) -> Self {
         if self.known >= DIGITS_MAX as u8 {
@@ -139,37 +139,37 @@ impl Level {
         }
     }
 
-    /// The zone; 0: nothing known.
+    /// Returns the zone, 1 to 3; 0: nothing is known.
     #[inline]
     pub const fn zone(&self) -> u8 {
         (self.digits & 3) as u8
     }
 
-    /// How many digits are known.
+    /// Returns the number of digits that are known.
     #[inline]
     pub const fn known(&self) -> u8 {
         self.known
     }
 
-    /// Digit `index`, the zone being 0; 0 where none is known.
+    /// Returns digit `index`, the zone being 0; 0 where it is not known.
     #[inline]
     pub const fn digit(&self, index: u8) -> u8 {
         if index < self.known { (self.digits >> (2 * index) & 3) as u8 } else { 0 }
     }
 
-    /// The first `count` digits, two bits each, the first one lowest.
+    /// Returns the first `count` digits, two bits each, the first one lowest.
     #[inline]
     pub const fn prefix(&self, count: u8) -> u16 {
         if count >= DIGITS_MAX as u8 { self.digits } else { self.digits & ((1 << (2 * count)) - 1) }
     }
 
-    /// The place of the level among the 3^n of its length.
+    /// Returns the number of the level, from 0, among the 3^n with as many digits.
     #[inline]
     pub const fn number(&self) -> u16 {
         self.number
     }
 
-    /// What a window is multiplied with in the worst case of the level. Only in the zone over.
+    /// Returns the factor of a window in the worst case of the level. Only in the zone of overload.
     #[inline]
     pub const fn factor(&self) -> Ratio {
         Ratio(self.factors[1])

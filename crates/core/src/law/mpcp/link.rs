@@ -1,4 +1,4 @@
-//! What a router's output port does: the load factor (VP, VNS), and marking (MP algorithm 2).
+//! Link law of MPCP: the load factor (VP, VNS), and the marking of packets (MP algorithm 2).
 
 use super::super::settings::{Field, Settings, words};
 use super::level::{DIGITS_MAX, Level};
@@ -9,50 +9,50 @@ use crate::units::{Bytes, Duration, Rate, Ratio, Time, mul_div};
 /// More flows than any router remembers.
 const TABLE_MAX: u32 = 1 << 20;
 
-/// What a link does with the next digit of a chain whose digits so far were its own.
+/// Rule for the next digit of a chain whose digits so far equal the link's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Algorithm2 {
-    /// Writes its own where that is larger (C-21).
+    /// The link writes its own digit where that is larger (C-21).
     #[default]
     Corrected,
-    /// Leaves it: MP's algorithm sets MSP_HIGH where the digits are equal.
+    /// The link leaves the digit: MP's algorithm sets MSP_HIGH where the digits are equal.
     Printed,
 }
 
 words!(Algorithm2 { Corrected = "corrected", Printed = "printed", });
 
-/// Configuration of the link law.
+/// Configuration of MPCP's link law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct LinkConfig {
     /// Packets of a chain; 1 is VCP.
     pub n: u32,
-    /// The name fixes `n`.
+    /// True if the protocol's name fixes `n`.
     pub is_preset: bool,
-    /// How a packet's place in its chain is told.
+    /// Encoding of a packet's place in its chain.
     pub order: Order,
-    /// What equal digits mean.
+    /// Rule for digits that equal the link's own.
     pub algorithm_2: Algorithm2,
-    /// What the link can carry.
+    /// Capacity of the link.
     pub capacity: Rate,
-    /// 0.98 (VP, recalled): the utilization at which the load factor is 1.
+    /// Utilization at which the load factor is 1; 0.98 (VP, recalled).
     pub gamma: Ratio,
-    /// t_rho, 200 ms (VNS): how often the load factor is measured.
+    /// t_rho, the time between two measurements of the load factor; 200 ms (VNS).
     pub interval: Duration,
-    /// t_q, 10 ms (VNS): how often the queue is.
+    /// t_q, the time between two samples of the queue; 10 ms (VNS).
     pub sample: Duration,
-    /// 0.5 (VNS): part of the queue that counts as load.
+    /// Part of the queue that counts as load; 0.5 (VNS).
     pub kq: Ratio,
-    /// 0.25 (VNS): weight of an interval's queue in its average.
+    /// Weight of an interval's queue in its average; 0.25 (VNS).
     pub queue_weight: Ratio,
-    /// 1024: flows that a router remembers at most.
+    /// The most flows that a router remembers; 1024.
     pub table: u32,
-    /// 10 s: a flow without packets for so long is forgotten.
+    /// Time without packets after which a flow is forgotten; 10 s.
     pub idle: Duration,
 }
 
 impl LinkConfig {
-    /// For chains of `n` packets, without a capacity.
+    /// Returns the defaults for chains of `n` packets; the capacity, 0, is to be set.
     #[inline]
     pub const fn of(n: u32, is_preset: bool) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl LinkConfig {
         }
     }
 
-    /// Its name leaves it no chains.
+    /// True for VCP, whose name leaves it no chains.
     #[inline]
     const fn is_vcp(&self) -> bool {
         self.is_preset && self.n == 1
@@ -132,12 +132,12 @@ impl Settings for LinkConfig {
     }
 }
 
-/// What a router keeps of a flow: how its level compares with what comes from upstream, in the chain that
-/// is passing.
+/// A router's record of a flow: how its own level compares with the one from upstream, in the chain that is
+/// passing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Flow {
-    /// Its own digits that were compared so far.
+    /// The router's own digits that were compared so far.
     prefix: u16,
     /// Position that comes next.
     next: u8,
@@ -157,7 +157,7 @@ enum Verdict {
 }
 
 impl Flow {
-    /// Packet `index` of a chain leaves with the digit `found`: the digit that it shall carry.
+    /// Returns the digit that packet `index` of a chain shall carry, which came with the digit `found`.
     #[inline]
     pub fn mark(&mut self, index: u8, found: u8, own: &Level, algorithm: Algorithm2) -> u8 {
         if index == 0 {
@@ -187,17 +187,17 @@ impl Flow {
     }
 }
 
-/// What the last interval measured.
+/// Report of the last interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Report {
-    /// Intervals so far.
+    /// Number of intervals so far.
     pub intervals: u64,
-    /// The load factor, millionths.
+    /// Load factor, millionths.
     pub load: u32,
-    /// Its level among the 3^n.
+    /// Number of the load level, from 0, among the 3^n.
     pub level: u16,
-    /// Its zone: 1 low, 2 high, 3 over.
+    /// Zone of the load: 1 low, 2 high, 3 over.
     pub zone: u8,
 }
 
@@ -219,13 +219,13 @@ impl Series for Report {
     }
 }
 
-/// Link state: one per output port.
+/// State of the link law at one output port.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Link {
     config: LinkConfig,
     level: Level,
-    /// Arrived in the running interval.
+    /// Data that arrived in the running interval.
     bytes: Bytes,
     /// Sum of the queue's samples in it, and their number.
     queue_sum: u64,
@@ -239,7 +239,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// `phase` is where in its first interval the router begins, `queue_phase` the same for the queue.
+    /// Creates the state of a port. `phase` is where in its first interval it begins, `queue_phase` the same for the
+    /// queue.
     #[inline(always)]
     pub fn new(config: LinkConfig, phase: Duration, queue_phase: Duration) -> Self {
         let level = Level::of(0, config.n.max(1));
@@ -257,7 +258,7 @@ impl Link {
         }
     }
 
-    /// The level that packets are told.
+    /// Returns the level that packets are told.
     #[inline]
     pub fn level(&self) -> Level {
         self.level

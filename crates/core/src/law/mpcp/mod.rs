@@ -23,14 +23,14 @@ const _: () = {
 };
 
 impl Order {
-    /// What chains of `n` packets use unless told otherwise.
+    /// Returns the encoding that chains of `n` packets use unless told otherwise.
     #[inline]
     pub const fn of(n: u32) -> Self {
         if n <= 2 { Self::Swap } else { Self::Checksum }
     }
 }
 
-/// One law, by the length of the chain.
+/// Returns the protocols of this folder: one law, by the length of the chain.
 pub const fn protocols() -> &'static [Protocol] {
     const {
         &[
@@ -42,7 +42,7 @@ pub const fn protocols() -> &'static [Protocol] {
     }
 }
 
-/// The place in [`protocols`] of what has such chains.
+/// The place in [`protocols`] of the preset with such chains.
 #[inline]
 const fn preset_of(n: u32, is_preset: bool) -> usize {
     if is_preset { n.saturating_sub(1) as usize } else { 3 }

@@ -1,4 +1,4 @@
-//! Which packet of a chain is which: read from the bytes of IP and TCP headers, and written into them.
+//! Places of packets in their chains: read from the bytes of IP and TCP headers, and written into them.
 //!
 //! - Swap (MP 3.2): the most significant packet has the larger sequence number, the other one the larger
 //!   acknowledgment number; where nature has it otherwise, the two change places. A tie is broken by
@@ -11,7 +11,7 @@
 
 use super::super::settings::words;
 
-/// How the position of a packet in its chain is told.
+/// Encoding of a packet's position in its chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// By the order of sequence and acknowledgment number.
@@ -25,13 +25,13 @@ pub enum Order {
 
 words!(Order { Swap = "swap", Checksum = "checksum", Ipid = "ipid", });
 
-/// What of an IPv4 packet with TCP its order, its flow and its checksum depend on.
+/// Fields of an IPv4 packet with TCP that order, flow and checksum depend on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Segment {
-    /// Address that it comes from.
+    /// Source address.
     pub source: u32,
-    /// Address that it goes to.
+    /// Destination address.
     pub destination: u32,
     /// Both ports, the source's in the high half.
     pub ports: u32,
@@ -51,22 +51,22 @@ pub struct Segment {
     pub rest: u16,
 }
 
-/// Where the two numbers of a segment that arrives must lie.
+/// Bounds within which the two numbers of an arriving segment must lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expected {
-    /// RCV.NXT.
+    /// RCV.NXT, the sequence number expected next.
     pub next: u32,
-    /// How far a sequence number may be from it.
+    /// The most by which a sequence number may differ from `next`.
     pub window: u32,
     /// The oldest acknowledgment number that can still come (SND.UNA less a window, at least the first).
     pub oldest: u32,
-    /// SND.NXT.
+    /// SND.NXT, the newest acknowledgment number that can come.
     pub newest: u32,
 }
 
 impl Segment {
-    /// By how much the checksum's sum is short of what it should be, modulo 65535: 0 for a packet as it
-    /// was sent. 0x0000 and 0xffff are one value.
+    /// Returns by how much the checksum's sum is short of the right one, modulo 65535: 0 for a packet as it was sent.
+    /// 0x0000 and 0xffff are one value.
     #[inline(always)]
     pub const fn deficit(&self) -> u16 {
         let tcp = (self.length as u64).saturating_sub(20);
@@ -87,14 +87,14 @@ impl Segment {
         if sum == 0xffff || sum == 0 { 0 } else { 0xffff - sum }
     }
 
-    /// Puts the checksum right.
+    /// Sets the checksum that the fields need.
     #[inline(always)]
     pub const fn seal(&mut self) {
         self.checksum = 0;
         self.checksum = self.deficit();
     }
 
-    /// A pure acknowledgment: nothing behind its headers.
+    /// Returns true for a pure acknowledgment: nothing is behind its headers.
     #[inline(always)]
     pub const fn is_pure_ack(&self) -> bool {
         self.length as u32 <= 20 + (self.control >> 28) * 4
@@ -102,7 +102,7 @@ impl Segment {
 }
 
 impl Order {
-    /// Chains of `n` packets can be told so.
+    /// Returns true if the encoding can tell places in chains of `n` packets.
     #[inline]
     pub const fn carries(self, n: u32) -> bool {
         match self {
@@ -111,9 +111,9 @@ impl Order {
         }
     }
 
-    /// Makes a segment with a right checksum packet `index` of its chain. False, and nothing changed,
-    /// where the bytes can not say it: the tie 0 = 0, whose 1 less would be more, and a number that the
-    /// position can not be taken off without a borrow, which modulo 65535 would count one less.
+    /// Makes a segment with a right checksum packet `index` of its chain. Returns false, and changes nothing, where
+    /// the bytes can not say it: the tie 0 = 0, whose 1 less would be more, and a number that the position can not
+    /// be taken off without a borrow, which modulo 65535 would count one less.
     #[inline]
     pub const fn write(self, segment: &mut Segment, index: u8) -> bool {
         match self {
@@ -150,7 +150,7 @@ impl Order {
         }
     }
 
-    /// The position of a segment in a chain of `n`, the first being 0. `None`: it says none.
+    /// Returns the position of a segment in a chain of `n`, the first being 0; `None`: it says none.
     #[inline(always)]
     pub const fn read(self, segment: &Segment, n: u32) -> Option<u8> {
         match self {
@@ -165,8 +165,8 @@ impl Order {
         }
     }
 
-    /// Gives a segment of a chain of `n` its own numbers back, for TCP. False: it is no segment that
-    /// can be expected, or a broken one.
+    /// Gives a segment of a chain of `n` its own numbers back, for TCP. Returns false for a broken segment, or one
+    /// that can not be expected.
     #[inline]
     pub const fn restore(self, segment: &mut Segment, n: u32, expected: &Expected) -> bool {
         match self {

@@ -1,4 +1,4 @@
-//! The sender: what echoed codes say of the load, and what the window does about it (VNS; MP 3.3, 3.4).
+//! Sender law of MPCP: reads the load from echoed codes, and moves the window (VNS; MP 3.3, 3.4).
 
 use super::echo::Echoed;
 use super::growth::{self, ONE};
@@ -19,90 +19,90 @@ const RTT_GUESS: Duration = Duration(100_000_000);
 /// No place was echoed yet.
 const NO_PLACE: u8 = u8::MAX;
 
-/// When a level of the zone over cuts the window.
+/// Moment at which a level of overload cuts the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cut {
-    /// With the chain's first packet, for the worst that it can mean; the others correct it upward (MP 3.3).
+    /// The chain's first packet cuts, for the worst that it can mean; the others correct it upward (MP 3.3).
     #[default]
     AtOnce,
-    /// When the chain is complete.
+    /// The complete chain cuts.
     Complete,
 }
 
 words!(Cut { AtOnce = "at-once", Complete = "complete", });
 
-/// For how long a cut window stays.
+/// Time for which a cut window stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Hold {
-    /// An interval of the links (VNS).
+    /// One interval of the links (VNS).
     #[default]
     Interval,
-    /// A round trip (MP 2.2).
+    /// One round trip (MP 2.2).
     RoundTrip,
 }
 
 words!(Hold { Interval = "interval", RoundTrip = "round-trip", });
 
-/// What a lost packet says.
+/// Reaction to a lost packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Loss {
-    /// Congestion: the window is halved once per window, as in Reno (VNS).
+    /// The window is halved once per window, as in Reno: a loss is congestion (VNS).
     #[default]
     Tcp,
-    /// Nothing: links tell their load. The window stays.
+    /// The window stays: links tell their load.
     Maintain,
 }
 
 words!(Loss { Tcp = "tcp", Maintain = "maintain", });
 
-/// Configuration, shared by all flows that run it.
+/// Configuration of MPCP's sender law, shared by all flows that run it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct SenderConfig {
     /// Packets of a chain; 1 is VCP.
     pub n: u32,
-    /// The name fixes `n`.
+    /// True if the protocol's name fixes `n`.
     pub is_preset: bool,
-    /// How a packet's place in its chain is told.
+    /// Encoding of a packet's place in its chain.
     pub order: Order,
-    /// t_rho, 200 ms (VNS): the links' interval.
+    /// t_rho, the links' interval; 200 ms (VNS).
     pub interval: Duration,
-    /// 1 (VNS): packets added per interval and window, for equal rates times (rtt / interval)^2 (C-20).
+    /// Packets that a window of ACKs adds; 1 (VNS), times (rtt / interval)^2 for equal rates (C-20).
     pub alpha: Ratio,
-    /// 0.875 (VNS): what VCP multiplies its window with when a link is overloaded.
+    /// Factor of VCP's window when a link is overloaded; 0.875 (VNS).
     pub beta: Ratio,
-    /// 0.0625 (VNS): VCP's growth per interval while load is low.
+    /// Growth of VCP's window per interval while load is low; 0.0625 (VNS).
     pub xi: Ratio,
-    /// 0.25 (VNS): xi = kappa (1 - sigma) / sigma for the upper bound sigma of a level (C-22).
+    /// kappa in the growth per interval xi = kappa (1 - sigma) / sigma, sigma a level's upper bound; 0.25 (VNS; C-22).
     pub kappa: Ratio,
-    /// 0.5: growth per round trip takes at most this part of the headroom 1 / sigma - 1.
+    /// The most of the headroom 1 / sigma - 1 that growth takes per round trip; 0.5.
     pub eta: Ratio,
-    /// 2.5 (VNS): the largest rtt / interval of multiplicative growth.
+    /// Largest rtt / interval of multiplicative growth; 2.5 (VNS).
     pub exponent_max: Ratio,
-    /// 500 ms (C-20): additive growth counts a longer round trip as this.
+    /// Round trip time as which additive growth counts longer ones; 500 ms (C-20).
     pub rtt_max: Duration,
-    /// When a window is cut.
+    /// Moment at which a level of overload cuts the window.
     pub cut: Cut,
-    /// For how long it then stays.
+    /// Time for which a cut window stays.
     pub hold: Hold,
-    /// What it does on loss.
+    /// Reaction to a lost packet.
     pub loss: Loss,
-    /// Pace small windows (VNS).
+    /// True to pace small windows (VNS).
     pub pacing: bool,
-    /// Pace all windows (ours): a window sent as a burst is load in one interval and none in the next, where the
-    /// round trip is longer than the interval.
+    /// True to pace all windows (ours): a window sent as a burst is load in one interval and none in the next, where
+    /// the round trip is longer than the interval.
     pub smooth: bool,
-    /// After so many echoes of one type in a row, 3 (MP 3.4), chains are given up for a while. With more than
+    /// Echoes of one type in a row, 3 (MP 3.4), after which chains are given up for a while. With more than
     /// two packets: chains without a complete one, n + 1 (docs/design/protocols.md 7.4, assumed).
     pub strikes: u32,
-    /// 8: for so many round trips, twice as many each time.
+    /// Round trips for which chains are given up, twice as many each time; 8.
     pub resume: u32,
-    /// 3: having had to so often again, for good.
+    /// Number of the relapse with which chains are given up for good; 3.
     pub relapses: u32,
 }
 
 impl SenderConfig {
-    /// For chains of `n` packets.
+    /// Returns the defaults for chains of `n` packets.
     #[inline]
     pub const fn of(n: u32, is_preset: bool) -> Self {
         Self {
@@ -220,25 +220,25 @@ impl Settings for SenderConfig {
     }
 }
 
-/// What a flow believes, for observers.
+/// Load and mode that a flow acts on, for observers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
-    /// The level that it acts on.
+    /// Load level that the flow acts on.
     pub level: Level,
-    /// It runs VCP although its chains are longer.
+    /// True while the flow runs VCP although its chains are longer.
     pub is_downgraded: bool,
-    /// Times that it fell back to VCP.
+    /// Times that the flow fell back to VCP.
     pub downgrades: u8,
-    /// Somebody clears the codes: it runs NewReno.
+    /// True if somebody clears the codes, so that the flow runs NewReno.
     pub is_standard: bool,
-    /// NewReno's threshold; `None`: not yet.
+    /// NewReno's slow-start threshold; `None`: there is none yet.
     pub ssthresh: Option<Bytes>,
-    /// Until then a window that was cut stays; zero: none was.
+    /// Time until which a cut window stays; zero: none was cut.
     pub frozen_until: Time,
 }
 
 impl State {
-    /// Cuts have shown what they do only a round trip later; until then there is no other.
+    /// Returns true once the last cut has shown its effect, a round trip after the hold; until then there is no other.
     #[inline]
     pub fn is_settled(&self, now: Time, srtt: Duration) -> bool {
         is_settled(self.frozen_until, now, round_trip(srtt))
@@ -255,7 +255,7 @@ fn round_trip(srtt: Duration) -> Duration {
     if srtt.0 > 0 { srtt } else { RTT_GUESS }
 }
 
-/// The window of one connection. Windows are bytes with [`PLACES`].
+/// MPCP's window of one connection. Windows are bytes with 16 binary places.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Sender {
@@ -263,7 +263,7 @@ pub struct Sender {
     cwnd: u64,
     /// For NewReno.
     ssthresh: u64,
-    /// What the multiplicative growth of the present chain has added, and for how much acknowledged data.
+    /// Growth that the present chain has added, and for how much acknowledged data.
     gained: u64,
     acked: u64,
     /// The window that the present chain has cut; 0: it has not.
@@ -289,7 +289,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// At the start of a connection: load is low (MP 3.3).
+    /// Creates the state of a new connection, for which load is low (MP 3.3).
     #[inline(always)]
     pub fn new(config: &SenderConfig, mss: Bytes, initial_window: Bytes) -> Self {
         let mss = mss.min(SEGMENT_MAX).max(Bytes(1));
@@ -315,7 +315,7 @@ impl Sender {
         }
     }
 
-    /// What it believes.
+    /// Returns the load and the mode that the flow acts on.
     #[inline]
     pub fn state(&self) -> State {
         State {
@@ -328,7 +328,7 @@ impl Sender {
         }
     }
 
-    /// The place of a packet that is about to leave. Retransmissions take the next one too (MP 3.4).
+    /// Returns the place of a packet that is about to leave. Retransmissions take the next one too (MP 3.4).
     #[inline]
     pub fn next_place(&mut self, config: &SenderConfig, now: Time, srtt: Duration) -> u8 {
         self.resume(now, srtt);
@@ -532,7 +532,7 @@ impl SenderLaw for Sender {
         }
     }
 
-    /// See [`Loss`]. Half of the flight, as Reno (VNS); NewReno's rules, where codes are cleared.
+    /// Cuts the window as [`Loss`] says. Half of the flight, as Reno (VNS); NewReno's rules, where codes are cleared.
     #[inline]
     fn on_loss(&mut self, config: &SenderConfig, _now: Time, flight: Bytes) {
         if config.loss == Loss::Maintain && !self.is_standard {

@@ -1,4 +1,4 @@
-//! What a receiver sends back (draft-03 §4.1.2).
+//! The receiver's part of XCP: the feedback that ACKs return (draft-03 §4.1.2).
 
 use super::Header;
 
@@ -12,14 +12,14 @@ pub struct Echo {
 }
 
 impl Echo {
-    /// A data packet with a standard header arrived: in order or not, the first time or again.
+    /// Adds the feedback of a data packet with a standard header: in order or not, the first time or again.
     /// Each of them was given its share by the links, so each counts.
     #[inline]
     pub fn on_data(&mut self, header: &Header) {
         self.sum = self.sum.saturating_add(header.delta as i64);
     }
 
-    /// Reverse_Feedback of the ACK about to leave, B/s. What a field cannot hold stays for the next.
+    /// Returns Reverse_Feedback of the ACK about to leave, B/s. The part that a field cannot hold stays for the next.
     #[inline]
     pub fn on_ack(&mut self) -> i32 {
         let feedback = self.sum.clamp(i32::MIN as i64, i32::MAX as i64);
@@ -33,26 +33,26 @@ const STEP: u32 = 4;
 /// Bits of the sum on the wire.
 const BITS: u32 = 28;
 
-/// As [`Echo`], for headers that carry the sum of all feedback instead of what is new: whatever ACK
-/// arrives says all that the lost ones said (XCP-r's concern, solved where the sum fits).
+/// Receiver state for headers that carry the sum of all feedback instead of what is new: whatever ACK arrives
+/// says all that the lost ones said (XCP-r's concern, solved where the sum fits).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct CumulativeEcho {
-    /// Not yet part of `stated`, B/s.
+    /// Feedback that is not yet part of `stated`, B/s.
     rest: i64,
     stated: u32,
     pad: u32,
 }
 
 impl CumulativeEcho {
-    /// As [`Echo::on_data`], for as many equal packets at once.
+    /// Adds the feedback of as many equal packets at once, as [`Echo::on_data`].
     #[inline]
     pub fn on_data(&mut self, header: &Header, packets: u32) {
         self.rest = self.rest.saturating_add(header.delta as i64 * packets as i64);
     }
 
-    /// The sum of the ACK about to leave. One ACK moves it by at most an eighth of the circle, so that
-    /// the sender can tell up from down even when three in a row are lost; the rest waits.
+    /// Returns the sum for the ACK about to leave, 28 bits in steps of 16 B/s. One ACK moves it by at most an eighth
+    /// of the circle, so that the sender can tell up from down even when three in a row are lost; the rest waits.
     #[inline]
     pub fn on_ack(&mut self) -> u32 {
         let most = 1i64 << (BITS - 3);
@@ -63,7 +63,7 @@ impl CumulativeEcho {
     }
 }
 
-/// What a sender last heard of a [`CumulativeEcho`].
+/// Sender's memory of a [`CumulativeEcho`]: the sum that was heard last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct EchoReader {
@@ -71,7 +71,7 @@ pub struct EchoReader {
 }
 
 impl EchoReader {
-    /// Feedback that this sum has and the one before had not, B/s. An ACK that was overtaken takes
+    /// Returns the feedback that this sum has and the one before had not, B/s. An ACK that was overtaken takes
     /// back what the next one gives again.
     #[inline]
     pub fn on_ack(&mut self, sum: u32) -> i32 {

@@ -1,4 +1,4 @@
-//! What a router's output port does (draft-03 §4.2, K02 §3.5). `L n` is line n of draft-03's
+//! XCP's link law, for a router's output port (draft-03 §4.2, K02 §3.5). `L n` is line n of draft-03's
 //! pseudo-code; equations are K02's.
 
 use super::Header;
@@ -17,42 +17,42 @@ const RTT_BOUND: u64 = 2;
 /// Binary places of the mean round trip time in seconds: 2^-28 s of the header and 32 more.
 const RTT_PLACES: u32 = 60;
 
-/// Configuration of the link law.
+/// Configuration of XCP's link law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct LinkConfig {
     /// Ability of the link to carry IP packets (draft-03 §4.2.2).
     pub capacity: Rate,
-    /// 0.4 (K02): the share of the spare capacity given away per interval. Below 0.55 for stability.
+    /// alpha, the share of the spare capacity given away per interval; 0.4 (K02). Below 0.55 for stability.
     pub alpha: Ratio,
-    /// 0.226 (K02) = alpha^2 sqrt(2): how fast a standing queue is drained.
+    /// beta, how fast a standing queue is drained; 0.226 (K02) = alpha^2 sqrt(2).
     pub beta: Ratio,
-    /// 0.1 (K02): the share of the traffic that is shuffled between flows per interval.
+    /// gamma, the share of the traffic that is shuffled between flows per interval; 0.1 (K02).
     pub gamma: Ratio,
-    /// 5 ms; 1 ms for ns-2.
+    /// Shortest control interval; 5 ms, for ns-2 1 ms.
     pub min_interval: Duration,
-    /// 1 s. Round trip times above count as this.
+    /// Longest control interval, 1 s. Round trip times above count as this.
     pub max_interval: Duration,
-    /// 50 ms: the interval while no packet states a round trip time (NS2).
+    /// Control interval while no packet states a round trip time; 50 ms (NS2).
     pub initial_interval: Duration,
-    /// 2 ms: the least time over which the persistent queue is a minimum (draft-03 §4.2.5).
+    /// Least time over which the persistent queue is a minimum; 2 ms (draft-03 §4.2.5).
     pub allowed_queue: Duration,
-    /// Capture feedback that was allocated upstream (draft-03 §4.2.3, L 25-27).
+    /// True to capture feedback that was allocated upstream (draft-03 §4.2.3, L 25-27).
     pub capture: bool,
-    /// TH's router where nothing comes (TH 3.4.2, Code 2): F = alpha C of an empty interval is granted
-    /// to whoever comes next, and d stays. Otherwise NS2's, which grants nothing and begins anew.
+    /// True for TH's router where nothing comes (TH 3.4.2, Code 2): F = alpha C of an empty interval is granted
+    /// to whoever comes next, and d stays. False for NS2's, which grants nothing and begins anew.
     pub thesis: bool,
-    /// Packets may take more than is left of the interval's pools, against draft-03 §4.2.3, L 28 and 29: a law that is broken on
-    /// purpose, to show what that bound is for.
+    /// True lets packets take more than is left of the interval's pools, against draft-03 §4.2.3, L 28 and 29: a law
+    /// that is broken on purpose, to show what that bound is for.
     pub overdraw: bool,
-    /// What a packet states counts for no more than it could be true: X at most as the control interval and
-    /// as `initial_interval`, and d at most as twice the mean round trip time over packets. Without it, as
-    /// in every paper, a few small packets that state the largest X and RTT take nearly all that is granted.
+    /// True bounds what a packet's statements count for: X at most as the control interval and as `initial_interval`,
+    /// and d at most as twice the mean round trip time over packets. Without it, as in every paper, a few small
+    /// packets that state the largest X and RTT take nearly all that is granted.
     pub bound_headers: bool,
 }
 
 impl LinkConfig {
-    /// What everybody takes; without a capacity, which only who knows the link can tell.
+    /// Default constants; the capacity, 0, is to be set by who knows the link.
     pub const DEFAULT: Self = Self {
         capacity: Rate(0),
         alpha: Ratio::ppm(400_000),
@@ -114,7 +114,7 @@ impl Settings for LinkConfig {
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 struct Pool {
-    /// What is left, B/s with [`PLACES`].
+    /// Rest of the pool, B/s with [`PLACES`].
     left: u64,
     /// `pool / weights` as `factor * 2^-(32 + shift)`, with the top bit of `factor` at 62 or 63.
     factor: u64,
@@ -166,19 +166,19 @@ impl Pool {
     }
 }
 
-/// What the last control interval measured and decided.
+/// Report of the last control interval: what it measured and decided.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Report {
-    /// Control intervals so far.
+    /// Number of control intervals so far.
     pub intervals: u64,
-    /// y, the input rate.
+    /// y, the input rate of the last interval.
     pub input: Rate,
     /// F, the aggregate feedback, B/s; rounded toward zero.
     pub feedback: i64,
-    /// Length of the interval now running.
+    /// Length of the control interval that is now running.
     pub interval: Duration,
-    /// Q, the persistent queue that F counted.
+    /// Q, the persistent queue, as it entered F.
     pub persistent_queue: Bytes,
     /// Packets so far whose X counted for less than they stated ([`LinkConfig::bound_headers`]).
     pub bounded: u64,
@@ -208,49 +208,49 @@ impl Series for Report {
 /// Binary places of the amounts in a [`Share`].
 pub const SHARE_PLACES: u32 = PLACES;
 
-/// What a packet is about to be given, for observers: [`Link::share`].
+/// Feedback that a packet is about to be given, for observers: [`Link::share`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
-    /// What the control interval measured and decided.
+    /// Report of the last control interval.
     pub report: Report,
-    /// C, what it was computed with.
+    /// C, the capacity that the interval was computed with.
     pub capacity: Rate,
-    /// d, which may be less than the interval.
+    /// d, the mean round trip time, which may be less than the interval.
     pub mean_rtt: Duration,
-    /// What is left to grant and to cut in this interval, B/s with [`SHARE_PLACES`].
+    /// Positive feedback that is left in this interval, B/s with [`SHARE_PLACES`].
     pub grants_left: u64,
-    /// As `grants_left`.
+    /// Negative feedback that is left in this interval, B/s with [`SHARE_PLACES`].
     pub cuts_left: u64,
-    /// The packet's parts of both, B/s with [`SHARE_PLACES`].
+    /// The packet's positive feedback, B/s with [`SHARE_PLACES`].
     pub grant: u64,
-    /// As `grant`.
+    /// The packet's negative feedback, B/s with [`SHARE_PLACES`].
     pub cut: u64,
-    /// What the packet's X counts as, in the header's unit ([`LinkConfig::bound_headers`]).
+    /// The packet's X as it counts, in the header's unit ([`LinkConfig::bound_headers`]).
     pub x: u32,
-    /// Granted to packets before and not yet stated, below 1 B/s, with [`SHARE_PLACES`].
+    /// Feedback granted to packets before and not yet stated, below 1 B/s, with [`SHARE_PLACES`].
     pub carry: u64,
-    /// What a variant of XCP has scaled the positive pool by, with 32 binary places.
+    /// Factor by which a variant of XCP has scaled the positive pool, with 32 binary places.
     pub factor: u64,
 }
 
-/// What the owner of a virtual router (XCP-i) knows in place of a capacity: see [`LinkLaw::close_told`].
+/// Estimate that the owner of a virtual router (XCP-i) has in place of a capacity: see [`LinkLaw::close_told`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Told {
-    /// What is left of the bottleneck, B/s; negative where more arrives than it carries.
+    /// Spare bandwidth of the bottleneck, B/s; negative where more arrives than it carries.
     pub spare: i64,
-    /// d; zero: that of the packets that came.
+    /// d, the mean round trip time; zero: that of the packets that came.
     pub mean_rtt: Duration,
-    /// Q.
+    /// Q, the persistent queue.
     pub queue: Bytes,
 }
 
-/// Link state: one per output port.
+/// State of XCP's link law at one output port.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Link {
     config: LinkConfig,
-    /// What the running interval was computed with.
+    /// Capacity that the running interval was computed with.
     capacity: Rate,
     /// `max_interval` in 2^-28 s.
     max_rtt: u32,
@@ -283,7 +283,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// `phase` is the first deadline: where in its first interval the router begins;
+    /// Creates the state of a port. `phase` is the first deadline: where in its first interval the router begins;
     /// `queue_phase` the same for the queue estimate. Routers must not act in step.
     // `always`, here and in the other laws: a BPF function cannot return a structure.
     #[inline(always)]
@@ -311,13 +311,13 @@ impl Link {
         }
     }
 
-    /// Takes effect at the next control interval.
+    /// Changes the capacity from the next control interval on.
     #[inline]
     pub fn set_capacity(&mut self, capacity: Rate) {
         self.config.capacity = capacity;
     }
 
-    /// Before enqueue, also if the packet is then dropped: it asked for capacity. `header` zeroed
+    /// Takes a packet before it is queued, also if it is then dropped: it asked for capacity. `header` zeroed
     /// counts the bytes only: packets of other protocols, ACKs with a minimal header, and packets
     /// that do not know their round trip time (draft-03 §4.2.4).
     #[inline]
@@ -334,14 +334,14 @@ impl Link {
         }
     }
 
-    /// What a packet's X counts for.
+    /// The X that counts of the one that a packet states.
     #[inline(always)]
     pub(in crate::law) fn bounded(&self, x: u32) -> u32 {
         x.min(self.max_x)
     }
 
-    /// Just before transmission; `backlog` is what stays queued. Only for packets with a standard
-    /// header. May lower `header.delta`, never raise it.
+    /// Writes the link's feedback into a header just before transmission; `backlog` is what stays queued. Only for
+    /// packets with a standard header. May lower `header.delta`, never raise it.
     ///
     /// A packet whose demand is already below what it would get keeps it, and with `capture` its
     /// flow counts as taking part in the shuffling to that extent: the grant is the demand plus the
@@ -379,7 +379,7 @@ impl Link {
         demand < feedback
     }
 
-    /// What [`Link::on_departure`] would give the packet now; changes nothing.
+    /// Returns the feedback that [`Link::on_departure`] would give the packet now; changes nothing.
     #[inline]
     pub fn share(&self, header: &Header, size: Bytes) -> Share {
         Share {
@@ -396,20 +396,20 @@ impl Link {
         }
     }
 
-    /// A packet without a standard header leaves: only the queue estimate wants to know.
+    /// Takes the departure of a packet without a standard header: only the queue estimate wants to know.
     #[inline]
     pub fn on_other_departure(&mut self, _now: Time, backlog: Bytes) {
         self.queue_min = self.queue_min.min(backlog);
     }
 
-    /// Earliest of the control and the queue timer.
+    /// Returns the earliest deadline of the control and the queue timer.
     #[inline]
     pub fn next_deadline(&self) -> Time {
         self.control_deadline.min(self.queue_deadline)
     }
 
-    /// Serves every deadline that is due at `now`; a late call closes one interval of the length
-    /// that really passed. Where both are due, control comes first and sees the queue estimate of
+    /// Serves every deadline that is due at `now`; `backlog` is what is queued. A late call closes one interval of
+    /// the length that really passed. Where both are due, control comes first and sees the queue estimate of
     /// the period before.
     #[inline]
     pub fn on_deadline(&mut self, now: Time, backlog: Bytes) {
@@ -434,13 +434,13 @@ impl Link {
         }
     }
 
-    /// What the last control interval measured and decided, for series and events.
+    /// Returns the report of the last control interval, for series and events.
     #[inline]
     pub fn report(&self) -> Report {
         self.report
     }
 
-    /// See [`LinkLaw::close_told`].
+    /// Closes the control interval with the spare bandwidth of an estimate: [`LinkLaw::close_told`].
     #[inline]
     pub fn close_told(&mut self, now: Time, told: &Told) {
         self.serve_told(now, told, |pool, _| pool);
@@ -459,7 +459,7 @@ impl Link {
         self.grant(scale(pool, self.report.interval));
     }
 
-    /// y of the running interval so far.
+    /// Returns y, the input rate, of the running interval so far.
     #[inline]
     pub fn input(&self, now: Time) -> Rate {
         let elapsed = now - self.began;
@@ -541,7 +541,7 @@ impl Link {
         if self.config.overdraw { bounded.unbounded() } else { bounded }
     }
 
-    /// What may be given in the interval that has begun.
+    /// Hands the positive pool to the interval that has begun.
     #[inline(always)]
     fn grant(&mut self, pool: u64) {
         // TH says that a division by nothing was avoided, not how: by one (ours).
@@ -550,7 +550,7 @@ impl Link {
         self.sum_x = 0; // L 16
     }
 
-    /// d of the interval before, rounded up.
+    /// Returns d, the mean round trip time of the interval before, rounded up.
     #[inline(always)]
     pub fn mean_rtt(&self) -> Duration {
         Duration(mul_div_up(self.mean_rtt, SECOND, 1 << RTT_PLACES))

@@ -21,7 +21,7 @@ pub(in crate::law) use sender::{PLACES, with_places};
 
 use super::{LinkConfig as Links, Protocol, SenderConfig as Senders};
 
-/// XCP.
+/// Returns the protocols of this folder: `xcp` alone.
 pub const fn protocols() -> &'static [Protocol] {
     const {
         &[Protocol {
@@ -38,12 +38,12 @@ pub const fn protocols() -> &'static [Protocol] {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Header {
-    /// Inter-packet time of the flow, 2^-28 s.
+    /// X, the inter-packet time of the flow, 2^-28 s; 0: unknown.
     pub x: u32,
-    /// Round trip time, 2^-28 s; 0 unknown.
+    /// Round trip time, 2^-28 s; 0: unknown.
     pub rtt: u32,
-    /// Delta_Throughput, B/s.
+    /// Delta_Throughput, the change of rate that is asked for and granted, B/s.
     pub delta: i32,
-    /// Reverse_Feedback, B/s.
+    /// Reverse_Feedback, the granted change of rate on its way back to the sender, B/s.
     pub reverse: i32,
 }

@@ -1,4 +1,4 @@
-//! What a sender does: states its rate and what more it could use, and moves its window by the
+//! Sender law of XCP: states the flow's rate and what more it could use, and moves the window by the
 //! feedback of each ACK (draft-03 §4.1, K02 §3.4).
 
 use super::Header;
@@ -15,65 +15,65 @@ const DEMAND_PLACES: u32 = 16;
 /// No IP packet is longer. It keeps most products with the segment inside 64 bits.
 const SEGMENT_MAX: Bytes = Bytes(u16::MAX as u64);
 
-/// What a sender asks for (docs/design/protocols.md 1.3).
+/// Change of rate that a sender asks for (docs/design/protocols.md 1.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RequestPolicy {
-    /// What it can use: nothing more when application or receiver limit it (D03).
+    /// As much as the flow can use: nothing more when application or receiver limit it (D03).
     #[default]
     Demand,
-    /// Always the most (ns-2).
+    /// Always the most that a header can say (ns-2).
     Unlimited,
 }
 
-/// What a sender does on loss (docs/design/protocols.md 1.3.2).
+/// Reaction of a sender to loss (docs/design/protocols.md 1.3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossPolicy {
-    /// Halve once per window, 1 MSS after a timeout, feedback still applied (ns-2).
+    /// The window is halved once per window, 1 MSS after a timeout; feedback still applies (ns-2).
     #[default]
     Tcp,
-    /// Keep the window (P-XCP); 1 MSS after a timeout.
+    /// The window stays (P-XCP); 1 MSS after a timeout.
     Maintain,
-    /// Run TCP in parallel; back to XCP when its feedback is the stricter (D03 5.1).
+    /// TCP runs in parallel; back to XCP when its feedback is the stricter (D03 5.1).
     Fallback,
 }
 
-/// Where the throughput that a sender states comes from.
+/// Source of the throughput that a sender states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RateSource {
-    /// W / srtt.
+    /// The window: W / srtt.
     #[default]
     Window,
-    /// Bytes handed to IP, metered.
+    /// Bytes handed to IP, metered; at most W / srtt.
     Measured,
 }
 
-/// Configuration of the sender law.
+/// Configuration of XCP's sender law.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SenderConfig {
-    /// What it asks for.
+    /// Change of rate that the sender asks for.
     pub request: RequestPolicy,
-    /// What it does on loss.
+    /// Reaction to loss.
     pub loss: LossPolicy,
-    /// Window in use (and stated) is min(cwnd, awnd), and cwnd is kept at most awnd (TH 4.1).
+    /// True: the window in use (and stated) is min(cwnd, awnd), and cwnd is kept at most awnd (TH 4.1).
     pub clamp: bool,
-    /// Weight of the metered rate once per RTT (D03 4.1.3.1); `None`: no aging.
+    /// Weight of the metered rate in the window, once per RTT (D03 4.1.3.1); `None`: no aging.
     pub aging: Option<Ratio>,
-    /// Pace at window / srtt.
+    /// True to pace at window / srtt.
     pub pacing: bool,
-    /// Where the stated throughput comes from.
+    /// Source of the stated throughput.
     pub rate_source: RateSource,
     /// Weight of the flow's share (K02 §6): X is multiplied by it. 1 is `Ratio::ppm(1_000_000)`.
     pub price: Ratio,
-    /// The most that the flow can use: the speed of its interface, usually.
+    /// The most that the flow can use, usually the speed of its interface.
     pub desired_rate: Rate,
-    /// Whose sender it is.
+    /// Implementation that the sender follows.
     pub profile: Profile,
 }
 
-/// Whose sender it is.
+/// Implementation that a sender follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
-    /// draft-03's.
+    /// draft-03's sender.
     Standard,
     /// ns-2's (docs/ns2.md 3, 5): X from whole packets with window inflation, feedback of duplicate ACKs
     /// dropped.
@@ -87,7 +87,7 @@ words!(LossPolicy { Tcp = "tcp", Maintain = "maintain", Fallback = "fallback", }
 words!(RateSource { Window = "window", Measured = "measured", });
 
 impl SenderConfig {
-    /// What a sender does that nobody told anything.
+    /// Default configuration: draft-03's sender, which reacts to loss as TCP.
     pub const DEFAULT: Self = Self {
         request: RequestPolicy::Demand,
         loss: LossPolicy::Tcp,
@@ -145,27 +145,27 @@ impl Settings for SenderConfig {
 }
 
 impl SenderConfig {
-    /// Something depends on what was really sent.
+    /// True if something depends on what was really sent.
     #[inline(always)]
     fn is_metered(&self) -> bool {
         self.aging.is_some() || matches!(self.rate_source, RateSource::Measured)
     }
 }
 
-/// Sender state of one flow.
+/// State of XCP's sender for one flow.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Sender {
     mss: Bytes,
     /// The window, bytes with [`PLACES`]: below 64 GB, 4 s at the 17 GB/s that a header can ask for.
     pub(in crate::law) cwnd: u64,
-    /// What the receiver last advertised.
+    /// Window that the receiver last advertised.
     awnd: Bytes,
     /// Demand not yet stated, below 1 B/s, with [`DEMAND_PLACES`].
     demand_rest: i64,
     meter: Meter,
     fallback: Fallback,
-    /// Whether TCP's window rules, see [`LossPolicy::Fallback`].
+    /// True while TCP's window rules, see [`LossPolicy::Fallback`].
     is_tcp: bool,
     in_recovery: bool,
 }
@@ -176,11 +176,11 @@ pub struct Sender {
 struct Meter {
     began: Time,
     sent: Bytes,
-    /// Of the last whole epoch; [`Rate`]'s maximum before that.
+    /// Rate of the last whole epoch; the largest before that.
     rate: Rate,
     /// The window stopped the sender at some moment of this epoch.
     was_limited: bool,
-    /// It does so now.
+    /// True while it does so now.
     is_limited: bool,
 }
 
@@ -198,7 +198,7 @@ struct Fallback {
 }
 
 impl Sender {
-    /// At the start of a connection. Nothing is known of the path: the first packets state no
+    /// Creates the state of a new connection. Nothing is known of the path: the first packets state no
     /// round trip time and get no feedback that could raise the window.
     #[inline(always)]
     pub fn new(mss: Bytes, initial_window: Bytes) -> Self {
@@ -251,7 +251,7 @@ impl SenderLaw for Sender {
         self.apply(config, now, ack, feedback as i64 * ack.srtt.to_header() as i64);
     }
 
-    /// See [`LossPolicy`]. The half is of the window in use: K02's sender is a TCP, whose window
+    /// Follows [`LossPolicy`]. The half is of the window in use: K02's sender is a TCP, whose window
     /// cannot pass what the receiver advertises.
     #[inline]
     fn on_loss(&mut self, config: &SenderConfig, now: Time, flight: Bytes) {
@@ -345,7 +345,7 @@ impl SenderLaw for Sender {
 }
 
 impl Sender {
-    /// What an ACK says of everything but the window.
+    /// Takes from an ACK everything but the change of the window.
     #[inline(always)]
     pub(in crate::law) fn note_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
         self.awnd = ack.awnd;
@@ -375,7 +375,7 @@ impl Sender {
         self.cwnd = self.cwnd.max(with_places(self.mss));
     }
 
-    /// Meters a packet about to leave and fills its header; `reverse` is the receiver's to fill.
+    /// Meters a packet about to leave and returns its header, whose `reverse` is the receiver's to fill.
     /// While the round trip time is unknown the header is empty (draft-03 §4.1.1).
     #[inline(always)]
     pub fn on_send(&mut self, config: &SenderConfig, now: Time, send: &Send) -> Header {
@@ -405,7 +405,7 @@ impl Sender {
         Header { x: x.clamp(1, u32::MAX as u64) as u32, rtt, delta, reverse: 0 }
     }
 
-    /// TCP's window rules now: [`LossPolicy::Fallback`].
+    /// Returns true while TCP's window rules: [`LossPolicy::Fallback`].
     #[inline]
     pub fn is_tcp(&self) -> bool {
         self.is_tcp

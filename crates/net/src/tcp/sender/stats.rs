@@ -1,4 +1,4 @@
-//! What a sender counts, and what it shows to observers.
+//! Counts of a sender, and its state for observers.
 
 use congestlab_core::law;
 use congestlab_core::units::{Bytes, Duration, Time};
@@ -10,26 +10,26 @@ use crate::stats::Histogram;
 /// five hours. The unit divides time itself, not each step, so that nothing accumulates.
 const TICK_BITS: u32 = 10;
 
-/// What a sender holds at a moment, for observers.
+/// State of a sender at a moment, for observers.
 #[derive(Clone, Debug)]
 pub struct View {
     /// The law with its window.
     pub law: law::Sender,
     /// The smoothed round trip time; zero: unknown.
     pub srtt: Duration,
-    /// Where the connection stands.
+    /// State of the connection.
     pub mode: Mode,
     /// Segments in flight.
     pub pipe: u64,
-    /// What the receiver advertises, segments; [`UNLIMITED`] is unlimited.
+    /// Window that the receiver advertises, segments; [`UNLIMITED`](crate::packet::UNLIMITED) is unlimited.
     pub awnd: u32,
-    /// The window, and not the data, stopped the last transmission.
+    /// True if the window, and not the data, stopped the last transmission.
     pub is_window_limited: bool,
     /// Expiries of the retransmission timer.
     pub timeouts: u32,
     /// Times that a loss or a mark reduced the window.
     pub window_cuts: u32,
-    /// What the ACK said that acknowledged most; one of less is late.
+    /// Sequence number expected next by the ACK that acknowledged most; an ACK of less is late.
     pub acknowledged: u32,
 }
 
@@ -50,7 +50,7 @@ pub struct SenderCounts {
     pub idle_max: Option<Duration>,
 }
 
-/// What a sender counts rarely, apart from what every packet touches.
+/// Counts of a sender that are rare, apart from those of every packet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ledger {
     pub(super) window_cuts: u32,
@@ -58,55 +58,56 @@ pub(super) struct Ledger {
     before: SenderCounts,
 }
 
-/// What a sender counted.
+/// Counts of a sender in the run and while measuring.
 #[derive(Clone, Copy, Debug)]
 pub struct SenderStats<'a> {
-    /// In the whole run.
+    /// Counts in the whole run.
     pub total: SenderCounts,
-    /// From the beginning of [`Measure`] to the end of the run.
+    /// Counts from the beginning of [`Measure`](crate::tcp::Measure) to the end of the run.
     pub measured: SenderCounts,
     /// Bytes of the data packets sent, in the whole run.
     pub sent_bytes: u64,
-    /// The same within [`Measure`], cut short by the completion, as everything below.
+    /// Bytes of the data packets sent within [`Measure`](crate::tcp::Measure), cut short by the completion, as
+    /// everything below.
     pub measured_bytes: u64,
-    /// Probes of low priority, in the whole run.
+    /// Probes of low priority sent, in the whole run.
     pub probes: u64,
-    /// Samples of the round trip time; `None` without any.
+    /// Round trip times sampled; `None` without any.
     pub round_trips: Option<&'a Histogram>,
     /// Integral of the congestion window over time, byte-ticks of 2^10 ns.
     window_sum: u64,
     /// Time that the integral covers, ticks.
     window_ticks: u64,
-    /// When the last byte was acknowledged: of a transfer, or of what was sent until the stop.
+    /// Time at which the last byte was acknowledged: of a transfer, or of what was sent until the stop.
     pub completion: Option<Time>,
     segment: u16,
 }
 
 impl SenderStats<'_> {
-    /// Mean of the round trip samples, ms.
+    /// Returns the mean of the round trip times sampled, ms; `None` without any.
     pub fn rtt_mean_ms(&self) -> Option<f64> {
         self.round_trips.map(|samples| samples.sum().0 as f64 / samples.count() as f64 / 1e6)
     }
 
-    /// 95th percentile of the round trip samples, ms: see [`Histogram::percentile`].
+    /// Returns the 95th percentile of the round trip times sampled, ms: see [`Histogram::percentile`].
     pub fn rtt_p95_ms(&self) -> Option<f64> {
         self.round_trips.and_then(|samples| samples.percentile(95)).map(|rtt| rtt.0 as f64 / 1e6)
     }
 
-    /// Mean of the congestion window over time, segments.
+    /// Returns the mean of the congestion window over time, segments; `None` if no time was measured.
     pub fn cwnd_mean_packets(&self) -> Option<f64> {
         let mean = || self.window_sum as f64 / self.window_ticks as f64 / f64::from(self.segment);
         (self.window_ticks > 0).then(mean)
     }
 
-    /// Largest congestion window, segments.
+    /// Returns the largest congestion window of `counts`, segments.
     pub fn cwnd_max_packets(&self, counts: &SenderCounts) -> Option<f64> {
         counts.window_max.map(|window| window.0 as f64 / f64::from(self.segment))
     }
 }
 
 impl Sender {
-    /// The state that explains what it does next.
+    /// Returns the state that explains what the sender does next.
     pub fn view(&self) -> View {
         View {
             law: self.law.clone(),
@@ -121,7 +122,7 @@ impl Sender {
         }
     }
 
-    /// What was counted until now; the maxima since they began anew.
+    /// Returns the counts until now; the maxima since they began anew.
     fn counts(&self) -> SenderCounts {
         SenderCounts {
             sent_packets: self.next + u64::from(self.retransmits) + self.probes(),
@@ -138,7 +139,7 @@ impl Sender {
         probes.map_or(0, |probes| probes.sent)
     }
 
-    /// Everything that the flow counted.
+    /// Returns everything that the flow counted.
     pub fn stats(&self) -> SenderStats<'_> {
         let now = self.counts();
         let (before, measured) = if self.flags & bit::EARLY != 0 {
@@ -172,13 +173,13 @@ impl Sender {
         }
     }
 
-    /// The run ends: closes the integrals over time.
+    /// Closes the integrals over time at `now`, the end of the run.
     pub fn finish(&mut self, now: Time) {
         self.accrue(now);
         self.note_idle(now);
     }
 
-    /// True within the measured time, its ends included: [`Sender::accrue`] stops at them, and every
+    /// Returns true within the measured time, its ends included: [`Sender::accrue`] stops at them, and every
     /// `handle_*` has called it.
     #[inline]
     pub(super) fn is_measured(&self, now: Time) -> bool {
