@@ -5,6 +5,41 @@
 //! reads it, [`claims`] judges it, [`sweep`] makes many runs of one file, [`store`] keeps them,
 //! [`folder`] reads them again, [`report`] shows them, [`compare`] says how far two agree.
 //! What a file may say is in `docs/scenario.md`; [`schema`] says it to machines.
+//!
+//! A text becomes a run, and the run a number:
+//!
+//! ```
+//! use congestlab_scenario::metric::Metric;
+//! use congestlab_scenario::result::{Meta, RunResult};
+//! use congestlab_scenario::sim::{self, Engine};
+//! use congestlab_scenario::{Measure, Scenario};
+//!
+//! let text = r#"
+//!     [run]
+//!     duration = "10 s"
+//!     warmup = "2 s"
+//!
+//!     [links.bottleneck]
+//!     rate = "10 Mbit/s"
+//!     delay = "20 ms"
+//!     queue = "1 BDP"
+//!     law = "xcp"
+//!
+//!     [flows.ftp]
+//!     law = "xcp"
+//!     count = 2
+//!     path = ["bottleneck"]
+//! "#;
+//! let scenario = Scenario::parse("two.toml", text, ".".as_ref(), &[], None)?;
+//! let model = scenario.model(&Measure::default());
+//! let engine = Engine::Window { threads: 1, divisor: 1 };
+//! let outcome = sim::run(&model, engine, &false.into(), &mut |_| {});
+//!
+//! let result = RunResult::new(&scenario, &outcome, Meta::default()).to_json();
+//! let utilization = Metric::parse("links.bottleneck.utilization")?.read(&result, None).number();
+//! assert!(utilization > Some(0.9));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod capture;
