@@ -453,7 +453,13 @@ fn tell_feedback(page: &mut Page, feedback: &Feedback) {
          s is this packet's size.",
         "",
     );
-    if *shuffled > 0.0 && grants > 0.0 && cuts > 0.0 && feedback.grant > 0.0 {
+    // Of a pool that is used up a packet gets what is left, which says nothing of its flow.
+    let is_whole =
+        |share: f64, left: f64, of: f64| of > 0.0 && share > 0.0 && used_up(share, left, of).is_empty();
+    if *shuffled > 0.0
+        && is_whole(feedback.grant, grants_left, grants)
+        && is_whole(feedback.cut, cuts_left, cuts)
+    {
         let ratio = (feedback.cut / cuts) / (feedback.grant / grants);
         let text = match ratio {
             1.05.. => format!(
