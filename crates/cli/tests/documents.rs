@@ -36,8 +36,8 @@ impl Reader {
         for name in ["congestlab", "make"] {
             symlink(env!("CARGO_BIN_EXE_congestlab"), bin.join(name)).expect("writable");
         }
-        fs::create_dir(scenarios.join("live")).expect("writable");
-        for part in ["", "live"] {
+        for part in ["", "live", "recipes"] {
+            fs::create_dir_all(scenarios.join(part)).expect("writable");
             let entries = fs::read_dir(top().join("scenarios").join(part)).expect("a folder").flatten();
             for file in entries.filter(|entry| entry.path().is_file()) {
                 fs::copy(file.path(), scenarios.join(part).join(file.file_name())).expect("writable");
@@ -99,15 +99,12 @@ fn blur(line: &str) -> String {
     }
 }
 
-fn hold(document: &str, pictures: &[&str]) {
-    let (path, reader) = (top().join(document), Reader::new());
-    let text = fs::read_to_string(&path).expect("a document of the repository");
-    assert!(text.contains("\n```console\n$ "), "{document} has no transcript");
-    let again = run_again(&text, &reader);
+/// The document says what `again` says, or is made to.
+fn agree(document: &str, text: &str, again: &str) {
     let kept: Vec<String> = text.lines().map(blur).collect();
     let today: Vec<String> = again.lines().map(blur).collect();
     if is_writing() && kept != today {
-        fs::write(&path, again).expect("writable");
+        fs::write(top().join(document), again).expect("writable");
     } else if let Some(line) =
         (0..kept.len().max(today.len())).find(|&line| kept.get(line) != today.get(line))
     {
@@ -120,9 +117,17 @@ fn hold(document: &str, pictures: &[&str]) {
             show(&today)
         );
     }
+}
+
+fn hold(document: &str, pictures: &[&str]) {
+    let reader = Reader::new();
+    let text = fs::read_to_string(top().join(document)).expect("a document of the repository");
+    assert!(text.contains("\n```console\n$ "), "{document} has no transcript");
+    agree(document, &text, &run_again(&text, &reader));
     for picture in pictures {
-        let drawn = fs::read_to_string(reader.path(picture)).expect("the transcript draws it");
         let path = top().join("docs").join(picture);
+        let name = path.file_name().and_then(|name| name.to_str()).expect("a picture has a name");
+        let drawn = fs::read_to_string(reader.path(name)).expect("the transcript draws it");
         if is_writing() {
             fs::write(path, drawn).expect("writable");
         } else {
@@ -141,30 +146,36 @@ fn blocks(text: &str, language: &str) -> Vec<String> {
     ends.map(|(block, _)| block.to_owned()).collect()
 }
 
-/// `tools/setup` makes the environment; see there for the versions.
+/// The Python with DuckDB and polars that `tools/setup` makes; see there for the versions. None where they are
+/// missing, which is said for the test of that name.
+fn python(name: &str) -> Option<PathBuf> {
+    let python = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("python").join("bin/python3");
+    let output = Command::new(&python).args(["-c", "import duckdb, polars"]).output();
+    if output.is_ok_and(|output| output.status.success()) {
+        return Some(python);
+    }
+    println!("SKIP documents/{name}: no DuckDB and polars in {} (make setup)", python.display());
+    None
+}
+
+/// What the program prints in the reader's folder.
+fn print_of(python: &Path, code: &str, reader: &Reader) -> String {
+    let output = Command::new(python).args(["-c", code]).current_dir(reader.path("")).output();
+    let output = output.expect("it ran just now");
+    assert!(output.status.success(), "{code}\n{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
 #[test]
 fn the_page_on_results_shows_what_duckdb_and_polars_read() {
-    let python = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("python").join("bin/python3");
-    let has_both = |python: &Path| {
-        let output = Command::new(python).args(["-c", "import duckdb, polars"]).output();
-        output.is_ok_and(|output| output.status.success())
-    };
-    if !has_both(&python) {
-        println!("SKIP documents/results: no DuckDB and polars in {} (make setup)", python.display());
-        return;
-    }
+    let Some(python) = python("results") else { return };
     let reader = Reader::new();
     let slower = "--set links.bottleneck.rate='20 Mbit/s'";
     for set in ["", slower] {
         reader.shell(&format!("congestlab run scenarios/first.toml --out runs --quiet {set} > table"));
     }
     let text = fs::read_to_string(top().join("docs/results.md")).expect("a document of the repository");
-    let run = |code: &str| {
-        let output = Command::new(&python).args(["-c", code]).current_dir(reader.path("")).output();
-        let output = output.expect("it ran just now");
-        assert!(output.status.success(), "{code}\n{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    };
+    let run = |code: &str| print_of(&python, code, &reader);
     let (sql, polars) = (blocks(&text, "sql"), blocks(&text, "python"));
     assert_eq!((sql.len(), polars.len()), (1, 1));
     let rows = run(&format!("import duckdb\nprint(*duckdb.sql('''{}''').fetchall(), sep='\\n')", sql[0]));
@@ -210,4 +221,82 @@ fn the_page_on_explanations_shows_what_the_command_prints() {
 #[test]
 fn the_page_on_comparisons_shows_what_the_command_prints() {
     hold("docs/compare.md", &["compare.svg"]);
+}
+
+#[test]
+fn the_recipe_on_three_laws_shows_what_the_command_prints() {
+    hold("docs/recipes/01-three-laws.md", &["recipes/dumbbell.svg"]);
+}
+
+#[test]
+fn the_recipe_on_round_trip_times_shows_what_the_command_prints() {
+    hold("docs/recipes/02-three-rtts.md", &[]);
+}
+
+#[test]
+fn the_recipe_on_a_parking_lot_shows_what_the_command_prints() {
+    hold("docs/recipes/03-parking-lot.md", &[]);
+}
+
+#[test]
+fn the_recipe_on_a_cellular_link_shows_what_the_command_prints() {
+    hold("docs/recipes/05-cellular.md", &[]);
+}
+
+#[test]
+fn the_recipe_on_constants_shows_what_the_command_prints() {
+    hold("docs/recipes/07-constants.md", &["recipes/constants.svg"]);
+}
+
+#[test]
+fn the_recipe_on_explanations_shows_what_the_command_prints() {
+    hold("docs/recipes/08-explain.md", &[]);
+}
+
+/// What real packets do differs each time: their numbers are compared with the simulation's, by the command on the page.
+#[test]
+fn the_recipe_on_a_live_lab_runs() {
+    const PAGE: &str = "docs/recipes/09-live-lab.md";
+    hold(PAGE, &[]);
+    let reader = Reader::new();
+    let text = fs::read_to_string(top().join(PAGE)).expect("a document of the repository");
+    let [commands] = &blocks(&text, "sh")[..] else { panic!("{PAGE}: one block of commands") };
+    for command in commands.lines() {
+        let line = command.strip_prefix("sudo ").unwrap_or(command);
+        let said = reader.shell(&format!("{line}\necho \"status $?\""));
+        let status = said.trim_end().rsplit(' ').next().unwrap_or_default();
+        if line.contains(" live run ") && status == "4" {
+            println!("SKIP documents/live-lab: {}", said.lines().next().unwrap_or_default());
+            return;
+        }
+        let may = match status {
+            "0" => true,
+            // What is missing is for `live run` to say.
+            "4" => line.ends_with(" doctor"),
+            "3" => said.contains("too busy"),
+            _ => false,
+        };
+        assert!(may, "{line}\n{said}");
+    }
+}
+
+#[test]
+fn the_recipe_on_data_frames_shows_what_duckdb_and_polars_print() {
+    const PAGE: &str = "docs/recipes/10-dataframes.md";
+    let reader = Reader::new();
+    let text = fs::read_to_string(top().join(PAGE)).expect("a document of the repository");
+    let mut again = run_again(&text, &reader);
+    if let Some(python) = python("data-frames") {
+        let codes = blocks(&text, "python");
+        assert_eq!(codes.len(), blocks(&text, "text").len(), "{PAGE}: what each program prints");
+        let mut parts = again.split("\n```text\n");
+        let mut printed = parts.next().unwrap_or_default().to_owned();
+        for (code, part) in codes.iter().zip(parts) {
+            let (_, rest) = part.split_once("```").expect("a block ends");
+            let output = print_of(&python, code, &reader);
+            printed.push_str(&format!("\n```text\n{}\n```{rest}", output.trim_end()));
+        }
+        again = printed;
+    }
+    agree(PAGE, &text, &again);
 }
