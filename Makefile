@@ -1,12 +1,13 @@
 # congestlab: `make demo` shows it, `make test` proves it.
 .POSIX:
-.PHONY: help build demo test setup lint bench papers bench-linux check-bare check-live check-clean bpf fuzz install clean
+.PHONY: help build demo test setup lint docs bench papers bench-linux check-bare check-live check-clean bpf fuzz install clean
 
 help:
 	@echo 'make demo     build, then XCP and CUBIC on one bottleneck: a table, demo.png, demo.svg'
 	@echo 'make test     every test; installs what is missing when allowed, else skips and says why'
 	@echo 'make setup    install the system packages that some tests want (says which, then does it)'
 	@echo 'make lint     formatting and lints'
+	@echo 'make docs     the book and the documentation of the crates, in target/docs; checks every link'
 	@echo 'make bench    what the simulator costs, beside floors and goals (minutes; idle machine)'
 	@echo 'make check-bare   make demo and make test on bare Debian 12 and 13 (root; hours)'
 	@echo 'make check-live   real TCP in namespaces against what it must do (root; half an hour)'
@@ -36,6 +37,9 @@ lint:
 	cargo fmt --all --check
 	rooms=$$(tools/features --workspace) && cargo clippy --workspace $$rooms --all-targets --locked -- -D warnings
 	cargo clippy --package congestlab --no-default-features --all-targets --locked -- -D warnings
+
+docs:
+	tools/docs
 
 bench: build
 	tools/bench
