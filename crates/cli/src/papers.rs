@@ -28,6 +28,7 @@ use crate::ns2;
 use crate::output::{Runs, Screen, print, require_folder};
 use crate::table::Table;
 
+mod codes;
 mod folder;
 mod page;
 mod picture;

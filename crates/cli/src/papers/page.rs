@@ -7,6 +7,7 @@ use congestlab_scenario::report::POLICY;
 use serde_json::{Value, json};
 
 use super::Ran;
+use super::codes::{self, Code};
 use super::folder::{Exception, Paper, Range, Written};
 use super::picture::picture;
 use crate::failure::Failure;
@@ -52,6 +53,7 @@ pub(super) fn describe(paper: &Paper, ran: &[Ran], law: Option<&str>, all: usize
             }
         }
     }
+    text.push_str(&legend(&text));
     let verdicts = || ran.iter().flat_map(|figure| &figure.verdicts);
     let holding = verdicts().filter(|verdict| verdict.holds).count();
     let _ = writeln!(
@@ -62,6 +64,15 @@ pub(super) fn describe(paper: &Paper, ran: &[Ran], law: Option<&str>, all: usize
         ran.len(),
     );
     text
+}
+
+/// What the codes in a text stand for, to stand below it.
+fn legend(text: &str) -> String {
+    let codes = codes::named_in(text);
+    let lines = codes
+        .iter()
+        .map(|Code { key, title, anchor }| format!("  {key}: {title} ({}#{anchor})\n", codes::PAGE));
+    if codes.is_empty() { String::new() } else { format!("\n{}", lines.collect::<String>()) }
 }
 
 pub(super) fn to_json(paper: &Paper, ran: &[Ran], law: Option<&str>) -> Value {
@@ -94,7 +105,14 @@ pub(super) fn to_json(paper: &Paper, ran: &[Ran], law: Option<&str>) -> Value {
             })
         })
         .collect();
-    json!({ "paper": paper.key, "law": law, "figures": figures, "exceptions": paper.exceptions })
+    let mut json =
+        json!({ "paper": paper.key, "law": law, "figures": figures, "exceptions": paper.exceptions });
+    let codes = codes::named_in(&json.to_string()).into_iter();
+    let codes = codes.map(|Code { key, title, anchor }| {
+        json!({ "key": key, "title": title, "defined": format!("{}#{anchor}", codes::PAGE) })
+    });
+    json["codes"] = codes.collect();
+    json
 }
 
 /// Text in a cell of a table of Markdown.
@@ -163,6 +181,13 @@ pub(super) fn readme(paper: &Paper) -> Result<String, Failure> {
         for Exception { of, what, why } in &paper.exceptions {
             let _ = writeln!(text, "| {} | {} | {} |", cell(of), cell(what), cell(why));
         }
+    }
+    let codes = codes::named_in(&text);
+    if !codes.is_empty() {
+        text.push_str("\n## Codes\n\n");
+    }
+    for Code { key, title, anchor } in codes {
+        let _ = writeln!(text, "- [{key}](../../{}#{anchor}): {title}", codes::PAGE);
     }
     Ok(text)
 }
@@ -242,14 +267,14 @@ pub(super) fn html(paper: &Paper, ran: &[Ran]) -> String {
                 .quote()
                 .map_or(String::new(), |quote| format!("<blockquote>{}</blockquote>", escape(quote)));
             let cause = claim.cause().filter(|_| !verdict.holds);
-            let cause = cause.map_or(String::new(), |cause| format!("<br>Why: {}", escape(cause)));
+            let cause = cause.map_or(String::new(), |cause| format!("<br>Why: {}", linked(cause)));
             let (class, holds) = if verdict.holds { ("holds", "holds") } else { ("fails", "FAILS") };
             let peer = if has_peer { format!("<td>{}", escape(&peer(&verdict.that))) } else { String::new() };
             let _ = writeln!(
                 html,
                 "<tr><td>{}{quote}<td>{}<td>{}{cause}<td class=\"{class}\">{holds}{peer}",
-                escape(&verdict.that),
-                escape(claim.source().unwrap_or("")),
+                linked(&verdict.that),
+                linked(claim.source().unwrap_or("")),
                 escape(&verdict.text)
             );
         }
@@ -258,9 +283,40 @@ pub(super) fn html(paper: &Paper, ran: &[Ran]) -> String {
     if !paper.exceptions.is_empty() {
         html.push_str("<h2>Not run</h2>\n<table><tr><th>where<th>what<th>why\n");
         for Exception { of, what, why } in &paper.exceptions {
-            let _ = writeln!(html, "<tr><td>{}<td>{}<td>{}", escape(of), escape(what), escape(why));
+            let _ = writeln!(html, "<tr><td>{}<td>{}<td>{}", linked(of), linked(what), linked(why));
+        }
+        html.push_str("</table>\n");
+    }
+    let codes = codes::named_in(&html);
+    if !codes.is_empty() {
+        html.push_str("<h2>Codes</h2>\n<table><tr><th>code<th>what it is<th>defined in\n");
+        for Code { key, title, anchor } in codes {
+            let _ = writeln!(
+                html,
+                "<tr id=\"{anchor}\"><td>{key}<td>{}<td>{}#{anchor}",
+                escape(title),
+                codes::PAGE
+            );
         }
         html.push_str("</table>\n");
     }
     html
+}
+
+/// Text as HTML, its codes as links to the list below.
+fn linked(text: &str) -> String {
+    let (mut html, mut end) = (String::new(), 0);
+    for place in codes::places(text) {
+        let Some(code) = codes::defined().find(|code| code.key == &text[place.clone()]) else { continue };
+        let _ = write!(
+            html,
+            "{}<a href=\"#{}\" title=\"{}\">{}</a>",
+            escape(&text[end..place.start]),
+            code.anchor,
+            escape(code.title),
+            code.key
+        );
+        end = place.end;
+    }
+    html + &escape(&text[end..])
 }

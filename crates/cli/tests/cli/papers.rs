@@ -26,7 +26,7 @@ lines = [{{ name = \"XCP\", metric = \"links.bottleneck.utilization\", y = \"uti
 [[claims]]
 that = \"the link is used\"
 quote = \"XCP maintains good utilization\"
-source = \"K02 fig. 4\"
+source = \"K02 fig. 4; EX1.1\"
 metric = \"links.bottleneck.utilization\"
 at_least = 0.9
 decide = \"mean\"
@@ -53,7 +53,7 @@ within = [1.9, 2.1]
 decide = \"mean\"
 
 [[figure.assumed]]
-name = \"A-99: room for 50 packets\"
+name = \"A-07: room for 50 packets\"
 paths = [\"links.bottleneck.queue\"]
 values = [\"2 packets\", \"60 packets\"]
 "
@@ -84,6 +84,10 @@ fn a_paper_is_run_drawn_judged_and_written_down() {
     let first = run(&lab, &[]).exits(0);
     assert!(first.stdout().contains("FAILS (new)  two flows carry twice the link"), "{}", first.stdout());
     assert!(first.stdout().contains("3 hold, 1 fail, 0 exceptions; 1 of 1 figures"), "{}", first.stdout());
+    // What the codes are is said below; A-07 is not in this text.
+    let code =
+        "\n  EX1.1: five XCP flows start one after the other (docs/design/protocols.md#ex1-1)\n\n3 hold";
+    assert!(first.stdout().contains(code) && !first.stdout().contains("A-07"), "{}", first.stdout());
     for file in ["fig04.svg", "fig04.png", "fig04.parquet", "verdicts.json"] {
         assert!(lab.path("out").join(file).is_file(), "{file}");
     }
@@ -99,7 +103,16 @@ fn a_paper_is_run_drawn_judged_and_written_down() {
     assert!(
         page.contains("XCP maintains good utilization") && page.contains("<svg") && page.contains("FAILS")
     );
+    let title = "five XCP flows start one after the other";
+    assert!(page.contains(&format!("<a href=\"#ex1-1\" title=\"{title}\">EX1.1</a>")), "{page}");
+    assert!(
+        page.contains(&format!("<tr id=\"ex1-1\"><td>EX1.1<td>{title}<td>docs/design/protocols.md#ex1-1"))
+    );
     let table = fs::read_to_string(lab.path("papers/xcp/README.md")).unwrap();
+    assert!(
+        table.contains(&format!("- [EX1.1](../../docs/design/protocols.md#ex1-1): {title}\n")),
+        "{table}"
+    );
     assert_eq!(
         (table.matches("| holds |").count(), table.matches("| **FAILS** |").count()),
         (3, 1),
@@ -115,6 +128,9 @@ fn a_paper_is_run_drawn_judged_and_written_down() {
     let json = run(&lab, &["--json"]).exits(0).json();
     let held = (true, true.into());
     assert_eq!(claims(&json), [held.clone(), held.clone(), (false, false.into()), held]);
+    let code =
+        serde_json::json!([{ "key": "EX1.1", "title": title, "defined": "docs/design/protocols.md#ex1-1" }]);
+    assert_eq!(json["codes"], code);
     let list = lab.run(&["papers", "list", "--papers", "papers", "--json"]).exits(0).json();
     assert_eq!((&list["papers"][0]["holds"], &list["papers"][0]["fails"]), (&3.into(), &1.into()));
 
@@ -164,13 +180,14 @@ fn ranges_say_which_verdicts_turn_with_what_is_assumed() {
     let found =
         lab.run(&["papers", "ranges", "xcp", "--papers", "papers", "--out", "out", "--write"]).exits(0);
     assert!(
-        found.stdout().contains("A-99: room for 50 packets = \"60 packets\"\n    none"),
+        found.stdout().contains("A-07: room for 50 packets = \"60 packets\"\n    none"),
         "{}",
         found.stdout()
     );
     assert!(found.stdout().contains("mostly, nothing is lost FAILS: "), "{}", found.stdout());
     let table = fs::read_to_string(lab.path("papers/xcp/README.md")).unwrap();
-    assert!(table.contains("| fig04 | A-99: room for 50 packets | \"2 packets\" | "), "{table}");
+    assert!(table.contains("| fig04 | A-07: room for 50 packets | \"2 packets\" | "), "{table}");
+    assert!(table.contains("- [A-07](../../docs/design/protocols.md#a-07): XI: 10 ms a link"), "{table}");
     // What a figure assumes is a value of its file.
     fs::write(
         lab.path("papers/xcp/fig04.toml"),

@@ -1,0 +1,65 @@
+//! The codes in what papers claim (C-39, A-07, EX2.3, V1.10), and what `docs/design/protocols.md` says that each is.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// The page that defines them, by its path in the repository.
+pub(crate) const PAGE: &str = "docs/design/protocols.md";
+const TEXT: &str = include_str!("../../../../docs/design/protocols.md");
+
+/// A code and what it stands for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Code {
+    pub(crate) key: &'static str,
+    pub(crate) title: &'static str,
+    /// Of the page.
+    pub(crate) anchor: &'static str,
+}
+
+/// The codes that the page defines, in its order: `<a id="c-39"></a>**C-39 title**`.
+pub(crate) fn defined() -> impl Iterator<Item = Code> {
+    TEXT.split("<a id=\"").skip(1).filter_map(|rest| {
+        let (anchor, rest) = rest.split_once("\"></a>**")?;
+        let (key, rest) = rest.split_at(length(rest)?);
+        let (title, _) = rest.strip_prefix(' ')?.split_once("**")?;
+        Some(Code { key, title, anchor })
+    })
+}
+
+/// The codes in a text that the page defines, each once, in the page's order.
+pub(crate) fn named_in(text: &str) -> Vec<Code> {
+    let keys: BTreeSet<&str> = places(text).map(|place| &text[place]).collect();
+    defined().filter(|code| keys.contains(code.key)).collect()
+}
+
+/// Where codes are in a text, defined or not.
+pub(crate) fn places(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
+    let mut before = None;
+    text.char_indices().filter_map(move |(at, c)| {
+        let is_inside = before.replace(c).is_some_and(|c: char| c.is_alphanumeric() || "_-".contains(c));
+        let length = if is_inside { None } else { length(&text[at..]) };
+        length.map(|length| at..at + length)
+    })
+}
+
+/// How long the code is that a text begins with.
+fn length(text: &str) -> Option<usize> {
+    let digits = |from: usize| text.bytes().skip(from).take_while(u8::is_ascii_digit).count();
+    let letters = ["EX", "V", "A-", "C-"].into_iter().find(|letters| text.starts_with(letters))?;
+    let first = letters.len() + digits(letters.len());
+    let end = if letters.ends_with('-') {
+        first
+    } else {
+        text[first..].strip_prefix('.')?;
+        first + 1 + digits(first + 1)
+    };
+    let least = if letters.ends_with('-') { 2 } else { 1 };
+    let is_number = first >= letters.len() + least && text[..end].ends_with(|c: char| c.is_ascii_digit());
+    let mut after = text[end..].chars();
+    let goes_on = match after.next() {
+        Some('.') => after.next().is_some_and(|c| c.is_ascii_digit()),
+        Some(c) => c.is_alphanumeric() || c == '_',
+        None => false,
+    };
+    (is_number && !goes_on).then_some(end)
+}
