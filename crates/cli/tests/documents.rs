@@ -239,6 +239,11 @@ fn the_recipe_on_a_parking_lot_shows_what_the_command_prints() {
 }
 
 #[test]
+fn the_recipe_on_a_sweep_shows_what_the_command_prints() {
+    hold("docs/recipes/04-sweep.md", &[]);
+}
+
+#[test]
 fn the_recipe_on_a_cellular_link_shows_what_the_command_prints() {
     hold("docs/recipes/05-cellular.md", &[]);
 }
@@ -280,15 +285,14 @@ fn the_recipe_on_a_live_lab_runs() {
     }
 }
 
-#[test]
-fn the_recipe_on_data_frames_shows_what_duckdb_and_polars_print() {
-    const PAGE: &str = "docs/recipes/10-dataframes.md";
+/// Holds a page whose programs are in Python, each with what it prints below it.
+fn hold_programs(page: &str, name: &str) {
     let reader = Reader::new();
-    let text = fs::read_to_string(top().join(PAGE)).expect("a document of the repository");
+    let text = fs::read_to_string(top().join(page)).expect("a document of the repository");
     let mut again = run_again(&text, &reader);
-    if let Some(python) = python("data-frames") {
+    if let Some(python) = python(name) {
         let codes = blocks(&text, "python");
-        assert_eq!(codes.len(), blocks(&text, "text").len(), "{PAGE}: what each program prints");
+        assert_eq!(codes.len(), blocks(&text, "text").len(), "{page}: what each program prints");
         let mut parts = again.split("\n```text\n");
         let mut printed = parts.next().unwrap_or_default().to_owned();
         for (code, part) in codes.iter().zip(parts) {
@@ -298,5 +302,15 @@ fn the_recipe_on_data_frames_shows_what_duckdb_and_polars_print() {
         }
         again = printed;
     }
-    agree(PAGE, &text, &again);
+    agree(page, &text, &again);
+}
+
+#[test]
+fn the_recipe_on_data_frames_shows_what_duckdb_and_polars_print() {
+    hold_programs("docs/recipes/10-dataframes.md", "data-frames");
+}
+
+#[test]
+fn the_recipe_on_the_web_shows_what_polars_prints() {
+    hold_programs("docs/recipes/06-web.md", "web");
 }
