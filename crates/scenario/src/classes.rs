@@ -16,11 +16,11 @@ record! {
         kappa: Ratio,
         /// Least and most that a dynamic weight becomes; [0.05, 0.95].
         bounds: Vec<At<Chance>>,
-        /// What may wait of XCP; the link's queue.
+        /// Limit of XCP's queue; the link's queue.
         xcp_queue: Amount,
-        /// What may wait of the rest; the link's queue.
+        /// Limit of the other queue; the link's queue.
         tcp_queue: Amount,
-        /// RED in the rest's queue.
+        /// Random early detection in the other queue.
         red: ClassRed,
     }
 }
@@ -28,9 +28,10 @@ record! {
 record! {
     /// Random early detection in the queue of a class (K02, 5: gentle, a third and two thirds, ECN).
     ClassRed {
-        /// Average queue from which packets go at random; a third of the queue.
+        /// Average queue from which packets are dropped or marked at random; a third of the queue.
         min: Amount,
-        /// Average queue from which all go; gentle: from twice of it; two thirds of the queue.
+        /// Average queue from which all packets are dropped or marked; gentle: from twice of it; two thirds of the
+        /// queue.
         max: Amount,
         /// Probability just below max; 0.1.
         max_p: Chance,

@@ -1,8 +1,7 @@
-//! How far two runs agree, number by number: a simulation and real TCP, or any two runs of the same
-//! flows and links.
+//! The agreement of two runs, number by number: a simulation and real TCP, or any two runs of the same flows and links.
 //!
-//! [`crate::diff`] asks whether two runs are the same and why not; two kinds of machine never give the
-//! same run. Here each number has a tolerance. Which run comes first changes no verdict.
+//! [`crate::diff`] asks whether two runs are the same and why not; two kinds of machine never give the same
+//! run. Here each number has a tolerance. The order of the two runs changes no verdict.
 
 use std::collections::BTreeMap;
 
@@ -15,26 +14,26 @@ use crate::folder::{FolderError, RunFolder, SeriesRow};
 use crate::report::FLOWS_DRAWN_MAX;
 use crate::tables::seconds;
 
-/// How a difference is measured; none knows which run is first.
+/// Measures of a difference, which do not depend on the order of the runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// Distance, as a share of the mean of both.
+    /// Distance of the values, as a share of their mean.
     Relative,
-    /// Distance.
+    /// Distance of the values.
     Absolute,
-    /// The larger one, as a multiple of the smaller.
+    /// The larger value as a multiple of the smaller one.
     Factor,
 }
 
-/// What is compared.
+/// A quantity that is compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quantity {
-    /// Its name among the tolerances.
+    /// Name among the tolerances.
     pub name: &'static str,
-    /// How differences are measured.
+    /// Measure of its differences.
     pub measure: Measure,
-    /// Largest difference that is no disagreement; `None`: it is shown, not judged.
+    /// Largest difference that still agrees; `None`: it is shown, not judged.
     pub tolerance: Option<f64>,
     /// The key in the results.
     key: &'static str,
@@ -48,7 +47,7 @@ enum Of {
     Run,
 }
 
-/// Everything that is compared, with the tolerances that a live run of a scenario must keep.
+/// All quantities, with the tolerances that a live run of a scenario must keep.
 pub const QUANTITIES: [Quantity; 7] = [
     Quantity::new("goodput", Of::Flows, "goodput_bps", Measure::Relative, Some(0.05)),
     Quantity::new("rtt", Of::Flows, "rtt_mean_ms", Measure::Relative, None),
@@ -98,47 +97,47 @@ impl Measure {
 /// One number of both runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// Its path in the results; `convergence_s` is computed here.
+    /// Path of the number in the results; `convergence_s` is computed here.
     pub metric: String,
-    /// The name of its tolerance.
+    /// Name of its tolerance.
     pub quantity: &'static str,
-    /// In the first run.
+    /// Value in the first run; `None` if there was nothing to measure.
     pub one: Option<f64>,
-    /// In the other.
+    /// Value in the other run; `None` if there was nothing to measure.
     pub other: Option<f64>,
-    /// How the difference is measured.
+    /// Measure of the difference.
     pub measure: Measure,
-    /// The difference.
+    /// The difference; `None` if a value is missing.
     pub difference: Option<f64>,
-    /// The largest that is no disagreement.
+    /// Largest difference that still agrees.
     pub allowed: Option<f64>,
-    /// The verdict; `None` where there is no tolerance.
+    /// True if the values agree; `None` where there is no tolerance.
     pub holds: Option<bool>,
 }
 
-/// What [`compare`] found.
+/// The result of [`compare`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Every row with a tolerance keeps it.
+    /// True if all rows with a tolerance keep it.
     pub holds: bool,
-    /// Each number, flows first.
+    /// All numbers, flows first.
     pub rows: Vec<Row>,
-    /// What makes the comparison less meaningful.
+    /// Reasons for which the comparison means less.
     pub warnings: Vec<String>,
 }
 
-/// Why two runs can not be compared.
+/// The reason for which two runs can not be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
-    /// A folder is damaged.
+    /// The folder of a run can not be used.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// They are runs of different things.
+    /// The runs have not the same flows and links.
     #[error("the runs have not the same flows and links: {0}")]
     Different(String),
 }
 
-/// True if the run is one of real packets.
+/// Returns true if the run is one of real packets.
 pub fn is_live(run: &RunFolder) -> bool {
     !run.summary()["live"].is_null()
 }
@@ -146,7 +145,7 @@ pub fn is_live(run: &RunFolder) -> bool {
 /// Compares two runs of the same flows and links.
 ///
 /// # Errors
-/// If they are not, saying what is missing, or a table is damaged.
+/// If the runs have not the same flows and links, or a table is damaged; says which.
 pub fn compare(runs: [&RunFolder; 2], quantities: &[Quantity]) -> Result<Comparison, CompareError> {
     require_same(runs)?;
     let mut rows = Vec::new();
@@ -268,24 +267,24 @@ fn convergence(run: &RunFolder) -> Result<Option<f64>, FolderError> {
 /// One line of a picture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// A flow or link.
+    /// Name of the flow or link.
     pub name: String,
-    /// Seconds and value.
+    /// Time in seconds and value.
     pub points: Vec<(f64, f64)>,
 }
 
-/// What is drawn of a run.
+/// The lines that are drawn of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Curves {
-    /// Of data that arrived at the receivers of flows, bit/s.
+    /// Rate of the data that arrived at each flow's receiver, bit/s.
     pub throughput: Vec<Curve>,
-    /// Of flows, packets.
+    /// Congestion window of each flow, packets.
     pub cwnd: Vec<Curve>,
-    /// Of links but reverse directions, packets.
+    /// Queue of each link but reverse directions, packets.
     pub queue: Vec<Curve>,
-    /// Seconds over which a value of the throughput is the mean.
+    /// Time over which each value of the throughput is averaged, s.
     pub throughput_over_s: f64,
-    /// Length of the run, seconds.
+    /// Length of the run, s.
     pub duration_s: f64,
 }
 
@@ -297,7 +296,7 @@ const POINTS_MAX: usize = 1000;
 /// Links that can be told apart.
 const LINKS_DRAWN_MAX: usize = 8;
 
-/// The series of a run, of as many flows and links as can be told apart.
+/// Reads the series of a run, for as many flows and links as can be told apart.
 ///
 /// # Errors
 /// If a table is damaged.

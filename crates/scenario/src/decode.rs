@@ -633,7 +633,7 @@ pub(crate) struct Variant<'a> {
     pub(crate) name: &'a str,
     /// Where the name is written.
     pub(crate) span: Span,
-    /// What is below it; of a mere name, an empty table.
+    /// Settings below the name; of a mere name, an empty table.
     pub(crate) below: Node,
 }
 

@@ -1,7 +1,7 @@
-//! What is wrong with a scenario, where, and what is allowed.
+//! Errors and warnings about a scenario: the problem, its place, and what is allowed instead.
 //!
-//! A [`Diagnostic`] points at a place in the file or in a `--set` argument; `Display` is one line,
-//! `miette` draws it with the source, [`Diagnostics::to_json`] is for programs.
+//! A [`Diagnostic`] points at a place in the file or in a `--set` argument; `Display` is one line, `miette`
+//! draws it with the source, [`Diagnostics::to_json`] is for programs.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -23,16 +23,16 @@ pub(crate) struct Span {
     pub(crate) end: usize,
 }
 
-/// Whether a run is refused.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// It is refused.
+    /// The run is refused.
     Error,
-    /// It goes ahead.
+    /// The run goes ahead.
     Warning,
 }
 
-/// One finding.
+/// One error or warning, with its place.
 #[derive(Clone, Debug)]
 pub struct Diagnostic {
     severity: Severity,
@@ -47,39 +47,40 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// Whether the run is refused for it.
+    /// Returns its severity.
     pub fn severity(&self) -> Severity {
         self.severity
     }
 
-    /// The class of the finding, such as `scenario::unit`.
+    /// Returns the class of the finding, such as `scenario::unit`.
     pub fn code(&self) -> &'static str {
         self.code
     }
 
-    /// What is wrong: one clause that names the offending value.
+    /// Returns the problem: one clause that names the offending value.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What is allowed instead.
+    /// Returns the values that are allowed instead; may be empty.
     pub fn help(&self) -> &str {
         &self.help
     }
 
-    /// The file, or `--set`.
+    /// Returns the name of the file, or `--set`.
     pub fn file(&self) -> &str {
         self.source.name()
     }
 
-    /// Line and column, both from 1; columns count characters.
+    /// Returns line and column, both from 1; columns count characters.
     pub fn position(&self) -> (usize, usize) {
         let before = &self.source.inner()[..self.span.offset()];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
     }
 
-    /// For `miette` to draw, with the lines around the place; `None`: they are too long to be looked at.
+    /// Returns the finding for `miette` to draw, with the lines around the place; `None` if they are too long
+    /// to be read.
     pub fn report(&self) -> Option<miette::Report> {
         // One line before and one behind are drawn.
         let text = self.source.inner();
@@ -101,7 +102,7 @@ impl Diagnostic {
         self.span == other.span && self.message == other.message && self.source.name() == other.source.name()
     }
 
-    /// An object with `severity`, `code`, `message`, `file`, `line`, `column`, `label`, `help`.
+    /// Returns an object with `severity`, `code`, `message`, `file`, `line`, `column`, `label`, `help`.
     pub fn to_json(&self) -> Value {
         let (line, column) = self.position();
         json!({
@@ -134,7 +135,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// What `miette` reports as the cause: the message alone, because it draws the rest.
+/// The cause that `miette` reports: the message alone, because it draws the rest.
 #[derive(Debug)]
 struct Drawn(Diagnostic);
 
@@ -172,38 +173,38 @@ impl miette::Diagnostic for Drawn {
     }
 }
 
-/// Findings in the order of the file: at most [`Diagnostics::LIMIT`] errors and as many warnings, each with the number
-/// of those that are not told.
+/// Findings in the order of the file: at most [`Diagnostics::LIMIT`] errors and as many warnings, each
+/// followed by the number of those that are not told.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics(Vec<Diagnostic>);
 
 impl Diagnostics {
-    /// More of one severity than this helps nobody.
+    /// Most findings of one severity that are told.
     pub const LIMIT: usize = 50;
 
-    /// Those that are not among the others.
+    /// Returns the findings that are not among the others.
     pub(crate) fn without(mut self, others: &Self) -> Self {
         self.0.retain(|one| !others.0.iter().any(|other| other.is_same(one)));
         self
     }
 
-    /// The same, none of which refuses a run.
+    /// Returns the same findings as warnings, which refuse no run.
     pub fn as_warnings(&self) -> Self {
         let warn = |diagnostic: &Diagnostic| Diagnostic { severity: Severity::Warning, ..diagnostic.clone() };
         Self(self.0.iter().map(warn).collect())
     }
 
-    /// The findings.
+    /// Iterates over the findings.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
         self.0.iter()
     }
 
-    /// True if there is nothing to say.
+    /// Returns true if there are no findings.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// [`Diagnostic::to_json`] of each.
+    /// Returns an array of the findings, each as by [`Diagnostic::to_json`].
     pub fn to_json(&self) -> Value {
         self.0.iter().map(Diagnostic::to_json).collect()
     }
@@ -280,12 +281,12 @@ impl Told {
     }
 }
 
-/// What is found, while a scenario is read.
+/// The findings made while a scenario is read.
 #[derive(Debug)]
 pub(crate) struct Findings {
     pub(crate) sources: Sources,
     found: Found,
-    /// What is wrong with `[sweep]` and `[[claims]]`, which a single run ignores (docs/design/contract.md 1).
+    /// Findings in `[sweep]` and `[[claims]]`, which a single run ignores (docs/design/contract.md 1).
     plan: Found,
     /// Places and messages of what was found elsewhere.
     absorbed: BTreeSet<((String, usize), String)>,
@@ -445,13 +446,13 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
         .map(|(_, candidate)| candidate)
 }
 
-/// The help of an unknown name, in words once it is wanted: the nearest, then all.
+/// The help for an unknown name: the nearest name, then all. The text is made when it is displayed.
 pub struct Choices<'a, I> {
     name: &'a str,
     candidates: I,
 }
 
-/// What could have been written in place of `name`.
+/// Returns the help for `name`, which is none of `candidates`.
 pub fn choices<'a, I: IntoIterator<Item = &'a str>>(name: &str, candidates: I) -> Choices<'_, I> {
     Choices { name, candidates }
 }

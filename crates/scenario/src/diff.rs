@@ -1,7 +1,7 @@
-//! In what two runs differ: what was asked for, what came out, and where they part.
+//! The differences of two runs: in their scenarios, in their results, and in what happens to their packets.
 //!
-//! Results say that two runs differ; the first packet on which they do says why. It is found by
-//! running both again, side by side, up to there.
+//! Results say that two runs differ; the first packet on which they do says why. It is found by running
+//! both again, side by side, up to there.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -24,12 +24,12 @@ use crate::tables::seconds;
 use crate::tree::{self, Value};
 use crate::{Measure, Scenario};
 
-/// What [`diff`] found.
+/// The result of [`diff`].
 #[derive(Clone, Debug, Serialize)]
 pub struct Differences {
-    /// Nothing below differs.
+    /// True if the runs do not differ.
     pub equal: bool,
-    /// Fingerprints of the runs.
+    /// Fingerprints of the two runs.
     pub fingerprints: [String; 2],
     /// Values of the normalised scenarios that differ.
     pub configuration: Vec<Setting>,
@@ -39,53 +39,52 @@ pub struct Differences {
     pub metrics_compared: usize,
     /// The first recorded event that differs.
     pub first_event: Option<Parting>,
-    /// The first thing that differs of all that happens to packets; not looked for where the
-    /// fingerprints are equal.
+    /// The first difference in all that happens to packets; not searched for where the fingerprints are equal.
     pub first_packet: Option<Parting>,
 }
 
-/// A value of the scenario.
+/// A value of the scenario that differs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Setting {
-    /// Its path.
+    /// Path of the value in the normalised scenario.
     pub path: String,
-    /// What it is in the first run.
+    /// Value in the first run; `None` if it has none.
     pub one: Option<Json>,
-    /// What it is in the other.
+    /// Value in the other run; `None` if it has none.
     pub other: Option<Json>,
 }
 
-/// A number of the results.
+/// A number of the results that differs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Metric {
-    /// Its path.
+    /// Path of the metric in the results.
     pub path: String,
-    /// What it is in the first run.
+    /// Value in the first run; `None` if there was nothing to measure.
     pub one: Option<f64>,
-    /// What it is in the other.
+    /// Value in the other run; `None` if there was nothing to measure.
     pub other: Option<f64>,
-    /// The other less the first.
+    /// Value in the other run less that in the first.
     pub difference: Option<f64>,
-    /// Its size relative to the larger one.
+    /// Size of the difference as a share of the larger value.
     pub relative: Option<f64>,
 }
 
-/// Where two runs part.
+/// The first point at which two runs differ.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Parting {
-    /// When.
+    /// Time of the difference, s.
     pub t_s: f64,
-    /// What happens in the first run; `None`: nothing like it.
+    /// Event in the first run; `None`: it has none there.
     pub one: Option<String>,
-    /// What happens in the other.
+    /// Event in the other run; `None`: it has none there.
     pub other: Option<String>,
 }
 
-/// Compares two runs. Metrics that differ by no more than `tolerance`, relatively, count as equal.
-/// `None` if `stop` ended it.
+/// Compares two runs. Metrics that differ by no more than the share `tolerance` count as equal. Returns
+/// `None` if `stop` was raised.
 ///
 /// # Errors
-/// If a table is damaged.
+/// If a table of a run is damaged.
 pub fn diff(
     runs: [&RunFolder; 2],
     tolerance: f64,
@@ -111,7 +110,7 @@ pub fn diff(
     }))
 }
 
-/// What both have under either's keys, in the order of the first, then of the other.
+/// Pairs the values of both under either's keys, in the order of the first, then of the other.
 fn pairs<T: Clone>([one, other]: [Vec<(String, T)>; 2]) -> Vec<(String, [Option<T>; 2])> {
     let mut rest: BTreeMap<&String, &T> = other.iter().map(|(path, value)| (path, value)).collect();
     let mut pairs: Vec<(String, [Option<T>; 2])> = one
@@ -163,7 +162,7 @@ fn below(path: &str, key: &str) -> String {
     if path.is_empty() { key } else { format!("{path}.{key}") }
 }
 
-/// Of the summary, but not results: the scenario's, or of the file itself.
+/// Keys of the summary that are no results: the scenario's, or of the file itself.
 const NO_METRICS: [&str; 8] =
     ["schema", "complete", "seed", "seed_used", "fingerprint", "duration_s", "meta", "files"];
 
@@ -325,7 +324,7 @@ struct Happening {
     kind: u8,
     flags: u8,
     words: [u32; 8],
-    /// Of a control interval: its feedback.
+    /// Value of the event; for a control interval its feedback.
     value: i64,
 }
 

@@ -1,4 +1,4 @@
-//! How the available bandwidth of a cloud is estimated (XCP-i).
+//! Estimators of the available bandwidth of a cloud (XCP-i).
 
 use congestlab_core::units::{BitRate, Duration, Rate, Ratio};
 use congestlab_net::estimator::{self, Method, direct, passive, path_chirp, pathload};
@@ -12,11 +12,11 @@ use crate::law::choice_schema;
 use crate::tree::{Node, Value, inline};
 
 words! {
-    /// What the oracle's error is a part of.
+    /// The quantity that the oracle's error is a part of.
     Base {
         /// The capacity.
         Capacity = "capacity",
-        /// What is left of it.
+        /// The capacity that is left.
         Residual = "residual",
     }
 }
@@ -26,7 +26,7 @@ record! {
     Oracle {
         /// Each estimate is off by a part drawn from [-error, error]; 0.
         error: Chance,
-        /// Of what: capacity (default), residual.
+        /// Quantity that the error is a part of: capacity (default), residual.
         base: Base,
     }
 }
@@ -34,21 +34,21 @@ record! {
 record! {
     /// pathChirp: chirps of ever closer packets.
     PathChirp {
-        /// Bytes of a probe; 300 B (the tool has 1000 B).
+        /// Size of a probe; 300 B (the tool has 1000 B).
         packet: PacketSize,
         /// Each gap is the one before divided by this; 1.08 (the tool has 1.2).
         spread: Ratio,
-        /// An excursion is over when the delay has fallen to its maximum by this; 6 (the tool has 1.5).
+        /// An excursion is over when the delay has fallen to its maximum divided by this; 6 (the tool has 1.5).
         decrease: Ratio,
         /// Excursions of fewer packets do not count; 5.
         busy: u32,
         /// The estimate is the mean over so many chirps; 11.
         smoothing: u32,
-        /// The least rate of a chirp's first gap; 10 kbit/s.
+        /// Least rate of a chirp's first gap; 10 kbit/s.
         low: BitRate,
-        /// The rate of the first chirp's last gap; 10 Mbit/s. Later ones follow what is found.
+        /// Rate of the first chirp's last gap; 10 Mbit/s. Later chirps follow the estimates.
         high: BitRate,
-        /// The part that chirps may use of what the cloud is seen to carry; 0.01.
+        /// Part of the cloud's observed throughput that chirps may use; 0.01.
         load: Chance,
         /// A delay that grows by less than this part of the time has not grown; 0.001.
         tolerance: Chance,
@@ -64,31 +64,31 @@ record! {
         packets: u32,
         /// Streams of a fleet; 12.
         streams: u32,
-        /// The least packet; 200 B.
+        /// Smallest packet; 200 B.
         packet_min: PacketSize,
-        /// The greatest packet; 1500 B.
+        /// Largest packet; 1500 B.
         packet_max: PacketSize,
-        /// The shortest gap, as long as packets can grow; 100 us.
+        /// Shortest gap, as long as packets can grow; 100 us.
         gap_min: Duration,
-        /// Delays increase above this part of increasing pairs; 0.66.
+        /// Part of increasing pairs above which delays increase; 0.66.
         pct: Chance,
-        /// Below this part they do not; 0.54.
+        /// Part of increasing pairs below which delays do not increase; 0.54.
         pct_not: Chance,
-        /// Delays increase above this part of the way that they go in all; 0.55.
+        /// Part of the whole change of delays, above which delays increase; 0.55.
         pdt: Chance,
-        /// Below this part they do not; 0.45.
+        /// Part of the whole change of delays, below which delays do not increase; 0.45.
         pdt_not: Chance,
-        /// What this part of a fleet's streams says, it says; 0.7.
+        /// Part of a fleet's streams that must agree for the fleet to have an answer; 0.7.
         agree: Chance,
-        /// A stream that loses more ends its fleet; 0.1.
+        /// Part of a stream's packets whose loss ends its fleet; 0.1.
         loss: Chance,
-        /// A range of this part of its upper end is the answer; 0.05.
+        /// Width of a range, as a part of its upper end, at which it is the answer; 0.05.
         resolution: Chance,
-        /// A range whose ends are this close to the grey region is, too; 0.1.
+        /// Distance of a range's ends from the grey region, as a part, at which it is the answer too; 0.1.
         grey: Chance,
         /// The part of its rate that streams use on average; 0.1.
         load: Chance,
-        /// As pathchirp's; 0.001.
+        /// A delay that grows by less than this part of the time has not grown; 0.001.
         tolerance: Chance,
         /// Let traffic that goes missing in the cloud override the probes; false.
         passive: bool,
@@ -98,11 +98,11 @@ record! {
 record! {
     /// Direct probing: trains through a link of known capacity.
     Direct {
-        /// Of the tight link of the cloud: what no probe can tell.
+        /// Capacity of the tight link of the cloud, which no probe can tell.
         capacity: BitRate = required,
-        /// Of the train; the capacity.
+        /// Rate of a train; the capacity.
         rate: BitRate,
-        /// Bytes of a probe; 500 B.
+        /// Size of a probe; 500 B.
         packet: PacketSize,
         /// Packets of a train; 50.
         packets: u32,
@@ -118,7 +118,7 @@ record! {
 record! {
     /// No probes: all is available until traffic goes missing in the cloud.
     Passive {
-        /// Less than this part of what was sent is jitter; 0.05.
+        /// Part of the sent traffic below which a loss counts as jitter; 0.05.
         tolerance: Chance,
     }
 }
@@ -126,7 +126,7 @@ record! {
 /// The estimators, as scenarios name them.
 const NAMES: &[&str] = &["oracle", "pathchirp", "pathload", "direct", "passive"];
 
-/// How the available bandwidth of a cloud is estimated.
+/// An estimator of the available bandwidth of a cloud.
 #[derive(Clone, Debug)]
 pub(crate) enum Estimator {
     Oracle(Oracle),
@@ -263,7 +263,7 @@ fn check_pathload(table: &Pathload, findings: &mut Findings) -> bool {
         & is_load(&table.load, findings)
 }
 
-/// What says no is not above what says yes; both may be said by default.
+/// Checks that the threshold for no is not above the threshold for yes; either may be a default.
 fn is_below(
     (name, low, least): (&str, &Option<At<Chance>>, Ratio),
     (other, high, most): (&str, &Option<At<Chance>>, Ratio),
@@ -289,8 +289,7 @@ fn check_direct(table: &Direct, findings: &mut Findings) -> bool {
 }
 
 impl Estimator {
-    /// What trains or chirps are asked to be, and the port to the cloud cannot send; and what is said without
-    /// probes.
+    /// Warns of trains or chirps that the port to the cloud can not send, and of methods that send no probes.
     pub(crate) fn look_at(&self, port: Rate, place: &str, span: Span, findings: &mut Findings) {
         match self {
             Self::Direct(Direct { capacity: Some(capacity), rate, .. }) => {

@@ -1,8 +1,8 @@
-//! Why a packet got the feedback that it got, and what its sender did with it.
+//! Explanations of a packet's feedback, and of its sender's reaction to it.
 //!
-//! A run is a value, so it is simply run again, packet by packet, with an eye on one flow. What the
-//! laws computed comes from the laws themselves; nothing is computed here that they did not, but for
-//! products and sums that show how the numbers hang together. K02, draft-03: see `law::xcp`.
+//! A run is a value, so it is simply run again, packet by packet, with an eye on one flow. The numbers come
+//! from the laws themselves; nothing is computed here that they did not compute, but for products and sums
+//! that show how the numbers hang together. K02, draft-03: see `law::xcp`.
 
 mod chain;
 mod family;
@@ -25,13 +25,13 @@ use crate::folder::{FolderError, RunFolder};
 use crate::tables::seconds;
 use crate::{Measure, Scenario};
 
-/// A question that has no answer: what is wrong with it, and what can be asked.
+/// A question without an answer: the mistake in it, and the questions that can be asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refused {
-    /// One clause.
+    /// The mistake, in one clause.
     pub message: String,
-    /// What is allowed.
+    /// The allowed questions.
     pub help: String,
 }
 
@@ -49,10 +49,10 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Reads `ftp[3]`, `ftp/3` (which no shell touches), or `ftp` where the group has one flow.
+    /// Reads the name of a flow: `ftp[3]`, `ftp/3` (which no shell changes), or `ftp` where the group has one flow.
     ///
     /// # Errors
-    /// If there is no such flow; says which there are.
+    /// If there is no such flow; the help lists those that there are.
     pub fn parse(scenario: &Scenario, text: &str) -> Result<Self, Refused> {
         let groups = &scenario.base_model().groups;
         let text = text.strip_prefix("flows.").unwrap_or(text).trim();
@@ -96,229 +96,230 @@ fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-/// What happened to one packet, and to its feedback.
+/// The way of one packet and of its feedback.
 #[derive(Clone, Debug, Serialize)]
 pub struct Explanation {
-    /// `ftp[3]`.
+    /// Name of the flow, such as `ftp[3]`.
     pub flow: String,
-    /// The law that sets its window: `xcp`, `cubic`, `sack`, `newreno`, `reno`; `none` for datagrams.
+    /// Name of the law that sets its congestion window, such as `xcp`, `cubic` or `sack`; `none` for datagrams.
     pub law: &'static str,
-    /// What was asked for.
+    /// Time asked for, s.
     pub asked_s: f64,
-    /// Where the packet was the first to leave from then on.
+    /// Link that the packet was the first of the flow to leave from then on.
     pub at_link: String,
     /// The packet as it was sent.
     pub packet: Sent,
-    /// The links of its path, as far as it came.
+    /// Links of its path, as far as it came.
     pub hops: Vec<Hop>,
-    /// The link that lowered its demand last: the tightest. `None`: it came through as asked for.
+    /// Link that lowered the demand last, the tightest one; `None` if none lowered it.
     pub decided_by: Option<String>,
-    /// When it reached its receiver.
+    /// Time of arrival at the receiver, s; `None` if it was lost or the run ended.
     pub received_s: Option<f64>,
     /// The acknowledgment that brought its feedback back.
     pub ack: Option<Ack>,
-    /// What the sender did with that.
+    /// The sender's reaction to that acknowledgment.
     pub window: Option<WindowChange>,
-    /// What the sender did about its loss.
+    /// The sender's reaction to the packet's loss.
     pub repair: Option<Repair>,
-    /// Drops, errors and marks of the flow's packets, the last of the second before the end.
+    /// Drops, errors and marks of the flow's packets: the last ones of the second before the end.
     pub trouble: Vec<Trouble>,
 }
 
 /// A packet as it was sent.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sent {
-    /// Number of the segment, the first is 1.
+    /// Number of the segment, from 1.
     pub segment: u32,
-    /// Bytes of the whole packet.
+    /// Size of the whole packet, bytes.
     pub size: u16,
-    /// When.
+    /// Time of sending, s.
     pub sent_s: f64,
-    /// It repeats a segment.
+    /// True if it repeats a segment.
     pub is_retransmission: bool,
-    /// Where it is in a chain whose codes tell a load level, the first being 1; as its headers say.
+    /// Place in the chain of packets whose codes tell a load level, from 1, as its headers say; `None` without chains.
     pub place: Option<u8>,
-    /// Its congestion header.
+    /// The congestion header that it was sent with; `None` without one.
     pub header: Option<Stated>,
 }
 
-/// What a sender stated in a congestion header.
+/// The fields of a congestion header as the sender sets them.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stated {
-    /// Weight of its share, which multiplies X (K02 section 6).
+    /// Price, the weight of the flow's share, which multiplies X (K02 section 6).
     pub price: f64,
-    /// X, the time between two of its packets times the price; 0: unknown.
+    /// X, the time between two of the flow's packets times the price, ms; 0: unknown.
     pub x_ms: f64,
-    /// Its round trip time; 0: unknown.
+    /// The sender's round-trip time, ms; 0: unknown.
     pub rtt_ms: f64,
-    /// Delta_Throughput, what it asked for.
+    /// Delta_Throughput, the demand, B/s.
     #[serde(rename = "delta_Bps")]
     pub delta: i32,
 }
 
-/// A link on the path.
+/// A link on the packet's path.
 #[derive(Clone, Debug, Serialize)]
 pub struct Hop {
-    /// Its name.
+    /// Name of the link.
     pub link: String,
-    /// When the packet came.
+    /// Time of arrival at the queue, s.
     pub arrived_s: f64,
-    /// Packets that waited before it.
+    /// Packets that waited ahead of it.
     pub queue_packets: u64,
-    /// When its transmission began.
+    /// Start of the transmission, s; `None` if there was none.
     pub departed_s: Option<f64>,
-    /// It was lost here: `drop: queue-full`, `error`.
+    /// Way in which it was lost here, such as `drop: queue-full` or `error`; `None` if it was not.
     pub lost: Option<String>,
-    /// It got a congestion mark here.
+    /// True if it got a congestion mark here.
     pub is_marked: bool,
-    /// `xcp`, `dpcp`, or nothing: a legacy router.
+    /// Name of the link's law, such as `xcp` or `dpcp`; `None`: a legacy router.
     pub law: Option<&'static str>,
-    /// The codes in its ECN field as it came and as it left, where link and flow tell load levels by them.
+    /// Codes in its ECN field on arrival and on departure, where link and flow tell load levels by them.
     pub codes: Option<[u8; 2]>,
-    /// What the law did to its header.
+    /// The link law's computation for its congestion header.
     pub feedback: Option<Feedback>,
 }
 
-/// What an XCP link computed for a packet. Rates are B/s, as in the header.
+/// The computation of an XCP link for a packet. Rates are B/s, as in the header.
 #[derive(Clone, Debug, Serialize)]
 pub struct Feedback {
-    /// When the law dealt with the packet.
+    /// Time at which the law dealt with the packet, s.
     pub at_s: f64,
-    /// When the control interval before this began, ended, and this one will.
+    /// Times at which the control interval before the present one began, at which it ended, and at which the
+    /// present one will end, s.
     pub interval_s: [Option<f64>; 3],
     /// Control intervals so far; 0: nothing has been measured.
     pub intervals: u64,
-    #[expect(missing_docs, reason = "K02's letters: the law's constants")]
+    /// Gain on the spare capacity.
     pub alpha: f64,
-    #[expect(missing_docs, reason = "K02's letters: the law's constants")]
+    /// Gain on the persistent queue.
     pub beta: f64,
-    #[expect(missing_docs, reason = "K02's letters: the law's constants")]
+    /// Share of the input traffic that is shuffled.
     pub gamma: f64,
-    /// C.
+    /// C, the capacity.
     #[serde(rename = "capacity_Bps")]
     pub capacity: f64,
-    /// y.
+    /// y, the input traffic rate of the last control interval.
     #[serde(rename = "input_Bps")]
     pub input: f64,
-    /// S = C - y.
+    /// S = C - y, the spare capacity.
     #[serde(rename = "spare_Bps")]
     pub spare: f64,
-    /// Q.
+    /// Q, the persistent queue, bytes.
     pub persistent_queue_bytes: f64,
-    /// d.
+    /// d, the mean round-trip time of the packets, ms.
     pub mean_rtt_ms: f64,
-    /// F, as the law computed it.
+    /// F, the aggregate feedback, as the law computed it.
     #[serde(rename = "feedback_Bps")]
     pub aggregate: f64,
-    /// h = max(0, gamma y - |F|).
+    /// h = max(0, gamma y - |F|), the shuffled traffic.
     #[serde(rename = "shuffled_Bps")]
     pub shuffled: f64,
-    /// What P-XCP multiplies positive feedback by, k / (1 - r); absent: 1.
+    /// Factor of positive feedback in P-XCP, k / (1 - r); absent: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale: Option<f64>,
-    /// h + max(F, 0), scaled, and what was left of it when the packet left.
+    /// Positive feedback to distribute, h + max(F, 0), scaled; and the rest of it when the packet left.
     #[serde(rename = "grants_Bps")]
     pub grants: [f64; 2],
-    /// h + max(-F, 0), and what was left of it.
+    /// Negative feedback to distribute, h + max(-F, 0); and the rest of it when the packet left.
     #[serde(rename = "cuts_Bps")]
     pub cuts: [f64; 2],
-    /// The packet's part of the grants.
+    /// The packet's part of the positive feedback.
     #[serde(rename = "grant_Bps")]
     pub grant: f64,
-    /// The packet's part of the cuts.
+    /// The packet's part of the negative feedback.
     #[serde(rename = "cut_Bps")]
     pub cut: f64,
-    /// grant - cut.
+    /// Offer of the link: grant - cut.
     #[serde(rename = "offer_Bps")]
     pub offer: f64,
-    /// What X counts as, where that is less than the header states.
+    /// Value that X counts as, ms, where that is less than the header states.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub x_counted_ms: Option<f64>,
-    /// What packets before were given and no header could state, below 1 B/s.
+    /// Feedback given to packets before that no header could state, below 1 B/s.
     #[serde(rename = "carry_Bps")]
     pub carry: f64,
-    /// Delta_Throughput as it came.
+    /// Delta_Throughput on arrival.
     #[serde(rename = "asked_Bps")]
     pub asked: i32,
-    /// Delta_Throughput as it went.
+    /// Delta_Throughput on departure.
     #[serde(rename = "given_Bps")]
     pub given: i32,
-    /// The demand was above the offer, so this link lowered it.
+    /// True if the demand was above the offer, so that this link lowered it.
     pub is_lowered: bool,
-    /// Feedback that was allocated upstream is captured (draft-03 L 25-27).
+    /// True if the link captures feedback that was allocated upstream (draft-03 L 25-27).
     pub captures: bool,
 }
 
-/// An acknowledgment.
+/// The acknowledgment of the packet.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ack {
-    /// When the receiver sent it.
+    /// Time at which the receiver sent it, s.
     pub sent_s: f64,
-    /// Feedback of the packets whose sum it returns; this packet's is the last.
+    /// Feedback of the packets whose sum it returns, B/s; this packet's is the last.
     #[serde(rename = "sum_of_Bps")]
     pub sum_of: Vec<i32>,
-    /// Reverse_Feedback.
+    /// Reverse_Feedback, B/s.
     #[serde(rename = "feedback_Bps")]
     pub feedback: i32,
-    /// When it reached the sender.
+    /// Time of arrival at the sender, s; `None` if it was lost or the run ended.
     pub arrived_s: Option<f64>,
-    /// It echoes a congestion mark (RFC 3168 section 6.1.3).
+    /// True if it echoes a congestion mark (RFC 3168 section 6.1.3).
     pub echoes_mark: bool,
-    /// It was lost, and the feedback with it.
+    /// Way in which it was lost, and the feedback with it; `None` if it was not.
     pub lost: Option<String>,
 }
 
-/// What a sender did on one acknowledgment.
+/// The sender's reaction to one acknowledgment.
 #[derive(Clone, Debug, Serialize)]
 pub struct WindowChange {
-    /// When.
+    /// Time of the reaction, s.
     pub at_s: f64,
-    /// The smoothed round trip time, this acknowledgment's sample included.
+    /// Smoothed round-trip time, ms, with this acknowledgment's sample.
     pub srtt_ms: f64,
-    /// The window.
+    /// Congestion window before.
     pub before_bytes: u64,
-    /// The window.
+    /// Congestion window afterwards.
     pub after_bytes: u64,
-    /// Bytes of a full packet.
+    /// Size of a full packet, bytes.
     pub segment: u16,
-    /// Of an XCP flow: Reverse_Feedback times srtt.
+    /// Reverse_Feedback times the smoothed round-trip time, bytes; for XCP flows.
     pub feedback_bytes: Option<f64>,
-    /// The rules that made it so, in order.
+    /// Rules that lead from one window to the other, in order.
     pub rules: Vec<Rule>,
 }
 
-/// A rule that applied.
+/// A rule of a sender law that applied.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Rule {
-    /// What it says, with the numbers.
+    /// The rule in words, with the numbers.
     pub text: String,
-    /// Where it is written.
+    /// The text that states the rule.
     pub source: &'static str,
 }
 
-/// What a sender did about a lost packet.
+/// The sender's reaction to a lost packet.
 #[derive(Clone, Debug, Serialize)]
 pub struct Repair {
-    /// When it noticed; `None`: not within ten seconds.
+    /// Time at which the sender noticed the loss, s; `None`: not within ten seconds.
     pub noticed_s: Option<f64>,
-    /// By a timeout, not by acknowledgments.
+    /// True if it noticed by a timeout, not by acknowledgments.
     pub is_timeout: bool,
-    /// The window before and after.
+    /// Congestion window before and afterwards, bytes.
     pub window_bytes: Option<[u64; 2]>,
-    /// When it sent the segment again.
+    /// Time at which it sent the segment again, s; `None` if it did not.
     pub repeated_s: Option<f64>,
 }
 
-/// Something that happened to a packet of the flow.
+/// A drop, an error or a mark of one of the flow's packets.
 #[derive(Clone, Debug, Serialize)]
 pub struct Trouble {
-    /// When.
+    /// Time of the event, s.
     pub at_s: f64,
-    /// Where.
+    /// Link where it happened.
     pub link: String,
-    /// `drop: queue-full`, `error`, `mark`.
+    /// Kind of event, such as `drop: queue-full`, `error` or `mark`.
     pub what: String,
-    /// Number of the segment; of an acknowledgment the segment expected next.
+    /// Number of the segment; for an acknowledgment, of the segment expected next.
     pub segment: u32,
 }
 
@@ -612,11 +613,11 @@ impl Observer<'_> {
     }
 }
 
-/// Explains the first packet of `flow` that leaves `link` at `at` or later; without `link`, the
-/// first XCP link of the path, or the first at all. `None` if `stop` ended it.
+/// Explains the first packet of `flow` that leaves `link` at `at` or later; without `link`, the first link of
+/// the path that runs a law, or the first at all. Returns `None` if `stop` was raised.
 ///
 /// # Errors
-/// If the flow does not pass the link, or sends nothing then; says where and when it does.
+/// If the flow does not pass the link, or sends nothing then; the help says where and when it does.
 pub fn explain(
     scenario: &Scenario,
     folder: Option<&RunFolder>,
@@ -695,21 +696,21 @@ pub fn explain(
     Ok(Some(observer.conclude(name, flow)))
 }
 
-/// Why there is no explanation.
+/// The reason for which there is no explanation.
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainError {
     /// The question is wrong.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// The folder is.
+    /// The folder of the run can not be used.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// Its results are not those of its scenario.
+    /// The folder's results are not those of its scenario.
     #[error("running {} again does not give what it recorded: {difference}", path.display())]
     Differs {
-        /// The folder.
+        /// Path of the folder.
         path: std::path::PathBuf,
-        /// The first difference.
+        /// First difference, in words.
         difference: String,
     },
 }
@@ -931,7 +932,7 @@ fn feedback_of(
     }
 }
 
-/// What a sender did on an acknowledgment, and by which rules.
+/// Returns the sender's reaction to an acknowledgment, with the rules that it follows.
 fn change(
     config: &tcp::Config,
     at: Picos,

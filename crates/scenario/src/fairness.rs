@@ -1,13 +1,13 @@
-//! When flows share fairly, from their series.
+//! The time from which flows share fairly, from their series.
 
-/// Flows are said to share fairly once each is this close to the mean, relatively,
+/// Largest distance of a flow's goodput from the mean, as a share of the mean, that counts as fair.
 pub const FAIR_WITHIN: f64 = 0.2;
-/// averaged over this many seconds.
+/// Time over which goodputs are averaged for that, s.
 pub const FAIR_SECONDS: f64 = 1.0;
 
-/// Seconds from `from` to the time from which each flow's goodput, averaged over [`FAIR_SECONDS`],
-/// stays within [`FAIR_WITHIN`] of the mean of all until `until`; `None` if that never comes. Flows
-/// have one value for each bin of `every` seconds.
+/// Returns the seconds from `from` to the time from which each flow's goodput, averaged over
+/// [`FAIR_SECONDS`], stays within [`FAIR_WITHIN`] of the mean of all until `until`; `None` if that never
+/// comes. Flows have one value for each bin of `every` seconds.
 pub fn time_to_fair_share(goodputs: &[Vec<f64>], every: f64, from: f64, until: f64) -> Option<f64> {
     let bins = (FAIR_SECONDS / every).ceil().max(1.0) as usize;
     let means: Vec<Vec<f64>> = goodputs.iter().map(|flow| trailing_mean(flow, bins)).collect();
@@ -25,7 +25,7 @@ pub fn time_to_fair_share(goodputs: &[Vec<f64>], every: f64, from: f64, until: f
     (fair < count).then(|| end(fair) - from)
 }
 
-/// Each value averaged with those before it, `bins` in all or as many as there are.
+/// Averages each value with those before it: `bins` in all, or as many as there are.
 pub fn trailing_mean(values: &[f64], bins: usize) -> Vec<f64> {
     let mean = |end: usize| {
         let window = &values[(end + 1).saturating_sub(bins)..=end];

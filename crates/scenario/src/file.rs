@@ -1,4 +1,4 @@
-//! The keys of a scenario file. What they mean is in `docs/scenario.md`.
+//! The keys of a scenario file. Their meaning is described in `docs/scenario.md`.
 
 use congestlab_core::units::{BitRate, Bytes, Duration};
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -20,9 +20,9 @@ use crate::tree::{Node, Value};
 record! {
     /// A scenario: links, flows, and how long to watch them.
     File {
-        /// How long, and which seed.
+        /// Length of the run, and its seed.
         run: Run = required,
-        /// What to record.
+        /// Records beside the results.
         measure: Series,
         /// Links by name.
         links: Named<Link> = required,
@@ -30,19 +30,19 @@ record! {
         flows: Named<Flow> = required,
         /// The points of `congestlab sweep`.
         sweep: Sweep,
-        /// What is claimed about the results.
+        /// Claims about the results, to be judged.
         claims: Vec<At<Claim>>,
-        /// How a paper shows the results.
+        /// Picture of the results, as a paper has it.
         figure: Shown,
     }
 }
 
 record! {
-    /// How long a run is, and its seed.
+    /// Length of a run, and its seed.
     Run {
         /// Simulated time.
         duration: Duration = required,
-        /// Rates, means and percentiles are taken from here on; 0 s.
+        /// Start of the measured time, which rates, means and percentiles are of; 0 s.
         warmup: Duration,
         /// Seed of every random stream; 1.
         seed: u64,
@@ -50,9 +50,9 @@ record! {
 }
 
 record! {
-    /// What is recorded beside the results.
+    /// Records of a run beside its results.
     Series {
-        /// Bins of the time series; a hundredth of the duration.
+        /// Length of a bin of the time series; a hundredth of the duration.
         every: Duration,
     }
 }
@@ -68,17 +68,17 @@ record! {
 }
 
 words! {
-    /// When a link's law sees departures.
+    /// The moment at which a link's law sees a packet depart.
     FeedbackAt {
-        /// When a transmission begins.
+        /// The start of the packet's transmission.
         Departure = "departure",
-        /// On arrival, as a kernel's egress hook.
+        /// The packet's arrival, as for a kernel's egress hook.
         Enqueue = "enqueue",
     }
 }
 
 words! {
-    /// Whose ways are followed.
+    /// An implementation whose ways are followed.
     Profile {
         /// ns-2.35.
         Ns2 = "ns2",
@@ -88,7 +88,7 @@ words! {
 }
 
 words! {
-    /// How losses are repaired.
+    /// Ways of repairing losses.
     Recovery {
         /// RFC 6675.
         Sack = "sack",
@@ -102,11 +102,11 @@ words! {
 }
 
 words! {
-    /// What completes the write of a burst.
+    /// Event that completes the write of a burst.
     Wait {
-        /// It fits into the send buffer.
+        /// The data fit into the send buffer.
         Write = "write",
-        /// It is acknowledged.
+        /// The data are acknowledged.
         Ack = "ack",
     }
 }
@@ -114,19 +114,20 @@ words! {
 record! {
     /// A link: the output port of a router and the wire behind it, and the same the other way.
     Link {
-        /// Router whose output port this is; a router of its own, named after the link.
+        /// Router whose output port this is; a router of the link's own, named after it.
         at: String,
-        /// What it can carry: a rate, { steps = [["0 s", "100 Mbit/s"], ...] } or { trace = "file" }.
+        /// Capacity: a rate, { steps = [["0 s", "100 Mbit/s"], ...] } or { trace = "file" }.
         rate: Rate,
-        /// Propagation, one way; 0 s.
+        /// Propagation delay, one way; 0 s.
         delay: Duration,
-        /// Who sends: full-duplex (absent), shared-fair, csma-cd, or a table of one of these.
+        /// Sharing of the wire by both directions: full-duplex (absent), shared-fair, csma-cd, or a table of one of
+        /// these.
         medium: Medium,
-        /// What may wait; 1 BDP, or 100 packets on a link that no flow crosses.
+        /// Limit of the queue; 1 BDP, or 100 packets on a link that no flow crosses.
         queue: Amount,
-        /// Converts packets, BDP and packet error rates; 1500 B.
+        /// Packet size by which packets, BDP and packet error rates are converted; 1500 B.
         packet_size: PacketSize,
-        /// Who may wait: droptail (default), prio-droptail, { red = { ... } }.
+        /// Queue discipline: droptail (default), prio-droptail, { red = { ... } }.
         discipline: Discipline,
         /// Control law; absent: a legacy router.
         law: LinkLaw,
@@ -136,9 +137,9 @@ record! {
         ack_loss: Chance,
         /// Times in which no pure ACK reaches the far end.
         ack_blackout: Vec<At<Blackout>>,
-        /// Packets that come later, so that others overtake them.
+        /// Packets that are delayed, so that others overtake them.
         reorder: Reordering,
-        /// When the law sees departures: departure (default), enqueue.
+        /// Moment at which the law sees a packet depart: departure (default; its transmission begins), enqueue.
         feedback_at: FeedbackAt,
         /// XCP takes headers as they come. ns2: shortest control interval 1 ms. thesis: grants alpha C when nothing came, as TH's router.
         profile: Profile,
@@ -170,7 +171,7 @@ impl Language for Reverse {
     }
 }
 
-/// What a link can carry over time.
+/// The capacity of a link over time.
 #[derive(Clone, Debug)]
 pub(crate) enum Rate {
     Fixed(BitRate),
@@ -179,7 +180,7 @@ pub(crate) enum Rate {
     Trace(At<String>),
 }
 
-/// From a time on, a rate.
+/// A rate from a time on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) from: Duration,
@@ -259,11 +260,11 @@ impl Language for Rate {
 record! {
     /// Errors on the wire: one of the three.
     Errors {
-        /// For a packet of packet_size; other sizes by the bit error rate that it implies.
+        /// Probability of an error in a packet of packet_size; other sizes by the bit error rate that it implies.
         packet_error_rate: Chance,
-        /// For each bit.
+        /// Probability of an error in each bit.
         bit_error_rate: Chance,
-        /// In bursts.
+        /// Errors in bursts.
         gilbert_elliott: GilbertElliott,
     }
 }
@@ -271,84 +272,84 @@ record! {
 record! {
     /// A hop of a flow's own: unlimited queue, no law, no errors.
     Hop {
-        /// Its rate, both ways.
+        /// Rate of each direction.
         rate: BitRate = required,
-        /// Propagation, one way; 0 s.
+        /// Propagation delay, one way; 0 s.
         delay: Duration,
     }
 }
 
 record! {
-    /// Equal flows.
+    /// A group of equal flows.
     Flow {
-        /// Control law.
+        /// Control law, or source of datagrams.
         law: FlowLaw = required,
-        /// How many; 1.
+        /// Number of flows; 1.
         count: u32,
         /// Links that the data crosses, in order.
         path: Vec<At<String>> = required,
         /// Other paths from later times on.
         switch: Vec<At<Switch>>,
-        /// First hop of each flow's own; absent: none.
+        /// First hop, if each flow has one of its own; absent: none.
         access: Hop,
-        /// Last hop of each flow's own; absent: none.
+        /// Last hop, if each flow has one of its own; absent: none.
         exit: Hop,
         /// Size of a full data packet, the whole IP packet; 1500 B.
         segment: PacketSize,
         /// Size of a SYN, a pure ACK, a FIN, a probe ACK; 40 B.
         ack: PacketSize,
-        /// What the receiver advertises: an amount, or { from, per_ack, to }; absent: unlimited.
+        /// Window that the receiver advertises: an amount, or { from, per_ack, to }; absent: unlimited.
         awnd: Awnd,
         /// A receiver that reads slowly: { rate, buffer }; absent: it reads at once.
         receiver: Reader,
         /// Acknowledge every second segment; false.
         delayed_ack: bool,
-        /// When the flows start; 0 s.
+        /// Start times of the flows; 0 s.
         start: Start,
-        /// No new data from then on; absent: the end of the run.
+        /// Time from which the flows send no new data; absent: the end of the run.
         stop: Duration,
-        /// How many of the flows are active from when on, of cbr and onoff: [["0 s", 0], ["5 s", 9]]; absent: all.
+        /// Number of flows that are active from each time on, for cbr and onoff: [["0 s", 0], ["5 s", 9]]; absent: all.
         schedule: Vec<At<Load>>,
-        /// How much each flow sends: an amount, or { pareto = { shape, mean } }; absent: no end.
+        /// Amount that each flow sends, or { pareto = { shape, mean } }; absent: no end.
         size: Size,
         /// Initial window, packets; 1 for XCP, RFC 5681's by the segment otherwise.
         initial_window: u32,
         /// Lower bound of the retransmission timeout; 1 s.
         min_rto: Duration,
-        /// How losses are repaired: sack (default), fack, newreno, reno.
+        /// Way of repairing losses: sack (default), fack, newreno, reno.
         recovery: Recovery,
         /// Explicit congestion notification; false.
         ecn: bool,
         /// ns2: Reno recovery, initial window 2, minimum RTO 0.2 s, feedback of duplicate ACKs dropped. thesis: XCP's sender as TH built it.
         profile: Profile,
-        /// What the application does; absent: always has data.
+        /// Pattern in which the application has data; absent: always.
         app: App,
     }
 }
 
-/// When the flows of a group start.
+/// Start times of the flows of a group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Start {
-    /// All then.
+    /// All flows start at this time.
     At(Duration),
-    /// One after the other.
+    /// Flows start one after the other.
     Every { every: Duration, from: Duration },
-    /// Each independently, before this.
+    /// Each flow starts at a random time before this.
     Uniform(Duration),
-    /// One after the other, gaps exponentially distributed with this mean.
+    /// Flows start one after the other, with exponentially distributed gaps of this mean.
     Poisson { gap: Duration, from: Duration },
 }
 
 record! {
     /// Starts spread over time: every and from, poisson and from, or uniform.
     Spread {
-        /// Distance of one start from the next.
+        /// Time from one start to the next.
         every: Duration,
-        /// Start of the first; 0 s.
+        /// Start of the first flow; 0 s.
         from: Duration,
-        /// Each independently and uniformly before this.
+        /// Time before which each flow starts, independently and uniformly distributed.
         uniform: Duration,
-        /// One after the other as a Poisson process: arrivals per second ("20 /s"), or their mean distance.
+        /// Starts as a Poisson process: arrivals per second ("20 /s"), or their mean distance.
         poisson: Gap,
     }
 }
@@ -403,20 +404,20 @@ record! {
     Bursts {
         /// Size of a write.
         size: Bytes = required,
-        /// From the completion of a write to the next.
+        /// Time from the completion of a write to the next one.
         pause: Duration = required,
-        /// What completes a write: write (default; it fits into the send buffer), ack.
+        /// Event that completes a write: write (default; the data fit into the send buffer), ack.
         wait: Wait,
         /// Send buffer: unsent and unacknowledged data; 16 MB.
         buffer: Bytes,
     }
 }
 
-/// What an application does.
+/// The pattern in which an application has data.
 #[derive(Clone, Debug)]
 pub(crate) enum App {
     Bursts(Bursts),
-    /// Writes a segment at a time, at this rate.
+    /// A segment at a time, at this rate.
     Rate(BitRate),
 }
 

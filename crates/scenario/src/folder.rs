@@ -1,4 +1,4 @@
-//! The folder of a run, read again: what `store::write_run` wrote, or why it is not that.
+//! The folder of a run, as `store::write_run` writes it, opened again and checked.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::store::{
 pub use crate::tables::{EventRow, SeriesRow};
 use crate::{FILE_BYTES_MAX, Scenario, tables};
 
-/// A complete run of this version.
+/// The folder of a complete run of this version.
 #[derive(Clone, Debug)]
 pub struct RunFolder {
     path: PathBuf,
@@ -21,19 +21,19 @@ pub struct RunFolder {
     summary: Value,
 }
 
-/// Why a folder can not be used.
+/// The reason for which a folder can not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// It is not there, or no folder.
+    /// There is no such folder.
     #[error("there is no folder {}", .0.display())]
     NoFolder(PathBuf),
-    /// It holds something else.
+    /// The folder holds something other than a run.
     #[error("{} is not the folder of a run: it has no {SUMMARY} and no {SCENARIO}", .0.display())]
     NotARun(PathBuf),
     /// Files are missing.
     #[error("the run in {} is incomplete: it has no {}", path.display(), missing.join(", "))]
     Incomplete {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
         /// Names of the files.
         missing: Vec<&'static str>,
@@ -41,38 +41,38 @@ pub enum FolderError {
     /// The run was stopped before its end.
     #[error("the run in {} is incomplete: it was interrupted before its end", .0.display())]
     Interrupted(PathBuf),
-    /// Another version of the program wrote it.
+    /// Another version of the program wrote the folder.
     #[error("the run in {} was made by version {found}, and this is {expected}", path.display())]
     OtherVersion {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
-        /// What it says.
+        /// Version in the folder.
         found: String,
-        /// What this program is.
+        /// Version of this program.
         expected: String,
     },
-    /// A file is not what was written.
+    /// A file's contents are not those that were written.
     #[error("{} is damaged: {reason}", path.display())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The damage, in words.
         reason: String,
     },
-    /// The scenario does not read back.
+    /// The scenario in the folder is refused.
     #[error("the scenario in {} is damaged: {diagnostics}", path.display())]
     Scenario {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Errors of the scenario.
         diagnostics: Diagnostics,
     },
-    /// The file system does not give it.
+    /// The file system refuses a file.
     #[error("can not read {}: {error}", path.display())]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: std::io::Error,
     },
 }
@@ -85,8 +85,8 @@ impl RunFolder {
     /// Opens the folder of a run that `version` of the program made.
     ///
     /// # Errors
-    /// If it is no such folder, or not complete, or of another version, or damaged: if a file is not
-    /// the one that the summary names.
+    /// If it is not the folder of a run, not complete, of another version, or damaged: if a file is not the one
+    /// that the summary names.
     pub fn open(path: &Path, version: &str) -> Result<Self, FolderError> {
         let path = path.to_owned();
         if !path.is_dir() {
@@ -138,38 +138,38 @@ impl RunFolder {
         }
     }
 
-    /// The name of the folder: `<scenario>-<seed>-<hash>`, unless somebody renamed it.
+    /// Returns the name of the folder: `<scenario>-<seed>-<hash>`, unless somebody renamed it.
     pub fn name(&self) -> String {
         let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
         path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
     }
 
-    /// Whether its packets were real ones.
+    /// Returns true if the run's packets were real ones.
     pub fn is_live(&self) -> bool {
         !self.summary["live"].is_null()
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The scenario as somebody wrote it, if it is still there: the run is whole without it.
+    /// Returns the scenario as somebody wrote it, if it is still there; the run is whole without it.
     pub fn written(&self) -> Option<String> {
         String::from_utf8(read_file(&self.path.join(WRITTEN), FILE_BYTES_MAX).ok()?).ok()
     }
 
-    /// The scenario with every default written out: running it gives this run again.
+    /// Returns the scenario with every default written out: running it gives this run again.
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
     }
 
-    /// The object of docs/design/contract.md 5.
+    /// Returns the object of results of docs/design/contract.md 5.
     pub fn summary(&self) -> &Value {
         &self.summary
     }
 
-    /// The fingerprint of the run.
+    /// Returns the fingerprint of the run.
     pub fn fingerprint(&self) -> &str {
         self.summary["fingerprint"].as_str().unwrap_or_default()
     }

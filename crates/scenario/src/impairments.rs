@@ -1,5 +1,4 @@
-//! What goes wrong on a path at some times: silence, packets that are overtaken, bursts of errors, other
-//! ways.
+//! Troubles of a path at some times: silence, packets that are overtaken, bursts of errors, changes of path.
 
 use congestlab_core::units::Duration;
 use congestlab_net::errors::ErrorRate;
@@ -13,9 +12,9 @@ use crate::diagnostic::{Findings, Span};
 record! {
     /// A time without pure acknowledgments.
     Blackout {
-        /// When it begins.
+        /// Beginning of the blackout.
         at: Duration = required,
-        /// How long it lasts.
+        /// Length of the blackout.
         r#for: Duration = required,
     }
 }
@@ -23,9 +22,9 @@ record! {
 record! {
     /// Packets that come later than those sent after them.
     Reordering {
-        /// Which part of the packets, data and acknowledgments.
+        /// Part of the packets that are delayed, data and acknowledgments.
         probability: Chance = required,
-        /// How much later they come.
+        /// Additional delay of these packets.
         delay: Duration = required,
     }
 }
@@ -37,9 +36,10 @@ record! {
         good: Duration = required,
         /// Mean time in the bad state.
         bad: Duration = required,
-        /// In the bad state, for a packet of packet_size; other sizes by the bit error rate that it implies.
+        /// Probability of an error in a packet of packet_size in the bad state; other sizes by the bit error rate
+        /// that it implies.
         packet_error_rate: Chance = required,
-        /// In the good state; 0.
+        /// Probability of an error in a packet of packet_size in the good state; 0.
         good_packet_error_rate: Chance,
     }
 }
@@ -47,7 +47,7 @@ record! {
 record! {
     /// Another path from a time on.
     Switch {
-        /// When: what is sent from then on takes the path.
+        /// Time of the change: packets sent from then on take the new path.
         at: Duration = required,
         /// Links that the data crosses, in order.
         path: Vec<At<String>> = required,

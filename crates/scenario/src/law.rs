@@ -18,7 +18,7 @@ const DISCIPLINES: &[&str] = &["droptail", "prio-droptail", "red", "xcp-tcp"];
 record! {
     /// Datagrams at a constant rate.
     Cbr {
-        /// The rate of whole IP packets.
+        /// Rate of whole IP packets.
         rate: BitRate = required,
     }
 }
@@ -26,22 +26,22 @@ record! {
 record! {
     /// Datagrams at a constant rate, with pauses.
     OnOff {
-        /// While it sends.
+        /// Rate of whole IP packets while it sends.
         rate: BitRate = required,
-        /// How long it sends; with random the mean.
+        /// Time of sending; the mean if random.
         on: Duration = required,
-        /// How long it is silent; with random the mean.
+        /// Time of silence; the mean if random.
         off: Duration = required,
         /// Draw each span from the exponential distribution; false: periodic.
         random: bool,
     }
 }
 
-/// What a link runs.
+/// The law of a link, with its settings.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkLaw(pub(crate) Box<Chosen<LinkConfig>>);
 
-/// What a flow runs.
+/// The law or source of a flow, with its settings.
 #[derive(Clone, Debug)]
 pub(crate) enum FlowLaw {
     Sender(Box<Chosen<SenderConfig>>),
@@ -60,7 +60,7 @@ fn flow_laws() -> Vec<&'static str> {
     built::<SenderConfig>().chain(SOURCES.iter().copied()).collect()
 }
 
-/// Laws that can take the place of a paper's own.
+/// Returns the names of the laws that can take the place of a paper's own.
 pub fn senders() -> Vec<&'static str> {
     built::<SenderConfig>().collect()
 }
@@ -73,21 +73,21 @@ pub(crate) fn all() -> Vec<&'static str> {
     all
 }
 
-/// What links run for flows with a law; `None`: nothing.
+/// The link law that belongs to flows with a law; `None`: links need none.
 pub(crate) fn link_law_of(flow: &str) -> Option<&'static str> {
     let own = built::<LinkConfig>().find(|name| *name == flow);
     own.or_else(|| flow.starts_with("xcp").then_some("xcp"))
 }
 
 impl LinkLaw {
-    /// What it is told about XCP-i, if it can be told.
+    /// Settings of XCP-i, if the law has them.
     pub(crate) fn xcp_i(&self) -> Option<&InteroperableLink> {
         self.0.config.xcp().is_some().then_some(&self.0.beside)
     }
 }
 
 impl FlowLaw {
-    /// As scenarios call it.
+    /// Name of the law in scenarios.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Sender(chosen) => chosen.protocol.name,
@@ -96,7 +96,7 @@ impl FlowLaw {
         }
     }
 
-    /// Its hosts are nodes of XCP-i; `None`: they can not be.
+    /// True if the hosts are nodes of XCP-i; `None`: they can not be.
     pub(crate) fn is_interoperable(&self) -> Option<bool> {
         let Self::Sender(chosen) = self else { return None };
         let key = &chosen.beside.interoperable;
@@ -227,9 +227,9 @@ pub(crate) fn choice_schema(names: &[&str], tables: &[(&str, Schema)]) -> Schema
 record! {
     /// Random early detection.
     Red {
-        /// Average queue from which packets go at random.
+        /// Average queue from which packets are dropped or marked at random.
         min: Amount = required,
-        /// Average queue from which all go; gentle: from twice of it.
+        /// Average queue from which all packets are dropped or marked; gentle: from twice of it.
         max: Amount = required,
         /// Probability just below max; 0.1.
         max_p: Chance,
@@ -243,14 +243,14 @@ record! {
 }
 
 record! {
-    /// Data takes the places of probes.
+    /// A full queue drops probes to make room for data.
     PrioDropTail {
-        /// More waiting than this, and an arriving probe is dropped; absent: only a full queue drops it.
+        /// Queue above which an arriving probe is dropped; absent: only a full queue drops it.
         probe_threshold: Amount,
     }
 }
 
-/// Who gets into a queue.
+/// The discipline of a queue.
 #[derive(Clone, Debug)]
 pub(crate) enum Discipline {
     DropTail,

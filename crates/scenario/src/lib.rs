@@ -1,10 +1,10 @@
-//! Turns a file into runs, and runs into tables, reports and verdicts.
+//! Scenario files: read, checked and turned into runs; results of runs turned into tables, reports and verdicts.
 //!
 //! A [`Scenario`] is a file that was read, found right, and has every default filled in; its
-//! [`Scenario::model`] is what `congestlab-sim` runs. [`result`] names what comes out, [`metric`]
-//! reads it, [`claims`] judges it, [`sweep`] makes many runs of one file, [`store`] keeps them,
-//! [`folder`] reads them again, [`report`] shows them, [`compare`] says how far two agree.
-//! What a file may say is in `docs/scenario.md`; [`schema`] says it to machines.
+//! [`Scenario::model`] is the input of `congestlab-sim`. [`result`] names the results, [`metric`] reads
+//! them, [`claims`] judges them, [`sweep`] makes many runs of one file, [`store`] keeps them, [`folder`]
+//! reads them again, [`report`] shows them, [`compare`] tells how far two agree. The language of the files
+//! is described in `docs/scenario.md` and, for machines, by [`schema`].
 //!
 //! A text becomes a run, and the run a number:
 //!
@@ -101,16 +101,16 @@ use metric::Elements;
 use sweep::{Axis, Point, Sweep};
 use tree::Node;
 
-/// What is recorded beside the results.
+/// Selects the records of a run beside its results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Measure {
-    /// The time series.
+    /// True to record the time series.
     pub series: bool,
-    /// Every event.
+    /// True to record every event.
     pub events: bool,
 }
 
-/// A scenario: read, found right, every default filled in.
+/// A scenario that was read and found right, with every default filled in.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     name: String,
@@ -123,7 +123,7 @@ pub struct Scenario {
     file: File,
     model: Model,
     warnings: Diagnostics,
-    /// What is wrong with sweep and claims.
+    /// Findings in sweep and claims.
     plan: Diagnostics,
     sweep: Option<Sweep>,
     claims: Arc<[CheckedClaim]>,
@@ -132,22 +132,24 @@ pub struct Scenario {
     changed: Vec<String>,
 }
 
-/// Larger files are no scenarios.
+/// Size above which a file is refused as no scenario, bytes.
 pub const FILE_BYTES_MAX: u64 = 16 << 20;
 
 impl Scenario {
-    /// Reads a file. `overrides` are paths and TOML values (`--set`), `seed` replaces the file's.
+    /// Reads a scenario from a file. `overrides` are pairs of a path and a TOML value (`--set`); `seed`
+    /// replaces the file's.
     ///
     /// # Errors
-    /// Everything that is wrong with it, but for what a single run ignores: see [`Scenario::check`].
+    /// Returns all errors of the file but those that a single run ignores: see [`Scenario::check`].
     pub fn load(path: &Path, overrides: &[(String, String)], seed: Option<u64>) -> Result<Self, Diagnostics> {
         Self::load_as(path, overrides, seed, false)
     }
 
-    /// As [`Scenario::load`], for a run with real TCP: refuses what can only be simulated.
+    /// Reads a scenario for a run with real TCP, as [`Scenario::load`] does; refuses settings that can only be
+    /// simulated.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// Returns all errors of the file.
     pub fn load_live(
         path: &Path,
         overrides: &[(String, String)],
@@ -189,10 +191,10 @@ impl Scenario {
         Self::read(&shown, &stem(path), &text, &base, overrides, seed, is_live)
     }
 
-    /// Reads a text. `name` stands in diagnostics, traces are relative to `base`.
+    /// Reads a scenario from a text. Diagnostics call it `name`; paths of traces are relative to `base`.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// Returns all errors of the text.
     pub fn parse(
         name: &str,
         text: &str,
@@ -269,11 +271,11 @@ impl Scenario {
         })
     }
 
-    /// Looks at what a single run ignores (docs/design/contract.md 1): `[sweep]`, every value in it, `[[claims]]`.
-    /// Returns what may surprise there, once, beside what [`Scenario::warnings`] says of the file itself.
+    /// Checks the parts that a single run ignores (docs/design/contract.md 1): `[sweep]` with every value in
+    /// it, and `[[claims]]`. Returns their warnings, each once, without those of [`Scenario::warnings`].
     ///
     /// # Errors
-    /// Everything that is wrong with them.
+    /// Returns all errors of these parts.
     pub fn check(&self) -> Result<Diagnostics, Diagnostics> {
         let mut findings = Findings::new(self.sources.clone());
         findings.absorb(self.plan.clone());
@@ -320,28 +322,28 @@ impl Scenario {
         }
     }
 
-    /// The file's name without its extension.
+    /// Returns the file's name without its extension.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Seed of every random stream.
+    /// Returns the seed of every random stream.
     pub fn seed(&self) -> u64 {
         self.model.seed
     }
 
-    /// What may surprise, but is allowed.
+    /// Returns the warnings: settings that are allowed but may surprise.
     pub fn warnings(&self) -> &Diagnostics {
         &self.warnings
     }
 
-    /// What is wrong with `[sweep]` and `[[claims]]`, as far as it was looked at: a single run ignores
-    /// it, [`Scenario::check`] finds all.
+    /// Returns the errors of `[sweep]` and `[[claims]]` found so far, as warnings: a single run ignores them,
+    /// [`Scenario::check`] finds all.
     pub fn ignored(&self) -> Diagnostics {
         self.plan.as_warnings()
     }
 
-    /// What the simulator runs.
+    /// Returns the model that the simulator runs, with the records that `measure` selects.
     pub fn model(&self, measure: &Measure) -> Model {
         let sample_every = self.model.sample_every.filter(|_| measure.series);
         Model { sample_every, record_events: measure.events, ..self.model.clone() }
@@ -352,7 +354,7 @@ impl Scenario {
         &self.model
     }
 
-    /// The text of the file, without overrides.
+    /// Returns the text of the file, without overrides.
     pub fn written(&self) -> &str {
         self.sources.first().map_or("", |source| source.inner())
     }
@@ -374,7 +376,7 @@ impl Scenario {
         flows.map(|(_, flow)| flow.value.law.as_ref().map(|law| law.value.name())).collect()
     }
 
-    /// Whose output port each link of the model is.
+    /// Returns the name of the router that each link of the model leaves; empty if the file names none.
     pub fn routers(&self) -> Vec<&str> {
         let links = self.file.links.iter().flat_map(|links| &links.value.0);
         let both = links.flat_map(|(_, link)| {
@@ -384,20 +386,20 @@ impl Scenario {
         both.map(|at| at.map_or("", |at| at.value.as_str())).collect()
     }
 
-    /// The scenario as TOML with every default written out; reads back as the same.
+    /// Returns the scenario as TOML with every default written out; reading that gives the same scenario.
     pub fn normalised(&self) -> String {
         tree::to_file(&self.file.encode())
     }
 
-    /// Bytes of memory that a run of it may take, roughly and at most.
+    /// Returns a rough upper bound of the memory that a run takes, bytes.
     pub fn memory_needed(&self, measure: &Measure) -> u64 {
         memory::needs(&self.model, measure).sum()
     }
 
-    /// Refuses a run that may need more than the `available` bytes of memory, for what takes most.
+    /// Checks that a run needs no more than `available` bytes of memory.
     ///
     /// # Errors
-    /// What takes most of it, where the file says so, and how much of that would fit.
+    /// Returns the part that needs most, where the file sets it, and how much of it would fit.
     pub fn require_memory(&self, measure: &Measure, available: u64) -> Result<(), Diagnostics> {
         let needs = memory::needs(&self.model, measure);
         if needs.sum() <= available {
@@ -408,18 +410,18 @@ impl Scenario {
         Err(findings.finish())
     }
 
-    /// The points of `[sweep]`, if the file has it.
+    /// Returns the sweep with its points, if the file has `[sweep]`.
     pub fn sweep(&self) -> Option<&Sweep> {
         self.sweep.as_ref()
     }
 
-    /// What `[[claims]]` says.
+    /// Returns the claims of `[[claims]]`.
     pub fn claims(&self) -> &[CheckedClaim] {
         &self.claims
     }
 
-    /// Leaves out claims that read nothing at all in these runs, and says which: another law in the paper's place has not
-    /// all that its own has.
+    /// Removes the claims that read nothing at all in these runs, and returns their texts: a law in the place
+    /// of the paper's own may lack metrics that its claims are about.
     pub fn leave_out_unread(&mut self, runs: &[claims::Observation]) -> Vec<String> {
         let (unread, read): (Vec<_>, Vec<_>) =
             self.claims.iter().cloned().partition(|claim| claim.reads_nothing(runs));
@@ -427,15 +429,15 @@ impl Scenario {
         unread.iter().map(|claim| claim.that().to_owned()).collect()
     }
 
-    /// What `[figure]` says.
+    /// Returns the figure of `[figure]`, if the file has it.
     pub fn figure(&self) -> Option<Figure<'_>> {
         self.figure.as_ref().map(|figure| Figure(&figure.value))
     }
 
-    /// Refuses a sweep of too few seeds for an interval, where something is drawn at random.
+    /// Checks that the figure's sweep has enough seeds for a confidence interval.
     ///
     /// # Errors
-    /// It has less than [`sweep::SEEDS_MIN`].
+    /// If it has fewer than [`sweep::SEEDS_MIN`].
     pub fn require_seeds(&self) -> Result<(), Diagnostics> {
         let seeds = self.sweep.as_ref().map_or(1, Sweep::seeds);
         let Some(figure) = self.figure.as_ref().filter(|_| seeds < sweep::SEEDS_MIN) else {
@@ -449,12 +451,12 @@ impl Scenario {
         Err(findings.finish())
     }
 
-    /// The scenario with another law in the place of those that its figure calls the paper's own: flows run it,
-    /// links what belongs to it, which is nothing if it wants nothing of links. What the sweep varies of those laws
-    /// goes with them; `None` if that is what the figure is drawn or judged over.
+    /// Returns the scenario with another law in the place of those that its figure calls the paper's own: flows
+    /// run it, links its link law, if it has one. Settings of the replaced laws that the sweep varies are
+    /// dropped; `None` if the figure or a claim is about such a setting.
     ///
     /// # Errors
-    /// What then is wrong with it.
+    /// Returns all errors of the changed scenario.
     pub fn with_law(&self, name: &str) -> Result<Option<Self>, Diagnostics> {
         let mut findings = Findings::new(self.sources.clone());
         let mut root = self.root.clone();
@@ -497,28 +499,28 @@ impl Scenario {
         Self::build(self.name.clone(), self.base.clone(), root, findings, true).map(Some)
     }
 
-    /// What is read in each run: for claims, and for a figure over an axis.
+    /// Returns the metrics that are read in each run: those of claims, and of a figure over an axis.
     pub fn metrics(&self) -> impl Iterator<Item = &metric::Metric> {
         let figure = self.figure.as_ref().filter(|figure| !figure.value.is_over_time());
         let claimed = self.claims.iter().flat_map(CheckedClaim::metrics);
         claimed.chain(figure.into_iter().flat_map(|figure| figure.value.metrics()))
     }
 
-    /// Of which the whole series is drawn.
+    /// Returns the metrics whose whole series is drawn.
     pub(crate) fn curves(&self) -> impl Iterator<Item = &metric::Metric> {
         let figure = self.figure.as_ref().filter(|figure| figure.value.is_over_time());
         figure.into_iter().flat_map(|figure| figure.value.metrics())
     }
 
-    /// The results alone do not answer claims and figure.
+    /// Returns true if claims or figure need the time series.
     pub fn wants_series(&self) -> bool {
         self.metrics().any(metric::Metric::needs_series) || self.curves().next().is_some()
     }
 
-    /// The scenario at one point of its sweep.
+    /// Returns the scenario at one point of its sweep.
     ///
     /// # Errors
-    /// What is wrong with the values of the point.
+    /// Returns all errors of the scenario with the point's values.
     pub fn point(&self, point: &Point) -> Result<Self, Diagnostics> {
         let mut findings = Findings::new(self.sources.clone());
         let mut root = self.bare.get_or_init(|| sweep::without_plan(&self.root)).clone();
@@ -534,8 +536,8 @@ impl Scenario {
         })
     }
 
-    /// Names the run: the same for the same scenario, seed, traces and code version. `[sweep]` and
-    /// `[[claims]]` have no part in it.
+    /// Returns the hash that names the run: equal for equal scenario, seed, traces and code version. `[sweep]`,
+    /// `[[claims]]` and `[figure]` do not change it.
     pub fn hash(&self, version: &str) -> String {
         let run = File { sweep: None, claims: None, figure: None, ..self.file.clone() };
         let text = tree::to_file(&run.encode());

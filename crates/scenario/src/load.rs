@@ -1,4 +1,4 @@
-//! How much flows send and when: schedules, arrivals, sizes, windows, readers.
+//! Load of flows over time: schedules, arrivals, sizes, windows, readers.
 
 use congestlab_core::units::{BitRate, Bytes, Duration, Kind};
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -9,7 +9,7 @@ use crate::law::below;
 use crate::queue::Amount;
 use crate::tree::{Node, Value};
 
-/// From a time on, so many flows of the group are active.
+/// A number of active flows in the group, from a time on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     pub(crate) from: Duration,
@@ -91,14 +91,14 @@ impl Language for Gap {
 record! {
     /// Sizes of transfers, Pareto distributed (K02, 5.5), in whole segments.
     Pareto {
-        /// Above 1; the less, the heavier the tail.
+        /// Shape, above 1; the smaller it is, the heavier is the tail.
         shape: f64 = required,
         /// Mean size: packets or bytes.
         mean: Amount = required,
     }
 }
 
-/// How much each flow sends.
+/// The amount that each flow sends.
 #[derive(Clone, Debug)]
 pub(crate) enum Size {
     Bytes(Bytes),
@@ -140,16 +140,16 @@ impl Language for Size {
 record! {
     /// An advertised window that grows with every ACK (TH, 4.1).
     Growth {
-        /// At first.
+        /// Window at the beginning.
         from: Amount = required,
-        /// More with every ACK.
+        /// Growth with every ACK.
         per_ack: Amount = required,
-        /// At most; absent: no end.
+        /// Largest window; absent: no end.
         to: Amount,
     }
 }
 
-/// What a receiver advertises.
+/// The window that a receiver advertises.
 #[derive(Clone, Debug)]
 pub(crate) enum Awnd {
     Fixed(Amount),
@@ -179,9 +179,9 @@ impl Language for Awnd {
 record! {
     /// A receiving application that reads slowly, and the buffer that it reads from.
     Reader {
-        /// At which it reads whole IP packets.
+        /// Rate at which whole IP packets are read.
         rate: BitRate = required,
-        /// What fits, read or not yet; at least a segment.
+        /// Size of the buffer, for data that are read or not; at least a segment.
         buffer: Bytes = required,
     }
 }

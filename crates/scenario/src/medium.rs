@@ -1,4 +1,4 @@
-//! Who sends on a link: each direction on a wire of its own, or both on one.
+//! The media of links: a wire for each direction, or one for both.
 
 use congestlab_core::units::{Bytes, Kind};
 use congestlab_net::medium::{self, Access, Config, Frame};
@@ -42,9 +42,9 @@ impl Language for Octets {
 record! {
     /// One wire: if both directions have packets, they take turns.
     SharedFair {
-        /// What a frame takes beside the packet, the gap included; 38 B.
+        /// Bytes of a frame beside the packet, with the gap; 38 B.
         overhead: Octets,
-        /// The least that a frame takes, overhead included; 84 B.
+        /// Least size of a frame, with the overhead; 84 B.
         minimum: Octets,
         /// Silence behind a frame; 12 B.
         gap: Octets,
@@ -54,15 +54,15 @@ record! {
 record! {
     /// One wire: IEEE 802.3 decides. Times are those of so many bytes at the rate of the link.
     CsmaCd {
-        /// What a frame takes beside the packet, the gap included; 38 B.
+        /// Bytes of a frame beside the packet, with the gap; 38 B.
         overhead: Octets,
-        /// The least that a frame takes, overhead included; 84 B.
+        /// Least size of a frame, with the overhead; 84 B.
         minimum: Octets,
         /// Silence behind a frame or a collision; 12 B.
         gap: Octets,
         /// Unit of back-off; 64 B.
         slot: Octets,
-        /// How long a collision lasts; 6 B.
+        /// Length of a collision; 6 B.
         jam: Octets,
         /// Collisions after which a packet is dropped; 16.
         attempts: u32,
@@ -71,7 +71,7 @@ record! {
     }
 }
 
-/// Who sends.
+/// The way in which both directions share a wire.
 #[derive(Clone, Debug)]
 pub(crate) enum Medium {
     FullDuplex,

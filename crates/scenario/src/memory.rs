@@ -1,4 +1,4 @@
-//! How much memory a run may take: to refuse what can not fit before it fails.
+//! Estimates of the memory that a run needs, to refuse a run that can not fit before it fails.
 
 use std::collections::BTreeSet;
 
@@ -23,14 +23,14 @@ use crate::tree::inline;
 
 /// A packet on its way or in a queue, with the room that a growing ring keeps.
 const PACKET: u64 = 2 * 64;
-/// What is written of a link direction, in the file and in the model, and its result. This and the next three as
-/// measured, with the room that growing lists keep.
+/// Memory of a link direction: its part of the file and of the model, and its result. This and the next
+/// three as measured, with the room that growing lists keep.
 const LINK: u64 = 5_120;
 /// A port that packets come to, or that has something to do without them.
 const PORT: u64 = 2_048;
-/// What is written of a link's law.
+/// Memory of a link's law: its part of the file.
 const LAW: u64 = 2_048;
-/// What is written of a group, in the file and in the model.
+/// Memory of a group: its part of the file and of the model.
 const GROUP: u64 = 4_096;
 /// Sender, receiver, histogram of round trip times, result.
 const FLOW: u64 = 2_048;
@@ -57,7 +57,7 @@ const UNASKED: u64 = 8;
 /// Packets in a round trip below which the least windows of XCP flows, one packet each, may be too much.
 const FEW: f64 = 2.0;
 
-/// What takes memory.
+/// The parts of a run that take memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// Links, used or not.
@@ -92,7 +92,7 @@ pub(crate) fn needs(model: &Model, measure: &Measure) -> Needs {
     Judge::new(model).needs(measure)
 }
 
-/// What comes to a link in the whole run, of all groups together.
+/// The packets that come to a link in the whole run, of all groups together.
 #[derive(Clone, Copy)]
 struct Load {
     /// Packets that those who cross it can have in the network at once.
@@ -209,7 +209,7 @@ impl<'a> Judge<'a> {
         ])
     }
 
-    /// What comes to each link.
+    /// Returns the load of each link.
     fn loads(&self) -> Vec<Load> {
         let mut loads = vec![Load::default(); self.model.links.len()];
         for group in &self.model.groups {
@@ -611,7 +611,7 @@ pub(crate) fn refuse(needs: &Needs, available: u64, file: &File, model: &Model, 
     findings.error("machine::memory", span, message, remedy);
 }
 
-/// A size for people.
+/// Returns a size in bytes as text for people, such as `1.5 GB`.
 pub fn text(bytes: u64) -> String {
     match bytes {
         0..10_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),

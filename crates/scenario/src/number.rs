@@ -1,9 +1,9 @@
-//! Numbers for people.
+//! Numbers as text for people.
 
-/// What stands where there is nothing to measure.
+/// The text where there is nothing to measure.
 pub const NOTHING: &str = "-";
 
-/// A rate with three digits that matter.
+/// Returns a rate with three significant digits, such as `9.88 Mbit/s`.
 pub fn rate(bits_per_second: Option<f64>) -> String {
     let Some(rate) = bits_per_second else { return NOTHING.into() };
     let (factor, unit) = match rate {
@@ -15,7 +15,7 @@ pub fn rate(bits_per_second: Option<f64>) -> String {
     format!("{} {unit}", number(Some(rate / factor)))
 }
 
-/// A number with three digits that matter.
+/// Returns a number with three significant digits.
 pub fn number(value: Option<f64>) -> String {
     let Some(value) = value else { return NOTHING.into() };
     let digits = match value.abs() {
@@ -27,7 +27,7 @@ pub fn number(value: Option<f64>) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// A number with four digits that matter, large ones as `4.53 M`.
+/// Returns a number with four significant digits; large ones as `4.53 M`.
 pub fn significant(value: f64) -> String {
     let (factor, unit) = match value.abs() {
         1e9.. => (1e9, " G"),
@@ -49,17 +49,17 @@ pub fn significant(value: f64) -> String {
     format!("{text}{unit}")
 }
 
-/// A share of 1 as per cent.
+/// Returns a share of 1 as per cent, with one decimal.
 pub fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| NOTHING.into(), |share| format!("{:.1} %", share * 100.0))
 }
 
-/// A share of 1 that is often very small.
+/// Returns a share of 1 that is often very small as per cent, with two decimals.
 pub fn small_percent(share: f64) -> String {
     if share == 0.0 { "0 %".into() } else { format!("{:.2} %", share * 100.0) }
 }
 
-/// A large count: `4.53 M`.
+/// Returns a large count, such as `4.53 M`.
 pub fn count(value: f64) -> String {
     match value {
         1e9.. => format!("{} G", number(Some(value / 1e9))),

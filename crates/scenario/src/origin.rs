@@ -1,7 +1,8 @@
-//! Which run the rows of a table are of: many tables are read as one, and what a row does not say is lost then.
+//! The run that the rows of a table are of: many tables are read as one, and facts that are not in a row are lost then.
 //!
-//! What a sweep or `--set` changed becomes columns of the types that it has: a rate is a number of bit/s, and its
-//! column says so as the results do. Values that are no single number, word or switch stay TOML.
+//! Settings that a sweep or `--set` changed become columns of the types that they have: a rate is a number
+//! of bit/s, and its column says so as the results do. Values that are not a single number, word or switch
+//! stay TOML.
 
 use congestlab_core::units::{BitRate, Bytes, Duration};
 use serde_json::{Value as Json, json};
@@ -15,13 +16,13 @@ use crate::tree::{Value, at, inline, to_json, value_of};
 
 /// A run, as its tables name it.
 pub(crate) struct Origin {
-    /// Its folder, and what else there is of it is called so.
+    /// Name of the run's folder, and of everything else of the run.
     pub(crate) run: String,
     /// The name of the scenario.
     pub(crate) scenario: String,
-    /// Of every random stream.
+    /// Seed of every random stream.
     pub(crate) seed: u64,
-    /// What was changed, in words: equal for runs that differ in their seed alone.
+    /// The changed settings in words: equal for runs that differ in their seed alone.
     pub(crate) label: String,
     /// The same, to compute with: column and value.
     pub(crate) settings: Vec<(String, Cell)>,
@@ -39,7 +40,7 @@ pub(crate) enum Cell {
 }
 
 impl Origin {
-    /// Of the run that is called `run`.
+    /// Makes the origin of the run that is called `run`.
     pub(crate) fn new(scenario: &Scenario, run: &str) -> Self {
         let (root, normal) = (&scenario.root.value, scenario.file.encode());
         let mut changed: Vec<(&str, &Value, Option<&Value>)> = Vec::new();
@@ -79,7 +80,7 @@ pub(crate) fn run_name(scenario: &Scenario, hash: &str) -> String {
     format!("{}-{}-{}", file_name(scenario.name()), scenario.seed(), &hash[..8])
 }
 
-/// Settings, whose values are TOML, as a JSON object of what they are.
+/// Returns settings, pairs of a path and a TOML value, as a JSON object of typed values.
 pub fn settings_json(settings: &[(String, String)]) -> Json {
     let value = |text: &String| value_of(text).map_or_else(|| text.as_str().into(), |value| to_json(&value));
     settings.iter().map(|(path, text)| (path.clone(), value(text))).collect::<serde_json::Map<_, _>>().into()

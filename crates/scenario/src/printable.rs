@@ -1,17 +1,17 @@
-//! Text from files and arguments, made fit for a terminal: nothing in it moves the cursor, hides or turns what stands
-//! beside it, or fills the screen.
+//! Text from files and arguments, made fit for a terminal: nothing in it moves the cursor, hides or turns
+//! the text beside it, or fills the screen.
 //!
-//! What can not be seen is written as `\u{1b}`. Data are left as they are: who reads JSON or CSV gets every byte.
+//! Invisible characters are written as `\u{1b}`. Data are left as they are: readers of JSON or CSV get every byte.
 
 use std::borrow::Cow;
 
-/// Characters of a message, and of a cell of a table: what is longer is cut in its middle, because both ends say something.
+/// Most characters of a message. A longer one is cut in its middle, because both ends say something.
 pub const MESSAGE: usize = 1000;
-/// See [`MESSAGE`].
+/// Most characters of a table's cell, cut as [`MESSAGE`] is.
 pub const CELL: usize = 120;
 
-/// Whether a terminal does something else with it than to show it: controls (C0 and C1), what turns or hides text
-/// (UAX #9, and Unicode's tags), what ends a line elsewhere.
+/// Returns true if a terminal does something else with the character than to show it: controls (C0 and C1),
+/// characters that turn or hide text (UAX #9, and Unicode's tags), characters that end a line elsewhere.
 fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(
@@ -21,12 +21,12 @@ fn is_hidden(character: char) -> bool {
         )
 }
 
-/// The text on one line, of at most so many characters.
+/// Returns the text on one line, of at most `most` characters.
 pub fn line(text: &str, most: usize) -> Cow<'_, str> {
     cut(shown(text, |_| false), most)
 }
 
-/// The text with its line breaks and as long as it is.
+/// Returns the text with its line breaks, uncut.
 pub fn lines(text: &str) -> Cow<'_, str> {
     shown(text, |character| matches!(character, '\n' | '\t'))
 }
@@ -78,7 +78,7 @@ pub(crate) fn masked(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(mask).collect())
 }
 
-/// JSON in which no string has raw what a terminal would obey; the value is the same.
+/// Returns JSON in which no string has raw characters that a terminal would obey; its value is the same.
 pub fn json(text: String) -> String {
     let is_meant = |character| is_hidden(character) && character != '\n';
     if !text.contains(is_meant) {

@@ -1,4 +1,4 @@
-//! Results as docs/design/contract.md 5 has them: one object, and tables of the series and events.
+//! Results in the form of docs/design/contract.md 5: one object, and tables of the series and events.
 
 use std::io::{self, Write};
 
@@ -11,60 +11,60 @@ use serde_json::Value as Json;
 
 use crate::Scenario;
 
-/// Version of the object.
+/// Version of the result object.
 pub const SCHEMA: u32 = 1;
-/// `--flows summary` gives distributions of more flows than this.
+/// Number of flows in a group above which `--flows summary` gives distributions.
 pub const FLOWS_LISTED_MAX: usize = 10_000;
 
-/// What may differ between two equal runs.
+/// The facts that may differ between two equal runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Meta {
-    /// Time on the wall.
+    /// Elapsed time, s.
     pub wall_s: f64,
-    /// Time of the processors.
+    /// Processor time of all threads, s.
     pub cpu_s: f64,
-    /// The machine.
+    /// Name of the machine.
     pub host: String,
-    /// Of congestlab.
+    /// Version of congestlab.
     pub version: String,
-    /// When it was run.
+    /// Date of the run.
     pub date: String,
 }
 
 /// The result of a run. Serialises to the object of docs/design/contract.md 5.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunResult<'a> {
-    /// [`SCHEMA`].
+    /// Version of the object: [`SCHEMA`].
     pub schema: u32,
     /// False if the run was stopped early.
     pub complete: bool,
     /// Seed of every random stream.
     pub seed: u64,
-    /// False if nothing random was drawn.
+    /// False if nothing random was drawn, so that the seed had no effect.
     pub seed_used: bool,
-    /// Sixteen hexadecimal digits: JSON's numbers are too short for it.
+    /// Hash of all events, as sixteen hexadecimal digits: JSON's numbers are too short for it.
     pub fingerprint: String,
-    /// Simulated time.
+    /// Simulated time, s.
     pub duration_s: f64,
-    /// The time that rates are of, `warmup..duration`.
+    /// Length of the measured time `warmup..duration`, s.
     #[serde(skip)]
     pub measured_s: f64,
     /// Packets that entered a link.
     pub packet_hops: u64,
-    /// By name, in the order of the file.
+    /// Results of the links by name, in the order of the file.
     pub links: Ordered<LinkOutcome>,
-    /// By name, in the order of the file.
+    /// Results of the flows by group, in the order of the file.
     pub flows: Ordered<Flows<'a>>,
-    /// Fairness by group, over flows with a goodput.
+    /// Jain's index of each group, over its flows with a goodput.
     pub jain: Ordered<Option<f64>>,
-    /// What only a run on real packets has; a simulation has nothing there.
+    /// Facts that only a run on real packets has; `None` for a simulation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live: Option<Json>,
-    /// The machine's part.
+    /// Facts of the machine.
     pub meta: Meta,
 }
 
-/// A table that keeps its order.
+/// A map that keeps its order.
 #[derive(Clone, Debug)]
 pub struct Ordered<T>(pub Vec<(String, T)>);
 
@@ -82,35 +82,42 @@ impl<T: Serialize> Serialize for Ordered<T> {
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Flows<'a> {
-    /// One by one, in order; the outcome's own, since there may be millions.
+    /// The flows one by one, in order; lent by the outcome, since there may be millions.
     Listed(&'a [FlowOutcome]),
-    /// As distributions.
+    /// Distributions over the flows.
     Summary(Summary),
 }
 
-/// A group of many flows.
+/// Distributions over the flows of a large group.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
-    /// Flows.
+    /// Number of flows.
     pub count: usize,
     /// The distribution of each metric.
     #[serde(flatten)]
     pub metrics: Ordered<Distribution>,
 }
 
-/// How a metric is distributed over flows. Quantiles are values that occur (nearest rank).
+/// The distribution of a metric over flows. Quantiles are values that occur (nearest rank).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "the usual statistics by their usual names")]
 pub struct Distribution {
-    /// Flows with a value.
+    /// Number of flows with a value.
     pub count: usize,
+    /// Mean.
     pub mean: Option<f64>,
+    /// Least value.
     pub min: Option<f64>,
+    /// 5th percentile.
     pub p05: Option<f64>,
+    /// 25th percentile.
     pub p25: Option<f64>,
+    /// Median.
     pub p50: Option<f64>,
+    /// 75th percentile.
     pub p75: Option<f64>,
+    /// 95th percentile.
     pub p95: Option<f64>,
+    /// Greatest value.
     pub max: Option<f64>,
 }
 
@@ -151,8 +158,8 @@ impl Summary {
     }
 }
 
-/// Jain's index: 1 if all get the same, 1/n if one gets all. `None` without a value, and where
-/// nobody got anything.
+/// Returns Jain's index of fairness: 1 if all get the same, 1/n if one of n gets all. `None` without a
+/// value, and if nobody got anything.
 pub fn jain(values: &[f64]) -> Option<f64> {
     let sum: f64 = values.iter().sum();
     let squares: f64 = values.iter().map(|value| value * value).sum();
@@ -160,7 +167,7 @@ pub fn jain(values: &[f64]) -> Option<f64> {
 }
 
 impl<'a> RunResult<'a> {
-    /// Names what came out of a run of the scenario.
+    /// Makes the result of a run of the scenario.
     pub fn new(scenario: &Scenario, outcome: &'a Outcome, meta: Meta) -> Self {
         let model = scenario.base_model();
         let groups = || model.groups.iter().map(|group| group.name.clone()).zip(&outcome.groups);
@@ -185,14 +192,14 @@ impl<'a> RunResult<'a> {
         }
     }
 
-    /// Bit/s that a group's applications got together: all that came in the measured time, over that time.
-    /// Goodputs are of each flow's own time, and have no sum.
+    /// Returns the goodput of a group together, bit/s: all bytes delivered in the measured time, over that
+    /// time. The flows' own goodputs are over different times, and have no sum.
     pub fn together(&self, flows: &[FlowOutcome]) -> Option<f64> {
         let bytes: u64 = flows.iter().map(|flow| flow.delivered_bytes).sum();
         (self.measured_s > 0.0 && !flows.is_empty()).then(|| bytes as f64 * 8.0 / self.measured_s)
     }
 
-    /// As `--flows summary`: groups of more than [`FLOWS_LISTED_MAX`] flows become distributions.
+    /// Returns the result for `--flows summary`: groups of more than [`FLOWS_LISTED_MAX`] flows become distributions.
     pub fn summarised(mut self) -> Self {
         for (_, flows) in &mut self.flows.0 {
             if let Flows::Listed(list) = flows
@@ -204,7 +211,7 @@ impl<'a> RunResult<'a> {
         self
     }
 
-    /// The object.
+    /// Returns the result as a JSON object.
     pub fn to_json(&self) -> Json {
         // No map in it has keys that are not strings, the only thing that fails.
         serde_json::to_value(self).unwrap_or(Json::Null)
@@ -285,10 +292,10 @@ impl Names {
     }
 }
 
-/// Writes `t_s,element,index,metric,value`.
+/// Writes the time series as CSV: `t_s,element,index,metric,value`.
 ///
 /// # Errors
-/// Those of `out`.
+/// Returns the errors of `out`.
 pub fn write_series_csv(out: &mut dyn Write, scenario: &Scenario, outcome: &Outcome) -> io::Result<()> {
     let names = Names::new(scenario.base_model());
     writeln!(out, "t_s,element,index,metric,value")?;
@@ -301,10 +308,10 @@ pub fn write_series_csv(out: &mut dyn Write, scenario: &Scenario, outcome: &Outc
     Ok(())
 }
 
-/// Writes `t_s,element,index,event,detail,flow,flow_index,value`.
+/// Writes the events as CSV: `t_s,element,index,event,detail,flow,flow_index,value`.
 ///
 /// # Errors
-/// Those of `out`.
+/// Returns the errors of `out`.
 pub fn write_events_csv(out: &mut dyn Write, scenario: &Scenario, outcome: &Outcome) -> io::Result<()> {
     let names = Names::new(scenario.base_model());
     writeln!(out, "t_s,element,index,event,detail,flow,flow_index,value")?;

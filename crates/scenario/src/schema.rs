@@ -1,4 +1,4 @@
-//! JSON Schema of the language, from the same declarations as the decoder.
+//! JSON Schema of the scenario language, from the same declarations as the decoder.
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::file::File;
 /// Names the schema, wherever it lies. The examples name the copy beside them, which needs no network.
 const ID: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/scenarios/schema.json");
 
-/// The schema of a scenario file, draft-07: what editors of TOML understand.
+/// Returns the schema of a scenario file in JSON Schema draft-07, which TOML editors understand.
 pub fn schema() -> Value {
     let mut schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<File>().to_value();
     let mut named = json!({ "$schema": schema["$schema"], "$id": ID, "title": "congestlab scenario" });

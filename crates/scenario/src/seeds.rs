@@ -1,8 +1,8 @@
-//! What several seeds say together: means with their intervals of confidence.
+//! Means over several seeds, with their confidence intervals.
 
 /// The axis of a sweep that means are over.
 pub(crate) const SEED: &str = "run.seed";
-/// The fewest seeds that an interval is made of.
+/// The fewest seeds that make a confidence interval.
 pub const SEEDS_MIN: usize = 5;
 
 /// Mean and half of its 95 % interval of confidence, by Student's t; of one value the half is 0.
@@ -15,7 +15,7 @@ pub(crate) struct Estimate {
 }
 
 impl Estimate {
-    /// Of values that are drawn independently; `None` without any.
+    /// Mean and interval of values that are drawn independently; `None` without any.
     pub(crate) fn of(values: &[f64]) -> Option<Self> {
         let count = values.len() as f64;
         if values.is_empty() {

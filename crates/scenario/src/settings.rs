@@ -13,7 +13,7 @@ use crate::diagnostic::{Findings, Span};
 use crate::tree::{Entry, Node, Table, Value};
 use crate::xcp_i::{InteroperableFlow, InteroperableLink};
 
-/// What a key is: its name, what it means, its schema, and whether it must be there.
+/// A key: its name, its meaning, its schema, and true if it must be there.
 type Described = (&'static str, &'static str, Schema, bool);
 
 /// XCP-i: what the laws of the XCP family can be told beside their own settings.
@@ -42,9 +42,9 @@ impl Beside for InteroperableFlow {
 
 /// The configuration of a law, on links or on flows.
 pub(crate) trait Configuration: Settings + Clone + 'static {
-    /// What it can be told beside, if it is of the XCP family.
+    /// Settings beside the law's own, for the XCP family.
     type Beside: Beside;
-    /// What the protocol runs here, if anything.
+    /// The part of the protocol that runs here, if any.
     fn of(protocol: &Protocol) -> Option<&Self>;
     /// Takes the keys of [`Configuration::Beside`].
     fn is_xcp(&self) -> bool;

@@ -70,39 +70,40 @@ const POINTS: &str = "message points {
     required binary label (utf8);
 }";
 
-/// A value of the time series.
+/// A row of the time series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SeriesRow<'a> {
     /// End of the bin, s.
     pub t_s: f64,
-    /// A link or a group of flows.
+    /// Name of the link or of the group of flows.
     pub element: &'a str,
-    /// Which flow of the group; `None` for a link.
+    /// Index of the flow in its group; `None` for a link.
     pub index: Option<u32>,
-    /// Its name in docs/design/contract.md 5.
+    /// Name of the metric in docs/design/contract.md 5.
     pub metric: &'a str,
-    /// Its value.
+    /// Value, in the unit that the metric's name ends in.
     pub value: f64,
 }
 
-/// An event.
+/// A row of the events.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EventRow<'a> {
-    /// When, s.
+    /// Time of the event, s.
     pub t_s: f64,
-    /// A link or a group of flows.
+    /// Name of the link or of the group of flows.
     pub element: &'a str,
-    /// Which flow of the group; `None` for a link.
+    /// Index of the flow in its group; `None` for a link.
     pub index: Option<u32>,
-    /// `drop`, `error`, `mark`, `timeout`, `retransmit`, `control-interval`.
+    /// Kind of event: `drop`, `error`, `mark`, `timeout`, `retransmit` or `control-interval`.
     pub event: &'a str,
-    /// Of a drop: the reason.
+    /// Reason of a drop.
     pub detail: Option<&'a str>,
-    /// At a link: the packet's group of flows.
+    /// Group of the packet's flow, for events at links.
     pub flow: Option<&'a str>,
-    /// Which flow of that group.
+    /// Index of the packet's flow in that group.
     pub flow_index: Option<u32>,
-    /// The segment, or the aggregate feedback (B/s) of a control interval.
+    /// Segment number of the packet; for a control interval the decision of the link law: XCP's aggregate
+    /// feedback, B/s.
     pub value: i64,
 }
 
@@ -129,7 +130,7 @@ fn physical(cell: &Cell) -> Physical {
     }
 }
 
-/// What says of which run a row is: columns behind a table's own, which begin with the law of the row's element.
+/// The columns that say of which run a row is: behind a table's own, beginning with the law of the row's element.
 struct Origins {
     cells: Vec<Cell>,
     columns: More,
@@ -609,7 +610,7 @@ fn small(value: Option<i64>) -> Option<u32> {
     value.and_then(|value| u32::try_from(value).ok())
 }
 
-/// What is done with a row of a group's columns.
+/// A function that takes a row of a group's columns.
 type EachRow<'a> = dyn FnMut(&[Column], usize) -> Result<(), ParquetError> + 'a;
 
 fn read(path: &Path, schema: &str, each: &mut EachRow<'_>) -> Result<(), ParquetError> {

@@ -44,7 +44,7 @@ pub(crate) struct Entry {
 }
 
 impl Value {
-    /// What it is, with its article.
+    /// Returns the kind of the value, with its article.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::String(_) => "a string",
@@ -323,7 +323,7 @@ pub(crate) fn remove(root: &mut Node, steps: &[Step]) {
     }
 }
 
-/// What is at the end of a path, as [`replace`] understands it.
+/// Returns the value at the end of a path, as [`replace`] understands it.
 pub(crate) fn at<'a>(root: &'a Value, steps: &[Step]) -> Option<&'a Value> {
     let Some((step, rest)) = steps.split_first() else { return Some(root) };
     match (step, root) {

@@ -1,4 +1,4 @@
-//! XCP-i in scenarios: what the laws of the XCP family can be told beside their own settings.
+//! The settings of XCP-i in scenarios, which laws of the XCP family have beside their own.
 
 use congestlab_core::units::{Duration, Kind};
 use schemars::{Schema, SchemaGenerator};
@@ -9,11 +9,11 @@ use crate::estimator::Estimator;
 use crate::tree::{Node, Value};
 
 words! {
-    /// What happens to packets of a cloud whose bandwidth is not known.
+    /// The treatment of packets of a cloud whose bandwidth is not known.
     NoEstimate {
-        /// Nothing.
+        /// Feedback to these packets is left as it is.
         Pass = "pass",
-        /// No increase.
+        /// Feedback to these packets is not positive.
         Hold = "hold",
     }
 }
@@ -21,11 +21,11 @@ words! {
 words! {
     /// The queue that a virtual router drains.
     VirtualQueue {
-        /// Of the router with the oracle, of the cloud with other estimators.
+        /// The router's own with the oracle, the cloud's with other estimators.
         Auto = "auto",
-        /// Of the router that runs it.
+        /// The queue of the router that runs the virtual router.
         Host = "host",
-        /// Of the cloud, from one-way delays.
+        /// The queue of the cloud, from one-way delays.
         Cloud = "cloud",
         /// None.
         None = "none",
@@ -37,9 +37,10 @@ record! {
     InteroperableLink {
         /// Find and bridge clouds of routers without XCP-i; false.
         interoperable: bool,
-        /// How the bandwidth of the cloud behind or before the link is estimated: oracle (default), pathchirp, pathload, direct, passive.
+        /// Estimator of the bandwidth of the cloud behind or before the link: oracle (default), pathchirp,
+        /// pathload, direct, passive.
         estimator: Estimator,
-        /// Packets of a cloud without an estimate: pass (default), hold (no increase).
+        /// Treatment of packets of a cloud without an estimate: pass (default), hold (no increase).
         no_estimate: NoEstimate,
         /// Queue that the virtual router drains: auto (default: host with the oracle, else cloud), host (of this router), cloud, none.
         virtual_queue: VirtualQueue,
@@ -49,19 +50,19 @@ record! {
         release: Chance,
         /// Part of the cloud's own traffic that is given back in each interval; 0.
         give_back: Chance,
-        /// How often an estimate is asked for: interval (default: at the end of each control interval), or a time.
+        /// Time between two requests for an estimate: interval (default: the end of each control interval), or a time.
         period: Period,
-        /// How long to wait for an answer, at least three round trips between the edges; 1 s.
+        /// Time to wait for an answer, at least three round trips between the edges; 1 s.
         request_timeout: Duration,
         /// Requests until a path without answers counts as broken; 3.
         attempts: u32,
-        /// How long packets of a broken path ask for nothing; 1 s.
+        /// Time for which packets of a broken path ask for nothing; 1 s.
         backoff: Duration,
-        /// After how long without a packet an upstream neighbour is forgotten; 10 s.
+        /// Time without a packet after which an upstream neighbour is forgotten; 10 s.
         idle: Duration,
-        /// For how many periods an estimate holds; 3.
+        /// Number of periods for which an estimate holds; 3.
         stale: u32,
-        /// The most upstream neighbours, the least recently seen gives way; 1024.
+        /// Largest number of upstream neighbours, of which the least recently seen gives way; 1024.
         table: u32,
     }
 }
@@ -74,7 +75,7 @@ record! {
     }
 }
 
-/// How often an estimate is asked for.
+/// The time between two requests for an estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Period {
     Interval,

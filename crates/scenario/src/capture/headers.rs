@@ -36,7 +36,7 @@ const IP: usize = Ipv4Header::MIN_LEN;
 const TCP: usize = TcpHeader::MIN_LEN;
 /// Timestamps with the padding of RFC 7323 appendix A.
 const TIMESTAMPS: usize = 12;
-/// Of what XCP-i nodes say to each other, and of their probes.
+/// Port of the control packets and probes of XCP-i nodes.
 const CONTROL_PORT: u16 = 49_998;
 const PROBE_PORT: u16 = 49_999;
 /// RFC 1700's recommendation, and what Linux sends.
@@ -61,7 +61,7 @@ pub(super) struct Headers {
 struct Group {
     first_flow: u32,
     number: usize,
-    /// What the law of the group looks at, by flow; empty: it does not look at headers.
+    /// Headers that the law of the group looks at, by flow; empty: it does not look at headers.
     connections: Vec<Connection>,
     /// Time to live of what leaves through a link.
     ttl: BTreeMap<u32, u8>,
@@ -77,11 +77,11 @@ struct Tcp {
     /// ACKs return XCP-r's window.
     returns_window: bool,
     has_timestamps: bool,
-    /// Of the receiver's window.
+    /// Window scale of the receiver.
     scale: u8,
 }
 
-/// What stands between the IP header and the payload.
+/// The header between the IP header and the payload.
 enum Transport {
     Tcp { xcp: Vec<u8>, header: TcpHeader },
     Udp,
@@ -235,8 +235,8 @@ fn is_from_receiver(packet: &Packet) -> bool {
     matches!(packet.kind, Kind::Ack | Kind::SynAck)
 }
 
-/// Of what leaves through each link of a path. Every router takes one; links that one router sends
-/// through follow each other without (docs/design/contract.md 3).
+/// The times to live of packets that leave through each link of a path. Every router takes one; links that
+/// one router sends through follow each other without (docs/design/contract.md 3).
 fn times_to_live(path: &[u32], routers: &[&str]) -> impl Iterator<Item = u8> {
     let mut left = TTL;
     let mut last = None;

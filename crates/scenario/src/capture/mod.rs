@@ -1,11 +1,11 @@
-//! What the links carried, as pcapng files that Wireshark opens: one file a link.
+//! Captures of the packets on links, as pcapng files that Wireshark opens: one file for each link direction.
 //!
-//! A packet is in the file of a link from the moment at which its transmission begins, as a capture
-//! on the router's interface would have it: behind the queue, with the header that the law gave it.
-//! What the queue dropped is not there; what breaks on the wire is, with a comment.
+//! A packet is in the file of a link from the moment at which its transmission begins, as a capture on the
+//! router's interface would have it: behind the queue, with the header that the law gave it. Packets that
+//! the queue dropped are not there; those that break on the wire are, with a comment.
 //!
-//! Packets go to disk as they come, so a run of any length needs the same memory. The files get
-//! their names when all of them are complete; before that, and after an error, there are none.
+//! Packets go to disk as they come, so a run of any length needs the same memory. The files get their names
+//! when all of them are complete; before that, and after an error, there are none.
 
 mod headers;
 
@@ -42,16 +42,16 @@ const BUFFER_MAX: usize = 256 << 10;
 /// Why no mutex is poisoned.
 const CALM: &str = "no thread panics while it writes";
 
-/// A file that could not be written.
+/// An error in writing a capture file.
 #[derive(Debug)]
 pub struct CaptureError {
-    /// Which.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Why.
+    /// The system's error.
     pub error: io::Error,
 }
 
-/// Traces in the making; see [`Capture::finish`].
+/// Capture files that are being written; see [`Capture::finish`].
 pub struct Capture<'a> {
     headers: Headers,
     links: Vec<Mutex<Link>>,
@@ -62,7 +62,7 @@ pub struct Capture<'a> {
     stop: &'a AtomicBool,
     /// Folders that were made for the files, inmost first.
     made: Vec<PathBuf>,
-    /// Where the files are until they get their names, held for as long.
+    /// Folder of the files until they get their names, held for as long.
     hidden: PathBuf,
     _held: File,
 }
@@ -100,13 +100,12 @@ impl Write for Spill {
 }
 
 impl<'a> Capture<'a> {
-    /// Prepares `folder/<link>.pcapng` for every link of the scenario; makes the folder.
-    ///
-    /// Of each packet the headers are kept, and as much payload (zeros) as `snaplen` bytes hold.
-    /// `version` is told in the files; `stop` is raised as soon as one can not be written.
+    /// Prepares `folder/<link>.pcapng` for every link of the scenario, and makes the folder. Of each packet the
+    /// headers are kept, and payload (zeros) as far as `snaplen` bytes reach. The files name `version`; `stop`
+    /// is raised as soon as one can not be written.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// If the file system refuses.
     pub fn create(
         folder: &Path,
         scenario: &Scenario,
@@ -142,10 +141,10 @@ impl<'a> Capture<'a> {
         Ok(capture)
     }
 
-    /// Completes the files and gives them their names; of a run that is not complete none is kept.
+    /// Completes the files and gives them their names; none is kept if the run is not complete.
     ///
     /// # Errors
-    /// The first thing that went wrong, be it long ago. No file is left then.
+    /// Returns the first error of writing, be it long ago. No file is left then.
     pub fn finish(mut self, is_complete: bool) -> Result<(), CaptureError> {
         if let Some(error) = self.error.get_mut().expect(CALM).take() {
             return Err(error);
@@ -232,7 +231,7 @@ impl Link {
     }
 }
 
-/// What a file says of the run.
+/// The facts of the run for a file's header.
 fn section(scenario: &Scenario, version: &str) -> SectionHeaderBlock<'static> {
     let comment = format!("simulated: scenario {}, seed {}", scenario.name(), scenario.seed());
     SectionHeaderBlock {
@@ -246,7 +245,7 @@ fn section(scenario: &Scenario, version: &str) -> SectionHeaderBlock<'static> {
     }
 }
 
-/// What a file says of the link. Times are in 10^-9 s.
+/// The facts of the link for a file's header. Times are in 10^-9 s.
 fn interface(link: &model::Link, router: &str, duration: Picos) -> InterfaceDescriptionBlock<'static> {
     InterfaceDescriptionBlock {
         linktype: DataLink::RAW,

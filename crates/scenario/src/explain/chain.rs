@@ -1,4 +1,4 @@
-//! Why the windows of VCP, DPCP, TPCP and MPCP change. See `law::mpcp`, whose order of questions this is.
+//! Reasons for which the windows of VCP, DPCP, TPCP and MPCP change, in the order of questions of `law::mpcp`.
 
 use std::cmp::Ordering;
 
@@ -12,7 +12,7 @@ use super::{Rule, reno_rules, restraint};
 const MP: &str = "MPCP (CCR 39(5)) section 3.3";
 const VNS: &str = "VCP's ns-2 code";
 
-/// What an acknowledgment did, with the states of the law before and after it.
+/// Adds the rules of an acknowledgment, from the states of the law before and after it.
 pub(super) fn rules(
     config: &SenderConfig,
     [was, is]: [State; 2],
@@ -70,7 +70,7 @@ fn echoed(ack: &Packet, rules: &mut Vec<Rule>) {
     }
 }
 
-/// What the load, as far as it is known, does to the window.
+/// Adds the rule by which the load, as far as it is known, changes the window.
 fn by_load(
     config: &SenderConfig,
     [was, is]: [&State; 2],

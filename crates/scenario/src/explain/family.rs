@@ -1,4 +1,4 @@
-//! Why the windows of HighSpeed TCP, BIC, Vegas, BBR and TCP-Peach change.
+//! Reasons for which the windows of HighSpeed TCP, BIC, Vegas, BBR and TCP-Peach change.
 
 use congestlab_core::law::bbr::{self, Bbr, State};
 use congestlab_core::law::bic::{self, Bic};

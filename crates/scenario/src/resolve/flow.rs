@@ -369,7 +369,7 @@ fn rfc5681_initial_window(segment: u16) -> u32 {
     }
 }
 
-/// What the flow says, else what its law's name says, else its profile, else SACK.
+/// Returns the recovery that the flow names, else that of its law's name, else of its profile, else SACK.
 fn recovery(flow: &mut Flow, span: Span, is_ns2: bool, findings: &mut Findings) -> Option<tcp::Recovery> {
     let name = match &flow.law.as_ref()?.value {
         FlowLaw::Sender(chosen) => chosen.protocol.name,

@@ -21,14 +21,14 @@ use crate::law::{Discipline, LinkLaw, Red};
 use crate::queue::{Amount, PACKETS_MAX, bdp_packets};
 use crate::settings::Chosen;
 
-/// What a queue holds that no flow crosses.
+/// Limit of a queue that no flow crosses.
 const QUEUE_WITHOUT_FLOWS: Amount = Amount::Packets(100);
 /// From this gain on the spare capacity XCP is unstable: pi / (4 sqrt 2) (K02 theorem 1).
 const ALPHA_UNSTABLE: Ratio = Ratio::ppm(555_360);
 /// Larger recordings are not links of a testbed any more.
 const TRACE_BYTES_MAX: u64 = 1 << 28;
 
-/// What a link can carry and how long it takes, before queues are known.
+/// Capacity and delay of a link, before queues are known.
 pub(super) struct Wire {
     service: Service,
     pub(super) delay: Duration,
@@ -370,7 +370,7 @@ fn check_pxcp(law: &Chosen<LinkConfig>, findings: &mut Findings) {
     }
 }
 
-/// What XCP's constants must be to each other.
+/// Checks the relations between XCP's constants.
 fn check_xcp(law: &Chosen<LinkConfig>, findings: &mut Findings) {
     let Some(xcp) = law.config.xcp() else { return };
     let place = format!("{}.law.{}", findings.place(), law.protocol.name);

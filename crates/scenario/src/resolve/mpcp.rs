@@ -86,15 +86,15 @@ pub(super) fn keys(flow: &Flow, findings: &mut Findings) -> bool {
 /// A direction of a link.
 struct Direction {
     place: String,
-    /// Of its law, or of the link.
+    /// Place of its law, or of the link.
     span: Span,
     /// Length of the chains, order, name: of a law of this family.
     chain: Option<(u32, Order, &'static str)>,
-    /// Its queue marks as RFC 3168 has it: where that is written.
+    /// Place where the file has its queue mark packets as in RFC 3168.
     marks: Option<Span>,
 }
 
-/// What is odd about laws of this family on one path with others.
+/// Warns of laws of this family on one path with others.
 pub(super) fn mix(model: &Model, links: &Named<Link>, flows: &Named<Flow>, findings: &mut Findings) {
     let directions: Vec<Direction> = directions(links)
         .zip(&model.links)

@@ -21,7 +21,7 @@ use crate::xcp_i::{InteroperableLink, NoEstimate, Period, VirtualQueue};
 /// More upstream neighbours than any router has.
 const TABLE_MAX: u32 = 1 << 20;
 
-/// What a link is told about XCP-i, if its law can be told.
+/// Returns the settings of XCP-i on a link, if its law has them.
 fn told(link: &Link) -> Option<(&InteroperableLink, Span)> {
     let law = link.law.as_ref()?;
     Some((law.value.xcp_i()?, law.span))
@@ -102,7 +102,7 @@ fn spans(keys: &InteroperableLink) -> impl Iterator<Item = (&'static str, Span)>
     spans.into_iter().filter_map(|(key, span)| Some((key, span?)))
 }
 
-/// Whether a key says what nothing would say.
+/// Returns true if a key has its default value.
 fn is_default(key: &str, config: &Config) -> bool {
     let default = Config::new(config.law.clone());
     let (exchange, usual) = (&config.exchange, &default.exchange);
@@ -136,7 +136,7 @@ fn warn_without_effect(keys: &InteroperableLink, place: &str, findings: &mut Fin
     }
 }
 
-/// What a link's keys say of its router.
+/// Returns the router's settings from a link's keys.
 fn config(keys: &InteroperableLink, law: LinkConfig) -> Config {
     fn of<T: Copy>(key: &Option<At<T>>, default: T) -> T {
         key.as_ref().map_or(default, |at| at.value)
