@@ -30,6 +30,26 @@ Exit status:
   4    this machine can not (what it lacks is named)
   130  interrupted";
 
+const RUN_EXAMPLES: &str = "\
+Examples:
+  congestlab run scenarios/first.toml --out runs
+  congestlab run scenarios/first.toml --set flows.ftp.count=20 --seed 7 --series series.csv";
+const REPORT_EXAMPLE: &str = "\
+Example:
+  congestlab report runs/first-1-* --figures pictures";
+const EXPLAIN_EXAMPLE: &str = "\
+Example:
+  congestlab explain runs/first-1-* --flow ftp/9 --at 2.2s";
+const DIFF_EXAMPLE: &str = "\
+Example:
+  congestlab diff runs/first-1-* runs/first-2-* --tolerance 0.01";
+const COMPARE_EXAMPLE: &str = "\
+Example:
+  congestlab compare runs/shares-1-* live/shares-1-*-live --tolerance goodput=0.1";
+const PAPERS_EXAMPLE: &str = "\
+Example:
+  congestlab papers run katabi2002 fig09 --quick";
+
 /// Simulates explicit congestion control (XCP) beside TCP from one scenario file.
 #[derive(Debug, Parser)]
 #[command(name = "congestlab", version = LONG_VERSION.as_str(), after_help = EXIT_STATUS, max_term_width = 100)]
@@ -42,43 +62,48 @@ pub(crate) struct Arguments {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Common {
-    /// Print one JSON object instead of tables, and diagnostics as JSON on stderr
+    /// Print one JSON object instead of tables, and diagnostics on stderr as JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Say nothing on stderr but errors
+    /// Print nothing on stderr but errors
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-    /// Say more on stderr
+    /// Print details on stderr, such as the commands that change the system
     #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet")]
     pub(crate) verbose: u8,
-    /// No colours (as does the environment variable NO_COLOR)
+    /// Print without colours, as with the environment variable NO_COLOR
     #[arg(long, global = true)]
     pub(crate) no_color: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Simulate a scenario and print what came out
+    /// Simulate a scenario and print its results
+    #[command(after_help = RUN_EXAMPLES)]
     Run(RunArguments),
-    /// Find out whether a scenario is right, without running it
+    /// Check a scenario, its sweep and its claims without running it
     Check(CheckArguments),
-    /// Teach Wireshark and tshark the XCP congestion header
+    /// Install a dissector of the XCP congestion header for Wireshark and tshark
     #[command(subcommand)]
     Wireshark(WiresharkCommand),
     /// Run every point of a scenario's [sweep] on all cores; what is complete is not run again
     Sweep(SweepArguments),
-    /// Run what papers show, and hold it against what they claim
+    /// Run the figures of papers and judge the claims about them
     #[command(subcommand)]
     Papers(PapersCommand),
     /// Draw a run that is on disk: report.html, and pictures for a paper
+    #[command(after_help = REPORT_EXAMPLE)]
     Report(ReportArguments),
-    /// Run XCP and CUBIC on one bottleneck: a table and a picture
+    /// Run XCP and CUBIC on one bottleneck, print a table and draw a picture
     Demo(DemoArguments),
-    /// Say which packet of a flow got which feedback at a time, and why
+    /// Explain which feedback a packet of a flow got at a time, and why
+    #[command(after_help = EXPLAIN_EXAMPLE)]
     Explain(ExplainArguments),
-    /// Say in what two runs differ: configuration, metrics, first event
+    /// Print the differences of two runs: settings, metrics, first event and packet
+    #[command(after_help = DIFF_EXAMPLE)]
     Diff(DiffArguments),
-    /// Say how far two runs agree, a simulated and a live one or any two, and draw one over the other
+    /// Compare two runs number by number, such as a simulated and a live one, and draw one over the other
+    #[command(after_help = COMPARE_EXAMPLE)]
     Compare(CompareArguments),
     #[command(flatten)]
     Linux(linux::Command),
@@ -86,35 +111,35 @@ pub(crate) enum Command {
     Schema,
     /// Print completions for a shell
     Completions {
-        /// Which shell
+        /// Shell to complete for
         shell: clap_complete::Shell,
     },
-    /// Print the man page, or write all of them to a folder
+    /// Print the man page, or write those of all commands to a folder
     Man {
-        /// Write congestlab.1, congestlab-run.1, ... here
+        /// Folder for congestlab.1, congestlab-run.1, ... [default: the first is printed]
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         out: Option<PathBuf>,
     },
 }
 
-/// A scenario, as all commands take it.
+/// The scenario that a command reads, with changes.
 #[derive(Debug, Args)]
 pub(crate) struct ScenarioArguments {
-    /// The scenario, in TOML
+    /// Scenario file in TOML, such as scenarios/first.toml
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) changes: Changes,
 }
 
-/// What the command line changes in a scenario.
+/// Changes of the command line to a scenario.
 #[derive(Debug, Args)]
 pub(crate) struct Changes {
-    /// Change a value of the file: --set links.bottleneck.rate="1 Gbit/s"
+    /// Change a value of the file; may be repeated: --set links.bottleneck.rate="1 Gbit/s"
     #[arg(long = "set", value_name = "PATH=VALUE", value_parser = assignment)]
     pub(crate) set: Vec<(String, String)>,
-    /// Seed of every random stream, instead of the file's
-    #[arg(long)]
+    /// Seed of every random stream, a whole number [default: the file's, or 1]
+    #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
 }
 
@@ -122,31 +147,31 @@ pub(crate) struct Changes {
 pub(crate) struct RunArguments {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArguments,
-    /// Write the time series as CSV
+    /// Write the time series to FILE as CSV: t_s,element,index,metric,value
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) series: Option<PathBuf>,
-    /// Write drops, errors, marks, timeouts, retransmits and control intervals as CSV
+    /// Write drops, errors, marks, timeouts, retransmits and control intervals to FILE as CSV
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) events: Option<PathBuf>,
     /// Write DIR/<scenario>-<seed>-<hash>/ with scenario.toml, summary.json, flows.parquet,
     /// links.parquet, events.parquet and report.html
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) out: Option<PathBuf>,
-    /// Write what every link carried to DIR/<link>.pcapng, for Wireshark and tshark
+    /// Write the packets of every link to DIR/<link>.pcapng, for Wireshark and tshark
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) pcap: Option<PathBuf>,
-    /// Bytes of each packet that --pcap keeps; always all of its headers
+    /// Bytes of each packet that --pcap keeps; all of its headers are always kept
     #[arg(long, value_name = "BYTES", default_value_t = 0, requires = "pcap")]
     pub(crate) snaplen: u16,
-    /// How to list flows: one by one, or as distributions in groups above 10,000
+    /// List of the flows in results: one by one, or distributions for groups of more than 10,000
     #[arg(long, value_enum, default_value_t = FlowsShown::List, value_name = "HOW")]
     pub(crate) flows: FlowsShown,
-    /// Repeat the run on the reference engine, with half the window and with two threads; fail with
-    /// status 3 if one differs
+    /// Repeat the run on the reference engine, with half the window and with two threads; exit with
+    /// status 3 if a result differs
     #[arg(long)]
     pub(crate) verify: bool,
-    /// Threads of the engine at most: no more than cores, and only while they are worth while. The
-    /// result is the same for every number
+    /// Most threads of the engine, 1 to 1024; it uses no more than there are cores, and only while they
+    /// save time. The result is the same for every number
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = threads)]
     pub(crate) threads: usize,
 }
@@ -155,7 +180,7 @@ pub(crate) struct RunArguments {
 pub(crate) enum FlowsShown {
     /// One by one
     List,
-    /// As distributions, in groups above 10,000
+    /// As distributions, for groups of more than 10,000
     Summary,
 }
 
@@ -163,7 +188,7 @@ pub(crate) enum FlowsShown {
 pub(crate) struct CheckArguments {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArguments,
-    /// Print the scenario with every default written out
+    /// Print the scenario as TOML with every default written out
     #[arg(long)]
     pub(crate) print: bool,
 }
@@ -185,37 +210,38 @@ pub(crate) struct SweepArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PapersCommand {
-    /// Say which papers there are, and how many of their claims hold
+    /// List the papers, with the number of their claims that hold
     List {
-        /// A folder with a folder for each paper [default: those of this project]
+        /// Folder with a folder for each paper [default: the papers of this project]
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         papers: Option<PathBuf>,
     },
-    /// Run a paper's figures and print a verdict on each claim; status 3 if one fails that held
+    /// Run a paper's figures and print a verdict on each claim; exit with status 3 if one fails that held
+    #[command(after_help = PAPERS_EXAMPLE)]
     Run(PapersRunArguments),
-    /// Run figures with other values of what they assume, and say which verdicts turn
+    /// Run figures with other values of their assumptions, and print which verdicts change
     Ranges(PapersRangesArguments),
-    /// Write report.html: figures, quotes and verdicts
+    /// Write report.html with figures, quotes and verdicts
     Report(PapersReportArguments),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PapersSource {
-    /// The paper: see `papers list`
+    /// Key of the paper, such as katabi2002: see `papers list`
     #[arg(value_name = "KEY")]
     pub(crate) key: String,
-    /// A folder with a folder for each paper [default: those of this project]
+    /// Folder with a folder for each paper [default: the papers of this project]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) papers: Option<PathBuf>,
-    /// Where results and pictures are kept [default: papers-out/KEY]
+    /// Folder for results and pictures [default: papers-out/KEY]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) out: Option<PathBuf>,
-    /// Runs at once [default: one for each core]
+    /// Runs at once, 1 to 1024 [default: one for each core]
     #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) threads: Option<usize>,
 }
 
-/// Another simulator.
+/// Another simulator, to compare with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Peer {
     /// ns-2.35: plain XCP and TCP
@@ -237,7 +263,7 @@ pub(crate) struct PapersRunArguments {
     /// One figure, such as fig09 [default: all]
     #[arg(value_name = "FIG")]
     pub(crate) figure: Option<String>,
-    /// Run this protocol in the place of the paper's own; verdicts then change no exit status
+    /// Run this law, such as cubic, in the place of the paper's own; verdicts then change no exit status
     #[arg(long, value_name = "NAME")]
     pub(crate) law: Option<String>,
     /// Leave out figures that take long
@@ -255,7 +281,7 @@ pub(crate) struct PapersRangesArguments {
     /// One figure, such as fig09 [default: all]
     #[arg(value_name = "FIG")]
     pub(crate) figure: Option<String>,
-    /// Write ranges.toml and README.md into the paper's folder, too
+    /// Write ranges.toml and README.md into the paper's folder as well
     #[arg(long, requires = "papers")]
     pub(crate) write: bool,
 }
@@ -264,13 +290,13 @@ pub(crate) struct PapersRangesArguments {
 pub(crate) struct PapersReportArguments {
     #[command(flatten)]
     pub(crate) source: PapersSource,
-    /// One figure, such as fig09; what is written of others stays [default: all]
+    /// One figure, such as fig09; written results of others stay [default: all]
     #[arg(value_name = "FIG")]
     pub(crate) figure: Option<String>,
-    /// Write README.md and verdicts.toml into the paper's folder, too
+    /// Write README.md and verdicts.toml into the paper's folder as well
     #[arg(long, requires = "papers", conflicts_with = "quick")]
     pub(crate) write: bool,
-    /// Status 3 if a verdict or what was measured is not what verdicts.toml says
+    /// Exit with status 3 if a verdict or a measured value is not that of verdicts.toml
     #[arg(long, conflicts_with = "write")]
     pub(crate) check: bool,
     /// Leave out figures that take long
@@ -283,95 +309,96 @@ pub(crate) struct PapersReportArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WiresharkCommand {
-    /// Put the dissector xcp_cc into a plug-in folder
+    /// Copy the dissector xcp_cc into a plug-in folder
     Install(PluginFolder),
-    /// Take it away again
+    /// Remove the dissector from a plug-in folder
     Uninstall(PluginFolder),
-    /// Print it
+    /// Print the dissector, a program in Lua
     Print,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PluginFolder {
-    /// The folder [default: Wireshark's personal one, ~/.local/lib/wireshark/plugins]
+    /// Plug-in folder [default: Wireshark's personal one, ~/.local/lib/wireshark/plugins]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) dir: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
-    /// The folder of the run, as --out of `run` leaves it
+    /// Folder of a run that --out wrote
     #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
     pub(crate) run: PathBuf,
-    /// Where the report goes [default: RUN/report.html]
+    /// File for the report [default: RUN/report.html]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) out: Option<PathBuf>,
-    /// Draw every chart as SVG and PNG here, too
+    /// Folder for every chart as SVG and PNG as well
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) figures: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
-    /// Draw this scenario instead: one column for each point of its [sweep]
+    /// Scenario to draw instead, one column for each point of its [sweep]
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) changes: Changes,
-    /// Where the picture and runs/ go
+    /// Folder for the picture and for runs/
     #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub(crate) out: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArguments {
-    /// The folder of a run that --out wrote, or a scenario
+    /// Folder of a run that --out wrote, or a scenario file
     #[arg(value_name = "RUN", value_hint = ValueHint::AnyPath)]
     pub(crate) run: PathBuf,
-    /// The flow: ftp[3] or ftp/3; ftp if it is one
+    /// Flow to look at: ftp[3] or ftp/3; ftp if its group has one flow
     #[arg(long, value_name = "FLOW")]
     pub(crate) flow: String,
-    /// The simulated time, such as 5.08s: the flow's first packet to leave the link from then on
+    /// Simulated time, such as 5.08s; the flow's first packet to leave the link from then on is explained
     #[arg(long, value_name = "TIME")]
     pub(crate) at: Time,
-    /// A link of the flow's path [default: the first one that runs a law, or the first]
+    /// Link of the flow's path [default: the first one that runs a law, or the first]
     #[arg(long, value_name = "LINK")]
     pub(crate) link: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DiffArguments {
-    /// The folder of a run that --out wrote
+    /// Folder of a run that --out wrote
     #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
     pub(crate) one: PathBuf,
-    /// Another one
+    /// Folder of another run
     #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
     pub(crate) other: PathBuf,
-    /// Relative difference below which metrics count as equal
+    /// Relative difference up to which metrics count as equal, 0 to 1, such as 0.01
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
     pub(crate) tolerance: f64,
-    /// List every metric that differs, not the first twenty
+    /// List every metric that differs, not only the first twenty
     #[arg(long)]
     pub(crate) all: bool,
-    /// Fail with status 3 if the runs differ
+    /// Exit with status 3 if the runs differ
     #[arg(long)]
     pub(crate) check: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArguments {
-    /// The folder of a run, simulated or live, that --out wrote
+    /// Folder of a run, simulated or live, that --out wrote
     #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
     pub(crate) one: PathBuf,
-    /// Another one of the same flows and links; which is first changes no verdict
+    /// Folder of another run of the same flows and links; the order changes no verdict
     #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
     pub(crate) other: PathBuf,
-    /// Draw throughput, windows and queues of one over the other: FILE.svg, FILE.png, or both
+    /// Draw throughput, windows and queues of one run over the other: FILE.svg, FILE.png, or both if
+    /// FILE has no extension
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) plot: Option<PathBuf>,
-    /// What may differ by how much: goodput and rtt by a share, queue, queue_p95, drops and
-    /// utilization by a number, convergence by a factor [default: goodput=0.05, queue=10,
-    /// convergence=1.5; the others are not judged]
+    /// Largest difference that still agrees; may be repeated: of goodput and rtt as a share, of queue and
+    /// queue_p95 in packets, of drops and utilization as a number, of convergence as a factor
+    /// [default: goodput=0.05, queue=10, convergence=1.5; the others are not judged]
     #[arg(long, value_name = "NAME=VALUE", value_parser = crate::compare::tolerance)]
     pub(crate) tolerance: Vec<(&'static str, f64)>,
     /// Show every number, not only those that matter

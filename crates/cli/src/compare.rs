@@ -17,7 +17,7 @@ use crate::output::{Screen, print, require_file, write_file};
 use crate::plot::{Figure, Line, Row, Style, to_png};
 use crate::table::{NOTHING, Table, number, percent, rate};
 
-/// Of as many flows every number is shown; of more those that disagree.
+/// Number of flows up to which every number is shown; of more flows, only numbers that disagree are.
 const FLOWS_SHOWN_MAX: usize = 12;
 /// The pale colour behind a link's black line: black is the last of seven.
 const BLACK: usize = 6;
@@ -78,7 +78,7 @@ fn judged(comparison: &Comparison) -> usize {
     comparison.rows.iter().filter(|row| row.holds.is_some()).count()
 }
 
-/// What the runs are called: by what they are if that differs.
+/// Names of the runs: `simulated` and `live` if that differs, else `one` and `other`.
 fn names(runs: [&RunFolder; 2]) -> [&'static str; 2] {
     match runs.map(compare::is_live) {
         [true, false] => ["live", "simulated"],

@@ -135,7 +135,7 @@ impl Run {
         time_to_fair_share(&of_each, seconds(self.model.sample_every?), last_start, first_end)
     }
 
-    /// What each flow's application got, bin by bin.
+    /// Returns the goodput of each flow, bin by bin.
     fn goodputs(&self) -> BTreeMap<Element, Vec<f64>> {
         let mut goodputs: BTreeMap<Element, Vec<f64>> = BTreeMap::new();
         for sample in self.outcome.series.iter().filter(|sample| sample.metric == "goodput_bps") {
@@ -336,7 +336,7 @@ fn drawn(run: &Run) -> Vec<(String, Element)> {
     flows.into_iter().map(|(_, flow)| flow).collect()
 }
 
-/// What arrived, window and queue of every run. The title is the first line of the scenario, a comment.
+/// Draws the received rate, window and queue of every run. The title is the first line of the scenario, a comment.
 fn draw(text: &str, runs: &[Run]) -> Figure {
     // Behind what editors are told.
     let first = text.lines().find(|line| !line.starts_with("#:"));
@@ -456,12 +456,12 @@ fn smoothing_bins(run: &Run) -> usize {
     (seconds(run.model.duration) * SMOOTHING / every).round().max(1.0) as usize
 }
 
-/// What the links that matter could carry.
+/// Returns the capacities of the links that matter, as lines.
 fn capacities(run: &Run, factor: f64) -> Vec<Line> {
     run.bottlenecks().iter().filter_map(|row| capacity(run, row.place, factor)).collect()
 }
 
-/// What a link could carry, in the bins of the series.
+/// Returns the capacity of a link, in the bins of the series.
 fn capacity(run: &Run, place: usize, factor: f64) -> Option<Line> {
     let (link, every) = (&run.model.links[place], run.model.sample_every?);
     let duration = run.model.duration;

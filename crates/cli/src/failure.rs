@@ -1,5 +1,4 @@
-//! Why a command ends other than well: the exit codes of docs/design/contract.md 5, and how people and programs hear
-//! of it.
+//! Failures of commands: the exit codes of docs/design/contract.md 5, and their messages for people and programs.
 
 use std::fmt::Write as _;
 
@@ -32,7 +31,7 @@ pub(crate) enum Failure {
     ReaderGone,
 }
 
-/// What is wrong, and what to do instead.
+/// A message: the problem, and advice on what to do instead.
 #[derive(Debug)]
 pub(crate) struct Message {
     pub(crate) text: String,
@@ -169,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    /// What is drawn of a file shows its lines, and does nothing that they would do to a terminal.
+    /// A drawn file shows its lines, and does nothing that they would do to a terminal.
     #[test]
     fn a_drawn_line_is_printable_and_of_a_length_that_can_be_read() {
         let screen =

@@ -1,5 +1,5 @@
-//! What this machine is and has: clocks, memory, cores, signals. All that may differ between two
-//! equal runs comes from here, and all that systems do differently is below here.
+//! The machine: clocks, memory, cores, signals. All that may differ between two equal runs comes from here,
+//! and all that differs between systems is below here.
 
 #[cfg(not(unix))]
 #[path = "machine/other.rs"]
@@ -20,8 +20,8 @@ use congestlab_scenario::{Measure, Scenario};
 use crate::args::VERSION;
 use crate::failure::{Failure, Message};
 
-/// What Ctrl-C, SIGTERM and SIGHUP raise. One of them that finds it raised ends the process at once, with the status of
-/// what was interrupted; nothing half-written has a name then.
+/// A flag that Ctrl-C, SIGTERM and SIGHUP raise. One of them that finds it raised ends the process at once,
+/// with the status of an interruption; nothing half-written has a name then.
 static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 /// Somebody looks at it.
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
@@ -82,7 +82,7 @@ impl Clock {
         self.wall.elapsed().as_secs_f64()
     }
 
-    /// What the results say of this machine.
+    /// Returns the facts about this machine that results state.
     #[expect(clippy::disallowed_methods, reason = "the date for people; no result depends on it")]
     pub(crate) fn meta(&self) -> Meta {
         Meta {

@@ -1,7 +1,12 @@
-//! The congestlab command.
+//! The congestlab command: reads arguments, calls `congestlab-scenario` or `congestlab-linux`, and shows the
+//! results. It decides nothing about protocols or results.
 //!
-//! Reads arguments, calls `congestlab-scenario`, and shows what comes back: data on stdout, words on
-//! stderr, the exit codes of docs/design/contract.md 5. It decides nothing about protocols or results.
+//! [`args`] defines the command line, from which help, completions and man pages come. [`execute`] hands each
+//! command to the module of its name: [`run`], [`sweep`], [`papers`], [`report`], [`demo`], [`explain`],
+//! [`diff`], [`compare`], [`wireshark`], and `linux` for those on real packets (or `no_linux`, in a build
+//! without them). They share [`output`] (data to stdout, words to stderr), [`failure`] (messages and the exit
+//! codes of docs/design/contract.md 5), [`machine`] (clocks, memory, signals), [`table`] and [`plot`]. [`ns2`]
+//! runs a model in ns-2, for `papers`.
 
 mod args;
 mod compare;

@@ -1,5 +1,4 @@
-//! In the place of `linux` where the command is built without that feature: the same commands, which say
-//! what this build lacks.
+//! Stand-ins for the commands of `linux` in a build without that feature: each says what the build lacks.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -17,10 +16,10 @@ pub(crate) enum Command {
     /// Run a scenario with real TCP in network namespaces (not in this build)
     #[command(disable_help_flag = true)]
     Live(Anything),
-    /// Say what this machine can do with real packets (not in this build)
+    /// Check what this machine can do with real packets (not in this build)
     #[command(disable_help_flag = true)]
     Doctor(Anything),
-    /// Run XCP at an interface of this machine (not in this build)
+    /// Run XCP on the outgoing traffic of an interface (not in this build)
     #[command(disable_help_flag = true)]
     Router(Anything),
     /// Use XCP on this machine's own connections (not in this build)
@@ -28,7 +27,7 @@ pub(crate) enum Command {
     Host(Anything),
 }
 
-/// What the command would understand if it were here.
+/// Arguments of a command that is not in this build.
 #[derive(Debug, Args)]
 pub(crate) struct Anything {
     #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]

@@ -1,5 +1,4 @@
-//! What goes where: data to stdout, progress and words to stderr, and nothing panics when they are
-//! closed.
+//! Output of commands: data to stdout, progress and words to stderr; nothing panics when they are closed.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -108,7 +107,7 @@ pub(crate) fn require_files<'a>(
     Ok(())
 }
 
-/// What is equal for two names of one file, also before it exists; `None` for a device or pipe.
+/// A value that is equal for two names of one file, also before it exists; `None` for a device or pipe.
 fn same(path: &Path) -> Option<PathBuf> {
     match path.canonicalize() {
         Ok(path) => path.metadata().ok()?.is_file().then_some(path),

@@ -1,9 +1,9 @@
-//! `congestlab papers`: what papers show and claim, run, drawn and judged.
+//! `congestlab papers`: the figures and claims of papers, run, drawn and judged.
 //!
 //! A paper is a folder: `paper.toml` says which one, each `figNN.toml` is a scenario with `[figure]` and
-//! `[[claims]]`, `exceptions.toml` lists what can not be run, `verdicts.toml` what came of each claim when
-//! somebody last wrote it down, and `ranges.toml` which claims hinge on an assumed value. The folders of this
-//! project are in the binary; `--papers` reads others.
+//! `[[claims]]`, `exceptions.toml` lists claims that can not be run, `verdicts.toml` the results of each
+//! claim when somebody last wrote them down, and `ranges.toml` the claims that hinge on an assumed value.
+//! The folders of this project are in the binary; `--papers` reads others.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -74,13 +74,13 @@ fn list(papers: Option<&Path>, screen: &Screen) -> Result<(), Failure> {
     print(&format!("{}\n{about}", table.render()))
 }
 
-/// What came of one figure.
+/// The result of one figure.
 struct Ran {
     name: String,
     scenario: Scenario,
     points: Vec<PointResult>,
     verdicts: Vec<Verdict>,
-    /// What ns-2 says of the claims; empty if it was not asked.
+    /// Verdicts on ns-2's runs; empty if it was not asked.
     peer: Vec<ns2::Said>,
 }
 
@@ -271,7 +271,7 @@ fn keep_toml(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
     keep(path, text.as_bytes())
 }
 
-/// What came of claims, to be written down.
+/// Results of claims, to be written down.
 fn written(ran: &[Ran]) -> Vec<Written> {
     let claims = ran.iter().flat_map(|figure| figure.verdicts.iter().map(move |verdict| (figure, verdict)));
     claims
@@ -343,7 +343,7 @@ fn report(arguments: &PapersReportArguments, screen: &Screen) -> Result<(), Fail
     check(&paper, &now)
 }
 
-/// What came out is what is written down.
+/// Checks that the results are those that are written down.
 fn check(paper: &Paper, now: &[Written]) -> Result<(), Failure> {
     let differs = |now: &&Written| paper.written(&now.figure, &now.claim) != Some(now);
     let differing = now.iter().filter(differs).map(|now| {

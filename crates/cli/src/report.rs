@@ -18,7 +18,7 @@ use crate::plot::{Figure, Line, Row, Style, to_png};
 
 /// The report in the folder of its run.
 const REPORT: &str = "report.html";
-/// Of the marks of a kind in a cell of this share of width and height one is drawn: lines stay visible.
+/// Share of width and height of a cell in which one mark of a kind is drawn, so that lines stay visible.
 const MARK_CELL: (f64, f64) = (0.02, 0.05);
 /// Kinds of events in the order of the shapes of `plot`.
 const KINDS: [&str; 5] = ["drop", "error", "mark", "timeout", "retransmit"];
@@ -73,7 +73,7 @@ pub(crate) fn report(arguments: &ReportArguments, screen: &Screen) -> Result<(),
     })
 }
 
-/// Of `<scenario>-<seed>-<hash>`.
+/// Returns the scenario's name from `<scenario>-<seed>-<hash>`.
 fn scenario_name(folder: &str) -> &str {
     folder.rsplitn(3, '-').nth(2).unwrap_or(folder)
 }

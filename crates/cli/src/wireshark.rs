@@ -1,4 +1,4 @@
-//! `congestlab wireshark`: the dissector that is inside this command, and where Wireshark looks for it.
+//! `congestlab wireshark`: installs the dissector that is inside this command where Wireshark looks for it.
 
 use std::fs;
 use std::io;
@@ -36,7 +36,7 @@ fn path(folder: &PluginFolder) -> Result<PathBuf, Failure> {
     Ok(folder.join(FILE))
 }
 
-/// What is there; `None` if nothing is.
+/// Returns the installed dissector; `None` if there is none.
 fn read(path: &Path) -> Result<Option<String>, Failure> {
     let text = match fs::read(path) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
@@ -84,7 +84,7 @@ fn uninstall(path: &Path, screen: &Screen) -> Result<(), Failure> {
     tell(path, is_there, &format!("{done} {}", path.display()), screen)
 }
 
-/// What was done, for people or programs.
+/// Tells the change to people or programs.
 fn tell(path: &Path, has_changed: bool, text: &str, screen: &Screen) -> Result<(), Failure> {
     if screen.json {
         return print(&store::pretty(&json!({ "path": path, "changed": has_changed })));

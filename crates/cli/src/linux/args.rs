@@ -10,9 +10,19 @@ use congestlab_scenario::units::{BitRate, Bytes};
 use super::link::LinkArguments;
 use crate::args::ScenarioArguments;
 
+const LIVE_EXAMPLE: &str = "\
+Example:
+  sudo congestlab live run scenarios/live/shares.toml --out runs";
+const ATTACH_EXAMPLE: &str = "\
+Example:
+  sudo congestlab router attach eth1 --law xcp --rate \"1 Gbit/s\"";
+const ENABLE_EXAMPLE: &str = "\
+Example:
+  sudo congestlab host enable --law xcp --to 10.0.2.0/24";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a command, or your shell, behind an emulated link
+    /// Run a command, or your shell, behind an emulated link (needs root)
     Link(Box<LinkArguments>),
     /// Run a scenario with real TCP in network namespaces (needs root)
     #[command(subcommand)]
@@ -29,31 +39,32 @@ pub(crate) enum Command {
         #[arg(last = true, required = true)]
         command: Vec<String>,
     },
-    /// Say what this machine can do with real packets, and how to get what is missing
+    /// Check what this machine can do with real packets, and tell how to get what is missing
     Doctor(DoctorArguments),
-    /// Undo what another congestlab did, when that has ended
+    /// Undo the changes of another congestlab when that has ended
     #[command(hide = true, name = supervisor::SUBCOMMAND)]
     Supervise {
-        /// Its folder in /run/congestlab
+        /// Name of its folder in /run/congestlab
         id: String,
     },
-    /// Run XCP at an interface of this machine
+    /// Run XCP on the outgoing traffic of an interface of this machine (needs root)
     #[command(subcommand)]
     Router(RouterCommand),
-    /// Use XCP on this machine's own connections, without a change to applications
+    /// Use XCP on this machine's own connections, without a change to applications (needs root)
     #[command(subcommand)]
     Host(HostCommand),
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum HostCommand {
-    /// Load XCP into the kernel, for new connections; stays until it is disabled or a reboot
+    /// Load XCP into the kernel, for new connections, until it is disabled or the machine restarts
+    #[command(after_help = ENABLE_EXAMPLE)]
     Enable(HostEnableArguments),
-    /// Say what is enabled, for whom, and how its connections fare
+    /// Print what is enabled, for which peers, and the state of its connections
     Status,
-    /// Remove what was enabled; connections that use it go on
+    /// Remove XCP from the kernel; connections that use it go on with the fallback
     Disable {
-        /// Print what would be done, and do nothing
+        /// Only print the commands
         #[arg(long)]
         dry_run: bool,
     },
@@ -61,39 +72,41 @@ pub(crate) enum HostCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct HostEnableArguments {
-    /// Law of the sender
+    /// Law of the senders
     #[arg(long, value_parser = ["xcp"])]
     pub(crate) law: String,
-    /// Peers, such as 10.0.2.0/24 or 2001:db8::/32; may be repeated; absent: all
+    /// Peers to use XCP with, such as 10.0.2.0/24 or 2001:db8::/32; may be repeated [default: all]
     #[arg(long, value_name = "PREFIX")]
     pub(crate) to: Vec<String>,
-    /// Only for sockets that choose `xcp` themselves (TCP_CONGESTION, iperf3 -C xcp)
+    /// Use XCP only for sockets that choose it themselves (TCP_CONGESTION, iperf3 -C xcp)
     #[arg(long)]
     pub(crate) opt_in: bool,
-    /// How headers travel
+    /// Place of the congestion header: a TCP option, or a header of its own between IP and TCP
     #[arg(long, value_parser = ["option", "shim"], default_value = "option")]
     pub(crate) encoding: String,
-    /// Where --encoding shim puts headers in; may be repeated; absent: all interfaces that are up, but lo
+    /// Interface at which --encoding shim puts headers in; may be repeated [default: all that are up,
+    /// but lo]
     #[arg(long, value_name = "IFACE")]
     pub(crate) interface: Vec<String>,
-    /// On loss: halve the window, maintain it, or run TCP beside and follow the stricter
+    /// Reaction to loss: halve the window as TCP does, maintain it, or run TCP beside XCP and follow the
+    /// smaller window
     #[arg(long, value_parser = ["tcp", "maintain", "fallback"], default_value = "tcp")]
     pub(crate) loss: String,
-    /// First window, in packets
+    /// Initial congestion window, packets
     #[arg(long, value_name = "PACKETS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) initial_window: u32,
-    /// The kernel's congestion control for connections that no XCP router answers
+    /// The kernel's congestion control for connections that get no answer of XCP
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     pub(crate) fallback: String,
-    /// Print what would be done, and do nothing
+    /// Only print the commands
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LiveCommand {
-    /// Make the network of a scenario, let real flows go, and print what came out; nothing is left
-    /// behind
+    /// Make the network of a scenario, let real flows go, and print the results; nothing is left behind
+    #[command(after_help = LIVE_EXAMPLE)]
     Run(LiveArguments),
 }
 
@@ -101,36 +114,37 @@ pub(crate) enum LiveCommand {
 pub(crate) struct LiveArguments {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArguments,
-    /// Which program sends
+    /// Program that sends the data of TCP flows
     #[arg(long, value_enum, default_value_t = LiveApp::Bulk, value_name = "PROGRAM")]
     pub(crate) app: LiveApp,
     /// Segmentation and checksum offloads of the hosts' interfaces
     #[arg(long, value_enum, default_value_t = Offloads::Off, value_name = "STATE")]
     pub(crate) offloads: Offloads,
-    /// Where packets of XCP's flows carry the congestion header
+    /// Place of the congestion header in packets of XCP's flows
     #[arg(long, value_enum, default_value_t = EncodingShown::Option)]
     pub(crate) encoding: EncodingShown,
-    /// Write DIR/<scenario>-<seed>-<hash>-live/, as `run` does
+    /// Write DIR/<scenario>-<seed>-<hash>-live/ with the files that `run` writes
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) out: Option<PathBuf>,
-    /// Write the time series as CSV
+    /// Write the time series to FILE as CSV: t_s,element,index,metric,value
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) series: Option<PathBuf>,
-    /// Write drops, errors, marks and control intervals of user-space links as CSV
+    /// Write drops, errors, marks and control intervals of user-space links to FILE as CSV
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) events: Option<PathBuf>,
-    /// Write what every link carries to DIR/<link>.pcap, by tcpdump
+    /// Write the packets of every link to DIR/<link>.pcap, by tcpdump
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) pcap: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LiveApp {
-    /// Sender and receiver of congestlab
+    /// Congestlab's own sender and receiver
     Bulk,
-    /// iperf3, one server for each flow; it ends when a size is written: the end of it may never arrive
+    /// iperf3, with one server for each flow; a flow of a given size ends when it is written, so the last
+    /// data may not arrive
     Iperf3,
-    /// curl, which fetches a file from a server of congestlab; what arrives is verified
+    /// curl, which fetches a file from congestlab's server; the received bytes are verified
     Curl,
 }
 
@@ -144,20 +158,21 @@ pub(crate) enum Offloads {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RouterCommand {
-    /// Put a link law at an interface's egress; stays until detached or until the interface goes
+    /// Put a link law on an interface's outgoing traffic, until it is detached or the interface is gone
+    #[command(after_help = ATTACH_EXAMPLE)]
     Attach(AttachArguments),
-    /// Say what the law of an interface, or of all, measures and decides
+    /// Print the measurements and decisions of the law of an interface, or of all
     Status {
-        /// The interface [default: all that have a law]
+        /// Interface, such as eth1 [default: all that have a law]
         #[arg(value_name = "IFACE")]
         interface: Option<String>,
     },
-    /// Take the law off, and leave the interface as it was
+    /// Take the law off, and leave the interface as it was before
     Detach {
-        /// The interface
+        /// Interface, such as eth1
         #[arg(value_name = "IFACE")]
         interface: String,
-        /// Only print what would be done
+        /// Only print the commands
         #[arg(long)]
         dry_run: bool,
     },
@@ -165,31 +180,31 @@ pub(crate) enum RouterCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct AttachArguments {
-    /// The interface whose outgoing traffic is controlled
+    /// Interface whose outgoing traffic is controlled, such as eth1
     #[arg(value_name = "IFACE")]
     pub(crate) interface: String,
-    /// The law
+    /// Law of the link
     #[arg(long, value_enum)]
     pub(crate) law: RouterLaw,
-    /// What the link carries, in bits of IP packets: "1 Gbit/s" [default: with --no-shape that of the
+    /// Rate of the link, in bits of IP packets, such as "1 Gbit/s" [default: with --no-shape that of the
     /// shaper]
     #[arg(long, required_unless_present = "no_shape")]
     pub(crate) rate: Option<BitRate>,
-    /// Where packets carry the congestion header
+    /// Place of the congestion header in packets
     #[arg(long, value_enum, default_value_t = EncodingShown::Option)]
     pub(crate) encoding: EncodingShown,
     /// Use the queue that is there instead of holding the rate
     #[arg(long)]
     pub(crate) no_shape: bool,
-    /// Limit of the queue, "200 packets" or "250 kB" [default: what 100 ms bring]
+    /// Limit of the queue, such as "200 packets" or "250 kB" [default: 100 ms at the rate, at least 100 kB]
     #[arg(long, conflicts_with = "no_shape", value_parser = queue)]
     pub(crate) queue: Option<Queue>,
-    /// Only print what would be done
+    /// Only print the commands
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
 
-/// Laws that a kernel runs.
+/// Laws that run in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RouterLaw {
     /// XCP
@@ -206,7 +221,7 @@ pub(crate) enum EncodingShown {
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
-    /// Undo what labs and links did that were killed with their supervisors
+    /// Undo the changes of labs and links that were killed together with their supervisors
     #[arg(long)]
     pub(crate) clean: bool,
 }

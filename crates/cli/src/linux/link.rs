@@ -35,7 +35,7 @@ use crate::output::{Screen, print, require_file, say, write_file};
 const QUEUE_MIN: u64 = 100;
 /// Between two looks whether the command has ended.
 const STEP: Duration = Duration::from_millis(10);
-/// What a command that was told to end has for that.
+/// Time that a command has to end when it is told to.
 const GRACE: Duration = Duration::from_secs(2);
 /// A line of the meter.
 const METER: Picos = 1_000_000_000_000;
@@ -44,7 +44,10 @@ const METER: Picos = 1_000_000_000_000;
 #[command(after_help = "\
 COMMAND runs in a network namespace of its own, behind the link. It reaches this machine at the
 address in the variable CONGESTLAB_BASE, and other machines where nft can translate addresses.
-Links nest. The exit status is COMMAND's; 130 if it was interrupted.")]
+Links nest. The exit status is COMMAND's; 130 if it was interrupted.
+
+Example:
+  sudo congestlab link --rate \"12 Mbit/s\" --delay \"40 ms\" --meter -- iperf3 -c 10.0.0.7")]
 pub(crate) struct LinkArguments {
     /// Rate of both directions, such as "12 Mbit/s", in IP bits [default: unlimited]
     #[arg(long, value_name = "RATE", value_parser = rate, conflicts_with = "trace")]
@@ -55,43 +58,45 @@ pub(crate) struct LinkArguments {
     /// Rate of the direction into the namespace
     #[arg(long, value_name = "RATE", value_parser = rate, conflicts_with = "down_trace")]
     down_rate: Option<String>,
-    /// Delivery opportunities of both directions, in mahimahi's format
+    /// Trace of delivery opportunities of both directions, in mahimahi's format
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     trace: Option<PathBuf>,
-    /// Delivery opportunities of the direction out of the namespace
+    /// Trace of the direction out of the namespace
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     up_trace: Option<PathBuf>,
-    /// Delivery opportunities of the direction into the namespace
+    /// Trace of the direction into the namespace
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     down_trace: Option<PathBuf>,
-    /// Delay each way, such as "40 ms"
+    /// Propagation delay of each direction, such as "40 ms"
     #[arg(long, value_name = "TIME", default_value = "0 s", allow_hyphen_values = true, value_parser = delay)]
     delay: String,
-    /// What may wait each way: "100 packets", "1 BDP" or "250 kB" [default: 1 BDP, at least 100 packets]
+    /// Limit of the queue of each direction, such as "100 packets", "1 BDP" or "250 kB" [default: 1 BDP,
+    /// at least 100 packets]
     #[arg(long, value_name = "AMOUNT")]
     queue: Option<String>,
-    /// Probability that a packet of 1500 bytes is lost to errors; others by the bit error rate it implies
+    /// Probability that a packet of 1500 bytes is lost to errors, such as 0.01; for other sizes by the bit
+    /// error rate that it implies [default: 0]
     #[arg(long, value_name = "P", value_parser = probability, conflicts_with = "bit_error_rate")]
     packet_error_rate: Option<f64>,
-    /// Probability that a bit is wrong
+    /// Probability that a bit is wrong, such as 1e-7 [default: 0]
     #[arg(long, value_name = "P", value_parser = probability)]
     bit_error_rate: Option<f64>,
-    /// Probability that a pure ACK is lost, besides
+    /// Probability that a pure ACK is lost besides, such as 0.05 [default: 0]
     #[arg(long, value_name = "P", value_parser = probability)]
     ack_loss: Option<f64>,
-    /// Law of both directions: the link is a router of that law, such as xcp
+    /// Link law of both directions, such as xcp [default: none]
     #[arg(long, value_name = "LAW")]
     law: Option<String>,
-    /// Print a line a second: throughput, queue, drops, lateness
+    /// Print a line each second with throughput, queue, drops and lateness
     #[arg(long)]
     meter: bool,
-    /// Seed of errors and other random things
+    /// Seed of errors and of all else that is random, a whole number
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Write what the link did, as JSON (--json prints that when COMMAND has ended)
+    /// Write the results of the link to FILE as JSON (--json prints them when COMMAND has ended)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     report: Option<PathBuf>,
-    /// What to run, with its arguments [default: your shell]
+    /// Command to run, with its arguments [default: your shell]
     #[arg(value_name = "COMMAND", trailing_var_arg = true, value_hint = ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
 }
@@ -254,7 +259,7 @@ fn directions(arguments: &LinkArguments) -> Result<[Option<Direction>; 2], Failu
     Ok([direction(&up, &ports[0].port, "up"), direction(&down, &ports[1].port, "down")])
 }
 
-/// What is wrong with the link that the arguments describe, in their words.
+/// Names the errors of the link by the arguments that describe it.
 fn refuse(diagnostics: &congestlab_scenario::Diagnostics) -> Failure {
     let Some(first) = diagnostics.iter().next() else { return failed("the link can not be read".into()) };
     let text = first.message().replace("links.link.reverse.", "--down-").replace("links.link.", "--");

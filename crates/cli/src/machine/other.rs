@@ -1,4 +1,4 @@
-//! In the place of `unix` where there is none of it: what the standard library knows. Nothing but comfort is missing.
+//! The facts about a machine on other systems, as the standard library tells them. Nothing but comfort is missing.
 
 use std::io;
 use std::process::ExitStatus;

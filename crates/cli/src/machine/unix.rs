@@ -1,4 +1,4 @@
-//! What Unix says of a machine.
+//! The facts about a machine on Unix.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;

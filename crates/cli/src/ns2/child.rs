@@ -1,5 +1,6 @@
-//! ns-2 as a child process: a part of a model in, numbers out. Nothing of it is left behind: the script and what it is
-//! told go through a pipe, and the child ends with the run or when somebody wants that to end.
+//! ns-2 as a child process: a part of a model goes in, numbers come out. Nothing of it is left behind: the
+//! script and its input go through a pipe, and the child ends with the run or when somebody wants that to
+//! end.
 
 use std::io::{Read, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -161,7 +162,7 @@ fn put(model: &Model, part: &Part, said: &str, outcome: &mut Outcome) -> Option<
     is_whole.then_some(())
 }
 
-/// Of `link I B A P D Q M E AW PW DW`.
+/// Reads `link I B A P D Q M E AW PW DW`.
 fn link_outcome(model: &Model, link: usize, number: &dyn Fn(usize) -> Option<f64>) -> Option<LinkOutcome> {
     let span = seconds(model.duration - model.warmup);
     let bits = number(2)? * 8.0;
@@ -186,7 +187,7 @@ fn link_outcome(model: &Model, link: usize, number: &dyn Fn(usize) -> Option<f64
     })
 }
 
-/// Of `flow F G S D N R T C M W DW NW RW TW`. The SYN is a packet of its sink's bytes.
+/// Reads `flow F G S D N R T C M W DW NW RW TW`. The SYN is a packet of its sink's bytes.
 fn flow_outcome(flow: &Flow<'_>, number: &dyn Fn(usize) -> Option<f64>) -> Option<FlowOutcome> {
     let start = flow.start.0 as f64 / 1e9;
     let done = number(8)?;

@@ -1,7 +1,8 @@
-//! ns-2 as a peer of the papers' figures: the same models, run there, and the same claims, judged on what comes out.
+//! ns-2 as a peer of the papers' figures: the same models, run there, and the same claims, judged on the results.
 //!
-//! ns-2 runs what it has, and only that: the parts of a model that share no link with others are run or refused by
-//! themselves, and a claim is judged if all that it reads was run. What is not judged says why.
+//! ns-2 runs only models that it has: the parts of a model that share no link with others are run or
+//! refused by themselves, and a claim is judged if all that it reads was run. For other claims there is a
+//! reason.
 
 mod child;
 mod network;
@@ -27,12 +28,12 @@ use crate::failure::{Failure, Message};
 use crate::machine::{self, Clock};
 use crate::output::{Runs, Screen};
 
-/// What ns-2 says of a claim.
+/// A verdict on ns-2's run of a claim.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Said {
     /// `None`: it is not in ns-2.
     pub(crate) holds: Option<bool>,
-    /// What was measured, or why nothing was.
+    /// The measured values, or the reason for having none.
     pub(crate) text: String,
 }
 
@@ -60,7 +61,7 @@ pub(crate) struct Values {
     values: Vec<Measured>,
 }
 
-/// Of a claim that is in ns-2.
+/// The values of a claim that is in ns-2.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Measured {
@@ -71,7 +72,7 @@ struct Measured {
 }
 
 impl Values {
-    /// What ns-2 says of the claims of a figure, in the place of what it said before.
+    /// Replaces the verdicts on the claims of a figure.
     pub(crate) fn tell<'a>(&mut self, figure: &str, claims: impl Iterator<Item = (&'a str, &'a Said)>) {
         self.values.retain(|value| value.figure != figure);
         let judged = claims.filter_map(|(claim, said)| {
@@ -90,7 +91,7 @@ impl Values {
         self.values.iter().find(|value| value.figure == figure && value.claim == claim)
     }
 
-    /// What it said of a claim.
+    /// Returns the verdict on a claim.
     pub(crate) fn said(&self, figure: &str, claim: &str) -> Said {
         self.find(figure, claim).map_or(
             Said { holds: None, text: "ns-2: no value is written down".into() },
@@ -106,10 +107,11 @@ impl Values {
     }
 }
 
-/// What a part is told and what is made of its answers; kept points of another form are not taken for complete.
+/// Version of what a part is told and of the use of its answers; kept points of another version do not
+/// count as complete.
 const FORM: u32 = 2;
 
-/// What ns-2 tells of a link, and of a flow.
+/// The numbers that ns-2 tells of a link, and of a flow.
 const OF_LINKS: [&str; 12] = [
     "capacity_bps",
     "throughput_bps",
@@ -141,12 +143,12 @@ const OF_FLOWS: [&str; 15] = [
     "stop_s",
     "completion_s",
 ];
-/// Their series; the flows' are among the values above.
+/// Series that ns-2 tells of a link and of a flow.
 const SERIES: [&str; 2] = ["queue_packets", "cwnd_packets"];
 
 /// A point of the sweep, as ns-2 sees it.
 struct Point {
-    /// Its settings, and nothing read yet.
+    /// Settings of the point, before anything is read.
     settings: Observation,
     model: Model,
     parts: Vec<Part>,

@@ -1,7 +1,7 @@
-//! What ns-2 can run of a model, and how it is told.
+//! The models that ns-2 can run, and how it is told about them.
 //!
-//! A model falls into parts that share no link. A part is run or refused as a whole; what ns-2 would run as something
-//! else is refused, with the reason. Numbers in remarks are the entries of docs/ns2.md.
+//! A model falls into parts that share no link. A part is run or refused as a whole; a part that ns-2 would
+//! run as something else is refused, with the reason. Numbers in remarks are the entries of docs/ns2.md.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ use congestlab_scenario::units::{Duration, Ratio, Time};
 
 /// ns-2 has no unlimited window.
 const WINDOW: u32 = 1_000_000;
-/// Of a SYN and of an ACK, as they come.
+/// Size of a SYN and of an ACK, as they come.
 pub(super) const ACK: u16 = 40;
 
 /// Links and groups that share nothing with any other.
@@ -239,7 +239,7 @@ fn share(model: &Model, group: &Group, config: &tcp::Config) -> f64 {
     shares.fold(f64::INFINITY, f64::min) * rtt / (8.0 * f64::from(config.segment))
 }
 
-/// What ns-2 calls the sender.
+/// Name of the sender in ns-2.
 fn agent(config: &tcp::Config) -> Option<&'static str> {
     Some(match (&config.law, config.recovery) {
         (SenderConfig::Xcp(_), _) => "XCP",
@@ -321,7 +321,7 @@ impl Nodes {
         ends().take(1).map(|ends| ends.0).chain(ends().map(|ends| ends.1)).collect()
     }
 
-    /// What is for a node takes the same way from each other one.
+    /// Checks that packets for a node take the same way from each other node.
     fn check(&self, model: &Model, part: &Part) -> Result<(), String> {
         let mut next = BTreeMap::new();
         for group in part.groups.iter().map(|&group| &model.groups[group]) {
@@ -463,7 +463,7 @@ mod tests {
 
     use super::*;
 
-    /// Of a scenario with one link and one group, which are told more.
+    /// The refusal of a scenario with one link and one group, which get these lines.
     fn refusal(link: &str, flow: &str) -> Option<String> {
         let text = format!(
             "[run]\nduration = \"10 s\"\n\n[links.a]\nrate = \"10 Mbit/s\"\ndelay = \"20 ms\"\nqueue = \"50 packets\"\n{link}\n\n\

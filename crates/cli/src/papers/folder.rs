@@ -1,4 +1,4 @@
-//! A paper's folder: what is read from it.
+//! The files in a paper's folder.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +25,7 @@ pub(super) struct About {
     pub(super) published: String,
 }
 
-/// What can not be run.
+/// A claim that can not be run.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Exception {
@@ -42,7 +42,7 @@ struct Exceptions {
     exceptions: Vec<Exception>,
 }
 
-/// What came of a claim.
+/// The written-down result of a claim.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Written {
@@ -69,7 +69,7 @@ pub(super) struct Range {
     pub(super) turned: Vec<Change>,
 }
 
-/// What a claim's verdict turns to.
+/// A change of a claim's verdict.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Change {
@@ -100,7 +100,7 @@ pub(super) struct Paper {
     pub(super) exceptions: Vec<Exception>,
     pub(super) written: Vec<Written>,
     pub(super) ranges: Vec<Range>,
-    /// What ns-2 said of claims.
+    /// Verdicts on ns-2's runs.
     pub(super) peer: ns2::Values,
 }
 

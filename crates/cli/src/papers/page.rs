@@ -1,4 +1,4 @@
-//! What came of a paper, as text, JSON, Markdown and HTML.
+//! The results of a paper, as text, JSON, Markdown and HTML.
 
 use std::fmt::Write as _;
 
@@ -206,7 +206,7 @@ fn turned(range: &Range, between: &str) -> String {
     list.join(between)
 }
 
-/// What turns with what is assumed, for the terminal.
+/// The verdicts that change with assumed values, for the terminal.
 pub(super) fn ranges(found: &[Range]) -> String {
     let mut text = String::new();
     for range in found {
