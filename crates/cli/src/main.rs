@@ -7,7 +7,12 @@
 //! without them). They share [`output`] (data to stdout, words to stderr), [`failure`] (messages and the exit
 //! codes of docs/design/contract.md 5), [`machine`] (clocks, memory, signals), [`table`] and [`plot`]. [`ns2`]
 //! runs a model in ns-2, for `papers`.
+#![cfg_attr(doc, expect(rustdoc::invalid_html_tags, reason = "help for terminals writes <scenario>"))]
 
+#[cfg_attr(
+    doc,
+    expect(rustdoc::broken_intra_doc_links, reason = "help for terminals writes [sweep], ftp[3]")
+)]
 mod args;
 mod compare;
 mod demo;
