@@ -1,31 +1,44 @@
-//! How a paper shows what a sweep or a run gives: an axis, and lines over it.
+//! `[figure]`: how a scenario shows what its sweep or a run gives: an axis and lines over it, or words that choose them.
 
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+use crate::chart::{self, Kind, Wish};
 use crate::claims::{Observation, Scalar, axis_value};
-use crate::decode::{At, record, words};
+use crate::decode::{At, Language, record, words, wrong_type};
 use crate::diagnostic::{Findings, choices};
 use crate::metric::{Elements, Metric};
 use crate::path;
 use crate::seeds::Estimate;
 use crate::sweep::{Axes, Axis, PointResult};
-use crate::tree::{inline, value_of};
+use crate::tree::{Node, Value, inline, value_of};
 
 record! {
-    /// How a paper shows the results.
+    /// How the results are shown: by lines of their own, or by what they are of.
     Shown {
-        /// Where the paper shows it, such as "PX fig. 9".
-        of: String = required,
-        /// What it shows.
-        title: String = required,
+        /// Where a paper shows it, such as "PX fig. 9".
+        of: String,
+        /// What it shows; a caption, for no picture of a publication has a title.
+        title: String,
+        /// What is drawn: "time", "line", "cdf", "fct", "fairness", "delay"; chosen by what there is.
+        kind: KindWord,
         /// A path of the sweep, or "time".
-        x: String = required,
+        x: String,
+        /// A value of flows, links or groups, such as "goodput_bps" or "links.bottleneck.utilization".
+        y: String,
+        /// What makes lines: "law", "element", "label", or a path of the sweep; all that is no axis and no seed.
+        by: String,
+        /// How wide a picture is: "3.3in" (a column of a page), "7in", or another width from 2in to 20in; "3.3in".
+        width: Width,
+        /// Pixels per inch of a PNG; 300.
+        dpi: u64,
         /// What stands below the axis; the path, or time, s.
         x_label: String,
         /// What values of the axis are multiplied by, such as 1e-6 for Mbit/s; 1.
         x_factor: f64,
         /// "linear" or "log".
         x_scale: Scale,
-        /// What is drawn.
-        lines: Vec<At<Line>> = required,
+        /// What is drawn, line by line, in the place of `kind`, `y` and `by`.
+        lines: Vec<At<Line>>,
         /// Paths that `papers run --law` gives another law.
         own: Vec<At<String>>,
         /// false: `papers run --quick` leaves it out.
@@ -64,6 +77,68 @@ record! {
 }
 
 words! {
+    /// What kind of picture it is.
+    KindWord {
+        /// Quantities over time.
+        Time = "time",
+        /// Means over an axis.
+        Line = "line",
+        /// The distribution of a quantity of flows.
+        Cdf = "cdf",
+        /// Flow completion time by size.
+        Fct = "fct",
+        /// Jain's index.
+        Fairness = "fairness",
+        /// Queueing delay.
+        Delay = "delay",
+    }
+}
+
+/// How wide a picture is, in inches.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Width(pub(crate) f64);
+
+/// What a picture can be wide.
+const WIDTHS: &str = "allowed: 3.3in, 7in, or another width from 2in to 20in";
+
+/// A width such as `3.3in`, in inches.
+///
+/// # Errors
+/// What is allowed.
+pub fn width(text: &str) -> Result<f64, &'static str> {
+    let inches = text.trim().strip_suffix("in").and_then(|number| number.trim().parse::<f64>().ok());
+    inches.filter(|inches| (2.0..=20.0).contains(inches)).ok_or(WIDTHS)
+}
+
+/// Pixels per inch that a PNG can have.
+pub const DPI: std::ops::RangeInclusive<u64> = 30..=1200;
+
+impl Language for Width {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        let Value::String(text) = &node.value else {
+            wrong_type(node, "a width", WIDTHS, findings);
+            return None;
+        };
+        match width(text) {
+            Ok(inches) => Some(Self(inches)),
+            Err(help) => {
+                let message = format!("`{}` is \"{text}\", which is no width of a picture", findings.place());
+                findings.error("scenario::figure", node.span, message, help);
+                None
+            }
+        }
+    }
+
+    fn encode(&self) -> Value {
+        Value::string(format!("{}in", self.0))
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^[0-9.]+ ?in$" })
+    }
+}
+
+words! {
     /// How an axis is divided.
     Scale {
         /// Equal steps.
@@ -95,6 +170,8 @@ pub struct Curve {
     pub points: Vec<(f64, f64)>,
     /// (x, low, high): the 95 % interval of the mean, where several seeds make one.
     pub spread: Vec<(f64, f64, f64)>,
+    /// How many values each point is the mean of; nothing over time.
+    pub samples: Vec<usize>,
 }
 
 const TIME: &str = "time";
@@ -109,6 +186,7 @@ impl Shown {
     /// Holds it against the scenario; says what is wrong with it.
     pub(crate) fn check(&mut self, elements: &Elements, axes: &[Axis], findings: &mut Findings) {
         let names = || axes.iter().map(|axis| axis.path.value.as_str());
+        self.check_wish(axes, findings);
         if let Some(x) = self.x.as_ref().filter(|x| x.value != TIME && names().all(|name| name != x.value)) {
             let help = choices(&x.value, names().chain([TIME]));
             let message = format!("`x` is `{}`, which the sweep does not vary", x.value);
@@ -180,6 +258,48 @@ impl Shown {
         }
     }
 
+    /// Either lines, which have an axis, or words that say what is drawn.
+    fn check_wish(&self, axes: &[Axis], findings: &mut Findings) {
+        const CODE: &str = "scenario::figure";
+        if let Some(lines) = &self.lines {
+            let words = [
+                ("kind", self.kind.as_ref().map(|at| at.span)),
+                ("y", self.y.as_ref().map(|at| at.span)),
+                ("by", self.by.as_ref().map(|at| at.span)),
+            ];
+            for (key, span) in words {
+                if let Some(span) = span {
+                    let message = format!("`figure` has `{key}` beside `lines`, which say what is drawn");
+                    findings.error(CODE, span, message, format!("leave out `{key}` or `lines`"));
+                }
+            }
+            if self.x.is_none() {
+                let help = "a path of the sweep, or \"time\"";
+                findings.error(CODE, lines.span, "`figure` has `lines` and no `x`", help);
+            }
+        }
+        if let Some(y) = &self.y {
+            let known = chart::quantities();
+            let last = y.value.rsplit('.').next().unwrap_or_default();
+            if !known.iter().any(|name| name == last) && !y.value.starts_with("jain.") {
+                let message = format!("`y` is `{}`, which no result has", y.value);
+                findings.error(CODE, y.span, message, choices(last, known.iter().map(String::as_str)));
+            }
+        }
+        if let Some(by) = &self.by {
+            let words = ["law", "element", "label"].into_iter();
+            let known = || words.clone().chain(axes.iter().map(|axis| axis.path.value.as_str()));
+            if known().all(|name| name != by.value) {
+                let message = format!("`by` is `{}`, which makes no lines", by.value);
+                findings.error(CODE, by.span, message, choices(&by.value, known()));
+            }
+        }
+        if let Some(dpi) = self.dpi.as_ref().filter(|dpi| !DPI.contains(&dpi.value)) {
+            let help = format!("allowed: from {} to {}", DPI.start(), DPI.end());
+            findings.error(CODE, dpi.span, format!("`dpi` is {}", dpi.value), help);
+        }
+    }
+
     /// An axis is of numbers, which a logarithmic one has above zero.
     fn check_axis(&self, axes: &[Axis], findings: &mut Findings) {
         let factor = self.x_factor.as_ref();
@@ -227,6 +347,39 @@ impl<'a> Figure<'a> {
     /// What it shows.
     pub fn title(self) -> &'a str {
         self.0.title.as_ref().map_or("", |title| &title.value)
+    }
+
+    /// What it asks for in words; `None`: it has lines.
+    pub fn wish(self) -> Option<Wish> {
+        if self.0.lines.is_some() {
+            return None;
+        }
+        let text = |text: &Option<At<String>>| text.as_ref().map(|text| text.value.clone());
+        let kind = self.0.kind.as_ref().and_then(|kind| {
+            let word = KindWord::WORDS.iter().find(|(_, value)| *value == kind.value).map(|(word, _)| *word);
+            Kind::ALL.iter().find(|(name, _)| Some(*name) == word).map(|(_, kind)| *kind)
+        });
+        Some(Wish { kind, x: text(&self.0.x), y: text(&self.0.y), by: text(&self.0.by) })
+    }
+
+    /// How wide it is drawn, inches.
+    pub fn width(self) -> Option<f64> {
+        self.0.width.as_ref().map(|width| width.value.0)
+    }
+
+    /// Pixels per inch of a PNG.
+    pub fn dpi(self) -> Option<u64> {
+        self.0.dpi.as_ref().map(|dpi| dpi.value)
+    }
+
+    /// Its axis is time.
+    pub fn is_over_time(self) -> bool {
+        self.0.is_over_time()
+    }
+
+    /// Every metric that its lines want.
+    pub(crate) fn metrics(self) -> impl Iterator<Item = &'a Metric> {
+        self.0.metrics()
     }
 
     /// A path of the sweep, or "time".
@@ -302,6 +455,7 @@ impl<'a> Figure<'a> {
         values.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         let estimates: Vec<(f64, Estimate)> =
             values.iter().filter_map(|(at, list)| Some((*at, Estimate::of(list)?))).collect();
+        let samples = values.iter().map(|(_, list)| list.len()).collect();
         let has_spread = estimates.iter().any(|(_, estimate)| estimate.half > 0.0);
         vec![Curve {
             points: estimates.iter().map(|(at, estimate)| (*at, estimate.mean)).collect(),
@@ -310,6 +464,7 @@ impl<'a> Figure<'a> {
                 .filter(|_| has_spread)
                 .map(|(at, estimate)| (*at, estimate.low(), estimate.high()))
                 .collect(),
+            samples,
             ..line.curve(String::new())
         }]
     }
@@ -326,7 +481,13 @@ impl Line {
 
     fn curve(&self, suffix: String) -> Curve {
         let text = |text: &Option<At<String>>| text.as_ref().map_or(String::new(), |at| at.value.clone());
-        Curve { name: text(&self.name) + &suffix, y: text(&self.y), points: Vec::new(), spread: Vec::new() }
+        Curve {
+            name: text(&self.name) + &suffix,
+            y: text(&self.y),
+            points: Vec::new(),
+            spread: Vec::new(),
+            samples: Vec::new(),
+        }
     }
 
     fn over_time(&self, points: &[PointResult]) -> Vec<Curve> {

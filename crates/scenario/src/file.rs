@@ -32,7 +32,7 @@ record! {
         sweep: Sweep,
         /// Claims about the results, to be judged.
         claims: Vec<At<Claim>>,
-        /// Picture of the results, as a paper has it.
+        /// Picture of the results: what `congestlab plot` and papers draw.
         figure: Shown,
     }
 }

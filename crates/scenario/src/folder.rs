@@ -169,6 +169,11 @@ impl RunFolder {
         &self.summary
     }
 
+    /// Returns which run its tables say they are of: `label` and `settings` of what was changed, beside its names.
+    pub fn origin(&self) -> Value {
+        tables::read_origin(&self.path.join(FLOWS)).unwrap_or_default()
+    }
+
     /// Returns the fingerprint of the run.
     pub fn fingerprint(&self) -> &str {
         self.summary["fingerprint"].as_str().unwrap_or_default()

@@ -43,6 +43,7 @@
 #![forbid(unsafe_code)]
 
 pub mod capture;
+pub mod chart;
 pub mod claims;
 mod classes;
 pub mod compare;
@@ -360,7 +361,7 @@ impl Scenario {
     }
 
     /// The law of each link of the model, if it has one.
-    pub(crate) fn link_laws(&self) -> Vec<Option<&'static str>> {
+    pub fn link_laws(&self) -> Vec<Option<&'static str>> {
         let name = |law: &decode::At<law::LinkLaw>| law.value.0.protocol.name;
         let links = self.file.links.iter().flat_map(|links| &links.value.0);
         let both = links.flat_map(|(_, link)| {
@@ -371,7 +372,7 @@ impl Scenario {
     }
 
     /// The law of each group of flows.
-    pub(crate) fn flow_laws(&self) -> Vec<Option<&'static str>> {
+    pub fn flow_laws(&self) -> Vec<Option<&'static str>> {
         let flows = self.file.flows.iter().flat_map(|flows| &flows.value.0);
         flows.map(|(_, flow)| flow.value.law.as_ref().map(|law| law.value.name())).collect()
     }

@@ -69,6 +69,11 @@ const FLOW_SERIES: &[&str] = &[
     "probe_bps",
 ];
 
+/// The name of a series of links or flows, as samples have it.
+pub(crate) fn series_name(name: &str) -> Option<&'static str> {
+    LINK_SERIES.iter().chain(FLOW_SERIES).find(|known| **known == name).copied()
+}
+
 /// Series of links of which there is one for each cloud.
 const CLOUD_SERIES: &[&str] = &["estimate_bps", "truth_bps", "probe_bps"];
 
@@ -766,7 +771,7 @@ fn last_key(steps: &[Step]) -> &str {
 }
 
 /// Field names of a result or a series.
-fn fields(table: &str, is_series: bool) -> Vec<String> {
+pub(crate) fn fields(table: &str, is_series: bool) -> Vec<String> {
     let list = |names: &[&str]| names.iter().map(ToString::to_string).collect();
     let keys = |value: serde_json::Result<Json>| match value {
         Ok(Json::Object(object)) => object.keys().cloned().collect(),

@@ -206,6 +206,11 @@ pub fn nth(n: usize) -> Look {
     Look { hue: n % HUES.len(), marker: MARKERS[n % MARKERS.len()], dash: DASHES[dash] }
 }
 
+/// The look of the n-th of a few lines that are of no law, in black: queues of links.
+pub fn plain(n: usize) -> Look {
+    Look { hue: BLACK, marker: MARKERS[n % MARKERS.len()], dash: DASHES[n % DASHES.len()] }
+}
+
 /// The palette as custom properties of CSS, light and dark: `--paper`, `--ink`, `--dim`, `--faint`, `--event`,
 /// `--c0` ... of the hues, `--law-xcp` ... of the laws, `--capacity`, `--queue-limit`.
 pub fn css() -> String {

@@ -613,6 +613,14 @@ fn small(value: Option<i64>) -> Option<u32> {
 /// A function that takes a row of a group's columns.
 type EachRow<'a> = dyn FnMut(&[Column], usize) -> Result<(), ParquetError> + 'a;
 
+/// What the metadata of a table say of its run.
+pub(crate) fn read_origin(path: &Path) -> Option<serde_json::Value> {
+    let reader = SerializedFileReader::new(File::open(path).ok()?).ok()?;
+    let said = reader.metadata().file_metadata().key_value_metadata()?.iter();
+    let of_run = said.filter(|said| said.key == METADATA).find_map(|said| said.value.as_ref())?;
+    serde_json::from_str(of_run).ok()
+}
+
 fn read(path: &Path, schema: &str, each: &mut EachRow<'_>) -> Result<(), ParquetError> {
     let reader = SerializedFileReader::new(File::open(path)?)?;
     let found = reader.metadata().file_metadata().schema_descr();
