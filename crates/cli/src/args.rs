@@ -91,6 +91,8 @@ pub(crate) enum Command {
     /// Run the figures of papers and judge the claims about them
     #[command(subcommand)]
     Papers(PapersCommand),
+    /// Draw sweeps and runs that are on disk for a publication: SVG, PNG, PDF, and their numbers
+    Plot(PlotArguments),
     /// Draw a run that is on disk: report.html, and pictures for a paper
     #[command(after_help = REPORT_EXAMPLE)]
     Report(ReportArguments),
@@ -338,6 +340,75 @@ pub(crate) struct ReportArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct PlotArguments {
+    /// The folder of a sweep, or folders of runs as --out leaves them; runs are drawn over each other
+    #[arg(value_name = "SWEEP|RUN", value_hint = ValueHint::DirPath, required = true)]
+    pub(crate) folders: Vec<PathBuf>,
+    /// What is drawn [default: what [figure] says; of runs time, of a sweep line]
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub(crate) kind: Option<PlotKind>,
+    /// What lies on the x axis: a path of the sweep, or time [default: the first path with numbers]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) x: Option<String>,
+    /// What is drawn over it: a value of flows, links or groups, or a series of runs, such as
+    /// goodput_bps, jain, links.bottleneck.utilization [default: by kind]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) y: Option<String>,
+    /// What makes lines: law, element, label, or a path of the sweep [default: all that differs]
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) by: Option<String>,
+    /// How wide: 3.3in (a column of a page), 7in, or another width from 2in to 20in [default: 3.3in]
+    #[arg(long, value_name = "WIDTH", value_parser = width)]
+    pub(crate) width: Option<f64>,
+    /// Pixels per inch of a PNG, from 30 to 1200 [default: 300]
+    #[arg(long, value_name = "N", value_parser = dpi)]
+    pub(crate) dpi: Option<u64>,
+    /// Kinds of files [default: the ending of -o, or svg]
+    #[arg(long, value_enum, value_name = "KIND", value_delimiter = ',')]
+    pub(crate) format: Vec<PlotFormat>,
+    /// White paper, dark, or as the reader of an SVG prefers
+    #[arg(long, value_enum, default_value_t = crate::picture::Mode::Light, value_name = "MODE")]
+    pub(crate) mode: crate::picture::Mode,
+    /// Write the numbers of the picture beside it, as CSV
+    #[arg(long)]
+    pub(crate) csv: bool,
+    /// Write congestlab.mplstyle beside it: the same colours, markers and sizes for matplotlib
+    #[arg(long)]
+    pub(crate) mplstyle: bool,
+    /// Where the picture goes: FILE.svg, FILE.png, FILE.pdf [default: the name of the folder, here]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// What `plot` draws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlotKind {
+    /// Throughput, queueing delay and utilisation over time
+    Time,
+    /// Means over an axis of the sweep, with their 95 % confidence intervals
+    Line,
+    /// The distribution of a value of flows: completion time, goodput, slowdown
+    Cdf,
+    /// Flow completion time by size: median and 99th percentile
+    Fct,
+    /// Jain's fairness index
+    Fairness,
+    /// Queueing delay
+    Delay,
+}
+
+/// What `plot` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum PlotFormat {
+    /// Lines and text, the font inside
+    Svg,
+    /// Pixels
+    Png,
+    /// A page of the picture's size, the font inside
+    Pdf,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
     /// Scenario to draw instead, one column for each point of its [sweep]
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -404,6 +475,18 @@ pub(crate) struct CompareArguments {
     /// Show every number, not only those that matter
     #[arg(long)]
     pub(crate) all: bool,
+}
+
+fn width(text: &str) -> Result<f64, &'static str> {
+    congestlab_scenario::figure::width(text)
+}
+
+fn dpi(text: &str) -> Result<u64, String> {
+    let allowed = congestlab_scenario::figure::DPI;
+    match text.parse() {
+        Ok(dpi) if allowed.contains(&dpi) => Ok(dpi),
+        _ => Err(format!("expected a number from {} to {}", allowed.start(), allowed.end())),
+    }
 }
 
 fn share(text: &str) -> Result<f64, String> {

@@ -8,19 +8,18 @@ use congestlab_scenario::compare::{
 };
 use congestlab_scenario::folder::RunFolder;
 use congestlab_scenario::store;
+use congestlab_scenario::style::{self, Look};
 use serde_json::json;
 
 use crate::args::CompareArguments;
 use crate::explain::{bad_folder, open_folder};
 use crate::failure::{Failure, Message};
 use crate::output::{Screen, print, require_file, write_file};
-use crate::plot::{Figure, Line, Row, Style, to_png};
+use crate::picture::{Figure, Line, Row, SCREEN_DPI, Size, Style};
 use crate::table::{NOTHING, Table, number, percent, rate};
 
 /// Number of flows up to which every number is shown; of more flows, only numbers that disagree are.
 const FLOWS_SHOWN_MAX: usize = 12;
-/// The pale colour behind a link's black line: black is the last of seven.
-const BLACK: usize = 6;
 
 pub(crate) fn compare(arguments: &CompareArguments, screen: &Screen) -> Result<(), Failure> {
     let runs = [open_folder(&arguments.one)?, open_folder(&arguments.other)?];
@@ -176,11 +175,12 @@ fn pictures(path: &Path) -> Result<Vec<(PathBuf, &'static str)>, Failure> {
 }
 
 fn draw(runs: [&RunFolder; 2], pictures: &[(PathBuf, &str)]) -> Result<(), Failure> {
-    let svg = figure(runs)?.to_svg();
+    let figure = figure(runs)?;
     for (path, kind) in pictures {
         let bytes = match *kind {
-            "svg" => svg.clone().into_bytes(),
-            _ => to_png(&svg)
+            "svg" => figure.to_svg().into_bytes(),
+            _ => figure
+                .to_png(SCREEN_DPI)
                 .map_err(|error| Failure::Run(Message::new(format!("can not draw: {error}"), "")))?,
         };
         write_file(path, |out| out.write_all(&bytes))?;
@@ -208,25 +208,28 @@ fn figure(runs: [&RunFolder; 2]) -> Result<Figure, Failure> {
             let line = |(place, curve): (usize, &Curve)| Line {
                 name: format!("{}, {}", curve.name, names[run]),
                 style: match (run == below, is_links) {
-                    (true, true) => Style::Behind(BLACK),
-                    (true, false) => Style::Behind(place),
-                    (false, true) => Style::Link(place),
-                    (false, false) => Style::Flow(place),
+                    (true, true) => Style::Behind(style::plain(0)),
+                    (true, false) => Style::Behind(style::nth(place)),
+                    (false, true) => Style::Line(style::plain(place)),
+                    (false, false) => Style::Line(Look { dash: &[], ..style::nth(place) }),
                 },
                 points: curve.points.iter().map(|(t, value)| (*t, value / factor)).collect(),
             };
             of(curves).iter().enumerate().filter(|(_, curve)| !curve.points.is_empty()).map(line).collect()
         };
-        Row { label, charts: vec![[lines(&wide, below), lines(&thin, above)].concat()] }
+        Row::new(label, vec![[lines(&wide, below), lines(&thin, above)].concat()])
     };
     Ok(Figure {
-        title: format!("{} over {}", names[above], names[below]),
-        subtitle: format!(
-            "thin: {}, wide: {}; throughput at the receivers is the mean of {} s",
-            names[above],
-            names[below],
-            number(Some(wide.throughput_over_s.max(thin.throughput_over_s)))
-        ),
+        about: format!("{} over {}", names[above], names[below]),
+        heading: Some((
+            format!("{} over {}", names[above], names[below]),
+            format!(
+                "thin: {}, wide: {}; throughput at the receivers is the mean of {} s",
+                names[above],
+                names[below],
+                number(Some(wide.throughput_over_s.max(thin.throughput_over_s)))
+            ),
+        )),
         columns: vec![format!("{} over {}", runs[above].name(), runs[below].name())],
         rows: vec![
             row(format!("received throughput ({unit})"), |curves| &curves.throughput, factor, false),
@@ -236,6 +239,9 @@ fn figure(runs: [&RunFolder; 2]) -> Result<Figure, Failure> {
         x: (0.0, wide.duration_s.max(thin.duration_s)),
         x_label: "time (s)".into(),
         is_logarithmic: false,
+        categories: Vec::new(),
+        note: String::new(),
+        size: Size::SCREEN,
     })
 }
 

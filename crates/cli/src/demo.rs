@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use congestlab_scenario::chart::looks;
 use congestlab_scenario::fairness::{time_to_fair_share, trailing_mean};
 use congestlab_scenario::net::packet::Picos;
 use congestlab_scenario::net::queue::Limit;
@@ -16,6 +17,7 @@ use congestlab_scenario::result::{Meta, RunResult, jain};
 use congestlab_scenario::sim::model::{Group, Link, Model};
 use congestlab_scenario::sim::outcome::{Element, FlowOutcome, LinkOutcome, Outcome};
 use congestlab_scenario::sim::{self, Engine};
+use congestlab_scenario::style::{self, Look};
 use congestlab_scenario::sweep::Point;
 use congestlab_scenario::{Measure, Scenario, store};
 use serde::Serialize;
@@ -25,7 +27,7 @@ use crate::args::{DemoArguments, VERSION};
 use crate::failure::{Failure, Message};
 use crate::machine::{self, Clock};
 use crate::output::{Screen, print, require_folder};
-use crate::plot::{Figure, Line, Row, Style, to_png};
+use crate::picture::{Figure, Line, Row, SCREEN_DPI, Size, Style};
 use crate::run::seed_line;
 use crate::table::{NOTHING, Table, count, number, percent, rate, small_percent};
 
@@ -171,9 +173,11 @@ pub(crate) fn demo(arguments: &DemoArguments, screen: &Screen) -> Result<(), Fai
         runs.push(run(&scenario, point, &arguments.out, &stop)?);
     }
     let figure = draw(&text, &runs);
+    let (title, subtitle) = figure.heading.clone().unwrap_or_default();
     let svg = figure.to_svg();
-    let png =
-        to_png(&svg).map_err(|error| Failure::Run(Message::new(format!("can not draw: {error}"), "")))?;
+    let png = figure
+        .to_png(SCREEN_DPI)
+        .map_err(|error| Failure::Run(Message::new(format!("can not draw: {error}"), "")))?;
     let pictures = [("svg", svg.as_bytes()), ("png", &png[..])].map(|(kind, bytes)| {
         let path = below(&arguments.out, &format!("{}.{kind}", scenario.name()));
         (path, bytes)
@@ -195,13 +199,8 @@ pub(crate) fn demo(arguments: &DemoArguments, screen: &Screen) -> Result<(), Fai
         return print(&store::pretty(&json!({ "runs": runs })));
     }
     let hops: u64 = runs.iter().map(|run| run.outcome.packet_hops).sum();
-    let mut text = format!(
-        "{}\n{}\n{} packet-hops in {:.2} s\n\n",
-        figure.title,
-        figure.subtitle,
-        count(hops as f64),
-        clock.wall()
-    );
+    let mut text =
+        format!("{}\n{}\n{} packet-hops in {:.2} s\n\n", title, subtitle, count(hops as f64), clock.wall());
     text.push_str(&compare(&runs).render());
     let [svg, png] = pictures.map(|(path, _)| path.display().to_string());
     let _ = write!(text, "\n  picture  {png}, {svg}\n");
@@ -348,15 +347,15 @@ fn draw(text: &str, runs: &[Run]) -> Figure {
         2e6.. => (1e6, "Mbit/s"),
         _ => (1e3, "kbit/s"),
     };
-    let row = |label: String, chart: &dyn Fn(&Run) -> Vec<Line>| Row {
-        label,
-        charts: runs.iter().map(chart).collect(),
-    };
+    let row =
+        |label: String, chart: &dyn Fn(&Run) -> Vec<Line>| Row::new(label, runs.iter().map(chart).collect());
     let of_flows = |run: &Run, metric: &str, factor: f64| -> Vec<Line> {
-        let lines = drawn(run).into_iter().enumerate().map(|(index, (name, element))| {
+        let styles = styles(run);
+        let lines = drawn(run).into_iter().map(|(_, element)| {
             let points =
                 series_alive(run, element, metric).into_iter().map(|(x, y)| (x, y / factor)).collect();
-            Line { name, style: Style::Flow(index), points }
+            let (name, style) = styles(element);
+            Line { name, style, points }
         });
         lines.filter(|line| !line.points.is_empty()).collect()
     };
@@ -379,13 +378,52 @@ fn draw(text: &str, runs: &[Run]) -> Figure {
     let end = runs.iter().map(|run| seconds(run.model.duration)).fold(0.0, f64::max);
     let columns = runs.iter().map(|run| run.label.clone()).collect();
     Figure {
-        title: title.into(),
-        subtitle,
+        heading: Some((title.into(), subtitle)),
+        about: title.into(),
         columns,
         rows,
         x: (0.0, end),
         x_label: "time (s)".into(),
         is_logarithmic: false,
+        categories: Vec::new(),
+        note: String::new(),
+        size: Size::SCREEN,
+    }
+}
+
+/// Flows of more than so many in a group are thin lines of one look, and one entry of the legend.
+const APART_MAX: u32 = 3;
+
+/// What a flow is called and how it looks: by the law of its group, and by its number where they are few.
+fn styles(run: &Run) -> impl Fn(Element) -> (String, Style) {
+    let laws = run.scenario.flow_laws();
+    let names: Vec<&str> = run.model.groups.iter().map(|group| group.name.as_str()).collect();
+    let curves: Vec<(&str, Option<&str>)> =
+        names.iter().enumerate().map(|(place, name)| (*name, laws.get(place).copied().flatten())).collect();
+    let is_single = names.len() == 1;
+    let groups: Vec<(String, u32, Look)> = curves
+        .iter()
+        .zip(looks(&curves))
+        .zip(&run.model.groups)
+        .map(|(((name, law), (_, look)), group)| {
+            let name = if is_single { "flow" } else { name };
+            (law.map_or_else(|| name.to_owned(), |law| format!("{law}, {name}")), group.count, look)
+        })
+        .collect();
+    move |element| match element {
+        Element::Flow(group, flow) => match groups.get(group as usize) {
+            Some((name, count, look)) if *count > APART_MAX => {
+                (format!("{name}: {count} flows"), Style::Thin(*look))
+            }
+            Some((name, _, look)) => {
+                let dash = style::DASHES[flow as usize % style::DASHES.len()];
+                (format!("{name} {}", flow + 1), Style::Line(Look { dash, ..*look }))
+            }
+            None => (String::new(), Style::Line(style::nth(0))),
+        },
+        Element::Link(link) | Element::Cloud(link, _) => {
+            (String::new(), Style::Line(style::nth(link as usize)))
+        }
     }
 }
 
@@ -435,7 +473,7 @@ fn queues(run: &Run) -> Vec<Line> {
         .enumerate()
         .map(|(nth, (index, link))| Line {
             name: format!("queue of {}", link.name),
-            style: Style::Link(nth),
+            style: Style::Line(style::plain(nth)),
             points: series(run, Element::Link(u32::try_from(index).unwrap_or(u32::MAX)), "queue_packets"),
         })
         .collect();
@@ -448,7 +486,7 @@ fn queue_limit(link: &Link, duration: Picos) -> Option<Line> {
     let Limit::Packets(packets) = link.port.limit else { return None };
     let level = packets as f64;
     let points = vec![(0.0, level), (seconds(duration), level)];
-    Some(Line { name: "queue limit".into(), style: Style::Limit, points })
+    Some(Line { name: "queue limit".into(), style: Style::Bound(style::QUEUE_LIMIT), points })
 }
 
 fn smoothing_bins(run: &Run) -> usize {
@@ -491,5 +529,5 @@ fn capacity(run: &Run, place: usize, factor: f64) -> Option<Line> {
         }
     };
     let name = if is_single(run) { "capacity".into() } else { format!("capacity of {}", link.name) };
-    Some(Line { name, style: Style::Limit, points })
+    Some(Line { name, style: Style::Bound(style::CAPACITY), points })
 }

@@ -27,6 +27,7 @@ mod no_linux;
 mod ns2;
 mod output;
 mod papers;
+mod picture;
 mod plot;
 mod report;
 mod run;
@@ -78,6 +79,7 @@ fn execute(command: &Command, screen: &Screen) -> Result<ExitCode, Failure> {
         Command::Check(arguments) => check(arguments, screen)?,
         Command::Sweep(arguments) => sweep::sweep(arguments, screen)?,
         Command::Papers(command) => papers::papers(command, screen)?,
+        Command::Plot(arguments) => plot::plot(arguments, screen)?,
         Command::Report(arguments) => report::report(arguments, screen)?,
         Command::Wireshark(command) => wireshark::wireshark(command, screen)?,
         Command::Demo(arguments) => demo::demo(arguments, screen)?,

@@ -4,24 +4,34 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use congestlab_scenario::chart::looks;
 use congestlab_scenario::folder::RunFolder;
 use congestlab_scenario::report::{Chart, Label, Marks, Of, Recording, Run, Spread, charts, html};
 use congestlab_scenario::result::RunResult;
 use congestlab_scenario::sim::outcome::Outcome;
+use congestlab_scenario::style::{self, Look, Marker};
 use congestlab_scenario::{Scenario, store};
 use serde_json::json;
 
 use crate::args::{ReportArguments, VERSION};
 use crate::failure::{Failure, Message};
 use crate::output::{Screen, print, require_file, require_folder, write_file};
-use crate::plot::{Figure, Line, Row, Style, to_png};
+use crate::picture::{Figure, Line, Row, SCREEN_DPI, Size, Style};
 
 /// The report in the folder of its run.
 const REPORT: &str = "report.html";
 /// Share of width and height of a cell in which one mark of a kind is drawn, so that lines stay visible.
 const MARK_CELL: (f64, f64) = (0.02, 0.05);
-/// Kinds of events in the order of the shapes of `plot`.
-const KINDS: [&str; 5] = ["drop", "error", "mark", "timeout", "retransmit"];
+/// Kinds of events and their marks.
+const KINDS: [(&str, Marker); 5] = [
+    ("drop", Marker::Cross),
+    ("error", Marker::Plus),
+    ("mark", Marker::Rhomb),
+    ("timeout", Marker::Up),
+    ("retransmit", Marker::Ring),
+];
+/// Flows of larger groups are thin lines of one look, and one entry of the legend.
+const APART_MAX: usize = 3;
 
 /// Writes the report beside the data, which are on disk already.
 pub(crate) fn after_run(
@@ -63,7 +73,8 @@ pub(crate) fn report(arguments: &ReportArguments, screen: &Screen) -> Result<(),
     let mut written = vec![path];
     if let Some(out) = &arguments.figures {
         let seed = folder.summary()["seed"].to_string();
-        written.extend(draw(out, &figures(run.name, &seed, &recording))?);
+        let laws = [folder.scenario().flow_laws(), folder.scenario().link_laws()];
+        written.extend(draw(out, &figures(run.name, &seed, &recording, &laws))?);
     }
     let names: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
     print(&if screen.json {
@@ -84,8 +95,9 @@ fn draw(out: &Path, figures: &[(String, Figure)]) -> Result<Vec<PathBuf>, Failur
     let mut written = Vec::new();
     for (name, figure) in figures {
         let svg = figure.to_svg();
-        let png =
-            to_png(&svg).map_err(|error| Failure::Run(Message::new(format!("can not draw: {error}"), "")))?;
+        let png = figure
+            .to_png(SCREEN_DPI)
+            .map_err(|error| Failure::Run(Message::new(format!("can not draw: {error}"), "")))?;
         for (kind, bytes) in [("svg", svg.as_bytes()), ("png", &png)] {
             let path = out.join(format!("{name}.{kind}"));
             store::write_atomically(&path, bytes).map_err(|error| Failure::write(&path, &error))?;
@@ -96,23 +108,31 @@ fn draw(out: &Path, figures: &[(String, Figure)]) -> Result<Vec<PathBuf>, Failur
 }
 
 /// Every chart of the report with the file name of its picture.
-fn figures(name: &str, seed: &str, recording: &Recording) -> Vec<(String, Figure)> {
+fn figures(
+    name: &str,
+    seed: &str,
+    recording: &Recording,
+    laws: &[Vec<Option<&str>>; 2],
+) -> Vec<(String, Figure)> {
     let times = recording.times();
     charts(recording)
         .into_iter()
         .map(|(chart, label)| {
             let of = if chart.of == Of::Flows { "flows" } else { "links" };
             let figure = Figure {
-                title: label.title.clone(),
-                subtitle: format!("{name}, seed {seed}"),
+                heading: Some((label.title.clone(), format!("{name}, seed {seed}"))),
+                about: label.title.clone(),
                 columns: vec![String::new()],
-                rows: vec![Row {
-                    label: axis(chart, &label),
-                    charts: vec![lines(recording, &times, chart, &label)],
-                }],
+                rows: vec![Row::new(
+                    axis(chart, &label),
+                    vec![lines(recording, &times, chart, &label, laws)],
+                )],
                 x: (0.0, recording.duration_s()),
                 x_label: "time (s)".into(),
                 is_logarithmic: false,
+                categories: Vec::new(),
+                note: String::new(),
+                size: Size::SCREEN,
             };
             (format!("{of}-{}", chart.metric), figure)
         })
@@ -123,13 +143,31 @@ fn figures(name: &str, seed: &str, recording: &Recording) -> Vec<(String, Figure
 fn axis(chart: &Chart, label: &Label) -> String {
     let name =
         chart.metric.rsplit_once('_').map_or(chart.metric.as_str(), |(name, _)| name).replace('_', " ");
-    if label.unit.is_empty() { name } else { format!("{name} ({})", label.unit) }
+    match (name.as_str(), label.unit) {
+        ("utilization" | "", _) => "utilisation (share)".into(),
+        (_, "") => format!("{} (1)", chart.metric.replace('_', " ")),
+        (_, unit) => format!("{name} ({unit})"),
+    }
 }
 
-fn lines(recording: &Recording, times: &[f64], chart: &Chart, label: &Label) -> Vec<Line> {
+fn lines(
+    recording: &Recording,
+    times: &[f64],
+    chart: &Chart,
+    label: &Label,
+    laws: &[Vec<Option<&str>>; 2],
+) -> Vec<Line> {
     let groups = recording.groups();
+    let laws: Vec<(&str, Option<&str>)> = groups
+        .iter()
+        .enumerate()
+        .map(|(place, (name, _))| (name.as_str(), laws[0].get(place).copied().flatten()))
+        .collect();
+    let looks = looks(&laws);
+    // A share ends at 1, whatever the unit of the page.
+    let factor = if chart.metric == "utilization" { 1.0 } else { label.factor };
     let points = |values: &[f32]| -> Vec<(f64, f64)> {
-        let values = values.iter().map(|value| f64::from(*value) / label.factor);
+        let values = values.iter().map(|value| f64::from(*value) / factor);
         times.iter().copied().zip(values).collect()
     };
     let mut lines = Vec::new();
@@ -139,8 +177,16 @@ fn lines(recording: &Recording, times: &[f64], chart: &Chart, label: &Label) -> 
         area.extend(low.into_iter().rev());
         area.retain(|(_, y)| !y.is_nan());
         let name = &groups[*group].0;
-        lines.push(Line { name: format!("{name}: 5 % to 95 %"), style: Style::Spread(*group), points: area });
-        lines.push(Line { name: format!("{name}: median"), style: Style::Flow(*group), points: middle });
+        lines.push(Line {
+            name: format!("{name}: 5 % to 95 %"),
+            style: Style::Spread(looks[*group].1),
+            points: area,
+        });
+        lines.push(Line {
+            name: format!("{name}: median"),
+            style: Style::Line(looks[*group].1),
+            points: middle,
+        });
     }
     let (drawn, names): (_, Vec<String>) = match chart.of {
         Of::Links => (recording.links_drawn(), recording.link_names()),
@@ -149,16 +195,25 @@ fn lines(recording: &Recording, times: &[f64], chart: &Chart, label: &Label) -> 
             (recording.flows_drawn(), recording.flows().into_iter().map(name).collect())
         }
     };
-    // Beside the spreads, whose median has the colour of the group.
-    let first = if chart.spreads.is_empty() { 0 } else { groups.len() };
+    let flows = recording.flows();
     let mut taken = BTreeSet::new();
-    let values = chart.series.iter().flatten().map(|value| f64::from(value.abs()) / label.factor);
+    let values = chart.series.iter().flatten().map(|value| f64::from(value.abs()) / factor);
     // `max` skips what was not measured.
     let cell = (recording.duration_s() * MARK_CELL.0, (values.fold(0.0, f64::max) * MARK_CELL.1).max(1e-9));
     for (rank, place) in drawn.into_iter().enumerate().filter(|(_, place)| !chart.series[*place].is_empty()) {
-        let style = match chart.of {
-            Of::Flows => first + place,
-            Of::Links => rank,
+        let (name, style) = match chart.of {
+            Of::Flows => {
+                let (group, flow) = flows[place];
+                let look = looks[group].1;
+                match groups[group].1 {
+                    ..=APART_MAX => {
+                        let dash = style::DASHES[flow % style::DASHES.len()];
+                        (names[place].clone(), Style::Line(Look { dash, ..look }))
+                    }
+                    count => (format!("{}: {count} flows", groups[group].0), Style::Thin(look)),
+                }
+            }
+            Of::Links => (names[place].clone(), Style::Line(style::nth(rank))),
         };
         let points = points(&chart.series[place]);
         for marks in recording.marks().iter().filter(|marks| marks.of == chart.of && marks.index == place) {
@@ -168,7 +223,7 @@ fn lines(recording: &Recording, times: &[f64], chart: &Chart, label: &Label) -> 
             });
             lines.push(line);
         }
-        lines.push(Line { name: names[place].clone(), style: Style::Flow(style), points });
+        lines.push(Line { name, style, points });
     }
     // Marks are drawn last, above all lines.
     lines.sort_by_key(|line| matches!(line.style, Style::Event(_)));
@@ -177,7 +232,7 @@ fn lines(recording: &Recording, times: &[f64], chart: &Chart, label: &Label) -> 
 
 /// Marks on the line through `points`.
 fn mark_line(marks: &Marks, points: &[(f64, f64)]) -> Line {
-    let shape = KINDS.iter().position(|kind| *kind == marks.kind).unwrap_or(KINDS.len() - 1);
+    let shape = KINDS.iter().find(|(kind, _)| *kind == marks.kind).map_or(Marker::Ring, |(_, shape)| *shape);
     let on_line = marks.at.iter().filter_map(|&(at, _)| {
         let at = f64::from(at);
         let bin = points.partition_point(|(end, _)| *end < at).min(points.len().checked_sub(1)?);

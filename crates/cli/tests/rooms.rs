@@ -66,12 +66,15 @@ const ROOMS: [(&str, &[&str]); 6] = [
             "epaint_default_fonts",
             "humantime",
             "miette",
-            "resvg",
+            // Pages of pictures, and their pixels.
+            "pdf-writer",
+            "png",
             "rustix",
             // The tables of papers: what they are, what came of their claims.
             "serde",
             "serde_json",
             "signal-hook",
+            "tiny-skia",
             "toml",
             // Letters of pictures as outlines.
             "ttf-parser",

@@ -209,8 +209,18 @@ impl Paper {
         let scenario = Scenario::parse(&path.display().to_string(), text, base, sets, None)
             .map_err(Failure::Scenario)?;
         scenario.check().map_err(Failure::Scenario)?;
-        if scenario.figure().is_none() {
+        let Some(figure) = scenario.figure() else {
             let text = format!("{} has no [figure]", path.display());
+            return Err(Failure::Input(Message::new(text, "see docs/papers.md")));
+        };
+        // Other scenarios may leave out what a report stands on.
+        let missing = [
+            ("of", figure.of().is_empty()),
+            ("title", figure.title().is_empty()),
+            ("lines", figure.wish().is_some()),
+        ];
+        if let Some((key, _)) = missing.into_iter().find(|(_, is_missing)| *is_missing) {
+            let text = format!("{}: `figure` of a paper needs the key `{key}`", path.display());
             return Err(Failure::Input(Message::new(text, "see docs/papers.md")));
         }
         Ok(scenario)

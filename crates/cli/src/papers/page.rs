@@ -11,7 +11,7 @@ use super::codes::{self, Code};
 use super::folder::{Exception, Paper, Range, Written};
 use super::picture::picture;
 use crate::failure::Failure;
-use crate::plot::escape;
+use crate::picture::escape;
 
 /// A value of the table that is written down beside what came out now.
 fn change(written: Option<&Written>, holds: bool) -> &'static str {

@@ -206,7 +206,7 @@ fn one_run_is_drawn_over_the_other_as_svg_and_png() {
         assert!(svg.contains(part), "no {part}");
     }
     // What is real lies beneath, whichever is named first.
-    let place = |svg: &str, name: &str| svg.find(&format!("<title>{name}</title>")).expect("a line");
+    let place = |svg: &str, name: &str| svg.find(&format!("data-name=\"{name}\"")).expect("a line");
     lab.run(&["compare", "b", "a", "--plot", "other.svg"]).exits(0);
     for svg in [svg, svg_of("other.svg")] {
         assert!(place(&svg, "ftp[0], live") < place(&svg, "ftp[0], simulated"));

@@ -11,6 +11,7 @@ mod interrupt;
 mod memory;
 mod papers;
 mod pictures;
+mod plot;
 mod report;
 
 use std::path::{Path, PathBuf};

@@ -13,9 +13,14 @@ fn the_demo_leaves_a_picture_and_its_data() {
     let png = std::fs::read(lab.path("demo.png")).expect("it was written");
     assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
     let svg = std::fs::read_to_string(lab.path("demo.svg")).expect("it was written");
-    for part in
-        ["received throughput (Mbit/s)", "cwnd (packets)", "queue (packets)", ">flow 2</text>", "time (s)"]
-    {
+    for part in [
+        "received throughput (Mbit/s)",
+        "cwnd (packets)",
+        "queue (packets)",
+        ">xcp, flow 2</text>",
+        ">cubic, flow 2</text>",
+        "time (s)",
+    ] {
         assert!(svg.contains(part), "{part} is missing");
     }
     let runs: Vec<_> = std::fs::read_dir(lab.path("runs")).expect("a folder").flatten().collect();
@@ -102,9 +107,9 @@ fn lines_of_the_demo_end_with_their_flow() {
     let done = done.as_f64().expect("it is complete");
     assert!(done < 10.0, "{done}");
     let svg = std::fs::read_to_string(lab.path("scenario.svg")).expect("it was written");
-    let lines = svg.lines().filter(|line| line.contains("<title>short 1</title>"));
+    let lines = svg.lines().filter(|line| line.contains("data-name=\"xcp, short 1\""));
     let ends: Vec<f64> = lines.map(last_x).collect();
-    let others = svg.lines().filter(|line| line.contains("<title>ftp 1</title>"));
+    let others = svg.lines().filter(|line| line.contains("data-name=\"xcp, ftp 1\""));
     let whole = others.map(last_x).fold(0.0, f64::max);
     assert_eq!(ends.len(), 2, "throughput and window");
     assert!(ends.iter().all(|end| *end < whole * 0.7), "{ends:?} of {whole}");

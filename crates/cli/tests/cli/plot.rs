@@ -1,0 +1,245 @@
+//! `congestlab plot`: pictures for a publication, held by what is in their files.
+
+use std::fs;
+
+use crate::browser::Browser;
+use crate::{Lab, SCENARIO};
+
+/// A lab with a run of the scenario in `runs`, and its folder.
+fn with_run(scenario: &str, more: &[&str]) -> (Lab, String) {
+    let lab = Lab::new(scenario);
+    let mut arguments = vec!["run", "scenario.toml", "--out", "runs", "--quiet"];
+    arguments.extend(more);
+    lab.run(&arguments).exits(0);
+    let folder = fs::read_dir(lab.path("runs")).expect("a folder").flatten().next().expect("a run");
+    let folder = format!("runs/{}", folder.file_name().to_string_lossy());
+    (lab, folder)
+}
+
+fn svg(lab: &Lab, name: &str) -> String {
+    fs::read_to_string(lab.path(name)).expect("it was drawn")
+}
+
+/// The texts of an SVG, in order.
+fn texts(svg: &str) -> Vec<&str> {
+    let lines = svg.lines().filter(|line| line.starts_with("<text"));
+    lines.filter_map(|line| line.strip_suffix("</text>")?.split_once('>')).map(|(_, text)| text).collect()
+}
+
+/// The value of an attribute in a line.
+fn attribute<'a>(line: &'a str, name: &str) -> &'a str {
+    let (_, rest) = line.split_once(&format!(" {name}=\"")).unwrap_or_else(|| panic!("no {name} in {line}"));
+    rest.split('"').next().expect("it ends")
+}
+
+/// Lines that show data of a kind.
+fn data<'a>(svg: &'a str, kind: &str) -> Vec<&'a str> {
+    svg.lines().filter(|line| line.contains(&format!(" data-kind=\"{kind}\""))).collect()
+}
+
+#[test]
+fn a_run_is_drawn_over_time_with_units_and_without_a_title() {
+    let (lab, run) = with_run(SCENARIO, &[]);
+    let out = lab.run(&["plot", &run, "-o", "a.svg"]).exits(0).stdout();
+    assert_eq!(out, "a.svg\n");
+    let svg = svg(&lab, "a.svg");
+    let texts = texts(&svg);
+    for label in ["received throughput (Mbit/s)", "utilisation (share)", "time (s)"] {
+        assert!(texts.contains(&label), "{label} is missing in {texts:?}");
+    }
+    assert!(texts.iter().any(|text| text.starts_with("queue")), "{texts:?}");
+    assert!(!svg.contains("<title") && !texts.iter().any(|text| text.contains("scenario")), "{texts:?}");
+    assert!(attribute(&svg, "width") == "3.3in" && svg.contains("@font-face"));
+    // The axis of a share ends at 1, and has nothing above.
+    let numbers: Vec<f64> = texts.iter().filter_map(|text| text.parse().ok()).collect();
+    assert!(numbers.contains(&1.0));
+    assert!(data(&svg, "marker").is_empty(), "what is recorded all the time has no markers");
+    // Two flows of one law have its colour.
+    let colours: Vec<&str> = data(&svg, "line")
+        .into_iter()
+        .filter(|line| attribute(line, "data-name").contains("ftp"))
+        .map(|line| attribute(line, "stroke"))
+        .collect();
+    assert!(colours.len() >= 2, "{svg}");
+}
+
+#[test]
+fn png_and_pdf_have_the_size_that_was_asked_for_and_the_same_bytes_twice() {
+    let (lab, run) = with_run(SCENARIO, &[]);
+    let draw = |name: &str| {
+        let arguments =
+            ["plot", &run, "-o", name, "--width", "7in", "--dpi", "200", "--format", "svg,png,pdf"];
+        lab.run(&arguments).exits(0);
+    };
+    draw("a.svg");
+    draw("b.svg");
+    for kind in ["svg", "png", "pdf"] {
+        let read = |name: &str| fs::read(lab.path(&format!("{name}.{kind}"))).expect("it was drawn");
+        assert_eq!(read("a"), read("b"), "{kind}");
+    }
+    let png = fs::read(lab.path("a.png")).expect("it was drawn");
+    let number = |at: usize| u32::from_be_bytes(png[at..at + 4].try_into().expect("four bytes"));
+    assert_eq!(number(16), 1400, "7 in x 200 dpi");
+    let at = png.windows(4).position(|bytes| bytes == b"pHYs").expect("a chunk of the density");
+    // 200 / 0.0254 pixels a metre.
+    assert_eq!((number(at + 4), number(at + 8), png[at + 12]), (7874, 7874, 1));
+    let pdf = fs::read(lab.path("a.pdf")).expect("it was drawn");
+    assert!(pdf.starts_with(b"%PDF-1."));
+    let text = String::from_utf8_lossy(&pdf);
+    let (_, media) = text.split_once("/MediaBox [").expect("a page");
+    let corners: Vec<f64> =
+        media.split(']').next().expect("it ends").split_whitespace().filter_map(|n| n.parse().ok()).collect();
+    assert_eq!(&corners[..3], [0.0, 0.0, 504.0], "7 in of 72 points");
+    assert!((f64::from(number(20)) / 200.0 * 72.0 - corners[3]).abs() < 0.5, "as high as the PNG");
+    assert!(text.contains("/FontFile2") && text.contains("/ToUnicode"), "the font is not inside");
+}
+
+/// Flows with sizes, so that they end.
+const SIZES: &str = r#"
+[run]
+duration = "4 s"
+[links.bottleneck]
+rate = "10 Mbit/s"
+delay = "10 ms"
+queue = "50 packets"
+[flows.short]
+law = "cubic"
+count = 4
+size = "50 kB"
+start = { every = "100 ms" }
+path = ["bottleneck"]
+[flows.long]
+law = "newreno"
+path = ["bottleneck"]
+"#;
+
+#[test]
+fn a_distribution_is_of_flows_and_its_share_ends_at_one() {
+    let (lab, run) = with_run(SIZES, &[]);
+    lab.run(&["plot", &run, "--kind", "cdf", "-o", "a.svg", "--csv", "--mplstyle"]).exits(0);
+    let drawn = svg(&lab, "a.svg");
+    let shown = texts(&drawn);
+    assert!(shown.iter().any(|text| text.starts_with("flow completion time (")), "{shown:?}");
+    assert!(shown.contains(&"share of flows (0 to 1)"), "{shown:?}");
+    let csv = fs::read_to_string(lab.path("a.csv")).expect("beside it");
+    let ys: Vec<f64> = csv.lines().skip(1).filter_map(|line| line.split(',').nth(5)?.parse().ok()).collect();
+    assert_eq!((ys.first(), ys.last(), ys.len()), (Some(&0.0), Some(&1.0), 8), "{csv}");
+    let style = fs::read_to_string(lab.path("congestlab.mplstyle")).expect("beside it");
+    assert!(style.contains("axes.prop_cycle") && style.contains("# cubic: color #be4729"), "{style}");
+}
+
+#[test]
+fn runs_over_their_labels_have_markers_at_what_was_measured() {
+    let (lab, one) = with_run(SCENARIO, &[]);
+    lab.run(&["run", "scenario.toml", "--out", "more", "--quiet", "--set", "flows.ftp.law=\"cubic\""])
+        .exits(0);
+    let folder = fs::read_dir(lab.path("more")).expect("a folder").flatten().next().expect("a run");
+    let other = format!("more/{}", folder.file_name().to_string_lossy());
+    let arguments =
+        ["plot", &one, &other, "--kind", "line", "--y", "links.bottleneck.utilization", "-o", "a.svg"];
+    lab.run(&arguments).exits(0);
+    let svg = svg(&lab, "a.svg");
+    let markers = data(&svg, "marker");
+    let points: usize =
+        markers.iter().map(|line| attribute(line, "data-points").parse::<usize>().expect("a count")).sum();
+    assert_eq!(points, 2, "one for each run: {svg}");
+    assert!(texts(&svg).contains(&"utilisation (share)"));
+}
+
+#[test]
+fn wrong_words_list_the_right_ones_and_write_nothing() {
+    let (lab, run) = with_run(SCENARIO, &[]);
+    let before = lab.files();
+    for (arguments, says) in [
+        (vec!["plot", &run, "--kind", "pie"], "time, line, cdf, fct, fairness, delay"),
+        (vec!["plot", &run, "--format", "gif"], "svg, png, pdf"),
+        (vec!["plot", &run, "-o", "a.gif"], ".svg, .png or .pdf"),
+        (vec!["plot", &run, "--width", "30in"], "3.3in, 7in"),
+        (vec!["plot", &run, "--dpi", "5"], "from 30 to 1200"),
+        (vec!["plot", &run, "--y", "recieved_bps"], "received_bps"),
+        (vec!["plot", &run, "--kind", "cdf", "--y", "goodput"], "goodput_bps"),
+        (vec!["plot", &run, "--kind", "line", "--by", "laws"], "law, element, label"),
+        (vec!["plot", &run, "--kind", "line", "--x", "flows.ftp.count"], "run"),
+        (vec!["plot", &run, "--kind", "line", "--y", "links.botleneck.drops"], "bottleneck"),
+        (vec!["plot", "nowhere"], "no folder nowhere"),
+        (vec!["plot", "runs"], "runs"),
+        (vec!["plot"], "SWEEP|RUN"),
+    ] {
+        let finished = lab.run(&arguments).exits(2);
+        assert!(finished.stderr().contains(says), "{arguments:?}: {}", finished.stderr());
+        assert_eq!(finished.stdout(), "");
+    }
+    assert_eq!(lab.files(), before);
+}
+
+#[test]
+fn a_scenario_says_in_figure_how_it_is_drawn() {
+    let figure = "\n[figure]\nkind = \"time\"\ny = \"cwnd_packets\"\nwidth = \"7in\"\n";
+    let (lab, run) = with_run(&format!("{SCENARIO}{figure}"), &[]);
+    lab.run(&["check", "scenario.toml"]).exits(0);
+    lab.run(&["plot", &run, "-o", "a.svg"]).exits(0);
+    let drawn = svg(&lab, "a.svg");
+    assert_eq!(attribute(&drawn, "width"), "7in");
+    assert!(texts(&drawn).contains(&"cwnd (packets)") && !drawn.contains("utilisation"), "{drawn}");
+    lab.run(&["plot", &run, "-o", "b.svg", "--width", "3.3in"]).exits(0);
+    assert_eq!(attribute(&svg(&lab, "b.svg"), "width"), "3.3in", "options win");
+}
+
+/// The committed pictures of the documentation, in a browser: every text has its font, nothing leaves the picture, and
+/// paper and ink follow the reader's mode. A picture that differs from what its command draws fails in `documents`.
+#[test]
+fn pictures_of_the_documentation_are_whole_in_a_browser_at_two_widths_and_in_both_modes() {
+    let Some(mut browser) = Browser::start() else {
+        println!("SKIP plot/pictures_of_the_documentation: no chromium");
+        return;
+    };
+    let docs = crate::repository("docs").canonicalize().expect("the repository has documents");
+    let mut pictures: Vec<_> = [docs.clone(), docs.join("recipes")]
+        .iter()
+        .filter_map(|folder| fs::read_dir(folder).ok())
+        .flat_map(|entries| entries.flatten().map(|entry| entry.path()))
+        .filter(|path| path.extension().is_some_and(|kind| kind == "svg"))
+        .collect();
+    pictures.sort();
+    assert!(pictures.len() >= 3, "{pictures:?}");
+    for is_dark in [false, true] {
+        if is_dark {
+            browser.prefer_dark();
+        }
+        for width in [400, 1200] {
+            browser.resize(width, 900, false);
+            for picture in &pictures {
+                browser.open(picture);
+                let seen = browser.run(
+                    "document.fonts.ready.then(async () => {
+                       await document.fonts.load('13px congestlab');
+                       const root = document.documentElement, box = root.viewBox.baseVal;
+                       const out = [...root.querySelectorAll('text')].filter(text => {
+                         const place = text.getBBox(), turned = text.hasAttribute('transform');
+                         return !turned && (place.x < -1 || place.x + place.width > box.width + 1
+                           || place.y + place.height > box.height + 1);
+                       }).map(text => text.textContent);
+                       const text = root.querySelector('text');
+                       return { out, font: [...document.fonts].some(font => font.status === 'loaded'),
+                         paper: getComputedStyle(root.querySelector('path')).fill,
+                         ink: getComputedStyle(text).fill };
+                     })",
+                );
+                let name = picture.display();
+                assert_eq!(seen["out"], serde_json::json!([]), "{name} at {width}: texts leave the picture");
+                assert_eq!(seen["font"], true, "{name}: the font inside is not taken");
+                let (paper, ink) = if is_dark {
+                    ("rgb(21, 24, 28)", "rgb(228, 230, 232)")
+                } else {
+                    ("rgb(255, 255, 255)", "rgb(34, 34, 34)")
+                };
+                assert_eq!(
+                    (seen["paper"].as_str(), seen["ink"].as_str()),
+                    (Some(paper), Some(ink)),
+                    "{name}, dark: {is_dark}"
+                );
+            }
+        }
+    }
+    assert!(browser.complaints().is_empty(), "{:?}", browser.complaints());
+}
