@@ -163,7 +163,7 @@ fn wrong_words_list_the_right_ones_and_write_nothing() {
         (vec!["plot", &run, "--kind", "line", "--y", "links.botleneck.drops"], "bottleneck"),
         (vec!["plot", "nowhere"], "no folder nowhere"),
         (vec!["plot", "runs"], "runs"),
-        (vec!["plot"], "SWEEP|RUN"),
+        (vec!["plot"], "<RUN>"),
     ] {
         let finished = lab.run(&arguments).exits(2);
         assert!(finished.stderr().contains(says), "{arguments:?}: {}", finished.stderr());
