@@ -17,6 +17,7 @@ use crate::queue::{Discipline, Fifo, Limit, Reason, is_low_priority};
 use crate::random::{Probability, Stream};
 pub use crate::service::NEVER;
 use crate::service::{Frame, Server, Service};
+use crate::stats::Histogram;
 use crate::xcp_i::PortView;
 use alloc::boxed::Box;
 use alloc::vec;
@@ -137,6 +138,10 @@ pub struct Sample {
     pub classes: Option<classes::Sample>,
     /// Transmissions since the sample before that collided, if the wire is shared.
     pub collisions: Option<u64>,
+    /// Packets whose transmission began since the sample before.
+    pub started_packets: u64,
+    /// How long these had waited in the queue, together.
+    pub waits: Duration,
 }
 
 /// Event at a port, for observers.
@@ -249,10 +254,27 @@ pub struct PortStats {
     pub measured_max_packets: u64,
     /// Packets waiting at the end.
     pub queue_end_packets: u64,
+    /// Waiting times of the packets whose transmission began while measuring; `None` without any.
+    pub queue_delay: Option<QueueDelay>,
     /// Counts when the measurement began.
     pub before: PortCounts,
     /// Last report of the law, if there is one.
     pub law: Option<LinkReport>,
+}
+
+/// Times that packets waited, from their arrival until their transmission began. Percentiles are those of [`Histogram`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct QueueDelay {
+    /// Mean, ns.
+    pub mean_ns: f64,
+    /// Half of the packets waited no longer.
+    pub p50: Duration,
+    /// 95 % of the packets waited no longer.
+    pub p95: Duration,
+    /// 99 % of the packets waited no longer.
+    pub p99: Duration,
+    /// The longest.
+    pub max: Duration,
 }
 
 impl PortStats {
@@ -314,6 +336,18 @@ impl PortCounts {
     pub fn dropped_packets(&self) -> u64 {
         self.drops.iter().sum()
     }
+}
+
+/// Returns the waiting times of so many packets, of which `waits` has those that waited.
+fn delay(waits: &Histogram, packets: u64) -> Option<QueueDelay> {
+    let zeros = packets.checked_sub(waits.count()).filter(|_| packets > 0)?;
+    Some(QueueDelay {
+        mean_ns: waits.sum().0 as f64 / packets as f64,
+        p50: waits.percentile_beside(zeros, 50)?,
+        p95: waits.percentile_beside(zeros, 95)?,
+        p99: waits.percentile_beside(zeros, 99)?,
+        max: waits.max(),
+    })
 }
 
 /// The law at the beginning of the run.
@@ -414,6 +448,8 @@ pub struct Port {
     server: Server,
     queue: Fifo,
     meter: Meter,
+    /// How long packets waited that did, while measuring; before, since the beginning.
+    waits: Histogram,
     parts: Box<Parts>,
 }
 
@@ -451,6 +487,14 @@ struct Parts {
     sampled_bytes: u64,
     /// Collisions by the sample before.
     sampled_collisions: u64,
+    /// Transmissions begun by the sample before.
+    sampled_started: u64,
+    /// How long packets had waited by the sample before, of `waits`.
+    sampled_waits: Duration,
+    /// Waiting times of packets in the bin in which the measurement begins, until it began.
+    bin_waits: Duration,
+    /// Transmissions begun before the measurement.
+    early_started: u64,
     stats: PortStats,
 }
 
@@ -579,6 +623,10 @@ impl Port {
             next_sample: sample_every,
             sampled_bytes: 0,
             sampled_collisions: 0,
+            sampled_started: 0,
+            sampled_waits: Duration(0),
+            bin_waits: Duration(0),
+            early_started: 0,
             stats: PortStats::default(),
             law,
         };
@@ -609,6 +657,7 @@ impl Port {
             server,
             queue: Fifo::new(config.limit),
             meter: Meter { spent: vec![0], since: 0, longest: 0 },
+            waits: Histogram::default(),
             parts: Box::new(parts),
         }
     }
@@ -683,6 +732,7 @@ impl Port {
             stats.measured_bytes = sent_bytes - bytes;
             stats.queue_mean_packets = self.meter.mean();
             stats.queue_p95_packets = self.meter.percentile(95);
+            stats.queue_delay = delay(&self.waits, self.started - parts.early_started);
         } else {
             (stats.before, stats.measured_max_packets) = (stats.counts(), 0);
         }
@@ -809,6 +859,7 @@ impl Port {
             self.departure = NEVER;
             return;
         };
+        self.waits.record(Duration((now - packet.at) / PS_PER_NS));
         self.transmit(now, packet, out);
         self.departure = if self.waiting() == 0 { NEVER } else { self.server.next_opening(self.busy_until) };
     }
@@ -864,6 +915,10 @@ impl Port {
             parts.bin_max = self.meter.longest;
             self.meter.longest = waiting;
             self.meter.restart(now);
+            parts.bin_waits = self.waits.sum() - parts.sampled_waits;
+            parts.sampled_waits = Duration(0);
+            self.waits = Histogram::default();
+            parts.early_started = self.started;
         }
         if parts.next_sample <= now {
             out.event(
@@ -876,8 +931,12 @@ impl Port {
                     law: parts.law.as_ref().map(Link::report),
                     classes: parts.classes.as_mut().map(|classes| classes.sample(&self.queue)),
                     collisions: parts.stats.collisions.map(|count| count - parts.sampled_collisions),
+                    started_packets: self.started - parts.sampled_started,
+                    waits: self.waits.sum() - parts.sampled_waits + parts.bin_waits,
                 }),
             );
+            parts.sampled_started = self.started;
+            (parts.sampled_waits, parts.bin_waits) = (self.waits.sum(), Duration(0));
             parts.sampled_collisions = parts.stats.collisions.unwrap_or(0);
             parts.stats.note_queue(self.meter.longest);
             parts.bin_max = 0;
@@ -955,6 +1014,7 @@ impl Port {
         self.mix_arrival(now, &packet, Outcome::Accepted);
         if waits {
             self.begin_to_wait(now);
+            packet.at = now;
             self.queue.push(packet);
             self.meter.reach(self.waiting());
         } else {
@@ -974,6 +1034,7 @@ impl Port {
         self.mix_arrival(now, &packet, Outcome::Accepted);
         if waits {
             self.begin_to_wait(now);
+            packet.at = now;
             if let Some(classes) = &mut self.parts.classes {
                 classes.xcp.push(packet);
             }

@@ -64,14 +64,27 @@ impl Histogram {
         Duration(self.sum)
     }
 
+    /// Returns the largest sample; zero without samples.
+    pub fn max(&self) -> Duration {
+        Duration(self.max)
+    }
+
     /// Returns a value that at least `percent` of the samples do not exceed, at most 1.6 % above the smallest
     /// such value and never above the largest sample; `None` without samples.
     ///
     /// The upper end of a bucket, not its middle: of equal samples the percentile is the sample, and
     /// not less than their mean.
     pub fn percentile(&self, percent: u32) -> Option<Duration> {
-        let wanted = (self.count() * u64::from(percent)).div_ceil(100).max(1);
-        let mut seen = 0;
+        self.percentile_beside(0, percent)
+    }
+
+    /// Returns the percentile of these samples and of so many that are zero.
+    pub fn percentile_beside(&self, zeros: u64, percent: u32) -> Option<Duration> {
+        let wanted = ((zeros + self.count()) * u64::from(percent)).div_ceil(100).max(1);
+        if wanted <= zeros {
+            return Some(Duration(0));
+        }
+        let mut seen = zeros;
         for (at, &count) in self.counts.iter().enumerate() {
             seen += u64::from(count);
             if seen >= wanted {
@@ -139,6 +152,21 @@ mod tests {
             let found = histogram.percentile(percent).map_or(0, |value| value.0);
             assert!(found >= exact && (found - exact) * 64 <= exact, "{percent} %: {found}, sorted {exact}");
         }
+    }
+
+    #[test]
+    fn zeros_that_nobody_counted_are_samples_too() {
+        let mut histogram = Histogram::default();
+        assert_eq!(histogram.percentile_beside(0, 50), None);
+        assert_eq!(histogram.percentile_beside(3, 99), Some(Duration(0)));
+        for sample in [10, 20] {
+            histogram.record(Duration(sample));
+        }
+        // 0, 0, 0, 10, 20.
+        for (percent, value) in [(1, 0), (60, 0), (61, 10), (80, 10), (81, 20), (100, 20)] {
+            assert_eq!(histogram.percentile_beside(3, percent), Some(Duration(value)), "{percent} %");
+        }
+        assert_eq!(histogram.max(), Duration(20));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Small cases of a port whose outcome is known by hand.
 
-use congestlab_core::units::BitRate;
+use congestlab_core::units::{BitRate, Duration};
 use congestlab_net::errors::ErrorRate;
 use congestlab_net::packet::{Kind, Packet, Picos, flag};
 use congestlab_net::port::{NEVER, Output, Port, PortConfig, PortEvent, Streams};
@@ -128,6 +128,47 @@ fn the_packet_in_transmission_counts_in_no_limit_and_no_length() {
     // One packet waited for 2 ms of the 1000.
     assert_eq!(stats.queue_mean_packets, Some(0.002));
     assert_eq!(stats.queue_p95_packets, Some(0));
+}
+
+/// At most as much above as a bucket of the histogram is wide.
+fn is_about(found: Duration, exact: Picos) -> bool {
+    let exact = exact / 1000;
+    found.0 >= exact && (found.0 - exact) * 64 <= exact
+}
+
+#[test]
+fn packets_wait_from_their_arrival_until_their_transmission() {
+    let (mut port, mut log) = (port(&config(Limit::None)), Log::default());
+    for seq in 0..5 {
+        arrive(&mut port, &mut log, 0, data(seq, 1000));
+    }
+    arrive(&mut port, &mut log, 500 * MS, data(5, 1000));
+    let port = finish(port, &mut log);
+    // 0, 0, 1, 2, 3, 4 ms.
+    let delay = port.stats().queue_delay.expect("packets were sent");
+    assert_eq!(delay.mean_ns, 10e6 / 6.0);
+    assert!(is_about(delay.p50, MS), "{delay:?}");
+    assert_eq!([delay.p95, delay.p99, delay.max].map(|wait| wait.0), [4_000_000; 3]);
+    let streams = Streams::new(|name| Stream::named(1, name));
+    let idle = finish(Port::new(&config(Limit::None), streams, 0, END), &mut log);
+    assert_eq!(idle.stats().queue_delay, None);
+}
+
+/// Of a queue that drains: what begins transmission before the measurement has no part, however long it waited.
+#[test]
+fn waiting_is_measured_of_transmissions_that_begin_while_measuring() {
+    let streams = Streams::new(|name| Stream::named(1, name));
+    let (from, mut log) = (10 * MS + MS / 2, Log::default());
+    let mut port = Port::new(&config(Limit::None), streams, from, END);
+    for seq in 0..30 {
+        arrive(&mut port, &mut log, 0, data(seq, 1000));
+    }
+    let port = finish(port, &mut log);
+    // 11 to 29 ms.
+    let delay = port.stats().queue_delay.expect("packets were sent");
+    assert_eq!(delay.mean_ns, 20e6);
+    assert!(is_about(delay.p50, 20 * MS) && is_about(delay.p95, 29 * MS), "{delay:?}");
+    assert_eq!(delay.max.0, 29_000_000);
 }
 
 #[test]

@@ -25,7 +25,7 @@ use crate::tree::inline;
 const PACKET: u64 = 2 * 64;
 /// Memory of a link direction: its part of the file and of the model, and its result. This and the next
 /// three as measured, with the room that growing lists keep.
-const LINK: u64 = 5_120;
+const LINK: u64 = 6_144;
 /// A port that packets come to, or that has something to do without them.
 const PORT: u64 = 2_048;
 /// Memory of a link's law: its part of the file.
@@ -49,7 +49,7 @@ const CODE_SAMPLES: u64 = 2;
 /// Values in a bin for each flow.
 const FLOW_SAMPLES: u64 = 5;
 /// For each link: its own, those of its law, its two classes and its medium.
-const LINK_SAMPLES: [u64; 4] = [4, 7, 7, 1];
+const LINK_SAMPLES: [u64; 4] = [5, 7, 7, 1];
 /// For each entry in a table of clouds.
 const CLOUD_SAMPLES: u64 = 3;
 /// Segments that a sender may send without an ACK beside its initial window: timeouts back off.

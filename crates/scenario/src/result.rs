@@ -46,9 +46,8 @@ pub struct RunResult<'a> {
     pub fingerprint: String,
     /// Simulated time, s.
     pub duration_s: f64,
-    /// Length of the measured time `warmup..duration`, s.
-    #[serde(skip)]
-    pub measured_s: f64,
+    /// Begin of the measured time, s: rates and counts are of `warmup_s..duration_s`.
+    pub warmup_s: f64,
     /// Packets that entered a link.
     pub packet_hops: u64,
     /// Results of the links by name, in the order of the file.
@@ -180,7 +179,7 @@ impl<'a> RunResult<'a> {
             seed_used: outcome.seed_used,
             fingerprint: format!("{:016x}", outcome.fingerprint),
             duration_s: seconds(outcome.duration),
-            measured_s: seconds(outcome.duration.saturating_sub(model.warmup)),
+            warmup_s: seconds(model.warmup.min(outcome.duration)),
             packet_hops: outcome.packet_hops,
             links: Ordered(
                 model.links.iter().map(|link| link.name.clone()).zip(outcome.links.iter().cloned()).collect(),
@@ -196,7 +195,8 @@ impl<'a> RunResult<'a> {
     /// time. The flows' own goodputs are over different times, and have no sum.
     pub fn together(&self, flows: &[FlowOutcome]) -> Option<f64> {
         let bytes: u64 = flows.iter().map(|flow| flow.delivered_bytes).sum();
-        (self.measured_s > 0.0 && !flows.is_empty()).then(|| bytes as f64 * 8.0 / self.measured_s)
+        let measured = self.duration_s - self.warmup_s;
+        (measured > 0.0 && !flows.is_empty()).then(|| bytes as f64 * 8.0 / measured)
     }
 
     /// Returns the result for `--flows summary`: groups of more than [`FLOWS_LISTED_MAX`] flows become distributions.

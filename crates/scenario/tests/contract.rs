@@ -157,6 +157,7 @@ fn a_result_has_exactly_the_keys_of_the_contract() {
             "seed_used",
             "fingerprint",
             "duration_s",
+            "warmup_s",
             "packet_hops",
             "links",
             "flows",
@@ -182,6 +183,11 @@ fn a_result_has_exactly_the_keys_of_the_contract() {
             "queue_p95_packets",
             "queue_max_packets",
             "queue_end_packets",
+            "queue_delay_mean_ms",
+            "queue_delay_p50_ms",
+            "queue_delay_p95_ms",
+            "queue_delay_p99_ms",
+            "queue_delay_max_ms",
             "sent_packets_total",
             "arrived_packets_total",
             "drops_total",
@@ -214,6 +220,8 @@ fn a_result_has_exactly_the_keys_of_the_contract() {
             "start_s",
             "stop_s",
             "completion_s",
+            "size_bytes",
+            "slowdown",
             "sent_packets_total",
             "received_packets_total",
             "delivered_bytes_total",
@@ -263,6 +271,7 @@ fn tables_have_the_columns_and_names_of_the_contract() {
         "interval_ms",
         "persistent_queue_bytes",
         "queue_bytes",
+        "queue_delay_ms",
         "queue_max_packets",
         "queue_packets",
         "throughput_bps",
@@ -492,4 +501,42 @@ fn the_schema_refuses_what_the_contract_does() {
         let table = serde_json::to_value(text.parse::<toml::Table>().unwrap()).unwrap();
         assert!(!validator.is_valid(&table), "{wrong}");
     }
+}
+
+/// docs/scenario.md, Metrics: the completion time over a round trip and the size at the slowest hop.
+#[test]
+fn a_slowdown_is_over_the_least_that_the_path_takes() {
+    let text = "[run]\nduration = \"40 s\"\nwarmup = \"1 s\"\n\
+                [links.a]\nrate = \"8 Mbit/s\"\ndelay = \"10 ms\"\nqueue = \"100 packets\"\n\
+                [flows.file]\nlaw = \"sack\"\ncount = 3\npath = [\"a\"]\nsize = \"150 kB\"\n\
+                start = { every = \"5 s\" }\naccess = { rate = \"4 Mbit/s\", delay = \"5 ms\" }\n\
+                [flows.web]\nlaw = \"sack\"\ncount = 2\npath = [\"a\"]\nstart = \"20 s\"\n\
+                size = { pareto = { shape = 1.35, mean = \"30 packets\" } }\n\
+                [flows.cut]\nlaw = \"sack\"\npath = [\"a\"]\nsize = \"150 kB\"\nstart = \"39 s\"\nstop = \"39.1 s\"\n\
+                [flows.endless]\nlaw = \"sack\"\npath = [\"a\"]\nstart = \"39 s\"\n";
+    let scenario = Scenario::parse("sizes.toml", text, Path::new(""), &[], None)
+        .unwrap_or_else(|error| panic!("{error}"));
+    let outcome = simulate(&scenario);
+    let result = RunResult::new(&scenario, &outcome, Meta::default()).to_json();
+    for flow in result["flows"]["file"].as_array().expect("flows") {
+        assert_eq!(flow["size_bytes"], 150_000);
+        let (completion, slowdown) =
+            (flow["completion_s"].as_f64().expect("it ends"), flow["slowdown"].as_f64());
+        // Two ways of 15 ms, 150 kB at 4 Mbit/s.
+        assert_eq!(slowdown, Some(completion / (0.03 + 0.3)));
+        assert!(slowdown.is_some_and(|slowdown| (1.0..3.0).contains(&slowdown)), "{flow}");
+    }
+    for flow in result["flows"]["web"].as_array().expect("flows") {
+        assert!(flow["size_bytes"].as_u64().is_some_and(|size| size > 0 && size % 1500 == 0), "{flow}");
+        assert_eq!(flow["size_bytes"], flow["delivered_bytes_total"], "{flow}");
+        assert!(flow["slowdown"].as_f64().is_some_and(|slowdown| slowdown > 1.0), "{flow}");
+    }
+    for name in ["cut", "endless"] {
+        let flow = &result["flows"][name][0];
+        assert!(flow["size_bytes"].is_null() && flow["slowdown"].is_null(), "{flow}");
+    }
+    let link = &result["links"]["a"];
+    let delay = |name: &str| link[format!("queue_delay_{name}_ms")].as_f64().expect(name);
+    let order = ["mean", "p50", "p95", "p99", "max"].map(delay);
+    assert!(order[1..].is_sorted() && order[0] > 0.0 && order[0] <= order[4], "{order:?}");
 }

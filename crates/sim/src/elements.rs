@@ -278,10 +278,10 @@ impl Elements {
             // hosts' memory, which a million flows notice.
             groups.push(match (hosts.next(), hosts.next()) {
                 (Some(Hosts::Senders(config, senders)), Some(Hosts::Receivers(_, receivers))) => {
-                    let flows = senders.into_iter().zip(receivers).zip(starts);
-                    let finished = flows.map(|((mut sender, receiver), &start)| {
+                    let flows = (0..).zip(senders.into_iter().zip(receivers).zip(starts));
+                    let finished = flows.map(|(index, ((mut sender, receiver), &start))| {
                         sender.endpoint.finish(Time(model.duration / PS_PER_NS));
-                        tcp_outcome(model, group, &config, start, &sender.endpoint, &receiver.endpoint)
+                        tcp_outcome(model, group, &config, start, &sender.endpoint, &receiver.endpoint, index)
                     });
                     finished.collect()
                 }
@@ -345,6 +345,11 @@ fn link_outcome(model: &Model, link: &Link, stats: &PortStats) -> LinkOutcome {
         queue_p95_packets: stats.queue_p95_packets,
         queue_max_packets: counts.queue_max_packets,
         queue_end_packets: stats.queue_end_packets,
+        queue_delay_mean_ms: stats.queue_delay.map(|delay| delay.mean_ns / 1e6),
+        queue_delay_p50_ms: stats.queue_delay.map(|delay| ms(delay.p50)),
+        queue_delay_p95_ms: stats.queue_delay.map(|delay| ms(delay.p95)),
+        queue_delay_p99_ms: stats.queue_delay.map(|delay| ms(delay.p99)),
+        queue_delay_max_ms: stats.queue_delay.map(|delay| ms(delay.max)),
         sent_packets_total: total.sent_packets,
         arrived_packets_total: total.arrived_packets,
         drops_total: total.dropped_packets(),
@@ -354,6 +359,26 @@ fn link_outcome(model: &Model, link: &Link, stats: &PortStats) -> LinkOutcome {
         collisions_total: total.collisions,
         queue_max_packets_total: total.queue_max_packets,
     }
+}
+
+fn ms(span: Duration) -> f64 {
+    span.0 as f64 / 1e6
+}
+
+/// The least time in which a flow of a group could bring so many bytes to their receiver and hear of it: a round trip
+/// without queues, and the bytes at the rate of the slowest hop, each by its mean over the run. `None` without a path.
+fn ideal(model: &Model, group: &Group, bytes: u64) -> Option<f64> {
+    let both = group.path.iter().chain(&group.back).map(|&link| &model.links[link as usize].port);
+    let pipes = || [group.access, group.exit].into_iter().flatten();
+    let delay: f64 = both.map(|port| seconds(port.delay)).sum::<f64>()
+        + pipes().map(|pipe| 2.0 * seconds(pipe.delay)).sum::<f64>();
+    let mean = |&link: &u32| {
+        let work = model.links[link as usize].port.service.work(0, model.duration) as f64;
+        work / model.duration.max(1) as f64
+    };
+    let rates = group.path.iter().map(mean).chain(pipes().map(|pipe| pipe.rate.0 as f64));
+    let slowest = rates.reduce(f64::min).filter(|rate| *rate > 0.0)?;
+    Some(delay + bytes as f64 * 8.0 / slowest)
 }
 
 /// Bits a second of `bytes` from `measure.from` to the end of the flow's measurement.
@@ -368,9 +393,22 @@ fn tcp_outcome(
     start: Time,
     sender: &tcp::Sender,
     receiver: &tcp::Receiver,
+    index: u32,
 ) -> FlowOutcome {
     let measure = measure_of(model, group, start);
     let (sent, received) = (sender.stats(), receiver.stats());
+    let completion = sent.completion.map(|done| (done.0 - start.0) as f64 / 1e9);
+    let size = match config.app {
+        tcp::App::Transfer(total) => Some(total.0),
+        tcp::App::Bursts { total, .. } => total.map(|total| total.0),
+        tcp::App::Own => {
+            segments_of(group, index, model.seed).map(|segments| segments * u64::from(config.segment))
+        }
+        _ => None,
+    };
+    // A flow that was stopped has sent less.
+    let size = size.filter(|_| group.stop == Time::NEVER);
+    let least = size.and_then(|bytes| ideal(model, group, bytes));
     let end = sent.completion.map_or(measure.to, |done| done.min(measure.to));
     // docs/design/contract.md 5.
     let headers = u64::from(40 + config.law.header_bytes());
@@ -394,7 +432,9 @@ fn tcp_outcome(
         idle_max_s: idle(sent.measured.idle_max),
         start_s: start.0 as f64 / 1e9,
         stop_s: (group.stop != Time::NEVER).then_some(group.stop.0 as f64 / 1e9),
-        completion_s: sent.completion.map(|done| (done.0 - start.0) as f64 / 1e9),
+        completion_s: completion,
+        size_bytes: size,
+        slowdown: completion.zip(least).map(|(completion, least)| completion / least),
         sent_packets_total: sent.total.sent_packets,
         received_packets_total: received.total.received_packets,
         delivered_bytes_total: received.total.delivered_bytes,
@@ -472,6 +512,7 @@ pub(crate) fn note_port_event(record: &mut Record, link: u32, at: Picos, event: 
             put("queue_packets", sample.queue_packets as f64);
             put("queue_bytes", sample.queue_bytes as f64);
             put("queue_max_packets", sample.queue_max_packets as f64);
+            put("queue_delay_ms", ms(sample.waits) / sample.started_packets.max(1) as f64);
             if let Some(report) = sample.law {
                 report.each(&mut |metric, value, unit| put(metric, value as f64 / f64::from(unit)));
             }

@@ -67,6 +67,16 @@ pub struct LinkOutcome {
     pub queue_max_packets: u64,
     /// Packets that wait at the end.
     pub queue_end_packets: u64,
+    /// Mean time that packets waited, from their arrival until their transmission began.
+    pub queue_delay_mean_ms: Option<f64>,
+    /// Time that half of the packets waited at most.
+    pub queue_delay_p50_ms: Option<f64>,
+    /// Time that 95 % of the packets waited at most.
+    pub queue_delay_p95_ms: Option<f64>,
+    /// Time that 99 % of the packets waited at most.
+    pub queue_delay_p99_ms: Option<f64>,
+    /// Longest time that a packet waited.
+    pub queue_delay_max_ms: Option<f64>,
     /// Packets whose last bit left the port, in the whole run.
     pub sent_packets_total: u64,
     /// Packets that arrived at the queue, in the whole run.
@@ -127,6 +137,10 @@ pub struct FlowOutcome {
     pub stop_s: Option<f64>,
     /// Time from the start until the last byte is acknowledged; null if that does not happen.
     pub completion_s: Option<f64>,
+    /// Bytes of the whole transfer; `None` if it has no end, or was stopped.
+    pub size_bytes: Option<u64>,
+    /// Completion time over the least that it could be on an idle path.
+    pub slowdown: Option<f64>,
     /// Data packets sent, retransmissions included, in the whole run.
     pub sent_packets_total: u64,
     /// Data packets that arrived at the receiver, duplicates included, in the whole run.

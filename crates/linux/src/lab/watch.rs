@@ -257,6 +257,8 @@ fn link_outcome(model: &Model, index: usize, history: &LinkHistory, end: Picos) 
         marks_total: all.marks,
         collisions_total: None,
         queue_max_packets_total: longest(0),
+        // Nothing tells how long a packet waited.
+        ..LinkOutcome::default()
     }
 }
 
@@ -316,6 +318,7 @@ fn flow_outcome(model: &Model, group: usize, start: Time, history: &FlowHistory,
         window_cuts_total: all.window_cuts,
         cwnd_max_packets_total: cwnd_max(0),
         idle_max_s_total: idle_max(points).map(seconds),
+        ..FlowOutcome::default()
     }
 }
 
