@@ -10,7 +10,7 @@ use crate::decode::{Chance, Language, Variant, record, table, unknown_key, varia
 use crate::diagnostic::{Findings, choices};
 use crate::queue::Amount;
 use crate::settings::{Chosen, built, schemas};
-use crate::tree::{Node, Value};
+use crate::tree::{NONE, Node, Value};
 use crate::xcp_i::InteroperableLink;
 
 const DISCIPLINES: &[&str] = &["droptail", "prio-droptail", "red", "xcp-tcp"];
@@ -161,7 +161,8 @@ impl Language for LinkLaw {
     fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
         let variant = variant(node, findings)?;
         let Some(chosen) = Chosen::decode(&variant, findings) else {
-            refuse(&variant, "a link", &link_laws(), "a flow", &flow_laws(), findings);
+            let own: Vec<_> = link_laws().into_iter().chain([NONE]).collect();
+            refuse(&variant, "a link", &own, "a flow", &flow_laws(), findings);
             return None;
         };
         let chosen = chosen?;
@@ -173,7 +174,8 @@ impl Language for LinkLaw {
     }
 
     fn schema(generator: &mut SchemaGenerator) -> Schema {
-        choice_schema(&link_laws(), &schemas::<LinkConfig>(generator))
+        let own: Vec<_> = link_laws().into_iter().chain([NONE]).collect();
+        choice_schema(&own, &schemas::<LinkConfig>(generator))
     }
 }
 

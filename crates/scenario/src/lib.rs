@@ -241,7 +241,7 @@ impl Scenario {
         mut findings: Findings,
         has_sweep: bool,
     ) -> Result<Self, Diagnostics> {
-        let mut file = File::decode(&root, &mut findings).unwrap_or_default();
+        let mut file = File::decode(&tree::without_none(&root), &mut findings).unwrap_or_default();
         let model = resolve::resolve(&mut file, &base, &mut findings);
         let sources = findings.sources.clone();
         let (Some(model), false) = (model, findings.has_errors()) else { return Err(findings.finish()) };

@@ -7,6 +7,7 @@
 //! sum(flows.ftp.goodput_bps) mean over [10 s, 20 s]
 //! flows.ftp[1].goodput_bps first time >= 5 Mbit/s after 2 s
 //! jain(flows.ftp.goodput_bps) mean over [10 s, 20 s]
+//! jain(flows.*.goodput_bps)            p99.9(flows.web.fct_s)
 //! links.bottleneck.queue_packets at 20 s - links.bottleneck.queue_packets at 10 s
 //! ```
 
@@ -34,6 +35,7 @@ const LINK_SERIES: &[&str] = &[
     "queue_packets",
     "queue_bytes",
     "queue_max_packets",
+    "queue_delay_ms",
     "input_Bps",
     "feedback_Bps",
     "interval_ms",
@@ -113,6 +115,38 @@ enum Fold {
     Max,
     /// Jain's index; of answers, where the others are of values.
     Jain,
+    /// A percentile.
+    Percentile(Percent),
+}
+
+/// From 0 to 100, in billionths: whole numbers have no rounding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Percent(u64);
+
+impl Percent {
+    const WHOLE: u64 = 1_000_000_000;
+
+    /// `p99.9`: this, and what follows it.
+    fn strip(text: &str) -> Option<(Self, &str, &str)> {
+        let digits = text.strip_prefix('p')?;
+        let end = digits.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(digits.len());
+        let (number, rest) = digits.split_at(end);
+        let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_number(whole) || !is_number(part) || whole.len() > 3 || part.len() > 7 {
+            return None;
+        }
+        let billionths =
+            whole.parse::<u64>().ok()? * (Self::WHOLE / 100) + format!("{part:0<7}").parse::<u64>().ok()?;
+        (billionths <= Self::WHOLE).then_some((Self(billionths), &text[..=end], rest))
+    }
+
+    /// The least of the values that so many of them do not exceed: one that occurs.
+    fn of(self, mut values: Vec<f64>) -> Option<f64> {
+        values.sort_by(f64::total_cmp);
+        let rank = (values.len() as u128 * u128::from(self.0)).div_ceil(u128::from(Self::WHOLE));
+        values.get((rank as usize).max(1) - 1).copied()
+    }
 }
 
 /// What is asked.
@@ -136,6 +170,8 @@ enum Summary {
     Max,
     /// The standard deviation of the values, not of an estimate from them.
     Deviation,
+    /// A percentile: bins are equally long, so it is one of time.
+    Percentile(Percent),
 }
 
 impl Summary {
@@ -144,10 +180,15 @@ impl Summary {
 
     /// `mean over [10 s, 20 s]`: the summary, and what follows `over`.
     fn strip(text: &str) -> Option<(Self, &str, &str)> {
-        Self::NAMES.into_iter().find_map(|(name, summary)| {
-            let rest = text.strip_prefix(name)?.trim_start().strip_prefix("over")?;
-            Some((summary, name, rest))
-        })
+        let named = Self::NAMES
+            .into_iter()
+            .find_map(|(name, summary)| Some((summary, name, text.strip_prefix(name)?)));
+        let percentile = || {
+            let (percent, name, rest) = Percent::strip(text)?;
+            Some((Self::Percentile(percent), name, rest))
+        };
+        let (summary, name, rest) = named.or_else(percentile)?;
+        Some((summary, name, rest.trim_start().strip_prefix("over")?))
     }
 }
 
@@ -295,40 +336,29 @@ impl<'a> Series<'a> {
         }
     }
 
-    /// When each flow of the target began and was complete; nothing of a link.
-    fn lives(&self, target: &Target<'_>) -> Vec<(Picos, Picos)> {
-        let place = self.groups.iter().position(|name| target.table == "flows" && *name == target.name);
-        let flows = place.and_then(|place| self.outcome.groups.get(place)).map_or(&[][..], Vec::as_slice);
+    /// When a flow began and was complete; always of a link.
+    fn life(&self, target: &Target<'_>, (place, index): (u32, u32)) -> (Picos, Picos) {
+        let group = self.outcome.groups.get(place as usize).filter(|_| target.table == "flows");
+        let Some(flow) = group.and_then(|flows| flows.get(index as usize)) else { return (0, Picos::MAX) };
         let picos = |seconds: f64| (seconds * 1e12).round() as Picos;
-        let end =
-            |flow: &FlowOutcome| flow.completion_s.map_or(Picos::MAX, |after| picos(flow.start_s + after));
-        flows.iter().map(|flow| (picos(flow.start_s), end(flow))).collect()
+        let end = flow.completion_s.map_or(Picos::MAX, |after| picos(flow.start_s + after));
+        (picos(flow.start_s), end)
     }
 
-    /// Values by flow (0 for a link), each in time order.
-    fn select(&self, target: &Target<'_>) -> BTreeMap<u32, Vec<(Picos, f64)>> {
-        let mut selected: BTreeMap<u32, Vec<(Picos, f64)>> = BTreeMap::new();
+    /// Values by place of the link or group, and flow (0 for a link), each in time order.
+    fn select(&self, target: &Target<'_>) -> BTreeMap<(u32, u32), Vec<(Picos, f64)>> {
+        let mut selected: BTreeMap<(u32, u32), Vec<(Picos, f64)>> = BTreeMap::new();
         for sample in self.outcome.series.iter().filter(|sample| sample.metric == target.metric) {
-            let index = match sample.element {
-                Element::Link(link)
-                    if target.table == "links" && self.links[link as usize] == target.name =>
-                {
-                    0
-                }
-                Element::Cloud(link, number)
-                    if target.table == "links" && self.links[link as usize] == target.name =>
-                {
-                    number
-                }
-                Element::Flow(group, flow)
-                    if target.table == "flows" && self.groups[group as usize] == target.name =>
-                {
-                    flow
-                }
-                _ => continue,
+            let (table, names, element) = match sample.element {
+                Element::Link(link) => ("links", &self.links, (link, 0)),
+                Element::Cloud(link, number) => ("links", &self.links, (link, number)),
+                Element::Flow(group, flow) => ("flows", &self.groups, (group, flow)),
             };
-            if target.index.is_none_or(|wanted| wanted == index as usize) {
-                selected.entry(index).or_default().push((sample.at, sample.value));
+            let is_wanted = target.table == table
+                && target.name.has(names[element.0 as usize])
+                && target.index.is_none_or(|wanted| wanted == element.1 as usize);
+            if is_wanted {
+                selected.entry(element).or_default().push((sample.at, sample.value));
             }
         }
         selected
@@ -338,10 +368,32 @@ impl<'a> Series<'a> {
 /// What a path into the series names.
 struct Target<'a> {
     table: &'a str,
-    name: &'a str,
+    name: Name<'a>,
     index: Option<usize>,
     metric: &'a str,
 }
+
+/// Whose a metric is.
+#[derive(Clone, Copy)]
+enum Name<'a> {
+    One(&'a str),
+    /// Every link that the file has, or the other direction of each; every group.
+    Any {
+        reverse: bool,
+    },
+}
+
+impl Name<'_> {
+    fn has(self, name: &str) -> bool {
+        match self {
+            Self::One(own) => own == name,
+            Self::Any { reverse } => name.ends_with(REVERSE) == reverse,
+        }
+    }
+}
+
+/// How the names of the other directions of links end.
+const REVERSE: &str = ".reverse";
 
 impl Metric {
     /// The text that it was read from.
@@ -356,13 +408,14 @@ impl Metric {
 
     /// It is of what a law tells of itself, such as the feedback of a link, which another law may not have.
     pub(crate) fn is_of_law(&self) -> bool {
-        const OF_ALL: [&str; 9] = [
+        const OF_ALL: [&str; 10] = [
             "throughput_bps",
             "received_bps",
             "goodput_bps",
             "queue_packets",
             "queue_bytes",
             "queue_max_packets",
+            "queue_delay_ms",
             "cwnd_packets",
             "srtt_ms",
             "collisions",
@@ -379,6 +432,7 @@ impl Metric {
             | [Step::Key(table), Step::Key(name), Step::Index(_), Step::Key(value), ..] => {
                 (table.as_str(), name.as_str(), value.as_str())
             }
+            [Step::Key(table), Step::Any, .., Step::Key(value)] => (table.as_str(), "*", value.as_str()),
             steps => ("", "", last_key(steps)),
         })
     }
@@ -481,9 +535,9 @@ impl Term {
 
     fn is_list(&self) -> bool {
         let is_flow = |step: &Step| matches!(step, Step::Index(_));
+        let is_of_flows = matches!(self.steps.first(), Some(Step::Key(table)) if table == "flows");
         self.fold.is_none()
-            && matches!(self.steps.first(), Some(Step::Key(table)) if table == "flows")
-            && !self.steps.iter().any(is_flow)
+            && (self.steps.contains(&Step::Any) || is_of_flows && !self.steps.iter().any(is_flow))
     }
 
     fn unit_name(&self) -> &str {
@@ -515,9 +569,16 @@ impl Term {
 
     /// What is selected comes first, the question to it after.
     fn parse_selection(text: &str) -> Result<Self, String> {
-        let (fold, rest) = Self::parse_fold(text);
+        let (fold, rest) = Self::parse_fold(text)?;
         let (steps, length) = path::parse_prefix(rest.trim_start()).map_err(|error| error.message)?;
         let rest = &rest.trim_start()[length..];
+        let mut steps = steps;
+        // As the field calls it; the result calls it by what happens to the flow.
+        if let [Step::Key(table), .., Step::Key(value)] = steps.as_mut_slice()
+            && (table.as_str(), value.as_str()) == ("flows", "fct_s")
+        {
+            "completion_s".clone_into(value);
+        }
         let rest = match fold {
             None => rest,
             Some(_) => rest.trim_start().strip_prefix(')').ok_or_else(|| format!("`{text}` lacks a `)`"))?,
@@ -526,20 +587,32 @@ impl Term {
         Ok(Self { fold, steps, question })
     }
 
-    fn parse_fold(text: &str) -> (Option<Fold>, &str) {
-        let folds = [
+    fn parse_fold(text: &str) -> Result<(Option<Fold>, &str), String> {
+        const FOLDS: [(&str, Fold); 5] = [
             ("sum", Fold::Sum),
             ("mean", Fold::Mean),
             ("min", Fold::Min),
             ("max", Fold::Max),
             ("jain", Fold::Jain),
         ];
-        for (name, fold) in folds {
-            if let Some(rest) = text.strip_prefix(name).and_then(|rest| rest.trim_start().strip_prefix('(')) {
-                return (Some(fold), rest);
+        let Some((name, rest)) = text.split_once('(') else { return Ok((None, text)) };
+        let name = name.trim_end();
+        if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'_') {
+            return Ok((None, text));
+        }
+        let known = FOLDS.iter().find(|(other, _)| *other == name).map(|(_, fold)| *fold);
+        let percentile = || match Percent::strip(name) {
+            Some((percent, _, "")) => Some(Fold::Percentile(percent)),
+            _ => None,
+        };
+        let names = FOLDS.map(|(name, _)| name).into_iter().chain(["p50", "p99.9"]);
+        match known.or_else(percentile) {
+            Some(fold) => Ok((Some(fold), rest)),
+            None => {
+                let help: String = choices(name, names).into();
+                Err(format!("`{name}` is no function: {help} (percentiles from p0 to p100)"))
             }
         }
-        (None, text)
     }
 
     fn parse_question(text: &str, name: &str) -> Result<Question, String> {
@@ -566,7 +639,8 @@ impl Term {
             return Ok(Question::FirstTime(Comparison::parse(comparison, name)?, instant(after)?));
         }
         Err(format!(
-            "`{text}` is no question to a series: ask `at`, `mean over [from, to]` (min, max, deviation) or `first time`"
+            "`{text}` is no question to a series: ask `at`, `mean over [from, to]` (min, max, deviation, p50 to p99.9) or \
+             `first time`"
         ))
     }
 
@@ -575,11 +649,50 @@ impl Term {
             let (Some(series), Some(target)) = (series, self.target()) else { return Reading::Nothing };
             return self.ask(self.fold_bins(series, &target, false));
         }
-        let reading = resolve(result, &self.steps);
         match self.fold {
-            None => reading,
-            Some(fold) => fold.of(&reading),
+            Some(Fold::Sum) if self.is_of_rates() => {
+                let sum = rates(&self.of_each(result, rate));
+                sum.map_or(Reading::Nothing, Reading::Number)
+            }
+            Some(fold) => fold.of(&self.select(result)),
+            None => self.select(result),
         }
+    }
+
+    /// What the result has at the path; a list where the path has a `*`.
+    fn select(&self, result: &Json) -> Reading {
+        if self.steps.contains(&Step::Any) {
+            return Reading::List(self.of_each(result, |_, object, rest| resolve(object, rest)));
+        }
+        resolve(result, &self.steps)
+    }
+
+    /// What `each` makes of every flow or link that the path names: of the result, its object, and what of the path is below it.
+    fn of_each<T>(&self, result: &Json, each: impl Fn(&Json, &Json, &[Step]) -> T) -> Vec<T> {
+        let (Some(target), [Step::Key(table), ..]) = (self.target(), self.steps.as_slice()) else {
+            return Vec::new();
+        };
+        let below = 2 + usize::from(matches!(target.name, Name::Any { reverse: true }));
+        let indexed = usize::from(target.index.is_some());
+        let rest = self.steps.get(below + indexed..).unwrap_or_default();
+        let named = result[table.as_str()].as_object().into_iter().flatten();
+        let mut list = Vec::new();
+        for (_, element) in named.filter(|(name, _)| target.name.has(name)) {
+            match (element, target.index) {
+                (Json::Array(flows), None) => list.extend(flows.iter().map(|flow| each(result, flow, rest))),
+                (Json::Array(flows), Some(index)) => {
+                    list.extend(flows.get(index).map(|flow| each(result, flow, rest)));
+                }
+                (element, _) => list.push(each(result, element, rest)),
+            }
+        }
+        list
+    }
+
+    /// Of flows, whose rates are each of the flow's own time.
+    fn is_of_rates(&self) -> bool {
+        let is_of_flows = matches!(self.steps.first(), Some(Step::Key(table)) if table == "flows");
+        is_of_flows && !self.needs_series() && last_key(&self.steps).ends_with("_bps")
     }
 
     fn curves(&self, series: &Series<'_>) -> Vec<TimeSeries> {
@@ -592,10 +705,10 @@ impl Term {
     /// A fold over flows goes bin by bin, over those that live in it: have begun and are not complete.
     /// `drawn`: so does what is not folded.
     fn fold_bins(&self, series: &Series<'_>, target: &Target<'_>, drawn: bool) -> Vec<Vec<(Picos, f64)>> {
-        let (by_flow, lives) = (series.select(target), series.lives(target));
+        let by_flow = series.select(target);
         // A bin begins where the one before ended.
-        let with_life = |(flow, list): (u32, Vec<(Picos, f64)>)| {
-            let (from, to) = lives.get(flow as usize).copied().unwrap_or((0, Picos::MAX));
+        let with_life = |(flow, list): ((u32, u32), Vec<(Picos, f64)>)| {
+            let (from, to) = series.life(target, flow);
             let begins = std::iter::once(0).chain(list.iter().map(|&(at, _)| at)).collect::<Vec<_>>();
             let lives = move |((at, value), begin)| (at, value, from < at && begin < to);
             list.into_iter().zip(begins).map(lives).collect::<Vec<_>>()
@@ -638,11 +751,21 @@ impl Term {
     }
 
     fn target(&self) -> Option<Target<'_>> {
-        let (index, table, name, metric) = match self.steps.as_slice() {
-            [Step::Key(table), Step::Key(name), Step::Key(metric)] => (None, table, name, metric),
-            [Step::Key(table), Step::Key(name), Step::Index(index), Step::Key(metric)] => {
-                (Some(*index), table, name, metric)
+        let (table, rest) = match self.steps.as_slice() {
+            [Step::Key(table), rest @ ..] => (table, rest),
+            _ => return None,
+        };
+        let (name, rest) = match rest {
+            [Step::Any, Step::Key(key), rest @ ..] if table == "links" && key == "reverse" => {
+                (Name::Any { reverse: true }, rest)
             }
+            [Step::Any, rest @ ..] => (Name::Any { reverse: false }, rest),
+            [Step::Key(name), rest @ ..] => (Name::One(name), rest),
+            _ => return None,
+        };
+        let (index, metric) = match rest {
+            [Step::Index(index), Step::Key(metric), ..] => (Some(*index), metric),
+            [Step::Key(metric), ..] => (None, metric),
             _ => return None,
         };
         Some(Target { table, name, index, metric })
@@ -690,32 +813,43 @@ impl Term {
                 return;
             }
         };
-        if key(self.steps.get(2)) == "reverse" && table == "links" {
+        let is_any = self.steps.get(1) == Some(&Step::Any);
+        let is_reverse = key(self.steps.get(2)) == "reverse" && table == "links";
+        if is_any && table == "jain" {
+            return refusal.say("jain.NAME is of one group", "of several: jain(flows.*.goodput_bps)");
+        }
+        if is_reverse && !is_any {
             let joined = format!("{}.reverse", key(self.steps.get(1)));
             self.steps.splice(1..3, [Step::Key(joined)]);
         }
-        let name = key(self.steps.get(1));
-        let Some(&(_, count)) = names.iter().find(|(other, _)| *other == name) else {
-            let help = choices(&name, names.iter().map(|(name, _)| name.as_str()));
-            return refusal.say(format!("no `{name}` in {table}"), help);
+        let name = if is_any { "*".into() } else { key(self.steps.get(1)) };
+        let count = match names.iter().find(|(other, _)| *other == name) {
+            // Each that has such a flow has a part.
+            _ if is_any => names.iter().map(|(_, count)| *count).max().unwrap_or(0),
+            Some(&(_, count)) => count,
+            None => {
+                let help = choices(&name, names.iter().map(|(name, _)| name.as_str()));
+                return refusal.say(format!("no `{name}` in {table}"), help);
+            }
         };
+        let steps = &self.steps[usize::from(is_reverse && is_any)..];
         if table == "jain" {
             if self.steps.len() > 2 || is_series {
                 refusal.say("jain is one number for each group", "such as jain.ftp");
             }
             return;
         }
-        let rest = match self.steps.get(2) {
+        let rest = match steps.get(2) {
             Some(Step::Index(index)) if table == "flows" => {
                 if *index as u64 >= count {
                     let help = format!("allowed: [0] to [{}]", count.saturating_sub(1));
                     return refusal.say(format!("no [{index}] in `{name}`, which has {count}"), help);
                 }
-                &self.steps[3..]
+                &steps[3..]
             }
             // Which of the clouds whose packets leave through it.
-            Some(Step::Index(_)) if CLOUD_SERIES.contains(&last_key(&self.steps)) => &self.steps[3..],
-            _ => &self.steps[2..],
+            Some(Step::Index(_)) if CLOUD_SERIES.contains(&last_key(steps)) => &steps[3..],
+            _ => steps.get(2..).unwrap_or_default(),
         };
         let field = key(rest.first());
         let fields = fields(&table, is_series);
@@ -845,6 +979,9 @@ impl Fold {
             Self::Min => numbers.into_iter().fold(f64::INFINITY, f64::min),
             Self::Max => numbers.into_iter().fold(f64::NEG_INFINITY, f64::max),
             Self::Jain => return jain(&numbers).map_or(Reading::Nothing, Reading::Number),
+            Self::Percentile(percent) => {
+                return percent.of(numbers).map_or(Reading::Nothing, Reading::Number);
+            }
         })
     }
 }
@@ -861,8 +998,34 @@ impl Summary {
             Self::Min => values.iter().copied().fold(f64::INFINITY, f64::min),
             Self::Max => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             Self::Deviation => (squares() / values.len() as f64).sqrt(),
+            Self::Percentile(percent) => return percent.of(values.to_vec()),
         })
     }
+}
+
+/// A flow's rate times the part of the measured time in which it lives, and the measured time, s.
+fn rate(result: &Json, flow: &Json, rest: &[Step]) -> (Option<f64>, f64) {
+    let time = |object: &Json, key: &str| object[key].as_f64();
+    let (from, to) = (time(result, "warmup_s").unwrap_or(0.0), time(result, "duration_s").unwrap_or(0.0));
+    let measured = to - from;
+    // Exactly, where the result has it.
+    if last_key(rest) == "goodput_bps" {
+        return (time(flow, "delivered_bytes").map(|bytes| bytes * 8.0), measured);
+    }
+    let begins = time(flow, "start_s").unwrap_or(0.0);
+    let completes = time(flow, "completion_s").map_or(to, |after| begins + after);
+    let ends = time(flow, "stop_s").unwrap_or(to).min(completes).min(to);
+    (resolve(flow, rest).number().map(|rate| rate * (ends - from.max(begins)).max(0.0)), measured)
+}
+
+/// What flows got together: rates over times of their own have no sum, bits over one time have.
+fn rates(each: &[(Option<f64>, f64)]) -> Option<f64> {
+    if each.is_empty() {
+        return Some(0.0);
+    }
+    let measured = each.first().map(|(_, measured)| *measured).filter(|measured| *measured > 0.0)?;
+    // Not by `sum`, which is -0 of nothing.
+    Some(each.iter().fold(0.0, |sum, (bits, _)| sum + bits.unwrap_or(0.0)) / measured)
 }
 
 /// Follows a path. A key of an array is that key of all its elements.
@@ -910,173 +1073,4 @@ impl Language for Metric {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use congestlab_sim::outcome::Sample;
-    use serde_json::json;
-
-    fn result() -> Json {
-        json!({
-            "complete": true,
-            "fingerprint": "00ff",
-            "links": {
-                "bottleneck": { "utilization": 0.9, "drops_by_reason": { "queue-full": 3 } },
-                "bottleneck.reverse": { "utilization": 0.1 },
-            },
-            "flows": { "ftp": [{ "goodput_bps": 4.0 }, { "goodput_bps": null }, { "goodput_bps": 1.0 }] },
-            "jain": { "ftp": 0.5 },
-        })
-    }
-
-    fn read(text: &str) -> Reading {
-        match Metric::parse(text) {
-            Ok(metric) => metric.read(&result(), None),
-            Err(message) => panic!("{text}: {message}"),
-        }
-    }
-
-    /// Points that are complete are read again by who resumes: a verdict is then the same to the last digit.
-    #[test]
-    fn what_is_kept_is_read_to_the_last_digit() {
-        for number in [-98.271_000_000_000_19, 0.1 + 0.2, 1.0 / 3.0, 5e-324, f64::MAX] {
-            let kept = Reading::Number(number).to_json().to_string();
-            let again: Json = serde_json::from_str(&kept).expect("JSON");
-            assert_eq!(Reading::from_json(&again), Reading::Number(number), "{kept}");
-        }
-    }
-
-    #[test]
-    fn paths_and_functions_read_the_result() {
-        assert_eq!(read("links.bottleneck.utilization"), Reading::Number(0.9));
-        assert_eq!(read("links.\"bottleneck.reverse\".utilization"), Reading::Number(0.1));
-        assert_eq!(read("links.bottleneck.drops_by_reason.queue-full"), Reading::Number(3.0));
-        assert_eq!(read("flows.ftp[0].goodput_bps"), Reading::Number(4.0));
-        assert_eq!(read("flows.ftp[1].goodput_bps"), Reading::Nothing);
-        assert_eq!(read("flows.ftp[9].goodput_bps"), Reading::Nothing);
-        let list = [Reading::Number(4.0), Reading::Nothing, Reading::Number(1.0)];
-        assert_eq!(read("flows.ftp.goodput_bps"), Reading::List(list.to_vec()));
-        assert_eq!(read("sum(flows.ftp.goodput_bps)"), Reading::Number(5.0));
-        assert_eq!(read("mean( flows.ftp.goodput_bps )"), Reading::Number(2.5), "nulls have no part");
-        assert_eq!(read("min(flows.ftp.goodput_bps)"), Reading::Number(1.0));
-        assert_eq!(read("max(flows.ftp.goodput_bps)"), Reading::Number(4.0));
-        assert_eq!(read("mean(flows.none.goodput_bps)"), Reading::Nothing);
-        assert_eq!(read("jain(flows.ftp.goodput_bps)"), Reading::Number(25.0 / 34.0));
-        assert_eq!(
-            read("flows.ftp[0].goodput_bps - flows.ftp[2].goodput_bps + jain.ftp"),
-            Reading::Number(3.5)
-        );
-        assert_eq!(read("flows.ftp[0].goodput_bps - flows.ftp[1].goodput_bps"), Reading::Nothing);
-        assert_eq!(read("jain.ftp"), Reading::Number(0.5));
-        assert_eq!(read("complete"), Reading::Number(1.0));
-        assert_eq!(read("fingerprint"), Reading::Text("00ff".into()));
-    }
-
-    #[test]
-    fn questions_to_the_series_are_answered_by_bins() {
-        let model_of = |text: &str| {
-            let base = std::path::Path::new("");
-            crate::Scenario::parse("test.toml", text, base, &[], None).map_err(|error| error.to_string())
-        };
-        let scenario = model_of(
-            "[run]\nduration = \"4 s\"\n[links.pipe]\nrate = \"1 Mbit/s\"\n\
-             [flows.ftp]\nlaw = \"sack\"\ncount = 2\npath = [\"pipe\"]\n",
-        )
-        .unwrap();
-        let second = 1_000_000_000_000;
-        let sample = |at: u64, element, metric, value| Sample { at: at * second, element, metric, value };
-        let mut outcome = Outcome::default();
-        for bin in 1..=4 {
-            outcome.series.push(sample(bin, Element::Link(0), "queue_packets", bin as f64 * 10.0));
-            outcome.series.push(sample(bin, Element::Link(1), "queue_packets", 0.0));
-            outcome.series.push(sample(bin, Element::Flow(0, 0), "goodput_bps", bin as f64));
-            outcome.series.push(sample(bin, Element::Flow(0, 1), "goodput_bps", 1.0));
-        }
-        let model = scenario.model(&crate::Measure::default());
-        let series = Series::new(&outcome, &model);
-        let ask = |text: &str| Metric::parse(text).unwrap().read(&Json::Null, Some(&series));
-        assert_eq!(ask("links.pipe.queue_packets at 2 s"), Reading::Number(20.0));
-        assert_eq!(ask("links.pipe.queue_packets at 2.5"), Reading::Number(30.0), "the bin that has it");
-        assert_eq!(ask("links.pipe.queue_packets at 5 s"), Reading::Nothing);
-        assert_eq!(ask("links.pipe.queue_packets mean over [1 s, 3 s]"), Reading::Number(25.0));
-        assert_eq!(ask("mean over [1 s, 3 s] of links.pipe.queue_packets"), Reading::Number(25.0));
-        assert_eq!(ask("links.pipe.queue_packets first time > 20"), Reading::Number(3.0));
-        assert_eq!(ask("first time links.pipe.queue_packets >= 20"), Reading::Number(2.0));
-        assert_eq!(ask("links.pipe.queue_packets first time > 99"), Reading::Nothing);
-        let both = [Reading::Number(3.0), Reading::Number(1.0)];
-        assert_eq!(ask("flows.ftp.goodput_bps at 3 s"), Reading::List(both.to_vec()));
-        assert_eq!(ask("flows.ftp[1].goodput_bps at 3 s"), Reading::Number(1.0));
-        assert_eq!(ask("sum(flows.ftp.goodput_bps) at 3 s"), Reading::Number(4.0));
-        assert_eq!(ask("sum(flows.ftp.goodput_bps) first time >= 5 bit/s"), Reading::Number(4.0));
-        assert_eq!(ask("links.pipe.queue_packets min over [1 s, 4 s]"), Reading::Number(20.0));
-        assert_eq!(ask("max over [1 s, 3 s] of links.pipe.queue_packets"), Reading::Number(30.0));
-        assert_eq!(ask("links.pipe.queue_packets deviation over [1 s, 3 s]"), Reading::Number(5.0));
-        assert_eq!(ask("links.pipe.queue_packets deviation over [8 s, 9 s]"), Reading::Nothing);
-        assert_eq!(ask("links.pipe.queue_packets first time >= 20 after 3 s"), Reading::Number(3.0));
-        assert_eq!(ask("first time links.pipe.queue_packets <= 20 after 3 s"), Reading::Nothing);
-        // 2 and 3 (mean 2.5) beside 1 and 1.
-        assert_eq!(ask("jain(flows.ftp.goodput_bps) mean over [1 s, 3 s]"), Reading::Number(12.25 / 14.5));
-        assert_eq!(
-            ask("links.pipe.queue_packets at 3 s - links.pipe.queue_packets at 1 s"),
-            Reading::Number(20.0)
-        );
-
-        // The second flow is complete after two seconds: what follows is of the first.
-        let flow = |completion_s| FlowOutcome { completion_s, ..FlowOutcome::default() };
-        outcome.groups = vec![vec![flow(None), flow(Some(2.0))]];
-        let series = Series::new(&outcome, &model);
-        let ask = |text: &str| Metric::parse(text).unwrap().read(&Json::Null, Some(&series));
-        assert_eq!(ask("mean(flows.ftp.goodput_bps) at 2 s"), Reading::Number(1.5));
-        assert_eq!(ask("mean(flows.ftp.goodput_bps) at 3 s"), Reading::Number(3.0));
-        assert_eq!(ask("sum(flows.ftp.goodput_bps) mean over [0 s, 4 s]"), Reading::Number(12.0 / 4.0));
-        assert_eq!(
-            ask("flows.ftp[1].goodput_bps at 3 s"),
-            Reading::Number(1.0),
-            "the series itself is whole"
-        );
-    }
-
-    #[test]
-    fn quantities_are_in_the_unit_of_the_metric() {
-        assert_eq!(quantity("5 Mbit/s", "goodput_bps"), Ok(5e6));
-        assert_eq!(quantity("1 MB/s", "input_Bps"), Ok(1e6));
-        assert_eq!(quantity("20 ms", "rtt_mean_ms"), Ok(20.0));
-        assert_eq!(quantity("20 ms", "completion_s"), Ok(0.02));
-        assert_eq!(quantity("3 kB", "queue_bytes"), Ok(3000.0));
-        assert_eq!(
-            Metric::parse("links.a.queue_bytes at 5 s").map(|m| m.unit_name().to_owned()),
-            Ok("queue_bytes".into())
-        );
-        assert_eq!(
-            Metric::parse("links.a.drops first time > 0").map(|m| m.unit_name().to_owned()),
-            Ok("t_s".into())
-        );
-        assert_eq!(quantity("0.5", "utilization"), Ok(0.5));
-        assert!(quantity("0.5 s", "utilization").is_err());
-        assert!(quantity("inf", "utilization").is_err());
-    }
-
-    #[test]
-    fn what_is_no_metric_is_refused() {
-        for text in [
-            "",
-            "links.",
-            "sum(links.a.drops",
-            "links.a.drops now",
-            "links.a.drops at",
-            "links.a.drops at 5 bananas",
-            "links.a.drops mean over 5",
-            "links.a.drops mean over [3 s, 2 s]",
-            "links.a.drops first time",
-            "flows.a[x].b",
-            "first time links.a.drops",
-            "mean over [1 s, 2 s",
-            "links.a.drops first time >= ",
-            "links.a.drops first time >= 3 after",
-            "links.a.drops - ",
-            "links.a.queue_packets deviation over 3 s",
-            "links.\"a",
-        ] {
-            assert!(Metric::parse(text).is_err(), "{text:?}");
-        }
-    }
-}
+mod tests;

@@ -10,6 +10,17 @@ pub(crate) enum Step {
     Key(String),
     /// Into an array, from 0.
     Index(usize),
+    /// Into each of the links, or groups of flows.
+    Any,
+}
+
+/// Whether two paths can name the same place: a `*` is any key.
+pub(crate) fn meets(one: &[Step], other: &[Step]) -> bool {
+    let same = |(one, other): (&Step, &Step)| match (one, other) {
+        (Step::Any, Step::Key(_)) | (Step::Key(_), Step::Any) => true,
+        (one, other) => one == other,
+    };
+    one.len() == other.len() && one.iter().zip(other).all(same)
 }
 
 impl fmt::Display for Step {
@@ -17,6 +28,7 @@ impl fmt::Display for Step {
         match self {
             Self::Key(key) => write!(f, "`{key}`"),
             Self::Index(index) => write!(f, "[{index}]"),
+            Self::Any => f.write_str("`*`"),
         }
     }
 }
@@ -49,6 +61,7 @@ pub(crate) fn parse_prefix(text: &str) -> Result<(Vec<Step>, usize), PathError> 
     let mut at = 0;
     loop {
         let rest = &text[at..];
+        let is_any = rest.starts_with('*');
         let (key, length) = match rest.chars().next() {
             Some(quote @ ('"' | '\'')) => {
                 let end = rest[1..].find(quote).ok_or_else(|| PathError {
@@ -57,6 +70,7 @@ pub(crate) fn parse_prefix(text: &str) -> Result<(Vec<Step>, usize), PathError> 
                 })?;
                 (&rest[1..=end], end + 2)
             }
+            Some('*') => ("*", 1),
             _ => {
                 let end = rest.find(|c| !is_bare(c)).unwrap_or(rest.len());
                 (&rest[..end], end)
@@ -65,7 +79,7 @@ pub(crate) fn parse_prefix(text: &str) -> Result<(Vec<Step>, usize), PathError> 
         if key.is_empty() {
             return Err(PathError { at, message: format!("`{text}` lacks a key after byte {at}") });
         }
-        steps.push(Step::Key(key.into()));
+        steps.push(if is_any { Step::Any } else { Step::Key(key.into()) });
         at += length;
         while text[at..].starts_with('[') {
             let end = text[at..].find(']').map(|end| at + end);
@@ -106,9 +120,23 @@ mod tests {
         assert_eq!(parse("claims[2].\"a b\""), Ok(vec![key("claims"), Step::Index(2), key("a b")]));
         assert_eq!(parse("'x.y'.größe"), Ok(vec![key("x.y"), key("größe")]));
         assert_eq!(parse_prefix("a.b at 3").map(|(_, end)| end), Ok(3));
-        for text in
-            ["", ".", "a.", "a..b", "a b", "a[", "a[]", "a[-1]", "a[99999999999999999999]", "\"a", "a=b"]
-        {
+        assert_eq!(parse("flows.*[1].x"), Ok(vec![key("flows"), Step::Any, Step::Index(1), key("x")]));
+        assert_eq!(parse("flows.\"*\""), Ok(vec![key("flows"), key("*")]), "a name in quotes is that name");
+        for text in [
+            "",
+            ".",
+            "a.",
+            "a..b",
+            "a.*b",
+            "a.b*",
+            "a b",
+            "a[",
+            "a[]",
+            "a[-1]",
+            "a[99999999999999999999]",
+            "\"a",
+            "a=b",
+        ] {
             assert!(parse(text).is_err(), "{text:?}");
         }
     }

@@ -65,14 +65,14 @@ impl Axis {
     pub(crate) fn count_of(&self, group: &str) -> u64 {
         let path = [Step::Key("flows".into()), Step::Key(group.into()), Step::Key("count".into())];
         match path::parse(&self.path.value) {
-            Ok(steps) if steps == path => {
+            Ok(steps) if path::meets(&steps, &path) => {
                 let counts = self.values.iter().filter_map(|node| match node.value {
                     Value::Integer(count) => u64::try_from(count).ok(),
                     _ => None,
                 });
                 counts.max().unwrap_or(0)
             }
-            Ok(steps) if path.starts_with(&steps) => u64::MAX,
+            Ok(steps) if steps.len() < path.len() && path::meets(&steps, &path[..steps.len()]) => u64::MAX,
             _ => 0,
         }
     }

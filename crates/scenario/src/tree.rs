@@ -221,20 +221,7 @@ fn convert(value: Spanned<DeValue<'_>>, source: usize, offset: usize) -> Node {
 pub(crate) fn set(root: &mut Node, origin: &str, path: &str, value: &str, findings: &mut Findings) {
     let source = findings.sources.len();
     add_source(&mut findings.sources, origin, format!("{path}={value}"));
-    let offset = path.len() + 1;
-    let (parsed, errors) = DeValue::parse_recoverable(value);
-    let looks_like_toml = value.trim_start().starts_with(['"', '\'', '[', '{']);
-    let node = if errors.is_empty() {
-        convert(parsed, source, offset)
-    } else if looks_like_toml {
-        let parsed = convert(parsed, source, offset).value;
-        let table =
-            Table(vec![Entry { key: String::new(), span: Span::default(), node: Node::unplaced(parsed) }]);
-        return report(errors, source, offset, value.len(), &table, findings);
-    } else {
-        let span = Span { source, start: offset, end: offset + value.len() };
-        Node { span, value: Value::string(value.trim()) }
-    };
+    let Some(node) = given(value, source, path.len() + 1, findings) else { return };
     let whole = Span { source, start: 0, end: path.len() };
     match path::parse(path) {
         Ok(steps) => replace(root, path, &steps, node, whole, findings),
@@ -242,6 +229,24 @@ pub(crate) fn set(root: &mut Node, origin: &str, path: &str, value: &str, findin
             let span = Span { source, start: error.at, end: path.len() };
             findings.error("scenario::unknown-path", span, error.message, PATH_HELP);
         }
+    }
+}
+
+/// A value of the command line that stands at `offset` of its source; `None` if it begins as TOML and is none.
+fn given(value: &str, source: usize, offset: usize, findings: &mut Findings) -> Option<Node> {
+    let (parsed, errors) = DeValue::parse_recoverable(value);
+    let looks_like_toml = value.trim_start().starts_with(['"', '\'', '[', '{']);
+    if errors.is_empty() {
+        Some(convert(parsed, source, offset))
+    } else if looks_like_toml {
+        let parsed = convert(parsed, source, offset).value;
+        let table =
+            Table(vec![Entry { key: String::new(), span: Span::default(), node: Node::unplaced(parsed) }]);
+        report(errors, source, offset, value.len(), &table, findings);
+        None
+    } else {
+        let span = Span { source, start: offset, end: offset + value.len() };
+        Some(Node { span, value: Value::string(value.trim()) })
     }
 }
 
@@ -287,6 +292,15 @@ fn put(
     }
     let kind = here.value.kind();
     match (step, &mut here.value) {
+        (Step::Any, Value::Table(table)) if matches!(above, ["links" | "flows"]) => {
+            let reasons = table.0.iter_mut().map(|entry| {
+                put(&mut entry.node, rest, &[above, &[entry.key.as_str()]].concat(), node.clone(), span)
+            });
+            reasons.collect()
+        }
+        (Step::Any, _) => {
+            Err(("`*` is not below links or flows".into(), "such as flows.*.law or links.*.queue".into()))
+        }
         (Step::Index(index), Value::Array(nodes)) if *index < nodes.len() => {
             put(&mut nodes[*index], rest, &[above, &["[]"]].concat(), node, span)
         }
@@ -323,11 +337,47 @@ pub(crate) fn remove(root: &mut Node, steps: &[Step]) {
     }
 }
 
+/// The file without `law = "none"` of links: that a link has no law is said by leaving it out, which no axis of a sweep can.
+pub(crate) fn without_none(root: &Node) -> Cow<'_, Node> {
+    fn is_none(entry: &Entry) -> bool {
+        entry.key == "law" && matches!(&entry.node.value, Value::String(name) if name == NONE)
+    }
+    fn has_none(link: &Node) -> bool {
+        let Value::Table(Table(entries)) = &link.value else { return false };
+        entries.iter().any(|entry| is_none(entry) || entry.key == "reverse" && has_none(&entry.node))
+    }
+    fn clean(link: &mut Node) {
+        let Value::Table(Table(entries)) = &mut link.value else { return };
+        entries.retain(|entry| !is_none(entry));
+        entries.iter_mut().filter(|entry| entry.key == "reverse").for_each(|entry| clean(&mut entry.node));
+    }
+    let links = |root: &Node| match &root.value {
+        Value::Table(Table(entries)) => entries.iter().position(|entry| entry.key == "links"),
+        _ => None,
+    };
+    let Some(place) = links(root) else { return Cow::Borrowed(root) };
+    let mut cleaned = Cow::Borrowed(root);
+    let Value::Table(Table(entries)) = &root.value else { return cleaned };
+    let Value::Table(Table(all)) = &entries[place].node.value else { return cleaned };
+    if all.iter().any(|link| has_none(&link.node))
+        && let Value::Table(Table(entries)) = &mut cleaned.to_mut().value
+        && let Value::Table(Table(all)) = &mut entries[place].node.value
+    {
+        all.iter_mut().for_each(|link| clean(&mut link.node));
+    }
+    cleaned
+}
+
+/// The law of a link that has none.
+pub(crate) const NONE: &str = "none";
+
 /// Returns the value at the end of a path, as [`replace`] understands it.
 pub(crate) fn at<'a>(root: &'a Value, steps: &[Step]) -> Option<&'a Value> {
     let Some((step, rest)) = steps.split_first() else { return Some(root) };
     match (step, root) {
         (Step::Index(index), Value::Array(nodes)) => at(&nodes.get(*index)?.value, rest),
+        // They were all given the same.
+        (Step::Any, Value::Table(Table(entries))) => at(&entries.first()?.node.value, rest),
         (Step::Key(key), Value::Table(table)) => match (table.get(key), key.strip_suffix(".reverse")) {
             (Some(node), _) => at(&node.value, rest),
             (None, Some(link)) => {
