@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
+use congestlab_scenario::sweep::Shard;
 use congestlab_scenario::units::Time;
 
 use crate::linux;
@@ -199,15 +200,34 @@ pub(crate) struct CheckArguments {
 pub(crate) struct SweepArguments {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArguments,
+    /// Vary a value, beside what [sweep] varies: --grid flows.ftp.law=xcp,cubic; a * stands for any
+    /// name, repeated options for all combinations
+    #[arg(long, value_name = "PATH=A,B,C", value_parser = axis)]
+    pub(crate) grid: Vec<(String, Vec<String>)>,
+    /// Run each point with the seeds 1 to N
+    #[arg(long, value_name = "N", value_parser = seeds, conflicts_with = "seed")]
+    pub(crate) seeds: Option<u64>,
     /// Hold the results against the file's [[claims]]; fail with status 3 if one does not hold
     #[arg(long)]
     pub(crate) check: bool,
-    /// Where results are kept, one file a point [default: sweeps/<scenario>]
+    /// Where results are kept: results.parquet, results.csv, points/ [default: sweeps/<scenario>]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) out: Option<PathBuf>,
+    /// Keep the folder of each run too, in runs/ of --out: series, events, summary.json
+    #[arg(long)]
+    pub(crate) folders: bool,
     /// Points to run at once [default: one for each core]
     #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) threads: Option<usize>,
+    /// Run the I-th of N parts of the points only; each point is in one of them
+    #[arg(long, value_name = "I/N", value_parser = shard, conflicts_with_all = ["check", "merge"])]
+    pub(crate) shard: Option<Shard>,
+    /// Run nothing: make the table of what is complete in --out and in these folders
+    #[arg(long)]
+    pub(crate) merge: bool,
+    /// With --merge: folders in which other parts of the same sweep were run
+    #[arg(value_name = "DIR", requires = "merge", value_hint = ValueHint::DirPath)]
+    pub(crate) from: Vec<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -512,6 +532,46 @@ fn assignment(text: &str) -> Result<(String, String), String> {
     Err("expected PATH=VALUE, such as links.bottleneck.rate=\"1 Gbit/s\"".into())
 }
 
+/// `path=a,b,c`; what is in quotes or brackets is one value.
+fn axis(text: &str) -> Result<(String, Vec<String>), String> {
+    const HELP: &str = "expected PATH=A,B,C, such as flows.ftp.law=xcp,cubic";
+    let (path, values) = assignment(text).map_err(|_| HELP)?;
+    let (mut list, mut from, mut depth, mut quote) = (Vec::new(), 0, 0_u32, None);
+    for (at, c) in values.char_indices() {
+        match (quote, c) {
+            (None, ',') if depth == 0 => {
+                list.push(values[from..at].trim().to_owned());
+                from = at + 1;
+            }
+            (None, '[' | '{') => depth += 1,
+            (None, ']' | '}') => depth = depth.saturating_sub(1),
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), _) if open == c => quote = None,
+            _ => {}
+        }
+    }
+    list.push(values[from..].trim().to_owned());
+    if list.iter().any(String::is_empty) {
+        return Err(format!("a value of `{path}` is empty; {HELP}"));
+    }
+    Ok((path, list))
+}
+
+fn seeds(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(number) if (1..=100_000).contains(&number) => Ok(number),
+        _ => Err("expected a number from 1 to 100000".into()),
+    }
+}
+
+fn shard(text: &str) -> Result<Shard, String> {
+    let parts = text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
+    match parts {
+        Some((number, of)) if (1..=of).contains(&number) => Ok(Shard { number, of }),
+        _ => Err("expected I/N with I from 1 to N, such as 2/8".into()),
+    }
+}
+
 fn threads(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(number) if (1..=1024).contains(&number) => Ok(number),
@@ -536,5 +596,24 @@ mod tests {
         assert_eq!(split("a = \"x=y\""), Ok("a|\"x=y\"".into()));
         assert_eq!(split("links.\"a=b\".rate=1 Mbit/s"), Ok("links.\"a=b\".rate|1 Mbit/s".into()));
         assert!(split("a.b").is_err() && split("=1").is_err());
+    }
+
+    #[test]
+    fn an_axis_splits_at_commas_outside_quotes_and_brackets() {
+        let split = |text| axis(text).map(|(path, values)| format!("{path}|{}", values.join("|")));
+        assert_eq!(split("a.b=1, 2,3"), Ok("a.b|1|2|3".into()));
+        assert_eq!(split("a=10 Mbit/s,1 Gbit/s"), Ok("a|10 Mbit/s|1 Gbit/s".into()));
+        assert_eq!(split(r#"a="x,y",{ k = [1, 2] },[3, 4]"#), Ok(r#"a|"x,y"|{ k = [1, 2] }|[3, 4]"#.into()));
+        for text in ["a", "a=", "a=1,", "a=,1", "=1"] {
+            assert!(split(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_shard_is_one_of_so_many() {
+        assert_eq!(shard("2/8"), Ok(Shard { number: 2, of: 8 }));
+        for text in ["5/3", "0/3", "1/0", "0/0", "1", "-1/3", "1/3/5", "a/b", ""] {
+            assert!(shard(text).is_err(), "{text}");
+        }
     }
 }

@@ -227,7 +227,7 @@ impl Runs {
 
     /// Shows, of the sweep of that name, that one more run is complete.
     pub(crate) fn tell(&self, name: &str, progress: sweep::Progress<'_>) {
-        if matches!(progress, sweep::Progress::Started(_)) {
+        if matches!(progress, sweep::Progress::Begun(_) | sweep::Progress::Started(_)) {
             return;
         }
         let (done, all) = (1 + self.done.fetch_add(1, Ordering::Relaxed), self.all);

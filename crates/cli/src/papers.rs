@@ -240,7 +240,7 @@ fn one(
     tell: &(dyn Fn(Progress<'_>) + Sync),
 ) -> Result<Vec<PointResult>, Failure> {
     let threads = crate::sweep::threads_that_fit(scenario, threads.unwrap_or_else(machine::cores))?;
-    let options = Options { folder, version: crate::sweep::CODE, threads, stop };
+    let options = Options::new(folder, crate::sweep::CODE, threads, stop);
     // Whether anything is random is known when the first run is through. Then it is early enough.
     let too_few = scenario.require_seeds().err();
     let is_random = AtomicBool::new(false);
@@ -253,7 +253,7 @@ fn one(
         }
         (outcome, clock.meta())
     };
-    let points = sweep::run(scenario, &options, &simulate, tell);
+    let points = sweep::run(scenario, &options, &simulate, tell).and_then(|results| results.all());
     let was_random = |point: &PointResult| point.result["seed_used"] == true;
     let is_random = is_random.into_inner() || points.iter().flatten().any(was_random);
     match too_few.filter(|_| is_random) {

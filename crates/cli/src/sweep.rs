@@ -4,14 +4,14 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use congestlab_scenario::claims::Verdict;
+use congestlab_scenario::claims::{Observation, Verdict};
 use congestlab_scenario::metric::{Metric, Reading};
 use congestlab_scenario::sim::{self, Engine};
-use congestlab_scenario::sweep::{self, Options, PointResult, Progress, SweepError};
-use congestlab_scenario::{Measure, Scenario, store};
+use congestlab_scenario::sweep::{self, Options, PointResult, Progress, Results, SweepError, Work};
+use congestlab_scenario::{Measure, Scenario, Varied, store, table};
 use serde_json::{Value, json};
 
-use crate::args::{SweepArguments, VERSION};
+use crate::args::{Changes, ScenarioArguments, SweepArguments, VERSION};
 use crate::failure::{Failure, Message};
 use crate::machine::{self, Clock};
 use crate::output::{Screen, gauge, print, require_folder};
@@ -21,25 +21,47 @@ use crate::table::{Table, number};
 pub(crate) const CODE: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("CONGESTLAB_CODE"));
 
 pub(crate) fn sweep(arguments: &SweepArguments, screen: &Screen) -> Result<(), Failure> {
-    let scenario = crate::load(&arguments.scenario, screen)?;
+    let scenario = load(arguments, screen)?;
     crate::warn(&scenario.check().map_err(Failure::Scenario)?, screen);
     if arguments.check && scenario.claims().is_empty() {
         let text = format!("{} has no [[claims]] to check", arguments.scenario.file.display());
         return Err(Failure::Input(Message::new(text, "add some, or leave --check out")));
     }
-    let threads = threads_that_fit(&scenario, arguments.threads.unwrap_or_else(machine::cores))?;
+    if let Some(none) = arguments.from.iter().find(|folder| !sweep::is_folder(folder)) {
+        let text = format!("{} is not the folder of a sweep: it has no points", none.display());
+        return Err(Failure::Input(Message::new(text, "give what --out of `sweep` was")));
+    }
     let folder = arguments.out.clone().unwrap_or_else(|| Path::new("sweeps").join(scenario.name()));
     require_folder(&folder)?;
     let points = scenario.sweep().map_or(1, |sweep| sweep.points().len());
-    screen.note(&format!("{points} points, {threads} at once, kept in {}", folder.display()));
+    let work = match arguments.shard {
+        _ if arguments.merge => Work::Merge(arguments.from.clone()),
+        Some(shard) => Work::Shard(shard),
+        None => Work::All,
+    };
+    let threads = match work {
+        Work::Merge(_) => 1,
+        _ => threads_that_fit(&scenario, arguments.threads.unwrap_or_else(machine::cores))?,
+    };
+    let part =
+        arguments.shard.map_or_else(String::new, |shard| format!(", part {} of {}", shard.number, shard.of));
+    let at_once = if arguments.merge { String::new() } else { format!(", {threads} at once") };
+    screen.note(&format!("{points} points{part}{at_once}, kept in {}", folder.display()));
 
     let stop = machine::stop_flag()?;
+    let options = Options {
+        work,
+        release: VERSION,
+        folders: arguments.folders,
+        ..Options::new(&folder, CODE, threads, &stop)
+    };
     let line = Mutex::new(screen.progress());
-    let (done, kept, equal) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+    let [done, kept, equal] = [const { AtomicUsize::new(0) }; 3];
+    let all = AtomicUsize::new(points);
     let clock = Clock::start();
     let results = sweep::run(
         &scenario,
-        &Options { folder: &folder, version: CODE, threads, stop: &stop },
+        &options,
         &|_, model| {
             let clock = Clock::start_thread();
             let outcome = sim::run(model, Engine::Window { threads: 1, divisor: 1 }, &stop, &mut |_| {});
@@ -48,19 +70,21 @@ pub(crate) fn sweep(arguments: &SweepArguments, screen: &Screen) -> Result<(), F
         &|progress| {
             let Ok(mut line) = line.lock() else { return };
             match progress {
-                Progress::Kept(_) => kept.fetch_add(1, Ordering::Relaxed),
+                Progress::Begun(count) => all.store(count, Ordering::Relaxed),
+                Progress::Kept(_) => drop(kept.fetch_add(1, Ordering::Relaxed)),
                 Progress::Finished(point) => {
                     line.clear();
                     screen.detail(&format!("done: {}", point.label));
-                    done.fetch_add(1, Ordering::Relaxed)
+                    done.fetch_add(1, Ordering::Relaxed);
                 }
-                Progress::Equal(_) => equal.fetch_add(1, Ordering::Relaxed),
-                Progress::Started(_) => 0,
+                Progress::Equal(_) => drop(equal.fetch_add(1, Ordering::Relaxed)),
+                Progress::Started(_) => {}
             };
             let complete: usize = [&done, &kept, &equal].iter().map(|n| n.load(Ordering::Relaxed)).sum();
+            let all = all.load(Ordering::Relaxed);
             line.tell(|elapsed| {
-                let share = complete as f64 / points as f64;
-                format!("{}  {complete} of {points}, {elapsed:.0} s", gauge(share))
+                let share = complete as f64 / all.max(1) as f64;
+                format!("{}  {complete} of {all}, {elapsed:.0} s", gauge(share))
             });
         },
     );
@@ -68,24 +92,27 @@ pub(crate) fn sweep(arguments: &SweepArguments, screen: &Screen) -> Result<(), F
         line.clear();
     }
     let results = results.map_err(failure)?;
-    let (done, kept) = (done.into_inner(), kept.into_inner());
-    let equal = match equal.into_inner() {
-        0 => String::new(),
-        equal => format!(", {equal} equal to others"),
-    };
-    let wall = clock.wall();
-    screen.note(&format!("{done} run in {wall:.1} s, {kept} kept from before{equal}, version {VERSION}"));
-
-    let observations: Vec<_> = results.iter().map(PointResult::observation).collect();
+    if !arguments.merge {
+        let [done, kept, equal] = [done, kept, equal].map(AtomicUsize::into_inner);
+        let equal = if equal == 0 { String::new() } else { format!(", {equal} equal to others") };
+        let wall = clock.wall();
+        screen.note(&format!("{done} run in {wall:.1} s, {kept} kept from before{equal}, version {VERSION}"));
+    }
+    if results.missing() > 0 {
+        return incomplete(arguments, &results, screen);
+    }
+    let mut shown = Shown::default();
+    table::write(&folder, &results, VERSION, &mut |point| shown.see(&scenario, point)).map_err(failure)?;
+    screen.note(&format!("the table is {}", folder.join(table::PARQUET).display()));
     let verdicts: Vec<Verdict> = if arguments.check {
-        scenario.claims().iter().map(|claim| claim.verdict(&observations)).collect()
+        scenario.claims().iter().map(|claim| claim.verdict(&shown.observations)).collect()
     } else {
         Vec::new()
     };
     print(&if screen.json {
-        store::pretty(&to_json(&results, &verdicts))
+        store::pretty(&to_json(&results.all().map_err(failure)?, &verdicts))
     } else {
-        describe(&scenario, &results, &verdicts)
+        describe(&scenario, &shown, &verdicts)
     })?;
     let failed = verdicts.iter().filter(|verdict| !verdict.holds).count();
     if failed > 0 {
@@ -95,10 +122,63 @@ pub(crate) fn sweep(arguments: &SweepArguments, screen: &Screen) -> Result<(), F
     Ok(())
 }
 
+/// Reads the scenario with what the command line varies.
+fn load(arguments: &SweepArguments, screen: &Screen) -> Result<Scenario, Failure> {
+    let ScenarioArguments { file, changes: Changes { set, seed } } = &arguments.scenario;
+    let mut grid: Vec<Varied> =
+        arguments.grid.iter().map(|(path, values)| Varied::new("--grid", path, values.clone())).collect();
+    if let Some(seeds) = arguments.seeds {
+        grid.push(Varied::new("--seeds", "run.seed", (1..=seeds).map(|seed| seed.to_string()).collect()));
+    }
+    let scenario = Scenario::load_varied(file, set, *seed, &grid).map_err(Failure::Scenario)?;
+    crate::warn(scenario.warnings(), screen);
+    Ok(scenario)
+}
+
+/// A part of a sweep is done, or a merge finds that parts are not.
+fn incomplete(arguments: &SweepArguments, results: &Results<'_>, screen: &Screen) -> Result<(), Failure> {
+    let (missing, all) = (results.missing(), results.points());
+    if arguments.merge {
+        let text = format!("{missing} of {all} points are not complete");
+        let help = "run the parts that are missing, or name the folders that have them";
+        return Err(Failure::Run(Message::new(text, help)));
+    }
+    screen.note(&format!(
+        "{missing} of {all} points are left to other parts; when all are complete, --merge makes the table"
+    ));
+    if screen.json {
+        print(&store::pretty(&json!({ "complete": all - missing, "points": all })))
+    } else {
+        Ok(())
+    }
+}
+
+/// What is shown of the points, and judged.
+#[derive(Default)]
+struct Shown {
+    metrics: Option<Vec<Metric>>,
+    observations: Vec<Observation>,
+    /// Of the metrics, point by point.
+    readings: Vec<Vec<Reading>>,
+}
+
+impl Shown {
+    fn see(&mut self, scenario: &Scenario, point: &PointResult) {
+        let metrics = self.metrics.get_or_insert_with(|| metrics_shown(scenario, point));
+        let read = |metric: &Metric| {
+            let kept = point.readings.iter().find(|(text, _)| text == metric.text());
+            kept.map_or_else(|| metric.read(&point.result, None), |(_, reading)| reading.clone())
+        };
+        self.readings.push(metrics.iter().map(read).collect());
+        self.observations.push(point.observation());
+    }
+}
+
 pub(crate) fn failure(error: SweepError) -> Failure {
     match error {
         SweepError::Scenario(diagnostics) => Failure::Scenario(diagnostics),
         SweepError::Write { path, error } => Failure::write(&path, &error),
+        SweepError::Read { .. } => Failure::Run(Message::new(error.to_string(), "")),
         SweepError::Interrupted { .. } => {
             Failure::Interrupted(format!("{error}; the same command goes on from there"))
         }
@@ -149,21 +229,17 @@ fn to_json(results: &[PointResult], verdicts: &[Verdict]) -> Value {
     json!({ "points": points, "claims": claims })
 }
 
-fn describe(scenario: &Scenario, results: &[PointResult], verdicts: &[Verdict]) -> String {
+fn describe(scenario: &Scenario, shown: &Shown, verdicts: &[Verdict]) -> String {
     let axes = scenario.sweep().map_or(&[][..], |sweep| sweep.axes());
-    let metrics = metrics_shown(scenario, results);
-    let heading =
-        axes.iter().map(|axis| short(axis)).chain(metrics.iter().map(|metric| short(metric.text())));
+    let metrics = shown.metrics.iter().flatten();
+    let heading = axes.iter().map(|axis| short(axis)).chain(metrics.map(|metric| short(metric.text())));
     let mut table = Table::with_heading(heading.collect());
-    for point in results {
+    for (point, readings) in shown.observations.iter().zip(&shown.readings) {
         let settings = point.settings.iter().map(|(_, value)| value.trim_matches('"').to_owned());
-        let readings = metrics.iter().map(|metric| {
-            let kept = point.readings.iter().find(|(text, _)| text == metric.text());
-            match kept.map_or_else(|| metric.read(&point.result, None), |(_, reading)| reading.clone()) {
-                Reading::Nothing => number(None),
-                Reading::Number(value) => four_digits(value),
-                other => other.to_json().to_string(),
-            }
+        let readings = readings.iter().map(|reading| match reading {
+            Reading::Nothing => number(None),
+            Reading::Number(value) => four_digits(*value),
+            other => other.to_json().to_string(),
         });
         table.row(settings.chain(readings).collect());
     }
@@ -179,7 +255,7 @@ fn describe(scenario: &Scenario, results: &[PointResult], verdicts: &[Verdict]) 
 }
 
 /// What the claims ask for; without claims, the use of each link and the fairness of each group.
-fn metrics_shown(scenario: &Scenario, results: &[PointResult]) -> Vec<Metric> {
+fn metrics_shown(scenario: &Scenario, point: &PointResult) -> Vec<Metric> {
     let mut metrics: Vec<Metric> = Vec::new();
     let claimed = scenario.claims().iter().flat_map(|claim| claim.metrics()).cloned();
     for metric in claimed {
@@ -188,9 +264,8 @@ fn metrics_shown(scenario: &Scenario, results: &[PointResult]) -> Vec<Metric> {
         }
     }
     if metrics.is_empty() {
-        let result = results.first().map(|point| &point.result);
         let keys = |part: &str| -> Vec<String> {
-            let table = result.and_then(|result| result.get(part)?.as_object());
+            let table = point.result.get(part).and_then(Value::as_object);
             table.map_or(Vec::new(), |table| table.keys().cloned().collect())
         };
         let of_link = ["utilization", "queue_mean_packets", "drops"];

@@ -24,6 +24,8 @@ const ROOMS: [(&str, &[&str]); 6] = [
             "base64",
             // Headers and checksums of packet traces.
             "etherparse",
+            // The records of a sweep's points.
+            "flate2",
             "miette",
             // Results on disk, in a format that everything reads; without the rest of Arrow.
             "parquet",

@@ -1082,6 +1082,7 @@ pub fn point_of_run(run: &RunFolder) -> Result<PointResult, ChartError> {
         result: run.summary().clone(),
         readings,
         curves,
+        laws: scenario.laws_by_name(),
     })
 }
 
@@ -1110,6 +1111,7 @@ pub fn points_of_data(
             result: Json::Null,
             readings: Vec::new(),
             curves: Vec::new(),
+            laws: Default::default(),
         })
         .collect();
     for metric in figure.metrics() {

@@ -67,6 +67,7 @@ mod origin;
 mod path;
 pub mod printable;
 mod queue;
+mod records;
 pub mod report;
 mod resolve;
 pub mod result;
@@ -76,6 +77,7 @@ mod settings;
 pub mod store;
 pub mod style;
 pub mod sweep;
+pub mod table;
 mod tables;
 mod tree;
 mod xcp_i;
@@ -111,6 +113,21 @@ pub struct Measure {
     pub events: bool,
 }
 
+/// A list of values for a path: an axis of a sweep's grid.
+#[derive(Clone, Debug)]
+pub struct Varied {
+    origin: &'static str,
+    path: String,
+    values: Vec<String>,
+}
+
+impl Varied {
+    /// `values` are TOML, and texts where they are no TOML; `origin` is what wrote it, for diagnostics.
+    pub fn new(origin: &'static str, path: &str, values: Vec<String>) -> Self {
+        Self { origin, path: path.to_owned(), values }
+    }
+}
+
 /// A scenario that was read and found right, with every default filled in.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -143,7 +160,21 @@ impl Scenario {
     /// # Errors
     /// Returns all errors of the file but those that a single run ignores: see [`Scenario::check`].
     pub fn load(path: &Path, overrides: &[(String, String)], seed: Option<u64>) -> Result<Self, Diagnostics> {
-        Self::load_as(path, overrides, seed, false)
+        Self::load_as(path, overrides, seed, &[], false)
+    }
+
+    /// As [`Scenario::load`], with what the command line of a sweep varies beside what the file does. A path that the
+    /// file's grid has too has these values instead.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn load_varied(
+        path: &Path,
+        overrides: &[(String, String)],
+        seed: Option<u64>,
+        grid: &[Varied],
+    ) -> Result<Self, Diagnostics> {
+        Self::load_as(path, overrides, seed, grid, false)
     }
 
     /// Reads a scenario for a run with real TCP, as [`Scenario::load`] does; refuses settings that can only be
@@ -156,13 +187,14 @@ impl Scenario {
         overrides: &[(String, String)],
         seed: Option<u64>,
     ) -> Result<Self, Diagnostics> {
-        Self::load_as(path, overrides, seed, true)
+        Self::load_as(path, overrides, seed, &[], true)
     }
 
     fn load_as(
         path: &Path,
         overrides: &[(String, String)],
         seed: Option<u64>,
+        grid: &[Varied],
         is_live: bool,
     ) -> Result<Self, Diagnostics> {
         let shown = path.display().to_string();
@@ -189,7 +221,7 @@ impl Scenario {
             }
         };
         let base = path.parent().map_or_else(PathBuf::new, Path::to_owned);
-        Self::read(&shown, &stem(path), &text, &base, overrides, seed, is_live)
+        Self::read(&shown, &stem(path), &text, &base, overrides, seed, grid, is_live)
     }
 
     /// Reads a scenario from a text. Diagnostics call it `name`; paths of traces are relative to `base`.
@@ -203,9 +235,10 @@ impl Scenario {
         overrides: &[(String, String)],
         seed: Option<u64>,
     ) -> Result<Self, Diagnostics> {
-        Self::read(name, &stem(Path::new(name)), text, base, overrides, seed, false)
+        Self::read(name, &stem(Path::new(name)), text, base, overrides, seed, &[], false)
     }
 
+    #[expect(clippy::too_many_arguments, reason = "each is what one of the public functions takes")]
     fn read(
         shown: &str,
         name: &str,
@@ -213,6 +246,7 @@ impl Scenario {
         base: &Path,
         overrides: &[(String, String)],
         seed: Option<u64>,
+        grid: &[Varied],
         is_live: bool,
     ) -> Result<Self, Diagnostics> {
         // Editors on Windows begin a file with a mark of its byte order, which is no column.
@@ -228,6 +262,9 @@ impl Scenario {
         }
         if let Some(seed) = seed {
             tree::set(&mut root, "--seed", "run.seed", &seed.to_string(), &mut findings);
+        }
+        for Varied { origin, path, values } in grid {
+            tree::vary(&mut root, origin, path, values, &mut findings);
         }
         let mut scenario = Self::build(name.into(), base.into(), root, findings, true)?;
         scenario.changed = overrides.iter().map(|(path, _)| path.clone()).collect();
@@ -375,6 +412,13 @@ impl Scenario {
     pub fn flow_laws(&self) -> Vec<Option<&'static str>> {
         let flows = self.file.flows.iter().flat_map(|flows| &flows.value.0);
         flows.map(|(_, flow)| flow.value.law.as_ref().map(|law| law.value.name())).collect()
+    }
+
+    /// Returns the laws of the links and those of the groups of flows; `None` for one without a law.
+    pub(crate) fn laws_by_name(&self) -> [Vec<Option<String>>; 2] {
+        let owned =
+            |laws: Vec<Option<&'static str>>| laws.into_iter().map(|law| law.map(str::to_owned)).collect();
+        [self.link_laws(), self.flow_laws()].map(owned)
     }
 
     /// Returns the name of the router that each link of the model leaves; empty if the file names none.

@@ -447,6 +447,22 @@ impl Metric {
         self.terms.iter().any(|(_, term)| last_key(&term.steps) == "fingerprint")
     }
 
+    /// It is what the result has there, and nothing is made of it.
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self.terms.as_slice(), [(_, term)] if term.fold.is_none() && !term.needs_series())
+    }
+
+    /// The group for each of whose flows it is a value.
+    pub(crate) fn group(&self) -> Option<&str> {
+        match self.terms.as_slice() {
+            [(_, term)] if term.is_list() => match term.target()? {
+                Target { table: "flows", name: Name::One(name), .. } => Some(name),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// It can be a list, one for each flow.
     pub(crate) fn is_list(&self) -> bool {
         matches!(self.terms.as_slice(), [(_, term)] if term.is_list())

@@ -234,7 +234,7 @@ fn write_seconds(out: &mut dyn Write, at: Picos) -> io::Result<()> {
 
 /// A name as a CSV field (RFC 4180). One that a spreadsheet would take for a formula, and run, gets the apostrophe by
 /// which spreadsheets know a text.
-fn field(name: &str) -> String {
+pub(crate) fn field(name: &str) -> String {
     if name.starts_with(['=', '+', '-', '@', '\t', '\r']) {
         return format!("\"'{}\"", name.replace('"', "\"\""));
     }

@@ -173,7 +173,7 @@ pub fn read_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Opens what is a file, which a pipe would not let go.
-fn regular(path: &Path) -> io::Result<File> {
+pub(crate) fn regular(path: &Path) -> io::Result<File> {
     let refuse = |kind: fs::FileType| {
         let what = if kind.is_dir() { "it is a folder" } else { "it is a device or a pipe, not a file" };
         Err(io::Error::other(what))
@@ -355,6 +355,11 @@ pub(crate) fn hash(parts: &[&[u8]]) -> String {
         fnv(fnv(hash, part), &(part.len() as u64).to_le_bytes())
     });
     format!("{hash:016x}")
+}
+
+/// The same of bytes, as a number.
+pub(crate) fn hash64(bytes: &[u8]) -> u64 {
+    fnv(FNV, bytes)
 }
 
 /// The same of a file.

@@ -108,8 +108,9 @@ pub struct EventRow<'a> {
 }
 
 /// Part of a column, in memory.
-enum Column {
+pub(crate) enum Column {
     Numbers(Vec<f64>),
+    Maybe(Vec<Option<f64>>),
     Integers(Vec<Option<i64>>),
     Texts(Vec<Option<ByteArray>>),
     /// Any values, of which there are few.
@@ -119,14 +120,34 @@ enum Column {
 }
 
 /// Columns that a schema has no words for: names may be any text.
-type More = Vec<(String, Physical, Repetition)>;
+pub(crate) type More = Vec<(String, Physical, Repetition)>;
 
-fn physical(cell: &Cell) -> Physical {
+pub(crate) fn physical(cell: &Cell) -> Physical {
     match cell {
         Cell::Number(_) => Physical::DOUBLE,
         Cell::Integer(_) => Physical::INT64,
         Cell::Switch(_) => Physical::BOOLEAN,
         Cell::Text(_) => Physical::BYTE_ARRAY,
+    }
+}
+
+/// Whose the numbers of a row are, in the table of a sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Run,
+    Link,
+    Group,
+    Flow,
+}
+
+impl Kind {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Link => "link",
+            Self::Group => "group",
+            Self::Flow => "flow",
+        }
     }
 }
 
@@ -382,7 +403,7 @@ pub(crate) fn write_points(
 }
 
 /// Writes groups of rows until one is empty.
-fn write(
+pub(crate) fn write(
     out: &mut (dyn Write + Send),
     schema: &str,
     more: &More,
@@ -446,6 +467,7 @@ impl Column {
     fn is_empty(&self) -> bool {
         match self {
             Self::Numbers(values) => values.is_empty(),
+            Self::Maybe(values) => values.is_empty(),
             Self::Integers(values) => values.is_empty(),
             Self::Texts(values) => values.is_empty(),
             Self::Cells(values) => values.is_empty(),
@@ -473,6 +495,10 @@ impl Column {
         match (self, writer) {
             (Self::Numbers(values), ColumnWriter::DoubleColumnWriter(writer)) => {
                 writer.write_batch(&values, None, None)?;
+            }
+            (Self::Maybe(values), ColumnWriter::DoubleColumnWriter(writer)) => {
+                let (values, levels) = split(values);
+                writer.write_batch(&values, Some(&levels), None)?;
             }
             (Self::Integers(values), ColumnWriter::Int64ColumnWriter(writer)) => {
                 let (values, levels) = split(values);
@@ -520,23 +546,6 @@ impl Column {
     }
 
     fn read(reader: ColumnReader, rows: usize, is_optional: bool) -> Result<Self, ParquetError> {
-        fn values<T: DataType>(
-            mut reader: ColumnReaderImpl<T>,
-            rows: usize,
-            is_optional: bool,
-        ) -> Result<Vec<Option<T::T>>, ParquetError> {
-            let (mut values, mut levels) = (Vec::new(), Vec::new());
-            let (read, _, _) =
-                reader.read_records(rows, is_optional.then_some(&mut levels), None, &mut values)?;
-            if read != rows {
-                return Err(ParquetError::General(format!("{read} rows where {rows} should be")));
-            }
-            if !is_optional {
-                return Ok(values.into_iter().map(Some).collect());
-            }
-            let mut values = values.into_iter();
-            Ok(levels.into_iter().map(|level| if level > 0 { values.next() } else { None }).collect())
-        }
         Ok(match reader {
             ColumnReader::DoubleColumnReader(reader) => {
                 let values = values(reader, rows, is_optional)?;
@@ -571,6 +580,69 @@ impl Column {
             _ => Ok(None),
         }
     }
+}
+
+/// So many values of a column.
+fn values<T: DataType>(
+    mut reader: ColumnReaderImpl<T>,
+    rows: usize,
+    is_optional: bool,
+) -> Result<Vec<Option<T::T>>, ParquetError> {
+    let (mut values, mut levels) = (Vec::new(), Vec::new());
+    let (read, _, _) = reader.read_records(rows, is_optional.then_some(&mut levels), None, &mut values)?;
+    if read != rows {
+        return Err(ParquetError::General(format!("{read} rows where {rows} should be")));
+    }
+    if !is_optional {
+        return Ok(values.into_iter().map(Some).collect());
+    }
+    let mut values = values.into_iter();
+    Ok(levels.into_iter().map(|level| if level > 0 { values.next() } else { None }).collect())
+}
+
+/// A column of any of the types that are written here.
+pub(crate) fn read_column(path: &Path, column: usize) -> Result<Vec<Option<Cell>>, ParquetError> {
+    let reader = SerializedFileReader::new(File::open(path)?)?;
+    let schema = reader.metadata().file_metadata().schema_descr();
+    let is_optional = schema.root_schema().get_fields()[column].is_optional();
+    let mut cells = Vec::new();
+    for group in 0..reader.num_row_groups() {
+        let group = reader.get_row_group(group)?;
+        let rows = length(&*group)?;
+        match group.get_column_reader(column)? {
+            ColumnReader::DoubleColumnReader(reader) => {
+                cells.extend(
+                    values(reader, rows, is_optional)?.into_iter().map(|cell| cell.map(Cell::Number)),
+                );
+            }
+            ColumnReader::Int64ColumnReader(reader) => {
+                cells.extend(
+                    values(reader, rows, is_optional)?.into_iter().map(|cell| cell.map(Cell::Integer)),
+                );
+            }
+            ColumnReader::BoolColumnReader(reader) => {
+                cells.extend(
+                    values(reader, rows, is_optional)?.into_iter().map(|cell| cell.map(Cell::Switch)),
+                );
+            }
+            ColumnReader::ByteArrayColumnReader(reader) => {
+                for cell in values(reader, rows, is_optional)? {
+                    let text = cell.as_ref().map(ByteArray::as_utf8).transpose()?;
+                    cells.push(text.map(|text| Cell::Text(text.to_owned())));
+                }
+            }
+            _ => return Err(ParquetError::General("a column is of no type that is written here".into())),
+        }
+    }
+    Ok(cells)
+}
+
+/// How many rows a group has.
+fn length(group: &dyn RowGroupReader) -> Result<usize, ParquetError> {
+    usize::try_from(group.metadata().num_rows())
+        .ok()
+        .filter(|&rows| rows <= GROUP)
+        .ok_or_else(|| ParquetError::General("a group of rows has no possible length".into()))
 }
 
 /// Calls `each` for every row of a file of the series.
@@ -639,10 +711,7 @@ fn read(path: &Path, schema: &str, each: &mut EachRow<'_>) -> Result<(), Parquet
     }
     for group in 0..reader.num_row_groups() {
         let group: Box<dyn RowGroupReader + '_> = reader.get_row_group(group)?;
-        let rows = usize::try_from(group.metadata().num_rows())
-            .ok()
-            .filter(|&rows| rows <= GROUP)
-            .ok_or_else(|| ParquetError::General("a group of rows has no possible length".into()))?;
+        let rows = length(&*group)?;
         let columns = (0..wanted.len())
             .map(|column| Column::read(group.get_column_reader(column)?, rows, wanted[column].is_optional()))
             .collect::<Result<Vec<_>, _>>()?;

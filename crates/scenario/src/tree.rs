@@ -250,6 +250,30 @@ fn given(value: &str, source: usize, offset: usize, findings: &mut Findings) -> 
     }
 }
 
+/// Applies `--grid PATH=A,B,C`: an axis of `sweep.grid`, in the place of the file's of the same path.
+pub(crate) fn vary(root: &mut Node, origin: &str, path: &str, values: &[String], findings: &mut Findings) {
+    let source = findings.sources.len();
+    let mut text = format!("{path}=");
+    let mut nodes = Vec::new();
+    let places: Vec<usize> = values
+        .iter()
+        .map(|value| {
+            let at = text.len();
+            text.push_str(value);
+            text.push(',');
+            at
+        })
+        .collect();
+    text.pop();
+    let whole = Span { source, start: 0, end: path.len() };
+    add_source(&mut findings.sources, origin, text);
+    for (value, at) in values.iter().zip(places) {
+        nodes.extend(given(value, source, at, findings));
+    }
+    let steps = ["sweep", "grid", path].map(|key| Step::Key(key.into()));
+    replace(root, path, &steps, Node { span: whole, value: Value::Array(nodes) }, whole, findings);
+}
+
 const PATH_HELP: &str = "a path joins keys of the file by dots, such as links.bottleneck.rate";
 
 pub(crate) fn add_source(sources: &mut Sources, name: &str, text: String) {

@@ -18,13 +18,13 @@ fn root() -> PathBuf {
 fn hold(scenario: &Scenario) {
     let folder = tempfile::tempdir().unwrap();
     let stop = AtomicBool::new(false);
-    let options = Options { folder: folder.path(), version: "test", threads: 2, stop: &stop };
+    let options = Options::new(folder.path(), "test", 2, &stop);
     let simulate = |_: &Scenario, model: &sim::model::Model| {
         let engine = Engine::Window { threads: 1, divisor: 1 };
         (sim::run(model, engine, &stop, &mut |_| ()), Meta::default())
     };
-    let results =
-        sweep::run(scenario, &options, &simulate, &|_| ()).unwrap_or_else(|error| panic!("{error}"));
+    let results = sweep::run(scenario, &options, &simulate, &|_| ()).and_then(|results| results.all());
+    let results = results.unwrap_or_else(|error| panic!("{error}"));
     let observations: Vec<_> = results.iter().map(PointResult::observation).collect();
     for claim in scenario.claims() {
         let verdict = claim.verdict(&observations);

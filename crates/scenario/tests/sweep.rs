@@ -46,7 +46,7 @@ fn simulate(model: &Model, stop: &AtomicBool) -> Outcome {
 /// Runs a sweep; returns what it gave and how many points were simulated.
 fn run(scenario: &Scenario, folder: &Path, version: &str) -> (Result<Vec<PointResult>, SweepError>, usize) {
     let (stop, simulated) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let options = Options { folder, version, threads: 2, stop: &stop };
+    let options = Options::new(folder, version, 2, &stop);
     let result = sweep::run(
         scenario,
         &options,
@@ -56,7 +56,7 @@ fn run(scenario: &Scenario, folder: &Path, version: &str) -> (Result<Vec<PointRe
         },
         &|_| (),
     );
-    (result, simulated.into_inner())
+    (result.and_then(|results| results.all()), simulated.into_inner())
 }
 
 fn verdicts(claims: &str) -> Vec<Verdict> {
@@ -116,17 +116,22 @@ fn a_sweep_does_only_what_is_missing() {
     assert_eq!(run(&scenario, folder.path(), "v1").1, 0, "all is there");
     assert_eq!(run(&scenario, folder.path(), "v2").1, 6, "other code");
 
-    let files =
-        || std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
-    assert_eq!(files().len(), 12, "nothing temporary is left");
+    let points = folder.path().join("points");
+    let names = || -> Vec<String> {
+        let entries = std::fs::read_dir(&points).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
+    };
+    let mut all = names();
+    all.sort();
+    assert_eq!(all, ["1.log", "2.log"], "one file for each command that ran something, and no claim is left");
     std::fs::remove_dir_all(folder.path()).unwrap();
     assert_eq!(run(&scenario, folder.path(), "v1").1, 6);
-    let mut all = files();
-    all.sort();
-    std::fs::remove_file(&all[0]).unwrap();
-    std::fs::write(&all[1], "{ \"half\": ").unwrap();
+    let log = points.join("1.log");
+    let whole = std::fs::read(&log).unwrap();
+    std::fs::write(&log, &whole[..whole.len() - 1]).unwrap();
     let (again, simulated) = run(&scenario, folder.path(), "v1");
-    assert_eq!(simulated, 2, "the one removed and the one damaged");
+    assert_eq!(simulated, 1, "the one of which a byte is missing");
+    assert_eq!(run(&scenario, folder.path(), "v1").1, 0, "it is in a file of its own");
     let values: Vec<_> = again.unwrap().iter().map(|point| point.result["fingerprint"].clone()).collect();
     let fresh = tempfile::tempdir().unwrap();
     let expected: Vec<_> = run(&scenario, fresh.path(), "v1")
@@ -246,7 +251,7 @@ fn an_interrupted_sweep_keeps_what_is_complete() {
     let scenario = read("");
     let stop = AtomicBool::new(false);
     let finished = Mutex::new(0);
-    let options = Options { folder: folder.path(), version: "v", threads: 1, stop: &stop };
+    let options = Options::new(folder.path(), "v", 1, &stop);
     let result =
         sweep::run(&scenario, &options, &|_, model| (simulate(model, &stop), Meta::default()), &|progress| {
             if let Progress::Finished(_) = progress {

@@ -244,8 +244,7 @@ fn run(
     let failed = Mutex::new(None);
     let names: Vec<String> = wanted.iter().map(|(table, name)| format!("{table}.{name}")).collect();
     let version = format!("ns-2 {FORM} {}\n{}\n{}", crate::sweep::CODE, names.join("\n"), child::SCRIPT);
-    let options =
-        Options { folder, version: &version, threads: threads.unwrap_or_else(machine::cores), stop: &stop };
+    let options = Options::new(folder, &version, threads.unwrap_or_else(machine::cores), &stop);
     let simulate = |_: &Scenario, model: &Model| {
         let clock = Clock::start();
         let outcome = outcome(model, wanted, &stop).unwrap_or_else(|why| {
@@ -262,7 +261,7 @@ fn run(
     let runs = Runs::new(screen, all);
     let label = format!("ns-2, {name}");
     let tell = |progress: Progress<'_>| runs.tell(&label, progress);
-    let results = sweep::run(scenario, &options, &simulate, &tell);
+    let results = sweep::run(scenario, &options, &simulate, &tell).and_then(|results| results.all());
     drop(runs);
     match failed.into_inner() {
         Ok(Some(why)) => Err(Failure::Run(Message::new(format!("{name} in ns-2: {why}"), ""))),

@@ -472,11 +472,13 @@ fn the_settings_of_a_sweep_have_their_types() {
         "links.bottleneck.rate": "5 Mbit/s", "flows.ftp.count": 3, "flows.ftp.law": "cubic",
     });
     assert_eq!(json["points"][0]["settings"], expected);
-    let kept = std::fs::read_dir(lab.path("kept")).expect("a folder").flatten().next().expect("a point");
-    let kept: Value = serde_json::from_slice(&std::fs::read(kept.path()).expect("readable")).expect("JSON");
-    assert_eq!(kept["settings"], expected);
-    assert_eq!(kept["run"], json["points"][0]["run"]);
-    assert!(kept["run"].as_str().is_some_and(|run| run.starts_with("scenario-1-")), "{kept}");
+    let table = congestlab_scenario::table::Table::open(&lab.path("kept")).expect("a table");
+    let first = |column: &str| table.texts(column).expect(column)[0].clone();
+    assert_eq!(first("flows.ftp.law").as_deref(), Some("cubic"));
+    assert_eq!(table.numbers("flows.ftp.count").expect("a column")[0], Some(3.0));
+    assert_eq!(table.numbers("links.bottleneck.rate_bps").expect("a column")[0], Some(5e6));
+    assert_eq!(first("run").as_deref(), json["points"][0]["run"].as_str());
+    assert!(first("run").is_some_and(|run| run.starts_with("scenario-1-")));
 }
 
 /// Nothing that stands in a file or an argument moves the cursor, or fills the screen.

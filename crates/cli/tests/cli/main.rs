@@ -13,6 +13,7 @@ mod papers;
 mod pictures;
 mod plot;
 mod report;
+mod sweep;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
