@@ -279,16 +279,16 @@ mod tests {
         let open = || Records::open(folder.path()).expect("readable");
         let (mut one, mut other) = (open(), open());
         append(&mut one, 1, &json!({ "a": 0.1 }));
-        assert!(!other.find(1).is_some(), "not looked at yet");
+        assert!(other.find(1).is_none(), "not looked at yet");
         append(&mut other, 2, &json!([1, null]));
         append(&mut one, 3, &json!("x"));
         one.refresh().expect("readable");
         other.refresh().expect("readable");
         for records in [&one, &other, &open()] {
-            assert_eq!(read(&records, 1), Some(json!({ "a": 0.1 })));
-            assert_eq!(read(&records, 2), Some(json!([1, null])));
-            assert_eq!(read(&records, 3), Some(json!("x")));
-            assert_eq!(read(&records, 4), None);
+            assert_eq!(read(records, 1), Some(json!({ "a": 0.1 })));
+            assert_eq!(read(records, 2), Some(json!([1, null])));
+            assert_eq!(read(records, 3), Some(json!("x")));
+            assert_eq!(read(records, 4), None);
         }
         assert_eq!(files(folder.path()), ["1.log", "2.log"], "one for each that wrote");
         append(&mut other, 1, &json!("more"));
@@ -327,7 +327,7 @@ mod tests {
             let records = Records::open(folder.path()).expect("readable");
             assert_ne!(read(&records, 1), Some(json!({ "is": "another" })));
             let is_in_body = at > whole.iter().position(|&byte| byte == b'\n').expect("a line");
-            assert!(!is_in_body || !records.find(1).is_some() && records.find(2).is_some(), "byte {at}");
+            assert!(!is_in_body || records.find(1).is_none() && records.find(2).is_some(), "byte {at}");
         }
     }
 

@@ -121,9 +121,11 @@ fn numbers(object: &Json, above: &str, each: &mut dyn FnMut(&str, Option<f64>)) 
     }
 }
 
-/// Calls `each` for every element of a point in the order of the rows: its kind, its name and number, the place of its law
-/// among those of its kind, and its numbers.
-fn elements(point: &PointResult, each: &mut dyn FnMut(Kind, Option<&str>, Option<usize>, usize, &Json)) {
+/// What is done with an element: its kind, name and number, the place of its law among those of its kind, its numbers.
+type EachElement<'a> = dyn FnMut(Kind, Option<&str>, Option<usize>, usize, &Json) + 'a;
+
+/// Calls `each` for every element of a point, in the order of the rows.
+fn elements(point: &PointResult, each: &mut EachElement<'_>) {
     let result = &point.result;
     let of_run: Map<String, Json> = ["packet_hops", "duration_s", "warmup_s", "seed_used"]
         .into_iter()
