@@ -266,6 +266,8 @@ fn a_port_loses_no_packet_and_makes_none() {
 /// What the naive model keeps of a run.
 #[derive(Default)]
 struct Naive {
+    /// When the transmission of each packet began, and how long it had waited.
+    begins: Vec<(Picos, Picos)>,
     log: Log,
     /// Every length of the queue, with the time from which it held.
     lengths: Vec<(Picos, usize)>,
@@ -379,6 +381,7 @@ fn naive(config: &PortConfig, seed: u64, arrivals: &[(Picos, Packet)]) -> Naive 
         // What begins transmission now, for the law and the wire.
         let mut leave = |mut packet: Packet, queue: &VecDeque<Packet>, run: &mut Naive| {
             run.lengths.push((now, queue.len()));
+            run.begins.push((now, now - packet.at));
             if let (Some(law), FeedbackAt::Departure) = (&mut law, config.feedback_at) {
                 depart(law, time, &mut packet, bytes(queue));
             }
@@ -476,6 +479,7 @@ fn naive(config: &PortConfig, seed: u64, arrivals: &[(Picos, Packet)]) -> Naive 
             }
             if is_idle && !is_trace {
                 (busy_from, busy_bytes) = (now, u64::from(packet.size));
+                run.begins.push((now, 0));
                 if let (Some(law), FeedbackAt::Departure) = (&mut law, config.feedback_at) {
                     depart(law, time, &mut packet, 0);
                 }
@@ -518,7 +522,7 @@ fn naive(config: &PortConfig, seed: u64, arrivals: &[(Picos, Packet)]) -> Naive 
                 run.log.events.push((now, PortEvent::Dropped { packet, reason: Reason::PushedOut }));
             }
             if fits(&queue, packet.size) {
-                queue.push_back(packet);
+                queue.push_back(Packet { at: now, ..packet });
                 run.lengths.push((now, queue.len()));
             } else {
                 run.log.events.push((now, PortEvent::Dropped { packet, reason: Reason::QueueFull }));
@@ -543,6 +547,9 @@ fn naive(config: &PortConfig, seed: u64, arrivals: &[(Picos, Packet)]) -> Naive 
                     run.lengths.iter().rev().find(|&&(at, _)| at <= sampled_from).map_or(0, |&(_, len)| len);
                 let in_bin = run.lengths.iter().filter(|&&(at, _)| sampled_from < at && at <= now);
                 let sent = run.ends.iter().filter(|&&(end, _)| sampled_from < end && end <= now);
+                // The first bin has the run's first instant, too.
+                let is_new = |at: Picos| sampled_from < at || sampled_from == 0;
+                let begun = run.begins.iter().filter(|&&(at, _)| is_new(at));
                 let sample = Sample {
                     queue_packets: queue.len() as u64,
                     queue_bytes: bytes(&queue),
@@ -551,6 +558,8 @@ fn naive(config: &PortConfig, seed: u64, arrivals: &[(Picos, Packet)]) -> Naive 
                     law: law.as_ref().map(|law| LinkReport::Xcp(law.report())),
                     classes: None,
                     collisions: None,
+                    started_packets: begun.clone().count() as u64,
+                    waits: Duration(begun.map(|&(_, wait)| wait / 1000).sum()),
                 };
                 run.log.events.push((now, PortEvent::Sample(sample)));
                 sampled_from = now;
@@ -626,6 +635,22 @@ fn a_port_does_what_one_loop_over_all_events_does() {
         assert!(near.abs() <= 1e-12 * mean, "seed {seed}: mean {mean}, port {:?}", stats.queue_mean_packets);
         assert_eq!(stats.queue_p95_packets, Some(p95), "seed {seed}: {config:?}");
         assert_eq!(stats.queue_max_packets, longest, "seed {seed}: {config:?}");
+        let mut waits: Vec<Picos> =
+            run.begins.iter().filter(|&&(at, _)| at > FROM).map(|&(_, wait)| wait / 1000).collect();
+        waits.sort_unstable();
+        assert_eq!(stats.queue_delay.is_some(), !waits.is_empty(), "seed {seed}: {config:?}");
+        if let Some(delay) = stats.queue_delay {
+            let mean = waits.iter().sum::<u64>() as f64 / waits.len() as f64;
+            assert!((delay.mean_ns - mean).abs() <= 1e-12 * mean, "seed {seed}: mean {mean}, {delay:?}");
+            assert_eq!(delay.max.0, waits[waits.len() - 1], "seed {seed}: {config:?}");
+            for (percent, found) in [(50, delay.p50), (95, delay.p95), (99, delay.p99)] {
+                let exact = waits[(waits.len() * percent).div_ceil(100) - 1];
+                assert!(
+                    found.0 >= exact && (found.0 - exact) * 64 <= exact,
+                    "seed {seed}: {percent} % {found:?}, sorted {exact}"
+                );
+            }
+        }
         assert_eq!(stats.queue_end_packets, run.lengths.last().map_or(0, |&(_, len)| len as u64));
         compared += log.delivered.len();
         intervals +=
