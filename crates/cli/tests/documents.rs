@@ -177,8 +177,17 @@ fn the_page_on_results_shows_what_duckdb_and_polars_read() {
     let text = fs::read_to_string(top().join("docs/results.md")).expect("a document of the repository");
     let run = |code: &str| print_of(&python, code, &reader);
     let (sql, polars) = (blocks(&text, "sql"), blocks(&text, "python"));
-    assert_eq!((sql.len(), polars.len()), (1, 1));
-    let rows = run(&format!("import duckdb\nprint(*duckdb.sql('''{}''').fetchall(), sep='\\n')", sql[0]));
+    let ([of_sweep, of_runs], [polars]) = (&sql[..], &polars[..]) else {
+        panic!("docs/results.md: a query of a sweep, one of runs, and a program");
+    };
+    let ask =
+        |query: &str| run(&format!("import duckdb\nprint(*duckdb.sql('''{query}''').fetchall(), sep='\\n')"));
+    reader.shell("congestlab sweep scenarios/first.toml --quiet > table");
+    let means = ask(of_sweep);
+    let rates: Vec<_> =
+        means.lines().filter_map(|row| row.split_once(", 0.9")).map(|(rate, _)| rate).collect();
+    assert_eq!(rates, ["(20.0", "(50.0", "(200.0"], "{means}");
+    let rows = ask(of_runs);
     // Each flow once for each run, with the numbers of that run.
     assert_eq!(rows.lines().count(), 22, "{rows}");
     let slower = "'links.bottleneck.rate = \"20 Mbit/s\"'";
@@ -194,7 +203,7 @@ fn the_page_on_results_shows_what_duckdb_and_polars_read() {
                  FROM read_parquet('runs/*/links.parquet', union_by_name = true) ORDER BY rate";
     let typed = run(&format!("import duckdb\nprint(*duckdb.sql('''{typed}''').fetchall())"));
     assert_eq!(typed.trim(), "(20000000.0,) (None,)");
-    let table = run(&polars[0]);
+    let table = run(polars);
     assert!(table.contains("shape: (5, 5)") && table.contains("feedback_Bps"), "{table}");
 }
 
