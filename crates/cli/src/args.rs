@@ -92,7 +92,7 @@ pub(crate) enum Command {
     /// Run the figures of papers and judge the claims about them
     #[command(subcommand)]
     Papers(PapersCommand),
-    /// Draw runs that are on disk for a publication: SVG, PNG, PDF, and their numbers
+    /// Draw sweeps and runs that are on disk for a publication: SVG, PNG, PDF, and their numbers
     Plot(PlotArguments),
     /// Draw a run that is on disk: report.html, and pictures for a paper
     #[command(after_help = REPORT_EXAMPLE)]
@@ -361,8 +361,8 @@ pub(crate) struct ReportArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct PlotArguments {
-    /// Folders of runs, as --out leaves them; they are drawn over each other
-    #[arg(value_name = "RUN", value_hint = ValueHint::DirPath, required = true)]
+    /// The folder of a sweep, or folders of runs as --out leaves them; runs are drawn over each other
+    #[arg(value_name = "SWEEP|RUN", value_hint = ValueHint::DirPath, required = true)]
     pub(crate) folders: Vec<PathBuf>,
     /// What is drawn [default: what [figure] says; of runs time, of a sweep line]
     #[arg(long, value_enum, value_name = "KIND")]

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use congestlab_scenario::chart::{self, ChartError, Data, Kind, Picture, Wish};
 use congestlab_scenario::figure::Figure as Shown;
 use congestlab_scenario::folder::RunFolder;
-use congestlab_scenario::store;
+use congestlab_scenario::table::Table;
+use congestlab_scenario::{Scenario, store};
 use serde_json::json;
 
 use crate::args::{PlotArguments, PlotFormat, PlotKind, VERSION};
@@ -19,6 +20,8 @@ use crate::picture::{Figure, Size};
 /// A column of a page, where nothing else is said.
 const WIDTH_IN: f64 = 3.3;
 const DPI: u64 = 300;
+/// What tells the folder of a sweep.
+const CONTENT: &str = "sweep.json";
 /// The style sheet for matplotlib.
 const STYLE: &str = "congestlab.mplstyle";
 
@@ -76,6 +79,27 @@ fn read(arguments: &PlotArguments) -> Result<(Picture, Own, String), Failure> {
     };
     let own =
         |figure: Option<Shown<'_>>| -> Own { (figure.and_then(Shown::width), figure.and_then(Shown::dpi)) };
+    let is_sweep = |path: &PathBuf| path.join(CONTENT).is_file();
+    if let Some(sweep) = arguments.folders.iter().find(|path| is_sweep(path)) {
+        if arguments.folders.len() > 1 {
+            let text = format!("{} is a sweep, and one is drawn at a time", sweep.display());
+            return Err(Failure::Input(Message::new(text, "give one sweep, or folders of runs")));
+        }
+        let table = Table::open(sweep).map_err(|error| failure(ChartError::Table(error.to_string())))?;
+        let scenario = Scenario::load(&sweep.join("scenario.toml"), &[], None).map_err(Failure::Scenario)?;
+        let data = Data::of_table(&table).map_err(failure)?;
+        let figure = scenario.figure();
+        let picture = match figure {
+            Some(figure) if wish(arguments, None).is_none() && figure.wish().is_none() => {
+                let points = scenario.sweep().map_or(&[][..], |sweep| sweep.points());
+                let settings: Vec<_> = points.iter().map(|point| point.settings.clone()).collect();
+                chart::points_of_data(&data, &settings, figure)
+                    .map(|points| chart::of_figure(figure, &points))
+            }
+            _ => chart::of_data(&data, &wish(arguments, figure).unwrap_or_default()),
+        };
+        return Ok((picture.map_err(failure)?, own(figure), name));
+    }
     let runs = arguments.folders.iter().map(|path| RunFolder::open(path, VERSION));
     let runs: Vec<RunFolder> = runs.collect::<Result<_, _>>().map_err(Failure::folder)?;
     let figure = runs.first().and_then(|run| run.scenario().figure());

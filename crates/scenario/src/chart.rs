@@ -18,9 +18,10 @@ use crate::folder::{FolderError, RunFolder, SeriesRow};
 use crate::metric::{Metric, Reading, Series, fields, series_name};
 use crate::report::{self, Of, Recording};
 use crate::result::jain;
-use crate::seeds::Estimate;
+use crate::seeds::{Estimate, SEED};
 use crate::style::{self, Bound, Look, MARKERS};
 use crate::sweep::PointResult;
+use crate::table::{Table, TableError};
 
 pub use export::{csv, mplstyle};
 use label::label_of;
@@ -275,6 +276,47 @@ impl Data {
         }
         data.axes.push(("run".to_owned(), "label".to_owned(), names));
         data
+    }
+
+    /// Of a sweep.
+    ///
+    /// # Errors
+    /// If the table can not be read.
+    pub fn of_table(table: &Table) -> Result<Self, ChartError> {
+        let fault = |error: TableError| ChartError::Table(error.to_string());
+        let [kinds, elements, laws, labels] =
+            [table.texts("kind"), table.texts("element"), table.texts("law"), table.texts("label")];
+        let (kinds, elements, laws) = (kinds.map_err(fault)?, elements.map_err(fault)?, laws.map_err(fault)?);
+        let points = table.numbers("point").map_err(fault)?;
+        let rows = points.into_iter().zip(kinds).zip(elements.into_iter().zip(laws));
+        let rows = rows.map(|((point, kind), (element, law))| Row {
+            point: point.unwrap_or(0.0) as usize,
+            kind: kind.unwrap_or_default(),
+            element: element.unwrap_or_default(),
+            law,
+        });
+        let axes: Vec<(String, String, Vec<String>)> = table
+            .axes()
+            .iter()
+            .map(|axis| (axis.path.clone(), axis.column.clone(), axis.values.clone()))
+            .collect();
+        let mut data = Self {
+            has_seeds: axes.iter().any(|(path, ..)| path == SEED),
+            axes,
+            rows: rows.collect(),
+            numbers: BTreeMap::new(),
+            texts: BTreeMap::from([("label".to_owned(), labels.map_err(fault)?)]),
+        };
+        for column in table.columns().iter().filter(|name| *name == "seed" || !HEAD.contains(&name.as_str()))
+        {
+            let numbers = table.numbers(column).map_err(fault)?;
+            if numbers.iter().any(Option::is_some) {
+                data.numbers.insert(column.clone(), numbers);
+            } else if data.axes.iter().any(|(_, axis, _)| axis == column) {
+                data.texts.insert(column.clone(), table.texts(column).map_err(fault)?);
+            }
+        }
+        Ok(data)
     }
 
     fn add(&mut self, row: Row, values: &Json, label: &str) {

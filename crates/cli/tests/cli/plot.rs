@@ -163,7 +163,7 @@ fn wrong_words_list_the_right_ones_and_write_nothing() {
         (vec!["plot", &run, "--kind", "line", "--y", "links.botleneck.drops"], "bottleneck"),
         (vec!["plot", "nowhere"], "no folder nowhere"),
         (vec!["plot", "runs"], "runs"),
-        (vec!["plot"], "<RUN>"),
+        (vec!["plot"], "SWEEP|RUN"),
     ] {
         let finished = lab.run(&arguments).exits(2);
         assert!(finished.stderr().contains(says), "{arguments:?}: {}", finished.stderr());
@@ -242,4 +242,35 @@ fn pictures_of_the_documentation_are_whole_in_a_browser_at_two_widths_and_in_bot
         }
     }
     assert!(browser.complaints().is_empty(), "{:?}", browser.complaints());
+}
+
+#[test]
+fn a_sweep_is_drawn_with_markers_at_its_points_and_named_intervals() {
+    let lab = Lab::new(SCENARIO);
+    let grid = ["--grid", "links.bottleneck.rate=10 Mbit/s,20 Mbit/s", "--grid", "flows.ftp.law=xcp,cubic"];
+    lab.run(&[&["sweep", "scenario.toml", "--seeds", "3", "--out", "kept"][..], &grid].concat()).exits(0);
+    lab.run(&["plot", "kept", "-o", "a.svg", "--csv"]).exits(0);
+    let picture = svg(&lab, "a.svg");
+    let words = texts(&picture).join("\n");
+    assert!(words.contains("mean and 95 % confidence interval, n = 3 seeds"), "{words}");
+    for label in ["rate of bottleneck (Mbit/s)", "goodput (Mbit/s)", "xcp", "cubic"] {
+        assert!(words.contains(label), "{label} is missing in {words}");
+    }
+    // Two laws at two rates each, and nothing between.
+    let csv = fs::read_to_string(lab.path("a.csv")).expect("it was asked for");
+    let drawn: Vec<&str> = csv.lines().skip(1).filter(|line| line.contains(",xcp,")).collect();
+    assert_eq!(drawn.len(), 2, "{csv}");
+    assert!(drawn.iter().all(|line| line.ends_with(",3")), "{csv}");
+    for kind in ["cdf", "fairness", "delay"] {
+        lab.run(&["plot", "kept", "--kind", kind, "-o", "b.svg"]).exits(0);
+        assert!(!texts(&svg(&lab, "b.svg")).is_empty(), "{kind}");
+    }
+    for (arguments, says) in [
+        (vec!["plot", "kept", "--y", "goodput"], "goodput_bps"),
+        (vec!["plot", "kept", "--x", "links.bottleneck.delay"], "links.bottleneck.rate"),
+        (vec!["plot", "kept", "kept"], "one is drawn at a time"),
+    ] {
+        let stderr = lab.run(&arguments).exits(2).stderr();
+        assert!(stderr.contains(says), "{arguments:?}: {stderr}");
+    }
 }
