@@ -7,8 +7,7 @@ fn laws_keep_their_look_and_curves_of_one_law_differ() {
     let both = looks(&[("xcp", Some("xcp")), ("cubic", Some("cubic"))]);
     assert_eq!(both[0].1, style::of_law("xcp").expect("a law"));
     assert_eq!(both[1].1, style::of_law("cubic").expect("a law"));
-    let four =
-        looks(&[("a", Some("xcp")), ("b", Some("xcp")), ("c", Some("cubic")), ("d", Some("cubic"))]);
+    let four = looks(&[("a", Some("xcp")), ("b", Some("xcp")), ("c", Some("cubic")), ("d", Some("cubic"))]);
     assert_eq!(four[0].1.hue, four[1].1.hue, "one colour for each law");
     for (place, (_, look)) in four.iter().enumerate() {
         assert!(four[place + 1..].iter().all(|(_, other)| other != look), "{place}");
