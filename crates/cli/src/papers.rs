@@ -253,7 +253,8 @@ fn one(
         }
         (outcome, clock.meta())
     };
-    let points = sweep::run(scenario, &options, &simulate, tell).and_then(|results| results.all());
+    let points = sweep::run(scenario, &options, &simulate, tell)
+        .and_then(|results| crate::sweep::keep(folder, &results));
     let was_random = |point: &PointResult| point.result["seed_used"] == true;
     let is_random = is_random.into_inner() || points.iter().flatten().any(was_random);
     match too_few.filter(|_| is_random) {

@@ -153,6 +153,13 @@ fn incomplete(arguments: &SweepArguments, results: &Results<'_>, screen: &Screen
     }
 }
 
+/// Writes the table of a sweep that is complete, and returns its points.
+pub(crate) fn keep(folder: &Path, results: &Results<'_>) -> Result<Vec<PointResult>, SweepError> {
+    let mut points = Vec::with_capacity(results.points());
+    table::write(folder, results, VERSION, &mut |point| points.push(point.clone()))?;
+    Ok(points)
+}
+
 /// What is shown of the points, and judged.
 #[derive(Default)]
 struct Shown {

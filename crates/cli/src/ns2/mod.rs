@@ -261,7 +261,8 @@ fn run(
     let runs = Runs::new(screen, all);
     let label = format!("ns-2, {name}");
     let tell = |progress: Progress<'_>| runs.tell(&label, progress);
-    let results = sweep::run(scenario, &options, &simulate, &tell).and_then(|results| results.all());
+    let results = sweep::run(scenario, &options, &simulate, &tell)
+        .and_then(|results| crate::sweep::keep(folder, &results));
     drop(runs);
     match failed.into_inner() {
         Ok(Some(why)) => Err(Failure::Run(Message::new(format!("{name} in ns-2: {why}"), ""))),

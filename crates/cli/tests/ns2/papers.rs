@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use congestlab_scenario::table::Table;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -39,8 +40,8 @@ fn ran(folder: &Path, path: Option<&str>) -> Value {
         .unwrap_or_else(|_| panic!("no JSON: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// What `--peer ns2` has of a case at one of five seeds: the result that it keeps.
-fn result(case: &Case, peer: Peer, seed: u32) -> Value {
+/// What `--peer ns2` has of a case at one of five seeds: the results that it keeps.
+fn result(case: &Case, peer: Peer, seed: u32) -> Results {
     let figure = format!(
         "{}\n[sweep]\ngrid = {{ \"run.seed\" = [1, 2, 3, 4, 5] }}\n\n[figure]\nof = \"K02 fig. 4\"\ntitle = \"A case\"\nx = \
          \"run.seed\"\nlines = [{{ name = \"it\", metric = \"links.bottleneck.utilization\", y = \"utilization\" }}]\n\n\
@@ -51,12 +52,29 @@ fn result(case: &Case, peer: Peer, seed: u32) -> Value {
     let json = ran(folder.path(), None);
     let said = &json["figures"][0]["claims"][0]["ns2"];
     assert_eq!(said["holds"], true, "{}: {said}", case.name);
-    let kept = fs::read_dir(folder.path().join("out/ns2/fig04")).expect("points are kept");
-    let mut results = kept.flatten().map(|file| {
-        let text = fs::read_to_string(file.path()).expect("a file of the point");
-        serde_json::from_str::<Value>(&text).expect("JSON")["result"].take()
-    });
-    results.find(|result| result["seed"] == seed).expect("a point of the seed")
+    Results { table: Table::open(&folder.path().join("out/ns2/fig04")).expect("a table is kept"), seed }
+}
+
+/// The rows of one seed.
+struct Results {
+    table: Table,
+    seed: u32,
+}
+
+impl Results {
+    /// The values of a column for that kind of element; of links, the one that is the bottleneck.
+    fn of(&self, kind: &str, column: &str) -> Vec<f64> {
+        let texts = |name| self.table.texts(name).expect("a column of texts");
+        let numbers = |name| self.table.numbers(name).expect("a column of numbers");
+        let whose = texts("kind").into_iter().zip(texts("element"));
+        let rows = whose.zip(numbers("seed")).zip(numbers(column));
+        let rows = rows.filter(|(((is, element), seed), _)| {
+            is.as_deref() == Some(kind)
+                && *seed == Some(f64::from(self.seed))
+                && (kind != "link" || element.as_deref() == Some("bottleneck"))
+        });
+        rows.map(|(_, value)| value.unwrap_or(f64::NAN)).collect()
+    }
 }
 
 /// The network that is made of the scenario is the dumbbell: ns-2 says the same of both, digit by digit.
@@ -76,20 +94,14 @@ fn the_network_of_a_scenario_is_the_dumbbell() {
     for (case, peer) in list {
         let theirs = ns2(&case, peer, 3).unwrap_or_else(|died| panic!("{}: ns-2: {died}", case.name));
         let result = result(&case, peer, 3);
-        let link = &result["links"]["bottleneck"];
-        let near = |one: &Value, other: f64, rounding: f64| {
-            let one = one.as_f64().unwrap_or(f64::NAN);
+        let near = |one: f64, other: f64, rounding: f64| {
             assert!((one - other).abs() <= rounding, "{}: {one} and {other}", case.name);
         };
-        near(&link["utilization"], theirs.utilization, 1e-6);
-        near(&link["queue_mean_packets"], theirs.queue, 1e-4);
-        assert_eq!(link["drops_total"], theirs.drops, "{}", case.name);
-        let goodputs = result["flows"]
-            .as_object()
-            .expect("groups")
-            .values()
-            .flat_map(|flows| flows.as_array().expect("flows").iter().map(|flow| &flow["goodput_bps"]));
-        let goodputs: Vec<&Value> = goodputs.collect();
+        let link = |column: &str| result.of("link", column)[0];
+        near(link("utilization"), theirs.utilization, 1e-6);
+        near(link("queue_mean_packets"), theirs.queue, 1e-4);
+        near(link("drops_total"), theirs.drops as f64, 0.0);
+        let goodputs = result.of("flow", "goodput_bps");
         assert_eq!(goodputs.len(), theirs.goodput.len());
         for (ours, theirs) in goodputs.into_iter().zip(&theirs.goodput) {
             near(ours, *theirs, 0.1);
