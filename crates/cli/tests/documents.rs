@@ -52,7 +52,7 @@ impl Reader {
 
     /// What a shell shows for the command line.
     fn shell(&self, line: &str) -> String {
-        let path = format!("{}:/usr/bin:/bin", self.folder.path().join("bin").display());
+        let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", self.folder.path().join("bin").display());
         let output = Command::new("/bin/sh")
             .args(["-c", &format!("exec 2>&1\n{line}")])
             .current_dir(self.path(""))
