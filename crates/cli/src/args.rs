@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
+use congestlab_scenario::chart::Kind;
 use congestlab_scenario::sweep::Shard;
 use congestlab_scenario::units::Time;
 
@@ -365,8 +367,8 @@ pub(crate) struct PlotArguments {
     #[arg(value_name = "SWEEP|RUN", value_hint = ValueHint::DirPath, required = true)]
     pub(crate) folders: Vec<PathBuf>,
     /// What is drawn [default: what [figure] says; of runs time, of a sweep line]
-    #[arg(long, value_enum, value_name = "KIND")]
-    pub(crate) kind: Option<PlotKind>,
+    #[arg(long, value_name = "KIND", value_parser = kinds())]
+    pub(crate) kind: Option<Kind>,
     /// What lies on the x axis: a path of the sweep, or time [default: the first path with numbers]
     #[arg(long, value_name = "PATH")]
     pub(crate) x: Option<String>,
@@ -398,23 +400,6 @@ pub(crate) struct PlotArguments {
     /// Where the picture goes: FILE.svg, FILE.png, FILE.pdf [default: the name of the folder, here]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) out: Option<PathBuf>,
-}
-
-/// What `plot` draws.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PlotKind {
-    /// Throughput, queueing delay and utilisation over time
-    Time,
-    /// Means over an axis of the sweep, with their 95 % confidence intervals
-    Line,
-    /// The distribution of a value of flows: completion time, goodput, slowdown
-    Cdf,
-    /// Flow completion time by size: median and 99th percentile
-    Fct,
-    /// Jain's fairness index
-    Fairness,
-    /// Queueing delay
-    Delay,
 }
 
 /// What `plot` writes.
@@ -495,6 +480,11 @@ pub(crate) struct CompareArguments {
     /// Show every number, not only those that matter
     #[arg(long)]
     pub(crate) all: bool,
+}
+
+fn kinds() -> impl TypedValueParser<Value = Kind> {
+    let known = Kind::ALL.map(|(name, _, about)| PossibleValue::new(name).help(about));
+    PossibleValuesParser::new(known).try_map(|name| Kind::named(&name).ok_or("there is no such kind"))
 }
 
 fn width(text: &str) -> Result<f64, &'static str> {

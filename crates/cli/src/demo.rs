@@ -391,9 +391,6 @@ fn draw(text: &str, runs: &[Run]) -> Figure {
     }
 }
 
-/// Flows of more than so many in a group are thin lines of one look, and one entry of the legend.
-const APART_MAX: u32 = 3;
-
 /// What a flow is called and how it looks: by the law of its group, and by its number where they are few.
 fn styles(run: &Run) -> impl Fn(Element) -> (String, Style) {
     let laws = run.scenario.flow_laws();
@@ -412,7 +409,7 @@ fn styles(run: &Run) -> impl Fn(Element) -> (String, Style) {
         .collect();
     move |element| match element {
         Element::Flow(group, flow) => match groups.get(group as usize) {
-            Some((name, count, look)) if *count > APART_MAX => {
+            Some((name, count, look)) if *count as usize > style::APART_MAX => {
                 (format!("{name}: {count} flows"), Style::Thin(*look))
             }
             Some((name, _, look)) => {

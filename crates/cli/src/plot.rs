@@ -12,7 +12,7 @@ use congestlab_scenario::table::Table;
 use congestlab_scenario::{Scenario, store};
 use serde_json::json;
 
-use crate::args::{PlotArguments, PlotFormat, PlotKind, VERSION};
+use crate::args::{PlotArguments, PlotFormat, VERSION};
 use crate::failure::{Failure, Message};
 use crate::output::{Screen, print, require_file, write_file};
 use crate::picture::{Figure, Size};
@@ -129,14 +129,7 @@ fn has_axis(wish: &Wish) -> bool {
 
 /// What the options ask for, over what `[figure]` does; `None`: neither does.
 fn wish(arguments: &PlotArguments, figure: Option<Shown<'_>>) -> Option<Wish> {
-    let kind = arguments.kind.map(|kind| match kind {
-        PlotKind::Time => Kind::Time,
-        PlotKind::Line => Kind::Line,
-        PlotKind::Cdf => Kind::Cdf,
-        PlotKind::Fct => Kind::Fct,
-        PlotKind::Fairness => Kind::Fairness,
-        PlotKind::Delay => Kind::Delay,
-    });
+    let kind = arguments.kind;
     let asked = Wish { kind, x: arguments.x.clone(), y: arguments.y.clone(), by: arguments.by.clone() };
     let is_asked = [&asked.x, &asked.y, &asked.by].iter().any(|word| word.is_some()) || kind.is_some();
     let own = figure.and_then(Shown::wish);

@@ -30,8 +30,6 @@ const KINDS: [(&str, Marker); 5] = [
     ("timeout", Marker::Up),
     ("retransmit", Marker::Ring),
 ];
-/// Flows of larger groups are thin lines of one look, and one entry of the legend.
-const APART_MAX: usize = 3;
 
 /// Writes the report beside the data, which are on disk already.
 pub(crate) fn after_run(
@@ -206,7 +204,7 @@ fn lines(
                 let (group, flow) = flows[place];
                 let look = looks[group].1;
                 match groups[group].1 {
-                    ..=APART_MAX => {
+                    ..=style::APART_MAX => {
                         let dash = style::DASHES[flow % style::DASHES.len()];
                         (names[place].clone(), Style::Line(Look { dash, ..look }))
                     }

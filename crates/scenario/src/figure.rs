@@ -4,7 +4,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::chart::{self, Kind, Wish};
 use crate::claims::{Observation, Scalar, axis_value};
-use crate::decode::{At, Language, record, words, wrong_type};
+use crate::decode::{At, Language, record, word, words, wrong_type};
 use crate::diagnostic::{Findings, choices};
 use crate::metric::{Elements, Metric};
 use crate::path;
@@ -20,7 +20,7 @@ record! {
         /// What it shows; a caption, for no picture of a publication has a title.
         title: String,
         /// What is drawn: "time", "line", "cdf", "fct", "fairness", "delay"; chosen by what there is.
-        kind: KindWord,
+        kind: Kind,
         /// A path of the sweep, or "time".
         x: String,
         /// A value of flows, links or groups, such as "goodput_bps" or "links.bottleneck.utilization".
@@ -76,21 +76,19 @@ record! {
     }
 }
 
-words! {
-    /// What kind of picture it is.
-    KindWord {
-        /// Quantities over time.
-        Time = "time",
-        /// Means over an axis.
-        Line = "line",
-        /// The distribution of a quantity of flows.
-        Cdf = "cdf",
-        /// Flow completion time by size.
-        Fct = "fct",
-        /// Jain's index.
-        Fairness = "fairness",
-        /// Queueing delay.
-        Delay = "delay",
+impl Language for Kind {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        let index = word(node, &Self::ALL.map(|(name, ..)| name), findings)?;
+        Self::ALL.get(index).map(|(_, kind, _)| *kind)
+    }
+
+    fn encode(&self) -> Value {
+        let name = Self::ALL.iter().find(|(_, kind, _)| kind == self).map_or("", |(name, ..)| name);
+        Value::string(name)
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "enum": Self::ALL.map(|(name, ..)| name) })
     }
 }
 
@@ -355,10 +353,7 @@ impl<'a> Figure<'a> {
             return None;
         }
         let text = |text: &Option<At<String>>| text.as_ref().map(|text| text.value.clone());
-        let kind = self.0.kind.as_ref().and_then(|kind| {
-            let word = KindWord::WORDS.iter().find(|(_, value)| *value == kind.value).map(|(word, _)| *word);
-            Kind::ALL.iter().find(|(name, _)| Some(*name) == word).map(|(_, kind)| *kind)
-        });
+        let kind = self.0.kind.as_ref().map(|kind| kind.value);
         Some(Wish { kind, x: text(&self.0.x), y: text(&self.0.y), by: text(&self.0.by) })
     }
 

@@ -121,10 +121,15 @@ enum Fold {
 
 /// From 0 to 100, in billionths: whole numbers have no rounding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Percent(u64);
+pub(crate) struct Percent(u64);
 
 impl Percent {
     const WHOLE: u64 = 1_000_000_000;
+
+    /// So many hundredths, at most 100.
+    pub(crate) const fn whole(hundredths: u64) -> Self {
+        Self(hundredths * (Self::WHOLE / 100))
+    }
 
     /// `p99.9`: this, and what follows it.
     fn strip(text: &str) -> Option<(Self, &str, &str)> {
@@ -142,7 +147,7 @@ impl Percent {
     }
 
     /// The least of the values that so many of them do not exceed: one that occurs.
-    fn of(self, mut values: Vec<f64>) -> Option<f64> {
+    pub(crate) fn of(self, mut values: Vec<f64>) -> Option<f64> {
         values.sort_by(f64::total_cmp);
         let rank = (values.len() as u128 * u128::from(self.0)).div_ceil(u128::from(Self::WHOLE));
         values.get((rank as usize).max(1) - 1).copied()

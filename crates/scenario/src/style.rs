@@ -49,6 +49,9 @@ pub const FAINT: Colour = colour("faint", "#e3e3e3", "#2c3238");
 /// Drops, marks and other events: no line has it.
 pub const EVENT: Colour = colour("event", "#a3123a", "#ff5c7a");
 
+/// The most flows of a group whose lines stand apart; more of them are thin lines of one look.
+pub const APART_MAX: usize = 3;
+
 /// A mark at a measured point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Marker {

@@ -44,6 +44,9 @@ const HEAD: &str = "message results {
     required binary label (utf8);
 }";
 
+/// Names of the columns of [`HEAD`].
+const FIRST: [&str; 5] = ["point", "run", "scenario", "seed", "label"];
+
 /// What says whose the numbers behind it are.
 const ELEMENT: [(&str, Physical, Repetition); 5] = [
     ("kind", Physical::BYTE_ARRAY, Repetition::REQUIRED),
@@ -52,6 +55,11 @@ const ELEMENT: [(&str, Physical, Repetition); 5] = [
     ("law", Physical::BYTE_ARRAY, Repetition::OPTIONAL),
     ("fingerprint", Physical::BYTE_ARRAY, Repetition::OPTIONAL),
 ];
+
+/// True if a column says whose a row is, and is no quantity.
+pub(crate) fn says_whose(column: &str) -> bool {
+    FIRST.contains(&column) || ELEMENT.iter().any(|(name, ..)| *name == column)
+}
 
 /// Rows that are written at once; their columns are some twenty megabytes.
 const GROUP: usize = 1 << 14;
@@ -185,11 +193,7 @@ impl Layout {
                 asked.push((metric.text().to_owned(), metric.group().map(str::to_owned)));
             }
         }
-        let taken = |name: &String| {
-            HEAD.contains(&format!(" {name}"))
-                || ELEMENT.iter().any(|(other, ..)| other == name)
-                || metrics.places.contains_key(name)
-        };
+        let taken = |name: &String| says_whose(name) || metrics.places.contains_key(name);
         let first = results.settings().next().unwrap_or_default();
         let paths = first.iter().map(|(path, _)| path).filter(|path| *path != SEED);
         let axes = paths.map(|path| {
@@ -214,7 +218,7 @@ impl Layout {
     }
 
     fn names(&self) -> impl Iterator<Item = &str> {
-        let head = ["point", "run", "scenario", "seed", "label"].into_iter();
+        let head = FIRST.into_iter();
         let axes = self.axes.iter().map(|(name, _)| name.as_str());
         head.chain(axes)
             .chain(ELEMENT.map(|(name, ..)| name))

@@ -274,3 +274,20 @@ fn a_sweep_is_drawn_with_markers_at_its_points_and_named_intervals() {
         assert!(stderr.contains(says), "{arguments:?}: {stderr}");
     }
 }
+
+/// A group whose law is not the one that is swept keeps its own colour.
+#[test]
+fn a_line_has_the_law_of_its_own_flows() {
+    let noise = "\n[flows.noise]\nlaw = { cbr = { rate = \"1 Mbit/s\" } }\npath = [\"bottleneck\"]\n";
+    let lab = Lab::new(&format!("{SCENARIO}{noise}"));
+    let grid = ["--grid", "flows.ftp.law=xcp,cubic", "--grid", "links.bottleneck.delay=5 ms,9 ms"];
+    lab.run(&[&["sweep", "scenario.toml", "--out", "kept"][..], &grid].concat()).exits(0);
+    lab.run(&["plot", "kept", "--x", "links.bottleneck.delay", "-o", "a.svg", "--csv"]).exits(0);
+    let csv = fs::read_to_string(lab.path("a.csv")).expect("it was asked for");
+    let law_of = |start: &str| -> Vec<String> {
+        let lines = csv.lines().filter(|line| line.contains(start));
+        lines.filter_map(|line| Some(line.split_once(start)?.1.split(',').next()?.to_owned())).collect()
+    };
+    assert_eq!(law_of("\"ftp, cubic\","), ["cubic", "cubic"], "{csv}");
+    assert_eq!(law_of("\"noise, cubic\","), ["cbr", "cbr"], "{csv}");
+}

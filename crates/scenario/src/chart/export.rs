@@ -3,18 +3,12 @@
 use std::fmt::Write as _;
 
 use super::Picture;
+use crate::result::field;
 use crate::style::{self, LAWS, MARKERS};
 
 /// The numbers of a picture as CSV: a row for each point of each curve.
 pub fn csv(picture: &Picture) -> String {
     let mut text = String::from("quantity,line,law,x_quantity,x,y,low,high,n\n");
-    let field = |field: &str| {
-        if field.contains([',', '"', '\n']) {
-            format!("\"{}\"", field.replace('"', "\"\""))
-        } else {
-            field.to_owned()
-        }
-    };
     for panel in &picture.panels {
         for curve in &panel.curves {
             for (place, (x, y)) in curve.points.iter().enumerate() {

@@ -106,8 +106,6 @@ pub fn unit_in_brackets(label: &str) -> String {
         "" => String::new(),
         "utilization" | "utilisation" => "utilisation (share)".into(),
         "Jain's index" => "Jain's fairness index (0 to 1)".into(),
-        "packets dropped" | "packets dropped in 200 s" | "packets sent again" => format!("{label} (packets)"),
-        "timeouts" => "timeouts (count)".into(),
         other if other.contains(", ") || other.contains("; ") => other.to_owned(),
         other => format!("{other} (1)"),
     }
