@@ -52,13 +52,15 @@ fn result(case: &Case, peer: Peer, seed: u32) -> Results {
     let json = ran(folder.path(), None);
     let said = &json["figures"][0]["claims"][0]["ns2"];
     assert_eq!(said["holds"], true, "{}: {said}", case.name);
-    Results { table: Table::open(&folder.path().join("out/ns2/fig04")).expect("a table is kept"), seed }
+    let table = Table::open(&folder.path().join("out/ns2/fig04")).expect("a table is kept");
+    Results { table, seed, _folder: folder }
 }
 
 /// The rows of one seed.
 struct Results {
     table: Table,
     seed: u32,
+    _folder: TempDir,
 }
 
 impl Results {
