@@ -29,7 +29,7 @@ use crate::machine::{self, Clock};
 use crate::output::{Screen, print, require_folder};
 use crate::picture::{Figure, Line, Row, SCREEN_DPI, Size, Style};
 use crate::run::seed_line;
-use crate::table::{NOTHING, Table, count, number, percent, rate, small_percent};
+use crate::table::{Cell, Table, count, rate};
 
 const SCENARIO: &str = include_str!("../../../scenarios/demo.toml");
 /// More columns than this are too narrow to read, more flows too many to tell apart.
@@ -261,19 +261,16 @@ fn compare(runs: &[Run]) -> Table {
         "time to fair share",
     ]);
     for run in runs {
-        let packets = |value: Option<f64>| {
-            value.map_or_else(|| NOTHING.into(), |_| format!("{} packets", number(value)))
-        };
         for row in run.bottlenecks() {
             let name = if is_single(run) { String::new() } else { format!(", {}", row.link) };
             table.row(vec![
-                format!("{}{name}", run.label),
-                percent(row.utilization),
-                packets(row.queue_mean_packets),
-                packets(row.queue_p95_packets.map(|packets| packets as f64)),
-                small_percent(row.loss),
-                row.jain.map_or_else(|| NOTHING.into(), |jain| format!("{jain:.3}")),
-                row.fair_share_s.map_or_else(|| NOTHING.into(), |seconds| format!("{seconds:.1} s")),
+                format!("{}{name}", run.label).into(),
+                Cell::share(row.utilization),
+                Cell::number(row.queue_mean_packets, "packets"),
+                Cell::number(row.queue_p95_packets.map(|packets| packets as f64), "packets"),
+                Cell::fixed(Some(row.loss * 100.0), 2, "%"),
+                Cell::fixed(row.jain, 3, ""),
+                Cell::fixed(row.fair_share_s, 1, "s"),
             ]);
         }
     }

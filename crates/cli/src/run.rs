@@ -18,7 +18,7 @@ use crate::failure::{Failure, Message};
 use crate::machine::{self, Clock};
 use crate::output::{Screen, gauge, print, require_files, require_folder, write_file};
 use crate::report;
-use crate::table::{Table, count, number, percent, rate};
+use crate::table::{Cell, Table, count};
 
 /// More flows than this are shown by group.
 const FLOWS_SHOWN_MAX: usize = 20;
@@ -210,16 +210,16 @@ fn links(result: &RunResult) -> Table {
     ]);
     for (name, link) in &result.links.0 {
         table.row(vec![
-            name.clone(),
-            rate(link.capacity_bps),
-            rate(link.throughput_bps),
-            percent(link.utilization),
-            number(link.queue_mean_packets),
-            number(link.queue_p95_packets.map(|packets| packets as f64)),
-            link.queue_max_packets.to_string(),
-            link.drops.to_string(),
-            link.errors.to_string(),
-            link.marks.to_string(),
+            name.as_str().into(),
+            Cell::rate(link.capacity_bps),
+            Cell::rate(link.throughput_bps),
+            Cell::share(link.utilization),
+            Cell::number(link.queue_mean_packets, ""),
+            Cell::number(link.queue_p95_packets.map(|packets| packets as f64), ""),
+            Cell::whole(link.queue_max_packets),
+            Cell::whole(link.drops),
+            Cell::whole(link.errors),
+            Cell::whole(link.marks),
         ]);
     }
     table
@@ -238,22 +238,19 @@ fn each_flow(result: &RunResult) -> Table {
         "start",
         "completion",
     ]);
-    let milliseconds =
-        |value: Option<f64>| value.map_or_else(|| number(None), |ms| format!("{} ms", number(Some(ms))));
-    let seconds = |value: Option<f64>| value.map_or_else(|| number(None), |s| format!("{s:.3} s"));
     for (name, flows) in &result.flows.0 {
         for (index, flow) in listed(flows).iter().enumerate() {
             table.row(vec![
-                format!("{name}[{index}]"),
-                rate(flow.goodput_bps),
-                number(flow.cwnd_mean_packets),
-                milliseconds(flow.rtt_mean_ms),
-                milliseconds(flow.rtt_p95_ms),
-                flow.sent_packets.to_string(),
-                flow.retransmits.to_string(),
-                flow.timeouts.to_string(),
-                seconds(Some(flow.start_s)),
-                seconds(flow.completion_s),
+                format!("{name}[{index}]").into(),
+                Cell::rate(flow.goodput_bps),
+                Cell::number(flow.cwnd_mean_packets, ""),
+                Cell::number(flow.rtt_mean_ms, "ms"),
+                Cell::number(flow.rtt_p95_ms, "ms"),
+                Cell::whole(flow.sent_packets),
+                Cell::whole(flow.retransmits),
+                Cell::whole(flow.timeouts),
+                Cell::fixed(Some(flow.start_s), 3, "s"),
+                Cell::fixed(flow.completion_s, 3, "s"),
             ]);
         }
     }
@@ -278,16 +275,16 @@ fn groups(result: &RunResult) -> Table {
         let goodputs: Vec<f64> = flows.iter().filter_map(|flow| flow.goodput_bps).collect();
         let mean = (!goodputs.is_empty()).then(|| goodputs.iter().sum::<f64>() / goodputs.len() as f64);
         table.row(vec![
-            name.clone(),
-            flows.len().to_string(),
-            rate(result.together(flows)),
-            rate(mean),
-            rate(goodputs.iter().copied().reduce(f64::min)),
-            rate(goodputs.iter().copied().reduce(f64::max)),
-            jain.map_or_else(|| number(None), |jain| format!("{jain:.3}")),
-            flows.iter().map(|flow| flow.retransmits).sum::<u64>().to_string(),
-            flows.iter().map(|flow| flow.timeouts).sum::<u64>().to_string(),
-            flows.iter().filter(|flow| flow.completion_s.is_some()).count().to_string(),
+            name.as_str().into(),
+            Cell::whole(flows.len() as u64),
+            Cell::rate(result.together(flows)),
+            Cell::rate(mean),
+            Cell::rate(goodputs.iter().copied().reduce(f64::min)),
+            Cell::rate(goodputs.iter().copied().reduce(f64::max)),
+            Cell::fixed(*jain, 3, ""),
+            Cell::whole(flows.iter().map(|flow| flow.retransmits).sum()),
+            Cell::whole(flows.iter().map(|flow| flow.timeouts).sum()),
+            Cell::whole(flows.iter().filter(|flow| flow.completion_s.is_some()).count() as u64),
         ]);
     }
     table

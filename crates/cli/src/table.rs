@@ -1,13 +1,16 @@
 //! Tables for people.
 
+use congestlab_scenario::cells::Columns;
 use congestlab_scenario::printable;
 
-pub(crate) use congestlab_scenario::number::{NOTHING, count, number, percent, rate, small_percent};
+pub(crate) use congestlab_scenario::cells::Cell;
+pub(crate) use congestlab_scenario::number::{NOTHING, count, number, percent, rate};
 
-/// Rows under a heading; the first column to the left, the others to the right.
+/// Rows under a heading; the first column to the left, the others to the right, with one unit and the same decimals.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
-    rows: Vec<Vec<String>>,
+    heading: Vec<String>,
+    rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
@@ -16,30 +19,32 @@ impl Table {
     }
 
     pub(crate) fn with_heading(heading: Vec<String>) -> Self {
-        let mut table = Self { rows: Vec::new() };
-        table.row(heading);
-        table
+        Self { heading, rows: Vec::new() }
     }
 
-    pub(crate) fn row(&mut self, row: Vec<String>) {
-        let cells = row.iter().map(|cell| printable::line(cell, printable::CELL).into_owned());
-        self.rows.push(cells.collect());
+    pub(crate) fn row(&mut self, row: Vec<impl Into<Cell>>) {
+        self.rows.push(row.into_iter().map(Into::into).collect());
     }
 
     /// Lines indented by two, columns two apart.
     pub(crate) fn render(&self) -> String {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let width = |column: usize| {
-            self.rows
-                .iter()
-                .filter_map(|row| row.get(column))
-                .map(|cell| cell.chars().count())
-                .max()
-                .unwrap_or(0)
+        let columns = Columns::of(&self.rows);
+        let shown = |cell: &str| printable::line(cell, printable::CELL).into_owned();
+        // Twice, first for the widths: a table of many rows is not kept as text.
+        let rows = || {
+            let heading = self.heading.iter().map(|cell| shown(cell)).collect::<Vec<_>>();
+            let rows = self.rows.iter().map(|row| columns.row(row).map(|cell| shown(&cell)).collect());
+            std::iter::once(heading).chain(rows)
         };
-        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let mut widths: Vec<usize> = Vec::new();
+        for row in rows() {
+            widths.resize(widths.len().max(row.len()), 0);
+            for (width, cell) in widths.iter_mut().zip(&row) {
+                *width = cell.chars().count().max(*width);
+            }
+        }
         let mut text = String::new();
-        for row in &self.rows {
+        for row in rows() {
             let mut line = String::new();
             for (column, cell) in row.iter().enumerate() {
                 let padding = " ".repeat(widths[column] - cell.chars().count());
@@ -60,8 +65,11 @@ mod tests {
     #[test]
     fn columns_line_up() {
         let mut table = Table::new(["link", "rate"]);
-        table.row(vec!["a".into(), "10 Mbit/s".into()]);
-        table.row(vec!["longer".into(), "-".into()]);
-        assert_eq!(table.render(), "  link         rate\n  a       10 Mbit/s\n  longer          -\n");
+        table.row(vec!["a".into(), Cell::rate(Some(1e7))]);
+        table.row(vec!["longer".into(), Cell::rate(None)]);
+        table.row(vec!["b".into(), Cell::rate(Some(261e3))]);
+        let wanted =
+            "  link           rate\n  a       10.00 Mbit/s\n  longer             -\n  b        0.26 Mbit/s\n";
+        assert_eq!(table.render(), wanted);
     }
 }

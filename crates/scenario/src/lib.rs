@@ -44,6 +44,7 @@
 
 pub mod capture;
 pub mod chart;
+pub mod cells;
 pub mod claims;
 mod classes;
 pub mod compare;

@@ -54,11 +54,6 @@ pub fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| NOTHING.into(), |share| format!("{:.1} %", share * 100.0))
 }
 
-/// Returns a share of 1 that is often very small as per cent, with two decimals.
-pub fn small_percent(share: f64) -> String {
-    if share == 0.0 { "0 %".into() } else { format!("{:.2} %", share * 100.0) }
-}
-
 /// Returns a large count, such as `4.53 M`.
 pub fn count(value: f64) -> String {
     match value {
