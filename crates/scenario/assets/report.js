@@ -5,12 +5,15 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const get = id => document.getElementById(id);
 
-const COLOURS = 7;
-// Seven colours and four dashes have no common factor: 28 styles differ.
-const DASHES = [[], [7, 3], [2, 2.5], [9, 3, 2, 3]];
-const HEIGHT = 210;
+const HEIGHT = 300;
 // Equal on all charts, so that equal times stand below each other.
 const AXIS = 62;
+// Flows of a group that are drawn with a dash each; more are all alike, and thin.
+const DASHED_MAX = 4;
+// More events of a kind than this are a strip above the chart, as dark as they are dense.
+const MARKS_MAX = 50;
+// A strip: height, distance to the next, width of a bin; CSS pixels.
+const RUG = { height: 7, step: 11, bin: 3 };
 const TABLE_ROWS_MAX = 200;
 // Of the marks of a kind in a square of this size one is drawn, CSS pixels: lines stay visible.
 const MARK_CELL = 10;
@@ -33,8 +36,26 @@ const values = text => {
 
 const times = Array.from(decode(data.times, Float64Array));
 const colour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const shownNumber = v => (v == null ? "-" : String(Number(v.toPrecision(4))));
-const shownTime = t => `${Number(t.toFixed(3))} s`;
+// As many decimals as tell the times apart, and the same for all.
+const timeDecimals = [0, 1, 2, 3, 4, 5, 6].find(n => times.slice(0, 200).every(t => Math.abs(t - t.toFixed(n)) < 1e-7)) ?? 6;
+const timeText = t => t.toFixed(timeDecimals);
+const shownTime = t => `${timeText(t)} s`;
+
+/** Decimals of marks that are `step` apart. */
+const decimalsOf = step => {
+  for (let n = 0; n < 8; n += 1) if (Math.abs(step - step.toFixed(n)) < step * 1e-6) return n;
+  return 8;
+};
+
+/** Round values from low to high: steps of 1, 2 or 5 times a power of ten. */
+const ticks = (low, high, wanted) => {
+  const rough = (high - low) / wanted || 1;
+  const unit = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map(n => n * unit).find(n => n >= rough * 0.999);
+  const found = [];
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i += 1) found.push(i * step);
+  return { step, found };
+};
 
 const state = {
   cursor: null,
@@ -48,8 +69,19 @@ for (const link of data.links.keys()) {
   if (!data.links_drawn.includes(link)) state.hidden.add(`links ${link}`);
 }
 
-// Links that are drawn have the first styles.
-const linkStyles = new Map([...new Set([...data.links_drawn, ...data.links.keys()])].map((link, style) => [link, style]));
+// The group of each flow, and its place in it.
+const flows = data.flow_counts.flatMap((count, group) => Array.from({ length: count }, (_, place) => ({ group, place, count })));
+
+// Links that are drawn without being asked for have the first dashes.
+const linkRanks = new Map([...new Set([...data.links_drawn, ...data.links.keys()])].map((link, rank) => [link, rank]));
+
+/** How the line of a flow or link looks: a group has one hue, few flows a dash each, many are thin. */
+const lookOf = (of, index) => {
+  const look = (hue, rank) => ({ hue, dash: data.dashes[rank % data.dashes.length], width: 1.6, alpha: "" });
+  if (of === "links") return look(data.link_hues[index], linkRanks.get(index));
+  const { group, place, count } = flows[index];
+  return count > DASHED_MAX ? { hue: data.hues[group], dash: [], width: 1.2, alpha: "a0" } : look(data.hues[group], place);
+};
 
 const marksOf = new Map();
 for (const marks of data.marks) {
@@ -63,6 +95,8 @@ for (const marks of data.marks) {
 class Chart {
   constructor(figure) {
     this.spec = data.charts[Number(figure.dataset.chart)];
+    this.name = `${data.name}-${this.spec.of}-${this.spec.metric}`;
+    figure.querySelector("figcaption").after(saveButtons(this.spec.title, this.name, () => this.svg(), () => this.rows()));
     this.plotPlace = figure.querySelector(".plot");
     this.legendPlace = figure.querySelector(".legend");
     this.details = figure.querySelector("details");
@@ -84,14 +118,17 @@ class Chart {
     const groups = spreads.map(spread => ({
       key: `spread ${spread.group}`,
       name: `${data.groups[spread.group]}: median, 5 % to 95 %`,
-      style: spread.group,
+      look: { hue: data.hues[spread.group], dash: [], width: 2, alpha: "" },
+      group: spread.group,
       parts: [spread.high, spread.middle, spread.low].map(values),
     }));
     const listed = [...state.listed[of]].sort((a, b) => a - b).filter(index => series[index]);
     const singles = listed.map(index => ({
       key: `${of} ${index}`,
       name: data[of][index],
-      style: of === "links" ? linkStyles.get(index) : index + groups.length,
+      look: lookOf(of, index),
+      group: of === "flows" ? flows[index].group : null,
+      index,
       parts: [values(series[index])],
     }));
     return [...groups, ...singles];
@@ -100,21 +137,24 @@ class Chart {
   build() {
     this.plot?.destroy();
     this.entries = this.lines();
+    this.decimals = this.digits();
+    // Strips stay when a zoom leaves few events: the chart does not jump.
+    this.rugKinds = [...this.events(0, data.duration)].filter(([, found]) => found.count > MARKS_MAX).map(([kind]) => kind);
     const series = [{}];
     const bands = [];
     for (const entry of this.entries) {
       entry.first = series.length;
       const isSpread = entry.parts.length === 3;
-      const stroke = colour(`--c${entry.style % COLOURS}`);
-      const dash = DASHES[entry.style % DASHES.length];
+      const { look } = entry;
+      const stroke = colour(`--c${look.hue}`);
       entry.parts.forEach((_, part) => {
         const isEdge = isSpread && part !== 1;
         series.push({
           label: entry.name,
           show: !state.hidden.has(entry.key),
-          stroke: isEdge ? "transparent" : stroke,
-          width: isSpread ? 2 : 1.5,
-          dash: isSpread ? [] : dash,
+          stroke: isEdge ? "transparent" : stroke + look.alpha,
+          width: look.width,
+          dash: look.dash,
           points: { show: false },
         });
       });
@@ -126,14 +166,17 @@ class Chart {
       width: this.width(),
       height: HEIGHT,
       legend: { show: false },
-      padding: [8, 14, 0, 0],
+      padding: [8 + RUG.step * this.rugKinds.length, 14, 0, 0],
+      focus: { alpha: 0.15 },
       scales: {
         x: { time: false, auto: false, min: state.zoom[0], max: state.zoom[1] },
-        y: { range: (_, low, high) => [Math.min(low ?? 0, 0) * 1.05, Math.max(high ?? 0, 0) * 1.05 || 1] },
+        y: { range: (_, low, high) => this.range(low ?? 0, high ?? 0) },
       },
       axes: [
-        { ...axis, size: 34, values: (_, ticks) => ticks.map(t => String(Number(t.toFixed(6)))) },
-        { ...axis, size: AXIS },
+        { ...axis, size: 32, label: "time (s)", labelSize: 18, labelGap: 0, labelFont: axis.font,
+          values: (_, at, axisNumber, space, step) => at.map(t => t.toFixed(decimalsOf(step))) },
+        { ...axis, size: AXIS,
+          values: (_, at, axisNumber, space, step) => at.map(v => v.toFixed(decimalsOf(step))) },
       ],
       series,
       bands,
@@ -161,6 +204,30 @@ class Chart {
     this.placeCursor();
   }
 
+  /** The value axis: from 0, or below, to a little above the highest value. Nothing is used more than wholly. */
+  range(low, high) {
+    if (this.spec.unit === "%" && low >= 0 && high <= 100.5) return [0, 100.5];
+    return [Math.min(low, 0) * 1.05, Math.max(high, 0) * 1.05 || 1];
+  }
+
+  /** Decimals that give the greatest value four digits; none if all are whole. */
+  digits() {
+    let [high, isWhole] = [0, true];
+    for (const part of this.entries.flatMap(entry => entry.parts)) {
+      for (const value of part) {
+        if (value == null) continue;
+        high = Math.max(high, Math.abs(value));
+        isWhole &&= Number.isInteger(value);
+      }
+    }
+    if (isWhole || !high) return 0;
+    return Math.min(Math.max(3 - Math.floor(Math.log10(high)), 0), 8);
+  }
+
+  shown(value) {
+    return value == null ? "-" : value.toFixed(this.decimals);
+  }
+
   width() {
     return Math.max(this.plotPlace.clientWidth, 120);
   }
@@ -173,30 +240,82 @@ class Chart {
   }
 
   legend() {
-    const buttons = this.entries.map(entry => {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.setAttribute("aria-pressed", String(!state.hidden.has(entry.key)));
-      button.append(swatch(entry.style, entry.parts.length === 3), entry.name);
-      entry.shown = document.createElement("span");
-      entry.shown.className = "value";
-      button.append(entry.shown);
-      button.addEventListener("click", () => toggle(entry.key));
-      return button;
-    });
-    this.legendPlace.replaceChildren(...buttons);
+    const parts = [];
+    const many = new Map();
+    for (const entry of this.entries) {
+      const isOneOfMany = entry.index != null && entry.group != null && flows[entry.index].count > DASHED_MAX &&
+        this.entries.filter(other => other.group === entry.group && other.index != null).length > DASHED_MAX;
+      const button = this.button(entry);
+      if (!isOneOfMany) {
+        parts.push(button);
+        continue;
+      }
+      if (!many.has(entry.group)) {
+        many.set(entry.group, this.fold(entry));
+        parts.push(many.get(entry.group).details);
+      }
+      many.get(entry.group).add(entry, button);
+    }
+    this.folds = [...many.values()];
+    this.legendPlace.replaceChildren(...parts);
     this.say();
   }
 
-  /** The values under the cursor, in the legend. */
+  button(entry) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.setAttribute("aria-pressed", String(!state.hidden.has(entry.key)));
+    button.append(swatch(entry.look, entry.parts.length === 3), entry.name);
+    entry.shown = document.createElement("span");
+    entry.shown.className = "value";
+    button.append(entry.shown);
+    button.addEventListener("click", () => toggle(entry.key));
+    // The line that somebody points at stands out.
+    const point = isOn => this.plot.setSeries(isOn ? entry.first + (entry.parts.length === 3 ? 1 : 0) : null, { focus: isOn });
+    button.addEventListener("mouseenter", () => point(true));
+    button.addEventListener("mouseleave", () => point(false));
+    button.addEventListener("focus", () => point(true));
+    button.addEventListener("blur", () => point(false));
+    entry.button = button;
+    return button;
+  }
+
+  /** Many equal flows are one entry, which opens. */
+  fold(first) {
+    const details = document.createElement("details");
+    details.className = "many";
+    const summary = details.appendChild(document.createElement("summary"));
+    const name = document.createElement("span");
+    const shown = document.createElement("span");
+    shown.className = "value";
+    summary.append(swatch(first.look, false), name, shown);
+    const members = [];
+    return {
+      details,
+      add: (entry, button) => {
+        members.push(entry);
+        details.append(button);
+        name.textContent = `${data.groups[first.group]}: ${members.length} flows`;
+      },
+      say: index => {
+        const found = index == null ? [] : members.map(entry => entry.parts[0][index]).filter(v => v != null);
+        const ends = [Math.min(...found), Math.max(...found)].map(v => this.shown(v)).join(" to ");
+        shown.textContent = found.length ? `${ends} ${this.spec.unit}`.trim() : "";
+      },
+    };
+  }
+
+  /** The values under the cursor, in the legend, with their unit. */
   say() {
+    const index = state.cursor;
     for (const entry of this.entries) {
-      entry.shown.textContent = state.cursor == null ? "" : this.at(entry, state.cursor);
+      entry.shown.textContent = index == null ? "" : `${this.at(entry, index)} ${this.spec.unit}`.trim();
     }
+    this.folds.forEach(fold => fold.say(index));
   }
 
   at(entry, index) {
-    return entry.parts.map(part => shownNumber(part[index])).reverse().join(" / ");
+    return entry.parts.map(part => this.shown(part[index])).reverse().join(" / ");
   }
 
   visible() {
@@ -209,33 +328,185 @@ class Chart {
     this.plot.setCursor(isInside ? { left, top: 0 } : { left: -10, top: -10 }, false);
   }
 
-  drawMarks(plot) {
-    const { ctx } = plot;
-    const scale = devicePixelRatio;
-    const { left, top, width, height } = plot.bbox;
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(left, top, width, height);
-    ctx.clip();
-    ctx.strokeStyle = colour("--event");
-    ctx.setLineDash([]);
-    ctx.lineWidth = 1.3 * scale;
-    const taken = new Set();
+  /** Events from a time to another by their kind: their number, and on whose line they are. A spread has those of its group. */
+  events(from, to) {
+    const places = new Map();
     for (const entry of this.visible()) {
-      for (const { kind, at } of marksOf.get(entry.key) ?? []) {
+      if (entry.index != null) places.set(entry.key, entry);
+      else flows.forEach((flow, index) => {
+        if (flow.group === entry.group && !places.has(`flows ${index}`)) places.set(`flows ${index}`, null);
+      });
+    }
+    const kinds = new Map();
+    for (const [key, entry] of places) {
+      for (const { kind, at } of marksOf.get(key) ?? []) {
         if (!state.kinds.get(kind)) continue;
+        if (!kinds.has(kind)) kinds.set(kind, { count: 0, marks: [] });
+        const found = kinds.get(kind);
         for (let i = 0; i < at.length; i += 2) {
-          if (at[i] < state.zoom[0] || at[i] > state.zoom[1]) continue;
-          const x = plot.valToPos(at[i], "x", true);
-          const y = plot.valToPos(entry.parts[0][firstNotBefore(at[i])] ?? 0, "y", true);
-          const cell = [kind, ...[x, y].map(v => Math.floor(v / (MARK_CELL * scale)))].join();
-          if (taken.has(cell)) continue;
-          taken.add(cell);
-          glyph(ctx, kind, x, y, 3.2 * scale);
+          if (at[i] < from || at[i] > to) continue;
+          found.count += at[i + 1];
+          found.marks.push({ at: at[i], count: at[i + 1], entry });
         }
       }
     }
+    return kinds;
+  }
+
+  /**
+   * Draws the events that are in sight: few as marks on their lines, many as a strip above the chart. `mark` draws one
+   * of a kind, `strip` a row of bins with a share of the densest each.
+   */
+  drawEvents({ left, top, width, scale, x, y }, mark, strip) {
+    const taken = new Set();
+    for (const [kind, { count, marks }] of this.events(...state.zoom)) {
+      const row = this.rugKinds.indexOf(kind);
+      if (row >= 0) {
+        const bins = new Float64Array(Math.ceil(width / (RUG.bin * scale)));
+        for (const { at, count: events } of marks) {
+          bins[Math.min(Math.max(Math.floor((x(at) - left) / (RUG.bin * scale)), 0), bins.length - 1)] += events;
+        }
+        const most = bins.reduce((a, b) => Math.max(a, b), 0);
+        const height = RUG.height * scale;
+        strip(kind, top - 4 * scale - height - row * RUG.step * scale, height, bins.map(n => (n ? 0.25 + 0.75 * Math.sqrt(n / most) : 0)));
+      }
+      if (count > MARKS_MAX) continue;
+      for (const { at, entry } of marks) {
+        if (!entry) continue;
+        const place = [x(at), y(entry.parts[0][firstNotBefore(at)] ?? 0)];
+        const cell = [kind, ...place.map(v => Math.floor(v / (MARK_CELL * scale)))].join();
+        if (taken.has(cell)) continue;
+        taken.add(cell);
+        mark(kind, ...place, 3.2 * scale);
+      }
+    }
+  }
+
+  drawMarks(plot) {
+    const { ctx } = plot;
+    const scale = devicePixelRatio;
+    const box = plot.bbox;
+    ctx.save();
+    ctx.strokeStyle = colour("--event");
+    ctx.fillStyle = colour("--event");
+    ctx.setLineDash([]);
+    ctx.lineWidth = 1.3 * scale;
+    const place = { ...box, scale, x: at => plot.valToPos(at, "x", true), y: value => plot.valToPos(value, "y", true) };
+    const isInside = (x, y) => x >= box.left && x <= box.left + box.width && y >= box.top - 1 && y <= box.top + box.height + 1;
+    this.drawEvents(place, (kind, x, y, r) => {
+      if (isInside(x, y)) glyph(ctx, kind, x, y, r);
+    }, (kind, y, height, bins) => {
+      glyph(ctx, kind, box.left - 9 * scale, y + height / 2, 3 * scale);
+      bins.forEach((share, bin) => {
+        ctx.globalAlpha = share;
+        if (share) ctx.fillRect(box.left + bin * RUG.bin * scale, y, Math.min(RUG.bin * scale, box.width - bin * RUG.bin * scale), height);
+      });
+      ctx.globalAlpha = 1;
+    });
     ctx.restore();
+  }
+
+  /** What is drawn, as rows of a table, with all digits. */
+  rows() {
+    const names = this.visible().flatMap(({ name, parts }) =>
+      (parts.length === 1 ? [name] : ["95 %", "median", "5 %"].map(part => `${name.split(":")[0]}: ${part}`)));
+    const unit = this.spec.unit && ` (${this.spec.unit})`;
+    const rows = [["time (s)", ...names.map(name => name + unit)]];
+    const parts = this.visible().flatMap(entry => entry.parts);
+    for (let i = 0; i < times.length; i += 1) {
+      if (times[i] < state.zoom[0] || times[i] > state.zoom[1]) continue;
+      rows.push([Number(times[i].toFixed(9)), ...parts.map(part => (part[i] == null ? "" : Number(part[i].toPrecision(7))))]);
+    }
+    return rows;
+  }
+
+  /** What is drawn, as an SVG picture on white, for elsewhere. */
+  svg() {
+    const { light } = data;
+    const [width, left, plotWidth, plotHeight] = [760, 74, 666, 300];
+    const top = 44 + RUG.step * this.rugKinds.length;
+    const entries = this.visible();
+    const legend = [];
+    let [legendX, legendY] = [left, top + plotHeight + 58];
+    for (const entry of entries) {
+      const size = 34 + entry.name.length * 7 + 18;
+      if (legendX > left && legendX + size > width) [legendX, legendY] = [left, legendY + 20];
+      legend.push([entry, legendX, legendY]);
+      legendX += size;
+    }
+    const root = document.createElementNS(SVG, "svg");
+    const add = (to, name, attributes, text) => {
+      const made = to.appendChild(document.createElementNS(SVG, name));
+      for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+      // XML knows no controls.
+      if (text != null) made.textContent = String(text).replace(/[\u0000-\u001f\u007f-\u009f\ufffe\uffff]/g, "\ufffd");
+      return made;
+    };
+    const height = legendY + 16;
+    for (const [key, value] of Object.entries({ width, height, viewBox: `0 0 ${width} ${height}`, "font-size": 13,
+      "font-family": "Ubuntu, 'Helvetica Neue', Arial, sans-serif", fill: light.ink })) root.setAttribute(key, value);
+    add(root, "title", {}, `${this.spec.title}, ${data.name}`);
+    add(root, "rect", { width: "100%", height: "100%", fill: light.paper });
+    const unit = this.spec.unit && ` (${this.spec.unit})`;
+    add(root, "text", { x: left, y: 22, "font-weight": 600 }, this.spec.title + unit);
+    const [from, to] = state.zoom;
+    const { min, max } = this.plot.scales.y;
+    const x = at => left + (plotWidth * (at - from)) / (to - from);
+    const y = value => top + plotHeight * (1 - (value - min) / (max - min));
+    const across = ticks(from, to, 8);
+    for (const at of across.found) {
+      add(root, "path", { d: `M${x(at).toFixed(1)} ${top}v${plotHeight}`, stroke: light.faint });
+      add(root, "text", { x: x(at).toFixed(1), y: top + plotHeight + 18, "text-anchor": "middle" }, at.toFixed(decimalsOf(across.step)));
+    }
+    const up = ticks(min, max, 5);
+    for (const value of up.found) {
+      add(root, "path", { d: `M${left} ${y(value).toFixed(1)}h${plotWidth}`, stroke: light.faint });
+      add(root, "text", { x: left - 8, y: (y(value) + 4.5).toFixed(1), "text-anchor": "end" }, value.toFixed(decimalsOf(up.step)));
+    }
+    add(root, "text", { x: left + plotWidth / 2, y: top + plotHeight + 38, "text-anchor": "middle" }, "time (s)");
+    // A picture within the picture cuts what leaves it.
+    const inside = add(root, "svg", { x: left, y: top, width: plotWidth, height: plotHeight,
+      viewBox: `${left} ${top} ${plotWidth} ${plotHeight}`, fill: "none", "stroke-linejoin": "round" });
+    const shown = [...times.keys()].slice(Math.max(firstNotBefore(from) - 1, 0), firstNotBefore(to) + 1);
+    const point = (part, i) => `${x(times[i]).toFixed(1)} ${y(part[i]).toFixed(1)}`;
+    for (const { parts, look, name } of entries) {
+      const stroke = light.hues[look.hue];
+      if (parts.length === 3) {
+        const there = shown.filter(i => parts[0][i] != null);
+        const edge = [...there.map(i => point(parts[0], i)), ...there.reverse().map(i => point(parts[2], i))];
+        if (edge.length) add(inside, "path", { d: `M${edge.join("L")}Z`, fill: stroke, "fill-opacity": 0.22 });
+      }
+      const line = parts[parts.length === 3 ? 1 : 0];
+      let [d, isGap] = ["", true];
+      for (const i of shown) {
+        if (line[i] != null) d += `${isGap ? "M" : "L"}${point(line, i)}`;
+        isGap = line[i] == null;
+      }
+      const path = add(inside, "path", { d, stroke, "stroke-width": look.width, "stroke-dasharray": look.dash.join(" "),
+        "stroke-opacity": look.alpha ? 0.63 : 1 });
+      add(path, "title", {}, name);
+    }
+    const marks = add(root, "g", { stroke: light.event, fill: "none", "stroke-width": 1.2 });
+    const mark = (kind, atX, atY, r) => {
+      const d = glyphLines(kind).map(line => line.reduce((path, value, i) =>
+        path + (i % 2 ? ` ${(atY + r * value).toFixed(1)}` : `${i ? "L" : "M"}${(atX + r * value).toFixed(1)}`), "")).join("");
+      if (d) add(marks, "path", { d });
+      else add(marks, "circle", { cx: atX.toFixed(1), cy: atY.toFixed(1), r });
+    };
+    this.drawEvents({ left, top, width: plotWidth, scale: 1, x, y }, mark, (kind, atY, high, bins) => {
+      mark(kind, left - 9, atY + high / 2, 3);
+      bins.forEach((share, bin) => {
+        if (share) add(marks, "rect", { x: left + bin * RUG.bin, y: atY, width: RUG.bin, height: high, fill: light.event, stroke: "none", opacity: share.toFixed(2) });
+      });
+    });
+    add(root, "rect", { x: left, y: top, width: plotWidth, height: plotHeight, fill: "none", stroke: light.dim });
+    for (const [{ look, parts, name }, atX, atY] of legend) {
+      const stroke = light.hues[look.hue];
+      if (parts.length === 3) add(root, "rect", { x: atX, y: atY - 9, width: 28, height: 10, fill: stroke, opacity: 0.22 });
+      add(root, "path", { d: `M${atX} ${atY - 4}h28`, stroke, "stroke-width": look.width, "stroke-dasharray": look.dash.join(" ") });
+      add(root, "text", { x: atX + 34, y: atY }, name);
+    }
+    return new XMLSerializer().serializeToString(root);
   }
 
   /** What is drawn, as a table, in at most TABLE_ROWS_MAX rows. */
@@ -260,23 +531,26 @@ class Chart {
     const body = table.createTBody();
     for (let i = from; i <= to && i < times.length; i += step) {
       const row = body.insertRow();
-      cell(row, "th", Number(times[i].toFixed(3)), "row");
+      cell(row, "th", timeText(times[i]), "row");
       entries.forEach(entry => cell(row, "td", this.at(entry, i)));
     }
     this.tablePlace.replaceChildren(table);
   }
 }
 
+/** Lines of a mark around its middle, 1 long; a circle has none. */
+const glyphLines = kind => ({
+  drop: [[-1, -1, 1, 1], [-1, 1, 1, -1]],
+  error: [[-1.2, 0, 1.2, 0], [0, -1.2, 0, 1.2]],
+  mark: [[0, -1.3, 1.3, 0, 0, 1.3, -1.3, 0, 0, -1.3]],
+  timeout: [[0, -1.3, 1.3, 1, -1.3, 1, 0, -1.3]],
+}[kind] ?? []);
+
 const glyph = (ctx, kind, x, y, r) => {
   ctx.beginPath();
-  const lines = {
-    drop: [[-1, -1, 1, 1], [-1, 1, 1, -1]],
-    error: [[-1.2, 0, 1.2, 0], [0, -1.2, 0, 1.2]],
-    mark: [[0, -1.3, 1.3, 0, 0, 1.3, -1.3, 0, 0, -1.3]],
-    timeout: [[0, -1.3, 1.3, 1, -1.3, 1, 0, -1.3]],
-  }[kind];
-  if (!lines) ctx.arc(x, y, r, 0, 2 * Math.PI);
-  for (const line of lines ?? []) {
+  const lines = glyphLines(kind);
+  if (!lines.length) ctx.arc(x, y, r, 0, 2 * Math.PI);
+  for (const line of lines) {
     for (let i = 0; i < line.length; i += 2) ctx[i ? "lineTo" : "moveTo"](x + r * line[i], y + r * line[i + 1]);
   }
   ctx.stroke();
@@ -293,9 +567,9 @@ const firstNotBefore = t => {
   return low;
 };
 
-const swatch = (style, isSpread) => {
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  svg.setAttribute("class", `swatch c${style % COLOURS}`);
+const swatch = (look, isSpread) => {
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("class", `swatch c${look.hue}`);
   svg.setAttribute("viewBox", "0 0 28 10");
   svg.setAttribute("aria-hidden", "true");
   if (isSpread) {
@@ -304,7 +578,7 @@ const swatch = (style, isSpread) => {
   }
   const line = svg.appendChild(document.createElementNS(svg.namespaceURI, "path"));
   line.setAttribute("d", "M0 5H28");
-  if (!isSpread) line.setAttribute("stroke-dasharray", DASHES[style % DASHES.length].join(" "));
+  if (!isSpread) line.setAttribute("stroke-dasharray", look.dash.join(" "));
   return svg;
 };
 
@@ -356,8 +630,9 @@ let saying;
 const announce = chart => {
   clearTimeout(saying);
   saying = setTimeout(() => {
-    const lines = chart.visible().slice(0, 8).map(entry => `${entry.name} ${chart.at(entry, state.cursor)}`);
-    get("said").textContent = `${shownTime(times[state.cursor])}: ${lines.join(", ")} ${chart.spec.unit}`;
+    const { unit } = chart.spec;
+    const lines = chart.visible().slice(0, 8).map(entry => `${entry.name} ${chart.at(entry, state.cursor)} ${unit}`.trim());
+    get("said").textContent = `${shownTime(times[state.cursor])}: ${lines.join(", ")}`;
   }, 250);
 };
 
@@ -397,12 +672,12 @@ const toggle = key => {
   const isHidden = !state.hidden.delete(key);
   if (isHidden) state.hidden.add(key);
   for (const chart of charts) {
-    chart.entries.forEach((entry, place) => {
+    chart.entries.forEach(entry => {
       if (entry.key !== key) return;
       chart.plot.batch(() => {
         entry.parts.forEach((_, part) => chart.plot.setSeries(entry.first + part, { show: !isHidden }));
       });
-      chart.legendPlace.children[place].setAttribute("aria-pressed", String(!isHidden));
+      entry.button.setAttribute("aria-pressed", String(!isHidden));
       chart.table();
     });
   }
@@ -465,20 +740,6 @@ const picker = () => {
     redrawFlows();
   });
 };
-
-for (const button of document.querySelectorAll("[data-copy]")) {
-  button.addEventListener("click", async () => {
-    const text = get(button.dataset.copy);
-    try {
-      await navigator.clipboard.writeText(text.textContent);
-      button.textContent = "Copied";
-    } catch {
-      // Some browsers refuse pages from a file: select it, so that one key copies.
-      getSelection().selectAllChildren(text);
-      button.textContent = "Selected";
-    }
-  });
-}
 
 if (get("keys")) {
   const actions = {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
+use crate::cells::{Cell, Quantity};
 use crate::decode::{At, Language, record, words, wrong_type};
 use crate::diagnostic::{Findings, Span};
 use crate::metric::{Comparison, Elements, Metric, Reading, quantity};
@@ -254,6 +255,19 @@ pub struct Verdict {
     pub holds: bool,
     /// What was measured and asked, in one line.
     pub text: String,
+    /// The same by point where seeds decide together, and of single runs those that fail; empty where the line says it.
+    pub points: Vec<Judged>,
+}
+
+/// A claim at one point of a sweep.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judged {
+    /// Path and value (as TOML) of what the sweep varies.
+    pub at: Vec<(String, String)>,
+    /// The value that was measured.
+    pub measured: Cell,
+    /// The claim holds there.
+    pub holds: bool,
 }
 
 /// A claim of a scenario, checked to be about it.
@@ -425,15 +439,16 @@ impl CheckedClaim {
 
     /// Holds the claim against the runs.
     pub fn verdict(&self, runs: &[Observation]) -> Verdict {
-        let (holds, text) = match self.judge(runs) {
+        let mut points = Vec::new();
+        let (holds, text) = match self.judge(runs, &mut points) {
             Ok(text) => (true, text),
             Err(text) => (false, text),
         };
-        Verdict { that: self.that().into(), metric: self.claim.measured(), holds, text }
+        Verdict { that: self.that().into(), metric: self.claim.measured(), holds, text, points }
     }
 
     /// What was measured; `Err` where the claim does not hold.
-    fn judge(&self, runs: &[Observation]) -> Result<String, String> {
+    fn judge(&self, runs: &[Observation], points: &mut Vec<Judged>) -> Result<String, String> {
         let claim = &self.claim;
         let metric = &claim.metric.as_ref().ok_or("no metric")?.value;
         let selected: Vec<&Observation> = runs.iter().filter(|run| claim.is_about(run)).collect();
@@ -447,9 +462,9 @@ impl CheckedClaim {
             said.push(claim.judge_crossover(metric, &other.value, axis, &selected)?);
         } else {
             said.push(match claim.decision() {
-                Decide::Each => claim.judge_each(metric, &selected, &read)?,
-                Decide::Mean => claim.judge_mean(metric, &selected, &read)?,
-                Decide::Half => claim.judge_half(metric, &selected, &read)?,
+                Decide::Each => claim.judge_each(metric, &selected, &read, points)?,
+                Decide::Mean => claim.judge_mean(metric, &selected, &read, points)?,
+                Decide::Half => claim.judge_half(metric, &selected, &read, points)?,
             });
         }
         if let (Some(trend), Some(axis)) = (&claim.monotone, &self.axis) {
@@ -700,7 +715,13 @@ impl Claim {
     }
 
     /// What the claim says of the mean over the seeds, at each point.
-    fn judge_mean(&self, metric: &Metric, runs: &[&Observation], read: Read<'_>) -> Result<String, String> {
+    fn judge_mean(
+        &self,
+        metric: &Metric,
+        runs: &[&Observation],
+        read: Read<'_>,
+        points: &mut Vec<Judged>,
+    ) -> Result<String, String> {
         let mut said = Said::default();
         for (point, runs) in by_point(runs) {
             let value = |run: &&Observation| number(&read(run)?).map_err(|why| why + &place(&run.settings));
@@ -708,40 +729,67 @@ impl Claim {
             let estimate = Estimate::of(&values)
                 .filter(|_| values.len() >= SEEDS_MIN)
                 .ok_or_else(|| format!("{} seeds are too few{}", values.len(), place(&point)))?;
-            let text =
-                format!("{} ± {}{}", significant(estimate.mean), significant(estimate.half), place(&point));
+            let text = format!("{} ± {}", significant(estimate.mean), significant(estimate.half));
             let judge = |end| self.judge_reading(metric, runs[0], &Reading::Number(end));
-            said.add(text, judge(estimate.low()).and_then(|()| judge(estimate.high())));
+            let cell = Cell::Interval(Some(estimate.mean), Some(estimate.half));
+            said.add(&point, text, cell, judge(estimate.low()).and_then(|()| judge(estimate.high())));
         }
+        points.append(&mut said.points);
         said.of(&self.measured())
     }
 
     /// What the claim says of half of the seeds, at each point.
-    fn judge_half(&self, metric: &Metric, runs: &[&Observation], read: Read<'_>) -> Result<String, String> {
+    fn judge_half(
+        &self,
+        metric: &Metric,
+        runs: &[&Observation],
+        read: Read<'_>,
+        points: &mut Vec<Judged>,
+    ) -> Result<String, String> {
         let mut said = Said::default();
         for (point, runs) in by_point(runs) {
             let holds = |run: &&&Observation| -> bool {
                 read(run).and_then(|reading| self.judge_reading(metric, run, &reading)).is_ok()
             };
             let holding = runs.iter().filter(holds).count();
-            let text = format!("{holding} of {} seeds{}", runs.len(), place(&point));
-            said.add(text, if 2 * holding < runs.len() { Err("less than half".into()) } else { Ok(()) });
+            let text = format!("{holding} of {} seeds", runs.len());
+            let cell = Cell::Text(text.clone());
+            said.add(
+                &point,
+                text,
+                cell,
+                if 2 * holding < runs.len() { Err("less than half".into()) } else { Ok(()) },
+            );
         }
+        points.append(&mut said.points);
         said.of(&self.measured())
     }
 
     /// What the claim says of each run.
-    fn judge_each(&self, metric: &Metric, runs: &[&Observation], read: Read<'_>) -> Result<String, String> {
+    fn judge_each(
+        &self,
+        metric: &Metric,
+        runs: &[&Observation],
+        read: Read<'_>,
+        points: &mut Vec<Judged>,
+    ) -> Result<String, String> {
         let mut seen: Vec<f64> = Vec::new();
         let mut said = Said::default();
         for run in runs {
             let reading = read(run)?;
-            said.add(format!("{reading}{}", place(&run.settings)), self.judge_reading(metric, run, &reading));
+            let cell = match &reading {
+                Reading::Number(value) => Cell::Number(Some(*value), Quantity::Any),
+                other => Cell::Text(other.to_string()),
+            };
+            let judged = self.judge_reading(metric, run, &reading);
+            said.add(&run.settings, reading.to_string(), cell, judged);
             match reading {
                 Reading::List(list) => seen.extend(list.iter().filter_map(Reading::number)),
                 reading => seen.extend(reading.number()),
             }
         }
+        // A thousand runs that hold are a range.
+        points.extend(said.points.drain(..).filter(|point| !point.holds));
         said.of(&self.measured())?;
         let (low, high) =
             seen.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &v| (l.min(v), h.max(v)));
@@ -882,10 +930,13 @@ struct Said {
     bad: Vec<String>,
     /// What the first bad one missed.
     why: String,
+    points: Vec<Judged>,
 }
 
 impl Said {
-    fn add(&mut self, text: String, judged: Result<(), String>) {
+    fn add(&mut self, at: &[(String, String)], text: String, measured: Cell, judged: Result<(), String>) {
+        let text = format!("{text}{}", place(at));
+        self.points.push(Judged { at: at.to_vec(), measured, holds: judged.is_ok() });
         match judged {
             Ok(()) => self.good.push(text),
             Err(why) => {

@@ -214,6 +214,29 @@ pub fn plain(n: usize) -> Look {
     Look { hue: BLACK, marker: MARKERS[n % MARKERS.len()], dash: DASHES[n % DASHES.len()] }
 }
 
+/// The looks of groups of flows, or of links, that stand beside each other in one picture, by their laws: a law has its
+/// own, others of that hue the first one that is free. No hue is there twice before all are.
+pub fn assign(laws: &[Option<&str>]) -> Vec<Look> {
+    let mut looks: Vec<Option<Look>> = vec![None; laws.len()];
+    let mut taken = [false; HUES.len()];
+    // Laws first: the order of the groups changes no law's colour.
+    for (place, law) in laws.iter().enumerate() {
+        let own = of_law(law.unwrap_or("none")).filter(|look| !taken[look.hue]);
+        if let Some(look) = own {
+            taken[look.hue] = true;
+            looks[place] = own;
+        }
+    }
+    for (place, look) in looks.iter_mut().enumerate().filter(|(_, look)| look.is_none()) {
+        let free = taken.iter().position(|is_taken| !is_taken);
+        if let Some(hue) = free {
+            taken[hue] = true;
+        }
+        *look = Some(free.map_or_else(|| nth(place), |hue| Look { hue, ..nth(place) }));
+    }
+    looks.into_iter().flatten().collect()
+}
+
 /// The palette as custom properties of CSS, light and dark: `--paper`, `--ink`, `--dim`, `--faint`, `--event`,
 /// `--c0` ... of the hues, `--law-xcp` ... of the laws, `--capacity`, `--queue-limit`.
 pub fn css() -> String {
@@ -373,6 +396,20 @@ mod tests {
             let is_same = |other: &&Look| (one.hue, one.dash) == (other.hue, other.dash);
             assert_eq!(looks[place + 1..].iter().find(is_same), None, "{place}");
         }
+    }
+
+    #[test]
+    fn groups_beside_each_other_have_their_law_s_hue_or_one_of_their_own() {
+        let hues = |laws: &[Option<&str>]| assign(laws).iter().map(|look| look.hue).collect::<Vec<_>>();
+        let own = |law: &str| of_law(law).expect("a law").hue;
+        let (xcp, cubic, none) = (own("xcp"), own("cubic"), own("none"));
+        assert_eq!(hues(&[Some("cubic"), Some("xcp")]), [cubic, xcp]);
+        assert_eq!(hues(&[Some("xcp"), None]), [xcp, none]);
+        let crowd = hues(&[Some("xcp"), Some("xcp"), Some("cubic"), Some("xcp")]);
+        assert_eq!((crowd[0], crowd[2]), (xcp, cubic), "the law keeps its colour whoever comes before");
+        let all: std::collections::BTreeSet<usize> = hues(&[Some("xcp"); HUES.len()]).into_iter().collect();
+        assert_eq!(all.len(), HUES.len(), "a hue is there twice before all are");
+        assert_eq!(hues(&[Some("xcp"); 20]).len(), 20);
     }
 
     #[test]

@@ -322,6 +322,144 @@ fn the_report_works_in_a_browser() {
     check_silence(&browser);
 }
 
+/// The file that a browser saved, when it is there.
+fn saved(path: &Path) -> Vec<u8> {
+    for _ in 0..200 {
+        if let Ok(bytes) = fs::read(path)
+            && !bytes.is_empty()
+        {
+            return bytes;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("{} was not saved", path.display());
+}
+
+#[test]
+fn charts_have_units_a_strip_of_many_events_and_can_be_saved() {
+    let Some(mut browser) = browser("charts_have_units_a_strip_of_many_events_and_can_be_saved") else {
+        return;
+    };
+    let hostile = MIXED.replace("[flows.ftp]", "[flows.\"=</script>&\"]");
+    let (lab, run) = lab_with_run(&hostile);
+    browser.resize(1280, 900, false);
+    browser.open(&run.join("report.html"));
+
+    // Ages and units: the file's date, the axis of time, values under the cursor.
+    let date = browser.run("document.getElementById('date').textContent");
+    assert!(date.as_str().is_some_and(|date| date.starts_with("20") && date.len() == 16), "{date}");
+    assert_eq!(one(&browser.run("report.charts.map(chart => chart.plot.axes[0].label)")), "time (s)");
+    browser.run("report.charts[0].plotPlace.focus(); 1");
+    browser.press("End");
+    let shown =
+        browser.run("report.charts.map(chart => [chart.spec.unit, chart.entries[0].shown.textContent])");
+    for pair in shown.as_array().expect("an array") {
+        let (unit, text) = (pair[0].as_str().expect("a unit"), pair[1].as_str().expect("a text"));
+        assert!(text.ends_with(unit) && text != unit, "{text:?} has not the unit {unit:?}");
+    }
+    assert_eq!(browser.run("report.charts[0].entries[0].shown.textContent.split(' ')[1]"), "Mbit/s");
+    let decimals = browser.run(
+        "report.charts[0].rows().slice(1).length && report.charts[0].entries.map(entry => report.charts[0].at(entry, 399).split('.')[1]?.length ?? 0)",
+    );
+    assert!(one_length(&decimals), "{decimals}");
+
+    // Many errors and retransmits are strips, few timeouts are not; a narrow zoom has marks on the lines again.
+    let strips = browser.run("report.charts[0].rugKinds");
+    let has = |kind: &str| strips.as_array().is_some_and(|kinds| kinds.contains(&json!(kind)));
+    assert!(has("retransmit") && !has("timeout"), "{strips}");
+    let drawn = |browser: &mut Browser| {
+        browser.run(
+            "(() => { const count = { marks: 0, strips: 0 }; const chart = report.charts[0];
+              const place = { ...chart.plot.bbox, scale: 1, x: at => chart.plot.valToPos(at, 'x', true), y: v => chart.plot.valToPos(v, 'y', true) };
+              chart.drawEvents(place, kind => { if (kind === 'retransmit') count.marks += 1; }, (kind, y, height, bins) => {
+                if (kind === 'retransmit') count.strips += bins.filter(Boolean).length; });
+              return count; })()",
+        )
+    };
+    let whole = drawn(&mut browser);
+    assert!(whole["marks"] == 0 && whole["strips"].as_u64() > Some(20), "{whole}");
+    for _ in 0..4 {
+        browser.press("+");
+    }
+    let near = drawn(&mut browser);
+    assert!(near["marks"].as_u64() > Some(0), "{near}");
+    browser.press("0");
+    check_silence(&browser);
+
+    // What is saved is what a click saves.
+    browser.call("Browser.setDownloadBehavior", json!({ "behavior": "allow", "downloadPath": lab.path("") }));
+    for kind in ["SVG", "PNG", "CSV"] {
+        let click = format!("document.querySelector('figure.chart [data-save={kind}]').click(); 1");
+        browser.run(&click);
+    }
+    let name = browser.run("report.charts[0].name.replace(/[^A-Za-z0-9._-]+/g, '-')");
+    let name = name.as_str().expect("a name");
+    let svg = String::from_utf8(saved(&lab.path(&format!("{name}.svg")))).expect("text");
+    assert!(svg.starts_with("<svg ") && svg.contains("time (s)") && svg.contains("(Mbit/s)"), "{svg}");
+    assert!(svg.contains("=&lt;/script&gt;&amp;[0]") && !svg.contains("</script>"));
+    assert!(saved(&lab.path(&format!("{name}.png"))).starts_with(b"\x89PNG\r\n\x1a\n"));
+    let csv = String::from_utf8(saved(&lab.path(&format!("{name}.csv")))).expect("text");
+    let mut lines = csv.lines();
+    assert_eq!(
+        lines.next(),
+        Some(
+            "time (s),'=</script>&[0] (Mbit/s),'=</script>&[1] (Mbit/s),cubic[0] (Mbit/s),cubic[1] (Mbit/s)"
+        )
+    );
+    assert_eq!(lines.clone().count(), 400, "a row for each bin");
+    let numbers = lines.flat_map(|line| line.split(',')).filter(|cell| !cell.is_empty());
+    assert!(numbers.clone().count() > 1000 && numbers.clone().all(|cell| cell.parse::<f64>().is_ok()));
+}
+
+/// All of an array are equal.
+fn one_length(values: &Value) -> bool {
+    values.as_array().is_some_and(|values| values.len() > 1 && values.iter().all(|value| value == &values[0]))
+}
+
+#[test]
+fn a_sweep_leaves_a_report_of_its_points_and_claims() {
+    let claim = "[[claims]]\nthat = \"<b>it is used</b>\"\nmetric = \"links.bottleneck.utilization\"\nat_least = 0.999\n\
+                 decide = \"half\"\n";
+    let grid =
+        "{ \"links.bottleneck.rate\" = [\"5 Mbit/s\", \"10 Mbit/s\"], \"run.seed\" = [1, 2, 3, 4, 5] }";
+    let scenario =
+        format!("# Two rates\n{SCENARIO}start = {{ uniform = \"100 ms\" }}\n[sweep]\ngrid = {grid}\n{claim}");
+    let lab = Lab::new(&scenario);
+    lab.run(&["sweep", "scenario.toml", "--out", "swept"]).exits(0);
+    let page = text_of(&lab);
+    for part in [
+        "<p class=\"about\">Two rates</p>",
+        "<th scope=\"col\">bottleneck.rate</th>",
+        "<td>5 Mbit/s</td><td>5</td><td>0.",
+        "95 % confidence interval (Student's t)",
+        "&lt;b&gt;it is used&lt;/b&gt;",
+        "of 5 seeds</td>",
+        "class=\"fails\">FAILS</td>",
+    ] {
+        assert!(page.contains(part), "{part} is missing in\n{page}");
+    }
+    let mean =
+        page.split("<td>5 Mbit/s</td><td>5</td><td>").nth(1).and_then(|rest| rest.split("</td>").next());
+    let mean = mean.and_then(|cell| cell.split_once(" ± ")).expect("a mean and its interval");
+    assert!(mean.0.parse::<f64>().is_ok_and(|mean| mean > 0.5 && mean <= 1.0), "{mean:?}");
+    // The same again, whatever the number of threads.
+    lab.run(&["sweep", "scenario.toml", "--out", "swept", "--threads", "1"]).exits(0);
+    assert_eq!(text_of(&lab), page);
+
+    let Some(mut browser) = browser("a_sweep_leaves_a_report_of_its_points_and_claims") else { return };
+    for width in [1280, 480] {
+        browser.resize(width, 900, width < 500);
+        browser.open(&lab.path("swept/report.html"));
+        assert_eq!(browser.run("document.documentElement.scrollWidth"), width);
+        browser.screenshot(&format!("sweep-{width}"));
+        check_silence(&browser);
+    }
+}
+
+fn text_of(lab: &Lab) -> String {
+    text(&lab.path("swept/report.html"))
+}
+
 /// 200 flows for an hour in bins of 100 ms: 29 million values.
 #[test]
 fn an_hour_of_two_hundred_flows_stays_small_and_opens() {

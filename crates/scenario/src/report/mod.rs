@@ -7,12 +7,16 @@
 mod bins;
 mod page;
 mod recording;
+mod sweep;
 #[cfg(test)]
 mod tests;
 mod topology;
+mod verdicts;
 
-pub use page::{POLICY, html};
+pub use page::{POLICY, begin, described, end, escape, html, table};
 pub use recording::{Chart, FLOWS_DRAWN_MAX, Marks, Of, Recording, Spread};
+pub use sweep::{SweepRun, sweep_html};
+pub use verdicts::{judged, verdict_mark};
 
 use serde_json::Value as Json;
 

@@ -10,6 +10,7 @@ use serde_json::Value as Json;
 use super::bins::{Grid, picos, seconds};
 use crate::Scenario;
 use crate::folder::{FolderError, RunFolder, SeriesRow};
+use crate::style::{self, Look};
 
 /// More flows than this are drawn as the spread of their group, and one by one on demand.
 pub const FLOWS_DRAWN_MAX: usize = 12;
@@ -95,6 +96,8 @@ pub struct Recording {
     lives: Vec<(Picos, Picos)>,
     /// Bytes of each flow that its application has.
     delivered: Vec<f64>,
+    /// The looks of the groups, and of the links that are kept.
+    looks: (Vec<Look>, Vec<Look>),
     charts: Vec<Chart>,
     /// Values of this bin by chart and group: what the spreads are taken of.
     crowds: Vec<Vec<Vec<f64>>>,
@@ -123,6 +126,12 @@ impl Recording {
         links.truncate(LINKS_KEPT_MAX);
         links.sort_unstable();
 
+        let of_links = style::assign(&scenario.link_laws());
+        let looks = (
+            style::assign(&scenario.flow_laws()),
+            links.iter().map(|&link| of_links.get(link).copied().unwrap_or(style::nth(link))).collect(),
+        );
+
         let series = flows.len() * METRICS_PER_FLOW + links.len() * METRICS_PER_LINK;
         let points = (VALUES_MAX / series.max(1)).clamp(200, POINTS_MAX);
         let every = model.sample_every.unwrap_or(model.duration / 100);
@@ -135,6 +144,7 @@ impl Recording {
             links,
             flows,
             first,
+            looks,
             charts: Vec::new(),
             crowds: Vec::new(),
             crowded_at: 0,
@@ -433,6 +443,16 @@ impl Recording {
     /// Name and size of the groups.
     pub fn groups(&self) -> Vec<(String, usize)> {
         self.model.groups.iter().map(|group| (group.name.clone(), group.count as usize)).collect()
+    }
+
+    /// How each group of flows looks.
+    pub fn group_looks(&self) -> &[Look] {
+        &self.looks.0
+    }
+
+    /// How each link that is kept looks.
+    pub fn link_looks(&self) -> &[Look] {
+        &self.looks.1
     }
 
     /// Indices among the kept flows of those that are drawn without being asked for: all if they are

@@ -62,7 +62,7 @@ fn nulls_are_shown_as_nothing_and_numbers_with_their_units() {
     let page = page(&scenario, &summary, &Recording::new(&scenario));
     for part in [
         "3 (nothing random was drawn)",
-        "<th scope=\"row\">a&lt;b&gt;</th><td>1.5 Mbit/s</td><td>-</td><td>-</td><td>-</td>",
+        "<th scope=\"row\">a&lt;b&gt;</th><td>1.50 Mbit/s</td><td>-</td><td>-</td><td>-</td>",
         "<th scope=\"row\">x&lt;/script&gt;[0]</th><td>-</td>",
         "<th scope=\"row\">many</th><td>20000</td><td>8 Mbit/s</td><td>1 kbit/s</td><td>500 bit/s</td>",
         "1.2.3",
@@ -70,6 +70,48 @@ fn nulls_are_shown_as_nothing_and_numbers_with_their_units() {
     ] {
         assert!(page.contains(part), "{part} is missing in\n{page}");
     }
+}
+
+/// The flows of a group look alike, two groups never do, and a law has its colour.
+#[test]
+fn a_group_has_one_look_and_it_is_that_of_its_law() {
+    let scenario = scenario(3);
+    let mut recording = Recording::new(&scenario);
+    recording.sample(100 * MS, Element::Flow(0, 0), "cwnd_packets", 2.0);
+    recording.finish();
+    let page = page(&scenario, &json!({}), &recording);
+    let data = data(&page);
+    let hue = |law: &str| crate::style::of_law(law).expect("a law").hue;
+    assert_eq!(data["flow_counts"], json!([3, 2]));
+    assert_eq!(data["hues"], json!([hue("xcp"), hue("cubic")]));
+    assert_eq!(data["link_hues"][0], json!(hue("xcp")));
+    for line in [format!("class=\"way c{}\"", hue("cubic")), format!("class=\"group c{}\"", hue("xcp"))] {
+        assert!(page.contains(&line), "{line}");
+    }
+}
+
+#[test]
+fn a_report_says_what_its_scenario_says_of_itself() {
+    assert_eq!(
+        described("#:schema x\n\n# Ten flows\n#  and a burst\n\n# not this\n[run]\n").as_deref(),
+        Some("Ten flows and a burst")
+    );
+    assert_eq!(described("[run]\n# late\n"), None);
+    assert_eq!(described("").as_deref(), None);
+    assert!(described(&format!("# {}", "x".repeat(100_000))).is_some_and(|about| about.len() < 1000));
+    let scenario = scenario(1);
+    let run = Run {
+        name: "b",
+        written: Some("# <Two> laws\u{1b}[31m\r\n[run]\r\n"),
+        normalised: &scenario.normalised(),
+        summary: &json!({ "seed": 7 }),
+    };
+    let page = html(&run, &Recording::new(&scenario));
+    let facts = ["<p class=\"about\">&lt;Two&gt; laws\\u{1b}[31m</p>", "1 x xcp", "2 x cubic", "id=\"date\""];
+    for part in facts {
+        assert!(page.contains(part), "{part} is missing");
+    }
+    assert!(!page.contains('\u{1b}'), "an escape is still one");
 }
 
 #[test]

@@ -19,10 +19,10 @@ const COLUMN: f64 = 200.0;
 const ROW: f64 = 78.0;
 const MARGIN: f64 = 14.0;
 const BOX: (f64, f64) = (124.0, 40.0);
+/// More are counted where they are named in a line.
+const NAMED_MAX: usize = 6;
 /// Distance of the paths of two groups on one link.
 const TRACK: f64 = 4.0;
-/// Colours of the style sheet.
-const COLOURS: usize = 7;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Node {
@@ -50,20 +50,37 @@ struct Link {
 struct Group {
     name: String,
     about: String,
+    hue: usize,
     /// Links in order; true: the other way.
     path: Vec<(usize, bool)>,
 }
 
 /// The picture, or `None` for a network too large for one.
-pub(crate) fn draw(normalised: &str) -> Option<String> {
+/// `hue_of` says the hue of a group by its name.
+pub(crate) fn draw(normalised: &str, hue_of: &dyn Fn(&str) -> usize) -> Option<String> {
     let file: Table = normalised.parse().ok()?;
-    let (mut links, groups) = (links(&file), groups(&file));
+    let (mut links, groups) = (links(&file), groups(&file, hue_of));
     if links.is_empty() || links.len() > LINKS_MAX || groups.len() > GROUPS_MAX {
         return None;
     }
     join(&mut links, &groups);
     let places = place(&links, &groups);
     Some(picture(&links, &groups, &places))
+}
+
+/// The groups of flows and the laws of links in words: `ftp: 10 x xcp`, `core: xcp`.
+pub(crate) fn laws(normalised: &str) -> Option<[String; 2]> {
+    let file: Table = normalised.parse().ok()?;
+    let groups = groups(&file, &|_| 0);
+    let flows = groups.iter().map(|group| format!("{}: {}", cut(&group.name, 26), group.about));
+    let links = tables(&file, "links")
+        .filter_map(|(name, link)| Some(format!("{}: {}", cut(name, 26), short(link.get("law")?))));
+    Some([flows.collect(), links.collect()].map(|mut words: Vec<String>| {
+        let more = words.len().saturating_sub(NAMED_MAX);
+        words.truncate(NAMED_MAX);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        words.join(", ") + &more
+    }))
 }
 
 fn tables<'a>(file: &'a Table, key: &str) -> impl Iterator<Item = (&'a String, &'a Table)> {
@@ -88,7 +105,7 @@ fn links(file: &Table) -> Vec<Link> {
         .collect()
 }
 
-fn groups(file: &Table) -> Vec<Group> {
+fn groups(file: &Table, hue_of: &dyn Fn(&str) -> usize) -> Vec<Group> {
     let names: BTreeMap<&str, usize> =
         tables(file, "links").map(|(name, _)| name.as_str()).zip(0..).collect();
     let hop = |text: &str| {
@@ -102,6 +119,7 @@ fn groups(file: &Table) -> Vec<Group> {
             let path = group.get("path").and_then(Value::as_array).into_iter().flatten();
             Group {
                 name: name.clone(),
+                hue: hue_of(name),
                 about: format!("{count} x {}", group.get("law").map(short).unwrap_or_default()),
                 path: path.filter_map(Value::as_str).filter_map(hop).collect(),
             }
@@ -243,15 +261,17 @@ fn picture(links: &[Link], groups: &[Group], places: &BTreeMap<Node, (f64, f64)>
         let _ = writeln!(
             svg,
             "<path class=\"way c{}\" d=\"{path}\"><title>path of {}</title></path>",
-            index % COLOURS,
+            group.hue,
             escape(&group.name)
         );
     }
+    let half = TRACK * (groups.len() as f64 - 1.0).max(0.0) / 2.0;
     for (node, (x, y)) in places {
         match node {
             Node::Router(name) => {
                 let _ = writeln!(svg, "<circle class=\"router\" cx=\"{x}\" cy=\"{y}\" r=\"11\"/>");
-                text(&mut svg, *x, y + 28.0, "name", &cut(name, 20));
+                // Above: what comes from the groups' boxes comes from below, or from the side.
+                text(&mut svg, *x, y - half - 18.0, "name label", &cut(name, 20));
             }
             Node::End(_) => {
                 let _ = writeln!(svg, "<circle class=\"router\" cx=\"{x}\" cy=\"{y}\" r=\"6\"/>");
@@ -262,7 +282,7 @@ fn picture(links: &[Link], groups: &[Group], places: &BTreeMap<Node, (f64, f64)>
                 let _ = writeln!(
                     svg,
                     "<rect class=\"group c{}\" x=\"{}\" y=\"{}\" width=\"{w}\" height=\"{h}\" rx=\"5\"/>",
-                    index % COLOURS,
+                    group.hue,
                     x - w / 2.0,
                     y - h / 2.0
                 );
@@ -273,14 +293,13 @@ fn picture(links: &[Link], groups: &[Group], places: &BTreeMap<Node, (f64, f64)>
             }
         }
     }
-    let half = TRACK * (groups.len() as f64 - 1.0).max(0.0) / 2.0;
     for link in links {
         let (a, b) = (places[&link.from], places[&link.to]);
         let (x, y) = ((a.0 + b.0) / 2.0, (a.1 + b.1) / 2.0);
         // Beyond the paths of all groups. Two lines above, one below: what a reader looks for first is nearest to the line.
-        text(&mut svg, x, y - half - 25.0, "name", &cut(&link.name, 26));
-        text(&mut svg, x, y - half - 11.0, "", &cut(&link.about[0], 28));
-        text(&mut svg, x, y + half + 20.0, "", &cut(&link.about[1], 28));
+        text(&mut svg, x, y - half - 25.0, "name label", &cut(&link.name, 26));
+        text(&mut svg, x, y - half - 11.0, "label", &cut(&link.about[0], 28));
+        text(&mut svg, x, y + half + 20.0, "label", &cut(&link.about[1], 28));
     }
     svg.push_str("</svg>\n");
     svg
@@ -326,7 +345,7 @@ path = ["b.reverse", "a.reverse"]
 
     fn places_of(scenario: &str) -> BTreeMap<Node, (f64, f64)> {
         let file: Table = scenario.parse().expect("TOML");
-        let (mut links, groups) = (links(&file), groups(&file));
+        let (mut links, groups) = (links(&file), groups(&file, &|_| 0));
         join(&mut links, &groups);
         place(&links, &groups)
     }
@@ -344,7 +363,7 @@ path = ["b.reverse", "a.reverse"]
 
     #[test]
     fn a_link_says_what_it_is_and_names_are_escaped() {
-        let svg = draw(PARKING_LOT).expect("small enough");
+        let svg = draw(PARKING_LOT, &|_| 0).expect("small enough");
         for part in [
             ">R1<",
             ">R2<",
@@ -360,17 +379,26 @@ path = ["b.reverse", "a.reverse"]
     }
 
     #[test]
+    fn the_laws_are_named_in_a_line_that_ends() {
+        let [flows, links] = laws(PARKING_LOT).expect("TOML");
+        assert_eq!(flows, "long: 1 x xcp, <short>: 3 x cbr, back: 1 x cubic");
+        assert_eq!(links, "a: xcp");
+        let many: String = (0..9).map(|flow| format!("[flows.f{flow}]\nlaw = \"xcp\"\n")).collect();
+        assert!(laws(&many).is_some_and(|[flows, _]| flows.ends_with("f5: 1 x xcp and 3 more")));
+    }
+
+    #[test]
     fn a_ring_ends() {
         let ring = "[links.a]\nat = \"A\"\n[links.b]\nat = \"B\"\n[links.c]\nat = \"C\"\n\
                     [flows.x]\npath = [\"a\", \"b\", \"c\"]\n[flows.y]\npath = [\"c\", \"a\"]\n";
-        assert!(draw(ring).is_some_and(|svg| !svg.contains("NaN") && !svg.contains("inf")));
+        assert!(draw(ring, &|_| 0).is_some_and(|svg| !svg.contains("NaN") && !svg.contains("inf")));
     }
 
     #[test]
     fn a_network_too_large_to_read_is_not_drawn() {
         let many: String = (0..=LINKS_MAX).map(|link| format!("[links.l{link}]\n")).collect();
-        assert_eq!(draw(&many), None);
-        assert_eq!(draw("[run]\n"), None);
-        assert_eq!(draw("not = = toml"), None);
+        assert_eq!(draw(&many, &|_| 0), None);
+        assert_eq!(draw("[run]\n", &|_| 0), None);
+        assert_eq!(draw("not = = toml", &|_| 0), None);
     }
 }
