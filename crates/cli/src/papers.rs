@@ -30,6 +30,7 @@ use crate::table::Table;
 
 mod codes;
 mod folder;
+mod html;
 mod page;
 mod picture;
 
@@ -304,7 +305,7 @@ fn report(arguments: &PapersReportArguments, screen: &Screen) -> Result<(), Fail
             paper.peer.tell(&figure.name, claims.zip(&figure.peer));
         }
     }
-    keep(&folder.join("report.html"), page::html(&paper, &ran).as_bytes())?;
+    keep(&folder.join("report.html"), html::html(&paper, &ran).as_bytes())?;
     for figure in &ran {
         picture::draw(figure, &folder, screen)?;
     }

@@ -16,7 +16,6 @@ use congestlab_scenario::style::{self, Bound, DIM, EVENT, FAINT, INK, Look, Mark
 
 use canvas::{Anchor, Canvas, Ink, Item, Place, Segment, Tag};
 pub(crate) use canvas::{Mode, Unit};
-pub(crate) use svg::escape;
 
 /// Pixels of a PNG per inch of a picture for screens: sharp on dense ones.
 pub(crate) const SCREEN_DPI: f64 = 192.0;

@@ -1,17 +1,14 @@
-//! The results of a paper, as text, JSON, Markdown and HTML.
+//! The results of a paper, as text, JSON and Markdown.
 
 use std::fmt::Write as _;
 
 use congestlab_scenario::figure::Figure;
-use congestlab_scenario::report::POLICY;
 use serde_json::{Value, json};
 
 use super::Ran;
 use super::codes::{self, Code};
 use super::folder::{Exception, Paper, Range, Written};
-use super::picture::picture;
 use crate::failure::Failure;
-use crate::picture::escape;
 
 /// A value of the table that is written down beside what came out now.
 fn change(written: Option<&Written>, holds: bool) -> &'static str {
@@ -240,83 +237,4 @@ pub(super) fn summary(papers: &[Paper]) -> String {
         "\n[docs/reproductions.md](../docs/reproductions.md) says what reproduces, what does not, and why.\n",
     );
     text
-}
-
-/// The paper's page with its pictures.
-pub(super) fn html(paper: &Paper, ran: &[Ran]) -> String {
-    let mut html = format!(
-        "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" \
-         content=\"{POLICY}\">\n<title>{0}</title>\n<style>body{{font:15px/1.45 \
-         sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}}svg{{max-width:100%;height:auto}}td,th{{text-align:left;\
-         vertical-align:top;padding:.3rem .6rem;border-bottom:1px solid #ddd}}.fails{{color:#a3123a;font-weight:bold}}\
-         blockquote{{margin:.2rem 0;color:#555}}</style>\n<h1>{0}</h1>\n<p>{1}, {2}</p>\n",
-        escape(&paper.about.title),
-        escape(&paper.about.authors),
-        escape(&paper.about.published)
-    );
-    for figure in ran {
-        let Some(shown) = figure.scenario.figure() else { continue };
-        let _ = writeln!(html, "<h2>{}: {}</h2>", escape(shown.of()), escape(shown.title()));
-        html.push_str(&picture(figure).unwrap_or_default());
-        let peer = |that: &str| paper.peer.cell(&figure.name, that);
-        let has_peer = figure.verdicts.iter().any(|verdict| !peer(&verdict.that).is_empty());
-        let heading = if has_peer { "<th>ns-2" } else { "" };
-        let _ = writeln!(html, "<table><tr><th>claim<th>source<th>measured<th>verdict{heading}");
-        for (claim, verdict) in figure.scenario.claims().iter().zip(&figure.verdicts) {
-            let quote = claim
-                .quote()
-                .map_or(String::new(), |quote| format!("<blockquote>{}</blockquote>", escape(quote)));
-            let cause = claim.cause().filter(|_| !verdict.holds);
-            let cause = cause.map_or(String::new(), |cause| format!("<br>Why: {}", linked(cause)));
-            let (class, holds) = if verdict.holds { ("holds", "holds") } else { ("fails", "FAILS") };
-            let peer = if has_peer { format!("<td>{}", escape(&peer(&verdict.that))) } else { String::new() };
-            let _ = writeln!(
-                html,
-                "<tr><td>{}{quote}<td>{}<td>{}{cause}<td class=\"{class}\">{holds}{peer}",
-                linked(&verdict.that),
-                linked(claim.source().unwrap_or("")),
-                escape(&verdict.text)
-            );
-        }
-        html.push_str("</table>\n");
-    }
-    if !paper.exceptions.is_empty() {
-        html.push_str("<h2>Not run</h2>\n<table><tr><th>where<th>what<th>why\n");
-        for Exception { of, what, why } in &paper.exceptions {
-            let _ = writeln!(html, "<tr><td>{}<td>{}<td>{}", linked(of), linked(what), linked(why));
-        }
-        html.push_str("</table>\n");
-    }
-    let codes = codes::named_in(&html);
-    if !codes.is_empty() {
-        html.push_str("<h2>Codes</h2>\n<table><tr><th>code<th>what it is<th>defined in\n");
-        for Code { key, title, anchor } in codes {
-            let _ = writeln!(
-                html,
-                "<tr id=\"{anchor}\"><td>{key}<td>{}<td>{}#{anchor}",
-                escape(title),
-                codes::PAGE
-            );
-        }
-        html.push_str("</table>\n");
-    }
-    html
-}
-
-/// Text as HTML, its codes as links to the list below.
-fn linked(text: &str) -> String {
-    let (mut html, mut end) = (String::new(), 0);
-    for place in codes::places(text) {
-        let Some(code) = codes::defined().find(|code| code.key == &text[place.clone()]) else { continue };
-        let _ = write!(
-            html,
-            "{}<a href=\"#{}\" title=\"{}\">{}</a>",
-            escape(&text[end..place.start]),
-            code.anchor,
-            escape(code.title),
-            code.key
-        );
-        end = place.end;
-    }
-    html + &escape(&text[end..])
 }

@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
+use crate::browser::Browser;
 use crate::{Finished, Lab, SCENARIO};
 
 const ABOUT: &str = "title = \"On XCP\"\nauthors = \"A. Author\"\npublished = \"2002\"\n";
@@ -105,9 +106,20 @@ fn a_paper_is_run_drawn_judged_and_written_down() {
     );
     let title = "five XCP flows start one after the other";
     assert!(page.contains(&format!("<a href=\"#ex1-1\" title=\"{title}\">EX1.1</a>")), "{page}");
-    assert!(
-        page.contains(&format!("<tr id=\"ex1-1\"><td>EX1.1<td>{title}<td>docs/design/protocols.md#ex1-1"))
-    );
+    assert!(page.contains(&format!(
+        "<tr id=\"ex1-1\"><td>EX1.1</td><td>{title}</td><td>docs/design/protocols.md#ex1-1"
+    )));
+    // What is measured at several points is a table; colours follow the reader; the figure and its numbers can be saved.
+    for part in [
+        "<caption>links.bottleneck.utilization</caption><tr><th scope=\"col\">bottleneck.rate</th>",
+        "<tr><td>5 Mbit/s</td><td>",
+        "prefers-color-scheme: dark",
+        "<figure class=\"picture\" data-name=\"xcp-fig04\">",
+        "<th scope=\"col\">95 % from</th>",
+    ] {
+        assert!(page.contains(part), "{part} is missing in\n{page}");
+    }
+    assert!(!page.contains("; 0.") && !page.contains("&quot;; "), "a list of semicolons: {page}");
     let table = fs::read_to_string(lab.path("papers/xcp/README.md")).unwrap();
     assert!(
         table.contains(&format!("- [EX1.1](../../docs/design/protocols.md#ex1-1): {title}\n")),
@@ -296,4 +308,48 @@ fn what_does_not_exist_is_named_with_what_does() {
         "{}",
         figure.stderr()
     );
+}
+
+/// The page in a browser: nothing is asked for, nothing complained of, no wider than a phone, dark where that is wanted.
+#[test]
+fn the_page_of_a_paper_works_in_a_browser() {
+    let Some(mut browser) = Browser::start() else {
+        eprintln!("SKIP the_page_of_a_paper_works_in_a_browser: no chromium (make setup)");
+        return;
+    };
+    let hostile =
+        figure().replace("that = \"the link is used\"", "that = \"</script><img src=x onerror=alert(1)>\"");
+    let lab = lab(&hostile);
+    lab.run(&["papers", "report", "xcp", "--papers", "papers", "--out", "out", "--quiet"]).exits(0);
+    let page = lab.path("out/report.html");
+    for (width, name) in [(1280, "paper-desktop"), (480, "paper-phone")] {
+        browser.resize(width, 900, width < 500);
+        browser.open(&page);
+        assert_eq!(
+            browser.run("document.documentElement.scrollWidth"),
+            width,
+            "the page is wider than its window"
+        );
+        browser.screenshot(name);
+    }
+    assert_eq!(browser.run("document.querySelectorAll('img').length"), 0, "a claim became a picture");
+    let rows = browser.run("csv(tableRows(document.querySelector('figure[data-name] table')))");
+    let rows = rows.as_str().expect("text");
+    assert!(rows.starts_with("line,\"capacity, Mbit/s\",quantity,mean,95 % from,to\r\nXCP,"), "{rows}");
+    assert_eq!(rows.lines().count(), 3, "{rows}");
+    let png = browser
+        .run("png(pictureText(document.querySelector('figure[data-name] svg'))).then(blob => blob.size)");
+    assert!(png.as_u64() > Some(5000), "{png}");
+    let light = browser.run("getComputedStyle(document.body).backgroundColor");
+    browser.prefer_dark();
+    browser.painted();
+    assert_ne!(browser.run("getComputedStyle(document.body).backgroundColor"), light);
+    browser.screenshot("paper-dark");
+    assert!(browser.complaints().is_empty(), "{:#?}", browser.complaints());
+    let outside: Vec<String> = browser
+        .requests()
+        .into_iter()
+        .filter(|url| !url.starts_with("data:") && !url.starts_with("file:"))
+        .collect();
+    assert!(outside.is_empty(), "the page asked for {outside:?}");
 }

@@ -1,0 +1,177 @@
+//! The page of a paper: its figures, what it says, and what came out.
+
+use std::fmt::Write as _;
+
+use congestlab_scenario::figure::Curve;
+use congestlab_scenario::number::significant;
+use congestlab_scenario::report::{begin, end, escape, judged, verdict_mark};
+
+use super::Ran;
+use super::codes::{self, Code};
+use super::folder::{Exception, Paper};
+use super::picture::picture;
+
+/// More numbers below a figure are in its Parquet file alone.
+const ROWS_MAX: usize = 600;
+
+/// The paper's page with its pictures.
+pub(super) fn html(paper: &Paper, ran: &[Ran]) -> String {
+    let mut html = String::new();
+    let verdicts = || ran.iter().flat_map(|figure| &figure.verdicts);
+    let holding = verdicts().filter(|verdict| verdict.holds).count();
+    let _ = write!(
+        html,
+        "<header>\n<h1>{}</h1>\n<p class=\"about\">{}, {}</p>\n<dl>\n",
+        escape(&paper.about.title),
+        escape(&paper.about.authors),
+        escape(&paper.about.published)
+    );
+    for (name, count) in [
+        ("figures", ran.len()),
+        ("claims that hold", holding),
+        ("claims that fail", verdicts().count() - holding),
+        ("not run", paper.exceptions.len()),
+    ] {
+        let _ = writeln!(html, "<div><dt>{name}</dt><dd>{count}</dd></div>");
+    }
+    html.push_str(
+        "<div hidden><dt>date of this file</dt><dd id=\"date\"></dd></div>\n</dl>\n</header>\n<main>\n",
+    );
+    for figure in ran {
+        section(&mut html, paper, figure);
+    }
+    if !paper.exceptions.is_empty() {
+        html.push_str("<section>\n<h2>Not run</h2>\n<div class=\"text\"><table class=\"claims\">\n");
+        html.push_str(
+            "<tr><th scope=\"col\">where</th><th scope=\"col\">what</th><th scope=\"col\">why</th></tr>\n",
+        );
+        for Exception { of, what, why } in &paper.exceptions {
+            let _ = writeln!(
+                html,
+                "<tr><td>{}</td><td>{}</td><td>{}</td></tr>",
+                linked(of),
+                linked(what),
+                linked(why)
+            );
+        }
+        html.push_str("</table></div>\n</section>\n");
+    }
+    let codes = codes::named_in(&html);
+    if !codes.is_empty() {
+        html.push_str("<section>\n<h2>Codes</h2>\n<div class=\"text\"><table class=\"claims\">\n");
+        html.push_str("<tr><th scope=\"col\">code</th><th scope=\"col\">what it is</th>");
+        html.push_str("<th scope=\"col\">defined in</th></tr>\n");
+        for Code { key, title, anchor } in codes {
+            let _ = writeln!(
+                html,
+                "<tr id=\"{anchor}\"><td>{key}</td><td>{}</td><td>{}#{anchor}</td></tr>",
+                escape(title),
+                codes::PAGE
+            );
+        }
+        html.push_str("</table></div>\n</section>\n");
+    }
+    html.push_str("</main>\n");
+    begin(&paper.about.title, "") + &html + &end()
+}
+
+/// Text as HTML, its codes as links to the list below.
+fn linked(text: &str) -> String {
+    let (mut html, mut end) = (String::new(), 0);
+    for place in codes::places(text) {
+        let Some(code) = codes::defined().find(|code| code.key == &text[place.clone()]) else { continue };
+        let _ = write!(
+            html,
+            "{}<a href=\"#{}\" title=\"{}\">{}</a>",
+            escape(&text[end..place.start]),
+            code.anchor,
+            escape(code.title),
+            code.key
+        );
+        end = place.end;
+    }
+    html + &escape(&text[end..])
+}
+
+fn section(html: &mut String, paper: &Paper, ran: &Ran) {
+    let Some(shown) = ran.scenario.figure() else { return };
+    let title = format!("{}: {}", shown.of(), shown.title());
+    let _ = writeln!(html, "<section>\n<h2>{}</h2>", escape(&title));
+    if let Some(svg) = picture(ran) {
+        let _ = writeln!(
+            html,
+            "<figure class=\"picture\" data-name=\"{}-{}\">\n{}{}</figure>",
+            escape(&paper.key),
+            escape(&ran.name),
+            inline(&svg),
+            numbers(&shown.curves(&ran.points), shown.x_label(), &ran.name)
+        );
+    }
+    let peer = |that: &str| paper.peer.cell(&ran.name, that);
+    let has_peer = ran.verdicts.iter().any(|verdict| !peer(&verdict.that).is_empty());
+    let heading = if has_peer { "<th scope=\"col\">ns-2</th>" } else { "" };
+    let _ = writeln!(
+        html,
+        "<div class=\"text\"><table class=\"claims\">\n<tr><th scope=\"col\">claim</th><th scope=\"col\">source</th>\
+         <th scope=\"col\">measured</th><th scope=\"col\">verdict</th>{heading}</tr>"
+    );
+    for (claim, verdict) in ran.scenario.claims().iter().zip(&ran.verdicts) {
+        let quote = claim
+            .quote()
+            .map_or(String::new(), |quote| format!("<blockquote>{}</blockquote>", escape(quote)));
+        let cause = claim.cause().filter(|_| !verdict.holds);
+        let cause = cause.map_or(String::new(), |cause| format!("<p>Why: {}</p>", linked(cause)));
+        let peer =
+            if has_peer { format!("<td>{}</td>", escape(&peer(&verdict.that))) } else { String::new() };
+        let _ = writeln!(
+            html,
+            "<tr><td>{}{quote}</td><td>{}</td><td>{}{cause}</td>{}{peer}</tr>",
+            linked(&verdict.that),
+            linked(claim.source().unwrap_or("")),
+            judged(verdict),
+            verdict_mark(verdict.holds)
+        );
+    }
+    html.push_str("</table></div>\n</section>\n");
+}
+
+/// A picture as a part of the page: without the font of its file, which the page's rules keep out.
+fn inline(svg: &str) -> String {
+    let lines = svg.lines().filter(|line| !line.starts_with("@font-face"));
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+/// The points of a figure as a table, which can be saved.
+fn numbers(curves: &[Curve], x_label: &str, name: &str) -> String {
+    let count: usize = curves.iter().map(|curve| curve.points.len()).sum();
+    if count > ROWS_MAX {
+        return format!("<p class=\"note\">Its {count} points are in {}.parquet.</p>\n", escape(name));
+    }
+    let mut html = format!(
+        "<details class=\"values\"><summary>As a table</summary><div class=\"scroll\" tabindex=\"0\" role=\"region\" \
+         aria-label=\"Numbers of {}\"><table>\n<tr><th scope=\"col\">line</th><th scope=\"col\">{}</th>\
+         <th scope=\"col\">quantity</th><th scope=\"col\">mean</th><th scope=\"col\">95 % from</th>\
+         <th scope=\"col\">to</th></tr>\n",
+        escape(name),
+        escape(x_label)
+    );
+    let number = |value: f64| format!("<td data-value=\"{value}\">{}</td>", significant(value));
+    for curve in curves {
+        for (at, &(x, y)) in curve.points.iter().enumerate() {
+            let interval = curve.spread.get(at).filter(|spread| spread.0 == x);
+            let interval = interval.map_or_else(
+                || "<td></td><td></td>".to_owned(),
+                |&(_, low, high)| number(low) + &number(high),
+            );
+            let _ = writeln!(
+                html,
+                "<tr><th scope=\"row\">{}</th>{}<td>{}</td>{}{interval}</tr>",
+                escape(&curve.name),
+                number(x),
+                escape(&curve.y),
+                number(y)
+            );
+        }
+    }
+    html + "</table></div></details>\n"
+}
