@@ -1,9 +1,12 @@
 //! `congestlab sweep`: every point of a scenario, on all cores, and what the claims say of them.
 
+mod page;
+
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use congestlab_scenario::cells::Quantity;
 use congestlab_scenario::claims::{Observation, Verdict};
 use congestlab_scenario::metric::{Metric, Reading};
 use congestlab_scenario::sim::{self, Engine};
@@ -15,7 +18,7 @@ use crate::args::{Changes, ScenarioArguments, SweepArguments, VERSION};
 use crate::failure::{Failure, Message};
 use crate::machine::{self, Clock};
 use crate::output::{Screen, gauge, print, require_folder};
-use crate::table::{Table, number};
+use crate::table::{Cell, Table};
 
 /// Results of other code are not taken for complete.
 pub(crate) const CODE: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("CONGESTLAB_CODE"));
@@ -104,6 +107,8 @@ pub(crate) fn sweep(arguments: &SweepArguments, screen: &Screen) -> Result<(), F
     let mut shown = Shown::default();
     table::write(&folder, &results, VERSION, &mut |point| shown.see(&scenario, point)).map_err(failure)?;
     screen.note(&format!("the table is {}", folder.join(table::PARQUET).display()));
+    let metrics = shown.metrics.as_deref().unwrap_or_default();
+    page::keep(&folder, &scenario, metrics, &shown.observations, &shown.readings)?;
     let verdicts: Vec<Verdict> = if arguments.check {
         scenario.claims().iter().map(|claim| claim.verdict(&shown.observations)).collect()
     } else {
@@ -242,11 +247,11 @@ fn describe(scenario: &Scenario, shown: &Shown, verdicts: &[Verdict]) -> String 
     let heading = axes.iter().map(|axis| short(axis)).chain(metrics.map(|metric| short(metric.text())));
     let mut table = Table::with_heading(heading.collect());
     for (point, readings) in shown.observations.iter().zip(&shown.readings) {
-        let settings = point.settings.iter().map(|(_, value)| value.trim_matches('"').to_owned());
+        let settings = point.settings.iter().map(|(_, value)| Cell::from(value.trim_matches('"')));
         let readings = readings.iter().map(|reading| match reading {
-            Reading::Nothing => number(None),
-            Reading::Number(value) => four_digits(*value),
-            other => other.to_json().to_string(),
+            Reading::Nothing => Cell::Number(None, Quantity::Any),
+            Reading::Number(value) => Cell::Number(Some(*value), Quantity::Any),
+            other => Cell::Text(other.to_json().to_string()),
         });
         table.row(settings.chain(readings).collect());
     }
@@ -294,14 +299,4 @@ fn quoted(key: &str) -> String {
 /// A path without the part that every path has.
 fn short(path: &str) -> String {
     ["links.", "flows.", "run."].iter().find_map(|start| path.strip_prefix(start)).unwrap_or(path).to_owned()
-}
-
-fn four_digits(value: f64) -> String {
-    let magnitude = value.abs();
-    if magnitude >= 1e4 {
-        return crate::table::count(value);
-    }
-    let digits = if magnitude >= 100.0 { 1 } else { 4 };
-    let text = format!("{value:.digits$}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

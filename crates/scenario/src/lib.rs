@@ -43,8 +43,8 @@
 #![forbid(unsafe_code)]
 
 pub mod capture;
-pub mod chart;
 pub mod cells;
+pub mod chart;
 pub mod claims;
 mod classes;
 pub mod compare;
