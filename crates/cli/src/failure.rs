@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use congestlab_scenario::diagnostic::{Diagnostic, Severity};
 use congestlab_scenario::folder::FolderError;
+use congestlab_scenario::paper::PaperError;
 use congestlab_scenario::{Diagnostics, printable};
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use serde_json::{Value, json};
@@ -60,6 +61,18 @@ impl Failure {
             _ => "run its scenario again with --out",
         };
         Self::Input(Message::new(error.to_string(), help))
+    }
+
+    /// The folder of a paper that can not be used.
+    pub(crate) fn paper(error: PaperError) -> Self {
+        let text = error.to_string();
+        let help = match error {
+            PaperError::Scenario(diagnostics) => return Self::Scenario(diagnostics),
+            PaperError::NoFigure { choices, .. } => choices,
+            PaperError::ShowsNothing(_) | PaperError::Lacks { .. } => "see docs/papers.md".into(),
+            PaperError::NoAbout(_) | PaperError::Wrong { .. } => String::new(),
+        };
+        Self::Input(Message::new(text, help))
     }
 
     /// docs/design/contract.md 5.

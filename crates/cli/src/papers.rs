@@ -13,6 +13,7 @@ use congestlab_scenario::claims::Verdict;
 use congestlab_scenario::diagnostic::choices;
 use congestlab_scenario::figure::Figure;
 use congestlab_scenario::law::senders;
+use congestlab_scenario::paper::{About, Change, Paper, Range, Ranges, Verdicts, Written};
 use congestlab_scenario::sim::{self, Engine};
 use congestlab_scenario::sweep::{self, Options, PointResult, Progress};
 use congestlab_scenario::{Scenario, store};
@@ -33,8 +34,6 @@ mod folder;
 mod html;
 mod page;
 mod picture;
-
-use folder::{Change, Paper, Range, Ranges, Verdicts, Written};
 
 pub(crate) fn papers(command: &PapersCommand, screen: &Screen) -> Result<(), Failure> {
     match command {
@@ -69,7 +68,7 @@ fn list(papers: Option<&Path>, screen: &Screen) -> Result<(), Failure> {
         let (holds, fails) = paper.counts();
         let numbers = [paper.figures.len(), holds + fails, holds, fails, paper.exceptions.len()];
         table.row([paper.key.clone()].into_iter().chain(numbers.map(|n| n.to_string())).collect());
-        let folder::About { title, authors, published } = &paper.about;
+        let About { title, authors, published } = &paper.about;
         let _ = writeln!(about, "  {:width$}  {title}\n  {:width$}  {authors}, {published}", paper.key, "");
     }
     print(&format!("{}\n{about}", table.render()))
@@ -97,7 +96,7 @@ fn ask_peer(
         screen.note(&format!("{missing}; shown is what {}/ns2.toml has", paper.key));
         for figure in ran.iter_mut().filter(|_| law.is_none()) {
             let claims = figure.scenario.claims().iter();
-            figure.peer = claims.map(|claim| paper.peer.said(&figure.name, claim.that())).collect();
+            figure.peer = claims.map(|claim| ns2::said(&paper.peer, &figure.name, claim.that())).collect();
         }
         return Ok(());
     }
@@ -116,7 +115,7 @@ fn run(arguments: &PapersRunArguments, screen: &Screen) -> Result<(), Failure> {
         let help = choices(law, senders());
         return Err(Failure::Input(Message::new(format!("there is no law `{law}`"), help)));
     }
-    let mut figures = paper.scenarios(arguments.figure.as_deref())?;
+    let mut figures = paper.scenarios(arguments.figure.as_deref()).map_err(Failure::paper)?;
     let all = figures.len();
     if arguments.quick && arguments.figure.is_none() {
         figures.retain(|(_, scenario)| is_quick(scenario));
@@ -288,7 +287,7 @@ fn written(ran: &[Ran]) -> Vec<Written> {
 
 fn report(arguments: &PapersReportArguments, screen: &Screen) -> Result<(), Failure> {
     let mut paper = folder::find(&arguments.source)?;
-    let mut figures = paper.scenarios(arguments.figure.as_deref())?;
+    let mut figures = paper.scenarios(arguments.figure.as_deref()).map_err(Failure::paper)?;
     if arguments.quick && arguments.figure.is_none() {
         figures.retain(|(_, scenario)| is_quick(scenario));
     }
@@ -302,7 +301,7 @@ fn report(arguments: &PapersReportArguments, screen: &Screen) -> Result<(), Fail
         ask_peer(&paper, &mut ran, &arguments.source, None, screen)?;
         for figure in &ran {
             let claims = figure.scenario.claims().iter().map(|claim| claim.that());
-            paper.peer.tell(&figure.name, claims.zip(&figure.peer));
+            ns2::tell(&mut paper.peer, &figure.name, claims.zip(&figure.peer));
         }
     }
     keep(&folder.join("report.html"), html::html(&paper, &ran).as_bytes())?;
@@ -364,7 +363,7 @@ fn check(paper: &Paper, now: &[Written]) -> Result<(), Failure> {
 /// Runs figures with every other value that an assumption could have.
 fn ranges(arguments: &PapersRangesArguments, screen: &Screen) -> Result<(), Failure> {
     let mut paper = folder::find(&arguments.source)?;
-    let figures = paper.scenarios(arguments.figure.as_deref())?;
+    let figures = paper.scenarios(arguments.figure.as_deref()).map_err(Failure::paper)?;
     if paper.written.is_empty() {
         let help = "`papers report KEY --papers DIR --write` writes them down first";
         return Err(Failure::Input(Message::new(
@@ -379,7 +378,7 @@ fn ranges(arguments: &PapersRangesArguments, screen: &Screen) -> Result<(), Fail
             for (index, value) in assumed.values.iter().enumerate() {
                 let sets: Vec<(String, String)> =
                     assumed.paths.iter().map(|path| ((*path).to_owned(), value.clone())).collect();
-                let other = paper.scenario(name, &sets)?;
+                let other = paper.scenario(name, &sets).map_err(Failure::paper)?;
                 let place = folder.join(format!("{name}-{}-{index}", folder::file_name(assumed.name)));
                 let ran = simulate(vec![(name.clone(), other)], &place, arguments.source.threads, screen)?;
                 let turned = written(&ran).into_iter().filter_map(|now| {

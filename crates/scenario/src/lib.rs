@@ -65,6 +65,7 @@ pub mod memory;
 pub mod metric;
 pub mod number;
 mod origin;
+pub mod paper;
 mod path;
 pub mod printable;
 mod queue;

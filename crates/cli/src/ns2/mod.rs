@@ -16,12 +16,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use child::Died;
 pub(crate) use child::missing;
 use congestlab_scenario::claims::{CheckedClaim, Observation};
+use congestlab_scenario::paper::{PeerValues, Written};
 use congestlab_scenario::sim::model::Model;
 use congestlab_scenario::sim::outcome::{FlowOutcome, LinkOutcome, Outcome};
 use congestlab_scenario::sweep::{self, Options, PointResult, Progress};
 use congestlab_scenario::{Measure, Scenario};
 use network::Part;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::failure::{Failure, Message};
@@ -53,58 +53,38 @@ impl fmt::Display for Said {
     }
 }
 
-/// `ns2.toml`: what ns-2 said when somebody last wrote it down.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Values {
-    #[serde(default)]
-    values: Vec<Measured>,
-}
-
-/// The values of a claim that is in ns-2.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct Measured {
-    figure: String,
-    claim: String,
-    holds: bool,
-    measured: String,
-}
-
-impl Values {
-    /// Replaces the verdicts on the claims of a figure.
-    pub(crate) fn tell<'a>(&mut self, figure: &str, claims: impl Iterator<Item = (&'a str, &'a Said)>) {
-        self.values.retain(|value| value.figure != figure);
-        let judged = claims.filter_map(|(claim, said)| {
-            Some(Measured {
-                figure: figure.into(),
-                claim: claim.into(),
-                holds: said.holds?,
-                measured: said.text.clone(),
-            })
-        });
-        self.values.extend(judged);
-        self.values.sort_by(|a, b| a.figure.cmp(&b.figure));
-    }
-
-    fn find(&self, figure: &str, claim: &str) -> Option<&Measured> {
-        self.values.iter().find(|value| value.figure == figure && value.claim == claim)
-    }
-
-    /// Returns the verdict on a claim.
-    pub(crate) fn said(&self, figure: &str, claim: &str) -> Said {
-        self.find(figure, claim).map_or(
-            Said { holds: None, text: "ns-2: no value is written down".into() },
-            |value| Said { holds: Some(value.holds), text: value.measured.clone() },
-        )
-    }
-
-    /// The same for a table; empty where it has nothing.
-    pub(crate) fn cell(&self, figure: &str, claim: &str) -> String {
-        self.find(figure, claim).map_or(String::new(), |value| {
-            format!("{}: {}", if value.holds { "holds" } else { "fails" }, value.measured)
+/// Notes what ns-2 says of the claims of a figure, in the place of what it said before.
+pub(crate) fn tell<'a>(
+    values: &mut PeerValues,
+    figure: &str,
+    claims: impl Iterator<Item = (&'a str, &'a Said)>,
+) {
+    values.values.retain(|value| value.figure != figure);
+    let judged = claims.filter_map(|(claim, said)| {
+        Some(Written {
+            figure: figure.into(),
+            claim: claim.into(),
+            holds: said.holds?,
+            measured: said.text.clone(),
         })
-    }
+    });
+    values.values.extend(judged);
+    values.values.sort_by(|a, b| a.figure.cmp(&b.figure));
+}
+
+/// Returns what ns-2 said of a claim.
+pub(crate) fn said(values: &PeerValues, figure: &str, claim: &str) -> Said {
+    values.find(figure, claim).map_or(
+        Said { holds: None, text: "ns-2: no value is written down".into() },
+        |value| Said { holds: Some(value.holds), text: value.measured.clone() },
+    )
+}
+
+/// The same for the cell of a table; empty where there is nothing.
+pub(crate) fn cell(values: &PeerValues, figure: &str, claim: &str) -> String {
+    values.find(figure, claim).map_or(String::new(), |value| {
+        format!("{}: {}", if value.holds { "holds" } else { "fails" }, value.measured)
+    })
 }
 
 /// Version of what a part is told and of the use of its answers; kept points of another version do not

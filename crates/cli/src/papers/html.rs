@@ -4,12 +4,13 @@ use std::fmt::Write as _;
 
 use congestlab_scenario::figure::Curve;
 use congestlab_scenario::number::significant;
+use congestlab_scenario::paper::{Exception, Paper};
 use congestlab_scenario::report::{begin, end, escape, judged, verdict_mark};
 
 use super::Ran;
 use super::codes::{self, Code};
-use super::folder::{Exception, Paper};
 use super::picture::picture;
+use crate::ns2;
 
 /// More numbers below a figure are in its Parquet file alone.
 const ROWS_MAX: usize = 600;
@@ -107,7 +108,7 @@ fn section(html: &mut String, paper: &Paper, ran: &Ran) {
             numbers(&shown.curves(&ran.points), shown.x_label(), &ran.name)
         );
     }
-    let peer = |that: &str| paper.peer.cell(&ran.name, that);
+    let peer = |that: &str| ns2::cell(&paper.peer, &ran.name, that);
     let has_peer = ran.verdicts.iter().any(|verdict| !peer(&verdict.that).is_empty());
     let heading = if has_peer { "<th scope=\"col\">ns-2</th>" } else { "" };
     let _ = writeln!(

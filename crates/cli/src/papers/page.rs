@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 
 use congestlab_scenario::figure::Figure;
+use congestlab_scenario::paper::{Exception, Paper, Range, Written};
 use serde_json::{Value, json};
 
 use super::Ran;
 use super::codes::{self, Code};
-use super::folder::{Exception, Paper, Range, Written};
 use crate::failure::Failure;
+use crate::ns2;
 
 /// A value of the table that is written down beside what came out now.
 fn change(written: Option<&Written>, holds: bool) -> &'static str {
@@ -130,7 +131,7 @@ pub(super) fn readme(paper: &Paper) -> Result<String, Failure> {
         paper.exceptions.len(),
         key = paper.key,
     );
-    for (name, scenario) in paper.scenarios(None)? {
+    for (name, scenario) in paper.scenarios(None).map_err(Failure::paper)? {
         let Some(shown) = scenario.figure() else { continue };
         let _ = write!(text, "\n## {}: {}\n\n[{name}.toml]({name}.toml)\n\n", shown.of(), shown.title());
         text.push_str("| claim | source | measured | verdict | ns-2 |\n| --- | --- | --- | --- | --- |\n");
@@ -144,7 +145,7 @@ pub(super) fn readme(paper: &Paper) -> Result<String, Failure> {
                 Some(false) => "**FAILS**",
             };
             let source = claim.source().map_or(String::new(), cell);
-            let ns2 = cell(&paper.peer.cell(&name, claim.that()));
+            let ns2 = cell(&ns2::cell(&paper.peer, &name, claim.that()));
             let _ = writeln!(
                 text,
                 "| {}{quote} | {source} | {measured} | {verdict} | {ns2} |",
