@@ -39,7 +39,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use congestlab_scenario::diagnostic::Diagnostic;
-use congestlab_scenario::{Diagnostics, Measure, Scenario, memory, schema, store};
+use congestlab_scenario::{Diagnostics, Measure, Scenario, folder, memory, schema, store};
 use serde_json::{Value, json};
 
 use args::{Arguments, Changes, CheckArguments, Command, ScenarioArguments};
@@ -59,6 +59,7 @@ fn main() -> ExitCode {
         }
     };
     let screen = Screen::new(&arguments.common);
+    listen_to_panics(screen.clone());
     match execute(&arguments.command, &screen) {
         Ok(code) => code,
         Err(failure) => {
@@ -66,6 +67,19 @@ fn main() -> ExitCode {
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+/// A panic is a mistake of this program, unless the decoder of tables panics over a table.
+fn listen_to_panics(screen: Screen) {
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| match folder::panics_over() {
+        Some(error) => {
+            let failure = Failure::folder(error);
+            failure.tell(&screen);
+            std::process::exit(failure.exit_code().into());
+        }
+        None => tell(panic),
+    }));
 }
 
 fn execute(command: &Command, screen: &Screen) -> Result<ExitCode, Failure> {

@@ -204,7 +204,7 @@ pub const WRITTEN: &str = "scenario.original.toml";
 pub(crate) const SUMMARY_MAX: u64 = 1 << 30;
 
 /// Key of the summary with a hash of every other file: a damaged table may hold anything.
-pub(crate) const FILES: &str = "files";
+pub const FILES: &str = "files";
 
 /// Writes `<out>/<scenario>-<seed>-<hash>/` (`-live` behind it for a run on real packets) with the normalised scenario,
 /// its traces, the summary and the tables; returns the folder. An older folder of the same run is replaced, whoever else
@@ -363,7 +363,10 @@ pub(crate) fn hash64(bytes: &[u8]) -> u64 {
 }
 
 /// The same of a file.
-pub(crate) fn hash_file(path: &Path) -> io::Result<String> {
+///
+/// # Errors
+/// Those of the file system; it is no file.
+pub fn hash_file(path: &Path) -> io::Result<String> {
     let (mut file, mut buffer) = (regular(path)?, vec![0; 1 << 16]);
     let (mut hash, mut length) = (FNV, 0);
     loop {

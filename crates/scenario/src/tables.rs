@@ -7,9 +7,10 @@
 //! Nothing in a file depends on when or where it was written, so equal runs give equal bytes.
 //! Rows go in groups, so writing and reading hold one group in memory beside the data.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use congestlab_net::packet::Picos;
@@ -602,9 +603,15 @@ fn values<T: DataType>(
 
 /// A column of any of the types that are written here.
 pub(crate) fn read_column(path: &Path, column: usize) -> Result<Vec<Option<Cell>>, ParquetError> {
+    decode(path, || decode_column(path, column))
+}
+
+fn decode_column(path: &Path, column: usize) -> Result<Vec<Option<Cell>>, ParquetError> {
     let reader = SerializedFileReader::new(File::open(path)?)?;
     let schema = reader.metadata().file_metadata().schema_descr();
-    let is_optional = schema.root_schema().get_fields()[column].is_optional();
+    let field = schema.root_schema().get_fields().get(column);
+    let field = field.ok_or_else(|| ParquetError::General("a column is missing".into()))?;
+    let is_optional = field.is_optional();
     let mut cells = Vec::new();
     for group in 0..reader.num_row_groups() {
         let group = reader.get_row_group(group)?;
@@ -685,16 +692,41 @@ fn small(value: Option<i64>) -> Option<u32> {
 /// A function that takes a row of a group's columns.
 type EachRow<'a> = dyn FnMut(&[Column], usize) -> Result<(), ParquetError> + 'a;
 
-/// What the metadata of a table say of its run.
+thread_local! {
+    /// The file that the library decodes in this thread just now.
+    static DECODED: RefCell<Option<PathBuf>> = const { RefCell::new(None) };
+}
+
+/// The file that is decoded in this thread just now. The library panics over some that nobody damages by mistake; such
+/// a panic is of the file, and any other of the program.
+pub(crate) fn decoded_now() -> Option<PathBuf> {
+    DECODED.with_borrow(Clone::clone)
+}
+
+/// Does what only the library has a part in.
+fn decode<T>(path: &Path, work: impl FnOnce() -> T) -> T {
+    struct Done;
+    impl Drop for Done {
+        fn drop(&mut self) {
+            DECODED.take();
+        }
+    }
+    DECODED.set(Some(path.to_owned()));
+    let _done = Done;
+    work()
+}
+
+/// Returns what the metadata of a table say of its run.
 pub(crate) fn read_origin(path: &Path) -> Option<serde_json::Value> {
-    let reader = SerializedFileReader::new(File::open(path).ok()?).ok()?;
+    let file = File::open(path).ok()?;
+    let reader = decode(path, || SerializedFileReader::new(file)).ok()?;
     let said = reader.metadata().file_metadata().key_value_metadata()?.iter();
     let of_run = said.filter(|said| said.key == METADATA).find_map(|said| said.value.as_ref())?;
     serde_json::from_str(of_run).ok()
 }
 
 fn read(path: &Path, schema: &str, each: &mut EachRow<'_>) -> Result<(), ParquetError> {
-    let reader = SerializedFileReader::new(File::open(path)?)?;
+    let reader = decode(path, || SerializedFileReader::new(File::open(path)?))?;
     let found = reader.metadata().file_metadata().schema_descr();
     let expected = parse_message_type(schema)?;
     // Behind these it is told of which run the rows are, which who opened its folder knows.
@@ -710,11 +742,12 @@ fn read(path: &Path, schema: &str, each: &mut EachRow<'_>) -> Result<(), Parquet
         return Err(ParquetError::General(format!("its columns are not {}", names.join(", "))));
     }
     for group in 0..reader.num_row_groups() {
-        let group: Box<dyn RowGroupReader + '_> = reader.get_row_group(group)?;
+        let group: Box<dyn RowGroupReader + '_> = decode(path, || reader.get_row_group(group))?;
         let rows = length(&*group)?;
-        let columns = (0..wanted.len())
-            .map(|column| Column::read(group.get_column_reader(column)?, rows, wanted[column].is_optional()))
-            .collect::<Result<Vec<_>, _>>()?;
+        let column =
+            |column| Column::read(group.get_column_reader(column)?, rows, wanted[column].is_optional());
+        let columns: Result<Vec<_>, _> = decode(path, || (0..wanted.len()).map(column).collect());
+        let columns = columns?;
         for row in 0..rows {
             each(&columns, row)?;
         }

@@ -5,6 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use congestlab_scenario::store;
 use serde_json::Value;
 
 use crate::{Finished, Lab, SCENARIO};
@@ -111,6 +112,31 @@ fn what_is_no_complete_run_of_this_version_is_refused() {
     refused(&folder, "events.parquet is damaged");
     fs::remove_file(events).expect("it is there");
     refused(&folder, "incomplete: it has no events.parquet");
+}
+
+/// Who damages a table on purpose makes its hash right again, and the decoder trusts what it reads.
+#[test]
+fn a_table_that_the_decoder_panics_over_is_refused_by_its_name() {
+    let lab = Lab::new(SCENARIO);
+    let folder = run(&lab, &[]);
+    let events = lab.path(&folder).join("events.parquet");
+    let before = store::hash_file(&events).expect("it was written");
+    let mut bytes = fs::read(&events).expect("it was written");
+    // A page begins with its type and two sizes. A dictionary is 2; 1 is left out, and missed when it is wanted.
+    let is_dictionary = |header: &[u8]| matches!(header, [0x15, 4, 0x15, _, 0x15, _, 0x4c]);
+    let at = bytes.windows(7).position(is_dictionary).expect("texts have one");
+    bytes[at + 1] = 2;
+    fs::write(&events, bytes).expect("writable");
+    let summary = lab.path(&folder).join("summary.json");
+    let text = fs::read_to_string(&summary).expect("it was written");
+    let after = store::hash_file(&events).expect("it is there");
+    fs::write(&summary, text.replace(&before, &after)).expect("writable");
+    for arguments in [&["report", &folder][..], &["report", &folder, "--json"]] {
+        let finished = lab.run(arguments).exits(2);
+        let stderr = finished.stderr();
+        assert!(stderr.contains("events.parquet is damaged: it can not be decoded"), "{stderr}");
+        assert_eq!((stderr.lines().count(), finished.stdout().as_str()), (1, ""), "{stderr}");
+    }
 }
 
 #[test]
