@@ -172,6 +172,7 @@ pub(crate) fn demo(arguments: &DemoArguments, screen: &Screen) -> Result<(), Fai
         screen.detail(&format!("running {}", point.label));
         runs.push(run(&scenario, point, &arguments.out, &stop)?);
     }
+    machine::unwatch(&stop)?;
     let figure = draw(&text, &runs);
     let (title, subtitle) = figure.heading.clone().unwrap_or_default();
     let svg = figure.to_svg();

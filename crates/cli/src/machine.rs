@@ -48,6 +48,19 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop.clone())
 }
 
+/// Ends the watch for what can not be given up in the middle: the next signal ends the process, with nothing half-written
+/// under its name. [`stop_flag`] begins it again.
+///
+/// # Errors
+/// A signal came before.
+pub(crate) fn unwatch(stop: &AtomicBool) -> Result<(), Failure> {
+    IS_WATCHED.store(false, Ordering::Relaxed);
+    match stop.swap(true, Ordering::Relaxed) {
+        true => Err(Failure::Interrupted("interrupted before the results were written".into())),
+        false => Ok(()),
+    }
+}
+
 /// Cores that this process may use.
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)

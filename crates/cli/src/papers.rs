@@ -228,6 +228,7 @@ fn simulate(
         ran.push(Ran { name, scenario, points, verdicts, peer: Vec::new() });
     }
     drop(runs);
+    machine::unwatch(&stop)?;
     screen.note(&format!("{all} runs in {:.1} s", clock.wall()));
     Ok(ran)
 }

@@ -57,6 +57,7 @@ pub(crate) fn run(arguments: &RunArguments, screen: &Screen) -> Result<(), Failu
     // A trace that can not be written stops the run.
     capture.map_or(Ok(()), |capture| capture.finish(outcome.complete)).map_err(unwritten)?;
     if outcome.complete {
+        machine::unwatch(&stop)?;
         write_files(arguments, &scenario, &outcome, &result)?;
     }
     print(&if screen.json {
@@ -70,7 +71,11 @@ pub(crate) fn run(arguments: &RunArguments, screen: &Screen) -> Result<(), Failu
     if !outcome.complete {
         return Err(interrupted());
     }
-    if arguments.verify { verify(&model, &outcome, &stop, screen) } else { Ok(()) }
+    if !arguments.verify {
+        return Ok(());
+    }
+    let stop = machine::stop_flag()?;
+    verify(&model, &outcome, &stop, screen)
 }
 
 /// Runs the model, with progress. Returns how far it came, too.

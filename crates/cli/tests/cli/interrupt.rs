@@ -1,6 +1,7 @@
 //! Ctrl-C and SIGTERM: status 130, and a result that says it is incomplete, or none.
 
-use std::process::{Child, Stdio};
+use std::fs::File;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -117,6 +118,30 @@ fn what_reads_results_is_interrupted_too() {
         let finished = interrupt_when(&lab, arguments, Signal::INT, |_| ()).exits(130);
         assert_eq!(finished.stdout(), "", "{arguments:?}");
     }
+}
+
+/// Nobody asks for the flag while results are written, perhaps into a pipe whose reader has other things to do.
+#[test]
+fn a_run_that_writes_its_results_is_interrupted_at_once() {
+    let lab = Lab::new(SCENARIO);
+    let pipe = lab.path("series");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("coreutils").success());
+    let arguments =
+        ["run", "scenario.toml", "--quiet", "--series", "series", "--set", "measure.every=\"1 ms\""];
+    let mut command = lab.command(&arguments);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    // Opens once the command has; far more is written than a pipe holds.
+    let reader = File::open(&pipe).expect("ours");
+    kill_process(Pid::from_child(&child), Signal::INT).expect("the child is ours and alive");
+    for _ in 0..1000 {
+        if child.try_wait().expect("the child is ours").is_some() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    drop(reader);
+    let finished = Finished(child.wait_with_output().expect("it ends")).exits(130);
+    assert_eq!(finished.stdout(), "");
 }
 
 /// A kill leaves what was half-written, hidden; the next command that writes there clears it away.
