@@ -216,7 +216,7 @@ impl RunFolder {
 /// Returns the error to tell of when the decoder of tables panics in this thread: the table is damaged in a way that
 /// the decoder does not look for and no mistake makes, as [`RunFolder::open`] has found the hash right.
 pub fn panics_over() -> Option<FolderError> {
-    let path = tables::decoded_now()?;
+    let path = tables::decoder::decoded_now()?;
     Some(FolderError::Damaged { path, reason: "it can not be decoded".into() })
 }
 

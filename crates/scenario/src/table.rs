@@ -5,13 +5,10 @@
 //! part after the other, so that their length needs no memory.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use parquet::basic::{Repetition, Type as Physical};
-use parquet::file::reader::FileReader as _;
-use parquet::file::serialized_reader::SerializedFileReader;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
@@ -22,6 +19,7 @@ use crate::result::field;
 use crate::seeds::SEED;
 use crate::store::{self, hash_file, read_file};
 use crate::sweep::{PointResult, Results, SweepError};
+use crate::tables::decoder::Decoder;
 use crate::tables::{Column, Kind, More, physical};
 
 /// The table, for programs.
@@ -563,9 +561,8 @@ impl Table {
         if content.files.get(PARQUET) != Some(&found) {
             return Err(damaged(&path, &format!("it is not the file that {CONTENT} names")));
         }
-        let file = File::open(&path).map_err(|error| damaged(&path, &error))?;
-        let reader = SerializedFileReader::new(file).map_err(|error| damaged(&path, &error))?;
-        let metadata = reader.metadata().file_metadata();
+        let decoder = Decoder::open(&path).map_err(|error| damaged(&path, &error))?;
+        let metadata = decoder.metadata();
         let fields = metadata.schema_descr().root_schema().get_fields();
         let columns = fields.iter().map(|field| field.name().to_owned()).collect();
         let rows = usize::try_from(metadata.num_rows()).map_err(|error| damaged(&path, &error))?;

@@ -7,10 +7,10 @@
 //! Nothing in a file depends on when or where it was written, so equal runs give equal bytes.
 //! Rows go in groups, so writing and reading hold one group in memory beside the data.
 
-use std::cell::RefCell;
-use std::fs::File;
+pub(crate) mod decoder;
+
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use congestlab_net::packet::Picos;
@@ -22,11 +22,11 @@ use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::file::reader::{FileReader, RowGroupReader};
-use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::{ColumnPath, Type};
+
+use decoder::Decoder;
 
 use crate::Scenario;
 use crate::metric::Reading;
@@ -39,7 +39,7 @@ use crate::sweep::{PointResult, settings_json};
 const METADATA: &str = "congestlab";
 
 /// Rows that are written and read at once: a few megabytes, and what readers on several cores want.
-const GROUP: usize = 1 << 17;
+pub(crate) const GROUP: usize = 1 << 17;
 
 const SERIES: &str = "message series {
     required double t_s;
@@ -603,53 +603,38 @@ fn values<T: DataType>(
 
 /// A column of any of the types that are written here.
 pub(crate) fn read_column(path: &Path, column: usize) -> Result<Vec<Option<Cell>>, ParquetError> {
-    decode(path, || decode_column(path, column))
-}
-
-fn decode_column(path: &Path, column: usize) -> Result<Vec<Option<Cell>>, ParquetError> {
-    let reader = SerializedFileReader::new(File::open(path)?)?;
-    let schema = reader.metadata().file_metadata().schema_descr();
-    let field = schema.root_schema().get_fields().get(column);
+    let decoder = Decoder::open(path)?;
+    let field = decoder.metadata().schema_descr().root_schema().get_fields().get(column).cloned();
     let field = field.ok_or_else(|| ParquetError::General("a column is missing".into()))?;
     let is_optional = field.is_optional();
     let mut cells = Vec::new();
-    for group in 0..reader.num_row_groups() {
-        let group = reader.get_row_group(group)?;
-        let rows = length(&*group)?;
-        match group.get_column_reader(column)? {
-            ColumnReader::DoubleColumnReader(reader) => {
-                cells.extend(
-                    values(reader, rows, is_optional)?.into_iter().map(|cell| cell.map(Cell::Number)),
-                );
-            }
-            ColumnReader::Int64ColumnReader(reader) => {
-                cells.extend(
-                    values(reader, rows, is_optional)?.into_iter().map(|cell| cell.map(Cell::Integer)),
-                );
-            }
-            ColumnReader::BoolColumnReader(reader) => {
-                cells.extend(
-                    values(reader, rows, is_optional)?.into_iter().map(|cell| cell.map(Cell::Switch)),
-                );
-            }
-            ColumnReader::ByteArrayColumnReader(reader) => {
-                for cell in values(reader, rows, is_optional)? {
-                    let text = cell.as_ref().map(ByteArray::as_utf8).transpose()?;
-                    cells.push(text.map(|text| Cell::Text(text.to_owned())));
+    for (group, rows) in decoder.groups()?.into_iter().enumerate() {
+        decoder.column(group, column, |reader| {
+            match reader {
+                ColumnReader::DoubleColumnReader(reader) => {
+                    let values = values(reader, rows, is_optional)?;
+                    cells.extend(values.into_iter().map(|cell| cell.map(Cell::Number)));
                 }
+                ColumnReader::Int64ColumnReader(reader) => {
+                    let values = values(reader, rows, is_optional)?;
+                    cells.extend(values.into_iter().map(|cell| cell.map(Cell::Integer)));
+                }
+                ColumnReader::BoolColumnReader(reader) => {
+                    let values = values(reader, rows, is_optional)?;
+                    cells.extend(values.into_iter().map(|cell| cell.map(Cell::Switch)));
+                }
+                ColumnReader::ByteArrayColumnReader(reader) => {
+                    for cell in values(reader, rows, is_optional)? {
+                        let text = cell.as_ref().map(ByteArray::as_utf8).transpose()?;
+                        cells.push(text.map(|text| Cell::Text(text.to_owned())));
+                    }
+                }
+                _ => return Err(ParquetError::General("a column is of no type that is written here".into())),
             }
-            _ => return Err(ParquetError::General("a column is of no type that is written here".into())),
-        }
+            Ok(())
+        })?;
     }
     Ok(cells)
-}
-
-/// How many rows a group has.
-fn length(group: &dyn RowGroupReader) -> Result<usize, ParquetError> {
-    usize::try_from(group.metadata().num_rows())
-        .ok()
-        .filter(|&rows| rows <= GROUP)
-        .ok_or_else(|| ParquetError::General("a group of rows has no possible length".into()))
 }
 
 /// Calls `each` for every row of a file of the series.
@@ -692,42 +677,17 @@ fn small(value: Option<i64>) -> Option<u32> {
 /// A function that takes a row of a group's columns.
 type EachRow<'a> = dyn FnMut(&[Column], usize) -> Result<(), ParquetError> + 'a;
 
-thread_local! {
-    /// The file that the library decodes in this thread just now.
-    static DECODED: RefCell<Option<PathBuf>> = const { RefCell::new(None) };
-}
-
-/// The file that is decoded in this thread just now. The library panics over some that nobody damages by mistake; such
-/// a panic is of the file, and any other of the program.
-pub(crate) fn decoded_now() -> Option<PathBuf> {
-    DECODED.with_borrow(Clone::clone)
-}
-
-/// Does what only the library has a part in.
-fn decode<T>(path: &Path, work: impl FnOnce() -> T) -> T {
-    struct Done;
-    impl Drop for Done {
-        fn drop(&mut self) {
-            DECODED.take();
-        }
-    }
-    DECODED.set(Some(path.to_owned()));
-    let _done = Done;
-    work()
-}
-
 /// Returns what the metadata of a table say of its run.
 pub(crate) fn read_origin(path: &Path) -> Option<serde_json::Value> {
-    let file = File::open(path).ok()?;
-    let reader = decode(path, || SerializedFileReader::new(file)).ok()?;
-    let said = reader.metadata().file_metadata().key_value_metadata()?.iter();
+    let decoder = Decoder::open(path).ok()?;
+    let said = decoder.metadata().key_value_metadata()?.iter();
     let of_run = said.filter(|said| said.key == METADATA).find_map(|said| said.value.as_ref())?;
     serde_json::from_str(of_run).ok()
 }
 
 fn read(path: &Path, schema: &str, each: &mut EachRow<'_>) -> Result<(), ParquetError> {
-    let reader = decode(path, || SerializedFileReader::new(File::open(path)?))?;
-    let found = reader.metadata().file_metadata().schema_descr();
+    let decoder = Decoder::open(path)?;
+    let found = decoder.metadata().schema_descr();
     let expected = parse_message_type(schema)?;
     // Behind these it is told of which run the rows are, which who opened its folder knows.
     let same = |(found, expected): (&Arc<Type>, &Arc<Type>)| {
@@ -741,13 +701,12 @@ fn read(path: &Path, schema: &str, each: &mut EachRow<'_>) -> Result<(), Parquet
         let names: Vec<&str> = wanted.iter().map(|field| field.name()).collect();
         return Err(ParquetError::General(format!("its columns are not {}", names.join(", "))));
     }
-    for group in 0..reader.num_row_groups() {
-        let group: Box<dyn RowGroupReader + '_> = decode(path, || reader.get_row_group(group))?;
-        let rows = length(&*group)?;
-        let column =
-            |column| Column::read(group.get_column_reader(column)?, rows, wanted[column].is_optional());
-        let columns: Result<Vec<_>, _> = decode(path, || (0..wanted.len()).map(column).collect());
-        let columns = columns?;
+    for (group, rows) in decoder.groups()?.into_iter().enumerate() {
+        let column = |column: usize| {
+            let is_optional = wanted[column].is_optional();
+            decoder.column(group, column, |reader| Column::read(reader, rows, is_optional))
+        };
+        let columns = (0..wanted.len()).map(column).collect::<Result<Vec<_>, _>>()?;
         for row in 0..rows {
             each(&columns, row)?;
         }

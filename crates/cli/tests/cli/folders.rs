@@ -115,27 +115,44 @@ fn what_is_no_complete_run_of_this_version_is_refused() {
 }
 
 /// Who damages a table on purpose makes its hash right again, and the decoder trusts what it reads.
+/// Sets a byte of the header of the table's first dictionary, and makes the hash in `names` right again.
+fn damage(lab: &Lab, table: &str, names: &str, place: usize, byte: u8) {
+    let (table, names) = (lab.path(table), lab.path(names));
+    let before = store::hash_file(&table).expect("it was written");
+    let mut bytes = fs::read(&table).expect("it was written");
+    // A page begins with its type and two sizes; a dictionary is 2, and states how many values it has.
+    let is_dictionary = |header: &[u8]| matches!(header, [0x15, 4, 0x15, _, 0x15, _, 0x4c, 0x15]);
+    let at = bytes.windows(8).position(is_dictionary).expect("texts have one");
+    bytes[at + place] = byte;
+    fs::write(&table, bytes).expect("writable");
+    let text = fs::read_to_string(&names).expect("it was written");
+    let after = store::hash_file(&table).expect("it is there");
+    fs::write(&names, text.replace(&before, &after)).expect("writable");
+}
+
+/// An index of the dictionary is left out, and missed when it is wanted: the library panics.
+const PANICS: (usize, u8, &str) = (1, 2, "it can not be decoded");
+/// The library takes memory for as many as are stated, which may be gigabytes.
+const BOMB: (usize, u8, &str) = (8, 0x7e, "a dictionary states more values than it has");
+
 #[test]
-fn a_table_that_the_decoder_panics_over_is_refused_by_its_name() {
-    let lab = Lab::new(SCENARIO);
-    let folder = run(&lab, &[]);
-    let events = lab.path(&folder).join("events.parquet");
-    let before = store::hash_file(&events).expect("it was written");
-    let mut bytes = fs::read(&events).expect("it was written");
-    // A page begins with its type and two sizes. A dictionary is 2; 1 is left out, and missed when it is wanted.
-    let is_dictionary = |header: &[u8]| matches!(header, [0x15, 4, 0x15, _, 0x15, _, 0x4c]);
-    let at = bytes.windows(7).position(is_dictionary).expect("texts have one");
-    bytes[at + 1] = 2;
-    fs::write(&events, bytes).expect("writable");
-    let summary = lab.path(&folder).join("summary.json");
-    let text = fs::read_to_string(&summary).expect("it was written");
-    let after = store::hash_file(&events).expect("it is there");
-    fs::write(&summary, text.replace(&before, &after)).expect("writable");
-    for arguments in [&["report", &folder][..], &["report", &folder, "--json"]] {
-        let finished = lab.run(arguments).exits(2);
+fn a_table_that_only_malice_makes_is_refused_by_its_name() {
+    for (place, byte, reason) in [PANICS, BOMB] {
+        let lab = Lab::new(SCENARIO);
+        let folder = run(&lab, &[]);
+        damage(&lab, &format!("{folder}/events.parquet"), &format!("{folder}/summary.json"), place, byte);
+        for arguments in [&["report", &folder][..], &["report", &folder, "--json"]] {
+            let finished = lab.run(arguments).exits(2);
+            let stderr = finished.stderr();
+            assert!(stderr.contains("events.parquet is damaged: ") && stderr.contains(reason), "{stderr}");
+            assert_eq!((stderr.lines().count(), finished.stdout().as_str()), (1, ""), "{stderr}");
+        }
+        let grid = ["--grid", "links.bottleneck.rate=10 Mbit/s,20 Mbit/s"];
+        lab.run(&[&["sweep", "scenario.toml", "--out", "kept", "--quiet"][..], &grid].concat()).exits(0);
+        damage(&lab, "kept/results.parquet", "kept/sweep.json", place, byte);
+        let finished = lab.run(&["plot", "kept", "-o", "a.svg"]).exits(2);
         let stderr = finished.stderr();
-        assert!(stderr.contains("events.parquet is damaged: it can not be decoded"), "{stderr}");
-        assert_eq!((stderr.lines().count(), finished.stdout().as_str()), (1, ""), "{stderr}");
+        assert!(stderr.contains("results.parquet is damaged: ") && stderr.contains(reason), "{stderr}");
     }
 }
 
