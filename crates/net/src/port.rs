@@ -287,6 +287,7 @@ impl PortStats {
             drops: self.drops,
             marks: self.marks,
             collisions: self.collisions,
+            bounded_packets: self.law.as_ref().and_then(LinkReport::xcp).map(|report| report.bounded),
             queue_max_packets: self.queue_max_packets,
         }
     }
@@ -301,6 +302,7 @@ impl PortStats {
             drops: core::array::from_fn(|reason| all.drops[reason] - before.drops[reason]),
             marks: all.marks - before.marks,
             collisions: all.collisions.map(|all| all - before.collisions.unwrap_or(0)),
+            bounded_packets: all.bounded_packets.map(|all| all - before.bounded_packets.unwrap_or(0)),
             queue_max_packets: self.measured_max_packets,
         }
     }
@@ -327,6 +329,8 @@ pub struct PortCounts {
     pub marks: u64,
     /// Transmissions that collided; `None`: the wire is the port's own.
     pub collisions: Option<u64>,
+    /// Packets whose X counted for less than they stated; `None`: the law is not XCP's.
+    pub bounded_packets: Option<u64>,
     /// The most packets that waited at once.
     pub queue_max_packets: u64,
 }
@@ -904,6 +908,7 @@ impl Port {
             let is_sending = self.busy_until > now && self.started > 0;
             let stats = &mut parts.stats;
             stats.note_queue(self.meter.longest);
+            stats.law = parts.law.as_ref().map(Link::report);
             stats.before = PortCounts {
                 arrived_packets: self.arrived,
                 sent_packets: self.started - u64::from(is_sending),

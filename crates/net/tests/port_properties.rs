@@ -169,7 +169,8 @@ fn random_arrivals(draw: &mut Stream) -> Vec<(Picos, Packet)> {
             ..Packet::default()
         };
         if packet.kind == Kind::Data {
-            let x = 500_000 + draw.below(1_000_000) as u32;
+            // Some claim more than they may.
+            let x = if draw.below(8) == 0 { u32::MAX } else { 500_000 + draw.below(1_000_000) as u32 };
             packet.set_xcp(xcp::Header { x, rtt: 26_843_546, delta: draw.below(100_000) as i32, reverse: 0 });
         }
         arrivals.push((at, packet));
@@ -273,6 +274,8 @@ struct Naive {
     lengths: Vec<(Picos, usize)>,
     /// Ends of transmissions, with the bytes.
     ends: Vec<(Picos, u64)>,
+    /// Arrivals whose header claimed too much.
+    bounded: Vec<Picos>,
     arrived: u64,
 }
 
@@ -442,7 +445,9 @@ fn naive(config: &PortConfig, seed: u64, arrivals: &[(Picos, Packet)]) -> Naive 
             run.arrived += 1;
             if let Some(law) = &mut law {
                 let header = if packet.has_xcp() { packet.xcp() } else { xcp::Header::default() };
+                let before = law.report().bounded;
                 law.on_arrival(time, &header, Bytes(u64::from(packet.size)));
+                run.bounded.extend((law.report().bounded > before).then_some(now));
                 if config.feedback_at == FeedbackAt::Enqueue {
                     depart(law, time, &mut packet, bytes(&queue));
                 }
@@ -613,7 +618,7 @@ fn events(log: &Log, is_error: bool) -> Vec<(Picos, PortEvent)> {
 
 #[test]
 fn a_port_does_what_one_loop_over_all_events_does() {
-    let (mut compared, mut intervals) = (0, 0);
+    let (mut compared, mut intervals, mut claimed) = (0, 0, 0);
     for seed in 20_000..21_500 {
         let mut draw = Stream::named(seed, "test");
         let config = random_config(&mut draw);
@@ -651,13 +656,23 @@ fn a_port_does_what_one_loop_over_all_events_does() {
                 );
             }
         }
+        let bounded = |from: Option<Picos>| run.bounded.iter().filter(|&&at| Some(at) > from).count() as u64;
+        let counts = (stats.measured().bounded_packets, stats.counts().bounded_packets);
+        let expected = (bounded(Some(FROM)), bounded(None));
+        let is_xcp = config.law.is_some();
+        assert_eq!(
+            counts,
+            (is_xcp.then_some(expected.0), is_xcp.then_some(expected.1)),
+            "seed {seed}: {config:?}"
+        );
+        claimed += expected.0;
         assert_eq!(stats.queue_end_packets, run.lengths.last().map_or(0, |&(_, len)| len as u64));
         compared += log.delivered.len();
         intervals +=
             log.events.iter().filter(|(_, event)| matches!(event, PortEvent::ControlInterval { .. })).count();
     }
     assert!(
-        compared > 300_000 && intervals > 2_000,
-        "only {compared} packets, {intervals} intervals compared"
+        compared > 300_000 && intervals > 2_000 && claimed > 1_000,
+        "only {compared} packets, {intervals} intervals, {claimed} bounded headers compared"
     );
 }

@@ -936,8 +936,14 @@ pub(crate) fn fields(table: &str, is_series: bool) -> Vec<String> {
         ("links", true) => list(LINK_SERIES),
         (_, true) => list(FLOW_SERIES),
         ("links", false) => {
-            let (collisions, xcp_i) = (Some(0), Some(Default::default()));
-            let all = LinkOutcome { collisions, collisions_total: Some(0), xcp_i, ..LinkOutcome::default() };
+            let all = LinkOutcome {
+                collisions: Some(0),
+                collisions_total: Some(0),
+                bounded_packets: Some(0),
+                bounded_packets_total: Some(0),
+                xcp_i: Some(Default::default()),
+                ..LinkOutcome::default()
+            };
             keys(serde_json::to_value(all))
         }
         (_, false) => keys(serde_json::to_value(FlowOutcome::default())),

@@ -475,3 +475,44 @@ fn an_error_rate_of_one_lets_nothing_pass() {
         );
     }
 }
+
+/// docs/protocols/xcp.md#what-headers-may-claim: a flow whose price makes its X a thousand times as long says so in each packet.
+#[test]
+fn headers_that_claim_too_much_are_counted_where_they_are_bounded() {
+    let run = |law: &str, price: &str| {
+        let settings = [
+            ("run.warmup", "5 s"),
+            ("run.duration", "10 s"),
+            ("flows.one.size", "1500 B"),
+            ("flows.two.law", &format!("{{ xcp = {{ price = {price} }} }}")),
+            ("links.a.law", law),
+            ("links.b.rate", "10 Mbit/s"),
+        ];
+        let outcome = sim::run(
+            &model(&settings),
+            Engine::Window { threads: 1, divisor: 1 },
+            &AtomicBool::new(false),
+            &mut |_| (),
+        );
+        assert_eq!(
+            (outcome.links[2].bounded_packets, outcome.links[2].bounded_packets_total),
+            (None, None),
+            "b has no law"
+        );
+        let link = outcome.links.into_iter().next().expect("a");
+        (link.bounded_packets, link.bounded_packets_total, link.arrived_packets)
+    };
+    let (bounded, total, arrived) = run("xcp", "1000");
+    let (bounded, total) = (bounded.expect("it has XCP"), total.expect("it has XCP"));
+    assert!(arrived > 3000 && 10 * bounded > 9 * arrived && bounded <= arrived, "{bounded} of {arrived}");
+    assert!(total > bounded + 1000, "{total}, {bounded} of them while measuring");
+    assert!(matches!(run("{ pxcp = {} }", "1000").0, Some(1..)));
+    assert_eq!(run("{ xcp = { bound_headers = false } }", "1000").1, Some(0));
+    let (bounded, total, _) = run("xcp", "1");
+    assert!(
+        bounded == Some(0) && total < Some(50),
+        "an honest flow, once it has a window: {bounded:?}, {total:?}"
+    );
+    let (bounded, total, _) = run("vcp", "1");
+    assert_eq!((bounded, total), (None, None));
+}

@@ -339,6 +339,7 @@ fn link_outcome(model: &Model, link: &Link, stats: &PortStats) -> LinkOutcome {
         errors: counts.errors,
         marks: counts.marks,
         collisions: counts.collisions,
+        bounded_packets: counts.bounded_packets,
         xcp_i: None,
         in_flight_end: stats.in_flight_end,
         queue_mean_packets: stats.queue_mean_packets,
@@ -357,6 +358,7 @@ fn link_outcome(model: &Model, link: &Link, stats: &PortStats) -> LinkOutcome {
         errors_total: total.errors,
         marks_total: total.marks,
         collisions_total: total.collisions,
+        bounded_packets_total: total.bounded_packets,
         queue_max_packets_total: total.queue_max_packets,
     }
 }

@@ -53,6 +53,10 @@ pub struct LinkOutcome {
     /// Transmissions that collided on a shared medium; absent where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collisions: Option<u64>,
+    /// Packets whose XCP header [claimed more than it may](congestlab_core::law::xcp::LinkConfig::bound_headers); absent where the
+    /// law is not XCP's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bounded_packets: Option<u64>,
     /// Counts of the XCP-i agent of the link's router, for all of its ports and the whole run
     /// ([`Stats`](congestlab_net::xcp_i::Stats)); absent where there is no agent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,6 +96,9 @@ pub struct LinkOutcome {
     /// Transmissions that collided on a shared medium, in the whole run; absent where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collisions_total: Option<u64>,
+    /// Packets whose XCP header claimed more than it may, in the whole run; absent where the law is not XCP's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bounded_packets_total: Option<u64>,
     /// Most packets that waited at once, in the whole run.
     pub queue_max_packets_total: u64,
 }
