@@ -26,7 +26,8 @@ pub struct SourceConfig {
 pub enum Pattern {
     /// The source sends from start to stop.
     Constant,
-    /// The source sends for `on`, is silent for `off`, and again; `on` above zero. See [`SourceConfig::carries`].
+    /// The source sends for `on`, is silent for `off`, and again; `on` above zero. What a span is too short for passes in
+    /// the next: all spans together have the rate.
     OnOff {
         /// Time of sending; the mean if `is_random`.
         on: Duration,
@@ -43,33 +44,20 @@ impl SourceConfig {
         u128::from(self.segment) * u128::from(WORK_PER_BYTE)
     }
 
-    /// Returns true if the spans of sending are too short for a packet each, so that what one was too short for passes
-    /// in the next: all of them together have the rate, and not a packet each.
-    ///
-    /// Longer spans begin with a packet each, and the time of their last one may be cut short: up to a packet a span
-    /// more than the rate.
-    pub fn carries(&self) -> bool {
-        match self.pattern {
-            Pattern::Constant => false,
-            Pattern::OnOff { on, .. } => u128::from(on.0) * u128::from(self.rate.0) < self.work(),
-        }
-    }
-
     /// Returns the most packets that the source sends in so long a time. Random spans can be more and longer, but are
     /// not in one of a thousand sources: they count with four standard deviations.
     pub fn packets_in(&self, time: Duration) -> u64 {
         let all = u128::from(time.0);
-        let (sending, spans) = match self.pattern {
-            Pattern::Constant => (all, 0),
+        let sending = match self.pattern {
+            Pattern::Constant => all,
             Pattern::OnOff { on, off, is_random } => {
                 let deviating = |n: u128| if is_random { n + 4 * n.isqrt() + 4 } else { n };
                 let spans = deviating(all / (u128::from(on.0) + u128::from(off.0)).max(1) + 1);
-                (all.min(deviating(spans) * u128::from(on.0)), spans)
+                all.min(deviating(spans) * u128::from(on.0))
             }
         };
         let whole = sending * u128::from(self.rate.0) / self.work().max(1);
-        let begun = if self.carries() { 1 } else { spans.max(1) };
-        u64::try_from(whole + begun).unwrap_or(u64::MAX)
+        u64::try_from(whole + 1).unwrap_or(u64::MAX)
     }
 }
 
@@ -227,11 +215,11 @@ impl Source {
         self.credit = if is_longer { self.credit + config.rate.0 } else { self.credit } - rest;
         self.next = Time(self.next.0.saturating_add(span + u64::from(is_longer)));
         if let Pattern::OnOff { on, off, is_random } = config.pattern {
-            // A span of sending can be over before its second packet, and silence can be short.
+            // A span of sending can be over before its second packet, and silence can be short. What is left of the packet's
+            // time passes in the next span, and so on.
             while self.next >= self.on_until && self.on_until < self.stop {
                 let pause = if is_random { self.stream.exponential(off.0) } else { off.0 };
-                let (left, credit) =
-                    if config.carries() { (self.next.0 - self.on_until.0, self.credit) } else { (0, 0) };
+                let (left, credit) = (self.next.0 - self.on_until.0, self.credit);
                 // Periodic spans that are over before the packet too: there can be very many.
                 let over = if is_random { 0 } else { left / on.0.max(1) };
                 let period = on.0.saturating_add(off.0);

@@ -71,24 +71,21 @@ fn a_periodic_source_sends_for_on_and_rests_for_off() {
     assert_eq!(source.stats().idle_max, Some(Duration(gap)));
 }
 
-/// When the packets of a periodic source go. On-times that are shorter than a packet's time T join: packet n goes
-/// n T of sending after the start. Longer ones begin with a packet each.
+/// When the packets of a periodic source go: packet n has n T of sending before it, T the time of a packet.
 fn times(config: &SourceConfig, on: u64, off: u64, end: u64) -> Vec<u64> {
     let after = |n: u64| (n * u64::from(config.segment) * 8 * SECOND).div_ceil(config.rate.0);
     let at = |sending: u64| sending / on * (on + off) + sending % on;
-    let times: Vec<u64> = if on < after(1) {
-        (0..).map(|n| at(after(n))).take_while(|&at| at < end).collect()
-    } else {
-        let spans = (0..).map(|span| span * (on + off)).take_while(|&start| start < end);
-        spans.flat_map(|start| (0..).map(after).take_while(|&t| t < on).map(move |t| start + t)).collect()
-    };
-    times.into_iter().filter(|&at| at < end).collect()
+    (0..).map(|n| at(after(n))).take_while(|&at| at < end).collect()
 }
 
 #[test]
-fn spans_shorter_than_a_packet_have_the_rate_together() {
+fn periodic_spans_have_the_rate_together() {
     let second = Time(SECOND);
-    for on in [30_000_000, 2_500_000, 1_000_001, 1_000_000, 999_999, 333_333, 100_000, 99_999, 1_000, 7, 1] {
+    // At 8 Mbit/s 1.9 ms had two packets of a millisecond, which is 8.4 Mbit/s.
+    for on in [
+        30_000_000, 2_500_000, 1_900_000, 1_000_001, 1_000_000, 999_999, 333_333, 100_000, 99_999, 1_000, 7,
+        1,
+    ] {
         for off in [0, 1, 50_000, 1_000_000, 70_000_000] {
             // 8 Mbit/s: a packet a millisecond; 3 Mbit/s: 2 666 666 2/3 ns.
             for rate in [100_000, 3_000_000, 8_000_000, 1_000_000_000] {
@@ -97,6 +94,12 @@ fn spans_shorter_than_a_packet_have_the_rate_together() {
                 let (packets, source) = run(&config, Time(0), Time::NEVER, second);
                 let found: Vec<u64> = packets.iter().map(|packet| packet.stamp_ns).collect();
                 assert_eq!(found, times(&config, on, off, SECOND), "on {on} ns, off {off} ns, {rate} bit/s");
+                let sending = u128::from(SECOND / (on + off) * on + (SECOND % (on + off)).min(on));
+                let most = sending * u128::from(rate) / u128::from(SECOND) + 8000;
+                assert!(
+                    found.len() as u128 * 8000 <= most,
+                    "on {on} ns, off {off} ns: more than {rate} bit/s"
+                );
                 let said = config.packets_in(Duration(SECOND));
                 let sent = source.stats().sent_packets;
                 assert!(said >= sent, "on {on} ns, off {off} ns, {rate} bit/s: {said} said, {sent} sent");
@@ -109,10 +112,12 @@ fn spans_shorter_than_a_packet_have_the_rate_together() {
     }
 }
 
-/// 1000 B at 8 Mbit/s: a millisecond each, in spans of a hundredth to half of that.
+/// 1000 B at 8 Mbit/s: a millisecond each, in spans of a hundredth to three times that.
 #[test]
-fn random_spans_shorter_than_a_packet_have_the_rate_together() {
-    for (on, off) in [(10_000, 10_000), (10_000, 90_000), (500_000, 0), (500_000, 1_500_000)] {
+fn random_spans_have_the_rate_together() {
+    let spans =
+        [(10_000, 10_000), (10_000, 90_000), (500_000, 0), (500_000, 1_500_000), (1_270_000, 1_270_000)];
+    for (on, off) in spans.into_iter().chain([(3_000_000, 0), (3_000_000, 1_000_000)]) {
         let pattern = Pattern::OnOff { on: Duration(on), off: Duration(off), is_random: true };
         let config = SourceConfig { segment: 1000, rate: BitRate(8_000_000), pattern };
         let (packets, _) = run(&config, Time(0), Time::NEVER, Time(100 * SECOND));
@@ -129,9 +134,8 @@ fn random_spans_have_the_means_that_were_asked_for() {
     let pattern = Pattern::OnOff { on: Duration(SECOND / 10), off: Duration(SECOND / 5), is_random: true };
     let config = SourceConfig { segment: 100, rate: BitRate(800_000), pattern };
     let (packets, source) = run(&config, Time(0), Time::NEVER, Time(20_000 * SECOND));
-    // On for a third of the time at 1000 packets/s; each span rounds its packets up, half of one on
-    // average. About 66,667 spans, so the mean is known within 0.5 %.
-    let expected = 20_000.0 / 0.3 * (100.0 + 0.5);
+    // On for a third of the time at 1000 packets/s. About 66,667 spans, so the mean is known within 0.5 %.
+    let expected = 20_000.0 / 0.3 * 100.0;
     let share = packets.len() as f64 / expected;
     assert!((share - 1.0).abs() < 0.015, "{} packets, {expected} expected", packets.len());
     // Silences longer than a mean are e^-1 of all.
