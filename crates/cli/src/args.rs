@@ -96,7 +96,7 @@ pub(crate) enum Command {
     Papers(PapersCommand),
     /// Draw sweeps and runs that are on disk for a publication: SVG, PNG, PDF, and their numbers
     Plot(PlotArguments),
-    /// Draw a run that is on disk: report.html, and pictures for a paper
+    /// Draw a run or a sweep that is on disk: report.html, and pictures for a paper
     #[command(after_help = REPORT_EXAMPLE)]
     Report(ReportArguments),
     /// Run XCP and CUBIC on one bottleneck, print a table and draw a picture
@@ -350,10 +350,10 @@ pub(crate) struct PluginFolder {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
-    /// Folder of a run that --out wrote
-    #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
+    /// Folder of a run or a sweep that --out wrote
+    #[arg(value_name = "RUN|SWEEP", value_hint = ValueHint::DirPath)]
     pub(crate) run: PathBuf,
-    /// File for the report [default: RUN/report.html]
+    /// File for the report [default: report.html in that folder]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) out: Option<PathBuf>,
     /// Folder for every chart as SVG and PNG as well

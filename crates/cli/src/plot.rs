@@ -16,12 +16,11 @@ use crate::args::{PlotArguments, PlotFormat, VERSION};
 use crate::failure::{Failure, Message};
 use crate::output::{Screen, print, require_file, write_file};
 use crate::picture::{Figure, Size};
+use crate::report::SWEEP;
 
 /// A column of a page, where nothing else is said.
 const WIDTH_IN: f64 = 3.3;
 const DPI: u64 = 300;
-/// What tells the folder of a sweep.
-const CONTENT: &str = "sweep.json";
 /// The style sheet for matplotlib.
 const STYLE: &str = "congestlab.mplstyle";
 
@@ -79,7 +78,7 @@ fn read(arguments: &PlotArguments) -> Result<(Picture, Own, String), Failure> {
     };
     let own =
         |figure: Option<Shown<'_>>| -> Own { (figure.and_then(Shown::width), figure.and_then(Shown::dpi)) };
-    let is_sweep = |path: &PathBuf| path.join(CONTENT).is_file();
+    let is_sweep = |path: &PathBuf| path.join(SWEEP).is_file();
     if let Some(sweep) = arguments.folders.iter().find(|path| is_sweep(path)) {
         if arguments.folders.len() > 1 {
             let text = format!("{} is a sweep, and one is drawn at a time", sweep.display());

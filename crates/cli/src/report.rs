@@ -17,9 +17,12 @@ use crate::args::{ReportArguments, VERSION};
 use crate::failure::{Failure, Message};
 use crate::output::{Screen, print, require_file, require_folder, write_file};
 use crate::picture::{Figure, Line, Row, SCREEN_DPI, Size, Style};
+use crate::sweep;
 
 /// The report in the folder of its run.
 const REPORT: &str = "report.html";
+/// What tells the folder of a sweep.
+pub(crate) const SWEEP: &str = "sweep.json";
 /// Share of width and height of a cell in which one mark of a kind is drawn, so that lines stay visible.
 const MARK_CELL: (f64, f64) = (0.02, 0.05);
 /// Kinds of events and their marks.
@@ -49,14 +52,32 @@ pub(crate) fn after_run(
     store::write_atomically(&path, page.as_bytes()).map_err(|error| Failure::write(&path, &error))
 }
 
-/// Draws a run that is on disk.
+/// Draws a run or a sweep that is on disk.
 pub(crate) fn report(arguments: &ReportArguments, screen: &Screen) -> Result<(), Failure> {
-    let folder = RunFolder::open(&arguments.run, VERSION).map_err(Failure::folder)?;
     let path = arguments.out.clone().unwrap_or_else(|| arguments.run.join(REPORT));
     require_file(&path)?;
     if let Some(figures) = &arguments.figures {
         require_folder(figures)?;
     }
+    let is_sweep = arguments.run.join(SWEEP).is_file();
+    let (page, pictures) =
+        if is_sweep { sweep::page::again(&arguments.run)? } else { of_run(&arguments.run)? };
+    write_file(&path, |out| out.write_all(page.as_bytes()))?;
+    let mut written = vec![path];
+    if let Some(out) = &arguments.figures {
+        written.extend(draw(out, &pictures)?);
+    }
+    let names: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
+    print(&if screen.json {
+        store::pretty(&json!({ "report": names[0], "figures": names[1..] }))
+    } else {
+        names.join("\n") + "\n"
+    })
+}
+
+/// The page of a run, and its charts as pictures.
+fn of_run(folder: &Path) -> Result<(String, Vec<(String, Figure)>), Failure> {
+    let folder = RunFolder::open(folder, VERSION).map_err(Failure::folder)?;
     let recording = Recording::read(&folder).map_err(Failure::folder)?;
     let name = folder.name();
     let written = folder.written();
@@ -66,20 +87,9 @@ pub(crate) fn report(arguments: &ReportArguments, screen: &Screen) -> Result<(),
         normalised: &folder.scenario().normalised(),
         summary: folder.summary(),
     };
-    let page = html(&run, &recording);
-    write_file(&path, |out| out.write_all(page.as_bytes()))?;
-    let mut written = vec![path];
-    if let Some(out) = &arguments.figures {
-        let seed = folder.summary()["seed"].to_string();
-        let laws = [folder.scenario().flow_laws(), folder.scenario().link_laws()];
-        written.extend(draw(out, &figures(run.name, &seed, &recording, &laws))?);
-    }
-    let names: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
-    print(&if screen.json {
-        store::pretty(&json!({ "report": names[0], "figures": names[1..] }))
-    } else {
-        names.join("\n") + "\n"
-    })
+    let seed = folder.summary()["seed"].to_string();
+    let laws = [folder.scenario().flow_laws(), folder.scenario().link_laws()];
+    Ok((html(&run, &recording), figures(run.name, &seed, &recording, &laws)))
 }
 
 /// Returns the scenario's name from `<scenario>-<seed>-<hash>`.

@@ -1,14 +1,17 @@
 //! `congestlab sweep`: every point of a scenario, on all cores, and what the claims say of them.
 
-mod page;
+pub(crate) mod page;
 
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use congestlab_scenario::cells::Quantity;
 use congestlab_scenario::claims::{Observation, Verdict};
 use congestlab_scenario::metric::{Metric, Reading};
+use congestlab_scenario::result::Meta;
+use congestlab_scenario::sim::model::Model;
+use congestlab_scenario::sim::outcome::Outcome;
 use congestlab_scenario::sim::{self, Engine};
 use congestlab_scenario::sweep::{self, Options, PointResult, Progress, Results, SweepError, Work};
 use congestlab_scenario::{Measure, Scenario, Varied, store, table};
@@ -62,35 +65,26 @@ pub(crate) fn sweep(arguments: &SweepArguments, screen: &Screen) -> Result<(), F
     let [done, kept, equal] = [const { AtomicUsize::new(0) }; 3];
     let all = AtomicUsize::new(points);
     let clock = Clock::start();
-    let results = sweep::run(
-        &scenario,
-        &options,
-        &|_, model| {
-            let clock = Clock::start_thread();
-            let outcome = sim::run(model, Engine::Window { threads: 1, divisor: 1 }, &stop, &mut |_| {});
-            (outcome, clock.meta())
-        },
-        &|progress| {
-            let Ok(mut line) = line.lock() else { return };
-            match progress {
-                Progress::Begun(count) => all.store(count, Ordering::Relaxed),
-                Progress::Kept(_) => drop(kept.fetch_add(1, Ordering::Relaxed)),
-                Progress::Finished(point) => {
-                    line.clear();
-                    screen.detail(&format!("done: {}", point.label));
-                    done.fetch_add(1, Ordering::Relaxed);
-                }
-                Progress::Equal(_) => drop(equal.fetch_add(1, Ordering::Relaxed)),
-                Progress::Started(_) => {}
-            };
-            let complete: usize = [&done, &kept, &equal].iter().map(|n| n.load(Ordering::Relaxed)).sum();
-            let all = all.load(Ordering::Relaxed);
-            line.tell(|elapsed| {
-                let share = complete as f64 / all.max(1) as f64;
-                format!("{}  {complete} of {all}, {elapsed:.0} s", gauge(share))
-            });
-        },
-    );
+    let results = sweep::run(&scenario, &options, &simulate(&stop), &|progress| {
+        let Ok(mut line) = line.lock() else { return };
+        match progress {
+            Progress::Begun(count) => all.store(count, Ordering::Relaxed),
+            Progress::Kept(_) => drop(kept.fetch_add(1, Ordering::Relaxed)),
+            Progress::Finished(point) => {
+                line.clear();
+                screen.detail(&format!("done: {}", point.label));
+                done.fetch_add(1, Ordering::Relaxed);
+            }
+            Progress::Equal(_) => drop(equal.fetch_add(1, Ordering::Relaxed)),
+            Progress::Started(_) => {}
+        };
+        let complete: usize = [&done, &kept, &equal].iter().map(|n| n.load(Ordering::Relaxed)).sum();
+        let all = all.load(Ordering::Relaxed);
+        line.tell(|elapsed| {
+            let share = complete as f64 / all.max(1) as f64;
+            format!("{}  {complete} of {all}, {elapsed:.0} s", gauge(share))
+        });
+    });
     if let Ok(mut line) = line.lock() {
         line.clear();
     }
@@ -107,8 +101,7 @@ pub(crate) fn sweep(arguments: &SweepArguments, screen: &Screen) -> Result<(), F
     let mut shown = Shown::default();
     table::write(&folder, &results, VERSION, &mut |point| shown.see(&scenario, point)).map_err(failure)?;
     screen.note(&format!("the table is {}", folder.join(table::PARQUET).display()));
-    let metrics = shown.metrics.as_deref().unwrap_or_default();
-    page::keep(&folder, &scenario, metrics, &shown.observations, &shown.readings)?;
+    page::keep(&folder, &scenario, &shown)?;
     let verdicts: Vec<Verdict> = if arguments.check {
         scenario.claims().iter().map(|claim| claim.verdict(&shown.observations)).collect()
     } else {
@@ -125,6 +118,15 @@ pub(crate) fn sweep(arguments: &SweepArguments, screen: &Screen) -> Result<(), F
         return Err(Failure::Claim(Message::new(text, "")));
     }
     Ok(())
+}
+
+/// Runs a point on one thread, for points run beside each other.
+fn simulate(stop: &AtomicBool) -> impl Fn(&Scenario, &Model) -> (Outcome, Meta) + Sync {
+    |_, model| {
+        let clock = Clock::start_thread();
+        let outcome = sim::run(model, Engine::Window { threads: 1, divisor: 1 }, stop, &mut |_| {});
+        (outcome, clock.meta())
+    }
 }
 
 /// Reads the scenario with what the command line varies.

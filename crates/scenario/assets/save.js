@@ -62,14 +62,15 @@ const saveButtons = (label, name, svg, rows) => {
 const tableRows = table => [...table.rows].map(row => [...row.cells].map(cell => cell.dataset.value ?? cell.textContent.trim()));
 
 /** The text of a picture on the page; without what makes it dark, because paper is white. */
-const pictureText = svg => new XMLSerializer().serializeToString(svg)
-  .replace(/@media \(prefers-color-scheme: dark\) \{\n[^@]*?\n\}\n/, "");
+const pictureText = image =>
+  new TextDecoder().decode(Uint8Array.from(atob(image.src.split(",")[1]), letter => letter.charCodeAt(0)))
+    .replace(/@media \(prefers-color-scheme: dark\) \{\n[^@]*?\n\}\n/, "");
 
 // Pictures and tables that are made already.
 for (const figure of document.querySelectorAll("figure[data-name]")) {
-  const [svg, table] = [figure.querySelector("svg"), figure.querySelector("table")];
+  const [image, table] = [figure.querySelector("img"), figure.querySelector("table")];
   const rows = table && (() => tableRows(table));
-  figure.prepend(saveButtons(figure.dataset.name, figure.dataset.name, svg && (() => pictureText(svg)), rows));
+  figure.prepend(saveButtons(figure.dataset.name, figure.dataset.name, image && (() => pictureText(image)), rows));
 }
 
 for (const button of document.querySelectorAll("[data-copy]")) {

@@ -623,6 +623,25 @@ impl Scenario {
         }
         (tree::to_file(&file.encode()), self.traces())
     }
+
+    /// The scenario as somebody wrote it, with what the command line added and its sweep, and every trace that a point
+    /// reads beside it. Defaults are not written out: some follow from what a sweep varies.
+    pub(crate) fn portable_sweep(&self) -> std::io::Result<(String, Vec<(String, Vec<u8>)>)> {
+        let mut root = self.root.value.clone();
+        let mut traces: Vec<(String, String)> = Vec::new();
+        tree::rename_traces(&mut root, &mut |path| {
+            let known = traces.iter().find(|(other, _)| other == path).map(|(_, name)| name.clone());
+            known.unwrap_or_else(|| {
+                let name = format!("{}.trace", traces.len());
+                traces.push((path.to_owned(), name.clone()));
+                name
+            })
+        });
+        let read = |(path, name): (String, String)| {
+            Ok((name, store::read_file(&self.base.join(path), resolve::TRACE_BYTES_MAX)?))
+        };
+        Ok((tree::to_file(&root), traces.into_iter().map(read).collect::<std::io::Result<_>>()?))
+    }
 }
 
 fn stem(path: &Path) -> String {

@@ -285,6 +285,17 @@ impl Reading {
         }
     }
 
+    /// The number, or the mean of the numbers of a list.
+    pub fn mean(&self) -> Option<f64> {
+        match self {
+            Self::List(list) => {
+                let numbers: Vec<f64> = list.iter().filter_map(Self::number).collect();
+                crate::seeds::Estimate::of(&numbers).map(|estimate| estimate.mean)
+            }
+            other => other.number(),
+        }
+    }
+
     /// As it is kept on disk.
     pub fn to_json(&self) -> Json {
         match self {

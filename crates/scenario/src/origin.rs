@@ -39,6 +39,25 @@ pub(crate) enum Cell {
     Text(String),
 }
 
+impl Cell {
+    pub(crate) fn number(&self) -> Option<f64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Integer(integer) => Some(*integer as f64),
+            Self::Switch(_) | Self::Text(_) => None,
+        }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Number(number) => number.to_string(),
+            Self::Integer(integer) => integer.to_string(),
+            Self::Switch(switch) => switch.to_string(),
+            Self::Text(text) => text.clone(),
+        }
+    }
+}
+
 impl Origin {
     /// Makes the origin of the run that is called `run`.
     pub(crate) fn new(scenario: &Scenario, run: &str) -> Self {

@@ -7,6 +7,7 @@ mod link;
 mod mpcp;
 mod xcp_i;
 
+pub(crate) use link::TRACE_BYTES_MAX;
 use std::path::Path;
 
 use congestlab_core::units::Duration;

@@ -26,7 +26,7 @@ use crate::tables::{Column, Kind, More, physical};
 pub const PARQUET: &str = "results.parquet";
 /// The same for everything else.
 pub const CSV: &str = "results.csv";
-/// The scenario with every default written out, and its sweep, claims and figure.
+/// The scenario with what the command line added, its sweep, claims and figure.
 const SCENARIO: &str = "scenario.toml";
 /// What is in the folder, and hashes of it: a damaged table may hold anything.
 const CONTENT: &str = "sweep.json";
@@ -338,8 +338,12 @@ pub fn write(
         return Err(lost);
     }
     written.map_err(cannot_write(&parquet))?;
-    let (text, traces) = scenario.portable();
-    let files = [(SCENARIO.to_owned(), text.into_bytes())].into_iter().chain(traces);
+    let own = folder.join(SCENARIO);
+    let (text, traces) = scenario.portable_sweep().map_err(|error| SweepError::Read { path: own, error })?;
+    let written = scenario.written().to_owned();
+    let files = [(SCENARIO, text), (store::WRITTEN, written)]
+        .map(|(name, text)| (name.to_owned(), text.into_bytes()));
+    let files = files.into_iter().chain(traces);
     let mut names = vec![PARQUET.to_owned(), CSV.to_owned()];
     for (name, bytes) in files {
         let path = folder.join(&name);

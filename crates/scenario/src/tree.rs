@@ -484,6 +484,30 @@ fn section(text: &mut String, header: &str, value: &Value) {
     }
 }
 
+/// Gives every trace, as a setting or as a value of a sweep, the name that `name` makes of its path.
+pub(crate) fn rename_traces(value: &mut Value, name: &mut dyn FnMut(&str) -> String) {
+    fn path(value: &mut Value, name: &mut dyn FnMut(&str) -> String) {
+        match value {
+            Value::String(path) => *path = name(path),
+            Value::Array(list) => list.iter_mut().for_each(|node| path(&mut node.value, name)),
+            other => rename_traces(other, name),
+        }
+    }
+    match value {
+        Value::Array(list) => list.iter_mut().for_each(|node| rename_traces(&mut node.value, name)),
+        Value::Table(table) => {
+            for Entry { key, node, .. } in &mut table.0 {
+                if key == "trace" || key.ends_with(".trace") {
+                    path(&mut node.value, name);
+                } else {
+                    rename_traces(&mut node.value, name);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
 /// A value alone, without a place.
 pub(crate) fn value_of(text: &str) -> Option<Value> {
     DeValue::parse(text).ok().map(|value| convert(value, 0, 0).value)

@@ -2,18 +2,13 @@
 
 use std::fmt::Write as _;
 
-use congestlab_scenario::figure::Curve;
-use congestlab_scenario::number::significant;
 use congestlab_scenario::paper::{Exception, Paper};
-use congestlab_scenario::report::{begin, end, escape, judged, verdict_mark};
+use congestlab_scenario::report::{begin, end, escape, figure, judged, verdict_mark};
 
 use super::Ran;
 use super::codes::{self, Code};
-use super::picture::picture;
+use super::picture::drawn;
 use crate::ns2;
-
-/// More numbers below a figure are in its Parquet file alone.
-const ROWS_MAX: usize = 600;
 
 /// The paper's page with its pictures.
 pub(super) fn html(paper: &Paper, ran: &[Ran]) -> String {
@@ -38,8 +33,8 @@ pub(super) fn html(paper: &Paper, ran: &[Ran]) -> String {
     html.push_str(
         "<div hidden><dt>date of this file</dt><dd id=\"date\"></dd></div>\n</dl>\n</header>\n<main>\n",
     );
-    for figure in ran {
-        section(&mut html, paper, figure);
+    for ran in ran {
+        section(&mut html, paper, ran);
     }
     if !paper.exceptions.is_empty() {
         html.push_str("<section>\n<h2>Not run</h2>\n<div class=\"text\"><table class=\"claims\">\n");
@@ -98,15 +93,8 @@ fn section(html: &mut String, paper: &Paper, ran: &Ran) {
     let Some(shown) = ran.scenario.figure() else { return };
     let title = format!("{}: {}", shown.of(), shown.title());
     let _ = writeln!(html, "<section>\n<h2>{}</h2>", escape(&title));
-    if let Some(svg) = picture(ran) {
-        let _ = writeln!(
-            html,
-            "<figure class=\"picture\" data-name=\"{}-{}\">\n{}{}</figure>",
-            escape(&paper.key),
-            escape(&ran.name),
-            inline(&svg),
-            numbers(&shown.curves(&ran.points), shown.x_label(), &ran.name)
-        );
+    if let Some(drawn) = drawn(ran, format!("{}-{}", paper.key, ran.name)) {
+        html.push_str(&figure(&drawn, &format!("{}.parquet", ran.name)));
     }
     let peer = |that: &str| ns2::cell(&paper.peer, &ran.name, that);
     let has_peer = ran.verdicts.iter().any(|verdict| !peer(&verdict.that).is_empty());
@@ -134,45 +122,4 @@ fn section(html: &mut String, paper: &Paper, ran: &Ran) {
         );
     }
     html.push_str("</table></div>\n</section>\n");
-}
-
-/// A picture as a part of the page: without the font of its file, which the page's rules keep out.
-fn inline(svg: &str) -> String {
-    let lines = svg.lines().filter(|line| !line.starts_with("@font-face"));
-    lines.flat_map(|line| [line, "\n"]).collect()
-}
-
-/// The points of a figure as a table, which can be saved.
-fn numbers(curves: &[Curve], x_label: &str, name: &str) -> String {
-    let count: usize = curves.iter().map(|curve| curve.points.len()).sum();
-    if count > ROWS_MAX {
-        return format!("<p class=\"note\">Its {count} points are in {}.parquet.</p>\n", escape(name));
-    }
-    let mut html = format!(
-        "<details class=\"values\"><summary>As a table</summary><div class=\"scroll\" tabindex=\"0\" role=\"region\" \
-         aria-label=\"Numbers of {}\"><table>\n<tr><th scope=\"col\">line</th><th scope=\"col\">{}</th>\
-         <th scope=\"col\">quantity</th><th scope=\"col\">mean</th><th scope=\"col\">95 % from</th>\
-         <th scope=\"col\">to</th></tr>\n",
-        escape(name),
-        escape(x_label)
-    );
-    let number = |value: f64| format!("<td data-value=\"{value}\">{}</td>", significant(value));
-    for curve in curves {
-        for (at, &(x, y)) in curve.points.iter().enumerate() {
-            let interval = curve.spread.get(at).filter(|spread| spread.0 == x);
-            let interval = interval.map_or_else(
-                || "<td></td><td></td>".to_owned(),
-                |&(_, low, high)| number(low) + &number(high),
-            );
-            let _ = writeln!(
-                html,
-                "<tr><th scope=\"row\">{}</th>{}<td>{}</td>{}{interval}</tr>",
-                escape(&curve.name),
-                number(x),
-                escape(&curve.y),
-                number(y)
-            );
-        }
-    }
-    html + "</table></div></details>\n"
 }

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use congestlab_scenario::chart;
+use congestlab_scenario::chart::{self, Picture};
+use congestlab_scenario::report::Drawn;
 
 use super::{Ran, keep};
 use crate::failure::{Failure, Message};
@@ -11,7 +12,7 @@ use crate::picture::{Figure, SCREEN_DPI, Size};
 
 /// The figure as SVG and PNG.
 pub(super) fn draw(ran: &Ran, folder: &Path, screen: &Screen) -> Result<(), Failure> {
-    let Some(figure) = figure(ran) else {
+    let Some((_, figure)) = figure(ran) else {
         screen.note(&format!("{} has no picture: its lines have less than two points", ran.name));
         return Ok(());
     };
@@ -20,20 +21,19 @@ pub(super) fn draw(ran: &Ran, folder: &Path, screen: &Screen) -> Result<(), Fail
     keep(&folder.join(format!("{}.png", ran.name)), &png)
 }
 
-/// As SVG; `None`: there is nothing to draw.
-pub(super) fn picture(ran: &Ran) -> Option<String> {
-    figure(ran).map(|figure| figure.to_svg())
+/// With its numbers, for a page; `None`: there is nothing to draw.
+pub(super) fn drawn(ran: &Ran, name: String) -> Option<Drawn> {
+    let (picture, figure) = figure(ran)?;
+    Some(Drawn { name, about: figure.about.clone(), svg: figure.to_svg(), picture })
 }
 
-fn figure(ran: &Ran) -> Option<Figure> {
+fn figure(ran: &Ran) -> Option<(Picture, Figure)> {
     let shown = ran.scenario.figure()?;
     let picture = chart::of_figure(shown, &ran.points);
     let figure = Figure::of(&picture, Size::SCREEN)?;
     let has_two = |(low, high): (f64, f64)| low < high;
     let points = picture.panels.iter().flat_map(|panel| &panel.curves).any(|curve| curve.points.len() > 1);
-    (points && has_two(figure.x)).then(|| Figure {
-        heading: Some((shown.title().into(), shown.of().into())),
-        about: shown.title().into(),
-        ..figure
-    })
+    let heading = Some((shown.title().into(), shown.of().into()));
+    let figure = Figure { heading, about: shown.title().into(), ..figure };
+    (points && has_two(figure.x)).then_some((picture, figure))
 }

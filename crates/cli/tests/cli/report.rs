@@ -445,6 +445,16 @@ fn a_sweep_leaves_a_report_of_its_points_and_claims() {
     // The same again, whatever the number of threads.
     lab.run(&["sweep", "scenario.toml", "--out", "swept", "--threads", "1"]).exits(0);
     assert_eq!(text_of(&lab), page);
+    // From what is on disk, with the pictures as files.
+    let again = lab.run(&["report", "swept", "--out", "again.html", "--figures", "figures"]).exits(0);
+    assert_eq!(text(&lab.path("again.html")), page);
+    let name = "scenario-links.bottleneck.utilization";
+    assert_eq!(again.stdout(), format!("again.html\nfigures/{name}.svg\nfigures/{name}.png\n"));
+    let svg = text(&lab.path(&format!("figures/{name}.svg")));
+    assert!(
+        svg.contains("utilisation of bottleneck (share)") && svg.contains("confidence interval"),
+        "{svg}"
+    );
 
     let Some(mut browser) = browser("a_sweep_leaves_a_report_of_its_points_and_claims") else { return };
     for width in [1280, 480] {
@@ -452,8 +462,28 @@ fn a_sweep_leaves_a_report_of_its_points_and_claims() {
         browser.open(&lab.path("swept/report.html"));
         assert_eq!(browser.run("document.documentElement.scrollWidth"), width);
         browser.screenshot(&format!("sweep-{width}"));
+        assert_eq!(browser.run("[...document.images].map(image => image.naturalWidth > 300)"), json!([true]));
         check_silence(&browser);
     }
+}
+
+/// A table without its points is refused by name, and nothing is written.
+#[test]
+fn a_sweep_whose_points_are_gone_is_not_drawn_again() {
+    let grid = "[sweep]\ngrid = { \"links.bottleneck.rate\" = [\"5 Mbit/s\", \"10 Mbit/s\"] }\n";
+    // The queue is one BDP, which follows from what is swept.
+    let scenario = SCENARIO.replace("queue = \"50 packets\"\n", "");
+    assert!(scenario.len() < SCENARIO.len());
+    let lab = Lab::new(&format!("{scenario}{grid}"));
+    lab.run(&["sweep", "scenario.toml", "--out", "swept"]).exits(0);
+    // What is kept beside the table is the same sweep.
+    lab.run(&["sweep", "swept/scenario.toml", "--out", "twice"]).exits(0);
+    let [one, two] = ["swept", "twice"].map(|folder| text(&lab.path(&format!("{folder}/results.csv"))));
+    assert_eq!(one, two);
+    fs::remove_dir_all(lab.path("swept/points")).expect("points");
+    let refused = lab.run(&["report", "swept", "--out", "again.html"]).exits(1);
+    assert!(refused.stderr().contains("2 of 2 points in swept are missing"), "{}", refused.stderr());
+    assert!(!lab.path("again.html").exists());
 }
 
 fn text_of(lab: &Lab) -> String {

@@ -10,6 +10,7 @@ use crate::diagnostic::choices;
 use crate::figure::Figure;
 use crate::folder::RunFolder;
 use crate::metric::{Metric, Percent, Reading};
+use crate::origin::{Cell, axis};
 use crate::seeds::{Estimate, SEED};
 use crate::style;
 use crate::sweep::PointResult;
@@ -103,6 +104,51 @@ impl Data {
             }
         }
         Ok(data)
+    }
+
+    /// Of what was read at the points of a sweep: of each its settings, pairs of a path and a TOML value, and a reading of
+    /// each metric. A list counts as the mean of its numbers.
+    pub fn of_readings(
+        settings: &[Vec<(String, String)>],
+        metrics: &[String],
+        read: &[Vec<Reading>],
+    ) -> Self {
+        let mut data = Self {
+            axes: Vec::new(),
+            rows: (0..settings.len())
+                .map(|point| Row { point, kind: "run".into(), ..Row::default() })
+                .collect(),
+            numbers: BTreeMap::new(),
+            texts: BTreeMap::new(),
+        };
+        let paths = settings.first().into_iter().flatten().map(|(path, _)| path);
+        for (place, path) in paths.enumerate() {
+            let values =
+                || settings.iter().map(|settings| settings.get(place).map(|(_, value)| value.as_str()));
+            let (column, cells) = axis(path, values());
+            let mut distinct: Vec<String> = values().flatten().map(str::to_owned).collect();
+            distinct.sort_unstable();
+            distinct.dedup();
+            let numbers: Vec<Option<f64>> =
+                cells.iter().map(|cell| cell.as_ref().and_then(Cell::number)).collect();
+            if numbers.iter().any(Option::is_some) {
+                data.numbers.insert(column.clone(), numbers);
+            } else {
+                data.texts
+                    .insert(column.clone(), cells.iter().map(|cell| Some(cell.as_ref()?.text())).collect());
+            }
+            data.axes.push((path.clone(), column, distinct));
+        }
+        for (place, metric) in metrics.iter().enumerate() {
+            let numbers = read.iter().map(|readings| readings.get(place).and_then(Reading::mean));
+            data.numbers.insert(metric.clone(), numbers.collect());
+        }
+        data
+    }
+
+    /// Something else than the seed has two values: there is something to lay out over an axis.
+    pub fn has_axis(&self) -> bool {
+        self.axes.iter().any(|(path, _, values)| path != SEED && values.len() > 1)
     }
 
     fn add(&mut self, row: Row, values: &Json, label: &str) {

@@ -45,6 +45,27 @@ const COUNTS: [(&str, &str); 9] = [
 
 /// Quantity and unit of a column, and what its values are divided by: the unit in which the largest has few digits.
 pub(super) fn label_of(column: &str, highest: f64) -> (String, f64) {
+    match column.split('.').collect::<Vec<_>>()[..] {
+        ["links" | "flows", name, ref rest @ ..] if !rest.is_empty() => {
+            let (words, unit, factor) = words_of(&rest.join("."), highest);
+            (format!("{words} of {name} ({unit})"), factor)
+        }
+        ["jain", name] => {
+            let (words, unit, factor) = words_of("jain", highest);
+            (format!("{words} of {name} ({unit})"), factor)
+        }
+        ["run", ref rest @ ..] => {
+            let (words, unit, factor) = words_of(&rest.join("."), highest);
+            (format!("{words} ({unit})"), factor)
+        }
+        _ => {
+            let (words, unit, factor) = words_of(column, highest);
+            (format!("{words} ({unit})"), factor)
+        }
+    }
+}
+
+fn words_of(column: &str, highest: f64) -> (String, &'static str, f64) {
     let column = column.strip_suffix("_total").unwrap_or(column);
     let scaled = |units: [(&'static str, f64); 4]| {
         let fits = |(_, factor): &&(&str, f64)| highest.abs() >= 2.0 * factor;
@@ -75,15 +96,8 @@ pub(super) fn label_of(column: &str, highest: f64) -> (String, f64) {
         },
         |(_, words)| (*words).to_owned(),
     );
-    let words = match words.split('.').collect::<Vec<_>>()[..] {
-        ["links" | "flows", name, ref rest @ ..] if !rest.is_empty() => {
-            format!("{} of {name}", rest.join(" ").replace('_', " "))
-        }
-        ["run", ref rest @ ..] => rest.join(" ").replace('_', " "),
-        _ if words.contains(' ') => words,
-        _ => words.replace('_', " "),
-    };
-    (format!("{words} ({unit})"), factor)
+    let words = if words.contains(' ') { words } else { words.replace(['_', '.'], " ") };
+    (words, unit, factor)
 }
 
 /// Units that files write behind a comma.

@@ -6,6 +6,7 @@
 
 mod bins;
 mod page;
+mod picture;
 mod recording;
 mod sweep;
 #[cfg(test)]
@@ -14,6 +15,7 @@ mod topology;
 mod verdicts;
 
 pub use page::{POLICY, begin, described, end, escape, html, table};
+pub use picture::{Drawn, figure};
 pub use recording::{Chart, FLOWS_DRAWN_MAX, Marks, Of, Recording, Spread};
 pub use sweep::{SweepRun, sweep_html};
 pub use verdicts::{judged, verdict_mark};

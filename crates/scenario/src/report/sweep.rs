@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::page::{begin, described, end, escape, folded, scenario_block, table};
+use super::picture::{Drawn, figure};
 use super::verdicts::{judged, verdict_mark};
 use crate::cells::{Cell, Quantity};
 use crate::claims::Verdict;
@@ -25,6 +26,8 @@ pub struct SweepRun<'a> {
     pub metrics: Vec<String>,
     /// The settings of each point, as path and TOML, and a reading of each metric.
     pub points: Vec<(Settings, Vec<Reading>)>,
+    /// The metrics over the axes, drawn.
+    pub pictures: Vec<Drawn>,
     /// The verdicts of the claims.
     pub verdicts: Vec<Verdict>,
 }
@@ -47,11 +50,18 @@ pub fn sweep_html(run: &SweepRun<'_>) -> String {
         ("claims that hold", format!("{holding} of {}", run.verdicts.len())),
         ("congestlab", run.version.to_owned()),
     ] {
-        let _ = writeln!(page, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value));
+        if name != "claims that hold" || !run.verdicts.is_empty() {
+            let _ = writeln!(page, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value));
+        }
     }
     page.push_str(
         "<div hidden><dt>date of this file</dt><dd id=\"date\"></dd></div>\n</dl>\n</header>\n<main>\n",
     );
+    if !run.pictures.is_empty() {
+        page.push_str("<section id=\"charts\">\n<h2>Charts</h2>\n");
+        run.pictures.iter().for_each(|drawn| page.push_str(&figure(drawn, "")));
+        page.push_str("</section>\n");
+    }
     points(&mut page, run, &groups);
     claims(&mut page, &run.verdicts);
     page.push_str("<section id=\"scenario\">\n<h2>Scenario</h2>\n");
@@ -128,17 +138,11 @@ const ROWS_MAX: usize = 5000;
 /// Returns what the seeds of a point read of a metric.
 fn cell(readings: &[&[Reading]], metric: usize) -> Cell {
     let read: Vec<&Reading> = readings.iter().filter_map(|readings| readings.get(metric)).collect();
-    let numbers: Vec<f64> = read.iter().filter_map(|reading| reading.number()).collect();
+    let numbers: Vec<f64> = read.iter().filter_map(|reading| reading.mean()).collect();
     match (Estimate::of(&numbers), &read[..]) {
         (Some(estimate), _) if numbers.len() > 1 => Cell::Interval(Some(estimate.mean), Some(estimate.half)),
         (Some(estimate), _) => Cell::Interval(Some(estimate.mean), None),
         (None, [Reading::Text(text), ..]) => Cell::Text(text.clone()),
-        (None, [Reading::List(list), ..]) => {
-            // Of several flows: their mean, as of one reading.
-            let all: Vec<f64> = list.iter().filter_map(Reading::number).collect();
-            let mean = Estimate::of(&all).map(|estimate| estimate.mean);
-            Cell::Number(mean, Quantity::Any)
-        }
         (None, _) => Cell::Number(None, Quantity::Any),
     }
 }
@@ -185,6 +189,7 @@ mod tests {
             points: (1..=3)
                 .flat_map(|seed| [point("\"1 Mbit/s\"", seed, f64::from(seed)), point("\"<2>\"", seed, 0.5)])
                 .collect(),
+            pictures: Vec::new(),
             verdicts: Vec::new(),
         };
         let page = sweep_html(&run);

@@ -26,7 +26,7 @@ const QUEUE_WITHOUT_FLOWS: Amount = Amount::Packets(100);
 /// From this gain on the spare capacity XCP is unstable: pi / (4 sqrt 2) (K02 theorem 1).
 const ALPHA_UNSTABLE: Ratio = Ratio::ppm(555_360);
 /// Larger recordings are not links of a testbed any more.
-const TRACE_BYTES_MAX: u64 = 1 << 28;
+pub(crate) const TRACE_BYTES_MAX: u64 = 1 << 28;
 
 /// Capacity and delay of a link, before queues are known.
 pub(super) struct Wire {
