@@ -119,11 +119,8 @@ fn agree(document: &str, text: &str, again: &str) {
     }
 }
 
-fn hold(document: &str, pictures: &[&str]) {
-    let reader = Reader::new();
-    let text = fs::read_to_string(top().join(document)).expect("a document of the repository");
-    assert!(text.contains("\n```console\n$ "), "{document} has no transcript");
-    agree(document, &text, &run_again(&text, &reader));
+/// The pictures in `docs` are what the transcripts drew.
+fn hold_pictures(reader: &Reader, pictures: &[&str]) {
     for picture in pictures {
         let path = top().join("docs").join(picture);
         let name = path.file_name().and_then(|name| name.to_str()).expect("a picture has a name");
@@ -137,6 +134,14 @@ fn hold(document: &str, pictures: &[&str]) {
             );
         }
     }
+}
+
+fn hold(document: &str, pictures: &[&str]) {
+    let reader = Reader::new();
+    let text = fs::read_to_string(top().join(document)).expect("a document of the repository");
+    assert!(text.contains("\n```console\n$ "), "{document} has no transcript");
+    agree(document, &text, &run_again(&text, &reader));
+    hold_pictures(&reader, pictures);
 }
 
 /// The code of a document's blocks in a language.
@@ -249,7 +254,7 @@ fn the_recipe_on_a_parking_lot_shows_what_the_command_prints() {
 
 #[test]
 fn the_recipe_on_a_sweep_shows_what_the_command_prints() {
-    hold("docs/recipes/04-sweep.md", &[]);
+    hold("docs/recipes/04-sweep.md", &["recipes/radio.svg"]);
 }
 
 #[test]
@@ -295,7 +300,7 @@ fn the_recipe_on_a_live_lab_runs() {
 }
 
 /// Holds a page whose programs are in Python, each with what it prints below it.
-fn hold_programs(page: &str, name: &str) {
+fn hold_programs(page: &str, name: &str, pictures: &[&str]) {
     let reader = Reader::new();
     let text = fs::read_to_string(top().join(page)).expect("a document of the repository");
     let mut again = run_again(&text, &reader);
@@ -312,14 +317,15 @@ fn hold_programs(page: &str, name: &str) {
         again = printed;
     }
     agree(page, &text, &again);
+    hold_pictures(&reader, pictures);
 }
 
 #[test]
 fn the_recipe_on_data_frames_shows_what_duckdb_and_polars_print() {
-    hold_programs("docs/recipes/10-dataframes.md", "data-frames");
+    hold_programs("docs/recipes/10-dataframes.md", "data-frames", &[]);
 }
 
 #[test]
 fn the_recipe_on_the_web_shows_what_polars_prints() {
-    hold_programs("docs/recipes/06-web.md", "web");
+    hold_programs("docs/recipes/06-web.md", "web", &["recipes/web.svg"]);
 }

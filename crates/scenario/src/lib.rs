@@ -595,7 +595,7 @@ impl Scenario {
     }
 
     /// Traces in the order of the model's links, as files.
-    fn traces(&self) -> Vec<(String, Vec<u8>)> {
+    fn traces(&self) -> Vec<TraceFile> {
         use congestlab_net::service::Service;
         let mut traces = Vec::new();
         for (index, link) in self.model.links.iter().enumerate() {
@@ -608,7 +608,7 @@ impl Scenario {
     }
 
     /// The normalised scenario with the traces beside it, by the names that it then has for them.
-    pub(crate) fn portable(&self) -> (String, Vec<(String, Vec<u8>)>) {
+    pub(crate) fn portable(&self) -> (String, Vec<TraceFile>) {
         let mut file = self.file.clone();
         let rename = |rate: &mut Option<At<Rate>>, index: usize| {
             if let Some(At { value: Rate::Trace(path), .. }) = rate {
@@ -626,7 +626,7 @@ impl Scenario {
 
     /// The scenario as somebody wrote it, with what the command line added and its sweep, and every trace that a point
     /// reads beside it. Defaults are not written out: some follow from what a sweep varies.
-    pub(crate) fn portable_sweep(&self) -> std::io::Result<(String, Vec<(String, Vec<u8>)>)> {
+    pub(crate) fn portable_sweep(&self) -> std::io::Result<(String, Vec<TraceFile>)> {
         let mut root = self.root.value.clone();
         let mut traces: Vec<(String, String)> = Vec::new();
         tree::rename_traces(&mut root, &mut |path| {
@@ -643,6 +643,9 @@ impl Scenario {
         Ok((tree::to_file(&root), traces.into_iter().map(read).collect::<std::io::Result<_>>()?))
     }
 }
+
+/// The name of a file and what is in it.
+type TraceFile = (String, Vec<u8>);
 
 fn stem(path: &Path) -> String {
     path.file_stem().map_or_else(|| "scenario".into(), |stem| stem.to_string_lossy().into_owned())

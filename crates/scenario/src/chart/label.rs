@@ -7,7 +7,7 @@ pub fn is_share(label: &str) -> bool {
 }
 
 /// Names of quantities that are not the words of their columns.
-const NAMES: [(&str, &str); 20] = [
+const NAMES: [(&str, &str); 22] = [
     ("utilization", "utilisation"),
     ("jain", "Jain's fairness index"),
     ("goodput_sum_bps", "goodput of all flows"),
@@ -28,6 +28,8 @@ const NAMES: [(&str, &str); 20] = [
     ("srtt_ms", "smoothed round-trip time"),
     ("completion_s", "flow completion time"),
     ("fct_s", "flow completion time"),
+    ("error.packet_error_rate", "packet error rate"),
+    ("error.bit_error_rate", "bit error rate"),
 ];
 
 /// Columns that count something, and what.
@@ -85,6 +87,7 @@ fn words_of(column: &str, highest: f64) -> (String, &'static str, f64) {
         "utilization" => ("share", 1.0),
         "jain" => ("0 to 1", 1.0),
         "seed" => ("number", 1.0),
+        _ if column.ends_with("error_rate") => ("probability", 1.0),
         _ => is_count.map_or(("1", 1.0), |(_, unit)| (unit, 1.0)),
     };
     let words = NAMES.iter().find(|(name, _)| *name == column).map_or_else(
