@@ -8,6 +8,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use tempfile::TempDir;
 
@@ -22,10 +23,19 @@ fn is_writing() -> bool {
 /// What a reader has after installing: the command, the scenarios, and `make demo`.
 struct Reader {
     folder: TempDir,
+    _beside: Option<RwLockReadGuard<'static, ()>>,
 }
+
+/// Readers share the machine, but for one that measures real packets.
+static MACHINE: RwLock<()> = RwLock::new(());
 
 impl Reader {
     fn new() -> Self {
+        Self { _beside: Some(MACHINE.read().unwrap_or_else(PoisonError::into_inner)), ..Self::alone() }
+    }
+
+    /// A reader who holds the machine already.
+    fn alone() -> Self {
         let folder =
             tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("the target directory is writable");
         let (bin, scenarios) = (folder.path().join("bin"), folder.path().join("work/scenarios"));
@@ -43,7 +53,7 @@ impl Reader {
                 fs::copy(file.path(), scenarios.join(part).join(file.file_name())).expect("writable");
             }
         }
-        Self { folder }
+        Self { folder, _beside: None }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -277,16 +287,24 @@ fn the_recipe_on_explanations_shows_what_the_command_prints() {
 fn the_recipe_on_a_live_lab_runs() {
     const PAGE: &str = "docs/recipes/09-live-lab.md";
     hold(PAGE, &[]);
-    let reader = Reader::new();
+    let _alone = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
     let text = fs::read_to_string(top().join(PAGE)).expect("a document of the repository");
     let [commands] = &blocks(&text, "sh")[..] else { panic!("{PAGE}: one block of commands") };
+    // Whatever else runs on the machine takes time from the packets: what a run says need not be so in each.
+    let tries: Vec<String> = (0..3).map_while(|_| follow(commands).err()).collect();
+    assert!(tries.len() < 3, "none of three runs agrees:\n{}", tries.join("\n"));
+}
+
+/// Runs the commands of the page; says what went wrong.
+fn follow(commands: &str) -> Result<(), String> {
+    let reader = Reader::alone();
     for command in commands.lines() {
         let line = command.strip_prefix("sudo ").unwrap_or(command);
         let said = reader.shell(&format!("{line}\necho \"status $?\""));
         let status = said.trim_end().rsplit(' ').next().unwrap_or_default();
         if line.contains(" live run ") && status == "4" {
             println!("SKIP documents/live-lab: {}", said.lines().next().unwrap_or_default());
-            return;
+            return Ok(());
         }
         let may = match status {
             "0" => true,
@@ -295,8 +313,11 @@ fn the_recipe_on_a_live_lab_runs() {
             "3" => said.contains("too busy"),
             _ => false,
         };
-        assert!(may, "{line}\n{said}");
+        if !may {
+            return Err(format!("{line}\n{said}"));
+        }
     }
+    Ok(())
 }
 
 /// Holds a page whose programs are in Python, each with what it prints below it.
