@@ -113,9 +113,30 @@ pub(super) fn to_json(paper: &Paper, ran: &[Ran], law: Option<&str>) -> Value {
     json
 }
 
-/// Text in a cell of a table of Markdown.
-fn cell(text: &str) -> String {
-    text.replace('|', "\\|").replace('\n', " ")
+/// A paper's text in Markdown: a line of a paragraph or a cell of a table, in which nothing is HTML, code or a link.
+fn plain(text: &str) -> String {
+    let mut markdown = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => markdown.push_str("&amp;"),
+            '<' => markdown.push_str("&lt;"),
+            '>' => markdown.push_str("&gt;"),
+            '\\' | '|' | '`' => markdown.extend(['\\', character]),
+            '(' | ':' if markdown.ends_with(']') => markdown.extend(['\\', character]),
+            character if character.is_control() => markdown.push(' '),
+            character => markdown.push(character),
+        }
+    }
+    markdown
+}
+
+/// A name as the target of a link.
+fn target(name: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'-' | b'.' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    };
+    name.bytes().map(byte).collect()
 }
 
 /// The paper's page, of what is written down.
@@ -125,37 +146,38 @@ pub(super) fn readme(paper: &Paper) -> Result<String, Failure> {
         "<!-- made by `congestlab papers report {key} --papers papers --write` -->\n\n# {}\n\n{}, {}\n\n\
          {holds} claims hold, {fails} fail; {} things are not run. `congestlab papers run {key}` runs them all, \
          [papers.md](../../docs/papers.md) says how.\n",
-        paper.about.title,
-        paper.about.authors,
-        paper.about.published,
+        plain(&paper.about.title),
+        plain(&paper.about.authors),
+        plain(&paper.about.published),
         paper.exceptions.len(),
-        key = paper.key,
+        key = plain(&paper.key),
     );
     for (name, scenario) in paper.scenarios(None).map_err(Failure::paper)? {
         let Some(shown) = scenario.figure() else { continue };
-        let _ = write!(text, "\n## {}: {}\n\n[{name}.toml]({name}.toml)\n\n", shown.of(), shown.title());
+        let (of, title) = (plain(shown.of()), plain(shown.title()));
+        let _ = write!(text, "\n## {of}: {title}\n\n[{}.toml]({}.toml)\n\n", plain(&name), target(&name));
         text.push_str("| claim | source | measured | verdict | ns-2 |\n| --- | --- | --- | --- | --- |\n");
         for claim in scenario.claims() {
-            let quote = claim.quote().map_or(String::new(), |quote| format!(" \"{}\"", cell(quote)));
+            let quote = claim.quote().map_or(String::new(), |quote| format!(" \"{}\"", plain(quote)));
             let written = paper.written(&name, claim.that());
-            let measured = written.map_or(String::new(), |written| cell(&written.measured));
+            let measured = written.map_or(String::new(), |written| plain(&written.measured));
             let verdict = match written.map(|written| written.holds) {
                 None => "not run yet",
                 Some(true) => "holds",
                 Some(false) => "**FAILS**",
             };
-            let source = claim.source().map_or(String::new(), cell);
-            let ns2 = cell(&ns2::cell(&paper.peer, &name, claim.that()));
+            let source = claim.source().map_or(String::new(), plain);
+            let ns2 = plain(&ns2::cell(&paper.peer, &name, claim.that()));
             let _ = writeln!(
                 text,
                 "| {}{quote} | {source} | {measured} | {verdict} | {ns2} |",
-                cell(claim.that())
+                plain(claim.that())
             );
         }
         let is_failing = |that: &str| paper.written(&name, that).is_some_and(|written| !written.holds);
         let causes = scenario.claims().iter().filter(|claim| is_failing(claim.that()));
         for claim in causes.filter_map(|claim| Some((claim.that(), claim.cause()?))) {
-            let _ = write!(text, "\nWhy \"{}\" fails: {}\n", claim.0, claim.1);
+            let _ = write!(text, "\nWhy \"{}\" fails: {}\n", plain(claim.0), plain(claim.1));
         }
     }
     if !paper.ranges.is_empty() {
@@ -167,17 +189,18 @@ pub(super) fn readme(paper: &Paper) -> Result<String, Failure> {
             let Range { figure, assumed, value, .. } = range;
             let _ = writeln!(
                 text,
-                "| {figure} | {} | {} | {} |",
-                cell(assumed),
-                cell(value),
-                cell(&turned(range, "<br>"))
+                "| {} | {} | {} | {} |",
+                plain(figure),
+                plain(assumed),
+                plain(value),
+                turned(range, "<br>", plain)
             );
         }
     }
     if !paper.exceptions.is_empty() {
         text.push_str("\n## Not run\n\n| where | what | why |\n| --- | --- | --- |\n");
         for Exception { of, what, why } in &paper.exceptions {
-            let _ = writeln!(text, "| {} | {} | {} |", cell(of), cell(what), cell(why));
+            let _ = writeln!(text, "| {} | {} | {} |", plain(of), plain(what), plain(why));
         }
     }
     let codes = codes::named_in(&text);
@@ -190,8 +213,8 @@ pub(super) fn readme(paper: &Paper) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Claims that turn, with what they turn to.
-fn turned(range: &Range, between: &str) -> String {
+/// Claims that turn, with what they turn to, each as `write` has it.
+fn turned(range: &Range, between: &str, write: impl Fn(&str) -> String) -> String {
     if range.turned.is_empty() {
         return "none".into();
     }
@@ -199,7 +222,7 @@ fn turned(range: &Range, between: &str) -> String {
     let list: Vec<String> = range
         .turned
         .iter()
-        .map(|turned| format!("{} {}: {}", turned.claim, word(turned.holds), turned.measured))
+        .map(|turned| write(&format!("{} {}: {}", turned.claim, word(turned.holds), turned.measured)))
         .collect();
     list.join(between)
 }
@@ -209,7 +232,8 @@ pub(super) fn ranges(found: &[Range]) -> String {
     let mut text = String::new();
     for range in found {
         let Range { figure, assumed, value, .. } = range;
-        let _ = writeln!(text, "{figure}  {assumed} = {value}\n    {}", turned(range, "\n    "));
+        let _ =
+            writeln!(text, "{figure}  {assumed} = {value}\n    {}", turned(range, "\n    ", str::to_owned));
     }
     if text.is_empty() { "no figure says what it assumes\n".into() } else { text }
 }
@@ -231,7 +255,8 @@ pub(super) fn summary(papers: &[Paper]) -> String {
         for (sum, number) in sums.iter_mut().zip(numbers) {
             *sum += number;
         }
-        row(format!("[{0}]({0}/README.md): {1}", paper.key, cell(&paper.about.title)), numbers);
+        let (key, place) = (plain(&paper.key), target(&paper.key));
+        row(format!("[{key}]({place}/README.md): {}", plain(&paper.about.title)), numbers);
     }
     row("all".into(), sums);
     text.push_str(

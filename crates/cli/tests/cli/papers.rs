@@ -187,6 +187,43 @@ fn a_paper_is_run_drawn_judged_and_written_down() {
     assert_eq!(claims(&json)[0], (false, true.into()));
 }
 
+/// What stands in a paper's folder is somebody else's; the pages that are made of it stand among ours.
+#[test]
+fn texts_of_a_paper_are_neither_html_nor_code_nor_cells() {
+    let hostile = r#"a|b <script>alert(1)</script> &lt; `c` \\` [d](javascript:e) [f]: g\n| h | <!-- "#;
+    let shown = r#"a\|b &lt;script&gt;alert(1)&lt;/script&gt; &amp;lt; \`c\` \\\` [d]\(javascript:e) [f]\: g \| h \| &lt;!-- "#;
+    let lab = lab(&figure().replace("two flows carry twice the link", hostile));
+    let about = |line: &str| {
+        let (key, _) = line.split_once(" = ").expect("a key");
+        format!("{key} = \"{hostile}\"\n")
+    };
+    fs::write(lab.path("papers/xcp/paper.toml"), ABOUT.lines().map(about).collect::<String>()).unwrap();
+    let exception =
+        format!("[[exceptions]]\nof = \"{hostile}\"\nwhat = \"{hostile}\"\nwhy = \"{hostile}\"\n");
+    fs::write(lab.path("papers/xcp/exceptions.toml"), exception).unwrap();
+    fs::rename(lab.path("papers/xcp/fig04.toml"), lab.path("papers/xcp/f](x) <b>|.toml")).unwrap();
+    lab.run(&["papers", "report", "xcp", "--papers", "papers", "--out", "out", "--write"]).exits(0);
+    let page = fs::read_to_string(lab.path("papers/xcp/README.md")).unwrap();
+    let wrong = ["<script", "</script", "<b>", "](javascript:", "]: g"];
+    for text in [&page, &fs::read_to_string(lab.path("papers/README.md")).unwrap()] {
+        assert!(!wrong.iter().any(|wrong| text.contains(wrong)), "{text}");
+        assert!(text.matches("<!--").count() == 1, "{text}");
+    }
+    for part in [
+        format!("# {shown}\n\n{shown}, {shown}\n"),
+        format!("| {shown} | {shown} | {shown} |\n"),
+        format!("Why \"{shown}\" fails: "),
+        "[f]\\(x) &lt;b&gt;\\|.toml](f%5D%28x%29%20%3Cb%3E%7C.toml)".into(),
+    ] {
+        assert!(page.contains(&part), "{part} is missing in\n{page}");
+    }
+    // As many cells in every row of a table as in its head.
+    let cells = |line: &str| line.replace("\\|", "").matches('|').count();
+    let claims: Vec<usize> = page.lines().filter(|line| line.starts_with("| ")).map(cells).collect();
+    assert_eq!(claims, [vec![6; 6], vec![4; 3]].concat(), "{page}");
+    lab.run(&["papers", "report", "xcp", "--papers", "papers", "--out", "out", "--check"]).exits(0);
+}
+
 #[test]
 fn ranges_say_which_verdicts_turn_with_what_is_assumed() {
     let lab = lab(&figure());
