@@ -25,7 +25,7 @@ use crate::tree::inline;
 const PACKET: u64 = 2 * 64;
 /// Memory of a link direction: its part of the file and of the model, and its result. This and the next
 /// three as measured, with the room that growing lists keep.
-const LINK: u64 = 6_144;
+const LINK: u64 = 4_608;
 /// A port that packets come to, or that has something to do without them.
 const PORT: u64 = 2_048;
 /// Memory of a link's law: its part of the file.

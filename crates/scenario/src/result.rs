@@ -51,7 +51,7 @@ pub struct RunResult<'a> {
     /// Packets that entered a link.
     pub packet_hops: u64,
     /// Results of the links by name, in the order of the file.
-    pub links: Ordered<LinkOutcome>,
+    pub links: Ordered<&'a LinkOutcome>,
     /// Results of the flows by group, in the order of the file.
     pub flows: Ordered<Flows<'a>>,
     /// Jain's index of each group, over its flows with a goodput.
@@ -181,9 +181,7 @@ impl<'a> RunResult<'a> {
             duration_s: seconds(outcome.duration),
             warmup_s: seconds(model.warmup.min(outcome.duration)),
             packet_hops: outcome.packet_hops,
-            links: Ordered(
-                model.links.iter().map(|link| link.name.clone()).zip(outcome.links.iter().cloned()).collect(),
-            ),
+            links: Ordered(model.links.iter().map(|link| link.name.clone()).zip(&outcome.links).collect()),
             flows: Ordered(groups().map(|(name, flows)| (name, Flows::Listed(flows))).collect()),
             jain: Ordered(groups().map(|(name, flows)| (name, jain(&goodputs(flows)))).collect()),
             live: None,

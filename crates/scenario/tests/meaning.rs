@@ -443,7 +443,7 @@ fn too_many_links_are_refused_as_links() {
     let scenario = Scenario::parse("test.toml", &text, Path::new(""), &[], None).expect("it is right");
     let refused = scenario.require_memory(&Measure::default(), 50_000_000).expect_err("it is too much");
     let text = refused.iter().next().expect("a reason").to_string();
-    assert!(text.contains("links: there are 10002; allowed here: about 40"), "{text}");
+    assert!(text.contains("links: there are 10002; allowed here: about 54"), "{text}");
 }
 
 /// It has no port while the others run.

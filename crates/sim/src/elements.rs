@@ -19,7 +19,7 @@ use crate::device::Device;
 use crate::headers;
 use crate::model::{DeviceKind, Group, GroupKind, Link, Model, Start};
 use crate::network::{Hop, Network, measure_of, segments_of, spans_of, starts_of};
-use crate::outcome::{Element, Event, FlowOutcome, LinkOutcome, Outcome, Sample};
+use crate::outcome::{DropsByReason, Element, Event, FlowOutcome, LinkOutcome, Outcome, Sample};
 use crate::router::Router;
 use crate::station::{Extras, Record, Sampler, Sink, Station, mix};
 
@@ -254,13 +254,15 @@ impl Elements {
                 self.ports[link as usize] = Some(Box::new(port));
             }
         }
+        let no_drops = by_reason(&PortCounts::default());
+        links.reserve_exact(model.links.len());
         for (link, port) in model.links.iter().zip(self.ports) {
             let mut port = port.unwrap_or_else(|| Box::new(unused(model, link)));
             port.finish(model.duration);
             fingerprint = mix(fingerprint, port.fingerprint());
             self.packet_hops += port.stats().arrived_packets;
             self.drew |= port.draws() > 0;
-            links.push(link_outcome(model, link, port.stats()));
+            links.push(link_outcome(model, link, port.stats(), &no_drops));
         }
         for (link, stats) in agents {
             links[link as usize].xcp_i = Some(stats);
@@ -318,16 +320,21 @@ fn seconds(t: Picos) -> f64 {
     t as f64 / 1e12
 }
 
-fn link_outcome(model: &Model, link: &Link, stats: &PortStats) -> LinkOutcome {
+/// Drops by the names of their reasons, all of which are listed.
+fn by_reason(counts: &PortCounts) -> DropsByReason {
+    let named = Reason::ALL.iter().zip(counts.drops).map(|(reason, count)| (reason.name(), count));
+    named.collect::<BTreeMap<_, _>>().into()
+}
+
+fn link_outcome(model: &Model, link: &Link, stats: &PortStats, no_drops: &DropsByReason) -> LinkOutcome {
     let length = model.duration.saturating_sub(model.warmup);
     let measured = (length > 0).then(|| seconds(length));
     // Picosecond-bits: the integral of the rate over the measured time.
     let work = link.port.service.work(model.warmup, model.duration) as f64 / 1e12;
     let bits = stats.measured_bytes as f64 * 8.0;
     let (counts, total) = (stats.measured(), stats.counts());
-    let by_reason = |counts: &PortCounts| {
-        Reason::ALL.iter().zip(counts.drops).map(|(reason, count)| (reason.name(), count)).collect()
-    };
+    let drops =
+        |counts: &PortCounts| if counts.dropped_packets() > 0 { by_reason(counts) } else { no_drops.clone() };
     LinkOutcome {
         capacity_bps: measured.map(|t| work / t),
         throughput_bps: measured.map(|t| bits / t),
@@ -335,7 +342,7 @@ fn link_outcome(model: &Model, link: &Link, stats: &PortStats) -> LinkOutcome {
         sent_packets: counts.sent_packets,
         arrived_packets: counts.arrived_packets,
         drops: counts.dropped_packets(),
-        drops_by_reason: by_reason(&counts),
+        drops_by_reason: drops(&counts),
         errors: counts.errors,
         marks: counts.marks,
         collisions: counts.collisions,
@@ -354,7 +361,7 @@ fn link_outcome(model: &Model, link: &Link, stats: &PortStats) -> LinkOutcome {
         sent_packets_total: total.sent_packets,
         arrived_packets_total: total.arrived_packets,
         drops_total: total.dropped_packets(),
-        drops_by_reason_total: by_reason(&total),
+        drops_by_reason_total: drops(&total),
         errors_total: total.errors,
         marks_total: total.marks,
         collisions_total: total.collisions,

@@ -1,9 +1,11 @@
 //! The result of a run: the numbers of docs/design/contract.md 5.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::Arc;
 
 use congestlab_net::packet::Picos;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// The result of a run; it depends on the model alone, not on the machine.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -45,7 +47,7 @@ pub struct LinkOutcome {
     /// Packets that the queue refused or pushed out.
     pub drops: u64,
     /// The same drops by reason; every reason is listed.
-    pub drops_by_reason: BTreeMap<&'static str, u64>,
+    pub drops_by_reason: DropsByReason,
     /// Packets lost on the wire.
     pub errors: u64,
     /// Packets that got a congestion mark.
@@ -88,7 +90,7 @@ pub struct LinkOutcome {
     /// Packets that the queue refused or pushed out, in the whole run.
     pub drops_total: u64,
     /// Drops by reason, in the whole run.
-    pub drops_by_reason_total: BTreeMap<&'static str, u64>,
+    pub drops_by_reason_total: DropsByReason,
     /// Packets lost on the wire, in the whole run.
     pub errors_total: u64,
     /// Packets that got a congestion mark, in the whole run.
@@ -101,6 +103,30 @@ pub struct LinkOutcome {
     pub bounded_packets_total: Option<u64>,
     /// Most packets that waited at once, in the whole run.
     pub queue_max_packets_total: u64,
+}
+
+/// Counts of drops by the names of their reasons. Copies share them: most links of a large network drop nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DropsByReason(Arc<BTreeMap<&'static str, u64>>);
+
+impl From<BTreeMap<&'static str, u64>> for DropsByReason {
+    fn from(counts: BTreeMap<&'static str, u64>) -> Self {
+        Self(Arc::new(counts))
+    }
+}
+
+impl Deref for DropsByReason {
+    type Target = BTreeMap<&'static str, u64>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl Serialize for DropsByReason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
 }
 
 /// The result of one flow. Null where there is nothing to measure. Rates, means and percentiles are of the
