@@ -44,6 +44,8 @@ fn config(weight: u32, dynamic: Option<Dynamic>) -> PortConfig {
         weight: Probability::from_f64(0.002),
         gentle: true,
         ecn: true,
+        wait: false,
+        use_mark_p: false,
         packet_size: 1000,
     };
     let two = Config { weight: Ratio::ppm(weight), limit: Limit::Packets(30), red, dynamic };

@@ -117,6 +117,8 @@ fn random_config(draw: &mut Stream) -> PortConfig {
                 weight: Probability::from_f64(0.05),
                 gentle: draw.below(2) == 0,
                 ecn: draw.below(2) == 0,
+                wait: draw.below(2) == 0,
+                use_mark_p: draw.below(2) == 0,
                 packet_size: 1000,
             })
         }
@@ -287,8 +289,14 @@ struct NaiveRed {
 }
 
 impl NaiveRed {
-    /// True if the arrival goes; `force` if nothing may save it.
-    fn goes(&mut self, size: u16, queue: f64, idle_packets: Option<u64>, draws: &mut Stream) -> (bool, bool) {
+    /// Whether the arrival goes, whether nothing may save it, and whether a mark may.
+    fn goes(
+        &mut self,
+        size: u16,
+        queue: f64,
+        idle_packets: Option<u64>,
+        draws: &mut Stream,
+    ) -> (bool, bool, bool) {
         let config = self.config;
         let (red::Thresholds::Packets { min, max } | red::Thresholds::Bytes { min, max }) = config.thresholds;
         let (min, max, max_p) = (f64::from(min), f64::from(max), config.max_p.0 as f64 / 2f64.powi(64));
@@ -298,8 +306,8 @@ impl NaiveRed {
             None => self.average = (1.0 - weight) * self.average + weight * queue,
         }
         if self.average < min {
-            self.count = -1;
-            return (false, false);
+            self.count = if config.wait { 0 } else { -1 };
+            return (false, false, false);
         }
         let mut p_b = if self.average < max {
             max_p * (self.average - min) / (max - min)
@@ -307,16 +315,24 @@ impl NaiveRed {
             max_p + (1.0 - max_p) * (self.average - max) / max
         } else {
             self.count = 0;
-            return (true, true);
+            return (true, true, false);
         };
+        let may_mark = !config.use_mark_p || p_b < 0.1;
         if let red::Thresholds::Bytes { .. } = config.thresholds {
             p_b *= f64::from(size) / f64::from(config.packet_size);
         }
         let spread = self.count as f64 * p_b;
-        let p_a = if spread >= 1.0 { 1.0 } else { p_b / (1.0 - spread) };
-        let goes = p_a >= 1.0 || (draws.next_u64() as f64 / 2f64.powi(64)) < p_a;
+        let p_a = if config.wait {
+            let spread = spread + p_b;
+            if spread < 1.0 { 0.0 } else { (p_b / (2.0 - spread).max(p_b)).min(1.0) }
+        } else if spread >= 1.0 {
+            1.0
+        } else {
+            p_b / (1.0 - spread)
+        };
+        let goes = p_a >= 1.0 || (p_a > 0.0 && (draws.next_u64() as f64 / 2f64.powi(64)) < p_a);
         self.count = if goes { 0 } else { self.count + 1 };
-        (goes, false)
+        (goes, false, may_mark)
     }
 }
 
@@ -464,8 +480,8 @@ fn naive(config: &PortConfig, seed: u64, arrivals: &[(Picos, Packet)]) -> Naive 
                     red::Thresholds::Packets { .. } => queue.len() as f64,
                     red::Thresholds::Bytes { .. } => bytes(&queue) as f64,
                 };
-                let (goes, is_forced) = red.goes(packet.size, queue_now, idle, &mut draws.red);
-                let marks = goes && !is_forced && red.config.ecn && packet.flags & flag::ECN_MASK != 0;
+                let (goes, is_forced, may_mark) = red.goes(packet.size, queue_now, idle, &mut draws.red);
+                let marks = goes && may_mark && red.config.ecn && packet.flags & flag::ECN_MASK != 0;
                 let reason = match is_forced {
                     _ if is_full => Some(Reason::QueueFull),
                     true => Some(Reason::RedForced),

@@ -41,5 +41,9 @@ record! {
         gentle: bool,
         /// Mark packets of ECN-capable flows instead of dropping them at random; true.
         ecn: bool,
+        /// Let 1/p packets pass after one that was dropped or marked, as ns-2's `wait_`; false.
+        wait: bool,
+        /// Mark only where the probability is below a tenth, and drop from there on, as ns-2's `use_mark_p_`; false.
+        use_mark_p: bool,
     }
 }

@@ -268,9 +268,12 @@ fn red_and_applications_get_their_numbers() {
     assert_eq!(config.thresholds, red::Thresholds::Packets { min: 50, max: 100 });
     assert_eq!((config.max_p, config.weight), (Probability::from_f64(0.1), Probability::from_f64(0.002)));
     assert!(!config.gentle && !config.ecn && config.packet_size == 1500);
-    let config = red("{ red = { min = \"0.5 BDP\", max = \"1 BDP\", gentle = true, ecn = true } }");
+    assert!(!config.wait && !config.use_mark_p, "F93; ns-2's own ways are asked for");
+    let config = red(
+        "{ red = { min = \"0.5 BDP\", max = \"1 BDP\", gentle = true, ecn = true, wait = true, use_mark_p = true } }",
+    );
     assert_eq!(config.thresholds, red::Thresholds::Packets { min: 45, max: 89 });
-    assert!(config.gentle && config.ecn);
+    assert!(config.gentle && config.ecn && config.wait && config.use_mark_p);
     let config = red("{ red = { min = \"10 kB\", max = \"20 kB\" } }");
     assert_eq!(config.thresholds, red::Thresholds::Bytes { min: 10_000, max: 20_000 });
 

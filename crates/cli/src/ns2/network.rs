@@ -384,11 +384,13 @@ pub(super) fn describe(model: &Model, part: &Part) -> Result<String, String> {
                 let Thresholds::Packets { min, max } = red.thresholds else { continue };
                 let chance = |chance: Probability| chance.to_f64();
                 format!(
-                    "red {{{min} {max} {} {} {} {} {}}}",
+                    "red {{{min} {max} {} {} {} {} {} {} {}}}",
                     1.0 / chance(red.max_p),
                     chance(red.weight),
                     u8::from(red.gentle),
                     u8::from(red.ecn),
+                    u8::from(red.wait),
+                    u8::from(red.use_mark_p),
                     red.packet_size
                 )
             }

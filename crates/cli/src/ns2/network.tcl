@@ -25,9 +25,6 @@ Agent/TCP set useHeaders_ false
 Agent/TCP set rtxcur_init_ 1.0
 # docs/ns2.md 11: XCP's srtt counts ticks, 10 ms by default.
 Agent/TCP set tcpTick_ 0.0001
-# Floyd and Jacobson 1993, as ours: gaps between drops from one packet on, marks wherever it would drop by chance.
-Queue/RED set wait_ false
-Queue/RED set use_mark_p_ false
 Queue/RED set bytes_ false
 Queue/RED set queue_in_bytes_ false
 
@@ -46,7 +43,7 @@ proc nodes {count} {
     for {set i 0} {$i < $count} {incr i} { set node($i) [$ns node] }
 }
 
-# kind: droptail, red {min max 1/max_p weight gentle ecn packet_size}, xcp {shared}
+# kind: droptail, red {min max 1/max_p weight gentle ecn wait use_mark_p packet_size}, xcp {shared}
 proc link {i from to rate delay limit kind {about {}}} {
     global ns node null links ends monitor law
     set discipline [dict get {droptail DropTail red RED xcp XCP} $kind]
@@ -56,9 +53,9 @@ proc link {i from to rate delay limit kind {about {}}} {
     # docs/ns2.md 19: a limit of n holds n - 1 packets; RED's holds n.
     $ns queue-limit {*}$ends($i) [expr {$kind eq "red" ? $limit : $limit + 1}]
     if {$kind eq "red"} {
-        foreach {min max linterm weight gentle ecn size} $about {}
+        foreach {min max linterm weight gentle ecn wait use_mark_p size} $about {}
         foreach {name value} [list thresh_ $min maxthresh_ $max linterm_ $linterm q_weight_ $weight \
-            gentle_ $gentle setbit_ $ecn mean_pktsize_ $size] { $queue set $name $value }
+            gentle_ $gentle setbit_ $ecn wait_ $wait use_mark_p_ $use_mark_p mean_pktsize_ $size] { $queue set $name $value }
     } elseif {$kind eq "xcp"} {
         # docs/ns2.md 9: TCP beside XCP has a queue of its own, and half of the capacity is XCP's.
         $queue set tcp_xcp_on_ $about

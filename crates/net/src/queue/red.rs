@@ -1,5 +1,6 @@
 //! Random early detection (Floyd, Jacobson: "Random early detection gateways for congestion
-//! avoidance", ToN 1(4) 1993, cited as F93), with the gentle variant and ECN.
+//! avoidance", ToN 1(4) 1993, cited as F93), with the gentle variant, ECN, and ns-2's two habits
+//! (docs/design/protocols.md 10.2).
 //!
 //! In fixed point, so that a run is the same on every machine: the average queue has 32 binary
 //! digits behind the point, probabilities and the weight 64.
@@ -12,6 +13,9 @@ use congestlab_core::units::BitRate;
 
 /// Binary digits behind the point of the average.
 const FRACTION: u32 = 32;
+
+/// ns-2's `mark_p_`, a tenth in units of 2^-64: a queue that marks did not hold back is dropped from.
+const MARK_P: u64 = u64::MAX / 10;
 
 /// Settings of RED in a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,9 +31,22 @@ pub struct Config {
     pub gentle: bool,
     /// True to mark packets of ECN-capable transports where they would be dropped at random.
     pub ecn: bool,
+    /// True to let 1/p_b packets pass after one that went, so that gaps are between 1/p_b and 2/p_b: ns-2's
+    /// `wait_`.
+    pub wait: bool,
+    /// True to mark only where p_b is below [`MARK_P`], and drop from there on: ns-2's `use_mark_p_`.
+    pub use_mark_p: bool,
     /// Typical packet, in bytes: counts what an idle link could have sent, and in bytes the
     /// probability is for this size and proportional to the arrival's.
     pub packet_size: u16,
+}
+
+impl Config {
+    /// Returns the count that the first arrival from `min` on finds: F93 fig. 2 counts it as none, ns-2 with `wait_` as
+    /// one that passed.
+    fn count_below(&self) -> i64 {
+        if self.wait { 0 } else { -1 }
+    }
 }
 
 /// Average queue lengths between which packets go at random, by the unit of the average.
@@ -78,7 +95,7 @@ pub(crate) struct Red {
     min: u64,
     max: u64,
     average: u64,
-    /// Arrivals since the last packet that went; -1 since the average was below `min`.
+    /// Arrivals since the last packet that went; [`Config::count_below`] since the average was below `min`.
     count: i64,
 }
 
@@ -90,23 +107,24 @@ impl Red {
             min: u64::from(min) << FRACTION,
             max: u64::from(max) << FRACTION,
             average: 0,
-            count: -1,
+            count: config.count_below(),
         }
     }
 
     /// One packet arrives (F93 §4 and fig. 2; the count makes the gaps between drops uniform).
     pub(crate) fn arrive(&mut self, packet: &Packet, found: Found, stream: &mut Stream) -> Verdict {
         self.update_average(found);
-        let base = (self.average >= self.min).then(|| self.base_probability(packet.size));
+        let base = (self.average >= self.min).then(|| self.base_probability());
         let verdict = match base {
             None => {
-                self.count = -1;
+                self.count = self.config.count_below();
                 Verdict::Accept
             }
             Some(None) => Verdict::Drop(Reason::RedForced),
-            Some(Some(base)) if stream.bernoulli(self.spread(base)) => {
+            Some(Some(base)) if stream.bernoulli(self.spread(self.by_size(base, packet.size))) => {
                 let is_capable = packet.flags & flag::ECN_MASK != 0;
-                if self.config.ecn && is_capable { Verdict::Mark } else { Verdict::Drop(Reason::RedEarly) }
+                let marks = self.config.ecn && (!self.config.use_mark_p || base < MARK_P);
+                if marks && is_capable { Verdict::Mark } else { Verdict::Drop(Reason::RedEarly) }
             }
             Some(Some(_)) => {
                 self.count += 1;
@@ -147,33 +165,48 @@ impl Red {
     }
 
     /// p_b of F93, in units of 2^-64, for an average from `min` on; `None`: everything goes.
-    fn base_probability(&self, size: u16) -> Option<u64> {
+    fn base_probability(&self) -> Option<u64> {
         let max_p = self.config.max_p.0;
         let share = |of: u64, part: u64, whole: u64| {
             // Below `of`, since the part is below the whole.
             (u128::from(of) * u128::from(part) / u128::from(whole)) as u64
         };
-        let base = if self.average < self.max {
-            share(max_p, self.average - self.min, self.max - self.min)
+        if self.average < self.max {
+            Some(share(max_p, self.average - self.min, self.max - self.min))
         } else if self.config.gentle && self.average / 2 < self.max {
-            max_p + share(u64::MAX - max_p, self.average - self.max, self.max)
+            Some(max_p + share(u64::MAX - max_p, self.average - self.max, self.max))
         } else {
-            return None;
-        };
-        Some(match self.config.thresholds {
+            None
+        }
+    }
+
+    /// p_b of an arrival of so many bytes.
+    fn by_size(&self, base: u64, size: u16) -> u64 {
+        match self.config.thresholds {
             Thresholds::Packets { .. } => base,
             Thresholds::Bytes { .. } => {
                 let scaled = u128::from(base) * u128::from(size) / u128::from(self.config.packet_size.max(1));
                 u64::try_from(scaled).unwrap_or(u64::MAX)
             }
-        })
+        }
     }
 
-    /// p_a of F93: p_b / (1 - count p_b), 1 where that has no sense.
+    /// p_a of F93: p_b / (1 - count p_b), 1 where that has no sense. ns-2's `wait_`, whose count has the arrival in
+    /// it: none below count p_b = 1, then p_b / (2 - count p_b).
     fn spread(&self, base: u64) -> Probability {
         let one = 1i128 << 64;
-        let rest = one - i128::from(self.count) * i128::from(base);
-        if rest <= i128::from(base) {
+        // Waiting looks at it rounded up: a p_b of 1 lets none pass.
+        let (base_up, rest) = if self.config.wait {
+            let base_up = i128::from(base) + 1;
+            let passed = i128::from(self.count + 1) * base_up;
+            if passed < one {
+                return Probability::ZERO;
+            }
+            (base_up, 2 * one - passed)
+        } else {
+            (i128::from(base), one - i128::from(self.count) * i128::from(base))
+        };
+        if rest <= base_up {
             return Probability::ONE;
         }
         Probability(((u128::from(base) << 64) / rest as u128) as u64)
@@ -212,6 +245,8 @@ mod tests {
             weight: Probability::from_f64(0.002),
             gentle,
             ecn: true,
+            wait: false,
+            use_mark_p: false,
             packet_size: 1000,
         }
     }
@@ -245,15 +280,15 @@ mod tests {
     fn v10_1_probabilities_by_average_and_count() {
         let near = |p: u64, expected: f64| assert!((fraction(p) - expected).abs() < 1e-12, "{}", fraction(p));
         let red = at(75, 10, false);
-        let base = red.base_probability(1000).unwrap();
+        let base = red.base_probability().unwrap();
         near(base, 0.05);
         near(red.spread(base).0, 0.1);
         near(at(75, -1, false).spread(base).0, 0.05 / 1.05);
         assert_eq!(at(75, 19, false).spread(base), Probability::ONE, "p_b 0.05: the 20th goes at the latest");
         assert_eq!(at(75, 500, false).spread(base), Probability::ONE);
-        near(at(150, 0, true).base_probability(1000).unwrap(), 0.55);
-        assert_eq!(at(200, 0, true).base_probability(1000), None, "gentle: everything goes from 2 max on");
-        assert_eq!(at(100, 0, false).base_probability(1000), None, "classic: from max on");
+        near(at(150, 0, true).base_probability().unwrap(), 0.55);
+        assert_eq!(at(200, 0, true).base_probability(), None, "gentle: everything goes from 2 max on");
+        assert_eq!(at(100, 0, false).base_probability(), None, "classic: from max on");
     }
 
     /// docs/design/protocols.md 10.2, V10.2.
@@ -329,12 +364,80 @@ mod tests {
         assert_eq!(draws.draws(), 0, "certain outcomes draw nothing");
     }
 
+    fn waiting(average: u64, count: i64) -> Red {
+        Red {
+            average: average << FRACTION,
+            count,
+            ..Red::new(Config { wait: true, use_mark_p: true, ..config(true) })
+        }
+    }
+
+    /// docs/design/protocols.md 10.2, V10.4.
+    #[test]
+    fn v10_4_waiting_spares_as_many_as_go_on_average() {
+        // p_b 0.05: 19 pass, the 20th may go, the 39th goes.
+        let p_a = |count: i64| waiting(75, count - 1).spread(waiting(75, 0).base_probability().unwrap());
+        assert_eq!(p_a(1), Probability::ZERO);
+        assert_eq!(p_a(19), Probability::ZERO);
+        for (count, expected) in [(21, 0.05 / 0.95), (30, 0.1), (38, 0.5)] {
+            assert!((fraction(p_a(count).0) - expected).abs() < 1e-12, "{count}: {}", fraction(p_a(count).0));
+        }
+        assert_eq!(p_a(40), Probability::ONE);
+        assert_eq!(p_a(500), Probability::ONE);
+        // The first arrival from min on is one that passed.
+        let mut red = waiting(49, 7);
+        let mut draws = Stream::named(6, "test");
+        assert_eq!(red.arrive(&ECT, found(49), &mut draws), Verdict::Accept);
+        red.average = 75 << FRACTION;
+        assert_eq!(red.arrive(&ECT, found(75), &mut draws), Verdict::Accept);
+        assert_eq!((red.count, draws.draws()), (1, 0), "certain outcomes draw nothing");
+    }
+
+    /// With p_b = 0.052, 1/p_b is 19.2: the 20th is the first that may go, and each up to the 37th is as likely as it,
+    /// 0.052 / (2 - 1.04); the 38th has the rest.
+    #[test]
+    fn v10_4_gaps_while_waiting_are_uniform_between_one_and_two_means() {
+        let mut draws = Stream::named(7, "test");
+        let mut red = waiting(76, 0);
+        let mut gaps = [0u32; 39];
+        for _ in 0..20_000 {
+            let mut gap = 0;
+            loop {
+                red.average = 76 << FRACTION;
+                gap += 1;
+                if red.arrive(&ECT, found(76), &mut draws) != Verdict::Accept {
+                    break;
+                }
+            }
+            gaps[gap] += 1;
+        }
+        assert!(gaps[..20].iter().all(|&n| n == 0), "{gaps:?}");
+        let each = 20_000.0 * 0.052 / 0.96;
+        let of = |n: u32, expected: f64| (f64::from(n) - expected).powi(2) / expected;
+        let chi_square: f64 =
+            gaps[20..38].iter().map(|&n| of(n, each)).sum::<f64>() + of(gaps[38], 20_000.0 - 18.0 * each);
+        assert!(chi_square < 42.3, "{gaps:?}: chi-square {chi_square}, 0.999 quantile of 18 degrees 42.3");
+    }
+
+    /// docs/design/protocols.md 10.2, V10.5.
+    #[test]
+    fn v10_5_marks_end_where_a_tenth_would_go() {
+        let mut draws = Stream::named(8, "test");
+        let early = Verdict::Drop(Reason::RedEarly);
+        assert_eq!(waiting(99, 500).arrive(&ECT, found(99), &mut draws), Verdict::Mark, "p_b 0.098");
+        assert_eq!(waiting(101, 500).arrive(&ECT, found(101), &mut draws), early, "p_b 0.109");
+        let mut red = waiting(101, 500);
+        red.config.use_mark_p = false;
+        assert_eq!(red.arrive(&ECT, found(101), &mut draws), Verdict::Mark);
+    }
+
     #[test]
     fn in_bytes_a_small_packet_goes_less_often() {
         let mut config = config(false);
         config.thresholds = Thresholds::Bytes { min: 50_000, max: 100_000 };
         let red = Red { average: 75_000 << FRACTION, ..Red::new(config) };
-        let (whole, small) = (red.base_probability(1000).unwrap(), red.base_probability(40).unwrap());
+        let base = red.base_probability().unwrap();
+        let (whole, small) = (red.by_size(base, 1000), red.by_size(base, 40));
         assert!((fraction(small) - 0.05 * 0.04).abs() < 1e-12);
         assert!((fraction(whole) - 0.05).abs() < 1e-12);
     }

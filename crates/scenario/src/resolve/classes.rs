@@ -117,6 +117,8 @@ pub(super) fn discipline(
     fill(&mut red.weight, span, || Chance(0.002));
     fill(&mut red.gentle, span, || true);
     fill(&mut red.ecn, span, || true);
+    fill(&mut red.wait, span, || false);
+    fill(&mut red.use_mark_p, span, || false);
     let mut as_discipline = Red {
         min: red.min.clone(),
         max: red.max.clone(),
@@ -124,6 +126,8 @@ pub(super) fn discipline(
         weight: red.weight.clone(),
         gentle: red.gentle.clone(),
         ecn: red.ecn.clone(),
+        wait: red.wait.clone(),
+        use_mark_p: red.use_mark_p.clone(),
     };
     let thresholds = thresholds(&as_discipline, findings)?;
     let red = super::link::red(&mut as_discipline, span, thresholds, packet_size);

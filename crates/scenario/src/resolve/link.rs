@@ -324,6 +324,8 @@ pub(super) fn red(red: &mut Red, span: Span, thresholds: red::Thresholds, packet
         weight: Probability::from_f64(weight),
         gentle: fill(&mut red.gentle, span, || false).value,
         ecn: fill(&mut red.ecn, span, || false).value,
+        wait: fill(&mut red.wait, span, || false).value,
+        use_mark_p: fill(&mut red.use_mark_p, span, || false).value,
         packet_size,
     }
 }
