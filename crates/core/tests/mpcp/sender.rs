@@ -348,6 +348,33 @@ fn a_window_that_is_maintained_survives_losses_and_goes_on_meanwhile() {
     }
 }
 
+/// MP 4.2: losses hardly affect DPCP until it gives its chains up. From then on it is VCP, and halves.
+#[test]
+fn a_window_is_maintained_only_while_chains_are_read() {
+    let config = SenderConfig { loss: Loss::Maintain, ..SenderConfig::of(2, true) };
+    let mut flow = Flow::new(config, 20, 200 * MS);
+    let lose = |flow: &mut Flow| flow.sender.on_loss(&flow.config, Time(flow.now), Bytes(20 * MSS));
+    lose(&mut flow);
+    near(flow.window(), 20.0);
+    (0..3).for_each(|_| _ = flow.echo(0, 2));
+    assert!(flow.sender.state().is_downgraded);
+    let before = flow.window();
+    assert!(before > 15.0, "{before}");
+    lose(&mut flow);
+    near(flow.window(), 10.0);
+    // In the same recovery nothing moves it, as VCP's.
+    let ack = Ack {
+        acked: Bytes(MSS),
+        srtt: Duration(200 * MS),
+        is_window_limited: true,
+        in_recovery: true,
+        feedback: Echoed::new(OVERLOAD, Some(0)).0 as i32,
+        ..Ack::default()
+    };
+    flow.sender.on_ack(&flow.config, Time(flow.now), &ack);
+    near(flow.window(), 10.0);
+}
+
 /// Ours: a smooth sender paces whatever window it has over the round trip.
 #[test]
 fn a_smooth_sender_paces_every_window() {

@@ -49,7 +49,7 @@ pub enum Loss {
     /// The window is halved once per window, as in Reno: a loss is congestion (VNS).
     #[default]
     Tcp,
-    /// The window stays: links tell their load.
+    /// The window stays while chains tell the links' load; given up, a flow that ran longer ones halves it.
     Maintain,
 }
 
@@ -191,7 +191,7 @@ impl Settings for SenderConfig {
         );
         tell(
             "loss",
-            "What a loss does: tcp, it halves the window (VNS), or maintain, nothing.",
+            "What a loss does: tcp, it halves the window (VNS), or maintain, nothing unless chains are given up.",
             Field::Word(&mut self.loss),
         );
         tell(
@@ -497,6 +497,13 @@ impl Sender {
         }
     }
 
+    /// True while losses leave the window. Chains are given up where too many of their packets are lost (MP 3.4):
+    /// from then on a loss is what VCP takes it for.
+    #[inline(always)]
+    fn maintains(&self, config: &SenderConfig) -> bool {
+        config.loss == Loss::Maintain && !self.is_standard && !self.is_downgraded
+    }
+
     #[inline]
     fn half(&self, flight: Bytes) -> u64 {
         (with_places(flight) / 2).max(self.mss.saturating_mul(2))
@@ -527,7 +534,7 @@ impl SenderLaw for Sender {
         }
         if self.is_standard {
             self.grow_as_newreno(ack);
-        } else if !ack.in_recovery || config.loss == Loss::Maintain {
+        } else if !ack.in_recovery || self.maintains(config) {
             self.act(config, now, ack, rtt);
         }
     }
@@ -535,7 +542,7 @@ impl SenderLaw for Sender {
     /// Cuts the window as [`Loss`] says. Half of the flight, as Reno (VNS); NewReno's rules, where codes are cleared.
     #[inline]
     fn on_loss(&mut self, config: &SenderConfig, _now: Time, flight: Bytes) {
-        if config.loss == Loss::Maintain && !self.is_standard {
+        if self.maintains(config) {
             return;
         }
         self.ssthresh = self.half(flight);
