@@ -78,10 +78,10 @@ fn v1_26_a_window_that_the_receiver_limits_is_stated_as_it_is_used() {
     assert_eq!(sender(200_000).on_send(&sender_config(), Time(0), &packet).delta, 0);
     let packet = Send { awnd: Bytes(200_001), ..packet };
     assert!(sender(200_000).on_send(&sender_config(), Time(0), &packet).delta > 0);
-    // TH Fig. 8's sender states the window that it does not use.
+    // What is not clamped is not stated either (docs/design/protocols.md 0.3); TH's sender alone does that (thesis.rs).
     let packet = Send { awnd: Bytes(65_536), ..packet };
     let plain = SenderConfig { clamp: false, ..sender_config() };
-    assert_eq!(sender(200_000).on_send(&plain, Time(0), &packet).x, Duration(2_500_000).to_header());
+    assert_eq!(sender(200_000).on_send(&plain, Time(0), &packet).x, Duration(7_629_395).to_header());
 }
 
 /// TH Ex. 11, step 8: 134 packets allowed, 10 sent. The cure is any of the three.
@@ -260,7 +260,7 @@ fn pacing_spreads_the_window_over_the_round_trip() {
     sender.on_send(&config, Time(0), &Send { awnd: Bytes(0), ..send(100 * MS) });
     assert_eq!(sender.pacing_rate(&config, Duration(100 * MS)), Some(Rate(10_000)));
     let free = SenderConfig { clamp: false, ..config };
-    assert_eq!(sender.pacing_rate(&free, Duration(100 * MS)), Some(Rate(1_000_000)));
+    assert_eq!(sender.pacing_rate(&free, Duration(100 * MS)), Some(Rate(10_000)));
 }
 
 /// K02 §6.

@@ -54,7 +54,8 @@ pub struct SenderConfig {
     pub request: RequestPolicy,
     /// Reaction to loss.
     pub loss: LossPolicy,
-    /// True: the window in use (and stated) is min(cwnd, awnd), and cwnd is kept at most awnd (TH 4.1).
+    /// True: cwnd is kept at most awnd (TH 4.1). The window in use and stated is min(cwnd, awnd) either way; TH alone
+    /// states cwnd.
     pub clamp: bool,
     /// Weight of the metered rate in the window, once per RTT (D03 4.1.3.1); `None`: no aging.
     pub aging: Option<Ratio>,
@@ -315,7 +316,7 @@ impl SenderLaw for Sender {
         if !config.pacing || srtt == Duration(0) {
             return None;
         }
-        Some(self.usable_window(config).per(srtt))
+        Some(self.usable_window().per(srtt))
     }
 
     #[inline(always)]
@@ -423,9 +424,8 @@ impl Sender {
 
     /// W of docs/design/protocols.md 0.3.
     #[inline(always)]
-    fn usable_window(&self, config: &SenderConfig) -> Bytes {
-        let window = self.window();
-        (if config.clamp { window.min(self.awnd) } else { window }).max(self.mss)
+    fn usable_window(&self) -> Bytes {
+        self.window().min(self.awnd).max(self.mss)
     }
 
     /// The window whose rate the header states.
@@ -437,7 +437,7 @@ impl Sender {
             let window = packets(self.window() + send.inflation).min(packets(send.awnd)).max(1);
             return Bytes(window * self.mss.0); // at most cwnd and inflation
         }
-        let window = self.usable_window(config);
+        let window = self.usable_window();
         let window = match config.rate_source {
             RateSource::Window => window,
             RateSource::Measured => window.min(self.meter.rate.over(send.srtt)),
