@@ -16,7 +16,7 @@ mod law;
 mod units;
 
 use law::xcp::{
-    self, CumulativeEcho, Echo, EchoReader, Header, Link, LinkConfig, LossPolicy, Profile, RateSource, Report,
+    self, CumulativeEcho, Echo, EchoReader, Feedback, Header, Link, LinkConfig, LossPolicy, Profile, RateSource, Report,
     RequestPolicy, Sender,
 };
 use law::{Ack, Send, SenderLaw as _};
@@ -54,6 +54,7 @@ impl SenderConfig {
             aging: if self.aging == 0 { None } else { Some(Ratio(self.aging)) },
             pacing: self.pacing != 0,
             rate_source: if self.rate_source == 0 { RateSource::Window } else { RateSource::Measured },
+            feedback: Feedback::Rate, // what draft-03's receivers return
             price: Ratio(self.price),
             desired_rate: Rate(self.desired_rate),
             // The thesis's is not a sender to run in earnest.

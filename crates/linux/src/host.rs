@@ -150,6 +150,7 @@ pub fn sender_config(loss: xcp::LossPolicy) -> xcp::SenderConfig {
         aging: Some(Ratio::ppm(500_000)), // draft-03 §4.1.3.1
         pacing: true,
         rate_source: xcp::RateSource::Window,
+        feedback: xcp::Feedback::Rate,
         price: Ratio::ONE,
         desired_rate: Rate(10_000_000_000 / 8), // what a header can ask for in a round trip or two
         profile: xcp::Profile::Standard,

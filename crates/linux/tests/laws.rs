@@ -6,7 +6,8 @@
 //! Skips with the reason where a tool, the privilege or the kernel's part is missing.
 
 use congestlab_core::law::xcp::{
-    Echo, Header, Link, LinkConfig, LossPolicy, Profile, RateSource, RequestPolicy, Sender, SenderConfig,
+    Echo, Feedback, Header, Link, LinkConfig, LossPolicy, Profile, RateSource, RequestPolicy, Sender,
+    SenderConfig,
 };
 use congestlab_core::law::{Ack, Send, SenderLaw as _};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, SECOND, Time};
@@ -243,6 +244,7 @@ fn sender_config(random: &mut Random) -> SenderConfig {
         clamp: random.below(2) == 0,
         aging: [None, Some(Ratio::ppm(500_000)), Some(Ratio::ppm(10_000))][random.below(3) as usize],
         pacing: random.below(2) == 0,
+        feedback: Feedback::Rate,
         rate_source: [RateSource::Window, RateSource::Measured][random.below(2) as usize],
         price: Ratio([1_000_000, 2_500_000][random.below(2) as usize]),
         desired_rate: Rate(1_000_000 << random.below(14)),

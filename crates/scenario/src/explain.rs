@@ -946,7 +946,12 @@ fn change(
     let mut feedback_bytes = None;
     match (&config.law, before.law.law(), after.law.law()) {
         (SenderConfig::Xcp(law), Law::Xcp(_), Law::Xcp(now)) => {
-            let bytes = f64::from(feedback) * f64::from(after.srtt.to_header()) / f64::from(1 << 28);
+            let bytes = match law.feedback {
+                xcp::Feedback::Rate => {
+                    f64::from(feedback) * f64::from(after.srtt.to_header()) / f64::from(1 << 28)
+                }
+                xcp::Feedback::Bytes => f64::from(feedback),
+            };
             feedback_bytes = Some(bytes);
             xcp_rules(law, config, now, before, after, bytes, &mut rules);
         }
@@ -1020,7 +1025,10 @@ fn xcp_rules(
         );
         return;
     }
-    rule("W becomes W + Reverse_Feedback srtt", "draft-03 section 4.1.3");
+    match law.feedback {
+        xcp::Feedback::Rate => rule("W becomes W + Reverse_Feedback srtt", "draft-03 section 4.1.3"),
+        xcp::Feedback::Bytes => rule("W becomes W + H_feedback", "K02 section 3.4"),
+    }
     // Windows are shown without their fraction of a byte.
     if (old + bytes - new).abs() <= 1.5 {
         return;

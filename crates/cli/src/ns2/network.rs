@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use congestlab_scenario::laws::xcp::{self, LossPolicy, Profile, RateSource, RequestPolicy};
+use congestlab_scenario::laws::xcp::{self, Feedback, LossPolicy, Profile, RateSource, RequestPolicy};
 use congestlab_scenario::laws::{LinkConfig, SenderConfig, bic, vegas};
 use congestlab_scenario::net::errors::ErrorRate;
 use congestlab_scenario::net::port::{FeedbackAt, PortConfig};
@@ -201,6 +201,7 @@ fn sender_refusal(model: &Model, group: &Group, config: &tcp::Config) -> Option<
         && xcp.aging.is_none()
         && !xcp.pacing
         && xcp.rate_source == RateSource::Window
+        && xcp.feedback == Feedback::Rate
         && xcp.price == Ratio::ONE
         && xcp.profile != Profile::Thesis;
     if !is_plain {

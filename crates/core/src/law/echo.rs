@@ -19,7 +19,7 @@ pub struct Data {
 /// Feedback that an ACK returns to the sender's law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// XCP: Reverse_Feedback, B/s.
+    /// XCP: Reverse_Feedback, B/s, or the bytes that [`xcp::Feedback::Bytes`] asks for.
     Feedback(i32),
     /// XCP-r: the window that the receiver keeps for the sender.
     Window(xcp_r::Reply),
@@ -32,6 +32,8 @@ pub enum Reply {
 pub enum Echo {
     /// XCP: the sum of the feedback that no ACK has carried yet.
     Feedback(xcp::Echo),
+    /// XCP: the change of the window that no ACK has carried yet.
+    Bytes(xcp::ByteEcho),
     /// XCP-r: the window that the sender should have.
     Window(xcp_r::Echo),
     /// MPCP: the code of the data packet that the next ACK reports.
@@ -44,6 +46,7 @@ impl Echo {
     pub fn on_ack(&mut self) -> Reply {
         match self {
             Self::Feedback(echo) => Reply::Feedback(echo.on_ack()),
+            Self::Bytes(echo) => Reply::Feedback(echo.on_ack()),
             Self::Window(echo) => Reply::Window(echo.on_ack()),
             Self::Chain(echo) => Reply::Code(echo.on_ack()),
         }

@@ -250,8 +250,10 @@ pub trait SenderLaw: Sized {
     /// of them was given its share by the links, so each counts.
     #[inline(always)]
     fn on_data(_config: &Self::Config, echo: &mut Echo, data: &Data) {
-        if let Echo::Feedback(echo) = echo {
-            echo.on_data(&data.header);
+        match echo {
+            Echo::Feedback(echo) => echo.on_data(&data.header),
+            Echo::Bytes(echo) => echo.on_data(&data.header),
+            Echo::Window(_) | Echo::Chain(_) => {}
         }
     }
 

@@ -33,7 +33,7 @@ impl Config {
 
 impl Settings for Config {
     fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
-        self.xcp.each(tell);
+        self.xcp.each_of_family(tell);
         tell(
             "epochs",
             "Number the changes that the sender makes on its own; true. false: as in the paper.",

@@ -18,7 +18,7 @@ pub struct Config(xcp_r::Config);
 
 impl Settings for Config {
     fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
-        self.0.xcp.each(tell);
+        self.0.xcp.each_of_family(tell);
     }
 }
 

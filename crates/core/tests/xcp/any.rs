@@ -1,7 +1,7 @@
 //! Any sender that could be configured.
 
 use super::random::Random;
-use congestlab_core::law::xcp::{LossPolicy, Profile, RateSource, RequestPolicy, SenderConfig};
+use congestlab_core::law::xcp::{Feedback, LossPolicy, Profile, RateSource, RequestPolicy, SenderConfig};
 use congestlab_core::units::{Rate, Ratio};
 
 /// Of the standard profile.
@@ -12,6 +12,7 @@ pub(crate) fn sender_config(random: &mut Random) -> SenderConfig {
         clamp: random.coin(),
         aging: [None, Some(Ratio(random.half())), Some(Ratio::ppm(500_000))][random.below(3) as usize],
         pacing: random.coin(),
+        feedback: [Feedback::Rate, Feedback::Bytes][random.below(2) as usize],
         rate_source: [RateSource::Window, RateSource::Measured][random.below(2) as usize],
         price: Ratio(random.half()),
         desired_rate: Rate(random.word()),

@@ -1,7 +1,7 @@
 //! Vectors of the link law.
 
 use super::*;
-use congestlab_core::law::xcp::Echo;
+use congestlab_core::law::xcp::{ByteEcho, Echo};
 use congestlab_core::units::Bytes;
 use congestlab_core::wire::xcp::HeaderV1;
 
@@ -269,6 +269,27 @@ fn v1_21_the_tightest_of_several_hops_decides() {
     let mut echo = Echo::default();
     echo.on_data(&packet);
     assert_eq!(echo.on_ack(), packet.delta);
+}
+
+/// K02 §3.4: H_feedback is bytes of window. A packet that stated half a second at 1000 B/s brings 500 bytes.
+#[test]
+fn a_receiver_of_bytes_keeps_what_is_less_than_one() {
+    let data =
+        |echo: &mut ByteEcho, delta: i32, rtt: u32| echo.on_data(&Header { delta, rtt, ..Header::default() });
+    let mut echo = ByteEcho::default();
+    data(&mut echo, 1000, 1 << 27);
+    assert_eq!((echo.on_ack(), echo), (500, ByteEcho::default()));
+    // Three quarters of a byte, twice; then down again.
+    data(&mut echo, 3, 1 << 26);
+    assert_eq!(echo.on_ack(), 0);
+    data(&mut echo, 3, 1 << 26);
+    assert_eq!(echo.on_ack(), 1);
+    data(&mut echo, -6, 1 << 26);
+    assert_eq!(echo.on_ack(), -1);
+    assert_eq!(echo, ByteEcho::default(), "nothing is lost to rounding");
+    // More than a field holds stays for the next.
+    data(&mut echo, i32::MAX, 1 << 29);
+    assert_eq!((echo.on_ack(), echo.on_ack(), echo.on_ack()), (i32::MAX, i32::MAX, 0));
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use super::random::Random;
 use super::*;
-use congestlab_core::law::xcp::Sender;
-use congestlab_core::law::{Ack, Send, SenderLaw as _};
+use congestlab_core::law::xcp::{Feedback, Sender};
+use congestlab_core::law::{Ack, Echo, Send, SenderLaw};
 
 const MSS: u64 = 1000;
 
@@ -212,6 +212,26 @@ fn small_feedback_adds_up_without_rounding() {
         sender.on_ack(&sender_config(), Time(0), &ack(SECOND / 32, 8));
         assert_eq!(sender.window().0, if feedback > 0 { 100_219 } else { 99_781 });
     }
+}
+
+/// A queue that grew while the packet was on its way makes a rate larger in bytes, and no byte.
+#[test]
+fn bytes_move_the_window_whatever_the_round_trip_is_now() {
+    let config = SenderConfig { feedback: Feedback::Bytes, ..sender_config() };
+    for rtt in [SECOND, SECOND / 2, 3 * SECOND] {
+        let mut sender = sender(10_000);
+        sender.on_ack(&config, Time(0), &ack(rtt, 500));
+        assert_eq!(sender.window(), Bytes(10_500));
+        sender.on_ack(&config, Time(0), &ack(rtt, -700));
+        assert_eq!(sender.window(), Bytes(9800));
+    }
+    assert!(matches!(config_echo(&config), Echo::Bytes(_)));
+    let thesis = SenderConfig { profile: Profile::Thesis, ..config };
+    assert!(matches!(config_echo(&thesis), Echo::Feedback(_)), "it knows no such switch");
+}
+
+fn config_echo(config: &SenderConfig) -> Echo {
+    <Sender as SenderLaw>::echo(config, Bytes(1000))
 }
 
 /// TH 4.1.

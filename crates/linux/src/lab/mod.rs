@@ -265,6 +265,12 @@ fn require_law(name: &str, kind: &GroupKind) -> Result<()> {
             "leave its keys out, or simulate it",
         )),
         (Some(law), _) => require_congestion(law),
+        (None, SenderConfig::Xcp(xcp)) if xcp.feedback == xcp::Feedback::Bytes => Err(Error::input(
+            format!(
+                "flows.{name}.law.xcp.feedback = \"bytes\": ACKs of a live lab return rates, as draft-03 says"
+            ),
+            "leave it out, or simulate it",
+        )),
         (None, SenderConfig::Xcp(_)) => Ok(()),
         (None, SenderConfig::XcpR(_)) => Err(Error::input(
             format!("flows.{name}.law = \"xcp-r\": a live lab has no receiver that keeps the window"),

@@ -462,7 +462,7 @@ fn warn_of_thesis(law: &Chosen<SenderConfig>, profile: Span, findings: &mut Find
         let message = format!("`{place}.profile` \"thesis\" has no effect on {}", law.protocol.name);
         findings.warning("scenario::no-effect", profile, message, "it is a sender of XCP");
     }
-    for key in ["loss", "request", "aging", "pacing", "rate", "price"] {
+    for key in ["loss", "request", "aging", "pacing", "rate", "price", "feedback"] {
         if let Some(span) = law.span(key) {
             let message =
                 format!("`{place}.law.{}.{key}` has no effect with profile \"thesis\"", law.protocol.name);

@@ -499,6 +499,7 @@ fn random_tcp(draw: &mut Draw, segment: u16) -> Config {
                 aging: draw.one_in(2).then_some(Ratio::ppm(500_000)),
                 pacing: draw.one_in(3),
                 rate_source: draw.of(&[xcp::RateSource::Window, xcp::RateSource::Measured]),
+                feedback: draw.of(&[xcp::Feedback::Rate, xcp::Feedback::Bytes]),
                 price: Ratio::ppm(draw.of(&[1_000_000, 2_000_000])),
                 desired_rate: Rate(12_500_000),
                 profile: if draw.one_in(4) { xcp::Profile::Ns2 } else { xcp::Profile::Standard },

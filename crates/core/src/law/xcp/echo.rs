@@ -1,6 +1,7 @@
 //! The receiver's part of XCP: the feedback that ACKs return (draft-03 §4.1.2).
 
 use super::Header;
+use super::sender::PLACES;
 
 /// Receiver state: the feedback that no ACK has carried yet.
 ///
@@ -25,6 +26,34 @@ impl Echo {
         let feedback = self.sum.clamp(i32::MIN as i64, i32::MAX as i64);
         self.sum -= feedback;
         feedback as i32
+    }
+}
+
+/// Receiver state where ACKs return bytes of window, as K02's H_feedback: the change that no ACK has carried yet.
+///
+/// With the round trip that the packet stated, not the sender's when the ACK comes, so that it does not matter to the sum
+/// which ACKs bring it: a queue that has grown meanwhile makes nothing of it larger.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct ByteEcho {
+    /// With [`PLACES`] binary places.
+    sum: i64,
+}
+
+impl ByteEcho {
+    /// Adds the feedback of a data packet, as [`Echo::on_data`].
+    #[inline]
+    pub fn on_data(&mut self, header: &Header) {
+        self.sum = self.sum.saturating_add(header.delta as i64 * header.rtt as i64);
+    }
+
+    /// Returns the change for the ACK about to leave, whole bytes; what is less, or more than a field can hold, stays
+    /// for the next.
+    #[inline]
+    pub fn on_ack(&mut self) -> i32 {
+        let bytes = (self.sum >> PLACES).clamp(i32::MIN as i64, i32::MAX as i64);
+        self.sum -= bytes << PLACES;
+        bytes as i32
     }
 }
 

@@ -14,9 +14,9 @@ mod link;
 mod sender;
 mod thesis;
 
-pub use echo::{CumulativeEcho, Echo, EchoReader};
+pub use echo::{ByteEcho, CumulativeEcho, Echo, EchoReader};
 pub use link::{Link, LinkConfig, Report, SHARE_PLACES, Share, Told};
-pub use sender::{LossPolicy, Profile, RateSource, RequestPolicy, Sender, SenderConfig};
+pub use sender::{Feedback, LossPolicy, Profile, RateSource, RequestPolicy, Sender, SenderConfig};
 pub(in crate::law) use sender::{PLACES, with_places};
 
 use super::{LinkConfig as Links, Protocol, SenderConfig as Senders};

@@ -3,7 +3,7 @@
 
 use super::Header;
 use crate::law::settings::{Field, Settings, words};
-use crate::law::{Ack, Send, SenderLaw, reno};
+use crate::law::{self, Ack, Send, SenderLaw, reno};
 use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, Wide, mul_div};
 
 /// Binary places of the window in bytes. The header's times have as many, so feedback (B/s) times
@@ -47,6 +47,16 @@ pub enum RateSource {
     Measured,
 }
 
+/// Unit of the feedback that ACKs return.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Feedback {
+    /// The rates, B/s: the window moves by the sender's smoothed round trip of each (draft-03 §4.1.3).
+    #[default]
+    Rate,
+    /// Bytes of window: each rate times the round trip that its packet stated (K02's H_feedback).
+    Bytes,
+}
+
 /// Configuration of XCP's sender law.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SenderConfig {
@@ -63,6 +73,8 @@ pub struct SenderConfig {
     pub pacing: bool,
     /// Source of the stated throughput.
     pub rate_source: RateSource,
+    /// Unit of the feedback that ACKs return.
+    pub feedback: Feedback,
     /// Weight of the flow's share (K02 §6): X is multiplied by it. 1 is `Ratio::ppm(1_000_000)`.
     pub price: Ratio,
     /// The most that the flow can use, usually the speed of its interface.
@@ -86,6 +98,7 @@ pub enum Profile {
 words!(RequestPolicy { Demand = "demand", Unlimited = "unlimited", });
 words!(LossPolicy { Tcp = "tcp", Maintain = "maintain", Fallback = "fallback", });
 words!(RateSource { Window = "window", Measured = "measured", });
+words!(Feedback { Rate = "rate", Bytes = "bytes", });
 
 impl SenderConfig {
     /// Default configuration: draft-03's sender, which reacts to loss as TCP.
@@ -96,6 +109,7 @@ impl SenderConfig {
         aging: None,
         pacing: false,
         rate_source: RateSource::Window,
+        feedback: Feedback::Rate,
         price: Ratio::ONE,
         desired_rate: Rate(u64::MAX),
         profile: Profile::Standard,
@@ -110,6 +124,21 @@ impl Default for SenderConfig {
 
 impl Settings for SenderConfig {
     fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
+        self.each_of_family(tell);
+        tell(
+            "feedback",
+            "What ACKs return: rate, times the sender's round trip (default), or bytes, times the packet's own (K02).",
+            Field::Word(&mut self.feedback),
+        );
+    }
+}
+
+impl SenderConfig {
+    /// Settings that XCP-r's sender has, too; its receiver always multiplies by the packet's round trip.
+    pub(in crate::law) fn each_of_family(
+        &mut self,
+        tell: &mut impl FnMut(&'static str, &'static str, Field<'_>),
+    ) {
         tell(
             "loss",
             "What to do on loss: tcp (default), maintain (P-XCP), fallback.",
@@ -248,8 +277,12 @@ impl SenderLaw for Sender {
         }
         self.note_ack(config, now, ack);
         let feedback = if config.profile == Profile::Ns2 && ack.is_duplicate { 0 } else { ack.feedback };
+        let unit = match config.feedback {
+            Feedback::Rate => ack.srtt.to_header() as i64,
+            Feedback::Bytes => 1 << PLACES,
+        };
         // At most 2^31 * 2^32: fits.
-        self.apply(config, now, ack, feedback as i64 * ack.srtt.to_header() as i64);
+        self.apply(config, now, ack, feedback as i64 * unit);
     }
 
     /// Follows [`LossPolicy`]. The half is of the window in use: K02's sender is a TCP, whose window
@@ -302,6 +335,16 @@ impl SenderLaw for Sender {
     #[inline(always)]
     fn on_send(&mut self, config: &SenderConfig, now: Time, send: &Send) -> Option<Header> {
         Some(Self::on_send(self, config, now, send))
+    }
+
+    #[inline(always)]
+    fn echo(config: &SenderConfig, _mss: Bytes) -> law::Echo {
+        match config.feedback {
+            Feedback::Bytes if config.profile != Profile::Thesis => {
+                law::Echo::Bytes(super::ByteEcho::default())
+            }
+            _ => law::Echo::Feedback(super::Echo::default()),
+        }
     }
 
     /// The congestion window.
