@@ -154,6 +154,8 @@ fn link_refusal(port: &PortConfig) -> Option<&'static str> {
             == xcp::LinkConfig {
                 capacity: config.capacity,
                 min_interval: config.min_interval,
+                // Its longest is 1 s (7), whatever the paper has.
+                max_interval: config.max_interval.max(default.max_interval),
                 capture: config.capture,
                 // ns-2 has none: it takes headers as they come.
                 bound_headers: config.bound_headers,
@@ -496,6 +498,7 @@ mod tests {
             ("", "law = \"vegas\""),
             ("", "law = { bic = { max_increment = 16, beta = 0.2 } }"),
             ("discipline = { red = { min = \"10 packets\", max = \"20 packets\" } }", "law = \"reno\""),
+            ("law = { xcp = { max_interval = \"3 s\" } }", "law = \"xcp\""),
             ("error = { packet_error_rate = 0.1 }", "law = \"sack\""),
             ("reverse = { ack_loss = 0.1 }", "law = \"sack\""),
         ] {
@@ -508,7 +511,7 @@ mod tests {
         for (link, flow, why) in [
             ("law = \"pxcp\"", "law = \"xcp\"", "a law that is not there"),
             ("law = { xcp = { alpha = 0.5 } }", "law = \"xcp\"", "other constants"),
-            ("law = { xcp = { max_interval = \"3 s\" } }", "law = \"xcp\"", "other constants"),
+            ("law = { xcp = { max_interval = \"0.5 s\" } }", "law = \"xcp\"", "other constants"),
             ("law = { xcp = { capacity = \"5 Mbit/s\" } }", "law = \"xcp\"", "another capacity"),
             ("discipline = \"prio-droptail\"", "law = \"sack\"", "discipline"),
             (

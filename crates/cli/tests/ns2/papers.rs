@@ -53,14 +53,14 @@ fn result(case: &Case, peer: Peer, seed: u32) -> Results {
     let said = &json["figures"][0]["claims"][0]["ns2"];
     assert_eq!(said["holds"], true, "{}: {said}", case.name);
     let table = Table::open(&folder.path().join("out/ns2/fig04")).expect("a table is kept");
-    Results { table, seed, _folder: folder }
+    Results { table, seed, _folder: Some(folder) }
 }
 
 /// The rows of one seed.
 struct Results {
     table: Table,
     seed: u32,
-    _folder: TempDir,
+    _folder: Option<TempDir>,
 }
 
 impl Results {
@@ -109,6 +109,41 @@ fn the_network_of_a_scenario_is_the_dumbbell() {
             near(ours, *theirs, 0.1);
         }
     }
+}
+
+/// RED as ns-2 has it by default, and as Floyd and Jacobson do: the mean queue over five seeds is ns-2's within 3 %, and
+/// waiting makes it longer by an eighth and more (docs/ns2.md 24).
+#[test]
+fn red_keeps_the_queue_that_ns2_keeps_whether_it_waits_or_not() {
+    let Some(_guard) = ready("red_keeps_the_queue_that_ns2_keeps_whether_it_waits_or_not") else { return };
+    let queues = |is_default: bool| {
+        let figure = format!(
+            "[run]\nduration = \"30 s\"\nwarmup = \"10 s\"\n[links.bottleneck]\nrate = \"50 Mbit/s\"\n\
+             delay = \"20 ms\"\nqueue = \"500 packets\"\npacket_size = \"1000 B\"\ndiscipline = {{ red = {{ min = \
+             \"167 packets\", max = \"333 packets\", gentle = true, wait = {is_default}, use_mark_p = {is_default} }} }}\n\
+             [flows.f]\nlaw = \"sack\"\ncount = 20\npath = [\"bottleneck\"]\nsegment = \"1000 B\"\n\
+             start = {{ uniform = \"1 s\" }}\naccess = {{ rate = \"1 Gbit/s\", delay = \"5 ms\" }}\n\
+             [sweep]\ngrid = {{ \"run.seed\" = [1, 2, 3, 4, 5] }}\n[figure]\nof = \"RED\"\ntitle = \"RED\"\nx = \
+             \"run.seed\"\nlines = [{{ name = \"it\", metric = \"links.bottleneck.utilization\", y = \"utilization\" \
+             }}]\n[[claims]]\nthat = \"it runs\"\nmetric = \"links.bottleneck.queue_mean_packets\"\nat_least = 0\n"
+        );
+        let folder = paper(&figure);
+        ran(folder.path(), None);
+        ["out/fig04", "out/ns2/fig04"].map(|place| {
+            let results = |seed| {
+                let table = Table::open(&folder.path().join(place)).expect("a table is kept");
+                Results { table, seed, _folder: None }
+            };
+            (1..=5).map(|seed| results(seed).of("link", "queue_mean_packets")[0]).sum::<f64>() / 5.0
+        })
+    };
+    let [[waits, ns2_waits], [does_not, ns2_does_not]] = [true, false].map(queues);
+    println!(
+        "RED's mean queue: waiting {waits:.1}, ns-2 {ns2_waits:.1}; else {does_not:.1}, ns-2 {ns2_does_not:.1}"
+    );
+    assert!((waits / ns2_waits - 1.0).abs() < 0.03, "{waits} and {ns2_waits}");
+    assert!((does_not / ns2_does_not - 1.0).abs() < 0.03, "{does_not} and {ns2_does_not}");
+    assert!(waits > 1.125 * does_not, "{waits} and {does_not}");
 }
 
 /// Three dumbbells side by side: XCP, SACK, and P-XCP, which ns-2 lacks.
