@@ -183,16 +183,20 @@ fn random_port(draw: &mut Draw) -> PortConfig {
     let mut port = PortConfig::new(service, delay, limit);
     port.discipline = match draw.below(6) {
         0 => Discipline::PrioDropTail(Limit::None),
-        1 => Discipline::Red(red::Config {
-            thresholds: red::Thresholds::Packets { min: 5, max: 15 },
-            max_p: Probability::from_f64(0.1),
-            weight: Probability::from_f64(0.02),
-            gentle: draw.one_in(2),
-            ecn: draw.one_in(2),
-            wait: draw.one_in(2),
-            use_mark_p: draw.one_in(2),
-            packet_size: 1000,
-        }),
+        1 => {
+            let (gentle, ecn) = (draw.one_in(2), draw.one_in(2));
+            Discipline::Red(red::Config {
+                thresholds: red::Thresholds::Packets { min: 5, max: 15 },
+                max_p: Probability::from_f64(0.1),
+                weight: Probability::from_f64(0.02),
+                gentle,
+                ecn,
+                // No draws of their own, so that all else of a seed stays.
+                wait: gentle != ecn,
+                use_mark_p: ecn,
+                packet_size: 1000,
+            })
+        }
         _ => Discipline::DropTail,
     };
     if draw.one_in(2) {
@@ -499,11 +503,13 @@ fn random_tcp(draw: &mut Draw, segment: u16) -> Config {
                 aging: draw.one_in(2).then_some(Ratio::ppm(500_000)),
                 pacing: draw.one_in(3),
                 rate_source: draw.of(&[xcp::RateSource::Window, xcp::RateSource::Measured]),
-                feedback: draw.of(&[xcp::Feedback::Rate, xcp::Feedback::Bytes]),
+                feedback: xcp::Feedback::Rate,
                 price: Ratio::ppm(draw.of(&[1_000_000, 2_000_000])),
                 desired_rate: Rate(12_500_000),
                 profile: if draw.one_in(4) { xcp::Profile::Ns2 } else { xcp::Profile::Standard },
             };
+            let feedback = if xcp.clamp { xcp::Feedback::Bytes } else { xcp::Feedback::Rate };
+            let xcp = xcp::SenderConfig { feedback, ..xcp };
             match draw.below(3) {
                 0 => SenderConfig::XcpR(xcp_r::Config { xcp, epochs: !draw.one_in(4) }),
                 _ => SenderConfig::Xcp(if draw.one_in(6) {
