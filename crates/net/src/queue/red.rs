@@ -34,7 +34,7 @@ pub struct Config {
     /// True to let 1/p_b packets pass after one that went, so that gaps are between 1/p_b and 2/p_b: ns-2's
     /// `wait_`.
     pub wait: bool,
-    /// True to mark only where p_b is below [`MARK_P`], and drop from there on: ns-2's `use_mark_p_`.
+    /// True to mark only where p_b is below `MARK_P`, and drop from there on: ns-2's `use_mark_p_`.
     pub use_mark_p: bool,
     /// Typical packet, in bytes: counts what an idle link could have sent, and in bytes the
     /// probability is for this size and proportional to the arrival's.
