@@ -10,6 +10,7 @@ use congestlab_scenario::report::{Chart, Label, Marks, Of, Recording, Run, Sprea
 use congestlab_scenario::result::RunResult;
 use congestlab_scenario::sim::outcome::Outcome;
 use congestlab_scenario::style::{self, Look, Marker};
+use congestlab_scenario::sweep::is_folder;
 use congestlab_scenario::{Scenario, store};
 use serde_json::json;
 
@@ -59,7 +60,7 @@ pub(crate) fn report(arguments: &ReportArguments, screen: &Screen) -> Result<(),
     if let Some(figures) = &arguments.figures {
         require_folder(figures)?;
     }
-    let is_sweep = arguments.run.join(SWEEP).is_file();
+    let is_sweep = arguments.run.join(SWEEP).is_file() || is_folder(&arguments.run);
     let (page, pictures) =
         if is_sweep { sweep::page::again(&arguments.run)? } else { of_run(&arguments.run)? };
     write_file(&path, |out| out.write_all(page.as_bytes()))?;

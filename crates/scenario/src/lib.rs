@@ -101,7 +101,7 @@ use decode::{At, Language as _};
 pub use diagnostic::Diagnostics;
 use diagnostic::{Findings, Sources, Span};
 use figure::{Figure, Shown};
-use file::{File, Rate};
+use file::File;
 use metric::Elements;
 use sweep::{Axis, Point, Sweep};
 use tree::Node;
@@ -587,7 +587,10 @@ impl Scenario {
     /// `[[claims]]` and `[figure]` do not change it.
     pub fn hash(&self, version: &str) -> String {
         let run = File { sweep: None, claims: None, figure: None, ..self.file.clone() };
-        let text = tree::to_file(&run.encode());
+        let mut root = run.encode();
+        // What is in a trace counts, below; where it lies does not.
+        tree::rename_traces(&mut root, &mut |_| String::new());
+        let text = tree::to_file(&root);
         let mut parts: Vec<Vec<u8>> = vec![version.as_bytes().to_vec(), text.into_bytes()];
         parts.extend(self.traces().into_iter().map(|(_, bytes)| bytes));
         let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
@@ -609,24 +612,19 @@ impl Scenario {
 
     /// The normalised scenario with the traces beside it, by the names that it then has for them.
     pub(crate) fn portable(&self) -> (String, Vec<TraceFile>) {
-        let mut file = self.file.clone();
-        let rename = |rate: &mut Option<At<Rate>>, index: usize| {
-            if let Some(At { value: Rate::Trace(path), .. }) = rate {
-                path.value = format!("link-{index}.trace");
-            }
-        };
-        for (index, (_, link)) in file.links.iter_mut().flat_map(|links| &mut links.value.0).enumerate() {
-            rename(&mut link.value.rate, 2 * index);
-            if let Some(reverse) = &mut link.value.reverse {
-                rename(&mut reverse.value.0.rate, 2 * index + 1);
-            }
-        }
-        (tree::to_file(&file.encode()), self.traces())
+        let (mut root, traces) = (self.file.encode(), self.traces());
+        // Both are in the order of the links, each way before the way back.
+        let mut names = traces.iter().map(|(name, _)| name.clone());
+        tree::rename_traces(&mut root, &mut |path| names.next().unwrap_or_else(|| path.to_owned()));
+        (tree::to_file(&root), traces)
     }
 
     /// The scenario as somebody wrote it, with what the command line added and its sweep, and every trace that a point
     /// reads beside it. Defaults are not written out: some follow from what a sweep varies.
-    pub(crate) fn portable_sweep(&self) -> std::io::Result<(String, Vec<TraceFile>)> {
+    ///
+    /// # Errors
+    /// A trace can not be read, by its path.
+    pub(crate) fn portable_sweep(&self) -> Result<(String, Vec<TraceFile>), (PathBuf, std::io::Error)> {
         let mut root = self.root.value.clone();
         let mut traces: Vec<(String, String)> = Vec::new();
         tree::rename_traces(&mut root, &mut |path| {
@@ -638,9 +636,11 @@ impl Scenario {
             })
         });
         let read = |(path, name): (String, String)| {
-            Ok((name, store::read_file(&self.base.join(path), resolve::TRACE_BYTES_MAX)?))
+            let path = self.base.join(path);
+            let bytes = store::read_file(&path, resolve::TRACE_BYTES_MAX);
+            bytes.map(|bytes| (name, bytes)).map_err(|error| (path, error))
         };
-        Ok((tree::to_file(&root), traces.into_iter().map(read).collect::<std::io::Result<_>>()?))
+        Ok((tree::to_file(&root), traces.into_iter().map(read).collect::<Result<_, _>>()?))
     }
 }
 

@@ -338,8 +338,8 @@ pub fn write(
         return Err(lost);
     }
     written.map_err(cannot_write(&parquet))?;
-    let own = folder.join(SCENARIO);
-    let (text, traces) = scenario.portable_sweep().map_err(|error| SweepError::Read { path: own, error })?;
+    let (text, traces) =
+        scenario.portable_sweep().map_err(|(path, error)| SweepError::Read { path, error })?;
     let written = scenario.written().to_owned();
     let files = [(SCENARIO, text), (store::WRITTEN, written)]
         .map(|(name, text)| (name.to_owned(), text.into_bytes()));

@@ -15,6 +15,7 @@ use super::{CODE, Shown, failure, simulate};
 use crate::args::VERSION;
 use crate::failure::{Failure, Message};
 use crate::picture::{Figure, Size};
+use crate::report::SWEEP;
 
 /// The report in the folder of its sweep.
 const REPORT: &str = "report.html";
@@ -31,6 +32,11 @@ pub(super) fn keep(folder: &Path, scenario: &Scenario, shown: &Shown) -> Result<
 /// Makes the report of a sweep on disk again, and every picture in it with a name.
 pub(crate) fn again(folder: &Path) -> Result<(String, Vec<(String, Figure)>), Failure> {
     let refuse = |text: String| Failure::Input(Message::new(text, "sweep it again, with the same --out"));
+    if !folder.join(SWEEP).is_file() {
+        let text = format!("the sweep in {} is not complete: it has points and no table", folder.display());
+        let help = "run the parts that are left, and `congestlab sweep --merge` makes the table";
+        return Err(Failure::Input(Message::new(text, help)));
+    }
     let table = Table::open(folder).map_err(|error| refuse(error.to_string()))?;
     let text = |name: &str| {
         let path = folder.join(name);
@@ -71,6 +77,7 @@ fn page(scenario: &Scenario, written: &str, shown: &Shown) -> (String, Vec<(Stri
         // A metric that is no number has no line.
         let picture = chart::of_data(&data, &wish).ok()?;
         let figure = Figure::of(&picture, Size::SCREEN)?;
+        // Not cut: two metrics can begin alike.
         let name = format!("{}-{metric}", scenario.name());
         let name = name.replace(|c: char| !(c.is_ascii_alphanumeric() || "._-".contains(c)), "-");
         Some((

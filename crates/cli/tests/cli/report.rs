@@ -467,6 +467,30 @@ fn a_sweep_leaves_a_report_of_its_points_and_claims() {
     }
 }
 
+/// A trace is what is in it, wherever it lies: the sweep that is kept beside the table is the same one.
+#[test]
+fn a_sweep_over_a_trace_is_drawn_again_and_a_part_of_one_says_what_is_missing() {
+    let scenario = SCENARIO.replace("rate = \"10 Mbit/s\"", "rate = { trace = \"down/lte.trace\" }");
+    let scenario = format!(
+        "{scenario}start = {{ uniform = \"100 ms\" }}\n[sweep]\ngrid = {{ \"run.seed\" = [1, 2] }}\n"
+    );
+    let lab = Lab::new(&scenario);
+    fs::create_dir(lab.path("down")).expect("writable");
+    let stamps: String = (1..=100).map(|ms| format!("{}\n", 10 * ms)).collect();
+    fs::write(lab.path("down/lte.trace"), stamps).expect("writable");
+    lab.run(&["sweep", "scenario.toml", "--out", "swept"]).exits(0);
+    let page = text_of(&lab);
+    lab.run(&["report", "swept", "--out", "again.html"]).exits(0);
+    assert_eq!(text(&lab.path("again.html")), page);
+    lab.run(&["sweep", "swept/scenario.toml", "--out", "twice"]).exits(0);
+    let [one, two] = ["swept", "twice"].map(|folder| text(&lab.path(&format!("{folder}/results.csv"))));
+    assert_eq!(one, two);
+
+    lab.run(&["sweep", "scenario.toml", "--out", "part", "--seeds", "8", "--shard", "1/2"]).exits(0);
+    let refused = lab.run(&["report", "part"]).exits(2);
+    assert!(refused.stderr().contains("the sweep in part is not complete"), "{}", refused.stderr());
+}
+
 /// A table without its points is refused by name, and nothing is written.
 #[test]
 fn a_sweep_whose_points_are_gone_is_not_drawn_again() {
