@@ -14,7 +14,7 @@ pub enum Quantity {
     In(&'static str),
     /// The same with exactly so many decimals.
     Fixed(u8, &'static str),
-    /// A number of any size without a unit, with four significant digits; millions as `4.53 M`.
+    /// A number of any size without a unit, with four significant digits; millions as `4.53 M`, but counts of which some would vanish beside others.
     Any,
 }
 
@@ -101,18 +101,29 @@ impl Form {
             units.into_iter().find(|(factor, _)| greatest >= *factor).unwrap_or(units[3])
         };
         let (factor, unit) = match quantity {
-            Quantity::Rate => scaled([(1e9, " Gbit/s"), (1e6, " Mbit/s"), (1e3, " kbit/s"), (1.0, " bit/s")]),
-            Quantity::Share => return Self { factor: 0.01, decimals: 1, unit: " %" },
+            Quantity::Rate => scaled([(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")]),
+            Quantity::Share => return Self { factor: 0.01, decimals: 1, unit: "%" },
             Quantity::Fixed(decimals, unit) => {
                 return Self { factor: 1.0, decimals: decimals.into(), unit };
             }
             Quantity::In(unit) => (1.0, unit),
-            Quantity::Any if greatest >= 1e5 => scaled([(1e9, " G"), (1e6, " M"), (1e3, " k"), (1.0, "")]),
+            Quantity::Any if greatest >= 1e5 => {
+                let (factor, unit) = scaled([(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")]);
+                // A count that would hardly be seen beside a large one is told.
+                let is_lost = |value: &f64| *value != 0.0 && value.abs() < factor / 1e3;
+                let are_whole = values.iter().all(|value| value.fract() == 0.0);
+                if are_whole && values.iter().any(is_lost) { (1.0, "") } else { (factor, unit) }
+            }
             Quantity::Any => (1.0, ""),
         };
         let digits = if quantity == Quantity::Any { 4 } else { 3 };
         let values = values.iter().map(|value| (value / factor).abs());
         Self { factor, decimals: decimals(values, digits), unit }
+    }
+
+    /// What follows a number: the unit, after a space.
+    fn after(&self) -> String {
+        if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) }
     }
 
     fn write(&self, value: f64) -> String {
@@ -170,23 +181,18 @@ impl Columns {
         row.iter().zip(&self.0).map(|(cell, form)| match (cell, form) {
             (Cell::Text(text), _) => text.clone(),
             (Cell::Number(Some(value), _), Some(form)) if value.is_finite() => {
-                form.write(*value) + &spaced(form.unit)
+                form.write(*value) + &form.after()
             }
             (Cell::Interval(Some(value), Some(half)), Some(form)) if value.is_finite() => {
-                format!("{} ± {}{}", form.write(*value), form.write(*half), form.unit)
+                format!("{} ± {}{}", form.write(*value), form.write(*half), form.after())
             }
             (Cell::Interval(Some(value), None), Some(form)) if value.is_finite() => {
-                form.write(*value) + form.unit
+                form.write(*value) + &form.after()
             }
             (Cell::Number(Some(value), _) | Cell::Interval(Some(value), _), _) => value.to_string(),
             (Cell::Number(None, _) | Cell::Interval(None, _), _) => NOTHING.to_owned(),
         })
     }
-}
-
-/// A unit with the space before it.
-fn spaced(unit: &str) -> String {
-    if unit.is_empty() || unit.starts_with(' ') { unit.to_owned() } else { format!(" {unit}") }
 }
 
 #[cfg(test)]
@@ -230,6 +236,12 @@ mod tests {
         assert_eq!(
             numbers(&[8_827_397.0, 44_000.5], |v| Cell::Number(v, Quantity::Any)),
             ["8.827 M", "0.044 M"]
+        );
+        let drops = [1_406_200.0, 232.0, 0.0];
+        assert_eq!(numbers(&drops, |v| Cell::Number(v, Quantity::Any)), ["1406200", "232", "0"]);
+        assert_eq!(
+            numbers(&[4_742_100.0, 523_800.0], |v| Cell::Number(v, Quantity::Any)),
+            ["4.742 M", "0.524 M"]
         );
     }
 
