@@ -8,13 +8,11 @@ use congestlab_scenario::metric::{Metric, Reading, Series};
 use congestlab_scenario::result::{Meta, RunResult};
 use congestlab_scenario::sim::model::Model;
 use congestlab_scenario::sim::outcome::Outcome;
-use congestlab_scenario::sim::{self, Engine};
 use congestlab_scenario::{Measure, Scenario};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use std::path::Path;
 use std::sync::OnceLock;
-use std::sync::atomic::AtomicBool;
 
 const BASE: &str = r#"
 [run]
@@ -42,8 +40,7 @@ fn runs() -> &'static [(Model, Outcome, Value)] {
             let scenario =
                 Scenario::parse("base.toml", BASE, Path::new(""), &[], Some(seed)).expect("a scenario");
             let model = scenario.model(&Measure { series: true, events: false });
-            let engine = Engine::Window { threads: 1, divisor: 1 };
-            let outcome = sim::run(&model, engine, &AtomicBool::new(false), &mut |_| {});
+            let outcome = congestlab_fuzz::run(&model);
             let result = RunResult::new(&scenario, &outcome, Meta::default()).to_json();
             (model, outcome, result)
         };
@@ -61,7 +58,8 @@ fuzz_target!(|input: &[u8]| {
         runs().iter().for_each(|run| tell(&read(&metric, run)));
     }
     let text = format!("{BASE}{input}");
-    let Ok(mut scenario) = Scenario::parse("fuzz.toml", &text, Path::new("/nonexistent"), &[], None) else {
+    let Ok(mut scenario) = Scenario::parse("fuzz.toml", &text, Path::new(congestlab_fuzz::BASE), &[], None)
+    else {
         return;
     };
     let observe = |run: &(Model, Outcome, Value), seed: usize| Observation {

@@ -3,6 +3,7 @@
 //! Input as for `scenario`. The run is made short; what is still long by then is given up.
 #![no_main]
 
+use congestlab_fuzz::{BASE, scenario_and_set};
 use congestlab_scenario::sim::{self, Engine, Progress};
 use congestlab_scenario::{Measure, Scenario};
 use libfuzzer_sys::fuzz_target;
@@ -17,18 +18,10 @@ const EVENTS_MAX: u64 = 20_000;
 const ELEMENTS_MAX: u64 = 100;
 
 fuzz_target!(|input: &[u8]| {
-    let Ok(input) = str::from_utf8(input) else { return };
-    let mut parts = input.split('\0');
-    let text = parts.next().unwrap_or_default();
-    if input.contains("trace") && input.contains('/') {
-        return;
-    }
-    let mut overrides =
-        vec![("run.duration".into(), format!("{DURATION:?}")), ("run.warmup".into(), "\"0 s\"".into())];
-    if let (Some(path), Some(value)) = (parts.next(), parts.next()) {
-        overrides.insert(0, (path.to_owned(), value.to_owned()));
-    }
-    let Ok(scenario) = Scenario::parse("fuzz.toml", text, Path::new("/nonexistent"), &overrides, None) else {
+    let Some((text, set)) = scenario_and_set(input) else { return };
+    let short = [("run.duration".into(), format!("{DURATION:?}")), ("run.warmup".into(), "\"0 s\"".into())];
+    let overrides: Vec<(String, String)> = set.into_iter().chain(short).collect();
+    let Ok(scenario) = Scenario::parse("fuzz.toml", text, Path::new(BASE), &overrides, None) else {
         return;
     };
     let measure = Measure { series: false, events: true };

@@ -8,7 +8,6 @@ use congestlab_scenario::folder::{self, RunFolder};
 use congestlab_scenario::report::{self, Recording};
 use congestlab_scenario::result::{Meta, RunResult};
 use congestlab_scenario::sim::outcome::{Element, Event, Outcome, Sample};
-use congestlab_scenario::sim::{self, Engine};
 use congestlab_scenario::{Measure, Scenario, store};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
@@ -16,7 +15,6 @@ use std::fs;
 use std::panic;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::atomic::AtomicBool;
 
 const VERSION: &str = "fuzz";
 const BASE: &str = r#"
@@ -55,8 +53,7 @@ fn run() -> &'static Run {
         let out = std::env::temp_dir().join(format!("congestlab-fuzz-{}", std::process::id()));
         let scenario = Scenario::parse("base.toml", BASE, Path::new(""), &[], None).expect("a scenario");
         let model = scenario.model(&Measure { series: true, events: true });
-        let engine = Engine::Window { threads: 1, divisor: 1 };
-        let outcome = sim::run(&model, engine, &AtomicBool::new(false), &mut |_| {});
+        let outcome = congestlab_fuzz::run(&model);
         let path = write(&out, &scenario, &outcome);
         let names = [store::SUMMARY, store::SCENARIO, store::FLOWS, store::LINKS, store::EVENTS];
         let files = names.map(|name| (name, fs::read(path.join(name)).expect("a file"))).into();

@@ -3,25 +3,14 @@
 //! After a zero byte may follow a path, after another a TOML value: `--set`.
 #![no_main]
 
+use congestlab_fuzz::{BASE, scenario_and_set};
 use congestlab_scenario::{Diagnostics, Measure, Scenario};
 use libfuzzer_sys::fuzz_target;
 use std::path::Path;
 
-/// No folder: a trace is always missing here, and nothing is read.
-const BASE: &str = "/nonexistent";
-
 fuzz_target!(|input: &[u8]| {
-    let Ok(input) = str::from_utf8(input) else { return };
-    let mut parts = input.split('\0');
-    let text = parts.next().unwrap_or_default();
-    // An absolute path would leave the folder.
-    if input.contains("trace") && input.contains('/') {
-        return;
-    }
-    let overrides: Vec<(String, String)> = match (parts.next(), parts.next()) {
-        (Some(path), Some(value)) => vec![(path.to_owned(), value.to_owned())],
-        _ => Vec::new(),
-    };
+    let Some((text, set)) = scenario_and_set(input) else { return };
+    let overrides: Vec<(String, String)> = set.into_iter().collect();
     let scenario = match Scenario::parse("fuzz.toml", text, Path::new(BASE), &overrides, None) {
         Ok(scenario) => scenario,
         Err(diagnostics) => {

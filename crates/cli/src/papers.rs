@@ -14,7 +14,7 @@ use congestlab_scenario::diagnostic::choices;
 use congestlab_scenario::figure::Figure;
 use congestlab_scenario::law::senders;
 use congestlab_scenario::paper::{About, Change, Paper, Range, Ranges, Verdicts, Written};
-use congestlab_scenario::sim::{self, Engine};
+use congestlab_scenario::sim::model::Model;
 use congestlab_scenario::sweep::{self, Options, PointResult, Progress};
 use congestlab_scenario::{Scenario, store};
 use serde::Serialize;
@@ -245,14 +245,14 @@ fn one(
     // Whether anything is random is known when the first run is through. Then it is early enough.
     let too_few = scenario.require_seeds().err();
     let is_random = AtomicBool::new(false);
-    let simulate = |_: &Scenario, model: &sim::model::Model| {
-        let clock = Clock::start_thread();
-        let outcome = sim::run(model, Engine::Window { threads: 1, divisor: 1 }, stop, &mut |_| {});
+    let run = crate::sweep::simulate(stop);
+    let simulate = |scenario: &Scenario, model: &Model| {
+        let (outcome, meta) = run(scenario, model);
         if too_few.is_some() && outcome.seed_used {
             is_random.store(true, Ordering::Relaxed);
             stop.store(true, Ordering::Relaxed);
         }
-        (outcome, clock.meta())
+        (outcome, meta)
     };
     let points = sweep::run(scenario, &options, &simulate, tell)
         .and_then(|results| crate::sweep::keep(folder, &results));

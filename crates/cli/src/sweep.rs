@@ -121,7 +121,7 @@ pub(crate) fn sweep(arguments: &SweepArguments, screen: &Screen) -> Result<(), F
 }
 
 /// Runs a point on one thread, for points run beside each other.
-fn simulate(stop: &AtomicBool) -> impl Fn(&Scenario, &Model) -> (Outcome, Meta) + Sync {
+pub(crate) fn simulate(stop: &AtomicBool) -> impl Fn(&Scenario, &Model) -> (Outcome, Meta) + Sync {
     |_, model| {
         let clock = Clock::start_thread();
         let outcome = sim::run(model, Engine::Window { threads: 1, divisor: 1 }, stop, &mut |_| {});

@@ -163,8 +163,8 @@ fn trim(text: String) -> String {
     if short == "-0" { "0".into() } else { short.to_owned() }
 }
 
-/// Text in SVG and HTML; XML knows no controls.
-pub(crate) fn escape(content: &str) -> String {
+/// Text in SVG; XML knows no controls.
+fn escape(content: &str) -> String {
     printable::lines(content)
         .replace('&', "&amp;")
         .replace('<', "&lt;")

@@ -326,6 +326,18 @@ fn long_chains_are_given_up_after_n_and_one_of_them() {
     }
 }
 
+/// An ACK that brings the code of an overload while a loss is repaired.
+fn overload_in_recovery() -> Ack {
+    Ack {
+        acked: Bytes(MSS),
+        srtt: Duration(200 * MS),
+        is_window_limited: true,
+        in_recovery: true,
+        feedback: Echoed::new(OVERLOAD, Some(0)).0 as i32,
+        ..Ack::default()
+    }
+}
+
 /// Ours: losses that say nothing of the load leave the window; a timeout takes it, for its ACKs are gone.
 #[test]
 fn a_window_that_is_maintained_survives_losses_and_goes_on_meanwhile() {
@@ -333,15 +345,7 @@ fn a_window_that_is_maintained_survives_losses_and_goes_on_meanwhile() {
         let mut flow = Flow::new(SenderConfig { loss, ..SenderConfig::of(1, true) }, 20, 200 * MS);
         flow.sender.on_loss(&flow.config, Time(flow.now), Bytes(20 * MSS));
         near(flow.window(), kept);
-        let ack = Ack {
-            acked: Bytes(MSS),
-            srtt: Duration(200 * MS),
-            is_window_limited: true,
-            in_recovery: true,
-            feedback: Echoed::new(OVERLOAD, Some(0)).0 as i32,
-            ..Ack::default()
-        };
-        flow.sender.on_ack(&flow.config, Time(flow.now), &ack);
+        flow.sender.on_ack(&flow.config, Time(flow.now), &overload_in_recovery());
         near(flow.window(), if loss == Loss::Tcp { kept } else { kept * 0.875 });
         flow.sender.on_timeout(&flow.config, Time(flow.now), Bytes(20 * MSS), true);
         near(flow.window(), 1.0);
@@ -363,15 +367,7 @@ fn a_window_is_maintained_only_while_chains_are_read() {
     lose(&mut flow);
     near(flow.window(), 10.0);
     // In the same recovery nothing moves it, as VCP's.
-    let ack = Ack {
-        acked: Bytes(MSS),
-        srtt: Duration(200 * MS),
-        is_window_limited: true,
-        in_recovery: true,
-        feedback: Echoed::new(OVERLOAD, Some(0)).0 as i32,
-        ..Ack::default()
-    };
-    flow.sender.on_ack(&flow.config, Time(flow.now), &ack);
+    flow.sender.on_ack(&flow.config, Time(flow.now), &overload_in_recovery());
     near(flow.window(), 10.0);
 }
 

@@ -47,26 +47,19 @@ const COUNTS: [(&str, &str); 9] = [
 
 /// Quantity and unit of a column, and what its values are divided by: the unit in which the largest has few digits.
 pub(super) fn label_of(column: &str, highest: f64) -> (String, f64) {
-    match column.split('.').collect::<Vec<_>>()[..] {
+    let (column, of) = match column.split('.').collect::<Vec<_>>()[..] {
         ["links" | "flows", name, ref rest @ ..] if !rest.is_empty() => {
-            let (words, unit, factor) = words_of(&rest.join("."), highest);
-            (format!("{words} of {name} ({unit})"), factor)
+            (rest.join("."), format!(" of {name}"))
         }
-        ["jain", name] => {
-            let (words, unit, factor) = words_of("jain", highest);
-            (format!("{words} of {name} ({unit})"), factor)
-        }
-        ["run", ref rest @ ..] => {
-            let (words, unit, factor) = words_of(&rest.join("."), highest);
-            (format!("{words} ({unit})"), factor)
-        }
-        _ => {
-            let (words, unit, factor) = words_of(column, highest);
-            (format!("{words} ({unit})"), factor)
-        }
-    }
+        ["jain", name] => ("jain".to_owned(), format!(" of {name}")),
+        ["run", ref rest @ ..] => (rest.join("."), String::new()),
+        _ => (column.to_owned(), String::new()),
+    };
+    let (words, unit, factor) = words_of(&column, highest);
+    (format!("{words}{of} ({unit})"), factor)
 }
 
+/// Words and unit of a quantity, whosever it is.
 fn words_of(column: &str, highest: f64) -> (String, &'static str, f64) {
     let column = column.strip_suffix("_total").unwrap_or(column);
     let scaled = |units: [(&'static str, f64); 4]| {
