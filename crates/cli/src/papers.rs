@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use congestlab_scenario::claims::Verdict;
+use congestlab_scenario::claims::{Judgement, Observation, Verdict};
 use congestlab_scenario::diagnostic::choices;
 use congestlab_scenario::figure::Figure;
 use congestlab_scenario::law::senders;
@@ -50,24 +50,26 @@ fn list(papers: Option<&Path>, screen: &Screen) -> Result<(), Failure> {
         let list: Vec<Value> = papers
             .iter()
             .map(|paper| {
-                let (holds, fails) = paper.counts();
+                let counts = paper.counts();
                 json!({
                     "key": paper.key, "title": paper.about.title, "authors": paper.about.authors,
                     "published": paper.about.published,
                     "figures": paper.figures.iter().map(|figure| &figure.name).collect::<Vec<_>>(),
-                    "holds": holds, "fails": fails, "exceptions": paper.exceptions,
+                    "holds": counts.hold, "does_not_tell": counts.tell_nothing, "undecided": counts.undecided,
+                    "fails": counts.fail, "exceptions": paper.exceptions,
                 })
             })
             .collect();
         return print(&store::pretty(&json!({ "papers": list })));
     }
-    let mut table = Table::new(["paper", "figures", "claims", "hold", "fail", "exceptions"]);
+    let mut table =
+        Table::new(["paper", "figures", "claims", "hold", "tell nothing", "undecided", "fail", "exceptions"]);
     let width = papers.iter().map(|paper| paper.key.chars().count()).max().unwrap_or(0);
     let mut about = String::new();
     for paper in &papers {
-        let (holds, fails) = paper.counts();
-        let numbers = [paper.figures.len(), holds + fails, holds, fails, paper.exceptions.len()];
-        table.row([paper.key.clone()].into_iter().chain(numbers.map(|n| n.to_string())).collect());
+        table.row(
+            [paper.key.clone()].into_iter().chain(page::numbers(paper).map(|n| n.to_string())).collect(),
+        );
         let About { title, authors, published } = &paper.about;
         let _ = writeln!(about, "  {:width$}  {title}\n  {:width$}  {authors}, {published}", paper.key, "");
     }
@@ -80,6 +82,8 @@ struct Ran {
     scenario: Scenario,
     points: Vec<PointResult>,
     verdicts: Vec<Verdict>,
+    /// Verdicts with the claims' causes switched off; `None`: the claim has no control.
+    controls: Vec<Option<Verdict>>,
     /// Verdicts on ns-2's runs; empty if it was not asked.
     peer: Vec<ns2::Said>,
 }
@@ -128,7 +132,7 @@ fn run(arguments: &PapersRunArguments, screen: &Screen) -> Result<(), Failure> {
         return Err(Failure::Input(Message::new(text, "without --quick and --law there are more")));
     }
     let folder = arguments.source.folder(&paper.key, law);
-    let mut ran = simulate(figures, &folder, arguments.source.threads, screen)?;
+    let mut ran = simulate(figures, &folder, arguments.source.threads, law.is_none(), screen)?;
     if law.is_some() {
         leave_out_unread(&mut ran, screen);
     }
@@ -147,7 +151,8 @@ fn run(arguments: &PapersRunArguments, screen: &Screen) -> Result<(), Failure> {
     print(&if screen.json { store::pretty(&json) } else { page::describe(&paper, &ran, law, all) })?;
     let broken = ran.iter().flat_map(|figure| figure.verdicts.iter().map(move |verdict| (figure, verdict)));
     let broken = broken.filter(|(figure, verdict)| {
-        !verdict.holds && paper.written(&figure.name, &verdict.that).is_some_and(|written| written.holds)
+        let held = |written: &Written| written.verdict == Judgement::Holds;
+        !verdict.holds() && paper.written(&figure.name, &verdict.that).is_some_and(held)
     });
     match broken.count() {
         0 => Ok(()),
@@ -207,6 +212,7 @@ fn simulate(
     figures: Vec<(String, Scenario)>,
     folder: &Path,
     threads: Option<usize>,
+    has_controls: bool,
     screen: &Screen,
 ) -> Result<Vec<Ran>, Failure> {
     require_folder(folder)?;
@@ -221,11 +227,19 @@ fn simulate(
     let clock = Clock::start();
     let mut ran = Vec::new();
     for (name, scenario) in figures {
-        let points =
-            one(&scenario, &folder.join(&name), threads, &stop, &|progress| runs.tell(&name, progress))?;
-        let observations: Vec<_> = points.iter().map(PointResult::observation).collect();
-        let verdicts = scenario.claims().iter().map(|claim| claim.verdict(&observations)).collect();
-        ran.push(Ran { name, scenario, points, verdicts, peer: Vec::new() });
+        let folder = folder.join(&name);
+        let tell = |progress: Progress<'_>| runs.tell(&name, progress);
+        let lab = Lab { folder: &folder, threads, stop: &stop, tell: &tell };
+        let mut points = lab.points(&scenario, true)?;
+        let verdicts = decide(&lab, &scenario, &mut points)?;
+        let mut controls = Vec::new();
+        for claim in scenario.claims().iter().filter(|_| has_controls) {
+            controls.push(match scenario.control(claim).map_err(Failure::Scenario)? {
+                Some((other, claim)) => Some(claim.verdict(&observations(&lab.points(&other, false)?))),
+                None => None,
+            });
+        }
+        ran.push(Ran { name, scenario, points, verdicts, controls, peer: Vec::new() });
     }
     drop(runs);
     machine::unwatch(&stop)?;
@@ -233,34 +247,79 @@ fn simulate(
     Ok(ran)
 }
 
-fn one(
+fn observations(points: &[PointResult]) -> Vec<Observation> {
+    points.iter().map(PointResult::observation).collect()
+}
+
+/// Seeds of a claim about means that is not decided by fewer.
+const SEEDS: [u64; 4] = [10, 20, 50, 100];
+
+/// Judges the claims. Those about means have more seeds until they are decided, or as many as there are.
+fn decide(
+    lab: &Lab<'_>,
     scenario: &Scenario,
-    folder: &Path,
-    threads: Option<usize>,
-    stop: &AtomicBool,
-    tell: &(dyn Fn(Progress<'_>) + Sync),
-) -> Result<Vec<PointResult>, Failure> {
-    let threads = crate::sweep::threads_that_fit(scenario, threads.unwrap_or_else(machine::cores))?;
-    let options = Options::new(folder, crate::sweep::CODE, threads, stop);
-    // Whether anything is random is known when the first run is through. Then it is early enough.
-    let too_few = scenario.require_seeds().err();
-    let is_random = AtomicBool::new(false);
-    let run = crate::sweep::simulate(stop);
-    let simulate = |scenario: &Scenario, model: &Model| {
-        let (outcome, meta) = run(scenario, model);
-        if too_few.is_some() && outcome.seed_used {
-            is_random.store(true, Ordering::Relaxed);
-            stop.store(true, Ordering::Relaxed);
+    points: &mut Vec<PointResult>,
+) -> Result<Vec<Verdict>, Failure> {
+    let mut highest = scenario.highest_seed();
+    let own = points.len();
+    loop {
+        let seen = observations(points);
+        let verdicts: Vec<Verdict> = scenario.claims().iter().map(|claim| claim.verdict(&seen)).collect();
+        let open = scenario.claims().iter().zip(&verdicts);
+        let open = open.filter(|(claim, verdict)| {
+            let is_random = || seen.iter().any(|run| run.is_random && claim.is_about(run));
+            claim.is_of_means() && verdict.judgement == Judgement::Undecided && is_random()
+        });
+        let open: Vec<_> = open.map(|(claim, _)| claim).collect();
+        let Some(next) = SEEDS.into_iter().find(|seeds| *seeds > highest).filter(|_| !open.is_empty()) else {
+            return Ok(verdicts);
+        };
+        let more = scenario.with_seeds(highest + 1..=next, &open).map_err(Failure::Scenario)?;
+        points.extend(lab.points(&more, false)?);
+        // Their places follow those of the sweep.
+        for (index, point) in points.iter_mut().enumerate().skip(own) {
+            point.index = index;
         }
-        (outcome, meta)
-    };
-    let points = sweep::run(scenario, &options, &simulate, tell)
-        .and_then(|results| crate::sweep::keep(folder, &results));
-    let was_random = |point: &PointResult| point.result["seed_used"] == true;
-    let is_random = is_random.into_inner() || points.iter().flatten().any(was_random);
-    match too_few.filter(|_| is_random) {
-        Some(too_few) => Err(Failure::Scenario(too_few)),
-        None => points.map_err(crate::sweep::failure),
+        highest = next;
+    }
+}
+
+/// Where and how the runs of a figure are made.
+struct Lab<'a> {
+    folder: &'a Path,
+    threads: Option<usize>,
+    stop: &'a AtomicBool,
+    tell: &'a (dyn Fn(Progress<'_>) + Sync),
+}
+
+impl Lab<'_> {
+    /// Every point of a scenario, those that were run before from where they are kept, and the table if it is of the
+    /// whole figure.
+    fn points(&self, scenario: &Scenario, is_whole: bool) -> Result<Vec<PointResult>, Failure> {
+        let wanted = self.threads.unwrap_or_else(machine::cores);
+        let threads = crate::sweep::threads_that_fit(scenario, wanted)?;
+        let options = Options::new(self.folder, crate::sweep::CODE, threads, self.stop);
+        // Whether anything is random is known when the first run is through. Then it is early enough.
+        let too_few = scenario.require_seeds().err();
+        let is_random = AtomicBool::new(false);
+        let run = crate::sweep::simulate(self.stop);
+        let simulate = |scenario: &Scenario, model: &Model| {
+            let (outcome, meta) = run(scenario, model);
+            if too_few.is_some() && outcome.seed_used {
+                is_random.store(true, Ordering::Relaxed);
+                self.stop.store(true, Ordering::Relaxed);
+            }
+            (outcome, meta)
+        };
+        let points = sweep::run(scenario, &options, &simulate, self.tell).and_then(|results| {
+            if is_whole { crate::sweep::keep(self.folder, &results) } else { results.all() }
+        });
+        let was_random = |point: &PointResult| point.result["seed_used"] == true;
+        let is_random = is_random.into_inner() || points.iter().flatten().any(was_random);
+        match too_few.filter(|_| is_random) {
+            Some(too_few) => Err(Failure::Scenario(too_few)),
+            None => points.map_err(crate::sweep::failure),
+        }
     }
 }
 
@@ -275,15 +334,22 @@ fn keep_toml(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
 
 /// Results of claims, to be written down.
 fn written(ran: &[Ran]) -> Vec<Written> {
-    let claims = ran.iter().flat_map(|figure| figure.verdicts.iter().map(move |verdict| (figure, verdict)));
-    claims
-        .map(|(figure, verdict)| Written {
-            figure: figure.name.clone(),
-            claim: verdict.that.clone(),
-            holds: verdict.holds,
-            measured: verdict.text.clone(),
-        })
-        .collect()
+    let one = |(figure, (verdict, control)): (&Ran, (&Verdict, &Option<Verdict>))| Written {
+        figure: figure.name.clone(),
+        claim: verdict.that.clone(),
+        verdict: verdict.judgement,
+        measured: verdict.text.clone(),
+        control: control.as_ref().map(|control| control.judgement),
+    };
+    let of = |figure| Ran::judged(figure).map(move |judged| (figure, judged));
+    ran.iter().flat_map(of).map(one).collect()
+}
+
+impl Ran {
+    /// Each verdict, and that of its control.
+    fn judged(&self) -> impl Iterator<Item = (&Verdict, &Option<Verdict>)> {
+        self.verdicts.iter().zip(self.controls.iter().chain(std::iter::repeat(&None)))
+    }
 }
 
 fn report(arguments: &PapersReportArguments, screen: &Screen) -> Result<(), Failure> {
@@ -297,7 +363,7 @@ fn report(arguments: &PapersReportArguments, screen: &Screen) -> Result<(), Fail
         return Err(Failure::Input(Message::new(text, "a figure is a file NAME.toml beside paper.toml")));
     }
     let folder = arguments.source.folder(&paper.key, None);
-    let mut ran = simulate(figures, &folder, arguments.source.threads, screen)?;
+    let mut ran = simulate(figures, &folder, arguments.source.threads, true, screen)?;
     if arguments.peer.is_some() {
         ask_peer(&paper, &mut ran, &arguments.source, None, screen)?;
         for figure in &ran {
@@ -319,7 +385,7 @@ fn report(arguments: &PapersReportArguments, screen: &Screen) -> Result<(), Fail
             keep_toml(&place.join("ns2.toml"), &paper.peer)?;
         }
         keep(&place.join("README.md"), page::readme(&paper)?.as_bytes())?;
-        keep(&papers.join("README.md"), page::summary(&folder::read(Some(papers))?).as_bytes())?;
+        keep(&papers.join("README.md"), page::summary(&folder::read(Some(papers))?)?.as_bytes())?;
     }
     let page = folder.join("report.html");
     print(&if screen.json {
@@ -334,7 +400,7 @@ fn report(arguments: &PapersReportArguments, screen: &Screen) -> Result<(), Fail
     }
     if let Some(papers) = &arguments.source.papers {
         let paper_page = (papers.join(&paper.key).join("README.md"), page::readme(&paper)?);
-        let summary = (papers.join("README.md"), page::summary(&folder::read(Some(papers))?));
+        let summary = (papers.join("README.md"), page::summary(&folder::read(Some(papers))?)?);
         for (place, text) in [paper_page, summary] {
             if std::fs::read_to_string(&place).ok() != Some(text) {
                 let text = format!("{} is not what verdicts.toml says", place.display());
@@ -342,7 +408,37 @@ fn report(arguments: &PapersReportArguments, screen: &Screen) -> Result<(), Fail
             }
         }
     }
+    check_tags(&paper)?;
     check(&paper, &now)
+}
+
+/// Each claim that fails says why in a word, and the word is true: ns-2 fails there, the figure of the experiment exists.
+fn check_tags(paper: &Paper) -> Result<(), Failure> {
+    let mut list = Vec::new();
+    for (name, scenario) in paper.scenarios(None).map_err(Failure::paper)? {
+        for claim in scenario.claims() {
+            let that = claim.that();
+            let fails = paper.written(&name, that).is_some_and(|written| written.verdict == Judgement::Fails);
+            let in_ns2 = paper.peer.find(&name, that).map(|value| value.verdict);
+            let has = |figure: &str| paper.figures.iter().any(|other| other.name == figure);
+            let wrong = match (claim.tag(), claim.experiment()) {
+                (None, _) if fails => "it fails and has no tag".to_owned(),
+                (Some("ns-2"), _) if in_ns2 != Some(Judgement::Fails) => {
+                    let word = in_ns2.map_or("is not in ns-2", Judgement::word);
+                    format!("its tag is ns-2, and there it {word}")
+                }
+                (_, Some(figure)) if !has(figure) => format!("its experiment `{figure}` is no figure"),
+                _ => continue,
+            };
+            list.push(format!("{name}: {that}: {wrong}"));
+        }
+    }
+    if list.is_empty() {
+        return Ok(());
+    }
+    let text =
+        format!("{} claims of {} say wrongly why they fail\n{}", list.len(), paper.key, list.join("\n"));
+    Err(Failure::Claim(Message::new(text, "tag = \"ns-2\", \"closed form\", \"assumed\" or \"open\"")))
 }
 
 /// Checks that the results are those that are written down.
@@ -381,12 +477,13 @@ fn ranges(arguments: &PapersRangesArguments, screen: &Screen) -> Result<(), Fail
                     assumed.paths.iter().map(|path| ((*path).to_owned(), value.clone())).collect();
                 let other = paper.scenario(name, &sets).map_err(Failure::paper)?;
                 let place = folder.join(format!("{name}-{}-{index}", folder::file_name(assumed.name)));
-                let ran = simulate(vec![(name.clone(), other)], &place, arguments.source.threads, screen)?;
+                let ran =
+                    simulate(vec![(name.clone(), other)], &place, arguments.source.threads, false, screen)?;
                 let turned = written(&ran).into_iter().filter_map(|now| {
                     let before = paper.written(name, &now.claim)?;
-                    (before.holds != now.holds).then_some(Change {
+                    (before.verdict != now.verdict).then_some(Change {
                         claim: now.claim,
-                        holds: now.holds,
+                        verdict: now.verdict,
                         measured: now.measured,
                     })
                 });

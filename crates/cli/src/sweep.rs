@@ -112,7 +112,7 @@ pub(crate) fn sweep(arguments: &SweepArguments, screen: &Screen) -> Result<(), F
     } else {
         describe(&scenario, &shown, &verdicts)
     })?;
-    let failed = verdicts.iter().filter(|verdict| !verdict.holds).count();
+    let failed = verdicts.iter().filter(|verdict| !verdict.holds()).count();
     if failed > 0 {
         let text = format!("{failed} of {} claims do not hold", verdicts.len());
         return Err(Failure::Claim(Message::new(text, "")));
@@ -237,7 +237,7 @@ fn to_json(results: &[PointResult], verdicts: &[Verdict]) -> Value {
     let claims: Vec<Value> = verdicts
         .iter()
         .map(|verdict| {
-            json!({ "that": verdict.that, "metric": verdict.metric, "holds": verdict.holds, "text": verdict.text })
+            json!({ "that": verdict.that, "metric": verdict.metric, "holds": verdict.holds(), "verdict": verdict.judgement, "text": verdict.text })
         })
         .collect();
     json!({ "points": points, "claims": claims })
@@ -261,7 +261,7 @@ fn describe(scenario: &Scenario, shown: &Shown, verdicts: &[Verdict]) -> String 
     if !verdicts.is_empty() {
         text.push('\n');
         for verdict in verdicts {
-            let holds = if verdict.holds { "holds" } else { "FAILS" };
+            let holds = crate::table::verdict(verdict.judgement);
             text.push_str(&format!("  {holds}  {}: {}\n", verdict.that, verdict.text));
         }
     }

@@ -1,10 +1,16 @@
 //! Tables for people.
 
 use congestlab_scenario::cells::Columns;
+use congestlab_scenario::claims::Judgement;
 use congestlab_scenario::printable;
 
 pub(crate) use congestlab_scenario::cells::Cell;
 pub(crate) use congestlab_scenario::number::{NOTHING, count, number, percent, rate};
+
+/// The word of a verdict, of which nobody oversees one that fails.
+pub(crate) fn verdict(judgement: Judgement) -> &'static str {
+    if judgement == Judgement::Fails { "FAILS" } else { judgement.word() }
+}
 
 /// Rows under a heading; the first column to the left, the others to the right, with one unit and the same decimals.
 #[derive(Clone, Debug)]

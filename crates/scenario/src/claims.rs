@@ -1,20 +1,20 @@
 //! Claims about results, and whether they hold.
 //!
 //! A claim names a metric and what it should be. Most speak of each run by itself; `monotone` and
-//! `crossover` speak of a sweep's runs along one of its axes.
+//! `crossover` speak of a sweep's runs along one of its axes. How runs are judged is in [`judging`].
 
-use std::collections::BTreeMap;
+mod judging;
+
+pub use judging::{Judged, Judgement, Verdict};
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-use crate::cells::{Cell, Quantity};
 use crate::decode::{At, Language, record, words, wrong_type};
 use crate::diagnostic::{Findings, Span};
 use crate::metric::{Comparison, Elements, Metric, Reading, quantity};
-use crate::number::significant;
-use crate::seeds::{Estimate, SEED, SEEDS_MIN};
+use crate::seeds::{SEED, SEEDS_MIN};
 use crate::sweep::{Axes, Axis};
-use crate::tree::{Node, Value, inline};
+use crate::tree::{Entry, Node, Table, Value, inline};
 
 record! {
     /// Something that should be true of the results.
@@ -53,8 +53,14 @@ record! {
         only: Axes,
         /// What several seeds must do: "each" of them (absent); "mean": the 95 % interval of their mean is within the bounds; "half": half of them or more.
         decide: Decide,
+        /// The claim's cause switched off, as settings by path: then it must not hold. false: it is about no effect, and has none. Absent: that of [figure].
+        control: Control,
         /// Of a claim that fails: why, and what shows it.
         cause: String,
+        /// Of a claim that fails, what its cause is: "ns-2", it fails there too; "closed form", the paper contradicts one; "assumed", a value that the paper does not give; "open", nobody knows.
+        tag: Tag,
+        /// Of a claim that fails for an assumed value: the figure in which another value turns it.
+        experiment: String,
     }
 }
 
@@ -224,9 +230,73 @@ impl Language for Ordered {
     }
 }
 
+/// A cause switched off.
+#[derive(Clone, Debug)]
+pub(crate) enum Control {
+    /// There is none to switch off.
+    Nothing,
+    Settings(Vec<(At<String>, Node)>),
+}
+
+impl Control {
+    pub(crate) fn settings(&self) -> &[(At<String>, Node)] {
+        match self {
+            Self::Nothing => &[],
+            Self::Settings(settings) => settings,
+        }
+    }
+}
+
+impl Language for Control {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        match &node.value {
+            Value::Boolean(false) => Some(Self::Nothing),
+            Value::Table(Table(entries)) if !entries.is_empty() => {
+                let setting =
+                    |entry: &Entry| (At { value: entry.key.clone(), span: entry.span }, entry.node.clone());
+                Some(Self::Settings(entries.iter().map(setting).collect()))
+            }
+            _ => {
+                let help = "such as { \"links.bottleneck.ack_loss\" = 0 }, or false";
+                wrong_type(node, "a table of settings by path, or false", help, findings);
+                None
+            }
+        }
+    }
+
+    fn encode(&self) -> Value {
+        match self {
+            Self::Nothing => Value::Boolean(false),
+            Self::Settings(list) => {
+                Value::table(list.iter().map(|(path, node)| (path.value.clone(), node.value.clone())))
+            }
+        }
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [{ "const": false }, { "type": "object", "minProperties": 1 }] })
+    }
+}
+
+words! {
+    /// What the cause of a failure is.
+    Tag {
+        /// ns-2 fails too.
+        Ns2 = "ns-2",
+        /// The paper contradicts a closed form.
+        ClosedForm = "closed form",
+        /// A value that the paper does not give.
+        Assumed = "assumed",
+        /// Nobody knows.
+        Open = "open",
+    }
+}
+
 /// One run of a sweep, as claims see it.
 #[derive(Clone, Debug)]
 pub struct Observation {
+    /// Something in it was drawn by its seed: with another one it is another run.
+    pub is_random: bool,
     /// Path and value (as TOML) of every axis.
     pub settings: Vec<(String, String)>,
     /// What the metrics of all claims gave, by their text.
@@ -242,32 +312,6 @@ impl Observation {
     pub(crate) fn setting(&self, path: &str) -> Option<&str> {
         self.settings.iter().find(|(other, _)| other == path).map(|(_, value)| value.as_str())
     }
-}
-
-/// Whether a claim holds.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Verdict {
-    /// The claim in words.
-    pub that: String,
-    /// Its metric.
-    pub metric: String,
-    /// It does.
-    pub holds: bool,
-    /// What was measured and asked, in one line.
-    pub text: String,
-    /// The same by point where seeds decide together, and of single runs those that fail; empty where the line says it.
-    pub points: Vec<Judged>,
-}
-
-/// A claim at one point of a sweep.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Judged {
-    /// Path and value (as TOML) of what the sweep varies.
-    pub at: Vec<(String, String)>,
-    /// The value that was measured.
-    pub measured: Cell,
-    /// The claim holds there.
-    pub holds: bool,
 }
 
 /// A claim of a scenario, checked to be about it.
@@ -396,6 +440,54 @@ impl CheckedClaim {
         self.claim.cause.as_ref().map(|cause| cause.value.as_str())
     }
 
+    /// What its cause is, in a word.
+    pub fn tag(&self) -> Option<&'static str> {
+        let tag = self.claim.tag.as_ref()?.value;
+        Tag::WORDS.iter().find(|(_, other)| *other == tag).map(|(word, _)| *word)
+    }
+
+    /// The figure in which another value of what is assumed turns it.
+    pub fn experiment(&self) -> Option<&str> {
+        self.claim.experiment.as_ref().map(|name| name.value.as_str())
+    }
+
+    /// Its own control.
+    pub(crate) fn control(&self) -> Option<&Control> {
+        let control = self.claim.control.as_ref().map(|control| &control.value);
+        control.filter(|control| !control.settings().is_empty())
+    }
+
+    /// It says that it is about no effect.
+    pub(crate) fn has_no_control(&self) -> bool {
+        matches!(self.claim.control, Some(At { value: Control::Nothing, .. }))
+    }
+
+    /// The claim about the points of the sweep that have the values of a control.
+    pub(crate) fn at(&self, control: &Control, swept: &[String]) -> Self {
+        let mut claim = self.clone();
+        for (path, node) in control.settings().iter().filter(|(path, _)| swept.contains(&path.value)) {
+            let only = claim.claim.only.get_or_insert(At { value: Axes::default(), span: path.span });
+            only.value.0.retain(|axis| axis.path.value != path.value);
+            only.value.0.push(Axis { path: path.clone(), values: vec![node.clone()], is_paired: false });
+        }
+        claim
+    }
+
+    /// The run is one of those of which the claim is made, whatever its value of an axis.
+    pub(crate) fn is_about_but_for(&self, path: &str, run: &Observation) -> bool {
+        let is_other = |axis: &&Axis| axis.path.value != path;
+        let has = |axes: &Option<At<Axes>>| {
+            axes.as_ref()
+                .is_some_and(|axes| Axes(axes.value.0.iter().filter(is_other).cloned().collect()).has(run))
+        };
+        self.claim.only.is_none() || has(&self.claim.only) || has(&self.claim.against)
+    }
+
+    /// Of several seeds the mean decides.
+    pub fn is_of_means(&self) -> bool {
+        self.claim.decision() == Decide::Mean
+    }
+
     /// Every metric that has to be read in each run.
     pub fn metrics(&self) -> Vec<&Metric> {
         let claim = &self.claim;
@@ -410,73 +502,6 @@ impl CheckedClaim {
     /// The run is one of those of which the claim is made, or to which it compares.
     pub fn is_about(&self, run: &Observation) -> bool {
         self.claim.is_about(run) || self.claim.against.as_ref().is_some_and(|against| against.value.has(run))
-    }
-
-    /// A series of which it is has no value in any of the runs. That a flow does not complete, say, is a value of a kind.
-    pub(crate) fn reads_nothing(&self, runs: &[Observation]) -> bool {
-        let selected = || runs.iter().filter(|run| self.is_about(run));
-        let is_nothing = |reading: &Reading| match reading {
-            Reading::List(list) => list.iter().all(|reading| *reading == Reading::Nothing),
-            reading => *reading == Reading::Nothing,
-        };
-        self.metrics()
-            .iter()
-            .any(|metric| metric.is_of_law() && selected().all(|run| is_nothing(run.read(metric))))
-    }
-
-    /// Of some point of which it is made too few of the runs are left: none, or of a mean less than an interval is made of.
-    pub fn lacks_runs(&self, all: &[Observation], left: &[Observation]) -> bool {
-        let about = |runs: &[Observation]| -> Vec<Observation> {
-            runs.iter().filter(|run| self.is_about(run)).cloned().collect()
-        };
-        let (all, left) = (about(all), about(left));
-        let left = by_point(&left.iter().collect::<Vec<_>>());
-        let enough = if self.claim.decision() == Decide::Mean { SEEDS_MIN } else { 1 };
-        let has_enough =
-            |point: &Settings| left.iter().any(|(other, runs)| other == point && runs.len() >= enough);
-        by_point(&all.iter().collect::<Vec<_>>()).iter().any(|(point, _)| !has_enough(point))
-    }
-
-    /// Holds the claim against the runs.
-    pub fn verdict(&self, runs: &[Observation]) -> Verdict {
-        let mut points = Vec::new();
-        let (holds, text) = match self.judge(runs, &mut points) {
-            Ok(text) => (true, text),
-            Err(text) => (false, text),
-        };
-        Verdict { that: self.that().into(), metric: self.claim.measured(), holds, text, points }
-    }
-
-    /// What was measured; `Err` where the claim does not hold.
-    fn judge(&self, runs: &[Observation], points: &mut Vec<Judged>) -> Result<String, String> {
-        let claim = &self.claim;
-        let metric = &claim.metric.as_ref().ok_or("no metric")?.value;
-        let selected: Vec<&Observation> = runs.iter().filter(|run| claim.is_about(run)).collect();
-        let bases = claim.bases(runs);
-        let read = |run: &Observation| claim.reading(metric, run, &bases);
-        if selected.is_empty() {
-            return Err("no run to judge by".into());
-        }
-        let mut said = Vec::new();
-        if let (Some(other), Some(axis)) = (&claim.crossover, &self.axis) {
-            said.push(claim.judge_crossover(metric, &other.value, axis, &selected)?);
-        } else {
-            said.push(match claim.decision() {
-                Decide::Each => claim.judge_each(metric, &selected, &read, points)?,
-                Decide::Mean => claim.judge_mean(metric, &selected, &read, points)?,
-                Decide::Half => claim.judge_half(metric, &selected, &read, points)?,
-            });
-        }
-        if let (Some(trend), Some(axis)) = (&claim.monotone, &self.axis) {
-            let curve = along(axis, &selected, |run| number(&read(run)?))?;
-            let shown = show(&curve);
-            let values: Vec<f64> = curve.iter().map(|&(_, value)| value).collect();
-            if !trend.value.holds(&values) {
-                return Err(format!("{} along {axis} is {shown}", claim.measured()));
-            }
-            said.push(shown);
-        }
-        Ok(said.join("; "))
     }
 }
 
@@ -501,6 +526,19 @@ impl Claim {
             let message = format!("`{key}` has no part in a crossover");
             let help = "a crossover is of means; at_least, at_most and within say where it is";
             findings.error("scenario::claim", span, message, help);
+        }
+        let is_assumed = self.tag.as_ref().is_some_and(|tag| tag.value == Tag::Assumed);
+        match (&self.tag, &self.experiment) {
+            (Some(tag), None) if is_assumed => {
+                let message = "`tag` = \"assumed\" without an `experiment`";
+                let help = "name the figure in which another value turns the claim";
+                findings.error("scenario::claim", tag.span, message, help);
+            }
+            (_, Some(experiment)) if !is_assumed => {
+                let help = "it goes with tag = \"assumed\"";
+                findings.error("scenario::claim", experiment.span, "`experiment` of no assumption", help);
+            }
+            _ => {}
         }
         if let Some(over) = self.over.as_ref().filter(|_| self.crossover.is_none() && self.monotone.is_none())
         {
@@ -658,347 +696,11 @@ impl Claim {
     fn is_about(&self, run: &Observation) -> bool {
         self.only.as_ref().is_none_or(|only| only.value.has(run))
     }
-
-    /// What the claim looks at, in words.
-    fn measured(&self) -> String {
-        let text = |metric: &Option<At<Metric>>| metric.as_ref().map(|metric| metric.value.text().to_owned());
-        let main = text(&self.metric).unwrap_or_default();
-        let base = text(&self.ratio_to);
-        match &self.against {
-            None => base.map_or(main.clone(), |base| format!("{main} / {base}")),
-            Some(against) => {
-                let of = |axis: &Axis| Some((axis.path.value.clone(), inline(&axis.values.first()?.value)));
-                let values: Vec<_> = against.value.0.iter().filter_map(of).collect();
-                format!("{main} / {}{}", base.as_ref().unwrap_or(&main), place(&values))
-            }
-        }
-    }
-
-    /// The metric of a run, as the claim looks at it.
-    fn reading(&self, metric: &Metric, run: &Observation, bases: &Bases<'_>) -> Result<Reading, String> {
-        let reading = run.read(metric);
-        if self.ratio_to.is_none() && self.against.is_none() {
-            return Ok(reading.clone());
-        }
-        let base = self.ratio_to.as_ref().map_or(metric, |base| &base.value);
-        let ratio = || match (number(reading)?, number(self.base_run(run, bases)?.read(base))?) {
-            (_, 0.0) => Err(format!("{} is 0, and nothing to divide by", base.text())),
-            (number, base) => Ok(number / base),
-        };
-        ratio().map(Reading::Number).map_err(|error: String| error + &place(&run.settings))
-    }
-
-    /// The run that `against` means: that with its values, all else equal.
-    fn base_run<'a>(&self, run: &'a Observation, bases: &Bases<'a>) -> Result<&'a Observation, String> {
-        if self.against.is_none() {
-            return Ok(run);
-        }
-        bases.get(&self.beside(run)).copied().ok_or_else(|| "`against` means no run".into())
-    }
-
-    /// The runs that have the values of `against`, by their other values.
-    fn bases<'a>(&self, runs: &'a [Observation]) -> Bases<'a> {
-        let mut bases = Bases::new();
-        for run in
-            runs.iter().filter(|run| self.against.as_ref().is_some_and(|against| against.value.has(run)))
-        {
-            bases.entry(self.beside(run)).or_insert(run);
-        }
-        bases
-    }
-
-    /// The values of a run that `against` says nothing of.
-    fn beside<'a>(&self, run: &'a Observation) -> Vec<&'a (String, String)> {
-        let against = self.against.iter().flat_map(|against| &against.value.0);
-        let varied: Vec<&str> = against.map(|axis| axis.path.value.as_str()).collect();
-        run.settings.iter().filter(|(path, _)| !varied.contains(&path.as_str())).collect()
-    }
-
-    /// What the claim says of the mean over the seeds, at each point.
-    fn judge_mean(
-        &self,
-        metric: &Metric,
-        runs: &[&Observation],
-        read: Read<'_>,
-        points: &mut Vec<Judged>,
-    ) -> Result<String, String> {
-        let mut said = Said::default();
-        for (point, runs) in by_point(runs) {
-            let value = |run: &&Observation| number(&read(run)?).map_err(|why| why + &place(&run.settings));
-            let values: Vec<f64> = runs.iter().map(value).collect::<Result<_, String>>()?;
-            let estimate = Estimate::of(&values)
-                .filter(|_| values.len() >= SEEDS_MIN)
-                .ok_or_else(|| format!("{} seeds are too few{}", values.len(), place(&point)))?;
-            let text = format!("{} ± {}", significant(estimate.mean), significant(estimate.half));
-            let judge = |end| self.judge_reading(metric, runs[0], &Reading::Number(end));
-            let cell = Cell::Interval(Some(estimate.mean), Some(estimate.half));
-            said.add(&point, text, cell, judge(estimate.low()).and_then(|()| judge(estimate.high())));
-        }
-        points.append(&mut said.points);
-        said.of(&self.measured())
-    }
-
-    /// What the claim says of half of the seeds, at each point.
-    fn judge_half(
-        &self,
-        metric: &Metric,
-        runs: &[&Observation],
-        read: Read<'_>,
-        points: &mut Vec<Judged>,
-    ) -> Result<String, String> {
-        let mut said = Said::default();
-        for (point, runs) in by_point(runs) {
-            let holds = |run: &&&Observation| -> bool {
-                read(run).and_then(|reading| self.judge_reading(metric, run, &reading)).is_ok()
-            };
-            let holding = runs.iter().filter(holds).count();
-            let text = format!("{holding} of {} seeds", runs.len());
-            let cell = Cell::Text(text.clone());
-            said.add(
-                &point,
-                text,
-                cell,
-                if 2 * holding < runs.len() { Err("less than half".into()) } else { Ok(()) },
-            );
-        }
-        points.append(&mut said.points);
-        said.of(&self.measured())
-    }
-
-    /// What the claim says of each run.
-    fn judge_each(
-        &self,
-        metric: &Metric,
-        runs: &[&Observation],
-        read: Read<'_>,
-        points: &mut Vec<Judged>,
-    ) -> Result<String, String> {
-        let mut seen: Vec<f64> = Vec::new();
-        let mut said = Said::default();
-        for run in runs {
-            let reading = read(run)?;
-            let cell = match &reading {
-                Reading::Number(value) => Cell::Number(Some(*value), Quantity::Any),
-                other => Cell::Text(other.to_string()),
-            };
-            let judged = self.judge_reading(metric, run, &reading);
-            said.add(&run.settings, reading.to_string(), cell, judged);
-            match reading {
-                Reading::List(list) => seen.extend(list.iter().filter_map(Reading::number)),
-                reading => seen.extend(reading.number()),
-            }
-        }
-        // A thousand runs that hold are a range.
-        points.extend(said.points.drain(..).filter(|point| !point.holds));
-        said.of(&self.measured())?;
-        let (low, high) =
-            seen.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &v| (l.min(v), h.max(v)));
-        Ok(match seen.len() {
-            0 => "no value".into(),
-            1 => significant(low),
-            count => format!("{} to {} in {count} values", significant(low), significant(high)),
-        })
-    }
-
-    fn judge_reading(&self, metric: &Metric, run: &Observation, reading: &Reading) -> Result<(), String> {
-        let readings = match reading {
-            Reading::List(list) => list.as_slice(),
-            single => std::slice::from_ref(single),
-        };
-        let ask = |name: &str, bound: &Bound, holds: fn(f64, f64) -> bool| {
-            let limit = bound.value(metric)?;
-            let all =
-                readings.iter().all(|reading| reading.number().is_some_and(|value| holds(value, limit)));
-            if all { Ok(()) } else { Err(format!("{name} {limit}")) }
-        };
-        if let Some(bound) = &self.at_least {
-            ask("at_least", &bound.value, |value, limit| value >= limit)?;
-        }
-        if let Some(bound) = &self.at_most {
-            ask("at_most", &bound.value, |value, limit| value <= limit)?;
-        }
-        if let Some([low, high]) = self.within.as_ref().map(|within| within.value.as_slice()) {
-            ask("within: at least", &low.value, |value, limit| value >= limit)?;
-            ask("within: at most", &high.value, |value, limit| value <= limit)?;
-        }
-        if let Some(At { value: Scalar(wanted), .. }) = &self.equals {
-            let is_equal = |reading: &Reading| match (reading, wanted) {
-                (Reading::Number(number), Value::Float(wanted)) => number == wanted,
-                (Reading::Number(number), Value::Integer(wanted)) => *number == *wanted as f64,
-                (Reading::Number(number), Value::Boolean(wanted)) => *number == f64::from(u8::from(*wanted)),
-                (Reading::Number(number), Value::String(wanted)) => {
-                    quantity(wanted, metric.unit_name()) == Ok(*number)
-                }
-                (Reading::Text(text), Value::String(wanted)) => text == wanted,
-                _ => false,
-            };
-            if !readings.iter().all(is_equal) {
-                return Err(format!("equals {}", inline(wanted)));
-            }
-        }
-        match self.never.as_ref().map(|never| &never.value) {
-            None => {}
-            Some(Never::Anything) => {
-                let happened =
-                    |reading: &Reading| *reading != Reading::Nothing && reading.number() != Some(0.0);
-                if readings.iter().any(happened) {
-                    return Err("never".into());
-                }
-            }
-            Some(Never::Compares(text)) => {
-                let comparison = Comparison::parse(text, metric.unit_name())?;
-                if readings.iter().filter_map(Reading::number).any(|value| comparison.holds(value)) {
-                    return Err(format!("never {text}"));
-                }
-            }
-        }
-        match self.ordered.as_ref().map(|ordered| &ordered.value) {
-            None => Ok(()),
-            Some(Ordered::Elements(trend)) => {
-                let numbers: Vec<f64> = readings.iter().map(number).collect::<Result<_, _>>()?;
-                if trend.holds(&numbers) { Ok(()) } else { Err("not in order".into()) }
-            }
-            Some(Ordered::Metrics(list)) => {
-                let mut numbers = vec![number(reading)?];
-                for other in list {
-                    numbers.push(number(run.read(&other.value))?);
-                }
-                if Trend::Decreasing.holds(&numbers) {
-                    Ok(())
-                } else {
-                    Err(format!("not in order: {numbers:?}"))
-                }
-            }
-        }
-    }
-
-    /// Where the difference of the two metrics changes its sign, between the axis' values by a
-    /// straight line.
-    fn judge_crossover(
-        &self,
-        metric: &Metric,
-        other: &Metric,
-        axis: &str,
-        runs: &[&Observation],
-    ) -> Result<String, String> {
-        let curve = along(axis, runs, |run| Ok(number(run.read(metric))? - number(run.read(other))?))?;
-        let shown = show(&curve);
-        let mut crossings = Vec::new();
-        for pair in curve.windows(2) {
-            let [(x0, y0), (x1, y1)] = [pair[0], pair[1]];
-            if (y0 > 0.0) != (y1 > 0.0) {
-                crossings.push(x0 + (x1 - x0) * (y0 / (y0 - y1)));
-            }
-        }
-        let [at] = crossings[..] else {
-            return Err(format!("{} crossings along {axis}; differences {shown}", crossings.len()));
-        };
-        let said = format!("crossover at {axis} = {at}");
-        let bound = |bound: &Bound| bound.on_axis().ok_or("a bound is no value of an axis");
-        let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
-        if let Some([from, to]) = self.within.as_ref().map(|within| within.value.as_slice()) {
-            (low, high) = (bound(&from.value)?, bound(&to.value)?);
-        }
-        if let Some(from) = &self.at_least {
-            low = low.max(bound(&from.value)?);
-        }
-        if let Some(to) = &self.at_most {
-            high = high.min(bound(&to.value)?);
-        }
-        if (low..=high).contains(&at) { Ok(said) } else { Err(format!("{said}, not in [{low}, {high}]")) }
-    }
 }
 
 /// How many of them differ.
 pub(crate) fn distinct(values: &[Node]) -> usize {
     values.iter().map(|node| inline(&node.value)).collect::<std::collections::BTreeSet<_>>().len()
-}
-
-type Settings = Vec<(String, String)>;
-/// Runs that others are compared with, by what both have in common.
-type Bases<'a> = BTreeMap<Vec<&'a (String, String)>, &'a Observation>;
-/// Reads a run as a claim looks at it.
-type Read<'a> = &'a dyn Fn(&Observation) -> Result<Reading, String>;
-
-/// More points that fail are counted, not listed.
-const FAILING_SHOWN: usize = 4;
-
-/// What is said of points, good ones and bad ones.
-#[derive(Default)]
-struct Said {
-    good: Vec<String>,
-    bad: Vec<String>,
-    /// What the first bad one missed.
-    why: String,
-    points: Vec<Judged>,
-}
-
-impl Said {
-    fn add(&mut self, at: &[(String, String)], text: String, measured: Cell, judged: Result<(), String>) {
-        let text = format!("{text}{}", place(at));
-        self.points.push(Judged { at: at.to_vec(), measured, holds: judged.is_ok() });
-        match judged {
-            Ok(()) => self.good.push(text),
-            Err(why) => {
-                if self.bad.is_empty() {
-                    self.why = why;
-                }
-                self.bad.push(text);
-            }
-        }
-    }
-
-    fn of(&self, measured: &str) -> Result<String, String> {
-        if self.bad.is_empty() {
-            return Ok(self.good.join("; "));
-        }
-        let shown = self.bad.iter().take(FAILING_SHOWN).cloned().collect::<Vec<_>>().join("; ");
-        let all = self.good.len() + self.bad.len();
-        let more = match self.bad.len().saturating_sub(FAILING_SHOWN) {
-            0 => String::new(),
-            more => format!("; and {more} more"),
-        };
-        let of = if all > 1 { format!(" ({} of {all})", self.bad.len()) } else { String::new() };
-        Err(format!("{measured} is {shown}{more}: {}{of}", self.why))
-    }
-}
-
-/// Runs that differ by their seed alone, point by point, in the order of the sweep.
-fn by_point<'a>(runs: &[&'a Observation]) -> Vec<(Settings, Vec<&'a Observation>)> {
-    let mut points: Vec<(Settings, Vec<&Observation>)> = Vec::new();
-    let mut places = BTreeMap::new();
-    for run in runs {
-        let point: Settings = run.settings.iter().filter(|(path, _)| path != SEED).cloned().collect();
-        let place = *places.entry(point.clone()).or_insert(points.len());
-        match points.get_mut(place) {
-            Some((_, runs)) => runs.push(run),
-            None => points.push((point, vec![run])),
-        }
-    }
-    points
-}
-
-/// Where in a sweep, for messages.
-fn place(settings: &[(String, String)]) -> String {
-    if settings.is_empty() {
-        return String::new();
-    }
-    // What is zipped to be the same in several places is said once.
-    let key = |path: &str| path.rsplit('.').next().map(str::to_owned);
-    let is_new = |(index, (path, value)): &(usize, &(String, String))| {
-        settings[..*index].iter().all(|(other, same)| key(other) != key(path) || same != value)
-    };
-    let list: Vec<String> = settings
-        .iter()
-        .enumerate()
-        .filter(is_new)
-        .map(|(_, (path, value))| format!("{path} = {value}"))
-        .collect();
-    format!(" at {}", list.join(", "))
-}
-
-fn number(reading: &Reading) -> Result<f64, String> {
-    reading.number().ok_or_else(|| format!("{reading} is no number"))
 }
 
 /// A value of an axis on a number line: rates in bit/s, times in s, amounts in bytes or packets.
@@ -1016,28 +718,4 @@ pub(crate) fn axis_value(value: &Value) -> Option<f64> {
         }
         _ => None,
     }
-}
-
-/// The mean of `value` at each value of the axis, in the order of the axis.
-fn along(
-    axis: &str,
-    runs: &[&Observation],
-    value: impl Fn(&Observation) -> Result<f64, String>,
-) -> Result<Vec<(f64, f64)>, String> {
-    let mut points: Vec<(f64, f64)> = Vec::new();
-    for run in runs {
-        let setting = run.setting(axis).ok_or_else(|| format!("a run has no {axis}"))?;
-        let parsed = crate::tree::value_of(setting).and_then(|value| axis_value(&value));
-        let x = parsed.ok_or_else(|| format!("{axis} = {setting} is not on a number line"))?;
-        points.push((x, value(run)?));
-    }
-    points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-    let mean = |same: &[(f64, f64)]| same.iter().map(|(_, y)| y).sum::<f64>() / same.len() as f64;
-    Ok(points.chunk_by(|(a, _), (b, _)| a == b).map(|same| (same[0].0, mean(same))).collect())
-}
-
-fn show(curve: &[(f64, f64)]) -> String {
-    let list: Vec<String> =
-        curve.iter().map(|(x, y)| format!("{}: {}", significant(*x), significant(*y))).collect();
-    list.join(", ")
 }

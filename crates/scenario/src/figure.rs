@@ -3,7 +3,7 @@
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::chart::{self, Kind, Wish};
-use crate::claims::{Observation, Scalar, axis_value};
+use crate::claims::{Control, Observation, Scalar, axis_value};
 use crate::decode::{At, Language, record, word, words, wrong_type};
 use crate::diagnostic::{Findings, choices};
 use crate::metric::{Elements, Metric};
@@ -45,6 +45,8 @@ record! {
         quick: bool,
         /// What it assumes, with other values that would be as plausible.
         assumed: Vec<At<Assumption>>,
+        /// The control of claims that have none of their own: the cause switched off, as settings by path.
+        control: Control,
     }
 }
 
@@ -355,6 +357,11 @@ impl<'a> Figure<'a> {
         let text = |text: &Option<At<String>>| text.as_ref().map(|text| text.value.clone());
         let kind = self.0.kind.as_ref().map(|kind| kind.value);
         Some(Wish { kind, x: text(&self.0.x), y: text(&self.0.y), by: text(&self.0.by) })
+    }
+
+    /// The control of claims without one of their own.
+    pub(crate) fn control(self) -> Option<&'a Control> {
+        self.0.control.as_ref().map(|control| &control.value).filter(|control| !control.settings().is_empty())
     }
 
     /// How wide it is drawn, inches.

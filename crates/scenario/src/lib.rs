@@ -42,6 +42,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod again;
 pub mod capture;
 pub mod cells;
 pub mod chart;
@@ -331,6 +332,7 @@ impl Scenario {
             }
         }
         self.check_assumed(&mut findings);
+        self.check_controls(&mut findings);
         if findings.has_errors() { Err(findings.finish()) } else { Ok(findings.finish()) }
     }
 

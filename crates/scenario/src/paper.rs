@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::claims::Judgement;
 use crate::diagnostic::choices;
 use crate::{Diagnostics, Scenario};
 
@@ -50,10 +51,59 @@ pub struct Written {
     pub figure: String,
     /// The claim's words.
     pub claim: String,
-    /// True if it holds.
-    pub holds: bool,
+    /// Whether it holds.
+    pub verdict: Judgement,
     /// The measured value, as text.
     pub measured: String,
+    /// The verdict with its cause switched off: a claim that holds then, too, does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<Judgement>,
+}
+
+impl Written {
+    /// It holds, and with its cause switched off it holds, too.
+    pub fn does_not_tell(&self) -> bool {
+        self.verdict == Judgement::Holds && self.control == Some(Judgement::Holds)
+    }
+
+    /// The verdict in a word.
+    pub fn word(&self) -> &'static str {
+        if self.does_not_tell() { "does not tell" } else { self.verdict.word() }
+    }
+}
+
+/// Claims by their verdicts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Claims that hold.
+    pub hold: usize,
+    /// Claims that hold whatever their cause does.
+    pub tell_nothing: usize,
+    /// Claims that the runs do not decide.
+    pub undecided: usize,
+    /// Claims that fail.
+    pub fail: usize,
+}
+
+impl Counts {
+    /// Counts claims.
+    pub fn of<'a>(all: impl Iterator<Item = &'a Written>) -> Self {
+        let mut counts = Self::default();
+        for written in all {
+            *match written.verdict {
+                Judgement::Holds if written.does_not_tell() => &mut counts.tell_nothing,
+                Judgement::Holds => &mut counts.hold,
+                Judgement::Undecided => &mut counts.undecided,
+                Judgement::Fails => &mut counts.fail,
+            } += 1;
+        }
+        counts
+    }
+
+    /// All of them.
+    pub fn all(self) -> usize {
+        self.hold + self.tell_nothing + self.undecided + self.fail
+    }
 }
 
 /// `verdicts.toml`.
@@ -85,8 +135,8 @@ pub struct Range {
 pub struct Change {
     /// The claim's words.
     pub claim: String,
-    /// True if it holds then.
-    pub holds: bool,
+    /// Whether it holds then.
+    pub verdict: Judgement,
     /// The value measured then, as text.
     pub measured: String,
 }
@@ -265,10 +315,9 @@ impl Paper {
         self.written.iter().find(|written| written.figure == figure && written.claim == claim)
     }
 
-    /// Counts the claims that hold, and those that fail.
-    pub fn counts(&self) -> (usize, usize) {
-        let holds = self.written.iter().filter(|written| written.holds).count();
-        (holds, self.written.len() - holds)
+    /// Counts the claims that were written down.
+    pub fn counts(&self) -> Counts {
+        Counts::of(self.written.iter())
     }
 }
 

@@ -31,6 +31,25 @@ impl Estimate {
         Some(Self { mean, half })
     }
 
+    /// The ratio of two means over the same runs, by the runs' residuals (W. G. Cochran, Sampling Techniques, 6.4); with a
+    /// denominator of 1 in each that of [`Estimate::of`]. `None`: there is nothing to divide by.
+    pub(crate) fn of_ratio(parts: &[(f64, f64)]) -> Option<Self> {
+        let count = parts.len() as f64;
+        let sum = |part: fn(&(f64, f64)) -> f64| parts.iter().map(part).sum::<f64>();
+        let (above, below) = (sum(|part| part.0), sum(|part| part.1));
+        if below == 0.0 {
+            return None;
+        }
+        let mean = above / below;
+        let squares: f64 = parts.iter().map(|(a, b)| (a - mean * b) * (a - mean * b)).sum();
+        let half = if parts.len() < 2 || squares == 0.0 {
+            0.0
+        } else {
+            t_975(parts.len() - 1) * (squares / (count - 1.0) / count).sqrt() / (below / count).abs()
+        };
+        Some(Self { mean, half })
+    }
+
     /// The interval's lower end.
     pub(crate) fn low(&self) -> f64 {
         self.mean - self.half
@@ -79,5 +98,20 @@ mod tests {
         assert_eq!(Estimate::of(&[7.0]), Some(Estimate { mean: 7.0, half: 0.0 }));
         assert_eq!(Estimate::of(&[2.5; 6]).map(|same| same.half), Some(0.0));
         assert_eq!(Estimate::of(&[]), None);
+    }
+
+    #[test]
+    fn a_ratio_is_that_of_the_means() {
+        // Means 3 and 2; residuals -1.5, 0, 1.5: s = 1.5, s / sqrt(3) / 2 = 0.4330, t = 4.303.
+        let estimate = Estimate::of_ratio(&[(0.0, 1.0), (3.0, 2.0), (6.0, 3.0)]).expect("a ratio");
+        assert!((estimate.mean - 1.5).abs() < 1e-12);
+        assert!((estimate.half - 1.8633).abs() < 1e-3, "{estimate:?}");
+        // A run without anything to divide by is a run like others.
+        let with_zero = Estimate::of_ratio(&[(2.0, 0.0), (2.0, 2.0), (2.0, 2.0)]).expect("a ratio");
+        assert!((with_zero.mean - 1.5).abs() < 1e-12);
+        assert_eq!(Estimate::of_ratio(&[(2.0, 0.0), (1.0, 0.0)]), None);
+        let values = [1.0, 2.0, 3.0, 4.0, 5.5];
+        let parts: Vec<(f64, f64)> = values.iter().map(|value| (*value, 1.0)).collect();
+        assert_eq!(Estimate::of_ratio(&parts), Estimate::of(&values));
     }
 }

@@ -233,6 +233,12 @@ impl Sweep {
         })
     }
 
+    /// Has these points instead.
+    pub(crate) fn set_points(&mut self, mut points: Vec<Point>) {
+        points.iter_mut().enumerate().for_each(|(index, point)| point.index = index);
+        self.points = OnceLock::from(points);
+    }
+
     fn point(&self, index: usize) -> Point {
         let zipped = self.zipped.0;
         let mut rest = index;
@@ -391,7 +397,16 @@ pub struct PointResult {
 impl PointResult {
     /// As claims see it.
     pub fn observation(&self) -> Observation {
-        Observation { settings: self.settings.clone(), readings: self.readings.clone() }
+        Observation {
+            is_random: self.is_random(),
+            settings: self.settings.clone(),
+            readings: self.readings.clone(),
+        }
+    }
+
+    /// Something was drawn by its seed. What does not say is taken for what it is called: a run of its seed.
+    pub(crate) fn is_random(&self) -> bool {
+        self.result["seed_used"] != false
     }
 
     /// What is kept of it: all but its place in the sweep, which another sweep has in another place.

@@ -69,6 +69,7 @@ const POINTS: &str = "message points {
     required binary run (utf8);
     required binary scenario (utf8);
     required binary label (utf8);
+    required boolean seed_used;
 }";
 
 /// A row of the time series.
@@ -395,6 +396,9 @@ pub(crate) fn write_points(
             of(&runs),
             Column::Same(Cell::Text(scenario.into()), group.len()),
             of(&labels),
+            Column::Cells(
+                group.iter().map(|row| Some(Cell::Switch(points[row.point].is_random()))).collect(),
+            ),
         ];
         let cells = axes
             .iter()

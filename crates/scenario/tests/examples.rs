@@ -28,7 +28,7 @@ fn hold(scenario: &Scenario) {
     let observations: Vec<_> = results.iter().map(PointResult::observation).collect();
     for claim in scenario.claims() {
         let verdict = claim.verdict(&observations);
-        assert!(verdict.holds, "{}: {}: {}", scenario.name(), verdict.that, verdict.text);
+        assert!(verdict.holds(), "{}: {}: {}", scenario.name(), verdict.that, verdict.text);
     }
 }
 

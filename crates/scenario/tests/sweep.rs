@@ -328,7 +328,7 @@ fn claims_that_hold_and_claims_that_do_not() {
     assert_eq!(verdicts.len(), holding.len() + failing.len());
     for (verdict, (metric, says)) in verdicts.iter().zip(holding.iter().chain(&failing)) {
         let expected = holding.contains(&(metric, says));
-        assert_eq!(verdict.holds, expected, "{metric}: {says}: {}", verdict.text);
+        assert_eq!(verdict.holds(), expected, "{metric}: {says}: {}", verdict.text);
         assert!(!verdict.text.is_empty());
     }
     let told = &verdicts[holding.len()].text;
@@ -392,7 +392,7 @@ fn a_crossover_is_found_between_two_points() {
     }
     let observations: Vec<_> = results.iter().map(PointResult::observation).collect();
     let verdict = scenario.claims()[0].verdict(&observations);
-    assert!(verdict.holds && verdict.text == "crossover at links.pipe.rate = 1500000", "{verdict:?}");
+    assert!(verdict.holds() && verdict.text == "crossover at links.pipe.rate = 1500000", "{verdict:?}");
 }
 
 /// What a point is read from is the run that it is: with the plan in it, reading all points would take time that grows

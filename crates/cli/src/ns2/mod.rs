@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use child::Died;
 pub(crate) use child::missing;
+use congestlab_scenario::claims::Judgement;
 use congestlab_scenario::claims::{CheckedClaim, Observation};
 use congestlab_scenario::paper::{PeerValues, Written};
 use congestlab_scenario::sim::model::Model;
@@ -32,22 +33,21 @@ use crate::output::{Runs, Screen};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Said {
     /// `None`: it is not in ns-2.
-    pub(crate) holds: Option<bool>,
+    pub(crate) verdict: Option<Judgement>,
     /// The measured values, or the reason for having none.
     pub(crate) text: String,
 }
 
 impl Said {
     fn nothing(why: &str) -> Self {
-        Self { holds: None, text: format!("not in ns-2: {why}") }
+        Self { verdict: None, text: format!("not in ns-2: {why}") }
     }
 }
 
 impl fmt::Display for Said {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.holds {
-            Some(true) => write!(f, "ns-2: holds, {}", self.text),
-            Some(false) => write!(f, "ns-2: fails, {}", self.text),
+        match self.verdict {
+            Some(verdict) => write!(f, "ns-2: {}, {}", verdict.word(), self.text),
             None => f.write_str(&self.text),
         }
     }
@@ -64,8 +64,9 @@ pub(crate) fn tell<'a>(
         Some(Written {
             figure: figure.into(),
             claim: claim.into(),
-            holds: said.holds?,
+            verdict: said.verdict?,
             measured: said.text.clone(),
+            control: None,
         })
     });
     values.values.extend(judged);
@@ -75,16 +76,16 @@ pub(crate) fn tell<'a>(
 /// Returns what ns-2 said of a claim.
 pub(crate) fn said(values: &PeerValues, figure: &str, claim: &str) -> Said {
     values.find(figure, claim).map_or(
-        Said { holds: None, text: "ns-2: no value is written down".into() },
-        |value| Said { holds: Some(value.holds), text: value.measured.clone() },
+        Said { verdict: None, text: "ns-2: no value is written down".into() },
+        |value| Said { verdict: Some(value.verdict), text: value.measured.clone() },
     )
 }
 
 /// The same for the cell of a table; empty where there is nothing.
 pub(crate) fn cell(values: &PeerValues, figure: &str, claim: &str) -> String {
-    values.find(figure, claim).map_or(String::new(), |value| {
-        format!("{}: {}", if value.holds { "holds" } else { "fails" }, value.measured)
-    })
+    values
+        .find(figure, claim)
+        .map_or(String::new(), |value| format!("{}: {}", value.verdict.word(), value.measured))
 }
 
 /// Version of what a part is told and of the use of its answers; kept points of another version do not
@@ -139,7 +140,7 @@ impl Point {
         let new = |settings: Vec<(String, String)>, scenario: &Scenario| {
             let model = scenario.model(&Measure::default());
             let parts = network::parts(&model);
-            Self { settings: Observation { settings, readings: Vec::new() }, model, parts }
+            Self { settings: Observation { is_random: true, settings, readings: Vec::new() }, model, parts }
         };
         let Some(sweep) = scenario.sweep() else { return Ok(vec![new(Vec::new(), scenario)]) };
         let point = |point: &sweep::Point| {
@@ -337,5 +338,5 @@ fn verdict(
     if !otherwise.is_empty() {
         text.push_str(" (losses repaired as Reno does)");
     }
-    Said { holds: Some(verdict.holds), text }
+    Said { verdict: Some(verdict.judgement), text }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use congestlab_scenario::paper::{Exception, Paper};
+use congestlab_scenario::paper::{Counts, Exception, Paper};
 use congestlab_scenario::report::{begin, end, escape, figure, judged, verdict_mark};
 
 use super::Ran;
@@ -13,8 +13,7 @@ use crate::ns2;
 /// The paper's page with its pictures.
 pub(super) fn html(paper: &Paper, ran: &[Ran]) -> String {
     let mut html = String::new();
-    let verdicts = || ran.iter().flat_map(|figure| &figure.verdicts);
-    let holding = verdicts().filter(|verdict| verdict.holds).count();
+    let counts = Counts::of(super::written(ran).iter());
     let _ = write!(
         html,
         "<header>\n<h1>{}</h1>\n<p class=\"about\">{}, {}</p>\n<dl>\n",
@@ -24,8 +23,10 @@ pub(super) fn html(paper: &Paper, ran: &[Ran]) -> String {
     );
     for (name, count) in [
         ("figures", ran.len()),
-        ("claims that hold", holding),
-        ("claims that fail", verdicts().count() - holding),
+        ("claims that hold", counts.hold),
+        ("tell nothing", counts.tell_nothing),
+        ("undecided", counts.undecided),
+        ("claims that fail", counts.fail),
         ("not run", paper.exceptions.len()),
     ] {
         let _ = writeln!(html, "<div><dt>{name}</dt><dd>{count}</dd></div>");
@@ -104,21 +105,25 @@ fn section(html: &mut String, paper: &Paper, ran: &Ran) {
         "<div class=\"text\"><table class=\"claims\">\n<tr><th scope=\"col\">claim</th><th scope=\"col\">source</th>\
          <th scope=\"col\">measured</th><th scope=\"col\">verdict</th>{heading}</tr>"
     );
-    for (claim, verdict) in ran.scenario.claims().iter().zip(&ran.verdicts) {
+    for (claim, (verdict, control)) in ran.scenario.claims().iter().zip(ran.judged()) {
         let quote = claim
             .quote()
             .map_or(String::new(), |quote| format!("<blockquote>{}</blockquote>", escape(quote)));
-        let cause = claim.cause().filter(|_| !verdict.holds);
+        let control = control.as_ref().map_or(String::new(), |control| {
+            let tells = if verdict.holds() && control.holds() { "does not tell: " } else { "" };
+            format!("<div>Control: {tells}{}, {}</div>", control.judgement.word(), judged(control))
+        });
+        let cause = claim.cause().filter(|_| !verdict.holds());
         let cause = cause.map_or(String::new(), |cause| format!("<p>Why: {}</p>", linked(cause)));
         let peer =
             if has_peer { format!("<td>{}</td>", escape(&peer(&verdict.that))) } else { String::new() };
         let _ = writeln!(
             html,
-            "<tr><td>{}{quote}</td><td>{}</td><td>{}{cause}</td>{}{peer}</tr>",
+            "<tr><td>{}{quote}</td><td>{}</td><td>{}{control}{cause}</td>{}{peer}</tr>",
             linked(&verdict.that),
             linked(claim.source().unwrap_or("")),
             judged(verdict),
-            verdict_mark(verdict.holds)
+            verdict_mark(verdict.judgement)
         );
     }
     html.push_str("</table></div>\n</section>\n");

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use congestlab_scenario::claims::{Judgement, Verdict};
 use congestlab_scenario::figure::Figure;
-use congestlab_scenario::paper::{Exception, Paper, Range, Written};
+use congestlab_scenario::paper::{Counts, Exception, Paper, Range, Written};
 use serde_json::{Value, json};
 
 use super::Ran;
@@ -12,13 +13,33 @@ use crate::failure::Failure;
 use crate::ns2;
 
 /// A value of the table that is written down beside what came out now.
-fn change(written: Option<&Written>, holds: bool) -> &'static str {
-    match written.map(|written| written.holds) {
+fn change(written: Option<&Written>, now: Judgement) -> &'static str {
+    match written.map(|written| written.verdict) {
         None => "new",
-        Some(before) if before == holds => "",
-        Some(true) => "held",
-        Some(false) => "failed",
+        Some(before) if before == now => "",
+        Some(Judgement::Holds) => "held",
+        Some(Judgement::Undecided) => "was undecided",
+        Some(Judgement::Fails) => "failed",
     }
+}
+
+/// Figures and claims of a paper: all, that hold, that tell nothing, undecided, that fail; and what is not run.
+pub(super) fn numbers(paper: &Paper) -> [usize; 7] {
+    let counts = paper.counts();
+    let Counts { hold, tell_nothing, undecided, fail } = counts;
+    [paper.figures.len(), counts.all(), hold, tell_nothing, undecided, fail, paper.exceptions.len()]
+}
+
+/// The words in which verdicts are summed up.
+fn summed(counts: Counts) -> String {
+    let Counts { hold, tell_nothing, undecided, fail } = counts;
+    let mut text = format!("{hold} hold, {fail} fail");
+    for (count, words) in [(undecided, "undecided"), (tell_nothing, "tell nothing")] {
+        if count > 0 {
+            let _ = write!(text, ", {count} {words}");
+        }
+    }
+    text
 }
 
 pub(super) fn describe(paper: &Paper, ran: &[Ran], law: Option<&str>, all: usize) -> String {
@@ -29,9 +50,10 @@ pub(super) fn describe(paper: &Paper, ran: &[Ran], law: Option<&str>, all: usize
     for figure in ran {
         let (of, title) = figure.scenario.figure().map_or(("", ""), |figure| (figure.of(), figure.title()));
         let _ = writeln!(text, "\n{}  {of}: {title}", figure.name);
-        for (index, (claim, verdict)) in figure.scenario.claims().iter().zip(&figure.verdicts).enumerate() {
-            let holds = if verdict.holds { "holds" } else { "FAILS" };
-            let change = match change(paper.written(&figure.name, &verdict.that), verdict.holds) {
+        let claims = figure.scenario.claims().iter().zip(figure.judged());
+        for (index, (claim, (verdict, control))) in claims.enumerate() {
+            let holds = word(verdict);
+            let change = match change(paper.written(&figure.name, &verdict.that), verdict.judgement) {
                 "" => String::new(),
                 change => format!(
                     " ({change}{})",
@@ -43,21 +65,25 @@ pub(super) fn describe(paper: &Paper, ran: &[Ran], law: Option<&str>, all: usize
             let quote = claim.quote().map_or(String::new(), |quote| format!(": \"{quote}\""));
             let _ = writeln!(text, "         {source}{quote}");
             let _ = writeln!(text, "         measured: {}", verdict.text);
+            if let Some(control) = control {
+                let tells = if verdict.holds() && control.holds() { "does not tell: " } else { "" };
+                let _ =
+                    writeln!(text, "         control: {tells}{}, {}", control.judgement.word(), control.text);
+            }
             if let Some(said) = figure.peer.get(index) {
                 let _ = writeln!(text, "         {said}");
             }
-            if let Some(cause) = claim.cause().filter(|_| !verdict.holds && law.is_none()) {
+            if let Some(cause) = claim.cause().filter(|_| !verdict.holds() && law.is_none()) {
                 let _ = writeln!(text, "         why: {cause}");
             }
         }
     }
     text.push_str(&legend(&text));
-    let verdicts = || ran.iter().flat_map(|figure| &figure.verdicts);
-    let holding = verdicts().filter(|verdict| verdict.holds).count();
+    let counts = Counts::of(super::written(ran).iter());
     let _ = writeln!(
         text,
-        "\n{holding} hold, {} fail, {} exceptions; {} of {all} figures",
-        verdicts().count() - holding,
+        "\n{}, {} exceptions; {} of {all} figures",
+        summed(counts),
         paper.exceptions.len(),
         ran.len(),
     );
@@ -81,17 +107,24 @@ pub(super) fn to_json(paper: &Paper, ran: &[Ran], law: Option<&str>) -> Value {
                 .scenario
                 .claims()
                 .iter()
-                .zip(&figure.verdicts)
+                .zip(figure.judged())
                 .enumerate()
-                .map(|(index, (claim, verdict))| {
+                .map(|(index, (claim, (verdict, control)))| {
                     let written = paper.written(&figure.name, &verdict.that);
                     let mut about = json!({
                         "that": verdict.that, "quote": claim.quote(), "source": claim.source(),
-                        "metric": verdict.metric, "holds": verdict.holds, "measured": verdict.text,
-                        "held": written.map(|written| written.holds), "cause": claim.cause(),
+                        "metric": verdict.metric, "holds": verdict.holds(), "verdict": verdict.judgement,
+                        "measured": verdict.text, "cause": claim.cause(), "tag": claim.tag(),
+                        "held": written.map(|written| written.verdict == Judgement::Holds),
                     });
+                    if let Some(control) = control {
+                        about["control"] = json!({ "verdict": control.judgement, "measured": control.text });
+                    }
                     if let Some(said) = figure.peer.get(index) {
-                        about["ns2"] = json!({ "holds": said.holds, "measured": said.text });
+                        about["ns2"] = json!({
+                            "holds": said.verdict.map(|verdict| verdict == Judgement::Holds), "verdict": said.verdict,
+                            "measured": said.text,
+                        });
                     }
                     about
                 })
@@ -141,14 +174,14 @@ fn target(name: &str) -> String {
 
 /// The paper's page, of what is written down.
 pub(super) fn readme(paper: &Paper) -> Result<String, Failure> {
-    let (holds, fails) = paper.counts();
     let mut text = format!(
         "<!-- made by `congestlab papers report {key} --papers papers --write` -->\n\n# {}\n\n{}, {}\n\n\
-         {holds} claims hold, {fails} fail; {} things are not run. `congestlab papers run {key}` runs them all, \
+         {}; {} things are not run. `congestlab papers run {key}` runs them all, \
          [papers.md](../../docs/papers.md) says how.\n",
         plain(&paper.about.title),
         plain(&paper.about.authors),
         plain(&paper.about.published),
+        summed(paper.counts()).replacen(" hold", " claims hold", 1),
         paper.exceptions.len(),
         key = plain(&paper.key),
     );
@@ -161,10 +194,12 @@ pub(super) fn readme(paper: &Paper) -> Result<String, Failure> {
             let quote = claim.quote().map_or(String::new(), |quote| format!(" \"{}\"", plain(quote)));
             let written = paper.written(&name, claim.that());
             let measured = written.map_or(String::new(), |written| plain(&written.measured));
-            let verdict = match written.map(|written| written.holds) {
-                None => "not run yet",
-                Some(true) => "holds",
-                Some(false) => "**FAILS**",
+            let verdict = match written.map(|written| written.word()) {
+                None => "not run yet".to_owned(),
+                Some("fails") => {
+                    format!("**FAILS**{}", claim.tag().map_or(String::new(), |tag| format!(": {tag}")))
+                }
+                Some(word) => word.to_owned(),
             };
             let source = claim.source().map_or(String::new(), plain);
             let ns2 = plain(&ns2::cell(&paper.peer, &name, claim.that()));
@@ -174,7 +209,9 @@ pub(super) fn readme(paper: &Paper) -> Result<String, Failure> {
                 plain(claim.that())
             );
         }
-        let is_failing = |that: &str| paper.written(&name, that).is_some_and(|written| !written.holds);
+        let is_failing = |that: &str| {
+            paper.written(&name, that).is_some_and(|written| written.verdict != Judgement::Holds)
+        };
         let causes = scenario.claims().iter().filter(|claim| is_failing(claim.that()));
         for claim in causes.filter_map(|claim| Some((claim.that(), claim.cause()?))) {
             let _ = write!(text, "\nWhy \"{}\" fails: {}\n", plain(claim.0), plain(claim.1));
@@ -218,11 +255,13 @@ fn turned(range: &Range, between: &str, write: impl Fn(&str) -> String) -> Strin
     if range.turned.is_empty() {
         return "none".into();
     }
-    let word = |holds: bool| if holds { "holds" } else { "FAILS" };
     let list: Vec<String> = range
         .turned
         .iter()
-        .map(|turned| write(&format!("{} {}: {}", turned.claim, word(turned.holds), turned.measured)))
+        .map(|turned| {
+            let word = crate::table::verdict(turned.verdict);
+            write(&format!("{} {word}: {}", turned.claim, turned.measured))
+        })
         .collect();
     list.join(between)
 }
@@ -238,20 +277,73 @@ pub(super) fn ranges(found: &[Range]) -> String {
     if text.is_empty() { "no figure says what it assumes\n".into() } else { text }
 }
 
+/// What the word of a verdict is beside others.
+fn word(verdict: &Verdict) -> &'static str {
+    crate::table::verdict(verdict.judgement)
+}
+
+/// Why claims fail, in the words of their tags, and what each means.
+const TAGS: [(&str, &str); 4] = [
+    ("ns-2", "ns-2 fails, too"),
+    ("closed form", "the paper contradicts a closed form"),
+    ("assumed", "another value that the paper does not give turns it"),
+    ("open", "ours: nobody knows yet"),
+];
+
 /// Papers by claims.
-pub(super) fn summary(papers: &[Paper]) -> String {
+pub(super) fn summary(papers: &[Paper]) -> Result<String, Failure> {
     let mut text = String::from(
-        "<!-- made by `congestlab papers report KEY --papers papers --write` -->\n\n# The papers, claim by claim\n\n\
-         | paper | figures | claims | hold | fail | not run |\n| --- | --- | --- | --- | --- | --- |\n",
+        "<!-- made by `congestlab papers report KEY --papers papers --write` -->\n\n# The papers, claim by claim\n\n",
     );
-    let mut sums = [0; 5];
-    let mut row = |name: String, numbers: [usize; 5]| {
+    // Claims with the words of a paper, and others.
+    let mut claims: [Vec<(&Written, Option<&'static str>)>; 2] = [Vec::new(), Vec::new()];
+    for paper in papers {
+        for (name, scenario) in paper.scenarios(None).map_err(Failure::paper)? {
+            for claim in scenario.claims() {
+                let Some(written) = paper.written(&name, claim.that()) else { continue };
+                claims[usize::from(claim.quote().is_none())].push((written, claim.tag()));
+            }
+        }
+    }
+    text.push_str("| claims | all | hold | tell nothing | undecided | fail |");
+    let dashes = "| --- | --- | --- | --- | --- | --- |";
+    for (tag, _) in TAGS {
+        let _ = write!(text, " {tag} |");
+    }
+    let _ = writeln!(text, "\n{dashes}{}", " --- |".repeat(TAGS.len()));
+    for (name, claims) in ["quoted from a paper", "our own"].into_iter().zip(&claims) {
+        let counts = Counts::of(claims.iter().map(|(written, _)| *written));
+        let Counts { hold, tell_nothing, undecided, fail } = counts;
+        let share = 100.0 * hold as f64 / counts.all().max(1) as f64;
+        let _ = write!(
+            text,
+            "| {name} | {} | {hold} ({share:.0} %) | {tell_nothing} | {undecided} | {fail} |",
+            counts.all()
+        );
+        let failing = claims.iter().filter(|(written, _)| written.verdict == Judgement::Fails);
+        for (tag, _) in TAGS {
+            let _ = write!(text, " {} |", failing.clone().filter(|(_, other)| *other == Some(tag)).count());
+        }
+        text.push('\n');
+    }
+    let words: Vec<String> = TAGS.iter().map(|(tag, words)| format!("*{tag}*: {words}")).collect();
+    let _ = writeln!(
+        text,
+        "\nA claim that fails has one tag; {}. A claim *tells nothing* if it also holds with its cause switched off, and is \
+         *undecided* where the interval of a mean lies across a bound.\n",
+        words.join("; ")
+    );
+    text.push_str(
+        "| paper | figures | claims | hold | tell nothing | undecided | fail | not run |\n\
+         | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+    );
+    let mut sums = [0; 7];
+    let mut row = |name: String, numbers: [usize; 7]| {
         let cells = numbers.map(|number| number.to_string()).join(" | ");
         let _ = writeln!(text, "| {name} | {cells} |");
     };
     for paper in papers {
-        let (holds, fails) = paper.counts();
-        let numbers = [paper.figures.len(), holds + fails, holds, fails, paper.exceptions.len()];
+        let numbers = numbers(paper);
         for (sum, number) in sums.iter_mut().zip(numbers) {
             *sum += number;
         }
@@ -262,5 +354,5 @@ pub(super) fn summary(papers: &[Paper]) -> String {
     text.push_str(
         "\n[docs/reproductions.md](../docs/reproductions.md) says what reproduces, what does not, and why.\n",
     );
-    text
+    Ok(text)
 }

@@ -31,6 +31,7 @@ source = \"K02 fig. 4; EX1.1\"
 metric = \"links.bottleneck.utilization\"
 at_least = 0.9
 decide = \"mean\"
+control = {{ \"flows.ftp.size\" = \"10 kB\" }}
 
 [[claims]]
 that = \"mostly, nothing is lost\"
@@ -44,6 +45,7 @@ metric = \"sum(flows.ftp.goodput_bps)\"
 ratio_to = \"links.bottleneck.capacity_bps\"
 at_least = 2
 cause = \"a link carries no more than it can\"
+tag = \"closed form\"
 
 [[claims]]
 that = \"twice the rate, twice the goodput\"
@@ -128,7 +130,7 @@ fn a_paper_is_run_drawn_judged_and_written_down() {
         "{table}"
     );
     assert_eq!(
-        (table.matches("| holds |").count(), table.matches("| **FAILS** |").count()),
+        (table.matches("| holds |").count(), table.matches("| **FAILS**: closed form |").count()),
         (3, 1),
         "{table}"
     );
@@ -136,7 +138,9 @@ fn a_paper_is_run_drawn_judged_and_written_down() {
         table.contains("Why \"two flows carry twice the link\" fails: a link carries no more than it can")
     );
     let sums = fs::read_to_string(lab.path("papers/README.md")).unwrap();
-    assert!(sums.contains("| [xcp](xcp/README.md): On XCP | 1 | 4 | 3 | 1 | 0 |"), "{sums}");
+    assert!(sums.contains("| [xcp](xcp/README.md): On XCP | 1 | 4 | 3 | 0 | 0 | 1 | 0 |"), "{sums}");
+    assert!(sums.contains("| quoted from a paper | 1 | 1 (100 %) | 0 | 0 | 0 | 0 | 0 | 0 | 0 |"), "{sums}");
+    assert!(sums.contains("| our own | 3 | 2 (67 %) | 0 | 0 | 1 | 0 | 1 | 0 | 0 |"), "{sums}");
 
     // What failed when it was written down may fail.
     let json = run(&lab, &["--json"]).exits(0).json();
@@ -155,12 +159,15 @@ fn a_paper_is_run_drawn_judged_and_written_down() {
     assert_eq!((&json["report"], claims(&json).len()), (&"out/report.html".into(), 4));
     lab.run(&[&check[..], &["--write"]].concat()).exits(2);
     let verdicts = fs::read_to_string(lab.path("papers/xcp/verdicts.toml")).unwrap();
-    fs::write(lab.path("papers/xcp/verdicts.toml"), verdicts.replacen("holds = true", "holds = false", 1))
-        .unwrap();
+    fs::write(
+        lab.path("papers/xcp/verdicts.toml"),
+        verdicts.replacen("verdict = \"holds\"", "verdict = \"fails\"", 1),
+    )
+    .unwrap();
     let differs = lab.run(&check).exits(3);
     assert!(differs.stderr().contains("README.md is not what verdicts.toml says"), "{}", differs.stderr());
     fs::write(lab.path("papers/xcp/verdicts.toml"), verdicts).unwrap();
-    fs::write(lab.path("papers/README.md"), sums.replace("| 3 | 1 |", "| 4 | 0 |")).unwrap();
+    fs::write(lab.path("papers/README.md"), sums.replace("| 3 | 0 | 0 | 1 |", "| 4 | 0 | 0 | 0 |")).unwrap();
     let differs = lab.run(&check).exits(3);
     assert!(differs.stderr().contains("papers/README.md is not what"), "{}", differs.stderr());
     fs::write(lab.path("papers/README.md"), sums).unwrap();
@@ -222,6 +229,97 @@ fn texts_of_a_paper_are_neither_html_nor_code_nor_cells() {
     let claims: Vec<usize> = page.lines().filter(|line| line.starts_with("| ")).map(cells).collect();
     assert_eq!(claims, [vec![6; 6], vec![4; 3]].concat(), "{page}");
     lab.run(&["papers", "report", "xcp", "--papers", "papers", "--out", "out", "--check"]).exits(0);
+}
+
+/// A claim that holds with its cause switched off says nothing; one that five seeds leave open has more of them.
+#[test]
+fn controls_and_more_seeds_make_a_verdict_one() {
+    let claims = |bound: f64| {
+        format!(
+            "
+[[claims]]
+that = \"the link is used, whatever its delay\"
+metric = \"links.bottleneck.utilization\"
+at_least = 0.9
+decide = \"mean\"
+control = {{ \"links.bottleneck.delay\" = \"11 ms\" }}
+
+[[claims]]
+that = \"the narrow link has one delay, and the wide one another\"
+metric = \"links.bottleneck.utilization\"
+at_least = {bound}
+decide = \"mean\"
+only = {{ \"links.bottleneck.rate\" = [\"5 Mbit/s\"] }}
+control = {{ \"links.bottleneck.rate\" = \"10 Mbit/s\" }}
+
+[[claims]]
+that = \"there is a seed\"
+metric = \"seed_used\"
+equals = true
+control = false
+"
+        )
+    };
+    let start = figure();
+    let start = start.split("[[claims]]").next().expect("a figure");
+    let lab = lab(&format!("{start}{}", claims(0.5)));
+    let json = run(&lab, &["--json"]).exits(0).json();
+    let claim = |json: &Value, index: usize| json["figures"][0]["claims"][index].clone();
+    let mean = |text: &str| text.split([' ', ';']).next().and_then(|text| text.parse::<f64>().ok());
+    let verdicts = |json: &Value, index: usize| {
+        let claim = claim(json, index);
+        (claim["verdict"].clone(), claim["control"]["verdict"].clone())
+    };
+    assert_eq!(verdicts(&json, 0), ("holds".into(), "holds".into()));
+    assert_eq!(verdicts(&json, 1), ("holds".into(), "holds".into()));
+    assert_eq!(verdicts(&json, 2), ("holds".into(), Value::Null));
+    assert_eq!(json["figures"][0]["points"], 10);
+    let shown = run(&lab, &[]).exits(0);
+    assert!(shown.stdout().contains("         control: does not tell: holds, 0."), "{}", shown.stdout());
+    assert!(shown.stdout().contains("\n1 hold, 0 fail, 2 tell nothing, 0 exceptions"), "{}", shown.stdout());
+
+    // A bound at the mean of five seeds is asked of more of them, at the points that it is about.
+    let measured = claim(&json, 1)["measured"].as_str().map(str::to_owned).expect("a text");
+    fs::write(
+        lab.path("papers/xcp/fig04.toml"),
+        format!("{start}{}", claims(mean(&measured).expect("a mean"))),
+    )
+    .unwrap();
+    let json = run(&lab, &["--json"]).exits(0).json();
+    let (points, text) = (json["figures"][0]["points"].as_u64(), claim(&json, 1)["measured"].to_string());
+    assert!(points >= Some(15) && text.contains("seeds"), "{points:?}, {text}");
+    if claim(&json, 1)["verdict"] == "undecided" {
+        assert_eq!(points, Some(105));
+    }
+    // The same again from what is kept.
+    assert_eq!(run(&lab, &["--json"]).exits(0).json(), json);
+    // A wrong path is found before anything runs.
+    let wrong = claims(0.5).replace("bottleneck.delay", "bottleneck.weight");
+    fs::write(lab.path("papers/xcp/fig04.toml"), format!("{start}{wrong}")).unwrap();
+    let refused = run(&lab, &[]).exits(2);
+    assert!(refused.stderr().contains("weight"), "{}", refused.stderr());
+}
+
+/// `papers report --check` asks of each claim that fails why, in one word that is true.
+#[test]
+fn a_claim_that_fails_has_a_tag_that_is_true() {
+    let check = |tag: &str| {
+        let lab = lab(&figure().replace("tag = \"closed form\"\n", tag));
+        lab.run(&["papers", "report", "xcp", "--papers", "papers", "--out", "out", "--write"]).exits(0);
+        lab.run(&["papers", "report", "xcp", "--papers", "papers", "--out", "out", "--check"])
+    };
+    for (tag, said) in [
+        ("", "it fails and has no tag"),
+        ("tag = \"ns-2\"\n", "its tag is ns-2, and there it is not in ns-2"),
+        ("tag = \"assumed\"\nexperiment = \"fig99\"\n", "its experiment `fig99` is no figure"),
+    ] {
+        let refused = check(tag).exits(3);
+        assert!(refused.stderr().contains(said), "{tag}: {}", refused.stderr());
+    }
+    check("tag = \"open\"\n").exits(0);
+    check("tag = \"assumed\"\nexperiment = \"fig04\"\n").exits(0);
+    let lab = lab(&figure().replace("tag = \"closed form\"\n", "tag = \"assumed\"\n"));
+    assert!(run(&lab, &[]).exits(2).stderr().contains("without an `experiment`"));
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub fn sweep_html(run: &SweepRun<'_>) -> String {
     }
     let groups = by_point(run);
     let seeds = groups.iter().map(|(_, readings)| readings.len()).max().unwrap_or(0);
-    let holding = run.verdicts.iter().filter(|verdict| verdict.holds).count();
+    let holding = run.verdicts.iter().filter(|verdict| verdict.holds()).count();
     page.push_str("<dl>\n");
     for (name, value) in [
         ("points", groups.len().to_string()),
@@ -163,7 +163,7 @@ fn claims(page: &mut String, verdicts: &[Verdict]) {
             escape(&verdict.that),
             escape(&verdict.metric),
             judged(verdict),
-            verdict_mark(verdict.holds)
+            verdict_mark(verdict.judgement)
         );
     }
     page.push_str("</table></div>\n</section>\n");

@@ -4,11 +4,15 @@ use std::fmt::Write as _;
 
 use super::page::escape;
 use crate::cells::{Cell, Columns};
-use crate::claims::Verdict;
+use crate::claims::{Judgement, Verdict};
 
 /// The cell of a table that says whether a claim holds.
-pub fn verdict_mark(holds: bool) -> &'static str {
-    if holds { "<td class=\"holds\">holds</td>" } else { "<td class=\"fails\">FAILS</td>" }
+pub fn verdict_mark(judgement: Judgement) -> &'static str {
+    match judgement {
+        Judgement::Holds => "<td class=\"holds\">holds</td>",
+        Judgement::Undecided => "<td class=\"undecided\">undecided</td>",
+        Judgement::Fails => "<td class=\"fails\">FAILS</td>",
+    }
 }
 
 /// Returns the measurement of a claim as HTML: by point if there are several, else in a line.
@@ -41,7 +45,7 @@ pub fn judged(verdict: &Verdict) -> String {
     }
     let mut html = String::from("<table><caption>");
     html.push_str(&escape(&(verdict.metric.clone() + &stays)));
-    if let Some((_, why)) = verdict.text.rsplit_once(": ").filter(|_| !verdict.holds) {
+    if let Some((_, why)) = verdict.text.rsplit_once(": ").filter(|_| !verdict.holds()) {
         let _ = write!(html, ": <span class=\"fails\">{}</span>", escape(why));
     }
     html.push_str("</caption><tr>");
@@ -56,7 +60,11 @@ pub fn judged(verdict: &Verdict) -> String {
         for (_, values) in &columns {
             let _ = write!(html, "<td>{}</td>", escape(values[point]));
         }
-        let class = if points[point].holds { "" } else { " class=\"fails\"" };
+        let class = match points[point].judgement {
+            Judgement::Holds => "",
+            Judgement::Undecided => " class=\"undecided\"",
+            Judgement::Fails => " class=\"fails\"",
+        };
         for cell in written.row(cells) {
             let _ = write!(html, "<td{class}>{}</td>", escape(&cell));
         }
@@ -82,13 +90,13 @@ mod tests {
                 .map(|(path, value)| (path.to_owned(), value.to_owned()))
                 .into(),
             measured: Cell::Interval(Some(mean), Some(0.01)),
-            holds,
+            judgement: if holds { Judgement::Holds } else { Judgement::Fails },
         };
         let points: Vec<Judged> = rates.iter().map(point).collect();
         Verdict {
             that: "<b>".into(),
             metric: "links.a.utilization".into(),
-            holds: points.iter().all(|point| point.holds),
+            judgement: points.iter().map(|point| point.judgement).max().unwrap_or(Judgement::Holds),
             text: "links.a.utilization is 1 at x; 2 at y: at_least 0.9 (1 of 2)".into(),
             points,
         }

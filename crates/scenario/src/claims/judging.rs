@@ -1,0 +1,619 @@
+//! How runs are held against a claim.
+//!
+//! A claim holds, fails, or is undecided: the interval of a mean lies across a bound, or there is nothing to divide by.
+//! Runs in which nothing was drawn are one run, however many seeds they have. A ratio over several seeds is that of the
+//! means, not the mean of ratios.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Bound, CheckedClaim, Claim, Decide, Never, Observation, Ordered, Scalar, Trend, axis_value};
+use crate::cells::{Cell, Quantity};
+use crate::decode::At;
+use crate::metric::{Comparison, Metric, Reading, quantity};
+use crate::number::significant;
+use crate::seeds::{Estimate, SEED, SEEDS_MIN};
+use crate::sweep::Axis;
+use crate::tree::{Value, inline};
+
+/// What becomes of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Judgement {
+    /// It holds.
+    Holds,
+    /// The runs do not say whether it does.
+    Undecided,
+    /// It does not hold.
+    Fails,
+}
+
+impl Judgement {
+    /// The word of results.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Undecided => "undecided",
+            Self::Fails => "fails",
+        }
+    }
+}
+
+/// The verdict on a claim.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// The claim in words.
+    pub that: String,
+    /// Its metric.
+    pub metric: String,
+    /// Whether it holds.
+    pub judgement: Judgement,
+    /// What was measured and asked, in one line.
+    pub text: String,
+    /// The same by point where seeds decide together, and of single runs those that fail; empty where the line says it.
+    pub points: Vec<Judged>,
+}
+
+impl Verdict {
+    /// The claim holds.
+    pub fn holds(&self) -> bool {
+        self.judgement == Judgement::Holds
+    }
+}
+
+/// A claim at one point of a sweep.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judged {
+    /// Path and value (as TOML) of what the sweep varies.
+    pub at: Vec<(String, String)>,
+    /// The value that was measured.
+    pub measured: Cell,
+    /// Whether the claim holds there.
+    pub judgement: Judgement,
+}
+
+/// Why a claim does not hold.
+#[derive(Debug)]
+struct Miss {
+    is_undecided: bool,
+    text: String,
+}
+
+impl Miss {
+    fn undecided(text: impl Into<String>) -> Self {
+        Self { is_undecided: true, text: text.into() }
+    }
+
+    fn judgement(&self) -> Judgement {
+        if self.is_undecided { Judgement::Undecided } else { Judgement::Fails }
+    }
+
+    fn map(self, text: impl FnOnce(String) -> String) -> Self {
+        Self { text: text(self.text), ..self }
+    }
+}
+
+impl From<String> for Miss {
+    fn from(text: String) -> Self {
+        Self { is_undecided: false, text }
+    }
+}
+
+impl From<&str> for Miss {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl CheckedClaim {
+    /// A series of which it is has no value in any of the runs. That a flow does not complete, say, is a value of a kind.
+    pub(crate) fn reads_nothing(&self, runs: &[Observation]) -> bool {
+        let selected = || runs.iter().filter(|run| self.is_about(run));
+        let is_nothing = |reading: &Reading| match reading {
+            Reading::List(list) => list.iter().all(|reading| *reading == Reading::Nothing),
+            reading => *reading == Reading::Nothing,
+        };
+        self.metrics()
+            .iter()
+            .any(|metric| metric.is_of_law() && selected().all(|run| is_nothing(run.read(metric))))
+    }
+
+    /// Of some point of which it is made too few of the runs are left: none, or of a mean less than an interval is made of.
+    pub fn lacks_runs(&self, all: &[Observation], left: &[Observation]) -> bool {
+        let about = |runs: &[Observation]| -> Vec<Observation> {
+            runs.iter().filter(|run| self.is_about(run)).cloned().collect()
+        };
+        let (all, left) = (about(all), about(left));
+        let left = by_point(&left.iter().collect::<Vec<_>>());
+        let enough = if self.claim.decision() == Decide::Mean { SEEDS_MIN } else { 1 };
+        let has_enough =
+            |point: &Settings| left.iter().any(|(other, runs)| other == point && runs.len() >= enough);
+        by_point(&all.iter().collect::<Vec<_>>()).iter().any(|(point, _)| !has_enough(point))
+    }
+
+    /// Holds the claim against the runs.
+    pub fn verdict(&self, runs: &[Observation]) -> Verdict {
+        let mut points = Vec::new();
+        let (judgement, text) = match self.judge(runs, &mut points) {
+            Ok(text) => (Judgement::Holds, text),
+            Err(miss) => (miss.judgement(), miss.text),
+        };
+        Verdict { that: self.that().into(), metric: self.claim.measured(), judgement, text, points }
+    }
+
+    /// What was measured; `Err` where the claim does not hold.
+    fn judge(&self, runs: &[Observation], points: &mut Vec<Judged>) -> Result<String, Miss> {
+        let claim = &self.claim;
+        let metric = &claim.metric.as_ref().ok_or("no metric")?.value;
+        let about: Vec<&Observation> = runs.iter().filter(|run| claim.is_about(run)).collect();
+        let selected = different(&about);
+        let is_one = selected.len() < about.len() && selected.len() == by_point(&selected).len();
+        let bases = claim.bases(runs);
+        let read = |run: &Observation| claim.reading(metric, run, &bases);
+        if selected.is_empty() {
+            return Err("no run to judge by".into());
+        }
+        let mut said = Vec::new();
+        if let (Some(other), Some(axis)) = (&claim.crossover, &self.axis) {
+            said.push(claim.judge_crossover(metric, &other.value, axis, &selected)?);
+        } else {
+            said.push(match claim.decision() {
+                Decide::Each => claim.judge_each(metric, &selected, &read, points)?,
+                Decide::Mean => claim.judge_mean(metric, &selected, &bases, points)?,
+                Decide::Half => claim.judge_half(metric, &selected, &read, points)?,
+            });
+        }
+        if let (Some(trend), Some(axis)) = (&claim.monotone, &self.axis) {
+            let curve = along(axis, &selected, |run| claim.parts(metric, run, &bases))?;
+            let shown = show(&curve);
+            let values: Vec<f64> = curve.iter().map(|&(_, value)| value).collect();
+            if !trend.value.holds(&values) {
+                return Err(format!("{} along {axis} is {shown}", claim.measured()).into());
+            }
+            said.push(shown);
+        }
+        Ok(said.join("; ") + if is_one { " (one run)" } else { "" })
+    }
+}
+
+impl Claim {
+    /// What the claim looks at, in words.
+    fn measured(&self) -> String {
+        let text = |metric: &Option<At<Metric>>| metric.as_ref().map(|metric| metric.value.text().to_owned());
+        let main = text(&self.metric).unwrap_or_default();
+        let base = text(&self.ratio_to);
+        match &self.against {
+            None => base.map_or(main.clone(), |base| format!("{main} / {base}")),
+            Some(against) => {
+                let of = |axis: &Axis| Some((axis.path.value.clone(), inline(&axis.values.first()?.value)));
+                let values: Vec<_> = against.value.0.iter().filter_map(of).collect();
+                format!("{main} / {}{}", base.as_ref().unwrap_or(&main), place(&values))
+            }
+        }
+    }
+
+    /// The metric of a run, as the claim looks at it.
+    fn reading(&self, metric: &Metric, run: &Observation, bases: &Bases<'_>) -> Result<Reading, Miss> {
+        if self.ratio_to.is_none() && self.against.is_none() {
+            return Ok(run.read(metric).clone());
+        }
+        match self.parts(metric, run, bases)? {
+            (_, 0.0) => Err(self.nothing_to_divide_by(metric).map(|text| text + &place(&run.settings))),
+            (number, base) => Ok(Reading::Number(number / base)),
+        }
+    }
+
+    /// The metric of a run and what it is divided by.
+    fn parts(&self, metric: &Metric, run: &Observation, bases: &Bases<'_>) -> Result<(f64, f64), Miss> {
+        let of = |reading: &Reading| number(reading).map_err(|why| Miss::from(why + &place(&run.settings)));
+        let value = of(run.read(metric))?;
+        if self.ratio_to.is_none() && self.against.is_none() {
+            return Ok((value, 1.0));
+        }
+        let base = self.ratio_to.as_ref().map_or(metric, |base| &base.value);
+        let other = self.base_run(run, bases).map_err(|why| why + &place(&run.settings))?;
+        Ok((value, of(other.read(base))?))
+    }
+
+    fn nothing_to_divide_by(&self, metric: &Metric) -> Miss {
+        let base = self.ratio_to.as_ref().map_or(metric, |base| &base.value);
+        Miss::undecided(format!("{} is 0, and nothing to divide by", base.text()))
+    }
+
+    /// The run that `against` means: that with its values, all else equal.
+    fn base_run<'a>(&self, run: &'a Observation, bases: &Bases<'a>) -> Result<&'a Observation, String> {
+        if self.against.is_none() {
+            return Ok(run);
+        }
+        bases.get(&self.beside(run)).copied().ok_or_else(|| "`against` means no run".into())
+    }
+
+    /// The runs that have the values of `against`, by their other values.
+    fn bases<'a>(&self, runs: &'a [Observation]) -> Bases<'a> {
+        let mut bases = Bases::new();
+        for run in
+            runs.iter().filter(|run| self.against.as_ref().is_some_and(|against| against.value.has(run)))
+        {
+            bases.entry(self.beside(run)).or_insert(run);
+        }
+        bases
+    }
+
+    /// The values of a run that `against` says nothing of.
+    fn beside<'a>(&self, run: &'a Observation) -> Vec<&'a (String, String)> {
+        let against = self.against.iter().flat_map(|against| &against.value.0);
+        let varied: Vec<&str> = against.map(|axis| axis.path.value.as_str()).collect();
+        run.settings.iter().filter(|(path, _)| !varied.contains(&path.as_str())).collect()
+    }
+
+    /// What the claim says of the mean over the seeds, at each point.
+    fn judge_mean(
+        &self,
+        metric: &Metric,
+        runs: &[&Observation],
+        bases: &Bases<'_>,
+        points: &mut Vec<Judged>,
+    ) -> Result<String, Miss> {
+        let mut said = Said::default();
+        for (point, runs) in by_point(runs) {
+            let parts: Vec<(f64, f64)> =
+                runs.iter().map(|run| self.parts(metric, run, bases)).collect::<Result<_, Miss>>()?;
+            let estimate = Estimate::of_ratio(&parts)
+                .ok_or_else(|| self.nothing_to_divide_by(metric).map(|text| text + &place(&point)))?;
+            let is_random = runs.iter().any(|run| run.is_random);
+            if is_random && parts.len() < SEEDS_MIN {
+                return Err(format!("{} seeds are too few{}", parts.len(), place(&point)).into());
+            }
+            let mut text = significant(estimate.mean);
+            if is_random {
+                text = format!("{text} ± {}", significant(estimate.half));
+                if parts.len() > SEEDS_MIN {
+                    text = format!("{text} of {} seeds", parts.len());
+                }
+            }
+            let cell = Cell::Interval(Some(estimate.mean), is_random.then_some(estimate.half));
+            said.add(&point, text, cell, self.judge_interval(metric, &estimate));
+        }
+        points.append(&mut said.points);
+        said.of(&self.measured())
+    }
+
+    /// The interval of a mean lies within the bounds, outside, or across one.
+    fn judge_interval(&self, metric: &Metric, estimate: &Estimate) -> Result<(), Miss> {
+        let bound = |name: &'static str, at: &At<Bound>| Ok((name, at.value.value(metric)?));
+        let within = self.within.as_ref().map(|within| within.value.as_slice());
+        let (from, to) = match within {
+            Some([from, to]) => (Some(from), Some(to)),
+            _ => (None, None),
+        };
+        let lowest: Vec<(&str, f64)> = [("at_least", self.at_least.as_ref()), ("within: at least", from)]
+            .into_iter()
+            .filter_map(|(name, at)| Some(bound(name, at?)))
+            .collect::<Result<_, String>>()?;
+        let highest: Vec<(&str, f64)> = [("at_most", self.at_most.as_ref()), ("within: at most", to)]
+            .into_iter()
+            .filter_map(|(name, at)| Some(bound(name, at?)))
+            .collect::<Result<_, String>>()?;
+        let outside = lowest.iter().find(|(_, limit)| estimate.high() < *limit);
+        let outside = outside.or_else(|| highest.iter().find(|(_, limit)| estimate.low() > *limit));
+        if let Some((name, limit)) = outside {
+            return Err(format!("{name} {limit}").into());
+        }
+        let across = lowest.iter().find(|(_, limit)| estimate.low() < *limit);
+        match across.or_else(|| highest.iter().find(|(_, limit)| estimate.high() > *limit)) {
+            Some((name, limit)) => Err(Miss::undecided(format!("undecided, {name} {limit}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// What the claim says of half of the seeds, at each point.
+    fn judge_half(
+        &self,
+        metric: &Metric,
+        runs: &[&Observation],
+        read: Read<'_>,
+        points: &mut Vec<Judged>,
+    ) -> Result<String, Miss> {
+        let mut said = Said::default();
+        for (point, runs) in by_point(runs) {
+            let holds = |run: &&&Observation| -> bool {
+                read(run).is_ok_and(|reading| self.judge_reading(metric, run, &reading).is_ok())
+            };
+            let holding = runs.iter().filter(holds).count();
+            let text = format!("{holding} of {} seeds", runs.len());
+            let cell = Cell::Text(text.clone());
+            said.add(
+                &point,
+                text,
+                cell,
+                if 2 * holding < runs.len() { Err("less than half".into()) } else { Ok(()) },
+            );
+        }
+        points.append(&mut said.points);
+        said.of(&self.measured())
+    }
+
+    /// What the claim says of each run.
+    fn judge_each(
+        &self,
+        metric: &Metric,
+        runs: &[&Observation],
+        read: Read<'_>,
+        points: &mut Vec<Judged>,
+    ) -> Result<String, Miss> {
+        let mut seen: Vec<f64> = Vec::new();
+        let mut said = Said::default();
+        for run in runs {
+            let reading = read(run)?;
+            let cell = match &reading {
+                Reading::Number(value) => Cell::Number(Some(*value), Quantity::Any),
+                other => Cell::Text(other.to_string()),
+            };
+            let judged = self.judge_reading(metric, run, &reading).map_err(Miss::from);
+            said.add(&run.settings, reading.to_string(), cell, judged);
+            match reading {
+                Reading::List(list) => seen.extend(list.iter().filter_map(Reading::number)),
+                reading => seen.extend(reading.number()),
+            }
+        }
+        // A thousand runs that hold are a range.
+        points.extend(said.points.drain(..).filter(|point| point.judgement != Judgement::Holds));
+        said.of(&self.measured())?;
+        let (low, high) =
+            seen.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &v| (l.min(v), h.max(v)));
+        Ok(match seen.len() {
+            0 => "no value".into(),
+            1 => significant(low),
+            count => format!("{} to {} in {count} values", significant(low), significant(high)),
+        })
+    }
+
+    fn judge_reading(&self, metric: &Metric, run: &Observation, reading: &Reading) -> Result<(), String> {
+        let readings = match reading {
+            Reading::List(list) => list.as_slice(),
+            single => std::slice::from_ref(single),
+        };
+        let ask = |name: &str, bound: &Bound, holds: fn(f64, f64) -> bool| {
+            let limit = bound.value(metric)?;
+            let all =
+                readings.iter().all(|reading| reading.number().is_some_and(|value| holds(value, limit)));
+            if all { Ok(()) } else { Err(format!("{name} {limit}")) }
+        };
+        if let Some(bound) = &self.at_least {
+            ask("at_least", &bound.value, |value, limit| value >= limit)?;
+        }
+        if let Some(bound) = &self.at_most {
+            ask("at_most", &bound.value, |value, limit| value <= limit)?;
+        }
+        if let Some([low, high]) = self.within.as_ref().map(|within| within.value.as_slice()) {
+            ask("within: at least", &low.value, |value, limit| value >= limit)?;
+            ask("within: at most", &high.value, |value, limit| value <= limit)?;
+        }
+        if let Some(At { value: Scalar(wanted), .. }) = &self.equals {
+            let is_equal = |reading: &Reading| match (reading, wanted) {
+                (Reading::Number(number), Value::Float(wanted)) => number == wanted,
+                (Reading::Number(number), Value::Integer(wanted)) => *number == *wanted as f64,
+                (Reading::Number(number), Value::Boolean(wanted)) => *number == f64::from(u8::from(*wanted)),
+                (Reading::Number(number), Value::String(wanted)) => {
+                    quantity(wanted, metric.unit_name()) == Ok(*number)
+                }
+                (Reading::Text(text), Value::String(wanted)) => text == wanted,
+                _ => false,
+            };
+            if !readings.iter().all(is_equal) {
+                return Err(format!("equals {}", inline(wanted)));
+            }
+        }
+        match self.never.as_ref().map(|never| &never.value) {
+            None => {}
+            Some(Never::Anything) => {
+                let happened =
+                    |reading: &Reading| *reading != Reading::Nothing && reading.number() != Some(0.0);
+                if readings.iter().any(happened) {
+                    return Err("never".into());
+                }
+            }
+            Some(Never::Compares(text)) => {
+                let comparison = Comparison::parse(text, metric.unit_name())?;
+                if readings.iter().filter_map(Reading::number).any(|value| comparison.holds(value)) {
+                    return Err(format!("never {text}"));
+                }
+            }
+        }
+        match self.ordered.as_ref().map(|ordered| &ordered.value) {
+            None => Ok(()),
+            Some(Ordered::Elements(trend)) => {
+                let numbers: Vec<f64> = readings.iter().map(number).collect::<Result<_, _>>()?;
+                if trend.holds(&numbers) { Ok(()) } else { Err("not in order".into()) }
+            }
+            Some(Ordered::Metrics(list)) => {
+                let mut numbers = vec![number(reading)?];
+                for other in list {
+                    numbers.push(number(run.read(&other.value))?);
+                }
+                if Trend::Decreasing.holds(&numbers) {
+                    Ok(())
+                } else {
+                    Err(format!("not in order: {numbers:?}"))
+                }
+            }
+        }
+    }
+
+    /// Where the difference of the two metrics changes its sign, between the axis' values by a
+    /// straight line.
+    fn judge_crossover(
+        &self,
+        metric: &Metric,
+        other: &Metric,
+        axis: &str,
+        runs: &[&Observation],
+    ) -> Result<String, Miss> {
+        let difference = |run: &Observation| Ok((number(run.read(metric))? - number(run.read(other))?, 1.0));
+        let curve = along(axis, runs, difference)?;
+        let shown = show(&curve);
+        let mut crossings = Vec::new();
+        for pair in curve.windows(2) {
+            let [(x0, y0), (x1, y1)] = [pair[0], pair[1]];
+            if (y0 > 0.0) != (y1 > 0.0) {
+                crossings.push(x0 + (x1 - x0) * (y0 / (y0 - y1)));
+            }
+        }
+        let [at] = crossings[..] else {
+            let text = format!("{} crossings along {axis}; differences {shown}", crossings.len());
+            return Err(text.into());
+        };
+        let said = format!("crossover at {axis} = {at}");
+        let bound = |bound: &Bound| bound.on_axis().ok_or("a bound is no value of an axis");
+        let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
+        if let Some([from, to]) = self.within.as_ref().map(|within| within.value.as_slice()) {
+            (low, high) = (bound(&from.value)?, bound(&to.value)?);
+        }
+        if let Some(from) = &self.at_least {
+            low = low.max(bound(&from.value)?);
+        }
+        if let Some(to) = &self.at_most {
+            high = high.min(bound(&to.value)?);
+        }
+        if (low..=high).contains(&at) {
+            Ok(said)
+        } else {
+            Err(format!("{said}, not in [{low}, {high}]").into())
+        }
+    }
+}
+
+type Settings = Vec<(String, String)>;
+/// Runs that others are compared with, by what both have in common.
+type Bases<'a> = BTreeMap<Vec<&'a (String, String)>, &'a Observation>;
+/// Reads a run as a claim looks at it.
+type Read<'a> = &'a dyn Fn(&Observation) -> Result<Reading, Miss>;
+
+/// More points that fail are counted, not listed.
+const FAILING_SHOWN: usize = 4;
+
+/// What is said of points, good ones and bad ones.
+#[derive(Default)]
+struct Said {
+    good: Vec<String>,
+    open: Vec<String>,
+    bad: Vec<String>,
+    /// What the first one missed that is open, and the first bad one.
+    why: [String; 2],
+    points: Vec<Judged>,
+}
+
+impl Said {
+    fn add(&mut self, at: &[(String, String)], text: String, measured: Cell, judged: Result<(), Miss>) {
+        let text = format!("{text}{}", place(at));
+        let judgement = judged.as_ref().map_or_else(Miss::judgement, |()| Judgement::Holds);
+        self.points.push(Judged { at: at.to_vec(), measured, judgement });
+        let Err(miss) = judged else { return self.good.push(text) };
+        let (list, why) = match judgement {
+            Judgement::Undecided => (&mut self.open, &mut self.why[0]),
+            _ => (&mut self.bad, &mut self.why[1]),
+        };
+        if list.is_empty() {
+            *why = miss.text;
+        }
+        list.push(text);
+    }
+
+    fn of(&self, measured: &str) -> Result<String, Miss> {
+        let is_undecided = self.bad.is_empty();
+        let (list, why) = if is_undecided { (&self.open, &self.why[0]) } else { (&self.bad, &self.why[1]) };
+        if list.is_empty() {
+            return Ok(self.good.join("; "));
+        }
+        let shown = list.iter().take(FAILING_SHOWN).cloned().collect::<Vec<_>>().join("; ");
+        let all = self.good.len() + self.open.len() + self.bad.len();
+        let more = match list.len().saturating_sub(FAILING_SHOWN) {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        let of = if all > 1 { format!(" ({} of {all})", list.len()) } else { String::new() };
+        Err(Miss { is_undecided, text: format!("{measured} is {shown}{more}: {why}{of}") })
+    }
+}
+
+/// Runs without those that differ from another one by nothing but their seed's name: nothing was drawn.
+fn different<'a>(runs: &[&'a Observation]) -> Vec<&'a Observation> {
+    let is_same = |runs: &[&Observation]| runs.len() > 1 && runs.iter().all(|run| !run.is_random);
+    by_point(runs)
+        .into_iter()
+        .flat_map(|(_, mut runs)| {
+            if is_same(&runs) {
+                runs.truncate(1);
+            }
+            runs
+        })
+        .collect()
+}
+
+/// Runs that differ by their seed alone, point by point, in the order of the sweep.
+fn by_point<'a>(runs: &[&'a Observation]) -> Vec<(Settings, Vec<&'a Observation>)> {
+    let mut points: Vec<(Settings, Vec<&Observation>)> = Vec::new();
+    let mut places = BTreeMap::new();
+    for run in runs {
+        let point: Settings = run.settings.iter().filter(|(path, _)| path != SEED).cloned().collect();
+        let place = *places.entry(point.clone()).or_insert(points.len());
+        match points.get_mut(place) {
+            Some((_, runs)) => runs.push(run),
+            None => points.push((point, vec![run])),
+        }
+    }
+    points
+}
+
+/// Where in a sweep, for messages.
+fn place(settings: &[(String, String)]) -> String {
+    if settings.is_empty() {
+        return String::new();
+    }
+    // What is zipped to be the same in several places is said once.
+    let key = |path: &str| path.rsplit('.').next().map(str::to_owned);
+    let is_new = |(index, (path, value)): &(usize, &(String, String))| {
+        settings[..*index].iter().all(|(other, same)| key(other) != key(path) || same != value)
+    };
+    let list: Vec<String> = settings
+        .iter()
+        .enumerate()
+        .filter(is_new)
+        .map(|(_, (path, value))| format!("{path} = {value}"))
+        .collect();
+    format!(" at {}", list.join(", "))
+}
+
+fn number(reading: &Reading) -> Result<f64, String> {
+    reading.number().ok_or_else(|| format!("{reading} is no number"))
+}
+
+/// The mean of `value` at each value of the axis, in the order of the axis; of a ratio that of the means.
+fn along(
+    axis: &str,
+    runs: &[&Observation],
+    value: impl Fn(&Observation) -> Result<(f64, f64), Miss>,
+) -> Result<Vec<(f64, f64)>, Miss> {
+    let mut points: Vec<(f64, (f64, f64))> = Vec::new();
+    for run in runs {
+        let setting = run.setting(axis).ok_or_else(|| format!("a run has no {axis}"))?;
+        let parsed = crate::tree::value_of(setting).and_then(|value| axis_value(&value));
+        let x = parsed.ok_or_else(|| format!("{axis} = {setting} is not on a number line"))?;
+        points.push((x, value(run)?));
+    }
+    points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    let mean = |same: &[(f64, (f64, f64))]| {
+        let parts: Vec<(f64, f64)> = same.iter().map(|(_, parts)| *parts).collect();
+        let mean =
+            Estimate::of_ratio(&parts).ok_or_else(|| Miss::undecided("there is nothing to divide by"))?;
+        Ok((same[0].0, mean.mean))
+    };
+    points.chunk_by(|(a, _), (b, _)| a == b).map(mean).collect()
+}
+
+fn show(curve: &[(f64, f64)]) -> String {
+    let list: Vec<String> =
+        curve.iter().map(|(x, y)| format!("{}: {}", significant(*x), significant(*y))).collect();
+    list.join(", ")
+}
