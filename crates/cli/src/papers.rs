@@ -270,7 +270,7 @@ fn decide(
             let is_random = || seen.iter().any(|run| run.is_random && claim.is_about(run));
             claim.is_of_means() && verdict.judgement == Judgement::Undecided && is_random()
         });
-        let open: Vec<_> = open.map(|(claim, _)| claim).collect();
+        let open: Vec<_> = open.collect();
         let Some(next) = SEEDS.into_iter().find(|seeds| *seeds > highest).filter(|_| !open.is_empty()) else {
             return Ok(verdicts);
         };

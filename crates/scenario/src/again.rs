@@ -1,8 +1,9 @@
 //! A scenario run again to be sure of a verdict: with more seeds, and with a claim's cause switched off.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use crate::claims::{CheckedClaim, Observation};
+use crate::claims::{CheckedClaim, Judgement, Observation, Verdict};
 use crate::diagnostic::{Diagnostics, Findings};
 use crate::figure::Figure;
 use crate::path::{self, Step};
@@ -10,20 +11,34 @@ use crate::seeds::SEED;
 use crate::{Scenario, sweep, tree};
 
 impl Scenario {
-    /// The points that some of the claims are about, with these seeds.
+    /// The points at which verdicts are open, with these seeds.
     ///
     /// # Errors
     /// If there are too many points.
     pub fn with_seeds(
         &self,
         seeds: RangeInclusive<u64>,
-        claims: &[&CheckedClaim],
+        open: &[(&CheckedClaim, &Verdict)],
     ) -> Result<Self, Diagnostics> {
         let mut findings = Findings::new(self.sources.clone());
         let mut root = self.root.clone();
         let seeds: Vec<String> = seeds.map(|seed| seed.to_string()).collect();
         tree::vary(&mut root, "more seeds", SEED, &seeds, &mut findings);
-        self.rebuilt(root, findings, &|run| claims.iter().any(|claim| claim.is_about_but_for(SEED, run)))
+        let open: Vec<(&CheckedClaim, BTreeSet<Vec<_>>)> = open
+            .iter()
+            .map(|(claim, verdict)| {
+                let points = verdict.points.iter().filter(|point| point.judgement == Judgement::Undecided);
+                (*claim, points.map(|point| point.at.iter().collect()).collect())
+            })
+            .collect();
+        self.rebuilt(root, findings, &|run| {
+            let at: Vec<_> = run.settings.iter().filter(|(path, _)| path != SEED).collect();
+            // What is compared with another point is open at both, and what has no points is open at all.
+            open.iter().any(|(claim, points)| {
+                let is_all = points.is_empty() || claim.is_compared();
+                if is_all { claim.is_about_but_for(SEED, run) } else { points.contains(&at) }
+            })
+        })
     }
 
     /// The highest seed of the sweep.

@@ -483,6 +483,11 @@ impl CheckedClaim {
         self.claim.only.is_none() || has(&self.claim.only) || has(&self.claim.against)
     }
 
+    /// It is relative to another point of the sweep.
+    pub(crate) fn is_compared(&self) -> bool {
+        self.claim.against.is_some()
+    }
+
     /// Of several seeds the mean decides.
     pub fn is_of_means(&self) -> bool {
         self.claim.decision() == Decide::Mean
