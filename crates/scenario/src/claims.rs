@@ -1,7 +1,7 @@
 //! Claims about results, and whether they hold.
 //!
 //! A claim names a metric and what it should be. Most speak of each run by itself; `monotone` and
-//! `crossover` speak of a sweep's runs along one of its axes. How runs are judged is in [`judging`].
+//! `crossover` speak of a sweep's runs along one of its axes. How runs are judged is in `claims/judging.rs`.
 
 mod judging;
 
