@@ -63,6 +63,7 @@ fuzz_target!(|input: &[u8]| {
         return;
     };
     let observe = |run: &(Model, Outcome, Value), seed: usize| Observation {
+        is_random: true,
         settings: vec![("run.seed".into(), seed.to_string())],
         readings: scenario.metrics().map(|metric| (metric.text().to_owned(), read(metric, run))).collect(),
     };

@@ -6,10 +6,11 @@
 //! The folders of this project are in the binary; `--papers` reads others.
 
 use std::fmt::Write as _;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use congestlab_scenario::claims::{Judgement, Observation, Verdict};
+use congestlab_scenario::claims::{CheckedClaim, Judgement, Observation, Verdict};
 use congestlab_scenario::diagnostic::choices;
 use congestlab_scenario::figure::Figure;
 use congestlab_scenario::law::senders;
@@ -81,11 +82,27 @@ struct Ran {
     name: String,
     scenario: Scenario,
     points: Vec<PointResult>,
-    verdicts: Vec<Verdict>,
-    /// Verdicts with the claims' causes switched off; `None`: the claim has no control.
-    controls: Vec<Option<Verdict>>,
+    /// One for each claim.
+    answers: Vec<Answer>,
     /// Verdicts on ns-2's runs; empty if it was not asked.
     peer: Vec<ns2::Said>,
+}
+
+/// What came of one claim.
+struct Answer {
+    verdict: Verdict,
+    /// The runs that were added to those of the figure until it was decided.
+    more: Vec<PointResult>,
+    /// The verdict with the claim's cause switched off; `None`: the claim has no control.
+    control: Option<Verdict>,
+}
+
+impl Answer {
+    /// It holds, and nothing shows that it would not with its cause switched off.
+    fn does_not_tell(&self) -> bool {
+        self.verdict.holds()
+            && self.control.as_ref().is_some_and(|control| control.judgement != Judgement::Fails)
+    }
 }
 
 /// Asks ns-2, or says what it said when somebody last wrote that down.
@@ -144,13 +161,16 @@ fn run(arguments: &PapersRunArguments, screen: &Screen) -> Result<(), Failure> {
         let table = folder.join(format!("{}.parquet", figure.name));
         sweep::write_points(&table, &figure.name, &figure.points)
             .map_err(|error| Failure::write(&table, &error))?;
+        for (index, answer) in figure.answers.iter().enumerate() {
+            keep_more(&folder, &figure.name, index, &answer.more)?;
+        }
     }
     let json = page::to_json(&paper, &ran, law);
     keep(&folder.join("verdicts.json"), store::pretty(&json).as_bytes())?;
     screen.note(&format!("pictures and results are in {}", folder.display()));
     print(&if screen.json { store::pretty(&json) } else { page::describe(&paper, &ran, law, all) })?;
-    let broken = ran.iter().flat_map(|figure| figure.verdicts.iter().map(move |verdict| (figure, verdict)));
-    let broken = broken.filter(|(figure, verdict)| {
+    let broken = ran.iter().flat_map(|figure| figure.answers.iter().map(move |answer| (figure, answer)));
+    let broken = broken.filter(|(figure, Answer { verdict, .. })| {
         let held = |written: &Written| written.verdict == Judgement::Holds;
         !verdict.holds() && paper.written(&figure.name, &verdict.that).is_some_and(held)
     });
@@ -164,13 +184,29 @@ fn run(arguments: &PapersRunArguments, screen: &Screen) -> Result<(), Failure> {
     }
 }
 
+/// Keeps the runs that were added for one claim, by its place among those of its figure, from 0; or takes away what an earlier
+/// command added.
+fn keep_more(folder: &Path, figure: &str, index: usize, more: &[PointResult]) -> Result<(), Failure> {
+    let folder = folder.join("more");
+    let table = folder.join(format!("{figure}-{index}.parquet"));
+    let kept = if more.is_empty() {
+        std::fs::remove_file(&table).or_else(|error| match error.kind() {
+            ErrorKind::NotFound => Ok(()),
+            _ => Err(error),
+        })
+    } else {
+        std::fs::create_dir_all(&folder).and_then(|()| sweep::write_points(&table, figure, more))
+    };
+    kept.map_err(|error| Failure::write(&table, &error))
+}
+
 /// With another law nobody judges what only the paper's own has, such as the feedback of its links.
 fn leave_out_unread(ran: &mut [Ran], screen: &Screen) {
     for figure in ran {
         let observations: Vec<_> = figure.points.iter().map(PointResult::observation).collect();
         for that in figure.scenario.leave_out_unread(&observations) {
             screen.note(&format!("{}: not judged, there is nothing to read: {that}", figure.name));
-            figure.verdicts.retain(|verdict| verdict.that != that);
+            figure.answers.retain(|answer| answer.verdict.that != that);
         }
     }
 }
@@ -230,16 +266,17 @@ fn simulate(
         let folder = folder.join(&name);
         let tell = |progress: Progress<'_>| runs.tell(&name, progress);
         let lab = Lab { folder: &folder, threads, stop: &stop, tell: &tell };
-        let mut points = lab.points(&scenario, true)?;
-        let verdicts = decide(&lab, &scenario, &mut points)?;
-        let mut controls = Vec::new();
-        for claim in scenario.claims().iter().filter(|_| has_controls) {
-            controls.push(match scenario.control(claim).map_err(Failure::Scenario)? {
-                Some((other, claim)) => Some(claim.verdict(&observations(&lab.points(&other, false)?))),
-                None => None,
-            });
+        let points = lab.points(&scenario, true)?;
+        let mut answers = Vec::new();
+        for claim in scenario.claims() {
+            let (verdict, more) = lab.settle(&scenario, claim, &points)?;
+            let control = match has_controls {
+                true => lab.control(&scenario, claim, &points)?,
+                false => None,
+            };
+            answers.push(Answer { verdict, more, control });
         }
-        ran.push(Ran { name, scenario, points, verdicts, controls, peer: Vec::new() });
+        ran.push(Ran { name, scenario, points, answers, peer: Vec::new() });
     }
     drop(runs);
     machine::unwatch(&stop)?;
@@ -251,39 +288,6 @@ fn observations(points: &[PointResult]) -> Vec<Observation> {
     points.iter().map(PointResult::observation).collect()
 }
 
-/// Seeds of a claim about means that is not decided by fewer.
-const SEEDS: [u64; 4] = [10, 20, 50, 100];
-
-/// Judges the claims. Those about means have more seeds until they are decided, or as many as there are.
-fn decide(
-    lab: &Lab<'_>,
-    scenario: &Scenario,
-    points: &mut Vec<PointResult>,
-) -> Result<Vec<Verdict>, Failure> {
-    let mut highest = scenario.highest_seed();
-    let own = points.len();
-    loop {
-        let seen = observations(points);
-        let verdicts: Vec<Verdict> = scenario.claims().iter().map(|claim| claim.verdict(&seen)).collect();
-        let open = scenario.claims().iter().zip(&verdicts);
-        let open = open.filter(|(claim, verdict)| {
-            let is_random = || seen.iter().any(|run| run.is_random && claim.is_about(run));
-            claim.is_of_means() && verdict.judgement == Judgement::Undecided && is_random()
-        });
-        let open: Vec<_> = open.collect();
-        let Some(next) = SEEDS.into_iter().find(|seeds| *seeds > highest).filter(|_| !open.is_empty()) else {
-            return Ok(verdicts);
-        };
-        let more = scenario.with_seeds(highest + 1..=next, &open).map_err(Failure::Scenario)?;
-        points.extend(lab.points(&more, false)?);
-        // Their places follow those of the sweep.
-        for (index, point) in points.iter_mut().enumerate().skip(own) {
-            point.index = index;
-        }
-        highest = next;
-    }
-}
-
 /// Where and how the runs of a figure are made.
 struct Lab<'a> {
     folder: &'a Path,
@@ -293,6 +297,42 @@ struct Lab<'a> {
 }
 
 impl Lab<'_> {
+    /// Judges a claim by runs of its figure, and by runs of more seeds that are made for it alone; these come after the verdict.
+    fn settle(
+        &self,
+        scenario: &Scenario,
+        claim: &CheckedClaim,
+        own: &[PointResult],
+    ) -> Result<(Verdict, Vec<PointResult>), Failure> {
+        let mut added = Vec::new();
+        let verdict = claim.settled(observations(own), &mut |seeds| {
+            let more = scenario.with_seeds(seeds, claim).map_err(Failure::Scenario)?;
+            let more = self.points(&more, false)?;
+            let seen = observations(&more);
+            added.extend(more);
+            Ok::<_, Failure>(seen)
+        })?;
+        Ok((verdict, added))
+    }
+
+    /// Judges a claim with its cause switched off.
+    fn control(
+        &self,
+        scenario: &Scenario,
+        claim: &CheckedClaim,
+        own: &[PointResult],
+    ) -> Result<Option<Verdict>, Failure> {
+        let Some((other, control)) = scenario.control(claim).map_err(Failure::Scenario)? else {
+            return Ok(None);
+        };
+        let points = self.points(&other, false)?;
+        let (mut verdict, _) = self.settle(&other, &control, &points)?;
+        if control.reads_the_same(&observations(&points), claim, &observations(own)) {
+            verdict.text.push_str(" (it changes nothing that the claim reads)");
+        }
+        Ok(Some(verdict))
+    }
+
     /// Every point of a scenario, those that were run before from where they are kept, and the table if it is of the
     /// whole figure.
     fn points(&self, scenario: &Scenario, is_whole: bool) -> Result<Vec<PointResult>, Failure> {
@@ -334,22 +374,14 @@ fn keep_toml(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
 
 /// Results of claims, to be written down.
 fn written(ran: &[Ran]) -> Vec<Written> {
-    let one = |(figure, (verdict, control)): (&Ran, (&Verdict, &Option<Verdict>))| Written {
+    let one = |figure: &Ran, Answer { verdict, control, .. }: &Answer| Written {
         figure: figure.name.clone(),
         claim: verdict.that.clone(),
         verdict: verdict.judgement,
         measured: verdict.text.clone(),
         control: control.as_ref().map(|control| control.judgement),
     };
-    let of = |figure| Ran::judged(figure).map(move |judged| (figure, judged));
-    ran.iter().flat_map(of).map(one).collect()
-}
-
-impl Ran {
-    /// Each verdict, and that of its control.
-    fn judged(&self) -> impl Iterator<Item = (&Verdict, &Option<Verdict>)> {
-        self.verdicts.iter().zip(self.controls.iter().chain(std::iter::repeat(&None)))
-    }
+    ran.iter().flat_map(|figure| figure.answers.iter().map(move |answer| one(figure, answer))).collect()
 }
 
 fn report(arguments: &PapersReportArguments, screen: &Screen) -> Result<(), Failure> {
@@ -412,22 +444,31 @@ fn report(arguments: &PapersReportArguments, screen: &Screen) -> Result<(), Fail
     check(&paper, &now)
 }
 
-/// Each claim that fails says why in a word, and the word is true: ns-2 fails there, the figure of the experiment exists.
+/// Each claim that fails says why in a word, and the word is true; others say nothing.
 fn check_tags(paper: &Paper) -> Result<(), Failure> {
     let mut list = Vec::new();
-    for (name, scenario) in paper.scenarios(None).map_err(Failure::paper)? {
+    let figures = paper.scenarios(None).map_err(Failure::paper)?;
+    for (name, scenario) in &figures {
         for claim in scenario.claims() {
             let that = claim.that();
-            let fails = paper.written(&name, that).is_some_and(|written| written.verdict == Judgement::Fails);
-            let in_ns2 = paper.peer.find(&name, that).map(|value| value.verdict);
-            let has = |figure: &str| paper.figures.iter().any(|other| other.name == figure);
+            let Some(verdict) = paper.written(name, that).map(|written| written.verdict) else { continue };
+            let in_ns2 = paper.peer.find(name, that).map(|value| value.verdict);
             let wrong = match (claim.tag(), claim.experiment()) {
-                (None, _) if fails => "it fails and has no tag".to_owned(),
+                (None, _) if verdict == Judgement::Fails => "it fails and has no tag".to_owned(),
+                (Some(tag), _) if verdict != Judgement::Fails => {
+                    format!(
+                        "its verdict is \"{}\", and it has the tag of one that fails, {tag}",
+                        verdict.word()
+                    )
+                }
                 (Some("ns-2"), _) if in_ns2 != Some(Judgement::Fails) => {
                     let word = in_ns2.map_or("is not in ns-2", Judgement::word);
                     format!("its tag is ns-2, and there it {word}")
                 }
-                (_, Some(figure)) if !has(figure) => format!("its experiment `{figure}` is no figure"),
+                (_, Some(experiment)) if !turns(paper, &figures, name, claim, experiment) => format!(
+                    "its experiment `{experiment}` is neither a value of ranges.toml with which it holds, nor another figure \
+                     in which a claim of the same words or quote does"
+                ),
                 _ => continue,
             };
             list.push(format!("{name}: {that}: {wrong}"));
@@ -439,6 +480,27 @@ fn check_tags(paper: &Paper) -> Result<(), Failure> {
     let text =
         format!("{} claims of {} say wrongly why they fail\n{}", list.len(), paper.key, list.join("\n"));
     Err(Failure::Claim(Message::new(text, "tag = \"ns-2\", \"closed form\", \"assumed\" or \"open\"")))
+}
+
+/// The experiment makes the claim hold: another value of what the figure assumes, or another figure.
+fn turns(
+    paper: &Paper,
+    figures: &[(String, Scenario)],
+    figure: &str,
+    claim: &CheckedClaim,
+    experiment: &str,
+) -> bool {
+    let holds = |change: &Change| change.claim == claim.that() && change.verdict == Judgement::Holds;
+    let of_experiment = |range: &&Range| range.figure == figure && range.assumed == experiment;
+    let by_range = paper.ranges.iter().filter(of_experiment).any(|range| range.turned.iter().any(holds));
+    let is_same = |other: &&CheckedClaim| {
+        other.that() == claim.that() || other.quote().is_some() && other.quote() == claim.quote()
+    };
+    let there = figures.iter().filter(|(name, _)| name == experiment && name != figure);
+    let mut same = there.flat_map(|(name, scenario)| {
+        scenario.claims().iter().filter(is_same).filter_map(|other| paper.written(name, other.that()))
+    });
+    by_range || same.any(|written| written.verdict == Judgement::Holds)
 }
 
 /// Checks that the results are those that are written down.

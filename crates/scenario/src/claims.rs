@@ -10,7 +10,7 @@ pub use judging::{Judged, Judgement, Verdict};
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::decode::{At, Language, record, words, wrong_type};
-use crate::diagnostic::{Findings, Span};
+use crate::diagnostic::{Findings, Sources, Span};
 use crate::metric::{Comparison, Elements, Metric, Reading, quantity};
 use crate::seeds::{SEED, SEEDS_MIN};
 use crate::sweep::{Axes, Axis};
@@ -51,7 +51,7 @@ record! {
         over: String,
         /// The points of which the claim is made: values by path.
         only: Axes,
-        /// What several seeds must do: "each" of them (absent); "mean": the 95 % interval of their mean is within the bounds; "half": half of them or more.
+        /// What several seeds must do: "each" of them (absent); "mean": the interval of confidence of their mean is within the bounds; "half": half of them or more.
         decide: Decide,
         /// The claim's cause switched off, as settings by path: then it must not hold. false: it is about no effect, and has none. Absent: that of [figure].
         control: Control,
@@ -59,7 +59,7 @@ record! {
         cause: String,
         /// Of a claim that fails, what its cause is: "ns-2", it fails there too; "closed form", the paper contradicts one; "assumed", a value that the paper does not give; "open", nobody knows.
         tag: Tag,
-        /// Of a claim that fails for an assumed value: the figure in which another value turns it.
+        /// Of a claim that fails for an assumed value: which one, as the figure's `assumed` names it, if ranges.toml says that another value turns it; or another figure in which a claim of the same words or quote holds.
         experiment: String,
     }
 }
@@ -69,7 +69,7 @@ words! {
     Decide {
         /// Each run holds.
         Each = "each",
-        /// The 95 % interval of the mean is within the bounds.
+        /// The interval of confidence of the mean is within the bounds.
         Mean = "mean",
         /// At least half of the runs hold, at each point by itself.
         Half = "half",
@@ -389,6 +389,16 @@ impl CheckedClaim {
             let message = format!("`against` has {} values of `{}`", axis.values.len(), axis.path.value);
             findings.error("scenario::claim", axis.path.span, message, "a ratio is to one point");
         }
+        let values: Vec<(&str, &Node)> = claim
+            .against
+            .iter()
+            .flat_map(|against| &against.value.0)
+            .filter_map(|axis| Some((axis.path.value.as_str(), axis.values.first()?)))
+            .collect();
+        if let (Some(message), Some(against)) = (no_pair(&values, swept), &claim.against) {
+            let message = format!("`against` {message}");
+            findings.error("scenario::claim", against.span, message, PAIRS);
+        }
         claim.check_types(&main, findings);
         let axis = if claim.monotone.is_some() || claim.crossover.is_some() {
             let axis = claim.axis(span, axes, findings)?;
@@ -451,6 +461,32 @@ impl CheckedClaim {
         self.claim.experiment.as_ref().map(|name| name.value.as_str())
     }
 
+    /// The same without a control.
+    pub(crate) fn without_control(&self) -> Self {
+        let mut claim = self.clone();
+        claim.claim.control = Some(At { value: Control::Nothing, span: Span::default() });
+        claim
+    }
+
+    /// What of it the links and flows of another scenario do not have.
+    pub(crate) fn unread(&self, elements: &Elements, sources: &Sources) -> Option<&str> {
+        let is_missing = |metric: &Metric| {
+            let mut findings = Findings::new(sources.clone());
+            metric.clone().check(Span::default(), elements, &mut findings);
+            findings.has_errors()
+        };
+        self.metrics().into_iter().find(|metric| is_missing(metric)).map(Metric::text)
+    }
+
+    /// In the runs of which it is made it reads what another claim with the same metrics reads in its own.
+    pub fn reads_the_same(&self, runs: &[Observation], other: &Self, others: &[Observation]) -> bool {
+        let read = |claim: &Self, runs: &[Observation]| -> Vec<Vec<Reading>> {
+            let about = runs.iter().filter(|run| claim.claim.is_about(run));
+            about.map(|run| self.metrics().iter().map(|metric| run.read(metric).clone()).collect()).collect()
+        };
+        read(self, runs) == read(other, others)
+    }
+
     /// Its own control.
     pub(crate) fn control(&self) -> Option<&Control> {
         let control = self.claim.control.as_ref().map(|control| &control.value);
@@ -473,23 +509,8 @@ impl CheckedClaim {
         claim
     }
 
-    /// The run is one of those of which the claim is made, whatever its value of an axis.
-    pub(crate) fn is_about_but_for(&self, path: &str, run: &Observation) -> bool {
-        let is_other = |axis: &&Axis| axis.path.value != path;
-        let has = |axes: &Option<At<Axes>>| {
-            axes.as_ref()
-                .is_some_and(|axes| Axes(axes.value.0.iter().filter(is_other).cloned().collect()).has(run))
-        };
-        self.claim.only.is_none() || has(&self.claim.only) || has(&self.claim.against)
-    }
-
-    /// It is relative to another point of the sweep.
-    pub(crate) fn is_compared(&self) -> bool {
-        self.claim.against.is_some()
-    }
-
     /// Of several seeds the mean decides.
-    pub fn is_of_means(&self) -> bool {
+    pub(crate) fn is_of_means(&self) -> bool {
         self.claim.decision() == Decide::Mean
     }
 
@@ -589,13 +610,30 @@ impl Claim {
         let mut refuse = |span, message: String, help: &str| {
             findings.error("scenario::claim", span, format!("metric `{}`: {message}", metric.text()), help);
         };
-        let ends =
-            [&self.at_least, &self.at_most].map(|end| end.as_ref().filter(|_| self.crossover.is_none()));
-        if let [Some(low), Some(high)] = ends
-            && let (Ok(lowest), Ok(highest)) = (low.value.value(metric), high.value.value(metric))
-            && lowest > highest
+        let value = |bound: &Bound| match self.crossover {
+            None => bound.value(metric).ok(),
+            Some(_) => bound.on_axis(),
+        };
+        let (from, to) = match self.within.as_ref().map(|within| within.value.as_slice()) {
+            Some([from, to]) => (Some(from), Some(to)),
+            _ => (None, None),
+        };
+        let lowest = [("`at_least`", &self.at_least.as_ref()), ("`within`", &from)];
+        let highest = [("`at_most`", &self.at_most.as_ref()), ("`within`", &to)];
+        for ((above, low), (below, high)) in
+            lowest.iter().flat_map(|low| highest.iter().map(move |high| (low, high)))
         {
-            refuse(high.span, "`at_most` is below `at_least`".into(), "no value is both");
+            if let (Some(low), Some(high)) = (low, high)
+                && value(&low.value).zip(value(&high.value)).is_some_and(|(low, high)| low > high)
+            {
+                match &self.within {
+                    Some(within) if above == below => {
+                        let message = "`within` ends below its beginning";
+                        refuse(within.span, message.into(), "write [lowest, highest]");
+                    }
+                    _ => refuse(high.span, format!("{below} is below {above}"), "no value is both"),
+                }
+            }
         }
         if let Some(At { value: Ordered::Metrics(list), span }) = &self.ordered
             && list.is_empty()
@@ -605,13 +643,6 @@ impl Claim {
                 "`ordered` has nothing to follow it".into(),
                 "such as [\"flows.tcp[0].goodput_bps\"]",
             );
-        }
-        if let Some(within) = self.within.as_ref().filter(|_| self.crossover.is_none())
-            && let [low, high] = within.value.as_slice()
-            && let (Ok(lowest), Ok(highest)) = (low.value.value(metric), high.value.value(metric))
-            && lowest > highest
-        {
-            refuse(within.span, "`within` ends below its beginning".into(), "write [lowest, highest]");
         }
         if let Some(At { value: Scalar(Value::Boolean(_)), span }) = &self.equals
             && metric.unit_name() != "complete"
@@ -698,9 +729,39 @@ impl Claim {
         None
     }
 
+    /// It chooses by values of the axis.
+    fn chooses(&self, path: &str) -> bool {
+        let axes = self.only.iter().chain(&self.against).flat_map(|axes| &axes.value.0);
+        axes.into_iter().any(|axis| axis.path.value == path)
+    }
+
     fn is_about(&self, run: &Observation) -> bool {
         self.only.as_ref().is_none_or(|only| only.value.has(run))
     }
+}
+
+/// What to write where [`no_pair`] finds a mistake.
+pub(crate) const PAIRS: &str =
+    "name every path of the zip, with values that stand at the same place of their lists";
+
+/// Values of zipped axes that no point of the sweep has together.
+pub(crate) fn no_pair(values: &[(&str, &Node)], swept: &[Axis]) -> Option<String> {
+    let paired: Vec<&Axis> = swept.iter().filter(|axis| axis.is_paired).collect();
+    let chosen =
+        |axis: &Axis| values.iter().find(|(path, _)| *path == axis.path.value).map(|(_, node)| *node);
+    let named = paired.iter().find(|axis| chosen(axis).is_some())?;
+    if let Some(other) = paired.iter().find(|axis| chosen(axis).is_none()) {
+        let (one, other) = (&named.path.value, &other.path.value);
+        return Some(format!("names `{one}` and not `{other}`, which goes with it"));
+    }
+    let has = |place: usize| {
+        paired.iter().all(|axis| {
+            let there = axis.values.get(place).map(|node| inline(&node.value));
+            there == chosen(axis).map(|node| inline(&node.value))
+        })
+    };
+    let is_point = (0..named.values.len()).any(has);
+    (!is_point).then(|| "has values of zipped paths that do not go together".to_owned())
 }
 
 /// How many of them differ.

@@ -653,7 +653,8 @@ fn stem(path: &Path) -> String {
     path.file_stem().map_or_else(|| "scenario".into(), |stem| stem.to_string_lossy().into_owned())
 }
 
-fn check_claims(file: &mut File, findings: &mut Findings) -> Vec<CheckedClaim> {
+/// The links and flows of which claims can be.
+fn elements(file: &File) -> Elements {
     let axes = file.sweep.as_ref().map_or(Vec::new(), |sweep| Axis::all(&sweep.value));
     let duration = file.run.as_ref().and_then(|run| run.value.duration.as_ref()).map(|span| span.value.0);
     let duration = axes.iter().filter_map(Axis::duration).max().or(duration);
@@ -669,6 +670,12 @@ fn check_claims(file: &mut File, findings: &mut Findings) -> Vec<CheckedClaim> {
             axes.iter().fold(count, |most, axis| most.max(axis.count_of(&name.value))),
         ));
     }
+    elements
+}
+
+fn check_claims(file: &mut File, findings: &mut Findings) -> Vec<CheckedClaim> {
+    let axes = file.sweep.as_ref().map_or(Vec::new(), |sweep| Axis::all(&sweep.value));
+    let elements = elements(file);
     if let Some(figure) = &mut file.figure {
         figure.value.check(&elements, &axes, findings);
     }

@@ -55,15 +55,15 @@ pub struct Written {
     pub verdict: Judgement,
     /// The measured value, as text.
     pub measured: String,
-    /// The verdict with its cause switched off: a claim that holds then, too, does not tell.
+    /// The verdict with its cause switched off: a claim that does not fail then does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<Judgement>,
 }
 
 impl Written {
-    /// It holds, and with its cause switched off it holds, too.
+    /// It holds, and nothing shows that it would not with its cause switched off.
     pub fn does_not_tell(&self) -> bool {
-        self.verdict == Judgement::Holds && self.control == Some(Judgement::Holds)
+        self.verdict == Judgement::Holds && self.control.is_some_and(|control| control != Judgement::Fails)
     }
 
     /// The verdict in a word.

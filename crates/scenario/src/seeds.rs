@@ -1,39 +1,52 @@
 //! Means over several seeds, with their confidence intervals.
 
+use std::collections::BTreeSet;
+
 /// The axis of a sweep that means are over.
 pub(crate) const SEED: &str = "run.seed";
 /// The fewest seeds that make a confidence interval.
 pub const SEEDS_MIN: usize = 5;
 
-/// Mean and half of its 95 % interval of confidence, by Student's t; of one value the half is 0.
+/// How sure an interval is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Confidence {
+    /// 95 %: who looks once at the runs is wrong in one case of twenty.
+    Once,
+    /// 99 %: so is at most who looks up to [`LOOKS`] times, with more runs each time (Bonferroni).
+    EachLook,
+}
+
+/// The numbers of seeds at which a mean that is undecided is looked at again.
+const MORE: [usize; 4] = [10, 20, 50, 100];
+/// With the first look, so many.
+const LOOKS: usize = MORE.len() + 1;
+const _: () = assert!(LOOKS == 5, "each at 99 %, five looks err in 5 % of the cases at most");
+
+/// The seeds to add to these for the next look: the least that are not among them. `None`: there is none.
+pub(crate) fn next_seeds(used: &BTreeSet<u64>) -> Option<Vec<u64>> {
+    let wanted = MORE.into_iter().find(|count| *count > used.len())?;
+    Some((1..).filter(|seed| !used.contains(seed)).take(wanted - used.len()).collect())
+}
+
+/// Mean and half of its interval of confidence, by Student's t; of one value the half is 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Estimate {
     /// The mean.
     pub(crate) mean: f64,
-    /// The mean is within so much of it, at 95 %.
+    /// The mean is within so much of it.
     pub(crate) half: f64,
 }
 
 impl Estimate {
-    /// Mean and interval of values that are drawn independently; `None` without any.
+    /// Mean and 95 % interval of values that are drawn independently; `None` without any.
     pub(crate) fn of(values: &[f64]) -> Option<Self> {
-        let count = values.len() as f64;
-        if values.is_empty() {
-            return None;
-        }
-        let mean = values.iter().sum::<f64>() / count;
-        let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
-        let half = if values.len() < 2 || squares == 0.0 {
-            0.0
-        } else {
-            t_975(values.len() - 1) * (squares / (count - 1.0) / count).sqrt()
-        };
-        Some(Self { mean, half })
+        let parts: Vec<(f64, f64)> = values.iter().map(|value| (*value, 1.0)).collect();
+        Self::of_ratio(&parts, Confidence::Once)
     }
 
     /// The ratio of two means over the same runs, by the runs' residuals (W. G. Cochran, Sampling Techniques, 6.4); with a
     /// denominator of 1 in each that of [`Estimate::of`]. `None`: there is nothing to divide by.
-    pub(crate) fn of_ratio(parts: &[(f64, f64)]) -> Option<Self> {
+    pub(crate) fn of_ratio(parts: &[(f64, f64)], confidence: Confidence) -> Option<Self> {
         let count = parts.len() as f64;
         let sum = |part: fn(&(f64, f64)) -> f64| parts.iter().map(part).sum::<f64>();
         let (above, below) = (sum(|part| part.0), sum(|part| part.1));
@@ -45,7 +58,8 @@ impl Estimate {
         let half = if parts.len() < 2 || squares == 0.0 {
             0.0
         } else {
-            t_975(parts.len() - 1) * (squares / (count - 1.0) / count).sqrt() / (below / count).abs()
+            student(confidence, parts.len() - 1) * (squares / (count - 1.0) / count).sqrt()
+                / (below / count).abs()
         };
         Some(Self { mean, half })
     }
@@ -61,14 +75,19 @@ impl Estimate {
     }
 }
 
-/// The 97.5 % quantile of Student's t with so many degrees of freedom. From four on within 0.001 (Abramowitz and
-/// Stegun 26.7.5); fewer are exact to three places.
-fn t_975(freedom: usize) -> f64 {
-    const FEW: [f64; 4] = [f64::INFINITY, 12.706, 4.303, 3.182];
-    if let Some(t) = FEW.get(freedom) {
+/// The quantile of Student's t that bounds a two-sided interval, with so many degrees of freedom. Beyond the table within 0.001
+/// (Abramowitz and Stegun 26.7.5).
+fn student(confidence: Confidence, freedom: usize) -> f64 {
+    const ONCE: [f64; 4] = [f64::INFINITY, 12.706, 4.303, 3.182];
+    const EACH: [f64; 10] = [f64::INFINITY, 63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250];
+    let (few, z) = match confidence {
+        Confidence::Once => (&ONCE[..], 1.959_964_f64),
+        Confidence::EachLook => (&EACH[..], 2.575_829),
+    };
+    if let Some(t) = few.get(freedom) {
         return *t;
     }
-    let (z, v) = (1.959_964_f64, freedom as f64);
+    let v = freedom as f64;
     let power = |exponent: i32| z.powi(exponent);
     z + (power(3) + z) / (4.0 * v)
         + (5.0 * power(5) + 16.0 * power(3) + 3.0 * z) / (96.0 * v * v)
@@ -79,14 +98,28 @@ fn t_975(freedom: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Estimate, t_975};
+    use super::{Confidence, Estimate, next_seeds, student};
 
     #[test]
     fn quantiles_are_those_of_the_tables() {
-        for (freedom, t) in [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (9, 2.262), (29, 2.045)] {
-            assert!((t_975(freedom) - t).abs() < 1.5e-3, "{freedom}: {}", t_975(freedom));
+        let once =
+            [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (9, 2.262), (29, 2.045), (10_000, 1.960)];
+        let each = [(4, 4.604), (9, 3.250), (10, 3.169), (19, 2.861), (49, 2.680), (99, 2.626)];
+        for (confidence, table) in [(Confidence::Once, &once[..]), (Confidence::EachLook, &each)] {
+            for (freedom, t) in table {
+                let found = student(confidence, *freedom);
+                assert!((found - t).abs() < 1.5e-3, "{confidence:?} {freedom}: {found}");
+            }
         }
-        assert!((t_975(10_000) - 1.9602).abs() < 1e-3);
+    }
+
+    #[test]
+    fn seeds_that_are_added_are_others() {
+        let next = |used: &[u64]| next_seeds(&used.iter().copied().collect());
+        assert_eq!(next(&[1, 2, 3, 4, 5]), Some((6..=10).collect()));
+        assert_eq!(next(&[2, 4, 6, 8, 1000]), Some(vec![1, 3, 5, 7, 9]));
+        assert_eq!(next(&(1..=10).collect::<Vec<_>>()), Some((11..=20).collect()));
+        assert_eq!(next(&(1..=100).collect::<Vec<_>>()), None);
     }
 
     #[test]
@@ -103,15 +136,17 @@ mod tests {
     #[test]
     fn a_ratio_is_that_of_the_means() {
         // Means 3 and 2; residuals -1.5, 0, 1.5: s = 1.5, s / sqrt(3) / 2 = 0.4330, t = 4.303.
-        let estimate = Estimate::of_ratio(&[(0.0, 1.0), (3.0, 2.0), (6.0, 3.0)]).expect("a ratio");
+        let estimate =
+            Estimate::of_ratio(&[(0.0, 1.0), (3.0, 2.0), (6.0, 3.0)], Confidence::Once).expect("a ratio");
         assert!((estimate.mean - 1.5).abs() < 1e-12);
         assert!((estimate.half - 1.8633).abs() < 1e-3, "{estimate:?}");
         // A run without anything to divide by is a run like others.
-        let with_zero = Estimate::of_ratio(&[(2.0, 0.0), (2.0, 2.0), (2.0, 2.0)]).expect("a ratio");
+        let with_zero =
+            Estimate::of_ratio(&[(2.0, 0.0), (2.0, 2.0), (2.0, 2.0)], Confidence::Once).expect("a ratio");
         assert!((with_zero.mean - 1.5).abs() < 1e-12);
-        assert_eq!(Estimate::of_ratio(&[(2.0, 0.0), (1.0, 0.0)]), None);
+        assert_eq!(Estimate::of_ratio(&[(2.0, 0.0), (1.0, 0.0)], Confidence::Once), None);
         let values = [1.0, 2.0, 3.0, 4.0, 5.5];
         let parts: Vec<(f64, f64)> = values.iter().map(|value| (*value, 1.0)).collect();
-        assert_eq!(Estimate::of_ratio(&parts), Estimate::of(&values));
+        assert_eq!(Estimate::of_ratio(&parts, Confidence::Once), Estimate::of(&values));
     }
 }

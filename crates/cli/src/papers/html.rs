@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use congestlab_scenario::paper::{Counts, Exception, Paper};
 use congestlab_scenario::report::{begin, end, escape, figure, judged, verdict_mark};
 
-use super::Ran;
 use super::codes::{self, Code};
 use super::picture::drawn;
+use super::{Answer, Ran};
 use crate::ns2;
 
 /// The paper's page with its pictures.
@@ -98,19 +98,20 @@ fn section(html: &mut String, paper: &Paper, ran: &Ran) {
         html.push_str(&figure(&drawn, &format!("{}.parquet", ran.name)));
     }
     let peer = |that: &str| ns2::cell(&paper.peer, &ran.name, that);
-    let has_peer = ran.verdicts.iter().any(|verdict| !peer(&verdict.that).is_empty());
+    let has_peer = ran.answers.iter().any(|answer| !peer(&answer.verdict.that).is_empty());
     let heading = if has_peer { "<th scope=\"col\">ns-2</th>" } else { "" };
     let _ = writeln!(
         html,
         "<div class=\"text\"><table class=\"claims\">\n<tr><th scope=\"col\">claim</th><th scope=\"col\">source</th>\
          <th scope=\"col\">measured</th><th scope=\"col\">verdict</th>{heading}</tr>"
     );
-    for (claim, (verdict, control)) in ran.scenario.claims().iter().zip(ran.judged()) {
+    for (claim, answer) in ran.scenario.claims().iter().zip(&ran.answers) {
+        let Answer { verdict, control, .. } = answer;
         let quote = claim
             .quote()
             .map_or(String::new(), |quote| format!("<blockquote>{}</blockquote>", escape(quote)));
         let control = control.as_ref().map_or(String::new(), |control| {
-            let tells = if verdict.holds() && control.holds() { "does not tell: " } else { "" };
+            let tells = if answer.does_not_tell() { "does not tell: " } else { "" };
             format!("<div>Control: {tells}{}, {}</div>", control.judgement.word(), judged(control))
         });
         let cause = claim.cause().filter(|_| !verdict.holds());

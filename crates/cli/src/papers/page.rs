@@ -7,8 +7,8 @@ use congestlab_scenario::figure::Figure;
 use congestlab_scenario::paper::{Counts, Exception, Paper, Range, Written};
 use serde_json::{Value, json};
 
-use super::Ran;
 use super::codes::{self, Code};
+use super::{Answer, Ran};
 use crate::failure::Failure;
 use crate::ns2;
 
@@ -50,8 +50,9 @@ pub(super) fn describe(paper: &Paper, ran: &[Ran], law: Option<&str>, all: usize
     for figure in ran {
         let (of, title) = figure.scenario.figure().map_or(("", ""), |figure| (figure.of(), figure.title()));
         let _ = writeln!(text, "\n{}  {of}: {title}", figure.name);
-        let claims = figure.scenario.claims().iter().zip(figure.judged());
-        for (index, (claim, (verdict, control))) in claims.enumerate() {
+        let claims = figure.scenario.claims().iter().zip(&figure.answers);
+        for (index, (claim, answer)) in claims.enumerate() {
+            let Answer { verdict, control, .. } = answer;
             let holds = word(verdict);
             let change = match change(paper.written(&figure.name, &verdict.that), verdict.judgement) {
                 "" => String::new(),
@@ -66,7 +67,7 @@ pub(super) fn describe(paper: &Paper, ran: &[Ran], law: Option<&str>, all: usize
             let _ = writeln!(text, "         {source}{quote}");
             let _ = writeln!(text, "         measured: {}", verdict.text);
             if let Some(control) = control {
-                let tells = if verdict.holds() && control.holds() { "does not tell: " } else { "" };
+                let tells = if answer.does_not_tell() { "does not tell: " } else { "" };
                 let _ =
                     writeln!(text, "         control: {tells}{}, {}", control.judgement.word(), control.text);
             }
@@ -107,15 +108,15 @@ pub(super) fn to_json(paper: &Paper, ran: &[Ran], law: Option<&str>) -> Value {
                 .scenario
                 .claims()
                 .iter()
-                .zip(figure.judged())
+                .zip(&figure.answers)
                 .enumerate()
-                .map(|(index, (claim, (verdict, control)))| {
+                .map(|(index, (claim, Answer { verdict, more, control }))| {
                     let written = paper.written(&figure.name, &verdict.that);
                     let mut about = json!({
                         "that": verdict.that, "quote": claim.quote(), "source": claim.source(),
                         "metric": verdict.metric, "holds": verdict.holds(), "verdict": verdict.judgement,
                         "measured": verdict.text, "cause": claim.cause(), "tag": claim.tag(),
-                        "held": written.map(|written| written.verdict == Judgement::Holds),
+                        "held": written.map(|written| written.verdict == Judgement::Holds), "runs_added": more.len(),
                     });
                     if let Some(control) = control {
                         about["control"] = json!({ "verdict": control.judgement, "measured": control.text });

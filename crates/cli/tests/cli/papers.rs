@@ -279,6 +279,7 @@ control = false
     assert!(shown.stdout().contains("\n1 hold, 0 fail, 2 tell nothing, 0 exceptions"), "{}", shown.stdout());
 
     // A bound at the mean of five seeds is asked of more of them, at the points that it is about.
+    let before = claim(&json, 2)["measured"].clone();
     let measured = claim(&json, 1)["measured"].as_str().map(str::to_owned).expect("a text");
     fs::write(
         lab.path("papers/xcp/fig04.toml"),
@@ -286,13 +287,20 @@ control = false
     )
     .unwrap();
     let json = run(&lab, &["--json"]).exits(0).json();
-    let (points, text) = (json["figures"][0]["points"].as_u64(), claim(&json, 1)["measured"].to_string());
-    assert!(points >= Some(15) && text.contains("seeds"), "{points:?}, {text}");
+    let (added, text) = (claim(&json, 1)["runs_added"].as_u64(), claim(&json, 1)["measured"].to_string());
+    assert!(added >= Some(5) && text.contains("seeds"), "{added:?}, {text}");
     if claim(&json, 1)["verdict"] == "undecided" {
-        assert_eq!(points, Some(105));
+        assert_eq!(added, Some(95));
     }
+    // They are that claim's alone: the others and the picture are of the sweep.
+    assert_eq!((&json["figures"][0]["points"], &claim(&json, 2)["measured"]), (&10.into(), &before));
+    assert!(lab.path("out/more/fig04-1.parquet").is_file() && !lab.path("out/more/fig04-2.parquet").exists());
     // The same again from what is kept.
     assert_eq!(run(&lab, &["--json"]).exits(0).json(), json);
+    // A bound far away is decided by five, and nothing is left of what others took.
+    fs::write(lab.path("papers/xcp/fig04.toml"), format!("{start}{}", claims(0.5))).unwrap();
+    run(&lab, &[]).exits(0);
+    assert!(!lab.path("out/more/fig04-1.parquet").exists());
     // A wrong path is found before anything runs.
     let wrong = claims(0.5).replace("bottleneck.delay", "bottleneck.weight");
     fs::write(lab.path("papers/xcp/fig04.toml"), format!("{start}{wrong}")).unwrap();
@@ -311,13 +319,24 @@ fn a_claim_that_fails_has_a_tag_that_is_true() {
     for (tag, said) in [
         ("", "it fails and has no tag"),
         ("tag = \"ns-2\"\n", "its tag is ns-2, and there it is not in ns-2"),
-        ("tag = \"assumed\"\nexperiment = \"fig99\"\n", "its experiment `fig99` is no figure"),
+        ("tag = \"assumed\"\nexperiment = \"fig99\"\n", "its experiment `fig99` is neither"),
+        ("tag = \"assumed\"\nexperiment = \"fig04\"\n", "its experiment `fig04` is neither"),
+        ("tag = \"assumed\"\nexperiment = \"A-07: room for 50 packets\"\n", "is neither"),
     ] {
         let refused = check(tag).exits(3);
         assert!(refused.stderr().contains(said), "{tag}: {}", refused.stderr());
     }
     check("tag = \"open\"\n").exits(0);
-    check("tag = \"assumed\"\nexperiment = \"fig04\"\n").exits(0);
+    // A claim that holds has none.
+    let holding = lab(&figure().replace("never = true\n", "never = true\ntag = \"open\"\n"));
+    holding.run(&["papers", "report", "xcp", "--papers", "papers", "--out", "out", "--write"]).exits(0);
+    let refused =
+        holding.run(&["papers", "report", "xcp", "--papers", "papers", "--out", "out", "--check"]).exits(3);
+    assert!(
+        refused.stderr().contains("its verdict is \"holds\", and it has the tag"),
+        "{}",
+        refused.stderr()
+    );
     let lab = lab(&figure().replace("tag = \"closed form\"\n", "tag = \"assumed\"\n"));
     assert!(run(&lab, &[]).exits(2).stderr().contains("without an `experiment`"));
 }

@@ -2,9 +2,9 @@
 //!
 //! A claim holds, fails, or is undecided: the interval of a mean lies across a bound, or there is nothing to divide by.
 //! Runs in which nothing was drawn are one run, however many seeds they have. A ratio over several seeds is that of the
-//! means, not the mean of ratios.
+//! means, not the mean of ratios. Of several points the worst verdict is the claim's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use crate::cells::{Cell, Quantity};
 use crate::decode::At;
 use crate::metric::{Comparison, Metric, Reading, quantity};
 use crate::number::significant;
-use crate::seeds::{Estimate, SEED, SEEDS_MIN};
+use crate::seeds::{Confidence, Estimate, SEED, SEEDS_MIN, next_seeds};
 use crate::sweep::Axis;
 use crate::tree::{Value, inline};
 
@@ -89,8 +89,8 @@ impl Miss {
         if self.is_undecided { Judgement::Undecided } else { Judgement::Fails }
     }
 
-    fn map(self, text: impl FnOnce(String) -> String) -> Self {
-        Self { text: text(self.text), ..self }
+    fn at(self, settings: &[(String, String)]) -> Self {
+        Self { text: self.text + &place(settings), ..self }
     }
 }
 
@@ -132,10 +132,41 @@ impl CheckedClaim {
         by_point(&all.iter().collect::<Vec<_>>()).iter().any(|(point, _)| !has_enough(point))
     }
 
-    /// Holds the claim against the runs.
+    /// Holds the claim against the runs, which nobody has looked at before: intervals are of 95 %.
     pub fn verdict(&self, runs: &[Observation]) -> Verdict {
+        self.verdict_at(runs, Confidence::Once)
+    }
+
+    /// Holds the claim against the runs. While a mean is undecided, `more` gives those of more seeds, up to 100 in all. Each of
+    /// up to five looks is at intervals of 99 %, so that together they decide wrongly in at most 5 % of the cases (Bonferroni);
+    /// a claim that can not have more seeds is looked at once.
+    ///
+    /// # Errors
+    /// As `more`.
+    pub fn settled<E>(
+        &self,
+        mut runs: Vec<Observation>,
+        more: &mut dyn FnMut(&[u64]) -> Result<Vec<Observation>, E>,
+    ) -> Result<Verdict, E> {
+        let is_drawn = runs.iter().any(|run| run.is_random && self.claim.is_about(run));
+        let mut seeds: BTreeSet<u64> = runs.iter().filter_map(Observation::seed).collect();
+        let can_have_more =
+            self.is_of_means() && is_drawn && !self.claim.chooses(SEED) && next_seeds(&seeds).is_some();
+        if !can_have_more {
+            return Ok(self.verdict(&runs));
+        }
+        loop {
+            let verdict = self.verdict_at(&runs, Confidence::EachLook);
+            let next = next_seeds(&seeds).filter(|_| verdict.judgement == Judgement::Undecided);
+            let Some(next) = next else { return Ok(verdict) };
+            runs.extend(more(&next)?);
+            seeds.extend(next);
+        }
+    }
+
+    fn verdict_at(&self, runs: &[Observation], confidence: Confidence) -> Verdict {
         let mut points = Vec::new();
-        let (judgement, text) = match self.judge(runs, &mut points) {
+        let (judgement, text) = match self.judge(runs, confidence, &mut points) {
             Ok(text) => (Judgement::Holds, text),
             Err(miss) => (miss.judgement(), miss.text),
         };
@@ -143,37 +174,54 @@ impl CheckedClaim {
     }
 
     /// What was measured; `Err` where the claim does not hold.
-    fn judge(&self, runs: &[Observation], points: &mut Vec<Judged>) -> Result<String, Miss> {
+    fn judge(
+        &self,
+        runs: &[Observation],
+        confidence: Confidence,
+        points: &mut Vec<Judged>,
+    ) -> Result<String, Miss> {
         let claim = &self.claim;
         let metric = &claim.metric.as_ref().ok_or("no metric")?.value;
         let about: Vec<&Observation> = runs.iter().filter(|run| claim.is_about(run)).collect();
-        let selected = different(&about);
-        let is_one = selected.len() < about.len() && selected.len() == by_point(&selected).len();
         let bases = claim.bases(runs);
+        let selected = different(&about, &|run| claim.draws(run, &bases));
+        let is_one = selected.len() < about.len() && selected.len() == by_point(&selected).len();
         let read = |run: &Observation| claim.reading(metric, run, &bases);
         if selected.is_empty() {
             return Err("no run to judge by".into());
         }
-        let mut said = Vec::new();
-        if let (Some(other), Some(axis)) = (&claim.crossover, &self.axis) {
-            said.push(claim.judge_crossover(metric, &other.value, axis, &selected)?);
-        } else {
-            said.push(match claim.decision() {
-                Decide::Each => claim.judge_each(metric, &selected, &read, points)?,
-                Decide::Mean => claim.judge_mean(metric, &selected, &bases, points)?,
-                Decide::Half => claim.judge_half(metric, &selected, &read, points)?,
-            });
-        }
-        if let (Some(trend), Some(axis)) = (&claim.monotone, &self.axis) {
-            let curve = along(axis, &selected, |run| claim.parts(metric, run, &bases))?;
-            let shown = show(&curve);
-            let values: Vec<f64> = curve.iter().map(|&(_, value)| value).collect();
-            if !trend.value.holds(&values) {
-                return Err(format!("{} along {axis} is {shown}", claim.measured()).into());
+        let by_bounds = match (&claim.crossover, &self.axis) {
+            (Some(other), Some(axis)) => claim.judge_crossover(metric, &other.value, axis, &selected),
+            _ => match claim.decision() {
+                Decide::Each => claim.judge_each(metric, &selected, &read, points),
+                Decide::Mean => claim.judge_mean(metric, &selected, &bases, confidence, points),
+                Decide::Half => claim.judge_half(metric, &selected, &read, points),
+            },
+        };
+        let by_trend = match (&claim.monotone, &self.axis) {
+            (Some(trend), Some(axis)) => {
+                Some(claim.judge_trend(trend.value, metric, axis, &selected, &bases))
             }
-            said.push(shown);
-        }
-        Ok(said.join("; ") + if is_one { " (one run)" } else { "" })
+            _ => None,
+        };
+        let text = match (by_bounds, by_trend) {
+            (by_bounds, None) => by_bounds?,
+            (Ok(text), Some(Ok(trend))) => format!("{text}; {trend}"),
+            // What fails is said before what is open.
+            (Err(open), Some(Err(fails))) if open.is_undecided => return Err(fails),
+            (by_bounds, by_trend) => {
+                by_bounds?;
+                by_trend.unwrap_or(Ok(String::new()))?
+            }
+        };
+        Ok(text + if is_one { " (one run)" } else { "" })
+    }
+}
+
+impl Observation {
+    /// Its seed, if the sweep varies that.
+    fn seed(&self) -> Option<u64> {
+        self.setting(SEED)?.parse().ok()
     }
 }
 
@@ -199,21 +247,19 @@ impl Claim {
             return Ok(run.read(metric).clone());
         }
         match self.parts(metric, run, bases)? {
-            (_, 0.0) => Err(self.nothing_to_divide_by(metric).map(|text| text + &place(&run.settings))),
+            (_, 0.0) => Err(self.nothing_to_divide_by(metric)),
             (number, base) => Ok(Reading::Number(number / base)),
         }
     }
 
     /// The metric of a run and what it is divided by.
     fn parts(&self, metric: &Metric, run: &Observation, bases: &Bases<'_>) -> Result<(f64, f64), Miss> {
-        let of = |reading: &Reading| number(reading).map_err(|why| Miss::from(why + &place(&run.settings)));
-        let value = of(run.read(metric))?;
+        let value = number(run.read(metric))?;
         if self.ratio_to.is_none() && self.against.is_none() {
             return Ok((value, 1.0));
         }
         let base = self.ratio_to.as_ref().map_or(metric, |base| &base.value);
-        let other = self.base_run(run, bases).map_err(|why| why + &place(&run.settings))?;
-        Ok((value, of(other.read(base))?))
+        Ok((value, number(self.base_run(run, bases)?.read(base))?))
     }
 
     fn nothing_to_divide_by(&self, metric: &Metric) -> Miss {
@@ -227,6 +273,11 @@ impl Claim {
             return Ok(run);
         }
         bases.get(&self.beside(run)).copied().ok_or_else(|| "`against` means no run".into())
+    }
+
+    /// Something was drawn in a run, or in what it is compared with.
+    fn draws(&self, run: &Observation, bases: &Bases<'_>) -> bool {
+        run.is_random || self.base_run(run, bases).is_ok_and(|base| base.is_random)
     }
 
     /// The runs that have the values of `against`, by their other values.
@@ -253,23 +304,31 @@ impl Claim {
         metric: &Metric,
         runs: &[&Observation],
         bases: &Bases<'_>,
+        confidence: Confidence,
         points: &mut Vec<Judged>,
     ) -> Result<String, Miss> {
         let mut said = Said::default();
         for (point, runs) in by_point(runs) {
-            let parts: Vec<(f64, f64)> =
-                runs.iter().map(|run| self.parts(metric, run, bases)).collect::<Result<_, Miss>>()?;
-            let estimate = Estimate::of_ratio(&parts)
-                .ok_or_else(|| self.nothing_to_divide_by(metric).map(|text| text + &place(&point)))?;
-            let is_random = runs.iter().any(|run| run.is_random);
-            if is_random && parts.len() < SEEDS_MIN {
-                return Err(format!("{} seeds are too few{}", parts.len(), place(&point)).into());
-            }
+            let is_random = runs.iter().any(|run| self.draws(run, bases));
+            let estimate = match self.estimate(metric, &runs, bases, confidence) {
+                Ok(estimate) if is_random && runs.len() < SEEDS_MIN => {
+                    Err((significant(estimate.mean), format!("{} seeds are too few", runs.len()).into()))
+                }
+                Ok(estimate) => Ok(estimate),
+                Err(miss) => Err((NOTHING.to_owned(), miss)),
+            };
+            let estimate = match estimate {
+                Ok(estimate) => estimate,
+                Err((text, miss)) => {
+                    said.add(&point, text, Cell::Number(None, Quantity::Any), Err(miss));
+                    continue;
+                }
+            };
             let mut text = significant(estimate.mean);
             if is_random {
                 text = format!("{text} ± {}", significant(estimate.half));
-                if parts.len() > SEEDS_MIN {
-                    text = format!("{text} of {} seeds", parts.len());
+                if runs.len() > SEEDS_MIN {
+                    text = format!("{text} of {} seeds", runs.len());
                 }
             }
             let cell = Cell::Interval(Some(estimate.mean), is_random.then_some(estimate.half));
@@ -277,6 +336,19 @@ impl Claim {
         }
         points.append(&mut said.points);
         said.of(&self.measured())
+    }
+
+    /// The mean over the runs of a point.
+    fn estimate(
+        &self,
+        metric: &Metric,
+        runs: &[&Observation],
+        bases: &Bases<'_>,
+        confidence: Confidence,
+    ) -> Result<Estimate, Miss> {
+        let of = |run: &&Observation| self.parts(metric, run, bases).map_err(|miss| miss.at(&run.settings));
+        let parts: Vec<(f64, f64)> = runs.iter().map(of).collect::<Result<_, Miss>>()?;
+        Estimate::of_ratio(&parts, confidence).ok_or_else(|| self.nothing_to_divide_by(metric))
     }
 
     /// The interval of a mean lies within the bounds, outside, or across one.
@@ -317,18 +389,27 @@ impl Claim {
     ) -> Result<String, Miss> {
         let mut said = Said::default();
         for (point, runs) in by_point(runs) {
-            let holds = |run: &&&Observation| -> bool {
-                read(run).is_ok_and(|reading| self.judge_reading(metric, run, &reading).is_ok())
+            let judge = |run: &&Observation| match read(run) {
+                Ok(reading) => self.judge_reading(metric, run, &reading).map_err(Miss::from),
+                Err(miss) => Err(miss),
             };
-            let holding = runs.iter().filter(holds).count();
-            let text = format!("{holding} of {} seeds", runs.len());
+            let judged: Vec<Result<(), Miss>> = runs.iter().map(judge).collect();
+            let holding = judged.iter().filter(|run| run.is_ok()).count();
+            let open = judged.iter().flat_map(|run| run.as_ref().err()).filter(|miss| miss.is_undecided);
+            let open = open.count();
+            let text = match open {
+                0 => format!("{holding} of {} seeds", runs.len()),
+                open => format!("{holding} of {} seeds, {open} undecided", runs.len()),
+            };
             let cell = Cell::Text(text.clone());
-            said.add(
-                &point,
-                text,
-                cell,
-                if 2 * holding < runs.len() { Err("less than half".into()) } else { Ok(()) },
-            );
+            let judged = if 2 * holding >= runs.len() {
+                Ok(())
+            } else if 2 * (holding + open) >= runs.len() {
+                Err(self.nothing_to_divide_by(metric))
+            } else {
+                Err("less than half".into())
+            };
+            said.add(&point, text, cell, judged);
         }
         points.append(&mut said.points);
         said.of(&self.measured())
@@ -345,7 +426,14 @@ impl Claim {
         let mut seen: Vec<f64> = Vec::new();
         let mut said = Said::default();
         for run in runs {
-            let reading = read(run)?;
+            let reading = match read(run) {
+                Ok(reading) => reading,
+                Err(miss) => {
+                    let cell = Cell::Number(None, Quantity::Any);
+                    said.add(&run.settings, NOTHING.to_owned(), cell, Err(miss));
+                    continue;
+                }
+            };
             let cell = match &reading {
                 Reading::Number(value) => Cell::Number(Some(*value), Quantity::Any),
                 other => Cell::Text(other.to_string()),
@@ -441,8 +529,27 @@ impl Claim {
         }
     }
 
-    /// Where the difference of the two metrics changes its sign, between the axis' values by a
-    /// straight line.
+    /// Which way the means go along an axis.
+    fn judge_trend(
+        &self,
+        trend: Trend,
+        metric: &Metric,
+        axis: &str,
+        runs: &[&Observation],
+        bases: &Bases<'_>,
+    ) -> Result<String, Miss> {
+        let parts = |run: &Observation| self.parts(metric, run, bases).map_err(|miss| miss.at(&run.settings));
+        let curve = along(axis, runs, parts)?;
+        let values: Vec<f64> = curve.iter().map(|&(_, value)| value).collect();
+        if trend.holds(&values) {
+            Ok(show(&curve))
+        } else {
+            Err(format!("{} along {axis} is {}", self.measured(), show(&curve)).into())
+        }
+    }
+
+    /// Where the difference of the two metrics changes its sign, between the axis' values by a straight line. Where it is 0
+    /// between two signs, it is there; 0 between equal signs or at an end is no crossing.
     fn judge_crossover(
         &self,
         metric: &Metric,
@@ -454,11 +561,16 @@ impl Claim {
         let curve = along(axis, runs, difference)?;
         let shown = show(&curve);
         let mut crossings = Vec::new();
-        for pair in curve.windows(2) {
-            let [(x0, y0), (x1, y1)] = [pair[0], pair[1]];
-            if (y0 > 0.0) != (y1 > 0.0) {
-                crossings.push(x0 + (x1 - x0) * (y0 / (y0 - y1)));
+        let signed: Vec<usize> = (0..curve.len()).filter(|&at| curve[at].1 != 0.0).collect();
+        for pair in signed.windows(2) {
+            let [(x0, y0), (x1, y1)] = [curve[pair[0]], curve[pair[1]]];
+            if (y0 > 0.0) == (y1 > 0.0) {
+                continue;
             }
+            crossings.push(match &curve[pair[0] + 1..pair[1]] {
+                [] => x0 + (x1 - x0) * (y0 / (y0 - y1)),
+                zeros => (zeros[0].0 + zeros[zeros.len() - 1].0) / 2.0,
+            });
         }
         let [at] = crossings[..] else {
             let text = format!("{} crossings along {axis}; differences {shown}", crossings.len());
@@ -489,6 +601,9 @@ type Settings = Vec<(String, String)>;
 type Bases<'a> = BTreeMap<Vec<&'a (String, String)>, &'a Observation>;
 /// Reads a run as a claim looks at it.
 type Read<'a> = &'a dyn Fn(&Observation) -> Result<Reading, Miss>;
+
+/// What is measured where nothing is.
+const NOTHING: &str = "nothing";
 
 /// More points that fail are counted, not listed.
 const FAILING_SHOWN: usize = 4;
@@ -538,8 +653,8 @@ impl Said {
 }
 
 /// Runs without those that differ from another one by nothing but their seed's name: nothing was drawn.
-fn different<'a>(runs: &[&'a Observation]) -> Vec<&'a Observation> {
-    let is_same = |runs: &[&Observation]| runs.len() > 1 && runs.iter().all(|run| !run.is_random);
+fn different<'a>(runs: &[&'a Observation], draws: &dyn Fn(&Observation) -> bool) -> Vec<&'a Observation> {
+    let is_same = |runs: &[&Observation]| runs.len() > 1 && !runs.iter().any(|run| draws(run));
     by_point(runs)
         .into_iter()
         .flat_map(|(_, mut runs)| {
@@ -589,25 +704,34 @@ fn number(reading: &Reading) -> Result<f64, String> {
     reading.number().ok_or_else(|| format!("{reading} is no number"))
 }
 
-/// The mean of `value` at each value of the axis, in the order of the axis; of a ratio that of the means.
+/// The mean of `value` at each value of the axis, in the order of the axis; of a ratio that of the means. Each point has the same
+/// weight, however many runs it has.
 fn along(
     axis: &str,
     runs: &[&Observation],
     value: impl Fn(&Observation) -> Result<(f64, f64), Miss>,
 ) -> Result<Vec<(f64, f64)>, Miss> {
     let mut points: Vec<(f64, (f64, f64))> = Vec::new();
-    for run in runs {
-        let setting = run.setting(axis).ok_or_else(|| format!("a run has no {axis}"))?;
+    let groups = match axis {
+        SEED => runs.iter().map(|run| vec![*run]).collect(),
+        _ => by_point(runs).into_iter().map(|(_, runs)| runs).collect::<Vec<_>>(),
+    };
+    for runs in groups {
+        let setting = runs[0].setting(axis).ok_or_else(|| format!("a run has no {axis}"))?;
         let parsed = crate::tree::value_of(setting).and_then(|value| axis_value(&value));
         let x = parsed.ok_or_else(|| format!("{axis} = {setting} is not on a number line"))?;
-        points.push((x, value(run)?));
+        let parts: Vec<(f64, f64)> = runs.iter().map(|run| value(run)).collect::<Result<_, Miss>>()?;
+        let count = parts.len() as f64;
+        let (above, below) = parts.iter().fold((0.0, 0.0), |(a, b), (above, below)| (a + above, b + below));
+        points.push((x, (above / count, below / count)));
     }
     points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     let mean = |same: &[(f64, (f64, f64))]| {
-        let parts: Vec<(f64, f64)> = same.iter().map(|(_, parts)| *parts).collect();
-        let mean =
-            Estimate::of_ratio(&parts).ok_or_else(|| Miss::undecided("there is nothing to divide by"))?;
-        Ok((same[0].0, mean.mean))
+        let (above, below) = same.iter().fold((0.0, 0.0), |(a, b), (_, part)| (a + part.0, b + part.1));
+        if below == 0.0 {
+            return Err(Miss::undecided(format!("there is nothing to divide by at {axis} = {}", same[0].0)));
+        }
+        Ok((same[0].0, above / below))
     };
     points.chunk_by(|(a, _), (b, _)| a == b).map(mean).collect()
 }
