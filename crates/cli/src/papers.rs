@@ -305,8 +305,8 @@ impl Lab<'_> {
         own: &[PointResult],
     ) -> Result<(Verdict, Vec<PointResult>), Failure> {
         let mut added = Vec::new();
-        let verdict = claim.settled(observations(own), &mut |seeds| {
-            let more = scenario.with_seeds(seeds, claim).map_err(Failure::Scenario)?;
+        let verdict = claim.settled(observations(own), &mut |seeds, points| {
+            let more = scenario.with_seeds(seeds, claim, points).map_err(Failure::Scenario)?;
             let more = self.points(&more, false)?;
             let seen = observations(&more);
             added.extend(more);
@@ -466,8 +466,8 @@ fn check_tags(paper: &Paper) -> Result<(), Failure> {
                     format!("its tag is ns-2, and there it {word}")
                 }
                 (_, Some(experiment)) if !turns(paper, &figures, name, claim, experiment) => format!(
-                    "its experiment `{experiment}` is neither a value of ranges.toml with which it holds, nor another figure \
-                     in which a claim of the same words or quote does"
+                    "its experiment `{experiment}` is neither a value of ranges.toml with which it holds, nor another claim \
+                     that does, nor another figure in which one of the same words or quote does"
                 ),
                 _ => continue,
             };
@@ -482,7 +482,7 @@ fn check_tags(paper: &Paper) -> Result<(), Failure> {
     Err(Failure::Claim(Message::new(text, "tag = \"ns-2\", \"closed form\", \"assumed\" or \"open\"")))
 }
 
-/// The experiment makes the claim hold: another value of what the figure assumes, or another figure.
+/// The experiment makes the claim hold: another value of what the figure assumes, another claim by its words, or another figure.
 fn turns(
     paper: &Paper,
     figures: &[(String, Scenario)],
@@ -500,7 +500,8 @@ fn turns(
     let mut same = there.flat_map(|(name, scenario)| {
         scenario.claims().iter().filter(is_same).filter_map(|other| paper.written(name, other.that()))
     });
-    by_range || same.any(|written| written.verdict == Judgement::Holds)
+    let does = |written: &Written| written.verdict == Judgement::Holds;
+    by_range || same.any(does) || paper.written.iter().any(|other| other.claim == experiment && does(other))
 }
 
 /// Checks that the results are those that are written down.

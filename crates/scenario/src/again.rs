@@ -1,6 +1,6 @@
 //! A scenario run again to be sure of a verdict: with more seeds, and with a claim's cause switched off.
 
-use crate::claims::{CheckedClaim, Control, Observation, PAIRS, no_pair};
+use crate::claims::{CheckedClaim, Control, Observation, PAIRS, Settings, no_pair};
 use crate::decode::At;
 use crate::diagnostic::{Diagnostics, Findings, choices};
 use crate::figure::Figure;
@@ -11,18 +11,23 @@ use crate::tree::{Node, inline};
 use crate::{Scenario, tree};
 
 impl Scenario {
-    /// The points that a claim is about, with these seeds.
+    /// Points that a claim is about, and what it compares them with, with these seeds.
     ///
     /// # Errors
     /// If there are too many points.
-    pub fn with_seeds(&self, seeds: &[u64], claim: &CheckedClaim) -> Result<Self, Diagnostics> {
+    pub fn with_seeds(
+        &self,
+        seeds: &[u64],
+        claim: &CheckedClaim,
+        points: &[Settings],
+    ) -> Result<Self, Diagnostics> {
         let mut findings = Findings::new(self.sources.clone());
         let mut root = self.root.clone();
         let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
         // An axis that nothing is paired with is as good in the grid.
         tree::remove(&mut root, &["sweep", "zip", SEED].map(|key| Step::Key(key.into())));
         tree::vary(&mut root, "more seeds", SEED, &seeds, &mut findings);
-        self.rebuilt(root, findings, &|run| claim.is_about(run))
+        self.rebuilt(root, findings, &|run| claim.is_about_one_of(points, run))
     }
 
     /// The points that a claim is about with its cause switched off, and the claim about them; `None`: the claim names no

@@ -5,7 +5,7 @@
 
 mod judging;
 
-pub use judging::{Judged, Judgement, Verdict};
+pub use judging::{Judged, Judgement, MoreRuns, Settings, Verdict};
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
@@ -59,7 +59,7 @@ record! {
         cause: String,
         /// Of a claim that fails, what its cause is: "ns-2", it fails there too; "closed form", the paper contradicts one; "assumed", a value that the paper does not give; "open", nobody knows.
         tag: Tag,
-        /// Of a claim that fails for an assumed value: which one, as the figure's `assumed` names it, if ranges.toml says that another value turns it; or another figure in which a claim of the same words or quote holds.
+        /// Of a claim that fails for an assumed value: which one, as the figure's `assumed` names it, if ranges.toml says that another value turns it; or the words of another claim, which holds; or another figure, in which one of the same words or quote does.
         experiment: String,
     }
 }
@@ -476,6 +476,12 @@ impl CheckedClaim {
             findings.has_errors()
         };
         self.metrics().into_iter().find(|metric| is_missing(metric)).map(Metric::text)
+    }
+
+    /// The run is of one of these points, or what the claim compares them with.
+    pub(crate) fn is_about_one_of(&self, points: &[Settings], run: &Observation) -> bool {
+        points.contains(&run.point())
+            || self.claim.against.as_ref().is_some_and(|against| against.value.has(run))
     }
 
     /// In the runs of which it is made it reads what another claim with the same metrics reads in its own.

@@ -262,7 +262,7 @@ fn five_looks_err_as_seldom_as_one() {
         };
         let own = draw(&[1, 2, 3, 4, 5]);
         let mut seeds = 5;
-        let verdict = claim.settled(own, &mut |more| {
+        let verdict = claim.settled(own, &mut |more, _| {
             seeds += more.len();
             Ok::<_, std::convert::Infallible>(draw(more))
         });
@@ -281,13 +281,38 @@ fn five_looks_err_as_seldom_as_one() {
     assert!(seeds < 50.0, "{seeds} seeds on average");
 }
 
+/// A point that is decided has no more seeds.
+#[test]
+fn more_seeds_are_those_of_the_points_that_are_open() {
+    let scenario = scenario("at_least = 0.89\ndecide = \"mean\"");
+    let of = |delay: &'static str, values: [f64; 5]| {
+        (1..).zip(values).map(move |(seed, value)| observation(delay, seed, true, value, 1.0))
+    };
+    let own = of("10 ms", NEAR).chain(of("20 ms", [0.99, 0.98, 0.99, 0.98, 0.99]));
+    let mut asked = Vec::new();
+    let verdict = scenario.claims()[0].settled(own.collect(), &mut |seeds, points| {
+        asked.push((seeds.to_vec(), points.to_vec()));
+        let more = seeds.iter().map(|seed| observation("10 ms", *seed, true, 0.93, 1.0));
+        Ok::<_, std::convert::Infallible>(more.collect())
+    });
+    let verdict = verdict.unwrap_or_else(|never| match never {});
+    assert_eq!(verdict.judgement, Judgement::Holds, "{}", verdict.text);
+    let point = vec![("links.a.delay".to_owned(), "\"10 ms\"".to_owned())];
+    assert_eq!(asked, [((6..=10).collect(), vec![point])]);
+    assert!(
+        verdict.text.contains(" of 10 seeds at") && !verdict.text.contains("20 seeds"),
+        "{}",
+        verdict.text
+    );
+}
+
 /// Seeds that a claim names are its own, and no others are asked for.
 #[test]
 fn a_claim_that_chooses_seeds_has_no_more() {
     let claim = "at_least = 0.9\nonly = { \"run.seed\" = [1, 2, 3, 4, 5] }\ndecide = \"mean\"";
     let scenario = scenario(claim);
     let runs = (1..).zip(NEAR).map(|(seed, value)| observation("10 ms", seed, true, value, 1.0));
-    let verdict = scenario.claims()[0].settled(runs.collect(), &mut |_| Err("asked for more"));
+    let verdict = scenario.claims()[0].settled(runs.collect(), &mut |_, _| Err("asked for more"));
     assert_eq!(verdict.map(|verdict| verdict.judgement), Ok(Judgement::Undecided));
 }
 

@@ -210,12 +210,19 @@ pub(super) fn readme(paper: &Paper) -> Result<String, Failure> {
                 plain(claim.that())
             );
         }
-        let is_failing = |that: &str| {
-            paper.written(&name, that).is_some_and(|written| written.verdict != Judgement::Holds)
-        };
-        let causes = scenario.claims().iter().filter(|claim| is_failing(claim.that()));
-        for claim in causes.filter_map(|claim| Some((claim.that(), claim.cause()?))) {
-            let _ = write!(text, "\nWhy \"{}\" fails: {}\n", plain(claim.0), plain(claim.1));
+        for claim in scenario.claims() {
+            let verdict = paper.written(&name, claim.that()).map(|written| written.verdict);
+            let what = match verdict {
+                Some(Judgement::Fails) => "fails",
+                Some(Judgement::Undecided) => "is undecided",
+                _ => continue,
+            };
+            let Some(cause) = claim.cause() else { continue };
+            let _ = write!(text, "\nWhy \"{}\" {what}: {}", plain(claim.that()), plain(cause));
+            if let Some(experiment) = claim.experiment() {
+                let _ = write!(text, " Another value turns it: {}.", plain(experiment));
+            }
+            text.push('\n');
         }
     }
     if !paper.ranges.is_empty() {
@@ -330,9 +337,32 @@ pub(super) fn summary(papers: &[Paper]) -> Result<String, Failure> {
     let words: Vec<String> = TAGS.iter().map(|(tag, words)| format!("*{tag}*: {words}")).collect();
     let _ = writeln!(
         text,
-        "\nA claim that fails has one tag; {}. A claim *tells nothing* if it also holds with its cause switched off, and is \
-         *undecided* where the interval of a mean lies across a bound.\n",
+        "\nA claim that fails has one tag; {}. A claim *tells nothing* if nothing shows that it fails with its cause switched \
+         off, and is *undecided* where 100 seeds leave the interval of a mean across a bound.\n",
         words.join("; ")
+    );
+    let [quoted, _] = &claims;
+    let is_ours = |(written, tag): &&(&Written, Option<&str>)| match written.verdict {
+        Judgement::Holds => true,
+        Judgement::Undecided => false,
+        Judgement::Fails => !matches!(tag, Some("ns-2" | "closed form")),
+    };
+    let counts = Counts::of(quoted.iter().filter(is_ours).map(|(written, _)| *written));
+    let _ = writeln!(
+        text,
+        "Of the quoted claims that are neither undecided nor fail by ns-2 or a closed form, {} of {} hold: {:.0} %.\n",
+        counts.hold,
+        counts.all(),
+        100.0 * counts.hold as f64 / counts.all().max(1) as f64,
+    );
+    let in_ns2 = papers.iter().flat_map(|paper| paper.peer.values.iter().map(move |value| (paper, value)));
+    let in_ns2 =
+        in_ns2.filter_map(|(paper, value)| Some((value, paper.written(&value.figure, &value.claim)?)));
+    let same = in_ns2.clone().filter(|(value, ours)| value.verdict == ours.verdict).count();
+    let _ = writeln!(
+        text,
+        "{} claims are judged on runs of ns-2, too: {same} with the same verdict.\n",
+        in_ns2.count()
     );
     text.push_str(
         "| paper | figures | claims | hold | tell nothing | undecided | fail | not run |\n\

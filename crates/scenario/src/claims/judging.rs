@@ -137,17 +137,13 @@ impl CheckedClaim {
         self.verdict_at(runs, Confidence::Once)
     }
 
-    /// Holds the claim against the runs. While a mean is undecided, `more` gives those of more seeds, up to 100 in all. Each of
+    /// Holds the claim against the runs. Where a mean is undecided, `more` gives those of more seeds, up to 100 in all. Each of
     /// up to five looks is at intervals of 99 %, so that together they decide wrongly in at most 5 % of the cases (Bonferroni);
     /// a claim that can not have more seeds is looked at once.
     ///
     /// # Errors
     /// As `more`.
-    pub fn settled<E>(
-        &self,
-        mut runs: Vec<Observation>,
-        more: &mut dyn FnMut(&[u64]) -> Result<Vec<Observation>, E>,
-    ) -> Result<Verdict, E> {
+    pub fn settled<E>(&self, mut runs: Vec<Observation>, more: &mut MoreRuns<'_, E>) -> Result<Verdict, E> {
         let is_drawn = runs.iter().any(|run| run.is_random && self.claim.is_about(run));
         let mut seeds: BTreeSet<u64> = runs.iter().filter_map(Observation::seed).collect();
         let can_have_more =
@@ -157,9 +153,14 @@ impl CheckedClaim {
         }
         loop {
             let verdict = self.verdict_at(&runs, Confidence::EachLook);
-            let next = next_seeds(&seeds).filter(|_| verdict.judgement == Judgement::Undecided);
+            if verdict.judgement != Judgement::Undecided {
+                return Ok(verdict);
+            }
+            let open = verdict.points.iter().filter(|point| point.judgement == Judgement::Undecided);
+            let open: Vec<Settings> = open.map(|point| point.at.clone()).collect();
+            let next = next_seeds(&seeds).filter(|_| !open.is_empty());
             let Some(next) = next else { return Ok(verdict) };
-            runs.extend(more(&next)?);
+            runs.extend(more(&next, &open)?);
             seeds.extend(next);
         }
     }
@@ -219,6 +220,11 @@ impl CheckedClaim {
 }
 
 impl Observation {
+    /// What it is but for its seed.
+    pub(super) fn point(&self) -> Settings {
+        self.settings.iter().filter(|(path, _)| path != SEED).cloned().collect()
+    }
+
     /// Its seed, if the sweep varies that.
     fn seed(&self) -> Option<u64> {
         self.setting(SEED)?.parse().ok()
@@ -596,7 +602,10 @@ impl Claim {
     }
 }
 
-type Settings = Vec<(String, String)>;
+/// Path and value (as TOML) of what a sweep varies, without the seed.
+pub type Settings = Vec<(String, String)>;
+/// Makes runs of these seeds at these points, and of what a claim compares them with.
+pub type MoreRuns<'a, E> = dyn FnMut(&[u64], &[Settings]) -> Result<Vec<Observation>, E> + 'a;
 /// Runs that others are compared with, by what both have in common.
 type Bases<'a> = BTreeMap<Vec<&'a (String, String)>, &'a Observation>;
 /// Reads a run as a claim looks at it.
@@ -671,7 +680,7 @@ fn by_point<'a>(runs: &[&'a Observation]) -> Vec<(Settings, Vec<&'a Observation>
     let mut points: Vec<(Settings, Vec<&Observation>)> = Vec::new();
     let mut places = BTreeMap::new();
     for run in runs {
-        let point: Settings = run.settings.iter().filter(|(path, _)| path != SEED).cloned().collect();
+        let point = run.point();
         let place = *places.entry(point.clone()).or_insert(points.len());
         match points.get_mut(place) {
             Some((_, runs)) => runs.push(run),
