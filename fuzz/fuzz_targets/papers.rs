@@ -3,7 +3,8 @@
 //! Input: what is in its files, between zero bytes, in the order of `NAMES`; what is empty is not there.
 #![no_main]
 
-use congestlab_scenario::paper::{Paper, PaperError, Verdicts, Written};
+use congestlab_scenario::claims::Judgement;
+use congestlab_scenario::paper::{Counts, Paper, PaperError, Verdicts, Written};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -35,9 +36,14 @@ fuzz_target!(|input: &[u8]| {
         now.extend(claims.map(|claim| Written {
             figure: name.clone(),
             claim: claim.that().into(),
-            holds: true,
+            verdict: Judgement::Holds,
             measured: claim.that().into(),
+            control: None,
         }));
+        for claim in scenario.claims() {
+            let control = scenario.control(claim);
+            assert!(control.is_ok(), "controls were looked at: {control:?}");
+        }
         let other = scenario.with_law("cubic");
         if let Ok(Some(other)) = &other {
             let _ = other.check();
@@ -53,7 +59,7 @@ fuzz_target!(|input: &[u8]| {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     paper.write_down(&names, &now);
     assert_eq!(paper.written.len(), now.len(), "only what ran just now");
-    assert_eq!(paper.counts(), (now.len(), 0));
+    assert_eq!(paper.counts(), Counts { hold: now.len(), ..Counts::default() });
     for written in &now {
         assert_eq!(paper.written(&written.figure, &written.claim), Some(written));
     }
