@@ -73,7 +73,7 @@ fuzz_target!(|input: &[u8]| {
             let deadline = receiver.next_deadline();
             let ack = receiver.handle_deadline(&config, deadline).expect("a deadline sends an ACK");
             check(&config, &ack, &model, base, None);
-            returned += i64::from(ack.reverse());
+            returned += i64::from(xcp::feedback(ack.reply()));
             assert!(receiver.next_deadline() > deadline);
         }
         let far = u32::from_le_bytes([s0, s1, s2, s3]);
@@ -92,12 +92,12 @@ fuzz_target!(|input: &[u8]| {
             seq: if what & 8 == 0 { near } else { far },
             size: segment,
             kind,
-            flags: flags & !flag::XCP,
+            flags: flags & !flag::HEADER,
             ..Packet::default()
         };
-        if flags & flag::XCP != 0 {
+        if flags & flag::HEADER != 0 {
             let delta = (i32::from(word as i8) << (what >> 4)) * 256;
-            packet.set_xcp(xcp::Header { x: far, rtt: far, delta, reverse: 0 });
+            packet.set_header(xcp::Header { x: far, rtt: far, delta, reverse: 0 });
         }
         let mut newest = None;
         if kind == Kind::Data {
@@ -107,8 +107,8 @@ fuzz_target!(|input: &[u8]| {
                 model.receive(segment);
                 newest = model.beyond.contains(&segment).then_some(segment);
             }
-            if packet.has_xcp() {
-                granted += i64::from(packet.xcp().delta);
+            if packet.header::<xcp::Header>().is_some() {
+                granted += i64::from(packet.header::<xcp::Header>().unwrap_or_default().delta);
             }
         }
         let answer = receiver.handle_packet(&config, now, &packet);
@@ -120,7 +120,7 @@ fuzz_target!(|input: &[u8]| {
         }
         if let Some(ack) = answer {
             check(&config, &ack, &model, base, newest);
-            returned += i64::from(ack.reverse());
+            returned += i64::from(xcp::feedback(ack.reply()));
         }
     }
     let stats = receiver.stats();
@@ -133,7 +133,7 @@ fuzz_target!(|input: &[u8]| {
     let syn = Packet { kind: Kind::WindowProbe, ..Packet::default() };
     for _ in 0..64 {
         let ack = receiver.handle_packet(&config, now, &syn).expect("a probe is answered");
-        returned += i64::from(ack.reverse());
+        returned += i64::from(xcp::feedback(ack.reply()));
     }
     assert_eq!(granted, returned, "feedback came back other than it was granted");
 });

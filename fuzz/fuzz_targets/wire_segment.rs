@@ -2,7 +2,8 @@
 //! can be written is read and restored as it was.
 #![no_main]
 
-use congestlab_core::law::mpcp::{Expected, Order};
+use congestlab_core::law::Expected;
+use congestlab_core::law::mpcp::Order;
 use congestlab_core::wire::segment::{Repr, restore, set_ecn, write};
 use libfuzzer_sys::fuzz_target;
 

@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use congestlab_scenario::laws::{xcp, xcp_r};
 use congestlab_scenario::net::packet::{Kind, Packet, Picos, SACK_BLOCKS, flag};
 use congestlab_scenario::sim::{Engine, Tap, run_tapped};
 use congestlab_scenario::{Measure, Scenario};
@@ -281,17 +282,21 @@ fn a_trace_holds_what_the_simulator_sent() {
                 continue;
             }
             let has_minimal = packet.kind == Kind::Ack && XCP_FLOWS.contains(&packet.flow);
-            let xcp = packet.xcp();
-            let standard = |value: String| if packet.has_xcp() { value } else { String::new() };
+            let xcp = packet.header::<xcp::Header>().unwrap_or_default();
+            let standard =
+                |value: String| if packet.header::<xcp::Header>().is_some() { value } else { String::new() };
             let (x, rtt) = (standard(xcp.x.to_string()), standard(xcp.rtt.to_string()));
             let delta = standard(xcp.delta.to_string());
-            let reverse =
-                if has_minimal { packet.reverse().to_string() } else { standard(xcp.reverse.to_string()) };
+            let reverse = if has_minimal {
+                xcp::feedback(packet.reply()).to_string()
+            } else {
+                standard(xcp.reverse.to_string())
+            };
             assert_eq!(of("xcp_cc.x"), x, "{place}");
             assert_eq!(of("xcp_cc.rtt"), rtt, "{place}");
             assert_eq!(of("xcp_cc.delta_throughput"), delta, "{place}");
             assert_eq!(of("xcp_cc.reverse_feedback"), reverse, "{place}");
-            let has_header = packet.has_xcp() || has_minimal;
+            let has_header = packet.header::<xcp::Header>().is_some() || has_minimal;
             assert_eq!(of("ip.proto"), if has_header { "253" } else { "6" }, "{place}");
 
             let is_opening = matches!(packet.kind, Kind::Syn | Kind::SynAck);
@@ -317,8 +322,12 @@ fn a_trace_holds_what_the_simulator_sent() {
                 ("marked", packet.flags & flag::ECN_MASK == flag::CE),
                 ("echoed", packet.flags & flag::ECE != 0),
                 ("reduced", packet.flags & flag::CWR != 0),
-                ("taken back", packet.has_xcp() && packet.xcp().delta < 0),
-                ("returned", has_minimal && packet.reverse() != 0),
+                (
+                    "taken back",
+                    packet.header::<xcp::Header>().is_some()
+                        && packet.header::<xcp::Header>().unwrap_or_default().delta < 0,
+                ),
+                ("returned", has_minimal && xcp::feedback(packet.reply()) != 0),
                 ("short", packet.kind == Kind::Data && packet.size == 100),
             ] {
                 *seen.entry(what).or_default() += usize::from(is_so);
@@ -628,8 +637,11 @@ fn a_trace_of_xcp_r_holds_its_windows() {
         assert_eq!(rows.len(), simulated[link].len());
         for (row, (_, packet, _)) in rows.iter().zip(&simulated[link]) {
             let (cwnd, epoch, is_reset) = match packet.kind {
-                Kind::Data => (packet.xcp_r().cwnd, packet.xcp_r().epoch, packet.xcp_r().is_reset),
-                Kind::Ack => (packet.reply().cwnd, packet.reply().epoch, false),
+                Kind::Data => {
+                    let xcp_r::Header { cwnd, epoch, is_reset } = packet.header().unwrap_or_default();
+                    (cwnd, epoch, is_reset)
+                }
+                Kind::Ack => (packet.reply().word, packet.reply().byte, false),
                 _ => {
                     assert_eq!(row[0], "");
                     continue;

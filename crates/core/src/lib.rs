@@ -10,6 +10,7 @@
 //! XCP's link law, driven by hand for one control interval:
 //!
 //! ```
+//! use congestlab_core::law::LinkLaw as _;
 //! use congestlab_core::law::xcp::{Header, Link, LinkConfig};
 //! use congestlab_core::units::{Bytes, Duration, Rate, Time};
 //!
@@ -39,6 +40,9 @@
 //! ```
 #![no_std]
 #![forbid(unsafe_code)]
+
+#[cfg(feature = "outside")]
+extern crate alloc;
 
 #[cfg(test)]
 extern crate std;

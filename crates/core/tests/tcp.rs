@@ -1,5 +1,6 @@
 //! Reno (RFC 5681) and CUBIC (RFC 9438): the windows, without the machinery that detects losses.
 
+use congestlab_core::law;
 use congestlab_core::law::cubic::{self, Cubic};
 use congestlab_core::law::reno::{self, Reno};
 use congestlab_core::law::{Ack, Sender, SenderConfig, SenderLaw as _};
@@ -468,7 +469,9 @@ fn windows_survive_any_input() {
             }
             assert!(law.window() >= Bytes(mss.min(u64::from(u32::MAX))));
             assert_eq!(law.pacing_rate(&config, Duration(MS)), None);
-            assert_eq!(law.on_send(&config, Time(now), &congestlab_core::law::Send::default()), None);
+            let (send, mut packet) = (law::Send::default(), law::Carried::default());
+            assert_eq!(law.on_send(&config, Time(now), &send, Duration(MS), &mut packet), None);
+            assert_eq!(packet, law::Carried::default(), "no header");
         }
     }
 }

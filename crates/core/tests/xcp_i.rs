@@ -1,7 +1,8 @@
 //! Vectors and rules of XCP-i's per-packet and per-neighbour decisions (docs/design/protocols.md 3.3 to 3.10).
 
-use congestlab_core::law::xcp::{Header, Link, LinkConfig, Told};
+use congestlab_core::law::xcp::{Header, Link, LinkConfig};
 use congestlab_core::law::xcp_i::{Action, Address, Config, Crossed, Entry, Extension, Period, State};
+use congestlab_core::law::{LinkLaw as _, Steered as _, Told};
 use congestlab_core::units::{Bytes, Duration, SECOND, Time};
 
 const MS: u64 = 1_000_000;

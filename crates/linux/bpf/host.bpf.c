@@ -531,7 +531,7 @@ static void cong_control(struct sock *sk, const struct rate_sample *rs)
 	if (feedback < -0x7fffffff)
 		feedback = -0x7fffffff;
 	flow->pending -= feedback;
-	ack.feedback = feedback;
+	ack.reply.word = feedback;
 	if (now - flow->began >= srtt) {
 		flow->feedback = flow->net;
 		flow->net = 0;

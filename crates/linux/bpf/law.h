@@ -37,14 +37,13 @@ struct SenderConfig {
 	__u8 clamp, pacing, ns2;
 };
 
-/* XCP-r's window and its epoch; XCP's laws do not look at them. */
-struct Reply { __u32 cwnd; __u8 epoch; };
+/* What an ACK returns: the word is XCP's feedback, signed; XCP's laws do not look at the byte. */
+struct Reply { __u32 word; __u8 byte; };
 
 struct Ack {
 	__u64 acked, flight, awnd, rtt, srtt;
-	__s32 feedback;
-	__u8 is_duplicate, in_recovery, is_window_limited, is_late;
 	struct Reply reply;
+	__u8 is_duplicate, in_recovery, is_window_limited, is_late;
 };
 
 struct Send {

@@ -19,7 +19,7 @@ use law::xcp::{
     self, CumulativeEcho, Echo, EchoReader, Feedback, Header, Link, LinkConfig, LossPolicy, Profile, RateSource, Report,
     RequestPolicy, Sender,
 };
-use law::{Ack, Send, SenderLaw as _};
+use law::{Ack, LinkLaw as _, Send, SenderLaw as _};
 use units::{Bytes, Duration, Rate, Ratio, Time};
 
 /// As in `law.h`, which holds states as so many words.
@@ -124,7 +124,7 @@ exported! {
         0
     }
     fn law_sender_on_send(sender: &mut Sender, config: &SenderConfig, now: u64, send: &Send, header: &mut Header) -> u64 {
-        *header = sender.on_send(&config.to_rust(), Time(now), send);
+        *header = sender.header(&config.to_rust(), Time(now), send);
         0
     }
     fn law_sender_window(sender: &Sender) -> u64 {

@@ -7,9 +7,9 @@
 
 use congestlab_core::law::xcp::{
     Echo, Feedback, Header, Link, LinkConfig, LossPolicy, Profile, RateSource, RequestPolicy, Sender,
-    SenderConfig,
+    SenderConfig, reply,
 };
-use congestlab_core::law::{Ack, Send, SenderLaw as _};
+use congestlab_core::law::{Ack, LinkLaw as _, Send, SenderLaw as _};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, SECOND, Time};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -127,6 +127,7 @@ fn every_law_of_the_list_compiles_for_bpf_and_cannot_panic() {
         "link_on_departure:",
         "link_on_deadline:",
         "link_close_told:",
+        "sender_on_send:",
         "sender_on_ack:",
         "sender_on_delivery:",
         "sender_probe:",
@@ -356,14 +357,15 @@ impl Stream {
                     awnd: Bytes(if self.random.below(2) == 0 { u64::MAX } else { self.number(20) }),
                     rtt: Duration(20 * MS),
                     srtt: Duration(self.srtt()),
-                    feedback: self.number(24) as i32 >> self.random.below(8),
+                    reply: reply(self.number(24) as i32 >> self.random.below(8)),
                     is_duplicate: self.random.below(4) == 0,
                     in_recovery: self.random.below(4) == 0,
                     is_window_limited: self.random.below(2) == 0,
                     ..Ack::default()
                 };
                 let mut payload = words(&[ack.acked.0, ack.flight.0, ack.awnd.0, ack.rtt.0, ack.srtt.0]);
-                payload.extend(ack.feedback.to_le_bytes());
+                payload.extend(ack.reply.word.to_le_bytes());
+                payload.extend([ack.reply.byte, 0, 0, 0]);
                 payload.extend([ack.is_duplicate, ack.in_recovery, ack.is_window_limited].map(u8::from));
                 self.sender.on_ack(&self.sender_config, Time(now), &ack);
                 self.record(Op { payload, ..Op::new(7, now, 0, 0) }, 0, Header::default());
@@ -389,7 +391,7 @@ impl Stream {
                 let fields = [send.size.0, send.srtt.0, send.awnd.0, send.backlog.0, send.inflation.0];
                 let mut payload = words(&fields);
                 payload.push(send.is_window_limited.into());
-                let header = self.sender.on_send(&self.sender_config, Time(now), &send);
+                let header = self.sender.header(&self.sender_config, Time(now), &send);
                 self.record(Op { payload, ..Op::new(11, now, 0, 0) }, 0, header);
             }
             12 => {

@@ -4,8 +4,8 @@
 //! without looking inside. Sequence numbers count segments, modulo 2^32; the size of segment `n`
 //! of a flow is known to its sender and receiver.
 
-use congestlab_core::law::{self, mpcp, xcp, xcp_i, xcp_r};
-use congestlab_core::units::Bytes;
+use congestlab_core::law::{self, Header, Reply, Tag, Words};
+use congestlab_core::units::{Bytes, Time};
 
 /// Time inside the engine and the links: picoseconds since the run began, exact for the
 /// serialisation of a byte at 1, 10, 40 and 100 Gbit/s. Laws and hosts see nanoseconds.
@@ -39,8 +39,8 @@ pub enum Kind {
 
 /// Flag bits of [`Packet::flags`].
 pub mod flag {
-    /// ECN field of the IP header, two low bits: 0 not-ECT, 1 ECT(1), 2 ECT(0), 3 CE (RFC 3168 §5); to MPCP's
-    /// family 1 to 3 are digits of a load level.
+    /// ECN field of the IP header, two low bits: 0 not-ECT, 1 ECT(1), 2 ECT(0), 3 CE (RFC 3168 §5); a
+    /// law may read them otherwise.
     pub const ECN_MASK: u8 = 0b11;
     /// ECN-capable transport, codepoint ECT(0).
     pub const ECT0: u8 = 0b10;
@@ -50,15 +50,15 @@ pub mod flag {
     pub const ECE: u8 = 1 << 2;
     /// TCP header flag: congestion window reduced.
     pub const CWR: u8 = 1 << 3;
-    /// XCP: the packet carries a congestion header of the standard format in `words[0..4]`.
-    pub const XCP: u8 = 1 << 4;
+    /// A congestion header of its own rides along, beside those of IP and TCP.
+    pub const HEADER: u8 = 1 << 4;
     /// Retransmission: the segment was sent before (for statistics only; no element may act on it).
     pub const RETRANSMIT: u8 = 1 << 5;
-    /// Low priority: the first to go in a priority-drop queue. Data with it is a probe of TCP-Peach's, and
+    /// Low priority: the first to go in a priority-drop queue. Data with it is a law's probe, and
     /// an ACK the answer to one.
     pub const LOW_PRIORITY: u8 = 1 << 6;
-    /// XCP-i: the packet carries the extension in `words[5..7]`, so every router decrements its IP TTL.
-    pub const XCP_I: u8 = 1 << 7;
+    /// The packet shows its IP TTL, in the lowest byte of `words[5]`: every router decrements it.
+    pub const TTL: u8 = 1 << 7;
 }
 
 /// Ranges of segments `[start, end)` that a selective acknowledgment can carry beside timestamps
@@ -67,6 +67,9 @@ pub const SACK_BLOCKS: usize = 3;
 
 /// An advertised window without limit. Below it, as many segments as a window can have.
 pub const UNLIMITED: u32 = (1 << 24) - 1;
+
+/// The word of a data packet that says whose headers it carries.
+const TAG: usize = 7;
 
 /// A packet on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -88,13 +91,12 @@ pub struct Packet {
     pub kind: Kind,
     /// Bits of [`flag`].
     pub flags: u8,
-    /// Fields that depend on the kind and the protocol.
+    /// Fields that depend on the kind.
     ///
-    /// Data: X, RTT, Delta_Throughput, Reverse_Feedback; XCP-r's window in bytes; four bytes, low to
-    /// high: IP TTL, xcp_ttl, XCP-r's epoch, its flag; XCP-i's last router; one word free. Of MPCP's family:
-    /// the headers of IP and TCP, [`Packet::segment`].
-    /// ACK: advertised window in segments (low 24 bits) and XCP-r's epoch (high 8); Reverse_Feedback,
-    /// XCP-r's window in bytes, or MPCP's [`mpcp::Echoed`]; three SACK ranges.
+    /// Data and SYN: seven words for headers of laws, as each law lays out its own, and the tag that says whose they
+    /// are ([`law::Tag`]).
+    /// ACK and SYN-ACK: advertised window in segments (low 24 bits) and the byte of the [`Reply`] (high 8); the word of
+    /// the reply; three SACK ranges.
     pub words: [u32; 8],
 }
 
@@ -105,126 +107,49 @@ impl Packet {
         matches!(self.kind, Kind::Ack)
     }
 
-    /// Returns true if a standard XCP header rides along.
-    #[inline]
-    pub const fn has_xcp(&self) -> bool {
-        self.flags & flag::XCP != 0
+    /// Returns true if the packet carries that header.
+    #[inline(always)]
+    pub const fn has(&self, tag: Tag) -> bool {
+        let is_there =
+            if tag.is_added { self.flags & flag::HEADER != 0 } else { matches!(self.kind, Kind::Data) };
+        is_there && self.words[TAG] & tag.mask == tag.name
     }
 
-    /// Returns the XCP header of a data packet; meaningless unless [`Packet::has_xcp`].
-    #[inline]
-    pub const fn xcp(&self) -> xcp::Header {
-        xcp::Header {
-            x: self.words[0],
-            rtt: self.words[1],
-            delta: self.words[2] as i32,
-            reverse: self.words[3] as i32,
-        }
+    /// Returns the header, if the packet carries it.
+    #[inline(always)]
+    pub fn header<H: Header>(&self) -> Option<H> {
+        law::Packet::header(self)
     }
 
-    /// Puts a standard XCP header on a data packet.
-    #[inline]
-    pub const fn set_xcp(&mut self, header: xcp::Header) {
-        self.flags |= flag::XCP;
-        self.words[0] = header.x;
-        self.words[1] = header.rtt;
-        self.words[2] = header.delta as u32;
-        self.words[3] = header.reverse as u32;
+    /// Puts a header on the packet.
+    #[inline(always)]
+    pub fn set_header<H: Header>(&mut self, header: H) {
+        law::Packet::add_header(self, header);
     }
 
-    /// Returns true if the XCP-i extension rides along.
-    #[inline]
-    pub const fn has_xcp_i(&self) -> bool {
-        self.flags & flag::XCP_I != 0
-    }
-
-    /// Returns the XCP-i extension of a data packet; meaningless unless [`Packet::has_xcp_i`].
-    #[inline]
-    pub const fn xcp_i(&self) -> xcp_i::Extension {
-        xcp_i::Extension {
-            ttl: self.words[5] as u8,
-            xcp_ttl: (self.words[5] >> 8) as u8,
-            last: xcp_i::Address(self.words[6]),
-        }
-    }
-
-    /// Puts the XCP-i extension on a data packet.
-    #[inline]
-    pub const fn set_xcp_i(&mut self, extension: xcp_i::Extension) {
-        self.flags |= flag::XCP_I;
-        self.words[5] = self.words[5] & 0xffff_0000 | (extension.xcp_ttl as u32) << 8 | extension.ttl as u32;
-        self.words[6] = extension.last.0;
-    }
-
-    /// Decrements the IP TTL, as every router does with a packet that it forwards; stays at 0. Only packets with
-    /// the XCP-i extension show theirs.
+    /// Decrements the IP TTL of a packet that shows it, as every router does with a packet that it forwards; stays at 0.
     #[inline]
     pub const fn decrement_ttl(&mut self) {
-        self.words[5] -= (self.has_xcp_i() && self.words[5] & 0xff != 0) as u32;
+        self.words[5] -= (self.shows_ttl() && self.words[5] & 0xff != 0) as u32;
     }
 
-    /// Returns XCP-r's header of a data packet; meaningless without XCP-r.
+    /// Returns true if the packet shows its IP TTL.
     #[inline]
-    pub const fn xcp_r(&self) -> xcp_r::Header {
-        let word = self.words[5];
-        xcp_r::Header { cwnd: self.words[4], epoch: (word >> 16) as u8, is_reset: word >> 24 & 1 != 0 }
+    pub const fn shows_ttl(&self) -> bool {
+        self.flags & flag::TTL != 0
     }
 
-    /// Puts XCP-r's header on a data packet.
+    /// Returns the reply that an ACK brings to the sender's law.
     #[inline]
-    pub const fn set_xcp_r(&mut self, header: xcp_r::Header) {
-        self.words[4] = header.cwnd;
-        self.words[5] = self.words[5] & 0xffff | (header.epoch as u32) << 16 | (header.is_reset as u32) << 24;
+    pub const fn reply(&self) -> Reply {
+        Reply { word: self.words[1], byte: (self.words[0] >> 24) as u8 }
     }
 
-    /// Returns XCP-r's window and its epoch, of an ACK.
+    /// Puts the reply on an ACK.
     #[inline]
-    pub const fn reply(&self) -> xcp_r::Reply {
-        xcp_r::Reply { cwnd: self.words[1], epoch: (self.words[0] >> 24) as u8 }
-    }
-
-    /// Puts XCP-r's window and its epoch on an ACK.
-    #[inline]
-    pub const fn set_reply(&mut self, reply: xcp_r::Reply) {
-        self.words[0] = self.words[0] & UNLIMITED | (reply.epoch as u32) << 24;
-        self.words[1] = reply.cwnd;
-    }
-
-    /// Returns the IP and TCP headers of a data packet of MPCP's family, without options and with a payload of
-    /// zeros; `None`: the packet does not show them.
-    #[inline(always)]
-    pub const fn segment(&self) -> Option<mpcp::Segment> {
-        // No TCP port is 0, and with an XCP header the words are XCP's.
-        if !matches!(self.kind, Kind::Data) || self.has_xcp() || self.words[3] == 0 {
-            return None;
-        }
-        Some(mpcp::Segment {
-            sequence: self.words[0],
-            acknowledgment: self.words[1],
-            checksum: (self.words[2] >> 16) as u16,
-            identification: self.words[2] as u16,
-            ports: self.words[3],
-            control: self.words[4],
-            source: self.words[5],
-            destination: self.words[6],
-            length: self.size,
-            rest: 0,
-        })
-    }
-
-    /// Puts the IP and TCP headers on a data packet.
-    #[inline]
-    pub const fn set_segment(&mut self, segment: &mpcp::Segment) {
-        self.words = [
-            segment.sequence,
-            segment.acknowledgment,
-            (segment.checksum as u32) << 16 | segment.identification as u32,
-            segment.ports,
-            segment.control,
-            segment.source,
-            segment.destination,
-            0,
-        ];
+    pub const fn set_reply(&mut self, reply: Reply) {
+        self.words[0] = self.words[0] & UNLIMITED | (reply.byte as u32) << 24;
+        self.words[1] = reply.word;
     }
 
     /// Returns the IP identification: tells transmissions apart and names the same one on every link; what never is
@@ -234,12 +159,6 @@ impl Packet {
     pub const fn identification(&self) -> u16 {
         let name = self.stamp_ns ^ (self.seq as u64) << 32;
         (name.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48) as u16
-    }
-
-    /// Returns the echo of a data packet's code, of an ACK.
-    #[inline]
-    pub const fn echoed(&self) -> mpcp::Echoed {
-        mpcp::Echoed(self.words[1])
     }
 
     /// Returns the advertised window of an ACK in segments; [`UNLIMITED`] is unlimited.
@@ -253,12 +172,6 @@ impl Packet {
     pub fn set_window(&mut self, segments: Option<u32>) {
         let segments = segments.map_or(UNLIMITED, |segments| segments.min(UNLIMITED - 1));
         self.words[0] = self.words[0] & !UNLIMITED | segments;
-    }
-
-    /// Returns the feedback that an ACK brings to the sender, B/s (draft-03 Reverse_Feedback).
-    #[inline]
-    pub const fn reverse(&self) -> i32 {
-        self.words[1] as i32
     }
 
     /// Returns a SACK range of an ACK, the most recent at 0; an empty range (`start == end`) ends the list.
@@ -282,16 +195,6 @@ impl law::Packet for Packet {
     }
 
     #[inline(always)]
-    fn xcp(&self) -> Option<xcp::Header> {
-        self.has_xcp().then(|| Self::xcp(self))
-    }
-
-    #[inline(always)]
-    fn set_xcp(&mut self, header: xcp::Header) {
-        Self::set_xcp(self, header);
-    }
-
-    #[inline(always)]
     fn ecn(&self) -> u8 {
         self.flags & flag::ECN_MASK
     }
@@ -302,8 +205,31 @@ impl law::Packet for Packet {
     }
 
     #[inline(always)]
-    fn segment(&self) -> Option<mpcp::Segment> {
-        Self::segment(self)
+    fn words(&self, tag: Tag) -> Option<&Words> {
+        if self.has(tag) { self.words.first_chunk() } else { None }
+    }
+
+    #[inline(always)]
+    fn words_mut(&mut self, tag: Tag) -> Option<&mut Words> {
+        if self.has(tag) { self.words.first_chunk_mut() } else { None }
+    }
+
+    #[inline(always)]
+    fn add(&mut self, tag: Tag) -> Option<&mut Words> {
+        if tag.is_added {
+            self.flags |= flag::HEADER;
+        }
+        if tag.mask == Tag::ON_PATH {
+            self.flags |= flag::TTL;
+        }
+        self.words[TAG] = self.words[TAG] & !tag.mask | tag.name;
+        self.words.first_chunk_mut()
+    }
+
+    /// Nothing: a router that remembers flows is another one ([`crate::flows`]).
+    #[inline(always)]
+    fn memory(&mut self, _flow: [u32; 3], _now: Time, _is_new: bool) -> Option<&mut [u32]> {
+        None
     }
 }
 

@@ -22,7 +22,7 @@ use crate::xcp_i::PortView;
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
-use congestlab_core::law::{Link, LinkConfig, LinkReport, Series as _, xcp};
+use congestlab_core::law::{Header as _, Link, LinkConfig, LinkReport, LinkView, Series, Steered as _, xcp};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Time};
 
 /// Moment at which a link's law sees the packet go.
@@ -176,10 +176,10 @@ pub enum PortEvent {
     Feedback {
         /// The packet, as the law leaves it.
         packet: Packet,
-        /// The header as it came.
-        asked: xcp::Header,
-        /// Terms of the feedback that the law had for it.
-        share: xcp::Share,
+        /// The packet as it came.
+        asked: Packet,
+        /// View that the law had of it.
+        view: LinkView,
     },
     /// A packet begins transmission. Only for an output that watches.
     Departed {
@@ -287,7 +287,7 @@ impl PortStats {
             drops: self.drops,
             marks: self.marks,
             collisions: self.collisions,
-            bounded_packets: self.law.as_ref().and_then(LinkReport::xcp).map(|report| report.bounded),
+            bounded_packets: self.law.as_ref().and_then(Series::bounded_packets),
             queue_max_packets: self.queue_max_packets,
         }
     }
@@ -329,7 +329,7 @@ pub struct PortCounts {
     pub marks: u64,
     /// Transmissions that collided; `None`: the wire is the port's own.
     pub collisions: Option<u64>,
-    /// Packets whose X counted for less than they stated; `None`: the law is not XCP's.
+    /// Packets that counted for less than they stated; `None`: the law has no such bound.
     pub bounded_packets: Option<u64>,
     /// The most packets that waited at once.
     pub queue_max_packets: u64,
@@ -369,16 +369,16 @@ fn start(law: &LawConfig, service: &Service, phase: &mut Stream) -> Link {
 /// The law edits the header of a packet; who watches sees with what in hand.
 #[inline]
 fn edit(law: &mut Link, now: Picos, packet: &mut Packet, backlog: Bytes, out: &mut impl Output) {
-    let seen = if out.watches() { law.share(packet).map(|share| (packet.xcp(), share)) } else { None };
+    let seen = if out.watches() { law.view(packet).map(|view| (*packet, view)) } else { None };
     law.on_departure(nanos(now), packet, backlog);
-    if let Some((asked, share)) = seen {
-        out.event(now, PortEvent::Feedback { packet: *packet, asked, share });
+    if let Some((asked, view)) = seen {
+        out.event(now, PortEvent::Feedback { packet: *packet, asked, view });
     }
 }
 
 /// The table of flows, if the law wants one.
 fn remembered(law: &LawConfig) -> Option<Box<Flows>> {
-    law.config.flows().map(|(most, idle)| Box::new(Flows::new(most, idle)))
+    law.config.remembers().map(|wanted| Box::new(Flows::new(wanted)))
 }
 
 /// The law edits the codes of a packet whose flow the router may know.
@@ -694,7 +694,7 @@ impl Port {
     pub fn arrive(&mut self, now: Picos, mut packet: Packet, out: &mut impl Output) {
         debug_assert!(self.departure > now && self.timer >= now, "events before the arrival were not served");
         self.arrived += 1;
-        if packet.has_xcp_i() {
+        if packet.shows_ttl() {
             packet.decrement_ttl();
         }
         if self.is_plain && self.busy_until <= now && self.queue.is_empty() {
@@ -759,14 +759,11 @@ impl Port {
         [phase, errors, ack_loss, red, bursts, reorder].iter().map(|stream| stream.draws()).sum()
     }
 
-    /// Returns the port's law as a virtual router of XCP-i sees it: its mean round trip time, zero without an
-    /// XCP law, and its persistent queue.
+    /// Returns the port's law as a virtual router of XCP-i sees it: its mean round trip time, zero without a law that
+    /// has one, and its persistent queue.
     pub fn view(&self) -> PortView {
         match &self.parts.law {
-            Some(law) => {
-                let queue = law.report().xcp().map_or(Bytes(0), |report| report.persistent_queue);
-                PortView { mean_rtt: law.mean_rtt(), queue, port: 0 }
-            }
+            Some(law) => PortView { mean_rtt: law.mean_rtt(), queue: law.persistent_queue(), port: 0 },
             None => PortView::default(),
         }
     }
@@ -956,7 +953,7 @@ impl Port {
     fn arrive_examined(&mut self, now: Picos, mut packet: Packet, out: &mut impl Output) {
         let is_idle = self.waiting() == 0 && self.busy_until <= now;
         let waits = !is_idle || self.server.is_closed();
-        let is_xcp = self.has_classes && packet.has_xcp();
+        let is_xcp = self.has_classes && packet.has(xcp::Header::TAG);
         let backlog = self.backlog();
         let parts = &mut *self.parts;
         if let Some(law) = &mut parts.law

@@ -75,13 +75,15 @@ struct Log {
 
 impl Output for Log {
     fn deliver(&mut self, packet: &mut Packet) {
-        self.bytes[usize::from(!packet.has_xcp())] += u64::from(packet.size);
-        self.order.push((packet.seq, packet.has_xcp()));
+        self.bytes[usize::from(packet.header::<xcp::Header>().is_none())] += u64::from(packet.size);
+        self.order.push((packet.seq, packet.header::<xcp::Header>().is_some()));
     }
 
     fn event(&mut self, _at: Picos, event: PortEvent) {
         match event {
-            PortEvent::Dropped { packet, reason } => self.dropped.push((packet.has_xcp(), reason)),
+            PortEvent::Dropped { packet, reason } => {
+                self.dropped.push((packet.header::<xcp::Header>().is_some(), reason))
+            }
             PortEvent::ControlInterval { report: LinkReport::Xcp(report) } => self.reports.push(report),
             PortEvent::Sample(sample) => self.samples.extend(sample.classes),
             _ => {}
@@ -93,7 +95,7 @@ impl Output for Log {
 fn xcp_packet(seq: u32, size: u16, window: u32) -> Packet {
     let rtt = (1 << 28) / 10;
     let mut packet = Packet { seq, size, ..Packet::default() };
-    packet.set_xcp(xcp::Header { x: rtt / window, rtt, delta: 0, reverse: 0 });
+    packet.set_header(xcp::Header { x: rtt / window, rtt, delta: 0, reverse: 0 });
     packet
 }
 

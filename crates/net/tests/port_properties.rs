@@ -1,6 +1,6 @@
 //! A port against a naive model of it, and against itself driven in other ways, on random inputs.
 
-use congestlab_core::law::{LinkConfig, LinkReport, xcp};
+use congestlab_core::law::{LinkConfig, LinkLaw as _, LinkReport, xcp};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, Time};
 use congestlab_net::errors::ErrorRate;
 use congestlab_net::packet::{Kind, Packet, Picos, flag};
@@ -173,7 +173,12 @@ fn random_arrivals(draw: &mut Stream) -> Vec<(Picos, Packet)> {
         if packet.kind == Kind::Data {
             // Some claim more than they may.
             let x = if draw.below(8) == 0 { u32::MAX } else { 500_000 + draw.below(1_000_000) as u32 };
-            packet.set_xcp(xcp::Header { x, rtt: 26_843_546, delta: draw.below(100_000) as i32, reverse: 0 });
+            packet.set_header(xcp::Header {
+                x,
+                rtt: 26_843_546,
+                delta: draw.below(100_000) as i32,
+                reverse: 0,
+            });
         }
         arrivals.push((at, packet));
     }
@@ -344,7 +349,7 @@ fn naive(config: &PortConfig, seed: u64, arrivals: &[(Picos, Packet)]) -> Naive 
     let mut draws = streams(seed);
     let mut errors = config.errors.map(ErrorRate::average);
     let mut law = config.law.as_ref().map(|LawConfig { config: law, follows_service }| {
-        let mut law = *law.xcp().expect("the only one here");
+        let mut law = *law.part::<xcp::LinkConfig>().expect("the only one here");
         if *follows_service {
             law.capacity = config.service.capacity_at(0);
         }
@@ -460,7 +465,11 @@ fn naive(config: &PortConfig, seed: u64, arrivals: &[(Picos, Packet)]) -> Naive 
             let (_, mut packet) = arrivals.pop_front().unwrap();
             run.arrived += 1;
             if let Some(law) = &mut law {
-                let header = if packet.has_xcp() { packet.xcp() } else { xcp::Header::default() };
+                let header = if packet.header::<xcp::Header>().is_some() {
+                    packet.header::<xcp::Header>().unwrap_or_default()
+                } else {
+                    xcp::Header::default()
+                };
                 let before = law.report().bounded;
                 law.on_arrival(time, &header, Bytes(u64::from(packet.size)));
                 run.bounded.extend((law.report().bounded > before).then_some(now));
@@ -592,10 +601,10 @@ fn naive(config: &PortConfig, seed: u64, arrivals: &[(Picos, Packet)]) -> Naive 
 }
 
 fn depart(law: &mut xcp::Link, now: Time, packet: &mut Packet, backlog: u64) {
-    if packet.has_xcp() {
-        let mut header = packet.xcp();
+    if packet.header::<xcp::Header>().is_some() {
+        let mut header = packet.header::<xcp::Header>().unwrap_or_default();
         law.on_departure(now, &mut header, Bytes(u64::from(packet.size)), Bytes(backlog));
-        packet.set_xcp(header);
+        packet.set_header(header);
     } else {
         law.on_other_departure(now, Bytes(backlog));
     }

@@ -151,7 +151,7 @@ impl Run {
             flag::ECT0 => put("ect"),
             _ => {}
         }
-        if packet.kind == Kind::Data && packet.xcp_r().is_reset {
+        if packet.kind == Kind::Data && packet.header::<xcp_r::Header>().unwrap_or_default().is_reset {
             put("flag");
         }
         text
@@ -329,23 +329,27 @@ fn build(run: &Run, words: &[&str]) -> Result<Packet> {
             }
             (Some(("delta", value)), _) => {
                 let delta = value.parse().map_err(|_| "no feedback".to_string())?;
-                packet.set_xcp(xcp::Header { x: 1, rtt: 1, delta, reverse: 0 });
+                packet.set_header(xcp::Header { x: 1, rtt: 1, delta, reverse: 0 });
             }
             (Some(("grant", value)), _) => {
                 let bytes: i32 = value.parse().map_err(|_| "no amount".to_string())?;
-                packet.set_xcp(xcp::Header { x: 1, rtt: 1 << 24, delta: 16 * bytes, reverse: 0 });
+                packet.set_header(xcp::Header { x: 1, rtt: 1 << 24, delta: 16 * bytes, reverse: 0 });
             }
             (Some((key @ ("cwnd" | "epoch"), value)), _) => {
                 let value: u32 = value.parse().map_err(|_| "no number".to_string())?;
-                let (mut header, mut reply) = (packet.xcp_r(), packet.reply());
+                let mut header: xcp_r::Header = packet.header().unwrap_or_default();
+                let mut reply = xcp_r::Reply::from(packet.reply());
                 if key == "cwnd" {
                     (header.cwnd, reply.cwnd) = (value, value);
                 } else {
                     (header.epoch, reply.epoch) = (value as u8, value as u8);
                 }
-                if kind == Kind::Data { packet.set_xcp_r(header) } else { packet.set_reply(reply) }
+                if kind == Kind::Data { packet.set_header(header) } else { packet.set_reply(reply.into()) }
             }
-            (None, "flag") => packet.set_xcp_r(xcp_r::Header { is_reset: true, ..packet.xcp_r() }),
+            (None, "flag") => packet.set_header(xcp_r::Header {
+                is_reset: true,
+                ..packet.header::<xcp_r::Header>().unwrap_or_default()
+            }),
             (None, "sack") => {
                 let [ranges, tail @ ..] = rest else { return Err("sack of what?".into()) };
                 rest = tail;
@@ -391,12 +395,20 @@ fn expect(run: &mut Run, at: u64, words: &[&str]) -> Result<()> {
         for check in &checks {
             let (key, value) = check.split_once('=').unwrap_or((check, ""));
             let (shown, wanted) = match key {
-                "reverse" => (i64::from(packet.reverse()), value.parse().map_err(|_| "no feedback")?),
-                "rtt" => (i64::from(packet.xcp().rtt), i64::from(Duration(parse_time(value)?).to_header())),
+                "reverse" => {
+                    (i64::from(xcp::feedback(packet.reply())), value.parse().map_err(|_| "no feedback")?)
+                }
+                "rtt" => (
+                    i64::from(packet.header::<xcp::Header>().unwrap_or_default().rtt),
+                    i64::from(Duration(parse_time(value)?).to_header()),
+                ),
                 "cwnd" | "epoch" => {
                     let (cwnd, epoch) = match packet.kind {
-                        Kind::Data => (packet.xcp_r().cwnd, packet.xcp_r().epoch),
-                        _ => (packet.reply().cwnd, packet.reply().epoch),
+                        Kind::Data => (
+                            packet.header::<xcp_r::Header>().unwrap_or_default().cwnd,
+                            packet.header::<xcp_r::Header>().unwrap_or_default().epoch,
+                        ),
+                        _ => (packet.reply().word, packet.reply().byte),
                     };
                     let shown = if key == "cwnd" { i64::from(cwnd) } else { epoch.into() };
                     (shown, value.parse().map_err(|_| "no number")?)

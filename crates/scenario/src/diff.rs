@@ -425,7 +425,7 @@ fn replay(scenario: &Scenario, union: &Union, stop: &AtomicBool, mut feed: Feed<
             Step::Sent { packet } => happening(at, What::Sent, None, packet),
             Step::Entered { link, packet, .. } => happening(at, What::Entered, Some(*link), packet),
             Step::Received { packet } => happening(at, What::Received, None, packet),
-            Step::Port { link, event } => match event {
+            Step::Port { link, event } => match &**event {
                 PortEvent::Dropped { packet, reason } => {
                     happening(at, What::Dropped(*reason as usize), Some(*link), packet)
                 }

@@ -12,7 +12,9 @@ use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
 use congestlab_core::law::xcp::{self, Header, SHARE_PLACES, Share};
-use congestlab_core::law::{Law, LinkConfig, SenderConfig, SenderLaw as _, Series as _, xcp_r};
+use congestlab_core::law::{
+    Law, LinkConfig, Segment, SenderConfig, SenderLaw as _, Series as _, mpcp, xcp_r,
+};
 use congestlab_core::units::{Bytes, Time};
 use congestlab_net::packet::{Kind, Packet, Picos, flag};
 use congestlab_net::port::PortEvent;
@@ -463,8 +465,8 @@ impl Observer<'_> {
             }
             Step::Port { link, event } => return self.note_port(now, *link, event),
             Step::Received { packet } if packet.flow == self.flow && is_data(packet) => {
-                if packet.has_xcp() {
-                    self.summed.push(packet.xcp().delta);
+                if let Some(header) = packet.header::<Header>() {
+                    self.summed.push(header.delta);
                 }
                 if self.is_chosen(packet) {
                     if let Some(chosen) = &mut self.chosen {
@@ -559,10 +561,13 @@ impl Observer<'_> {
                     hop.is_marked = true;
                 }
             }
-            PortEvent::Feedback { packet, asked, share } => {
+            PortEvent::Feedback { packet, asked, view } => {
                 let intervals = self.intervals[link as usize];
-                if let Some(hop) = self.trail(packet).and_then(|trail| trail.hops.last_mut()) {
-                    hop.feedback = Some((now, *asked, packet.xcp(), *share, intervals));
+                if let Some(share) = view.part::<Share>()
+                    && let (Some(asked), Some(given)) = (asked.header(), packet.header())
+                    && let Some(hop) = self.trail(packet).and_then(|trail| trail.hops.last_mut())
+                {
+                    hop.feedback = Some((now, asked, given, *share, intervals));
                 }
             }
             PortEvent::Departed { packet } => {
@@ -781,7 +786,7 @@ impl Observer<'_> {
         let packet = &chosen.packet;
         let group = &self.model.groups[of.group];
         let mpcp = match &group.kind {
-            GroupKind::Tcp(config) => config.law.mpcp(),
+            GroupKind::Tcp(config) => config.law.part::<mpcp::SenderConfig>(),
             GroupKind::Source(_) => None,
         };
         let hops: Vec<Hop> = chosen.hops.iter().map(|hop| self.hop(hop, mpcp.is_some())).collect();
@@ -807,18 +812,19 @@ impl Observer<'_> {
                 is_retransmission: packet.flags & flag::RETRANSMIT != 0,
                 place: mpcp.and_then(|law| match law.n {
                     1 => Some(1),
-                    n => law.order.read(&packet.segment()?, n).map(|index| index + 1),
+                    n => law.order.read(&Segment::of(packet)?, n).map(|index| index + 1),
                 }),
-                header: packet.has_xcp().then(|| Stated {
+                header: packet.header::<Header>().map(|header| Stated {
                     price: match &group.kind {
                         GroupKind::Tcp(config) => {
-                            config.law.xcp().map_or(1.0, |law| f64::from(law.price.0) / 1e6)
+                            let xcp = config.law.part::<xcp::SenderConfig>();
+                            xcp.map_or(1.0, |law| f64::from(law.price.0) / 1e6)
                         }
                         GroupKind::Source(_) => 1.0,
                     },
-                    x_ms: header_ms(packet.xcp().x),
-                    rtt_ms: header_ms(packet.xcp().rtt),
-                    delta: packet.xcp().delta,
+                    x_ms: header_ms(header.x),
+                    rtt_ms: header_ms(header.rtt),
+                    delta: header.delta,
                 }),
             },
             decided_by: hops.iter().rev().find(lowered).map(|hop| hop.link.clone()),
@@ -827,7 +833,7 @@ impl Observer<'_> {
             ack: self.ack.as_ref().map(|ack| Ack {
                 sent_s: seconds(ack.sent),
                 sum_of: ack.sum_of.clone(),
-                feedback: ack.packet.reverse(),
+                feedback: xcp::feedback(ack.packet.reply()),
                 arrived_s: self.acted.as_ref().map(|(at, ..)| seconds(*at)),
                 echoes_mark: ack.packet.flags & flag::ECE != 0,
                 lost: ack.lost.clone(),
@@ -864,7 +870,7 @@ impl Observer<'_> {
 
     fn hop(&self, hop: &HopTrail, is_coded: bool) -> Hop {
         let link = &self.model.links[hop.link as usize];
-        let config = link.port.law.as_ref().and_then(|law| law.config.xcp());
+        let config = link.port.law.as_ref().and_then(|law| law.config.part::<xcp::LinkConfig>());
         let feedback = config.zip(hop.feedback.as_ref());
         Hop {
             link: link.name.clone(),
@@ -940,7 +946,7 @@ fn change(
     after: &tcp::View,
     ack: &Packet,
 ) -> WindowChange {
-    let (feedback, reply) = (ack.reverse(), ack.reply());
+    let (feedback, reply) = (xcp::feedback(ack.reply()), xcp_r::Reply::from(ack.reply()));
     let (old, new) = (before.law.window(), after.law.window());
     let mut rules = Vec::new();
     let mut feedback_bytes = None;
@@ -982,7 +988,7 @@ fn change(
         }
         _ => {}
     }
-    if after.window_cuts > before.window_cuts && after.law.law().xcp().is_none() {
+    if after.window_cuts > before.window_cuts && after.law.law().part::<xcp::Sender>().is_none() {
         let text = match after.mode {
             Mode::Reduced => {
                 "the acknowledgment echoes a congestion mark, so the window is reduced as for a loss"

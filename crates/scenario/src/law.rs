@@ -2,7 +2,7 @@
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-use congestlab_core::law::{LinkConfig, SenderConfig};
+use congestlab_core::law::{LinkConfig, SenderConfig, xcp};
 use congestlab_core::units::{BitRate, Duration};
 
 use crate::classes::XcpTcp;
@@ -82,7 +82,7 @@ pub(crate) fn link_law_of(flow: &str) -> Option<&'static str> {
 impl LinkLaw {
     /// Settings of XCP-i, if the law has them.
     pub(crate) fn xcp_i(&self) -> Option<&InteroperableLink> {
-        self.0.config.xcp().is_some().then_some(&self.0.beside)
+        self.0.config.is_steered().then_some(&self.0.beside)
     }
 }
 
@@ -100,7 +100,7 @@ impl FlowLaw {
     pub(crate) fn is_interoperable(&self) -> Option<bool> {
         let Self::Sender(chosen) = self else { return None };
         let key = &chosen.beside.interoperable;
-        chosen.config.xcp().is_some().then(|| key.as_ref().is_some_and(|at| at.value))
+        chosen.config.part::<xcp::SenderConfig>().is_some().then(|| key.as_ref().is_some_and(|at| at.value))
     }
 
     /// Sends datagrams and listens to nobody.

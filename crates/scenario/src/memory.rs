@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use congestlab_core::law::SenderConfig;
+use congestlab_core::law::{Remembers, SenderConfig, xcp};
 use congestlab_core::units::{Duration, Time};
 use congestlab_net::packet::{PS_PER_NS, Picos};
 use congestlab_net::port::PortConfig;
@@ -42,7 +42,7 @@ const ARRIVAL: u64 = 2 * 16;
 const SAMPLE: u64 = 2 * size_of::<Sample>() as u64;
 /// An event, likewise.
 const EVENT: u64 = 2 * size_of::<Event>() as u64;
-/// A flow that a router remembers: two addresses, ports, when it was seen, what is kept.
+/// A flow that a router remembers: its name, when it was seen; what is kept comes to that.
 const FLOW_ENTRY: u64 = 24;
 /// Values in a bin for each flow of VCP's family beside.
 const CODE_SAMPLES: u64 = 2;
@@ -216,7 +216,9 @@ impl<'a> Judge<'a> {
             let (outstanding, sent, granted) =
                 (self.outstanding(group), self.sent(group), self.granted(group));
             let round_trip = match &group.kind {
-                GroupKind::Tcp(config) if config.law.xcp().is_some() => self.round_trip(group),
+                GroupKind::Tcp(config) if config.law.part::<xcp::SenderConfig>().is_some() => {
+                    self.round_trip(group)
+                }
                 _ => Picos::MAX,
             };
             let visits = self.visits(group);
@@ -348,7 +350,7 @@ impl<'a> Judge<'a> {
     /// be free, but no more than is asked for. Nobody answers on a path without a law.
     fn granted(&self, group: &Group) -> u64 {
         let GroupKind::Tcp(config) = &group.kind else { return 0 };
-        let Some(config) = config.law.xcp() else { return 0 };
+        let Some(config) = config.law.part::<xcp::SenderConfig>() else { return 0 };
         let asked = config.desired_rate.0.saturating_mul(8).saturating_mul(group.count.into());
         let believed =
             group.path.iter().filter_map(|&link| match &self.model.links[link as usize].port.law {
@@ -381,7 +383,7 @@ impl<'a> Judge<'a> {
         let window = self.acknowledged(group) as f64 / rounds.max(1) as f64 / f64::from(group.count.max(1));
         // Where XCP has capacity for a few packets of each flow, next to nothing is lost.
         let obeys = |&link: &u32| self.model.links[link as usize].port.law.is_some();
-        if config.law.xcp().is_some() && window > FEW && group.path.iter().all(obeys) {
+        if config.law.part::<xcp::SenderConfig>().is_some() && window > FEW && group.path.iter().all(obeys) {
             return 0.01;
         }
         // BBR's losses do not lower its rate: with a short queue its probing loses a quarter of a round trip in
@@ -390,7 +392,7 @@ impl<'a> Judge<'a> {
             return 0.2;
         }
         // Where there is no room, TCP-Peach loses its probes: as many as segments, at each loss.
-        if config.law.probes() {
+        if config.law.needs().probes {
             return 0.5;
         }
         // CUBIC's window is 1.17 (RTT / p)^(3/4) packets (RFC 9438 section 5.1), Reno's sqrt(1.5 / p).
@@ -420,19 +422,20 @@ fn written(link: &Link, load: &Load, is_sampled: bool) -> u64 {
 
 /// Codes of load are echoed to its flows.
 fn has_codes(group: &Group) -> bool {
-    matches!(&group.kind, GroupKind::Tcp(config) if config.law.mpcp().is_some())
+    matches!(&group.kind, GroupKind::Tcp(config) if config.law.needs().segments)
 }
 
 /// Codes of load are told in chains of packets, of which routers remember flows.
 fn has_chains(group: &Group) -> bool {
-    matches!(&group.kind, GroupKind::Tcp(config) if config.law.mpcp().is_some_and(|law| law.n > 1))
+    matches!(&group.kind, GroupKind::Tcp(config) if config.law.needs().writes_segments)
 }
 
 /// Bytes for the flows that routers remember: a table is there once the first of them comes.
 fn tables(model: &Model, loads: &[Load]) -> u64 {
     let used = model.links.iter().zip(loads).filter(|(_, load)| load.has_chains);
-    let flows = used.filter_map(|(link, _)| link.port.law.as_ref()?.config.flows());
-    flows.map(|(most, _)| u64::from(most)).fold(0, u64::saturating_add).saturating_mul(FLOW_ENTRY)
+    let flows = used.filter_map(|(link, _)| link.port.law.as_ref()?.config.remembers());
+    let table = |wanted: Remembers| u64::from(wanted.flows) * (FLOW_ENTRY + 4 * u64::from(wanted.words));
+    flows.map(table).fold(0, u64::saturating_add)
 }
 
 /// Values of a link in a bin of the series.

@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 
 use congestlab_core::law::settings::{Field, Settings};
-use congestlab_core::law::{LinkConfig, Protocol, SenderConfig};
+use congestlab_core::law::{LinkConfig, Protocol, SenderConfig, xcp};
 use congestlab_core::units::{BitRate, Duration, Ratio};
 use schemars::{Schema, SchemaGenerator, json_schema};
 
@@ -47,7 +47,7 @@ pub(crate) trait Configuration: Settings + Clone + 'static {
     /// The part of the protocol that runs here, if any.
     fn of(protocol: &Protocol) -> Option<&Self>;
     /// Takes the keys of [`Configuration::Beside`].
-    fn is_xcp(&self) -> bool;
+    fn is_interoperable(&self) -> bool;
 }
 
 impl Configuration for LinkConfig {
@@ -57,8 +57,8 @@ impl Configuration for LinkConfig {
         protocol.link.as_ref()
     }
 
-    fn is_xcp(&self) -> bool {
-        self.xcp().is_some()
+    fn is_interoperable(&self) -> bool {
+        self.is_steered()
     }
 }
 
@@ -69,8 +69,8 @@ impl Configuration for SenderConfig {
         protocol.sender.as_ref()
     }
 
-    fn is_xcp(&self) -> bool {
-        self.xcp().is_some()
+    fn is_interoperable(&self) -> bool {
+        self.part::<xcp::SenderConfig>().is_some()
     }
 }
 
@@ -118,7 +118,7 @@ impl<C: Configuration> Chosen<C> {
     ) -> Option<Self> {
         let mut keys = Vec::new();
         config.each(&mut |key, _, _| keys.push(key));
-        let beside = if config.is_xcp() { C::Beside::NAMES } else { &[] };
+        let beside = if config.is_interoperable() { C::Beside::NAMES } else { &[] };
         keys.extend(beside);
         let (mut written, mut others) = (Vec::new(), Table::default());
         for entry in &table(node, &keys, findings)?.0 {
@@ -202,7 +202,7 @@ pub(crate) fn schemas<C: Configuration>(generator: &mut SchemaGenerator) -> Vec<
         let Some(config) = C::of(protocol) else { continue };
         let (mut config, mut keys) = (config.clone(), Vec::new());
         config.each(&mut |key, about, field| keys.push((key, about, schema(field, generator), false)));
-        if config.is_xcp() {
+        if config.is_interoperable() {
             keys.extend(C::Beside::described(generator));
         }
         if !keys.is_empty() {

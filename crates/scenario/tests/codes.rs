@@ -9,7 +9,8 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use chains::network;
-use congestlab_core::law::mpcp::Order;
+use congestlab_core::law::Segment;
+use congestlab_core::law::mpcp::{self, Order};
 use congestlab_core::wire::segment::Repr;
 use congestlab_scenario::capture::Capture;
 use congestlab_scenario::net::packet::{Kind, Packet, Picos, flag};
@@ -78,12 +79,16 @@ fn traces_show_the_headers_that_routers_read() {
                 assert_eq!(repr.ecn, packet.flags & flag::ECN_MASK);
                 let told = match packet.kind {
                     Kind::Data => {
-                        assert_eq!(Some(repr.segment), packet.segment(), "{packet:?}");
+                        assert_eq!(Some(repr.segment), Segment::of(packet), "{packet:?}");
                         Some(order.read(&repr.segment, n))
                     }
                     Kind::Ack if n > 1 => {
                         assert!(repr.segment.is_pure_ack());
-                        assert_eq!(order.read(&repr.segment, n), packet.echoed().index(), "{packet:?}");
+                        assert_eq!(
+                            order.read(&repr.segment, n),
+                            mpcp::Echoed::from(packet.reply()).index(),
+                            "{packet:?}"
+                        );
                         None
                     }
                     _ => {

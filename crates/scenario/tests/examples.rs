@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use congestlab_core::law::Protocol;
+use congestlab_core::law::{Protocol, xcp};
 use congestlab_scenario::result::Meta;
 use congestlab_scenario::sim::{self, Engine};
 use congestlab_scenario::sweep::{self, Options, PointResult};
@@ -101,7 +101,7 @@ fn no_link_of_a_paper_bounds_what_headers_claim() {
             let scenario = Scenario::load(&path, &[], None).unwrap_or_else(|error| panic!("{error}"));
             for link in scenario.model(&Measure::default()).links {
                 let law = link.port.law.map(|law| law.config);
-                let Some(xcp) = law.as_ref().and_then(|law| law.xcp()) else { continue };
+                let Some(xcp) = law.as_ref().and_then(|law| law.part::<xcp::LinkConfig>()) else { continue };
                 assert!(!xcp.bound_headers, "{}: links.{}", path.display(), link.name);
                 count += 1;
             }

@@ -1,7 +1,8 @@
 //! Places of packets in header bytes, against an independent packet library: it builds packets, reads what
 //! was written into them, and computes their checksums.
 
-use congestlab_core::law::mpcp::{Expected, Order, Segment};
+use congestlab_core::law::mpcp::Order;
+use congestlab_core::law::{Expected, Segment};
 use congestlab_core::wire::segment::{self, Error, Repr};
 use etherparse::{
     IpDscp, IpEcn, IpNumber, Ipv4Header, Ipv4HeaderSlice, TcpHeader, TcpHeaderSlice, TcpOptionElement,

@@ -61,8 +61,8 @@ fn all<T>(count: usize, items: impl Iterator<Item = T>) -> Vec<T> {
 }
 
 /// True if drawn sequence numbers decide what the group's packets can say.
-fn has_chains(group: &Group) -> bool {
-    matches!(&group.kind, GroupKind::Tcp(config) if config.law.mpcp().is_some_and(|law| law.n > 1))
+fn has_numbers(group: &Group) -> bool {
+    matches!(&group.kind, GroupKind::Tcp(config) if config.law.needs().writes_segments)
 }
 
 /// The port of a link at the beginning of a run.
@@ -156,7 +156,7 @@ impl Elements {
         for (index, group) in model.groups.iter().enumerate() {
             let starts: Vec<Time> = starts_of(group, model.seed);
             let is_drawn = matches!(group.start, Start::Uniform { .. } | Start::Poisson { .. });
-            elements.drew |= (is_drawn || group.sizes.is_some() || has_chains(group)) && group.count > 0;
+            elements.drew |= (is_drawn || group.sizes.is_some() || has_numbers(group)) && group.count > 0;
             let extras = |flow: u32, is_sender: bool| {
                 let element = Element::Flow(index as u32, flow);
                 let sampler = || Sampler::new(model.sample_every, model.record_events, element);
@@ -187,7 +187,7 @@ impl Elements {
         let connection = |i: u32| headers::connection(group, number, i, first_flow + i, model.seed);
         match &group.kind {
             GroupKind::Tcp(config) => {
-                let draws = config.law.draws();
+                let draws = config.law.needs().draws;
                 self.drew |= draws && group.count > 0;
                 let senders = flows().map(|(i, start)| {
                     let measure = measure_of(model, group, start);
@@ -420,7 +420,7 @@ fn tcp_outcome(
     let least = size.and_then(|bytes| ideal(model, group, bytes));
     let end = sent.completion.map_or(measure.to, |done| done.min(measure.to));
     // docs/design/contract.md 5.
-    let headers = u64::from(40 + config.law.header_bytes());
+    let headers = u64::from(40 + config.law.needs().header_bytes);
     let packets = received.measured_bytes.div_ceil(config.segment.into());
     let payload = received.measured_bytes.saturating_sub(packets * headers);
     FlowOutcome {

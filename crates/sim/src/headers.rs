@@ -1,6 +1,5 @@
 //! Addresses, ports and initial sequence numbers of flows, for laws and readers that look at IP and TCP headers.
 
-use congestlab_core::law::mpcp::DIGITS_MAX;
 use congestlab_net::random::Stream;
 use congestlab_net::tcp::Connection;
 
@@ -11,6 +10,9 @@ const SENDER_PORT: u32 = 40_000;
 /// Ports that no dissector claims: 50000 to 53999, by group.
 const RECEIVER_PORT: u32 = 50_000;
 const RECEIVER_PORTS: u32 = 4_000;
+
+/// A law may take as much off the first numbers of a connection (V7.2).
+const SPARE: u32 = 8;
 
 /// Returns the TCP ports of the sender and of the receiver of `flow`, an index over the whole run, in group
 /// number `group`. Beyond [`HOSTS`] flows, addresses repeat with the next sender's port.
@@ -23,12 +25,13 @@ pub fn ports(group: usize, flow: u32) -> (u16, u16) {
 /// stream `flows.<name>/<index>.isn`.
 pub fn connection(group: &Group, number: usize, index: u32, flow: u32, seed: u64) -> Option<Connection> {
     let GroupKind::Tcp(config) = &group.kind else { return None };
-    config.law.mpcp()?;
+    if !config.law.needs().segments {
+        return None;
+    }
     let mut stream = Stream::named(seed, &format!("flows.{}/{index}.isn", group.name));
     let mut draw = || stream.next_u64() as u32;
     let isn = draw();
-    // Not so low that a place in a chain could not be taken off (V7.2).
-    let peer_isn = draw().clamp(DIGITS_MAX, u32::MAX - 1);
+    let peer_isn = draw().clamp(SPARE, u32::MAX - 1);
     let (from, to) = ports(number, flow);
     Some(Connection {
         source: sender_address(flow).0,

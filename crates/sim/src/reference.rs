@@ -168,7 +168,7 @@ impl Output for Wire<'_, '_> {
 
     fn event(&mut self, at: Picos, event: PortEvent) {
         note_port_event(&mut self.agenda.record, self.link, at, &event);
-        self.agenda.tell(at, || Step::Port { link: self.link, event });
+        self.agenda.tell(at, || Step::Port { link: self.link, event: Box::new(event) });
     }
 
     fn watches(&self) -> bool {

@@ -108,7 +108,7 @@ impl<O: Output> Output for Counting<'_, O> {
     #[inline]
     fn sent(&mut self, at: Picos, packet: &Packet, is_lost: bool) {
         if let Some(begun) = &mut self.begun
-            && packet.has_xcp_i()
+            && packet.shows_ttl()
         {
             begun.push(*packet);
         }
@@ -236,7 +236,7 @@ impl Router {
         mut packet: Packet,
         out: &mut impl Surroundings,
     ) {
-        let way = packet.has_xcp_i().then(|| out.way(&packet));
+        let way = packet.shows_ttl().then(|| out.way(&packet));
         let port = &mut self.ports[index];
         let mut exit = Counting { out: out.of(index), begun: self.begun.as_mut() };
         port.advance_to_arrival(now, &mut exit);

@@ -79,10 +79,7 @@ impl Endpoint for tcp::Sender {
         if self.srtt().0 > 0 {
             put("srtt_ms", self.srtt().0 as f64 / 1e6);
         }
-        if let Some(state) = self.law().mpcp() {
-            put("load_bound", f64::from(state.level.to) / 1e6);
-            put("downgrades", f64::from(state.downgrades));
-        }
+        self.law().each(&mut |name, value, unit| put(name, value as f64 / f64::from(unit)));
     }
 
     fn timeouts(&self) -> u64 {
@@ -347,7 +344,7 @@ impl Extras {
     fn send(&mut self, now: Picos, packet: &mut Packet) {
         if let Some(agent) = &mut self.agent
             && agent.role == Role::Sender
-            && packet.has_xcp()
+            && packet.flags & flag::HEADER != 0
         {
             agent.edge.originate(packet);
             if let Some(&(_, Some(next))) = agent.next.iter().rev().find(|&&(from, _)| from <= now) {
@@ -473,7 +470,7 @@ impl<E: Endpoint> Station<E> {
                     agent.handle(now, packet, out);
                     return;
                 }
-                if agent.role == Role::Receiver && packet.has_xcp_i() {
+                if agent.role == Role::Receiver && packet.shows_ttl() {
                     changed = agent.pass(now, *packet, out);
                     packet = &changed;
                 }

@@ -33,7 +33,7 @@ pub enum Step {
         /// Index into the model's links.
         link: u32,
         /// Event at the port, with its packet or report.
-        event: PortEvent,
+        event: Box<PortEvent>,
     },
     /// A packet reached the host that it was sent to.
     Received {

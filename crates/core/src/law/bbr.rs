@@ -5,7 +5,7 @@
 
 use super::places::SEGMENT_MAX;
 use super::settings::{Field, Settings};
-use super::{Ack, Delivery, Protocol, SenderConfig, SenderLaw};
+use super::{Ack, Delivery, Needs, Protocol, SenderConfig, SenderLaw};
 use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, mul_div};
 
 /// BtlBwFilterLen, round trips, draft §4.1.1.3.
@@ -432,9 +432,18 @@ impl Bbr {
 
 impl SenderLaw for Bbr {
     type Config = Config;
+    type Echo = ();
 
-    const SAMPLES_DELIVERY: bool = true;
-    const DRAWS: bool = true;
+    #[inline(always)]
+    fn name(_config: &Config) -> &'static str {
+        "bbr"
+    }
+
+    /// The rate follows what arrives, whatever is lost (draft §1).
+    #[inline(always)]
+    fn needs(_config: &Config) -> Needs {
+        Needs { delivery: true, draws: true, withstands_loss: true, ..Needs::NONE }
+    }
 
     #[inline(always)]
     fn start(_config: &Config, mss: Bytes, initial_window: Bytes) -> Self {
@@ -486,12 +495,6 @@ impl SenderLaw for Bbr {
         if self.state == State::ProbeBw && self.btl_bw().0 > 0 {
             self.pacing_rate = self.btl_bw();
         }
-    }
-
-    /// Returns true: the rate follows what arrives, whatever is lost (draft §1).
-    #[inline(always)]
-    fn withstands_loss(_config: &Config) -> bool {
-        true
     }
 
     /// The congestion window.

@@ -193,6 +193,12 @@ impl Bic {
 
 impl SenderLaw for Bic {
     type Config = Config;
+    type Echo = ();
+
+    #[inline(always)]
+    fn name(_config: &Config) -> &'static str {
+        "bic"
+    }
 
     #[inline(always)]
     fn start(_config: &Config, mss: Bytes, initial_window: Bytes) -> Self {

@@ -162,6 +162,12 @@ impl Cubic {
 
 impl SenderLaw for Cubic {
     type Config = Config;
+    type Echo = ();
+
+    #[inline(always)]
+    fn name(_config: &Config) -> &'static str {
+        "cubic"
+    }
 
     #[inline(always)]
     fn start(_config: &Config, mss: Bytes, initial_window: Bytes) -> Self {

@@ -1,54 +1,115 @@
-//! The receiver's part of the laws: the feedback that ACKs return.
+//! The receiver's part of the laws: what ACKs return.
 
-use super::{mpcp, xcp, xcp_r};
+use super::{Expected, Packet, Segment};
 use crate::units::Bytes;
 
-/// The congestion headers of a data packet, as its receiver finds them.
+/// Reply of an ACK to the sender's law: bits that the law has for itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Data {
-    /// XCP's congestion header.
-    pub header: xcp::Header,
-    /// XCP-r's header, beside XCP's.
-    pub window: xcp_r::Header,
+#[repr(C)]
+pub struct Reply {
+    /// A word.
+    pub word: u32,
+    /// A byte more.
+    pub byte: u8,
+}
+
+/// Answer of a receiver's law to a data packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// The packet is TCP's now.
+    Taken,
+    /// The packet is TCP's now, and an ACK goes at once.
+    Urgent,
+    /// The law changed what TCP reads in it, and can not tell what that was: it is dropped.
+    Unreadable,
+}
+
+/// The numbers that a data packet's TCP header may have, and those that it should have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbers {
+    /// Bounds of the two.
+    pub expected: Expected,
+    /// The sequence number of the segment that the packet is.
+    pub sequence: u32,
+    /// The acknowledgment number of all data.
+    pub acknowledgment: u32,
+}
+
+/// A receiver when a data packet has come, or an ACK is about to leave.
+pub trait Receiving: Copy {
+    /// Returns the size of the flow's full IP packets.
+    fn mss(&self) -> Bytes;
+
+    /// Returns the window that the receiver advertises; `u64::MAX` is unlimited.
+    fn awnd(&self) -> Bytes;
+
+    /// Returns the numbers for the data packet that has come; `None`: the connection begins behind it.
+    fn numbers(&self) -> Option<Numbers>;
+
+    /// Returns the IP and TCP headers of the ACK that is about to leave; `None`: nobody looks at them.
+    fn acknowledgment(&self) -> Option<Segment>;
+}
+
+/// A receiver that is nothing but what echo laws see of one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Listening {
     /// Size of the flow's full IP packets.
     pub mss: Bytes,
-    /// Window that the receiver advertises; `u64::MAX` is unlimited.
+    /// Window that the receiver advertises.
     pub awnd: Bytes,
+    /// Numbers for the data packet that has come.
+    pub numbers: Option<Numbers>,
+    /// Headers of the ACK that is about to leave.
+    pub acknowledgment: Option<Segment>,
 }
 
-/// Feedback that an ACK returns to the sender's law.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reply {
-    /// XCP: Reverse_Feedback, B/s, or the bytes that [`xcp::Feedback::Bytes`] asks for.
-    Feedback(i32),
-    /// XCP-r: the window that the receiver keeps for the sender.
-    Window(xcp_r::Reply),
-    /// MPCP: the ECN code of a data packet, and the packet's place in its chain.
-    Code(mpcp::Echoed),
+impl Receiving for Listening {
+    #[inline(always)]
+    fn mss(&self) -> Bytes {
+        self.mss
+    }
+
+    #[inline(always)]
+    fn awnd(&self) -> Bytes {
+        self.awnd
+    }
+
+    #[inline(always)]
+    fn numbers(&self) -> Option<Numbers> {
+        self.numbers
+    }
+
+    #[inline(always)]
+    fn acknowledgment(&self) -> Option<Segment> {
+        self.acknowledgment
+    }
 }
 
-/// State of the receiver's part of a law for one flow: [`SenderLaw::echo`](super::SenderLaw::echo).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Echo {
-    /// XCP: the sum of the feedback that no ACK has carried yet.
-    Feedback(xcp::Echo),
-    /// XCP: the change of the window that no ACK has carried yet.
-    Bytes(xcp::ByteEcho),
-    /// XCP-r: the window that the sender should have.
-    Window(xcp_r::Echo),
-    /// MPCP: the code of the data packet that the next ACK reports.
-    Chain(mpcp::Echo),
+/// An echo law: the state of one flow's receiver.
+pub trait EchoLaw<Config>: Sized {
+    /// Creates the state of a new connection. `mss` counts the whole IP packet.
+    fn start(config: &Config, mss: Bytes) -> Self;
+
+    /// Takes a data packet: in order or not, the first time or again.
+    fn on_data(&mut self, config: &Config, packet: &impl Packet, receiver: impl Receiving) -> Heard;
+
+    /// Returns the reply of the ACK that is about to leave.
+    fn on_ack(&mut self, config: &Config, receiver: impl Receiving) -> Reply;
 }
 
-impl Echo {
-    /// Returns the feedback for the ACK about to leave; XCP's and MPCP's is returned once.
-    #[inline]
-    pub fn on_ack(&mut self) -> Reply {
-        match self {
-            Self::Feedback(echo) => Reply::Feedback(echo.on_ack()),
-            Self::Bytes(echo) => Reply::Feedback(echo.on_ack()),
-            Self::Window(echo) => Reply::Window(echo.on_ack()),
-            Self::Chain(echo) => Reply::Code(echo.on_ack()),
-        }
+/// The receivers of laws that need nothing of theirs.
+impl<Config> EchoLaw<Config> for () {
+    #[inline(always)]
+    fn start(_config: &Config, _mss: Bytes) -> Self {}
+
+    #[inline(always)]
+    fn on_data(&mut self, _config: &Config, _packet: &impl Packet, _receiver: impl Receiving) -> Heard {
+        Heard::Taken
+    }
+
+    #[inline(always)]
+    fn on_ack(&mut self, _config: &Config, _receiver: impl Receiving) -> Reply {
+        Reply::default()
     }
 }

@@ -119,6 +119,12 @@ impl HighSpeed {
 
 impl SenderLaw for HighSpeed {
     type Config = Config;
+    type Echo = ();
+
+    #[inline(always)]
+    fn name(_config: &Config) -> &'static str {
+        "highspeed"
+    }
 
     #[inline(always)]
     fn start(_config: &Config, mss: Bytes, initial_window: Bytes) -> Self {

@@ -5,7 +5,7 @@
 //! (rapid recovery; quick recovery): if the loss was no congestion, their ACKs bring the window back.
 
 use super::settings::{Field, Settings, words};
-use super::{Ack, Ask, Probe, Protocol, Send, SenderConfig, SenderLaw, Turn, xcp};
+use super::{Ack, Ask, Needs, Packet, Probe, Protocol, Send, SenderConfig, SenderLaw, Turn};
 use crate::units::{Bytes, Duration, Time, mul_div};
 
 /// As many segments as a receiver can advertise here; sudden start sends a probe for each.
@@ -190,12 +190,19 @@ impl Peach {
 
 impl SenderLaw for Peach {
     type Config = Config;
+    type Echo = ();
 
-    /// "cwnd = 1" (docs/design/protocols.md 8.3).
-    const INITIAL_WINDOW: Option<u32> = Some(1);
-    const PROBES: bool = true;
-    /// Draws the segment that a NIL segment copies; the sender does it.
-    const DRAWS: bool = true;
+    #[inline(always)]
+    fn name(_config: &Config) -> &'static str {
+        "peach"
+    }
+
+    /// "cwnd = 1" (docs/design/protocols.md 8.3). The draws are of the segment that a NIL segment copies; TCP's machinery
+    /// makes them.
+    #[inline(always)]
+    fn needs(_config: &Config) -> Needs {
+        Needs { initial_window: Some(1), draws: true, probes: true, ..Needs::NONE }
+    }
 
     #[inline(always)]
     fn start(_config: &Config, mss: Bytes, initial_window: Bytes) -> Self {
@@ -248,11 +255,10 @@ impl SenderLaw for Peach {
     }
 
     #[inline]
-    fn on_send(&mut self, _config: &Config, _now: Time, _send: &Send) -> Option<xcp::Header> {
+    fn on_send(&mut self, _config: &Config, _now: Time, _send: &Send, _packet: &mut impl Packet) {
         if self.phase == Phase::Armed {
             self.phase = Phase::Begun;
         }
-        None
     }
 
     #[inline]

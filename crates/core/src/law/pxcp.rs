@@ -11,8 +11,11 @@
 
 use super::settings::{Field, Settings};
 use super::xcp::{self, Header, LossPolicy, Report, Share};
-use super::{LinkConfig as Links, LinkLaw, Packet, Protocol, SenderConfig as Senders, Series};
+use super::{
+    LinkConfig as Links, LinkLaw, Packet, Pool, Protocol, SenderConfig as Senders, Series, Steered, Told,
+};
 use crate::units::{Bytes, Duration, Rate, Ratio, Time, mul_div};
+use core::any::Any;
 
 /// Binary places of r.
 const R_PLACES: u32 = 31;
@@ -198,6 +201,12 @@ impl Scaling {
 impl LinkLaw for Link {
     type Config = LinkConfig;
     type Report = PxcpReport;
+    type View = Share;
+
+    #[inline(always)]
+    fn name(_config: &LinkConfig) -> &'static str {
+        "pxcp"
+    }
 
     #[inline(always)]
     fn start(config: &LinkConfig, phase: Duration, second_phase: Duration) -> Self {
@@ -231,22 +240,32 @@ impl LinkLaw for Link {
 
     #[inline(always)]
     fn on_arrival(&mut self, now: Time, packet: &impl Packet) {
-        let header = packet.xcp().unwrap_or_default();
+        let header: Header = packet.header().unwrap_or_default();
         self.xcp.on_arrival(now, &header, packet.size());
         self.scaling.on_arrival(&Header { x: self.xcp.bounded(header.x), ..header });
     }
 
     #[inline(always)]
     fn on_departure(&mut self, now: Time, packet: &mut impl Packet, backlog: Bytes) {
-        match packet.xcp() {
+        match packet.header() {
             Some(mut header) => {
                 if self.xcp.depart(&mut header, packet.size(), backlog) {
                     self.scaling.on_limited(&Header { x: self.xcp.bounded(header.x), ..header });
                 }
-                packet.set_xcp(header);
+                packet.set_header(header);
             }
             None => self.xcp.on_other_departure(now, backlog),
         }
+    }
+
+    #[inline]
+    fn only_lowers(&self, came: &impl Packet, left: &impl Packet) -> bool {
+        self.xcp.only_lowers(came, left)
+    }
+
+    #[inline]
+    fn pool(&self, packet: &impl Packet) -> Option<Pool> {
+        self.xcp.pool(packet)
     }
 
     #[inline(always)]
@@ -261,7 +280,32 @@ impl LinkLaw for Link {
     }
 
     #[inline(always)]
-    fn close_told(&mut self, now: Time, told: &xcp::Told) {
+    fn report(&self) -> PxcpReport {
+        PxcpReport { xcp: self.xcp.report(), counted: self.scaling.counted }
+    }
+
+    #[inline(always)]
+    fn view(&self, packet: &impl Packet) -> Option<Share> {
+        let factor = self.scaling.factor();
+        packet.header().map(|header| Share { factor, ..self.xcp.share(&header, packet.size()) })
+    }
+
+    #[inline(always)]
+    fn base(config: &LinkConfig) -> &dyn Any {
+        &config.xcp
+    }
+
+    #[inline(always)]
+    fn base_mut(config: &mut LinkConfig) -> &mut dyn Any {
+        &mut config.xcp
+    }
+}
+
+impl Steered for Link {
+    const IS_STEERED: bool = true;
+
+    #[inline(always)]
+    fn close_told(&mut self, now: Time, told: &Told) {
         let scaling = &mut self.scaling;
         self.xcp.serve_told(now, told, |pool, interval| scaling.scale(pool, interval));
     }
@@ -272,29 +316,13 @@ impl LinkLaw for Link {
     }
 
     #[inline(always)]
-    fn report(&self) -> PxcpReport {
-        PxcpReport { xcp: self.xcp.report(), counted: self.scaling.counted }
-    }
-
-    #[inline(always)]
     fn mean_rtt(&self) -> Duration {
         self.xcp.mean_rtt()
     }
 
     #[inline(always)]
-    fn share(&self, packet: &impl Packet) -> Option<Share> {
-        let factor = self.scaling.factor();
-        packet.xcp().map(|header| Share { factor, ..self.xcp.share(&header, packet.size()) })
-    }
-
-    #[inline(always)]
-    fn xcp(config: &LinkConfig) -> Option<&xcp::LinkConfig> {
-        Some(&config.xcp)
-    }
-
-    #[inline(always)]
-    fn xcp_mut(config: &mut LinkConfig) -> Option<&mut xcp::LinkConfig> {
-        Some(&mut config.xcp)
+    fn persistent_queue(&self) -> Bytes {
+        self.xcp.persistent_queue()
     }
 }
 
@@ -315,7 +343,11 @@ impl Series for PxcpReport {
         tell("pxcp_r", self.counted.r as i64, 1 << R_PLACES);
     }
 
-    fn xcp(&self) -> Option<&Report> {
-        Some(&self.xcp)
+    fn bounded_packets(&self) -> Option<u64> {
+        self.xcp.bounded_packets()
+    }
+
+    fn base(&self) -> &dyn Any {
+        &self.xcp
     }
 }

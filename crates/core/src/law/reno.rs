@@ -18,22 +18,24 @@ impl Settings for Config {
 pub const fn protocols() -> &'static [Protocol] {
     const {
         &[
-            preset("reno", "Reno's AIMD, losses repaired one by one (RFC 5681)"),
-            preset("newreno", "Reno's AIMD, several losses per window repaired by partial ACKs (RFC 6582)"),
-            preset("sack", "Reno's AIMD, losses repaired by selective acknowledgment (RFC 6675)"),
-            Protocol {
-                page: "fack",
-                ..preset(
-                    "fack",
-                    "Reno's AIMD, losses repaired by forward acknowledgment (Mathis, Mahdavi 1996)",
-                )
-            },
+            preset("reno", "reno", "Reno's AIMD, losses repaired one by one (RFC 5681)"),
+            preset(
+                "newreno",
+                "reno",
+                "Reno's AIMD, several losses per window repaired by partial ACKs (RFC 6582)",
+            ),
+            preset("sack", "reno", "Reno's AIMD, losses repaired by selective acknowledgment (RFC 6675)"),
+            preset(
+                "fack",
+                "fack",
+                "Reno's AIMD, losses repaired by forward acknowledgment (Mathis, Mahdavi 1996)",
+            ),
         ]
     }
 }
 
-const fn preset(name: &'static str, about: &'static str) -> Protocol {
-    Protocol { name, about, page: "reno", link: None, sender: Some(SenderConfig::Reno(Config {})) }
+const fn preset(name: &'static str, page: &'static str, about: &'static str) -> Protocol {
+    Protocol { name, about, page, link: None, sender: Some(SenderConfig::Reno(Config {})) }
 }
 
 /// Reno's window of one connection.
@@ -67,6 +69,12 @@ impl Reno {
 
 impl SenderLaw for Reno {
     type Config = Config;
+    type Echo = ();
+
+    #[inline(always)]
+    fn name(_config: &Config) -> &'static str {
+        "reno"
+    }
 
     #[inline(always)]
     fn start(_config: &Config, mss: Bytes, initial_window: Bytes) -> Self {

@@ -4,7 +4,7 @@
 use crate::units::{Duration, Rate, Ratio};
 
 /// A configuration that lists its settings.
-pub trait Settings {
+pub trait Settings: 'static {
     /// Calls `tell` for each setting of a scenario, in the order in which they are written: its key, one line of
     /// meaning with the default and its source, and the setting itself.
     fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>));

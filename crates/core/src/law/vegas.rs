@@ -165,6 +165,12 @@ impl Vegas {
 
 impl SenderLaw for Vegas {
     type Config = Config;
+    type Echo = ();
+
+    #[inline(always)]
+    fn name(_config: &Config) -> &'static str {
+        "vegas"
+    }
 
     #[inline(always)]
     fn start(_config: &Config, mss: Bytes, initial_window: Bytes) -> Self {

@@ -9,6 +9,7 @@
 //! Sources: XI = Lopez-Pacheco, Pham, Lefèvre, "XCP-i"; values that it does not give are assumed
 //! (A-09 of `docs/protocols/xcp-i.md`).
 
+use super::{Header, Tag, Words};
 use crate::units::{Duration, SECOND, Time, Wide};
 
 /// Where an XCP-i node can be reached: its IPv4 address.
@@ -29,6 +30,22 @@ pub struct Extension {
     pub xcp_ttl: u8,
     /// `last_xcp_router`: address of the last XCP-i node.
     pub last: Address,
+}
+
+/// The lower half of word 5, and word 6. The lowest byte of word 5 is the IP TTL, which every router decrements.
+impl Header for Extension {
+    const TAG: Tag = Tag::on_path("xcp-i");
+
+    #[inline(always)]
+    fn read(words: &Words) -> Self {
+        Self { ttl: words[5] as u8, xcp_ttl: (words[5] >> 8) as u8, last: Address(words[6]) }
+    }
+
+    #[inline(always)]
+    fn write(self, words: &mut Words) {
+        words[5] = words[5] & 0xffff_0000 | (self.xcp_ttl as u32) << 8 | self.ttl as u32;
+        words[6] = self.last.0;
+    }
 }
 
 /// Routers that a packet crossed since the last XCP-i node.

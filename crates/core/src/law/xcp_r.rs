@@ -12,9 +12,12 @@
 //! are not taken (docs/design/protocols.md 4.3, A-12).
 
 use super::settings::{Field, Settings};
-use super::{Ack, Data, Protocol, Send, SenderConfig, SenderLaw, xcp};
+use super::{
+    Ack, EchoLaw, Heard, Needs, Packet, Protocol, Receiving, Send, SenderConfig, SenderLaw, Tag, Words, xcp,
+};
 use crate::law;
 use crate::units::{Bytes, Duration, Rate, Time};
+use core::any::Any;
 
 /// Configuration of XCP-r's sender and receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +70,23 @@ pub struct Header {
     pub is_reset: bool,
 }
 
+/// Word 4, and the upper half of word 5.
+impl law::Header for Header {
+    const TAG: Tag = Tag::beside("xcp-r");
+
+    #[inline(always)]
+    fn read(words: &Words) -> Self {
+        let word = words[5];
+        Self { cwnd: words[4], epoch: (word >> 16) as u8, is_reset: word >> 24 & 1 != 0 }
+    }
+
+    #[inline(always)]
+    fn write(self, words: &mut Words) {
+        words[4] = self.cwnd;
+        words[5] = words[5] & 0xffff | (self.epoch as u32) << 16 | (self.is_reset as u32) << 24;
+    }
+}
+
 /// Reply that an ACK carries in place of Reverse_Feedback.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -75,6 +95,43 @@ pub struct Reply {
     pub cwnd: u32,
     /// Epoch that the window belongs to.
     pub epoch: u8,
+}
+
+impl From<law::Reply> for Reply {
+    #[inline(always)]
+    fn from(reply: law::Reply) -> Self {
+        Self { cwnd: reply.word, epoch: reply.byte }
+    }
+}
+
+impl From<Reply> for law::Reply {
+    #[inline(always)]
+    fn from(reply: Reply) -> Self {
+        Self { word: reply.cwnd, byte: reply.epoch }
+    }
+}
+
+/// Statements of a data packet and its receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Data {
+    /// XCP's congestion header.
+    pub header: xcp::Header,
+    /// XCP-r's header, beside XCP's.
+    pub window: Header,
+    /// Size of the flow's full IP packets.
+    pub mss: Bytes,
+    /// Window that the receiver advertises; `u64::MAX` is unlimited.
+    pub awnd: Bytes,
+}
+
+impl Data {
+    /// Returns what a packet with XCP's header says.
+    #[inline(always)]
+    pub fn of(packet: &impl Packet, receiver: impl Receiving) -> Option<Self> {
+        let header = packet.header()?;
+        let window = packet.header().unwrap_or_default();
+        Some(Self { header, window, mss: receiver.mss(), awnd: receiver.awnd() })
+    }
 }
 
 /// Receiver state: the window that the sender should have.
@@ -96,7 +153,7 @@ impl Echo {
     /// Takes a data packet: in order or not, the first time or again. The feedback of each moves the
     /// window by what XCP's sender would make of it, with the round trip time that the packet states.
     #[inline]
-    pub fn on_data(&mut self, config: &Config, data: &Data) {
+    pub fn take(&mut self, config: &Config, data: &Data) {
         let (header, ours) = (&data.header, &data.window);
         // An epoch that a later one overtook is over.
         let is_newer = ours.epoch.wrapping_sub(self.epoch).wrapping_sub(1) < 0x7f;
@@ -120,7 +177,7 @@ impl Echo {
 
     /// Returns the window and its epoch for the ACK about to leave.
     #[inline]
-    pub fn on_ack(&self) -> Reply {
+    pub fn reply(&self) -> Reply {
         Reply { cwnd: (self.window >> xcp::PLACES) as u32, epoch: self.epoch }
     }
 }
@@ -150,20 +207,20 @@ impl Sender {
         sender
     }
 
-    /// Meters a packet about to leave and returns its XCP header, as [`xcp::Sender::on_send`].
+    /// Meters a packet about to leave and returns its XCP header, as [`xcp::Sender::header`].
     #[inline]
-    pub fn on_send(&mut self, config: &Config, now: Time, send: &Send) -> xcp::Header {
+    pub fn header(&mut self, config: &Config, now: Time, send: &Send) -> xcp::Header {
         let before = self.xcp.cwnd;
-        let header = self.xcp.on_send(&config.xcp, now, send);
+        let header = self.xcp.header(&config.xcp, now, send);
         if self.xcp.cwnd != before {
             self.reset(config); // aged
         }
         header
     }
 
-    /// Returns XCP-r's header of the packet that [`Sender::on_send`] was called for.
+    /// Returns XCP-r's header of the packet that [`Sender::header`] was called for.
     #[inline]
-    pub fn on_send_header(&mut self, config: &Config) -> Header {
+    pub fn window_header(&mut self, config: &Config) -> Header {
         let is_reset = self.is_reset;
         // XR: one packet carries the flag.
         self.is_reset &= config.epochs;
@@ -198,8 +255,17 @@ impl Sender {
 
 impl SenderLaw for Sender {
     type Config = Config;
+    type Echo = Echo;
 
-    const INITIAL_WINDOW: Option<u32> = Some(1);
+    #[inline(always)]
+    fn name(_config: &Config) -> &'static str {
+        "xcp-r"
+    }
+
+    #[inline(always)]
+    fn needs(config: &Config) -> Needs {
+        xcp::Sender::needs(&config.xcp)
+    }
 
     #[inline(always)]
     fn start(config: &Config, mss: Bytes, initial_window: Bytes) -> Self {
@@ -214,13 +280,14 @@ impl SenderLaw for Sender {
         if self.xcp.cwnd != before {
             self.reset(config); // aged
         }
-        if config.epochs && (ack.is_late || ack.reply.epoch != self.epoch) {
+        let reply = Reply::from(ack.reply);
+        if config.epochs && (ack.is_late || reply.epoch != self.epoch) {
             self.xcp.apply(&config.xcp, now, ack, 0);
         } else {
             if config.epochs {
                 self.is_reset = false;
             }
-            let told = xcp::with_places(Bytes(ack.reply.cwnd as u64));
+            let told = xcp::with_places(Bytes(reply.cwnd as u64));
             // While TCP rules, XCP's change counts only for the comparison with TCP's.
             let from = if was_tcp { self.heard } else { self.xcp.cwnd };
             self.heard = told;
@@ -263,31 +330,17 @@ impl SenderLaw for Sender {
     }
 
     #[inline(always)]
-    fn on_send(&mut self, config: &Config, now: Time, send: &Send) -> Option<xcp::Header> {
-        Some(Self::on_send(self, config, now, send))
-    }
-
-    #[inline(always)]
-    fn on_send_window(&mut self, config: &Config) -> Option<Header> {
-        Some(self.on_send_header(config))
+    fn on_send(&mut self, config: &Config, now: Time, send: &Send, packet: &mut impl Packet) {
+        let header = self.header(config, now, send);
+        packet.add_header(header);
+        let window = self.window_header(config);
+        packet.add_header(window);
     }
 
     /// The congestion window.
     #[inline]
     fn window(&self) -> Bytes {
         self.xcp.window()
-    }
-
-    #[inline(always)]
-    fn echo(_config: &Config, mss: Bytes) -> law::Echo {
-        law::Echo::Window(Echo::new(mss))
-    }
-
-    #[inline(always)]
-    fn on_data(config: &Config, echo: &mut law::Echo, data: &Data) {
-        if let law::Echo::Window(echo) = echo {
-            echo.on_data(config, data);
-        }
     }
 
     /// Returns XCP's pacing rate: [`xcp::Sender::pacing_rate`].
@@ -297,28 +350,38 @@ impl SenderLaw for Sender {
     }
 
     #[inline(always)]
-    fn header_bytes(config: &Config) -> u16 {
-        <xcp::Sender as SenderLaw>::header_bytes(&config.xcp)
+    fn base(config: &Config) -> &dyn Any {
+        &config.xcp
     }
 
     #[inline(always)]
-    fn withstands_loss(config: &Config) -> bool {
-        xcp::Sender::withstands_loss(&config.xcp)
+    fn base_mut(config: &mut Config) -> &mut dyn Any {
+        &mut config.xcp
     }
 
     #[inline(always)]
-    fn xcp_config(config: &Config) -> Option<&xcp::SenderConfig> {
-        Some(&config.xcp)
+    fn base_state(&self) -> &dyn Any {
+        &self.xcp
+    }
+}
+
+impl EchoLaw<Config> for Echo {
+    #[inline(always)]
+    fn start(_config: &Config, mss: Bytes) -> Self {
+        Self::new(mss)
     }
 
     #[inline(always)]
-    fn xcp_config_mut(config: &mut Config) -> Option<&mut xcp::SenderConfig> {
-        Some(&mut config.xcp)
+    fn on_data(&mut self, config: &Config, packet: &impl Packet, receiver: impl Receiving) -> Heard {
+        if let Some(data) = Data::of(packet, receiver) {
+            self.take(config, &data);
+        }
+        Heard::Taken
     }
 
     #[inline(always)]
-    fn xcp(&self) -> Option<&xcp::Sender> {
-        Some(&self.xcp)
+    fn on_ack(&mut self, _config: &Config, _receiver: impl Receiving) -> law::Reply {
+        self.reply().into()
     }
 }
 

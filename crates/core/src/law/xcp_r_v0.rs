@@ -9,8 +9,12 @@
 //! (C-39). Every ACK is believed; there is nothing to tell a receiver that keeps nothing.
 
 use super::settings::{Field, Settings};
-use super::{Ack, Data, Echo, Protocol, Send, SenderConfig, SenderLaw, xcp, xcp_r};
+use super::xcp_r::{self, Data};
+use super::{
+    Ack, EchoLaw, Heard, Needs, Packet, Protocol, Receiving, Reply, Send, SenderConfig, SenderLaw, xcp,
+};
 use crate::units::{Bytes, Duration, Rate, Time, Wide};
+use core::any::Any;
 
 /// Configuration of XCP-r's first version: XCP's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,8 +49,17 @@ pub struct Sender(xcp_r::Sender);
 
 impl SenderLaw for Sender {
     type Config = Config;
+    type Echo = Echo;
 
-    const INITIAL_WINDOW: Option<u32> = xcp_r::Sender::INITIAL_WINDOW;
+    #[inline(always)]
+    fn name(_config: &Config) -> &'static str {
+        "xcp-r-v0"
+    }
+
+    #[inline(always)]
+    fn needs(config: &Config) -> Needs {
+        xcp_r::Sender::needs(&config.0)
+    }
 
     #[inline(always)]
     fn start(config: &Config, mss: Bytes, initial_window: Bytes) -> Self {
@@ -74,13 +87,8 @@ impl SenderLaw for Sender {
     }
 
     #[inline]
-    fn on_send(&mut self, config: &Config, now: Time, send: &Send) -> Option<xcp::Header> {
-        Some(self.0.on_send(&config.0, now, send))
-    }
-
-    #[inline]
-    fn on_send_window(&mut self, config: &Config) -> Option<xcp_r::Header> {
-        Some(self.0.on_send_header(&config.0))
+    fn on_send(&mut self, config: &Config, now: Time, send: &Send, packet: &mut impl Packet) {
+        SenderLaw::on_send(&mut self.0, &config.0, now, send, packet);
     }
 
     #[inline]
@@ -94,44 +102,47 @@ impl SenderLaw for Sender {
     }
 
     #[inline(always)]
-    fn echo(config: &Config, mss: Bytes) -> Echo {
-        xcp_r::Sender::echo(&config.0, mss)
+    fn base(config: &Config) -> &dyn Any {
+        &config.0.xcp
+    }
+
+    #[inline(always)]
+    fn base_mut(config: &mut Config) -> &mut dyn Any {
+        &mut config.0.xcp
+    }
+
+    #[inline(always)]
+    fn base_state(&self) -> &dyn Any {
+        self.0.base_state()
+    }
+}
+
+/// Receiver state: XCP-r's, of which every packet begins anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Echo(xcp_r::Echo);
+
+impl EchoLaw<Config> for Echo {
+    #[inline(always)]
+    fn start(_config: &Config, mss: Bytes) -> Self {
+        Self(xcp_r::Echo::new(mss))
     }
 
     /// cw' = Cwnd + feedback * packets in Cwnd, with the feedback in bytes of window.
     #[inline(always)]
-    fn on_data(config: &Config, echo: &mut Echo, data: &Data) {
-        let Echo::Window(echo) = echo else { return };
-        let change = data.header.delta as i64 * data.header.rtt as i64;
-        let cwnd = data.window.cwnd as u64;
-        let all = Wide::product(change.unsigned_abs(), cwnd).over(data.mss.0.max(1)).to_u64();
-        let stated = xcp::with_places(Bytes(cwnd));
-        let window = if change < 0 { stated.saturating_sub(all) } else { stated.saturating_add(all) };
-        echo.keep(&config.0, data, window);
+    fn on_data(&mut self, config: &Config, packet: &impl Packet, receiver: impl Receiving) -> Heard {
+        if let Some(data) = Data::of(packet, receiver) {
+            let change = data.header.delta as i64 * data.header.rtt as i64;
+            let cwnd = data.window.cwnd as u64;
+            let all = Wide::product(change.unsigned_abs(), cwnd).over(data.mss.0.max(1)).to_u64();
+            let stated = xcp::with_places(Bytes(cwnd));
+            let window = if change < 0 { stated.saturating_sub(all) } else { stated.saturating_add(all) };
+            self.0.keep(&config.0, &data, window);
+        }
+        Heard::Taken
     }
 
     #[inline(always)]
-    fn header_bytes(config: &Config) -> u16 {
-        xcp_r::Sender::header_bytes(&config.0)
-    }
-
-    #[inline(always)]
-    fn withstands_loss(config: &Config) -> bool {
-        xcp_r::Sender::withstands_loss(&config.0)
-    }
-
-    #[inline(always)]
-    fn xcp_config(config: &Config) -> Option<&xcp::SenderConfig> {
-        Some(&config.0.xcp)
-    }
-
-    #[inline(always)]
-    fn xcp_config_mut(config: &mut Config) -> Option<&mut xcp::SenderConfig> {
-        Some(&mut config.0.xcp)
-    }
-
-    #[inline(always)]
-    fn xcp(&self) -> Option<&xcp::Sender> {
-        Some(self.0.xcp())
+    fn on_ack(&mut self, _config: &Config, _receiver: impl Receiving) -> Reply {
+        self.0.reply().into()
     }
 }

@@ -9,7 +9,8 @@
 
 use core::fmt::{self, Display, Formatter};
 
-use crate::law::mpcp::{Expected, Order, Segment};
+use crate::law::mpcp::Order;
+use crate::law::{Expected, Segment};
 
 /// Bytes of the IP and the TCP header without options.
 pub const LENGTH: usize = 40;

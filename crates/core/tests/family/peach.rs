@@ -1,7 +1,7 @@
 //! TCP-Peach and TCP-Peach+ (docs/design/protocols.md 8).
 
 use congestlab_core::law::peach::{Config, Peach, Phase, Variant};
-use congestlab_core::law::{Ack, Ask, Probe, Send, SenderLaw as _, Turn};
+use congestlab_core::law::{Ack, Ask, Carried, Probe, Send, SenderLaw as _, Turn};
 use congestlab_core::units::{Bytes, Duration, Time};
 
 use super::random::Random;
@@ -45,7 +45,7 @@ fn v8_1_sudden_start_sends_a_probe_every_rtt_by_rwnd() {
                 [],
                 "nothing was sent that could be copied"
             );
-            law.on_send(&config, Time(RTT.0), &Send::default());
+            law.on_send(&config, Time(RTT.0), &Send::default(), &mut Carried::default());
             let sent = probes(&mut law, &config, Time(RTT.0), limit);
             let expected: Vec<_> = (1..64).map(|k| (Time(RTT.0 + k * 8_593_750), kind)).collect();
             assert_eq!(sent, expected);
@@ -116,7 +116,7 @@ fn a_timeout_ends_all_probes_until_its_repetition_leaves() {
     let config = Config::default();
     for lost_before in [false, true] {
         let mut law = start(40);
-        law.on_send(&config, Time(0), &Send::default());
+        law.on_send(&config, Time(0), &Send::default(), &mut Carried::default());
         assert_eq!(
             law.probe(&config, Time(0), &Ask { srtt: RTT, awnd: awnd(64) }),
             Turn::Wait(Time(8_593_750))
@@ -128,7 +128,7 @@ fn a_timeout_ends_all_probes_until_its_repetition_leaves() {
         law.on_timeout(&config, Time(0), Bytes(40 * MSS), true);
         assert_eq!((law.window(), law.wdsn()), (Bytes(MSS), 0));
         assert_eq!(probes(&mut law, &config, Time(9 * RTT.0), awnd(64)), []);
-        law.on_send(&config, Time(9 * RTT.0), &Send::default());
+        law.on_send(&config, Time(9 * RTT.0), &Send::default(), &mut Carried::default());
         assert_eq!(probes(&mut law, &config, Time(9 * RTT.0), awnd(64)).len(), 63);
     }
 }
@@ -138,7 +138,7 @@ fn a_closed_or_small_receiver_is_not_overrun() {
     let config = Config::default();
     for (window, expected) in [(0, 0), (1, 0), (2, 1), (7, 6)] {
         let mut law = start(1);
-        law.on_send(&config, Time(0), &Send::default());
+        law.on_send(&config, Time(0), &Send::default(), &mut Carried::default());
         assert_eq!(probes(&mut law, &config, Time(0), awnd(window)).len(), expected);
         (0..100).for_each(|_| law.on_probe_ack(&config, awnd(window)));
         assert_eq!(law.window(), Bytes(window.max(1) * MSS));
@@ -166,7 +166,7 @@ fn the_number_of_probes_is_bounded() {
                     (budget, per_ack) = (64, u64::MAX);
                     law.on_timeout(&config, Time(now), law.window(), true);
                 }
-                2 => drop(law.on_send(&config, Time(now), &Send::default())),
+                2 => law.on_send(&config, Time(now), &Send::default(), &mut Carried::default()),
                 3..=6 => {
                     law.on_ack(&config, Time(now), &ack(MSS));
                     if per_ack != u64::MAX {

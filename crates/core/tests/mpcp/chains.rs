@@ -1,11 +1,12 @@
 //! Levels, and what routers do with the packets of a chain.
 
 use congestlab_core::law::LinkLaw as _;
-use congestlab_core::law::mpcp::{Algorithm2, Flow, Level, Link, LinkConfig, Order, Segment};
+use congestlab_core::law::Segment;
+use congestlab_core::law::mpcp::{Algorithm2, Flow, Level, Link, LinkConfig, Order};
 use congestlab_core::units::{Bytes, Duration, Rate, Time};
 
-use crate::Seen;
 use crate::random::Random;
+use crate::{Seen, shown};
 
 fn digits(level: &Level) -> Vec<u8> {
     (0..level.known()).map(|index| level.digit(index)).collect()
@@ -253,16 +254,16 @@ fn a_router_reads_places_from_headers() {
                 Segment { sequence: 7000, acknowledgment: 90_000, length: 1000, ..Segment::default() };
             segment.seal();
             assert!(order.write(&mut segment, index));
-            let mut packet = Seen { size: 1000, ecn: 1, segment: Some(segment), flow };
+            let mut packet = Seen { size: 1000, ecn: 1, words: shown(segment), flow };
             link.on_departure(Time(200_000_001), &mut packet, Bytes(0));
-            assert_eq!(packet.segment, Some(segment), "routers leave headers as they are");
+            assert_eq!(packet.words, shown(segment), "routers leave headers as they are");
             told.push(packet.ecn);
             flow = packet.flow;
         }
         assert_eq!(told, own, "{order:?} of {n}");
         // Broken: no place, and nothing happens.
         let broken = Segment { sequence: 5, acknowledgment: 5, checksum: 77, ..Segment::default() };
-        let mut packet = Seen { size: 1000, ecn: 1, segment: Some(broken), flow };
+        let mut packet = Seen { size: 1000, ecn: 1, words: shown(broken), flow };
         link.on_departure(Time(200_000_002), &mut packet, Bytes(0));
         assert!(packet.ecn == 1 || order == Order::Ipid);
     }

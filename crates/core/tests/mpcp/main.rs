@@ -12,8 +12,7 @@ mod order;
 mod sender;
 mod uno;
 
-use congestlab_core::law::mpcp::{Flow, Segment};
-use congestlab_core::law::{Packet, xcp};
+use congestlab_core::law::{Header as _, Packet, Segment, Tag, Words};
 use congestlab_core::units::{Bytes, Time};
 
 /// A data packet before a router that knows its flow.
@@ -21,21 +20,22 @@ use congestlab_core::units::{Bytes, Time};
 struct Seen {
     size: u64,
     ecn: u8,
-    segment: Option<Segment>,
+    words: Option<Words>,
     /// What the router keeps of the flow; `None`: it has never seen it.
-    flow: Option<Flow>,
+    flow: Option<[u32; 1]>,
+}
+
+/// The words of a packet that shows its headers.
+fn shown(segment: Segment) -> Option<Words> {
+    let mut words = Words::default();
+    segment.write(&mut words);
+    Some(words)
 }
 
 impl Packet for Seen {
     fn size(&self) -> Bytes {
         Bytes(self.size)
     }
-
-    fn xcp(&self) -> Option<xcp::Header> {
-        None
-    }
-
-    fn set_xcp(&mut self, _: xcp::Header) {}
 
     fn ecn(&self) -> u8 {
         self.ecn
@@ -45,14 +45,22 @@ impl Packet for Seen {
         self.ecn = code;
     }
 
-    fn segment(&self) -> Option<Segment> {
-        self.segment
+    fn words(&self, _: Tag) -> Option<&Words> {
+        self.words.as_ref()
     }
 
-    fn flow(&mut self, _: Time, is_new: bool) -> Option<&mut Flow> {
+    fn words_mut(&mut self, _: Tag) -> Option<&mut Words> {
+        None
+    }
+
+    fn add(&mut self, _: Tag) -> Option<&mut Words> {
+        None
+    }
+
+    fn memory(&mut self, _: [u32; 3], _: Time, is_new: bool) -> Option<&mut [u32]> {
         if is_new {
             self.flow.get_or_insert_default();
         }
-        self.flow.as_mut()
+        self.flow.as_mut().map(|flow| &mut flow[..])
     }
 }

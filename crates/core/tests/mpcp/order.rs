@@ -1,6 +1,7 @@
 //! Places in header bytes.
 
-use congestlab_core::law::mpcp::{Expected, Order, Segment};
+use congestlab_core::law::mpcp::Order;
+use congestlab_core::law::{Expected, Segment};
 
 use crate::random::Random;
 

@@ -31,7 +31,7 @@ impl Flow {
             awnd: Bytes(u64::MAX),
             is_window_limited: true,
             is_duplicate: packets == 0,
-            feedback: echoed.0 as i32,
+            reply: echoed.into(),
             ..Ack::default()
         };
         self.sender.on_ack(&self.config, Time(self.now), &ack);
@@ -333,7 +333,7 @@ fn overload_in_recovery() -> Ack {
         srtt: Duration(200 * MS),
         is_window_limited: true,
         in_recovery: true,
-        feedback: Echoed::new(OVERLOAD, Some(0)).0 as i32,
+        reply: Echoed::new(OVERLOAD, Some(0)).into(),
         ..Ack::default()
     }
 }
@@ -415,7 +415,7 @@ fn cleared_codes_and_unused_windows() {
     let ack = Ack {
         acked: Bytes(MSS),
         srtt: Duration(100 * MS),
-        feedback: Echoed::new(LOW, Some(0)).0 as i32,
+        reply: Echoed::new(LOW, Some(0)).into(),
         ..Ack::default()
     };
     flow.sender.on_ack(&flow.config, Time(flow.now), &ack);

@@ -4,8 +4,8 @@
 //! sender must collect eight different ones. MPCP's first packet says the zone, the n-th one the level; what is lost
 //! breaks a chain.
 
-use congestlab_core::law::mpcp::{Algorithm2, Echoed, Flow, Level, Segment, Sender, SenderConfig};
-use congestlab_core::law::{Ack, SenderLaw as _};
+use congestlab_core::law::mpcp::{Algorithm2, Echoed, Flow, Level, Sender, SenderConfig};
+use congestlab_core::law::{Ack, Segment, SenderLaw as _};
 use congestlab_core::units::{Bytes, Duration, Time};
 
 use crate::random::Random;
@@ -46,8 +46,8 @@ fn mpcp(random: &mut Random, n: u32, lost_percent: u64) -> (u32, u32) {
         if random.below(100) < lost_percent {
             continue;
         }
-        let feedback = Echoed::new(code, Some(index)).0 as i32;
-        let ack = Ack { acked: Bytes(1000), srtt: Duration(1_000_000_000_000), feedback, ..Ack::default() };
+        let reply = Echoed::new(code, Some(index)).into();
+        let ack = Ack { acked: Bytes(1000), srtt: Duration(1_000_000_000_000), reply, ..Ack::default() };
         sender.on_ack(&config, Time(0), &ack);
         let state = sender.state();
         if state.is_downgraded {

@@ -5,26 +5,15 @@ use super::random::Random;
 use super::*;
 use congestlab_core::law::pxcp;
 use congestlab_core::law::xcp::Report;
-use congestlab_core::law::{LinkLaw, Packet, Series as _};
+use congestlab_core::law::{Carried, LinkLaw, Packet as _, Series as _};
 
 /// A packet as it passes a link.
-pub(crate) struct Passing {
-    pub(crate) header: Option<Header>,
-    pub(crate) size: Bytes,
-}
-
-impl Packet for Passing {
-    fn size(&self) -> Bytes {
-        self.size
+pub(crate) fn passing(header: Option<Header>, size: u64) -> Carried {
+    let mut packet = Carried { size: Bytes(size), ..Carried::default() };
+    if let Some(header) = header {
+        packet.add_header(header);
     }
-
-    fn xcp(&self) -> Option<Header> {
-        self.header
-    }
-
-    fn set_xcp(&mut self, header: Header) {
-        self.header = Some(header);
-    }
+    packet
 }
 
 /// XCP's link law, or a variant of it.
@@ -33,18 +22,18 @@ trait Router: LinkLaw {
     fn counts(&self) -> Option<pxcp::Counted>;
 
     fn arrive(&mut self, header: Header, size: u64) {
-        self.on_arrival(Time(0), &Passing { header: Some(header), size: Bytes(size) });
+        self.on_arrival(Time(0), &passing(Some(header), size));
     }
 
     /// The header that the packet leaves with.
     fn depart(&mut self, header: Option<Header>, size: u64, backlog: u64) -> Option<Header> {
-        let mut packet = Passing { header, size: Bytes(size) };
+        let mut packet = passing(header, size);
         self.on_departure(Time(0), &mut packet, Bytes(backlog));
-        packet.header
+        packet.header()
     }
 
     fn decided(&self) -> Report {
-        *self.report().xcp().expect("of XCP's family")
+        *self.report().base().downcast_ref().expect("of XCP's family")
     }
 }
 

@@ -132,7 +132,7 @@ impl Dumbbell {
                 inflation: Bytes(0),
                 is_window_limited: host.flight + SIZE > window,
             };
-            packets.push(host.sender.on_send(&host.flow.config, Time(self.now), &send));
+            packets.push(host.sender.header(&host.flow.config, Time(self.now), &send));
         }
         for header in packets {
             self.link.on_arrival(Time(self.now), &header, Bytes(SIZE));
@@ -170,7 +170,7 @@ impl Dumbbell {
             awnd: Bytes(host.flow.awnd),
             rtt: Duration(rtt),
             srtt: Duration(host.srtt),
-            feedback,
+            reply: xcp::reply(feedback),
             is_window_limited: true,
             ..Ack::default()
         };

@@ -13,8 +13,9 @@ mod random;
 mod sender;
 mod thesis;
 
+use congestlab_core::law::LinkLaw as _;
 use congestlab_core::law::xcp::{
-    Header, Link, LinkConfig, LossPolicy, Profile, RateSource, RequestPolicy, SenderConfig,
+    self, Header, Link, LinkConfig, LossPolicy, Profile, RateSource, RequestPolicy, SenderConfig,
 };
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, SECOND, Time};
 

@@ -165,7 +165,7 @@ fn any_sender_config(random: &mut Random) -> SenderConfig {
 /// What TCP's machinery calls is the law that the configuration names, for every event.
 #[test]
 fn the_machinery_reaches_the_configured_law() {
-    use congestlab_core::law::{self, cubic, reno};
+    use congestlab_core::law::{self, Carried, Packet as _, cubic, reno};
     let mut random = Random::new(13);
     let xcp = SenderConfig { pacing: true, ..sender_config() };
     let configs = [
@@ -186,7 +186,7 @@ fn the_machinery_reaches_the_configured_law() {
             awnd,
             rtt,
             srtt: rtt,
-            feedback: random.below(20_000) as i32 - 10_000,
+            reply: xcp::reply(random.below(20_000) as i32 - 10_000),
             is_window_limited: true,
             ..Ack::default()
         };
@@ -227,9 +227,12 @@ fn the_machinery_reaches_the_configured_law() {
         assert_eq!(laws.each_ref().map(law::Sender::window), windows, "event {event}");
         let mut headers = vec![];
         for (law, config) in laws.iter_mut().zip(&configs) {
-            headers.push(law.on_send(config, now, &send));
+            let mut packet = Carried::default();
+            let rate = law.on_send(config, now, &send, rtt, &mut packet);
+            assert_eq!(rate, law.pacing_rate(config, rtt));
+            headers.push(packet.header::<Header>());
         }
-        assert_eq!(headers, [None, None, Some(sender.on_send(&xcp, now, &send))]);
+        assert_eq!(headers, [None, None, Some(sender.header(&xcp, now, &send))]);
         let paces: Vec<_> =
             laws.iter().zip(&configs).map(|(law, config)| law.pacing_rate(config, rtt)).collect();
         assert_eq!(paces, [None, None, Some(sender.window().per(rtt))]);
@@ -256,7 +259,7 @@ fn a_sender_survives_any_input_and_keeps_one_segment() {
                         awnd: Bytes(random.word()),
                         rtt: Duration(random.word()),
                         srtt: Duration(random.word()),
-                        feedback: random.half() as i32,
+                        reply: xcp::reply(random.half() as i32),
                         is_duplicate: random.below(4) == 0,
                         in_recovery: random.below(4) == 0,
                         is_window_limited: random.coin(),
@@ -273,7 +276,7 @@ fn a_sender_survives_any_input_and_keeps_one_segment() {
                         inflation: Bytes(random.word()),
                         is_window_limited: random.coin(),
                     };
-                    let header = sender.on_send(&config, Time(now), &send);
+                    let header = sender.header(&config, Time(now), &send);
                     let srtt = match send.srtt.0 {
                         ns if config.profile == Profile::Thesis => {
                             Duration(ns.div_ceil(1_000_000).saturating_mul(1_000_000))

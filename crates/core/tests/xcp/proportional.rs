@@ -1,10 +1,10 @@
 //! P-XCP: the vectors of docs/design/protocols.md 2.8.
 
-use super::differential::Passing;
+use super::differential::passing;
 use super::*;
 use congestlab_core::law::pxcp::{self, Scaling};
 use congestlab_core::law::xcp::Sender;
-use congestlab_core::law::{Ack, LinkLaw, Protocol, SenderConfig, SenderLaw as _, Series as _};
+use congestlab_core::law::{Ack, LinkLaw, Packet as _, Protocol, SenderConfig, SenderLaw as _, Series as _};
 
 const CAPACITY: u64 = 1_250_000;
 
@@ -24,10 +24,10 @@ fn pass(link: &mut pxcp::Link, packets: u32, x: u64, delta: i32) {
 
 /// The header that a packet of 1000 B leaves with.
 fn through(link: &mut impl LinkLaw, header: Header) -> Header {
-    let mut packet = Passing { header: Some(header), size: Bytes(1000) };
+    let mut packet = passing(Some(header), 1000);
     link.on_arrival(Time(0), &packet);
     link.on_departure(Time(0), &mut packet, Bytes(0));
-    packet.header.expect("its own")
+    packet.header().expect("its own")
 }
 
 /// The series of the link (docs/design/contract.md 5).
@@ -55,8 +55,8 @@ fn v2_1_packets_count_flows_and_the_limited_ones() {
     assert!((series(&link, "pxcp_n") - 2.0).abs() < 1e-5, "{}", series(&link, "pxcp_n"));
     assert!((series(&link, "pxcp_n_lim") - 1.0).abs() < 1e-5, "{}", series(&link, "pxcp_n_lim"));
     assert!((series(&link, "pxcp_r") - 0.5).abs() < 1e-5, "{}", series(&link, "pxcp_r"));
-    let asking = Passing { header: Some(header(10 * MS, 100 * MS, ALL)), size: Bytes(1000) };
-    let share = link.share(&asking).expect("one of XCP's family");
+    let asking = passing(Some(header(10 * MS, 100 * MS, ALL)), 1000);
+    let share = link.view(&asking).expect("one of XCP's family");
     assert!((share.factor as f64 / 2f64.powi(32) - 1.8).abs() < 1e-5);
     // What is in the pool is what XCP would have, scaled.
     let report = link.report().xcp;

@@ -2,8 +2,8 @@
 
 use super::random::Random;
 use super::*;
-use congestlab_core::law::xcp::{Feedback, Sender};
-use congestlab_core::law::{Ack, Echo, Send, SenderLaw};
+use congestlab_core::law::xcp::{Feedback, Returned, Sender};
+use congestlab_core::law::{Ack, EchoLaw, Send, SenderLaw as _};
 
 const MSS: u64 = 1000;
 
@@ -23,7 +23,13 @@ fn send(srtt: u64) -> Send {
 }
 
 fn ack(srtt: u64, feedback: i32) -> Ack {
-    Ack { acked: Bytes(MSS), awnd: Bytes(u64::MAX), srtt: Duration(srtt), feedback, ..Ack::default() }
+    Ack {
+        acked: Bytes(MSS),
+        awnd: Bytes(u64::MAX),
+        srtt: Duration(srtt),
+        reply: xcp::reply(feedback),
+        ..Ack::default()
+    }
 }
 
 /// The window after one ACK.
@@ -37,13 +43,13 @@ fn updated(mss: u64, window: u64, feedback: i32, srtt: u64) -> u64 {
 fn v1_14_the_demand_is_spread_over_the_packets_of_a_round_trip() {
     let config = SenderConfig { desired_rate: Rate(1_000_000), ..sender_config() };
     // Throughput 10 B/ms is one packet per round trip of 100 ms.
-    let header = sender(1000).on_send(&config, Time(0), &send(100 * MS));
+    let header = sender(1000).header(&config, Time(0), &send(100 * MS));
     assert_eq!(header, Header { x: 26_843_546, rtt: 26_843_546, delta: 990_000, reverse: 0 });
     // Ten packets: 0.9 MB/s over ten.
-    let header = sender(10_000).on_send(&config, Time(0), &send(100 * MS));
+    let header = sender(10_000).header(&config, Time(0), &send(100 * MS));
     assert_eq!(header, Header { x: 2_684_355, rtt: 26_843_546, delta: 90_000, reverse: 0 });
     // Faster than desired: asks to be slowed.
-    let header = sender(200_000).on_send(&config, Time(0), &send(100 * MS));
+    let header = sender(200_000).header(&config, Time(0), &send(100 * MS));
     assert_eq!(header.delta, -5000);
 }
 
@@ -62,26 +68,26 @@ fn v1_16_the_window_never_falls_below_one_segment() {
 #[test]
 fn v1_24_without_a_round_trip_time_feedback_changes_nothing_and_the_header_is_empty() {
     assert_eq!(updated(1000, 5000, -500, 0), 5000);
-    assert_eq!(sender(1000).on_send(&sender_config(), Time(0), &send(0)), Header::default());
+    assert_eq!(sender(1000).header(&sender_config(), Time(0), &send(0)), Header::default());
     let unlimited =
         SenderConfig { request: RequestPolicy::Unlimited, profile: Profile::Ns2, ..sender_config() };
-    assert_eq!(sender(1000).on_send(&unlimited, Time(0), &send(0)), Header::default());
+    assert_eq!(sender(1000).header(&unlimited, Time(0), &send(0)), Header::default());
 }
 
 #[test]
 fn v1_26_a_window_that_the_receiver_limits_is_stated_as_it_is_used() {
     let packet = Send { awnd: Bytes(65_536), ..send(SECOND / 2) };
-    let header = sender(200_000).on_send(&sender_config(), Time(0), &packet);
+    let header = sender(200_000).header(&sender_config(), Time(0), &packet);
     assert_eq!(header, Header { x: Duration(7_629_395).to_header(), rtt: 1 << 27, delta: 0, reverse: 0 });
     // At the limit exactly, too; below it there is something to ask for.
     let packet = Send { awnd: Bytes(200_000), ..packet };
-    assert_eq!(sender(200_000).on_send(&sender_config(), Time(0), &packet).delta, 0);
+    assert_eq!(sender(200_000).header(&sender_config(), Time(0), &packet).delta, 0);
     let packet = Send { awnd: Bytes(200_001), ..packet };
-    assert!(sender(200_000).on_send(&sender_config(), Time(0), &packet).delta > 0);
+    assert!(sender(200_000).header(&sender_config(), Time(0), &packet).delta > 0);
     // What is not clamped is not stated either (docs/design/protocols.md 0.3); TH's sender alone does that (thesis.rs).
     let packet = Send { awnd: Bytes(65_536), ..packet };
     let plain = SenderConfig { clamp: false, ..sender_config() };
-    assert_eq!(sender(200_000).on_send(&plain, Time(0), &packet).x, Duration(7_629_395).to_header());
+    assert_eq!(sender(200_000).header(&plain, Time(0), &packet).x, Duration(7_629_395).to_header());
 }
 
 /// TH Ex. 11, step 8: 134 packets allowed, 10 sent. The cure is any of the three.
@@ -93,7 +99,7 @@ fn v1_20_a_sender_that_uses_less_than_its_window_gets_no_more() {
     let packet = |left: u64| Send { size: Bytes(1500), backlog: Bytes(left * 1500), ..send(500 * MS) };
     let mut headers = vec![];
     for left in (1..=10).rev() {
-        let header = sender.on_send(&config, Time(0), &packet(left));
+        let header = sender.header(&config, Time(0), &packet(left));
         link.on_arrival(Time(0), &header, Bytes(1500));
         headers.push(header);
     }
@@ -118,23 +124,23 @@ fn the_measured_rate_is_what_the_header_states() {
     let mut sender = sender(100_000);
     // Before the first whole round trip there is nothing measured: the window.
     for i in 0..10 {
-        let header = sender.on_send(&config, Time(i * 10 * MS), &send(100 * MS));
+        let header = sender.header(&config, Time(i * 10 * MS), &send(100 * MS));
         assert_eq!(header.x, Duration(MS).to_header());
     }
     // 10 packets per 100 ms: one every 10 ms, not the window's one per ms.
-    let header = sender.on_send(&config, Time(100 * MS), &send(100 * MS));
+    let header = sender.header(&config, Time(100 * MS), &send(100 * MS));
     assert_eq!(header.x, Duration(10 * MS).to_header());
     // Two packets in the next round trip, and 2 in the one after it.
-    sender.on_send(&config, Time(150 * MS), &send(100 * MS));
-    let header = sender.on_send(&config, Time(200 * MS), &send(100 * MS));
+    sender.header(&config, Time(150 * MS), &send(100 * MS));
+    let header = sender.header(&config, Time(200 * MS), &send(100 * MS));
     assert_eq!(header.x, Duration(50 * MS).to_header());
     // Never slower than one segment per round trip, and never faster than the window.
-    let header = sender.on_send(&config, Time(5 * SECOND), &send(100 * MS));
+    let header = sender.header(&config, Time(5 * SECOND), &send(100 * MS));
     assert_eq!(header.x, Duration(100 * MS).to_header());
     for _ in 0..500 {
-        sender.on_send(&config, Time(5 * SECOND), &send(100 * MS));
+        sender.header(&config, Time(5 * SECOND), &send(100 * MS));
     }
-    let header = sender.on_send(&config, Time(5 * SECOND + 100 * MS), &send(100 * MS));
+    let header = sender.header(&config, Time(5 * SECOND + 100 * MS), &send(100 * MS));
     assert_eq!(header.x, Duration(MS).to_header());
 }
 
@@ -142,7 +148,7 @@ fn the_measured_rate_is_what_the_header_states() {
 #[test]
 fn a_sender_without_enough_data_asks_for_nothing() {
     let packet = |backlog: u64| Send { backlog: Bytes(backlog), ..send(100 * MS) };
-    let delta = |config: &SenderConfig, packet| sender(50_000).on_send(config, Time(0), &packet).delta;
+    let delta = |config: &SenderConfig, packet| sender(50_000).header(config, Time(0), &packet).delta;
     assert_eq!(delta(&sender_config(), packet(49_999)), 0);
     assert!(delta(&sender_config(), packet(50_000)) > 0);
     // But it may ask to be slowed.
@@ -160,7 +166,7 @@ fn demands_below_a_byte_per_second_are_not_lost() {
         let config = SenderConfig { desired_rate: Rate(desired), ..sender_config() };
         let mut sender = sender(100_000);
         let deltas: Vec<i32> =
-            (0..1000).map(|_| sender.on_send(&config, Time(0), &send(100 * MS)).delta).collect();
+            (0..1000).map(|_| sender.header(&config, Time(0), &send(100 * MS)).delta).collect();
         let (least, most) = (deltas.iter().min().unwrap(), deltas.iter().max().unwrap());
         assert!(most - least <= 1, "{least} to {most}");
         let sum: i32 = deltas.iter().sum();
@@ -180,7 +186,7 @@ fn the_sender_computes_the_formulas_of_the_draft() {
         let desired = 1000 + (random.next() >> (30 + random.below(20)));
         let config = SenderConfig { desired_rate: Rate(desired), ..sender_config() };
         let mut sender = Sender::new(Bytes(mss), Bytes(window));
-        let header = sender.on_send(&config, Time(0), &send(srtt));
+        let header = sender.header(&config, Time(0), &send(srtt));
 
         let (w, s, m) = (window as f64, srtt as f64 / 1e9, mss as f64);
         let x = f64::from(Duration(srtt).to_header()) * m / w;
@@ -225,13 +231,13 @@ fn bytes_move_the_window_whatever_the_round_trip_is_now() {
         sender.on_ack(&config, Time(0), &ack(rtt, -700));
         assert_eq!(sender.window(), Bytes(9800));
     }
-    assert!(matches!(config_echo(&config), Echo::Bytes(_)));
+    assert!(matches!(config_echo(&config), Returned::Bytes(_)));
     let thesis = SenderConfig { profile: Profile::Thesis, ..config };
-    assert!(matches!(config_echo(&thesis), Echo::Feedback(_)), "it knows no such switch");
+    assert!(matches!(config_echo(&thesis), Returned::Rate(_)), "it knows no such switch");
 }
 
-fn config_echo(config: &SenderConfig) -> Echo {
-    <Sender as SenderLaw>::echo(config, Bytes(1000))
+fn config_echo(config: &SenderConfig) -> Returned {
+    EchoLaw::start(config, Bytes(1000))
 }
 
 /// TH 4.1.
@@ -275,9 +281,9 @@ fn pacing_spreads_the_window_over_the_round_trip() {
     assert_eq!(sender.pacing_rate(&config, Duration(0)), None);
     assert_eq!(sender.pacing_rate(&sender_config(), Duration(100 * MS)), None);
     // What the receiver does not take need not be paced; a segment always is.
-    sender.on_send(&config, Time(0), &Send { awnd: Bytes(50_000), ..send(100 * MS) });
+    sender.header(&config, Time(0), &Send { awnd: Bytes(50_000), ..send(100 * MS) });
     assert_eq!(sender.pacing_rate(&config, Duration(100 * MS)), Some(Rate(500_000)));
-    sender.on_send(&config, Time(0), &Send { awnd: Bytes(0), ..send(100 * MS) });
+    sender.header(&config, Time(0), &Send { awnd: Bytes(0), ..send(100 * MS) });
     assert_eq!(sender.pacing_rate(&config, Duration(100 * MS)), Some(Rate(10_000)));
     let free = SenderConfig { clamp: false, ..config };
     assert_eq!(sender.pacing_rate(&free, Duration(100 * MS)), Some(Rate(10_000)));
@@ -288,7 +294,7 @@ fn pacing_spreads_the_window_over_the_round_trip() {
 fn a_price_multiplies_the_stated_inter_packet_time() {
     let priced = |price: u32| {
         let config = SenderConfig { price: Ratio(price), ..sender_config() };
-        sender(10_000).on_send(&config, Time(0), &send(100 * MS)).x
+        sender(10_000).header(&config, Time(0), &send(100 * MS)).x
     };
     assert_eq!(priced(1_000_000), 2_684_355);
     assert_eq!(priced(2_000_000), 5_368_710);
@@ -302,7 +308,7 @@ fn ns2_states_whole_packets() {
     let config = SenderConfig { profile: Profile::Ns2, request: RequestPolicy::Unlimited, ..sender_config() };
     let stated = |window: u64, inflation: u64, awnd: u64| {
         let packet = Send { inflation: Bytes(inflation), awnd: Bytes(awnd), ..send(SECOND) };
-        let header = sender(window).on_send(&config, Time(0), &packet);
+        let header = sender(window).header(&config, Time(0), &packet);
         assert_eq!(header.delta, i32::MAX);
         (1 << 28) as f64 / f64::from(header.x)
     };
@@ -315,7 +321,7 @@ fn ns2_states_whole_packets() {
     near(stated(7999, 0, 0), 1.0);
     // By default only the window counts, as it is.
     let packet = Send { inflation: Bytes(3000), ..send(SECOND) };
-    let header = sender(8000).on_send(&sender_config(), Time(0), &packet);
+    let header = sender(8000).header(&sender_config(), Time(0), &packet);
     assert_eq!(header.x, 1 << 25);
 }
 
@@ -352,7 +358,7 @@ mod loss {
         // A window beyond what the receiver takes was not in use.
         let config = SenderConfig { clamp: false, ..sender_config() };
         let mut sender = sender(64_000);
-        sender.on_send(&config, Time(0), &Send { awnd: Bytes(20_000), ..send(SECOND) });
+        sender.header(&config, Time(0), &Send { awnd: Bytes(20_000), ..send(SECOND) });
         sender.on_loss(&config, Time(0), Bytes(20_000));
         assert_eq!(sender.window(), Bytes(10_000));
         // Feedback goes on meanwhile.
@@ -445,7 +451,7 @@ mod aging {
         let mut rates = vec![];
         for round in 0..6 {
             for packet in 0..20 {
-                sender.on_send(&config(), Time((round * 20 + packet) * 5 * MS), &send(100 * MS));
+                sender.header(&config(), Time((round * 20 + packet) * 5 * MS), &send(100 * MS));
                 if packet == 0 && round > 0 {
                     rates.push(sender.window().0 * 10);
                 }
@@ -459,13 +465,13 @@ mod aging {
     fn a_segment_below_the_window_is_not_unused() {
         let mut sender = sender(20_500);
         for i in 0..100 {
-            sender.on_send(&config(), Time(i * 5 * MS), &send(100 * MS));
+            sender.header(&config(), Time(i * 5 * MS), &send(100 * MS));
         }
         assert_eq!(sender.window(), Bytes(20_500));
         // But more than a segment is.
         let mut sender = super::sender(21_001);
         for i in 0..=20 {
-            sender.on_send(&config(), Time(i * 5 * MS), &send(100 * MS));
+            sender.header(&config(), Time(i * 5 * MS), &send(100 * MS));
         }
         assert_eq!(sender.window(), Bytes(20_500));
     }
@@ -473,18 +479,18 @@ mod aging {
     #[test]
     fn idle_round_trips_each_age_the_window() {
         let mut sender = sender(64_000);
-        sender.on_send(&config(), Time(0), &send(100 * MS));
-        sender.on_send(&config(), Time(350 * MS), &send(100 * MS));
+        sender.header(&config(), Time(0), &send(100 * MS));
+        sender.header(&config(), Time(350 * MS), &send(100 * MS));
         // First to (64 + 1) / 2, then two idle: / 4.
         assert_eq!(sender.window(), Bytes(8125));
-        sender.on_send(&config(), Time(1000 * SECOND), &send(100 * MS));
+        sender.header(&config(), Time(1000 * SECOND), &send(100 * MS));
         assert_eq!(sender.window(), Bytes(1000));
         // With a small weight the number of round trips counts exactly.
         let slow = SenderConfig { aging: Some(Ratio::ppm(10_000)), ..sender_config() };
         for rounds in [2, 11, 101, 301] {
             let mut sender = super::sender(64_000);
-            sender.on_send(&slow, Time(0), &send(100 * MS));
-            sender.on_send(&slow, Time(rounds * 100 * MS), &send(100 * MS));
+            sender.header(&slow, Time(0), &send(100 * MS));
+            sender.header(&slow, Time(rounds * 100 * MS), &send(100 * MS));
             let mut exact = 64_000.0 - 0.01 * 63_000.0;
             (1..rounds).for_each(|_| exact *= 0.99);
             assert!((sender.window().0 as f64 - exact).abs() < 1.0, "{:?} for {exact}", sender.window());
@@ -496,27 +502,27 @@ mod aging {
         let limited = Send { is_window_limited: true, ..send(100 * MS) };
         // Stopped when the epoch ends: neither its first nor its later round trips count.
         let mut sender = sender(64_000);
-        sender.on_send(&config(), Time(0), &limited);
+        sender.header(&config(), Time(0), &limited);
         sender.on_ack(&config(), Time(350 * MS), &ack(100 * MS, 0));
         assert_eq!(sender.window(), Bytes(64_000));
         // Stopped at some moment, then out of data: only the later ones do.
         let mut sender = super::sender(64_000);
-        sender.on_send(&config(), Time(0), &limited);
+        sender.header(&config(), Time(0), &limited);
         sender.on_ack(&config(), Time(50 * MS), &ack(100 * MS, 0));
-        sender.on_send(&config(), Time(350 * MS), &send(100 * MS));
+        sender.header(&config(), Time(350 * MS), &send(100 * MS));
         assert_eq!(sender.window(), Bytes(16_000));
         // As the ACK tells it.
         let mut sender = super::sender(64_000);
-        sender.on_send(&config(), Time(0), &send(100 * MS));
+        sender.header(&config(), Time(0), &send(100 * MS));
         sender.on_ack(&config(), Time(50 * MS), &Ack { is_window_limited: true, ..ack(100 * MS, 0) });
-        sender.on_send(&config(), Time(150 * MS), &send(100 * MS));
+        sender.header(&config(), Time(150 * MS), &send(100 * MS));
         assert_eq!(sender.window(), Bytes(64_000));
         // A sender still stopped begins the next epoch so.
         let mut sender = super::sender(64_000);
-        sender.on_send(&config(), Time(0), &limited);
-        sender.on_send(&config(), Time(100 * MS), &limited);
+        sender.header(&config(), Time(0), &limited);
+        sender.header(&config(), Time(100 * MS), &limited);
         sender.on_ack(&config(), Time(150 * MS), &ack(100 * MS, 0));
-        sender.on_send(&config(), Time(200 * MS), &send(100 * MS));
+        sender.header(&config(), Time(200 * MS), &send(100 * MS));
         assert_eq!(sender.window(), Bytes(64_000));
     }
 
@@ -524,34 +530,34 @@ mod aging {
     fn nothing_ages_while_a_loss_is_repaired() {
         let mut sender = sender(64_000);
         let keep = SenderConfig { loss: LossPolicy::Maintain, ..config() };
-        sender.on_send(&keep, Time(0), &send(100 * MS));
+        sender.header(&keep, Time(0), &send(100 * MS));
         sender.on_loss(&keep, Time(50 * MS), Bytes(64_000));
         sender.on_ack(&keep, Time(150 * MS), &Ack { in_recovery: true, ..ack(100 * MS, 0) });
-        sender.on_send(&keep, Time(300 * MS), &send(100 * MS));
+        sender.header(&keep, Time(300 * MS), &send(100 * MS));
         assert_eq!(sender.window(), Bytes(64_000));
         sender.on_ack(&keep, Time(310 * MS), &ack(100 * MS, 0));
-        sender.on_send(&keep, Time(400 * MS), &send(100 * MS));
+        sender.header(&keep, Time(400 * MS), &send(100 * MS));
         assert_eq!(sender.window(), Bytes(32_500));
         // After a timeout the window is one segment already, and stays.
         sender.on_timeout(&keep, Time(400 * MS), Bytes(1000), true);
-        sender.on_send(&keep, Time(900 * MS), &send(100 * MS));
+        sender.header(&keep, Time(900 * MS), &send(100 * MS));
         assert_eq!(sender.window(), Bytes(1000));
         // TCP's window is not XCP's to age.
         let fallback = SenderConfig { loss: LossPolicy::Fallback, ..config() };
         let mut sender = super::sender(64_000);
         sender.on_loss(&fallback, Time(0), Bytes(64_000));
         sender.on_ack(&fallback, Time(0), &ack(100 * MS, i32::MAX));
-        sender.on_send(&fallback, Time(350 * MS), &send(100 * MS));
+        sender.header(&fallback, Time(350 * MS), &send(100 * MS));
         assert_eq!(sender.window(), Bytes(32_000));
     }
 
     #[test]
     fn nothing_ages_while_the_round_trip_time_is_unknown_or_aging_is_off() {
         let mut sender = sender(64_000);
-        sender.on_send(&config(), Time(0), &send(0));
-        sender.on_send(&config(), Time(SECOND), &send(0));
+        sender.header(&config(), Time(0), &send(0));
+        sender.header(&config(), Time(SECOND), &send(0));
         assert_eq!(sender.window(), Bytes(64_000));
-        sender.on_send(&sender_config(), Time(2 * SECOND), &send(100 * MS));
+        sender.header(&sender_config(), Time(2 * SECOND), &send(100 * MS));
         assert_eq!(sender.window(), Bytes(64_000));
     }
 }

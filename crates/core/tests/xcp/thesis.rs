@@ -1,8 +1,8 @@
 //! The sender and the router that TH built.
 
 use crate::{MS, link_config};
-use congestlab_core::law::xcp::{Header, Link, LinkConfig, Sender, SenderConfig};
-use congestlab_core::law::{Ack, Send, SenderLaw};
+use congestlab_core::law::xcp::{Header, Link, LinkConfig, Sender, SenderConfig, reply};
+use congestlab_core::law::{Ack, LinkLaw as _, Send, SenderLaw};
 use congestlab_core::units::{Bytes, Duration, Rate, SECOND, Time};
 use congestlab_core::wire::xcp::HeaderV1;
 
@@ -19,7 +19,7 @@ fn config(clamp: bool) -> SenderConfig {
 }
 
 fn ack(srtt: u64, feedback: i32) -> Ack {
-    Ack { awnd: Bytes(u64::MAX), srtt: Duration(srtt), feedback, ..Ack::default() }
+    Ack { awnd: Bytes(u64::MAX), srtt: Duration(srtt), reply: reply(feedback), ..Ack::default() }
 }
 
 fn send(srtt: u64) -> Send {
@@ -48,7 +48,7 @@ fn near(found: impl Into<f64>, expected: f64, within: f64) {
 fn v1_20_the_example_step_by_step() {
     let config = config(false);
     let mut sender = Sender::new(PACKET, PACKET);
-    let ask = |sender: &mut Sender| sender.on_send(&config, Time(0), &send(500 * MS));
+    let ask = |sender: &mut Sender| sender.header(&config, Time(0), &send(500 * MS));
     let answer = |sender: &mut Sender, packets: u64, grant: i32| {
         (0..packets).for_each(|_| sender.on_ack(&config, Time(0), &ack(500 * MS, grant)));
         sender.window().0 / PACKET.0
@@ -85,7 +85,7 @@ fn v1_20_a_clamped_window_gets_no_more_than_it_uses() {
         sender.on_ack(&config(true), Time(0), &packet);
     }
     assert_eq!(sender.window(), Bytes(15_000));
-    let header = sender.on_send(&config(true), Time(0), &send(500 * MS));
+    let header = sender.header(&config(true), Time(0), &send(500 * MS));
     assert_eq!(HeaderV1::from_header(&header, PACKET).throughput, 30);
 }
 
@@ -114,12 +114,12 @@ fn the_header_has_the_units_of_version_1() {
         [(150_000, 500_001, 501, 299), (1500, 2_000_000, 2000, 1), (151_000, 10_000, 10, 15_000)]
     {
         let mut sender = Sender::new(PACKET, Bytes(window));
-        let header = sender.on_send(&config, Time(0), &send(rtt_us * 1000));
+        let header = sender.header(&config, Time(0), &send(rtt_us * 1000));
         let stated = HeaderV1 { rtt: ms, throughput, delta: header.delta, reverse: 0 };
         assert_eq!(header, stated.to_header(PACKET));
     }
     let mut sender = Sender::new(PACKET, PACKET);
-    assert_eq!(sender.on_send(&config, Time(0), &send(0)), Header::default());
+    assert_eq!(sender.header(&config, Time(0), &send(0)), Header::default());
 }
 
 /// TH 3.4.2, Code 2: F of an interval in which nothing came is alpha C, for whoever comes next; NS2's

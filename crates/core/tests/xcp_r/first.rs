@@ -1,20 +1,21 @@
 //! The version that XR rejects.
 
 use super::*;
-use congestlab_core::law::{Protocol, Reply as Returned};
+use congestlab_core::law::{Carried, Echo, Listening, Packet as _, Protocol};
 
 /// docs/design/protocols.md 4.3: cwnd = H_feedback H_cwnd + H_cwnd, H_cwnd in packets in the product (C-39).
 #[test]
 fn one_packet_speaks_for_its_window() {
     let config = Protocol::of("xcp-r-v0").and_then(|protocol| protocol.sender.clone()).expect("it is listed");
-    let mut echo = config.echo(MSS);
+    let mut echo = Echo::new(&config, MSS);
     let mut told = |cwnd: u32, bytes: i32, awnd: u64| {
         let window = Header { cwnd, epoch: 3, is_reset: true };
-        config.on_data(&mut echo, &Data { header: granted(bytes), window, mss: MSS, awnd: Bytes(awnd) });
-        match echo.on_ack() {
-            Returned::Window(reply) => reply.cwnd,
-            other => panic!("{other:?}"),
-        }
+        let mut packet = Carried::default();
+        packet.add_header(granted(bytes));
+        packet.add_header(window);
+        let receiver = Listening { mss: MSS, awnd: Bytes(awnd), ..Listening::default() };
+        echo.on_data(&config, &packet, receiver);
+        Reply::from(echo.on_ack(&config, receiver)).cwnd
     };
     // Ten packets, 300 bytes each: 13,000, whatever came before; XCP-r adds up 300 per packet.
     assert_eq!(told(10_000, 300, u64::MAX), 13_000);

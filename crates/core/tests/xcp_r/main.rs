@@ -13,8 +13,8 @@ mod random;
 
 use congestlab_core::law::SenderLaw as _;
 use congestlab_core::law::xcp::{self, LossPolicy};
-use congestlab_core::law::xcp_r::{Config, Echo, Header, Reply, Sender};
-use congestlab_core::law::{Ack, Data, Send};
+use congestlab_core::law::xcp_r::{Config, Data, Echo, Header, Reply, Sender};
+use congestlab_core::law::{Ack, Send};
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, SECOND, Time};
 
 const MSS: Bytes = Bytes(1000);
@@ -49,7 +49,7 @@ fn reset(cwnd: u32, epoch: u8) -> Header {
 }
 
 fn ack(reply: Reply) -> Ack {
-    Ack { acked: MSS, awnd: UNLIMITED, srtt: Duration(SECOND / 16), reply, ..Ack::default() }
+    Ack { acked: MSS, awnd: UNLIMITED, srtt: Duration(SECOND / 16), reply: reply.into(), ..Ack::default() }
 }
 
 fn send() -> Send {
@@ -64,18 +64,18 @@ fn send() -> Send {
 
 /// A packet of a sender: both its headers.
 fn sent(sender: &mut Sender, config: &Config) -> (xcp::Header, Header) {
-    (sender.on_send(config, Time(0), &send()), sender.on_send_header(config))
+    (sender.header(config, Time(0), &send()), sender.window_header(config))
 }
 
 /// A data packet reaches the receiver.
 fn arrive(echo: &mut Echo, config: &Config, mss: Bytes, awnd: Bytes, header: &xcp::Header, window: &Header) {
-    echo.on_data(config, &Data { header: *header, window: *window, mss, awnd });
+    echo.take(config, &Data { header: *header, window: *window, mss, awnd });
 }
 
 /// The window that the receiver states after the packet.
 fn received(echo: &mut Echo, config: &Config, grant: i32, header: &Header) -> Reply {
     arrive(echo, config, MSS, UNLIMITED, &granted(grant), header);
-    echo.on_ack()
+    echo.reply()
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn v4_1_a_lost_ack_delays_the_window_and_loses_nothing() {
     // XCP's sender, which hears the increments.
     let mut sender = xcp::Sender::new(MSS, MSS);
     for bytes in [3000, -2000] {
-        let ack = Ack { feedback: 16 * bytes, ..ack(Reply::default()) };
+        let ack = Ack { reply: xcp::reply(16 * bytes), ..ack(Reply::default()) };
         sender.on_ack(&config.xcp, Time(0), &ack);
     }
     assert_eq!(sender.window(), Bytes(2000));
@@ -237,7 +237,7 @@ fn the_receiver_keeps_the_window_within_what_it_advertises() {
     let mut echo = Echo::new(MSS);
     let mut told = |config: &Config, awnd: u64, bytes: i32| {
         arrive(&mut echo, config, MSS, Bytes(awnd), &granted(bytes), &quiet(0));
-        echo.on_ack().cwnd
+        echo.reply().cwnd
     };
     assert_eq!(told(&config(), 64_000, 100_000), 64_000);
     assert_eq!(told(&config(), 64_000, -4000), 60_000);
@@ -263,7 +263,7 @@ fn a_window_of_four_gigabytes_is_the_largest() {
             &quiet(0),
         );
     }
-    assert_eq!(echo.on_ack().cwnd, u32::MAX);
+    assert_eq!(echo.reply().cwnd, u32::MAX);
     assert_eq!(received(&mut echo, &config, -1000, &quiet(0)).cwnd, u32::MAX - 1000);
     let mut sender = Sender::new(&config, MSS, Bytes(10_000_000_000));
     assert_eq!(sent(&mut sender, &config).1, reset(u32::MAX, 1));
@@ -290,10 +290,10 @@ fn a_window_that_the_sender_limits_is_told_to_the_receiver() {
     let mut sender = Sender::new(&aging, MSS, MSS);
     let (srtt, idle) = (SECOND / 16, Send { backlog: Bytes(0), ..send() });
     sender.on_ack(&aging, Time(0), &ack(Reply { cwnd: 10_000, epoch: 0 }));
-    sender.on_send(&aging, Time(0), &idle);
-    sender.on_send(&aging, Time(srtt), &idle);
+    sender.header(&aging, Time(0), &idle);
+    sender.header(&aging, Time(srtt), &idle);
     assert_eq!(sender.window(), Bytes(5500), "a tenth of the window was used");
-    assert_eq!(sender.on_send_header(&aging), reset(5500, 1));
+    assert_eq!(sender.window_header(&aging), reset(5500, 1));
 }
 
 /// While Reno rules, the receiver goes on adding; when XCP is back, it begins with Reno's window.
@@ -318,7 +318,7 @@ fn falling_back_to_tcp_and_returning_are_changes() {
     }
     assert_eq!(sender.epoch(), (2, true));
     let window = sender.window();
-    assert_eq!(u64::from(sender.on_send_header(&config).cwnd), window.0);
+    assert_eq!(u64::from(sender.window_header(&config).cwnd), window.0);
     sender.on_ack(&config, Time(SECOND), &ack(Reply { cwnd: 500_000, epoch: 1 }));
     assert_eq!(sender.window(), window);
 }
@@ -335,8 +335,8 @@ fn a_link_cannot_tell_xcp_r_from_xcp() {
         let bytes = (round * 7919) % 900 - 400;
         window = (window + i64::from(bytes)).max(1000);
         ours.on_ack(&config, Time(0), &ack(Reply { cwnd: window as u32, epoch: 0 }));
-        plain.on_ack(&config.xcp, Time(0), &Ack { feedback: 16 * bytes, ..ack(Reply::default()) });
+        plain.on_ack(&config.xcp, Time(0), &Ack { reply: xcp::reply(16 * bytes), ..ack(Reply::default()) });
         assert_eq!(ours.window(), plain.window());
-        assert_eq!(sent(&mut ours, &config).0, plain.on_send(&config.xcp, Time(0), &send()));
+        assert_eq!(sent(&mut ours, &config).0, plain.header(&config.xcp, Time(0), &send()));
     }
 }

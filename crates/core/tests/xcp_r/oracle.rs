@@ -74,7 +74,7 @@ fn the_laws_compute_the_algorithm_of_4_3() {
                     let awnd = 200_000.0 + random.below(100_000) as f64;
                     oracle.data(f64::from(header.delta) * rtt, flag, awnd);
                     arrive(&mut echo, &config, MSS, Bytes(awnd as u64), &header, &ours);
-                    let reply = echo.on_ack();
+                    let reply = echo.reply();
                     assert!(
                         (f64::from(reply.cwnd) - oracle.window).abs() <= 1.001,
                         "{reply:?} {}",

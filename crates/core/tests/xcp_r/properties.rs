@@ -20,7 +20,7 @@ fn the_receiver_keeps_one_segment_and_no_more_than_it_advertises() {
             let ours = Header { cwnd: random.half(), epoch: random.half() as u8, is_reset: random.coin() };
             let awnd = random.word();
             arrive(&mut echo, &config, Bytes(least), Bytes(awnd), &random.header(), &ours);
-            let cwnd = u64::from(echo.on_ack().cwnd);
+            let cwnd = u64::from(echo.reply().cwnd);
             assert!(cwnd >= least, "{cwnd} of {least}");
             assert!(!config.xcp.clamp || cwnd <= awnd.max(least), "{cwnd} beyond {awnd}");
         }
@@ -50,8 +50,8 @@ fn one_ack_is_enough() {
         if random.below(10) > 0 {
             continue; // the ACK is lost
         }
-        sender.on_ack(&config, Time(0), &ack(echo.on_ack()));
-        assert_eq!(sender.window().0, u64::from(echo.on_ack().cwnd));
+        sender.on_ack(&config, Time(0), &ack(echo.reply()));
+        assert_eq!(sender.window().0, u64::from(echo.reply().cwnd));
         agreed += 1;
     }
     assert!(agreed > 1000);

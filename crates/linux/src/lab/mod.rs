@@ -161,7 +161,7 @@ pub(crate) fn sleep_until(at: u64) {
 pub(crate) fn headers(kind: &GroupKind) -> u16 {
     match kind {
         // IP, TCP, timestamps (RFC 7323, padded), and XCP's header, either way.
-        GroupKind::Tcp(config) => 52 + config.law.header_bytes(),
+        GroupKind::Tcp(config) => 52 + config.law.needs().header_bytes,
         GroupKind::Source(_) => 0,
     }
 }
@@ -245,7 +245,7 @@ fn require_law(name: &str, kind: &GroupKind) -> Result<()> {
             "leave it out, or simulate it",
         ));
     }
-    if config.law.xcp().is_some_and(|xcp| xcp.profile == xcp::Profile::Thesis) {
+    if config.law.part::<xcp::SenderConfig>().is_some_and(|xcp| xcp.profile == xcp::Profile::Thesis) {
         return Err(Error::input(
             format!("flows.{name}.profile = \"thesis\": the host agent runs XCP's sender, not the thesis's"),
             "leave it out, or simulate it",

@@ -95,7 +95,7 @@ pub(super) struct Look {
     /// Bytes of the whole IP packet.
     pub(super) size: u16,
     pub(super) kind: Kind,
-    /// Bits of [`flag`]: ECN and XCP.
+    /// Bits of [`flag`]: ECN, and whether there is a header that a law may work on.
     pub(super) flags: u8,
     /// The congestion header that a law may work on.
     pub(super) header: Header,
@@ -302,7 +302,7 @@ impl Look {
 
     fn accept(&mut self, header: Header, place: Place) {
         self.header = header;
-        self.flags |= flag::XCP;
+        self.flags |= flag::HEADER;
         self.place = Some(place);
     }
 

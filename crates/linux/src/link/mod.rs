@@ -22,6 +22,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 
+use congestlab_core::law::xcp::Header;
 use congestlab_core::units::{BitRate, Duration};
 use congestlab_net::packet::{PS_PER_NS, Packet, Picos, flag};
 use congestlab_net::port::{Output, Port, PortConfig, PortEvent, Streams};
@@ -132,9 +133,11 @@ impl Output for Wire {
     fn deliver(&mut self, packet: &mut Packet) {
         let Some((mut frame, look)) = self.release(packet) else { return };
         let is_marked = packet.flags & flag::ECN_MASK != look.flags & flag::ECN_MASK;
-        if is_marked || packet.has_xcp() {
+        let header = packet.header::<Header>();
+        if is_marked || header.is_some() {
             let is_partial = frame.has_partial_checksum();
-            look.write(frame.bytes_mut(), packet.xcp().delta, is_marked, is_partial);
+            let delta = header.unwrap_or_default().delta;
+            look.write(frame.bytes_mut(), delta, is_marked, is_partial);
         }
         self.fly(packet.at, frame, true);
     }
@@ -178,12 +181,12 @@ impl Wire {
         self.held[slot as usize] = Some((frame, look));
         let mut packet =
             Packet { seq: slot, size: look.size, kind: look.kind, flags: look.flags, ..Packet::default() };
-        if packet.has_xcp() {
+        if packet.flags & flag::HEADER != 0 {
             if self.has_law {
-                packet.set_xcp(look.header);
+                packet.set_header(look.header);
                 self.tally.xcp_packets += 1;
             } else {
-                packet.flags &= !flag::XCP;
+                packet.flags &= !flag::HEADER;
             }
         }
         packet

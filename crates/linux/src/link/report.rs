@@ -1,6 +1,6 @@
 //! The results of a link in user space, and reasons to doubt them.
 
-use congestlab_core::law::Series;
+use congestlab_core::law::{LinkReport, xcp};
 use congestlab_core::units::{Duration, SECOND};
 use congestlab_net::packet::{PS_PER_NS, Picos};
 use congestlab_net::port::PortStats;
@@ -181,7 +181,7 @@ impl Traffic {
                 allowed_ms: ms(allowed(delay)),
                 late_packets: tally.late,
             },
-            xcp: stats.law.as_ref().and_then(Series::xcp).map(|report| Xcp {
+            xcp: stats.law.as_ref().and_then(LinkReport::part).map(|report: &xcp::Report| Xcp {
                 input_Bps: report.input.0,
                 feedback_Bps: report.feedback,
                 interval_ms: ms(report.interval),

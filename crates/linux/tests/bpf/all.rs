@@ -7,59 +7,18 @@ mod law;
 #[path = "../../../core/src/units/mod.rs"]
 mod units;
 
-use law::xcp::{Header, Told};
+use law::mpcp;
 use law::xcp_i::{self, Address, Crossed, Entry, Extension};
-use law::{mpcp, xcp_r};
-use law::{Ack, Ask, Data, Delivery, Echo, Link, Packet, Reply, Send, Sender, SenderConfig, Turn};
+use law::{Ack, Ask, Carried, Delivery, Echo, Expected, Heard, Link, Listening, Segment, Send, Sender};
+use law::{SenderConfig, Steered, Told, Turn};
 use units::{Bytes, Duration, Rate, Time};
 
-/// A packet as a program of the kernel would describe it.
+/// A packet that is about to leave.
 #[repr(C)]
-pub struct Seen {
-    size: u64,
-    header: Header,
-    has_header: u32,
-    ecn: u32,
-    segment: mpcp::Segment,
-    flow: mpcp::Flow,
-}
-
-impl Packet for Seen {
-    #[inline(always)]
-    fn size(&self) -> Bytes {
-        Bytes(self.size)
-    }
-
-    #[inline(always)]
-    fn xcp(&self) -> Option<Header> {
-        if self.has_header == 0 { None } else { Some(self.header) }
-    }
-
-    #[inline(always)]
-    fn set_xcp(&mut self, header: Header) {
-        self.header = header;
-    }
-
-    #[inline(always)]
-    fn ecn(&self) -> u8 {
-        self.ecn as u8
-    }
-
-    #[inline(always)]
-    fn set_ecn(&mut self, code: u8) {
-        self.ecn = code as u32;
-    }
-
-    #[inline(always)]
-    fn segment(&self) -> Option<mpcp::Segment> {
-        Some(self.segment)
-    }
-
-    /// The value of a map's entry, which the program has looked up.
-    #[inline(always)]
-    fn flow(&mut self, _now: Time, _is_new: bool) -> Option<&mut mpcp::Flow> {
-        Some(&mut self.flow)
-    }
+pub struct Leaving {
+    send: Send,
+    srtt: u64,
+    packet: Carried,
 }
 
 /// An acknowledgment of XCP-i's: a function of BPF has five arguments at most.
@@ -78,11 +37,11 @@ macro_rules! exported {
 }
 
 exported! {
-    fn link_on_arrival(link: &mut Link, now: u64, packet: &Seen) -> u64 {
+    fn link_on_arrival(link: &mut Link, now: u64, packet: &Carried) -> u64 {
         link.on_arrival(Time(now), packet);
         0
     }
-    fn link_on_departure(link: &mut Link, now: u64, packet: &mut Seen, backlog: u64) -> u64 {
+    fn link_on_departure(link: &mut Link, now: u64, packet: &mut Carried, backlog: u64) -> u64 {
         link.on_departure(Time(now), packet, Bytes(backlog));
         0
     }
@@ -127,48 +86,27 @@ exported! {
         sender.on_restart(config, Time(now), Bytes(initial_window));
         sender.window().0
     }
-    fn sender_on_send(sender: &mut Sender, config: &SenderConfig, now: u64, send: &Send, header: &mut Header) -> u64 {
-        match sender.on_send(config, Time(now), send) {
-            Some(found) => {
-                *header = found;
-                1
-            }
-            None => 0,
-        }
+    fn sender_on_send(sender: &mut Sender, config: &SenderConfig, now: u64, leaving: &mut Leaving) -> u64 {
+        let Leaving { send, srtt, packet } = leaving;
+        sender.on_send(config, Time(now), send, Duration(*srtt), packet).map_or(0, |rate| rate.0)
     }
-    fn sender_on_send_window(sender: &mut Sender, config: &SenderConfig, header: &mut xcp_r::Header) -> u64 {
-        match sender.on_send_window(config) {
-            Some(found) => {
-                *header = found;
-                1
-            }
-            None => 0,
-        }
-    }
-    fn sender_on_send_place(sender: &mut Sender, config: &SenderConfig, now: u64, srtt: u64) -> u64 {
-        sender.on_send_place(config, Time(now), Duration(srtt)).map_or(u64::MAX, |place| place as u64)
-    }
-    fn order_write(order: u64, segment: &mut mpcp::Segment, index: u64) -> u64 {
+    fn order_write(order: u64, segment: &mut Segment, index: u64) -> u64 {
         let order = if order == 0 { mpcp::Order::Swap } else { mpcp::Order::Checksum };
         order.write(segment, index as u8) as u64
     }
-    fn order_restore(order: u64, segment: &mut mpcp::Segment, n: u64, expected: &mpcp::Expected) -> u64 {
+    fn order_restore(order: u64, segment: &mut Segment, n: u64, expected: &Expected) -> u64 {
         let order = if order == 0 { mpcp::Order::Swap } else { mpcp::Order::Checksum };
         order.restore(segment, n as u32, expected) as u64
     }
     fn sender_pacing_rate(sender: &Sender, config: &SenderConfig, srtt: u64) -> u64 {
         sender.pacing_rate(config, Duration(srtt)).map_or(0, |rate| rate.0)
     }
-    fn echo_on_data(config: &SenderConfig, echo: &mut Echo, data: &Data) -> u64 {
-        config.on_data(echo, data);
-        0
+    fn echo_on_data(config: &SenderConfig, echo: &mut Echo, packet: &Carried, around: &Listening) -> u64 {
+        (echo.on_data(config, packet, *around) == Heard::Taken) as u64
     }
-    fn echo_on_ack(echo: &mut Echo) -> u64 {
-        match echo.on_ack() {
-            Reply::Feedback(feedback) => feedback as i64 as u64,
-            Reply::Window(reply) => (reply.cwnd as u64) << 8 | reply.epoch as u64,
-            Reply::Code(echoed) => echoed.0 as u64,
-        }
+    fn echo_on_ack(config: &SenderConfig, echo: &mut Echo, around: &Listening) -> u64 {
+        let reply = echo.on_ack(config, *around);
+        reply.word as u64 | (reply.byte as u64) << 32
     }
     fn extension_on_packet(extension: &mut Extension, own: u64) -> u64 {
         let crossed = extension.crossed();

@@ -13,6 +13,7 @@
 
 use super::{Fifo, Limit, red};
 use crate::packet::Packet;
+use congestlab_core::law::{Header as _, xcp};
 use congestlab_core::units::{Rate, Ratio};
 
 /// Settings of the two classes in a scenario.
@@ -176,7 +177,7 @@ impl Classes {
 
     /// An XCP packet arrives.
     pub(crate) fn note_xcp(&mut self, packet: &Packet) {
-        let header = packet.xcp();
+        let header: xcp::Header = packet.header().unwrap_or_default();
         if header.x != 0 && header.rtt != 0 {
             self.seen.stated += 1;
             self.seen.x = self.seen.x.saturating_add(header.x.into());
@@ -192,7 +193,7 @@ impl Classes {
     }
 
     pub(crate) fn note_drop(&mut self, packet: &Packet) {
-        if packet.has_xcp() {
+        if packet.has(xcp::Header::TAG) {
             self.sample.xcp_drops += 1;
         } else {
             self.sample.tcp_drops += 1;
@@ -207,7 +208,7 @@ impl Classes {
     /// A packet goes out; `tcp` is what remains in the other queue.
     pub(crate) fn note_sent(&mut self, packet: &Packet, tcp: &Fifo) {
         let size = u64::from(packet.size);
-        let (sent, step, is_contested) = if packet.has_xcp() {
+        let (sent, step, is_contested) = if packet.has(xcp::Header::TAG) {
             (&mut self.sample.xcp_bytes, i64::from(Ratio::ONE.0 - self.weight.0), !tcp.is_empty())
         } else {
             (&mut self.sample.tcp_bytes, -i64::from(self.weight.0), !self.xcp.is_empty())

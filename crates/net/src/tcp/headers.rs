@@ -1,10 +1,10 @@
-//! The numbers and addresses of a connection, for laws that tell a packet's place in a chain by the bytes of
-//! its headers: a sender writes them, a receiver reads them.
+//! The numbers and addresses of a connection, for laws that look into the bytes of its IP and TCP headers, or write into
+//! them.
 
-use congestlab_core::law::mpcp::{Echoed, Expected, LOW, Order, Segment};
+use congestlab_core::law::{Expected, Numbers, Segment};
 
 use super::Config;
-use crate::packet::{Packet, flag};
+use crate::packet::Packet;
 
 /// Bytes of the IP and TCP headers without options.
 const HEADERS: u64 = 40;
@@ -55,11 +55,6 @@ impl Config {
             }
         }
     }
-
-    /// How many packets a chain has, and how their places are told.
-    fn chain(&self) -> Option<(u32, Order)> {
-        self.law.mpcp().map(|law| (law.n, law.order))
-    }
 }
 
 impl Connection {
@@ -68,8 +63,10 @@ impl Connection {
         self.isn.wrapping_add(1).wrapping_add(config.payload(index, HEADERS) as u32)
     }
 
-    /// Segment `index` as a data packet, which is the one at `place` of its chain.
-    pub(super) fn write(&self, config: &Config, index: u64, place: u8, packet: &mut Packet) {
+    /// Puts the headers of a data packet, which is segment `index`, on it.
+    // Never: in line it would cost the packets of all laws.
+    #[inline(never)]
+    pub(super) fn show(&self, config: &Config, index: u64, packet: &mut Packet) {
         let mut segment = Segment {
             source: self.source,
             destination: self.destination,
@@ -82,23 +79,11 @@ impl Connection {
             ..Segment::default()
         };
         segment.seal();
-        if let Some((2.., order)) = config.chain()
-            && !order.write(&mut segment, place)
-        {
-            order.write(&mut segment, 0); // a chain begins anew
-        }
-        packet.set_segment(&segment);
-        packet.flags = packet.flags & !flag::ECN_MASK | LOW;
+        packet.set_header(segment);
     }
 
-    /// Returns what a receiver that expects segment `next` reads from a data packet, which is segment `index`: its
-    /// code and place. `None`: it took the headers for another segment's, and drops it.
-    pub(super) fn read(&self, config: &Config, next: u64, index: u64, packet: &Packet) -> Option<Echoed> {
-        let code = packet.flags & flag::ECN_MASK;
-        let (Some(mut segment), Some((n @ 2.., order))) = (packet.segment(), config.chain()) else {
-            return Some(Echoed::new(code, Some(0)));
-        };
-        let place = order.read(&segment, n);
+    /// Returns the numbers of segment `index`, where segment `next` is expected.
+    pub(super) fn numbers(&self, config: &Config, next: u64, index: u64) -> Numbers {
         let first = self.peer_isn.wrapping_add(1);
         let window = config.awnd.map_or(WINDOW_MAX, |awnd| u64::from(awnd) * u64::from(config.segment));
         let expected = Expected {
@@ -108,14 +93,11 @@ impl Connection {
             oldest: first,
             newest: first,
         };
-        let is_itself = order.restore(&mut segment, n, &expected)
-            && segment.sequence == self.sequence(config, index)
-            && segment.acknowledgment == first;
-        is_itself.then(|| Echoed::new(code, place))
+        Numbers { expected, sequence: self.sequence(config, index), acknowledgment: first }
     }
 
-    /// An acknowledgment that expects segment `next`, in no place, its checksum open.
-    fn acknowledgment(&self, config: &Config, next: u64) -> Segment {
+    /// Returns the headers of an acknowledgment that expects segment `next`, its checksum open.
+    pub fn acknowledgment(&self, config: &Config, next: u64) -> Segment {
         Segment {
             source: self.destination,
             destination: self.source,
@@ -127,27 +109,6 @@ impl Connection {
             ..Segment::default()
         }
     }
-
-    /// Returns an acknowledgment that expects segment `next`, with the place that it tells; `None`: it can tell none.
-    pub fn acknowledge(
-        &self,
-        config: &Config,
-        next: u64,
-        place: Option<u8>,
-        identification: u16,
-    ) -> Option<(Segment, u8)> {
-        let (Some((2.., order)), Some(place)) = (config.chain(), place) else { return None };
-        let mut segment = Segment { identification, ..self.acknowledgment(config, next) };
-        segment.seal();
-        order.write(&mut segment, place).then_some((segment, place))
-    }
-
-    /// Returns the part of an echo that an acknowledgment can tell: whether it can is a matter of its numbers alone.
-    pub(super) fn echo(&self, config: &Config, next: u64, came: Echoed) -> Echoed {
-        let (Some(code), Some((2.., order))) = (came.code(), config.chain()) else { return came };
-        let can_tell = |place: &u8| order.write(&mut self.acknowledgment(config, next), *place);
-        Echoed::new(code, came.index().filter(can_tell))
-    }
 }
 
 #[cfg(test)]
@@ -155,8 +116,8 @@ mod tests {
     use super::*;
     use crate::packet::Kind;
     use crate::tcp::{Advertise, App, Recovery};
-    use congestlab_core::law::SenderConfig;
-    use congestlab_core::law::mpcp;
+    use congestlab_core::law::mpcp::{self, Echoed, LOW, Order};
+    use congestlab_core::law::{Echo, Heard, Listening, SenderConfig};
     use congestlab_core::units::{Bytes, Duration};
 
     fn config(n: u32, order: Order, app: App) -> Config {
@@ -218,6 +179,7 @@ mod tests {
         for (n, order) in [(2, Order::Swap), (2, Order::Ipid), (2, Order::Checksum), (8, Order::Checksum)] {
             for app in [App::Endless, bursts] {
                 let config = config(n, order, app);
+                let SenderConfig::Mpcp(law) = &config.law else { unreachable!() };
                 let meets = config.payload(700, HEADERS) as u32;
                 for isn in [0, 7, 0u32.wrapping_sub(300_000), u32::MAX - 3, 1 << 31] {
                     for peer_isn in [isn.wrapping_add(meets), isn.wrapping_sub(5), 8, u32::MAX - 1] {
@@ -227,13 +189,22 @@ mod tests {
                             let place = (index % u64::from(n)) as u8;
                             let mut packet =
                                 Packet { size: 1000, kind: Kind::Data, stamp_ns: index, ..Packet::default() };
-                            connection.write(&config, index, place, &mut packet);
+                            connection.show(&config, index, &mut packet);
+                            let mut sealed = Segment::of(&packet).expect("it shows its headers");
+                            if !order.write(&mut sealed, place) {
+                                order.write(&mut sealed, 0);
+                            }
+                            packet.set_header(sealed);
+                            packet.flags |= LOW;
                             ties +=
                                 u32::from(connection.sequence(&config, index) == peer_isn.wrapping_add(1));
                             // What is expected next lags behind by what is missing.
-                            let came =
-                                connection.read(&config, index.saturating_sub(index % 7), index, &packet);
-                            let came = came.unwrap_or_else(|| panic!("{connection:?} {index}"));
+                            let numbers = connection.numbers(&config, index.saturating_sub(index % 7), index);
+                            let receiver = Listening { numbers: Some(numbers), ..Listening::default() };
+                            let mut echo = Echo::new(&config.law, Bytes(1000));
+                            let heard = echo.on_data(&config.law, &packet, receiver);
+                            assert_eq!(heard, Heard::Taken, "{connection:?} {index}");
+                            let came = Echoed::from(echo.on_ack(&config.law, receiver));
                             assert_eq!(came.code(), Some(LOW));
                             if came.index() != Some(place) {
                                 // 0 = 0, or a number below the place, which then says 0.
@@ -245,8 +216,8 @@ mod tests {
                                 silent += 1;
                                 continue;
                             }
-                            let told = connection.acknowledge(&config, index + 1, Some(place), 9);
-                            let Some((ack, _)) = told else {
+                            let acknowledgment = connection.acknowledgment(&config, index + 1);
+                            let Some(ack) = law.acknowledge(acknowledgment, came) else {
                                 silent += 1;
                                 continue;
                             };

@@ -149,7 +149,7 @@ impl Config {
 
     /// A retransmission that is lost is repeated without waiting for the timer: by who would not send less for it.
     fn repeats_again(&self) -> bool {
-        self.recovery == Recovery::Sack && self.law.withstands_loss()
+        self.recovery == Recovery::Sack && self.law.needs().withstands_loss
     }
 
     /// Segments of all that the application will ever write.

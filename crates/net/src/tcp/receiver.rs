@@ -1,8 +1,7 @@
 //! The receiving side: order, acknowledgments, feedback.
 
 use alloc::boxed::Box;
-use congestlab_core::law::mpcp::Echoed;
-use congestlab_core::law::{Data, Echo, Reply};
+use congestlab_core::law::{Echo, Heard, Numbers, Receiving, Segment};
 use congestlab_core::units::{Bytes, Duration, Time};
 
 use super::ranges::Ranges;
@@ -85,7 +84,7 @@ impl Receiver {
     /// Creates the receiver of a flow whose sender has the same `isn`.
     pub fn new(config: &Config, flow: u32, isn: u32, measure: Measure) -> Self {
         Self {
-            echo: config.law.echo(in_bytes(config, 1)),
+            echo: Echo::new(&config.law, in_bytes(config, 1)),
             next: 0,
             stamp_ns: 0,
             deadline: Time::NEVER,
@@ -171,17 +170,16 @@ impl Receiver {
 
     fn handle_data(&mut self, config: &Config, now: Time, packet: &Packet) -> Option<Packet> {
         self.received_packets += 1;
-        if packet.has_xcp() {
-            let data = Data {
-                header: packet.xcp(),
-                window: packet.xcp_r(),
-                mss: in_bytes(config, 1),
-                awnd: self
-                    .advertised(config, now)
-                    .map_or(Bytes(u64::MAX), |segments| in_bytes(config, segments.into())),
-            };
-            config.law.on_data(&mut self.echo, &data);
-        } else if packet.flags & flag::ECN_MASK != 0 && !self.note_code(config, packet) {
+        let around = Around {
+            config,
+            now,
+            next: self.next,
+            came: absolute(packet.seq, self.base, self.next),
+            connection: self.connection.as_deref(),
+            window: self.window.as_deref(),
+        };
+        let heard = self.echo.on_data(&config.law, packet, around);
+        if heard == Heard::Unreadable {
             return None;
         }
         if packet.flags & flag::CWR != 0 {
@@ -189,7 +187,7 @@ impl Receiver {
         }
         self.has_mark |= config.ecn && packet.flags & flag::ECN_MASK == flag::CE;
 
-        let index = absolute(packet.seq, self.base, self.next);
+        let index = around.came;
         let is_waiting = self.deadline != Time::NEVER;
         // RFC 7323 §4.3: what an ACK echoes comes from the last segment in sequence; if ACKs are
         // delayed, from the first one that it acknowledges. ns-2 echoes the packet's own.
@@ -222,31 +220,11 @@ impl Receiver {
             return Some(ack);
         }
         // RFC 5681 §4.2: disorder, and the filling of a gap, are reported at once.
-        if config.delayed_ack && is_plain && !is_waiting {
+        if config.delayed_ack && is_plain && !is_waiting && heard != Heard::Urgent {
             self.deadline = now + DELAYED_ACK;
             return None;
         }
         Some(self.acknowledge(config, now, Kind::Ack))
-    }
-
-    /// Takes in the code of a packet, if the law has any. False: its headers are not understood.
-    fn note_code(&mut self, config: &Config, packet: &Packet) -> bool {
-        let Echo::Chain(echo) = &mut self.echo else { return true };
-        let came = match &self.connection {
-            Some(connection) => {
-                // Before the beginning there is nothing that headers could say.
-                let Some(index) = absolute(packet.seq, self.base, self.next) else { return false };
-                connection.read(config, self.next, index, packet)
-            }
-            None => Some(Echoed::new(packet.flags & flag::ECN_MASK, Some(0))),
-        };
-        came.inspect(|&came| echo.on_data(came)).is_some()
-    }
-
-    /// The window to advertise, segments; `None`: unlimited.
-    #[inline]
-    fn advertised(&self, config: &Config, now: Time) -> Option<u32> {
-        self.window.as_ref().map_or(config.awnd, |window| window.segments(config, now))
     }
 
     /// A duplicate, a segment beyond a gap, or one that fills it.
@@ -277,7 +255,7 @@ impl Receiver {
 
     fn acknowledge(&mut self, config: &Config, now: Time, kind: Kind) -> Packet {
         self.deadline = Time::NEVER;
-        let advertised = self.advertised(config, now);
+        let advertised = advertised(config, self.window.as_deref(), now);
         if let Some(window) = &mut self.window {
             window.note_ack();
             if advertised == Some(0) {
@@ -294,14 +272,15 @@ impl Receiver {
             ..Packet::default()
         };
         packet.set_window(advertised);
-        match self.echo.on_ack() {
-            Reply::Feedback(feedback) => packet.words[1] = feedback as u32,
-            Reply::Window(reply) => packet.set_reply(reply),
-            Reply::Code(came) => {
-                let told = self.connection.as_ref().map_or(came, |c| c.echo(config, self.next, came));
-                packet.words[1] = told.0;
-            }
-        }
+        let around = Around {
+            config,
+            now,
+            next: self.next,
+            came: None,
+            connection: self.connection.as_deref(),
+            window: self.window.as_deref(),
+        };
+        packet.set_reply(self.echo.on_ack(&config.law, around));
         if let Some(beyond) = &self.out_of_order
             && config.recovery.has_sack()
         {
@@ -313,6 +292,48 @@ impl Receiver {
         }
         packet
     }
+}
+
+/// A receiver, as its echo law sees it.
+#[derive(Clone, Copy)]
+struct Around<'a> {
+    config: &'a Config,
+    now: Time,
+    /// First segment not received.
+    next: u64,
+    /// Segment that has come; `None`: one before the beginning.
+    came: Option<u64>,
+    connection: Option<&'a Connection>,
+    window: Option<&'a Window>,
+}
+
+impl Receiving for Around<'_> {
+    #[inline(always)]
+    fn mss(&self) -> Bytes {
+        in_bytes(self.config, 1)
+    }
+
+    #[inline(always)]
+    fn awnd(&self) -> Bytes {
+        advertised(self.config, self.window, self.now)
+            .map_or(Bytes(u64::MAX), |segments| in_bytes(self.config, segments.into()))
+    }
+
+    #[inline]
+    fn numbers(&self) -> Option<Numbers> {
+        Some(self.connection?.numbers(self.config, self.next, self.came?))
+    }
+
+    #[inline]
+    fn acknowledgment(&self) -> Option<Segment> {
+        Some(self.connection?.acknowledgment(self.config, self.next))
+    }
+}
+
+/// The window to advertise, segments; `None`: unlimited.
+#[inline(always)]
+fn advertised(config: &Config, window: Option<&Window>, now: Time) -> Option<u32> {
+    window.map_or(config.awnd, |window| window.segments(config, now))
 }
 
 impl OutOfOrder {

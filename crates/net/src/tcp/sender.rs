@@ -8,7 +8,6 @@ mod stats;
 
 use alloc::boxed::Box;
 use congestlab_core::law;
-use congestlab_core::law::mpcp::LOW;
 use congestlab_core::units::{Bytes, Duration, Time};
 
 use super::delivery::Delivery;
@@ -149,7 +148,7 @@ impl Sender {
     /// from `stop` on ([`Time::NEVER`]: no end).
     pub fn new(config: &Config, flow: u32, start: Time, stop: Time, isn: u32, measure: Measure) -> Self {
         let law = initial_law(config, config.initial_window);
-        let (samples, probes) = (config.law.samples_delivery(), config.law.probes());
+        let law::Needs { delivery: samples, probes, .. } = config.law.needs();
         Self {
             rtt: RoundTrip::default(),
             una: 0,
@@ -208,7 +207,7 @@ impl Sender {
         self
     }
 
-    /// Gives the law its seed, for laws that draw ([`law::SenderConfig::draws`]).
+    /// Gives the law its seed, for laws that draw ([`law::Needs::draws`]).
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.law.seed(seed);
@@ -353,13 +352,12 @@ impl Sender {
                 awnd: self.awnd_bytes(config),
                 rtt,
                 srtt: self.rtt.srtt(),
-                feedback: packet.reverse(),
+                reply: packet.reply(),
                 is_duplicate: advanced == 0,
                 // RFC 3168 §6.1.2: no growth on an ACK that echoes a mark.
                 in_recovery: matches!(self.mode, Mode::Recovery | Mode::Loss) || has_mark,
                 is_window_limited: self.flags & bit::WINDOW_LIMITED != 0,
                 is_late: ack < self.una,
-                reply: packet.reply(),
             },
         );
         if advanced > 0 {
@@ -852,23 +850,6 @@ impl Sender {
         let first_unsent = self.next + u64::from(is_new);
         let has_more = first_unsent < available && first_unsent - self.una < u64::from(self.awnd);
         let is_window_limited = has_more && !self.has_room(config, flight + 1);
-        let header = self.law.on_send(
-            &config.law,
-            now,
-            &law::Send {
-                size: Bytes(u64::from(size)),
-                // docs/design/contract.md 4: the first data packet does not state the RTT that the SYN measured;
-                // ns-2's does.
-                srtt: if index == 0 && is_new && !config.ns2 { Duration(0) } else { self.rtt.srtt() },
-                awnd: self.awnd_bytes(config),
-                backlog: in_bytes(config, available - self.next),
-                inflation: match self.mode {
-                    Mode::Recovery => in_bytes(config, u64::try_from(self.inflation).unwrap_or(0)),
-                    _ => Bytes(0),
-                },
-                is_window_limited,
-            },
-        );
         let mut packet = Packet {
             stamp_ns: now.0,
             flow: self.flow,
@@ -877,17 +858,28 @@ impl Sender {
             kind: Kind::Data,
             ..Packet::default()
         };
-        if let Some(header) = header {
-            packet.set_xcp(header);
-            if let Some(header) = self.law.on_send_window(&config.law) {
-                packet.set_xcp_r(header);
-            }
+        if let Some(connection) = &self.connection {
+            connection.show(config, index, &mut packet);
         }
+        let send = law::Send {
+            size: Bytes(u64::from(size)),
+            // docs/design/contract.md 4: the first data packet does not state the RTT that the SYN measured;
+            // ns-2's does.
+            srtt: if index == 0 && is_new && !config.ns2 { Duration(0) } else { self.rtt.srtt() },
+            awnd: self.awnd_bytes(config),
+            backlog: in_bytes(config, available - self.next),
+            inflation: match self.mode {
+                Mode::Recovery => in_bytes(config, u64::try_from(self.inflation).unwrap_or(0)),
+                _ => Bytes(0),
+            },
+            is_window_limited,
+        };
+        let pacing = self.law.on_send(&config.law, now, &send, self.rtt.srtt(), &mut packet);
         if is_new {
             self.next += 1;
             if config.ecn {
-                // RFC 3168 §6.1.5: a retransmission is not ECN-capable.
-                packet.flags |= flag::ECT0;
+                // RFC 3168 §6.1.5: a retransmission is not ECN-capable. A law's own code stays.
+                packet.flags |= if packet.flags & flag::ECN_MASK == 0 { flag::ECT0 } else { 0 };
                 if self.flags & bit::CWR != 0 {
                     self.flags &= !bit::CWR;
                     packet.flags |= flag::CWR;
@@ -900,14 +892,6 @@ impl Sender {
             packet.flags |= flag::RETRANSMIT;
             self.retransmits += 1;
             self.note_retransmission(config, now, pick, index);
-        }
-        if header.is_none()
-            && let Some(place) = self.law.on_send_place(&config.law, now, self.rtt.srtt())
-        {
-            match &self.connection {
-                Some(connection) => connection.write(config, index, place, &mut packet),
-                None => packet.flags = packet.flags & !flag::ECN_MASK | LOW,
-            }
         }
         self.sent_bytes += u64::from(size);
         if self.is_measured(now) {
@@ -923,7 +907,7 @@ impl Sender {
             None => {}
             Some(_) => self.record_delivery(config, now, index, flight, first_unsent >= available),
         }
-        if let Some(rate) = self.law.pacing_rate(&config.law, self.rtt.srtt()) {
+        if let Some(rate) = pacing {
             debug_assert!(self.flags & bit::PROBES == 0, "`release` is when to ask for the next probe");
             let interval = Bytes(u64::from(size)).at(rate).0;
             let earliest = now.0.saturating_sub((PACING_BURST - 1).saturating_mul(interval));

@@ -7,7 +7,7 @@ use super::{Address, Config, Neighbour, NoEstimate, State, VirtualQueue, Way};
 use crate::packet::Packet;
 use alloc::vec::Vec;
 use congestlab_core::law::xcp_i::{Action, Entry};
-use congestlab_core::law::{Link, Series as _, xcp};
+use congestlab_core::law::{Link, Steered as _, Told, xcp};
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
 
 /// State of a packet's port at router k that its virtual router uses (XI III-A.4).
@@ -106,7 +106,7 @@ impl Cloud {
         let interval = config.law.first_interval();
         let never = Duration(u64::MAX);
         let mut link = Link::new(&config.law, never, never);
-        link.close_told(now, &xcp::Told::default());
+        link.close_told(now, &Told::default());
         Self {
             upstream: upstream.address,
             entry: Entry::new(now, interval),
@@ -173,7 +173,7 @@ impl Cloud {
 
     /// Returns the report of the virtual router's last control interval.
     pub fn report(&self) -> xcp::Report {
-        self.link.report().xcp().copied().unwrap_or_default()
+        self.link.report().part().copied().unwrap_or_default()
     }
 
     /// Returns the number of the port that the cloud's packets leave through.
@@ -345,7 +345,7 @@ impl Cloud {
             }
         };
         self.paths.iter_mut().for_each(|path| path.delay.growth = None);
-        self.link.close_told(now, &xcp::Told { spare, mean_rtt: self.port.mean_rtt, queue });
+        self.link.close_told(now, &Told { spare, mean_rtt: self.port.mean_rtt, queue });
         let interval = self.report().interval;
         self.entry.set_interval(interval);
         self.opened = now;
@@ -355,8 +355,7 @@ impl Cloud {
 
 /// Lets a packet ask for no increase.
 pub(super) fn withhold(packet: &mut Packet) {
-    if packet.has_xcp() {
-        let header = packet.xcp();
-        packet.set_xcp(xcp::Header { delta: header.delta.min(0), ..header });
+    if let Some(header) = packet.header::<xcp::Header>() {
+        packet.set_header(xcp::Header { delta: header.delta.min(0), ..header });
     }
 }

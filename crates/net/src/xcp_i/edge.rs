@@ -144,7 +144,7 @@ impl<V: LinkView> Edge<V> {
     /// Puts the extension on a data packet of this sending host.
     #[inline]
     pub fn originate(&self, packet: &mut Packet) {
-        packet.set_xcp_i(Extension::new(self.address));
+        packet.set_header(Extension::new(self.address));
     }
 
     /// Returns true if data that leaves towards a downstream edge counts: its estimates compare it with what arrives.
@@ -166,10 +166,7 @@ impl<V: LinkView> Edge<V> {
     /// a receiving host, to the receiver. Returns true if there is something to send.
     #[inline]
     pub fn on_data(&mut self, now: Time, packet: &mut Packet, way: Way, port: &PortView) -> bool {
-        if !packet.has_xcp_i() {
-            return false;
-        }
-        let extension = packet.xcp_i();
+        let Some(extension) = packet.header::<Extension>() else { return false };
         match extension.crossed() {
             Crossed::Nothing => {}
             Crossed::Anomaly => self.stats.anomalies += 1,
@@ -187,7 +184,7 @@ impl<V: LinkView> Edge<V> {
             }
         }
         if self.role == Role::Router {
-            packet.set_xcp_i(extension.forwarded(self.address));
+            packet.set_header(extension.forwarded(self.address));
         }
         !self.output.is_empty()
     }

@@ -2,9 +2,10 @@
 //! two such pairs of routers on both sides of the same link, which is all that they share (XI fig. 14).
 
 use crate::world::{MS, at, config, link_config};
+use congestlab_core::law::xcp;
 use congestlab_core::law::xcp::{Echo, Link, Sender, SenderConfig};
 use congestlab_core::law::xcp_i::{Extension, Period};
-use congestlab_core::law::{Ack, Send, SenderLaw as _};
+use congestlab_core::law::{Ack, LinkLaw as _, Send, SenderLaw as _, Steered as _};
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, SECOND, Time};
 use congestlab_net::estimator::{self, Method, direct, path_chirp};
 use congestlab_net::packet::{Kind, Packet};
@@ -246,7 +247,7 @@ impl Loop {
                 let flow = packet.flow as usize;
                 let host = &mut self.hosts[flow];
                 host.delivered += SIZE;
-                host.echo.on_data(&packet.xcp());
+                host.echo.on_data(&packet.header::<xcp::Header>().unwrap_or_default());
                 let acked = Event::Acked { flow, sent_at: packet.stamp_ns, feedback: host.echo.on_ack() };
                 self.schedule(Time(self.now.0 + self.path.back), acked);
             }
@@ -271,7 +272,7 @@ impl Loop {
                         awnd: Bytes(u64::MAX),
                         rtt: Duration(rtt),
                         srtt: Duration(host.srtt),
-                        feedback,
+                        reply: xcp::reply(feedback),
                         ..Ack::default()
                     },
                 );
@@ -293,7 +294,7 @@ impl Loop {
                 inflation: Bytes(0),
                 is_window_limited: false,
             };
-            let header = host.sender.on_send(&self.sender, self.now, &send);
+            let header = host.sender.header(&self.sender, self.now, &send);
             let mut packet = Packet {
                 size: SIZE as u16,
                 kind: Kind::Data,
@@ -301,9 +302,9 @@ impl Loop {
                 stamp_ns: self.now.0,
                 ..Packet::default()
             };
-            packet.set_xcp(header);
+            packet.set_header(header);
             if self.is_interoperable {
-                packet.set_xcp_i(Extension::new(Address(100 + flow as u32)));
+                packet.set_header(Extension::new(Address(100 + flow as u32)));
             }
             packets.push(packet);
         }
@@ -337,7 +338,11 @@ impl Loop {
         packet.decrement_ttl();
         let place = &mut self.hops[hop];
         if let Some(law) = &mut place.law {
-            let header = if packet.has_xcp() { packet.xcp() } else { Default::default() };
+            let header = if packet.header::<xcp::Header>().is_some() {
+                packet.header::<xcp::Header>().unwrap_or_default()
+            } else {
+                Default::default()
+            };
             law.on_arrival(self.now, &header, Bytes(u64::from(packet.size)));
         }
         place.queue.push_back((packet, to));
@@ -355,11 +360,11 @@ impl Loop {
         place.sent += u64::from(packet.size);
         let backlog = place.backlog();
         if let Some(law) = &mut place.law
-            && packet.has_xcp()
+            && packet.header::<xcp::Header>().is_some()
         {
-            let mut header = packet.xcp();
+            let mut header = packet.header::<xcp::Header>().unwrap_or_default();
             law.on_departure(self.now, &mut header, Bytes(SIZE), backlog);
-            packet.set_xcp(header);
+            packet.set_header(header);
         }
         let end = Time(self.now.0 + u64::from(packet.size) * SECOND / place.rate);
         self.schedule(end, Event::Served(hop));

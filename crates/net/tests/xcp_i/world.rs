@@ -37,8 +37,8 @@ pub(crate) fn link_config() -> xcp::LinkConfig {
 pub(crate) fn data(upstream: Address, hops: u8) -> Packet {
     let mut packet = Packet { size: 1000, kind: Kind::Data, ..Packet::default() };
     let span = |ns| Duration(ns).to_header();
-    packet.set_xcp(xcp::Header { x: span(10 * MS), rtt: span(100 * MS), delta: ALL, reverse: 0 });
-    packet.set_xcp_i(Extension { ttl: 63 - hops, xcp_ttl: 63, last: upstream });
+    packet.set_header(xcp::Header { x: span(10 * MS), rtt: span(100 * MS), delta: ALL, reverse: 0 });
+    packet.set_header(Extension { ttl: 63 - hops, xcp_ttl: 63, last: upstream });
     packet
 }
 
@@ -159,7 +159,7 @@ impl World {
             let mut packet = data(u, 1);
             self.data(k, &mut packet);
             if from <= self.now {
-                granted += i64::from(packet.xcp().delta);
+                granted += i64::from(packet.header::<xcp::Header>().unwrap_or_default().delta);
             }
         }
         self.run(end);

@@ -16,8 +16,7 @@
 
 use std::collections::BTreeMap;
 
-use congestlab_core::law::{Echo, xcp, xcp_r};
-use congestlab_core::units::Bytes;
+use congestlab_core::law::{Segment, mpcp, xcp, xcp_i, xcp_r, xcp_r_v0};
 use congestlab_core::wire::xcp::{LENGTH as XCP_LENGTH, Layout, PROTOCOL_EXPERIMENTAL, Repr, Version};
 use congestlab_core::wire::xcp_extended::{self, Interoperable};
 use congestlab_net::packet::{Kind, Packet, SACK_BLOCKS, flag};
@@ -145,11 +144,12 @@ impl Headers {
             std::mem::swap(&mut from, &mut to);
         }
         let told = group.tcp.as_ref().zip(connection).and_then(|(tcp, connection)| match packet.kind {
-            Kind::Data => packet.segment(),
+            Kind::Data => Segment::of(packet),
             Kind::Ack => {
-                let next = u64::from(packet.seq.wrapping_sub(1));
-                let place = packet.echoed().index();
-                Some(connection.acknowledge(&tcp.config, next, place, packet.identification())?.0)
+                let rules = tcp.config.law.part::<mpcp::SenderConfig>()?;
+                let headers = connection.acknowledgment(&tcp.config, u64::from(packet.seq.wrapping_sub(1)));
+                let headers = Segment { identification: packet.identification(), ..headers };
+                rules.acknowledge(headers, packet.reply().into())
             }
             _ => None,
         });
@@ -160,10 +160,9 @@ impl Headers {
             total_len: (headers + payload.len()) as u16,
             identification: told.map_or(packet.identification(), |told| told.identification),
             dont_fragment: true,
-            time_to_live: if packet.has_xcp_i() {
-                packet.xcp_i().ttl
-            } else {
-                group.ttl.get(&link).copied().unwrap_or(TTL)
+            time_to_live: match packet.header::<xcp_i::Extension>() {
+                Some(extension) => extension.ttl,
+                None => group.ttl.get(&link).copied().unwrap_or(TTL),
             },
             protocol,
             source: from.0,
@@ -252,13 +251,14 @@ fn times_to_live(path: &[u32], routers: &[&str]) -> impl Iterator<Item = u8> {
 impl Tcp {
     fn new(kind: &GroupKind, is_interoperable: bool) -> Option<Self> {
         let GroupKind::Tcp(config) = kind else { return None };
-        let returns_window = matches!(config.law.echo(Bytes(1)), Echo::Window(_));
+        let returns_window =
+            config.law.part::<xcp_r::Config>().is_some() || config.law.part::<xcp_r_v0::Config>().is_some();
         let extensions = usize::from(is_interoperable) + usize::from(returns_window);
-        let xcp_length = config.law.xcp().map_or(0, |_| XCP_LENGTH + 8 * extensions);
+        let xcp_length = config.law.part::<xcp::SenderConfig>().map_or(0, |_| XCP_LENGTH + 8 * extensions);
         // A connection has them or not (RFC 7323 §3.2): only if they make no packet longer than it is.
         let room = usize::from(config.ack.min(config.segment.saturating_sub(1)));
         // Laws that look into headers see forty bytes of them.
-        let has_timestamps = room >= IP + xcp_length + TCP + TIMESTAMPS && config.law.mpcp().is_none();
+        let has_timestamps = room >= IP + xcp_length + TCP + TIMESTAMPS && !config.law.needs().segments;
         let mut tcp =
             Self { config: config.clone(), xcp_length, returns_window, has_timestamps, scale: SCALE_MAX };
         if let Some(segments) = config.awnd {
@@ -306,15 +306,19 @@ impl Tcp {
                 header.ece = packet.flags & flag::ECE != 0;
                 // Two bits that are there for the echo of a code: nobody says which MP and VP take.
                 if connection.is_some() {
-                    let code = packet.echoed().code().unwrap_or(0);
+                    let code = mpcp::Echoed::from(packet.reply()).code().unwrap_or(0);
                     (header.ece, header.cwr) = (code & 1 != 0, code & 2 != 0);
                 }
                 header.window_size =
                     self.window(packet.window()).div_ceil(1 << self.scale).min(0xffff) as u16;
                 let version = Version::V3;
-                let header = Repr::Minimal { version, protocol: IpNumber::TCP.0, reverse: packet.reverse() };
+                let header = Repr::Minimal {
+                    version,
+                    protocol: IpNumber::TCP.0,
+                    reverse: xcp::feedback(packet.reply()),
+                };
                 if self.returns_window {
-                    let xcp_r::Reply { cwnd, epoch } = packet.reply();
+                    let xcp_r::Reply { cwnd, epoch } = packet.reply().into();
                     let window = Some(xcp_r::Header { cwnd, epoch, is_reset: false });
                     xcp = extended(xcp::Header::default(), None, window);
                 } else if self.xcp_length > 0 {
@@ -331,16 +335,15 @@ impl Tcp {
                 header.acknowledgment_number = first;
                 header.cwr = packet.flags & flag::CWR != 0;
                 let (layout, protocol) = (Layout::V3, IpNumber::TCP.0);
-                let header = Repr::Standard { layout, protocol, header: packet.xcp() };
-                let interoperable = packet.has_xcp_i().then(|| packet.xcp_i()).map(|added| Interoperable {
+                let interoperable = packet.header::<xcp_i::Extension>().map(|added| Interoperable {
                     xcp_ttl: added.xcp_ttl,
                     last_xcp_router: added.last.0.to_be_bytes(),
                 });
-                let window = self.returns_window.then(|| packet.xcp_r());
-                xcp = match (packet.has_xcp(), interoperable, window) {
-                    (false, ..) => Vec::new(),
-                    (true, None, None) => header.emit().into(),
-                    (true, interoperable, window) => extended(packet.xcp(), interoperable, window),
+                let window = packet.header::<xcp_r::Header>();
+                xcp = match (packet.header(), interoperable, window) {
+                    (None, ..) => Vec::new(),
+                    (Some(header), None, None) => Repr::Standard { layout, protocol, header }.emit().into(),
+                    (Some(header), interoperable, window) => extended(header, interoperable, window),
                 };
             }
         }

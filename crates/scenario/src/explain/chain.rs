@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use congestlab_core::law::mpcp::{Level, Loss, OVERLOAD, SenderConfig, State};
+use congestlab_core::law::mpcp::{Echoed, Level, Loss, OVERLOAD, SenderConfig, State};
 use congestlab_core::units::{Bytes, Ratio, Time};
 use congestlab_net::packet::Packet;
 use congestlab_net::tcp::{self, Mode};
@@ -61,7 +61,7 @@ fn rule(rules: &mut Vec<Rule>, text: impl Into<String>, source: &'static str) {
 }
 
 fn echoed(ack: &Packet, rules: &mut Vec<Rule>) {
-    let echoed = ack.echoed();
+    let echoed = Echoed::from(ack.reply());
     if let Some(code) = echoed.code() {
         let place = echoed.index().map_or_else(
             || "of no place that could be told".to_owned(),
@@ -141,7 +141,7 @@ fn load(level: &Level, mode: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use congestlab_core::law::mpcp::{Cut, Echoed};
+    use congestlab_core::law::mpcp::Cut;
     use congestlab_core::law::{self, mpcp};
     use congestlab_core::units::Duration;
     use congestlab_net::random::Stream;
@@ -175,7 +175,7 @@ mod tests {
             let ack = law::Ack {
                 acked: Bytes(u64::from(advanced) * MSS.0),
                 srtt: before.srtt,
-                feedback: echoed.0 as i32,
+                reply: echoed.into(),
                 in_recovery,
                 is_window_limited: before.is_window_limited,
                 ..law::Ack::default()
@@ -190,7 +190,7 @@ mod tests {
             }
             let after =
                 tcp::View { law: law.clone(), mode, window_cuts, acknowledged: advanced, ..before.clone() };
-            let states = [&before, &after].map(|view| view.law.law().mpcp().unwrap());
+            let states = [&before, &after].map(|view| view.law.law().part::<mpcp::Sender>().unwrap().state());
             let packet = Packet { words: [0, echoed.0, 0, 0, 0, 0, 0, 0], ..Packet::default() };
             let mut told = Vec::new();
             rules(config, states, now, &before, &after, &packet, &mut told);

@@ -166,7 +166,9 @@ pub(super) fn group(
         tcp(flow, span, segment, desired, findings).map(GroupKind::Tcp)
     };
     let is_interoperable = match &mut flow.law {
-        Some(At { value: FlowLaw::Sender(chosen), span }) if chosen.config.xcp().is_some() => {
+        Some(At { value: FlowLaw::Sender(chosen), span })
+            if chosen.config.part::<xcp::SenderConfig>().is_some() =>
+        {
             fill(&mut chosen.beside.interoperable, *span, || false).value
         }
         _ => false,
@@ -322,7 +324,7 @@ fn tcp(
     let At { value: law, span: law_span } = flow.law.as_mut()?;
     let FlowLaw::Sender(chosen) = law else { return None };
     let law = self::law(chosen, *law_span, desired, profile, findings)?;
-    let own_window = || law.initial_window().unwrap_or_else(|| rfc5681_initial_window(segment));
+    let own_window = || law.needs().initial_window.unwrap_or_else(|| rfc5681_initial_window(segment));
     let default_window = if is_ns2 { 2 } else { own_window() };
     let default_rto = Duration(if is_ns2 { 200_000_000 } else { 1_000_000_000 });
     let min_rto = fill(&mut flow.min_rto, span, || default_rto);
@@ -337,7 +339,7 @@ fn tcp(
         findings.error("scenario::range", initial_window.span, message, help);
     }
     let (awnd, advertise) = window(flow, segment, findings)?;
-    let headers = HEADERS + law.header_bytes();
+    let headers = HEADERS + law.needs().header_bytes;
     if segment <= headers {
         let (place, given) = (findings.place(), flow.segment.as_ref()?.span);
         let message = format!("`{place}.segment` is {segment} B, all of it headers");
@@ -409,7 +411,7 @@ fn law(
     if let Some((Profile::Thesis, span)) = profile {
         warn_of_thesis(law, span, findings);
     }
-    if law.config.xcp().is_some() {
+    if law.config.part::<xcp::SenderConfig>().is_some() {
         law.write_rate("desired_rate", desired?, span);
     }
     mpcp::flow(law, findings);
@@ -417,7 +419,7 @@ fn law(
     law.write_rest(span);
     let mut config = law.config.clone();
     let is_variant = !matches!(config, SenderConfig::Xcp(_));
-    if let (Some(xcp), Some((profile, _))) = (config.xcp_mut(), profile) {
+    if let (Some(xcp), Some((profile, _))) = (config.part_mut::<xcp::SenderConfig>(), profile) {
         xcp.profile = match profile {
             Profile::Ns2 => xcp::Profile::Ns2,
             // Of XCP itself: a variant has the standard's sender, and a warning.

@@ -10,7 +10,7 @@ use congestlab_net::random::Probability;
 use congestlab_net::service::{RateError, Service, Steps};
 use congestlab_net::trace::Trace;
 
-use congestlab_core::law::LinkConfig;
+use congestlab_core::law::{LinkConfig, xcp};
 
 use super::{PACKET_SIZE, classes, mpcp, picos, xcp_i};
 use crate::decode::{At, Chance, Named, fill};
@@ -339,7 +339,7 @@ fn law(
 ) -> LawConfig {
     let is_told = |key| law.span(key).is_some();
     let (has_interval, has_bounds) = (is_told("min_interval"), is_told("bound_headers"));
-    if let (Some(profile), Some(xcp)) = (profile, law.config.xcp_mut()) {
+    if let (Some(profile), Some(xcp)) = (profile, law.config.part_mut::<xcp::LinkConfig>()) {
         if profile == Profile::Ns2 && !has_interval {
             xcp.min_interval = Duration(1_000_000);
         }
@@ -353,7 +353,7 @@ fn law(
     check_pxcp(law, findings);
     xcp_i::link(law, span, findings);
     let mut config = law.config.clone();
-    if let Some(xcp) = config.xcp_mut() {
+    if let Some(xcp) = config.part_mut::<xcp::LinkConfig>() {
         xcp.thesis = profile == Some(Profile::Thesis);
     }
     if follows_service {
@@ -374,7 +374,7 @@ fn check_pxcp(law: &Chosen<LinkConfig>, findings: &mut Findings) {
 
 /// Checks the relations between XCP's constants.
 fn check_xcp(law: &Chosen<LinkConfig>, findings: &mut Findings) {
-    let Some(xcp) = law.config.xcp() else { return };
+    let Some(xcp) = law.config.part::<xcp::LinkConfig>() else { return };
     let place = format!("{}.law.{}", findings.place(), law.protocol.name);
     let span = |key| law.span(key).unwrap_or_default();
     if xcp.alpha >= ALPHA_UNSTABLE {

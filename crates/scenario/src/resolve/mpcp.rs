@@ -64,7 +64,7 @@ pub(super) fn flow(law: &mut Chosen<SenderConfig>, findings: &mut Findings) {
 pub(super) fn keys(flow: &Flow, findings: &mut Findings) -> bool {
     let Some(law) = &flow.law else { return false };
     let crate::law::FlowLaw::Sender(told) = &law.value else { return false };
-    let Some(config) = told.config.mpcp() else { return false };
+    let Some(config) = told.config.part::<mpcp::SenderConfig>() else { return false };
     let (place, name) = (findings.place(), told.protocol.name);
     if let Some(ecn) = flow.ecn.as_ref().filter(|ecn| ecn.value) {
         let message = format!("`{place}.ecn` is true, but {name} has the two ECN bits for itself");
@@ -123,7 +123,7 @@ pub(super) fn mix(model: &Model, links: &Named<Link>, flows: &Named<Flow>, findi
         path.dedup();
         let place = format!("flows.{}", name.value);
         let coded = path.iter().find(|&&link| directions[link].chain.is_some());
-        let Some(own) = config.law.mpcp() else {
+        let Some(own) = config.law.part::<mpcp::SenderConfig>() else {
             if let Some(&link) = coded
                 && config.ecn
             {

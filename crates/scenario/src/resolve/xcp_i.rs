@@ -30,7 +30,7 @@ fn told(link: &Link) -> Option<(&InteroperableLink, Span)> {
 /// Fills in the defaults of a link that is interoperable; what its router does as the downstream edge
 /// of clouds, with the constants of its own law.
 pub(super) fn link(law: &mut Chosen<LinkConfig>, span: Span, findings: &mut Findings) {
-    if law.config.xcp().is_none() {
+    if !law.config.is_steered() {
         return;
     }
     let place = format!("{}.law.{}", findings.place(), law.protocol.name);
@@ -186,7 +186,7 @@ pub(super) fn interoperate(
     for (index, (place, link, _)) in (0..).zip(directions(links)) {
         let Some((keys, span)) = told(link).filter(|(keys, _)| keys.is_on()) else { continue };
         let law = model.links[index as usize].port.law.as_ref();
-        let Some(law) = law.filter(|law| law.config.xcp().is_some()) else { continue };
+        let Some(law) = law.filter(|law| law.config.is_steered()) else { continue };
         // Virtual routers are told what is spare, and no capacity.
         let mut law = law.config.clone();
         law.set_capacity(Rate(0));

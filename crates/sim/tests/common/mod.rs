@@ -142,7 +142,7 @@ fn add_probes(draw: &mut Draw, model: &mut Model) {
     }
     for group in &mut model.groups {
         if let GroupKind::Tcp(config) = &mut group.kind
-            && config.law.xcp().is_none()
+            && config.law.part::<xcp::SenderConfig>().is_none()
             && draw.one_in(3)
         {
             let variant = draw.of(&[peach::Variant::Peach, peach::Variant::PeachPlus]);

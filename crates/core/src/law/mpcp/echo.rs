@@ -1,5 +1,10 @@
 //! Receiver of MPCP: returns the code of each data packet and its place in the chain, as it arrived.
 
+use super::order::Order;
+use super::sender::SenderConfig;
+use crate::law::{EchoLaw, Heard, Packet, Receiving, Reply, Segment};
+use crate::units::Bytes;
+
 /// Echo of a data packet in an ACK: bits 0 and 1 its ECN field, 2 to 4 its place in the chain, 5 that the
 /// place is known, 6 that there is an echo.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +38,20 @@ impl Echoed {
     }
 }
 
+impl From<Reply> for Echoed {
+    #[inline(always)]
+    fn from(reply: Reply) -> Self {
+        Self(reply.word)
+    }
+}
+
+impl From<Echoed> for Reply {
+    #[inline(always)]
+    fn from(echoed: Echoed) -> Self {
+        Self { word: echoed.0, byte: 0 }
+    }
+}
+
 /// State of the receiver: the echo for the next ACK; of several packets (delayed ACKs) that of the highest code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Echo {
@@ -42,7 +61,7 @@ pub struct Echo {
 impl Echo {
     /// Takes the code and the place of a data packet that arrived.
     #[inline]
-    pub fn on_data(&mut self, came: Echoed) {
+    pub fn take(&mut self, came: Echoed) {
         let (Some(code), held) = (came.code(), self.waiting.code()) else { return };
         if held.is_none_or(|held| held <= code) {
             self.waiting = came;
@@ -51,9 +70,74 @@ impl Echo {
 
     /// Returns the echo for the ACK about to leave, and forgets it.
     #[inline]
-    pub fn on_ack(&mut self) -> Echoed {
+    pub fn give(&mut self) -> Echoed {
         let waiting = self.waiting;
         self.waiting = Echoed::NONE;
         waiting
+    }
+}
+
+/// Returns what a receiver reads from a packet with a code; `None`: it took the headers for another segment's, and
+/// drops it.
+#[inline]
+fn read(config: &SenderConfig, code: u8, packet: &impl Packet, receiver: impl Receiving) -> Option<Echoed> {
+    let (Some(mut segment), Some((n, order))) = (Segment::of(packet), chain(config)) else {
+        return Some(Echoed::new(code, Some(0)));
+    };
+    let place = order.read(&segment, n);
+    let numbers = receiver.numbers()?; // before the beginning there is nothing that headers could say
+    let is_itself = order.restore(&mut segment, n, &numbers.expected)
+        && segment.sequence == numbers.sequence
+        && segment.acknowledgment == numbers.acknowledgment;
+    is_itself.then(|| Echoed::new(code, place))
+}
+
+/// How many packets a chain has, and how their places are told; `None`: there are no chains.
+#[inline]
+fn chain(config: &SenderConfig) -> Option<(u32, Order)> {
+    (config.n > 1).then_some((config.n, config.order))
+}
+
+impl SenderConfig {
+    /// Returns an acknowledgment as it tells the place that it echoes; `None`: it can tell none.
+    #[inline(always)]
+    pub fn acknowledge(&self, mut acknowledgment: Segment, echoed: Echoed) -> Option<Segment> {
+        let (Some((_, order)), Some(place)) = (chain(self), echoed.index()) else { return None };
+        acknowledgment.seal();
+        order.write(&mut acknowledgment, place).then_some(acknowledgment)
+    }
+}
+
+impl EchoLaw<SenderConfig> for Echo {
+    #[inline(always)]
+    fn start(_config: &SenderConfig, _mss: Bytes) -> Self {
+        Self::default()
+    }
+
+    #[inline]
+    fn on_data(&mut self, config: &SenderConfig, packet: &impl Packet, receiver: impl Receiving) -> Heard {
+        let code = packet.ecn();
+        if code == 0 {
+            return Heard::Taken;
+        }
+        match read(config, code, packet, receiver) {
+            Some(came) => {
+                self.take(came);
+                Heard::Taken
+            }
+            None => Heard::Unreadable,
+        }
+    }
+
+    /// Returns the echo with its place, if the acknowledgment can tell that: a matter of its numbers alone.
+    #[inline]
+    fn on_ack(&mut self, config: &SenderConfig, receiver: impl Receiving) -> Reply {
+        let came = self.give();
+        let (Some(code), Some((_, order)), Some(mut segment)) =
+            (came.code(), chain(config), receiver.acknowledgment())
+        else {
+            return came.into();
+        };
+        Echoed::new(code, came.index().filter(|&place| order.write(&mut segment, place))).into()
     }
 }

@@ -1,9 +1,9 @@
 //! Link law of MPCP: the load factor (VP, VNS), and the marking of packets (MP algorithm 2).
 
-use super::super::settings::{Field, Settings, words};
 use super::level::{DIGITS_MAX, Level};
 use super::order::Order;
-use crate::law::{LinkLaw, Packet, Series};
+use crate::law::settings::{Field, Settings, words};
+use crate::law::{LinkLaw, Packet, Remembers, Segment, Series, Steered};
 use crate::units::{Bytes, Duration, Rate, Ratio, Time, mul_div};
 
 /// More flows than any router remembers.
@@ -157,6 +157,23 @@ enum Verdict {
 }
 
 impl Flow {
+    /// Returns the record that a router keeps as this word; 0 is that of a flow that nobody knows.
+    #[inline(always)]
+    pub const fn from_word(word: u32) -> Self {
+        let verdict = match word >> 24 {
+            0 => Verdict::High,
+            1 => Verdict::Equal,
+            _ => Verdict::Low,
+        };
+        Self { prefix: word as u16, next: (word >> 16) as u8, verdict }
+    }
+
+    /// Returns the word as which a router keeps the record.
+    #[inline(always)]
+    pub const fn to_word(self) -> u32 {
+        self.prefix as u32 | (self.next as u32) << 16 | (self.verdict as u32) << 24
+    }
+
     /// Returns the digit that packet `index` of a chain shall carry, which came with the digit `found`.
     #[inline]
     pub fn mark(&mut self, index: u8, found: u8, own: &Level, algorithm: Algorithm2) -> u8 {
@@ -297,9 +314,17 @@ impl Link {
     }
 }
 
+impl Steered for Link {}
+
 impl LinkLaw for Link {
     type Config = LinkConfig;
     type Report = Report;
+    type View = ();
+
+    #[inline]
+    fn name(config: &LinkConfig) -> &'static str {
+        super::name_of(config.n, config.is_preset)
+    }
 
     #[inline(always)]
     fn start(config: &LinkConfig, phase: Duration, second_phase: Duration) -> Self {
@@ -346,17 +371,34 @@ impl LinkLaw for Link {
         }
         let LinkConfig { n, order, algorithm_2, .. } = self.config;
         if n > 1
-            && let Some(segment) = packet.segment()
+            && let Some(segment) = Segment::of(packet)
         {
             // Packets whose place nobody can tell, and flows that nobody remembers, pass as they are.
+            let name = [segment.source, segment.destination, segment.ports];
             if let Some(index) = order.read(&segment, n)
-                && let Some(flow) = packet.flow(now, index == 0)
+                && let Some([word, ..]) = packet.memory(name, now, index == 0)
             {
+                let mut flow = Flow::from_word(*word);
                 let code = flow.mark(index, found, &self.level, algorithm_2);
+                *word = flow.to_word();
                 packet.set_ecn(code);
             }
         } else if found < self.level.zone() {
             packet.set_ecn(self.level.zone());
+        }
+    }
+
+    /// A code may rise, in longer chains that of the first packet: a higher level can have lower digits behind.
+    #[inline]
+    fn only_lowers(&self, came: &impl Packet, left: &impl Packet) -> bool {
+        let LinkConfig { n, order, .. } = self.config;
+        let is_coded = came.ecn() > 0;
+        let place = Segment::of(came).filter(|_| n > 1).map(|segment| order.read(&segment, n));
+        match place {
+            _ if !is_coded => left.ecn() == 0,
+            Some(None) => left.ecn() == came.ecn(),
+            Some(Some(1..)) => left.ecn() > 0,
+            Some(Some(0)) | None => left.ecn() >= came.ecn(),
         }
     }
 
@@ -383,13 +425,8 @@ impl LinkLaw for Link {
         self.report
     }
 
-    #[inline]
-    fn preset(config: &LinkConfig) -> usize {
-        super::preset_of(config.n, config.is_preset)
-    }
-
     #[inline(always)]
-    fn flows(config: &LinkConfig) -> Option<(u32, Duration)> {
-        (config.n > 1).then_some((config.table, config.idle))
+    fn remembers(config: &LinkConfig) -> Option<Remembers> {
+        (config.n > 1).then_some(Remembers { flows: config.table, idle: config.idle, words: 1 })
     }
 }

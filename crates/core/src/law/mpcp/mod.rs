@@ -12,7 +12,7 @@ mod sender;
 pub use echo::{Echo, Echoed};
 pub use level::{DIGITS_MAX, HIGH, LOW, Level, OVERLOAD};
 pub use link::{Algorithm2, Flow, Link, LinkConfig, Report};
-pub use order::{Expected, Order, Segment};
+pub use order::Order;
 pub use sender::{Cut, Hold, Loss, Sender, SenderConfig, State};
 
 use super::Protocol;
@@ -42,10 +42,15 @@ pub const fn protocols() -> &'static [Protocol] {
     }
 }
 
-/// The place in [`protocols`] of the preset with such chains.
+/// The name of the preset with such chains.
 #[inline]
-const fn preset_of(n: u32, is_preset: bool) -> usize {
-    if is_preset { n.saturating_sub(1) as usize } else { 3 }
+const fn name_of(n: u32, is_preset: bool) -> &'static str {
+    match n {
+        1 if is_preset => "vcp",
+        2 if is_preset => "dpcp",
+        3 if is_preset => "tpcp",
+        _ => "mpcp",
+    }
 }
 
 const fn preset(

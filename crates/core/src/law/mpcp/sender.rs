@@ -6,7 +6,7 @@ use super::level::{DIGITS_MAX, HIGH, LOW, Level, OVERLOAD};
 use super::order::Order;
 use crate::law::places::{PLACES, SEGMENT_MAX, with_places};
 use crate::law::settings::{Field, Settings, words};
-use crate::law::{Ack, Echo, SenderLaw};
+use crate::law::{Ack, Needs, Packet, Segment, Send, SenderLaw};
 use crate::units::{Bytes, Duration, Rate, Ratio, Time, Wide, mul_div};
 
 /// VNS's timers tick so often.
@@ -512,8 +512,19 @@ impl Sender {
 
 impl SenderLaw for Sender {
     type Config = SenderConfig;
+    type Echo = super::Echo;
 
-    const INITIAL_WINDOW: Option<u32> = Some(1);
+    #[inline]
+    fn name(config: &SenderConfig) -> &'static str {
+        super::name_of(config.n, config.is_preset)
+    }
+
+    #[inline(always)]
+    fn needs(config: &SenderConfig) -> Needs {
+        let withstands_loss = config.loss == Loss::Maintain;
+        let writes_segments = config.n > 1;
+        Needs { initial_window: Some(1), segments: true, writes_segments, withstands_loss, ..Needs::NONE }
+    }
 
     #[inline(always)]
     fn start(config: &SenderConfig, mss: Bytes, initial_window: Bytes) -> Self {
@@ -524,7 +535,7 @@ impl SenderLaw for Sender {
     fn on_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
         let rtt = round_trip(ack.srtt);
         self.resume(now, rtt);
-        let echoed = Echoed(ack.feedback as u32);
+        let echoed = Echoed::from(ack.reply);
         let index = if config.digits() == 1 { Some(0) } else { echoed.index() };
         match (echoed.code(), index) {
             // Nobody sends 00: a path that clears codes has no say (5.5).
@@ -568,18 +579,27 @@ impl SenderLaw for Sender {
     }
 
     #[inline]
-    fn on_send_place(&mut self, config: &SenderConfig, now: Time, srtt: Duration) -> Option<u8> {
-        Some(self.next_place(config, now, srtt))
+    fn on_send(&mut self, config: &SenderConfig, now: Time, send: &Send, packet: &mut impl Packet) {
+        let place = self.next_place(config, now, send.srtt);
+        if config.n > 1
+            && let Some(mut segment) = Segment::of(packet)
+        {
+            if !config.order.write(&mut segment, place) {
+                config.order.write(&mut segment, 0); // a chain begins anew
+            }
+            packet.set_header(segment);
+        }
+        packet.set_ecn(LOW);
+    }
+
+    fn each(&self, tell: &mut impl FnMut(&'static str, i64, u32)) {
+        tell("load_bound", self.level.to as i64, 1_000_000);
+        tell("downgrades", self.downgrades as i64, 1);
     }
 
     #[inline]
     fn window(&self) -> Bytes {
         Bytes(self.cwnd >> PLACES)
-    }
-
-    #[inline(always)]
-    fn echo(_config: &SenderConfig, _mss: Bytes) -> Echo {
-        Echo::Chain(super::Echo::default())
     }
 
     /// VNS: windows up to 64 packets, if a power of two of them per round trip leaves gaps above 100 ms. Smooth: the
@@ -595,25 +615,5 @@ impl SenderLaw for Sender {
         }
         let gap = Duration(srtt.0 >> (64 - (packets - 1).leading_zeros()));
         (gap > GAP_MIN).then(|| Bytes(self.mss >> PLACES).per(gap))
-    }
-
-    #[inline]
-    fn preset(config: &SenderConfig) -> usize {
-        super::preset_of(config.n, config.is_preset)
-    }
-
-    #[inline(always)]
-    fn withstands_loss(config: &SenderConfig) -> bool {
-        config.loss == Loss::Maintain
-    }
-
-    #[inline(always)]
-    fn mpcp_config(config: &SenderConfig) -> Option<&SenderConfig> {
-        Some(config)
-    }
-
-    #[inline(always)]
-    fn mpcp(&self) -> Option<State> {
-        Some(self.state())
     }
 }

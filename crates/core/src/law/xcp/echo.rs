@@ -1,7 +1,9 @@
 //! The receiver's part of XCP: the feedback that ACKs return (draft-03 §4.1.2).
 
-use super::Header;
-use super::sender::PLACES;
+use super::sender::{PLACES, SenderConfig};
+use super::{Feedback, Header, Profile, reply};
+use crate::law::{EchoLaw, Heard, Packet, Receiving, Reply};
+use crate::units::Bytes;
 
 /// Receiver state: the feedback that no ACK has carried yet.
 ///
@@ -109,5 +111,44 @@ impl EchoReader {
         // The sign is now at the top, and the steps are worth 16 B/s where they are.
         const { assert!(32 - BITS == STEP) };
         steps as i32
+    }
+}
+
+/// Receiver of [`SenderConfig::feedback`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Returned {
+    /// ACKs return rates.
+    Rate(Echo),
+    /// ACKs return bytes of window.
+    Bytes(ByteEcho),
+}
+
+impl EchoLaw<SenderConfig> for Returned {
+    #[inline(always)]
+    fn start(config: &SenderConfig, _mss: Bytes) -> Self {
+        match config.feedback {
+            Feedback::Bytes if config.profile != Profile::Thesis => Self::Bytes(ByteEcho::default()),
+            _ => Self::Rate(Echo::default()),
+        }
+    }
+
+    /// Each packet with a standard header was given its share by the links, so each counts.
+    #[inline(always)]
+    fn on_data(&mut self, _config: &SenderConfig, packet: &impl Packet, _receiver: impl Receiving) -> Heard {
+        if let Some(header) = packet.header() {
+            match self {
+                Self::Rate(echo) => echo.on_data(&header),
+                Self::Bytes(echo) => echo.on_data(&header),
+            }
+        }
+        Heard::Taken
+    }
+
+    #[inline(always)]
+    fn on_ack(&mut self, _config: &SenderConfig, _receiver: impl Receiving) -> Reply {
+        reply(match self {
+            Self::Rate(echo) => echo.on_ack(),
+            Self::Bytes(echo) => echo.on_ack(),
+        })
     }
 }

@@ -3,7 +3,7 @@
 
 use super::Header;
 use crate::law::settings::{Field, Settings};
-use crate::law::{LinkLaw, Packet, Series};
+use crate::law::{self, LinkLaw, Packet, Series, Steered, Told};
 use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, Wide, mul_div, mul_div_up};
 
 /// Binary places of the rates that are handed out. The error of one packet's share, 2^-16 B/s, is
@@ -200,8 +200,8 @@ impl Series for Report {
         tell("persistent_queue_bytes", self.persistent_queue.0 as i64, 1);
     }
 
-    fn xcp(&self) -> Option<&Report> {
-        Some(self)
+    fn bounded_packets(&self) -> Option<u64> {
+        Some(self.bounded)
     }
 }
 
@@ -231,18 +231,6 @@ pub struct Share {
     pub carry: u64,
     /// Factor by which a variant of XCP has scaled the positive pool, with 32 binary places.
     pub factor: u64,
-}
-
-/// Estimate that the owner of a virtual router (XCP-i) has in place of a capacity: see [`LinkLaw::close_told`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Told {
-    /// Spare bandwidth of the bottleneck, B/s; negative where more arrives than it carries.
-    pub spare: i64,
-    /// d, the mean round trip time; zero: that of the packets that came.
-    pub mean_rtt: Duration,
-    /// Q, the persistent queue.
-    pub queue: Bytes,
 }
 
 /// State of XCP's link law at one output port.
@@ -309,12 +297,6 @@ impl Link {
             queue_min: Bytes(0),
             report: Report { interval: config.initial_interval, ..Report::default() },
         }
-    }
-
-    /// Changes the capacity from the next control interval on.
-    #[inline]
-    pub fn set_capacity(&mut self, capacity: Rate) {
-        self.config.capacity = capacity;
     }
 
     /// Takes a packet before it is queued, also if it is then dropped: it asked for capacity. `header` zeroed
@@ -402,21 +384,7 @@ impl Link {
         self.queue_min = self.queue_min.min(backlog);
     }
 
-    /// Returns the earliest deadline of the control and the queue timer.
-    #[inline]
-    pub fn next_deadline(&self) -> Time {
-        self.control_deadline.min(self.queue_deadline)
-    }
-
-    /// Serves every deadline that is due at `now`; `backlog` is what is queued. A late call closes one interval of
-    /// the length that really passed. Where both are due, control comes first and sees the queue estimate of
-    /// the period before.
-    #[inline]
-    pub fn on_deadline(&mut self, now: Time, backlog: Bytes) {
-        self.serve(now, backlog, |pool, _| pool);
-    }
-
-    /// [`Link::on_deadline`]; `scale` makes the positive pool of the interval that begins from XCP's and
+    /// [`LinkLaw::on_deadline`]; `scale` makes the positive pool of the interval that begins from XCP's and
     /// the length of the interval.
     #[inline(always)]
     pub(in crate::law) fn serve(
@@ -434,19 +402,7 @@ impl Link {
         }
     }
 
-    /// Returns the report of the last control interval, for series and events.
-    #[inline]
-    pub fn report(&self) -> Report {
-        self.report
-    }
-
-    /// Closes the control interval with the spare bandwidth of an estimate: [`LinkLaw::close_told`].
-    #[inline]
-    pub fn close_told(&mut self, now: Time, told: &Told) {
-        self.serve_told(now, told, |pool, _| pool);
-    }
-
-    /// [`Link::close_told`], with a scale as [`Link::serve`] has.
+    /// [`Steered::close_told`], with a scale as [`Link::serve`] has.
     #[inline(always)]
     pub(in crate::law) fn serve_told(
         &mut self,
@@ -457,13 +413,6 @@ impl Link {
         self.queue = told.queue;
         let pool = self.close(now, Some(told));
         self.grant(scale(pool, self.report.interval));
-    }
-
-    /// Returns y, the input rate, of the running interval so far.
-    #[inline]
-    pub fn input(&self, now: Time) -> Rate {
-        let elapsed = now - self.began;
-        if elapsed.0 == 0 { Rate(0) } else { self.input.per(elapsed) }
     }
 
     fn close_interval(&mut self, now: Time) -> u64 {
@@ -550,12 +499,6 @@ impl Link {
         self.sum_x = 0; // L 16
     }
 
-    /// Returns d, the mean round trip time of the interval before, rounded up.
-    #[inline(always)]
-    pub fn mean_rtt(&self) -> Duration {
-        Duration(mul_div_up(self.mean_rtt, SECOND, 1 << RTT_PLACES))
-    }
-
     /// beta Q / d, B/s with [`PLACES`].
     #[inline(always)]
     fn drain(&self) -> u64 {
@@ -576,9 +519,41 @@ impl Link {
     }
 }
 
+impl Steered for Link {
+    const IS_STEERED: bool = true;
+
+    #[inline]
+    fn close_told(&mut self, now: Time, told: &Told) {
+        self.serve_told(now, told, |pool, _| pool);
+    }
+
+    #[inline]
+    fn input(&self, now: Time) -> Rate {
+        let elapsed = now - self.began;
+        if elapsed.0 == 0 { Rate(0) } else { self.input.per(elapsed) }
+    }
+
+    /// Returns d of the interval before, rounded up.
+    #[inline(always)]
+    fn mean_rtt(&self) -> Duration {
+        Duration(mul_div_up(self.mean_rtt, SECOND, 1 << RTT_PLACES))
+    }
+
+    #[inline(always)]
+    fn persistent_queue(&self) -> Bytes {
+        self.report.persistent_queue
+    }
+}
+
 impl LinkLaw for Link {
     type Config = LinkConfig;
     type Report = Report;
+    type View = Share;
+
+    #[inline(always)]
+    fn name(_config: &LinkConfig) -> &'static str {
+        "xcp"
+    }
 
     #[inline(always)]
     fn start(config: &LinkConfig, phase: Duration, second_phase: Duration) -> Self {
@@ -607,70 +582,64 @@ impl LinkLaw for Link {
         config.capacity = capacity;
     }
 
-    #[inline(always)]
+    #[inline]
     fn set_capacity(&mut self, capacity: Rate) {
-        Self::set_capacity(self, capacity);
+        self.config.capacity = capacity;
     }
 
     #[inline(always)]
     fn on_arrival(&mut self, now: Time, packet: &impl Packet) {
-        Self::on_arrival(self, now, &packet.xcp().unwrap_or_default(), packet.size());
+        Self::on_arrival(self, now, &packet.header().unwrap_or_default(), packet.size());
     }
 
     #[inline(always)]
     fn on_departure(&mut self, now: Time, packet: &mut impl Packet, backlog: Bytes) {
-        match packet.xcp() {
+        match packet.header() {
             Some(mut header) => {
                 Self::on_departure(self, now, &mut header, packet.size(), backlog);
-                packet.set_xcp(header);
+                packet.set_header(header);
             }
             None => self.on_other_departure(now, backlog),
         }
     }
 
-    #[inline(always)]
+    #[inline]
+    fn only_lowers(&self, came: &impl Packet, left: &impl Packet) -> bool {
+        match (came.header::<Header>(), left.header::<Header>()) {
+            (Some(asked), Some(given)) => {
+                given.delta <= asked.delta && Header { delta: asked.delta, ..given } == asked
+            }
+            (asked, given) => asked == given,
+        }
+    }
+
+    #[inline]
+    fn pool(&self, packet: &impl Packet) -> Option<law::Pool> {
+        let header: Header = packet.header()?;
+        Some(law::Pool { left: self.grants.left, part: self.grants.share(self.bounded(header.x)) })
+    }
+
+    /// Returns the earlier one of the control and the queue timer.
+    #[inline]
     fn next_deadline(&self) -> Time {
-        Self::next_deadline(self)
+        self.control_deadline.min(self.queue_deadline)
     }
 
-    #[inline(always)]
+    /// A late call closes one interval of the length that really passed. Where both are due, control comes first and
+    /// sees the queue estimate of the period before.
+    #[inline]
     fn on_deadline(&mut self, now: Time, backlog: Bytes) {
-        Self::on_deadline(self, now, backlog);
+        self.serve(now, backlog, |pool, _| pool);
     }
 
-    #[inline(always)]
-    fn close_told(&mut self, now: Time, told: &Told) {
-        Self::close_told(self, now, told);
-    }
-
-    #[inline(always)]
-    fn input(&self, now: Time) -> Rate {
-        Self::input(self, now)
-    }
-
-    #[inline(always)]
+    #[inline]
     fn report(&self) -> Report {
         self.report
     }
 
     #[inline(always)]
-    fn mean_rtt(&self) -> Duration {
-        Self::mean_rtt(self)
-    }
-
-    #[inline(always)]
-    fn share(&self, packet: &impl Packet) -> Option<Share> {
-        packet.xcp().map(|header| Self::share(self, &header, packet.size()))
-    }
-
-    #[inline(always)]
-    fn xcp(config: &LinkConfig) -> Option<&LinkConfig> {
-        Some(config)
-    }
-
-    #[inline(always)]
-    fn xcp_mut(config: &mut LinkConfig) -> Option<&mut LinkConfig> {
-        Some(config)
+    fn view(&self, packet: &impl Packet) -> Option<Share> {
+        packet.header().map(|header| self.share(&header, packet.size()))
     }
 }
 

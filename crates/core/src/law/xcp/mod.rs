@@ -14,12 +14,12 @@ mod link;
 mod sender;
 mod thesis;
 
-pub use echo::{ByteEcho, CumulativeEcho, Echo, EchoReader};
-pub use link::{Link, LinkConfig, Report, SHARE_PLACES, Share, Told};
+pub use echo::{ByteEcho, CumulativeEcho, Echo, EchoReader, Returned};
+pub use link::{Link, LinkConfig, Report, SHARE_PLACES, Share};
 pub use sender::{Feedback, LossPolicy, Profile, RateSource, RequestPolicy, Sender, SenderConfig};
 pub(in crate::law) use sender::{PLACES, with_places};
 
-use super::{LinkConfig as Links, Protocol, SenderConfig as Senders};
+use super::{LinkConfig as Links, Protocol, Reply, SenderConfig as Senders, Tag, Words};
 
 /// Returns the protocols of this folder: `xcp` alone.
 pub const fn protocols() -> &'static [Protocol] {
@@ -46,4 +46,33 @@ pub struct Header {
     pub delta: i32,
     /// Reverse_Feedback, the granted change of rate on its way back to the sender, B/s.
     pub reverse: i32,
+}
+
+impl super::Header for Header {
+    const TAG: Tag = Tag::header("xcp");
+
+    #[inline(always)]
+    fn read(words: &Words) -> Self {
+        Self { x: words[0], rtt: words[1], delta: words[2] as i32, reverse: words[3] as i32 }
+    }
+
+    #[inline(always)]
+    fn write(self, words: &mut Words) {
+        words[0] = self.x;
+        words[1] = self.rtt;
+        words[2] = self.delta as u32;
+        words[3] = self.reverse as u32;
+    }
+}
+
+/// Returns what an ACK brings to the sender: Reverse_Feedback, B/s, or the bytes that [`Feedback::Bytes`] asks for.
+#[inline(always)]
+pub const fn feedback(reply: Reply) -> i32 {
+    reply.word as i32
+}
+
+/// Returns the reply that brings so much feedback.
+#[inline(always)]
+pub const fn reply(feedback: i32) -> Reply {
+    Reply { word: feedback as u32, byte: 0 }
 }

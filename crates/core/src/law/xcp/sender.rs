@@ -1,9 +1,9 @@
 //! Sender law of XCP: states the flow's rate and what more it could use, and moves the window by the
 //! feedback of each ACK (draft-03 §4.1, K02 §3.4).
 
-use super::Header;
+use super::{Header, Returned, feedback};
 use crate::law::settings::{Field, Settings, words};
-use crate::law::{self, Ack, Send, SenderLaw, reno};
+use crate::law::{Ack, Needs, Packet, Send, SenderLaw, reno};
 use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, Wide, mul_div};
 
 /// Binary places of the window in bytes. The header's times have as many, so feedback (B/s) times
@@ -259,8 +259,20 @@ impl Sender {
 
 impl SenderLaw for Sender {
     type Config = SenderConfig;
+    type Echo = Returned;
 
-    const INITIAL_WINDOW: Option<u32> = Some(1);
+    #[inline(always)]
+    fn name(_config: &SenderConfig) -> &'static str {
+        "xcp"
+    }
+
+    /// The header that counts is draft-03's (§3.2); what XCP-r and XCP-i add (`wire::xcp_extended`) is in the segment and counts
+    /// as payload.
+    #[inline(always)]
+    fn needs(config: &SenderConfig) -> Needs {
+        let withstands_loss = config.loss == LossPolicy::Maintain;
+        Needs { initial_window: Some(1), withstands_loss, header_bytes: 20, ..Needs::NONE }
+    }
 
     #[inline(always)]
     fn start(_config: &SenderConfig, mss: Bytes, initial_window: Bytes) -> Self {
@@ -276,13 +288,13 @@ impl SenderLaw for Sender {
             return self.thesis_on_ack(config, ack);
         }
         self.note_ack(config, now, ack);
-        let feedback = if config.profile == Profile::Ns2 && ack.is_duplicate { 0 } else { ack.feedback };
+        let change = if config.profile == Profile::Ns2 && ack.is_duplicate { 0 } else { feedback(ack.reply) };
         let unit = match config.feedback {
             Feedback::Rate => ack.srtt.to_header() as i64,
             Feedback::Bytes => 1 << PLACES,
         };
         // At most 2^31 * 2^32: fits.
-        self.apply(config, now, ack, feedback as i64 * unit);
+        self.apply(config, now, ack, change as i64 * unit);
     }
 
     /// Follows [`LossPolicy`]. The half is of the window in use: K02's sender is a TCP, whose window
@@ -333,18 +345,9 @@ impl SenderLaw for Sender {
     }
 
     #[inline(always)]
-    fn on_send(&mut self, config: &SenderConfig, now: Time, send: &Send) -> Option<Header> {
-        Some(Self::on_send(self, config, now, send))
-    }
-
-    #[inline(always)]
-    fn echo(config: &SenderConfig, _mss: Bytes) -> law::Echo {
-        match config.feedback {
-            Feedback::Bytes if config.profile != Profile::Thesis => {
-                law::Echo::Bytes(super::ByteEcho::default())
-            }
-            _ => law::Echo::Feedback(super::Echo::default()),
-        }
+    fn on_send(&mut self, config: &SenderConfig, now: Time, send: &Send, packet: &mut impl Packet) {
+        let header = self.header(config, now, send);
+        packet.add_header(header);
     }
 
     /// The congestion window.
@@ -360,31 +363,6 @@ impl SenderLaw for Sender {
             return None;
         }
         Some(self.usable_window().per(srtt))
-    }
-
-    #[inline(always)]
-    fn header_bytes(_config: &SenderConfig) -> u16 {
-        20 // draft-03 §3.2
-    }
-
-    #[inline(always)]
-    fn withstands_loss(config: &SenderConfig) -> bool {
-        config.loss == LossPolicy::Maintain
-    }
-
-    #[inline(always)]
-    fn xcp_config(config: &SenderConfig) -> Option<&SenderConfig> {
-        Some(config)
-    }
-
-    #[inline(always)]
-    fn xcp_config_mut(config: &mut SenderConfig) -> Option<&mut SenderConfig> {
-        Some(config)
-    }
-
-    #[inline(always)]
-    fn xcp(&self) -> Option<&Sender> {
-        Some(self)
     }
 }
 
@@ -422,7 +400,7 @@ impl Sender {
     /// Meters a packet about to leave and returns its header, whose `reverse` is the receiver's to fill.
     /// While the round trip time is unknown the header is empty (draft-03 §4.1.1).
     #[inline(always)]
-    pub fn on_send(&mut self, config: &SenderConfig, now: Time, send: &Send) -> Header {
+    pub fn header(&mut self, config: &SenderConfig, now: Time, send: &Send) -> Header {
         if config.profile == Profile::Thesis {
             return self.thesis_on_send(config, send);
         }

@@ -2,8 +2,8 @@
 //! header of draft-falk-xcp-spec-00 with its coarse units, the window's rate for the flow's whatever
 //! was sent (TH 8), no reaction to loss (TH 3.1), no aging (TH 3.3), in integers.
 
-use super::Header;
 use super::sender::{Sender, SenderConfig};
+use super::{Header, feedback};
 use crate::law::{Ack, Send, SenderLaw};
 use crate::units::{Bytes, Duration, Wide, mul_div};
 
@@ -21,9 +21,9 @@ impl Sender {
     /// §3.1.3 printed `* 1000`).
     #[inline]
     pub(super) fn thesis_on_ack(&mut self, config: &SenderConfig, ack: &Ack) {
-        let change = mul_div(ack.feedback.unsigned_abs() as u64, millis(ack.srtt), 1000);
-        let window =
-            if ack.feedback < 0 { self.window() - Bytes(change) } else { self.window() + Bytes(change) };
+        let feedback = feedback(ack.reply);
+        let change = mul_div(feedback.unsigned_abs() as u64, millis(ack.srtt), 1000);
+        let window = if feedback < 0 { self.window() - Bytes(change) } else { self.window() + Bytes(change) };
         // TH 4.1: the remedy against a window beyond what the receiver takes.
         let window = if config.clamp { window.min(ack.awnd) } else { window };
         self.set_window(window.max(self.mss()));

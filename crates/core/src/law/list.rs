@@ -1,0 +1,558 @@
+//! The list of protocols, and the laws of all of them as one: which law it is, is asked here and nowhere else.
+
+use super::settings::{Field, Settings};
+use super::{
+    Ack, Ask, Delivery, EchoLaw, Heard, LinkLaw, Needs, Packet, Pool, Receiving, Remembers, Reply, Send,
+    SenderLaw, Series, Steered, Told, Turn,
+};
+use crate::units::{Bytes, Duration, Rate, Time};
+use core::any::Any;
+
+/// A protocol as scenarios name it. One law file may have several, which are presets of one law.
+#[derive(Clone, Debug)]
+pub struct Protocol {
+    /// Name in a scenario.
+    pub name: &'static str,
+    /// Description in a line.
+    pub about: &'static str,
+    /// Page of the protocol: `docs/protocols/<page>.md`.
+    pub page: &'static str,
+    /// Link law and its default configuration; `None`: links run none.
+    pub link: Option<LinkConfig>,
+    /// Sender law and its default configuration; `None`: flows run none.
+    pub sender: Option<SenderConfig>,
+}
+
+impl Protocol {
+    /// Returns the protocol of that name.
+    #[inline] // or it would be in each BPF object
+    pub fn of(name: &str) -> Option<&'static Self> {
+        Self::all().find(|protocol| protocol.name == name)
+    }
+}
+
+/// Makes the types of all laws of the list, and for the methods below:
+/// - `of_link!(Link, value, law => body)`: the body with the link law, or what belongs to one, whichever it is; with
+///   `law: Law` the body has the law's type.
+/// - `of_sender!(SenderConfig, value, config => body)`: the same for sender laws.
+/// - `of_flow!(state, config, |law, config| body)`: the body with a sender law and its configuration. They belong to each
+///   other, else nothing happens and the result is `Default`'s.
+macro_rules! protocols {
+    (types $(#[$about:meta])* ($($derive:ident),*) $name:ident:
+        $($(#[$on:meta])* $Variant:ident($type:ty),)*) => {
+        $(#[$about])*
+        #[derive($($derive),*)]
+        pub enum $name {
+            $($(#[$on])*
+            #[doc = concat!("That of `", stringify!($type), "`.")]
+            $Variant($type),)*
+        }
+    };
+    ($d:tt $($(#[$on:meta])* $module:ident {
+        $(link $(#[$if_link:meta])* $Link:ident($link:ty))?
+        $(sender $(#[$if_sender:meta])* $Sender:ident($sender:ty))?
+    })*) => {
+        impl Protocol {
+            /// Returns all protocols, in the order of the list.
+            // Functions, not constants, also in the law files: those would be in each BPF object.
+            pub fn all() -> impl Iterator<Item = &'static Self> {
+                [$($(#[$on])* super::$module::protocols()),*].into_iter().flatten()
+            }
+        }
+
+        protocols! { types
+            /// Configuration of a sender law, shared by all flows that run it.
+            (Clone, Debug, PartialEq, Eq) SenderConfig:
+            $($($(#[$if_sender])* $Sender(<$sender as SenderLaw>::Config),)?)*
+        }
+        protocols! { types
+            /// A sender law of any protocol, with its state.
+            (Clone, Debug) Law: $($($(#[$if_sender])* $Sender($sender),)?)*
+        }
+        protocols! { types
+            /// The receiver's part of a law of any protocol, with its state.
+            (Clone, Debug, PartialEq) Echo: $($($(#[$if_sender])* $Sender(<$sender as SenderLaw>::Echo),)?)*
+        }
+        protocols! { types
+            /// Configuration of a link law, one for each output port.
+            (Clone, Debug, PartialEq, Eq) LinkConfig: $($($(#[$if_link])* $Link(<$link as LinkLaw>::Config),)?)*
+        }
+        protocols! { types
+            /// A link law at work: the state of one output port.
+            (Clone, Debug) Link: $($($(#[$if_link])* $Link($link),)?)*
+        }
+        protocols! { types
+            /// Report of a link law: what the last control interval measured and decided.
+            (Clone, Copy, Debug, PartialEq, Eq) LinkReport: $($($(#[$if_link])* $Link(<$link as LinkLaw>::Report),)?)*
+        }
+        protocols! { types
+            /// View of a link law on a packet, for observers.
+            (Clone, Copy, Debug, PartialEq, Eq) LinkView: $($($(#[$if_link])* $Link(<$link as LinkLaw>::View),)?)*
+        }
+
+        impl Sender {
+            /// Creates the state of a new connection, with its initial window. `mss` counts the whole IP packet.
+            #[inline]
+            pub fn new(config: &SenderConfig, mss: Bytes, initial_window: Bytes) -> Self {
+                match config {
+                    $($($(#[$if_sender])* SenderConfig::$Sender(config) => {
+                        let law = <$sender>::start(config, mss, initial_window);
+                        Self { window: law.window(), law: Law::$Sender(law) }
+                    })?)*
+                }
+            }
+        }
+
+        impl Echo {
+            /// Creates the receiver's part for a new connection. `mss` counts the whole IP packet.
+            #[inline]
+            pub fn new(config: &SenderConfig, mss: Bytes) -> Self {
+                match config {
+                    $($($(#[$if_sender])* SenderConfig::$Sender(config) => Self::$Sender(EchoLaw::start(config, mss)),)?)*
+                }
+            }
+
+            /// Takes a data packet: [`EchoLaw::on_data`].
+            #[inline]
+            pub fn on_data(&mut self, config: &SenderConfig, packet: &impl Packet, receiver: impl Receiving) -> Heard {
+                match (self, config) {
+                    $($($(#[$if_sender])* (Self::$Sender(echo), SenderConfig::$Sender(config)) => {
+                        echo.on_data(config, packet, receiver)
+                    })?)*
+                    _ => Heard::Taken,
+                }
+            }
+
+            /// Returns the reply of the ACK that is about to leave: [`EchoLaw::on_ack`].
+            #[inline]
+            pub fn on_ack(&mut self, config: &SenderConfig, receiver: impl Receiving) -> Reply {
+                match (self, config) {
+                    $($($(#[$if_sender])* (Self::$Sender(echo), SenderConfig::$Sender(config)) => {
+                        echo.on_ack(config, receiver)
+                    })?)*
+                    _ => Reply::default(),
+                }
+            }
+        }
+
+        impl Link {
+            /// Creates the state of a port that begins in the given phases: [`LinkLaw::start`].
+            #[inline]
+            pub fn new(config: &LinkConfig, phase: Duration, second_phase: Duration) -> Self {
+                match config {
+                    $($($(#[$if_link])* LinkConfig::$Link(config) => {
+                        Self::$Link(LinkLaw::start(config, phase, second_phase))
+                    })?)*
+                }
+            }
+
+            /// Returns the report of the last control interval, for series and events.
+            #[inline]
+            pub fn report(&self) -> LinkReport {
+                match self {
+                    $($($(#[$if_link])* Self::$Link(law) => LinkReport::$Link(law.report()),)?)*
+                }
+            }
+
+            /// Returns what [`Link::on_departure`] would give the packet now, for observers.
+            #[inline]
+            pub fn view(&self, packet: &impl Packet) -> Option<LinkView> {
+                match self {
+                    $($($(#[$if_link])* Self::$Link(law) => law.view(packet).map(LinkView::$Link),)?)*
+                }
+            }
+        }
+
+        macro_rules! of_link {
+            ($d of:ident, $d value:expr, $d law:ident => $d body:expr) => {
+                match $d value {
+                    $($($(#[$if_link])* $d of::$Link($d law) => $d body,)?)*
+                }
+            };
+            ($d of:ident, $d value:expr, $d law:ident: $d Law:ident => $d body:expr) => {
+                match $d value {
+                    $($($(#[$if_link])* $d of::$Link($d law) => {
+                        type $d Law = $link;
+                        $d body
+                    })?)*
+                }
+            };
+        }
+
+        macro_rules! of_sender {
+            ($d of:ident, $d value:expr, $d law:ident => $d body:expr) => {
+                match $d value {
+                    $($($(#[$if_sender])* $d of::$Sender($d law) => $d body,)?)*
+                }
+            };
+            ($d of:ident, $d value:expr, $d law:ident: $d Law:ident => $d body:expr) => {
+                match $d value {
+                    $($($(#[$if_sender])* $d of::$Sender($d law) => {
+                        type $d Law = $sender;
+                        $d body
+                    })?)*
+                }
+            };
+        }
+
+        macro_rules! of_flow {
+            ($d state:expr, $d config:expr, |$d law:ident, $d own:ident| $d body:expr) => {
+                match ($d state, $d config) {
+                    $($($(#[$if_sender])* (Law::$Sender($d law), SenderConfig::$Sender($d own)) => $d body,)?)*
+                    _ => Default::default(),
+                }
+            };
+        }
+    };
+}
+
+// Each law file, with the laws of links and senders that it defines and the names of their variants here. Its
+// `protocols` say what scenarios call them.
+protocols! { $
+    xcp { link Xcp(super::xcp::Link) sender Xcp(super::xcp::Sender) }
+    pxcp { link Pxcp(super::pxcp::Link) }
+    xcp_r { sender XcpR(super::xcp_r::Sender) }
+    xcp_r_v0 { sender XcpRV0(super::xcp_r_v0::Sender) }
+    reno { sender Reno(super::reno::Reno) }
+    cubic { sender Cubic(super::cubic::Cubic) }
+    mpcp { link Mpcp(super::mpcp::Link) sender Mpcp(super::mpcp::Sender) }
+    highspeed { sender HighSpeed(super::highspeed::HighSpeed) }
+    bic { sender Bic(super::bic::Bic) }
+    vegas { sender Vegas(super::vegas::Vegas) }
+    bbr { sender Bbr(super::bbr::Bbr) }
+    peach { sender Peach(super::peach::Peach) }
+    #[cfg(feature = "outside")]
+    outside {
+        link #[cfg(feature = "outside")] Outside(super::outside::Link)
+        sender #[cfg(feature = "outside")] Outside(super::outside::Sender)
+    }
+}
+
+/// A sender law with its state for one flow.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    /// The law's window after its last event, so that asking for it need not ask which law it is.
+    window: Bytes,
+    law: Law,
+}
+
+/// Calls a sender law, and keeps its window.
+macro_rules! call {
+    ($sender:expr, $config:expr, |$law:ident, $own:ident| $body:expr) => {
+        of_flow!(&mut $sender.law, $config, |$law, $own| {
+            let result = $body;
+            $sender.window = $law.window();
+            result
+        })
+    };
+}
+
+impl Sender {
+    /// Returns the congestion window.
+    #[inline]
+    pub fn window(&self) -> Bytes {
+        self.window
+    }
+
+    /// Returns the law, for observers.
+    #[inline]
+    pub fn law(&self) -> &Law {
+        &self.law
+    }
+
+    /// Takes the number from which the law draws: [`SenderLaw::seed`].
+    #[inline]
+    pub fn seed(&mut self, seed: u64) {
+        of_sender!(Law, &mut self.law, law => SenderLaw::seed(law, seed));
+    }
+
+    /// Takes one acknowledgment: [`SenderLaw::on_ack`].
+    #[inline]
+    pub fn on_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
+        call!(self, config, |law, config| law.on_ack(config, now, ack))
+    }
+
+    /// Takes the delivery-rate sample of one acknowledgment: [`SenderLaw::on_delivery`].
+    #[inline]
+    pub fn on_delivery(&mut self, config: &SenderConfig, now: Time, delivery: &Delivery) -> bool {
+        call!(self, config, |law, config| SenderLaw::on_delivery(law, config, now, delivery))
+    }
+
+    /// Reacts to a loss: [`SenderLaw::on_loss`].
+    #[inline]
+    pub fn on_loss(&mut self, config: &SenderConfig, now: Time, flight: Bytes) {
+        call!(self, config, |law, config| law.on_loss(config, now, flight))
+    }
+
+    /// Reacts to the end of the retransmission timer: [`SenderLaw::on_timeout`].
+    #[inline]
+    pub fn on_timeout(&mut self, config: &SenderConfig, now: Time, flight: Bytes, is_first: bool) {
+        call!(self, config, |law, config| law.on_timeout(config, now, flight, is_first))
+    }
+
+    /// Prepares to send again after silence: [`SenderLaw::on_restart`].
+    #[inline]
+    pub fn on_restart(&mut self, config: &SenderConfig, now: Time, initial_window: Bytes) {
+        call!(self, config, |law, config| law.on_restart(config, now, initial_window))
+    }
+
+    /// Lets the law put on a packet what it tells, and returns the rate to pace at, the smoothed round trip time being
+    /// `srtt`: [`SenderLaw::on_send`], [`SenderLaw::pacing_rate`].
+    #[inline]
+    pub fn on_send(
+        &mut self,
+        config: &SenderConfig,
+        now: Time,
+        send: &Send,
+        srtt: Duration,
+        packet: &mut impl Packet,
+    ) -> Option<Rate> {
+        call!(self, config, |law, config| {
+            SenderLaw::on_send(law, config, now, send, packet);
+            law.pacing_rate(config, srtt)
+        })
+    }
+
+    /// Decides on a probe: [`SenderLaw::probe`].
+    #[inline]
+    pub fn probe(&mut self, config: &SenderConfig, now: Time, ask: &Ask) -> Turn {
+        call!(self, config, |law, config| law.probe(config, now, ask))
+    }
+
+    /// Takes the ACK of a probe: [`SenderLaw::on_probe_ack`].
+    #[inline]
+    pub fn on_probe_ack(&mut self, config: &SenderConfig, awnd: Bytes) {
+        call!(self, config, |law, config| law.on_probe_ack(config, awnd))
+    }
+
+    /// Returns the rate to pace at: [`SenderLaw::pacing_rate`].
+    #[inline]
+    pub fn pacing_rate(&self, config: &SenderConfig, srtt: Duration) -> Option<Rate> {
+        of_flow!(&self.law, config, |law, config| law.pacing_rate(config, srtt))
+    }
+}
+
+impl Law {
+    /// Calls `tell` with each metric of the law's own: [`SenderLaw::each`].
+    pub fn each(&self, tell: &mut impl FnMut(&'static str, i64, u32)) {
+        of_sender!(Self, self, law => SenderLaw::each(law, tell))
+    }
+
+    /// Returns the state of that type, the law's own or that of the law that it is a variant of.
+    #[inline]
+    pub fn part<T: Any>(&self) -> Option<&T> {
+        of_sender!(Self, self, law => {
+            (law as &dyn Any).downcast_ref().or_else(|| SenderLaw::base_state(law).downcast_ref())
+        })
+    }
+}
+
+impl SenderConfig {
+    /// Returns the name of the law, that of a protocol of its file.
+    #[inline]
+    pub fn name(&self) -> &'static str {
+        of_sender!(Self, self, config: Law => <Law as SenderLaw>::name(config))
+    }
+
+    /// Returns what the law needs of the machinery around it.
+    #[inline]
+    pub fn needs(&self) -> Needs {
+        of_sender!(Self, self, config: Law => <Law as SenderLaw>::needs(config))
+    }
+
+    /// Returns the configuration of that type, the law's own or that of the law that it is a variant of.
+    #[inline]
+    pub fn part<T: Any>(&self) -> Option<&T> {
+        of_sender!(Self, self, config: Law => {
+            (config as &dyn Any).downcast_ref().or_else(|| <Law as SenderLaw>::base(config).downcast_ref())
+        })
+    }
+
+    /// Returns the configuration of that type to change it, as [`SenderConfig::part`].
+    #[inline]
+    pub fn part_mut<T: Any>(&mut self) -> Option<&mut T> {
+        of_sender!(Self, self, config: Law => {
+            if (config as &dyn Any).is::<T>() {
+                return (config as &mut dyn Any).downcast_mut();
+            }
+            <Law as SenderLaw>::base_mut(config).downcast_mut()
+        })
+    }
+}
+
+impl Settings for SenderConfig {
+    fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
+        of_sender!(Self, self, config => config.each(tell))
+    }
+}
+
+impl Link {
+    /// Changes the capacity from the next control interval on.
+    #[inline]
+    pub fn set_capacity(&mut self, capacity: Rate) {
+        of_link!(Self, self, law => law.set_capacity(capacity))
+    }
+
+    /// Takes a packet before it is queued: [`LinkLaw::on_arrival`].
+    #[inline]
+    pub fn on_arrival(&mut self, now: Time, packet: &impl Packet) {
+        of_link!(Self, self, law => LinkLaw::on_arrival(law, now, packet))
+    }
+
+    /// Writes the link's feedback into a packet: [`LinkLaw::on_departure`].
+    #[inline]
+    pub fn on_departure(&mut self, now: Time, packet: &mut impl Packet, backlog: Bytes) {
+        of_link!(Self, self, law => LinkLaw::on_departure(law, now, packet, backlog))
+    }
+
+    /// Returns true if a packet that came may leave so: [`LinkLaw::only_lowers`].
+    #[inline]
+    pub fn only_lowers(&self, came: &impl Packet, left: &impl Packet) -> bool {
+        of_link!(Self, self, law => law.only_lowers(came, left))
+    }
+
+    /// Returns the pool from which the packet would be granted something now: [`LinkLaw::pool`].
+    #[inline]
+    pub fn pool(&self, packet: &impl Packet) -> Option<Pool> {
+        of_link!(Self, self, law => law.pool(packet))
+    }
+
+    /// Returns the earliest deadline.
+    #[inline]
+    pub fn next_deadline(&self) -> Time {
+        of_link!(Self, self, law => law.next_deadline())
+    }
+
+    /// Serves every deadline that is due at `now`; `backlog` is what is queued.
+    #[inline]
+    pub fn on_deadline(&mut self, now: Time, backlog: Bytes) {
+        of_link!(Self, self, law => law.on_deadline(now, backlog))
+    }
+}
+
+impl Steered for Link {
+    #[inline]
+    fn close_told(&mut self, now: Time, told: &Told) {
+        of_link!(Self, self, law => law.close_told(now, told))
+    }
+
+    #[inline]
+    fn input(&self, now: Time) -> Rate {
+        of_link!(Self, self, law => law.input(now))
+    }
+
+    #[inline]
+    fn mean_rtt(&self) -> Duration {
+        of_link!(Self, self, law => law.mean_rtt())
+    }
+
+    #[inline]
+    fn persistent_queue(&self) -> Bytes {
+        of_link!(Self, self, law => law.persistent_queue())
+    }
+}
+
+impl LinkConfig {
+    /// Returns the name of the law, that of a protocol of its file.
+    #[inline]
+    pub fn name(&self) -> &'static str {
+        of_link!(Self, self, config: Law => <Law as LinkLaw>::name(config))
+    }
+
+    /// Returns the length of the first control interval: [`LinkLaw::first_interval`].
+    #[inline]
+    pub fn first_interval(&self) -> Duration {
+        of_link!(Self, self, config: Law => <Law as LinkLaw>::first_interval(config))
+    }
+
+    /// Returns the least length of a control interval but the first: [`LinkLaw::shortest_interval`].
+    #[inline]
+    pub fn shortest_interval(&self, round_trip: Duration) -> Duration {
+        of_link!(Self, self, config: Law => <Law as LinkLaw>::shortest_interval(config, round_trip))
+    }
+
+    /// Returns the capacity of the link that the law computes with.
+    #[inline]
+    pub fn capacity(&self) -> Rate {
+        of_link!(Self, self, config: Law => <Law as LinkLaw>::capacity(config))
+    }
+
+    /// Sets the capacity of the link that the law computes with.
+    #[inline]
+    pub fn set_capacity(&mut self, capacity: Rate) {
+        of_link!(Self, self, config: Law => <Law as LinkLaw>::configure_capacity(config, capacity))
+    }
+
+    /// Returns what the router shall remember of flows: [`LinkLaw::remembers`].
+    #[inline]
+    pub fn remembers(&self) -> Option<Remembers> {
+        of_link!(Self, self, config: Law => <Law as LinkLaw>::remembers(config))
+    }
+
+    /// Returns true if the law can be timed and told what is spare: [`Steered`].
+    #[inline]
+    pub fn is_steered(&self) -> bool {
+        of_link!(Self, self, _config: Law => <Law as Steered>::IS_STEERED)
+    }
+
+    /// Returns the configuration of that type, the law's own or that of the law that it is a variant of.
+    #[inline]
+    pub fn part<T: Any>(&self) -> Option<&T> {
+        of_link!(Self, self, config: Law => {
+            (config as &dyn Any).downcast_ref().or_else(|| <Law as LinkLaw>::base(config).downcast_ref())
+        })
+    }
+
+    /// Returns the configuration of that type to change it, as [`LinkConfig::part`].
+    #[inline]
+    pub fn part_mut<T: Any>(&mut self) -> Option<&mut T> {
+        of_link!(Self, self, config: Law => {
+            if (config as &dyn Any).is::<T>() {
+                return (config as &mut dyn Any).downcast_mut();
+            }
+            <Law as LinkLaw>::base_mut(config).downcast_mut()
+        })
+    }
+}
+
+impl Settings for LinkConfig {
+    fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
+        of_link!(Self, self, config => config.each(tell))
+    }
+}
+
+impl LinkReport {
+    /// Returns the report of that type, the law's own or that of the law that it is a variant of.
+    #[inline]
+    pub fn part<T: Any>(&self) -> Option<&T> {
+        of_link!(Self, self, report => {
+            (report as &dyn Any).downcast_ref().or_else(|| Series::base(report).downcast_ref())
+        })
+    }
+}
+
+impl Series for LinkReport {
+    fn intervals(&self) -> u64 {
+        of_link!(Self, self, report => report.intervals())
+    }
+
+    fn decision(&self) -> i64 {
+        of_link!(Self, self, report => report.decision())
+    }
+
+    fn each(&self, tell: &mut impl FnMut(&'static str, i64, u32)) {
+        of_link!(Self, self, report => report.each(tell))
+    }
+
+    fn bounded_packets(&self) -> Option<u64> {
+        of_link!(Self, self, report => report.bounded_packets())
+    }
+}
+
+impl LinkView {
+    /// Returns the view of that type, if it is one.
+    #[inline]
+    pub fn part<T: Any>(&self) -> Option<&T> {
+        of_link!(Self, self, view => (view as &dyn Any).downcast_ref())
+    }
+}

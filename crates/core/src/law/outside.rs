@@ -1,0 +1,834 @@
+//! Laws that are no part of this crate: whoever has a [`LinkLaw`] or a [`SenderLaw`] gives its configuration to [`link()`]
+//! or [`sender()`], and it runs as those of the list do.
+//!
+//! They cost more than those: each call goes through a table, each configuration is found by its type. Nothing else
+//! differs. What packets meet is `cold`, so that the laws of the list pay nothing for the door. Kernels have none of it.
+
+use super::settings::{Field, Settings};
+use super::{
+    Ack, Ask, Delivery, EchoLaw, Heard, LinkLaw, Needs, Numbers, Packet, Pool, Protocol, Receiving,
+    Remembers, Reply, Segment, Send, SenderLaw, Series, Steered, Tag, Turn, Words,
+};
+use crate::units::{Bytes, Duration, Rate, Time};
+use alloc::boxed::Box;
+use core::any::Any;
+use core::fmt::Debug;
+use core::marker;
+
+/// Returns no protocols: those that there are from outside, their programs know.
+pub const fn protocols() -> &'static [Protocol] {
+    &[]
+}
+
+/// Columns of a report that are kept.
+const SERIES_MAX: usize = 6;
+
+/// A value of a type that only its law knows.
+trait Value: Any + Debug + marker::Send + Sync {
+    fn copy(&self) -> Box<dyn Value>;
+    fn is_same(&self, other: &dyn Value) -> bool;
+    fn any(&self) -> &dyn Any;
+    fn any_mut(&mut self) -> &mut dyn Any;
+}
+
+impl<T: Any + Debug + Clone + PartialEq + marker::Send + Sync> Value for T {
+    fn copy(&self) -> Box<dyn Value> {
+        Box::new(self.clone())
+    }
+
+    fn is_same(&self, other: &dyn Value) -> bool {
+        other.any().downcast_ref() == Some(self)
+    }
+
+    fn any(&self) -> &dyn Any {
+        self
+    }
+
+    fn any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+/// The argument of [`Settings::each`] where the law is not known.
+type Tell<'a> = &'a mut dyn FnMut(&'static str, &'static str, Field<'_>);
+
+/// A packet behind a table; nobody can change what a shared reference shows.
+struct Seen<'a>(&'a dyn Packet);
+
+impl Packet for Seen<'_> {
+    fn size(&self) -> Bytes {
+        self.0.size()
+    }
+
+    fn ecn(&self) -> u8 {
+        self.0.ecn()
+    }
+
+    fn set_ecn(&mut self, _code: u8) {}
+
+    fn words(&self, tag: Tag) -> Option<&Words> {
+        self.0.words(tag)
+    }
+
+    fn words_mut(&mut self, _tag: Tag) -> Option<&mut Words> {
+        None
+    }
+
+    fn add(&mut self, _tag: Tag) -> Option<&mut Words> {
+        None
+    }
+
+    fn memory(&mut self, _flow: [u32; 3], _now: Time, _is_new: bool) -> Option<&mut [u32]> {
+        None
+    }
+}
+
+/// A packet behind a table.
+struct Held<'a>(&'a mut dyn Packet);
+
+impl Packet for Held<'_> {
+    fn size(&self) -> Bytes {
+        self.0.size()
+    }
+
+    fn ecn(&self) -> u8 {
+        self.0.ecn()
+    }
+
+    fn set_ecn(&mut self, code: u8) {
+        self.0.set_ecn(code);
+    }
+
+    fn words(&self, tag: Tag) -> Option<&Words> {
+        self.0.words(tag)
+    }
+
+    fn words_mut(&mut self, tag: Tag) -> Option<&mut Words> {
+        self.0.words_mut(tag)
+    }
+
+    fn add(&mut self, tag: Tag) -> Option<&mut Words> {
+        self.0.add(tag)
+    }
+
+    fn memory(&mut self, flow: [u32; 3], now: Time, is_new: bool) -> Option<&mut [u32]> {
+        self.0.memory(flow, now, is_new)
+    }
+}
+
+/// [`Receiving`], as a table.
+trait Around {
+    fn mss(&self) -> Bytes;
+    fn awnd(&self) -> Bytes;
+    fn numbers(&self) -> Option<Numbers>;
+    fn acknowledgment(&self) -> Option<Segment>;
+}
+
+impl<R: Receiving> Around for R {
+    fn mss(&self) -> Bytes {
+        Receiving::mss(self)
+    }
+
+    fn awnd(&self) -> Bytes {
+        Receiving::awnd(self)
+    }
+
+    fn numbers(&self) -> Option<Numbers> {
+        Receiving::numbers(self)
+    }
+
+    fn acknowledgment(&self) -> Option<Segment> {
+        Receiving::acknowledgment(self)
+    }
+}
+
+/// A receiver behind a table.
+#[derive(Clone, Copy)]
+struct At<'a>(&'a dyn Around);
+
+impl Receiving for At<'_> {
+    fn mss(&self) -> Bytes {
+        self.0.mss()
+    }
+
+    fn awnd(&self) -> Bytes {
+        self.0.awnd()
+    }
+
+    fn numbers(&self) -> Option<Numbers> {
+        self.0.numbers()
+    }
+
+    fn acknowledgment(&self) -> Option<Segment> {
+        self.0.acknowledgment()
+    }
+}
+
+/// Names the law of a configuration, of which several may have the same.
+struct Of<L>(marker::PhantomData<fn() -> L>);
+
+// Links.
+
+/// The functions of a link law that need no state.
+trait LinkKind: marker::Send + Sync {
+    fn name(&self, config: &dyn Any) -> &'static str;
+    fn each(&self, config: &mut dyn Any, tell: Tell<'_>);
+    fn start(&self, config: &dyn Any, phase: Duration, second_phase: Duration) -> Option<Box<dyn LinkState>>;
+    fn first_interval(&self, config: &dyn Any) -> Duration;
+    fn shortest_interval(&self, config: &dyn Any, round_trip: Duration) -> Duration;
+    fn capacity(&self, config: &dyn Any) -> Rate;
+    fn configure_capacity(&self, config: &mut dyn Any, capacity: Rate);
+    fn remembers(&self, config: &dyn Any) -> Option<Remembers>;
+}
+
+/// A link law at work.
+trait LinkState: Debug + marker::Send + Sync {
+    fn copy(&self) -> Box<dyn LinkState>;
+    fn set_capacity(&mut self, capacity: Rate);
+    fn on_arrival(&mut self, now: Time, packet: &dyn Packet);
+    fn on_departure(&mut self, now: Time, packet: &mut dyn Packet, backlog: Bytes);
+    fn only_lowers(&self, came: &dyn Packet, left: &dyn Packet) -> bool;
+    fn pool(&self, packet: &dyn Packet) -> Option<Pool>;
+    fn next_deadline(&self) -> Time;
+    fn on_deadline(&mut self, now: Time, backlog: Bytes);
+    fn report(&self) -> Report;
+}
+
+impl<L> LinkKind for Of<L>
+where
+    L: LinkLaw + Clone + Debug + marker::Send + Sync + 'static,
+{
+    fn name(&self, config: &dyn Any) -> &'static str {
+        config.downcast_ref().map_or("", L::name)
+    }
+
+    fn each(&self, config: &mut dyn Any, tell: Tell<'_>) {
+        if let Some(config) = config.downcast_mut::<L::Config>() {
+            config.each(&mut |key, about, field| tell(key, about, field));
+        }
+    }
+
+    fn start(&self, config: &dyn Any, phase: Duration, second_phase: Duration) -> Option<Box<dyn LinkState>> {
+        Some(Box::new(L::start(config.downcast_ref()?, phase, second_phase)))
+    }
+
+    fn first_interval(&self, config: &dyn Any) -> Duration {
+        config.downcast_ref().map_or(Duration(1), L::first_interval)
+    }
+
+    fn shortest_interval(&self, config: &dyn Any, round_trip: Duration) -> Duration {
+        config.downcast_ref().map_or(Duration(1), |config| L::shortest_interval(config, round_trip))
+    }
+
+    fn capacity(&self, config: &dyn Any) -> Rate {
+        config.downcast_ref().map_or(Rate(0), L::capacity)
+    }
+
+    fn configure_capacity(&self, config: &mut dyn Any, capacity: Rate) {
+        if let Some(config) = config.downcast_mut() {
+            L::configure_capacity(config, capacity);
+        }
+    }
+
+    fn remembers(&self, config: &dyn Any) -> Option<Remembers> {
+        config.downcast_ref().and_then(L::remembers)
+    }
+}
+
+impl<L> LinkState for L
+where
+    L: LinkLaw + Clone + Debug + marker::Send + Sync + 'static,
+{
+    fn copy(&self) -> Box<dyn LinkState> {
+        Box::new(self.clone())
+    }
+
+    fn set_capacity(&mut self, capacity: Rate) {
+        LinkLaw::set_capacity(self, capacity);
+    }
+
+    fn on_arrival(&mut self, now: Time, packet: &dyn Packet) {
+        LinkLaw::on_arrival(self, now, &Seen(packet));
+    }
+
+    fn on_departure(&mut self, now: Time, packet: &mut dyn Packet, backlog: Bytes) {
+        LinkLaw::on_departure(self, now, &mut Held(packet), backlog);
+    }
+
+    fn only_lowers(&self, came: &dyn Packet, left: &dyn Packet) -> bool {
+        LinkLaw::only_lowers(self, &Seen(came), &Seen(left))
+    }
+
+    fn pool(&self, packet: &dyn Packet) -> Option<Pool> {
+        LinkLaw::pool(self, &Seen(packet))
+    }
+
+    fn next_deadline(&self) -> Time {
+        LinkLaw::next_deadline(self)
+    }
+
+    fn on_deadline(&mut self, now: Time, backlog: Bytes) {
+        LinkLaw::on_deadline(self, now, backlog);
+    }
+
+    fn report(&self) -> Report {
+        Report::of(&LinkLaw::report(self))
+    }
+}
+
+/// Configuration of a link law from outside.
+#[derive(Debug)]
+pub struct LinkConfig {
+    config: Box<dyn Value>,
+    kind: &'static dyn LinkKind,
+}
+
+impl Debug for dyn LinkKind {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str("a law from outside")
+    }
+}
+
+/// Returns the configuration of a link law as one of the list.
+pub fn link<L>(config: L::Config) -> super::LinkConfig
+where
+    L: LinkLaw + Clone + Debug + marker::Send + Sync + 'static,
+    L::Config: Clone + Debug + PartialEq + marker::Send + Sync,
+{
+    let kind: &'static Of<L> = const { &Of(marker::PhantomData) };
+    super::LinkConfig::Outside(LinkConfig { config: Box::new(config), kind })
+}
+
+impl Clone for LinkConfig {
+    fn clone(&self) -> Self {
+        Self { config: (*self.config).copy(), kind: self.kind }
+    }
+}
+
+impl PartialEq for LinkConfig {
+    fn eq(&self, other: &Self) -> bool {
+        (*self.config).is_same(&*other.config)
+    }
+}
+
+impl Eq for LinkConfig {}
+
+impl Settings for LinkConfig {
+    fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
+        self.kind.each((*self.config).any_mut(), tell);
+    }
+}
+
+/// A link law from outside at work.
+#[derive(Debug)]
+pub struct Link(Option<Box<dyn LinkState>>);
+
+impl Clone for Link {
+    fn clone(&self) -> Self {
+        Self(self.0.as_ref().map(|law| (**law).copy()))
+    }
+}
+
+/// Report of a link law from outside: as many of its columns as are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    intervals: u64,
+    decision: i64,
+    bounded: Option<u64>,
+    series: [(&'static str, i64, u32); SERIES_MAX],
+}
+
+impl Report {
+    const NONE: Self = Self { intervals: 0, decision: 0, bounded: None, series: [("", 0, 1); SERIES_MAX] };
+
+    fn of(report: &impl Series) -> Self {
+        let (intervals, decision) = (report.intervals(), report.decision());
+        let mut kept = Self { intervals, decision, bounded: report.bounded_packets(), ..Self::NONE };
+        let mut places = kept.series.iter_mut();
+        report.each(&mut |name, value, unit| {
+            if let Some(place) = places.next() {
+                *place = (name, value, unit);
+            }
+        });
+        kept
+    }
+}
+
+impl Series for Report {
+    fn intervals(&self) -> u64 {
+        self.intervals
+    }
+
+    fn decision(&self) -> i64 {
+        self.decision
+    }
+
+    fn each(&self, tell: &mut impl FnMut(&'static str, i64, u32)) {
+        for &(name, value, unit) in self.series.iter().take_while(|(name, ..)| !name.is_empty()) {
+            tell(name, value, unit);
+        }
+    }
+
+    fn bounded_packets(&self) -> Option<u64> {
+        self.bounded
+    }
+}
+
+impl Steered for Link {}
+
+impl LinkLaw for Link {
+    type Config = LinkConfig;
+    type Report = Report;
+    type View = ();
+
+    fn name(config: &LinkConfig) -> &'static str {
+        config.kind.name((*config.config).any())
+    }
+
+    fn start(config: &LinkConfig, phase: Duration, second_phase: Duration) -> Self {
+        Self(config.kind.start((*config.config).any(), phase, second_phase))
+    }
+
+    fn first_interval(config: &LinkConfig) -> Duration {
+        config.kind.first_interval((*config.config).any())
+    }
+
+    fn shortest_interval(config: &LinkConfig, round_trip: Duration) -> Duration {
+        config.kind.shortest_interval((*config.config).any(), round_trip)
+    }
+
+    fn capacity(config: &LinkConfig) -> Rate {
+        config.kind.capacity((*config.config).any())
+    }
+
+    fn configure_capacity(config: &mut LinkConfig, capacity: Rate) {
+        config.kind.configure_capacity((*config.config).any_mut(), capacity);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn set_capacity(&mut self, capacity: Rate) {
+        if let Some(law) = &mut self.0 {
+            law.set_capacity(capacity);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn on_arrival(&mut self, now: Time, packet: &impl Packet) {
+        if let Some(law) = &mut self.0 {
+            law.on_arrival(now, packet);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn on_departure(&mut self, now: Time, packet: &mut impl Packet, backlog: Bytes) {
+        if let Some(law) = &mut self.0 {
+            law.on_departure(now, packet, backlog);
+        }
+    }
+
+    fn only_lowers(&self, came: &impl Packet, left: &impl Packet) -> bool {
+        self.0.as_ref().is_none_or(|law| law.only_lowers(came, left))
+    }
+
+    fn pool(&self, packet: &impl Packet) -> Option<Pool> {
+        self.0.as_ref()?.pool(packet)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn next_deadline(&self) -> Time {
+        self.0.as_ref().map_or(Time::NEVER, |law| law.next_deadline())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn on_deadline(&mut self, now: Time, backlog: Bytes) {
+        if let Some(law) = &mut self.0 {
+            law.on_deadline(now, backlog);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn report(&self) -> Report {
+        self.0.as_ref().map_or(Report::NONE, |law| law.report())
+    }
+
+    fn remembers(config: &LinkConfig) -> Option<Remembers> {
+        config.kind.remembers((*config.config).any())
+    }
+}
+
+// Senders and receivers.
+
+/// The functions of a sender law that need no state.
+trait SenderKind: marker::Send + Sync {
+    fn name(&self, config: &dyn Any) -> &'static str;
+    fn each(&self, config: &mut dyn Any, tell: Tell<'_>);
+    fn needs(&self, config: &dyn Any) -> Needs;
+    fn start(&self, config: &dyn Any, mss: Bytes, initial_window: Bytes) -> Option<Box<dyn SenderState>>;
+    fn echo(&self, config: &dyn Any, mss: Bytes) -> Option<Box<dyn Value>>;
+    fn on_data(
+        &self,
+        config: &dyn Any,
+        echo: &mut dyn Any,
+        packet: &dyn Packet,
+        receiver: &dyn Around,
+    ) -> Heard;
+    fn on_receiver_ack(&self, config: &dyn Any, echo: &mut dyn Any, receiver: &dyn Around) -> Reply;
+}
+
+/// A sender law at work.
+trait SenderState: Debug + marker::Send + Sync {
+    fn copy(&self) -> Box<dyn SenderState>;
+    fn seed(&mut self, seed: u64);
+    fn on_ack(&mut self, config: &dyn Any, now: Time, ack: &Ack);
+    fn on_delivery(&mut self, config: &dyn Any, now: Time, delivery: &Delivery) -> bool;
+    fn on_loss(&mut self, config: &dyn Any, now: Time, flight: Bytes);
+    fn on_timeout(&mut self, config: &dyn Any, now: Time, flight: Bytes, is_first: bool);
+    fn on_restart(&mut self, config: &dyn Any, now: Time, initial_window: Bytes);
+    fn on_send(&mut self, config: &dyn Any, now: Time, send: &Send, packet: &mut dyn Packet);
+    fn probe(&mut self, config: &dyn Any, now: Time, ask: &Ask) -> Turn;
+    fn on_probe_ack(&mut self, config: &dyn Any, awnd: Bytes);
+    fn window(&self) -> Bytes;
+    fn pacing_rate(&self, config: &dyn Any, srtt: Duration) -> Option<Rate>;
+    fn each(&self, tell: &mut dyn FnMut(&'static str, i64, u32));
+}
+
+impl<L> SenderKind for Of<L>
+where
+    L: SenderLaw + Clone + Debug + marker::Send + Sync,
+    L::Echo: Clone + Debug + PartialEq + marker::Send + Sync + 'static,
+{
+    fn name(&self, config: &dyn Any) -> &'static str {
+        config.downcast_ref().map_or("", L::name)
+    }
+
+    fn each(&self, config: &mut dyn Any, tell: Tell<'_>) {
+        if let Some(config) = config.downcast_mut::<L::Config>() {
+            config.each(&mut |key, about, field| tell(key, about, field));
+        }
+    }
+
+    fn needs(&self, config: &dyn Any) -> Needs {
+        config.downcast_ref().map_or(Needs::NONE, L::needs)
+    }
+
+    fn start(&self, config: &dyn Any, mss: Bytes, initial_window: Bytes) -> Option<Box<dyn SenderState>> {
+        Some(Box::new(L::start(config.downcast_ref()?, mss, initial_window)))
+    }
+
+    fn echo(&self, config: &dyn Any, mss: Bytes) -> Option<Box<dyn Value>> {
+        Some(Box::new(<L::Echo as EchoLaw<L::Config>>::start(config.downcast_ref()?, mss)))
+    }
+
+    fn on_data(
+        &self,
+        config: &dyn Any,
+        echo: &mut dyn Any,
+        packet: &dyn Packet,
+        receiver: &dyn Around,
+    ) -> Heard {
+        match (config.downcast_ref::<L::Config>(), echo.downcast_mut::<L::Echo>()) {
+            (Some(config), Some(echo)) => echo.on_data(config, &Seen(packet), At(receiver)),
+            _ => Heard::Taken,
+        }
+    }
+
+    fn on_receiver_ack(&self, config: &dyn Any, echo: &mut dyn Any, receiver: &dyn Around) -> Reply {
+        match (config.downcast_ref::<L::Config>(), echo.downcast_mut::<L::Echo>()) {
+            (Some(config), Some(echo)) => echo.on_ack(config, At(receiver)),
+            _ => Reply::default(),
+        }
+    }
+}
+
+impl<L> SenderState for L
+where
+    L: SenderLaw + Clone + Debug + marker::Send + Sync,
+{
+    fn copy(&self) -> Box<dyn SenderState> {
+        Box::new(self.clone())
+    }
+
+    fn seed(&mut self, seed: u64) {
+        SenderLaw::seed(self, seed);
+    }
+
+    fn on_ack(&mut self, config: &dyn Any, now: Time, ack: &Ack) {
+        if let Some(config) = config.downcast_ref() {
+            SenderLaw::on_ack(self, config, now, ack);
+        }
+    }
+
+    fn on_delivery(&mut self, config: &dyn Any, now: Time, delivery: &Delivery) -> bool {
+        config.downcast_ref().is_some_and(|config| SenderLaw::on_delivery(self, config, now, delivery))
+    }
+
+    fn on_loss(&mut self, config: &dyn Any, now: Time, flight: Bytes) {
+        if let Some(config) = config.downcast_ref() {
+            SenderLaw::on_loss(self, config, now, flight);
+        }
+    }
+
+    fn on_timeout(&mut self, config: &dyn Any, now: Time, flight: Bytes, is_first: bool) {
+        if let Some(config) = config.downcast_ref() {
+            SenderLaw::on_timeout(self, config, now, flight, is_first);
+        }
+    }
+
+    fn on_restart(&mut self, config: &dyn Any, now: Time, initial_window: Bytes) {
+        if let Some(config) = config.downcast_ref() {
+            SenderLaw::on_restart(self, config, now, initial_window);
+        }
+    }
+
+    fn on_send(&mut self, config: &dyn Any, now: Time, send: &Send, packet: &mut dyn Packet) {
+        if let Some(config) = config.downcast_ref() {
+            SenderLaw::on_send(self, config, now, send, &mut Held(packet));
+        }
+    }
+
+    fn probe(&mut self, config: &dyn Any, now: Time, ask: &Ask) -> Turn {
+        config.downcast_ref().map_or_else(Turn::default, |config| SenderLaw::probe(self, config, now, ask))
+    }
+
+    fn on_probe_ack(&mut self, config: &dyn Any, awnd: Bytes) {
+        if let Some(config) = config.downcast_ref() {
+            SenderLaw::on_probe_ack(self, config, awnd);
+        }
+    }
+
+    fn window(&self) -> Bytes {
+        SenderLaw::window(self)
+    }
+
+    fn pacing_rate(&self, config: &dyn Any, srtt: Duration) -> Option<Rate> {
+        SenderLaw::pacing_rate(self, config.downcast_ref()?, srtt)
+    }
+
+    fn each(&self, tell: &mut dyn FnMut(&'static str, i64, u32)) {
+        SenderLaw::each(self, &mut |name, value, unit| tell(name, value, unit));
+    }
+}
+
+/// Configuration of a sender law from outside.
+#[derive(Debug)]
+pub struct SenderConfig {
+    config: Box<dyn Value>,
+    kind: &'static dyn SenderKind,
+}
+
+impl Debug for dyn SenderKind {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str("a law from outside")
+    }
+}
+
+impl SenderConfig {
+    fn any(&self) -> &dyn Any {
+        (*self.config).any()
+    }
+}
+
+/// Returns the configuration of a sender law as one of the list.
+pub fn sender<L>(config: L::Config) -> super::SenderConfig
+where
+    L: SenderLaw + Clone + Debug + marker::Send + Sync,
+    L::Config: Clone + Debug + PartialEq + marker::Send + Sync,
+    L::Echo: Clone + Debug + PartialEq + marker::Send + Sync + 'static,
+{
+    let kind: &'static Of<L> = const { &Of(marker::PhantomData) };
+    super::SenderConfig::Outside(SenderConfig { config: Box::new(config), kind })
+}
+
+impl Clone for SenderConfig {
+    fn clone(&self) -> Self {
+        Self { config: (*self.config).copy(), kind: self.kind }
+    }
+}
+
+impl PartialEq for SenderConfig {
+    fn eq(&self, other: &Self) -> bool {
+        (*self.config).is_same(&*other.config)
+    }
+}
+
+impl Eq for SenderConfig {}
+
+impl Settings for SenderConfig {
+    fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
+        self.kind.each((*self.config).any_mut(), tell);
+    }
+}
+
+/// A sender law from outside at work.
+#[derive(Debug)]
+pub struct Sender(Option<Box<dyn SenderState>>);
+
+impl Clone for Sender {
+    fn clone(&self) -> Self {
+        Self(self.0.as_ref().map(|law| (**law).copy()))
+    }
+}
+
+/// The receiver's part of a law from outside.
+#[derive(Debug)]
+pub struct Echo(Option<Box<dyn Value>>);
+
+impl Clone for Echo {
+    fn clone(&self) -> Self {
+        Self(self.0.as_ref().map(|echo| (**echo).copy()))
+    }
+}
+
+impl PartialEq for Echo {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Some(one), Some(other)) => (**one).is_same(&**other),
+            (one, other) => one.is_none() == other.is_none(),
+        }
+    }
+}
+
+impl EchoLaw<SenderConfig> for Echo {
+    fn start(config: &SenderConfig, mss: Bytes) -> Self {
+        Self(config.kind.echo(config.any(), mss))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn on_data(&mut self, config: &SenderConfig, packet: &impl Packet, receiver: impl Receiving) -> Heard {
+        match &mut self.0 {
+            Some(echo) => config.kind.on_data(config.any(), (**echo).any_mut(), packet, &receiver),
+            None => Heard::Taken,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn on_ack(&mut self, config: &SenderConfig, receiver: impl Receiving) -> Reply {
+        match &mut self.0 {
+            Some(echo) => config.kind.on_receiver_ack(config.any(), (**echo).any_mut(), &receiver),
+            None => Reply::default(),
+        }
+    }
+}
+
+impl SenderLaw for Sender {
+    type Config = SenderConfig;
+    type Echo = Echo;
+
+    #[cold]
+    #[inline(never)]
+    fn name(config: &SenderConfig) -> &'static str {
+        config.kind.name(config.any())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn needs(config: &SenderConfig) -> Needs {
+        config.kind.needs(config.any())
+    }
+
+    fn start(config: &SenderConfig, mss: Bytes, initial_window: Bytes) -> Self {
+        Self(config.kind.start(config.any(), mss, initial_window))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn seed(&mut self, seed: u64) {
+        if let Some(law) = &mut self.0 {
+            law.seed(seed);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn on_delivery(&mut self, config: &SenderConfig, now: Time, delivery: &Delivery) -> bool {
+        self.0.as_mut().is_some_and(|law| law.on_delivery(config.any(), now, delivery))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn on_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
+        if let Some(law) = &mut self.0 {
+            law.on_ack(config.any(), now, ack);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn on_loss(&mut self, config: &SenderConfig, now: Time, flight: Bytes) {
+        if let Some(law) = &mut self.0 {
+            law.on_loss(config.any(), now, flight);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn on_timeout(&mut self, config: &SenderConfig, now: Time, flight: Bytes, is_first: bool) {
+        if let Some(law) = &mut self.0 {
+            law.on_timeout(config.any(), now, flight, is_first);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn on_restart(&mut self, config: &SenderConfig, now: Time, initial_window: Bytes) {
+        if let Some(law) = &mut self.0 {
+            law.on_restart(config.any(), now, initial_window);
+        }
+    }
+
+    // The copies: what is lent to a function that is called lies in memory from then on, for all laws.
+    #[inline(always)]
+    fn on_send(&mut self, config: &SenderConfig, now: Time, send: &Send, packet: &mut impl Packet) {
+        self.call_on_send(config, now, *send, packet);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn probe(&mut self, config: &SenderConfig, now: Time, ask: &Ask) -> Turn {
+        self.0.as_mut().map_or_else(Turn::default, |law| law.probe(config.any(), now, ask))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn on_probe_ack(&mut self, config: &SenderConfig, awnd: Bytes) {
+        if let Some(law) = &mut self.0 {
+            law.on_probe_ack(config.any(), awnd);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn window(&self) -> Bytes {
+        self.0.as_ref().map_or(Bytes(0), |law| law.window())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn pacing_rate(&self, config: &SenderConfig, srtt: Duration) -> Option<Rate> {
+        self.0.as_ref()?.pacing_rate(config.any(), srtt)
+    }
+
+    fn each(&self, tell: &mut impl FnMut(&'static str, i64, u32)) {
+        if let Some(law) = &self.0 {
+            law.each(tell);
+        }
+    }
+}
+
+impl Sender {
+    #[cold]
+    #[inline(never)]
+    fn call_on_send(&mut self, config: &SenderConfig, now: Time, send: Send, packet: &mut impl Packet) {
+        if let Some(law) = &mut self.0 {
+            law.on_send(config.any(), now, &send, packet);
+        }
+    }
+}

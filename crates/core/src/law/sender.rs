@@ -1,0 +1,245 @@
+//! The part of a law that senders run, and what TCP's machinery tells it.
+
+#[cfg(doc)]
+use super::Segment;
+use super::settings::Settings;
+use super::{EchoLaw, Packet, Reply};
+use crate::units::{Bytes, Duration, Rate, Time};
+use core::any::Any;
+
+/// One acknowledgment, as TCP's machinery reports it to a sender law.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Ack {
+    /// Data that the ACK newly acknowledges cumulatively.
+    pub acked: Bytes,
+    /// Data in flight before the ACK (RFC 6675 pipe, or sent and not acknowledged without SACK).
+    pub flight: Bytes,
+    /// Window that the receiver advertises; `u64::MAX` is unlimited.
+    pub awnd: Bytes,
+    /// Round trip time that the ACK samples; zero: none.
+    pub rtt: Duration,
+    /// Smoothed round trip time, this sample included; zero: unknown.
+    pub srtt: Duration,
+    /// Reply of the receiver's echo law.
+    pub reply: Reply,
+    /// True for a duplicate: the ACK acknowledges nothing new.
+    pub is_duplicate: bool,
+    /// True while the sender repairs a loss (fast recovery or after a timeout, until the recovery point).
+    pub in_recovery: bool,
+    /// True if the window, not the application or the receiver, limited the sender since the last ACK
+    /// (RFC 5681 is silent; RFC 7661 and RFC 9438 §5.8 let an unused window not grow).
+    pub is_window_limited: bool,
+    /// True if another ACK overtook this one: it acknowledges less than one that came before.
+    pub is_late: bool,
+}
+
+/// A packet about to be sent, as TCP's machinery reports it to a sender law.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Send {
+    /// Size of the whole IP packet.
+    pub size: Bytes,
+    /// Smoothed round trip time; zero: unknown, or the header must not state it yet.
+    pub srtt: Duration,
+    /// Window that the receiver advertises; `u64::MAX` is unlimited.
+    pub awnd: Bytes,
+    /// Data that the application has ready and that was never sent, this packet included.
+    pub backlog: Bytes,
+    /// Window inflation by duplicate ACKs (Reno without SACK), which ns-2 counts in X.
+    pub inflation: Bytes,
+    /// True if the window (and nothing else) stops the sender after this packet.
+    pub is_window_limited: bool,
+}
+
+/// Delivery-rate sample of an acknowledgment (draft-cheng-iccrg-delivery-rate-estimation-00), for laws that ask
+/// for it ([`Needs::delivery`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Delivery {
+    /// C.delivered: all data delivered so far, in order or not.
+    pub total: Bytes,
+    /// Data that this acknowledgment newly reports as delivered.
+    pub newly: Bytes,
+    /// P.delivered: `total` when the packet was sent that, of those newly delivered, was sent last.
+    pub prior: Bytes,
+    /// Time in which the data since `prior` was sent, or was acknowledged, whichever took longer; zero: no sample.
+    pub interval: Duration,
+    /// Data found lost with this acknowledgment.
+    pub lost: Bytes,
+    /// Data in flight before the acknowledgment.
+    pub prior_flight: Bytes,
+    /// Data in flight after the acknowledgment.
+    pub flight: Bytes,
+    /// Round trip time sampled; zero: none.
+    pub rtt: Duration,
+    /// True if the application had too little data to send all that the window let go.
+    pub is_app_limited: bool,
+    /// True while the sender repairs a loss, after this acknowledgment.
+    pub in_recovery: bool,
+}
+
+/// State of a connection whose law is asked for a probe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Ask {
+    /// Smoothed round trip time; zero: unknown.
+    pub srtt: Duration,
+    /// Window that the receiver advertises; `u64::MAX` is unlimited.
+    pub awnd: Bytes,
+}
+
+/// Segment that a probe carries once more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Probe {
+    /// The new segment that was sent last.
+    Last,
+    /// A random one of those that are outstanding and not acknowledged; without one, the last.
+    Random,
+}
+
+/// Answer of a law that is asked for a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// A probe goes now.
+    Send(Probe),
+    /// No probe goes before this time, unless something happens.
+    Wait(Time),
+}
+
+/// No probe goes.
+impl Default for Turn {
+    #[inline]
+    fn default() -> Self {
+        Self::Wait(Time::NEVER)
+    }
+}
+
+/// Needs of a sender law: parts of the machinery around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// Initial window in packets; `None`: RFC 5681's, by the size of the segment.
+    pub initial_window: Option<u32>,
+    /// True if the law wants [`SenderLaw::on_delivery`], for which the sender keeps a record of each packet in flight.
+    pub delivery: bool,
+    /// True if the law decides something by chance, from [`SenderLaw::seed`].
+    pub draws: bool,
+    /// True if the law sends probes: copies of segments, of low priority, which no window counts and nothing repeats.
+    /// Their ACKs come back with low priority.
+    pub probes: bool,
+    /// True if the law looks into the IP and TCP headers of packets ([`Segment`]): a connection then has numbers of its
+    /// own.
+    pub segments: bool,
+    /// True if the law writes into them, so that it matters which numbers they have.
+    pub writes_segments: bool,
+    /// True if a loss does not lower the rate: then lost retransmissions must be found, too, without a timeout.
+    pub withstands_loss: bool,
+    /// Bytes of the congestion header of each data packet, as `payload_bps` counts them (docs/design/contract.md 5).
+    pub header_bytes: u16,
+}
+
+impl Needs {
+    /// A window, and no more.
+    pub const NONE: Self = Self {
+        initial_window: None,
+        delivery: false,
+        draws: false,
+        probes: false,
+        segments: false,
+        writes_segments: false,
+        withstands_loss: false,
+        header_bytes: 0,
+    };
+}
+
+/// A sender law: the state of one flow. TCP's machinery (detecting and repairing losses, measuring round trips)
+/// calls it; it keeps the window.
+pub trait SenderLaw: Sized + 'static {
+    /// Configuration that all flows of the law share.
+    type Config: Settings;
+    /// The receiver's part; `()`: it has none.
+    type Echo: EchoLaw<Self::Config>;
+
+    /// Returns the name of the law, that of a protocol of its file.
+    fn name(config: &Self::Config) -> &'static str;
+
+    /// Returns what the law needs of the machinery around it.
+    #[inline(always)]
+    fn needs(_config: &Self::Config) -> Needs {
+        Needs::NONE
+    }
+
+    /// Creates the state of a new connection. `mss` counts the whole IP packet.
+    fn start(config: &Self::Config, mss: Bytes, initial_window: Bytes) -> Self;
+
+    /// Takes the number from which the law draws, once, at the start of a connection.
+    #[inline(always)]
+    fn seed(&mut self, _seed: u64) {}
+
+    /// Takes the delivery-rate sample of one acknowledgment, once everything else about it is done. Returns true if
+    /// what is in flight now and what is sent until it is delivered says nothing of the path (as if the application
+    /// had no more data).
+    #[inline(always)]
+    fn on_delivery(&mut self, _config: &Self::Config, _now: Time, _delivery: &Delivery) -> bool {
+        false
+    }
+
+    /// Takes one acknowledgment, a duplicate too: each may carry a reply.
+    fn on_ack(&mut self, config: &Self::Config, now: Time, ack: &Ack);
+
+    /// Reacts to a loss when fast retransmit begins: once per window of data. `flight` is FlightSize (RFC 5681 §3.2).
+    fn on_loss(&mut self, config: &Self::Config, now: Time, flight: Bytes);
+
+    /// Reacts to the end of the retransmission timer; `is_first` unless it expired for the same segment before.
+    fn on_timeout(&mut self, config: &Self::Config, now: Time, flight: Bytes, is_first: bool);
+
+    /// Prepares to send again after longer than a retransmission timeout without sending (RFC 5681 §4.1).
+    fn on_restart(&mut self, config: &Self::Config, now: Time, initial_window: Bytes);
+
+    /// Meters a packet that is about to leave and puts on it what the law tells: its headers, its ECN code. Where the
+    /// connection shows IP and TCP headers they are on the packet, right but for what the law may change in them.
+    #[inline(always)]
+    fn on_send(&mut self, _config: &Self::Config, _now: Time, _send: &Send, _packet: &mut impl Packet) {}
+
+    /// Decides on a probe. Asked whenever the connection may send, until it says wait, and when that is over.
+    #[inline(always)]
+    fn probe(&mut self, _config: &Self::Config, _now: Time, _ask: &Ask) -> Turn {
+        Turn::default()
+    }
+
+    /// Takes the ACK of a probe; `awnd` as in [`Ack`]. Data that the ACK acknowledges besides goes to
+    /// [`SenderLaw::on_ack`].
+    #[inline(always)]
+    fn on_probe_ack(&mut self, _config: &Self::Config, _awnd: Bytes) {}
+
+    /// Returns the congestion window, at least one segment.
+    fn window(&self) -> Bytes;
+
+    /// Returns the rate to pace at; `None`: send as the window opens.
+    #[inline(always)]
+    fn pacing_rate(&self, _config: &Self::Config, _srtt: Duration) -> Option<Rate> {
+        None
+    }
+
+    /// Calls `tell` with each metric that the law adds to those of every flow: name, numerator and denominator.
+    fn each(&self, _tell: &mut impl FnMut(&'static str, i64, u32)) {}
+
+    /// Returns the configuration of the law that this one is a variant of, else its own.
+    #[inline(always)]
+    fn base(config: &Self::Config) -> &dyn Any {
+        config
+    }
+
+    /// Returns the configuration of the law that this one is a variant of, else its own, to change it.
+    #[inline(always)]
+    fn base_mut(config: &mut Self::Config) -> &mut dyn Any {
+        config
+    }
+
+    /// Returns the state of the law that this one is a variant of, else its own, for observers.
+    #[inline(always)]
+    fn base_state(&self) -> &dyn Any {
+        self
+    }
+}
