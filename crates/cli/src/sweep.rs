@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use congestlab_scenario::cells::Quantity;
+use congestlab_scenario::cells::{Quantity, heading};
 use congestlab_scenario::claims::{Observation, Verdict};
 use congestlab_scenario::metric::{Metric, Reading};
 use congestlab_scenario::result::Meta;
@@ -246,8 +246,9 @@ fn to_json(results: &[PointResult], verdicts: &[Verdict]) -> Value {
 fn describe(scenario: &Scenario, shown: &Shown, verdicts: &[Verdict]) -> String {
     let axes = scenario.sweep().map_or(&[][..], |sweep| sweep.axes());
     let metrics = shown.metrics.iter().flatten();
-    let heading = axes.iter().map(|axis| short(axis)).chain(metrics.map(|metric| short(metric.text())));
-    let mut table = Table::with_heading(heading.collect());
+    let headings =
+        axes.iter().map(String::as_str).chain(metrics.map(Metric::text)).map(|path| heading(path).to_owned());
+    let mut table = Table::with_heading(headings.collect());
     for (point, readings) in shown.observations.iter().zip(&shown.readings) {
         let settings = point.settings.iter().map(|(_, value)| Cell::from(value.trim_matches('"')));
         let readings = readings.iter().map(|reading| match reading {
@@ -296,9 +297,4 @@ fn metrics_shown(scenario: &Scenario, point: &PointResult) -> Vec<Metric> {
 fn quoted(key: &str) -> String {
     let is_bare = key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
     if is_bare { key.into() } else { format!("\"{key}\"") }
-}
-
-/// A path without the part that every path has.
-fn short(path: &str) -> String {
-    ["links.", "flows.", "run."].iter().find_map(|start| path.strip_prefix(start)).unwrap_or(path).to_owned()
 }

@@ -195,9 +195,21 @@ impl Columns {
     }
 }
 
+/// A path as the heading of a column: without the part that every path has, unless no name follows it.
+pub fn heading(path: &str) -> &str {
+    let parts = ["links.", "flows.", "run."].iter();
+    parts.filter_map(|part| path.strip_prefix(part)).find(|rest| !rest.starts_with('*')).unwrap_or(path)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn headings_are_short_and_still_tell_columns_apart() {
+        let paths = ["links.a.rate", "run.seed", "flows.*.law", "links.*.law", "jain.short"];
+        assert_eq!(paths.map(heading), ["a.rate", "seed", "flows.*.law", "links.*.law", "jain.short"]);
+    }
 
     fn column(cells: &[Cell]) -> Vec<String> {
         let rows: Vec<Vec<Cell>> = cells.iter().map(|cell| vec![cell.clone()]).collect();

@@ -546,7 +546,10 @@ fn default_axis(data: &Data) -> Result<&(String, String, Vec<String>), ChartErro
         .find(is_number)
         .or_else(|| fit().next())
         .or_else(|| data.axes.first())
-        .ok_or_else(|| nothing("the sweep varies nothing", "say what lies on the x axis with --x"))
+        .ok_or_else(|| nothing(
+                "the sweep varies nothing but its seeds, and nothing lies on the x axis",
+                "vary a value with congestlab sweep FILE --grid PATH=A,B, or draw what varies without: --kind cdf, --kind time",
+            ))
 }
 
 fn cdf(data: &Data, wish: &Wish) -> Result<Picture, ChartError> {

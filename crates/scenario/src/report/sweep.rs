@@ -94,16 +94,16 @@ fn points(page: &mut String, run: &SweepRun<'_>, groups: &[(Settings, Vec<&[Read
     let has_seeds = groups.iter().any(|(_, readings)| readings.len() > 1);
     if has_seeds {
         page.push_str(
-            "<p class=\"note\">Means over the seeds of a point, ± half of their 95 % confidence interval (Student's t).\n\
-             Every run is in the results beside this file.</p>\n",
+            "<p class=\"note\">Means over the seeds of a point, ± half of their 95 % confidence interval (Student's t);\n\
+             without it all seeds say the same. Every run is in the results beside this file.</p>\n",
         );
     }
     let mut heading = vec!["point".to_owned()];
-    heading.extend(axes.iter().map(|path| escape(super::verdicts::short(path))));
+    heading.extend(axes.iter().map(|path| escape(crate::cells::heading(path))));
     if has_seeds {
         heading.push("seeds".into());
     }
-    heading.extend(run.metrics.iter().map(|metric| escape(super::verdicts::short(metric))));
+    heading.extend(run.metrics.iter().map(|metric| escape(crate::cells::heading(metric))));
     if groups.len() > ROWS_MAX {
         let _ = writeln!(page, "<p class=\"note\">The first {ROWS_MAX} of {} points.</p>", groups.len());
     }
@@ -140,7 +140,9 @@ fn cell(readings: &[&[Reading]], metric: usize) -> Cell {
     let read: Vec<&Reading> = readings.iter().filter_map(|readings| readings.get(metric)).collect();
     let numbers: Vec<f64> = read.iter().filter_map(|reading| reading.mean()).collect();
     match (Estimate::of(&numbers), &read[..]) {
-        (Some(estimate), _) if numbers.len() > 1 => Cell::Interval(Some(estimate.mean), Some(estimate.half)),
+        (Some(estimate), _) if estimate.half > 0.0 => {
+            Cell::Interval(Some(estimate.mean), Some(estimate.half))
+        }
         (Some(estimate), _) => Cell::Interval(Some(estimate.mean), None),
         (None, [Reading::Text(text), ..]) => Cell::Text(text.clone()),
         (None, _) => Cell::Number(None, Quantity::Any),
@@ -195,7 +197,7 @@ mod tests {
         let page = sweep_html(&run);
         // The mean of 1, 2, 3; t(2) 4.303 times 1 / sqrt(3).
         for part in
-            ["2.000 ± 2.484", "0.500 ± 0.000", "&lt;2&gt;", "&lt;i&gt;All&lt;/i&gt; rates", "<td>3</td>"]
+            ["2.000 ± 2.484", "<td>0.500</td>", "&lt;2&gt;", "&lt;i&gt;All&lt;/i&gt; rates", "<td>3</td>"]
         {
             assert!(page.contains(part), "{part} is missing in\n{page}");
         }

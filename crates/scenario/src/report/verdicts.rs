@@ -38,7 +38,7 @@ pub fn judged(verdict: &Verdict) -> String {
     for path in paths {
         let values = values(path);
         if values.iter().all(|value| *value == values[0]) {
-            let _ = write!(stays, ", {} = {}", short(path), values[0]);
+            let _ = write!(stays, ", {} = {}", crate::cells::heading(path), values[0]);
         } else if columns.iter().all(|(_, others)| *others != values) {
             columns.push((path, values));
         }
@@ -50,7 +50,7 @@ pub fn judged(verdict: &Verdict) -> String {
     }
     html.push_str("</caption><tr>");
     for (path, _) in &columns {
-        let _ = write!(html, "<th scope=\"col\">{}</th>", escape(short(path)));
+        let _ = write!(html, "<th scope=\"col\">{}</th>", escape(crate::cells::heading(path)));
     }
     html.push_str("<th scope=\"col\">measured</th></tr>\n");
     let cells: Vec<Vec<Cell>> = points.iter().map(|point| vec![point.measured.clone()]).collect();
@@ -72,11 +72,6 @@ pub fn judged(verdict: &Verdict) -> String {
     }
     html.push_str("</table>");
     html
-}
-
-/// A path without the part that every path has.
-pub(super) fn short(path: &str) -> &str {
-    ["links.", "flows.", "run."].iter().find_map(|start| path.strip_prefix(start)).unwrap_or(path)
 }
 
 #[cfg(test)]
