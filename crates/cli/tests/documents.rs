@@ -347,6 +347,11 @@ fn the_recipe_on_data_frames_shows_what_duckdb_and_polars_print() {
 }
 
 #[test]
+fn the_page_on_stability_shows_the_map_that_duckdb_prints() {
+    hold_programs("docs/stability.md", "stability", &["stability.svg"]);
+}
+
+#[test]
 fn the_recipe_on_the_web_shows_what_polars_prints() {
     hold_programs("docs/recipes/06-web.md", "web", &["recipes/web.svg"]);
 }

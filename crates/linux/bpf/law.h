@@ -6,7 +6,7 @@
 #pragma once
 #include <linux/types.h>
 
-#define LINK_WORDS 35
+#define LINK_WORDS 57
 #define SENDER_WORDS 16
 
 struct Link { __u64 state[LINK_WORDS]; };
@@ -27,6 +27,7 @@ struct LinkConfig {
 	__u8 thesis;
 	__u8 overdraw;
 	__u8 bound_headers;
+	__u8 spread;
 };
 
 /* request: 0 demand, 1 unlimited. loss: 0 tcp, 1 maintain, 2 fallback. rate_source: 0 window,

@@ -23,7 +23,7 @@ use law::{Ack, LinkLaw as _, Send, SenderLaw as _};
 use units::{Bytes, Duration, Rate, Ratio, Time};
 
 /// As in `law.h`, which holds states as so many words.
-const _: () = assert!(size_of::<Link>() == 8 * 35, "LINK_WORDS");
+const _: () = assert!(size_of::<Link>() == 8 * 57, "LINK_WORDS");
 const _: () = assert!(size_of::<Sender>() == 8 * 16, "SENDER_WORDS");
 
 /// [`xcp::SenderConfig`] without Rust's enums and options: the same in `law.h`.

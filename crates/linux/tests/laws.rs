@@ -196,7 +196,9 @@ fn link_config_bytes(config: &LinkConfig) -> Vec<u8> {
     }
     let spans = [config.min_interval, config.max_interval, config.initial_interval, config.allowed_queue];
     bytes.extend(words(&spans.map(|span| span.0)));
-    bytes.extend([config.capture, config.thesis, config.overdraw, config.bound_headers].map(u8::from));
+    bytes.extend(
+        [config.capture, config.thesis, config.overdraw, config.bound_headers, config.spread].map(u8::from),
+    );
     bytes
 }
 
@@ -229,11 +231,13 @@ struct Stream {
     answers: Vec<Answer>,
 }
 
-fn link_config(random: &mut Random) -> LinkConfig {
+/// The twin has no `spread`, which is newer than it.
+fn link_config(random: &mut Random, only_link: bool) -> LinkConfig {
     LinkConfig {
         capacity: Rate(8000 << random.below(24)),
         capture: random.below(2) == 0,
         bound_headers: random.below(2) == 0,
+        spread: !only_link && random.below(2) == 0,
         ..LinkConfig::DEFAULT
     }
 }
@@ -256,7 +260,7 @@ fn sender_config(random: &mut Random) -> SenderConfig {
 impl Stream {
     fn new(seed: u64, only_link: bool) -> Self {
         let mut random = Random::new(seed);
-        let (link_config, sender_config) = (link_config(&mut random), sender_config(&mut random));
+        let (link_config, sender_config) = (link_config(&mut random, only_link), sender_config(&mut random));
         let mut stream = Self {
             now: 0,
             link: Link::new(link_config, Duration(20 * MS), Duration(10 * MS)),

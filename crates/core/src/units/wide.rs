@@ -57,6 +57,16 @@ impl Wide {
         Self { hi: self.hi.wrapping_add(carry as u64), lo }
     }
 
+    /// Returns `self + other`, saturating.
+    #[inline(always)]
+    pub const fn sum(self, other: Self) -> Self {
+        let low = self.plus(other.lo);
+        match low.hi.checked_add(other.hi) {
+            Some(hi) => Self { hi, lo: low.lo },
+            None => Self::MAX,
+        }
+    }
+
     /// Returns `self * 2^32`, saturating.
     #[inline(always)]
     pub const fn times_2_32(self) -> Self {

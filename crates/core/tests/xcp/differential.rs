@@ -120,6 +120,7 @@ fn follow<L: Router>(
         allowed_queue: seconds(config.allowed_queue),
         capture: config.capture,
         bound_headers: config.bound_headers,
+        spread: config.spread,
     });
     let (phase, queue_phase) = (1 + random.below(50 * MS), random.below(50 * MS));
     let mut law = law(config, Duration(phase), Duration(queue_phase));

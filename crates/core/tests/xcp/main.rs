@@ -11,6 +11,7 @@ mod properties;
 mod proportional;
 mod random;
 mod sender;
+mod spread;
 mod thesis;
 
 use congestlab_core::law::LinkLaw as _;

@@ -12,7 +12,11 @@ pub(crate) struct Config {
     pub(crate) allowed_queue: f64,
     pub(crate) capture: bool,
     pub(crate) bound_headers: bool,
+    pub(crate) spread: bool,
 }
+
+/// What packets with long round trips brought and have not counted for yet: size, X, X RTT, RTT, how many.
+type Waiting = [f64; 5];
 
 pub(crate) struct Link {
     pub(crate) config: Config,
@@ -34,6 +38,9 @@ pub(crate) struct Link {
     pub(crate) min_queue: f64,
     pub(crate) tq: f64,
     pub(crate) proportional: Option<Proportional>,
+    /// By how much longer than the interval the round trips are, and the X of those that came in this one.
+    pub(crate) waiting: [Waiting; 4],
+    pub(crate) long_x: f64,
 }
 
 /// What P-XCP adds (docs/design/protocols.md 2.4).
@@ -89,26 +96,50 @@ impl Link {
             min_queue: 0.0,
             tq: initial,
             proportional: None,
+            waiting: [[0.0; 5]; 4],
+            long_x: 0.0,
         }
     }
 
     pub(crate) fn arrival(&mut self, x: f64, rtt: f64, size: f64) {
-        self.input_traffic += size;
         let (x, rtt) = (x.min(self.max_x), rtt.min(self.config.max_interval));
         if rtt > 0.0 && x > 0.0 {
             self.sum_x += x;
-            self.sum_xr += x * rtt;
-            self.sum_r += rtt;
-            self.packets += 1.0;
             if let Some(p) = &mut self.proportional {
                 p.n += (x / self.ci).min(1.0);
             }
+            let times = rtt / self.ci;
+            if self.config.spread && times > 2.0 {
+                let class = [8.0, 32.0, 128.0].iter().filter(|&&bound| times > bound).count();
+                let packet = [size, x, x * rtt, rtt, 1.0];
+                self.waiting[class].iter_mut().zip(packet).for_each(|(sum, more)| *sum += more);
+                self.long_x += x;
+                return;
+            }
+            self.sum_xr += x * rtt;
+            self.sum_r += rtt;
+            self.packets += 1.0;
         }
+        self.input_traffic += size;
     }
 
     pub(crate) fn control_timeout(&mut self, elapsed: f64) {
         let c = &self.config;
-        self.avg_rtt = if self.sum_x > 0.0 { self.sum_xr / self.sum_x } else { c.initial_interval };
+        let mut own_x = self.sum_x - self.long_x;
+        for waiting in &mut self.waiting {
+            let mean = waiting[3] / waiting[4];
+            if mean > 0.0 {
+                let part = if waiting[4] < 1.0 / 16.0 { 1.0 } else { (elapsed / mean).min(1.0) };
+                let counted = waiting.map(|sum| sum * part);
+                waiting.iter_mut().zip(counted).for_each(|(sum, counted)| *sum -= counted);
+                self.input_traffic += counted[0];
+                own_x += counted[1];
+                self.sum_xr += counted[2];
+                self.sum_r += counted[3];
+                self.packets += counted[4];
+            }
+        }
+        self.avg_rtt = if own_x > 0.0 { self.sum_xr / own_x } else { c.initial_interval };
         if c.bound_headers && self.packets > 0.0 {
             self.avg_rtt = self.avg_rtt.min(2.0 * self.sum_r / self.packets);
         }
@@ -119,6 +150,7 @@ impl Link {
             self.f = c.alpha * (c.capacity - self.y) - c.beta * self.queue / self.avg_rtt;
             h = (c.gamma * self.y - self.f.abs()).max(0.0);
         }
+        let left = self.res_neg;
         self.res_pos = h + self.f.max(0.0);
         if let Some(p) = &mut self.proportional {
             p.timeout();
@@ -127,7 +159,10 @@ impl Link {
         self.res_neg = h + (-self.f).max(0.0);
         self.cp = if self.sum_x > 0.0 { self.res_pos / self.sum_x } else { 0.0 };
         self.cn = if self.input_traffic > 0.0 { self.res_neg / self.input_traffic } else { 0.0 };
-        self.input_traffic = 0.0;
+        if c.spread {
+            self.res_neg = (self.res_neg + left).min(4.0 * self.res_neg);
+        }
+        (self.input_traffic, self.long_x) = (0.0, 0.0);
         self.sum_x = 0.0;
         (self.sum_xr, self.sum_r, self.packets) = (0.0, 0.0, 0.0);
         self.ci = self.avg_rtt.max(c.min_interval);

@@ -19,6 +19,7 @@ fn any_link_config(random: &mut Random) -> LinkConfig {
         thesis: random.below(4) == 0,
         overdraw: random.below(4) == 0,
         bound_headers: random.coin(),
+        spread: random.coin(),
     }
 }
 

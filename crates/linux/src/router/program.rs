@@ -139,7 +139,7 @@ impl Settings {
         for span in [law.min_interval, law.max_interval, law.initial_interval, law.allowed_queue] {
             bytes.extend(span.0.to_ne_bytes());
         }
-        bytes.extend([law.capture, law.thesis, law.overdraw, law.bound_headers].map(u8::from));
+        bytes.extend([law.capture, law.thesis, law.overdraw, law.bound_headers, law.spread].map(u8::from));
         bytes.resize(Self::LAW, 0);
         phases.iter().for_each(|phase| bytes.extend(phase.to_ne_bytes()));
         let encoding = u32::from(config.encoding == Encoding::Shim);

@@ -228,6 +228,7 @@ pub(crate) fn link_law(draw: &mut Draw, capacity: Rate) -> LinkConfig {
         thesis: draw.one_in(6),
         overdraw: false,
         bound_headers: draw.one_in(2),
+        spread: draw.one_in(3),
         capture: draw.one_in(2),
     };
     let pxcp = pxcp::LinkConfig { xcp, ..pxcp::LinkConfig::DEFAULT };

@@ -2,6 +2,7 @@
 //! pseudo-code; equations are K02's.
 
 use super::Header;
+use super::spread::{self, Spread};
 use crate::law::settings::{Field, Settings};
 use crate::law::{self, LinkLaw, Packet, Series, Steered, Told};
 use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, Wide, mul_div, mul_div_up};
@@ -14,6 +15,8 @@ const POOL_MAX: u64 = 1 << (46 + PLACES);
 /// How many times the mean of what packets state d may be, where each packet counts the same; by measurement, see
 /// `docs/protocols/xcp.md`.
 const RTT_BOUND: u64 = 2;
+/// Intervals' worth of cuts that a burst may find: those that earlier packets left, with [`LinkConfig::spread`].
+const CARRIED: u64 = 4;
 /// Binary places of the mean round trip time in seconds: 2^-28 s of the header and 32 more.
 const RTT_PLACES: u32 = 60;
 
@@ -49,6 +52,9 @@ pub struct LinkConfig {
     /// and d at most as twice the mean round trip time over packets. Without it, as in every paper, a few small
     /// packets that state the largest X and RTT take nearly all that is granted.
     pub bound_headers: bool,
+    /// True counts packets whose round trips are much longer than the interval over several of them, and keeps for
+    /// bursts what is left of the cuts: for flows of very different round trips, see `docs/stability.md`.
+    pub spread: bool,
 }
 
 impl LinkConfig {
@@ -66,6 +72,7 @@ impl LinkConfig {
         thesis: false,
         overdraw: false,
         bound_headers: true,
+        spread: false,
     };
 }
 
@@ -99,6 +106,11 @@ impl Settings for LinkConfig {
             "bound_headers",
             "Bound what a packet's X and round trip time count for; true, with a profile false, as in the papers.",
             Field::Switch(&mut self.bound_headers),
+        );
+        tell(
+            "spread",
+            "Count a packet over its round trip, where that is the longer, instead of in one control interval; false.",
+            Field::Switch(&mut self.spread),
         );
         tell(
             "min_interval",
@@ -244,6 +256,8 @@ pub struct Link {
     max_rtt: u32,
     /// The largest X that counts, 2^-28 s.
     max_x: u32,
+    /// Length of the running interval, 2^-28 s.
+    interval: u32,
 
     // Measured in the running interval.
     input: Bytes,
@@ -252,6 +266,10 @@ pub struct Link {
     /// RTT over packets, and how many they are.
     sum_rtt: u64,
     packets: u64,
+    /// With [`LinkConfig::spread`] what long round trips add to all of this in later intervals; of the sum of X
+    /// `long_x` is theirs.
+    spread: Spread,
+    long_x: u64,
 
     // Handed out in the running interval.
     grants: Pool,
@@ -281,11 +299,14 @@ impl Link {
             capacity: config.capacity,
             max_rtt: config.max_interval.to_header(),
             max_x: max_x(&config, config.initial_interval),
+            interval: config.initial_interval.to_header(),
             input: Bytes(0),
             sum_x: 0,
             sum_x_rtt: Wide::ZERO,
             sum_rtt: 0,
             packets: 0,
+            spread: Spread::default(),
+            long_x: 0,
             grants: Pool::default(),
             cuts: Pool::default(),
             carry: 0,
@@ -304,16 +325,20 @@ impl Link {
     /// that do not know their round trip time (draft-03 §4.2.4).
     #[inline]
     pub fn on_arrival(&mut self, _now: Time, header: &Header, size: Bytes) {
-        self.input += size; // L 1
         if header.x != 0 && header.rtt != 0 {
             let (x, rtt) = (self.bounded(header.x) as u64, header.rtt.min(self.max_rtt) as u64);
             self.report.bounded += (x != header.x as u64) as u64;
             // No interval has the 2^32 packets that would be too many for 64 bits.
             self.sum_x += x; // L 2
+            if self.config.spread && self.spread.on_arrival(x as u32, rtt as u32, size.0, self.interval) {
+                self.long_x += x;
+                return;
+            }
             self.sum_x_rtt = self.sum_x_rtt.plus(x * rtt); // L 3-6
             self.sum_rtt += rtt;
             self.packets += 1;
         }
+        self.input += size; // L 1
     }
 
     /// The X that counts of the one that a packet states.
@@ -425,14 +450,26 @@ impl Link {
     fn close(&mut self, now: Time, told: Option<&Told>) -> u64 {
         let elapsed = now - self.began;
         self.capacity = self.config.capacity;
-        self.mean_rtt = match told {
-            Some(told) if told.mean_rtt.0 > 0 => with_rtt_places(told.mean_rtt.min(self.config.max_interval)),
-            _ if self.sum_x == 0 && self.config.thesis => self.mean_rtt,
-            _ if self.sum_x == 0 => with_rtt_places(self.config.initial_interval),
-            _ => {
-                let mean = self.sum_x_rtt.times_2_32().over(self.sum_x).to_u64(); // L 7, eq. 5's d
-                if self.config.bound_headers { mean.min(self.rtt_bound()) } else { mean }
+        // L 7, eq. 5's d; none without a packet that states its round trip.
+        let mut sum_x = self.sum_x;
+        if self.config.spread {
+            let counted = self.spread.count(elapsed);
+            sum_x = (sum_x - self.long_x).saturating_add(counted.x);
+            self.input += Bytes(counted.bytes);
+            self.sum_x_rtt = self.sum_x_rtt.sum(counted.x_rtt);
+            let with_places = |sum: u64, counted| (sum << spread::PLACES).saturating_add(counted);
+            self.sum_rtt = with_places(self.sum_rtt, counted.rtt);
+            self.packets = with_places(self.packets, counted.packets);
+        }
+        let mean = (sum_x != 0).then(|| self.sum_x_rtt.times_2_32().over(sum_x).to_u64());
+        self.mean_rtt = match (told, mean) {
+            (Some(told), _) if told.mean_rtt.0 > 0 => {
+                with_rtt_places(told.mean_rtt.min(self.config.max_interval))
             }
+            (_, Some(mean)) if self.config.bound_headers => mean.min(self.rtt_bound()),
+            (_, Some(mean)) => mean,
+            (_, None) if self.config.thesis => self.mean_rtt,
+            (_, None) => with_rtt_places(self.config.initial_interval),
         };
 
         // y: L 8. Nothing can have been measured in no time.
@@ -457,7 +494,13 @@ impl Link {
             fall = down.saturating_sub(up).min(POOL_MAX);
         }
         let shuffled = self.config.gamma.of(input).saturating_sub(rise + fall); // L 10, eq. 2
+        let left = self.cuts.left;
         self.cuts = self.pool((shuffled + fall).min(POOL_MAX), self.input.0); // L 12, 14
+        if self.config.spread {
+            // Else packets of a burst would be cut until an average interval's cuts are out, and all of them granted.
+            self.cuts.left =
+                (self.cuts.left + left).min(self.cuts.left.saturating_mul(CARRIED)).min(POOL_MAX);
+        }
         self.carry = 0; // a remainder must not outlive the aggregate that it was part of
 
         let interval = self.mean_rtt().max(self.config.min_interval); // L 18
@@ -470,8 +513,9 @@ impl Link {
             ..self.report
         };
         self.max_x = max_x(&self.config, interval);
+        self.interval = interval.to_header();
         (self.input, self.sum_x_rtt) = (Bytes(0), Wide::ZERO); // L 15, 17
-        (self.sum_rtt, self.packets) = (0, 0);
+        (self.sum_rtt, self.packets, self.long_x) = (0, 0, 0);
         self.began = now;
         self.control_deadline = now + interval; // L 19
         (shuffled + rise).min(POOL_MAX) // L 11
@@ -568,6 +612,9 @@ impl LinkLaw for Link {
     /// d is a mean of round trips as headers state them, or what it is without any.
     #[inline]
     fn shortest_interval(config: &LinkConfig, round_trip: Duration) -> Duration {
+        if config.spread {
+            return config.min_interval; // parts of microseconds are rounded down to nothing
+        }
         let stated = Duration::from_header(round_trip.min(config.max_interval).to_header());
         stated.min(config.initial_interval).max(config.min_interval)
     }

@@ -12,6 +12,7 @@
 mod echo;
 mod link;
 mod sender;
+mod spread;
 mod thesis;
 
 pub use echo::{ByteEcho, CumulativeEcho, Echo, EchoReader, Returned};
