@@ -204,31 +204,30 @@ pub fn looks(curves: &[(&str, Option<&str>)]) -> Vec<(String, Look)> {
     names.into_iter().map(each).collect()
 }
 
-/// What runs are called: by what is changed in them, by their names otherwise.
+/// What runs are called: by what is changed in them and not in all, by their names otherwise.
 fn labels(runs: &[RunFolder]) -> Vec<String> {
-    let labels: Vec<String> = runs
+    let changes: Vec<Vec<String>> = runs
         .iter()
         .map(|run| {
-            let origin = run.origin();
-            let label = origin["label"].as_str().unwrap_or_default();
-            let words: Vec<&str> = label.split(", ").filter(|word| !word.is_empty()).collect();
-            let short = words.iter().map(|word| {
-                let (path, value) = word.split_once(" = ").unwrap_or(("", word));
-                let is_law = path.ends_with(".law");
-                let value = value.trim_matches('"');
-                if is_law {
-                    value.to_owned()
-                } else {
-                    format!("{} = {value}", path.rsplit('.').next().unwrap_or(path))
-                }
-            });
+            let label = run.origin()["label"].as_str().unwrap_or_default().to_owned();
+            label.split(", ").filter(|word| !word.is_empty()).map(str::to_owned).collect()
+        })
+        .collect();
+    let is_common = |word: &String| runs.len() > 1 && changes.iter().all(|words| words.contains(word));
+    let labels: Vec<String> = changes
+        .iter()
+        .map(|words| {
             let mut unique: Vec<String> = Vec::new();
-            for word in short {
-                if !unique.contains(&word) {
-                    unique.push(word);
+            for word in words.iter().filter(|word| !is_common(word)) {
+                let (path, value) = word.split_once(" = ").unwrap_or(("", word));
+                let value = value.trim_matches('"');
+                let name = path.rsplit('.').next().unwrap_or(path);
+                let short = if name == "law" { value.to_owned() } else { format!("{name} = {value}") };
+                if !unique.contains(&short) {
+                    unique.push(short);
                 }
             }
-            unique.join(", ")
+            if unique.is_empty() && runs.len() > 1 { "as it is".into() } else { unique.join(", ") }
         })
         .collect();
     let is_clear =

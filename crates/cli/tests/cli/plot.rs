@@ -147,6 +147,25 @@ fn runs_over_their_labels_have_markers_at_what_was_measured() {
 }
 
 #[test]
+fn a_legend_names_what_runs_differ_in() {
+    let (lab, _) = with_run(SCENARIO, &[]);
+    for set in [&[][..], &["--set", "links.bottleneck.queue=20 packets"]] {
+        let run = ["run", "scenario.toml", "--out", "more", "--quiet", "--set", "run.duration=4 s"];
+        lab.run(&[&run[..], set].concat()).exits(0);
+    }
+    let folders = fs::read_dir(lab.path("more")).expect("a folder").flatten();
+    let runs: Vec<String> =
+        folders.map(|run| format!("more/{}", run.file_name().to_string_lossy())).collect();
+    let y = ["--kind", "time", "--y", "queue_packets", "-o", "a.svg"];
+    let arguments: Vec<&str> = [&["plot", &runs[0], &runs[1]][..], &y].concat();
+    lab.run(&arguments).exits(0);
+    let svg = svg(&lab, "a.svg");
+    for name in ["as it is, bottleneck, xcp", "queue = 20 packets, bottleneck, xcp"] {
+        assert!(texts(&svg).contains(&name), "{name}: {:?}", texts(&svg));
+    }
+}
+
+#[test]
 fn wrong_words_list_the_right_ones_and_write_nothing() {
     let (lab, run) = with_run(SCENARIO, &[]);
     let before = lab.files();
