@@ -86,14 +86,16 @@ impl Connection {
     pub(super) fn numbers(&self, config: &Config, next: u64, index: u64) -> Numbers {
         let first = self.peer_isn.wrapping_add(1);
         let window = config.awnd.map_or(WINDOW_MAX, |awnd| u64::from(awnd) * u64::from(config.segment));
+        let sequence = self.sequence(config, index);
         let expected = Expected {
-            next: self.sequence(config, next),
+            // Mostly it is the one expected.
+            next: if index == next { sequence } else { self.sequence(config, next) },
             window: window.min(WINDOW_MAX) as u32,
             // Nothing is sent back, so there is one number to acknowledge.
             oldest: first,
             newest: first,
         };
-        Numbers { expected, sequence: self.sequence(config, index), acknowledgment: first }
+        Numbers { expected, sequence, acknowledgment: first }
     }
 
     /// Returns the headers of an acknowledgment that expects segment `next`, its checksum open.
