@@ -9,8 +9,16 @@ use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-const NAMES: [&str; 7] =
-    ["paper.toml", "fig1.toml", "fig2.toml", "exceptions.toml", "verdicts.toml", "ranges.toml", "ns2.toml"];
+const NAMES: [&str; 8] = [
+    "paper.toml",
+    "fig1.toml",
+    "fig2.toml",
+    "exceptions.toml",
+    "verdicts.toml",
+    "ranges.toml",
+    "ns2.toml",
+    "model.toml",
+];
 
 fuzz_target!(|input: &[u8]| {
     let Ok(input) = str::from_utf8(input) else { return };

@@ -150,11 +150,11 @@ pub struct Ranges {
     pub ranges: Vec<Range>,
 }
 
-/// `ns2.toml`: what ns-2 measured of claims.
+/// `ns2.toml`, `model.toml`: what ns-2, or a model of the paper by itself, measured of claims.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct PeerValues {
-    /// One for each claim that is in ns-2.
+    /// One for each claim that was asked.
     #[serde(default)]
     pub values: Vec<Written>,
 }
@@ -192,6 +192,8 @@ pub struct Paper {
     pub ranges: Vec<Range>,
     /// The values of ns-2.
     pub peer: PeerValues,
+    /// The values of a model of the paper that shares nothing with the laws.
+    pub model: PeerValues,
 }
 
 /// An error in a paper's folder.
@@ -250,13 +252,14 @@ impl Paper {
         let verdicts: Verdicts = part(place, &mut files, "verdicts.toml")?.unwrap_or_default();
         let ranges: Ranges = part(place, &mut files, "ranges.toml")?.unwrap_or_default();
         let peer = part(place, &mut files, "ns2.toml")?.unwrap_or_default();
+        let model = part(place, &mut files, "model.toml")?.unwrap_or_default();
         let figure = |(name, text): (String, String)| {
             let path = place.join(&name);
             FigureFile { name: name.trim_end_matches(".toml").to_owned(), text, path }
         };
         let figures = files.into_iter().map(figure).collect();
         let (exceptions, written, ranges) = (exceptions.exceptions, verdicts.verdicts, ranges.ranges);
-        Ok(Self { key, about, figures, exceptions, written, ranges, peer })
+        Ok(Self { key, about, figures, exceptions, written, ranges, peer, model })
     }
 
     /// Reads the figures that were asked for, and checks them.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use congestlab_scenario::claims::{Judgement, Verdict};
 use congestlab_scenario::figure::Figure;
-use congestlab_scenario::paper::{Counts, Exception, Paper, Range, Written};
+use congestlab_scenario::paper::{Counts, Exception, Paper, PeerValues, Range, Written};
 use serde_json::{Value, json};
 
 use super::codes::{self, Code};
@@ -173,6 +173,30 @@ fn target(name: &str) -> String {
     name.bytes().map(byte).collect()
 }
 
+/// A second opinion: on how many claims, how many of its verdicts are ours, how many of ours fail, and how many of these there, too.
+fn second(papers: &[Paper], said: fn(&Paper) -> &PeerValues) -> [usize; 4] {
+    let mut counts = [0; 4];
+    for paper in papers {
+        for value in &said(paper).values {
+            let Some(ours) = paper.written(&value.figure, &value.claim) else { continue };
+            let fails = ours.verdict == Judgement::Fails;
+            let same = value.verdict == ours.verdict;
+            for (count, counts_here) in counts.iter_mut().zip([true, same, fails, fails && same]) {
+                *count += usize::from(counts_here);
+            }
+        }
+    }
+    counts
+}
+
+fn in_the_model(papers: &[Paper]) -> String {
+    let [asked, same, fail, fail_there] = second(papers, |paper| &paper.model);
+    format!(
+        "{asked} claims are judged on a model in floats, too, that was written from the paper alone: {same} with the same \
+         verdict; of {fail} that fail {fail_there} fail there."
+    )
+}
+
 /// The paper's page, of what is written down.
 pub(super) fn readme(paper: &Paper) -> Result<String, Failure> {
     let mut text = format!(
@@ -186,11 +210,19 @@ pub(super) fn readme(paper: &Paper) -> Result<String, Failure> {
         paper.exceptions.len(),
         key = plain(&paper.key),
     );
+    let has_model = !paper.model.values.is_empty();
+    if has_model {
+        let _ = write!(text, "\n{}\n", in_the_model(std::slice::from_ref(paper)));
+    }
     for (name, scenario) in paper.scenarios(None).map_err(Failure::paper)? {
         let Some(shown) = scenario.figure() else { continue };
         let (of, title) = (plain(shown.of()), plain(shown.title()));
         let _ = write!(text, "\n## {of}: {title}\n\n[{}.toml]({}.toml)\n\n", plain(&name), target(&name));
-        text.push_str("| claim | source | measured | verdict | ns-2 |\n| --- | --- | --- | --- | --- |\n");
+        let (heading, dashes) = if has_model { (" model |", " --- |") } else { ("", "") };
+        let _ = writeln!(
+            text,
+            "| claim | source | measured | verdict | ns-2 |{heading}\n| --- | --- | --- | --- | --- |{dashes}"
+        );
         for claim in scenario.claims() {
             let quote = claim.quote().map_or(String::new(), |quote| format!(" \"{}\"", plain(quote)));
             let written = paper.written(&name, claim.that());
@@ -203,10 +235,12 @@ pub(super) fn readme(paper: &Paper) -> Result<String, Failure> {
                 Some(word) => word.to_owned(),
             };
             let source = claim.source().map_or(String::new(), plain);
-            let ns2 = plain(&ns2::cell(&paper.peer, &name, claim.that()));
+            let [ns2, model] =
+                [&paper.peer, &paper.model].map(|said| plain(&ns2::cell(said, &name, claim.that())));
+            let model = if has_model { format!(" {model} |") } else { String::new() };
             let _ = writeln!(
                 text,
-                "| {}{quote} | {source} | {measured} | {verdict} | {ns2} |",
+                "| {}{quote} | {source} | {measured} | {verdict} | {ns2} |{model}",
                 plain(claim.that())
             );
         }
@@ -355,15 +389,11 @@ pub(super) fn summary(papers: &[Paper]) -> Result<String, Failure> {
         counts.all(),
         100.0 * counts.hold as f64 / counts.all().max(1) as f64,
     );
-    let in_ns2 = papers.iter().flat_map(|paper| paper.peer.values.iter().map(move |value| (paper, value)));
-    let in_ns2 =
-        in_ns2.filter_map(|(paper, value)| Some((value, paper.written(&value.figure, &value.claim)?)));
-    let same = in_ns2.clone().filter(|(value, ours)| value.verdict == ours.verdict).count();
-    let _ = writeln!(
-        text,
-        "{} claims are judged on runs of ns-2, too: {same} with the same verdict.\n",
-        in_ns2.count()
-    );
+    let [asked, same, ..] = second(papers, |paper| &paper.peer);
+    let _ = writeln!(text, "{asked} claims are judged on runs of ns-2, too: {same} with the same verdict.\n");
+    if papers.iter().any(|paper| !paper.model.values.is_empty()) {
+        let _ = writeln!(text, "{}\n", in_the_model(papers));
+    }
     text.push_str(
         "| paper | figures | claims | hold | tell nothing | undecided | fail | not run |\n\
          | --- | --- | --- | --- | --- | --- | --- | --- |\n",
