@@ -226,7 +226,7 @@ impl law::Packet for Packet {
         self.words.first_chunk_mut()
     }
 
-    /// Nothing: a router that remembers flows is another one ([`crate::flows`]).
+    /// Nothing: a router that remembers flows is another one (`flows`).
     #[inline(always)]
     fn memory(&mut self, _flow: [u32; 3], _now: Time, _is_new: bool) -> Option<&mut [u32]> {
         None
