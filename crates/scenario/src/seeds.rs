@@ -1,6 +1,6 @@
 //! Means over several seeds, with their confidence intervals.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The axis of a sweep that means are over.
 pub(crate) const SEED: &str = "run.seed";
@@ -26,6 +26,24 @@ const _: () = assert!(LOOKS == 5, "each at 99 %, five looks err in 5 % of the ca
 pub(crate) fn next_seeds(used: &BTreeSet<u64>) -> Option<Vec<u64>> {
     let wanted = MORE.into_iter().find(|count| *count > used.len())?;
     Some((1..).filter(|seed| !used.contains(seed)).take(wanted - used.len()).collect())
+}
+
+/// Path and value (as TOML) of what a sweep varies.
+pub type Settings = Vec<(String, String)>;
+
+/// Groups what differs by its seed alone, in the order in which its point came first.
+pub(crate) fn by_point<'a, T>(runs: impl IntoIterator<Item = (&'a Settings, T)>) -> Vec<(Settings, Vec<T>)> {
+    let mut points: Vec<(Settings, Vec<T>)> = Vec::new();
+    let mut places = BTreeMap::new();
+    for (settings, run) in runs {
+        let point: Settings = settings.iter().filter(|(path, _)| path != SEED).cloned().collect();
+        let place = *places.entry(point.clone()).or_insert(points.len());
+        match points.get_mut(place) {
+            Some((_, runs)) => runs.push(run),
+            None => points.push((point, vec![run])),
+        }
+    }
+    points
 }
 
 /// Mean and half of its interval of confidence, by Student's t; of one value the half is 0.

@@ -26,7 +26,7 @@ const SERIES_MAX: usize = 6;
 /// A value of a type that only its law knows.
 trait Value: Any + Debug + marker::Send + Sync {
     fn copy(&self) -> Box<dyn Value>;
-    fn is_same(&self, other: &dyn Value) -> bool;
+    fn is_same(&self, other: &dyn Any) -> bool;
     fn any(&self) -> &dyn Any;
     fn any_mut(&mut self) -> &mut dyn Any;
 }
@@ -36,8 +36,8 @@ impl<T: Any + Debug + Clone + PartialEq + marker::Send + Sync> Value for T {
         Box::new(self.clone())
     }
 
-    fn is_same(&self, other: &dyn Value) -> bool {
-        other.any().downcast_ref() == Some(self)
+    fn is_same(&self, other: &dyn Any) -> bool {
+        other.downcast_ref() == Some(self)
     }
 
     fn any(&self) -> &dyn Any {
@@ -164,15 +164,62 @@ impl Receiving for At<'_> {
     }
 }
 
+/// A configuration of a law that is not known.
+trait Configuration: Value {
+    fn copy(&self) -> Box<dyn Configuration>;
+    fn each(&mut self, tell: Tell<'_>);
+}
+
+impl<T: Value + Settings + Clone> Configuration for T {
+    fn copy(&self) -> Box<dyn Configuration> {
+        Box::new(self.clone())
+    }
+
+    fn each(&mut self, tell: Tell<'_>) {
+        Settings::each(self, &mut |key, about, field| tell(key, about, field));
+    }
+}
+
 /// Names the law of a configuration, of which several may have the same.
 struct Of<L>(marker::PhantomData<fn() -> L>);
+
+/// Configuration of a law from outside, and the functions of that law: [`LinkKind`] or [`SenderKind`].
+struct Outside<K: ?Sized + 'static> {
+    config: Box<dyn Configuration>,
+    kind: &'static K,
+}
+
+impl<K: ?Sized> Outside<K> {
+    fn any(&self) -> &dyn Any {
+        (*self.config).any()
+    }
+}
+
+impl<K: ?Sized> Debug for Outside<K> {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.debug_tuple("Outside").field(&self.config).finish()
+    }
+}
+
+impl<K: ?Sized> Clone for Outside<K> {
+    fn clone(&self) -> Self {
+        Self { config: Configuration::copy(&*self.config), kind: self.kind }
+    }
+}
+
+impl<K: ?Sized> PartialEq for Outside<K> {
+    fn eq(&self, other: &Self) -> bool {
+        (*self.config).is_same(other.any())
+    }
+}
+
+impl<K: ?Sized> Eq for Outside<K> {}
 
 // Links.
 
 /// The functions of a link law that need no state.
 trait LinkKind: marker::Send + Sync {
     fn name(&self, config: &dyn Any) -> &'static str;
-    fn each(&self, config: &mut dyn Any, tell: Tell<'_>);
     fn start(&self, config: &dyn Any, phase: Duration, second_phase: Duration) -> Option<Box<dyn LinkState>>;
     fn first_interval(&self, config: &dyn Any) -> Duration;
     fn shortest_interval(&self, config: &dyn Any, round_trip: Duration) -> Duration;
@@ -200,12 +247,6 @@ where
 {
     fn name(&self, config: &dyn Any) -> &'static str {
         config.downcast_ref().map_or("", L::name)
-    }
-
-    fn each(&self, config: &mut dyn Any, tell: Tell<'_>) {
-        if let Some(config) = config.downcast_mut::<L::Config>() {
-            config.each(&mut |key, about, field| tell(key, about, field));
-        }
     }
 
     fn start(&self, config: &dyn Any, phase: Duration, second_phase: Duration) -> Option<Box<dyn LinkState>> {
@@ -277,15 +318,12 @@ where
 }
 
 /// Configuration of a link law from outside.
-#[derive(Debug)]
-pub struct LinkConfig {
-    config: Box<dyn Value>,
-    kind: &'static dyn LinkKind,
-}
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkConfig(Outside<dyn LinkKind>);
 
-impl Debug for dyn LinkKind {
-    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        out.write_str("a law from outside")
+impl Settings for LinkConfig {
+    fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
+        self.0.config.each(tell);
     }
 }
 
@@ -293,30 +331,10 @@ impl Debug for dyn LinkKind {
 pub fn link<L>(config: L::Config) -> super::LinkConfig
 where
     L: LinkLaw + Clone + Debug + marker::Send + Sync + 'static,
-    L::Config: Clone + Debug + PartialEq + marker::Send + Sync,
+    L::Config: Clone + Debug + PartialEq + marker::Send + Sync + 'static,
 {
     let kind: &'static Of<L> = const { &Of(marker::PhantomData) };
-    super::LinkConfig::Outside(LinkConfig { config: Box::new(config), kind })
-}
-
-impl Clone for LinkConfig {
-    fn clone(&self) -> Self {
-        Self { config: (*self.config).copy(), kind: self.kind }
-    }
-}
-
-impl PartialEq for LinkConfig {
-    fn eq(&self, other: &Self) -> bool {
-        (*self.config).is_same(&*other.config)
-    }
-}
-
-impl Eq for LinkConfig {}
-
-impl Settings for LinkConfig {
-    fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
-        self.kind.each((*self.config).any_mut(), tell);
-    }
+    super::LinkConfig::Outside(LinkConfig(Outside { config: Box::new(config), kind }))
 }
 
 /// A link law from outside at work.
@@ -382,27 +400,27 @@ impl LinkLaw for Link {
     type View = ();
 
     fn name(config: &LinkConfig) -> &'static str {
-        config.kind.name((*config.config).any())
+        config.0.kind.name(config.0.any())
     }
 
     fn start(config: &LinkConfig, phase: Duration, second_phase: Duration) -> Self {
-        Self(config.kind.start((*config.config).any(), phase, second_phase))
+        Self(config.0.kind.start(config.0.any(), phase, second_phase))
     }
 
     fn first_interval(config: &LinkConfig) -> Duration {
-        config.kind.first_interval((*config.config).any())
+        config.0.kind.first_interval(config.0.any())
     }
 
     fn shortest_interval(config: &LinkConfig, round_trip: Duration) -> Duration {
-        config.kind.shortest_interval((*config.config).any(), round_trip)
+        config.0.kind.shortest_interval(config.0.any(), round_trip)
     }
 
     fn capacity(config: &LinkConfig) -> Rate {
-        config.kind.capacity((*config.config).any())
+        config.0.kind.capacity(config.0.any())
     }
 
     fn configure_capacity(config: &mut LinkConfig, capacity: Rate) {
-        config.kind.configure_capacity((*config.config).any_mut(), capacity);
+        config.0.kind.configure_capacity((*config.0.config).any_mut(), capacity);
     }
 
     #[cold]
@@ -458,7 +476,7 @@ impl LinkLaw for Link {
     }
 
     fn remembers(config: &LinkConfig) -> Option<Remembers> {
-        config.kind.remembers((*config.config).any())
+        config.0.kind.remembers(config.0.any())
     }
 }
 
@@ -467,7 +485,6 @@ impl LinkLaw for Link {
 /// The functions of a sender law that need no state.
 trait SenderKind: marker::Send + Sync {
     fn name(&self, config: &dyn Any) -> &'static str;
-    fn each(&self, config: &mut dyn Any, tell: Tell<'_>);
     fn needs(&self, config: &dyn Any) -> Needs;
     fn start(&self, config: &dyn Any, mss: Bytes, initial_window: Bytes) -> Option<Box<dyn SenderState>>;
     fn echo(&self, config: &dyn Any, mss: Bytes) -> Option<Box<dyn Value>>;
@@ -505,12 +522,6 @@ where
 {
     fn name(&self, config: &dyn Any) -> &'static str {
         config.downcast_ref().map_or("", L::name)
-    }
-
-    fn each(&self, config: &mut dyn Any, tell: Tell<'_>) {
-        if let Some(config) = config.downcast_mut::<L::Config>() {
-            config.each(&mut |key, about, field| tell(key, about, field));
-        }
     }
 
     fn needs(&self, config: &dyn Any) -> Needs {
@@ -616,21 +627,12 @@ where
 }
 
 /// Configuration of a sender law from outside.
-#[derive(Debug)]
-pub struct SenderConfig {
-    config: Box<dyn Value>,
-    kind: &'static dyn SenderKind,
-}
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SenderConfig(Outside<dyn SenderKind>);
 
-impl Debug for dyn SenderKind {
-    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        out.write_str("a law from outside")
-    }
-}
-
-impl SenderConfig {
-    fn any(&self) -> &dyn Any {
-        (*self.config).any()
+impl Settings for SenderConfig {
+    fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
+        self.0.config.each(tell);
     }
 }
 
@@ -638,31 +640,11 @@ impl SenderConfig {
 pub fn sender<L>(config: L::Config) -> super::SenderConfig
 where
     L: SenderLaw + Clone + Debug + marker::Send + Sync,
-    L::Config: Clone + Debug + PartialEq + marker::Send + Sync,
+    L::Config: Clone + Debug + PartialEq + marker::Send + Sync + 'static,
     L::Echo: Clone + Debug + PartialEq + marker::Send + Sync + 'static,
 {
     let kind: &'static Of<L> = const { &Of(marker::PhantomData) };
-    super::SenderConfig::Outside(SenderConfig { config: Box::new(config), kind })
-}
-
-impl Clone for SenderConfig {
-    fn clone(&self) -> Self {
-        Self { config: (*self.config).copy(), kind: self.kind }
-    }
-}
-
-impl PartialEq for SenderConfig {
-    fn eq(&self, other: &Self) -> bool {
-        (*self.config).is_same(&*other.config)
-    }
-}
-
-impl Eq for SenderConfig {}
-
-impl Settings for SenderConfig {
-    fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
-        self.kind.each((*self.config).any_mut(), tell);
-    }
+    super::SenderConfig::Outside(SenderConfig(Outside { config: Box::new(config), kind }))
 }
 
 /// A sender law from outside at work.
@@ -688,7 +670,7 @@ impl Clone for Echo {
 impl PartialEq for Echo {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
-            (Some(one), Some(other)) => (**one).is_same(&**other),
+            (Some(one), Some(other)) => (**one).is_same((**other).any()),
             (one, other) => one.is_none() == other.is_none(),
         }
     }
@@ -696,14 +678,14 @@ impl PartialEq for Echo {
 
 impl EchoLaw<SenderConfig> for Echo {
     fn start(config: &SenderConfig, mss: Bytes) -> Self {
-        Self(config.kind.echo(config.any(), mss))
+        Self(config.0.kind.echo(config.0.any(), mss))
     }
 
     #[cold]
     #[inline(never)]
     fn on_data(&mut self, config: &SenderConfig, packet: &impl Packet, receiver: impl Receiving) -> Heard {
         match &mut self.0 {
-            Some(echo) => config.kind.on_data(config.any(), (**echo).any_mut(), packet, &receiver),
+            Some(echo) => config.0.kind.on_data(config.0.any(), (**echo).any_mut(), packet, &receiver),
             None => Heard::Taken,
         }
     }
@@ -712,7 +694,7 @@ impl EchoLaw<SenderConfig> for Echo {
     #[inline(never)]
     fn on_ack(&mut self, config: &SenderConfig, receiver: impl Receiving) -> Reply {
         match &mut self.0 {
-            Some(echo) => config.kind.on_receiver_ack(config.any(), (**echo).any_mut(), &receiver),
+            Some(echo) => config.0.kind.on_receiver_ack(config.0.any(), (**echo).any_mut(), &receiver),
             None => Reply::default(),
         }
     }
@@ -725,17 +707,17 @@ impl SenderLaw for Sender {
     #[cold]
     #[inline(never)]
     fn name(config: &SenderConfig) -> &'static str {
-        config.kind.name(config.any())
+        config.0.kind.name(config.0.any())
     }
 
     #[cold]
     #[inline(never)]
     fn needs(config: &SenderConfig) -> Needs {
-        config.kind.needs(config.any())
+        config.0.kind.needs(config.0.any())
     }
 
     fn start(config: &SenderConfig, mss: Bytes, initial_window: Bytes) -> Self {
-        Self(config.kind.start(config.any(), mss, initial_window))
+        Self(config.0.kind.start(config.0.any(), mss, initial_window))
     }
 
     #[cold]
@@ -749,14 +731,14 @@ impl SenderLaw for Sender {
     #[cold]
     #[inline(never)]
     fn on_delivery(&mut self, config: &SenderConfig, now: Time, delivery: &Delivery) -> bool {
-        self.0.as_mut().is_some_and(|law| law.on_delivery(config.any(), now, delivery))
+        self.0.as_mut().is_some_and(|law| law.on_delivery(config.0.any(), now, delivery))
     }
 
     #[cold]
     #[inline(never)]
     fn on_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
         if let Some(law) = &mut self.0 {
-            law.on_ack(config.any(), now, ack);
+            law.on_ack(config.0.any(), now, ack);
         }
     }
 
@@ -764,7 +746,7 @@ impl SenderLaw for Sender {
     #[inline(never)]
     fn on_loss(&mut self, config: &SenderConfig, now: Time, flight: Bytes) {
         if let Some(law) = &mut self.0 {
-            law.on_loss(config.any(), now, flight);
+            law.on_loss(config.0.any(), now, flight);
         }
     }
 
@@ -772,7 +754,7 @@ impl SenderLaw for Sender {
     #[inline(never)]
     fn on_timeout(&mut self, config: &SenderConfig, now: Time, flight: Bytes, is_first: bool) {
         if let Some(law) = &mut self.0 {
-            law.on_timeout(config.any(), now, flight, is_first);
+            law.on_timeout(config.0.any(), now, flight, is_first);
         }
     }
 
@@ -780,7 +762,7 @@ impl SenderLaw for Sender {
     #[inline(never)]
     fn on_restart(&mut self, config: &SenderConfig, now: Time, initial_window: Bytes) {
         if let Some(law) = &mut self.0 {
-            law.on_restart(config.any(), now, initial_window);
+            law.on_restart(config.0.any(), now, initial_window);
         }
     }
 
@@ -793,14 +775,14 @@ impl SenderLaw for Sender {
     #[cold]
     #[inline(never)]
     fn probe(&mut self, config: &SenderConfig, now: Time, ask: &Ask) -> Turn {
-        self.0.as_mut().map_or_else(Turn::default, |law| law.probe(config.any(), now, ask))
+        self.0.as_mut().map_or_else(Turn::default, |law| law.probe(config.0.any(), now, ask))
     }
 
     #[cold]
     #[inline(never)]
     fn on_probe_ack(&mut self, config: &SenderConfig, awnd: Bytes) {
         if let Some(law) = &mut self.0 {
-            law.on_probe_ack(config.any(), awnd);
+            law.on_probe_ack(config.0.any(), awnd);
         }
     }
 
@@ -813,7 +795,7 @@ impl SenderLaw for Sender {
     #[cold]
     #[inline(never)]
     fn pacing_rate(&self, config: &SenderConfig, srtt: Duration) -> Option<Rate> {
-        self.0.as_ref()?.pacing_rate(config.any(), srtt)
+        self.0.as_ref()?.pacing_rate(config.0.any(), srtt)
     }
 
     fn each(&self, tell: &mut impl FnMut(&'static str, i64, u32)) {
@@ -828,7 +810,7 @@ impl Sender {
     #[inline(never)]
     fn call_on_send(&mut self, config: &SenderConfig, now: Time, send: Send, packet: &mut impl Packet) {
         if let Some(law) = &mut self.0 {
-            law.on_send(config.any(), now, &send, packet);
+            law.on_send(config.0.any(), now, &send, packet);
         }
     }
 }

@@ -108,20 +108,7 @@ fn follow<L: Router>(
     worst: &mut Worst,
 ) {
     let config = LinkConfig { capture: random.below(2) == 0, bound_headers, ..link_config(capacity) };
-    let seconds = |span: Duration| span.0 as f64 / 1e9;
-    let mut oracle = oracle::Link::new(oracle::Config {
-        capacity: capacity as f64,
-        alpha: 0.4,
-        beta: 0.226,
-        gamma: 0.1,
-        min_interval: seconds(config.min_interval),
-        max_interval: seconds(config.max_interval),
-        initial_interval: seconds(config.initial_interval),
-        allowed_queue: seconds(config.allowed_queue),
-        capture: config.capture,
-        bound_headers: config.bound_headers,
-        spread: config.spread,
-    });
+    let mut oracle = oracle::Link::new((&config).into());
     let (phase, queue_phase) = (1 + random.below(50 * MS), random.below(50 * MS));
     let mut law = law(config, Duration(phase), Duration(queue_phase));
     oracle.proportional = law.counts().map(|_| oracle::Proportional::new(0.9, 0.95));

@@ -1,6 +1,8 @@
 //! The link law in floating point, line by line from docs/design/protocols.md 1.5 with 1.7's rules. It shares
 //! no arithmetic with the law: seconds, bytes and B/s as `f64`, no fixed point, no rounding.
 
+use super::{Duration, LinkConfig};
+
 pub(crate) struct Config {
     pub(crate) capacity: f64,
     pub(crate) alpha: f64,
@@ -13,6 +15,25 @@ pub(crate) struct Config {
     pub(crate) capture: bool,
     pub(crate) bound_headers: bool,
     pub(crate) spread: bool,
+}
+
+impl From<&LinkConfig> for Config {
+    fn from(config: &LinkConfig) -> Self {
+        let seconds = |span: Duration| span.0 as f64 / 1e9;
+        Self {
+            capacity: config.capacity.0 as f64,
+            alpha: 0.4,
+            beta: 0.226,
+            gamma: 0.1,
+            min_interval: seconds(config.min_interval),
+            max_interval: seconds(config.max_interval),
+            initial_interval: seconds(config.initial_interval),
+            allowed_queue: seconds(config.allowed_queue),
+            capture: config.capture,
+            bound_headers: config.bound_headers,
+            spread: config.spread,
+        }
+    }
 }
 
 /// What packets with long round trips brought and have not counted for yet: size, X, X RTT, RTT, how many.

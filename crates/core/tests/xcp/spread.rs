@@ -24,20 +24,7 @@ fn spread_sums_are_those_of_the_transcription() {
     for _ in 0..1500 {
         let capacity = 100_000 << random.below(12);
         let config = LinkConfig { spread: true, bound_headers: random.coin(), ..link_config(capacity) };
-        let seconds = |span: Duration| span.0 as f64 / 1e9;
-        let mut oracle = oracle::Link::new(oracle::Config {
-            capacity: capacity as f64,
-            alpha: 0.4,
-            beta: 0.226,
-            gamma: 0.1,
-            min_interval: seconds(config.min_interval),
-            max_interval: seconds(config.max_interval),
-            initial_interval: seconds(config.initial_interval),
-            allowed_queue: seconds(config.allowed_queue),
-            capture: config.capture,
-            bound_headers: config.bound_headers,
-            spread: true,
-        });
+        let mut oracle = oracle::Link::new((&config).into());
         // No estimate of a queue: it is the same as ever.
         let mut link = link(config, 50 * MS, 1000 * SECOND);
         let mut began = 0;

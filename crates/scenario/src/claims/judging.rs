@@ -13,7 +13,8 @@ use crate::cells::{Cell, Quantity};
 use crate::decode::At;
 use crate::metric::{Comparison, Metric, Reading, quantity};
 use crate::number::significant;
-use crate::seeds::{Confidence, Estimate, SEED, SEEDS_MIN, next_seeds};
+pub use crate::seeds::Settings;
+use crate::seeds::{self, Confidence, Estimate, SEED, SEEDS_MIN, next_seeds};
 use crate::sweep::Axis;
 use crate::tree::{Value, inline};
 
@@ -359,30 +360,37 @@ impl Claim {
 
     /// The interval of a mean lies within the bounds, outside, or across one.
     fn judge_interval(&self, metric: &Metric, estimate: &Estimate) -> Result<(), Miss> {
-        let bound = |name: &'static str, at: &At<Bound>| Ok((name, at.value.value(metric)?));
-        let within = self.within.as_ref().map(|within| within.value.as_slice());
-        let (from, to) = match within {
-            Some([from, to]) => (Some(from), Some(to)),
-            _ => (None, None),
-        };
-        let lowest: Vec<(&str, f64)> = [("at_least", self.at_least.as_ref()), ("within: at least", from)]
-            .into_iter()
-            .filter_map(|(name, at)| Some(bound(name, at?)))
-            .collect::<Result<_, String>>()?;
-        let highest: Vec<(&str, f64)> = [("at_most", self.at_most.as_ref()), ("within: at most", to)]
-            .into_iter()
-            .filter_map(|(name, at)| Some(bound(name, at?)))
-            .collect::<Result<_, String>>()?;
-        let outside = lowest.iter().find(|(_, limit)| estimate.high() < *limit);
-        let outside = outside.or_else(|| highest.iter().find(|(_, limit)| estimate.low() > *limit));
-        if let Some((name, limit)) = outside {
-            return Err(format!("{name} {limit}").into());
+        let mut across = None;
+        for (name, bound, side) in self.bounds() {
+            let limit = bound.value(metric)?;
+            let (near, far) = match side {
+                Side::Least => (estimate.high(), estimate.low()),
+                Side::Most => (estimate.low(), estimate.high()),
+            };
+            if !side.holds(near, limit) {
+                return Err(format!("{name} {limit}").into());
+            }
+            if !side.holds(far, limit) {
+                across.get_or_insert_with(|| Miss::undecided(format!("undecided, {name} {limit}")));
+            }
         }
-        let across = lowest.iter().find(|(_, limit)| estimate.low() < *limit);
-        match across.or_else(|| highest.iter().find(|(_, limit)| estimate.high() > *limit)) {
-            Some((name, limit)) => Err(Miss::undecided(format!("undecided, {name} {limit}"))),
-            None => Ok(()),
-        }
+        across.map_or(Ok(()), Err)
+    }
+
+    /// The bounds by their names.
+    fn bounds(&self) -> impl Iterator<Item = (&'static str, &Bound, Side)> {
+        let within = self.within.as_ref().and_then(|within| match within.value.as_slice() {
+            [low, high] => Some((low, high)),
+            _ => None,
+        });
+        [
+            ("at_least", self.at_least.as_ref(), Side::Least),
+            ("at_most", self.at_most.as_ref(), Side::Most),
+            ("within: at least", within.map(|(low, _)| low), Side::Least),
+            ("within: at most", within.map(|(_, high)| high), Side::Most),
+        ]
+        .into_iter()
+        .filter_map(|(name, bound, side)| Some((name, &bound?.value, side)))
     }
 
     /// What the claim says of half of the seeds, at each point.
@@ -468,21 +476,12 @@ impl Claim {
             Reading::List(list) => list.as_slice(),
             single => std::slice::from_ref(single),
         };
-        let ask = |name: &str, bound: &Bound, holds: fn(f64, f64) -> bool| {
+        for (name, bound, side) in self.bounds() {
             let limit = bound.value(metric)?;
-            let all =
-                readings.iter().all(|reading| reading.number().is_some_and(|value| holds(value, limit)));
-            if all { Ok(()) } else { Err(format!("{name} {limit}")) }
-        };
-        if let Some(bound) = &self.at_least {
-            ask("at_least", &bound.value, |value, limit| value >= limit)?;
-        }
-        if let Some(bound) = &self.at_most {
-            ask("at_most", &bound.value, |value, limit| value <= limit)?;
-        }
-        if let Some([low, high]) = self.within.as_ref().map(|within| within.value.as_slice()) {
-            ask("within: at least", &low.value, |value, limit| value >= limit)?;
-            ask("within: at most", &high.value, |value, limit| value <= limit)?;
+            let holds = |reading: &Reading| reading.number().is_some_and(|value| side.holds(value, limit));
+            if !readings.iter().all(holds) {
+                return Err(format!("{name} {limit}"));
+            }
         }
         if let Some(At { value: Scalar(wanted), .. }) = &self.equals {
             let is_equal = |reading: &Reading| match (reading, wanted) {
@@ -583,16 +582,13 @@ impl Claim {
             return Err(text.into());
         };
         let said = format!("crossover at {axis} = {at}");
-        let bound = |bound: &Bound| bound.on_axis().ok_or("a bound is no value of an axis");
         let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
-        if let Some([from, to]) = self.within.as_ref().map(|within| within.value.as_slice()) {
-            (low, high) = (bound(&from.value)?, bound(&to.value)?);
-        }
-        if let Some(from) = &self.at_least {
-            low = low.max(bound(&from.value)?);
-        }
-        if let Some(to) = &self.at_most {
-            high = high.min(bound(&to.value)?);
+        for (_, bound, side) in self.bounds() {
+            let limit = bound.on_axis().ok_or("a bound is no value of an axis")?;
+            match side {
+                Side::Least => low = low.max(limit),
+                Side::Most => high = high.min(limit),
+            }
         }
         if (low..=high).contains(&at) {
             Ok(said)
@@ -602,8 +598,22 @@ impl Claim {
     }
 }
 
-/// Path and value (as TOML) of what a sweep varies, without the seed.
-pub type Settings = Vec<(String, String)>;
+/// On which side of a bound values are to lie.
+#[derive(Clone, Copy)]
+enum Side {
+    Least,
+    Most,
+}
+
+impl Side {
+    fn holds(self, value: f64, limit: f64) -> bool {
+        match self {
+            Self::Least => value >= limit,
+            Self::Most => value <= limit,
+        }
+    }
+}
+
 /// Makes runs of these seeds at these points, and of what a claim compares them with.
 pub type MoreRuns<'a, E> = dyn FnMut(&[u64], &[Settings]) -> Result<Vec<Observation>, E> + 'a;
 /// Runs that others are compared with, by what both have in common.
@@ -677,17 +687,7 @@ fn different<'a>(runs: &[&'a Observation], draws: &dyn Fn(&Observation) -> bool)
 
 /// Runs that differ by their seed alone, point by point, in the order of the sweep.
 fn by_point<'a>(runs: &[&'a Observation]) -> Vec<(Settings, Vec<&'a Observation>)> {
-    let mut points: Vec<(Settings, Vec<&Observation>)> = Vec::new();
-    let mut places = BTreeMap::new();
-    for run in runs {
-        let point = run.point();
-        let place = *places.entry(point.clone()).or_insert(points.len());
-        match points.get_mut(place) {
-            Some((_, runs)) => runs.push(run),
-            None => points.push((point, vec![run])),
-        }
-    }
-    points
+    seeds::by_point(runs.iter().map(|run| (&run.settings, *run)))
 }
 
 /// Where in a sweep, for messages.

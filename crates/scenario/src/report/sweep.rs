@@ -8,10 +8,7 @@ use super::verdicts::{judged, verdict_mark};
 use crate::cells::{Cell, Quantity};
 use crate::claims::Verdict;
 use crate::metric::Reading;
-use crate::seeds::{Estimate, SEED};
-
-/// Paths of the sweep with their values, as TOML.
-type Settings = Vec<(String, String)>;
+use crate::seeds::{Estimate, Settings, by_point};
 
 /// The sweep that a report is of.
 #[derive(Clone, Debug)]
@@ -39,7 +36,7 @@ pub fn sweep_html(run: &SweepRun<'_>) -> String {
     if let Some(about) = described(run.written) {
         let _ = writeln!(page, "<p class=\"about\">{}</p>", escape(&about));
     }
-    let groups = by_point(run);
+    let groups = by_point(run.points.iter().map(|(settings, readings)| (settings, &readings[..])));
     let seeds = groups.iter().map(|(_, readings)| readings.len()).max().unwrap_or(0);
     let holding = run.verdicts.iter().filter(|verdict| verdict.holds()).count();
     page.push_str("<dl>\n");
@@ -68,21 +65,6 @@ pub fn sweep_html(run: &SweepRun<'_>) -> String {
     page.push_str(&scenario_block("as-written", "As written, with its sweep", run.written));
     page.push_str("</section>\n</main>\n");
     page + &end()
-}
-
-/// Runs that differ by their seed alone, in the order of the sweep.
-fn by_point<'a>(run: &'a SweepRun<'_>) -> Vec<(Settings, Vec<&'a [Reading]>)> {
-    let mut places = std::collections::BTreeMap::new();
-    let mut groups: Vec<(Settings, Vec<&[Reading]>)> = Vec::new();
-    for (settings, readings) in &run.points {
-        let point: Settings = settings.iter().filter(|(path, _)| path != SEED).cloned().collect();
-        let place = *places.entry(point.clone()).or_insert(groups.len());
-        match groups.get_mut(place) {
-            Some((_, all)) => all.push(readings),
-            None => groups.push((point, vec![readings])),
-        }
-    }
-    groups
 }
 
 fn points(page: &mut String, run: &SweepRun<'_>, groups: &[(Settings, Vec<&[Reading]>)]) {
@@ -174,6 +156,7 @@ fn claims(page: &mut String, verdicts: &[Verdict]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::seeds::SEED;
 
     fn point(rate: &str, seed: u32, value: f64) -> (Settings, Vec<Reading>) {
         let settings = [("links.a.rate", rate.to_owned()), (SEED, seed.to_string())];
