@@ -305,6 +305,222 @@ mod shares {
     }
 }
 
+/// A link that marks each tenth packet that may be marked, and senders of thirty segments that count what they hear of it:
+/// by counters of the law's own, or as RFC 3168 has it.
+mod tenth {
+    use super::*;
+
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub(super) struct LinkSettings(pub(super) Rate);
+
+    impl Settings for LinkSettings {
+        fn each(&mut self, _: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {}
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    pub(super) struct Report {
+        marks: u64,
+    }
+
+    impl Series for Report {
+        fn intervals(&self) -> u64 {
+            0
+        }
+
+        fn decision(&self) -> i64 {
+            0
+        }
+
+        fn each(&self, tell: &mut impl FnMut(&'static str, i64, u32)) {
+            tell("link_marks", self.marks as i64, 1);
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    pub(super) struct Link {
+        packets: u64,
+        marks: u64,
+    }
+
+    impl Steered for Link {}
+
+    impl LinkLaw for Link {
+        type Config = LinkSettings;
+        type Report = Report;
+        type View = ();
+
+        fn name(_: &LinkSettings) -> &'static str {
+            "tenth"
+        }
+
+        fn start(_: &LinkSettings, _: Duration, _: Duration) -> Self {
+            Self { packets: 0, marks: 0 }
+        }
+
+        fn first_interval(_: &LinkSettings) -> Duration {
+            Duration(1_000_000_000)
+        }
+
+        fn shortest_interval(_: &LinkSettings, _: Duration) -> Duration {
+            Duration(1_000_000_000)
+        }
+
+        fn capacity(settings: &LinkSettings) -> Rate {
+            settings.0
+        }
+
+        fn configure_capacity(settings: &mut LinkSettings, capacity: Rate) {
+            settings.0 = capacity;
+        }
+
+        fn set_capacity(&mut self, _: Rate) {}
+
+        fn on_arrival(&mut self, _: Time, _: &impl Packet) {}
+
+        fn on_departure(&mut self, _: Time, packet: &mut impl Packet, _: Bytes) {
+            if packet.ecn() == 2 {
+                self.packets += 1;
+                if self.packets.is_multiple_of(10) {
+                    packet.set_ecn(3);
+                    self.marks += 1;
+                }
+            }
+        }
+
+        fn only_lowers(&self, _: &impl Packet, _: &impl Packet) -> bool {
+            true
+        }
+
+        fn next_deadline(&self) -> Time {
+            Time::NEVER
+        }
+
+        fn on_deadline(&mut self, _: Time, _: Bytes) {}
+
+        fn report(&self) -> Report {
+            Report { marks: self.marks }
+        }
+    }
+
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub(super) struct SenderSettings {
+        pub(super) owns_ecn: bool,
+    }
+
+    impl Settings for SenderSettings {
+        fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
+            tell("owns_ecn", "The ECN bits are the law's.", Field::Switch(&mut self.owns_ecn));
+        }
+    }
+
+    /// CE packets so far, which no lost ACK takes away.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub(super) struct Echo(u32);
+
+    impl EchoLaw<SenderSettings> for Echo {
+        fn start(_: &SenderSettings, _: Bytes) -> Self {
+            Self(0)
+        }
+
+        fn on_data(&mut self, _: &SenderSettings, packet: &impl Packet, _: impl Receiving) -> Heard {
+            self.0 += u32::from(packet.ecn() == 3);
+            Heard::Taken
+        }
+
+        fn on_ack(&mut self, _: &SenderSettings, _: impl Receiving) -> Reply {
+            Reply { word: self.0, byte: 0 }
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    pub(super) struct Sender {
+        mss: Bytes,
+        told: u32,
+        reactions: u32,
+        losses: u32,
+    }
+
+    impl SenderLaw for Sender {
+        type Config = SenderSettings;
+        type Echo = Echo;
+
+        fn name(_: &SenderSettings) -> &'static str {
+            "tenth"
+        }
+
+        fn needs(settings: &SenderSettings) -> Needs {
+            Needs { owns_ecn: settings.owns_ecn, ..Needs::NONE }
+        }
+
+        fn start(_: &SenderSettings, mss: Bytes, _: Bytes) -> Self {
+            Self { mss, told: 0, reactions: 0, losses: 0 }
+        }
+
+        fn on_ack(&mut self, _: &SenderSettings, _: Time, ack: &Ack) {
+            self.told = self.told.max(ack.reply.word);
+        }
+
+        fn on_mark(&mut self, _: &SenderSettings, _: Time, _: Bytes) {
+            self.reactions += 1;
+        }
+
+        fn on_loss(&mut self, _: &SenderSettings, _: Time, _: Bytes) {
+            self.losses += 1;
+        }
+
+        fn on_timeout(&mut self, _: &SenderSettings, _: Time, _: Bytes, _: bool) {
+            self.losses += 1;
+        }
+
+        fn on_restart(&mut self, _: &SenderSettings, _: Time, _: Bytes) {}
+
+        fn on_send(&mut self, settings: &SenderSettings, _: Time, _: &Send, packet: &mut impl Packet) {
+            if settings.owns_ecn {
+                packet.set_ecn(2);
+            }
+        }
+
+        fn window(&self) -> Bytes {
+            Bytes(30 * self.mss.0)
+        }
+
+        fn each(&self, tell: &mut impl FnMut(&'static str, i64, u32)) {
+            tell("told_marks", self.told.into(), 1);
+            tell("reactions", self.reactions.into(), 1);
+            tell("losses", self.losses.into(), 1);
+        }
+    }
+}
+
+/// A law has the ECN bits for itself and hears of each mark, or RFC 3168's once in a round trip; a mark is no loss.
+#[test]
+fn a_law_answers_marks_as_it_will() {
+    for owns_ecn in [true, false] {
+        let link = outside::link::<tenth::Link>(tenth::LinkSettings(Rate(0)));
+        let sender = outside::sender::<tenth::Sender>(tenth::SenderSettings { owns_ecn });
+        let mut model = dumbbell(1, link, sender);
+        if let GroupKind::Tcp(config) = &mut model.groups[0].kind {
+            config.ecn = !owns_ecn;
+        }
+        let found = outcome(&model);
+        let last = |name: &str| {
+            let sample = found.series.iter().rfind(|sample| sample.metric == name);
+            sample.unwrap_or_else(|| panic!("no {name}")).value
+        };
+        let (marks, told) = (last("link_marks"), last("told_marks"));
+        assert!(marks > 300.0, "{marks}");
+        assert!((marks - 4.0..=marks).contains(&told), "{told} of {marks}");
+        assert_eq!(last("losses"), 0.0);
+        let reactions = last("reactions");
+        if owns_ecn {
+            assert_eq!(reactions, 0.0);
+        } else {
+            // A window of thirty has three marks.
+            assert!((marks / 4.0..marks / 2.5).contains(&reactions), "{reactions} of {marks}");
+        }
+    }
+}
+
 /// With a header, a reply, a receiver, a memory for flows and series of its own: seven flows get a seventh each.
 #[test]
 fn a_law_of_its_own_shares_a_link() {

@@ -284,6 +284,12 @@ impl Sender {
         call!(self, config, |law, config| law.on_loss(config, now, flight))
     }
 
+    /// Reacts to marks: [`SenderLaw::on_mark`].
+    #[inline]
+    pub fn on_mark(&mut self, config: &SenderConfig, now: Time, flight: Bytes) {
+        call!(self, config, |law, config| SenderLaw::on_mark(law, config, now, flight))
+    }
+
     /// Reacts to the end of the retransmission timer: [`SenderLaw::on_timeout`].
     #[inline]
     pub fn on_timeout(&mut self, config: &SenderConfig, now: Time, flight: Bytes, is_first: bool) {

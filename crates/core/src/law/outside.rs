@@ -505,6 +505,7 @@ trait SenderState: Debug + marker::Send + Sync {
     fn on_ack(&mut self, config: &dyn Any, now: Time, ack: &Ack);
     fn on_delivery(&mut self, config: &dyn Any, now: Time, delivery: &Delivery) -> bool;
     fn on_loss(&mut self, config: &dyn Any, now: Time, flight: Bytes);
+    fn on_mark(&mut self, config: &dyn Any, now: Time, flight: Bytes);
     fn on_timeout(&mut self, config: &dyn Any, now: Time, flight: Bytes, is_first: bool);
     fn on_restart(&mut self, config: &dyn Any, now: Time, initial_window: Bytes);
     fn on_send(&mut self, config: &dyn Any, now: Time, send: &Send, packet: &mut dyn Packet);
@@ -582,6 +583,12 @@ where
     fn on_loss(&mut self, config: &dyn Any, now: Time, flight: Bytes) {
         if let Some(config) = config.downcast_ref() {
             SenderLaw::on_loss(self, config, now, flight);
+        }
+    }
+
+    fn on_mark(&mut self, config: &dyn Any, now: Time, flight: Bytes) {
+        if let Some(config) = config.downcast_ref() {
+            SenderLaw::on_mark(self, config, now, flight);
         }
     }
 
@@ -747,6 +754,14 @@ impl SenderLaw for Sender {
     fn on_loss(&mut self, config: &SenderConfig, now: Time, flight: Bytes) {
         if let Some(law) = &mut self.0 {
             law.on_loss(config.0.any(), now, flight);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn on_mark(&mut self, config: &SenderConfig, now: Time, flight: Bytes) {
+        if let Some(law) = &mut self.0 {
+            law.on_mark(config.0.any(), now, flight);
         }
     }
 

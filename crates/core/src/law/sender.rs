@@ -133,6 +133,9 @@ pub struct Needs {
     pub segments: bool,
     /// True if the law writes into them, so that it matters which numbers they have.
     pub writes_segments: bool,
+    /// True if the two ECN bits of packets are the law's: it sets them in [`SenderLaw::on_send`], its receiver reads
+    /// them in each packet that comes and returns what the law counts in the [`Reply`], and nothing of RFC 3168 is done.
+    pub owns_ecn: bool,
     /// True if a loss does not lower the rate: then lost retransmissions must be found, too, without a timeout.
     pub withstands_loss: bool,
     /// Bytes of the congestion header of each data packet, as `payload_bps` counts them (docs/design/contract.md 5).
@@ -148,6 +151,7 @@ impl Needs {
         probes: false,
         segments: false,
         writes_segments: false,
+        owns_ecn: false,
         withstands_loss: false,
         header_bytes: 0,
     };
@@ -190,6 +194,13 @@ pub trait SenderLaw: Sized + 'static {
 
     /// Reacts to a loss when fast retransmit begins: once per window of data. `flight` is FlightSize (RFC 5681 §3.2).
     fn on_loss(&mut self, config: &Self::Config, now: Time, flight: Bytes);
+
+    /// Reacts to marks that the receiver echoes as RFC 3168 has it: once per window of data. As to a loss, unless the law
+    /// says otherwise.
+    #[inline(always)]
+    fn on_mark(&mut self, config: &Self::Config, now: Time, flight: Bytes) {
+        self.on_loss(config, now, flight);
+    }
 
     /// Reacts to the end of the retransmission timer; `is_first` unless it expired for the same segment before.
     fn on_timeout(&mut self, config: &Self::Config, now: Time, flight: Bytes, is_first: bool);

@@ -21,6 +21,9 @@ use crate::stats::Histogram;
 use stats::Ledger;
 pub use stats::{SenderCounts, SenderStats, View};
 
+/// Reaction of a law to a loss or to marks; the last argument is FlightSize.
+type Reaction = fn(&mut law::Sender, &law::SenderConfig, Time, Bytes);
+
 /// Packets that a paced sender may send at once when it is late.
 const PACING_BURST: u64 = 4;
 
@@ -392,7 +395,7 @@ impl Sender {
             self.progress(config, now, advanced);
         }
         if packet.flags & flag::ECE != 0 && config.ecn && self.mode == Mode::Open {
-            self.reduce(config, now);
+            self.reduce(config, now, law::Sender::on_mark);
             self.mode = Mode::Reduced;
             self.recover = self.next;
         }
@@ -562,7 +565,7 @@ impl Sender {
     fn enter_recovery(&mut self, config: &Config, now: Time) {
         // One reduction per window of data, for whatever reason (RFC 3168 §6.1.2).
         if self.mode != Mode::Reduced {
-            self.reduce(config, now);
+            self.reduce(config, now, law::Sender::on_loss);
         }
         self.mode = Mode::Recovery;
         self.recover = self.next;
@@ -629,10 +632,10 @@ impl Sender {
     }
 
     /// The law reduces its window for a loss or a mark.
-    fn reduce(&mut self, config: &Config, now: Time) {
+    fn reduce(&mut self, config: &Config, now: Time, react: Reaction) {
         let before = self.law.window();
         let flight = self.flight_size(config);
-        self.law.on_loss(&config.law, now, flight);
+        react(&mut self.law, &config.law, now, flight);
         // P-XCP keeps its window: no cut.
         if self.law.window() < before {
             self.ledger.get_or_insert_default().window_cuts += 1;

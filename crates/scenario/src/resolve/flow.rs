@@ -323,7 +323,14 @@ fn tcp(
     let is_acknowledged = mpcp::keys(flow, findings);
     let At { value: law, span: law_span } = flow.law.as_mut()?;
     let FlowLaw::Sender(chosen) = law else { return None };
+    let name = chosen.protocol.name;
     let law = self::law(chosen, *law_span, desired, profile, findings)?;
+    if let Some(ecn) = flow.ecn.as_ref().filter(|ecn| ecn.value && law.needs().owns_ecn) {
+        let message =
+            format!("`{}.ecn` is true, but {name} has the two ECN bits for itself", findings.place());
+        let help = "RFC 3168's codes would be read as its own; leave `ecn` out";
+        findings.error("scenario::ecn", ecn.span, message, help);
+    }
     let own_window = || law.needs().initial_window.unwrap_or_else(|| rfc5681_initial_window(segment));
     let default_window = if is_ns2 { 2 } else { own_window() };
     let default_rto = Duration(if is_ns2 { 200_000_000 } else { 1_000_000_000 });

@@ -66,11 +66,6 @@ pub(super) fn keys(flow: &Flow, findings: &mut Findings) -> bool {
     let crate::law::FlowLaw::Sender(told) = &law.value else { return false };
     let Some(config) = told.config.part::<mpcp::SenderConfig>() else { return false };
     let (place, name) = (findings.place(), told.protocol.name);
-    if let Some(ecn) = flow.ecn.as_ref().filter(|ecn| ecn.value) {
-        let message = format!("`{place}.ecn` is true, but {name} has the two ECN bits for itself");
-        let help = "RFC 3168's ECT(0) would be read as high load, its CE as overload; leave `ecn` out";
-        findings.error("scenario::ecn", ecn.span, message, help);
-    }
     if config.n < 2 {
         return false;
     }

@@ -523,7 +523,14 @@ impl SenderLaw for Sender {
     fn needs(config: &SenderConfig) -> Needs {
         let withstands_loss = config.loss == Loss::Maintain;
         let writes_segments = config.n > 1;
-        Needs { initial_window: Some(1), segments: true, writes_segments, withstands_loss, ..Needs::NONE }
+        Needs {
+            initial_window: Some(1),
+            segments: true,
+            writes_segments,
+            owns_ecn: true,
+            withstands_loss,
+            ..Needs::NONE
+        }
     }
 
     #[inline(always)]
