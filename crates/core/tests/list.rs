@@ -435,7 +435,6 @@ const ENUMS: &[&str] = &["LinkConfig", "SenderConfig", "Law", "LinkReport", "Lin
 const WIRE: &str = "the bytes of a law's header; its codec is to move into the law's folder";
 const XCP_I: &str =
     "XCP-i is nodes, clouds and their messages more than a law; the rest of it is in `net::xcp_i`";
-const CLASSES: &str = "the two classes of XCP and TCP are to become a queue law";
 const KERNEL: &str = "the kernel's programs run XCP; they are to be made for any link law";
 const LAB: &str = "which law of the kernel stands for which law here";
 const NS2: &str = "which agent of ns-2 stands for which law here";
@@ -460,8 +459,6 @@ const NAMERS: &[(&str, &str)] = &[
     ("linux/src/router.rs", KERNEL),
     ("net/src/estimator/halves.rs", XCP_I),
     ("net/src/estimator/mod.rs", XCP_I),
-    ("net/src/port.rs", CLASSES),
-    ("net/src/queue/classes.rs", CLASSES),
     ("net/src/xcp_i/cloud.rs", XCP_I),
     ("net/src/xcp_i/edge.rs", XCP_I),
     ("net/src/xcp_i/mod.rs", XCP_I),

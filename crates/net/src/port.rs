@@ -11,9 +11,7 @@ use crate::errors::ErrorRate;
 use crate::flows::{Flows, Known};
 use crate::impairments::{Errors, Reorder, Spans};
 use crate::packet::{PS_PER_NS, Packet, Picos, flag};
-use crate::queue::classes::{self, Classes};
-use crate::queue::red::{self, Red};
-use crate::queue::{Discipline, Fifo, Limit, Reason, is_low_priority};
+use crate::queue::{Discipline, Fifo, Limit, Reason, Waiting, is_low_priority};
 use crate::random::{Probability, Stream};
 pub use crate::service::NEVER;
 use crate::service::{Frame, Server, Service};
@@ -22,7 +20,8 @@ use crate::xcp_i::PortView;
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
-use congestlab_core::law::{Header as _, Link, LinkConfig, LinkReport, LinkView, Series, Steered as _, xcp};
+use congestlab_core::law::queue::{Arrival, Departure, Queue, QueueSample, Verdict};
+use congestlab_core::law::{Link, LinkConfig, LinkReport, LinkView, Series, Steered as _};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Time};
 
 /// Moment at which a link's law sees the packet go.
@@ -53,7 +52,7 @@ pub struct PortConfig {
     pub delay: Picos,
     /// Limit of the queue.
     pub limit: Limit,
-    /// Queue discipline: who gets in.
+    /// Queue discipline: who gets in, who goes next, who is marked.
     pub discipline: Discipline,
     /// Link law; `None`: a legacy router.
     pub law: Option<LawConfig>,
@@ -99,8 +98,8 @@ pub struct Streams {
     pub errors: Stream,
     /// Loss of pure ACKs.
     pub ack_loss: Stream,
-    /// Decisions of RED.
-    pub red: Stream,
+    /// Decisions of the queue law, by the name of the first one that drew: `red`.
+    pub queue: Stream,
     /// Lengths of good and bad times of the wire.
     pub bursts: Stream,
     /// Choice of the packets that come later.
@@ -114,7 +113,7 @@ impl Streams {
             phase: stream("phase"),
             errors: stream("errors"),
             ack_loss: stream("ack-loss"),
-            red: stream("red"),
+            queue: stream("red"),
             bursts: stream("bursts"),
             reorder: stream("reorder"),
         }
@@ -134,8 +133,8 @@ pub struct Sample {
     pub sent_bytes: u64,
     /// Report of the law, if there is one.
     pub law: Option<LinkReport>,
-    /// State of the classes, if there are two.
-    pub classes: Option<classes::Sample>,
+    /// Values of the queue law, if there is one.
+    pub queue: Option<QueueSample>,
     /// Transmissions since the sample before that collided, if the wire is shared.
     pub collisions: Option<u64>,
     /// Packets whose transmission began since the sample before.
@@ -413,6 +412,8 @@ enum Outcome {
     Accepted,
     Errored,
     Dropped(Reason),
+    /// Marked on its way out.
+    Marked,
 }
 
 impl Outcome {
@@ -422,6 +423,7 @@ impl Outcome {
             Self::Accepted => 1,
             Self::Errored => 2,
             Self::Dropped(reason) => 3 + reason as u64,
+            Self::Marked => u64::MAX,
         }
     }
 }
@@ -447,8 +449,8 @@ pub struct Port {
     current: u16,
     /// Fixed rate, drop-tail, no law, no errors: an idle port passes the packet on unexamined.
     is_plain: bool,
-    /// `parts.classes` is there: XCP's packets wait apart.
-    has_classes: bool,
+    /// `parts.others` are there: packets wait in several queues.
+    has_others: bool,
     server: Server,
     queue: Fifo,
     meter: Meter,
@@ -464,10 +466,11 @@ struct Parts {
     feedback_at: FeedbackAt,
     /// Table of flows, for laws that want them remembered.
     flows: Option<Box<Flows>>,
-    admission: Admission,
-    /// XCP's queue; the port's is then the other class's.
-    classes: Option<Box<Classes>>,
-    /// Capacity that the law is told, of both classes.
+    /// `None`: the queue is drop-tail.
+    queue_law: Option<Queue>,
+    /// Queues beside the port's first.
+    others: Vec<Fifo>,
+    /// Capacity that the link law would be told if it had all packets.
     told: Rate,
     errors: Option<Errors>,
     ack_loss: Probability,
@@ -500,13 +503,6 @@ struct Parts {
     /// Transmissions begun before the measurement.
     early_started: u64,
     stats: PortStats,
-}
-
-#[derive(Clone, Debug)]
-enum Admission {
-    DropTail,
-    PrioDropTail(Limit),
-    Red(Red),
 }
 
 /// Times for which the queue had each length.
@@ -567,14 +563,26 @@ impl Parts {
     /// Earliest deadline of everything that is neither arrival nor departure.
     fn timer(&self) -> Picos {
         let law = self.law.as_ref().map_or(NEVER, |law| picos(law.next_deadline()));
-        law.min(self.step_at()).min(self.from).min(self.next_sample)
+        let queue = self.queue_law.as_ref().map_or(NEVER, |law| picos(law.next_deadline()));
+        law.min(queue).min(self.step_at()).min(self.from).min(self.next_sample)
     }
 
     /// The law learns what it may use.
     fn tell_capacity(&mut self) {
         if let Some(law) = &mut self.law {
-            law.set_capacity(self.classes.as_ref().map_or(self.told, |classes| classes.capacity(self.told)));
+            law.set_capacity(self.queue_law.as_ref().map_or(self.told, |queue| queue.share(self.told)));
         }
+    }
+
+    /// True if the link law deals with the packets of that queue.
+    fn is_of_link_law(&self, queue: usize) -> bool {
+        self.queue_law.as_ref().and_then(Queue::of_link_law).is_none_or(|own| own == queue)
+    }
+
+    /// Bytes that wait in the queues that the link law deals with, `first` being the port's first.
+    fn backlog(&self, first: &Fifo) -> Bytes {
+        let all = core::iter::once(first).chain(&self.others).enumerate();
+        Bytes(all.filter(|&(queue, _)| self.is_of_link_law(queue)).map(|(_, fifo)| fifo.bytes()).sum())
     }
 
     /// When the capacity that the law should know steps next.
@@ -595,22 +603,15 @@ impl Port {
             Some(law) if !law.follows_service => law.config.capacity(),
             _ => config.service.capacity_at(0),
         };
-        let classes = match &config.discipline {
-            Discipline::XcpTcp(config) => Some(Box::new(Classes::new(config))),
-            _ => None,
-        };
+        let queue_law = Queue::new(&config.discipline);
+        let limit = |queue| Fifo::new(config.discipline.limit(queue, config.limit));
         let server = Server::new(&config.service);
         let sample_every = config.sample_every.unwrap_or(NEVER).max(1);
         let mut parts = Parts {
             feedback_at: config.feedback_at,
             flows: config.law.as_ref().and_then(remembered),
-            admission: match &config.discipline {
-                Discipline::DropTail => Admission::DropTail,
-                Discipline::PrioDropTail(threshold) => Admission::PrioDropTail(*threshold),
-                Discipline::Red(red) => Admission::Red(Red::new(*red)),
-                Discipline::XcpTcp(classes) => Admission::Red(Red::new(classes.red)),
-            },
-            classes,
+            queue_law,
+            others: (1..config.discipline.queues()).map(limit).collect(),
             told,
             errors: config.errors.map(Errors::new),
             ack_loss: config.ack_loss,
@@ -634,12 +635,12 @@ impl Port {
             stats: PortStats::default(),
             law,
         };
-        if parts.classes.is_some() {
+        if !parts.others.is_empty() {
             parts.tell_capacity();
         }
         let is_plain = server.is_fixed()
             && parts.law.is_none()
-            && !matches!(parts.admission, Admission::Red(_))
+            && config.discipline.passes_idle()
             && parts.errors.is_none()
             && parts.ack_loss == Probability::ZERO
             && parts.ack_blackout.is_empty()
@@ -657,9 +658,9 @@ impl Port {
             fingerprint: MIX[0],
             current: 0,
             is_plain,
-            has_classes: parts.classes.is_some(),
+            has_others: !parts.others.is_empty(),
             server,
-            queue: Fifo::new(config.limit),
+            queue: limit(0),
             meter: Meter { spent: vec![0], since: 0, longest: 0 },
             waits: Histogram::default(),
             parts: Box::new(parts),
@@ -755,8 +756,8 @@ impl Port {
 
     /// Returns the number of random words drawn; zero if the seed made no difference here.
     pub fn draws(&self) -> u64 {
-        let Streams { phase, errors, ack_loss, red, bursts, reorder } = &self.parts.streams;
-        [phase, errors, ack_loss, red, bursts, reorder].iter().map(|stream| stream.draws()).sum()
+        let Streams { phase, errors, ack_loss, queue, bursts, reorder } = &self.parts.streams;
+        [phase, errors, ack_loss, queue, bursts, reorder].iter().map(|stream| stream.draws()).sum()
     }
 
     /// Returns the port's law as a virtual router of XCP-i sees it: its mean round trip time, zero without a law that
@@ -801,8 +802,9 @@ impl Port {
 
     /// Gives up the first packet that waits, which collided too often.
     pub(crate) fn give_up(&mut self, now: Picos, out: &mut impl Output) {
-        if let Some(packet) = self.pop(now) {
-            self.drop_packet(now, packet, Reason::ExcessiveCollisions, out);
+        let queue = self.next_queue(now);
+        if let Some(packet) = self.pop(now, queue) {
+            self.drop_packet(now, queue, packet, Reason::ExcessiveCollisions, out);
         }
     }
 
@@ -817,17 +819,17 @@ impl Port {
         self.waiting() as u64
     }
 
-    /// Packets waiting, of all classes.
+    /// Packets waiting, in all queues.
     #[inline]
     fn waiting(&self) -> usize {
-        let xcp = if self.has_classes { self.parts.classes.as_ref().map_or(0, |c| c.xcp.len()) } else { 0 };
-        self.queue.len() + xcp
+        let others = if self.has_others { self.parts.others.iter().map(Fifo::len).sum() } else { 0 };
+        self.queue.len() + others
     }
 
-    /// The backlog that the law sees: that of its class.
+    /// The backlog that the link law sees: that of its queues.
     #[inline]
     fn backlog(&self) -> Bytes {
-        Bytes(self.parts.classes.as_ref().map_or(self.queue.bytes(), |classes| classes.xcp.bytes()))
+        if self.has_others { self.parts.backlog(&self.queue) } else { Bytes(self.queue.bytes()) }
     }
 
     /// Serves departures up to and with `departures` and timers before `timers`, in order of time,
@@ -844,33 +846,85 @@ impl Port {
         }
     }
 
-    /// The first packet of the queue leaves it.
+    /// The queue whose first packet has its turn.
     #[inline(always)]
-    fn pop(&mut self, now: Picos) -> Option<Packet> {
-        self.meter.note(now, self.waiting());
-        if self.has_classes { self.pop_of_classes() } else { self.queue.pop() }
+    fn next_queue(&mut self, now: Picos) -> usize {
+        if self.has_others { self.choose(now) } else { 0 }
     }
 
-    /// The first packet of the queue begins transmission.
+    fn choose(&mut self, now: Picos) -> usize {
+        let parts = &mut *self.parts;
+        let Some(law) = &mut parts.queue_law else { return 0 };
+        law.next(&Waiting::new(&self.queue, &parts.others, &parts.service, now))
+    }
+
+    /// The first packet of a queue leaves it.
+    #[inline(always)]
+    fn pop(&mut self, now: Picos, queue: usize) -> Option<Packet> {
+        self.meter.note(now, self.waiting());
+        self.fifo(queue).pop()
+    }
+
+    #[inline(always)]
+    fn fifo(&mut self, queue: usize) -> &mut Fifo {
+        let other = queue.checked_sub(1).and_then(|other| self.parts.others.get_mut(other));
+        other.unwrap_or(&mut self.queue)
+    }
+
+    /// The first packet of the queues begins transmission, or is dropped.
     fn depart(&mut self, out: &mut impl Output) {
         let now = self.departure;
-        let mut first = self.pop(now);
+        let queue = self.next_queue(now);
+        let mut first = self.pop(now, queue);
         let Some(packet) = &mut first else {
             debug_assert!(false, "a departure without a packet");
             self.departure = NEVER;
             return;
         };
-        self.waits.record(Duration((now - packet.at) / PS_PER_NS));
+        let wait = Duration((now - packet.at) / PS_PER_NS);
+        if !self.is_plain && self.parts.queue_law.is_some() && !self.lets_leave(now, queue, packet, wait, out)
+        {
+            // The next one has its turn.
+            self.departure = if self.waiting() == 0 { NEVER } else { now };
+            return;
+        }
+        self.waits.record(wait);
         self.transmit(now, packet, out);
         self.departure = if self.waiting() == 0 { NEVER } else { self.server.next_opening(self.busy_until) };
     }
 
-    /// The packet whose class has its turn.
-    fn pop_of_classes(&mut self) -> Option<Packet> {
-        match &mut self.parts.classes {
-            Some(classes) if classes.is_xcp_next(&self.queue) => classes.xcp.pop(),
-            _ => self.queue.pop(),
+    /// The queue law decides on a packet that leaves.
+    #[inline(never)]
+    fn lets_leave(
+        &mut self,
+        now: Picos,
+        queue: usize,
+        packet: &mut Packet,
+        sojourn: Duration,
+        out: &mut impl Output,
+    ) -> bool {
+        let parts = &mut *self.parts;
+        let Some(law) = &mut parts.queue_law else { return true };
+        let queues = Waiting::new(&self.queue, &parts.others, &parts.service, now);
+        let departure = Departure { now: nanos(now), queue, packet: &*packet, sojourn };
+        match law.on_dequeue(&departure, &queues, &mut parts.streams.queue) {
+            Verdict::Pass | Verdict::PushOut => true,
+            Verdict::Mark => {
+                self.mark(now, packet, out);
+                self.mix_arrival(now, packet, Outcome::Marked);
+                true
+            }
+            Verdict::Drop(reason) => {
+                self.drop_packet(now, queue, *packet, reason, out);
+                false
+            }
         }
+    }
+
+    fn mark(&mut self, now: Picos, packet: &mut Packet, out: &mut impl Output) {
+        packet.flags |= flag::CE;
+        self.parts.stats.marks += 1;
+        out.event(now, PortEvent::Marked { packet: *packet });
     }
 
     /// Every timer that is due.
@@ -886,6 +940,11 @@ impl Port {
             parts.told = parts.service.capacity_at(now);
             parts.tell_capacity();
         }
+        if let Some(law) = &mut parts.queue_law
+            && picos(law.next_deadline()) <= now
+        {
+            law.on_deadline(nanos(now), &Waiting::new(&self.queue, &parts.others, &parts.service, now));
+        }
         if let Some(law) = &mut parts.law
             && picos(law.next_deadline()) <= now
         {
@@ -894,7 +953,7 @@ impl Port {
             let report = law.report();
             if report.intervals() != before {
                 out.event(now, PortEvent::ControlInterval { report });
-                if parts.classes.as_mut().is_some_and(|classes| classes.close_interval(parts.told)) {
+                if parts.queue_law.as_mut().is_some_and(|queue| queue.on_interval(parts.told)) {
                     parts.tell_capacity();
                 }
             }
@@ -927,11 +986,13 @@ impl Port {
                 now,
                 PortEvent::Sample(Sample {
                     queue_packets: waiting as u64,
-                    queue_bytes: self.queue.bytes() + parts.classes.as_ref().map_or(0, |c| c.xcp.bytes()),
+                    queue_bytes: self.queue.bytes() + parts.others.iter().map(Fifo::bytes).sum::<u64>(),
                     queue_max_packets: self.meter.longest.max(parts.bin_max) as u64,
                     sent_bytes: sent_bytes - parts.sampled_bytes,
                     law: parts.law.as_ref().map(Link::report),
-                    classes: parts.classes.as_mut().map(|classes| classes.sample(&self.queue)),
+                    queue: parts.queue_law.as_mut().map(|law| {
+                        law.sample(&Waiting::new(&self.queue, &parts.others, &parts.service, now))
+                    }),
                     collisions: parts.stats.collisions.map(|count| count - parts.sampled_collisions),
                     started_packets: self.started - parts.sampled_started,
                     waits: self.waits.sum() - parts.sampled_waits + parts.bin_waits,
@@ -953,11 +1014,15 @@ impl Port {
     fn arrive_examined(&mut self, now: Picos, mut packet: Packet, out: &mut impl Output) {
         let is_idle = self.waiting() == 0 && self.busy_until <= now;
         let waits = !is_idle || self.server.is_closed();
-        let is_xcp = self.has_classes && packet.has(xcp::Header::TAG);
         let backlog = self.backlog();
         let parts = &mut *self.parts;
+        let queue = match &parts.queue_law {
+            Some(law) if self.has_others => law.classify(&packet),
+            _ => 0,
+        };
+        let is_of_link_law = !self.has_others || parts.is_of_link_law(queue);
         if let Some(law) = &mut parts.law
-            && self.has_classes == is_xcp
+            && is_of_link_law
         {
             law.on_arrival(nanos(now), &packet);
             if parts.feedback_at == FeedbackAt::Enqueue {
@@ -967,84 +1032,54 @@ impl Port {
                 }
             }
         }
-        if is_xcp {
-            self.arrive_apart(now, packet, waits, out);
-            return;
-        }
-        let is_full = waits && !self.queue.fits(packet.size);
-        let marks = parts.stats.marks;
-        let refusal = match &mut parts.admission {
-            Admission::DropTail => is_full.then_some(Reason::QueueFull),
-            Admission::PrioDropTail(threshold) => {
-                let is_low = is_low_priority(&packet);
-                if is_low && self.queue.exceeds(*threshold) {
-                    Some(Reason::QueueFull)
-                } else if is_full && !is_low && self.queue.has_room_behind_low_priority(packet.size) {
-                    self.push_out(now, packet.size, out);
-                    None
-                } else {
-                    is_full.then_some(Reason::QueueFull)
-                }
-            }
-            Admission::Red(red) => {
-                let found = red::Found {
-                    packets: self.queue.len() as u64,
-                    bytes: self.queue.bytes(),
-                    is_full,
-                    idle: is_idle.then(|| (now - self.busy_until, parts.service.rate_at(now))),
-                };
-                match red.arrive(&packet, found, &mut parts.streams.red) {
-                    red::Verdict::Accept => None,
-                    red::Verdict::Mark => {
-                        packet.flags |= flag::CE;
-                        parts.stats.marks += 1;
-                        out.event(now, PortEvent::Marked { packet });
-                        None
-                    }
-                    red::Verdict::Drop(reason) => Some(reason),
-                }
-            }
+        let has_law = parts.queue_law.is_some();
+        let refusal = if has_law {
+            let idle_since = is_idle.then_some(self.busy_until);
+            self.refusal(now, queue, &mut packet, waits, idle_since, out)
+        } else {
+            (waits && !self.queue.fits(packet.size)).then_some(Reason::QueueFull)
         };
-        let is_signal = refusal.is_some() || self.parts.stats.marks > marks;
-        if let Some(classes) = &mut self.parts.classes {
-            classes.note_tcp(&self.queue, is_signal);
-        }
         if let Some(reason) = refusal {
-            self.drop_packet(now, packet, reason, out);
+            self.drop_packet(now, queue, packet, reason, out);
             return;
         }
         self.mix_arrival(now, &packet, Outcome::Accepted);
         if waits {
             self.begin_to_wait(now);
             packet.at = now;
-            self.queue.push(packet);
+            self.fifo(queue).push(packet);
             self.meter.reach(self.waiting());
         } else {
             self.server.rest();
-            self.transmit(now, &mut packet, out);
+            if !has_law || self.lets_leave(now, queue, &mut packet, Duration(0), out) {
+                self.transmit(now, &mut packet, out);
+            }
         }
     }
 
-    /// An XCP packet where XCP has a queue of its own.
-    fn arrive_apart(&mut self, now: Picos, mut packet: Packet, waits: bool, out: &mut impl Output) {
-        let Some(classes) = &mut self.parts.classes else { return };
-        classes.note_xcp(&packet);
-        if waits && !classes.xcp.fits(packet.size) {
-            self.drop_packet(now, packet, Reason::XcpQueueFull, out);
-            return;
+    /// The queue law decides on an arrival.
+    #[inline(never)]
+    fn refusal(
+        &mut self,
+        now: Picos,
+        queue: usize,
+        packet: &mut Packet,
+        waits: bool,
+        idle_since: Option<Picos>,
+        out: &mut impl Output,
+    ) -> Option<Reason> {
+        let parts = &mut *self.parts;
+        let law = parts.queue_law.as_mut()?;
+        let queues = Waiting::new(&self.queue, &parts.others, &parts.service, now).met(waits, idle_since);
+        let is_low_priority = is_low_priority(packet);
+        let arrival = Arrival { now: nanos(now), queue, packet: &*packet, is_low_priority };
+        match law.on_enqueue(&arrival, &queues, &mut parts.streams.queue) {
+            Verdict::Pass => {}
+            Verdict::Mark => self.mark(now, packet, out),
+            Verdict::PushOut => self.push_out(now, queue, packet.size, out),
+            Verdict::Drop(reason) => return Some(reason),
         }
-        self.mix_arrival(now, &packet, Outcome::Accepted);
-        if waits {
-            self.begin_to_wait(now);
-            packet.at = now;
-            if let Some(classes) = &mut self.parts.classes {
-                classes.xcp.push(packet);
-            }
-            self.meter.reach(self.waiting());
-        } else {
-            self.server.rest();
-            self.transmit(now, &mut packet, out);
-        }
+        None
     }
 
     /// Before a packet joins a queue.
@@ -1058,20 +1093,25 @@ impl Port {
     }
 
     /// Makes room for `size` bytes at the cost of the newest low-priority packets.
-    fn push_out(&mut self, now: Picos, size: u16, out: &mut impl Output) {
-        self.meter.note(now, self.queue.len());
-        while !self.queue.fits(size)
-            && let Some(packet) = self.queue.push_out()
-        {
-            self.drop_packet(now, packet, Reason::PushedOut, out);
+    fn push_out(&mut self, now: Picos, queue: usize, size: u16, out: &mut impl Output) {
+        self.meter.note(now, self.waiting());
+        while let Some(packet) = self.fifo(queue).make_room(size) {
+            self.drop_packet(now, queue, packet, Reason::PushedOut, out);
         }
     }
 
-    fn drop_packet(&mut self, now: Picos, packet: Packet, reason: Reason, out: &mut impl Output) {
+    fn drop_packet(
+        &mut self,
+        now: Picos,
+        queue: usize,
+        packet: Packet,
+        reason: Reason,
+        out: &mut impl Output,
+    ) {
         self.mix_arrival(now, &packet, Outcome::Dropped(reason));
         self.parts.stats.drops[reason as usize] += 1;
-        if let Some(classes) = &mut self.parts.classes {
-            classes.note_drop(&packet);
+        if let Some(law) = &mut self.parts.queue_law {
+            law.on_drop(queue);
         }
         out.event(now, PortEvent::Dropped { packet, reason });
     }
@@ -1094,9 +1134,6 @@ impl Port {
         let at = self.begin(size, end);
         let backlog = self.backlog();
         let parts = &mut *self.parts;
-        if let Some(classes) = &mut parts.classes {
-            classes.note_sent(packet, &self.queue);
-        }
         if let Some(law) = &mut parts.law {
             if parts.feedback_at == FeedbackAt::Departure {
                 match &mut parts.flows {

@@ -1,10 +1,13 @@
 //! Two classes on one port: whose turn it is, what the law sees, how weights follow.
 
+use congestlab_core::law::queue::QueueSample;
 use congestlab_core::law::{LinkConfig, LinkReport, xcp};
 use congestlab_core::units::{BitRate, Rate, Ratio};
 use congestlab_net::packet::{Kind, Packet, Picos};
-use congestlab_net::port::{LawConfig, Output, Port, PortConfig, PortEvent, Streams};
-use congestlab_net::queue::classes::{self, Config, Dynamic, next_weight, tcp_window};
+use congestlab_net::port::{LawConfig, Output, Port, PortConfig, PortEvent, Sample, Streams};
+use congestlab_net::queue::xcp_tcp::{
+    self, Config, Dynamic, LOSS_PLACES, WINDOW_PLACES, next_weight, tcp_window,
+};
 use congestlab_net::queue::{Discipline, Limit, Reason, red};
 use congestlab_net::random::{Probability, Stream};
 use congestlab_net::service::Service;
@@ -14,34 +17,74 @@ const END: Picos = 20_000 * MS;
 const DYNAMIC: Dynamic =
     Dynamic { kappa: Ratio::ppm(100_000), min: Ratio::ppm(50_000), max: Ratio::ppm(950_000) };
 
+/// K02 eq. 10 in floats.
+fn window_of(loss_rate: f64) -> f64 {
+    let p = loss_rate.min(0.1);
+    1.0 / ((2.0 * p / 3.0).sqrt() + 12.0 * p * (3.0 * p / 8.0).sqrt() * (1.0 + 32.0 * p * p))
+}
+
+/// The law's window, of a loss rate in floats.
+fn window(loss_rate: f64) -> Option<f64> {
+    let places = |n: u32| 2f64.powi(n as i32);
+    let window = tcp_window((loss_rate * places(LOSS_PLACES)) as u64)?;
+    Some(window as f64 / places(WINDOW_PLACES))
+}
+
 /// docs/design/protocols.md 13.5, V13.1; K02 eq. 10.
 #[test]
 fn v13_1_the_window_that_losses_allow() {
     for (loss_rate, packets) in [(1e-3, 38.38), (1e-2, 11.23), (0.1, 1.770)] {
-        let window = tcp_window(loss_rate);
+        let window = window(loss_rate).expect("a limit");
         assert!((window / packets - 1.0).abs() < 5e-4, "{loss_rate}: {window}, not {packets}");
     }
-    assert_eq!(tcp_window(0.4), tcp_window(0.1), "beyond 0.1 the formula is not used");
-    assert_eq!(tcp_window(0.0), f64::INFINITY);
+    assert_eq!(window(0.4), window(0.1), "beyond 0.1 the formula is not used");
+    assert_eq!(window(0.0), None);
+}
+
+/// The window against the formula in floats, from one loss in 10^9 packets to all lost: both round, floats by 2^-53 of what
+/// they round, the law by 2^-60 of a loss rate.
+#[test]
+fn the_window_is_that_of_the_formula_in_floats() {
+    let mut draws = Stream::named(11, "test");
+    for _ in 0..20_000 {
+        let digits = 0.1 + 0.9 * draws.below(1 << 50) as f64 / 2f64.powi(50);
+        let loss_rate = digits / 10f64.powi(draws.below(9) as i32);
+        let (window, expected) = (window(loss_rate).expect("a limit"), window_of(loss_rate));
+        assert!((window / expected - 1.0).abs() < 1e-9, "{loss_rate:e}: {window}, not {expected}");
+    }
 }
 
 /// docs/design/protocols.md 13.5, V13.2; K02 §8.2.
 #[test]
 fn v13_2_the_larger_window_gives_way() {
     let weight = |from, xcp, tcp| next_weight(Ratio::ppm(from), &DYNAMIC, xcp, tcp).0;
-    assert_eq!(weight(500_000, 30.0, 10.0), 450_000);
-    assert_eq!(weight(500_000, 10.0, 30.0), 550_000);
-    assert_eq!(weight(500_000, 7.0, 7.0), 500_000);
-    assert_eq!(weight(500_000, 7.0, f64::INFINITY), 600_000, "nothing limits TCP");
-    assert_eq!(weight(60_000, 30.0, 10.0), 50_000, "the bounds hold");
-    assert_eq!(weight(930_000, 10.0, 30.0), 950_000);
+    assert_eq!(weight(500_000, 30, Some(10)), 450_000);
+    assert_eq!(weight(500_000, 10, Some(30)), 550_000);
+    assert_eq!(weight(500_000, 7, Some(7)), 500_000);
+    assert_eq!(weight(500_000, 7, None), 600_000, "nothing limits TCP");
+    assert_eq!(weight(60_000, 30, Some(10)), 50_000, "the bounds hold");
+    assert_eq!(weight(930_000, 10, Some(30)), 950_000);
+}
+
+/// The step against floats, for windows of any size: to the nearest millionth, which floats may miss at a tie.
+#[test]
+fn the_step_of_a_weight_is_that_of_the_formula_in_floats() {
+    let mut draws = Stream::named(12, "test");
+    for _ in 0..20_000 {
+        let mut any = || u128::from(draws.next_u64() >> draws.below(60)) << draws.below(64) | 1;
+        let (xcp, tcp) = (any(), any());
+        let lead = (xcp as f64 - tcp as f64) / (xcp as f64 + tcp as f64);
+        let next = next_weight(Ratio::ppm(500_000), &DYNAMIC, xcp, Some(tcp)).0;
+        let exact = 500_000.0 - 100_000.0 * lead;
+        assert!((f64::from(next) - exact).abs() < 0.5 + 1e-6, "{xcp}, {tcp}: {next}, not {exact}");
+    }
 }
 
 fn config(weight: u32, dynamic: Option<Dynamic>) -> PortConfig {
     let red = red::Config {
         thresholds: red::Thresholds::Packets { min: 1000, max: 2000 },
-        max_p: Probability::from_f64(0.1),
-        weight: Probability::from_f64(0.002),
+        max_p: Probability::from_f64(0.1).into(),
+        weight: Probability::from_f64(0.002).into(),
         gentle: true,
         ecn: true,
         wait: false,
@@ -70,7 +113,7 @@ struct Log {
     dropped: Vec<(bool, Reason)>,
     order: Vec<(u32, bool)>,
     reports: Vec<xcp::Report>,
-    samples: Vec<classes::Sample>,
+    samples: Vec<xcp_tcp::Sample>,
 }
 
 impl Output for Log {
@@ -85,7 +128,9 @@ impl Output for Log {
                 self.dropped.push((packet.header::<xcp::Header>().is_some(), reason))
             }
             PortEvent::ControlInterval { report: LinkReport::Xcp(report) } => self.reports.push(report),
-            PortEvent::Sample(sample) => self.samples.extend(sample.classes),
+            PortEvent::Sample(Sample { queue: Some(QueueSample::XcpTcp(sample)), .. }) => {
+                self.samples.push(sample);
+            }
             _ => {}
         }
     }

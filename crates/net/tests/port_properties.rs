@@ -1,5 +1,6 @@
 //! A port against a naive model of it, and against itself driven in other ways, on random inputs.
 
+use congestlab_core::law::queue::QueueSample;
 use congestlab_core::law::{LinkConfig, LinkLaw as _, LinkReport, xcp};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, Time};
 use congestlab_net::errors::ErrorRate;
@@ -7,7 +8,7 @@ use congestlab_net::packet::{Kind, Packet, Picos, flag};
 use congestlab_net::port::{
     FeedbackAt, LawConfig, NEVER, Output, Port, PortConfig, PortEvent, PortStats, Sample, Streams,
 };
-use congestlab_net::queue::{Discipline, Limit, Reason, classes, red};
+use congestlab_net::queue::{Discipline, Limit, Reason, red, xcp_tcp};
 use congestlab_net::random::{Probability, Stream};
 use congestlab_net::service::{PS_PER_S, Service, Steps};
 use congestlab_net::trace::Trace;
@@ -55,14 +56,14 @@ fn on_the_clock(draw: &mut Stream, most: Picos) -> Picos {
 fn random_port(draw: &mut Stream) -> PortConfig {
     let mut config = random_config(draw);
     let bounds =
-        classes::Dynamic { kappa: Ratio::ppm(100_000), min: Ratio::ppm(50_000), max: Ratio::ppm(950_000) };
+        xcp_tcp::Dynamic { kappa: Ratio::ppm(100_000), min: Ratio::ppm(50_000), max: Ratio::ppm(950_000) };
     if let Discipline::Red(red) = config.discipline
         && draw.below(2) == 0
     {
         let dynamic = (draw.below(2) == 0).then_some(bounds);
         let limit = Limit::Packets(1 + draw.below(8));
         let weight = Ratio::ppm(300_000);
-        config.discipline = Discipline::XcpTcp(classes::Config { weight, limit, red, dynamic });
+        config.discipline = Discipline::XcpTcp(xcp_tcp::Config { weight, limit, red, dynamic });
     }
     config
 }
@@ -113,8 +114,8 @@ fn random_config(draw: &mut Stream) -> PortConfig {
                 } else {
                     red::Thresholds::Packets { min, max }
                 },
-                max_p: Probability::from_f64(0.1),
-                weight: Probability::from_f64(0.05),
+                max_p: Probability::from_f64(0.1).into(),
+                weight: Probability::from_f64(0.05).into(),
                 gentle: draw.below(2) == 0,
                 ecn: draw.below(2) == 0,
                 wait: draw.below(2) == 0,
@@ -489,7 +490,7 @@ fn naive(config: &PortConfig, seed: u64, arrivals: &[(Picos, Packet)]) -> Naive 
                     red::Thresholds::Packets { .. } => queue.len() as f64,
                     red::Thresholds::Bytes { .. } => bytes(&queue) as f64,
                 };
-                let (goes, is_forced, may_mark) = red.goes(packet.size, queue_now, idle, &mut draws.red);
+                let (goes, is_forced, may_mark) = red.goes(packet.size, queue_now, idle, &mut draws.queue);
                 let marks = goes && may_mark && red.config.ecn && packet.flags & flag::ECN_MASK != 0;
                 let reason = match is_forced {
                     _ if is_full => Some(Reason::QueueFull),
@@ -586,7 +587,11 @@ fn naive(config: &PortConfig, seed: u64, arrivals: &[(Picos, Packet)]) -> Naive 
                     queue_max_packets: in_bin.map(|&(_, len)| len).max().unwrap_or(0).max(held) as u64,
                     sent_bytes: sent.map(|&(_, bytes)| bytes).sum(),
                     law: law.as_ref().map(|law| LinkReport::Xcp(law.report())),
-                    classes: None,
+                    queue: match config.discipline {
+                        Discipline::DropTail | Discipline::XcpTcp(_) => None,
+                        Discipline::PrioDropTail(_) => Some(QueueSample::PrioDropTail(())),
+                        Discipline::Red(_) => Some(QueueSample::Red(())),
+                    },
                     collisions: None,
                     started_packets: begun.clone().count() as u64,
                     waits: Duration(begun.map(|&(_, wait)| wait / 1000).sum()),

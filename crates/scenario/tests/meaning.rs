@@ -266,7 +266,8 @@ fn red_and_applications_get_their_numbers() {
     };
     let config = red("{ red = { min = \"50 packets\", max = \"100 packets\" } }");
     assert_eq!(config.thresholds, red::Thresholds::Packets { min: 50, max: 100 });
-    assert_eq!((config.max_p, config.weight), (Probability::from_f64(0.1), Probability::from_f64(0.002)));
+    let chances = (Probability::from(config.max_p), Probability::from(config.weight));
+    assert_eq!(chances, (Probability::from_f64(0.1), Probability::from_f64(0.002)));
     assert!(!config.gentle && !config.ecn && config.packet_size == 1500);
     assert!(!config.wait && !config.use_mark_p, "F93; ns-2's own ways are asked for");
     let config = red(

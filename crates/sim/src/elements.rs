@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use congestlab_core::law::Series as _;
+use congestlab_core::law::queue::Value;
 use congestlab_core::units::{Duration, Time};
 use congestlab_net::medium::Medium;
 use congestlab_net::packet::{Kind, PS_PER_NS, Packet, Picos};
@@ -528,14 +529,11 @@ pub(crate) fn note_port_event(record: &mut Record, link: u32, at: Picos, event: 
             if let Some(collisions) = sample.collisions {
                 put("collisions", collisions as f64);
             }
-            if let Some(classes) = sample.classes {
-                put("xcp_weight", f64::from(classes.weight.0) / 1e6);
-                put("xcp_throughput_bps", classes.xcp_bytes as f64 * 8.0 / seconds);
-                put("tcp_throughput_bps", classes.tcp_bytes as f64 * 8.0 / seconds);
-                put("xcp_queue_packets", classes.xcp_packets as f64);
-                put("tcp_queue_packets", classes.tcp_packets as f64);
-                put("xcp_drops", classes.xcp_drops as f64);
-                put("tcp_drops", classes.tcp_drops as f64);
+            if let Some(queue) = sample.queue {
+                queue.each(&mut |metric, value| match value {
+                    Value::Number(value, unit) => put(metric, value as f64 / f64::from(unit)),
+                    Value::Data(bytes) => put(metric, bytes.0 as f64 * 8.0 / seconds),
+                });
             }
         }
     }

@@ -385,7 +385,7 @@ pub(super) fn describe(model: &Model, part: &Part) -> Result<String, String> {
             (Some(_), _) => format!("xcp {}", u8::from(has_tcp(link))),
             (None, Discipline::Red(red)) => {
                 let Thresholds::Packets { min, max } = red.thresholds else { continue };
-                let chance = |chance: Probability| chance.to_f64();
+                let chance = |chance| Probability::from(chance).to_f64();
                 format!(
                     "red {{{min} {max} {} {} {} {} {} {} {}}}",
                     1.0 / chance(red.max_p),

@@ -1,5 +1,5 @@
 //! Control laws: one file or folder per protocol, with up to three parts (link, sender, echo), and the list of protocols
-//! ([`Protocol::all`]), which names all that there are with their settings.
+//! ([`Protocol::all`]), which names all that there are with their settings. What queues do is the role of [`queue`].
 
 pub mod bbr;
 pub mod bic;
@@ -15,6 +15,9 @@ mod packet;
 pub mod peach;
 mod places;
 pub mod pxcp;
+// What no program of the kernel runs, with arithmetic that it has not.
+#[cfg(not(target_arch = "bpf"))]
+pub mod queue;
 pub mod reno;
 mod segment;
 mod sender;

@@ -1,79 +1,96 @@
-//! Queue disciplines: the fate of a packet that arrives at a full or filling queue.
+//! Memory of packets that wait. Who gets in, who goes next and who is marked or dropped, a queue law of
+//! [`congestlab_core::law::queue`] decides.
 //!
-//! One FIFO per port ([`crate::port`]); a discipline only decides who gets in. The packet in
-//! transmission has left the queue: it counts in no limit and in no length (docs/design/contract.md 2).
+//! The packet in transmission has left the queue: it counts in no limit and in no length (docs/design/contract.md 2).
 
-pub mod classes;
-pub mod red;
-
-use crate::packet::{Packet, flag};
+use crate::packet::{PS_PER_NS, Packet, Picos, flag};
+use crate::random::{Probability, Stream};
+use crate::service::{PS_PER_S, Service};
 use alloc::collections::VecDeque;
+use congestlab_core::law::queue::{Chance, Draws, Queues};
+pub use congestlab_core::law::queue::{Discipline, Limit, Reason, red, xcp_tcp};
+use congestlab_core::units::{Bytes, Duration};
 
-/// Limit of a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// A number of packets of any size.
-    Packets(u64),
-    /// A number of bytes of whole IP packets.
-    Bytes(u64),
-    /// No limit: access and exit links.
-    None,
+impl Draws for Stream {
+    #[inline]
+    fn draw(&mut self, chance: Chance) -> bool {
+        self.bernoulli(Probability(chance.0))
+    }
 }
 
-/// Rule by which a port chooses between waiting, marking and dropping.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Discipline {
-    /// Drop-tail: the arrival is dropped when the queue is full.
-    DropTail,
-    /// As drop-tail, but data that arrives at a full queue takes the place of the newest
-    /// low-priority packets in it (Morabito's priority mechanism for TCP-Peach; protocols 10.4). More
-    /// waiting than this, and low-priority packets that arrive are dropped (GTNetS).
-    PrioDropTail(Limit),
-    /// Random early detection.
-    Red(red::Config),
-    /// Two classes: XCP's packets apart from all others, which RED manages.
-    XcpTcp(classes::Config),
+impl From<Probability> for Chance {
+    fn from(probability: Probability) -> Self {
+        Self(probability.0)
+    }
 }
 
-/// Reason why a packet was dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Reason {
-    /// The queue was full when the packet arrived, for packets of its priority.
-    QueueFull,
-    /// RED chose the packet.
-    RedEarly,
-    /// RED's average is above its upper threshold, where everything goes.
-    RedForced,
-    /// Low priority: data took its place in a full queue.
-    PushedOut,
-    /// XCP's own queue was full when the packet arrived.
-    XcpQueueFull,
-    /// The packet collided with the other direction of a shared medium too often.
-    ExcessiveCollisions,
+impl From<Chance> for Probability {
+    fn from(chance: Chance) -> Self {
+        Self(chance.0)
+    }
 }
 
-impl Reason {
-    /// All reasons, in the order of their discriminants.
-    pub const ALL: [Self; 6] = [
-        Self::QueueFull,
-        Self::RedEarly,
-        Self::RedForced,
-        Self::PushedOut,
-        Self::XcpQueueFull,
-        Self::ExcessiveCollisions,
-    ];
+/// The queues of a port, as its law sees them.
+#[derive(Clone, Copy)]
+pub(crate) struct Waiting<'a> {
+    first: &'a Fifo,
+    others: &'a [Fifo],
+    service: &'a Service,
+    now: Picos,
+    /// A packet that arrives must wait.
+    waits: bool,
+    /// Since when the link has had nothing to do; `None`: it has.
+    idle_since: Option<Picos>,
+}
 
-    /// Returns the reason's name in results and events.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::QueueFull => "queue-full",
-            Self::RedEarly => "red-early",
-            Self::RedForced => "red-forced",
-            Self::PushedOut => "pushed-out",
-            Self::XcpQueueFull => "xcp-queue-full",
-            Self::ExcessiveCollisions => "excessive-collisions",
-        }
+impl<'a> Waiting<'a> {
+    /// The queues of a busy port.
+    pub(crate) fn new(first: &'a Fifo, others: &'a [Fifo], service: &'a Service, now: Picos) -> Self {
+        Self { first, others, service, now, waits: true, idle_since: None }
+    }
+
+    /// The queues as an arrival meets them.
+    pub(crate) fn met(self, waits: bool, idle_since: Option<Picos>) -> Self {
+        Self { waits, idle_since, ..self }
+    }
+
+    #[inline]
+    fn of(&self, queue: usize) -> &Fifo {
+        queue.checked_sub(1).and_then(|other| self.others.get(other)).unwrap_or(self.first)
+    }
+}
+
+impl Queues for Waiting<'_> {
+    #[inline]
+    fn packets(&self, queue: usize) -> u64 {
+        self.of(queue).len() as u64
+    }
+
+    #[inline]
+    fn bytes(&self, queue: usize) -> Bytes {
+        Bytes(self.of(queue).bytes())
+    }
+
+    #[inline]
+    fn sojourn(&self, queue: usize) -> Duration {
+        Duration(self.of(queue).packets.front().map_or(0, |first| (self.now - first.at) / PS_PER_NS))
+    }
+
+    #[inline]
+    fn has_room(&self, queue: usize, size: Bytes) -> bool {
+        !self.waits || self.of(queue).fits(size.0 as u16)
+    }
+
+    #[inline]
+    fn has_room_behind_low_priority(&self, queue: usize, size: Bytes) -> bool {
+        self.of(queue).has_room_behind_low_priority(size.0 as u16)
+    }
+
+    #[inline]
+    fn unused(&self) -> Option<Bytes> {
+        let span = self.now - self.idle_since?;
+        let bits = u128::from(span) * u128::from(self.service.rate_at(self.now).0);
+        Some(Bytes(u64::try_from(bits / (8 * u128::from(PS_PER_S))).unwrap_or(u64::MAX)))
     }
 }
 
@@ -134,16 +151,6 @@ impl Fifo {
         Some(packet)
     }
 
-    /// True if more waits than that.
-    #[inline]
-    pub(crate) fn exceeds(&self, threshold: Limit) -> bool {
-        match threshold {
-            Limit::Packets(packets) => self.len() as u64 > packets,
-            Limit::Bytes(bytes) => self.bytes > bytes,
-            Limit::None => false,
-        }
-    }
-
     /// True if pushing out low-priority packets would make room for `size` bytes.
     pub(crate) fn has_room_behind_low_priority(&self, size: u16) -> bool {
         if self.low == 0 {
@@ -160,8 +167,12 @@ impl Fifo {
         false
     }
 
-    /// Takes out the newest low-priority packet.
-    pub(crate) fn push_out(&mut self) -> Option<Packet> {
+    /// Takes out the newest low-priority packet, while there is no room for `size` bytes.
+    pub(crate) fn make_room(&mut self, size: u16) -> Option<Packet> {
+        if self.fits(size) { None } else { self.push_out() }
+    }
+
+    fn push_out(&mut self) -> Option<Packet> {
         let newest = self.packets.iter().rposition(is_low_priority)?;
         let packet = self.packets.remove(newest)?;
         self.bytes -= u64::from(packet.size);

@@ -1,7 +1,7 @@
 //! The discipline of two classes: weights, limits, RED.
 
 use congestlab_core::units::Ratio;
-use congestlab_net::queue::classes::{Config, Dynamic};
+use congestlab_net::queue::xcp_tcp::{Config, Dynamic};
 use congestlab_net::queue::{Limit, red};
 
 use crate::classes::XcpTcp;

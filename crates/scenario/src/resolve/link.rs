@@ -320,8 +320,8 @@ pub(super) fn red(red: &mut Red, span: Span, thresholds: red::Thresholds, packet
     let weight = fill(&mut red.weight, span, || Chance(0.002)).value.0;
     red::Config {
         thresholds,
-        max_p: Probability::from_f64(max_p),
-        weight: Probability::from_f64(weight),
+        max_p: Probability::from_f64(max_p).into(),
+        weight: Probability::from_f64(weight).into(),
         gentle: fill(&mut red.gentle, span, || false).value,
         ecn: fill(&mut red.ecn, span, || false).value,
         wait: fill(&mut red.wait, span, || false).value,

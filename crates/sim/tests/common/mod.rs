@@ -11,7 +11,7 @@ use congestlab_net::impairments::{GilbertElliott, Reorder, Spans};
 use congestlab_net::medium::{self, Access, CsmaCd, Frame};
 use congestlab_net::packet::Picos;
 use congestlab_net::port::{FeedbackAt, LawConfig, PortConfig};
-use congestlab_net::queue::{Discipline, Limit, classes, red};
+use congestlab_net::queue::{Discipline, Limit, red, xcp_tcp};
 use congestlab_net::random::{Probability, Stream};
 use congestlab_net::service::{Service, Steps};
 use congestlab_net::source::{Pattern, SourceConfig};
@@ -187,8 +187,8 @@ fn random_port(draw: &mut Draw) -> PortConfig {
             let (gentle, ecn) = (draw.one_in(2), draw.one_in(2));
             Discipline::Red(red::Config {
                 thresholds: red::Thresholds::Packets { min: 5, max: 15 },
-                max_p: Probability::from_f64(0.1),
-                weight: Probability::from_f64(0.02),
+                max_p: Probability::from_f64(0.1).into(),
+                weight: Probability::from_f64(0.02).into(),
                 gentle,
                 ecn,
                 // No draws of their own, so that all else of a seed stays.
@@ -236,16 +236,16 @@ pub(crate) fn link_law(draw: &mut Draw, capacity: Rate) -> LinkConfig {
 }
 
 /// XCP's packets apart, with weights that stay or follow.
-fn two_classes(limit: Limit, is_dynamic: bool) -> classes::Config {
+fn two_classes(limit: Limit, is_dynamic: bool) -> xcp_tcp::Config {
     let dynamic =
-        classes::Dynamic { kappa: Ratio::ppm(100_000), min: Ratio::ppm(50_000), max: Ratio::ppm(950_000) };
-    classes::Config {
+        xcp_tcp::Dynamic { kappa: Ratio::ppm(100_000), min: Ratio::ppm(50_000), max: Ratio::ppm(950_000) };
+    xcp_tcp::Config {
         weight: Ratio::ppm(if is_dynamic { 500_000 } else { 300_000 }),
         limit,
         red: red::Config {
             thresholds: red::Thresholds::Packets { min: 3, max: 9 },
-            max_p: Probability::from_f64(0.1),
-            weight: Probability::from_f64(0.02),
+            max_p: Probability::from_f64(0.1).into(),
+            weight: Probability::from_f64(0.02).into(),
             gentle: true,
             ecn: true,
             wait: false,

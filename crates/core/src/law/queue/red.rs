@@ -3,13 +3,11 @@
 //! (docs/design/protocols.md 10.2).
 //!
 //! In fixed point, so that a run is the same on every machine: the average queue has 32 binary
-//! digits behind the point, probabilities and the weight 64.
+//! digits behind the point, chances and the weight 64.
 
-use crate::packet::{Packet, Picos, flag};
-use crate::queue::Reason;
-use crate::random::{Probability, Stream};
-use crate::service::PS_PER_S;
-use congestlab_core::units::BitRate;
+use super::{Arrival, Chance, Draws, QueueLaw, Queues, Reason, Verdict};
+use crate::law::Packet;
+use crate::units::Bytes;
 
 /// Binary digits behind the point of the average.
 const FRACTION: u32 = 32;
@@ -23,9 +21,9 @@ pub struct Config {
     /// Average queue lengths between which packets go at random.
     pub thresholds: Thresholds,
     /// Probability just below the upper threshold.
-    pub max_p: Probability,
+    pub max_p: Chance,
     /// Weight of one arrival in the average.
-    pub weight: Probability,
+    pub weight: Chance,
     /// True if the probability rises from `max_p` at the upper threshold to 1 at twice of it, instead of
     /// jumping there.
     pub gentle: bool,
@@ -70,26 +68,18 @@ pub enum Thresholds {
 
 /// The queue as an arrival finds it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
-    pub(crate) packets: u64,
-    pub(crate) bytes: u64,
+struct Found {
+    packets: u64,
+    bytes: u64,
     /// There is no room for the arrival.
-    pub(crate) is_full: bool,
-    /// For how long the link has had nothing to do, and what it could have carried.
-    pub(crate) idle: Option<(Picos, BitRate)>,
-}
-
-/// Fate of an arrival.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Accept,
-    Mark,
-    Drop(Reason),
+    is_full: bool,
+    /// Data that the link could have carried since it has had nothing to do.
+    unused: Option<Bytes>,
 }
 
 /// The average and what else RED remembers.
 #[derive(Clone, Debug)]
-pub(crate) struct Red {
+pub struct Red {
     config: Config,
     /// Thresholds and average, with [`FRACTION`] binary digits behind the point.
     min: u64,
@@ -99,8 +89,35 @@ pub(crate) struct Red {
     count: i64,
 }
 
+impl QueueLaw for Red {
+    type Config = Config;
+    type Sample = ();
+
+    fn start(config: &Config) -> Self {
+        Self::new(*config)
+    }
+
+    #[inline]
+    fn on_enqueue(
+        &mut self,
+        arrival: &Arrival<'_, impl Packet>,
+        queues: &impl Queues,
+        draws: &mut impl Draws,
+    ) -> Verdict {
+        let found = Found {
+            packets: queues.packets(arrival.queue),
+            bytes: queues.bytes(arrival.queue).0,
+            is_full: !queues.has_room(arrival.queue, arrival.packet.size()),
+            unused: queues.unused(),
+        };
+        self.arrive(arrival.packet, found, draws)
+    }
+
+    fn sample(&mut self, _queues: &impl Queues) {}
+}
+
 impl Red {
-    pub(crate) fn new(config: Config) -> Self {
+    fn new(config: Config) -> Self {
         let (Thresholds::Packets { min, max } | Thresholds::Bytes { min, max }) = config.thresholds;
         Self {
             config,
@@ -112,27 +129,26 @@ impl Red {
     }
 
     /// One packet arrives (F93 §4 and fig. 2; the count makes the gaps between drops uniform).
-    pub(crate) fn arrive(&mut self, packet: &Packet, found: Found, stream: &mut Stream) -> Verdict {
+    fn arrive(&mut self, packet: &impl Packet, found: Found, draws: &mut impl Draws) -> Verdict {
         self.update_average(found);
         let base = (self.average >= self.min).then(|| self.base_probability());
         let verdict = match base {
             None => {
                 self.count = self.config.count_below();
-                Verdict::Accept
+                Verdict::Pass
             }
             Some(None) => Verdict::Drop(Reason::RedForced),
-            Some(Some(base)) if stream.bernoulli(self.spread(self.by_size(base, packet.size))) => {
-                let is_capable = packet.flags & flag::ECN_MASK != 0;
+            Some(Some(base)) if draws.draw(self.spread(self.by_size(base, packet.size()))) => {
                 let marks = self.config.ecn && (!self.config.use_mark_p || base < MARK_P);
-                if marks && is_capable { Verdict::Mark } else { Verdict::Drop(Reason::RedEarly) }
+                if marks && packet.ecn() != 0 { Verdict::Mark } else { Verdict::Drop(Reason::RedEarly) }
             }
             Some(Some(_)) => {
                 self.count += 1;
-                Verdict::Accept
+                Verdict::Pass
             }
         };
         let verdict = if found.is_full { Verdict::Drop(Reason::QueueFull) } else { verdict };
-        if verdict != Verdict::Accept {
+        if verdict != Verdict::Pass {
             self.count = 0;
         }
         verdict
@@ -142,10 +158,9 @@ impl Red {
     /// could have sent (F93 §4).
     fn update_average(&mut self, found: Found) {
         let weight = u128::from(self.config.weight.0);
-        if let Some((span, rate)) = found.idle {
-            let packet = 8 * u128::from(PS_PER_S) * u128::from(self.config.packet_size.max(1));
-            let packets = u128::from(span) * u128::from(rate.0) / packet;
-            let kept = power(ONE - (weight >> 1) as u64, u64::try_from(packets).unwrap_or(u64::MAX));
+        if let Some(unused) = found.unused {
+            let packets = unused.0 / u64::from(self.config.packet_size.max(1));
+            let kept = power(ONE - (weight >> 1) as u64, packets);
             self.average = multiply(self.average, kept);
             return;
         }
@@ -181,11 +196,12 @@ impl Red {
     }
 
     /// p_b of an arrival of so many bytes.
-    fn by_size(&self, base: u64, size: u16) -> u64 {
+    fn by_size(&self, base: u64, size: Bytes) -> u64 {
         match self.config.thresholds {
             Thresholds::Packets { .. } => base,
             Thresholds::Bytes { .. } => {
-                let scaled = u128::from(base) * u128::from(size) / u128::from(self.config.packet_size.max(1));
+                let scaled =
+                    u128::from(base) * u128::from(size.0) / u128::from(self.config.packet_size.max(1));
                 u64::try_from(scaled).unwrap_or(u64::MAX)
             }
         }
@@ -193,23 +209,23 @@ impl Red {
 
     /// p_a of F93: p_b / (1 - count p_b), 1 where that has no sense. ns-2's `wait_`, whose count has the arrival in
     /// it: none below count p_b = 1, then p_b / (2 - count p_b).
-    fn spread(&self, base: u64) -> Probability {
+    fn spread(&self, base: u64) -> Chance {
         let one = 1i128 << 64;
         // Waiting looks at it rounded up: a p_b of 1 lets none pass.
         let (base_up, rest) = if self.config.wait {
             let base_up = i128::from(base) + 1;
             let passed = i128::from(self.count + 1) * base_up;
             if passed < one {
-                return Probability::ZERO;
+                return Chance::NEVER;
             }
             (base_up, 2 * one - passed)
         } else {
             (i128::from(base), one - i128::from(self.count) * i128::from(base))
         };
         if rest <= base_up {
-            return Probability::ONE;
+            return Chance::CERTAIN;
         }
-        Probability(((u128::from(base) << 64) / rest as u128) as u64)
+        Chance(((u128::from(base) << 64) / rest as u128) as u64)
     }
 }
 
@@ -237,12 +253,17 @@ fn power(mut base: u64, mut exponent: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::law::Carried;
+
+    fn chance(p: f64) -> Chance {
+        Chance((p * 2f64.powi(64)) as u64)
+    }
 
     fn config(gentle: bool) -> Config {
         Config {
             thresholds: Thresholds::Packets { min: 50, max: 100 },
-            max_p: Probability::from_f64(0.1),
-            weight: Probability::from_f64(0.002),
+            max_p: chance(0.1),
+            weight: chance(0.002),
             gentle,
             ecn: true,
             wait: false,
@@ -260,20 +281,40 @@ mod tests {
     }
 
     fn found(packets: u64) -> Found {
-        Found { packets, bytes: packets * 1000, is_full: false, idle: None }
+        Found { packets, bytes: packets * 1000, is_full: false, unused: None }
     }
 
-    const ECT: Packet = Packet {
-        at: 0,
-        stamp_ns: 0,
-        flow: 0,
-        seq: 0,
-        route: 0,
-        size: 1000,
-        kind: crate::packet::Kind::Data,
-        flags: flag::ECT0,
-        words: [0; 8],
-    };
+    const ECT: Carried = Carried { size: Bytes(1000), words: [0; 7], tag: 0, ecn: 0b10, memory: [0; 8] };
+
+    /// splitmix64.
+    struct Stream {
+        state: u64,
+        draws: u64,
+    }
+
+    impl Stream {
+        fn new(state: u64) -> Self {
+            Self { state, draws: 0 }
+        }
+
+        fn next(&mut self) -> u64 {
+            self.draws += 1;
+            self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let z = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            z ^ (z >> 31)
+        }
+    }
+
+    impl Draws for Stream {
+        fn draw(&mut self, chance: Chance) -> bool {
+            match chance {
+                Chance::NEVER => false,
+                Chance::CERTAIN => true,
+                Chance(threshold) => self.next() < threshold,
+            }
+        }
+    }
 
     /// docs/design/protocols.md 10.2, V10.1.
     #[test]
@@ -284,8 +325,8 @@ mod tests {
         near(base, 0.05);
         near(red.spread(base).0, 0.1);
         near(at(75, -1, false).spread(base).0, 0.05 / 1.05);
-        assert_eq!(at(75, 19, false).spread(base), Probability::ONE, "p_b 0.05: the 20th goes at the latest");
-        assert_eq!(at(75, 500, false).spread(base), Probability::ONE);
+        assert_eq!(at(75, 19, false).spread(base), Chance::CERTAIN, "p_b 0.05: the 20th goes at the latest");
+        assert_eq!(at(75, 500, false).spread(base), Chance::CERTAIN);
         near(at(150, 0, true).base_probability().unwrap(), 0.55);
         assert_eq!(at(200, 0, true).base_probability(), None, "gentle: everything goes from 2 max on");
         assert_eq!(at(100, 0, false).base_probability(), None, "classic: from max on");
@@ -301,7 +342,7 @@ mod tests {
 
         // 0.1 s at 1300 packets/s of 1000 bytes.
         let mut red = at(1, -1, false);
-        red.update_average(Found { idle: Some((PS_PER_S / 10, BitRate(10_400_000))), ..found(0) });
+        red.update_average(Found { unused: Some(Bytes(130_000)), ..found(0) });
         assert!((average(&red) - 0.998f64.powi(130)).abs() < 1e-9, "{}", average(&red));
         assert!((average(&red) - 0.7709).abs() < 5e-5);
     }
@@ -310,12 +351,12 @@ mod tests {
     /// divided by the weight with which it is forgotten.
     #[test]
     fn the_average_stays_within_its_rounding_of_the_float_average() {
-        let mut draws = Stream::named(3, "test");
+        let mut draws = Stream::new(3);
         let mut red = Red::new(config(false));
         let mut average = 0.0;
         let mut worst = 0f64;
         for _ in 0..1_000_000 {
-            let queue = draws.below(200);
+            let queue = draws.next() % 200;
             red.update_average(found(queue));
             average += 0.002 * (queue as f64 - average);
             worst = worst.max((red.average as f64 / 2f64.powi(FRACTION as i32) - average).abs());
@@ -327,14 +368,14 @@ mod tests {
     /// F93 §4: between two that go, any number up to 1/p_b is equally likely.
     #[test]
     fn gaps_between_drops_are_uniform_at_a_steady_average() {
-        let mut draws = Stream::named(4, "test");
+        let mut draws = Stream::new(4);
         let mut red = at(75, 0, false);
         let mut gaps = [0u32; 20];
         for _ in 0..20_000 {
             let mut gap = 0;
             loop {
                 red.average = 75 << FRACTION;
-                if red.arrive(&ECT, found(75), &mut draws) != Verdict::Accept {
+                if red.arrive(&ECT, found(75), &mut draws) != Verdict::Pass {
                     break;
                 }
                 gap += 1;
@@ -347,10 +388,10 @@ mod tests {
 
     #[test]
     fn marks_only_what_is_capable_and_only_at_random() {
-        let mut draws = Stream::named(5, "test");
+        let mut draws = Stream::new(5);
         // p_a = 1 here.
         assert_eq!(at(75, 19, false).arrive(&ECT, found(75), &mut draws), Verdict::Mark);
-        let plain = Packet { flags: 0, ..ECT };
+        let plain = Carried { ecn: 0, ..ECT };
         let early = Verdict::Drop(Reason::RedEarly);
         assert_eq!(at(75, 19, false).arrive(&plain, found(75), &mut draws), early);
         let mut deaf = at(75, 19, false);
@@ -360,8 +401,8 @@ mod tests {
         assert_eq!(at(101, 0, false).arrive(&ECT, found(101), &mut draws), forced);
         let full = Found { is_full: true, ..found(75) };
         assert_eq!(at(75, 19, false).arrive(&ECT, full, &mut draws), Verdict::Drop(Reason::QueueFull));
-        assert_eq!(at(10, 5, false).arrive(&ECT, found(10), &mut draws), Verdict::Accept);
-        assert_eq!(draws.draws(), 0, "certain outcomes draw nothing");
+        assert_eq!(at(10, 5, false).arrive(&ECT, found(10), &mut draws), Verdict::Pass);
+        assert_eq!(draws.draws, 0, "certain outcomes draw nothing");
     }
 
     fn waiting(average: u64, count: i64) -> Red {
@@ -377,27 +418,27 @@ mod tests {
     fn v10_4_waiting_spares_as_many_as_go_on_average() {
         // p_b 0.05: 19 pass, the 20th may go, the 39th goes.
         let p_a = |count: i64| waiting(75, count - 1).spread(waiting(75, 0).base_probability().unwrap());
-        assert_eq!(p_a(1), Probability::ZERO);
-        assert_eq!(p_a(19), Probability::ZERO);
+        assert_eq!(p_a(1), Chance::NEVER);
+        assert_eq!(p_a(19), Chance::NEVER);
         for (count, expected) in [(21, 0.05 / 0.95), (30, 0.1), (38, 0.5)] {
             assert!((fraction(p_a(count).0) - expected).abs() < 1e-12, "{count}: {}", fraction(p_a(count).0));
         }
-        assert_eq!(p_a(40), Probability::ONE);
-        assert_eq!(p_a(500), Probability::ONE);
+        assert_eq!(p_a(40), Chance::CERTAIN);
+        assert_eq!(p_a(500), Chance::CERTAIN);
         // The first arrival from min on is one that passed.
         let mut red = waiting(49, 7);
-        let mut draws = Stream::named(6, "test");
-        assert_eq!(red.arrive(&ECT, found(49), &mut draws), Verdict::Accept);
+        let mut draws = Stream::new(6);
+        assert_eq!(red.arrive(&ECT, found(49), &mut draws), Verdict::Pass);
         red.average = 75 << FRACTION;
-        assert_eq!(red.arrive(&ECT, found(75), &mut draws), Verdict::Accept);
-        assert_eq!((red.count, draws.draws()), (1, 0), "certain outcomes draw nothing");
+        assert_eq!(red.arrive(&ECT, found(75), &mut draws), Verdict::Pass);
+        assert_eq!((red.count, draws.draws), (1, 0), "certain outcomes draw nothing");
     }
 
     /// With p_b = 0.052, 1/p_b is 19.2: the 20th is the first that may go, and each up to the 37th is as likely as it,
     /// 0.052 / (2 - 1.04); the 38th has the rest.
     #[test]
     fn v10_4_gaps_while_waiting_are_uniform_between_one_and_two_means() {
-        let mut draws = Stream::named(7, "test");
+        let mut draws = Stream::new(7);
         let mut red = waiting(76, 0);
         let mut gaps = [0u32; 39];
         for _ in 0..20_000 {
@@ -405,7 +446,7 @@ mod tests {
             loop {
                 red.average = 76 << FRACTION;
                 gap += 1;
-                if red.arrive(&ECT, found(76), &mut draws) != Verdict::Accept {
+                if red.arrive(&ECT, found(76), &mut draws) != Verdict::Pass {
                     break;
                 }
             }
@@ -422,7 +463,7 @@ mod tests {
     /// docs/design/protocols.md 10.2, V10.5.
     #[test]
     fn v10_5_marks_end_where_a_tenth_would_go() {
-        let mut draws = Stream::named(8, "test");
+        let mut draws = Stream::new(8);
         let early = Verdict::Drop(Reason::RedEarly);
         assert_eq!(waiting(99, 500).arrive(&ECT, found(99), &mut draws), Verdict::Mark, "p_b 0.098");
         assert_eq!(waiting(101, 500).arrive(&ECT, found(101), &mut draws), early, "p_b 0.109");
@@ -437,7 +478,7 @@ mod tests {
         config.thresholds = Thresholds::Bytes { min: 50_000, max: 100_000 };
         let red = Red { average: 75_000 << FRACTION, ..Red::new(config) };
         let base = red.base_probability().unwrap();
-        let (whole, small) = (red.by_size(base, 1000), red.by_size(base, 40));
+        let (whole, small) = (red.by_size(base, Bytes(1000)), red.by_size(base, Bytes(40)));
         assert!((fraction(small) - 0.05 * 0.04).abs() < 1e-12);
         assert!((fraction(whole) - 0.05).abs() < 1e-12);
     }

@@ -1,0 +1,177 @@
+//! The list of queue laws, and all of them as one: which it is, is asked here and nowhere else.
+
+use super::{Arrival, Departure, Draws, Limit, QueueLaw, QueueSeries, Queues, Value, Verdict};
+use crate::law::Packet;
+use crate::units::{Rate, Time};
+
+macro_rules! disciplines {
+    ($($name:literal $Variant:ident($law:ty),)*) => {
+        /// Rule by which a port chooses between waiting, marking and dropping.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Discipline {
+            /// No law: an arrival is dropped when the queue is full.
+            DropTail,
+            $(#[doc = concat!("That of `", stringify!($law), "`.")]
+            $Variant(<$law as QueueLaw>::Config),)*
+        }
+
+        /// A queue law of any discipline, with its state.
+        #[derive(Clone, Debug)]
+        pub enum Queue {
+            $(#[doc = concat!("That of `", stringify!($law), "`.")]
+            $Variant($law),)*
+        }
+
+        /// Values of a queue law in a sample.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum QueueSample {
+            $(#[doc = concat!("That of `", stringify!($law), "`.")]
+            $Variant(<$law as QueueLaw>::Sample),)*
+        }
+
+        impl Discipline {
+            /// Names of all disciplines in scenarios.
+            pub const NAMES: &'static [&'static str] = &["droptail", $($name),*];
+
+            /// Returns the name of the discipline in scenarios.
+            pub const fn name(&self) -> &'static str {
+                match self {
+                    Self::DropTail => "droptail",
+                    $(Self::$Variant(_) => $name,)*
+                }
+            }
+
+            /// Returns the number of queues: [`QueueLaw::queues`].
+            pub fn queues(&self) -> usize {
+                match self {
+                    Self::DropTail => 1,
+                    $(Self::$Variant(config) => <$law as QueueLaw>::queues(config),)*
+                }
+            }
+
+            /// Returns the limit of a queue: [`QueueLaw::limit`].
+            pub fn limit(&self, queue: usize, port: Limit) -> Limit {
+                match self {
+                    Self::DropTail => port,
+                    $(Self::$Variant(config) => <$law as QueueLaw>::limit(config, queue, port),)*
+                }
+            }
+
+            /// Returns true if the law has nothing to do with what passes an idle port: [`QueueLaw::PASSES_IDLE`].
+            pub const fn passes_idle(&self) -> bool {
+                match self {
+                    Self::DropTail => true,
+                    $(Self::$Variant(_) => <$law as QueueLaw>::PASSES_IDLE,)*
+                }
+            }
+        }
+
+        impl Queue {
+            /// Creates the state of an empty port: [`QueueLaw::start`]; `None`: the discipline is no law.
+            pub fn new(discipline: &Discipline) -> Option<Self> {
+                match discipline {
+                    Discipline::DropTail => None,
+                    $(Discipline::$Variant(config) => Some(Self::$Variant(QueueLaw::start(config))),)*
+                }
+            }
+
+            /// Returns the values of a sample: [`QueueLaw::sample`].
+            pub fn sample(&mut self, queues: &impl Queues) -> QueueSample {
+                match self {
+                    $(Self::$Variant(law) => QueueSample::$Variant(QueueLaw::sample(law, queues)),)*
+                }
+            }
+        }
+
+        impl QueueSample {
+            /// Calls `tell` with each metric: [`QueueSeries::each`].
+            pub fn each(&self, tell: &mut impl FnMut(&'static str, Value)) {
+                match self {
+                    $(Self::$Variant(sample) => QueueSeries::each(sample, tell),)*
+                }
+            }
+        }
+
+        macro_rules! of_queue {
+            ($value:expr, |$own:ident| $body:expr) => {
+                match $value {
+                    $(Queue::$Variant($own) => $body,)*
+                }
+            };
+        }
+    };
+}
+
+disciplines! {
+    "prio-droptail" PrioDropTail(super::priority::Priority),
+    "red" Red(super::red::Red),
+    "xcp-tcp" XcpTcp(super::xcp_tcp::XcpTcp),
+}
+
+impl Queue {
+    /// Returns the queue whose packets the port's link law deals with: [`QueueLaw::of_link_law`].
+    #[inline]
+    pub fn of_link_law(&self) -> Option<usize> {
+        of_queue!(self, |law| law.of_link_law())
+    }
+
+    /// Returns the link law's part of the capacity: [`QueueLaw::share`].
+    pub fn share(&self, capacity: Rate) -> Rate {
+        of_queue!(self, |law| law.share(capacity))
+    }
+
+    /// Hears that the link law has ended a control interval: [`QueueLaw::on_interval`].
+    pub fn on_interval(&mut self, capacity: Rate) -> bool {
+        of_queue!(self, |law| law.on_interval(capacity))
+    }
+
+    /// Chooses the queue of a packet that arrives: [`QueueLaw::classify`].
+    #[inline]
+    pub fn classify(&self, packet: &impl Packet) -> usize {
+        of_queue!(self, |law| law.classify(packet))
+    }
+
+    /// Decides on a packet that arrives: [`QueueLaw::on_enqueue`].
+    #[inline]
+    pub fn on_enqueue(
+        &mut self,
+        arrival: &Arrival<'_, impl Packet>,
+        queues: &impl Queues,
+        draws: &mut impl Draws,
+    ) -> Verdict {
+        of_queue!(self, |law| law.on_enqueue(arrival, queues, draws))
+    }
+
+    /// Chooses the queue whose first packet leaves next: [`QueueLaw::next`].
+    #[inline]
+    pub fn next(&mut self, queues: &impl Queues) -> usize {
+        of_queue!(self, |law| law.next(queues))
+    }
+
+    /// Decides on a packet that leaves: [`QueueLaw::on_dequeue`].
+    #[inline]
+    pub fn on_dequeue(
+        &mut self,
+        departure: &Departure<'_, impl Packet>,
+        queues: &impl Queues,
+        draws: &mut impl Draws,
+    ) -> Verdict {
+        of_queue!(self, |law| law.on_dequeue(departure, queues, draws))
+    }
+
+    /// Hears that a packet was dropped: [`QueueLaw::on_drop`].
+    pub fn on_drop(&mut self, queue: usize) {
+        of_queue!(self, |law| law.on_drop(queue))
+    }
+
+    /// Returns the earliest deadline: [`QueueLaw::next_deadline`].
+    #[inline]
+    pub fn next_deadline(&self) -> Time {
+        of_queue!(self, |law| law.next_deadline())
+    }
+
+    /// Serves every deadline that is due at `now`: [`QueueLaw::on_deadline`].
+    pub fn on_deadline(&mut self, now: Time, queues: &impl Queues) {
+        of_queue!(self, |law| law.on_deadline(now, queues))
+    }
+}

@@ -1,0 +1,260 @@
+//! Queue laws: which queue a packet waits in, which queue goes next, and who is marked or dropped, on the way in and on
+//! the way out.
+//!
+//! One file for each law, and [`Discipline`] is the list of them. A law keeps no packets: whoever drives it stores them,
+//! shows it the queues ([`Queues`]), gives it draws ([`Draws`]) and does what it says ([`Verdict`]). So one law serves a
+//! simulated port, a link in user space and a test alike.
+
+mod list;
+pub mod priority;
+pub mod red;
+pub mod xcp_tcp;
+
+use super::Packet;
+use crate::units::{Bytes, Duration, Rate, Time};
+pub use list::{Discipline, Queue, QueueSample};
+
+/// Limit of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// A number of packets of any size.
+    Packets(u64),
+    /// A number of bytes of whole IP packets.
+    Bytes(u64),
+    /// No limit: access and exit links.
+    None,
+}
+
+/// Reason why a packet was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Reason {
+    /// The queue was full when the packet arrived, for packets of its priority.
+    QueueFull,
+    /// RED chose the packet.
+    RedEarly,
+    /// RED's average is above its upper threshold, where everything goes.
+    RedForced,
+    /// Low priority: data took its place in a full queue.
+    PushedOut,
+    /// XCP's own queue was full when the packet arrived.
+    XcpQueueFull,
+    /// The packet collided with the other direction of a shared medium too often.
+    ExcessiveCollisions,
+}
+
+impl Reason {
+    /// All reasons, in the order of their discriminants.
+    pub const ALL: [Self; 6] = [
+        Self::QueueFull,
+        Self::RedEarly,
+        Self::RedForced,
+        Self::PushedOut,
+        Self::XcpQueueFull,
+        Self::ExcessiveCollisions,
+    ];
+
+    /// Returns the reason's name in results and events.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::QueueFull => "queue-full",
+            Self::RedEarly => "red-early",
+            Self::RedForced => "red-forced",
+            Self::PushedOut => "pushed-out",
+            Self::XcpQueueFull => "xcp-queue-full",
+            Self::ExcessiveCollisions => "excessive-collisions",
+        }
+    }
+}
+
+/// Fate of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The packet goes on.
+    Pass,
+    /// The packet goes on with Congestion Experienced. Only for packets of ECN-capable transports.
+    Mark,
+    /// The packet is dropped.
+    Drop(Reason),
+    /// The packet goes on in the place of the newest packets of low priority, as many as it needs, which are dropped. On
+    /// the way in only, where [`Queues::has_room_behind_low_priority`] says so.
+    PushOut,
+}
+
+/// A chance in units of 2^-64. The greatest value means certainty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Chance(pub u64);
+
+impl Chance {
+    /// Chance 0: never.
+    pub const NEVER: Self = Self(0);
+    /// Chance 1: always.
+    pub const CERTAIN: Self = Self(u64::MAX);
+}
+
+/// Source of the chance decisions of a law.
+pub trait Draws {
+    /// Draws true with this chance. Certain outcomes draw nothing.
+    fn draw(&mut self, chance: Chance) -> bool;
+}
+
+/// The queues of a port, as its law sees them. What is in transmission has left its queue.
+pub trait Queues {
+    /// Returns the number of packets that wait.
+    fn packets(&self, queue: usize) -> u64;
+
+    /// Returns what waits.
+    fn bytes(&self, queue: usize) -> Bytes;
+
+    /// Returns how long the first packet has waited; zero if none waits.
+    fn sojourn(&self, queue: usize) -> Duration;
+
+    /// Returns true if a packet of this size finds room, or need not wait.
+    fn has_room(&self, queue: usize, size: Bytes) -> bool;
+
+    /// Returns true if pushing out packets of low priority would make room for a packet of this size.
+    fn has_room_behind_low_priority(&self, queue: usize, size: Bytes) -> bool;
+
+    /// Returns what the link could have carried since it has had nothing to do; `None`: it has.
+    fn unused(&self) -> Option<Bytes>;
+}
+
+/// A packet on its way into a queue.
+#[derive(Debug)]
+pub struct Arrival<'a, P> {
+    /// Time of the arrival.
+    pub now: Time,
+    /// Queue that the law chose for it.
+    pub queue: usize,
+    /// The packet.
+    pub packet: &'a P,
+    /// True for packets that are the first to go.
+    pub is_low_priority: bool,
+}
+
+/// A packet on its way out of a queue, which it has left, or past an idle port.
+#[derive(Debug)]
+pub struct Departure<'a, P> {
+    /// Time of the departure.
+    pub now: Time,
+    /// Queue of the packet.
+    pub queue: usize,
+    /// The packet.
+    pub packet: &'a P,
+    /// How long the packet waited.
+    pub sojourn: Duration,
+}
+
+/// A value of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// A number: numerator and denominator, so that a law needs no floats.
+    Number(i64, u32),
+    /// Data since the sample before, to be shown as a rate.
+    Data(Bytes),
+}
+
+/// State of a law at an instant and its counts since the sample before, as columns of a time series.
+pub trait QueueSeries: Copy {
+    /// Calls `tell` with each metric.
+    fn each(&self, tell: &mut impl FnMut(&'static str, Value));
+}
+
+/// For laws that show nothing of their own.
+impl QueueSeries for () {
+    #[inline]
+    fn each(&self, _tell: &mut impl FnMut(&'static str, Value)) {}
+}
+
+/// A queue law: the state of one port's queues.
+pub trait QueueLaw: Sized {
+    /// Settings of the law.
+    type Config;
+    /// Values of the law in a sample.
+    type Sample: QueueSeries;
+
+    /// True if a packet that finds the port idle passes whatever it is, and nothing is remembered of it.
+    const PASSES_IDLE: bool = false;
+
+    /// Creates the state of an empty port.
+    fn start(config: &Self::Config) -> Self;
+
+    /// Returns the number of queues.
+    #[inline]
+    fn queues(_config: &Self::Config) -> usize {
+        1
+    }
+
+    /// Returns the limit of a queue, `port` being that of the port.
+    #[inline]
+    fn limit(_config: &Self::Config, _queue: usize, port: Limit) -> Limit {
+        port
+    }
+
+    /// Returns the queue whose packets the port's link law deals with; `None`: all.
+    #[inline]
+    fn of_link_law(&self) -> Option<usize> {
+        None
+    }
+
+    /// Returns the part of the port's capacity that the link law may use.
+    #[inline]
+    fn share(&self, capacity: Rate) -> Rate {
+        capacity
+    }
+
+    /// Hears that the link law of a port of this capacity has ended a control interval. Returns true if
+    /// [`QueueLaw::share`] changed.
+    #[inline]
+    fn on_interval(&mut self, _capacity: Rate) -> bool {
+        false
+    }
+
+    /// Chooses the queue of a packet that arrives.
+    #[inline]
+    fn classify(&self, _packet: &impl Packet) -> usize {
+        0
+    }
+
+    /// Decides on a packet that arrives.
+    fn on_enqueue(
+        &mut self,
+        arrival: &Arrival<'_, impl Packet>,
+        queues: &impl Queues,
+        draws: &mut impl Draws,
+    ) -> Verdict;
+
+    /// Chooses the queue whose first packet leaves next. Some queue has one.
+    #[inline]
+    fn next(&mut self, _queues: &impl Queues) -> usize {
+        0
+    }
+
+    /// Decides on a packet that leaves. `queues` are without it; after a drop the next packet has its turn.
+    #[inline]
+    fn on_dequeue(
+        &mut self,
+        _departure: &Departure<'_, impl Packet>,
+        _queues: &impl Queues,
+        _draws: &mut impl Draws,
+    ) -> Verdict {
+        Verdict::Pass
+    }
+
+    /// Hears that a packet was dropped, for whatever reason.
+    #[inline]
+    fn on_drop(&mut self, _queue: usize) {}
+
+    /// Returns the earliest deadline.
+    #[inline]
+    fn next_deadline(&self) -> Time {
+        Time::NEVER
+    }
+
+    /// Serves every deadline that is due at `now`.
+    #[inline]
+    fn on_deadline(&mut self, _now: Time, _queues: &impl Queues) {}
+
+    /// Returns the values of a sample; what is counted from one to the next begins anew.
+    fn sample(&mut self, queues: &impl Queues) -> Self::Sample;
+}
