@@ -8,7 +8,7 @@ mod random;
 use std::collections::{BTreeSet, VecDeque};
 
 use congestlab_core::law::queue::{
-    Arrival, Chance, Departure, Discipline, Draws, Limit, Queue, Queues, Value, Verdict, red, xcp_tcp,
+    Arrival, Chance, Departure, Discipline, Draws, Limit, Queue, Queues, Value, Verdict, red, step, xcp_tcp,
 };
 use congestlab_core::law::{Carried, Packet as _};
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
@@ -108,10 +108,19 @@ fn any_red(random: &mut Random) -> red::Config {
 
 /// A discipline with anything in it.
 fn any(random: &mut Random) -> Discipline {
-    match random.below(4) {
+    match random.below(5) {
         0 => Discipline::DropTail,
         1 => Discipline::PrioDropTail(any_limit(random)),
         2 => Discipline::Red(any_red(random)),
+        3 => Discipline::Step(step::Config {
+            threshold: match random.below(3) {
+                0 => step::Threshold::Packets(random.below(20)),
+                1 => step::Threshold::Bytes(Bytes(random.below(20_000))),
+                _ => step::Threshold::Sojourn(Duration(random.word() >> 20)),
+            },
+            at: if random.coin() { step::At::Enqueue } else { step::At::Dequeue },
+            drop: random.coin(),
+        }),
         _ => {
             let min = 1 + random.below(400_000) as u32;
             let dynamic = xcp_tcp::Dynamic {

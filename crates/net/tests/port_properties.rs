@@ -591,6 +591,7 @@ fn naive(config: &PortConfig, seed: u64, arrivals: &[(Picos, Packet)]) -> Naive 
                         Discipline::DropTail | Discipline::XcpTcp(_) => None,
                         Discipline::PrioDropTail(_) => Some(QueueSample::PrioDropTail(())),
                         Discipline::Red(_) => Some(QueueSample::Red(())),
+                        Discipline::Step(_) => Some(QueueSample::Step(())),
                     },
                     collisions: None,
                     started_packets: begun.clone().count() as u64,

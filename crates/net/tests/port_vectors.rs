@@ -1,10 +1,10 @@
 //! Small cases of a port whose outcome is known by hand.
 
-use congestlab_core::units::{BitRate, Duration};
+use congestlab_core::units::{BitRate, Bytes, Duration};
 use congestlab_net::errors::ErrorRate;
 use congestlab_net::packet::{Kind, Packet, Picos, flag};
 use congestlab_net::port::{NEVER, Output, Port, PortConfig, PortEvent, Streams};
-use congestlab_net::queue::{Discipline, Limit, Reason};
+use congestlab_net::queue::{Discipline, Limit, Reason, step};
 use congestlab_net::random::{Probability, Stream};
 use congestlab_net::service::Service;
 use congestlab_net::trace::Trace;
@@ -16,6 +16,7 @@ const END: Picos = 1_000 * MS;
 struct Log {
     delivered: Vec<(Picos, u32)>,
     dropped: Vec<(u32, Reason)>,
+    marked: Vec<u32>,
 }
 
 impl Output for Log {
@@ -24,8 +25,13 @@ impl Output for Log {
     }
 
     fn event(&mut self, _at: Picos, event: PortEvent) {
-        if let PortEvent::Dropped { packet, reason } = event {
-            self.dropped.push((packet.seq, reason));
+        match event {
+            PortEvent::Dropped { packet, reason } => self.dropped.push((packet.seq, reason)),
+            PortEvent::Marked { packet } => {
+                assert_eq!(packet.flags & flag::ECN_MASK, flag::CE);
+                self.marked.push(packet.seq);
+            }
+            _ => {}
         }
     }
 }
@@ -110,6 +116,79 @@ fn in_bytes_data_pushes_out_as_many_probes_as_it_needs_or_none() {
     assert_eq!(log.dropped, [(4, out), (2, out), (6, Reason::QueueFull)]);
     let order: Vec<u32> = log.delivered.iter().map(|&(_, seq)| seq).collect();
     assert_eq!(order, [0, 1, 3, 5]);
+}
+
+/// The packets that a step marks of eight that arrive at once and, 2.5 ms later, eight more, a packet a ms.
+fn marked_by(threshold: step::Threshold, at: step::At) -> Vec<u32> {
+    let discipline = Discipline::Step(step::Config { threshold, at, drop: false });
+    let config = PortConfig { discipline, ..config(Limit::Packets(12)) };
+    let (mut port, mut log) = (port(&config), Log::default());
+    for seq in 0..16 {
+        let flags = if seq == 7 { 0 } else { flag::ECT0 };
+        let now = if seq < 8 { 0 } else { 5 * MS / 2 };
+        arrive(&mut port, &mut log, now, Packet { flags, ..data(seq, 1000) });
+    }
+    let port = finish(port, &mut log);
+    assert_eq!(port.stats().marks as usize, log.marked.len());
+    // Number 0 never waits; 3 to 7 and seven more do when the last comes.
+    assert_eq!(log.dropped, [(15, Reason::QueueFull)]);
+    log.marked
+}
+
+/// The queue as it is, beside the packet itself: number 0 is in transmission, and 7 can not be marked.
+#[test]
+fn a_step_marks_what_meets_a_longer_queue_when_it_arrives_or_when_it_leaves() {
+    use step::{At, Threshold};
+    // When 6 comes 1 to 5 wait, when 8 comes 3 to 7.
+    let arriving: Vec<u32> = [6, 8].into_iter().chain(9..15).collect();
+    assert_eq!(marked_by(Threshold::Packets(4), At::Enqueue), arriving);
+    assert_eq!(marked_by(Threshold::Bytes(Bytes(4000)), At::Enqueue), arriving);
+    assert_eq!(marked_by(Threshold::Bytes(Bytes(3999)), At::Enqueue)[..2], [5, 6]);
+    // Behind 1 there are six, behind 2 five; 3 leaves with 4 to 14 behind it, 10 with 11 to 14.
+    let leaving = [1, 2, 3, 4, 5, 6, 8, 9];
+    assert_eq!(marked_by(Threshold::Packets(4), At::Dequeue), leaving);
+    assert_eq!(marked_by(Threshold::Bytes(Bytes(4000)), At::Dequeue), leaving);
+    // 5 leaves after 5 ms, 8 after 5.5 ms, 14 after 11.5 ms; 7 has no transport that knows ECN.
+    let late: Vec<u32> = [6].into_iter().chain(8..15).collect();
+    assert_eq!(marked_by(Threshold::Sojourn(Duration(5_000_000)), At::Dequeue), late);
+    assert_eq!(marked_by(Threshold::Sojourn(Duration(5_000_000)), At::Enqueue), late, "known when it leaves");
+}
+
+/// What is dropped on its way out costs no time: the next packet has its turn at once, with what then waits behind it.
+#[test]
+fn a_step_that_drops_takes_what_can_not_be_marked_from_the_head() {
+    let discipline = |at, drop| {
+        let threshold = step::Threshold::Packets(4);
+        Discipline::Step(step::Config { threshold, at, drop })
+    };
+    let run = |discipline, codes: [u8; 10]| {
+        let (mut port, mut log) = (port(&PortConfig { discipline, ..config(Limit::None) }), Log::default());
+        for (seq, flags) in (0..).zip(codes) {
+            arrive(&mut port, &mut log, 0, Packet { flags, ..data(seq, 1000) });
+        }
+        let port = finish(port, &mut log);
+        let stats = port.stats();
+        assert_eq!(stats.arrived_packets, stats.sent_packets + stats.counts().dropped_packets());
+        assert_eq!(stats.queue_end_packets, 0);
+        log
+    };
+    let none = [0; 10];
+    let all: Vec<(Picos, u32)> = (1..=10).zip(0..).collect();
+    assert_eq!(run(discipline(step::At::Dequeue, false), none).delivered, all);
+    // Number 0 finds nothing. At 1 ms 1 leaves eight behind, 2 seven, 3 six, 4 five: all go; 5 leaves four.
+    let log = run(discipline(step::At::Dequeue, true), none);
+    let full = Reason::QueueFull;
+    assert_eq!(log.dropped, [(1, full), (2, full), (3, full), (4, full)]);
+    assert_eq!(log.delivered, [(1, 0), (2, 5), (3, 6), (4, 7), (5, 8), (6, 9)]);
+    // 2 is marked and goes, so that 3 meets five at 2 ms and 4, which can not be marked, four.
+    let mut codes = none;
+    codes[2] = flag::ECT0;
+    let log = run(discipline(step::At::Dequeue, true), codes);
+    assert_eq!((log.marked, log.dropped), (vec![2], vec![(1, full), (3, full), (4, full)]));
+    assert_eq!(log.delivered[..3], [(1, 0), (2, 2), (3, 5)]);
+    // On the way in 6 is the first that meets five.
+    let log = run(discipline(step::At::Enqueue, true), none);
+    assert_eq!(log.dropped, [(6, full), (7, full), (8, full), (9, full)]);
 }
 
 #[test]

@@ -2,18 +2,18 @@
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-use congestlab_core::law::{LinkConfig, SenderConfig, xcp};
+use congestlab_core::law::{LinkConfig, SenderConfig, queue, xcp};
 use congestlab_core::units::{BitRate, Duration};
 
 use crate::classes::XcpTcp;
-use crate::decode::{Chance, Language, Variant, record, table, unknown_key, variant};
+use crate::decode::{Chance, Language, Variant, record, table, unknown_key, variant, words};
 use crate::diagnostic::{Findings, choices};
 use crate::queue::Amount;
 use crate::settings::{Chosen, built, schemas};
 use crate::tree::{NONE, Node, Value};
 use crate::xcp_i::InteroperableLink;
 
-const DISCIPLINES: &[&str] = &["droptail", "prio-droptail", "red", "xcp-tcp"];
+const DISCIPLINES: &[&str] = queue::Discipline::NAMES;
 
 record! {
     /// Datagrams at a constant rate.
@@ -256,12 +256,37 @@ record! {
     }
 }
 
+words! {
+    /// When a queue that marks is looked at.
+    StepAt {
+        /// When a packet arrives.
+        Enqueue = "enqueue",
+        /// When a packet leaves.
+        Dequeue = "dequeue",
+    }
+}
+
+record! {
+    /// Marks packets of ECN-capable flows that meet a longer queue, by the queue as it is (RFC 8257, 3.1).
+    Step {
+        /// Queue above which packets are marked, beside the packet itself.
+        above: Amount,
+        /// Wait above which packets are marked when they leave, in the place of `above`.
+        sojourn: Duration,
+        /// When the queue is looked at; "enqueue".
+        at: StepAt,
+        /// Drop packets of flows without ECN where they would be marked; false.
+        drop: bool,
+    }
+}
+
 /// The discipline of a queue.
 #[derive(Clone, Debug)]
 pub(crate) enum Discipline {
     DropTail,
     PrioDropTail(PrioDropTail),
     Red(Box<Red>),
+    Step(Step),
     XcpTcp(Box<XcpTcp>),
 }
 
@@ -272,6 +297,7 @@ impl Language for Discipline {
             "droptail" => nothing_below(&variant, findings).map(|()| Self::DropTail),
             "prio-droptail" => below(&variant, findings).map(Self::PrioDropTail),
             "red" => below(&variant, findings).map(|red| Self::Red(Box::new(red))),
+            "step" => below(&variant, findings).map(Self::Step),
             "xcp-tcp" => below(&variant, findings).map(|classes| Self::XcpTcp(Box::new(classes))),
             name => {
                 let place = findings.place();
@@ -293,6 +319,7 @@ impl Language for Discipline {
             Self::PrioDropTail(PrioDropTail { probe_threshold: None }) => Value::string("prio-droptail"),
             Self::PrioDropTail(prio) => Value::table([("prio-droptail".into(), prio.encode())]),
             Self::Red(red) => Value::table([("red".into(), red.encode())]),
+            Self::Step(step) => Value::table([("step".into(), step.encode())]),
             Self::XcpTcp(classes) => Value::table([("xcp-tcp".into(), classes.encode())]),
         }
     }
@@ -301,6 +328,7 @@ impl Language for Discipline {
         let tables = [
             ("prio-droptail", PrioDropTail::schema(generator)),
             ("red", Red::schema(generator)),
+            ("step", Step::schema(generator)),
             ("xcp-tcp", XcpTcp::schema(generator)),
         ];
         choice_schema(DISCIPLINES, &tables)

@@ -519,6 +519,7 @@ fn happenings(port: &PortConfig, rate: u64, load: &Load, duration: Picos) -> u64
     let marks = match &port.discipline {
         Discipline::Red(red) if red.ecn => load.arrivals,
         Discipline::XcpTcp(classes) if classes.red.ecn => load.arrivals,
+        Discipline::Step(_) => load.arrivals,
         _ => 0,
     };
     // The first may end at once.

@@ -60,6 +60,9 @@ fn every_alternative_in_the_example_is_accepted() {
             "links.bottleneck.discipline",
             "{ red = { min = \"50 packets\", max = \"100 packets\", max_p = 0.1, weight = 0.002, gentle = false, ecn = false } }",
         ),
+        ("links.bottleneck.discipline", "{ step = { above = \"20 packets\" } }"),
+        ("links.bottleneck.discipline", "{ step = { above = \"30 kB\", at = \"dequeue\" } }"),
+        ("links.bottleneck.discipline", "{ step = { sojourn = \"1 ms\", drop = true } }"),
         (
             "links.bottleneck.law",
             "{ xcp = { alpha = 0.4, beta = 0.226, gamma = 0.1, capacity = \"9.9 Mbit/s\", capture = false } }",

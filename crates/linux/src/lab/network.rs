@@ -125,6 +125,7 @@ pub(super) fn needs_user_space(port: &PortConfig) -> Option<&'static str> {
     match (&port.service, &port.discipline, &port.law) {
         (Service::Trace(_), ..) => Some("a recorded trace"),
         (_, Discipline::Red(_), _) => Some("RED"),
+        (_, Discipline::Step(_), _) => Some("step marking"),
         (_, Discipline::XcpTcp(_), _) => Some("two classes"),
         (_, Discipline::PrioDropTail(_), _) => Some("prio-droptail"),
         (_, _, Some(law)) if !matches!(law.config, LinkConfig::Xcp(_)) => Some("a law that is not plain XCP"),

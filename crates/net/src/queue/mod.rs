@@ -8,7 +8,7 @@ use crate::random::{Probability, Stream};
 use crate::service::{PS_PER_S, Service};
 use alloc::collections::VecDeque;
 use congestlab_core::law::queue::{Chance, Draws, Queues};
-pub use congestlab_core::law::queue::{Discipline, Limit, Reason, red, xcp_tcp};
+pub use congestlab_core::law::queue::{Discipline, Limit, Reason, red, step, xcp_tcp};
 use congestlab_core::units::{Bytes, Duration};
 
 impl Draws for Stream {

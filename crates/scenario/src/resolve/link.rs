@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use congestlab_core::units::{BitRate, Duration, Ratio};
+use congestlab_core::units::{BitRate, Bytes, Duration, Ratio};
 use congestlab_net::errors::ErrorRate;
 use congestlab_net::port::{self, LawConfig, PortConfig};
+use congestlab_net::queue::step::Threshold;
 use congestlab_net::queue::{self, Limit, red};
 use congestlab_net::random::Probability;
 use congestlab_net::service::{RateError, Service, Steps};
@@ -17,7 +18,7 @@ use crate::decode::{At, Chance, Named, fill};
 use crate::diagnostic::{Findings, Span};
 use crate::file::{self, Errors, FeedbackAt, Link, Profile, Rate, Reverse};
 use crate::impairments;
-use crate::law::{Discipline, LinkLaw, Red};
+use crate::law::{Discipline, LinkLaw, Red, Step, StepAt};
 use crate::queue::{Amount, PACKETS_MAX, bdp_packets};
 use crate::settings::Chosen;
 
@@ -180,6 +181,9 @@ pub(super) fn port(
             let thresholds = thresholds(red, "discipline.red", *discipline_span, to_packets, findings)?;
             queue::Discipline::Red(self::red(red, *discipline_span, thresholds, packet_size))
         }
+        Discipline::Step(step) => {
+            queue::Discipline::Step(self::step(step, *discipline_span, limit, to_limit, findings)?)
+        }
         Discipline::XcpTcp(two) => {
             if !has_law {
                 let message =
@@ -313,6 +317,58 @@ fn thresholds(
             None
         }
     }
+}
+
+/// K in what waits or in time, and when it is looked at.
+fn step(
+    step: &mut Step,
+    span: Span,
+    limit: Limit,
+    to_limit: impl Fn(&At<Amount>, &str, &mut Findings) -> Option<Limit>,
+    findings: &mut Findings,
+) -> Option<queue::step::Config> {
+    let place = format!("{}.discipline.step", findings.place());
+    let threshold = match (&step.above, &step.sojourn) {
+        (Some(above), None) => {
+            let most = to_limit(above, "discipline.step.above", findings)?;
+            let is_never = match (most, limit) {
+                (Limit::Packets(most), Limit::Packets(limit)) | (Limit::Bytes(most), Limit::Bytes(limit)) => {
+                    most >= limit
+                }
+                _ => false,
+            };
+            if is_never {
+                let message = format!("`{place}.above` is as long as the queue can be: nothing is marked");
+                findings.warning("scenario::no-effect", above.span, message, "write less than `queue`");
+            }
+            match most {
+                Limit::Packets(packets) => Threshold::Packets(packets),
+                Limit::Bytes(bytes) => Threshold::Bytes(Bytes(bytes)),
+                Limit::None => return None,
+            }
+        }
+        (None, Some(sojourn)) => {
+            if let Some(at) = step.at.as_ref().filter(|at| at.value == StepAt::Enqueue) {
+                let message = format!("`{place}.at` is \"enqueue\", when no packet has waited yet");
+                let help =
+                    "with `sojourn` leave it out or write \"dequeue\"; `above` can be looked at both times";
+                findings.error("scenario::step", at.span, message, help);
+            }
+            fill(&mut step.at, span, || StepAt::Dequeue);
+            Threshold::Sojourn(sojourn.value)
+        }
+        _ => {
+            let message = format!("`{place}` needs `above` or `sojourn`, and one of them only");
+            let help = "write { step = { above = \"20 packets\" } } or { step = { sojourn = \"1 ms\" } }";
+            findings.error("scenario::step", span, message, help);
+            return None;
+        }
+    };
+    let at = match fill(&mut step.at, span, || StepAt::Enqueue).value {
+        StepAt::Enqueue => queue::step::At::Enqueue,
+        StepAt::Dequeue => queue::step::At::Dequeue,
+    };
+    Some(queue::step::Config { threshold, at, drop: fill(&mut step.drop, span, || false).value })
 }
 
 pub(super) fn red(red: &mut Red, span: Span, thresholds: red::Thresholds, packet_size: u16) -> red::Config {

@@ -103,6 +103,7 @@ pub(super) fn mix(model: &Model, links: &Named<Link>, flows: &Named<Flow>, findi
             marks: match &built.port.discipline {
                 Discipline::Red(red) => red.ecn,
                 Discipline::XcpTcp(classes) => classes.red.ecn,
+                Discipline::Step(_) => true,
                 _ => false,
             }
             .then(|| link.discipline.as_ref().map_or(span, |discipline| discipline.span)),

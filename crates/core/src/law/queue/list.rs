@@ -105,6 +105,7 @@ macro_rules! disciplines {
 disciplines! {
     "prio-droptail" PrioDropTail(super::priority::Priority),
     "red" Red(super::red::Red),
+    "step" Step(super::step::Step),
     "xcp-tcp" XcpTcp(super::xcp_tcp::XcpTcp),
 }
 

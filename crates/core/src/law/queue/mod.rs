@@ -8,6 +8,7 @@
 mod list;
 pub mod priority;
 pub mod red;
+pub mod step;
 pub mod xcp_tcp;
 
 use super::Packet;
@@ -29,7 +30,7 @@ pub enum Limit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Reason {
-    /// The queue was full when the packet arrived, for packets of its priority.
+    /// The queue was full, for packets of its priority or without ECN.
     QueueFull,
     /// RED chose the packet.
     RedEarly,
