@@ -416,6 +416,7 @@ const MODULES: &[&str] = &[
     "bbr",
     "bic",
     "cubic",
+    "dctcp",
     "highspeed",
     "mpcp",
     "peach",
@@ -427,8 +428,21 @@ const MODULES: &[&str] = &[
     "xcp_r",
     "xcp_r_v0",
 ];
-const VARIANTS: &[&str] =
-    &["Bbr", "Bic", "Cubic", "HighSpeed", "Mpcp", "Peach", "Pxcp", "Reno", "Vegas", "Xcp", "XcpR", "XcpRV0"];
+const VARIANTS: &[&str] = &[
+    "Bbr",
+    "Bic",
+    "Cubic",
+    "Dctcp",
+    "HighSpeed",
+    "Mpcp",
+    "Peach",
+    "Pxcp",
+    "Reno",
+    "Vegas",
+    "Xcp",
+    "XcpR",
+    "XcpRV0",
+];
 /// Types of the list, and the names by which they are imported.
 const ENUMS: &[&str] = &["LinkConfig", "SenderConfig", "Law", "LinkReport", "LinkView", "Links", "Senders"];
 

@@ -981,6 +981,7 @@ fn change(
             let is_probe = ack.flags & flag::LOW_PRIORITY != 0;
             family::peach(law, is_probe, old, new, before, &mut rules);
         }
+        (_, _, Law::Dctcp(now)) => family::dctcp(now, old, new, &mut rules),
         (SenderConfig::Bbr(law), _, Law::Bbr(now)) => family::bbr(law, now, &mut rules),
         (_, Law::Reno(reno), _) => reno_rules(reno.ssthresh(), old, new, before, &mut rules),
         (_, Law::Cubic(_), Law::Cubic(now)) => {

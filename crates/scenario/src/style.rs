@@ -168,7 +168,7 @@ const BLACK: usize = 6;
 const BROWN: usize = 7;
 
 /// Every law that links and flows can have, and "none". Laws that papers compare have different hues.
-pub const LAWS: [(&str, Look); 22] = {
+pub const LAWS: [(&str, Look); 23] = {
     const fn look(hue: usize, marker: Marker, dash: usize) -> Look {
         Look { hue, marker, dash: DASHES[dash] }
     }
@@ -192,6 +192,7 @@ pub const LAWS: [(&str, Look); 22] = {
         ("bbr", look(GREEN, Marker::Up, 4)),
         ("peach", look(PURPLE, Marker::Cross, 1)),
         ("peach-plus", look(GREEN, Marker::Plus, 2)),
+        ("dctcp", look(AMBER, Marker::Square, 3)),
         ("cbr", look(BROWN, Marker::Ring, 1)),
         ("onoff", look(VERMILION, Marker::Ring, 3)),
         ("none", look(BLACK, Marker::Cross, 2)),

@@ -102,6 +102,8 @@ fn every_alternative_in_the_example_is_accepted() {
         ),
         ("flows.ftp.law", "{ vegas = { alpha = 2, beta = 4.5, gamma = 1, decrease = 0.5 } }"),
         ("flows.ftp.law", "bbr"),
+        ("flows.ftp.law", "dctcp"),
+        ("flows.ftp.law", "{ dctcp = { linux = true } }"),
         ("flows.ftp.law", "peach"),
         ("flows.ftp.law", "peach-plus"),
         ("flows.ftp.law", "{ peach-plus = { variant = \"peach\", rwnd = 128, probes_per_ack = 1 } }"),

@@ -221,6 +221,7 @@ protocols! { $
     vegas { sender Vegas(super::vegas::Vegas) }
     bbr { sender Bbr(super::bbr::Bbr) }
     peach { sender Peach(super::peach::Peach) }
+    dctcp { sender Dctcp(super::dctcp::Sender) }
     #[cfg(feature = "outside")]
     outside {
         link #[cfg(feature = "outside")] Outside(super::outside::Link)

@@ -4,6 +4,7 @@
 pub mod bbr;
 pub mod bic;
 pub mod cubic;
+pub mod dctcp;
 mod echo;
 pub mod highspeed;
 mod link;

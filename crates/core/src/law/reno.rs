@@ -62,6 +62,14 @@ impl Reno {
         self.ssthresh
     }
 
+    /// Reduces the window to this much, at least two segments: what is above it is avoidance.
+    #[inline]
+    pub(super) fn reduce_to(&mut self, window: Bytes) {
+        self.ssthresh = window.max(self.mss + self.mss);
+        self.cwnd = self.ssthresh;
+        self.acked = Bytes(0);
+    }
+
     fn half(&self, flight: Bytes) -> Bytes {
         Bytes((flight.0 / 2).max(self.mss.0.saturating_mul(2)))
     }

@@ -1,7 +1,8 @@
-//! The windows of HighSpeed TCP, BIC, Vegas, BBR and TCP-Peach, without the machinery that detects losses.
+//! The windows of HighSpeed TCP, BIC, Vegas, BBR, DCTCP and TCP-Peach, without the machinery that detects losses.
 
 mod bbr;
 mod bic;
+mod dctcp;
 mod highspeed;
 mod peach;
 #[path = "../xcp/random.rs"]

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::vec::Vec;
 
-use congestlab_core::law::{SenderConfig, bbr, bic, cubic, highspeed, mpcp, peach, reno, vegas, xcp};
+use congestlab_core::law::{SenderConfig, bbr, bic, cubic, dctcp, highspeed, mpcp, peach, reno, vegas, xcp};
 use congestlab_core::units::{Bytes, Duration, Rate, Time};
 
 use super::scoreboard::DUP_THRESH;
@@ -361,7 +361,7 @@ fn config(law: SenderConfig, recovery: Recovery, app: App) -> Config {
 
 const RECOVERIES: [Recovery; 4] = [Recovery::Sack, Recovery::Fack, Recovery::NewReno, Recovery::Reno];
 
-fn laws() -> [SenderConfig; 10] {
+fn laws() -> [SenderConfig; 11] {
     let xcp = xcp::SenderConfig { pacing: true, desired_rate: Rate(1_250_000), ..xcp::SenderConfig::DEFAULT };
     [
         SenderConfig::Reno(reno::Config::default()),
@@ -369,6 +369,7 @@ fn laws() -> [SenderConfig; 10] {
         SenderConfig::HighSpeed(highspeed::Config::default()),
         SenderConfig::Bic(bic::Config::default()),
         SenderConfig::Vegas(vegas::Config::default()),
+        SenderConfig::Dctcp(dctcp::Config::default()),
         SenderConfig::Bbr(bbr::Config::default()),
         SenderConfig::Peach(peach::Config::of(peach::Variant::Peach)),
         SenderConfig::Peach(peach::Config::of(peach::Variant::PeachPlus)),

@@ -1,7 +1,8 @@
-//! Reasons for which the windows of HighSpeed TCP, BIC, Vegas, BBR and TCP-Peach change.
+//! Reasons for which the windows of HighSpeed TCP, BIC, Vegas, BBR, DCTCP and TCP-Peach change.
 
 use congestlab_core::law::bbr::{self, Bbr, State};
 use congestlab_core::law::bic::{self, Bic};
+use congestlab_core::law::dctcp;
 use congestlab_core::law::highspeed::{self, HighSpeed};
 use congestlab_core::law::peach::Peach;
 use congestlab_core::law::vegas::{self, Vegas};
@@ -75,6 +76,18 @@ pub(super) fn vegas(
         format!("congestion avoidance: {queued}; {verdict}")
     };
     rules.push(Rule { text, source: "Brakmo and Peterson 1995, section III" });
+}
+
+pub(super) fn dctcp(law: &dctcp::Sender, old: Bytes, new: Bytes, rules: &mut Vec<Rule>) {
+    let alpha = f64::from(law.share().alpha()) / f64::from(1 << 20);
+    let text = if new < old {
+        format!("the receiver has counted new marks, so the window loses alpha / 2 of it: alpha = {alpha:.4}")
+    } else if law.calm().0 > 0 {
+        "marks have cut the window less than a window of data ago, so it neither shrinks nor grows".into()
+    } else {
+        format!("no marks are new, so it grows as Reno does: alpha = {alpha:.4}")
+    };
+    rules.push(Rule { text, source: "RFC 8257 section 3.3" });
 }
 
 pub(super) fn bbr(config: &bbr::Config, law: &Bbr, rules: &mut Vec<Rule>) {

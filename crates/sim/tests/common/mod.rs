@@ -2,7 +2,7 @@
 
 use congestlab_core::law::mpcp::{self, Algorithm2, Cut, Hold, Loss, Order};
 use congestlab_core::law::{
-    LinkConfig, SenderConfig, bbr, bic, cubic, highspeed, peach, pxcp, reno, vegas, xcp, xcp_r,
+    LinkConfig, SenderConfig, bbr, bic, cubic, dctcp, highspeed, peach, pxcp, reno, vegas, xcp, xcp_r,
 };
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, Time};
 use congestlab_net::errors::ErrorRate;
@@ -11,7 +11,7 @@ use congestlab_net::impairments::{GilbertElliott, Reorder, Spans};
 use congestlab_net::medium::{self, Access, CsmaCd, Frame};
 use congestlab_net::packet::Picos;
 use congestlab_net::port::{FeedbackAt, LawConfig, PortConfig};
-use congestlab_net::queue::{Discipline, Limit, red, xcp_tcp};
+use congestlab_net::queue::{Discipline, Limit, red, step, xcp_tcp};
 use congestlab_net::random::{Probability, Stream};
 use congestlab_net::service::{Service, Steps};
 use congestlab_net::source::{Pattern, SourceConfig};
@@ -82,6 +82,7 @@ pub(crate) fn random_model(draw: &mut Draw, seed: u64) -> Model {
         record_events: false,
     };
     add_probes(&mut Draw(Stream::named(seed, "probes")), &mut model);
+    add_steps(&mut Draw(Stream::named(seed, "steps")), &mut model);
     if draw.one_in(2) {
         model.links.iter_mut().for_each(|link| add_impairments(draw, &mut link.port));
         model.groups.iter_mut().for_each(|group| add_switches(draw, count, group));
@@ -147,6 +148,32 @@ fn add_probes(draw: &mut Draw, model: &mut Model) {
         {
             let variant = draw.of(&[peach::Variant::Peach, peach::Variant::PeachPlus]);
             config.law = SenderConfig::Peach(peach::Config::of(variant));
+        }
+    }
+}
+
+/// DCTCP in the place of other flows that are not XCP's, and queues that mark above a step. A stream of their own, as for
+/// two classes.
+fn add_steps(draw: &mut Draw, model: &mut Model) {
+    for link in &mut model.links {
+        if link.port.discipline == Discipline::DropTail && draw.one_in(3) {
+            link.port.discipline = Discipline::Step(step::Config {
+                threshold: draw.of(&[
+                    step::Threshold::Packets(3),
+                    step::Threshold::Bytes(Bytes(4_000)),
+                    step::Threshold::Sojourn(Duration(5_000_000)),
+                ]),
+                at: draw.of(&[step::At::Enqueue, step::At::Dequeue]),
+                drop: draw.one_in(2),
+            });
+        }
+    }
+    for group in &mut model.groups {
+        if let GroupKind::Tcp(config) = &mut group.kind
+            && matches!(config.law, SenderConfig::Reno(_) | SenderConfig::Cubic(_))
+            && draw.one_in(3)
+        {
+            (config.law, config.ecn) = (SenderConfig::Dctcp(dctcp::Config { linux: draw.one_in(2) }), false);
         }
     }
 }
