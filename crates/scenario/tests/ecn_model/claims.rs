@@ -61,7 +61,7 @@ pub(crate) fn parking_lot(
 }
 
 fn fig02ab(seed: u64) -> Vec<Reading> {
-    let seen = parking_lot(VCP, 1.0, 3000.0, seed, |flow| flow.interval = 1.0);
+    let seen = parking_lot(VCP, 1.25, 3000.0, seed, |flow| flow.interval = 1.25);
     let local = |from, to| seen.goodput("local0", from, to);
     vec![
         (
@@ -171,8 +171,8 @@ fn alone(rate: f64, delay: f64, interval: f64, seed: u64) -> Seen {
 }
 
 fn fig03(seed: u64) -> Vec<Reading> {
-    let seen = alone(4.0 * MBIT, 0.1, 0.2, seed);
-    let reaches = |link| seen.reaches(link, 3.6 * MBIT);
+    let seen = alone(8.0 * MBIT, 0.1, 0.2, seed);
+    let reaches = |link| seen.reaches(link, 7.2 * MBIT);
     vec![
         ("DPCP fills 90 % of the link within 4 s", reaches(1), None),
         ("VCP needs five times as long, less a tenth, or more", reaches(0), Some(reaches(1))),
@@ -205,7 +205,7 @@ fn fig03_readings(seed: u64) -> Vec<Reading> {
 
 /// Mean time of 40 files of 1 MB, one each 25 s.
 fn files(chain: Chain, loss: f64, seed: u64) -> f64 {
-    let link = LinkSpec { loss, ..LinkSpec::new(chain, 4.0 * MBIT, 0.1) };
+    let link = LinkSpec { loss, ..LinkSpec::new(chain, 8.0 * MBIT, 0.1) };
     let flow = |index| FlowSpec {
         source: Source::Window { packets: Some(1000) },
         ..FlowSpec::new("files", chain, &[0], 25.0 * f64::from(index))
@@ -241,9 +241,9 @@ fn fig04(seed: u64) -> Vec<Reading> {
 }
 
 fn fig05(seed: u64) -> Vec<Reading> {
-    let seen = alone(4.0 * MBIT, 0.1, 0.2, seed);
+    let seen = alone(8.0 * MBIT, 0.1, 0.2, seed);
     let queue = |link: usize| seen.links[link].queue_mean;
-    let reaches = |link| seen.reaches(link, 3.6 * MBIT);
+    let reaches = |link| seen.reaches(link, 7.2 * MBIT);
     vec![
         ("DPCP's queue is three times VCP's, within a tenth", queue(1), Some(queue(0))),
         ("TPCP's queue is three times VCP's, within a tenth", queue(2), Some(queue(0))),
