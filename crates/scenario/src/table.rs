@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use parquet::basic::{Repetition, Type as Physical};
 use rayon::prelude::*;
@@ -21,6 +21,7 @@ use crate::store::{self, hash_file, read_file};
 use crate::sweep::{PointResult, Results, SweepError};
 use crate::tables::decoder::Decoder;
 use crate::tables::{Column, Kind, More, physical};
+use crate::{FILE_BYTES_MAX, Scenario};
 
 /// The table, for programs.
 pub const PARQUET: &str = "results.parquet";
@@ -359,6 +360,23 @@ pub fn write(
     store::write_atomically(&path, store::pretty(&content).as_bytes()).map_err(cannot_write(&path))
 }
 
+/// Takes back that a folder has a table, if it has that of another sweep: the folder is this one's from now on. The points of
+/// the other stay.
+///
+/// # Errors
+/// A file can not be read or removed.
+pub(crate) fn leave_out_other(folder: &Path, scenario: &Scenario) -> Result<(), SweepError> {
+    let path = folder.join(CONTENT);
+    if !path.is_file() {
+        return Ok(());
+    }
+    let (own, _) = scenario.portable_sweep().map_err(|(path, error)| SweepError::Read { path, error })?;
+    if read_file(&folder.join(SCENARIO), FILE_BYTES_MAX).is_ok_and(|text| text == own.as_bytes()) {
+        return Ok(());
+    }
+    std::fs::remove_file(&path).map_err(|error| SweepError::Write { path, error })
+}
+
 fn axes_of(results: &Results<'_>) -> Vec<Axis> {
     let mut axes: Vec<Axis> = Vec::new();
     let mut seen: Vec<std::collections::BTreeSet<&str>> = Vec::new();
@@ -542,7 +560,7 @@ impl Table {
     /// Opens the folder of a sweep.
     ///
     /// # Errors
-    /// If it is no such folder, or damaged: if the table is not the one that was written.
+    /// If it is no such folder, or damaged: if its table, scenario or traces are not those that were written.
     pub fn open(folder: &Path) -> Result<Self, TableError> {
         let path = folder.join(CONTENT);
         if !path.is_file() {
@@ -559,12 +577,22 @@ impl Table {
             return Err(TableError::OtherVersion { path: folder.to_owned(), found });
         }
         let content: Content = serde_json::from_value(content).map_err(|error| damaged(&path, &error))?;
-        let path = folder.join(PARQUET);
-        let found = hash_file(&path).map_err(|error| damaged(&path, &error))?;
-        // The library trusts what it decodes, and panics over some of what may be in there.
-        if content.files.get(PARQUET) != Some(&found) {
-            return Err(damaged(&path, &format!("it is not the file that {CONTENT} names")));
+        for name in [PARQUET, SCENARIO, store::WRITTEN] {
+            if !content.files.contains_key(name) {
+                return Err(damaged(&path, &format!("it does not name {name}")));
+            }
         }
+        // Nobody reads the other table again. The library trusts what it decodes, and a scenario says what is drawn.
+        for (name, hash) in content.files.iter().filter(|(name, _)| *name != CSV) {
+            if !Path::new(name).components().all(|part| matches!(part, Component::Normal(_))) {
+                return Err(damaged(&path, &format!("it names {name:?}, which is not in the folder")));
+            }
+            let path = folder.join(name);
+            if hash_file(&path).map_err(|error| damaged(&path, &error))? != *hash {
+                return Err(damaged(&path, &format!("it is not the file that {CONTENT} names")));
+            }
+        }
+        let path = folder.join(PARQUET);
         let decoder = Decoder::open(&path).map_err(|error| damaged(&path, &error))?;
         let metadata = decoder.metadata();
         let fields = metadata.schema_descr().root_schema().get_fields();

@@ -8,6 +8,7 @@
 //! Rows go in groups, so writing and reading hold one group in memory beside the data.
 
 pub(crate) mod decoder;
+mod footer;
 
 use std::io::{self, Write};
 use std::path::Path;

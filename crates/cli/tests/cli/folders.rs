@@ -117,17 +117,13 @@ fn what_is_no_complete_run_of_this_version_is_refused() {
 /// Who damages a table on purpose makes its hash right again, and the decoder trusts what it reads.
 /// Sets a byte of the header of the table's first dictionary, and makes the hash in `names` right again.
 fn damage(lab: &Lab, table: &str, names: &str, place: usize, byte: u8) {
-    let (table, names) = (lab.path(table), lab.path(names));
-    let before = store::hash_file(&table).expect("it was written");
-    let mut bytes = fs::read(&table).expect("it was written");
-    // A page begins with its type and two sizes; a dictionary is 2, and states how many values it has.
-    let is_dictionary = |header: &[u8]| matches!(header, [0x15, 4, 0x15, _, 0x15, _, 0x4c, 0x15]);
-    let at = bytes.windows(8).position(is_dictionary).expect("texts have one");
-    bytes[at + place] = byte;
-    fs::write(&table, bytes).expect("writable");
-    let text = fs::read_to_string(&names).expect("it was written");
-    let after = store::hash_file(&table).expect("it is there");
-    fs::write(&names, text.replace(&before, &after)).expect("writable");
+    forge(lab, table, names, |mut bytes| {
+        // A page begins with its type and two sizes; a dictionary is 2, and states how many values it has.
+        let is_dictionary = |header: &[u8]| matches!(header, [0x15, 4, 0x15, _, 0x15, _, 0x4c, 0x15]);
+        let at = bytes.windows(8).position(is_dictionary).expect("texts have one");
+        bytes[at + place] = byte;
+        bytes
+    });
 }
 
 /// An index of the dictionary is left out, and missed when it is wanted: the library panics.
@@ -154,6 +150,60 @@ fn a_table_that_only_malice_makes_is_refused_by_its_name() {
         let stderr = finished.stderr();
         assert!(stderr.contains("results.parquet is damaged: ") && stderr.contains(reason), "{stderr}");
     }
+}
+
+/// Makes the hash in `names` right again after `change`.
+fn forge(lab: &Lab, table: &str, names: &str, change: impl FnOnce(Vec<u8>) -> Vec<u8>) {
+    let (table, names) = (lab.path(table), lab.path(names));
+    let before = store::hash_file(&table).expect("it was written");
+    let bytes = change(fs::read(&table).expect("it was written"));
+    fs::write(&table, bytes).expect("writable");
+    let text = fs::read_to_string(&names).expect("it was written");
+    let after = store::hash_file(&table).expect("it is there");
+    fs::write(&names, text.replace(&before, &after)).expect("writable");
+}
+
+/// The library takes memory for as many groups of rows as the footer states: 200 GB.
+#[test]
+fn a_footer_that_states_more_than_it_has_is_refused() {
+    let footer = [0x15, 2, 0x19, 0x1c, 0x48, 1, b'a', 0, 0x16, 0, 0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 7, 0];
+    let hostile = [b"PAR1".as_slice(), &footer, &(footer.len() as u32).to_le_bytes(), b"PAR1"].concat();
+    let lab = Lab::new(SCENARIO);
+    let folder = run(&lab, &[]);
+    forge(&lab, &format!("{folder}/events.parquet"), &format!("{folder}/summary.json"), |_| hostile.clone());
+    let grid = ["--grid", "links.bottleneck.rate=10 Mbit/s,20 Mbit/s"];
+    lab.run(&[&["sweep", "scenario.toml", "--out", "kept", "--quiet"][..], &grid].concat()).exits(0);
+    forge(&lab, "kept/results.parquet", "kept/sweep.json", |_| hostile.clone());
+    for arguments in [["report", &folder], ["report", "kept"], ["plot", "kept"]] {
+        let stderr = lab.run(&arguments).exits(2).stderr();
+        assert!(stderr.contains(".parquet is damaged: ") && stderr.contains("more than it has"), "{stderr}");
+    }
+}
+
+/// What a sweep kept is drawn as it was run: its scenario says which figure, and which files.
+#[test]
+fn a_kept_scenario_that_was_changed_is_refused() {
+    let lab = Lab::new(SCENARIO);
+    let grid = ["--grid", "links.bottleneck.rate=10 Mbit/s,20 Mbit/s"];
+    lab.run(&[&["sweep", "scenario.toml", "--out", "kept", "--quiet"][..], &grid].concat()).exits(0);
+    let refused = |says: &str| {
+        for arguments in [["report", "kept"], ["plot", "kept"]] {
+            let stderr = lab.run(&arguments).exits(2).stderr();
+            assert!(stderr.contains(says), "{stderr}");
+        }
+    };
+    let [scenario, names] = ["kept/scenario.toml", "kept/sweep.json"].map(|name| lab.path(name));
+    let [own, named] = [&scenario, &names].map(|path| fs::read_to_string(path).expect("it was written"));
+    fs::write(&scenario, own.replace("20 Mbit/s", "30 Mbit/s")).expect("writable");
+    refused("scenario.toml is damaged: it is not the file that sweep.json names");
+    fs::remove_file(&scenario).expect("it is there");
+    refused("scenario.toml is damaged: ");
+    fs::write(&scenario, own).expect("writable");
+    fs::write(&names, named.replace("\"scenario.toml\"", "\"../scenario.toml\"")).expect("writable");
+    refused("sweep.json is damaged: it does not name scenario.toml");
+    let outside = named.replace("\"files\": {", "\"files\": {\n    \"../scenario.toml\": \"\",");
+    fs::write(&names, outside).expect("writable");
+    refused("sweep.json is damaged: it names \"../scenario.toml\", which is not in the folder");
 }
 
 #[test]

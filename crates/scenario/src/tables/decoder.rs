@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,10 +13,12 @@ use parquet::basic::{Compression, Encoding};
 use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::column::reader::{ColumnReader, get_column_reader};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{FileMetaData, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::FOOTER_SIZE;
+use parquet::file::metadata::{FileMetaData, FooterTail, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::GROUP;
+use super::footer;
 
 thread_local! {
     /// The file that the library decodes in this thread just now.
@@ -54,9 +57,13 @@ pub(crate) struct Decoder {
 impl Decoder {
     /// Opens a file and reads what it says of itself.
     pub(crate) fn open(path: &Path) -> Result<Self, ParquetError> {
-        let file = Arc::new(File::open(path)?);
-        let metadata = decode(path, || ParquetMetaDataReader::new().parse_and_finish(&*file))?;
-        Ok(Self { path: path.to_owned(), file, metadata })
+        let mut file = File::open(path)?;
+        let footer = read_footer(&mut file)?;
+        if !footer::has_what_it_states(&footer) {
+            return Err(wrong("the footer states more than it has"));
+        }
+        let metadata = decode(path, || ParquetMetaDataReader::decode_metadata(&footer))?;
+        Ok(Self { path: path.to_owned(), file: Arc::new(file), metadata })
     }
 
     pub(crate) fn metadata(&self) -> &FileMetaData {
@@ -91,6 +98,21 @@ impl Decoder {
             read(get_column_reader(chunk.column_descr_ptr(), Box::new(Unpacked(pages))))
         })
     }
+}
+
+/// What a file says of itself: it stands before a length and four letters at the end.
+fn read_footer(file: &mut File) -> Result<Vec<u8>, ParquetError> {
+    let short = || wrong("the file is shorter than its footer");
+    let length = file.metadata()?.len();
+    let tail_at = length.checked_sub(FOOTER_SIZE as u64).ok_or_else(short)?;
+    let mut tail = [0; FOOTER_SIZE];
+    file.seek(SeekFrom::Start(tail_at))?;
+    file.read_exact(&mut tail)?;
+    let stated = FooterTail::try_new(&tail)?.metadata_length();
+    file.seek(SeekFrom::Start(tail_at.checked_sub(stated as u64).ok_or_else(short)?))?;
+    let mut footer = vec![0; stated];
+    file.read_exact(&mut footer)?;
+    Ok(footer)
 }
 
 /// The pages of a column. The library has not unpacked them: it takes as much memory as a page's header states.
