@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use congestlab_scenario::chart::{self, ChartError, Data, Kind, Picture, Wish};
 use congestlab_scenario::figure::Figure as Shown;
 use congestlab_scenario::folder::RunFolder;
+use congestlab_scenario::sweep::is_folder;
 use congestlab_scenario::table::Table;
 use congestlab_scenario::{Scenario, store};
 use serde_json::json;
@@ -21,11 +22,19 @@ use crate::report::SWEEP;
 /// A column of a page, where nothing else is said.
 const WIDTH_IN: f64 = 3.3;
 const DPI: u64 = 300;
+/// More lines in one chart can not be told apart.
+const LINES_MAX: usize = 12;
 /// The style sheet for matplotlib.
 const STYLE: &str = "congestlab.mplstyle";
 
 pub(crate) fn plot(arguments: &PlotArguments, screen: &Screen) -> Result<(), Failure> {
     let (picture, figure, name) = read(arguments)?;
+    let lines = picture.panels.iter().map(|panel| panel.curves.len()).max().unwrap_or(0);
+    if lines > LINES_MAX {
+        screen.note(&format!(
+            "{lines} lines in one chart: --by law, --by PATH or fewer values show them apart"
+        ));
+    }
     let (own_width, own_dpi) = figure;
     let width = arguments.width.or(own_width).unwrap_or(WIDTH_IN);
     let dpi = arguments.dpi.or(own_dpi).unwrap_or(DPI);
@@ -98,6 +107,9 @@ fn read(arguments: &PlotArguments) -> Result<(Picture, Own, String), Failure> {
             _ => chart::of_data(&data, &wish(arguments, figure).unwrap_or_default()),
         };
         return Ok((picture.map_err(failure)?, own(figure), name));
+    }
+    if let Some(sweep) = arguments.folders.iter().find(|path| is_folder(path)) {
+        return Err(crate::sweep::page::incomplete(sweep));
     }
     let runs = arguments.folders.iter().map(|path| RunFolder::open(path, VERSION));
     let runs: Vec<RunFolder> = runs.collect::<Result<_, _>>().map_err(Failure::folder)?;
@@ -174,6 +186,10 @@ fn files(arguments: &PlotArguments, name: &str) -> Result<Vec<(PathBuf, PlotForm
             .map(|format| (format!("{name}.{}", ending(format)).into(), format))
             .collect());
     };
+    if out.as_os_str() == "-" {
+        let help = "name a file: -o picture.svg";
+        return Err(Failure::Input(Message::new("a picture is not written to stdout", help)));
+    }
     let own = out.extension().map(|own| own.to_string_lossy().to_ascii_lowercase());
     let found =
         own.as_deref().and_then(|own| kinds.iter().find(|(name, _)| *name == own)).map(|(_, kind)| *kind);

@@ -2,6 +2,7 @@
 
 pub(crate) mod page;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -137,6 +138,13 @@ fn load(arguments: &SweepArguments, screen: &Screen) -> Result<Scenario, Failure
     if let Some(seeds) = arguments.seeds {
         grid.push(Varied::new("--seeds", "run.seed", (1..=seeds).map(|seed| seed.to_string()).collect()));
     }
+    for (place, varied) in grid.iter().enumerate() {
+        if let Some(other) = grid[..place].iter().find(|other| other.path() == varied.path()) {
+            let (one, path) = (other.origin(), varied.path());
+            let text = format!("{one} varies {path}, and {} does so once more", varied.origin());
+            return Err(Failure::Input(Message::new(text, "give all values at once: --grid PATH=A,B,C")));
+        }
+    }
     let scenario = Scenario::load_varied(file, set, *seed, &grid).map_err(Failure::Scenario)?;
     crate::warn(scenario.warnings(), screen);
     Ok(scenario)
@@ -171,6 +179,8 @@ pub(crate) fn keep(folder: &Path, results: &Results<'_>) -> Result<Vec<PointResu
 #[derive(Default)]
 struct Shown {
     metrics: Option<Vec<Metric>>,
+    /// Settings that were seen: a point that is there twice is one.
+    seen: BTreeSet<Vec<(String, String)>>,
     observations: Vec<Observation>,
     /// Of the metrics, point by point.
     readings: Vec<Vec<Reading>>,
@@ -178,6 +188,9 @@ struct Shown {
 
 impl Shown {
     fn see(&mut self, scenario: &Scenario, point: &PointResult) {
+        if !self.seen.insert(point.settings.clone()) {
+            return;
+        }
         let metrics = self.metrics.get_or_insert_with(|| metrics_shown(scenario, point));
         let read = |metric: &Metric| {
             let kept = point.readings.iter().find(|(text, _)| text == metric.text());
@@ -193,6 +206,10 @@ pub(crate) fn failure(error: SweepError) -> Failure {
         SweepError::Scenario(diagnostics) => Failure::Scenario(diagnostics),
         SweepError::Write { path, error } => Failure::write(&path, &error),
         SweepError::Read { .. } => Failure::Run(Message::new(error.to_string(), "")),
+        SweepError::Foreign(_) => {
+            let help = "parts are of one scenario, with the same --grid, --seeds and --set, and of one build";
+            Failure::Input(Message::new(error.to_string(), help))
+        }
         SweepError::Interrupted { .. } => {
             Failure::Interrupted(format!("{error}; the same command goes on from there"))
         }

@@ -195,6 +195,23 @@ impl Columns {
     }
 }
 
+/// Numbers of one quantity wherever they stand: they have the same unit and the same decimals.
+#[derive(Clone, Copy, Debug)]
+pub struct Alike(Form);
+
+impl Alike {
+    /// Looks at all of them.
+    pub fn of(values: impl Iterator<Item = f64>) -> Self {
+        let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+        Self(Form::of(Quantity::Any, &values))
+    }
+
+    /// Writes one of them.
+    pub fn write(&self, value: f64) -> String {
+        if value.is_finite() { self.0.write(value) + &self.0.after() } else { NOTHING.to_owned() }
+    }
+}
+
 /// A path as the heading of a column: without the part that every path has, unless no name follows it.
 pub fn heading(path: &str) -> &str {
     let parts = ["links.", "flows.", "run."].iter();

@@ -157,8 +157,8 @@ fn nothing(text: impl Into<String>, help: impl Into<String>) -> ChartError {
     ChartError::Nothing { text: text.into(), help: help.into() }
 }
 
-/// The looks of curves: a law has its own everywhere. Where laws are compared, several curves of one law have its colour
-/// and differ in marker and dash; where all have the same law, or none, they have colours of their own.
+/// The looks of curves: a law has its own everywhere. Several curves of one law have its colour and differ in marker and
+/// dash, unless they are more than there are dash patterns, and of one law all: then they have colours of their own.
 pub fn looks(curves: &[(&str, Option<&str>)]) -> Vec<(String, Look)> {
     let mut names: Vec<(&str, Option<Look>)> = Vec::new();
     for (name, law) in curves {
@@ -172,7 +172,7 @@ pub fn looks(curves: &[(&str, Option<&str>)]) -> Vec<(String, Look)> {
             laws.push(look);
         }
     }
-    let has_laws = names.len() == 1 || laws.len() > 1;
+    let has_laws = names.len() <= style::DASHES.len() || laws.len() > 1;
     let mut seen: Vec<Look> = Vec::new();
     let mut other = 0;
     let each = |(name, look): (&str, Option<Look>)| {
@@ -227,7 +227,7 @@ fn labels(runs: &[RunFolder]) -> Vec<String> {
                     unique.push(short);
                 }
             }
-            if unique.is_empty() && runs.len() > 1 { "as it is".into() } else { unique.join(", ") }
+            if unique.is_empty() && runs.len() > 1 { "as written".into() } else { unique.join(", ") }
         })
         .collect();
     let is_clear =
@@ -262,7 +262,7 @@ pub fn of_figure(figure: Figure<'_>, points: &[PointResult]) -> Picture {
         let label = unit_in_brackets(&curve.y);
         let drawn = Curve {
             name: curve.name,
-            law: None,
+            law: curve.law,
             mark: if is_time { Mark::Line } else { Mark::Measured },
             points: curve.points,
             spread: curve.spread,
@@ -291,7 +291,7 @@ pub(crate) fn quantities() -> Vec<String> {
     names.extend(fields("links", false));
     names.extend(fields("links", true));
     names.extend(fields("flows", true));
-    names.extend(["jain", "flows", "goodput_sum_bps"].map(str::to_owned));
+    names.extend(["fct_s", "jain", "flows", "goodput_sum_bps"].map(str::to_owned));
     names.sort_unstable();
     names.dedup();
     names

@@ -23,8 +23,8 @@ record! {
         kind: Kind,
         /// A path of the sweep, or "time".
         x: String,
-        /// A value of flows, links or groups, such as "goodput_bps" or "links.bottleneck.utilization".
-        y: String,
+        /// A value of flows, links or groups, such as "goodput_bps" or "links.bottleneck.utilization", or a metric.
+        y: Quantity,
         /// What makes lines: "law", "element", "label", or a path of the sweep; all that is no axis and no seed.
         by: String,
         /// How wide a picture is: "3.3in" (a column of a page), "7in", or another width from 2in to 20in; "3.3in".
@@ -94,6 +94,39 @@ impl Language for Kind {
     }
 }
 
+/// What an axis can be of: a value by its name, whosever it is, or a metric.
+#[derive(Clone, Debug)]
+pub(crate) enum Quantity {
+    Name(String),
+    Metric(Metric),
+}
+
+impl Quantity {
+    fn text(&self) -> &str {
+        match self {
+            Self::Name(name) => name,
+            Self::Metric(metric) => metric.text(),
+        }
+    }
+}
+
+impl Language for Quantity {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        match &node.value {
+            Value::String(name) if !name.contains(['.', '(']) => Some(Self::Name(name.clone())),
+            _ => Metric::decode(node, findings).map(Self::Metric),
+        }
+    }
+
+    fn encode(&self) -> Value {
+        Value::string(self.text())
+    }
+
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        Metric::schema(generator)
+    }
+}
+
 /// How wide a picture is, in inches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Width(pub(crate) f64);
@@ -101,12 +134,13 @@ pub(crate) struct Width(pub(crate) f64);
 /// What a picture can be wide.
 const WIDTHS: &str = "allowed: 3.3in, 7in, or another width from 2in to 20in";
 
-/// A width such as `3.3in`, in inches.
+/// A width such as `3.3in`, or `3.3`, in inches.
 ///
 /// # Errors
 /// What is allowed.
 pub fn width(text: &str) -> Result<f64, &'static str> {
-    let inches = text.trim().strip_suffix("in").and_then(|number| number.trim().parse::<f64>().ok());
+    let text = text.trim();
+    let inches = text.strip_suffix("in").unwrap_or(text).trim().parse::<f64>().ok();
     inches.filter(|inches| (2.0..=20.0).contains(inches)).ok_or(WIDTHS)
 }
 
@@ -134,7 +168,7 @@ impl Language for Width {
     }
 
     fn schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": "^[0-9.]+ ?in$" })
+        json_schema!({ "type": "string", "pattern": "^[0-9.]+ ?(in)?$" })
     }
 }
 
@@ -164,6 +198,8 @@ pub struct Assumed<'a> {
 pub struct Curve {
     /// Its entry in the legend.
     pub name: String,
+    /// The law of all that it is of, if they have the same.
+    pub law: Option<String>,
     /// Quantity and unit; curves with the same share a chart.
     pub y: String,
     /// (x, y), x ascending.
@@ -186,7 +222,7 @@ impl Shown {
     /// Holds it against the scenario; says what is wrong with it.
     pub(crate) fn check(&mut self, elements: &Elements, axes: &[Axis], findings: &mut Findings) {
         let names = || axes.iter().map(|axis| axis.path.value.as_str());
-        self.check_wish(axes, findings);
+        self.check_wish(elements, axes, findings);
         if let Some(x) = self.x.as_ref().filter(|x| x.value != TIME && names().all(|name| name != x.value)) {
             let help = choices(&x.value, names().chain([TIME]));
             let message = format!("`x` is `{}`, which the sweep does not vary", x.value);
@@ -259,7 +295,7 @@ impl Shown {
     }
 
     /// Either lines, which have an axis, or words that say what is drawn.
-    fn check_wish(&self, axes: &[Axis], findings: &mut Findings) {
+    fn check_wish(&mut self, elements: &Elements, axes: &[Axis], findings: &mut Findings) {
         const CODE: &str = "scenario::figure";
         if let Some(lines) = &self.lines {
             let words = [
@@ -278,13 +314,16 @@ impl Shown {
                 findings.error(CODE, lines.span, "`figure` has `lines` and no `x`", help);
             }
         }
-        if let Some(y) = &self.y {
-            let known = chart::quantities();
-            let last = y.value.rsplit('.').next().unwrap_or_default();
-            if !known.iter().any(|name| name == last) && !y.value.starts_with("jain.") {
-                let message = format!("`y` is `{}`, which no result has", y.value);
-                findings.error(CODE, y.span, message, choices(last, known.iter().map(String::as_str)));
+        match self.y.as_mut().map(|y| (y.span, &mut y.value)) {
+            Some((span, Quantity::Metric(metric))) => metric.check(span, elements, findings),
+            Some((span, Quantity::Name(name))) => {
+                let known = chart::quantities();
+                if !known.contains(name) {
+                    let message = format!("`y` is `{name}`, which no result has");
+                    findings.error(CODE, span, message, choices(name, known.iter().map(String::as_str)));
+                }
             }
+            None => {}
         }
         if let Some(by) = &self.by {
             let words = ["law", "element", "label"].into_iter();
@@ -327,10 +366,15 @@ impl Shown {
         self.x.as_ref().is_some_and(|x| x.value == TIME)
     }
 
-    /// Every metric that its lines want.
+    /// Every metric that its lines want, and what `y` asks beside what each result has.
     pub(crate) fn metrics(&self) -> impl Iterator<Item = &Metric> {
         let lines = self.lines.iter().flat_map(|lines| &lines.value);
-        lines.filter_map(|line| line.value.metric.as_ref().map(|metric| &metric.value))
+        let of_lines = lines.filter_map(|line| line.value.metric.as_ref().map(|metric| &metric.value));
+        let of_y = self.y.iter().filter_map(|y| match &y.value {
+            Quantity::Metric(metric) if !metric.is_plain() => Some(metric),
+            _ => None,
+        });
+        of_lines.chain(of_y)
     }
 }
 
@@ -356,7 +400,8 @@ impl<'a> Figure<'a> {
         }
         let text = |text: &Option<At<String>>| text.as_ref().map(|text| text.value.clone());
         let kind = self.0.kind.as_ref().map(|kind| kind.value);
-        Some(Wish { kind, x: text(&self.0.x), y: text(&self.0.y), by: text(&self.0.by) })
+        let y = self.0.y.as_ref().map(|y| y.value.text().to_owned());
+        Some(Wish { kind, x: text(&self.0.x), y, by: text(&self.0.by) })
     }
 
     /// The control of claims without one of their own.
@@ -379,7 +424,7 @@ impl<'a> Figure<'a> {
         self.0.is_over_time()
     }
 
-    /// Every metric that its lines want.
+    /// Every metric that its lines and its axis want.
     pub(crate) fn metrics(self) -> impl Iterator<Item = &'a Metric> {
         self.0.metrics()
     }
@@ -441,7 +486,8 @@ impl<'a> Figure<'a> {
     fn over_axis(self, line: &Line, points: &[PointResult]) -> Vec<Curve> {
         let (Some(x), Some(metric)) = (&self.0.x, &line.metric) else { return Vec::new() };
         let mut values: Vec<(f64, Vec<f64>)> = Vec::new();
-        for point in points.iter().filter(|point| line.shows(&point.observation())) {
+        let shown = || points.iter().filter(|point| line.shows(&point.observation()));
+        for point in shown() {
             let seen = point.observation();
             let at = seen.setting(&x.value).and_then(value_of).and_then(|value| axis_value(&value));
             let (Some(at), Some(value)) = (at, seen.read(&metric.value).number()) else { continue };
@@ -467,6 +513,7 @@ impl<'a> Figure<'a> {
                 .map(|(at, estimate)| (*at, estimate.low(), estimate.high()))
                 .collect(),
             samples,
+            law: line.law(shown()),
             ..line.curve(String::new())
         }]
     }
@@ -481,10 +528,18 @@ impl Line {
         self.only.as_ref().is_none_or(|only| only.value.has(point))
     }
 
+    /// The law of the flows or links that it is of, if all of them have the same at all points.
+    fn law<'a>(&self, mut points: impl Iterator<Item = &'a PointResult>) -> Option<String> {
+        let metric = &self.metric.as_ref()?.value;
+        let first = points.next()?.law_of(metric)?;
+        points.all(|point| point.law_of(metric).as_ref() == Some(&first)).then_some(first)
+    }
+
     fn curve(&self, suffix: String) -> Curve {
         let text = |text: &Option<At<String>>| text.as_ref().map_or(String::new(), |at| at.value.clone());
         Curve {
             name: text(&self.name) + &suffix,
+            law: None,
             y: text(&self.y),
             points: Vec::new(),
             spread: Vec::new(),
@@ -500,6 +555,9 @@ impl Line {
         let number = |index: usize| if curves.len() > 1 { format!(" {}", index + 1) } else { String::new() };
         let scale = |list: &Vec<(f64, f64)>| list.iter().map(|(t, v)| (*t, v * self.factor())).collect();
         let all = curves.iter().enumerate();
-        all.map(|(index, list)| Curve { points: scale(list), ..self.curve(number(index)) }).collect()
+        let law = self.law(point.into_iter());
+        let each =
+            |(index, list)| Curve { points: scale(list), law: law.clone(), ..self.curve(number(index)) };
+        all.map(each).collect()
     }
 }

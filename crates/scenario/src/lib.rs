@@ -129,6 +129,16 @@ impl Varied {
     pub fn new(origin: &'static str, path: &str, values: Vec<String>) -> Self {
         Self { origin, path: path.to_owned(), values }
     }
+
+    /// Returns what wrote it.
+    pub fn origin(&self) -> &'static str {
+        self.origin
+    }
+
+    /// Returns the path that it varies.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
 }
 
 /// A scenario that was read and found right, with every default filled in.

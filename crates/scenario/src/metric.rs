@@ -71,6 +71,9 @@ const FLOW_SERIES: &[&str] = &[
     "probe_bps",
 ];
 
+/// Of diagnostics.
+const CODE: &str = "scenario::metric";
+
 /// The name of a series of links or flows, as samples have it.
 pub(crate) fn series_name(name: &str) -> Option<&'static str> {
     LINK_SERIES.iter().chain(FLOW_SERIES).find(|known| **known == name).copied()
@@ -117,6 +120,19 @@ enum Fold {
     Jain,
     /// A percentile.
     Percentile(Percent),
+}
+
+impl Fold {
+    fn in_words(self) -> String {
+        match self {
+            Self::Sum => "sum".into(),
+            Self::Mean => "mean".into(),
+            Self::Min => "least".into(),
+            Self::Max => "greatest".into(),
+            Self::Jain => "Jain's index".into(),
+            Self::Percentile(percent) => format!("p{}", percent.0 as f64 / 1e7),
+        }
+    }
 }
 
 /// From 0 to 100, in billionths: whole numbers have no rounding.
@@ -458,6 +474,36 @@ impl Metric {
         self.terms.first().map_or("", |(_, term)| term.unit_name())
     }
 
+    /// It in words, if it is one term of the result: what is made of its values, the last key of its path, and whose it is.
+    pub(crate) fn in_words(&self) -> Option<(String, &str, String)> {
+        let [(_, term)] = self.terms.as_slice() else { return None };
+        let target = term.target().filter(|_| !term.needs_series())?;
+        let made = term.fold.map_or(String::new(), |fold| format!("{} of ", fold.in_words()));
+        let whose = match (target.name, target.index) {
+            (Name::One(name), None) => format!(" of {name}"),
+            (Name::One(name), Some(index)) => format!(" of {name}[{index}]"),
+            (Name::Any { reverse }, _) => {
+                format!(" of all {}{}", target.table, if reverse { ", other direction" } else { "" })
+            }
+        };
+        Some((made, last_key(&term.steps), whose))
+    }
+
+    /// Values of the result, one of each flow or link that it names, of which nothing is made: of links or flows, a name or
+    /// all, and which value.
+    pub(crate) fn each(&self) -> Option<(&str, Option<&str>, &str)> {
+        let [(_, term)] = self.terms.as_slice() else { return None };
+        if term.fold.is_some() || term.needs_series() {
+            return None;
+        }
+        match term.steps.as_slice() {
+            [Step::Key(table), Step::Any, Step::Key(value)] => Some((table, None, value)),
+            [Step::Key(table), Step::Key(name), Step::Key(value)] => Some((table, Some(name), value)),
+            [Step::Key(table), Step::Key(name)] if table == "jain" => Some((table, Some(name), "jain")),
+            _ => None,
+        }
+    }
+
     /// It is a text.
     pub(crate) fn is_text(&self) -> bool {
         self.terms.iter().any(|(_, term)| last_key(&term.steps) == "fingerprint")
@@ -515,12 +561,17 @@ impl Metric {
 
     /// Joins `bottleneck.reverse` to one name, and refuses what no result of this scenario has.
     pub(crate) fn check(&mut self, span: Span, elements: &Elements, findings: &mut Findings) {
+        self.hold(elements, &mut |message, help| findings.error(CODE, span, message, help));
+    }
+
+    /// As [`Metric::check`]; calls `refuse` with what is wrong and what helps.
+    pub(crate) fn hold(&mut self, elements: &Elements, refuse: &mut dyn FnMut(String, String)) {
         let is_sum = self.terms.len() > 1;
         for (_, term) in &mut self.terms {
-            term.check(&self.text, term.needs_series(), span, elements, findings);
+            let mut refusal = Refusal { text: &self.text, refuse };
+            term.check(term.needs_series(), elements, &mut refusal);
             if is_sum && term.is_list() {
-                let message = format!("metric `{}`: a list is not added to a number", self.text);
-                findings.error("scenario::metric", span, message, "such as sum(...), min(...) or [0]");
+                refusal.say("a list is not added to a number", "such as sum(...), min(...) or [0]");
             }
         }
     }
@@ -528,11 +579,14 @@ impl Metric {
     /// As [`Metric::check`], for a whole series.
     pub(crate) fn check_series(&mut self, span: Span, elements: &Elements, findings: &mut Findings) {
         match self.terms.as_mut_slice() {
-            [(_, term)] if !term.needs_series() => term.check(&self.text, true, span, elements, findings),
+            [(_, term)] if !term.needs_series() => {
+                let refuse = &mut |message, help| findings.error(CODE, span, message, help);
+                term.check(true, elements, &mut Refusal { text: &self.text, refuse });
+            }
             _ => {
                 let message =
                     format!("metric `{}` asks a question, and a line over time shows all", self.text);
-                findings.error("scenario::metric", span, message, "such as flows.ftp.cwnd_packets");
+                findings.error(CODE, span, message, "such as flows.ftp.cwnd_packets");
             }
         }
     }
@@ -803,15 +857,7 @@ impl Term {
         Some(Target { table, name, index, metric })
     }
 
-    fn check(
-        &mut self,
-        text: &str,
-        is_series: bool,
-        span: Span,
-        elements: &Elements,
-        findings: &mut Findings,
-    ) {
-        let mut refusal = Refusal { text, span, findings };
+    fn check(&mut self, is_series: bool, elements: &Elements, refusal: &mut Refusal<'_>) {
         if let Some(end) = elements.duration
             && self.question.is_beyond(Picos::from(end) * PS_PER_NS)
         {
@@ -885,6 +931,10 @@ impl Term {
         };
         let field = key(rest.first());
         let fields = fields(&table, is_series);
+        if field.is_empty() {
+            let help = choices(&field, fields.iter().map(String::as_str));
+            return refusal.say(format!("it names no value of {table}"), help);
+        }
         if !fields.contains(&field) {
             let help = choices(&field, fields.iter().map(String::as_str));
             refusal.say(
@@ -915,17 +965,15 @@ impl Term {
     }
 }
 
-/// What is wrong with a metric, and where it is written.
+/// Who is told what is wrong with a metric.
 struct Refusal<'a> {
     text: &'a str,
-    span: Span,
-    findings: &'a mut Findings,
+    refuse: &'a mut dyn FnMut(String, String),
 }
 
 impl Refusal<'_> {
-    fn say(&mut self, message: impl std::fmt::Display, help: impl Into<String>) {
-        let message = format!("metric `{}`: {message}", self.text);
-        self.findings.error("scenario::metric", self.span, message, help);
+    fn say(&mut self, message: impl fmt::Display, help: impl Into<String>) {
+        (self.refuse)(format!("metric `{}`: {message}", self.text), help.into());
     }
 }
 

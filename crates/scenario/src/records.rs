@@ -178,6 +178,11 @@ impl Records {
         Ok(())
     }
 
+    /// There is no record.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
     /// Where the record is, if there is one.
     pub(crate) fn find(&self, hash: u64) -> Option<Found> {
         let place = *self.places.get(&hash)?;

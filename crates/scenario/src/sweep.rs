@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use congestlab_core::law::Protocol;
 use congestlab_core::units::Duration;
 use congestlab_sim::outcome::Outcome;
 use rayon::prelude::*;
@@ -18,7 +19,7 @@ use crate::claims::{Observation, distinct};
 use crate::decode::{At, Language, wrong_type};
 use crate::diagnostic::{Diagnostics, Findings, choices};
 use crate::file;
-use crate::metric::{Reading, Series};
+use crate::metric::{Metric, Reading, Series};
 use crate::origin::run_name;
 pub use crate::origin::settings_json;
 use crate::path::{self, Step};
@@ -27,7 +28,7 @@ use crate::result::{Meta, RunResult};
 use crate::seeds::SEED;
 pub use crate::seeds::SEEDS_MIN;
 use crate::tree::{Entry, Node, Table, Value, inline};
-use crate::{Measure, Scenario, store};
+use crate::{Measure, Scenario, store, table};
 
 /// More points than anybody waits for.
 const POINTS_MAX: usize = 100_000;
@@ -347,6 +348,9 @@ pub enum SweepError {
         /// Why.
         error: std::io::Error,
     },
+    /// A folder has points, and none of this sweep.
+    #[error("{} has points of another sweep, and none of this one", .0.display())]
+    Foreign(PathBuf),
     /// Somebody stopped it. What is complete is kept.
     #[error("interrupted with {done} of {all} points complete")]
     Interrupted {
@@ -402,6 +406,33 @@ impl PointResult {
             settings: self.settings.clone(),
             readings: self.readings.clone(),
         }
+    }
+
+    /// The law of all that a metric reads, if that is one: of flows theirs, of links what the flows of the run have. A protocol
+    /// of links alone, as P-XCP, is told by them.
+    pub(crate) fn law_of(&self, metric: &Metric) -> Option<String> {
+        fn one<'a>(mut laws: impl Iterator<Item = &'a Option<String>>) -> Option<&'a str> {
+            let first = laws.next()?.as_deref()?;
+            laws.all(|law| law.as_deref() == Some(first)).then_some(first)
+        }
+        let [of_links, of_flows] = &self.laws;
+        let mut with_law = of_links.iter().filter(|law| law.is_some()).peekable();
+        let of_link = with_law.peek().is_some().then(|| one(with_law)).flatten();
+        let is_of_links = |law: &&str| Protocol::of(law).is_some_and(|protocol| protocol.sender.is_none());
+        if let Some(law) = of_link.filter(is_of_links) {
+            return Some(law.to_owned());
+        }
+        let place = |name: &str| self.result["flows"].as_object()?.keys().position(|other| other == name);
+        let groups: Vec<&str> = metric
+            .reads()
+            .filter(|(table, name, _)| *table == "flows" && *name != "*")
+            .map(|(_, name, _)| name)
+            .collect();
+        if groups.is_empty() {
+            return one(of_flows.iter()).map(str::to_owned);
+        }
+        let laws = groups.iter().map(|name| of_flows.get(place(name)?)).collect::<Option<Vec<_>>>()?;
+        one(laws.into_iter()).map(str::to_owned)
     }
 
     /// Something was drawn by its seed. What does not say is taken for what it is called: a run of its seed.
@@ -648,12 +679,20 @@ pub fn run<'a>(
         simulate,
         progress,
     };
+    if !matches!(options.work, Work::Merge(_)) {
+        table::leave_out_other(options.folder, scenario)?;
+    }
     match &options.work {
         Work::All => job.run(tasks.iter().collect())?,
         Work::Shard(shard) => job.run(tasks.iter().filter(|task| shard.has(task.hash)).collect())?,
         Work::Merge(folders) => {
             for folder in folders {
-                job.take(&read(&folder.join(POINTS))?, &tasks)?;
+                let others = read(&folder.join(POINTS))?;
+                let has_none = tasks.iter().all(|task| others.find(task.hash).is_none());
+                if has_none && !others.is_empty() {
+                    return Err(SweepError::Foreign(folder.clone()));
+                }
+                job.take(&others, &tasks)?;
             }
         }
     }

@@ -33,7 +33,6 @@ fn figure(ran: &Ran) -> Option<(Picture, Figure)> {
     let figure = Figure::of(&picture, Size::SCREEN)?;
     let has_two = |(low, high): (f64, f64)| low < high;
     let points = picture.panels.iter().flat_map(|panel| &panel.curves).any(|curve| curve.points.len() > 1);
-    let heading = Some((shown.title().into(), shown.of().into()));
-    let figure = Figure { heading, about: shown.title().into(), ..figure };
+    let figure = Figure { about: shown.title().into(), ..figure };
     (points && has_two(figure.x)).then_some((picture, figure))
 }

@@ -33,9 +33,7 @@ pub(super) fn keep(folder: &Path, scenario: &Scenario, shown: &Shown) -> Result<
 pub(crate) fn again(folder: &Path) -> Result<(String, Vec<(String, Figure)>), Failure> {
     let refuse = |text: String| Failure::Input(Message::new(text, "sweep it again, with the same --out"));
     if !folder.join(SWEEP).is_file() {
-        let text = format!("the sweep in {} is not complete: it has points and no table", folder.display());
-        let help = "run the parts that are left, and `congestlab sweep --merge` makes the table";
-        return Err(Failure::Input(Message::new(text, help)));
+        return Err(incomplete(folder));
     }
     let table = Table::open(folder).map_err(|error| refuse(error.to_string()))?;
     let text = |name: &str| {
@@ -63,6 +61,13 @@ pub(crate) fn again(folder: &Path) -> Result<(String, Vec<(String, Figure)>), Fa
         shown.see(&scenario, &results.get(point).map_err(failure)?);
     }
     Ok(page(&scenario, &written, &shown))
+}
+
+/// A folder with points of a sweep, and without its table.
+pub(crate) fn incomplete(folder: &Path) -> Failure {
+    let text = format!("the sweep in {} is not complete: it has points and no table", folder.display());
+    let help = "run the parts that are left, and `congestlab sweep --merge` makes the table";
+    Failure::Input(Message::new(text, help))
 }
 
 fn page(scenario: &Scenario, written: &str, shown: &Shown) -> (String, Vec<(String, Figure)>) {

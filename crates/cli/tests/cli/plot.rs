@@ -160,7 +160,7 @@ fn a_legend_names_what_runs_differ_in() {
     let arguments: Vec<&str> = [&["plot", &runs[0], &runs[1]][..], &y].concat();
     lab.run(&arguments).exits(0);
     let svg = svg(&lab, "a.svg");
-    for name in ["as it is, bottleneck, xcp", "queue = 20 packets, bottleneck, xcp"] {
+    for name in ["as written, bottleneck, xcp", "queue = 20 packets, bottleneck, xcp"] {
         assert!(texts(&svg).contains(&name), "{name}: {:?}", texts(&svg));
     }
 }
@@ -309,4 +309,140 @@ fn a_line_has_the_law_of_its_own_flows() {
     };
     assert_eq!(law_of("\"ftp, cubic\","), ["cubic", "cubic"], "{csv}");
     assert_eq!(law_of("\"noise, cubic\","), ["cbr", "cbr"], "{csv}");
+}
+
+/// The law of another link is swept: a link has its own, and one without any has none.
+#[test]
+fn a_line_has_the_law_of_its_own_link() {
+    let more = "\n[links.access]\nrate = \"50 Mbit/s\"\ndelay = \"1 ms\"\nqueue = \"50 packets\"\nlaw = \"pxcp\"\n\
+                \n[links.exit]\nrate = \"50 Mbit/s\"\ndelay = \"1 ms\"\nqueue = \"50 packets\"\n";
+    let path = SCENARIO.replace("path = [\"bottleneck\"]", "path = [\"access\", \"bottleneck\", \"exit\"]");
+    let lab = Lab::new(&format!("{path}{more}"));
+    let grid = ["--grid", "links.bottleneck.law=none,xcp", "--grid", "links.bottleneck.delay=5 ms,9 ms"];
+    lab.run(&[&["sweep", "scenario.toml", "--out", "kept"][..], &grid].concat()).exits(0);
+    let arguments = ["--x", "links.bottleneck.delay", "--y", "utilization", "-o", "a.svg", "--csv"];
+    lab.run(&[&["plot", "kept"][..], &arguments].concat()).exits(0);
+    let csv = fs::read_to_string(lab.path("a.csv")).expect("it was asked for");
+    for (line, law) in [
+        ("access, bottleneck: none", "pxcp"),
+        ("access, xcp", "pxcp"),
+        ("bottleneck, bottleneck: none", "none"),
+        ("bottleneck, xcp", "xcp"),
+        ("exit, bottleneck: none", "none"),
+        ("exit, xcp", "none"),
+    ] {
+        assert!(csv.contains(&format!("\"{line}\",{law},")), "{line} is not {law}:\n{csv}");
+    }
+}
+
+/// The numbers that a picture of `kept` has of a quantity, by place and line.
+fn drawn(lab: &Lab, y: &str) -> Vec<f64> {
+    lab.run(&["plot", "kept", "--y", y, "--x", "links.bottleneck.rate", "-o", "a.svg", "--csv", "--quiet"])
+        .exits(0);
+    let csv = fs::read_to_string(lab.path("a.csv")).expect("it was asked for");
+    let y = |line: &str| line.rsplit(',').nth(3).expect("nine columns").parse().expect("a number");
+    csv.lines().skip(1).map(y).collect()
+}
+
+/// What is made of many flows, or is of one of them, is that, and not the mean of all.
+#[test]
+fn a_metric_is_drawn_as_it_is_read() {
+    let lab = Lab::new(&SCENARIO.replace("count = 2", "count = 2\nstart = { uniform = \"2 s\" }"));
+    let grid = ["--grid", "links.bottleneck.rate=10 Mbit/s,20 Mbit/s"];
+    lab.run(&[&["sweep", "scenario.toml", "--out", "kept", "--quiet"][..], &grid].concat()).exits(0);
+    let table = fs::read_to_string(lab.path("kept/results.csv")).expect("it was written");
+    let names: Vec<&str> = table.lines().next().expect("a heading").split(',').collect();
+    let place = |name: &str| names.iter().position(|other| *other == name).expect("a column");
+    let of = |kind: &str, column: &str| -> Vec<Vec<f64>> {
+        (0..2)
+            .map(|point| {
+                let rows = table.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
+                let own = rows.filter(|row| row[0] == point.to_string() && row[place("kind")] == kind);
+                own.map(|row| row[place(column)].parse().expect("a number")).collect()
+            })
+            .collect()
+    };
+    let flows = of("flow", "goodput_bps");
+    assert!(flows.iter().all(|flows| flows.len() == 2 && flows[0] != flows[1]), "{flows:?}");
+    let near = |y: &str, wanted: Vec<f64>| {
+        let found = drawn(&lab, y);
+        let is_near = |(found, wanted): (&f64, &f64)| (found * 1e6 - wanted).abs() <= wanted.abs() * 1e-9;
+        assert!(found.len() == 2 && found.iter().zip(&wanted).all(is_near), "{y}: {found:?}, not {wanted:?}");
+    };
+    let each = |of: &dyn Fn(&Vec<f64>) -> f64| flows.iter().map(of).collect::<Vec<_>>();
+    near("flows.ftp.goodput_bps", each(&|flows| (flows[0] + flows[1]) / 2.0));
+    near("flows.ftp[0].goodput_bps", each(&|flows| flows[0]));
+    near("flows.ftp[1].goodput_bps", each(&|flows| flows[1]));
+    near("min(flows.ftp.goodput_bps)", each(&|flows| flows[0].min(flows[1])));
+    near("max(flows.*.goodput_bps)", each(&|flows| flows[0].max(flows[1])));
+    near("flows.ftp[0].goodput_bps - flows.ftp[1].goodput_bps", each(&|flows| flows[0] - flows[1]));
+    let jain: Vec<f64> = of("group", "jain").concat();
+    assert_eq!(drawn(&lab, "jain(flows.*.goodput_bps)"), jain);
+    assert_eq!(drawn(&lab, "jain.ftp"), jain);
+    assert_eq!(
+        drawn(&lab, "links.bottleneck.utilization"),
+        of("link", "utilization").iter().map(|links| links[0]).collect::<Vec<_>>()
+    );
+    for (y, label) in [
+        ("p99(flows.ftp.goodput_bps)", "p99 of goodput of ftp (Mbit/s)"),
+        ("sum(flows.*.goodput_bps)", "sum of goodput of all flows (Mbit/s)"),
+        ("links.bottleneck.drops_by_reason.queue-full", "(packets)"),
+    ] {
+        drawn(&lab, y);
+        let svg = svg(&lab, "a.svg");
+        assert!(texts(&svg).iter().any(|text| text.contains(label)), "{label}: {:?}", texts(&svg));
+    }
+    for (y, says) in [
+        ("jain(flows.web.goodput_bps)", "no `web` in flows"),
+        ("flows.ftp[2].goodput_bps", "[0] to [1]"),
+        ("p101(flows.ftp.goodput_bps)", "is no function"),
+        ("links.bottleneck.queue_packets at 1 s", "no table has series"),
+        ("goodput", "goodput_bps"),
+        ("jain(flows.ftp)", "names no value of flows"),
+    ] {
+        let stderr = lab.run(&["plot", "kept", "--y", y]).exits(2).stderr();
+        assert!(stderr.contains(says), "{y}: {stderr}");
+    }
+    // In [figure] it is asked while the sweep runs, series too.
+    for y in ["links.bottleneck.queue_packets at 1 s", "p99(flows.ftp.goodput_bps)"] {
+        fs::write(lab.path("own.toml"), format!("{SCENARIO}\n[figure]\ny = \"{y}\"\n")).expect("writable");
+        lab.run(&[&["sweep", "own.toml", "--out", "own", "--quiet"][..], &grid].concat()).exits(0);
+        lab.run(&["plot", "own", "-o", "own.svg"]).exits(0);
+    }
+    fs::write(lab.path("own.toml"), format!("{SCENARIO}\n[figure]\ny = \"links.nope.utilization\"\n"))
+        .expect("writable");
+    assert!(lab.run(&["check", "own.toml"]).exits(2).stderr().contains("no `nope` in links"));
+}
+
+/// A run counts once, however often and in whichever unit it is asked for; runs that differ in more than the seed are no
+/// repetitions.
+#[test]
+fn an_interval_is_of_runs_that_differ_in_their_seed() {
+    let lab = Lab::new(SCENARIO);
+    let grid =
+        ["--grid", "run.seed=1,1,2,2", "--grid", "links.bottleneck.rate=5 Mbit/s,5000 kbit/s,10 Mbit/s"];
+    lab.run(&[&["sweep", "scenario.toml", "--out", "kept", "--quiet"][..], &grid].concat()).exits(0);
+    let csv = |arguments: &[&str]| {
+        lab.run(&[&["plot", "kept", "-o", "a.svg", "--csv", "--quiet"], arguments].concat()).exits(0);
+        fs::read_to_string(lab.path("a.csv")).expect("it was asked for")
+    };
+    let text = csv(&["--y", "goodput_bps"]);
+    assert!(text.lines().skip(1).all(|line| line.ends_with(",2")) && text.lines().count() == 3, "{text}");
+    assert!(texts(&svg(&lab, "a.svg")).iter().any(|text| text.contains("n = 2 seeds")), "{text}");
+    let report = lab.run(&["report", "kept"]).exits(0).stdout();
+    assert_eq!(report, "kept/report.html\n");
+
+    let grid = ["--grid", "flows.ftp.law=xcp,cubic", "--grid", "links.bottleneck.rate=5 Mbit/s,10 Mbit/s"];
+    lab.run(&[&["sweep", "scenario.toml", "--seeds", "2", "--out", "laws", "--quiet"][..], &grid].concat())
+        .exits(0);
+    lab.run(&["plot", "laws", "--by", "element", "--y", "links.bottleneck.utilization", "-o", "a.svg"])
+        .exits(0);
+    let picture = svg(&lab, "a.svg");
+    let words = texts(&picture).join("\n");
+    assert!(
+        words.contains("n = 4 runs that differ in flows.ftp.law") && !words.contains("confidence"),
+        "{words}"
+    );
+    lab.run(&["plot", "laws", "--by", "law", "--y", "links.bottleneck.utilization", "-o", "a.svg"]).exits(0);
+    assert!(texts(&svg(&lab, "a.svg")).join("\n").contains("n = 2 seeds"));
 }

@@ -361,3 +361,44 @@ fn a_point_takes_what_the_tables_need() {
         "{record} + {parquet} + {csv} bytes a point"
     );
 }
+
+/// A folder is that of the sweep that ran in it last: an older table is not taken for its.
+#[test]
+fn a_table_of_another_sweep_is_left_out() {
+    let lab = Lab::new(SCENARIO);
+    let rates = |rates: &str| format!("links.bottleneck.rate={rates}");
+    let sweep = |rates: &str, more: &[&str]| {
+        let arguments =
+            [&["sweep", "scenario.toml", "--quiet", "--out", "kept", "--grid", rates], more].concat();
+        lab.run(&arguments)
+    };
+    sweep(&rates("5 Mbit/s,10 Mbit/s"), &[]).exits(0);
+    // A part of another one is no whole.
+    sweep(&rates("6 Mbit/s,7 Mbit/s,8 Mbit/s"), &["--shard", "1/3"]).exits(0);
+    for command in ["plot", "report"] {
+        let stderr = lab.run(&[command, "kept"]).exits(2).stderr();
+        assert!(stderr.contains("is not complete"), "{command}: {stderr}");
+    }
+    // What ran before is kept.
+    let again = lab.run(&["sweep", "scenario.toml", "--out", "kept", "--grid", &rates("5 Mbit/s,10 Mbit/s")]);
+    let stderr = again.exits(0).stderr();
+    assert!(stderr.contains("0 run in") && stderr.contains("2 kept from before"), "{stderr}");
+    lab.run(&["plot", "kept"]).exits(0);
+}
+
+#[test]
+fn an_axis_is_given_once_and_parts_are_of_one_sweep() {
+    let lab = Lab::new(SCENARIO);
+    let sweep = |arguments: &[&str]| lab.run(&[&["sweep", "scenario.toml", "--quiet"], arguments].concat());
+    for arguments in [
+        ["--grid", "links.bottleneck.rate=5 Mbit/s", "--grid", "links.bottleneck.rate=6 Mbit/s,7 Mbit/s"],
+        ["--seeds", "3", "--grid", "run.seed=7,8"],
+    ] {
+        let stderr = sweep(&arguments).exits(2).stderr();
+        assert!(stderr.contains("once more"), "{stderr}");
+    }
+    sweep(&["--out", "one", "--seeds", "2"]).exits(0);
+    sweep(&["--out", "other", "--grid", "links.bottleneck.rate=5 Mbit/s,6 Mbit/s"]).exits(0);
+    let stderr = sweep(&["--out", "all", "--seeds", "2", "--merge", "one", "other"]).exits(2).stderr();
+    assert!(stderr.contains("other has points of another sweep, and none of this one"), "{stderr}");
+}

@@ -1,20 +1,21 @@
 //! What many points show: means over an axis of a sweep, distributions, flow completion times by size.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json, json};
 
-use super::label::label_of;
+use super::label::{is_share, label_of};
 use super::{ChartError, Curve, Kind, Mark, Panel, Picture, Wish, intervals, labels, nothing, range};
 use crate::diagnostic::choices;
 use crate::figure::Figure;
 use crate::folder::RunFolder;
-use crate::metric::{Metric, Percent, Reading};
+use crate::metric::{Elements, Metric, Percent, Reading};
 use crate::origin::{Cell, axis};
 use crate::seeds::{Estimate, SEED};
 use crate::style;
 use crate::sweep::PointResult;
 use crate::table::{self, Table, TableError};
+use crate::tree::NONE;
 
 /// A row of the table of a sweep, or of what a run measured.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +53,7 @@ impl Data {
                 element: element.to_owned(),
                 law,
             };
+            data.add(row("run", "", None), summary, label);
             for (place, (name, link)) in summary["links"].as_object().into_iter().flatten().enumerate() {
                 data.add(row("link", name, law(0, place)), link, label);
             }
@@ -103,7 +105,29 @@ impl Data {
                 data.texts.insert(column.clone(), table.texts(column).map_err(fault)?);
             }
         }
+        data.leave_out_repeated();
         Ok(data)
+    }
+
+    /// Leaves out points that have the same values on all axes as one before: a run counts once, however often and in
+    /// whichever unit it is asked for.
+    fn leave_out_repeated(&mut self) {
+        let mut first: BTreeMap<Vec<Option<String>>, usize> = BTreeMap::new();
+        let is_kept: Vec<bool> = (0..self.rows.len())
+            .map(|place| {
+                let values = self.axes.iter().map(|(_, column, _)| self.text(column, place)).collect();
+                *first.entry(values).or_insert(self.rows[place].point) == self.rows[place].point
+            })
+            .collect();
+        fn keep<T>(list: &mut Vec<T>, is_kept: &[bool]) {
+            let mut is_kept = is_kept.iter();
+            list.retain(|_| is_kept.next() == Some(&true));
+        }
+        if is_kept.contains(&false) {
+            keep(&mut self.rows, &is_kept);
+            self.numbers.values_mut().for_each(|column| keep(column, &is_kept));
+            self.texts.values_mut().for_each(|column| keep(column, &is_kept));
+        }
     }
 
     /// Of what was read at the points of a sweep: of each its settings, pairs of a path and a TOML value, and a reading of
@@ -143,6 +167,7 @@ impl Data {
             let numbers = read.iter().map(|readings| readings.get(place).and_then(Reading::mean));
             data.numbers.insert(metric.clone(), numbers.collect());
         }
+        data.leave_out_repeated();
         data
     }
 
@@ -153,11 +178,16 @@ impl Data {
 
     fn add(&mut self, row: Row, values: &Json, label: &str) {
         let before = self.rows.len();
+        let is_below = row.kind != "run";
         for (key, value) in values.as_object().into_iter().flatten() {
-            let Some(number) = value.as_f64() else { continue };
-            let column = self.numbers.entry(key.clone()).or_default();
-            column.resize(before, None);
-            column.push(Some(number));
+            let below = value.as_object().filter(|_| is_below).into_iter().flatten();
+            let below = below.map(|(below, value)| (format!("{key}.{below}"), value));
+            for (key, value) in below.chain([(key.clone(), value)]) {
+                let Some(number) = value.as_f64() else { continue };
+                let column = self.numbers.entry(key).or_default();
+                column.resize(before, None);
+                column.push(Some(number));
+            }
         }
         let column = self.texts.entry("label".to_owned()).or_default();
         column.push(Some(label.to_owned()));
@@ -174,54 +204,95 @@ impl Data {
         names.filter(move |name| !table::says_whose(name) && !is_axis(name))
     }
 
-    /// What `y` names: its column, of which kind of row and of which element.
-    fn find(&self, wanted: &str) -> Result<(String, Option<&'static str>, Option<String>), ChartError> {
-        if self.quantities().any(|name| name == wanted) {
-            let has = |kind: &str| {
-                let column = self.numbers.get(wanted).map_or(&[][..], Vec::as_slice);
-                self.rows.iter().zip(column).any(|(row, value)| row.kind == kind && value.is_some())
-            };
-            let kind = ["flow", "group", "link", "run"].into_iter().find(|kind| has(kind));
-            return Ok((wanted.to_owned(), kind, None));
-        }
-        if let Some((table, name, value)) =
-            Metric::parse(wanted).ok().filter(|metric| !metric.needs_series()).and_then(|metric| {
-                metric.reads().next().map(|(a, b, c)| (a.to_owned(), b.to_owned(), c.to_owned()))
-            })
-        {
-            let is_jain = wanted.starts_with("jain.");
-            let (value, name) = match wanted.split('.').collect::<Vec<_>>()[..] {
-                [_, ref link, "reverse", value] => (value.to_owned(), format!("{link}.reverse")),
-                _ if is_jain => ("jain".to_owned(), name),
-                _ => (value, name),
-            };
-            let kind = match table.as_str() {
-                "links" => "link",
-                _ if is_jain => "group",
-                _ => "flow",
-            };
-            if self.quantities().any(|other| other == value) {
-                if self.rows.iter().any(|row| row.kind == kind && row.element == name) {
-                    return Ok((value, Some(kind), Some(name)));
+    /// Columns with something to be drawn, of a row of that kind.
+    fn kind_of(&self, column: &str) -> Option<&'static str> {
+        let values = self.numbers.get(column).map_or(&[][..], Vec::as_slice);
+        let has =
+            |kind: &str| self.rows.iter().zip(values).any(|(row, value)| row.kind == kind && value.is_some());
+        ["flow", "group", "link", "run"].into_iter().find(|kind| has(kind))
+    }
+
+    /// Names of links and of groups, and how many flows these have.
+    fn elements(&self) -> Elements {
+        let mut elements = Elements::default();
+        let mut counts: BTreeMap<(usize, &str), u64> = BTreeMap::new();
+        for row in &self.rows {
+            let list = match row.kind.as_str() {
+                "link" => &mut elements.links,
+                "flow" => {
+                    *counts.entry((row.point, &row.element)).or_default() += 1;
+                    &mut elements.flows
                 }
-                let mut elements: Vec<&str> =
-                    self.rows.iter().filter(|row| row.kind == kind).map(|row| row.element.as_str()).collect();
-                elements.dedup();
-                elements.truncate(64);
-                let allowed = choices(&name, elements).into();
-                return Err(ChartError::Unknown {
-                    what: "y names an element that is not there:",
-                    found: name,
-                    allowed,
-                });
+                _ => continue,
+            };
+            if !list.iter().any(|(name, _)| *name == row.element) {
+                list.push((row.element.clone(), 1));
             }
         }
-        let allowed = choices(wanted, self.quantities()).into();
-        Err(ChartError::Unknown {
-            what: "there is nothing to draw by the name of y,",
-            found: wanted.to_owned(),
-            allowed,
-        })
+        for (name, count) in &mut elements.flows {
+            let of_name = counts.iter().filter(|((_, other), _)| other == name);
+            *count = of_name.map(|(_, count)| *count).max().unwrap_or(0);
+        }
+        elements
+    }
+
+    /// The numbers of each point as its result has them.
+    fn results(&self) -> BTreeMap<usize, Json> {
+        let mut results: BTreeMap<usize, Json> = BTreeMap::new();
+        for (place, row) in self.rows.iter().enumerate() {
+            let mut values = Map::new();
+            // What was asked has columns, too.
+            let is_value = |column: &&String| !column.contains(['(', ' ', '[']);
+            for (column, numbers) in self.numbers.iter().filter(|(column, _)| is_value(column)) {
+                let Some(number) = numbers.get(place).copied().flatten() else { continue };
+                // `drops_by_reason.queue-full` is in an object of its own.
+                match column.split_once('.') {
+                    Some((key, below)) => {
+                        values.entry(key).or_insert_with(|| json!({}))[below] = number.into()
+                    }
+                    None => values.insert(column.clone(), number.into()).map_or((), |_| ()),
+                }
+            }
+            let result = results.entry(row.point).or_insert_with(|| json!({}));
+            match row.kind.as_str() {
+                "run" => values.into_iter().for_each(|(key, value)| result[key] = value),
+                "link" => result["links"][&row.element] = values.into(),
+                "group" => result["jain"][&row.element] = values.remove("jain").unwrap_or_default(),
+                _ => match &mut result["flows"][&row.element] {
+                    Json::Array(flows) => flows.push(values.into()),
+                    none => *none = json!([values]),
+                },
+            }
+        }
+        results
+    }
+
+    /// What a metric gives at each point: the number, and the first row of whom it is.
+    fn evaluate(&self, metric: &Metric) -> Vec<(usize, &Row, f64)> {
+        let read = self
+            .results()
+            .into_iter()
+            .filter_map(|(point, result)| Some((point, metric.read(&result, None).number()?)));
+        let numbers: BTreeMap<usize, f64> = read.collect();
+        let named: Vec<(&str, &str)> = metric.reads().map(|(table, name, _)| (table, name)).collect();
+        let is_of = |row: &Row| {
+            named.iter().all(|(table, name)| {
+                row.element == *name && row.kind == if *table == "links" { "link" } else { "flow" }
+            })
+        };
+        let mut found: BTreeMap<usize, (bool, usize)> = BTreeMap::new();
+        for (place, row) in self.rows.iter().enumerate() {
+            let is_own = is_of(row);
+            let first = found.entry(row.point).or_insert((is_own, place));
+            if is_own && !first.0 {
+                *first = (true, place);
+            }
+        }
+        let rows = numbers.into_iter().filter_map(|(point, number)| {
+            let (_, place) = found.get(&point)?;
+            Some((*place, self.rows.get(*place)?, number))
+        });
+        rows.collect()
     }
 
     /// The axis of that path or column.
@@ -242,7 +313,12 @@ impl Data {
 }
 
 /// Numbers of one line at one place of the axis, by point.
-type Cells = BTreeMap<usize, Vec<f64>>;
+#[derive(Default)]
+struct Cells {
+    by_point: BTreeMap<usize, Vec<f64>>,
+    /// What the points have on the axes that are not drawn.
+    others: BTreeSet<Vec<Option<String>>>,
+}
 
 struct Drawn {
     name: String,
@@ -285,21 +361,62 @@ struct Found<'a> {
     rows: Vec<(usize, &'a Row, f64)>,
 }
 
-/// Finds what `y` names: of links the directions that somebody described.
+/// Finds what `y` names, a column or a metric: of links the directions that somebody described.
 fn found<'a>(data: &'a Data, y: &str) -> Result<Found<'a>, ChartError> {
-    let (column, kind, element) = data.find(y)?;
-    let values = data.numbers.get(&column).map_or(&[][..], Vec::as_slice);
-    let rows = data.rows.iter().zip(values).enumerate();
-    let rows = rows.filter_map(|(place, (row, value))| {
-        let is_of = kind.is_none_or(|kind| row.kind == kind)
-            && match &element {
-                Some(element) => row.element == *element,
-                None => !(row.kind == "link" && row.element.ends_with(".reverse")),
-            };
-        value.filter(|value| is_of && value.is_finite()).map(|value| (place, row, value))
+    // As the field calls it, and metrics.
+    let y = if y == "fct_s" { "completion_s" } else { y };
+    let rows_of = |column: &str, kind: Option<&'static str>, element: Option<&str>| {
+        let values = data.numbers.get(column).map_or(&[][..], Vec::as_slice);
+        let rows = data.rows.iter().zip(values).enumerate();
+        let rows = rows.filter_map(|(place, (row, value))| {
+            let is_of = kind.is_none_or(|kind| row.kind == kind)
+                && match element {
+                    Some(element) => row.element == element,
+                    None => !(row.kind == "link" && row.element.ends_with(".reverse")),
+                };
+            value.filter(|value| is_of && value.is_finite()).map(|value| (place, row, value))
+        });
+        Found { column: column.to_owned(), kind, rows: rows.collect() }
+    };
+    if data.quantities().any(|name| name == y) {
+        return Ok(rows_of(y, data.kind_of(y), None));
+    }
+    if !y.contains(['.', '(']) {
+        let allowed = choices(y, data.quantities()).into();
+        return Err(ChartError::Unknown {
+            what: "there is nothing to draw by the name of y,",
+            found: y.to_owned(),
+            allowed,
+        });
+    }
+    let refuse = |text: String, help: String| ChartError::Nothing { text: format!("y: {text}"), help };
+    let help = || "see docs/scenario.md for what metrics there are".to_owned();
+    let mut metric = Metric::parse(y).map_err(|error| refuse(error, help()))?;
+    if metric.needs_series() {
+        let text = format!("`{y}` asks for what was when, and no table has series");
+        return Err(refuse(
+            text,
+            "as `y` of [figure], or in a claim, it is asked when the sweep runs".into(),
+        ));
+    }
+    let mut refused = None;
+    metric.hold(&data.elements(), &mut |message, help| {
+        refused.get_or_insert((message, help));
     });
-    let rows = rows.collect();
-    Ok(Found { column, kind, rows })
+    if let Some((message, help)) = refused {
+        return Err(refuse(message, help));
+    }
+    if let Some((table, name, value)) = metric.each()
+        && data.quantities().any(|name| name == value)
+    {
+        let kind = match table {
+            "links" => "link",
+            "jain" => "group",
+            _ => "flow",
+        };
+        return Ok(rows_of(value, Some(kind), name));
+    }
+    Ok(Found { column: y.to_owned(), kind: None, rows: data.evaluate(&metric) })
 }
 
 /// As [`found`], of something.
@@ -322,6 +439,8 @@ struct Lines {
     by_element: bool,
     /// Axes of laws, whose values are laws.
     laws: Vec<String>,
+    /// These are laws of flows, and not of links.
+    of_flows: bool,
 }
 
 impl Lines {
@@ -334,11 +453,12 @@ impl Lines {
         let is_law_axis = |path: &str| path.ends_with(".law");
         let laws = data.axes.iter().filter(|(path, ..)| is_law_axis(path) && path.starts_with("flows."));
         let mut laws: Vec<String> = laws.map(|(_, column, _)| column.clone()).collect();
-        if laws.is_empty() {
+        let of_flows = !laws.is_empty();
+        if !of_flows {
             let of_links = data.axes.iter().filter(|(path, ..)| is_law_axis(path));
             laws = of_links.map(|(_, column, _)| column.clone()).collect();
         }
-        let mut lines = Self { columns: Vec::new(), by_law: false, by_element: false, laws };
+        let mut lines = Self { columns: Vec::new(), by_law: false, by_element: false, laws, of_flows };
         match wish.by.as_deref() {
             Some("law") => {
                 lines.by_law = lines.laws.is_empty();
@@ -378,9 +498,14 @@ impl Lines {
             .iter()
             .find_map(|column| data.text(column, place))
             .filter(|law| style::of_law(law).is_some());
-        // Flows know their law; a link is drawn in that of the flows that are compared.
+        // Flows know their law; a link is drawn in that of the flows that are compared. Where laws of links are, the one
+        // that is swept may be another link's.
         let own = row.law.clone();
-        let law = if row.kind == "link" { swept.or(own) } else { own.or(swept) };
+        let law = match row.kind.as_str() {
+            "link" if self.of_flows => swept.or(own).or_else(|| Some(NONE.to_owned())),
+            "link" => own.or_else(|| Some(NONE.to_owned())),
+            _ => own.or(swept),
+        };
         let mut words: Vec<String> = Vec::new();
         let mut add = |word: String| {
             if !word.is_empty() && !words.contains(&word) {
@@ -395,7 +520,18 @@ impl Lines {
         }
         for column in &self.columns {
             let Some(value) = data.text(column, place) else { continue };
-            if self.laws.contains(column) || column.ends_with(".law") || column == "label" {
+            let is_law = self.laws.contains(column) || column.ends_with(".law");
+            if is_law
+                && (value == NONE || self.columns.iter().filter(|other| other.ends_with(".law")).count() > 1)
+            {
+                // Which law it is of is not told by the law itself.
+                add(format!(
+                    "{}: {value}",
+                    column.trim_end_matches(".law").rsplit('.').next().unwrap_or_default()
+                ));
+                continue;
+            }
+            if is_law || column == "label" {
                 add(value);
                 continue;
             }
@@ -435,6 +571,12 @@ fn over_axis(data: &Data, wish: &Wish, y: &str) -> Result<Picture, ChartError> {
     let has_numbers = rows.iter().all(|(place, ..)| {
         data.numbers.get(&x).is_some_and(|column| column.get(*place).copied().flatten().is_some())
     });
+    let others: Vec<(&str, &str)> = data
+        .axes
+        .iter()
+        .filter(|(path, column, values)| path != SEED && *column != x && values.len() > 1)
+        .map(|(path, column, _)| (path.as_str(), column.as_str()))
+        .collect();
     let mut categories: Vec<String> = Vec::new();
     let mut drawn: Vec<Drawn> = Vec::new();
     for &(place, row, value) in &rows {
@@ -459,12 +601,24 @@ fn over_axis(data: &Data, wish: &Wish, y: &str) -> Result<Picture, ChartError> {
         let cells = match drawn[line].at.iter().position(|(other, _)| *other == at) {
             Some(cell) => cell,
             None => {
-                drawn[line].at.push((at, Cells::new()));
+                drawn[line].at.push((at, Cells::default()));
                 drawn[line].at.len() - 1
             }
         };
-        drawn[line].at[cells].1.entry(row.point).or_default().push(value);
+        let cell = &mut drawn[line].at[cells].1;
+        cell.by_point.entry(row.point).or_default().push(value);
+        cell.others.insert(others.iter().map(|(_, column)| data.text(column, place)).collect());
     }
+    // Runs that differ in more than their seed are no repetitions, of which an interval would tell.
+    let is_mixed = |cell: &Cells| cell.others.len() > 1;
+    let differs = |cell: &Cells, axis: usize| {
+        let mut values = cell.others.iter().map(|values| &values[axis]);
+        let first = values.next();
+        values.any(|value| Some(value) != first)
+    };
+    let cells = || drawn.iter().flat_map(|line| &line.at);
+    let mixed = others.iter().enumerate().filter(|(axis, _)| cells().any(|(_, cell)| differs(cell, *axis)));
+    let mixed: Vec<&str> = mixed.map(|(_, (path, _))| *path).collect();
     let highest_x = drawn.iter().flat_map(|line| &line.at).map(|(at, _)| at.abs()).fold(0.0, f64::max);
     let (x_label, x_factor) = if has_numbers {
         label_of(&x, highest_x)
@@ -482,8 +636,10 @@ fn over_axis(data: &Data, wish: &Wish, y: &str) -> Result<Picture, ChartError> {
                 .into_iter()
                 .filter_map(|(at, cells)| {
                     let mean = |values: &Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
-                    let values: Vec<f64> = cells.values().map(mean).collect();
-                    Some((at / x_factor, Estimate::of(&values)?, values.len()))
+                    let values: Vec<f64> = cells.by_point.values().map(mean).collect();
+                    let estimate = Estimate::of(&values)?;
+                    let half = if is_mixed(&cells) { 0.0 } else { estimate.half };
+                    Some((at / x_factor, Estimate { half, ..estimate }, values.len()))
                 })
                 .collect();
             at.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -503,7 +659,7 @@ fn over_axis(data: &Data, wish: &Wish, y: &str) -> Result<Picture, ChartError> {
             law,
             mark: Mark::Measured,
             points: at.iter().map(|(x, estimate, _)| (*x, estimate.mean / factor)).collect(),
-            spread: spread(&at, factor),
+            spread: spread(&at, factor, is_share(&label)),
             samples: at.iter().map(|(.., count)| *count).collect(),
         })
         .collect();
@@ -513,8 +669,13 @@ fn over_axis(data: &Data, wish: &Wish, y: &str) -> Result<Picture, ChartError> {
         rows.iter().filter(|(_, row, _)| Some((row.point, row.element.as_str())) == first).count() > 1
     };
     let has_seeds = data.axes.iter().any(|(path, ..)| path == SEED);
-    let of = if has_seeds && wish.by.is_none() { "seeds" } else { "runs" };
-    let mut note = intervals(&panel, of);
+    let mut note = if mixed.is_empty() {
+        intervals(&panel, if has_seeds { "seeds" } else { "runs" })
+    } else {
+        let samples = || panel.curves.iter().flat_map(|curve| &curve.samples).copied();
+        let count = range(samples().min().unwrap_or(0), samples().max().unwrap_or(0));
+        format!("mean, n = {count} runs that differ in {}", mixed.join(", "))
+    };
     if several {
         let words = "each run is the mean of its flows";
         note = if note.is_empty() { words.to_owned() } else { format!("{note}; {words}") };
@@ -525,15 +686,19 @@ fn over_axis(data: &Data, wish: &Wish, y: &str) -> Result<Picture, ChartError> {
     Ok(Picture { x_label, is_logarithmic, categories, panels: vec![panel], note })
 }
 
-/// Intervals where there are any. What is never negative is not drawn so, for Student's t knows no bound.
-fn spread(at: &[(f64, Estimate, usize)], factor: f64) -> Vec<(f64, f64, f64)> {
+/// Intervals where there are any. Student's t knows no bound: what is never negative does not reach below 0, and what is a
+/// share of 1 not above it.
+fn spread(at: &[(f64, Estimate, usize)], factor: f64, is_share: bool) -> Vec<(f64, f64, f64)> {
     if at.iter().all(|(_, estimate, _)| estimate.half == 0.0) {
         return Vec::new();
     }
     let is_positive = at.iter().all(|(_, estimate, _)| estimate.mean >= 0.0);
     let low = |low: f64| if is_positive { low.max(0.0) } else { low };
+    let high = |estimate: &Estimate| {
+        if is_share { estimate.high().min(1.0).max(estimate.mean) } else { estimate.high() }
+    };
     let each = |(x, estimate, _): &(f64, Estimate, usize)| {
-        (*x, low(estimate.low()) / factor, estimate.high() / factor)
+        (*x, low(estimate.low()) / factor, high(estimate) / factor)
     };
     at.iter().map(each).collect()
 }
@@ -680,17 +845,31 @@ pub fn points_of_data(
             "`sweep --folders`, and plot the folder of a run",
         ));
     }
+    let mut results = data.results();
+    let mut rows: BTreeMap<usize, Vec<&Row>> = BTreeMap::new();
+    data.rows.iter().for_each(|row| rows.entry(row.point).or_default().push(row));
     let mut points: Vec<PointResult> = settings
         .iter()
         .enumerate()
-        .map(|(index, settings)| PointResult {
-            index,
-            run: String::new(),
-            settings: settings.clone(),
-            result: Json::Null,
-            readings: Vec::new(),
-            curves: Vec::new(),
-            laws: Default::default(),
+        .map(|(index, settings)| {
+            let result = results.remove(&index).unwrap_or_default();
+            let laws_of = |table: &str, kind: &str| {
+                let names = result[table].as_object().into_iter().flat_map(Map::keys);
+                let of = |name: &String| {
+                    let is_of = |row: &&&Row| row.kind == kind && row.element == *name;
+                    rows.get(&index)?.iter().find(is_of).and_then(|row| row.law.clone())
+                };
+                names.map(of).collect()
+            };
+            PointResult {
+                index,
+                run: String::new(),
+                settings: settings.clone(),
+                laws: [laws_of("links", "link"), laws_of("flows", "flow")],
+                result,
+                readings: Vec::new(),
+                curves: Vec::new(),
+            }
         })
         .collect();
     for metric in figure.metrics() {

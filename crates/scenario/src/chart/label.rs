@@ -1,5 +1,7 @@
 //! Names of axes: quantity and unit.
 
+use crate::metric::Metric;
+
 /// Whether an axis with this label ends at 1.
 pub fn is_share(label: &str) -> bool {
     ["(share)", "(0 to 1)"].iter().any(|unit| label.ends_with(unit))
@@ -47,9 +49,13 @@ const COUNTS: [(&str, &str); 9] = [
 
 /// Quantity and unit of a column, and what its values are divided by: the unit in which the largest has few digits.
 pub(super) fn label_of(column: &str, highest: f64) -> (String, f64) {
+    if let Some(metric) = Metric::parse(column).ok().filter(|metric| !metric.is_plain()) {
+        return label_of_metric(&metric, highest);
+    }
     let (column, of) = match column.split('.').collect::<Vec<_>>()[..] {
-        ["links" | "flows", name, ref rest @ ..] if !rest.is_empty() => {
-            (rest.join("."), format!(" of {name}"))
+        ["links" | "flows", ref name, ref rest @ ..] if !rest.is_empty() => {
+            let of = if *name == "*" { " of all".to_owned() } else { format!(" of {name}") };
+            (rest.join("."), of)
         }
         ["jain", name] => ("jain".to_owned(), format!(" of {name}")),
         ["run", ref rest @ ..] => (rest.join("."), String::new()),
@@ -57,6 +63,13 @@ pub(super) fn label_of(column: &str, highest: f64) -> (String, f64) {
     };
     let (words, unit, factor) = words_of(&column, highest);
     (format!("{words}{of} ({unit})"), factor)
+}
+
+/// The same of what is made of many values, or asked of a series.
+fn label_of_metric(metric: &Metric, highest: f64) -> (String, f64) {
+    let (_, unit, factor) = words_of(metric.unit_name(), highest);
+    let words = metric.in_words().map(|(made, key, whose)| made + &words_of(key, highest).0 + &whose);
+    (format!("{} ({unit})", words.unwrap_or_else(|| metric.text().to_owned())), factor)
 }
 
 /// Words and unit of a quantity, whosever it is.
@@ -67,7 +80,9 @@ fn words_of(column: &str, highest: f64) -> (String, &'static str, f64) {
         *units.iter().rev().find(fits).unwrap_or(&units[0])
     };
     let last = column.rsplit(['_', '.']).next().unwrap_or("");
-    let is_count = COUNTS.iter().find(|(name, _)| column.ends_with(name));
+    // `drops_by_reason.queue-full` ends in the reason.
+    let counted = column.split_once("_by_reason").map_or(column, |(counted, _)| counted);
+    let is_count = COUNTS.iter().find(|(name, _)| counted.ends_with(name));
     let (unit, factor) = match last {
         "bps" => scaled([("bit/s", 1.0), ("kbit/s", 1e3), ("Mbit/s", 1e6), ("Gbit/s", 1e9)]),
         "Bps" => scaled([("B/s", 1.0), ("kB/s", 1e3), ("MB/s", 1e6), ("GB/s", 1e9)]),
@@ -140,6 +155,11 @@ mod tests {
             ("flows.ftp.count", 50.0, "count of ftp (flows)", 1.0),
             ("drops", 3.0, "drops (packets)", 1.0),
             ("size_bytes", 3e6, "size (MB)", 1e6),
+            ("p99(flows.web.completion_s)", 2.0, "p99 of flow completion time of web (s)", 1.0),
+            ("p99.9(flows.web.completion_s)", 0.2, "p99.9 of flow completion time of web (ms)", 1e-3),
+            ("sum(flows.*.goodput_bps)", 9e6, "sum of goodput of all flows (Mbit/s)", 1e6),
+            ("jain(flows.*.goodput_bps)", 0.9, "Jain's index of goodput of all flows (0 to 1)", 1.0),
+            ("links.b.queue_packets at 2 s", 9.0, "links.b.queue_packets at 2 s (packets)", 1.0),
         ] {
             assert_eq!(label_of(column, highest), (label.to_owned(), factor), "{column}");
         }

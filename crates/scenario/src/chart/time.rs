@@ -12,6 +12,7 @@ use crate::report::{self, Of, Recording};
 use crate::result::jain;
 use crate::style;
 use crate::sweep::PointResult;
+use crate::tree::NONE;
 
 /// What runs show over time: throughput, queueing delay and utilisation, or what was asked for.
 ///
@@ -175,7 +176,12 @@ fn curves_of(recording: &Recording, run: &RunFolder, metric: &str, label: &str) 
                 }
                 let model = run.scenario().base_model().links.iter().position(|link| link.name == *name);
                 let law = model.and_then(|model| link_laws.get(model).copied().flatten());
-                curves.push(line(named(name, law), law, Mark::Line, points(&chart.series[place])));
+                curves.push(line(
+                    named(name, law),
+                    law.or(Some(NONE)),
+                    Mark::Line,
+                    points(&chart.series[place]),
+                ));
             }
         }
     }

@@ -54,11 +54,12 @@ impl Label {
 }
 
 /// Metrics of docs/design/contract.md 5 in the order in which people want them.
-const TITLES: [(Of, &str, &str); 31] = [
+const TITLES: [(Of, &str, &str); 33] = [
     (Of::Flows, "received_bps", "Arrival of data at the receivers of flows"),
     (Of::Flows, "delivered_bytes", "Data delivered to the applications of flows, in order"),
     (Of::Flows, "cwnd_packets", "Congestion window of flows"),
     (Of::Links, "queue_packets", "Queue of links"),
+    (Of::Links, "queue_delay_ms", "Queueing delay of links"),
     (Of::Links, "utilization", "Utilisation of links"),
     (Of::Links, "feedback_Bps", "Feedback of the law"),
     (Of::Links, "interval_ms", "Control interval of the law"),
@@ -86,6 +87,7 @@ const TITLES: [(Of, &str, &str); 31] = [
     (Of::Links, "tcp_queue_packets", "Queue of the other class"),
     (Of::Links, "xcp_drops", "Drops of XCP's class within a bin"),
     (Of::Links, "tcp_drops", "Drops of the other class within a bin"),
+    (Of::Links, "collisions", "Collisions within a bin"),
 ];
 
 /// The charts of a recording in the order of the report, each with its label. A metric that nobody

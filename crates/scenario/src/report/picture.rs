@@ -6,8 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::page::escape;
+use crate::cells::Alike;
 use crate::chart::Picture;
-use crate::number::significant;
 
 /// More numbers below a picture are in its files alone.
 const ROWS_MAX: usize = 600;
@@ -58,24 +58,39 @@ fn numbers(drawn: &Drawn, elsewhere: &str) -> String {
         escape(name),
         escape(&picture.x_label)
     );
-    let number = |value: f64| format!("<td data-value=\"{value}\">{}</td>", significant(value));
-    for (panel, curve) in curves() {
+    let number = |value: f64, form: &Alike| format!("<td data-value=\"{value}\">{}</td>", form.write(value));
+    let of_axis = Alike::of(curves().flat_map(|(_, curve)| curve.points.iter().map(|(x, _)| *x)));
+    let of_panels: Vec<Alike> = picture
+        .panels
+        .iter()
+        .map(|panel| {
+            let values = panel.curves.iter().flat_map(|curve| {
+                let ends = curve.spread.iter().flat_map(|(_, low, high)| [*low, *high]);
+                curve.points.iter().map(|(_, y)| *y).chain(ends)
+            });
+            Alike::of(values)
+        })
+        .collect();
+    let forms = picture.panels.iter().zip(&of_panels);
+    for (panel, form, curve) in
+        forms.flat_map(|(panel, form)| panel.curves.iter().map(move |curve| (panel, form, curve)))
+    {
         for (place, &(x, y)) in curve.points.iter().enumerate() {
             let interval = match curve.spread.get(place).filter(|spread| spread.0 == x) {
-                Some(&(_, low, high)) => number(low) + &number(high),
+                Some(&(_, low, high)) => number(low, form) + &number(high, form),
                 None if has_intervals => "<td></td><td></td>".to_owned(),
                 None => String::new(),
             };
             let at = match picture.categories.get(x as usize) {
                 Some(name) => format!("<td>{}</td>", escape(name)),
-                None => number(x),
+                None => number(x, &of_axis),
             };
             let _ = writeln!(
                 html,
                 "<tr><th scope=\"row\">{}</th>{at}<td>{}</td>{}{interval}</tr>",
                 escape(&curve.name),
                 escape(&panel.label),
-                number(y)
+                number(y, form)
             );
         }
     }
