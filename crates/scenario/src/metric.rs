@@ -66,6 +66,7 @@ const FLOW_SERIES: &[&str] = &[
     "srtt_ms",
     "load_bound",
     "downgrades",
+    "alpha",
     "estimate_bps",
     "truth_bps",
     "probe_bps",

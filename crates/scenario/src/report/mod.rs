@@ -54,7 +54,7 @@ impl Label {
 }
 
 /// Metrics of docs/design/contract.md 5 in the order in which people want them.
-const TITLES: [(Of, &str, &str); 33] = [
+const TITLES: [(Of, &str, &str); 34] = [
     (Of::Flows, "received_bps", "Arrival of data at the receivers of flows"),
     (Of::Flows, "delivered_bytes", "Data delivered to the applications of flows, in order"),
     (Of::Flows, "cwnd_packets", "Congestion window of flows"),
@@ -68,6 +68,7 @@ const TITLES: [(Of, &str, &str); 33] = [
     (Of::Links, "load_level", "Load level of the law"),
     (Of::Flows, "load_bound", "Load that flows act on, upper bound"),
     (Of::Flows, "downgrades", "Times that flows fell back to VCP"),
+    (Of::Flows, "alpha", "Share of marks that flows act on"),
     (Of::Links, "pxcp_r", "r of the P-XCP law: share of limited flows"),
     (Of::Links, "estimate_bps", "Estimated bandwidth"),
     (Of::Links, "truth_bps", "True bandwidth"),
