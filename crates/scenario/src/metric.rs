@@ -14,6 +14,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use congestlab_core::law::Protocol;
 use congestlab_core::units::{BitRate, Bytes, Duration};
 use congestlab_net::packet::{PS_PER_NS, Picos};
 use congestlab_net::queue::Reason;
@@ -29,23 +30,13 @@ use crate::result::jain;
 use crate::sweep::TimeSeries;
 use crate::tree::{Node, Value};
 
-/// Metrics of the time series, by element (docs/design/contract.md 5).
+/// Metrics of the time series, by element, beside those of the laws (docs/design/contract.md 5).
 const LINK_SERIES: &[&str] = &[
     "throughput_bps",
     "queue_packets",
     "queue_bytes",
     "queue_max_packets",
     "queue_delay_ms",
-    "input_Bps",
-    "feedback_Bps",
-    "interval_ms",
-    "persistent_queue_bytes",
-    "pxcp_n",
-    "pxcp_n_lim",
-    "pxcp_r",
-    "load_factor",
-    "load_code",
-    "load_level",
     "estimate_bps",
     "truth_bps",
     "probe_bps",
@@ -64,9 +55,6 @@ const FLOW_SERIES: &[&str] = &[
     "throughput_bps",
     "cwnd_packets",
     "srtt_ms",
-    "load_bound",
-    "downgrades",
-    "alpha",
     "estimate_bps",
     "truth_bps",
     "probe_bps",
@@ -75,9 +63,22 @@ const FLOW_SERIES: &[&str] = &[
 /// Of diagnostics.
 const CODE: &str = "scenario::metric";
 
+/// Names of the series of links, or of flows; those of several laws once.
+fn series_of(links: bool) -> Vec<&'static str> {
+    let mut names = if links { LINK_SERIES } else { FLOW_SERIES }.to_vec();
+    for protocol in Protocol::all() {
+        for column in if links { protocol.link_series } else { protocol.flow_series } {
+            if !names.contains(&column.name) {
+                names.push(column.name);
+            }
+        }
+    }
+    names
+}
+
 /// The name of a series of links or flows, as samples have it.
 pub(crate) fn series_name(name: &str) -> Option<&'static str> {
-    LINK_SERIES.iter().chain(FLOW_SERIES).find(|known| **known == name).copied()
+    [true, false].into_iter().flat_map(series_of).find(|known| *known == name)
 }
 
 /// Series of links of which there is one for each cloud.
@@ -993,8 +994,8 @@ pub(crate) fn fields(table: &str, is_series: bool) -> Vec<String> {
         _ => Vec::new(),
     };
     match (table, is_series) {
-        ("links", true) => list(LINK_SERIES),
-        (_, true) => list(FLOW_SERIES),
+        ("links", true) => list(&series_of(true)),
+        (_, true) => list(&series_of(false)),
         ("links", false) => {
             let all = LinkOutcome {
                 collisions: Some(0),

@@ -5,6 +5,8 @@
 //! least [`DISTANCE_MIN`] in CIELAB for people with ordinary sight, protanopia, deuteranopia and tritanopia, and from
 //! the paper by a contrast of [`CONTRAST_MIN`]; the tests below hold both.
 
+use congestlab_core::law::{self, Hue, Protocol, Shape};
+
 /// The least distance of two hues (CIE 1976, Delta E*ab): ten times what an eye can just tell apart.
 pub const DISTANCE_MIN: f64 = 20.0;
 /// The least contrast of a hue with the paper, as WCAG 2.2 (1.4.11) wants of graphics.
@@ -158,50 +160,32 @@ pub const QUEUE_LIMIT: Bound = Bound { colour: colour("limit", "#8a6d1f", "#b9a2
 /// A goal or another bound.
 pub const GOAL: Bound = Bound { colour: DIM, dash: &[8.0, 3.0, 1.5, 3.0] };
 
-const BLUE: usize = 0;
-const VERMILION: usize = 1;
-const GREEN: usize = 2;
-const PURPLE: usize = 3;
-const AMBER: usize = 4;
-const SKY: usize = 5;
-const BLACK: usize = 6;
-const BROWN: usize = 7;
+/// Looks of what flows and links can have beside a law of the list.
+const OTHERS: [(&str, law::Look); 3] = [
+    ("cbr", law::Look::new(Hue::Brown, Shape::Ring, 1)),
+    ("onoff", law::Look::new(Hue::Vermilion, Shape::Ring, 3)),
+    ("none", law::Look::new(Hue::Ink, Shape::Cross, 2)),
+];
+
+impl From<law::Look> for Look {
+    fn from(look: law::Look) -> Self {
+        Self {
+            hue: look.hue as usize,
+            marker: MARKERS[look.shape as usize],
+            dash: DASHES[look.dash as usize],
+        }
+    }
+}
 
 /// Every law that links and flows can have, and "none". Laws that papers compare have different hues.
-pub const LAWS: [(&str, Look); 23] = {
-    const fn look(hue: usize, marker: Marker, dash: usize) -> Look {
-        Look { hue, marker, dash: DASHES[dash] }
-    }
-    [
-        ("xcp", look(BLUE, Marker::Circle, 0)),
-        ("pxcp", look(SKY, Marker::Up, 1)),
-        ("xcp-r", look(GREEN, Marker::Square, 3)),
-        ("xcp-r-v0", look(PURPLE, Marker::Ring, 2)),
-        ("reno", look(AMBER, Marker::Up, 2)),
-        ("newreno", look(BLACK, Marker::Down, 3)),
-        ("sack", look(SKY, Marker::Rhomb, 2)),
-        ("fack", look(BROWN, Marker::Plus, 4)),
-        ("cubic", look(VERMILION, Marker::Square, 1)),
-        ("vcp", look(AMBER, Marker::Circle, 1)),
-        ("dpcp", look(SKY, Marker::Square, 4)),
-        ("tpcp", look(PURPLE, Marker::Down, 3)),
-        ("mpcp", look(GREEN, Marker::Rhomb, 0)),
-        ("highspeed", look(BLUE, Marker::Cross, 2)),
-        ("bic", look(PURPLE, Marker::Rhomb, 4)),
-        ("vegas", look(BROWN, Marker::Down, 2)),
-        ("bbr", look(GREEN, Marker::Up, 4)),
-        ("peach", look(PURPLE, Marker::Cross, 1)),
-        ("peach-plus", look(GREEN, Marker::Plus, 2)),
-        ("dctcp", look(AMBER, Marker::Square, 3)),
-        ("cbr", look(BROWN, Marker::Ring, 1)),
-        ("onoff", look(VERMILION, Marker::Ring, 3)),
-        ("none", look(BLACK, Marker::Cross, 2)),
-    ]
-};
+pub fn laws() -> impl Iterator<Item = (&'static str, Look)> {
+    let listed = Protocol::all().map(|protocol| (protocol.name, protocol.look));
+    listed.chain(OTHERS).map(|(name, look)| (name, look.into()))
+}
 
 /// The look of a law; `None`: there is no such law.
 pub fn of_law(law: &str) -> Option<Look> {
-    LAWS.iter().find(|(name, _)| *name == law).map(|(_, look)| *look)
+    laws().find(|(name, _)| *name == law).map(|(_, look)| look)
 }
 
 /// The look of the n-th of several things that are no laws: 40 differ.
@@ -212,7 +196,7 @@ pub fn nth(n: usize) -> Look {
 
 /// The look of the n-th of a few lines that are of no law, in black: queues of links.
 pub fn plain(n: usize) -> Look {
-    Look { hue: BLACK, marker: MARKERS[n % MARKERS.len()], dash: DASHES[n % DASHES.len()] }
+    Look { hue: Hue::Ink as usize, marker: MARKERS[n % MARKERS.len()], dash: DASHES[n % DASHES.len()] }
 }
 
 /// The looks of groups of flows, or of links, that stand beside each other in one picture, by their laws: a law has its
@@ -254,7 +238,7 @@ pub fn css() -> String {
         for (place, colour) in HUES.into_iter().enumerate() {
             let _ = write!(css, " --c{place}: {};", of(colour));
         }
-        for (law, look) in LAWS {
+        for (law, look) in laws() {
             let _ = write!(css, " --law-{law}: {};", of(look.colour()));
         }
         css.push_str(end);
@@ -374,12 +358,13 @@ mod tests {
     #[test]
     fn every_law_has_a_look_that_no_other_has() {
         let laws = crate::law::all();
+        let looks: Vec<(&str, Look)> = super::laws().collect();
         for law in laws.iter().copied().chain(["none"]) {
             assert!(of_law(law).is_some(), "{law} has no look");
         }
-        for (place, (law, look)) in LAWS.iter().enumerate() {
+        for (place, (law, look)) in looks.iter().enumerate() {
             assert!(laws.contains(law) || *law == "none", "{law} is no law");
-            for (other, same) in &LAWS[place + 1..] {
+            for (other, same) in &looks[place + 1..] {
                 assert!((look.hue, look.marker) != (same.hue, same.marker), "{law} looks as {other}");
                 assert!((look.hue, look.dash) != (same.hue, same.dash), "{law} has the line of {other}");
             }

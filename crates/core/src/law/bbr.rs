@@ -5,7 +5,7 @@
 
 use super::places::SEGMENT_MAX;
 use super::settings::{Field, Settings};
-use super::{Ack, Delivery, Needs, Protocol, SenderConfig, SenderLaw};
+use super::{Ack, Delivery, Hue, Look, Needs, Protocol, SenderConfig, SenderLaw, Shape};
 use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, mul_div};
 
 /// BtlBwFilterLen, round trips, draft §4.1.1.3.
@@ -80,6 +80,9 @@ pub const fn protocols() -> &'static [Protocol] {
             name: "bbr",
             about: "BBR version 1 (Cardwell et al. 2016)",
             page: "bbr",
+            look: Look::new(Hue::Green, Shape::Up, 4),
+            link_series: &[],
+            flow_series: &[],
             link: None,
             sender: Some(SenderConfig::Bbr(Config::DEFAULT)),
         }]

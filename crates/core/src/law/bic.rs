@@ -4,7 +4,7 @@
 
 use super::places::{PLACES, SEGMENT_MAX, bytes, with_places};
 use super::settings::{Field, Settings};
-use super::{Ack, Protocol, SenderConfig, SenderLaw};
+use super::{Ack, Hue, Look, Protocol, SenderConfig, SenderLaw, Shape};
 use crate::units::{Bytes, Ratio, Time, Wide, mul_div};
 
 /// Constants of BIC that a scenario may set.
@@ -77,6 +77,9 @@ pub const fn protocols() -> &'static [Protocol] {
             name: "bic",
             about: "BIC, losses repaired by selective acknowledgment (Xu, Harfoush, Rhee 2004)",
             page: "bic",
+            look: Look::new(Hue::Purple, Shape::Rhomb, 4),
+            link_series: &[],
+            flow_series: &[],
             link: None,
             sender: Some(SenderConfig::Bic(Config::DEFAULT)),
         }]

@@ -3,7 +3,7 @@
 
 use super::places::{PLACES, SEGMENT_MAX, bytes, with_places};
 use super::settings::{Field, Settings};
-use super::{Ack, Protocol, SenderConfig, SenderLaw};
+use super::{Ack, Hue, Look, Protocol, SenderConfig, SenderLaw, Shape};
 use crate::units::{Bytes, Duration, Ratio, Time, Wide, mul_div};
 
 /// beta_cubic, §4.6.
@@ -31,6 +31,9 @@ pub const fn protocols() -> &'static [Protocol] {
             name: "cubic",
             about: "CUBIC, losses repaired by selective acknowledgment (RFC 9438)",
             page: "cubic",
+            look: Look::new(Hue::Vermilion, Shape::Square, 1),
+            link_series: &[],
+            flow_series: &[],
             link: None,
             sender: Some(SenderConfig::Cubic(Config {})),
         }]

@@ -6,7 +6,10 @@
 
 use super::reno::Reno;
 use super::settings::{Field, Settings};
-use super::{Ack, EchoLaw, Heard, Needs, Packet, Protocol, Receiving, Reply, Send, SenderConfig, SenderLaw};
+use super::{
+    Ack, EchoLaw, Heard, Hue, Look, Needs, Packet, Protocol, Receiving, Reply, Send, SenderConfig, SenderLaw,
+    Shape,
+};
 use crate::units::{Bytes, Time, mul_div};
 
 /// ECN field of a packet whose transport knows ECN, ECT(0), and of one that met congestion (RFC 3168 §5).
@@ -47,6 +50,9 @@ pub const fn protocols() -> &'static [Protocol] {
             name: "dctcp",
             about: "DCTCP: a window cut in proportion to the share of marked packets (RFC 8257)",
             page: "dctcp",
+            look: Look::new(Hue::Amber, Shape::Square, 3),
+            link_series: &[],
+            flow_series: &[],
             link: None,
             sender: Some(SenderConfig::Dctcp(Config { linux: false })),
         }]

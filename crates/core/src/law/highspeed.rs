@@ -3,7 +3,7 @@
 
 use super::places::{PLACES, SEGMENT_MAX, bytes, with_places};
 use super::settings::{Field, Settings};
-use super::{Ack, Protocol, SenderConfig, SenderLaw};
+use super::{Ack, Hue, Look, Protocol, SenderConfig, SenderLaw, Shape};
 use crate::units::{Bytes, Time, Wide, mul_div};
 
 /// Low_Window, §5: up to it this is Reno.
@@ -43,6 +43,9 @@ pub const fn protocols() -> &'static [Protocol] {
             name: "highspeed",
             about: "HighSpeed TCP, losses repaired by selective acknowledgment (RFC 3649)",
             page: "highspeed",
+            look: Look::new(Hue::Blue, Shape::Cross, 2),
+            link_series: &[],
+            flow_series: &[],
             link: None,
             sender: Some(SenderConfig::HighSpeed(Config { limited_slow_start: false })),
         }]

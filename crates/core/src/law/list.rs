@@ -2,8 +2,8 @@
 
 use super::settings::{Field, Settings};
 use super::{
-    Ack, Ask, Delivery, EchoLaw, Heard, LinkLaw, Needs, Packet, Pool, Receiving, Remembers, Reply, Send,
-    SenderLaw, Series, Steered, Told, Turn,
+    Ack, Ask, Column, Delivery, EchoLaw, Heard, LinkLaw, Look, Needs, Packet, Pool, Receiving, Remembers,
+    Reply, Send, SenderLaw, Series, Steered, Told, Turn,
 };
 use crate::units::{Bytes, Duration, Rate, Time};
 use core::any::Any;
@@ -17,6 +17,12 @@ pub struct Protocol {
     pub about: &'static str,
     /// Page of the protocol: `docs/protocols/<page>.md`.
     pub page: &'static str,
+    /// Look in pictures.
+    pub look: Look,
+    /// Series that the law adds to those of links.
+    pub link_series: &'static [Column],
+    /// Series that the law adds to those of flows.
+    pub flow_series: &'static [Column],
     /// Link law and its default configuration; `None`: links run none.
     pub link: Option<LinkConfig>,
     /// Sender law and its default configuration; `None`: flows run none.

@@ -23,6 +23,7 @@ pub mod reno;
 mod segment;
 mod sender;
 pub mod settings;
+mod shown;
 pub mod vegas;
 pub mod xcp;
 pub mod xcp_i;
@@ -35,3 +36,4 @@ pub use list::{Echo, Law, Link, LinkConfig, LinkReport, LinkView, Protocol, Send
 pub use packet::{Carried, Header, Packet, Tag, Words};
 pub use segment::{Expected, Segment};
 pub use sender::{Ack, Ask, Delivery, Needs, Probe, Send, SenderLaw, Turn};
+pub use shown::{Column, Hue, Look, Shape};

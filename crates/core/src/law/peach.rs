@@ -5,7 +5,9 @@
 //! (rapid recovery; quick recovery): if the loss was no congestion, their ACKs bring the window back.
 
 use super::settings::{Field, Settings, words};
-use super::{Ack, Ask, Needs, Packet, Probe, Protocol, Send, SenderConfig, SenderLaw, Turn};
+use super::{
+    Ack, Ask, Hue, Look, Needs, Packet, Probe, Protocol, Send, SenderConfig, SenderLaw, Shape, Turn,
+};
 use crate::units::{Bytes, Duration, Time, mul_div};
 
 /// As many segments as a receiver can advertise here; sudden start sends a probe for each.
@@ -78,6 +80,9 @@ pub const fn protocols() -> &'static [Protocol] {
                 name: "peach",
                 about: "TCP-Peach: low-priority dummy segments probe the path (Akyildiz, Morabito, Palazzo 2001)",
                 page: "peach",
+                look: Look::new(Hue::Purple, Shape::Cross, 1),
+                link_series: &[],
+                flow_series: &[],
                 link: None,
                 sender: Some(SenderConfig::Peach(Config::of(Variant::Peach))),
             },
@@ -85,6 +90,9 @@ pub const fn protocols() -> &'static [Protocol] {
                 name: "peach-plus",
                 about: "TCP-Peach+: low-priority NIL segments probe the path and repair losses (Akyildiz, Zhang, Fang 2002)",
                 page: "peach",
+                look: Look::new(Hue::Green, Shape::Plus, 2),
+                link_series: &[],
+                flow_series: &[],
                 link: None,
                 sender: Some(SenderConfig::Peach(Config::of(Variant::PeachPlus))),
             },

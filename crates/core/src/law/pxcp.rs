@@ -12,7 +12,8 @@
 use super::settings::{Field, Settings};
 use super::xcp::{self, Header, LossPolicy, Report, Share};
 use super::{
-    LinkConfig as Links, LinkLaw, Packet, Pool, Protocol, SenderConfig as Senders, Series, Steered, Told,
+    Column, Hue, LinkConfig as Links, LinkLaw, Look, Packet, Pool, Protocol, SenderConfig as Senders, Series,
+    Shape, Steered, Told,
 };
 use crate::units::{Bytes, Duration, Rate, Ratio, Time, mul_div};
 use core::any::Any;
@@ -75,6 +76,13 @@ pub const fn protocols() -> &'static [Protocol] {
             name: "pxcp",
             about: "P-XCP: XCP that gives what limited flows leave to the others, and keeps its window on loss",
             page: "pxcp",
+            look: Look::new(Hue::Sky, Shape::Up, 1),
+            link_series: &[
+                Column::new("pxcp_r", "r of the P-XCP law: share of limited flows"),
+                Column::new("pxcp_n", "N of the P-XCP law: flows"),
+                Column::new("pxcp_n_lim", "N_lim of the P-XCP law: limited flows"),
+            ],
+            flow_series: &[],
             link: Some(Links::Pxcp(LinkConfig::DEFAULT)),
             sender: Some(Senders::Xcp(xcp::SenderConfig {
                 loss: LossPolicy::Maintain,

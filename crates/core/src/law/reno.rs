@@ -2,7 +2,7 @@
 //! belongs to the sender that runs this law; so does inflating the window by duplicate ACKs.
 
 use super::settings::{Field, Settings};
-use super::{Ack, Protocol, SenderConfig, SenderLaw};
+use super::{Ack, Hue, Look, Protocol, SenderConfig, SenderLaw, Shape};
 use crate::units::{Bytes, Time};
 
 /// Reno's configuration, which is empty.
@@ -18,15 +18,27 @@ impl Settings for Config {
 pub const fn protocols() -> &'static [Protocol] {
     const {
         &[
-            preset("reno", "reno", "Reno's AIMD, losses repaired one by one (RFC 5681)"),
+            preset(
+                "reno",
+                Look::new(Hue::Amber, Shape::Up, 2),
+                "reno",
+                "Reno's AIMD, losses repaired one by one (RFC 5681)",
+            ),
             preset(
                 "newreno",
+                Look::new(Hue::Ink, Shape::Down, 3),
                 "reno",
                 "Reno's AIMD, several losses per window repaired by partial ACKs (RFC 6582)",
             ),
-            preset("sack", "reno", "Reno's AIMD, losses repaired by selective acknowledgment (RFC 6675)"),
+            preset(
+                "sack",
+                Look::new(Hue::Sky, Shape::Rhomb, 2),
+                "reno",
+                "Reno's AIMD, losses repaired by selective acknowledgment (RFC 6675)",
+            ),
             preset(
                 "fack",
+                Look::new(Hue::Brown, Shape::Plus, 4),
                 "fack",
                 "Reno's AIMD, losses repaired by forward acknowledgment (Mathis, Mahdavi 1996)",
             ),
@@ -34,8 +46,17 @@ pub const fn protocols() -> &'static [Protocol] {
     }
 }
 
-const fn preset(name: &'static str, page: &'static str, about: &'static str) -> Protocol {
-    Protocol { name, about, page, link: None, sender: Some(SenderConfig::Reno(Config {})) }
+const fn preset(name: &'static str, look: Look, page: &'static str, about: &'static str) -> Protocol {
+    Protocol {
+        name,
+        about,
+        page,
+        look,
+        link_series: &[],
+        flow_series: &[],
+        link: None,
+        sender: Some(SenderConfig::Reno(Config {})),
+    }
 }
 
 /// Reno's window of one connection.

@@ -4,7 +4,7 @@
 //! retransmission checks.
 
 use super::settings::{Field, Settings};
-use super::{Ack, Protocol, SenderConfig, SenderLaw};
+use super::{Ack, Hue, Look, Protocol, SenderConfig, SenderLaw, Shape};
 use crate::units::{Bytes, Duration, Ratio, Time, mul_div};
 
 /// Constants of Vegas that a scenario may set.
@@ -71,6 +71,9 @@ pub const fn protocols() -> &'static [Protocol] {
             name: "vegas",
             about: "Vegas, losses repaired by selective acknowledgment (Brakmo, Peterson 1995)",
             page: "vegas",
+            look: Look::new(Hue::Brown, Shape::Down, 2),
+            link_series: &[],
+            flow_series: &[],
             link: None,
             sender: Some(SenderConfig::Vegas(Config::DEFAULT)),
         }]

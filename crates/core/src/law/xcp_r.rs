@@ -13,7 +13,8 @@
 
 use super::settings::{Field, Settings};
 use super::{
-    Ack, EchoLaw, Heard, Needs, Packet, Protocol, Receiving, Send, SenderConfig, SenderLaw, Tag, Words, xcp,
+    Ack, EchoLaw, Heard, Hue, Look, Needs, Packet, Protocol, Receiving, Send, SenderConfig, SenderLaw, Shape,
+    Tag, Words, xcp,
 };
 use crate::law;
 use crate::units::{Bytes, Duration, Rate, Time};
@@ -52,6 +53,9 @@ pub const fn protocols() -> &'static [Protocol] {
             name: "xcp-r",
             about: "XCP whose window the receiver keeps: lost ACKs take nothing away",
             page: "xcp-r",
+            look: Look::new(Hue::Green, Shape::Square, 3),
+            link_series: &[],
+            flow_series: &[],
             link: None,
             sender: Some(SenderConfig::XcpR(Config::DEFAULT)),
         }]

@@ -11,7 +11,8 @@
 use super::settings::{Field, Settings};
 use super::xcp_r::{self, Data};
 use super::{
-    Ack, EchoLaw, Heard, Needs, Packet, Protocol, Receiving, Reply, Send, SenderConfig, SenderLaw, xcp,
+    Ack, EchoLaw, Heard, Hue, Look, Needs, Packet, Protocol, Receiving, Reply, Send, SenderConfig, SenderLaw,
+    Shape, xcp,
 };
 use crate::units::{Bytes, Duration, Rate, Time, Wide};
 use core::any::Any;
@@ -33,6 +34,9 @@ pub const fn protocols() -> &'static [Protocol] {
             name: "xcp-r-v0",
             about: "the version of XCP-r that its paper rejects: one packet speaks for its window",
             page: "xcp-r-v0",
+            look: Look::new(Hue::Purple, Shape::Ring, 2),
+            link_series: &[],
+            flow_series: &[],
             link: None,
             sender: Some(SenderConfig::XcpRV0(Config(xcp_r::Config {
                 epochs: false,

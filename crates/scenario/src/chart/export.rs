@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::Picture;
 use crate::result::field;
-use crate::style::{self, LAWS, MARKERS};
+use crate::style::{self, MARKERS};
 
 /// The numbers of a picture as CSV: a row for each point of each curve.
 pub fn csv(picture: &Picture) -> String {
@@ -56,7 +56,7 @@ pub fn mplstyle(width_in: f64) -> String {
         style::DIM.light.trim_start_matches('#'),
         style::FAINT.light.trim_start_matches('#'),
     );
-    for (law, look) in LAWS {
+    for (law, look) in style::laws() {
         let _ = writeln!(text, "# {law}: color {} marker {}", look.colour().light, look.marker.matplotlib());
     }
     text
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn the_style_sheet_has_every_law_and_no_sign_that_matplotlib_takes_for_a_comment() {
         let text = mplstyle(3.3);
-        for (law, _) in LAWS {
+        for (law, _) in style::laws() {
             assert!(text.contains(&format!("# {law}: ")), "{law}");
         }
         for line in text.lines().filter(|line| !line.starts_with('#')) {

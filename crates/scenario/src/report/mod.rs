@@ -20,6 +20,7 @@ pub use recording::{Chart, FLOWS_DRAWN_MAX, Marks, Of, Recording, Spread};
 pub use sweep::{SweepRun, sweep_html};
 pub use verdicts::{judged, verdict_mark};
 
+use congestlab_core::law::{Column, Protocol};
 use serde_json::Value as Json;
 
 /// Whose report it is.
@@ -53,32 +54,20 @@ impl Label {
     }
 }
 
-/// Metrics of docs/design/contract.md 5 in the order in which people want them.
-const TITLES: [(Of, &str, &str); 34] = [
+/// Metrics of docs/design/contract.md 5 in the order in which people want them; those of laws come
+/// behind the first [`BEFORE_LAWS`].
+const TITLES: [(Of, &str, &str); 21] = [
     (Of::Flows, "received_bps", "Arrival of data at the receivers of flows"),
     (Of::Flows, "delivered_bytes", "Data delivered to the applications of flows, in order"),
     (Of::Flows, "cwnd_packets", "Congestion window of flows"),
     (Of::Links, "queue_packets", "Queue of links"),
     (Of::Links, "queue_delay_ms", "Queueing delay of links"),
     (Of::Links, "utilization", "Utilisation of links"),
-    (Of::Links, "feedback_Bps", "Feedback of the law"),
-    (Of::Links, "interval_ms", "Control interval of the law"),
-    (Of::Links, "load_factor", "Load factor of the law"),
-    (Of::Links, "load_code", "Zone of the load: 1 low, 2 high, 3 over"),
-    (Of::Links, "load_level", "Load level of the law"),
-    (Of::Flows, "load_bound", "Load that flows act on, upper bound"),
-    (Of::Flows, "downgrades", "Times that flows fell back to VCP"),
-    (Of::Flows, "alpha", "Share of marks that flows act on"),
-    (Of::Links, "pxcp_r", "r of the P-XCP law: share of limited flows"),
     (Of::Links, "estimate_bps", "Estimated bandwidth"),
     (Of::Links, "truth_bps", "True bandwidth"),
     (Of::Links, "probe_bps", "Probe traffic"),
     (Of::Flows, "srtt_ms", "Smoothed round-trip time of flows"),
     (Of::Flows, "throughput_bps", "Sending rate of flows, before any link, repeated data too"),
-    (Of::Links, "input_Bps", "Input traffic of the law"),
-    (Of::Links, "persistent_queue_bytes", "Persistent queue of the law"),
-    (Of::Links, "pxcp_n", "N of the P-XCP law: flows"),
-    (Of::Links, "pxcp_n_lim", "N_lim of the P-XCP law: limited flows"),
     (Of::Links, "queue_max_packets", "Longest queue within a bin"),
     (Of::Links, "throughput_bps", "Throughput of links"),
     (Of::Links, "xcp_weight", "XCP's part of the link"),
@@ -91,19 +80,34 @@ const TITLES: [(Of, &str, &str); 34] = [
     (Of::Links, "collisions", "Collisions within a bin"),
 ];
 
+/// Metrics of [`TITLES`] that are more wanted than those of laws.
+const BEFORE_LAWS: usize = 6;
+
+/// All metrics with their titles, in the order in which people want them.
+fn titles() -> Vec<(Of, &'static str, &'static str)> {
+    let (first, last) = TITLES.split_at(BEFORE_LAWS);
+    let of_laws = Protocol::all().flat_map(|protocol| {
+        let of = |of: Of| move |column: &Column| (of, column.name, column.title);
+        let links = protocol.link_series.iter().map(of(Of::Links));
+        links.chain(protocol.flow_series.iter().map(of(Of::Flows)))
+    });
+    first.iter().copied().chain(of_laws).chain(last.iter().copied()).collect()
+}
+
 /// The charts of a recording in the order of the report, each with its label. A metric that nobody
 /// described is drawn last, by its own name.
 pub fn charts(recording: &Recording) -> Vec<(&Chart, Label)> {
+    let titles = titles();
     let place =
-        |chart: &Chart| TITLES.iter().position(|(of, name, _)| *of == chart.of && *name == chart.metric);
+        |chart: &Chart| titles.iter().position(|(of, name, _)| *of == chart.of && *name == chart.metric);
     // The same curve as in packets, for nearly all traffic.
     let wanted = recording.charts().iter().filter(|chart| chart.metric != "queue_bytes");
     let mut charts: Vec<&Chart> = wanted.collect();
-    charts.sort_by_key(|chart| place(chart).unwrap_or(TITLES.len()));
+    charts.sort_by_key(|chart| place(chart).unwrap_or(titles.len()));
     charts
         .into_iter()
         .map(|chart| {
-            let title = place(chart).map_or(chart.metric.as_str(), |place| TITLES[place].2);
+            let title = place(chart).map_or(chart.metric.as_str(), |place| titles[place].2);
             let (unit, factor) = unit(chart);
             (chart, Label { title: title.to_owned(), unit, factor })
         })

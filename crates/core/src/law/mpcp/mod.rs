@@ -15,7 +15,7 @@ pub use link::{Algorithm2, Flow, Link, LinkConfig, Report};
 pub use order::Order;
 pub use sender::{Cut, Hold, Loss, Sender, SenderConfig, State};
 
-use super::Protocol;
+use super::{Column, Hue, Look, Protocol, Shape};
 
 const _: () = {
     assert!(size_of::<Sender>() <= size_of::<super::xcp::Sender>(), "it makes every flow larger");
@@ -34,10 +34,38 @@ impl Order {
 pub const fn protocols() -> &'static [Protocol] {
     const {
         &[
-            preset("vcp", "VCP: the zone of the load factor in the ECN bits", "vcp", 1, true),
-            preset("dpcp", "DPCP: nine levels of load in the ECN bits of two packets", "mpcp", 2, true),
-            preset("tpcp", "TPCP: 27 levels of load in the ECN bits of three packets", "mpcp", 3, true),
-            preset("mpcp", "MPCP: 3^n levels of load in the ECN bits of n packets", "mpcp", 2, false),
+            preset(
+                "vcp",
+                Look::new(Hue::Amber, Shape::Circle, 1),
+                "VCP: the zone of the load factor in the ECN bits",
+                "vcp",
+                1,
+                true,
+            ),
+            preset(
+                "dpcp",
+                Look::new(Hue::Sky, Shape::Square, 4),
+                "DPCP: nine levels of load in the ECN bits of two packets",
+                "mpcp",
+                2,
+                true,
+            ),
+            preset(
+                "tpcp",
+                Look::new(Hue::Purple, Shape::Down, 3),
+                "TPCP: 27 levels of load in the ECN bits of three packets",
+                "mpcp",
+                3,
+                true,
+            ),
+            preset(
+                "mpcp",
+                Look::new(Hue::Green, Shape::Rhomb, 0),
+                "MPCP: 3^n levels of load in the ECN bits of n packets",
+                "mpcp",
+                2,
+                false,
+            ),
         ]
     }
 }
@@ -55,6 +83,7 @@ const fn name_of(n: u32, is_preset: bool) -> &'static str {
 
 const fn preset(
     name: &'static str,
+    look: Look,
     about: &'static str,
     page: &'static str,
     n: u32,
@@ -64,6 +93,20 @@ const fn preset(
         name,
         about,
         page,
+        look,
+        link_series: const {
+            &[
+                Column::new("load_factor", "Load factor of the law"),
+                Column::new("load_code", "Zone of the load: 1 low, 2 high, 3 over"),
+                Column::new("load_level", "Load level of the law"),
+            ]
+        },
+        flow_series: const {
+            &[
+                Column::new("load_bound", "Load that flows act on, upper bound"),
+                Column::new("downgrades", "Times that flows fell back to VCP"),
+            ]
+        },
         link: Some(super::LinkConfig::Mpcp(LinkConfig::of(n, is_preset))),
         sender: Some(super::SenderConfig::Mpcp(SenderConfig::of(n, is_preset))),
     }

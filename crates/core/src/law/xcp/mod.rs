@@ -20,7 +20,9 @@ pub use link::{Link, LinkConfig, Report, SHARE_PLACES, Share};
 pub use sender::{Feedback, LossPolicy, Profile, RateSource, RequestPolicy, Sender, SenderConfig};
 pub(in crate::law) use sender::{PLACES, with_places};
 
-use super::{LinkConfig as Links, Protocol, Reply, SenderConfig as Senders, Tag, Words};
+use super::{
+    Column, Hue, LinkConfig as Links, Look, Protocol, Reply, SenderConfig as Senders, Shape, Tag, Words,
+};
 
 /// Returns the protocols of this folder: `xcp` alone.
 pub const fn protocols() -> &'static [Protocol] {
@@ -29,6 +31,14 @@ pub const fn protocols() -> &'static [Protocol] {
             name: "xcp",
             about: "XCP: links write each packet's share of the spare capacity into its header",
             page: "xcp",
+            look: Look::new(Hue::Blue, Shape::Circle, 0),
+            link_series: &[
+                Column::new("feedback_Bps", "Feedback of the law"),
+                Column::new("interval_ms", "Control interval of the law"),
+                Column::new("input_Bps", "Input traffic of the law"),
+                Column::new("persistent_queue_bytes", "Persistent queue of the law"),
+            ],
+            flow_series: &[],
             link: Some(Links::Xcp(LinkConfig::DEFAULT)),
             sender: Some(Senders::Xcp(SenderConfig::DEFAULT)),
         }]
