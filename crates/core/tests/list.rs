@@ -193,8 +193,33 @@ fn no_control_interval_but_the_first_is_shorter_than_its_law_says() {
     let mut random = Random::new(25);
     for config in Protocol::all().filter_map(|protocol| protocol.link.as_ref()) {
         for round_trip in [Duration(1), Duration(10_000_000), Duration(40_000_000)] {
-            let found = shortest(config, &mut random, |_| round_trip.to_header());
-            assert_eq!(found, config.shortest_interval(round_trip), "{config:?}");
+            // A law that is slow to believe what packets state is so where it begins with it.
+            let mut is_so = false;
+            let mut begins = vec![config.clone()];
+            for place in 0.. {
+                let (mut begun, mut spans) = (config.clone(), 0);
+                begun.each(&mut |_, _, field| {
+                    if let Field::Span(value) = field {
+                        if spans == place {
+                            *value = config.shortest_interval(round_trip);
+                        }
+                        spans += 1;
+                    }
+                });
+                if place >= spans {
+                    break;
+                }
+                begins.push(begun);
+            }
+            for config in &begins {
+                let (found, said) = (
+                    shortest(config, &mut random, |_| round_trip.to_header()),
+                    config.shortest_interval(round_trip),
+                );
+                assert!(found >= said, "{found:?}, at least {said:?} with {config:?}");
+                is_so |= found == said;
+            }
+            assert!(is_so, "{config:?}");
         }
     }
 }
@@ -421,6 +446,7 @@ const MODULES: &[&str] = &[
     "mpcp",
     "peach",
     "pxcp",
+    "rcp",
     "reno",
     "vegas",
     "xcp",
@@ -437,6 +463,7 @@ const VARIANTS: &[&str] = &[
     "Mpcp",
     "Peach",
     "Pxcp",
+    "Rcp",
     "Reno",
     "Vegas",
     "Xcp",

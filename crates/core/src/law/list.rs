@@ -2,8 +2,8 @@
 
 use super::settings::{Field, Settings};
 use super::{
-    Ack, Ask, Column, Delivery, EchoLaw, Heard, LinkLaw, Look, Needs, Packet, Pool, Receiving, Remembers,
-    Reply, Send, SenderLaw, Series, Steered, Told, Turn,
+    Ack, Ask, Column, Delivery, EchoLaw, Heard, LinkLaw, Look, Needs, On, OptionBytes, Packet, Pool,
+    Receiving, Remembers, Reply, Send, SenderLaw, Series, Steered, Told, Turn,
 };
 use crate::units::{Bytes, Duration, Rate, Time};
 use core::any::Any;
@@ -228,6 +228,7 @@ protocols! { $
     bbr { sender Bbr(super::bbr::Bbr) }
     peach { sender Peach(super::peach::Peach) }
     dctcp { sender Dctcp(super::dctcp::Sender) }
+    rcp { link Rcp(super::rcp::Link) sender Rcp(super::rcp::Sender) }
     #[cfg(feature = "outside")]
     outside {
         link #[cfg(feature = "outside")] Outside(super::outside::Link)
@@ -365,6 +366,12 @@ impl SenderConfig {
     #[inline]
     pub fn name(&self) -> &'static str {
         of_sender!(Self, self, config: Law => <Law as SenderLaw>::name(config))
+    }
+
+    /// Returns the law's TCP option: [`SenderLaw::option`].
+    #[inline]
+    pub fn option(&self, on: On<'_>) -> Option<OptionBytes> {
+        of_sender!(Self, self, config: Law => <Law as SenderLaw>::option(config, on))
     }
 
     /// Returns what the law needs of the machinery around it.

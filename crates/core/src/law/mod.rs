@@ -19,6 +19,7 @@ pub mod pxcp;
 // What no program of the kernel runs, with arithmetic that it has not.
 #[cfg(not(target_arch = "bpf"))]
 pub mod queue;
+pub mod rcp;
 pub mod reno;
 mod segment;
 mod sender;
@@ -33,7 +34,7 @@ pub mod xcp_r_v0;
 pub use echo::{EchoLaw, Heard, Listening, Numbers, Receiving, Reply};
 pub use link::{LinkLaw, Pool, Remembers, Series, Steered, Told};
 pub use list::{Echo, Law, Link, LinkConfig, LinkReport, LinkView, Protocol, Sender, SenderConfig};
-pub use packet::{Carried, Header, Packet, Tag, Words};
+pub use packet::{Carried, Header, On, OptionBytes, Packet, Tag, Words};
 pub use segment::{Expected, Segment};
 pub use sender::{Ack, Ask, Delivery, Needs, Probe, Send, SenderLaw, Turn};
 pub use shown::{Column, Hue, Look, Shape};

@@ -6,8 +6,8 @@
 
 use super::settings::{Field, Settings};
 use super::{
-    Ack, Ask, Delivery, EchoLaw, Heard, LinkLaw, Needs, Numbers, Packet, Pool, Protocol, Receiving,
-    Remembers, Reply, Segment, Send, SenderLaw, Series, Steered, Tag, Turn, Words,
+    Ack, Ask, Delivery, EchoLaw, Heard, LinkLaw, Needs, Numbers, On, OptionBytes, Packet, Pool, Protocol,
+    Receiving, Remembers, Reply, Segment, Send, SenderLaw, Series, Steered, Tag, Turn, Words,
 };
 use crate::units::{Bytes, Duration, Rate, Time};
 use alloc::boxed::Box;
@@ -486,6 +486,7 @@ impl LinkLaw for Link {
 trait SenderKind: marker::Send + Sync {
     fn name(&self, config: &dyn Any) -> &'static str;
     fn needs(&self, config: &dyn Any) -> Needs;
+    fn option(&self, config: &dyn Any, on: On<'_>) -> Option<OptionBytes>;
     fn start(&self, config: &dyn Any, mss: Bytes, initial_window: Bytes) -> Option<Box<dyn SenderState>>;
     fn echo(&self, config: &dyn Any, mss: Bytes) -> Option<Box<dyn Value>>;
     fn on_data(
@@ -527,6 +528,10 @@ where
 
     fn needs(&self, config: &dyn Any) -> Needs {
         config.downcast_ref().map_or(Needs::NONE, L::needs)
+    }
+
+    fn option(&self, config: &dyn Any, on: On<'_>) -> Option<OptionBytes> {
+        L::option(config.downcast_ref()?, on)
     }
 
     fn start(&self, config: &dyn Any, mss: Bytes, initial_window: Bytes) -> Option<Box<dyn SenderState>> {
@@ -721,6 +726,10 @@ impl SenderLaw for Sender {
     #[inline(never)]
     fn needs(config: &SenderConfig) -> Needs {
         config.0.kind.needs(config.0.any())
+    }
+
+    fn option(config: &SenderConfig, on: On<'_>) -> Option<OptionBytes> {
+        config.0.kind.option(config.0.any(), on)
     }
 
     fn start(config: &SenderConfig, mss: Bytes, initial_window: Bytes) -> Self {

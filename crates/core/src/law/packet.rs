@@ -4,6 +4,7 @@
 //! know them, and a packet tells by a [`Tag`] whose they are. Several headers ride together where a law adds to another
 //! one's: each has a place of its own, and whoever knows one of them reads it without knowing the others.
 
+use super::Reply;
 use crate::units::{Bytes, Time};
 
 /// Words that the headers of one packet share.
@@ -184,4 +185,16 @@ pub trait Packet {
             header.write(words);
         }
     }
+}
+
+/// Bytes of a TCP option, as many as its second says, of the most that a packet has room for.
+pub type OptionBytes = [u8; 40];
+
+/// A packet that a law's TCP option rides on.
+#[derive(Clone, Copy)]
+pub enum On<'a> {
+    /// Data or a SYN.
+    Forward(&'a dyn Packet),
+    /// An ACK or a SYN-ACK, which brings this back.
+    Back(Reply),
 }

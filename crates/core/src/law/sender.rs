@@ -3,7 +3,7 @@
 #[cfg(doc)]
 use super::Segment;
 use super::settings::Settings;
-use super::{EchoLaw, Packet, Reply};
+use super::{EchoLaw, On, OptionBytes, Packet, Reply};
 use crate::units::{Bytes, Duration, Rate, Time};
 use core::any::Any;
 
@@ -138,6 +138,8 @@ pub struct Needs {
     pub owns_ecn: bool,
     /// True if a loss does not lower the rate: then lost retransmissions must be found, too, without a timeout.
     pub withstands_loss: bool,
+    /// True if the SYN carries the law's header, and what the SYN-ACK returns goes to [`SenderLaw::on_ack`].
+    pub handshake: bool,
     /// Bytes of the congestion header of each data packet, as `payload_bps` counts them (docs/design/contract.md 5).
     pub header_bytes: u16,
 }
@@ -153,6 +155,7 @@ impl Needs {
         writes_segments: false,
         owns_ecn: false,
         withstands_loss: false,
+        handshake: false,
         header_bytes: 0,
     };
 }
@@ -223,6 +226,13 @@ pub trait SenderLaw: Sized + 'static {
     /// [`SenderLaw::on_ack`].
     #[inline(always)]
     fn on_probe_ack(&mut self, _config: &Self::Config, _awnd: Bytes) {}
+
+    /// Returns the TCP option that says on the wire what the law has on a packet, for captures; `None`: it says nothing
+    /// there, or in other bytes.
+    #[inline(always)]
+    fn option(_config: &Self::Config, _on: On<'_>) -> Option<OptionBytes> {
+        None
+    }
 
     /// Returns the congestion window, at least one segment.
     fn window(&self) -> Bytes;

@@ -161,6 +161,11 @@ impl Receiver {
             Kind::Data => self.handle_data(config, now, packet),
             Kind::Syn => {
                 self.stamp_ns = packet.stamp_ns;
+                if packet.flags & flag::HEADER != 0 {
+                    let (connection, window) = (self.connection.as_deref(), self.window.as_deref());
+                    let around = Around { config, now, next: 0, came: None, connection, window };
+                    self.echo.on_data(&config.law, packet, around);
+                }
                 Some(self.acknowledge(config, now, Kind::SynAck))
             }
             Kind::WindowProbe => Some(self.acknowledge(config, now, Kind::Ack)),

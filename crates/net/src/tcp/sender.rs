@@ -687,6 +687,11 @@ impl Sender {
         self.timer = Time::NEVER;
         self.backoff = 0;
         self.awnd = packet.window();
+        if config.law.needs().handshake {
+            let (awnd, srtt) = (self.awnd_bytes(config), self.rtt.srtt());
+            let ack = law::Ack { awnd, rtt: srtt, srtt, reply: packet.reply(), ..law::Ack::default() };
+            self.law.on_ack(&config.law, now, &ack);
+        }
         match config.app {
             App::Endless => self.written = u64::MAX,
             App::Transfer(_) => {
@@ -955,14 +960,23 @@ impl Sender {
     fn control_packet(&mut self, config: &Config, now: Time) -> Packet {
         let is_syn = self.flags & bit::SYN != 0;
         self.flags &= !(bit::SYN | bit::PROBE);
-        Packet {
+        let mut packet = Packet {
             stamp_ns: now.0,
             flow: self.flow,
             seq: if is_syn { self.base.wrapping_sub(1) } else { self.base.wrapping_add(self.una as u32) },
             size: config.ack,
             kind: if is_syn { Kind::Syn } else { Kind::WindowProbe },
             ..Packet::default()
+        };
+        if is_syn && config.law.needs().handshake {
+            let send = law::Send {
+                size: Bytes(u64::from(config.ack)),
+                awnd: Bytes(u64::MAX),
+                ..law::Send::default()
+            };
+            self.law.on_send(&config.law, now, &send, Duration(0), &mut packet);
         }
+        packet
     }
 
     /// The probe that the law sends now, if any: a copy of a segment that was sent before.

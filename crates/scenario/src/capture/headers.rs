@@ -16,7 +16,7 @@
 
 use std::collections::BTreeMap;
 
-use congestlab_core::law::{Segment, mpcp, xcp, xcp_i, xcp_r, xcp_r_v0};
+use congestlab_core::law::{On, Segment, mpcp, xcp, xcp_i, xcp_r, xcp_r_v0};
 use congestlab_core::wire::xcp::{LENGTH as XCP_LENGTH, Layout, PROTOCOL_EXPERIMENTAL, Repr, Version};
 use congestlab_core::wire::xcp_extended::{self, Interoperable};
 use congestlab_net::packet::{Kind, Packet, SACK_BLOCKS, flag};
@@ -73,6 +73,8 @@ struct Tcp {
     config: Config,
     /// Bytes of the congestion header of data: none, draft-03's, or with extensions.
     xcp_length: usize,
+    /// Bytes of the law's TCP option on data.
+    option_length: usize,
     /// ACKs return XCP-r's window.
     returns_window: bool,
     has_timestamps: bool,
@@ -255,13 +257,16 @@ impl Tcp {
             config.law.part::<xcp_r::Config>().is_some() || config.law.part::<xcp_r_v0::Config>().is_some();
         let extensions = usize::from(is_interoperable) + usize::from(returns_window);
         let xcp_length = config.law.part::<xcp::SenderConfig>().map_or(0, |_| XCP_LENGTH + 8 * extensions);
+        let option_length = if xcp_length > 0 { 0 } else { config.law.needs().header_bytes.into() };
         // A connection has them or not (RFC 7323 §3.2): only if they make no packet longer than it is.
         let room = usize::from(config.ack.min(config.segment.saturating_sub(1)));
         // Laws that look into headers see forty bytes of them.
-        let has_timestamps = room >= IP + xcp_length + TCP + TIMESTAMPS && !config.law.needs().segments;
+        let has_timestamps =
+            room >= IP + xcp_length + TCP + option_length + TIMESTAMPS && !config.law.needs().segments;
+        let config = config.clone();
         let mut tcp =
-            Self { config: config.clone(), xcp_length, returns_window, has_timestamps, scale: SCALE_MAX };
-        if let Some(segments) = config.awnd {
+            Self { config, xcp_length, option_length, returns_window, has_timestamps, scale: SCALE_MAX };
+        if let Some(segments) = tcp.config.awnd {
             let window = tcp.window(segments);
             tcp.scale =
                 (0..SCALE_MAX).find(|scale| window.div_ceil(1 << scale) <= 0xffff).unwrap_or(SCALE_MAX);
@@ -350,11 +355,15 @@ impl Tcp {
         if self.has_timestamps {
             options.extend([Noop, Noop, Timestamp(stamp, echoed)]);
         }
+        let on = if is_from_receiver(packet) { On::Back(packet.reply()) } else { On::Forward(packet) };
+        let own = self.config.law.option(on);
+        let own = own.as_ref().map_or(&[][..], |bytes| &bytes[..bytes[1].into()]);
         if packet.kind == Kind::Ack {
-            options.extend(sack(packet, sequence));
+            let stamps = if self.has_timestamps { TIMESTAMPS } else { 0 };
+            options.extend(sack(packet, TcpOptions::MAX_LEN - own.len() - stamps, sequence));
         }
         let options = TcpOptions::try_from_elements(&options).expect(OPTIONS);
-        let mut options = options.as_slice().to_vec();
+        let mut options = [own, options.as_slice()].concat();
         if packet.kind != Kind::Data {
             // An acknowledgment may have more room than it needs, and carries no payload: the end of
             // the options, then zeros.
@@ -369,7 +378,7 @@ impl Tcp {
     /// Bytes before the payload of a data packet.
     fn overhead(&self) -> u64 {
         let timestamps = if self.has_timestamps { TIMESTAMPS } else { 0 };
-        (IP + self.xcp_length + TCP + timestamps) as u64
+        (IP + self.xcp_length + TCP + self.option_length + timestamps) as u64
     }
 
     /// Payload of a packet of `size` bytes.
@@ -406,9 +415,11 @@ fn extended(
     bytes[..length].into()
 }
 
-/// The ranges that an acknowledgment reports.
-fn sack(packet: &Packet, sequence: impl Fn(u32) -> u32) -> Vec<TcpOptionElement> {
-    let blocks = (0..SACK_BLOCKS).map(|block| packet.sack(block)).take_while(|(start, end)| start != end);
+/// The ranges that an acknowledgment reports, as many as there is room for.
+fn sack(packet: &Packet, room: usize, sequence: impl Fn(u32) -> u32) -> Vec<TcpOptionElement> {
+    let blocks = (0..SACK_BLOCKS.min(room.saturating_sub(4) / 8))
+        .map(|block| packet.sack(block))
+        .take_while(|(start, end)| start != end);
     let mut blocks = blocks.map(|(start, end)| (sequence(start), sequence(end)));
     match blocks.next() {
         Some(first) => {
