@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use congestlab_scenario::explain::{
-    self, Ack, ExplainError, Explanation, Feedback, Flow, Hop, Refused, Repair, Sent, WindowChange,
+    self, Ack, ExplainError, Explanation, Feedback, Flow, Hop, Refused, Repair, Rule, Sent, WindowChange,
 };
 use congestlab_scenario::folder::{FolderError, RunFolder};
 use congestlab_scenario::{Measure, Scenario, store};
@@ -232,6 +232,10 @@ fn tell_sent(page: &mut Page, explanation: &Explanation, packet: &Sent) {
         );
         return page.say(2, &text, "MPCP (CCR 39(5)) section 3");
     }
+    if !packet.rules.is_empty() {
+        page.say(2, &format!("It sends {} B{again}.", packet.size), "");
+        return tell_rules(page, &packet.rules);
+    }
     let Some(header) = &packet.header else {
         let law = match explanation.law {
             "none" => "the source sends datagrams at its own rate and listens to nobody".into(),
@@ -289,12 +293,7 @@ fn tell_sent(page: &mut Page, explanation: &Explanation, packet: &Sent) {
 }
 
 fn tell_hop(page: &mut Page, explanation: &Explanation, hop: &Hop) {
-    let is_coded = matches!(hop.law, Some("vcp" | "dpcp" | "tpcp" | "mpcp"));
-    let law = match hop.law {
-        Some(law) if is_coded => format!("runs {}", law.to_uppercase()),
-        Some(_) => "runs XCP".into(),
-        None => "no law".into(),
-    };
+    let law = if hop.law.is_some() { format!("runs {}", hop.title) } else { "no law".into() };
     page.heading(&format!("LINK {}, {law}", hop.link), Some(hop.departed_s.unwrap_or(hop.arrived_s)));
     let waited = hop.departed_s.map(|departed| (departed - hop.arrived_s) * 1e3);
     let mut text =
@@ -322,19 +321,10 @@ fn tell_hop(page: &mut Page, explanation: &Explanation, hop: &Hop) {
     }
     match &hop.feedback {
         Some(feedback) => tell_feedback(page, feedback),
-        None if hop.codes.is_some() => {}
-        None if is_coded => {
-            page.say(2, "The packet counts as load; it has no code of this law.", "MPCP (CCR 39(5)) section 2.1");
-        }
-        None if hop.law.is_some() && explanation.law != "xcp" => page.say(
-            2,
-            "The packet has no congestion header, so the law counts its bytes as input traffic and leaves it alone.",
-            "draft-03 section 4.2.3, L 1",
-        ),
-        None if explanation.law == "xcp" && hop.lost.is_none() => {
+        None if hop.law.is_none() && hop.lost.is_none() && explanation.packet.has_header() => {
             page.say(2, "A legacy router: the header passes as it is.", "draft-03 section 5.6");
         }
-        None => {}
+        None => tell_rules(page, &hop.rules),
     }
     if let Some(lost) = &hop.lost {
         let feedback = if explanation.law == "xcp" { " Its feedback is lost with it." } else { "" };
@@ -560,6 +550,8 @@ fn tell_ack(page: &mut Page, ack: &Ack, is_xcp: bool) {
     } else {
         let (more, source) = if ack.echoes_mark {
             (" and echoes the mark (ECE)", "RFC 3168 section 6.1.3")
+        } else if ack.has_reply {
+            (" and brings a reply of the law", "")
         } else {
             (", and no more", "")
         };
@@ -595,13 +587,7 @@ fn tell_window(page: &mut Page, explanation: &Explanation, window: &WindowChange
             bytes(change)
         ));
     }
-    for rule in &window.rules {
-        let mut text = rule.text.clone();
-        if let Some(first) = text.get_mut(..1).filter(|_| !text_starts_with_symbol(&rule.text)) {
-            first.make_ascii_uppercase();
-        }
-        page.say(2, &format!("{text}."), rule.source);
-    }
+    tell_rules(page, &window.rules);
     let in_packets = |bytes: u64| bytes as f64 / f64::from(window.segment);
     page.line(&format!(
         "    cwnd: {} B -> {} B, {:.3} -> {:.3} packets",
@@ -610,6 +596,17 @@ fn tell_window(page: &mut Page, explanation: &Explanation, window: &WindowChange
         in_packets(window.before_bytes),
         in_packets(window.after_bytes)
     ));
+}
+
+/// Rules as sentences.
+fn tell_rules(page: &mut Page, rules: &[Rule]) {
+    for rule in rules {
+        let mut text = rule.text.clone();
+        if let Some(first) = text.get_mut(..1).filter(|_| !text_starts_with_symbol(&rule.text)) {
+            first.make_ascii_uppercase();
+        }
+        page.say(2, &format!("{text}."), rule.source);
+    }
 }
 
 /// `W becomes ...`.

@@ -41,7 +41,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "outside")]
+#[cfg(feature = "words")]
 extern crate alloc;
 
 #[cfg(test)]

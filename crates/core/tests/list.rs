@@ -505,8 +505,6 @@ const NAMERS: &[(&str, &str)] = &[
     ("net/src/xcp_i/mod.rs", XCP_I),
     ("scenario/src/capture/headers.rs", BYTES),
     ("scenario/src/explain.rs", EXPLAINED),
-    ("scenario/src/explain/chain.rs", EXPLAINED),
-    ("scenario/src/explain/family.rs", EXPLAINED),
     ("scenario/src/law.rs", CHECKED),
     ("scenario/src/memory.rs", CHECKED),
     ("scenario/src/resolve/flow.rs", CHECKED),

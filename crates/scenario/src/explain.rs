@@ -4,19 +4,15 @@
 //! from the laws themselves; nothing is computed here that they did not compute, but for products and sums
 //! that show how the numbers hang together. K02, draft-03: see `law::xcp`.
 
-mod chain;
-mod family;
-
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
+use congestlab_core::law::words::{self, Moment, Phase, Reaction};
 use congestlab_core::law::xcp::{self, Header, SHARE_PLACES, Share};
-use congestlab_core::law::{
-    Law, LinkConfig, Segment, SenderConfig, SenderLaw as _, Series as _, mpcp, xcp_r,
-};
+use congestlab_core::law::{self, LinkConfig, Protocol, Segment, SenderConfig, Series as _, mpcp};
 use congestlab_core::units::{Bytes, Time};
-use congestlab_net::packet::{Kind, Packet, Picos, flag};
+use congestlab_net::packet::{Kind, Packet, Picos, UNLIMITED, flag};
 use congestlab_net::port::PortEvent;
 use congestlab_net::tcp::{self, Mode};
 use congestlab_sim::model::{GroupKind, Model};
@@ -140,8 +136,18 @@ pub struct Sent {
     pub is_retransmission: bool,
     /// Place in the chain of packets whose codes tell a load level, from 1, as its headers say; `None` without chains.
     pub place: Option<u8>,
-    /// The congestion header that it was sent with; `None` without one.
+    /// The congestion header of XCP that it was sent with; `None` without one.
     pub header: Option<Stated>,
+    /// What another law tells on it, in the law's words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<Rule>,
+}
+
+impl Sent {
+    /// True if it has a congestion header, of whatever law.
+    pub fn has_header(&self) -> bool {
+        self.header.is_some() || !self.rules.is_empty()
+    }
 }
 
 /// The fields of a congestion header as the sender sets them.
@@ -175,10 +181,16 @@ pub struct Hop {
     pub is_marked: bool,
     /// Name of the link's law, such as `xcp` or `dpcp`; `None`: a legacy router.
     pub law: Option<&'static str>,
+    /// The law as people call it.
+    #[serde(skip)]
+    pub title: String,
     /// Codes in its ECN field on arrival and on departure, where link and flow tell load levels by them.
     pub codes: Option<[u8; 2]>,
-    /// The link law's computation for its congestion header.
+    /// An XCP link's computation for its congestion header.
     pub feedback: Option<Feedback>,
+    /// What another law did with it, in the law's words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<Rule>,
 }
 
 /// The computation of an XCP link for a packet. Rates are B/s, as in the header.
@@ -267,6 +279,9 @@ pub struct Ack {
     pub arrived_s: Option<f64>,
     /// True if it echoes a congestion mark (RFC 3168 section 6.1.3).
     pub echoes_mark: bool,
+    /// True if it brings a reply of the law.
+    #[serde(skip)]
+    pub has_reply: bool,
     /// Way in which it was lost, and the feedback with it; `None` if it was not.
     pub lost: Option<String>,
 }
@@ -297,6 +312,16 @@ pub struct Rule {
     pub text: String,
     /// The text that states the rule.
     pub source: &'static str,
+}
+
+impl From<words::Rule> for Rule {
+    fn from(words::Rule { text, source }: words::Rule) -> Self {
+        Self { text, source }
+    }
+}
+
+fn rules(told: Vec<words::Rule>) -> Vec<Rule> {
+    told.into_iter().map(Rule::from).collect()
 }
 
 /// The sender's reaction to a lost packet.
@@ -352,7 +377,9 @@ struct HopTrail {
     lost: Option<(Picos, String)>,
     is_marked: bool,
     codes: [u8; 2],
+    has_header: bool,
     feedback: Option<(Picos, Header, Header, Share, Intervals)>,
+    rules: Vec<Rule>,
 }
 
 /// When the last two control intervals of a link ended.
@@ -459,7 +486,9 @@ impl Observer<'_> {
                         lost: None,
                         is_marked: false,
                         codes: [packet.flags & flag::ECN_MASK; 2],
+                        has_header: packet.flags & flag::HEADER != 0,
                         feedback: None,
+                        rules: Vec::new(),
                     });
                 }
             }
@@ -568,6 +597,10 @@ impl Observer<'_> {
                     && let Some(hop) = self.trail(packet).and_then(|trail| trail.hops.last_mut())
                 {
                     hop.feedback = Some((now, asked, given, *share, intervals));
+                } else if let Some(law) = &self.model.links[link as usize].port.law
+                    && let Some(hop) = self.trail(packet).and_then(|trail| trail.hops.last_mut())
+                {
+                    hop.rules = rules(law.config.explain(view, [asked, packet]));
                 }
             }
             PortEvent::Departed { packet } => {
@@ -826,6 +859,12 @@ impl Observer<'_> {
                     rtt_ms: header_ms(header.rtt),
                     delta: header.delta,
                 }),
+                rules: match &group.kind {
+                    GroupKind::Tcp(config) if packet.header::<Header>().is_none() => {
+                        rules(config.law.explain_packet(packet))
+                    }
+                    _ => Vec::new(),
+                },
             },
             decided_by: hops.iter().rev().find(lowered).map(|hop| hop.link.clone()),
             hops,
@@ -836,6 +875,7 @@ impl Observer<'_> {
                 feedback: xcp::feedback(ack.packet.reply()),
                 arrived_s: self.acted.as_ref().map(|(at, ..)| seconds(*at)),
                 echoes_mark: ack.packet.flags & flag::ECE != 0,
+                has_reply: ack.packet.reply() != law::Reply::default(),
                 lost: ack.lost.clone(),
             }),
             window: match (&group.kind, &self.acted, &self.ack) {
@@ -870,8 +910,21 @@ impl Observer<'_> {
 
     fn hop(&self, hop: &HopTrail, is_coded: bool) -> Hop {
         let link = &self.model.links[hop.link as usize];
-        let config = link.port.law.as_ref().and_then(|law| law.config.part::<xcp::LinkConfig>());
-        let feedback = config.zip(hop.feedback.as_ref());
+        let law = link.port.law.as_ref().map(|law| &law.config);
+        let feedback = law.and_then(LinkConfig::part::<xcp::LinkConfig>).zip(hop.feedback.as_ref());
+        let codes = match law {
+            Some(LinkConfig::Mpcp(_)) if is_coded => Some(hop.codes),
+            _ => None,
+        };
+        let mut rules = hop.rules.clone();
+        if let Some(law) = law
+            && rules.is_empty()
+            && feedback.is_none()
+            && codes.is_none()
+            && (hop.lost.is_none() || !hop.has_header)
+        {
+            rules.push(law.explain_other().into());
+        }
         Hop {
             link: link.name.clone(),
             arrived_s: seconds(hop.entered),
@@ -879,16 +932,21 @@ impl Observer<'_> {
             departed_s: hop.departed.map(seconds),
             lost: hop.lost.as_ref().map(|(_, how)| how.clone()),
             is_marked: hop.is_marked,
-            law: link.port.law.as_ref().map(|law| law.config.name()),
-            codes: match link.port.law.as_ref().map(|law| &law.config) {
-                Some(LinkConfig::Mpcp(_)) if is_coded => Some(hop.codes),
-                _ => None,
-            },
+            law: law.map(LinkConfig::name),
+            title: law.map_or_else(String::new, |law| title(law.name())),
+            codes,
             feedback: feedback.map(|(config, (at, asked, given, share, ends))| {
                 feedback_of(config, *at, asked, given, share, *ends)
             }),
+            rules,
         }
     }
+}
+
+/// A law as people call it: as the list introduces it, else its name in capitals.
+fn title(name: &str) -> String {
+    let listed = Protocol::of(name).and_then(|protocol| protocol.about.split_once(": "));
+    listed.map_or_else(|| name.to_uppercase(), |(title, _)| title.to_owned())
 }
 
 fn feedback_of(
@@ -938,7 +996,7 @@ fn feedback_of(
     }
 }
 
-/// Returns the sender's reaction to an acknowledgment, with the rules that it follows.
+/// Returns the sender's reaction to an acknowledgment, with the rules that it follows, in the words of its law.
 fn change(
     config: &tcp::Config,
     at: Picos,
@@ -946,242 +1004,45 @@ fn change(
     after: &tcp::View,
     ack: &Packet,
 ) -> WindowChange {
-    let (feedback, reply) = (xcp::feedback(ack.reply()), xcp_r::Reply::from(ack.reply()));
-    let (old, new) = (before.law.window(), after.law.window());
-    let mut rules = Vec::new();
-    let mut feedback_bytes = None;
-    match (&config.law, before.law.law(), after.law.law()) {
-        (SenderConfig::Xcp(law), Law::Xcp(_), Law::Xcp(now)) => {
-            let bytes = match law.feedback {
-                xcp::Feedback::Rate => {
-                    f64::from(feedback) * f64::from(after.srtt.to_header()) / f64::from(1 << 28)
-                }
-                xcp::Feedback::Bytes => f64::from(feedback),
-            };
-            feedback_bytes = Some(bytes);
-            xcp_rules(law, config, now, before, after, bytes, &mut rules);
-        }
-        (SenderConfig::XcpR(law), Law::XcpR(old), Law::XcpR(now)) => {
-            let is_late = (ack.seq.wrapping_sub(before.acknowledged) as i32) < 0;
-            xcp_r_rules(law, (old, now), reply, is_late, &mut rules);
-        }
-        (SenderConfig::XcpRV0(_), ..) => xcp_r_v0_rules(new, reply, &mut rules),
-        (SenderConfig::Mpcp(law), Law::Mpcp(was), Law::Mpcp(now)) => {
-            let states = [was.state(), now.state()];
-            chain::rules(law, states, Time(at / 1000), before, after, ack, &mut rules);
-        }
-        (SenderConfig::HighSpeed(_), Law::HighSpeed(law), _) => {
-            family::highspeed(law, old, before, &mut rules)
-        }
-        (SenderConfig::Bic(law), Law::Bic(was), _) => family::bic(law, was, old, before, &mut rules),
-        (SenderConfig::Vegas(law), _, Law::Vegas(now)) => {
-            family::vegas(law, now, old, new, before, &mut rules)
-        }
-        (_, Law::Peach(law), _) => {
-            let is_probe = ack.flags & flag::LOW_PRIORITY != 0;
-            family::peach(law, is_probe, old, new, before, &mut rules);
-        }
-        (_, _, Law::Dctcp(now)) => family::dctcp(now, old, new, &mut rules),
-        (SenderConfig::Bbr(law), _, Law::Bbr(now)) => family::bbr(law, now, &mut rules),
-        (_, Law::Reno(reno), _) => reno_rules(reno.ssthresh(), old, new, before, &mut rules),
-        (_, Law::Cubic(_), Law::Cubic(now)) => {
-            cubic_rules(now, old, new, Time(at / 1000), before, after, &mut rules);
-        }
-        _ => {}
-    }
-    if after.window_cuts > before.window_cuts && after.law.law().part::<xcp::Sender>().is_none() {
-        let text = match after.mode {
-            Mode::Reduced => {
-                "the acknowledgment echoes a congestion mark, so the window is reduced as for a loss"
-            }
-            _ => {
-                "with this acknowledgment a loss is found (three duplicates, or what SACK says instead), so the window is reduced"
-            }
-        };
-        rules.push(Rule {
-            text: text.into(),
-            source: "RFC 5681 section 3.2, RFC 6675 section 5, RFC 3168 section 6.1.2",
-        });
-    }
+    let seen = Reaction {
+        now: Time(at / 1000),
+        before: moment(config, before),
+        after: moment(config, after),
+        reply: ack.reply(),
+        is_new: after.acknowledged != before.acknowledged,
+        is_late: (ack.seq.wrapping_sub(before.acknowledged) as i32) < 0,
+        is_probe: ack.flags & flag::LOW_PRIORITY != 0,
+        segment: Bytes(config.segment.into()),
+    };
     WindowChange {
         at_s: seconds(at),
         srtt_ms: after.srtt.0 as f64 / 1e6,
-        before_bytes: old.0,
-        after_bytes: new.0,
+        before_bytes: seen.before.window.0,
+        after_bytes: seen.after.window.0,
         segment: config.segment,
-        feedback_bytes,
-        rules,
+        feedback_bytes: match &config.law {
+            SenderConfig::Xcp(law) => Some(xcp::words::granted(law, &seen)),
+            _ => None,
+        },
+        rules: rules(law::Sender::explain(&config.law, [&before.law, &after.law], &seen)),
     }
 }
 
-fn xcp_rules(
-    law: &xcp::SenderConfig,
-    config: &tcp::Config,
-    now: &xcp::Sender,
-    before: &tcp::View,
-    after: &tcp::View,
-    bytes: f64,
-    rules: &mut Vec<Rule>,
-) {
-    let (old, new) = (before.law.window().0 as f64, after.law.window().0 as f64);
-    let mut rule = |text: &str, source| rules.push(Rule { text: text.into(), source });
-    if now.is_tcp() {
-        rule(
-            "after a loss Reno sets the window until XCP's feedback is the stricter",
-            "draft-03 section 5.1",
-        );
-        return;
-    }
-    match law.feedback {
-        xcp::Feedback::Rate => rule("W becomes W + Reverse_Feedback srtt", "draft-03 section 4.1.3"),
-        xcp::Feedback::Bytes => rule("W becomes W + H_feedback", "K02 section 3.4"),
-    }
-    // Windows are shown without their fraction of a byte.
-    if (old + bytes - new).abs() <= 1.5 {
-        return;
-    }
-    let (segment, awnd) = (f64::from(config.segment), f64::from(after.awnd) * f64::from(config.segment));
-    if after.window_cuts > before.window_cuts {
-        rule(
-            "then a loss was found, and the window is halved as TCP does",
-            "K02 section 3.4, draft-03 section 4.1.3.2",
-        );
-    } else if new <= segment + 1.0 {
-        rule("it never falls below one segment", "draft-03 section 4.1.3");
-    } else if law.clamp && new + 1.0 >= awnd {
-        rule("it never passes what the receiver advertises", "a Linux implementation's thesis, section 4.1");
-    } else if law.aging.is_some() && new < old + bytes {
-        rule("before that it aged, because less was sent than it allows", "draft-03 section 4.1.3.1");
-    } else if law.profile == xcp::Profile::Ns2 && before.mode == Mode::Recovery {
-        rule("ns-2 drops the feedback of duplicate acknowledgments", "ns-2.35, xcp-end-sys.cc");
-    } else {
-        rule("it never passes what the flow can use in a round trip", "draft-03 section 5.6");
-    }
-}
-
-/// XCP-r: the window comes from the receiver, or from a change that the sender makes on its own.
-fn xcp_r_rules(
-    law: &xcp_r::Config,
-    (before, after): (&xcp_r::Sender, &xcp_r::Sender),
-    reply: xcp_r::Reply,
-    is_late: bool,
-    rules: &mut Vec<Rule>,
-) {
-    const OURS: &str = "docs/design/protocols.md 4.3";
-    let mut rule = |text: String, source| rules.push(Rule { text, source });
-    let (epoch, _) = before.epoch();
-    let is_stale = law.epochs && (is_late || reply.epoch != epoch);
-    if law.epochs && reply.epoch != epoch {
-        let text = format!("the ACK is of epoch {}, before the sender's last change: not taken", reply.epoch);
-        rule(text, OURS);
-    } else if is_stale {
-        rule("another ACK overtook this one: its window is an old one, and not taken".into(), OURS);
-    } else if before.xcp().is_tcp() {
-        let text = "after a loss Reno sets the window until XCP's is the smaller";
-        rule(text.into(), "draft-03 section 5.1");
-    } else {
-        let text = format!("W becomes what the receiver keeps for it, {} B", reply.cwnd);
-        rule(text, "Lopez-Pacheco and Pham 2005, section IV");
-    }
-    let window = after.window().0;
-    if after.epoch().0 != epoch {
-        let text = format!(
-            "then the sender sets its window, {window} B: epoch {}, which the receiver is told with the next \
-             packets",
-            after.epoch().0
-        );
-        rule(text, OURS);
-    } else if !is_stale && !before.xcp().is_tcp() && window != u64::from(reply.cwnd) {
-        rule(format!("then the sender sets its window, {window} B, which the next packets say"), OURS);
-    }
-}
-
-/// The version without memory: the receiver answers each packet from its header alone.
-fn xcp_r_v0_rules(after: Bytes, reply: xcp_r::Reply, rules: &mut Vec<Rule>) {
-    let text = format!(
-        "W becomes what the receiver made of this packet alone, H_feedback H_cwnd + H_cwnd = {} B",
-        reply.cwnd
-    );
-    let source = "Lopez-Pacheco and Pham 2005, section IV, first version";
-    rules.push(Rule { text, source });
-    if after.0 != u64::from(reply.cwnd) {
-        let text = format!("then the sender sets its window, {} B, which the next packets say", after.0);
-        rules.push(Rule { text, source });
-    }
-}
-
-/// Why a window does not grow, if that is so.
-fn restraint(before: &tcp::View, rules: &mut Vec<Rule>) -> bool {
-    if !before.is_window_limited {
-        let text = "the window did not limit the sender since the last acknowledgment, so it does not grow";
-        rules.push(Rule { text: text.into(), source: "RFC 7661, RFC 9438 section 5.8" });
-        return true;
-    }
-    false
-}
-
-fn slow_start(rules: &mut Vec<Rule>, ssthresh: Bytes) {
-    let threshold = match ssthresh {
-        Bytes(u64::MAX) => "there is no threshold yet".into(),
-        Bytes(bytes) => format!("the window is below ssthresh, {bytes} B"),
-    };
-    let text = format!(
-        "slow start, because {threshold}: it grows by what is acknowledged, at most one segment per acknowledgment"
-    );
-    rules.push(Rule { text, source: "RFC 5681 eq. 2" });
-}
-
-fn in_recovery(before: &tcp::View, rules: &mut Vec<Rule>) -> bool {
-    if matches!(before.mode, Mode::Recovery | Mode::Loss) {
-        let text = "a loss is being repaired, so it does not grow";
-        rules.push(Rule { text: text.into(), source: "RFC 5681 section 3.2, RFC 6675 section 5" });
-        return true;
-    }
-    false
-}
-
-fn reno_rules(ssthresh: Bytes, old: Bytes, new: Bytes, before: &tcp::View, rules: &mut Vec<Rule>) {
-    if restraint(before, rules) {
-    } else if old < ssthresh {
-        slow_start(rules, ssthresh);
-    } else if !in_recovery(before, rules) {
-        let text = if new > old {
-            "congestion avoidance: a whole window has been acknowledged, so it grows by one segment"
-        } else {
-            "congestion avoidance: it grows by one segment once a whole window has been acknowledged, which is not yet so"
-        };
-        rules.push(Rule { text: text.into(), source: "RFC 5681 section 3.1" });
-    }
-}
-
-fn cubic_rules(
-    law: &congestlab_core::law::cubic::Cubic,
-    old: Bytes,
-    new: Bytes,
-    now: Time,
-    before: &tcp::View,
-    after: &tcp::View,
-    rules: &mut Vec<Rule>,
-) {
-    let report = law.report();
-    if restraint(before, rules) {
-    } else if after.window_cuts == before.window_cuts && old < report.ssthresh {
-        slow_start(rules, report.ssthresh);
-    } else if !in_recovery(before, rules) && report.epoch != Time::NEVER {
-        let (t, k) = ((now - report.epoch).0 as f64 / 1e9, report.k.0 as f64 / 1e9);
-        let text = if new == report.w_est {
-            format!(
-                "Reno-friendly region: Reno would have {} B by now, more than the curve, so that is the window",
-                report.w_est.0
-            )
-        } else {
-            let region = if t < k { "concave region" } else { "convex region" };
-            format!(
-                "{region}: {t:.2} s after the last decrease W(t) = C (t - K)^3 + W_max, with K = {k:.2} s and \
-                 W_max = {} B; it moves towards W(t + srtt) by (W(t + srtt) - W) / W per segment acknowledged",
-                report.w_max.0
-            )
-        };
-        rules.push(Rule { text, source: "RFC 9438 sections 4.2 to 4.5" });
+fn moment(config: &tcp::Config, view: &tcp::View) -> Moment {
+    Moment {
+        window: view.law.window(),
+        srtt: view.srtt,
+        phase: match view.mode {
+            Mode::Recovery => Phase::Recovery,
+            Mode::Loss => Phase::Loss,
+            Mode::Reduced => Phase::Reduced,
+            _ => Phase::Open,
+        },
+        awnd: match view.awnd {
+            UNLIMITED => Bytes(u64::MAX),
+            segments => Bytes(u64::from(segments) * u64::from(config.segment)),
+        },
+        is_window_limited: view.is_window_limited,
+        window_cuts: view.window_cuts,
     }
 }

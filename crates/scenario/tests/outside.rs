@@ -3,9 +3,10 @@
 use std::sync::atomic::AtomicBool;
 
 use congestlab_core::law::settings::{Field, Settings};
+use congestlab_core::law::words::{Moment, Phase, Reaction};
 use congestlab_core::law::{
-    self, Ack, EchoLaw, Heard, LinkConfig, LinkLaw, Needs, Packet, Receiving, Remembers, Reply, Send,
-    SenderConfig, SenderLaw, Series, Steered, Tag, Words, mpcp, outside, reno, xcp,
+    self, Ack, Carried, EchoLaw, Heard, LinkConfig, LinkLaw, Needs, Packet, Receiving, Remembers, Reply,
+    Send, SenderConfig, SenderLaw, Series, Steered, Tag, Words, mpcp, outside, reno, xcp,
 };
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Time};
 use congestlab_net::packet::Picos;
@@ -546,6 +547,53 @@ fn a_law_of_its_own_shares_a_link() {
         assert!(values.len() >= least, "{name}: {} values", values.len());
         assert!(values.iter().all(|value| (value - seventh).abs() <= 1.0), "{name}: {values:?}");
     }
+}
+
+/// What `explain` says of a law that nobody knows: its own series, before and after.
+#[test]
+fn a_law_of_its_own_is_told_by_its_series() {
+    let settings = shares::LinkSettings { capacity: Rate(0), interval: Duration(100_000_000) };
+    let link = outside::link::<shares::Link>(settings);
+    let mut packet = Carried { size: Bytes(1000), ..Carried::default() };
+    packet.add_header(shares::Header::default());
+    let view = law::Link::new(&link, Duration(1), Duration(1)).view(&packet).expect("it has one");
+    let told = link.explain(&view, [&packet, &packet]);
+    assert_eq!(
+        told.iter().map(|rule| rule.text.as_str()).collect::<Vec<_>>(),
+        ["the law's last interval: share_Bps is 10000"]
+    );
+    assert!(link.explain_other().text.contains("nothing that this law reads"));
+
+    let sender = outside::sender::<shares::Sender>(shares::SenderSettings);
+    let told = sender.explain_packet(&packet);
+    assert_eq!(told[0].text, "it carries the law's header, 8 B");
+    let before = law::Sender::new(&sender, Bytes(1000), Bytes(4000));
+    let mut after = before.clone();
+    let ack = Ack { reply: Reply { word: 7000, byte: 0 }, srtt: Duration(100_000_000), ..Ack::default() };
+    after.on_ack(&sender, Time(0), &ack);
+    let moment = |law: &law::Sender| Moment {
+        window: law.window(),
+        srtt: ack.srtt,
+        phase: Phase::Open,
+        awnd: Bytes(u64::MAX),
+        is_window_limited: true,
+        window_cuts: 0,
+    };
+    let seen = Reaction {
+        now: Time(0),
+        before: moment(&before),
+        after: moment(&after),
+        reply: ack.reply,
+        is_new: true,
+        is_late: false,
+        is_probe: false,
+        segment: Bytes(1000),
+    };
+    let told = law::Sender::explain(&sender, [&before, &after], &seen);
+    assert_eq!(
+        told.iter().map(|rule| rule.text.as_str()).collect::<Vec<_>>(),
+        ["told_Bps went from 0 to 7000"]
+    );
 }
 
 /// A law of the list that comes by the door for those from outside does the same, bit for bit.

@@ -3,10 +3,17 @@
 //! the functions here have): sends at the rate at which data was delivered of late, and keeps in flight
 //! what that rate fills in the least round trip time of late. Losses do not lower the rate.
 
+#[cfg(feature = "words")]
+mod words;
+
 use super::places::SEGMENT_MAX;
 use super::settings::{Field, Settings};
+#[cfg(feature = "words")]
+use super::words::{Reaction, Rule};
 use super::{Ack, Delivery, Hue, Look, Needs, Protocol, SenderConfig, SenderLaw, Shape};
 use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, mul_div};
+#[cfg(feature = "words")]
+use alloc::vec::Vec;
 
 /// BtlBwFilterLen, round trips, draft §4.1.1.3.
 const ROUNDS: u32 = 10;
@@ -515,5 +522,10 @@ impl SenderLaw for Bbr {
         let srtt = if srtt.0 == 0 { Duration(SECOND / 1000) } else { srtt };
         let nominal = Bytes(self.initial_window.into()).per(srtt);
         Some(Rate(config.startup_gain.max(Ratio::ONE).of(nominal.0).max(1)))
+    }
+
+    #[cfg(feature = "words")]
+    fn explain(config: &Config, [_, after]: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
+        words::explain(config, after, seen, rules);
     }
 }

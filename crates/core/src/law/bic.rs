@@ -2,10 +2,17 @@
 //! INFOCOM 2004; "BI" below): after a loss the window searches for the size at which it happened, by
 //! halves, at most Smax segments a round trip; past it, it leaves slowly, then faster.
 
+#[cfg(feature = "words")]
+mod words;
+
 use super::places::{PLACES, SEGMENT_MAX, bytes, with_places};
 use super::settings::{Field, Settings};
+#[cfg(feature = "words")]
+use super::words::{Reaction, Rule};
 use super::{Ack, Hue, Look, Protocol, SenderConfig, SenderLaw, Shape};
 use crate::units::{Bytes, Ratio, Time, Wide, mul_div};
+#[cfg(feature = "words")]
+use alloc::vec::Vec;
 
 /// Constants of BIC that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -249,5 +256,10 @@ impl SenderLaw for Bic {
     #[inline]
     fn window(&self) -> Bytes {
         Bytes(self.cwnd >> PLACES)
+    }
+
+    #[cfg(feature = "words")]
+    fn explain(config: &Config, [before, _]: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
+        words::explain(config, before, seen, rules);
     }
 }

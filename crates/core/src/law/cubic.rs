@@ -1,10 +1,17 @@
 //! CUBIC (RFC 9438): the window grows as a cubic function of the time since the last decrease,
 //! flat around the window where that happened. Sections cited are the RFC's.
 
+#[cfg(feature = "words")]
+mod words;
+
 use super::places::{PLACES, SEGMENT_MAX, bytes, with_places};
 use super::settings::{Field, Settings};
+#[cfg(feature = "words")]
+use super::words::{Reaction, Rule};
 use super::{Ack, Hue, Look, Protocol, SenderConfig, SenderLaw, Shape};
 use crate::units::{Bytes, Duration, Ratio, Time, Wide, mul_div};
+#[cfg(feature = "words")]
+use alloc::vec::Vec;
 
 /// beta_cubic, §4.6.
 const BETA: Ratio = Ratio::ppm(700_000);
@@ -227,6 +234,11 @@ impl SenderLaw for Cubic {
     #[inline]
     fn window(&self) -> Bytes {
         Bytes(self.cwnd >> PLACES)
+    }
+
+    #[cfg(feature = "words")]
+    fn explain(_: &Config, [_, after]: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
+        words::explain(after, seen, rules);
     }
 }
 

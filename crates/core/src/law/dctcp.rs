@@ -4,13 +4,20 @@
 //! Every ACK replies how many marked packets the receiver has counted. So no rule says when to acknowledge, and a lost ACK
 //! loses no mark: where TCP has one bit to say it with, RFC 8257 §3.2 acknowledges at every change of state.
 
+#[cfg(feature = "words")]
+mod words;
+
 use super::reno::Reno;
 use super::settings::{Field, Settings};
+#[cfg(feature = "words")]
+use super::words::{Reaction, Rule};
 use super::{
-    Ack, EchoLaw, Heard, Hue, Look, Needs, Packet, Protocol, Receiving, Reply, Send, SenderConfig, SenderLaw,
-    Shape,
+    Ack, Column, EchoLaw, Heard, Hue, Look, Needs, Packet, Protocol, Receiving, Reply, Send, SenderConfig,
+    SenderLaw, Shape,
 };
 use crate::units::{Bytes, Time, mul_div};
+#[cfg(feature = "words")]
+use alloc::vec::Vec;
 
 /// ECN field of a packet whose transport knows ECN, ECT(0), and of one that met congestion (RFC 3168 §5).
 const ECT0: u8 = 0b10;
@@ -52,7 +59,7 @@ pub const fn protocols() -> &'static [Protocol] {
             page: "dctcp",
             look: Look::new(Hue::Amber, Shape::Square, 3),
             link_series: &[],
-            flow_series: &[],
+            flow_series: &[Column::new("alpha", "Share of marked data that flows estimate")],
             link: None,
             sender: Some(SenderConfig::Dctcp(Config { linux: false })),
         }]
@@ -236,6 +243,11 @@ impl SenderLaw for Sender {
 
     fn each(&self, tell: &mut impl FnMut(&'static str, i64, u32)) {
         tell("alpha", self.share.alpha().into(), 1 << PLACES);
+    }
+
+    #[cfg(feature = "words")]
+    fn explain(_: &Config, [_, after]: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
+        words::explain(after, seen, rules);
     }
 }
 

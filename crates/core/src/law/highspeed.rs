@@ -1,10 +1,17 @@
 //! HighSpeed TCP (RFC 3649): Reno below 38 segments; above, the larger the window, the more segments
 //! a round trip adds and the smaller the part that a loss takes. Sections cited are the RFC's.
 
+#[cfg(feature = "words")]
+mod words;
+
 use super::places::{PLACES, SEGMENT_MAX, bytes, with_places};
 use super::settings::{Field, Settings};
+#[cfg(feature = "words")]
+use super::words::{Reaction, Rule};
 use super::{Ack, Hue, Look, Protocol, SenderConfig, SenderLaw, Shape};
 use crate::units::{Bytes, Time, Wide, mul_div};
+#[cfg(feature = "words")]
+use alloc::vec::Vec;
 
 /// Low_Window, §5: up to it this is Reno.
 const LOW_WINDOW: u64 = 38;
@@ -174,6 +181,11 @@ impl SenderLaw for HighSpeed {
     #[inline]
     fn window(&self) -> Bytes {
         Bytes(self.cwnd >> PLACES)
+    }
+
+    #[cfg(feature = "words")]
+    fn explain(_: &Config, [before, _]: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
+        words::explain(before, seen, rules);
     }
 }
 

@@ -1,11 +1,15 @@
 //! The list of protocols, and the laws of all of them as one: which law it is, is asked here and nowhere else.
 
 use super::settings::{Field, Settings};
+#[cfg(feature = "words")]
+use super::words::{Reaction, Rule};
 use super::{
     Ack, Ask, Column, Delivery, EchoLaw, Heard, LinkLaw, Look, Needs, On, OptionBytes, Packet, Pool,
     Receiving, Remembers, Reply, Send, SenderLaw, Series, Steered, Told, Turn,
 };
 use crate::units::{Bytes, Duration, Rate, Time};
+#[cfg(feature = "words")]
+use alloc::vec::Vec;
 use core::any::Any;
 
 /// A protocol as scenarios name it. One law file may have several, which are presets of one law.
@@ -346,6 +350,25 @@ impl Sender {
     }
 }
 
+#[cfg(feature = "words")]
+impl Sender {
+    /// Says why an acknowledgment changed the window: [`SenderLaw::explain`].
+    pub fn explain(config: &SenderConfig, [before, after]: [&Self; 2], seen: &Reaction) -> Vec<Rule> {
+        fn rules<L: SenderLaw>(
+            config: &L::Config,
+            [before, after]: [Option<&L>; 2],
+            seen: &Reaction,
+        ) -> Vec<Rule> {
+            let mut rules = Vec::new();
+            if let (Some(before), Some(after)) = (before, after) {
+                L::explain(config, [before, after], seen, &mut rules);
+            }
+            rules
+        }
+        of_flow!(&after.law, config, |law, config| rules(config, [before.law.part(), Some(law)], seen))
+    }
+}
+
 impl Law {
     /// Calls `tell` with each metric of the law's own: [`SenderLaw::each`].
     pub fn each(&self, tell: &mut impl FnMut(&'static str, i64, u32)) {
@@ -366,6 +389,16 @@ impl SenderConfig {
     #[inline]
     pub fn name(&self) -> &'static str {
         of_sender!(Self, self, config: Law => <Law as SenderLaw>::name(config))
+    }
+
+    /// Says what the law tells on a packet that it sends: [`SenderLaw::explain_packet`].
+    #[cfg(feature = "words")]
+    pub fn explain_packet(&self, packet: &dyn Packet) -> Vec<Rule> {
+        let mut rules = Vec::new();
+        of_sender!(Self, self, config: Law => {
+            <Law as SenderLaw>::explain_packet(config, packet, &mut rules);
+        });
+        rules
     }
 
     /// Returns the law's TCP option: [`SenderLaw::option`].
@@ -477,6 +510,24 @@ impl LinkConfig {
     #[inline]
     pub fn name(&self) -> &'static str {
         of_link!(Self, self, config: Law => <Law as LinkLaw>::name(config))
+    }
+
+    /// Says what the law does with a packet that has nothing for it: [`LinkLaw::explain_other`].
+    #[cfg(feature = "words")]
+    pub fn explain_other(&self) -> Rule {
+        of_link!(Self, self, config: Law => <Law as LinkLaw>::explain_other(config))
+    }
+
+    /// Says what the law did to a packet, as it came and as it left: [`LinkLaw::explain`].
+    #[cfg(feature = "words")]
+    pub fn explain(&self, view: &LinkView, packets: [&dyn Packet; 2]) -> Vec<Rule> {
+        let mut rules = Vec::new();
+        of_link!(Self, self, config: Law => {
+            if let Some(view) = view.part::<<Law as LinkLaw>::View>() {
+                <Law as LinkLaw>::explain(config, view, packets, &mut rules);
+            }
+        });
+        rules
     }
 
     /// Returns the length of the first control interval: [`LinkLaw::first_interval`].

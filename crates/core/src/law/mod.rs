@@ -26,6 +26,8 @@ mod sender;
 pub mod settings;
 mod shown;
 pub mod vegas;
+#[cfg(feature = "words")]
+pub mod words;
 pub mod xcp;
 pub mod xcp_i;
 pub mod xcp_r;

@@ -5,12 +5,14 @@
 //! differs. What packets meet is `cold`, so that the laws of the list pay nothing for the door. Kernels have none of it.
 
 use super::settings::{Field, Settings};
+use super::words::{self, Reaction, Rule};
 use super::{
     Ack, Ask, Delivery, EchoLaw, Heard, LinkLaw, Needs, Numbers, On, OptionBytes, Packet, Pool, Protocol,
     Receiving, Remembers, Reply, Segment, Send, SenderLaw, Series, Steered, Tag, Turn, Words,
 };
 use crate::units::{Bytes, Duration, Rate, Time};
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::any::Any;
 use core::fmt::Debug;
 use core::marker;
@@ -226,6 +228,7 @@ trait LinkKind: marker::Send + Sync {
     fn capacity(&self, config: &dyn Any) -> Rate;
     fn configure_capacity(&self, config: &mut dyn Any, capacity: Rate);
     fn remembers(&self, config: &dyn Any) -> Option<Remembers>;
+    fn explain_other(&self, config: &dyn Any) -> Option<Rule>;
 }
 
 /// A link law at work.
@@ -273,6 +276,10 @@ where
 
     fn remembers(&self, config: &dyn Any) -> Option<Remembers> {
         config.downcast_ref().and_then(L::remembers)
+    }
+
+    fn explain_other(&self, config: &dyn Any) -> Option<Rule> {
+        config.downcast_ref().map(L::explain_other)
     }
 }
 
@@ -397,7 +404,7 @@ impl Steered for Link {}
 impl LinkLaw for Link {
     type Config = LinkConfig;
     type Report = Report;
-    type View = ();
+    type View = Report;
 
     fn name(config: &LinkConfig) -> &'static str {
         config.0.kind.name(config.0.any())
@@ -475,6 +482,19 @@ impl LinkLaw for Link {
         self.0.as_ref().map_or(Report::NONE, |law| law.report())
     }
 
+    /// Columns of the law's report that are kept, whatever the packet.
+    fn view(&self, _packet: &impl Packet) -> Option<Report> {
+        Some(LinkLaw::report(self))
+    }
+
+    fn explain_other(config: &LinkConfig) -> Rule {
+        config.0.kind.explain_other(config.0.any()).unwrap_or_else(|| Rule::new("", ""))
+    }
+
+    fn explain(_: &LinkConfig, report: &Report, _: [&dyn Packet; 2], rules: &mut Vec<Rule>) {
+        words::by_report(report, rules);
+    }
+
     fn remembers(config: &LinkConfig) -> Option<Remembers> {
         config.0.kind.remembers(config.0.any())
     }
@@ -497,11 +517,14 @@ trait SenderKind: marker::Send + Sync {
         receiver: &dyn Around,
     ) -> Heard;
     fn on_receiver_ack(&self, config: &dyn Any, echo: &mut dyn Any, receiver: &dyn Around) -> Reply;
+    fn explain_packet(&self, config: &dyn Any, packet: &dyn Packet, rules: &mut Vec<Rule>);
 }
 
 /// A sender law at work.
 trait SenderState: Debug + marker::Send + Sync {
     fn copy(&self) -> Box<dyn SenderState>;
+    fn any(&self) -> &dyn Any;
+    fn explain(&self, config: &dyn Any, before: &dyn Any, seen: &Reaction, rules: &mut Vec<Rule>);
     fn seed(&mut self, seed: u64);
     fn on_ack(&mut self, config: &dyn Any, now: Time, ack: &Ack);
     fn on_delivery(&mut self, config: &dyn Any, now: Time, delivery: &Delivery) -> bool;
@@ -561,6 +584,12 @@ where
             _ => Reply::default(),
         }
     }
+
+    fn explain_packet(&self, config: &dyn Any, packet: &dyn Packet, rules: &mut Vec<Rule>) {
+        if let Some(config) = config.downcast_ref() {
+            L::explain_packet(config, packet, rules);
+        }
+    }
 }
 
 impl<L> SenderState for L
@@ -569,6 +598,16 @@ where
 {
     fn copy(&self) -> Box<dyn SenderState> {
         Box::new(self.clone())
+    }
+
+    fn any(&self) -> &dyn Any {
+        self
+    }
+
+    fn explain(&self, config: &dyn Any, before: &dyn Any, seen: &Reaction, rules: &mut Vec<Rule>) {
+        if let (Some(config), Some(before)) = (config.downcast_ref(), before.downcast_ref()) {
+            L::explain(config, [before, self], seen, rules);
+        }
     }
 
     fn seed(&mut self, seed: u64) {
@@ -820,6 +859,16 @@ impl SenderLaw for Sender {
     #[inline(never)]
     fn pacing_rate(&self, config: &SenderConfig, srtt: Duration) -> Option<Rate> {
         self.0.as_ref()?.pacing_rate(config.0.any(), srtt)
+    }
+
+    fn explain_packet(config: &SenderConfig, packet: &dyn Packet, rules: &mut Vec<Rule>) {
+        config.0.kind.explain_packet(config.0.any(), packet, rules);
+    }
+
+    fn explain(config: &SenderConfig, states: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
+        if let [Some(before), Some(after)] = states.map(|state| state.0.as_ref()) {
+            after.explain(config.0.any(), (**before).any(), seen, rules);
+        }
     }
 
     fn each(&self, tell: &mut impl FnMut(&'static str, i64, u32)) {

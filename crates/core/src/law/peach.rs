@@ -4,11 +4,18 @@
 //! RTT / rwnd (sudden start; jump start in Peach+), and a loss with as many as the window had segments
 //! (rapid recovery; quick recovery): if the loss was no congestion, their ACKs bring the window back.
 
+#[cfg(feature = "words")]
+mod words;
+
 use super::settings::{Field, Settings, words};
+#[cfg(feature = "words")]
+use super::words::{Reaction, Rule};
 use super::{
     Ack, Ask, Hue, Look, Needs, Packet, Probe, Protocol, Send, SenderConfig, SenderLaw, Shape, Turn,
 };
 use crate::units::{Bytes, Duration, Time, mul_div};
+#[cfg(feature = "words")]
+use alloc::vec::Vec;
 
 /// As many segments as a receiver can advertise here; sudden start sends a probe for each.
 const RWND_MAX: u32 = (1 << 24) - 2;
@@ -305,5 +312,10 @@ impl SenderLaw for Peach {
     #[inline]
     fn window(&self) -> Bytes {
         self.cwnd
+    }
+
+    #[cfg(feature = "words")]
+    fn explain(_: &Config, [before, _]: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
+        words::explain(before, seen, rules);
     }
 }

@@ -15,6 +15,8 @@ use super::{
     Column, Hue, LinkConfig as Links, LinkLaw, Look, Packet, Pool, Protocol, SenderConfig as Senders, Series,
     Shape, Steered, Told,
 };
+#[cfg(feature = "words")]
+use crate::law::words::Rule;
 use crate::units::{Bytes, Duration, Rate, Ratio, Time, mul_div};
 use core::any::Any;
 
@@ -306,6 +308,14 @@ impl LinkLaw for Link {
     #[inline(always)]
     fn base_mut(config: &mut LinkConfig) -> &mut dyn Any {
         &mut config.xcp
+    }
+
+    #[cfg(feature = "words")]
+    fn explain_other(_: &LinkConfig) -> Rule {
+        Rule::new(
+            "the packet has no congestion header, so the law counts its bytes as input traffic and leaves it alone",
+            "draft-03 section 4.2.3, L 1",
+        )
     }
 }
 

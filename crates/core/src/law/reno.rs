@@ -2,8 +2,12 @@
 //! belongs to the sender that runs this law; so does inflating the window by duplicate ACKs.
 
 use super::settings::{Field, Settings};
+#[cfg(feature = "words")]
+use super::words::{Reaction, Rule};
 use super::{Ack, Hue, Look, Protocol, SenderConfig, SenderLaw, Shape};
 use crate::units::{Bytes, Time};
+#[cfg(feature = "words")]
+use alloc::vec::Vec;
 
 /// Reno's configuration, which is empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -158,5 +162,11 @@ impl SenderLaw for Reno {
     #[inline]
     fn window(&self) -> Bytes {
         self.cwnd
+    }
+
+    #[cfg(feature = "words")]
+    fn explain(_: &Config, [before, _]: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
+        seen.reno(before.ssthresh(), rules);
+        seen.cut(rules);
     }
 }

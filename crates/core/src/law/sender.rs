@@ -3,8 +3,12 @@
 #[cfg(doc)]
 use super::Segment;
 use super::settings::Settings;
+#[cfg(feature = "words")]
+use super::words::{self, Reaction, Rule};
 use super::{EchoLaw, On, OptionBytes, Packet, Reply};
 use crate::units::{Bytes, Duration, Rate, Time};
+#[cfg(feature = "words")]
+use alloc::{format, vec::Vec};
 use core::any::Any;
 
 /// One acknowledgment, as TCP's machinery reports it to a sender law.
@@ -241,6 +245,23 @@ pub trait SenderLaw: Sized + 'static {
     #[inline(always)]
     fn pacing_rate(&self, _config: &Self::Config, _srtt: Duration) -> Option<Rate> {
         None
+    }
+
+    /// Says what the law tells on a packet that it sends.
+    #[cfg(feature = "words")]
+    fn explain_packet(config: &Self::Config, _packet: &dyn Packet, rules: &mut Vec<Rule>) {
+        let bytes = Self::needs(config).header_bytes;
+        if bytes > 0 {
+            rules.push(Rule::new(format!("it carries the law's header, {bytes} B"), ""));
+        }
+    }
+
+    /// Says why an acknowledgment changed what it changed, by the states of the law before and after it. A law without words
+    /// of its own says what its series became.
+    #[cfg(feature = "words")]
+    fn explain(_config: &Self::Config, states: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
+        words::by_series(states[0], states[1], rules);
+        seen.cut(rules);
     }
 
     /// Calls `tell` with each metric that the law adds to those of every flow: name, numerator and denominator.

@@ -1,4 +1,5 @@
-//! What pictures, reports and questions to results know of a law: data that its own folder tells, and kernels never see.
+//! Looks and series of laws, for pictures, reports and questions to results: data that a law's own folder tells, and kernels
+//! never see.
 
 /// A hue of the palette (docs/figures.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

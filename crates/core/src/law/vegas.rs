@@ -3,9 +3,16 @@
 //! above the least ever seen. Losses are repaired as everywhere here, not by Vegas's own
 //! retransmission checks.
 
+#[cfg(feature = "words")]
+mod words;
+
 use super::settings::{Field, Settings};
+#[cfg(feature = "words")]
+use super::words::{Reaction, Rule};
 use super::{Ack, Hue, Look, Protocol, SenderConfig, SenderLaw, Shape};
 use crate::units::{Bytes, Duration, Ratio, Time, mul_div};
+#[cfg(feature = "words")]
+use alloc::vec::Vec;
 
 /// Constants of Vegas that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,5 +239,10 @@ impl SenderLaw for Vegas {
     #[inline]
     fn window(&self) -> Bytes {
         self.cwnd
+    }
+
+    #[cfg(feature = "words")]
+    fn explain(config: &Config, [_, after]: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
+        words::explain(config, after, seen, rules);
     }
 }

@@ -11,13 +11,20 @@
 //! the epoch, the receiver obeys it once, and values of another epoch or of an ACK that was overtaken
 //! are not taken (docs/design/protocols.md 4.3, A-12).
 
+#[cfg(feature = "words")]
+mod words;
+
 use super::settings::{Field, Settings};
+#[cfg(feature = "words")]
+use super::words::{Reaction, Rule};
 use super::{
     Ack, EchoLaw, Heard, Hue, Look, Needs, Packet, Protocol, Receiving, Send, SenderConfig, SenderLaw, Shape,
     Tag, Words, xcp,
 };
 use crate::law;
 use crate::units::{Bytes, Duration, Rate, Time};
+#[cfg(feature = "words")]
+use alloc::vec::Vec;
 use core::any::Any;
 
 /// Configuration of XCP-r's sender and receiver.
@@ -366,6 +373,11 @@ impl SenderLaw for Sender {
     #[inline(always)]
     fn base_state(&self) -> &dyn Any {
         &self.xcp
+    }
+
+    #[cfg(feature = "words")]
+    fn explain(config: &Config, states: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
+        words::explain(config, states, seen, rules);
     }
 }
 

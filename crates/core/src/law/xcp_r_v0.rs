@@ -8,13 +8,20 @@
 //! which over-estimates, since feedback varies within a window. XR's H_cwnd counts packets in the product
 //! (C-39). Every ACK is believed; there is nothing to tell a receiver that keeps nothing.
 
+#[cfg(feature = "words")]
+mod words;
+
 use super::settings::{Field, Settings};
+#[cfg(feature = "words")]
+use super::words::{Reaction, Rule};
 use super::xcp_r::{self, Data};
 use super::{
     Ack, EchoLaw, Heard, Hue, Look, Needs, Packet, Protocol, Receiving, Reply, Send, SenderConfig, SenderLaw,
     Shape, xcp,
 };
 use crate::units::{Bytes, Duration, Rate, Time, Wide};
+#[cfg(feature = "words")]
+use alloc::vec::Vec;
 use core::any::Any;
 
 /// Configuration of XCP-r's first version: XCP's.
@@ -118,6 +125,11 @@ impl SenderLaw for Sender {
     #[inline(always)]
     fn base_state(&self) -> &dyn Any {
         self.0.base_state()
+    }
+
+    #[cfg(feature = "words")]
+    fn explain(_: &Config, _: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
+        words::explain(seen, rules);
     }
 }
 

@@ -11,6 +11,8 @@ mod link;
 mod order;
 mod sender;
 mod uno;
+#[cfg(feature = "words")]
+mod words;
 
 use congestlab_core::law::{Header as _, Packet, Segment, Tag, Words};
 use congestlab_core::units::{Bytes, Time};

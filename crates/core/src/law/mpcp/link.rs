@@ -3,6 +3,8 @@
 use super::level::{DIGITS_MAX, Level};
 use super::order::Order;
 use crate::law::settings::{Field, Settings, words};
+#[cfg(feature = "words")]
+use crate::law::words::Rule;
 use crate::law::{LinkLaw, Packet, Remembers, Segment, Series, Steered};
 use crate::units::{Bytes, Duration, Rate, Ratio, Time, mul_div};
 
@@ -428,5 +430,10 @@ impl LinkLaw for Link {
     #[inline(always)]
     fn remembers(config: &LinkConfig) -> Option<Remembers> {
         (config.n > 1).then_some(Remembers { flows: config.table, idle: config.idle, words: 1 })
+    }
+
+    #[cfg(feature = "words")]
+    fn explain_other(_: &LinkConfig) -> Rule {
+        Rule::new("the packet counts as load; it has no code of this law", "MPCP (CCR 39(5)) section 2.1")
     }
 }

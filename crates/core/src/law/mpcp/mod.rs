@@ -8,6 +8,8 @@ mod level;
 mod link;
 mod order;
 mod sender;
+#[cfg(feature = "words")]
+mod words;
 
 pub use echo::{Echo, Echoed};
 pub use level::{DIGITS_MAX, HIGH, LOW, Level, OVERLOAD};

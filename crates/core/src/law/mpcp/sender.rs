@@ -6,8 +6,12 @@ use super::level::{DIGITS_MAX, HIGH, LOW, Level, OVERLOAD};
 use super::order::Order;
 use crate::law::places::{PLACES, SEGMENT_MAX, with_places};
 use crate::law::settings::{Field, Settings, words};
+#[cfg(feature = "words")]
+use crate::law::words::{Reaction, Rule};
 use crate::law::{Ack, Needs, Packet, Segment, Send, SenderLaw};
 use crate::units::{Bytes, Duration, Rate, Ratio, Time, Wide, mul_div};
+#[cfg(feature = "words")]
+use alloc::vec::Vec;
 
 /// VNS's timers tick so often.
 const TICK: u64 = 10_000_000;
@@ -622,5 +626,10 @@ impl SenderLaw for Sender {
         }
         let gap = Duration(srtt.0 >> (64 - (packets - 1).leading_zeros()));
         (gap > GAP_MIN).then(|| Bytes(self.mss >> PLACES).per(gap))
+    }
+
+    #[cfg(feature = "words")]
+    fn explain(config: &SenderConfig, states: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
+        super::words::explain(config, states, seen, rules);
     }
 }

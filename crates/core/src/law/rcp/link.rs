@@ -2,8 +2,12 @@
 
 use super::{Header, stated};
 use crate::law::settings::{Field, Settings};
+#[cfg(feature = "words")]
+use crate::law::words::Rule;
 use crate::law::{LinkLaw, Packet, Series, Steered};
 use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, mul_div};
+#[cfg(feature = "words")]
+use alloc::vec::Vec;
 
 /// Binary places of the part by which the rate moves, and of T / d.
 const PART_PLACES: u32 = 24;
@@ -275,5 +279,18 @@ impl LinkLaw for Link {
     #[inline]
     fn view(&self, packet: &impl Packet) -> Option<Report> {
         packet.header::<Header>().map(|_| self.report)
+    }
+
+    #[cfg(feature = "words")]
+    fn explain(_: &LinkConfig, report: &Report, [came, left]: [&dyn Packet; 2], rules: &mut Vec<Rule>) {
+        super::words::hop(report, came, left, rules);
+    }
+
+    #[cfg(feature = "words")]
+    fn explain_other(_: &LinkConfig) -> Rule {
+        Rule::new(
+            "the packet has no header of RCP, so the law counts its bytes as input traffic and leaves it alone",
+            "Dukkipati and others 2005, section 3",
+        )
     }
 }

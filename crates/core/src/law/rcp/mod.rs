@@ -6,6 +6,8 @@
 mod link;
 mod option;
 mod sender;
+#[cfg(feature = "words")]
+mod words;
 
 pub use link::{Link, LinkConfig, Report};
 pub use option::{Error as OptionError, TcpOption};

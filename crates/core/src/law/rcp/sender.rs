@@ -2,10 +2,14 @@
 
 use super::{Header, TcpOption, told};
 use crate::law::settings::{Field, Settings};
+#[cfg(feature = "words")]
+use crate::law::words::{Reaction, Rule};
 use crate::law::{
     Ack, EchoLaw, Header as _, Heard, Needs, On, OptionBytes, Packet, Receiving, Reply, Send, SenderLaw,
 };
 use crate::units::{Bytes, Duration, Rate, Time};
+#[cfg(feature = "words")]
+use alloc::vec::Vec;
 
 /// RCP's sender has nothing to be told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -155,5 +159,15 @@ impl SenderLaw for Sender {
     #[inline(always)]
     fn pacing_rate(&self, _config: &SenderConfig, _srtt: Duration) -> Option<Rate> {
         if self.rate.0 > 0 { Some(self.rate) } else { None }
+    }
+
+    #[cfg(feature = "words")]
+    fn explain_packet(_: &SenderConfig, packet: &dyn Packet, rules: &mut Vec<Rule>) {
+        super::words::packet(packet, rules);
+    }
+
+    #[cfg(feature = "words")]
+    fn explain(_: &SenderConfig, [before, after]: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
+        super::words::explain(before, after, seen, rules);
     }
 }

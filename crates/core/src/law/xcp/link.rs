@@ -4,6 +4,8 @@
 use super::Header;
 use super::spread::{self, Spread};
 use crate::law::settings::{Field, Settings};
+#[cfg(feature = "words")]
+use crate::law::words::Rule;
 use crate::law::{self, LinkLaw, Packet, Series, Steered, Told};
 use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, Wide, mul_div, mul_div_up};
 
@@ -687,6 +689,14 @@ impl LinkLaw for Link {
     #[inline(always)]
     fn view(&self, packet: &impl Packet) -> Option<Share> {
         packet.header().map(|header| self.share(&header, packet.size()))
+    }
+
+    #[cfg(feature = "words")]
+    fn explain_other(_: &LinkConfig) -> Rule {
+        Rule::new(
+            "the packet has no congestion header, so the law counts its bytes as input traffic and leaves it alone",
+            "draft-03 section 4.2.3, L 1",
+        )
     }
 }
 

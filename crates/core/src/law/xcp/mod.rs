@@ -14,6 +14,8 @@ mod link;
 mod sender;
 mod spread;
 mod thesis;
+#[cfg(feature = "words")]
+pub mod words;
 
 pub use echo::{ByteEcho, CumulativeEcho, Echo, EchoReader, Returned};
 pub use link::{Link, LinkConfig, Report, SHARE_PLACES, Share};

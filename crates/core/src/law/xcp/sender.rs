@@ -3,8 +3,12 @@
 
 use super::{Header, Returned, feedback};
 use crate::law::settings::{Field, Settings, words};
+#[cfg(feature = "words")]
+use crate::law::words::{Reaction, Rule};
 use crate::law::{Ack, Needs, Packet, Send, SenderLaw, reno};
 use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, Wide, mul_div};
+#[cfg(feature = "words")]
+use alloc::vec::Vec;
 
 /// Binary places of the window in bytes. The header's times have as many, so feedback (B/s) times
 /// round trip time (2^-28 s) adds to the window without rounding.
@@ -363,6 +367,11 @@ impl SenderLaw for Sender {
             return None;
         }
         Some(self.usable_window().per(srtt))
+    }
+
+    #[cfg(feature = "words")]
+    fn explain(config: &SenderConfig, [_, after]: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
+        super::words::explain(config, after, seen, rules);
     }
 }
 

@@ -1,0 +1,49 @@
+//! Why XCP's window changes.
+
+use super::{Feedback, Profile, Sender, SenderConfig, feedback};
+use crate::law::words::{Phase, Reaction, Rule};
+use alloc::vec::Vec;
+
+/// Returns the bytes that an acknowledgment grants.
+pub fn granted(config: &SenderConfig, seen: &Reaction) -> f64 {
+    let feedback = f64::from(feedback(seen.reply));
+    match config.feedback {
+        Feedback::Rate => feedback * f64::from(seen.after.srtt.to_header()) / f64::from(1 << 28),
+        Feedback::Bytes => feedback,
+    }
+}
+
+pub(super) fn explain(config: &SenderConfig, law: &Sender, seen: &Reaction, rules: &mut Vec<Rule>) {
+    let (old, new) = (seen.before.window.0 as f64, seen.after.window.0 as f64);
+    let mut rule = |text: &str, source| rules.push(Rule::new(text, source));
+    if law.is_tcp() {
+        let text = "after a loss Reno sets the window until XCP's feedback is the stricter";
+        return rule(text, "draft-03 section 5.1");
+    }
+    match config.feedback {
+        Feedback::Rate => rule("W becomes W + Reverse_Feedback srtt", "draft-03 section 4.1.3"),
+        Feedback::Bytes => rule("W becomes W + H_feedback", "K02 section 3.4"),
+    }
+    let bytes = granted(config, seen);
+    // Windows are shown without their fraction of a byte.
+    if (old + bytes - new).abs() <= 1.5 {
+        return;
+    }
+    let (segment, awnd) = (seen.segment.0 as f64, seen.after.awnd.0 as f64);
+    if seen.after.window_cuts > seen.before.window_cuts {
+        rule(
+            "then a loss was found, and the window is halved as TCP does",
+            "K02 section 3.4, draft-03 section 4.1.3.2",
+        );
+    } else if new <= segment + 1.0 {
+        rule("it never falls below one segment", "draft-03 section 4.1.3");
+    } else if config.clamp && new + 1.0 >= awnd {
+        rule("it never passes what the receiver advertises", "a Linux implementation's thesis, section 4.1");
+    } else if config.aging.is_some() && new < old + bytes {
+        rule("before that it aged, because less was sent than it allows", "draft-03 section 4.1.3.1");
+    } else if config.profile == Profile::Ns2 && seen.before.phase == Phase::Recovery {
+        rule("ns-2 drops the feedback of duplicate acknowledgments", "ns-2.35, xcp-end-sys.cc");
+    } else {
+        rule("it never passes what the flow can use in a round trip", "draft-03 section 5.6");
+    }
+}
