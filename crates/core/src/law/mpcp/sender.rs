@@ -8,7 +8,7 @@ use crate::law::places::{PLACES, SEGMENT_MAX, with_places};
 use crate::law::settings::{Field, Settings, words};
 #[cfg(feature = "words")]
 use crate::law::words::{Reaction, Rule};
-use crate::law::{Ack, Needs, Packet, Segment, Send, SenderLaw};
+use crate::law::{Ack, Header as _, Needs, Packet, Segment, Send, SenderLaw};
 use crate::units::{Bytes, Duration, Rate, Ratio, Time, Wide, mul_div};
 #[cfg(feature = "words")]
 use alloc::vec::Vec;
@@ -592,13 +592,16 @@ impl SenderLaw for Sender {
     #[inline]
     fn on_send(&mut self, config: &SenderConfig, now: Time, send: &Send, packet: &mut impl Packet) {
         let place = self.next_place(config, now, send.srtt);
+        let length = packet.size().0 as u16;
+        // In its place, so that what the order leaves is not written again.
         if config.n > 1
-            && let Some(mut segment) = Segment::of(packet)
+            && let Some(words) = packet.words_mut(Segment::TAG)
         {
+            let mut segment = Segment { length, ..Segment::read(words) };
             if !config.order.write(&mut segment, place) {
                 config.order.write(&mut segment, 0); // a chain begins anew
             }
-            packet.set_header(segment);
+            segment.write(words);
         }
         packet.set_ecn(LOW);
     }
