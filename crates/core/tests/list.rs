@@ -505,13 +505,10 @@ const NAMERS: &[(&str, &str)] = &[
     ("net/src/xcp_i/mod.rs", XCP_I),
     ("scenario/src/capture/headers.rs", BYTES),
     ("scenario/src/explain.rs", EXPLAINED),
-    ("scenario/src/law.rs", CHECKED),
-    ("scenario/src/memory.rs", CHECKED),
     ("scenario/src/resolve/flow.rs", CHECKED),
     ("scenario/src/resolve/link.rs", CHECKED),
     ("scenario/src/resolve/mpcp.rs", CHECKED),
     ("scenario/src/resolve/xcp_i.rs", XCP_I),
-    ("scenario/src/settings.rs", CHECKED),
     ("sim/src/cloud.rs", XCP_I),
     ("sim/src/network.rs", XCP_I),
 ];

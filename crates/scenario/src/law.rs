@@ -2,7 +2,7 @@
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-use congestlab_core::law::{LinkConfig, SenderConfig, queue, xcp};
+use congestlab_core::law::{LinkConfig, SenderConfig, queue};
 use congestlab_core::units::{BitRate, Duration};
 
 use crate::classes::XcpTcp;
@@ -100,7 +100,7 @@ impl FlowLaw {
     pub(crate) fn is_interoperable(&self) -> Option<bool> {
         let Self::Sender(chosen) = self else { return None };
         let key = &chosen.beside.interoperable;
-        chosen.config.part::<xcp::SenderConfig>().is_some().then(|| key.as_ref().is_some_and(|at| at.value))
+        chosen.config.needs().is_interoperable.then(|| key.as_ref().is_some_and(|at| at.value))
     }
 
     /// Sends datagrams and listens to nobody.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use congestlab_core::law::{Remembers, SenderConfig, xcp};
-use congestlab_core::units::{Duration, Time};
+use congestlab_core::law::Remembers;
+use congestlab_core::units::{Duration, Ratio, Time};
 use congestlab_net::packet::{PS_PER_NS, Picos};
 use congestlab_net::port::PortConfig;
 use congestlab_net::queue::{Discipline, Limit};
@@ -216,9 +216,7 @@ impl<'a> Judge<'a> {
             let (outstanding, sent, granted) =
                 (self.outstanding(group), self.sent(group), self.granted(group));
             let round_trip = match &group.kind {
-                GroupKind::Tcp(config) if config.law.part::<xcp::SenderConfig>().is_some() => {
-                    self.round_trip(group)
-                }
+                GroupKind::Tcp(config) if config.law.needs().states_round_trip => self.round_trip(group),
                 _ => Picos::MAX,
             };
             let visits = self.visits(group);
@@ -346,12 +344,12 @@ impl<'a> Judge<'a> {
         carried(delivered.max(self.granted(group)), self.model.duration) / segment(group)
     }
 
-    /// Rate that XCP lets a group have, even if its path does not deliver it: what the laws on it believe to
+    /// Rate that links let a group have that asks them, even if its path does not deliver it: what the laws on it believe to
     /// be free, but no more than is asked for. Nobody answers on a path without a law.
     fn granted(&self, group: &Group) -> u64 {
         let GroupKind::Tcp(config) = &group.kind else { return 0 };
-        let Some(config) = config.law.part::<xcp::SenderConfig>() else { return 0 };
-        let asked = config.desired_rate.0.saturating_mul(8).saturating_mul(group.count.into());
+        let Some(asks) = config.law.needs().asks else { return 0 };
+        let asked = asks.0.saturating_mul(8).saturating_mul(group.count.into());
         let believed =
             group.path.iter().filter_map(|&link| match &self.model.links[link as usize].port.law {
                 Some(law) if law.follows_service => Some(self.rates[link as usize]),
@@ -381,18 +379,17 @@ impl<'a> Judge<'a> {
         let GroupKind::Tcp(config) = &group.kind else { return 0.1 };
         let rounds = self.model.duration / self.round_trip(group).max(1);
         let window = self.acknowledged(group) as f64 / rounds.max(1) as f64 / f64::from(group.count.max(1));
-        // Where XCP has capacity for a few packets of each flow, next to nothing is lost.
+        let needs = config.law.needs();
+        // Where links that are asked have capacity for a few packets of each flow, next to nothing is lost.
         let obeys = |&link: &u32| self.model.links[link as usize].port.law.is_some();
-        if config.law.part::<xcp::SenderConfig>().is_some() && window > FEW && group.path.iter().all(obeys) {
+        if needs.asks.is_some() && window > FEW && group.path.iter().all(obeys) {
             return 0.01;
         }
-        // BBR's losses do not lower its rate: with a short queue its probing loses a quarter of a round trip in
-        // eight, and several flows their Startups.
-        if matches!(config.law, SenderConfig::Bbr(_)) {
-            return 0.2;
+        if let Some(part) = needs.loses {
+            return f64::from(part.0) / f64::from(Ratio::ONE.0);
         }
         // Where there is no room, TCP-Peach loses its probes: as many as segments, at each loss.
-        if config.law.needs().probes {
+        if needs.probes {
             return 0.5;
         }
         // CUBIC's window is 1.17 (RTT / p)^(3/4) packets (RFC 9438 section 5.1), Reno's sqrt(1.5 / p).

@@ -175,17 +175,22 @@ fn check_count(flows: &mut Named<Flow>, findings: &mut Findings) {
     }
 }
 
-/// Refuses a key of a law that is zero.
-fn is_above_zero<C: Configuration>(
-    law: &Chosen<C>,
-    key: &'static str,
-    value: u64,
-    such: &str,
-    findings: &mut Findings,
-) {
-    if value == 0 {
-        let message = format!("`{}.law.{}.{key}` is zero", findings.place(), law.protocol.name);
-        let help = format!("allowed: above 0, such as {such}");
-        findings.error("scenario::range", law.span(key).unwrap_or_default(), message, help);
-    }
+/// Sets what goes by a law's other settings, and tells what the law says of them all.
+fn check<C: Configuration>(law: &mut Chosen<C>, span: Span, findings: &mut Findings) {
+    law.settle();
+    let place = format!("{}.law.{}", findings.place(), law.protocol.name);
+    law.config.check(&mut |found| {
+        let key = if found.key.is_empty() { String::new() } else { format!(".{}", found.key) };
+        let message = format!("`{place}{key}` {}", found.text);
+        let at = found.at.iter().find_map(|key| law.span(key)).unwrap_or(span);
+        let code = match found.kind {
+            "mpcp" => "scenario::mpcp",
+            _ => "scenario::range",
+        };
+        if found.is_error {
+            findings.error(code, at, message, found.help);
+        } else {
+            findings.warning(code, at, message, found.help);
+        }
+    });
 }

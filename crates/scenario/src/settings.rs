@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 
 use congestlab_core::law::settings::{Field, Settings};
-use congestlab_core::law::{LinkConfig, Protocol, SenderConfig, xcp};
+use congestlab_core::law::{LinkConfig, Protocol, SenderConfig};
 use congestlab_core::units::{BitRate, Duration, Ratio};
 use schemars::{Schema, SchemaGenerator, json_schema};
 
@@ -70,7 +70,7 @@ impl Configuration for SenderConfig {
     }
 
     fn is_interoperable(&self) -> bool {
-        self.part::<xcp::SenderConfig>().is_some()
+        self.needs().is_interoperable
     }
 }
 
@@ -151,6 +151,12 @@ impl<C: Configuration> Chosen<C> {
     /// Where the key is written; `None`: nowhere, or not readably.
     pub(crate) fn span(&self, key: &str) -> Option<Span> {
         self.written.iter().find(|(written, _)| *written == key).map(|(_, at)| at.span)
+    }
+
+    /// Sets what goes by other settings, unless it is written.
+    pub(crate) fn settle(&mut self) {
+        let written: Vec<&str> = self.written.iter().map(|(key, _)| *key).collect();
+        self.config.settle(&|key| written.contains(&key));
     }
 
     /// Writes a rate that the surroundings give, which nobody has written.

@@ -1,5 +1,7 @@
 //! The list of protocols, and the laws of all of them as one: which law it is, is asked here and nowhere else.
 
+#[cfg(feature = "words")]
+use super::settings::Finding;
 use super::settings::{Field, Settings};
 #[cfg(feature = "words")]
 use super::words::{Reaction, Rule};
@@ -437,6 +439,16 @@ impl Settings for SenderConfig {
     fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
         of_sender!(Self, self, config => config.each(tell))
     }
+
+    #[cfg(feature = "words")]
+    fn settle(&mut self, is_written: &dyn Fn(&str) -> bool) {
+        of_sender!(Self, self, config => config.settle(is_written))
+    }
+
+    #[cfg(feature = "words")]
+    fn check(&self, tell: &mut dyn FnMut(Finding)) {
+        of_sender!(Self, self, config => config.check(tell))
+    }
 }
 
 impl Link {
@@ -589,6 +601,16 @@ impl LinkConfig {
 impl Settings for LinkConfig {
     fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
         of_link!(Self, self, config => config.each(tell))
+    }
+
+    #[cfg(feature = "words")]
+    fn settle(&mut self, is_written: &dyn Fn(&str) -> bool) {
+        of_link!(Self, self, config => config.settle(is_written))
+    }
+
+    #[cfg(feature = "words")]
+    fn check(&self, tell: &mut dyn FnMut(Finding)) {
+        of_link!(Self, self, config => config.check(tell))
     }
 }
 

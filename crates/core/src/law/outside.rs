@@ -4,7 +4,7 @@
 //! They cost more than those: each call goes through a table, each configuration is found by its type. Nothing else
 //! differs. What packets meet is `cold`, so that the laws of the list pay nothing for the door. Kernels have none of it.
 
-use super::settings::{Field, Settings};
+use super::settings::{Field, Finding, Settings};
 use super::words::{self, Reaction, Rule};
 use super::{
     Ack, Ask, Delivery, EchoLaw, Heard, LinkLaw, Needs, Numbers, On, OptionBytes, Packet, Pool, Protocol,
@@ -170,6 +170,8 @@ impl Receiving for At<'_> {
 trait Configuration: Value {
     fn copy(&self) -> Box<dyn Configuration>;
     fn each(&mut self, tell: Tell<'_>);
+    fn settle(&mut self, is_written: &dyn Fn(&str) -> bool);
+    fn check(&self, tell: &mut dyn FnMut(Finding));
 }
 
 impl<T: Value + Settings + Clone> Configuration for T {
@@ -179,6 +181,14 @@ impl<T: Value + Settings + Clone> Configuration for T {
 
     fn each(&mut self, tell: Tell<'_>) {
         Settings::each(self, &mut |key, about, field| tell(key, about, field));
+    }
+
+    fn settle(&mut self, is_written: &dyn Fn(&str) -> bool) {
+        Settings::settle(self, is_written);
+    }
+
+    fn check(&self, tell: &mut dyn FnMut(Finding)) {
+        Settings::check(self, tell);
     }
 }
 
@@ -331,6 +341,14 @@ pub struct LinkConfig(Outside<dyn LinkKind>);
 impl Settings for LinkConfig {
     fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
         self.0.config.each(tell);
+    }
+
+    fn settle(&mut self, is_written: &dyn Fn(&str) -> bool) {
+        self.0.config.settle(is_written);
+    }
+
+    fn check(&self, tell: &mut dyn FnMut(Finding)) {
+        self.0.config.check(tell);
     }
 }
 
@@ -684,6 +702,14 @@ pub struct SenderConfig(Outside<dyn SenderKind>);
 impl Settings for SenderConfig {
     fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
         self.0.config.each(tell);
+    }
+
+    fn settle(&mut self, is_written: &dyn Fn(&str) -> bool) {
+        self.0.config.settle(is_written);
+    }
+
+    fn check(&self, tell: &mut dyn FnMut(Finding)) {
+        self.0.config.check(tell);
     }
 }
 

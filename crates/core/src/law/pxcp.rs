@@ -9,6 +9,11 @@
 //! A flow sends d / X packets in an interval d, so the sum of X / d over packets counts flows (PX eqs.
 //! 5 and 6 with X for RTT / cwnd). The sender is XCP's that keeps its window on loss (PX §III).
 
+#[cfg(feature = "words")]
+mod words;
+
+#[cfg(feature = "words")]
+use super::settings::Finding;
 use super::settings::{Field, Settings};
 use super::xcp::{self, Header, LossPolicy, Report, Share};
 use super::{
@@ -68,6 +73,11 @@ impl Settings for LinkConfig {
             "A packet counts for no more flows than this; 1 (assumed).",
             Field::Factor(&mut self.weight_cap),
         );
+    }
+
+    #[cfg(feature = "words")]
+    fn check(&self, tell: &mut dyn FnMut(Finding)) {
+        words::check(self, tell);
     }
 }
 

@@ -6,7 +6,7 @@ use super::settings::Settings;
 #[cfg(feature = "words")]
 use super::words::{self, Reaction, Rule};
 use super::{EchoLaw, On, OptionBytes, Packet, Reply};
-use crate::units::{Bytes, Duration, Rate, Time};
+use crate::units::{Bytes, Duration, Rate, Ratio, Time};
 #[cfg(feature = "words")]
 use alloc::{format, vec::Vec};
 use core::any::Any;
@@ -140,6 +140,17 @@ pub struct Needs {
     /// True if the two ECN bits of packets are the law's: it sets them in [`SenderLaw::on_send`], its receiver reads
     /// them in each packet that comes and returns what the law counts in the [`Reply`], and nothing of RFC 3168 is done.
     pub owns_ecn: bool,
+    /// True if packets state the flow's round trip to the links.
+    pub states_round_trip: bool,
+    /// True if hosts can be nodes of XCP-i, whose messages ride beside the law's header.
+    pub is_interoperable: bool,
+    /// The most that a flow asks links for; `None`: it asks for nothing. What links give it can be lost before it is known to be
+    /// too much, which is what a run's memory is judged by.
+    pub asks: Option<Rate>,
+    /// Part of its packets that a flow may lose, for a run's memory; `None`: what TCP loses with such a window.
+    pub loses: Option<Ratio>,
+    /// True if each packet is acknowledged, whatever the receiver would rather do.
+    pub each_acknowledged: bool,
     /// True if a loss does not lower the rate: then lost retransmissions must be found, too, without a timeout.
     pub withstands_loss: bool,
     /// True if the SYN carries the law's header, and what the SYN-ACK returns goes to [`SenderLaw::on_ack`].
@@ -158,6 +169,11 @@ impl Needs {
         segments: false,
         writes_segments: false,
         owns_ecn: false,
+        states_round_trip: false,
+        is_interoperable: false,
+        asks: None,
+        loses: None,
+        each_acknowledged: false,
         withstands_loss: false,
         handshake: false,
         header_bytes: 0,

@@ -8,6 +8,51 @@ pub trait Settings: 'static {
     /// Calls `tell` for each setting of a scenario, in the order in which they are written: its key, one line of
     /// meaning with the default and its source, and the setting itself.
     fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>));
+
+    /// Sets what goes by other settings unless a scenario writes it.
+    #[cfg(feature = "words")]
+    fn settle(&mut self, _is_written: &dyn Fn(&str) -> bool) {}
+
+    /// Tells what is wrong with the settings, or strange.
+    #[cfg(feature = "words")]
+    fn check(&self, _tell: &mut dyn FnMut(Finding)) {}
+}
+
+/// Mistake among the settings of a law, or an oddity.
+#[cfg(feature = "words")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// True if the law can not run so.
+    pub is_error: bool,
+    /// Kind of finding, such as `range`.
+    pub kind: &'static str,
+    /// Key that it is about; empty: the law as a whole.
+    pub key: &'static str,
+    /// Keys at which it lies: the first that is written.
+    pub at: [&'static str; 2],
+    /// Clause whose subject is the key.
+    pub text: alloc::string::String,
+    /// What is allowed.
+    pub help: alloc::string::String,
+}
+
+#[cfg(feature = "words")]
+impl Finding {
+    /// A setting that is out of range.
+    pub fn range(
+        key: &'static str,
+        text: impl Into<alloc::string::String>,
+        help: impl Into<alloc::string::String>,
+    ) -> Self {
+        Self { is_error: true, kind: "range", key, at: [key; 2], text: text.into(), help: help.into() }
+    }
+
+    /// Tells of a setting that must be above zero and is not.
+    pub fn above_zero(key: &'static str, value: u64, such: &str, tell: &mut dyn FnMut(Self)) {
+        if value == 0 {
+            tell(Self::range(key, "is zero", alloc::format!("allowed: above 0, such as {such}")));
+        }
+    }
 }
 
 /// One setting of a configuration, by type.

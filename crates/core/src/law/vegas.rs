@@ -6,6 +6,8 @@
 #[cfg(feature = "words")]
 mod words;
 
+#[cfg(feature = "words")]
+use super::settings::Finding;
 use super::settings::{Field, Settings};
 #[cfg(feature = "words")]
 use super::words::{Reaction, Rule};
@@ -68,6 +70,11 @@ impl Settings for Config {
             "the part of the window that a loss takes; 0.25 (ns-2.35, tcp-vegas.cc; Linux has 0.5).",
             Field::Share(&mut self.decrease),
         );
+    }
+
+    #[cfg(feature = "words")]
+    fn check(&self, tell: &mut dyn FnMut(Finding)) {
+        words::check(self, tell);
     }
 }
 

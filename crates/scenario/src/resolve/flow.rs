@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use congestlab_core::law::xcp;
 use congestlab_core::law::{LinkConfig, SenderConfig};
-use congestlab_core::units::{BitRate, Bytes, Duration, Ratio, Time};
+use congestlab_core::units::{BitRate, Bytes, Duration, Time};
 use congestlab_net::packet::UNLIMITED;
 use congestlab_net::source::{Pattern, SourceConfig};
 use congestlab_net::tcp;
@@ -12,7 +12,7 @@ use congestlab_net::xcp_i;
 use congestlab_sim::model::{self, GroupKind, Pipe};
 
 use super::link::Wire;
-use super::{PACKET_SIZE, is_above_zero, mpcp, picos};
+use super::{PACKET_SIZE, check, picos};
 use crate::decode::{At, Named, PacketSize, RATE_MAX, fill};
 use crate::diagnostic::{Findings, Span, choices};
 use crate::file::{App, Flow, Hop, Link, Profile, Recovery, Start, Wait};
@@ -166,9 +166,7 @@ pub(super) fn group(
         tcp(flow, span, segment, desired, findings).map(GroupKind::Tcp)
     };
     let is_interoperable = match &mut flow.law {
-        Some(At { value: FlowLaw::Sender(chosen), span })
-            if chosen.config.part::<xcp::SenderConfig>().is_some() =>
-        {
+        Some(At { value: FlowLaw::Sender(chosen), span }) if chosen.config.needs().is_interoperable => {
             fill(&mut chosen.beside.interoperable, *span, || false).value
         }
         _ => false,
@@ -320,7 +318,6 @@ fn tcp(
     let profile = flow.profile.as_ref().map(|profile| (profile.value, profile.span));
     let is_ns2 = profile.is_some_and(|(profile, _)| profile == Profile::Ns2);
     let recovery = recovery(flow, span, is_ns2, findings)?;
-    let is_acknowledged = mpcp::keys(flow, findings);
     let At { value: law, span: law_span } = flow.law.as_mut()?;
     let FlowLaw::Sender(chosen) = law else { return None };
     let name = chosen.protocol.name;
@@ -338,6 +335,12 @@ fn tcp(
     if min_rto.value.0 == 0 {
         let message = format!("`{}.min_rto` is zero", findings.place());
         findings.error("scenario::range", min_rto.span, message, "allowed: above 0 s, such as \"200 ms\"");
+    }
+    let each_acknowledged = law.needs().each_acknowledged;
+    if let Some(delayed) = flow.delayed_ack.as_ref().filter(|delayed| delayed.value && each_acknowledged) {
+        let message = format!("`{}.delayed_ack` has no effect on {name}", findings.place());
+        let help = "its receiver acknowledges each packet, for each says something of its own";
+        findings.warning("scenario::no-effect", delayed.span, message, help);
     }
     let initial_window = fill(&mut flow.initial_window, span, || default_window);
     if initial_window.value > AT_ONCE_MAX {
@@ -362,7 +365,7 @@ fn tcp(
         advertise,
         recovery,
         min_rto: min_rto.value,
-        delayed_ack: fill(&mut flow.delayed_ack, span, || false).value && !is_acknowledged,
+        delayed_ack: fill(&mut flow.delayed_ack, span, || false).value && !each_acknowledged,
         ecn: fill(&mut flow.ecn, span, || false).value,
         ns2: is_ns2,
         app,
@@ -418,11 +421,10 @@ fn law(
     if let Some((Profile::Thesis, span)) = profile {
         warn_of_thesis(law, span, findings);
     }
-    if law.config.part::<xcp::SenderConfig>().is_some() {
+    if law.config.needs().asks.is_some() {
         law.write_rate("desired_rate", desired?, span);
     }
-    mpcp::flow(law, findings);
-    check_family(law, findings);
+    check(law, span, findings);
     law.write_rest(span);
     let mut config = law.config.clone();
     let is_variant = !matches!(config, SenderConfig::Xcp(_));
@@ -435,33 +437,6 @@ fn law(
         };
     }
     Some(config)
-}
-
-/// Between alpha and beta Vegas's window rests; BBR's Startup must grow.
-fn check_family(law: &Chosen<SenderConfig>, findings: &mut Findings) {
-    if let SenderConfig::Bbr(bbr) = &law.config {
-        if bbr.startup_gain < Ratio::ONE {
-            let message = format!("`{}.law.bbr.startup_gain` is below 1", findings.place());
-            let help = "allowed: 1 to 1000; with 2 / ln 2 the rate doubles each round trip";
-            let span = law.span("startup_gain").unwrap_or_default();
-            findings.error("scenario::range", span, message, help);
-        }
-        is_above_zero(law, "rtprop_window", bbr.rtprop_window.0, "\"10 s\"", findings);
-    }
-    let SenderConfig::Vegas(vegas) = &law.config else { return };
-    if vegas.alpha > vegas.beta {
-        let packets = |bound: Ratio| f64::from(bound.0) / f64::from(Ratio::ONE.0);
-        let message = format!(
-            "`{}.law.{}`: alpha is {}, more than beta, {}",
-            findings.place(),
-            law.protocol.name,
-            packets(vegas.alpha),
-            packets(vegas.beta)
-        );
-        let span = law.span("alpha").or(law.span("beta")).unwrap_or_default();
-        let help = "allowed: alpha up to beta; below alpha packets in the queue the window grows, above beta it shrinks";
-        findings.error("scenario::range", span, message, help);
-    }
 }
 
 /// The thesis's sender knows two of XCP's switches.

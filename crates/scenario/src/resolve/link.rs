@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use congestlab_core::units::{BitRate, Bytes, Duration, Ratio};
+use congestlab_core::units::{BitRate, Bytes, Duration};
 use congestlab_net::errors::ErrorRate;
 use congestlab_net::port::{self, LawConfig, PortConfig};
 use congestlab_net::queue::step::Threshold;
@@ -11,21 +11,18 @@ use congestlab_net::random::Probability;
 use congestlab_net::service::{RateError, Service, Steps};
 use congestlab_net::trace::Trace;
 
-use congestlab_core::law::{LinkConfig, xcp};
+use congestlab_core::law::xcp;
 
-use super::{PACKET_SIZE, classes, mpcp, picos, xcp_i};
+use super::{PACKET_SIZE, check, classes, picos, xcp_i};
 use crate::decode::{At, Chance, Named, fill};
 use crate::diagnostic::{Findings, Span};
 use crate::file::{self, Errors, FeedbackAt, Link, Profile, Rate, Reverse};
 use crate::impairments;
 use crate::law::{Discipline, LinkLaw, Red, Step, StepAt};
 use crate::queue::{Amount, PACKETS_MAX, bdp_packets};
-use crate::settings::Chosen;
 
 /// Limit of a queue that no flow crosses.
 const QUEUE_WITHOUT_FLOWS: Amount = Amount::Packets(100);
-/// From this gain on the spare capacity XCP is unstable: pi / (4 sqrt 2) (K02 theorem 1).
-const ALPHA_UNSTABLE: Ratio = Ratio::ppm(555_360);
 /// Larger recordings are not links of a testbed any more.
 pub(crate) const TRACE_BYTES_MAX: u64 = 1 << 28;
 
@@ -403,10 +400,8 @@ fn law(
         xcp.bound_headers &= has_bounds;
     }
     let follows_service = law.span("capacity").is_none();
-    mpcp::link(law, findings);
+    check(law, span, findings);
     law.write_rest(span);
-    check_xcp(law, findings);
-    check_pxcp(law, findings);
     xcp_i::link(law, span, findings);
     let mut config = law.config.clone();
     if let Some(xcp) = config.part_mut::<xcp::LinkConfig>() {
@@ -416,32 +411,4 @@ fn law(
         config.set_capacity(wire.service.rate_at(0).bytes());
     }
     LawConfig { config, follows_service }
-}
-
-/// r_max keeps the scale k / (1 - r) finite.
-fn check_pxcp(law: &Chosen<LinkConfig>, findings: &mut Findings) {
-    let LinkConfig::Pxcp(pxcp) = &law.config else { return };
-    if pxcp.r_max >= Ratio::ONE {
-        let message = format!("`{}.law.{}.r_max` is 1", findings.place(), law.protocol.name);
-        let help = "allowed: 0 to below 1; k / (1 - r) scales positive feedback";
-        findings.error("scenario::range", law.span("r_max").unwrap_or_default(), message, help);
-    }
-}
-
-/// Checks the relations between XCP's constants.
-fn check_xcp(law: &Chosen<LinkConfig>, findings: &mut Findings) {
-    let Some(xcp) = law.config.part::<xcp::LinkConfig>() else { return };
-    let place = format!("{}.law.{}", findings.place(), law.protocol.name);
-    let span = |key| law.span(key).unwrap_or_default();
-    if xcp.alpha >= ALPHA_UNSTABLE {
-        let message = format!("`{place}.alpha` makes XCP unstable");
-        let help = "stable below pi / (4 sqrt 2) = 0.555 (K02, theorem 1)";
-        findings.warning("scenario::range", span("alpha"), message, help);
-    }
-    let (least, most) = (xcp.min_interval, xcp.max_interval);
-    if least.0 == 0 || least > most {
-        let message = format!("`{place}` has control intervals from {least} to {most}");
-        let help = "allowed: 0 s < min_interval <= max_interval";
-        findings.error("scenario::range", span("min_interval"), message, help);
-    }
 }

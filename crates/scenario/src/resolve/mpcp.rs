@@ -1,82 +1,14 @@
-//! VCP, DPCP, TPCP, MPCP: what their chains can be, and what else uses the bits that they use.
+//! VCP, DPCP, TPCP, MPCP: what else uses the bits that they use.
 
+use congestlab_core::law::LinkConfig;
 use congestlab_core::law::mpcp::{self, Order};
-use congestlab_core::law::{LinkConfig, SenderConfig};
-use congestlab_core::units::Duration;
 use congestlab_net::queue::Discipline;
 use congestlab_sim::model::{GroupKind, Model};
 
-use super::is_above_zero;
 use super::link::directions;
 use crate::decode::Named;
 use crate::diagnostic::{Findings, Span};
 use crate::file::{Flow, Link};
-use crate::settings::{Chosen, Configuration};
-
-/// The length of a chain, and how places in it are told, which unless written goes by the length.
-fn chain<C: Configuration>(law: &Chosen<C>, n: u32, order: &mut Order, findings: &mut Findings) {
-    let place = format!("{}.law.{}", findings.place(), law.protocol.name);
-    let Some(span) = law.span("order") else {
-        *order = Order::of(n);
-        return;
-    };
-    if !order.carries(n) {
-        let (word, bytes) = match order {
-            Order::Swap => ("swap", "two numbers have two orders"),
-            _ => ("ipid", "one bit has two values"),
-        };
-        let message = format!("`{place}.order` \"{word}\" can not tell the places of {n} packets");
-        let help = format!("{bytes}; allowed for more than 2 packets: \"checksum\"");
-        findings.error("scenario::mpcp", span, message, help);
-    }
-}
-
-/// The law of a link, before its defaults are written out.
-pub(super) fn link(law: &mut Chosen<LinkConfig>, findings: &mut Findings) {
-    let LinkConfig::Mpcp(mut config) = law.config else { return };
-    chain(law, config.n, &mut config.order, findings);
-    is_above_zero(law, "interval", config.interval.0, "\"200 ms\"", findings);
-    is_above_zero(law, "sample", config.sample.0, "\"10 ms\"", findings);
-    is_above_zero(law, "gamma", config.gamma.0.into(), "0.98", findings);
-    if config.sample > config.interval && config.interval > Duration(0) {
-        let message =
-            format!("`{}.law.{}.sample` is longer than the interval", findings.place(), law.protocol.name);
-        let help =
-            format!("intervals without a sample keep the queue's old average; at most {}", config.interval);
-        let span = law.span("sample").or(law.span("interval")).unwrap_or_default();
-        findings.warning("scenario::range", span, message, help);
-    }
-    law.config = LinkConfig::Mpcp(config);
-}
-
-/// The law of a flow, likewise.
-pub(super) fn flow(law: &mut Chosen<SenderConfig>, findings: &mut Findings) {
-    let SenderConfig::Mpcp(mut config) = law.config else { return };
-    chain(law, config.n, &mut config.order, findings);
-    is_above_zero(law, "interval", config.interval.0, "\"200 ms\"", findings);
-    if law.span("strikes").is_none() {
-        config.strikes = mpcp::SenderConfig::of(config.n, config.is_preset).strikes;
-    }
-    law.config = SenderConfig::Mpcp(config);
-}
-
-/// The keys of a flow that do not go with its law. True: each packet is acknowledged.
-pub(super) fn keys(flow: &Flow, findings: &mut Findings) -> bool {
-    let Some(law) = &flow.law else { return false };
-    let crate::law::FlowLaw::Sender(told) = &law.value else { return false };
-    let Some(config) = told.config.part::<mpcp::SenderConfig>() else { return false };
-    let (place, name) = (findings.place(), told.protocol.name);
-    if config.n < 2 {
-        return false;
-    }
-    if let Some(delayed) = flow.delayed_ack.as_ref().filter(|delayed| delayed.value) {
-        let message = format!("`{place}.delayed_ack` has no effect on {name}");
-        let help =
-            "its receiver acknowledges each packet: of two, every echo would be of a chain's second one";
-        findings.warning("scenario::no-effect", delayed.span, message, help);
-    }
-    true
-}
 
 /// A direction of a link.
 struct Direction {

@@ -1,6 +1,7 @@
 //! Why BBR's window and pace change.
 
 use super::{Bbr, Config, State};
+use crate::law::settings::Finding;
 use crate::law::words::{Reaction, Rule};
 use crate::units::Ratio;
 use alloc::format;
@@ -30,4 +31,12 @@ pub(super) fn explain(config: &Config, law: &Bbr, seen: &Reaction, rules: &mut V
     };
     rules.push(Rule::new(text, "draft-cardwell-iccrg-bbr-congestion-control-00 section 4"));
     seen.cut(rules);
+}
+
+pub(super) fn check(config: &Config, tell: &mut dyn FnMut(Finding)) {
+    if config.startup_gain < Ratio::ONE {
+        let help = "allowed: 1 to 1000; with 2 / ln 2 the rate doubles each round trip";
+        tell(Finding::range("startup_gain", "is below 1", help));
+    }
+    Finding::above_zero("rtprop_window", config.rtprop_window.0, "\"10 s\"", tell);
 }

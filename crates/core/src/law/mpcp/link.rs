@@ -2,6 +2,8 @@
 
 use super::level::{DIGITS_MAX, Level};
 use super::order::Order;
+#[cfg(feature = "words")]
+use crate::law::settings::Finding;
 use crate::law::settings::{Field, Settings, words};
 #[cfg(feature = "words")]
 use crate::law::words::Rule;
@@ -131,6 +133,16 @@ impl Settings for LinkConfig {
                 Field::Span(&mut self.idle),
             );
         }
+    }
+
+    #[cfg(feature = "words")]
+    fn settle(&mut self, is_written: &dyn Fn(&str) -> bool) {
+        super::words::settle(self.n, &mut self.order, is_written);
+    }
+
+    #[cfg(feature = "words")]
+    fn check(&self, tell: &mut dyn FnMut(Finding)) {
+        super::words::check_link(self, tell);
     }
 }
 

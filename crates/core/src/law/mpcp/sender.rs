@@ -5,6 +5,8 @@ use super::growth::{self, ONE};
 use super::level::{DIGITS_MAX, HIGH, LOW, Level, OVERLOAD};
 use super::order::Order;
 use crate::law::places::{PLACES, SEGMENT_MAX, with_places};
+#[cfg(feature = "words")]
+use crate::law::settings::Finding;
 use crate::law::settings::{Field, Settings, words};
 #[cfg(feature = "words")]
 use crate::law::words::{Reaction, Rule};
@@ -221,6 +223,19 @@ impl Settings for SenderConfig {
                 Field::Count(&mut self.relapses),
             );
         }
+    }
+
+    #[cfg(feature = "words")]
+    fn settle(&mut self, is_written: &dyn Fn(&str) -> bool) {
+        super::words::settle(self.n, &mut self.order, is_written);
+        if !is_written("strikes") {
+            self.strikes = Self::of(self.n, self.is_preset).strikes;
+        }
+    }
+
+    #[cfg(feature = "words")]
+    fn check(&self, tell: &mut dyn FnMut(Finding)) {
+        super::words::check_sender(self, tell);
     }
 }
 
@@ -532,6 +547,8 @@ impl SenderLaw for Sender {
             segments: true,
             writes_segments,
             owns_ecn: true,
+            // Of two, every echo would be of a chain's second one.
+            each_acknowledged: config.n > 1,
             withstands_loss,
             ..Needs::NONE
         }

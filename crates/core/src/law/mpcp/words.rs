@@ -1,8 +1,10 @@
-//! Why the windows of VCP, DPCP, TPCP and MPCP change, in the order of questions of the sender.
+//! Why the windows of VCP, DPCP, TPCP and MPCP change, in the order of questions of the sender, and what the
+//! laws say of their settings.
 
-use super::{Echoed, Level, Loss, OVERLOAD, Sender, SenderConfig, State};
+use super::{Echoed, Level, LinkConfig, Loss, OVERLOAD, Order, Sender, SenderConfig, State};
+use crate::law::settings::Finding;
 use crate::law::words::{Phase, Reaction, Rule};
-use crate::units::{Bytes, Ratio};
+use crate::units::{Bytes, Duration, Ratio};
 use alloc::borrow::ToOwned as _;
 use alloc::format;
 use alloc::string::String;
@@ -131,4 +133,41 @@ fn load(level: &Level, mode: &str) -> String {
         _ => format!("{from} to {to} %"),
     };
     format!("the load is {load} as far as is known{mode}")
+}
+
+/// How places in a chain are told goes by its length, unless it is written.
+pub(super) fn settle(n: u32, order: &mut Order, is_written: &dyn Fn(&str) -> bool) {
+    if !is_written("order") {
+        *order = Order::of(n);
+    }
+}
+
+fn check_chain(n: u32, order: Order, tell: &mut dyn FnMut(Finding)) {
+    if !order.carries(n) {
+        let (word, bytes) = match order {
+            Order::Swap => ("swap", "two numbers have two orders"),
+            _ => ("ipid", "one bit has two values"),
+        };
+        let text = format!("\"{word}\" can not tell the places of {n} packets");
+        let help = format!("{bytes}; allowed for more than 2 packets: \"checksum\"");
+        tell(Finding { kind: "mpcp", ..Finding::range("order", text, help) });
+    }
+}
+
+pub(super) fn check_link(config: &LinkConfig, tell: &mut dyn FnMut(Finding)) {
+    check_chain(config.n, config.order, tell);
+    Finding::above_zero("interval", config.interval.0, "\"200 ms\"", tell);
+    Finding::above_zero("sample", config.sample.0, "\"10 ms\"", tell);
+    Finding::above_zero("gamma", config.gamma.0.into(), "0.98", tell);
+    if config.sample > config.interval && config.interval > Duration(0) {
+        let help =
+            format!("intervals without a sample keep the queue's old average; at most {}", config.interval);
+        let long = Finding::range("sample", "is longer than the interval", help);
+        tell(Finding { is_error: false, at: ["sample", "interval"], ..long });
+    }
+}
+
+pub(super) fn check_sender(config: &SenderConfig, tell: &mut dyn FnMut(Finding)) {
+    check_chain(config.n, config.order, tell);
+    Finding::above_zero("interval", config.interval.0, "\"200 ms\"", tell);
 }

@@ -1,6 +1,8 @@
 //! Link law of RCP (RC §3; RNS).
 
 use super::{Header, stated};
+#[cfg(feature = "words")]
+use crate::law::settings::Finding;
 use crate::law::settings::{Field, Settings};
 #[cfg(feature = "words")]
 use crate::law::words::Rule;
@@ -75,6 +77,11 @@ impl Settings for LinkConfig {
             "Part of the capacity that the first rate is; 0.05 (RNS).",
             Field::Share(&mut self.initial_share),
         );
+    }
+
+    #[cfg(feature = "words")]
+    fn check(&self, tell: &mut dyn FnMut(Finding)) {
+        super::words::check(self, tell);
     }
 }
 

@@ -7,7 +7,7 @@ use crate::law::words::{Reaction, Rule};
 use crate::law::{
     Ack, EchoLaw, Header as _, Heard, Needs, On, OptionBytes, Packet, Receiving, Reply, Send, SenderLaw,
 };
-use crate::units::{Bytes, Duration, Rate, Time};
+use crate::units::{Bytes, Duration, Rate, Ratio, Time};
 #[cfg(feature = "words")]
 use alloc::vec::Vec;
 
@@ -91,6 +91,9 @@ impl SenderLaw for Sender {
         Needs {
             initial_window: Some(1),
             handshake: true,
+            states_round_trip: true,
+            // Flows that begin together are each told the whole rate.
+            loses: Some(Ratio::ppm(500_000)),
             withstands_loss: true,
             header_bytes: TcpOption::FORWARD as u16,
             ..Needs::NONE

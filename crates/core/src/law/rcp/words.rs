@@ -1,7 +1,8 @@
 //! Sentences about RCP's links and senders.
 
-use super::{Header, Report, STEP, Sender, told};
+use super::{Header, LinkConfig, Report, STEP, Sender, told};
 use crate::law::Packet;
+use crate::law::settings::Finding;
 use crate::law::words::{Reaction, Rule, header};
 use alloc::format;
 use alloc::vec::Vec;
@@ -76,4 +77,10 @@ pub(super) fn explain(before: &Sender, after: &Sender, seen: &Reaction, rules: &
     if after.rate().0 > 0 && seen.before.is_repairing() {
         rules.push(Rule::new("a loss is being repaired, at the same rate: it says nothing of R", RC));
     }
+}
+
+pub(super) fn check(config: &LinkConfig, tell: &mut dyn FnMut(Finding)) {
+    Finding::above_zero("interval", config.interval.0, "\"10 ms\"", tell);
+    Finding::above_zero("initial_rtt", config.initial_rtt.0, "\"200 ms\"", tell);
+    Finding::above_zero("gamma", config.gamma.0.into(), "1", tell);
 }

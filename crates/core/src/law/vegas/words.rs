@@ -1,6 +1,7 @@
 //! Why Vegas's window changes.
 
 use super::{Config, Vegas};
+use crate::law::settings::Finding;
 use crate::law::words::{Reaction, Rule};
 use crate::units::Ratio;
 use alloc::format;
@@ -36,4 +37,14 @@ fn reason(config: &Config, law: &Vegas, seen: &Reaction, rules: &mut Vec<Rule>) 
         format!("congestion avoidance: {queued}; {verdict}")
     };
     rules.push(Rule::new(text, "Brakmo and Peterson 1995, section III"));
+}
+
+/// Between alpha and beta its window rests.
+pub(super) fn check(config: &Config, tell: &mut dyn FnMut(Finding)) {
+    if config.alpha > config.beta {
+        let packets = |bound: Ratio| f64::from(bound.0) / f64::from(Ratio::ONE.0);
+        let text = format!("is {}, more than beta, {}", packets(config.alpha), packets(config.beta));
+        let help = "allowed: alpha up to beta; below alpha packets in the queue the window grows, above beta it shrinks";
+        tell(Finding { at: ["alpha", "beta"], ..Finding::range("alpha", text, help) });
+    }
 }

@@ -3,6 +3,8 @@
 
 use super::Header;
 use super::spread::{self, Spread};
+#[cfg(feature = "words")]
+use crate::law::settings::Finding;
 use crate::law::settings::{Field, Settings};
 #[cfg(feature = "words")]
 use crate::law::words::Rule;
@@ -120,6 +122,11 @@ impl Settings for LinkConfig {
             Field::Span(&mut self.min_interval),
         );
         tell("max_interval", "Longest control interval; 1 s.", Field::Span(&mut self.max_interval));
+    }
+
+    #[cfg(feature = "words")]
+    fn check(&self, tell: &mut dyn FnMut(Finding)) {
+        super::words::check(self, tell);
     }
 }
 

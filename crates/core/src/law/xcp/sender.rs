@@ -275,7 +275,15 @@ impl SenderLaw for Sender {
     #[inline(always)]
     fn needs(config: &SenderConfig) -> Needs {
         let withstands_loss = config.loss == LossPolicy::Maintain;
-        Needs { initial_window: Some(1), withstands_loss, header_bytes: 20, ..Needs::NONE }
+        Needs {
+            initial_window: Some(1),
+            states_round_trip: true,
+            is_interoperable: true,
+            asks: Some(config.desired_rate),
+            withstands_loss,
+            header_bytes: 20,
+            ..Needs::NONE
+        }
     }
 
     #[inline(always)]

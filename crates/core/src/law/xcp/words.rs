@@ -1,7 +1,10 @@
-//! Why XCP's window changes.
+//! Why XCP's window changes, and what it says of its settings.
 
-use super::{Feedback, Profile, Sender, SenderConfig, feedback};
+use super::{Feedback, LinkConfig, Profile, Sender, SenderConfig, feedback};
+use crate::law::settings::Finding;
 use crate::law::words::{Phase, Reaction, Rule};
+use crate::units::Ratio;
+use alloc::format;
 use alloc::vec::Vec;
 
 /// Returns the bytes that an acknowledgment grants.
@@ -45,5 +48,22 @@ pub(super) fn explain(config: &SenderConfig, law: &Sender, seen: &Reaction, rule
         rule("ns-2 drops the feedback of duplicate acknowledgments", "ns-2.35, xcp-end-sys.cc");
     } else {
         rule("it never passes what the flow can use in a round trip", "draft-03 section 5.6");
+    }
+}
+
+/// pi / (4 sqrt 2): from there on the law is unstable (K02, theorem 1).
+const ALPHA_UNSTABLE: Ratio = Ratio::ppm(555_360);
+
+/// Checks the relations between the link's constants.
+pub(super) fn check(config: &LinkConfig, tell: &mut dyn FnMut(Finding)) {
+    if config.alpha >= ALPHA_UNSTABLE {
+        let help = "stable below pi / (4 sqrt 2) = 0.555 (K02, theorem 1)";
+        tell(Finding { is_error: false, ..Finding::range("alpha", "makes XCP unstable", help) });
+    }
+    let (least, most) = (config.min_interval, config.max_interval);
+    if least.0 == 0 || least > most {
+        let text = format!("has control intervals from {least} to {most}");
+        let help = "allowed: 0 s < min_interval <= max_interval";
+        tell(Finding { at: ["min_interval"; 2], ..Finding::range("", text, help) });
     }
 }
