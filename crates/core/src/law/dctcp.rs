@@ -59,7 +59,7 @@ pub const fn protocols() -> &'static [Protocol] {
             page: "dctcp",
             look: Look::new(Hue::Amber, Shape::Square, 3),
             link_series: &[],
-            flow_series: &[Column::new("alpha", "Share of marked data that flows estimate")],
+            flow_series: &[Column::new("alpha", "Share of marks that flows act on")],
             link: None,
             sender: Some(SenderConfig::Dctcp(Config { linux: false })),
         }]
