@@ -12,6 +12,10 @@ fn laws_keep_their_look_and_curves_of_one_law_differ() {
     for (place, (_, look)) in four.iter().enumerate() {
         assert!(four[place + 1..].iter().all(|(_, other)| other != look), "{place}");
     }
-    let same = looks(&[("a", Some("xcp")), ("b", Some("xcp"))]);
-    assert_ne!(same[0].1.hue, same[1].1.hue, "links of one law are no laws");
+    let same =
+        |names: &[&'static str]| looks(&names.iter().map(|name| (*name, Some("xcp"))).collect::<Vec<_>>());
+    let [one, other] = &same(&["a", "b"])[..] else { panic!("two") };
+    assert!(one.1.hue == other.1.hue && one.1 != other.1, "few curves of one law have its colour");
+    let many = same(&["a", "b", "c", "d", "e", "f"]);
+    assert_ne!(many[0].1.hue, many[1].1.hue, "more of them than dashes have their own");
 }
