@@ -154,7 +154,8 @@ impl Sender {
             return Bytes(0);
         }
         self.heard = reply.word;
-        Bytes(self.mss.0.saturating_mul(newly.into()))
+        // A product that saturates has 128 bits, which BPF has not.
+        Bytes(self.mss.0.min(u64::from(u16::MAX)) * u64::from(newly))
     }
 }
 
