@@ -32,7 +32,7 @@ pub struct Finding {
     pub at: [&'static str; 2],
     /// Clause whose subject is the key.
     pub text: alloc::string::String,
-    /// What is allowed.
+    /// Allowed values, in words.
     pub help: alloc::string::String,
 }
 

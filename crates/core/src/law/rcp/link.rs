@@ -177,7 +177,8 @@ impl Link {
         let rate = self.report.rate.0.min(RATE_MAX);
         let moved = |part: u64| (((rate * part) >> PART_PLACES) * time) >> TIME_PLACES;
         let rate = if up >= down { rate + moved(part(up - down)) } else { rate - moved(part(down - up)) };
-        let least = Bytes(PACKET).per(Duration(rtt.0.saturating_mul(100))).0.max(1);
+        // A product that saturates has 128 bits, which BPF has not.
+        let least = Bytes(PACKET).per(Duration(rtt.0.min(u64::MAX / 100) * 100)).0.max(1);
         self.report = Report {
             intervals: self.report.intervals + 1,
             rate: Rate(rate.max(least).min(whole.max(1))),
