@@ -935,7 +935,11 @@ impl Term {
         let fields = fields(&table, is_series);
         if field.is_empty() {
             let help = choices(&field, fields.iter().map(String::as_str));
-            return refusal.say(format!("it names no value of {table}"), help);
+            let message = match rest.first() {
+                Some(Step::Index(index)) => format!("{table} have no [{index}]"),
+                _ => format!("it names no value of {table}"),
+            };
+            return refusal.say(message, help);
         }
         if !fields.contains(&field) {
             let help = choices(&field, fields.iter().map(String::as_str));

@@ -359,7 +359,8 @@ fn a_claim_about_nothing_is_refused() {
         ("flows.ftp[2].timeouts", "no [2] in `ftp`, which has 2; allowed: [0] to [1]"),
         ("flows.ftp[9].goodput_bps at 1 s", "no [9] in `ftp`"),
         ("flows.ftp.timeouts[0]", "`timeouts` has nothing below it"),
-        ("links.pipe[0].drops", "links have no ``"),
+        ("links.pipe[0].drops", "links have no [0]"),
+        ("jain(flows.ftp)", "it names no value of flows"),
     ] {
         let refused = read(metric, seeds).expect_err(metric);
         assert!(refused.contains(reason), "{metric}: {refused}");
