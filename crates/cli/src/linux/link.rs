@@ -143,6 +143,8 @@ pub(crate) fn link(arguments: &LinkArguments, screen: &Screen) -> Result<ExitCod
     let mut meter = arguments.meter.then(|| Meter::new(link.listen()));
     let stop = AtomicBool::new(false);
     let (ended, report) = thread::scope(|scope| {
+        // The scope waits for the link, also after a panic.
+        let stop_it = Raised(&stop);
         let running = scope.spawn(|| link.run(&stop));
         let spawned = inside.run(|| {
             Command::new(&words[0]).args(&words[1..]).env("CONGESTLAB_BASE", base.to_string()).spawn()
@@ -151,7 +153,7 @@ pub(crate) fn link(arguments: &LinkArguments, screen: &Screen) -> Result<ExitCod
             let child = child.map_err(|error| no_command(&words[0], &error.to_string()))?;
             wait(child, &guard, &signal, meter.as_mut())
         });
-        stop.store(true, Ordering::Relaxed);
+        drop(stop_it);
         let report = running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         (ended, report)
     });
@@ -162,6 +164,15 @@ pub(crate) fn link(arguments: &LinkArguments, screen: &Screen) -> Result<ExitCod
     match ended {
         Ended::Interrupted => Err(Failure::Interrupted("interrupted".into())),
         Ended::Command(code) => Ok(code.into()),
+    }
+}
+
+/// Raises a flag when it is dropped.
+struct Raised<'a>(&'a AtomicBool);
+
+impl Drop for Raised<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -316,8 +327,16 @@ fn code(status: ExitStatus) -> u8 {
 
 /// True if Ctrl-C at the terminal reaches us and what we started.
 fn has_terminal() -> bool {
-    let group = fs::File::open("/dev/tty").ok().and_then(|tty| rustix::termios::tcgetpgrp(tty).ok());
-    group == Some(rustix::process::getpgrp())
+    fs::read_to_string("/proc/self/stat").is_ok_and(|stat| is_in_foreground(&stat))
+}
+
+/// A line of /proc/PID/stat says that the process' group has the terminal. A group outside of the namespace of processes
+/// is 0, and -1 is no terminal.
+fn is_in_foreground(stat: &str) -> bool {
+    // Only the name of the command can hold a bracket: proc_pid_stat(5). Then state, parent, group, session, terminal, its group.
+    let words: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
+    let number = |place: usize| words.get(place).and_then(|word| word.parse::<i32>().ok());
+    matches!((number(2), number(5)), (Some(own), Some(foreground)) if own > 0 && own == foreground)
 }
 
 /// A signal that only we got is for all that we started.
@@ -434,4 +453,25 @@ fn summary(report: &Report) -> String {
         let _ = write!(text, ": {}", report.doubts.join("; "));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_terminal_is_of_the_group_in_the_foreground() {
+        for (stat, is_in) in [
+            ("7 (congestlab) S 6 7 6 34816 7 4194304", true),
+            ("7 (congestlab) S 6 7 6 34816 6 4194304", false),
+            // Without a terminal, and in a namespace of processes whose shell is outside.
+            ("7 (congestlab) S 6 7 6 0 -1 4194304", false),
+            ("7 (congestlab) S 0 0 0 0 -1 4194304", false),
+            ("7 (congestlab) S 0 0 0 34816 0 4194304", false),
+            ("7 (a) b) S 6 7 6 34816 7 4194304", true),
+            ("", false),
+        ] {
+            assert_eq!(is_in_foreground(stat), is_in, "{stat}");
+        }
+    }
 }
