@@ -34,7 +34,8 @@ pub const SUBCOMMAND: &str = "supervise";
 /// A change to undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undo {
-    /// Ends the processes in this control group and below, and removes it.
+    /// Ends the processes in this control group and below, and removes it. The path is that below the hierarchy's
+    /// folder, which whoever undoes may see at another place than whoever made the group.
     Cgroup(PathBuf),
     /// Ends the connections in this network namespace, and removes it with its interfaces.
     Namespace(String),
@@ -162,7 +163,8 @@ impl Guard {
         let cgroup = home.join(format!("congestlab-{id}"));
         let guard = Self { id, folder, journal, cgroup, home, supervisor: Some((supervisor, ours)) };
         guard.await_supervisor()?;
-        guard.record(&Undo::Cgroup(guard.cgroup.clone()))?;
+        let below = guard.cgroup.strip_prefix(cgroup::root()?).unwrap_or(&guard.cgroup);
+        guard.record(&Undo::Cgroup(below.to_owned()))?;
         fs::create_dir(&guard.cgroup)
             .context(|| format!("can not make the control group {}", guard.cgroup.display()))?;
         cgroup::enter(&guard.cgroup)?;
@@ -409,7 +411,7 @@ fn undo(folder: &Path) -> Result<()> {
     // minutes while they wait for the dead, then what is left.
     for undo in &journal {
         if let Undo::Cgroup(path) = undo {
-            keep(cgroup::kill(path));
+            keep(cgroup::root().and_then(|root| cgroup::kill(&root.join(path))));
         }
     }
     for undo in &journal {
@@ -424,7 +426,7 @@ fn undo(folder: &Path) -> Result<()> {
         keep(match undo {
             Undo::Interface(interface) => interface.there(|| remove_interface(&interface.name)),
             Undo::Namespace(name) => Namespace::remove(name),
-            Undo::Cgroup(path) => cgroup::remove(path),
+            Undo::Cgroup(path) => cgroup::root().and_then(|root| cgroup::remove(&root.join(path))),
             Undo::Table(table) => table.there(|| remove_table(&table.name)),
             Undo::Sysctl(parameter) => restore(parameter, folder),
         });
