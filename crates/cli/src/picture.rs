@@ -33,6 +33,8 @@ pub(crate) enum Style {
     Thin(Look),
     /// A line with a marker at each point that was measured.
     Measured(Look),
+    /// Markers alone: there is nothing between two names.
+    Points(Look),
     /// Wide and pale, behind lines that it is compared with.
     Behind(Look),
     /// Marks.
@@ -71,7 +73,9 @@ impl Style {
         match self {
             Self::Spread(look) => Ink { stroke: None, fill: Some(look.colour()), opacity: 0.22 },
             Self::Interval(look) => line(look, 1.1, 1.0, &[]),
-            Self::Line(look) | Self::Measured(look) => line(look, 1.7, 1.0, look.dash),
+            Self::Line(look) | Self::Measured(look) | Self::Points(look) => {
+                line(look, 1.7, 1.0, look.dash)
+            }
             Self::Thin(look) => line(look, 0.7, 1.0, &[]),
             Self::Behind(look) => line(look, 5.0, 0.35, &[]),
             Self::Event(_) => Ink { stroke: Some((EVENT, 1.2 * scale, &[])), fill: None, opacity: 1.0 },
@@ -200,7 +204,7 @@ impl Figure {
                     .iter()
                     .find(|(name, _)| *name == curve.name)
                     .map_or(style::nth(0), |(_, look)| *look);
-                lines_of(curve, look, &x_of)
+                lines_of(curve, look, !picture.categories.is_empty(), &x_of)
             });
             let row = Row::new(&*panel.label, vec![lines.collect()]);
             if panel.is_logarithmic { Row { scale: Scale::Logarithmic, ..row } } else { row }
@@ -221,8 +225,8 @@ impl Figure {
     }
 }
 
-/// A curve and what belongs to it.
-fn lines_of(curve: &Curve, look: Look, x_of: &dyn Fn(f64) -> f64) -> Vec<Line> {
+/// A curve and what belongs to it, on an axis of numbers or of names.
+fn lines_of(curve: &Curve, look: Look, has_names: bool, x_of: &dyn Fn(f64) -> f64) -> Vec<Line> {
     let line = |style, points| Line { name: curve.name.clone(), style, points };
     let points = || curve.points.iter().map(|&(x, y)| (x_of(x), y)).collect::<Vec<_>>();
     let mut lines = Vec::new();
@@ -241,6 +245,7 @@ fn lines_of(curve: &Curve, look: Look, x_of: &dyn Fn(f64) -> f64) -> Vec<Line> {
     let style = match curve.mark {
         Mark::Line => Style::Line(look),
         Mark::Thin => Style::Thin(look),
+        Mark::Measured if has_names => Style::Points(look),
         Mark::Measured => Style::Measured(look),
         Mark::Bound(bound) => Style::Bound(bound),
     };
@@ -546,14 +551,14 @@ fn draw_line(canvas: &mut Canvas, line: &Line, points: &[Place], scale: f64) {
         let segments = finite.flat_map(|&at| canvas::marker(shape, at, scale)).collect();
         return canvas.items.push(Item::Path { segments, ink, tag: tag("event") });
     }
-    if measured > 0 {
+    if measured > 0 && !matches!(line.style, Style::Points(_)) {
         let segments = match line.style {
             Style::Interval(_) => intervals(points, 3.0 * scale),
             _ => through(points, matches!(line.style, Style::Spread(_))),
         };
         canvas.items.push(Item::Path { segments, ink, tag: tag(line.style.class()) });
     }
-    if let Style::Measured(look) = line.style {
+    if let Style::Measured(look) | Style::Points(look) = line.style {
         let finite: Vec<Place> = points.iter().copied().filter(|(_, y)| y.is_finite()).collect();
         draw_markers(canvas, look, &finite, scale, tag("marker"));
     }
@@ -572,6 +577,9 @@ fn draw_markers(canvas: &mut Canvas, look: Look, at: &[Place], scale: f64, tag: 
 }
 
 fn draw_sample(canvas: &mut Canvas, style: Style, points: &[Place], middle: Place, scale: f64) {
+    if let Style::Points(look) = style {
+        return draw_markers(canvas, look, &[middle], scale, None);
+    }
     let segments = match style {
         Style::Event(shape) => canvas::marker(shape, middle, scale),
         Style::Interval(_) => intervals(points, 3.0 * scale),

@@ -66,7 +66,7 @@ pub(crate) fn again(folder: &Path) -> Result<(String, Vec<(String, Figure)>), Fa
 /// A folder with points of a sweep, and without its table.
 pub(crate) fn incomplete(folder: &Path) -> Failure {
     let text = format!("the sweep in {} is not complete: it has points and no table", folder.display());
-    let help = "run the parts that are left, and `congestlab sweep --merge` makes the table";
+    let help = "the same `congestlab sweep` goes on from there; parts of --shard are joined by `sweep --merge`";
     Failure::Input(Message::new(text, help))
 }
 

@@ -800,7 +800,9 @@ fn fct(data: &Data, wish: &Wish) -> Result<Picture, ChartError> {
     }
     let highest = rows.iter().map(|(.., value)| *value).fold(0.0, f64::max);
     let (label, factor) = label_of(&column, highest);
-    let (x_label, x_factor) = label_of(sizes, distinct.last().copied().unwrap_or(0.0));
+    // The unit of the middle of a logarithmic axis has few digits at both ends.
+    let ends = [distinct.first(), distinct.last()].map(|size| log10(size.copied().unwrap_or(1.0)));
+    let (x_label, x_factor) = label_of(sizes, power_of_ten((ends[0] + ends[1]) / 2.0));
     let x_label = x_label.replace("size (", "flow size (");
     let mut curves = Vec::new();
     for (percent, words) in [(50, "median"), (99, "99th percentile")] {

@@ -57,7 +57,7 @@ impl Label {
 /// Metrics of docs/design/contract.md 5 in the order in which people want them; those of laws come
 /// behind the first [`BEFORE_LAWS`].
 const TITLES: [(Of, &str, &str); 21] = [
-    (Of::Flows, "received_bps", "Arrival of data at the receivers of flows"),
+    (Of::Flows, "received_bps", "Received throughput of flows: data that arrived at their receivers"),
     (Of::Flows, "delivered_bytes", "Data delivered to the applications of flows, in order"),
     (Of::Flows, "cwnd_packets", "Congestion window of flows"),
     (Of::Links, "queue_packets", "Queue of links"),
