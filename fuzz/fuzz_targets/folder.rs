@@ -4,8 +4,10 @@
 //! and nobody's intent.
 #![no_main]
 
+use congestlab_scenario::disk;
 use congestlab_scenario::folder::{self, RunFolder};
-use congestlab_scenario::report::{self, Recording};
+use congestlab_scenario::recording::{Recording};
+use congestlab_scenario::report::{self};
 use congestlab_scenario::result::{Meta, RunResult};
 use congestlab_scenario::sim::outcome::{Element, Event, Outcome, Sample};
 use congestlab_scenario::{Measure, Scenario, store};
@@ -79,7 +81,7 @@ fuzz_target!(|input: &[u8]| {
         1..5 => {
             let name = run.files[which].0;
             put(run, name, bytes);
-            let hash = store::hash_file(&run.path.join(name)).expect("it is there");
+            let hash = disk::hash_file(&run.path.join(name)).expect("it is there");
             let hashes = serde_json::json!({ store::FILES: { name: hash } });
             put(run, store::SUMMARY, &summary(&run.files[0].1, hashes.to_string().as_bytes()));
             &[0, which]

@@ -9,11 +9,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use congestlab_scenario::chart::looks;
+use congestlab_scenario::disk;
+use congestlab_scenario::fairness::jain;
 use congestlab_scenario::fairness::{time_to_fair_share, trailing_mean};
 use congestlab_scenario::net::packet::Picos;
 use congestlab_scenario::net::queue::Limit;
 use congestlab_scenario::net::service::Service;
-use congestlab_scenario::result::{Meta, RunResult, jain};
+use congestlab_scenario::result::{Meta, RunResult};
 use congestlab_scenario::sim::model::{Group, Link, Model};
 use congestlab_scenario::sim::outcome::{Element, FlowOutcome, LinkOutcome, Outcome};
 use congestlab_scenario::sim::{self, Engine};
@@ -184,7 +186,7 @@ pub(crate) fn demo(arguments: &DemoArguments, screen: &Screen) -> Result<(), Fai
         (path, bytes)
     });
     for (path, bytes) in &pictures {
-        store::write_atomically(path, bytes).map_err(|error| Failure::write(path, &error))?;
+        disk::write_atomically(path, bytes).map_err(|error| Failure::write(path, &error))?;
     }
 
     if screen.json {

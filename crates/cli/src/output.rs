@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use congestlab_scenario::{printable, store, sweep};
+use congestlab_scenario::disk;
+use congestlab_scenario::{printable, sweep};
 
 use crate::args::Common;
 use crate::failure::{Failure, Message};
@@ -145,7 +146,7 @@ pub(crate) fn require_folder(path: &Path) -> Result<(), Failure> {
 /// Refuses `path` if nothing can be made in the `folder`. Tried, because no permission tells of a
 /// file system that is read-only, full or of another kind.
 fn require_room(path: &Path, folder: &Path) -> Result<(), Failure> {
-    store::try_folder(folder).or_else(|error| refuse(path, &format!("{}: {error}", folder.display())))
+    disk::try_folder(folder).or_else(|error| refuse(path, &format!("{}: {error}", folder.display())))
 }
 
 /// Writes a file whole or not at all; a device or pipe, which no rename may replace, directly.
@@ -163,7 +164,7 @@ pub(crate) fn write_file(
             out.flush()
         })
     } else {
-        store::write_with(path, |out| write(out))
+        disk::write_with(path, |out| write(out))
     };
     written.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::ReaderGone,

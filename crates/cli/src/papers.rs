@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use congestlab_scenario::claims::{CheckedClaim, Judgement, Observation, Verdict};
 use congestlab_scenario::diagnostic::choices;
+use congestlab_scenario::disk;
 use congestlab_scenario::figure::Figure;
 use congestlab_scenario::law::senders;
 use congestlab_scenario::paper::{About, Change, Paper, Range, Ranges, Verdicts, Written};
@@ -364,7 +365,7 @@ impl Lab<'_> {
 }
 
 fn keep(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    store::write_atomically(path, bytes).map_err(|error| Failure::write(path, &error))
+    disk::write_atomically(path, bytes).map_err(|error| Failure::write(path, &error))
 }
 
 fn keep_toml(path: &Path, value: &impl Serialize) -> Result<(), Failure> {

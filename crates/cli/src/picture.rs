@@ -73,9 +73,7 @@ impl Style {
         match self {
             Self::Spread(look) => Ink { stroke: None, fill: Some(look.colour()), opacity: 0.22 },
             Self::Interval(look) => line(look, 1.1, 1.0, &[]),
-            Self::Line(look) | Self::Measured(look) | Self::Points(look) => {
-                line(look, 1.7, 1.0, look.dash)
-            }
+            Self::Line(look) | Self::Measured(look) | Self::Points(look) => line(look, 1.7, 1.0, look.dash),
             Self::Thin(look) => line(look, 0.7, 1.0, &[]),
             Self::Behind(look) => line(look, 5.0, 0.35, &[]),
             Self::Event(_) => Ink { stroke: Some((EVENT, 1.2 * scale, &[])), fill: None, opacity: 1.0 },

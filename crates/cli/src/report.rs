@@ -5,8 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use congestlab_scenario::chart::looks;
+use congestlab_scenario::disk;
 use congestlab_scenario::folder::RunFolder;
-use congestlab_scenario::report::{Chart, Label, Marks, Of, Recording, Run, Spread, charts, html};
+use congestlab_scenario::recording::{Chart, Label, Marks, Of, Recording, Spread, charts};
+use congestlab_scenario::report::{Run, html};
 use congestlab_scenario::result::RunResult;
 use congestlab_scenario::sim::outcome::Outcome;
 use congestlab_scenario::style::{self, Look, Marker};
@@ -50,7 +52,7 @@ pub(crate) fn after_run(
     };
     let path = folder.join(REPORT);
     let page = html(&run, &Recording::of(scenario, outcome));
-    store::write_atomically(&path, page.as_bytes()).map_err(|error| Failure::write(&path, &error))
+    disk::write_atomically(&path, page.as_bytes()).map_err(|error| Failure::write(&path, &error))
 }
 
 /// Draws a run or a sweep that is on disk.
@@ -109,7 +111,7 @@ fn draw(out: &Path, figures: &[(String, Figure)]) -> Result<Vec<PathBuf>, Failur
             .map_err(|error| Failure::Run(Message::new(format!("can not draw: {error}"), "")))?;
         for (kind, bytes) in [("svg", svg.as_bytes()), ("png", &png)] {
             let path = out.join(format!("{name}.{kind}"));
-            store::write_atomically(&path, bytes).map_err(|error| Failure::write(&path, &error))?;
+            disk::write_atomically(&path, bytes).map_err(|error| Failure::write(&path, &error))?;
             written.push(path);
         }
     }

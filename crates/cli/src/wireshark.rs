@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use congestlab_scenario::disk;
 use congestlab_scenario::store;
 use serde_json::json;
 
@@ -59,7 +60,7 @@ fn install(path: &Path, screen: &Screen) -> Result<(), Failure> {
     if is_new {
         let folder = path.parent().unwrap_or(path);
         fs::create_dir_all(folder)
-            .and_then(|()| store::write_atomically(path, DISSECTOR.as_bytes()))
+            .and_then(|()| disk::write_atomically(path, DISSECTOR.as_bytes()))
             .map_err(|error| Failure::write(path, &error))?;
     }
     let done = match before {

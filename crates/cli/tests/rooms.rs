@@ -317,6 +317,58 @@ fn nothing_that_simulates_knows_its_system() {
     }
 }
 
+/// The rooms of `scenario`: each calls those before it.
+const OF_SCENARIO: [&str; 5] = ["text", "judging", "language", "results", "showing"];
+
+/// Modules that code names behind `crate::<room>::`, also in braces.
+fn named(code: &str) -> BTreeSet<String> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let word = |text: &str| text.chars().take_while(|c| is_word(*c)).collect::<String>();
+    let mut names = BTreeSet::new();
+    for (at, path) in code.match_indices("crate::") {
+        let Some((room, rest)) = code[at + path.len()..].split_once("::") else { continue };
+        if OF_SCENARIO.contains(&room) {
+            let end = rest.find(['}', ';']).unwrap_or(rest.len());
+            let inner = rest.strip_prefix('{').map(|inner| &inner[..end - 1]);
+            let modules: Vec<&str> = inner.map_or(vec![rest], |inner| inner.split(',').collect());
+            names.extend(modules.iter().map(|module| format!("{room}/{}", word(module.trim()))));
+        }
+    }
+    names
+}
+
+/// A file is understood with those that it calls, and these without it: so there is an order in which to read them.
+#[test]
+fn no_circle_goes_through_the_files_of_scenario() {
+    let mut calls: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (path, text) in sources_of("crates/scenario/src") {
+        let path = path.with_extension("").display().to_string();
+        let below = path.split("crates/scenario/src/").nth(1).expect("a file of the room");
+        let Some((room, module)) = below.split_once('/').filter(|(_, module)| !module.ends_with("tests"))
+        else {
+            continue;
+        };
+        // What is below a module is a part of it.
+        let module = format!("{room}/{}", module.split('/').next().unwrap_or_default());
+        calls.entry(module).or_default().extend(named(&code(&text)));
+    }
+    assert!(calls.len() > 40, "the files have moved");
+    let place = |module: &str| OF_SCENARIO.iter().position(|room| module.split('/').next() == Some(room));
+    for (module, called) in &mut calls {
+        called.remove(module);
+        let above: Vec<_> = called.iter().filter(|other| place(other) > place(module)).collect();
+        assert!(above.is_empty(), "{module} calls {above:?}, which are in a room behind its own");
+    }
+    // What calls nothing that is left can be read; what can never be read is in a circle, or above one.
+    while let Some(next) =
+        calls.iter().find(|(_, called)| called.iter().all(|other| !calls.contains_key(other)))
+    {
+        let next = next.0.clone();
+        calls.remove(&next);
+    }
+    assert!(calls.is_empty(), "a circle: {calls:#?}");
+}
+
 #[test]
 fn no_file_is_too_long_to_know() {
     for part in ["crates", "fuzz", "tests", "tools"] {

@@ -9,7 +9,7 @@ use congestlab_scenario::folder::{FolderError, RunFolder};
 use congestlab_scenario::result::{Meta, RunResult, write_events_csv, write_series_csv};
 use congestlab_scenario::sim::outcome::Outcome;
 use congestlab_scenario::sim::{self, Engine};
-use congestlab_scenario::{Measure, Scenario, store};
+use congestlab_scenario::{Measure, Scenario, disk, store};
 use parquet::file::reader::FileReader as _;
 use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::record::Field;
@@ -279,11 +279,11 @@ fn what_was_half_written_is_cleared_and_what_is_being_written_is_not() {
     fs::write(path(".x-1-22222222.4194305-3.part/older/summary.json"), "whole").unwrap();
     let held = File::open(path(".x-1-11111111.4194305-2.part/.lock")).unwrap();
     held.try_lock().unwrap();
-    store::try_folder(out.path()).unwrap();
+    disk::try_folder(out.path()).unwrap();
     assert_eq!(names(out.path()), [".mine.part", ".x-1-11111111.4194305-2.part", "x-1-22222222"]);
     assert_eq!(fs::read_to_string(path("x-1-22222222/summary.json")).unwrap(), "whole");
     drop(held);
-    store::try_folder(out.path()).unwrap();
+    disk::try_folder(out.path()).unwrap();
     assert_eq!(names(out.path()), [".mine.part", "x-1-22222222"]);
 }
 

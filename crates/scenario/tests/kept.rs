@@ -6,8 +6,7 @@ use std::sync::atomic::AtomicBool;
 use congestlab_scenario::result::{FLOWS_LISTED_MAX, Meta, RunResult, write_events_csv, write_series_csv};
 use congestlab_scenario::sim::outcome::{Element, Event, FlowOutcome, LinkOutcome, Outcome, Sample};
 use congestlab_scenario::sim::{self, Engine};
-use congestlab_scenario::store;
-use congestlab_scenario::{Measure, Scenario};
+use congestlab_scenario::{Measure, Scenario, disk, store};
 use serde_json::{Value, json};
 
 const TRACED: &str = r#"
@@ -77,15 +76,15 @@ fn the_folder_of_a_run_is_enough_to_repeat_it() {
 fn a_file_is_written_whole_or_not_at_all() {
     let out = tempfile::tempdir().unwrap();
     let path = out.path().join("x.csv");
-    store::write_atomically(&path, b"old").unwrap();
-    let failed = store::write_with(&path, |file| {
+    disk::write_atomically(&path, b"old").unwrap();
+    let failed = disk::write_with(&path, |file| {
         file.write_all(b"half")?;
         Err(std::io::Error::other("full"))
     });
     assert_eq!(failed.unwrap_err().to_string(), "full");
     assert_eq!(std::fs::read(&path).unwrap(), b"old");
     assert_eq!(std::fs::read_dir(out.path()).unwrap().count(), 1);
-    assert!(store::write_atomically(&out.path().join("no/such/folder"), b"").is_err());
+    assert!(disk::write_atomically(&out.path().join("no/such/folder"), b"").is_err());
 }
 
 /// Spreadsheets take these for formulae, and run them; numbers are left as they are.

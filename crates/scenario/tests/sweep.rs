@@ -222,7 +222,7 @@ fn threads_that_write_one_file_do_not_disturb_each_other() {
         let path = path.clone();
         move || {
             for _ in 0..20 {
-                congestlab_scenario::store::write_atomically(&path, &[byte; 4096]).unwrap();
+                congestlab_scenario::disk::write_atomically(&path, &[byte; 4096]).unwrap();
             }
         }
     };

@@ -5,9 +5,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use congestlab_scenario::FILE_BYTES_MAX;
 use congestlab_scenario::diagnostic::choices;
+use congestlab_scenario::disk;
 use congestlab_scenario::paper::Paper;
-use congestlab_scenario::{FILE_BYTES_MAX, store};
 
 use crate::args::PapersSource;
 use crate::failure::{Failure, Message};
@@ -40,7 +41,7 @@ fn files(folder: Option<&Path>) -> Result<Vec<(String, String)>, Failure> {
             .into_iter()
             .filter(|path| path.is_file() && path.extension().is_some_and(|end| end == "toml"))
         {
-            let bytes = store::read_file(&file, FILE_BYTES_MAX);
+            let bytes = disk::read_file(&file, FILE_BYTES_MAX);
             let text = bytes.and_then(|bytes| {
                 String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
             });

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use congestlab_scenario::chart::{self, Data, Wish};
 use congestlab_scenario::claims::Verdict;
+use congestlab_scenario::disk;
 use congestlab_scenario::report::{Drawn, SweepRun, sweep_html};
 use congestlab_scenario::sweep::{self, Options, Work};
 use congestlab_scenario::table::Table;
@@ -26,7 +27,7 @@ const PICTURES_MAX: usize = 12;
 pub(super) fn keep(folder: &Path, scenario: &Scenario, shown: &Shown) -> Result<(), Failure> {
     let (page, _) = page(scenario, scenario.written(), shown);
     let path = folder.join(REPORT);
-    store::write_atomically(&path, page.as_bytes()).map_err(|error| Failure::write(&path, &error))
+    disk::write_atomically(&path, page.as_bytes()).map_err(|error| Failure::write(&path, &error))
 }
 
 /// Makes the report of a sweep on disk again, and every picture in it with a name.
@@ -38,7 +39,7 @@ pub(crate) fn again(folder: &Path) -> Result<(String, Vec<(String, Figure)>), Fa
     let table = Table::open(folder).map_err(|error| refuse(error.to_string()))?;
     let text = |name: &str| {
         let path = folder.join(name);
-        let text = store::read_file(&path, FILE_BYTES_MAX)
+        let text = disk::read_file(&path, FILE_BYTES_MAX)
             .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
         text.map_err(|error| refuse(format!("{}: {error}", path.display())))
     };
@@ -66,7 +67,8 @@ pub(crate) fn again(folder: &Path) -> Result<(String, Vec<(String, Figure)>), Fa
 /// A folder with points of a sweep, and without its table.
 pub(crate) fn incomplete(folder: &Path) -> Failure {
     let text = format!("the sweep in {} is not complete: it has points and no table", folder.display());
-    let help = "the same `congestlab sweep` goes on from there; parts of --shard are joined by `sweep --merge`";
+    let help =
+        "the same `congestlab sweep` goes on from there; parts of --shard are joined by `sweep --merge`";
     Failure::Input(Message::new(text, help))
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use congestlab_scenario::store;
+use congestlab_scenario::disk;
 use serde_json::Value;
 
 use crate::{Finished, Lab, SCENARIO};
@@ -155,11 +155,11 @@ fn a_table_that_only_malice_makes_is_refused_by_its_name() {
 /// Makes the hash in `names` right again after `change`.
 fn forge(lab: &Lab, table: &str, names: &str, change: impl FnOnce(Vec<u8>) -> Vec<u8>) {
     let (table, names) = (lab.path(table), lab.path(names));
-    let before = store::hash_file(&table).expect("it was written");
+    let before = disk::hash_file(&table).expect("it was written");
     let bytes = change(fs::read(&table).expect("it was written"));
     fs::write(&table, bytes).expect("writable");
     let text = fs::read_to_string(&names).expect("it was written");
-    let after = store::hash_file(&table).expect("it is there");
+    let after = disk::hash_file(&table).expect("it is there");
     fs::write(&names, text.replace(&before, &after)).expect("writable");
 }
 

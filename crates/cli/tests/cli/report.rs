@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use congestlab_scenario::report::{Recording, Run, charts, html};
+use congestlab_scenario::Scenario;
+use congestlab_scenario::recording::{Of, Recording, charts};
+use congestlab_scenario::report::{Run, html};
 use congestlab_scenario::sim::outcome::Element;
-use congestlab_scenario::{Scenario, report};
 use serde_json::{Value, json};
 
 use crate::browser::Browser;
@@ -549,7 +550,7 @@ fn an_hour_of_two_hundred_flows_stays_small_and_opens() {
     for (chart, _) in charts(&recording) {
         let points: Vec<usize> = chart.series.iter().map(Vec::len).filter(|&points| points > 0).collect();
         assert!(points.iter().all(|points| (1500..=2000).contains(points)), "{}: {points:?}", chart.metric);
-        assert!(chart.of == report::Of::Links || points.len() == 200, "{}: a flow is lost", chart.metric);
+        assert!(chart.of == Of::Links || points.len() == 200, "{}: a flow is lost", chart.metric);
     }
     let summary = json!({ "complete": true, "seed": 1, "fingerprint": "0123456789abcdef", "duration_s": 3600.0,
                           "links": {}, "flows": {}, "meta": { "version": "0", "date": "" } });

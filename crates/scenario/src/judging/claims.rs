@@ -1,0 +1,766 @@
+//! Claims about results, and whether they hold.
+//!
+//! A claim names a metric and what it should be. Most speak of each run by itself; `monotone` and
+//! `crossover` speak of a sweep's runs along one of its axes. How runs are judged is in `claims/verdict.rs`.
+
+mod verdict;
+
+use schemars::{Schema, SchemaGenerator, json_schema};
+pub use verdict::{Judged, Judgement, MoreRuns, Settings, Verdict};
+
+use crate::judging::grid::{Axes, Axis, distinct};
+use crate::judging::metric::{Comparison, Elements, Metric, Reading, quantity};
+pub use crate::judging::observation::Observation;
+use crate::judging::seeds::{SEED, SEEDS_MIN};
+use crate::text::decode::{At, Language, record, words, wrong_type};
+use crate::text::diagnostic::{Findings, Sources, Span};
+use crate::text::tree::{Entry, Node, Table, Value, inline};
+
+record! {
+    /// Something that should be true of the results.
+    Claim {
+        /// The claim in words.
+        that: String = required,
+        /// A short quote from the source.
+        quote: String,
+        /// Where it is said.
+        source: String,
+        /// What is measured.
+        metric: Metric = required,
+        /// Measure the metric relative to this one.
+        ratio_to: Metric,
+        /// Measure it relative to what is read, all else equal, at the point that has these values.
+        against: Axes,
+        /// No value is less.
+        at_least: Bound,
+        /// No value is more.
+        at_most: Bound,
+        /// Every value is between the two, or is one of them.
+        within: Vec<At<Bound>>,
+        /// Every value is this.
+        equals: Scalar,
+        /// true: the metric is 0 or null. A comparison such as "> 5": no value compares so.
+        never: Never,
+        /// increasing or decreasing: the values of an array, in their order. Or metrics, largest first, after this one.
+        ordered: Ordered,
+        /// increasing or decreasing along an axis of the sweep, means over all else; equal neighbours are allowed.
+        monotone: Trend,
+        /// Along an axis of the sweep the metric crosses this one once; the bounds are then for where.
+        crossover: Metric,
+        /// The axis, a path of the sweep; absent: the only one beside run.seed.
+        over: String,
+        /// The points of which the claim is made: values by path.
+        only: Axes,
+        /// What several seeds must do: "each" of them (absent); "mean": the interval of confidence of their mean is within the bounds; "half": half of them or more.
+        decide: Decide,
+        /// The claim's cause switched off, as settings by path: then it must not hold. false: it is about no effect, and has none. Absent: that of [figure].
+        control: Control,
+        /// Of a claim that fails: why, and what shows it.
+        cause: String,
+        /// Of a claim that fails, what its cause is: "ns-2", it fails there too; "closed form", the paper contradicts one; "assumed", a value that the paper does not give; "open", nobody knows.
+        tag: Tag,
+        /// Of a claim that fails for an assumed value: which one, as the figure's `assumed` names it, if ranges.toml says that another value turns it; or the words of another claim, which holds; or another figure, in which one of the same words or quote does.
+        experiment: String,
+    }
+}
+
+words! {
+    /// How seeds decide.
+    Decide {
+        /// Each run holds.
+        Each = "each",
+        /// The interval of confidence of the mean is within the bounds.
+        Mean = "mean",
+        /// At least half of the runs hold, at each point by itself.
+        Half = "half",
+    }
+}
+
+words! {
+    /// A direction.
+    Trend {
+        /// Up.
+        Increasing = "increasing",
+        /// Down.
+        Decreasing = "decreasing",
+    }
+}
+
+impl Trend {
+    fn holds(self, numbers: &[f64]) -> bool {
+        numbers.windows(2).all(|pair| match self {
+            Self::Increasing => pair[0] <= pair[1],
+            Self::Decreasing => pair[0] >= pair[1],
+        })
+    }
+}
+
+/// A number, or a quantity in the unit that the metric's name ends with.
+#[derive(Clone, Debug)]
+pub(crate) enum Bound {
+    Number(f64),
+    Quantity(String),
+}
+
+impl Bound {
+    fn value(&self, metric: &Metric) -> Result<f64, String> {
+        match self {
+            Self::Number(number) => Ok(*number),
+            Self::Quantity(text) => quantity(text, metric.unit_name()),
+        }
+    }
+}
+
+impl Bound {
+    /// Where it is on an axis of a sweep.
+    fn on_axis(&self) -> Option<f64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Quantity(text) => axis_value(&Value::string(text.as_str())),
+        }
+    }
+}
+
+impl Language for Bound {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        match &node.value {
+            Value::String(text) => Some(Self::Quantity(text.clone())),
+            _ => f64::decode(node, findings).map(Self::Number),
+        }
+    }
+
+    fn encode(&self) -> Value {
+        match self {
+            Self::Number(number) => Value::Float(*number),
+            Self::Quantity(text) => Value::string(text.as_str()),
+        }
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["number", "string"] })
+    }
+}
+
+/// A value to be equal to.
+#[derive(Clone, Debug)]
+pub(crate) struct Scalar(pub(crate) Value);
+
+impl Language for Scalar {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        match &node.value {
+            Value::String(_) | Value::Integer(_) | Value::Float(_) | Value::Boolean(_) => {
+                Some(Self(node.value.clone()))
+            }
+            _ => {
+                wrong_type(node, "a number, boolean or string", "write what the metric should be", findings);
+                None
+            }
+        }
+    }
+
+    fn encode(&self) -> Value {
+        self.0.clone()
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["number", "string", "boolean"] })
+    }
+}
+
+/// What never happens.
+#[derive(Clone, Debug)]
+pub(crate) enum Never {
+    Anything,
+    Compares(String),
+}
+
+impl Language for Never {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        match &node.value {
+            Value::Boolean(true) => Some(Self::Anything),
+            Value::String(text) => Some(Self::Compares(text.clone())),
+            _ => {
+                wrong_type(
+                    node,
+                    "true or a comparison",
+                    "write true, or a comparison such as \"> 5\"",
+                    findings,
+                );
+                None
+            }
+        }
+    }
+
+    fn encode(&self) -> Value {
+        match self {
+            Self::Anything => Value::Boolean(true),
+            Self::Compares(text) => Value::string(text.as_str()),
+        }
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [{ "const": true }, { "type": "string" }] })
+    }
+}
+
+/// What is in order.
+#[derive(Clone, Debug)]
+pub(crate) enum Ordered {
+    Elements(Trend),
+    Metrics(Vec<At<Metric>>),
+}
+
+impl Language for Ordered {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        match &node.value {
+            Value::Array(_) => Vec::decode(node, findings).map(Self::Metrics),
+            _ => Trend::decode(node, findings).map(Self::Elements),
+        }
+    }
+
+    fn encode(&self) -> Value {
+        match self {
+            Self::Elements(trend) => trend.encode(),
+            Self::Metrics(metrics) => metrics.encode(),
+        }
+    }
+
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [Trend::schema(generator), { "type": "array", "items": { "type": "string" } }] })
+    }
+}
+
+/// A cause switched off.
+#[derive(Clone, Debug)]
+pub(crate) enum Control {
+    /// There is none to switch off.
+    Nothing,
+    Settings(Vec<(At<String>, Node)>),
+}
+
+impl Control {
+    pub(crate) fn settings(&self) -> &[(At<String>, Node)] {
+        match self {
+            Self::Nothing => &[],
+            Self::Settings(settings) => settings,
+        }
+    }
+}
+
+impl Language for Control {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        match &node.value {
+            Value::Boolean(false) => Some(Self::Nothing),
+            Value::Table(Table(entries)) if !entries.is_empty() => {
+                let setting =
+                    |entry: &Entry| (At { value: entry.key.clone(), span: entry.span }, entry.node.clone());
+                Some(Self::Settings(entries.iter().map(setting).collect()))
+            }
+            _ => {
+                let help = "such as { \"links.bottleneck.ack_loss\" = 0 }, or false";
+                wrong_type(node, "a table of settings by path, or false", help, findings);
+                None
+            }
+        }
+    }
+
+    fn encode(&self) -> Value {
+        match self {
+            Self::Nothing => Value::Boolean(false),
+            Self::Settings(list) => {
+                Value::table(list.iter().map(|(path, node)| (path.value.clone(), node.value.clone())))
+            }
+        }
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [{ "const": false }, { "type": "object", "minProperties": 1 }] })
+    }
+}
+
+words! {
+    /// What the cause of a failure is.
+    Tag {
+        /// ns-2 fails too.
+        Ns2 = "ns-2",
+        /// The paper contradicts a closed form.
+        ClosedForm = "closed form",
+        /// A value that the paper does not give.
+        Assumed = "assumed",
+        /// Nobody knows.
+        Open = "open",
+    }
+}
+
+/// A claim of a scenario, checked to be about it.
+#[derive(Clone, Debug)]
+pub struct CheckedClaim {
+    claim: Claim,
+    axis: Option<String>,
+}
+
+impl CheckedClaim {
+    /// Holds the claim against the scenario; says what is wrong with it.
+    pub(crate) fn new(
+        claim: &mut At<Claim>,
+        elements: &Elements,
+        axes: &[Axis],
+        findings: &mut Findings,
+    ) -> Option<Self> {
+        let span = claim.span;
+        let claim = &mut claim.value;
+        claim.check_keys(findings);
+        claim.check_decision(axes, findings);
+        let swept = axes;
+        let axes: &[String] = &axes.iter().map(|axis| axis.path.value.clone()).collect::<Vec<_>>();
+        let ordered = match &mut claim.ordered {
+            Some(At { value: Ordered::Metrics(metrics), .. }) => metrics.as_mut_slice(),
+            _ => &mut [],
+        };
+        let metrics =
+            claim.metric.iter_mut().chain(&mut claim.ratio_to).chain(&mut claim.crossover).chain(ordered);
+        for metric in metrics {
+            let span = metric.span;
+            metric.value.check(span, elements, findings);
+        }
+        let main = claim.metric.as_ref()?.value.clone();
+        let is_silent = claim.at_least.is_none()
+            && claim.at_most.is_none()
+            && claim.within.is_none()
+            && claim.equals.is_none()
+            && claim.never.is_none()
+            && claim.ordered.is_none()
+            && claim.monotone.is_none()
+            && claim.crossover.is_none();
+        if is_silent {
+            let help = "add at_least, at_most, within, equals, never, ordered, monotone or crossover";
+            findings.error("scenario::claim", span, "a claim says nothing about its metric", help);
+        }
+        let is_bad_pair = claim.within.as_ref().is_some_and(|within| within.value.len() != 2);
+        if let Some(within) = claim.within.as_ref().filter(|_| is_bad_pair) {
+            findings.error(
+                "scenario::claim",
+                within.span,
+                "`within` is not a pair",
+                "write [lowest, highest]",
+            );
+        }
+        let bounds =
+            claim.at_least.iter().chain(&claim.at_most).chain(claim.within.iter().flat_map(|w| &w.value));
+        for bound in bounds.filter(|_| claim.crossover.is_none()) {
+            if let Err(message) = bound.value.value(&main) {
+                findings.error("scenario::claim", bound.span, message, "write a number in the metric's unit");
+            }
+        }
+        if let Some(At { value: Never::Compares(text), span }) = &claim.never
+            && let Err(message) = Comparison::parse(text, main.unit_name())
+        {
+            findings.error("scenario::claim", *span, message, "such as never = \"> 5\"");
+        }
+        for (key, chosen) in [("only", &claim.only), ("against", &claim.against)] {
+            if let Some(chosen) = chosen {
+                chosen.value.check(key, swept, "scenario::claim", findings);
+            }
+        }
+        let mut against = claim.against.iter().flat_map(|against| &against.value.0);
+        if let Some(axis) = against.find(|axis| axis.values.len() > 1) {
+            let message = format!("`against` has {} values of `{}`", axis.values.len(), axis.path.value);
+            findings.error("scenario::claim", axis.path.span, message, "a ratio is to one point");
+        }
+        let values: Vec<(&str, &Node)> = claim
+            .against
+            .iter()
+            .flat_map(|against| &against.value.0)
+            .filter_map(|axis| Some((axis.path.value.as_str(), axis.values.first()?)))
+            .collect();
+        if let (Some(message), Some(against)) = (no_pair(&values, swept), &claim.against) {
+            let message = format!("`against` {message}");
+            findings.error("scenario::claim", against.span, message, PAIRS);
+        }
+        claim.check_types(&main, findings);
+        let axis = if claim.monotone.is_some() || claim.crossover.is_some() {
+            let axis = claim.axis(span, axes, findings)?;
+            let of = |axes: &[Axis]| axes.iter().find(|other| other.path.value == axis).cloned();
+            let chosen = claim.only.as_ref().and_then(|only| of(&only.value.0));
+            let along = chosen.or_else(|| of(swept)).map_or(Vec::new(), |axis| axis.values);
+            if distinct(&along) < 2 {
+                let message = format!("`{axis}` has one value, along which nothing changes");
+                findings.error("scenario::claim", span, message, "monotone and crossover want two or more");
+            }
+            if let Some(value) = along.iter().find(|value| axis_value(&value.value).is_none()) {
+                let message = format!("`{axis}` has {}, which is not on a number line", inline(&value.value));
+                findings.error(
+                    "scenario::claim",
+                    span,
+                    message,
+                    "monotone and crossover want an axis of numbers",
+                );
+            }
+            Some(axis)
+        } else {
+            None
+        };
+        Some(Self { claim: claim.clone(), axis })
+    }
+
+    /// The claim in words.
+    pub fn that(&self) -> &str {
+        self.claim.that.as_ref().map_or("", |that| &that.value)
+    }
+
+    /// The source's words.
+    pub fn quote(&self) -> Option<&str> {
+        self.claim.quote.as_ref().map(|quote| quote.value.as_str())
+    }
+
+    /// Where it is said.
+    pub fn source(&self) -> Option<&str> {
+        self.claim.source.as_ref().map(|source| source.value.as_str())
+    }
+
+    /// The axis that it is judged along.
+    pub(crate) fn axis(&self) -> Option<&str> {
+        self.axis.as_deref()
+    }
+
+    /// Why it fails.
+    pub fn cause(&self) -> Option<&str> {
+        self.claim.cause.as_ref().map(|cause| cause.value.as_str())
+    }
+
+    /// What its cause is, in a word.
+    pub fn tag(&self) -> Option<&'static str> {
+        let tag = self.claim.tag.as_ref()?.value;
+        Tag::WORDS.iter().find(|(_, other)| *other == tag).map(|(word, _)| *word)
+    }
+
+    /// The figure in which another value of what is assumed turns it.
+    pub fn experiment(&self) -> Option<&str> {
+        self.claim.experiment.as_ref().map(|name| name.value.as_str())
+    }
+
+    /// The same without a control.
+    pub(crate) fn without_control(&self) -> Self {
+        let mut claim = self.clone();
+        claim.claim.control = Some(At { value: Control::Nothing, span: Span::default() });
+        claim
+    }
+
+    /// What of it the links and flows of another scenario do not have.
+    pub(crate) fn unread(&self, elements: &Elements, sources: &Sources) -> Option<&str> {
+        let is_missing = |metric: &Metric| {
+            let mut findings = Findings::new(sources.clone());
+            metric.clone().check(Span::default(), elements, &mut findings);
+            findings.has_errors()
+        };
+        self.metrics().into_iter().find(|metric| is_missing(metric)).map(Metric::text)
+    }
+
+    /// The run is of one of these points, or what the claim compares them with.
+    pub(crate) fn is_about_one_of(&self, points: &[Settings], run: &Observation) -> bool {
+        points.contains(&run.point())
+            || self.claim.against.as_ref().is_some_and(|against| against.value.has(run))
+    }
+
+    /// In the runs of which it is made it reads what another claim with the same metrics reads in its own.
+    pub fn reads_the_same(&self, runs: &[Observation], other: &Self, others: &[Observation]) -> bool {
+        let read = |claim: &Self, runs: &[Observation]| -> Vec<Vec<Reading>> {
+            let about = runs.iter().filter(|run| claim.claim.is_about(run));
+            about.map(|run| self.metrics().iter().map(|metric| run.read(metric).clone()).collect()).collect()
+        };
+        read(self, runs) == read(other, others)
+    }
+
+    /// Its own control.
+    pub(crate) fn control(&self) -> Option<&Control> {
+        let control = self.claim.control.as_ref().map(|control| &control.value);
+        control.filter(|control| !control.settings().is_empty())
+    }
+
+    /// It says that it is about no effect.
+    pub(crate) fn has_no_control(&self) -> bool {
+        matches!(self.claim.control, Some(At { value: Control::Nothing, .. }))
+    }
+
+    /// The claim about the points of the sweep that have the values of a control.
+    pub(crate) fn at(&self, control: &Control, swept: &[String]) -> Self {
+        let mut claim = self.clone();
+        for (path, node) in control.settings().iter().filter(|(path, _)| swept.contains(&path.value)) {
+            let only = claim.claim.only.get_or_insert(At { value: Axes::default(), span: path.span });
+            only.value.0.retain(|axis| axis.path.value != path.value);
+            only.value.0.push(Axis { path: path.clone(), values: vec![node.clone()], is_paired: false });
+        }
+        claim
+    }
+
+    /// Of several seeds the mean decides.
+    pub(crate) fn is_of_means(&self) -> bool {
+        self.claim.decision() == Decide::Mean
+    }
+
+    /// Every metric that has to be read in each run.
+    pub fn metrics(&self) -> Vec<&Metric> {
+        let claim = &self.claim;
+        let mut metrics: Vec<&Metric> =
+            claim.metric.iter().chain(&claim.ratio_to).chain(&claim.crossover).map(|at| &at.value).collect();
+        if let Some(At { value: Ordered::Metrics(list), .. }) = &claim.ordered {
+            metrics.extend(list.iter().map(|at| &at.value));
+        }
+        metrics
+    }
+
+    /// The run is one of those of which the claim is made, or to which it compares.
+    pub fn is_about(&self, run: &Observation) -> bool {
+        self.claim.is_about(run) || self.claim.against.as_ref().is_some_and(|against| against.value.has(run))
+    }
+}
+
+impl Claim {
+    fn decision(&self) -> Decide {
+        self.decide.as_ref().map_or(Decide::Each, |decide| decide.value)
+    }
+
+    /// Keys that have no part in what the claim says.
+    fn check_keys(&self, findings: &mut Findings) {
+        let span = |key: Option<Span>, name| key.map(|span| (span, name));
+        let crossover = [
+            span(self.ratio_to.as_ref().map(|at| at.span), "ratio_to"),
+            span(self.against.as_ref().map(|at| at.span), "against"),
+            span(self.equals.as_ref().map(|at| at.span), "equals"),
+            span(self.never.as_ref().map(|at| at.span), "never"),
+            span(self.ordered.as_ref().map(|at| at.span), "ordered"),
+            span(self.monotone.as_ref().map(|at| at.span), "monotone"),
+            span(self.decide.as_ref().map(|at| at.span), "decide"),
+        ];
+        for (span, key) in crossover.into_iter().flatten().filter(|_| self.crossover.is_some()) {
+            let message = format!("`{key}` has no part in a crossover");
+            let help = "a crossover is of means; at_least, at_most and within say where it is";
+            findings.error("scenario::claim", span, message, help);
+        }
+        let is_assumed = self.tag.as_ref().is_some_and(|tag| tag.value == Tag::Assumed);
+        match (&self.tag, &self.experiment) {
+            (Some(tag), None) if is_assumed => {
+                let message = "`tag` = \"assumed\" without an `experiment`";
+                let help = "name the figure in which another value turns the claim";
+                findings.error("scenario::claim", tag.span, message, help);
+            }
+            (_, Some(experiment)) if !is_assumed => {
+                let help = "it goes with tag = \"assumed\"";
+                findings.error("scenario::claim", experiment.span, "`experiment` of no assumption", help);
+            }
+            _ => {}
+        }
+        if let Some(over) = self.over.as_ref().filter(|_| self.crossover.is_none() && self.monotone.is_none())
+        {
+            let help = "leave it out: without one of them a claim is of each point";
+            findings.error("scenario::claim", over.span, "`over` without monotone or crossover", help);
+        }
+    }
+
+    /// Seeds that decide together must be some, and what they decide must be a matter of more or less.
+    fn check_decision(&self, axes: &[Axis], findings: &mut Findings) {
+        let Some(decide) = self.decide.as_ref().filter(|decide| decide.value != Decide::Each) else { return };
+        let chosen = self.only.iter().flat_map(|only| &only.value.0).find(|axis| axis.path.value == SEED);
+        let swept = axes.iter().find(|axis| axis.path.value == SEED);
+        let seeds = match (chosen.or(swept), swept) {
+            // Paired with another axis, each point has one.
+            (_, Some(axis)) if axis.is_paired => 1,
+            (Some(axis), _) => distinct(&axis.values),
+            (None, _) => 1,
+        };
+        if seeds < SEEDS_MIN {
+            let plural = if seeds == 1 { "" } else { "s" };
+            let message = format!("`decide` = {} of {seeds} seed{plural}", inline(&decide.value.encode()));
+            let help = format!(
+                "sweep \"{SEED}\" over at least {SEEDS_MIN} values in the grid, or leave `decide` out"
+            );
+            findings.error("scenario::claim", decide.span, message, help);
+        }
+        let is_exact = self.equals.is_some() || self.never.is_some() || self.ordered.is_some();
+        if decide.value == Decide::Mean && is_exact {
+            let help = "a mean has at_least, at_most, within; decide = \"half\" goes with all";
+            findings.error(
+                "scenario::claim",
+                decide.span,
+                "a mean is not held against equals, never or ordered",
+                help,
+            );
+        }
+    }
+
+    /// Numbers are compared with numbers, and texts are equal or not.
+    fn check_types(&self, metric: &Metric, findings: &mut Findings) {
+        self.check_others(metric, findings);
+        let mut refuse = |span, message: String, help: &str| {
+            findings.error("scenario::claim", span, format!("metric `{}`: {message}", metric.text()), help);
+        };
+        let value = |bound: &Bound| match self.crossover {
+            None => bound.value(metric).ok(),
+            Some(_) => bound.on_axis(),
+        };
+        let (from, to) = match self.within.as_ref().map(|within| within.value.as_slice()) {
+            Some([from, to]) => (Some(from), Some(to)),
+            _ => (None, None),
+        };
+        let lowest = [("`at_least`", &self.at_least.as_ref()), ("`within`", &from)];
+        let highest = [("`at_most`", &self.at_most.as_ref()), ("`within`", &to)];
+        for ((above, low), (below, high)) in
+            lowest.iter().flat_map(|low| highest.iter().map(move |high| (low, high)))
+        {
+            if let (Some(low), Some(high)) = (low, high)
+                && value(&low.value).zip(value(&high.value)).is_some_and(|(low, high)| low > high)
+            {
+                match &self.within {
+                    Some(within) if above == below => {
+                        let message = "`within` ends below its beginning";
+                        refuse(within.span, message.into(), "write [lowest, highest]");
+                    }
+                    _ => refuse(high.span, format!("{below} is below {above}"), "no value is both"),
+                }
+            }
+        }
+        if let Some(At { value: Ordered::Metrics(list), span }) = &self.ordered
+            && list.is_empty()
+        {
+            refuse(
+                *span,
+                "`ordered` has nothing to follow it".into(),
+                "such as [\"flows.tcp[0].goodput_bps\"]",
+            );
+        }
+        if let Some(At { value: Scalar(Value::Boolean(_)), span }) = &self.equals
+            && metric.unit_name() != "complete"
+            && metric.unit_name() != "seed_used"
+        {
+            refuse(*span, "a number is not true or false".into(), "write a number");
+        }
+        if metric.is_text() {
+            let bounds = self.at_least.iter().chain(&self.at_most).map(|bound| bound.span);
+            let others = self.within.iter().map(|within| within.span);
+            let others = others.chain(self.never.iter().map(|never| never.span));
+            let others = others.chain(self.ordered.iter().map(|ordered| ordered.span));
+            let others = others.chain(self.monotone.iter().map(|trend| trend.span));
+            if let Some(span) = bounds.chain(others).next() {
+                refuse(span, "a text is not compared with a number".into(), "a text has equals = \"...\"");
+            }
+        } else if let Some(At { value: Scalar(Value::String(text)), span }) = &self.equals
+            && let Err(message) = quantity(text, metric.unit_name())
+        {
+            refuse(*span, message, "write a number in the metric's unit");
+        }
+        let is_one = !metric.is_list();
+        if let Some(At { value: Ordered::Elements(_), span }) = self.ordered.as_ref().filter(|_| is_one) {
+            refuse(
+                *span,
+                "it is one number, which has no order".into(),
+                "order a metric of a group, such as flows.ftp.goodput_bps, or give metrics that follow this one",
+            );
+        }
+        if let Some(decide) = self.decide.as_ref().filter(|decide| decide.value == Decide::Mean && !is_one) {
+            refuse(
+                decide.span,
+                "it is a list, which has no mean over seeds".into(),
+                "such as sum(...) or min(...)",
+            );
+        }
+    }
+
+    /// Metrics beside the first are numbers, one each; so is the first where it is compared with them, or along an axis.
+    fn check_others(&self, metric: &Metric, findings: &mut Findings) {
+        let ordered = match &self.ordered {
+            Some(At { value: Ordered::Metrics(list), .. }) => list.as_slice(),
+            _ => &[],
+        };
+        let others = self.ratio_to.iter().chain(&self.crossover).chain(ordered);
+        for other in others.clone() {
+            if other.value.is_text() || other.value.is_list() {
+                let what = if other.value.is_text() { "a text" } else { "a list" };
+                let message = format!("metric `{}` is {what}, not a number", other.value.text());
+                findings.error("scenario::claim", other.span, message, "such as sum(...), min(...) or [0]");
+            }
+        }
+        let is_compared = others.count() > 0 || self.against.is_some() || self.monotone.is_some();
+        if let Some(first) = self.metric.as_ref().filter(|_| is_compared && metric.is_list()) {
+            let message = format!("metric `{}` is a list, and is compared as a number", metric.text());
+            findings.error("scenario::claim", first.span, message, "such as sum(...), min(...) or [0]");
+        }
+        if self.crossover.is_some() {
+            let bounds = self.at_least.iter().chain(&self.at_most);
+            let bounds = bounds.chain(self.within.iter().flat_map(|within| &within.value));
+            for bound in bounds.filter(|bound| bound.value.on_axis().is_none()) {
+                let message = "a bound of a crossover is no value of an axis";
+                findings.error("scenario::claim", bound.span, message, "such as 0.01 or \"10 Mbit/s\"");
+            }
+        }
+    }
+
+    fn axis(&self, span: Span, axes: &[String], findings: &mut Findings) -> Option<String> {
+        if let Some(over) = &self.over {
+            if axes.contains(&over.value) {
+                return Some(over.value.clone());
+            }
+            let message = format!("`over` names `{}`, which the sweep does not vary", over.value);
+            let help = crate::text::diagnostic::choices(&over.value, axes.iter().map(String::as_str));
+            findings.error("scenario::claim", over.span, message, help);
+            return None;
+        }
+        let others: Vec<&String> = axes.iter().filter(|axis| *axis != "run.seed").collect();
+        if let [axis] = others.as_slice() {
+            return Some((*axis).clone());
+        }
+        let message = format!("along which axis? The sweep has {} beside run.seed", others.len());
+        findings.error("scenario::claim", span, message, "add over = \"...\", a path of the sweep");
+        None
+    }
+
+    /// It chooses by values of the axis.
+    fn chooses(&self, path: &str) -> bool {
+        let axes = self.only.iter().chain(&self.against).flat_map(|axes| &axes.value.0);
+        axes.into_iter().any(|axis| axis.path.value == path)
+    }
+
+    fn is_about(&self, run: &Observation) -> bool {
+        self.only.as_ref().is_none_or(|only| only.value.has(run))
+    }
+}
+
+/// What to write where [`no_pair`] finds a mistake.
+pub(crate) const PAIRS: &str =
+    "name every path of the zip, with values that stand at the same place of their lists";
+
+/// Values of zipped axes that no point of the sweep has together.
+pub(crate) fn no_pair(values: &[(&str, &Node)], swept: &[Axis]) -> Option<String> {
+    let paired: Vec<&Axis> = swept.iter().filter(|axis| axis.is_paired).collect();
+    let chosen =
+        |axis: &Axis| values.iter().find(|(path, _)| *path == axis.path.value).map(|(_, node)| *node);
+    let named = paired.iter().find(|axis| chosen(axis).is_some())?;
+    if let Some(other) = paired.iter().find(|axis| chosen(axis).is_none()) {
+        let (one, other) = (&named.path.value, &other.path.value);
+        return Some(format!("names `{one}` and not `{other}`, which goes with it"));
+    }
+    let has = |place: usize| {
+        paired.iter().all(|axis| {
+            let there = axis.values.get(place).map(|node| inline(&node.value));
+            there == chosen(axis).map(|node| inline(&node.value))
+        })
+    };
+    let is_point = (0..named.values.len()).any(has);
+    (!is_point).then(|| "has values of zipped paths that do not go together".to_owned())
+}
+
+/// A value of an axis on a number line: rates in bit/s, times in s, amounts in bytes or packets.
+pub(crate) fn axis_value(value: &Value) -> Option<f64> {
+    use congestlab_core::units::{BitRate, Bytes, Duration};
+    match value {
+        Value::Integer(integer) => Some(*integer as f64),
+        Value::Float(float) => Some(*float),
+        Value::String(text) => {
+            let leading = text.split_whitespace().next().and_then(|number| number.parse().ok());
+            let rate = text.parse::<BitRate>().ok().map(|rate| rate.0 as f64);
+            let span = || text.parse::<Duration>().ok().map(|span| span.0 as f64 / 1e9);
+            let bytes = || text.parse::<Bytes>().ok().map(|bytes| bytes.0 as f64);
+            rate.or_else(span).or_else(bytes).or(leading)
+        }
+        _ => None,
+    }
+}

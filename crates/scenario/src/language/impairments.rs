@@ -1,0 +1,135 @@
+//! Troubles of a path at some times: silence, packets that are overtaken, bursts of errors, changes of path.
+
+use congestlab_core::units::Duration;
+use congestlab_net::errors::ErrorRate;
+use congestlab_net::impairments::{self as net, Reorder, Spans};
+use congestlab_net::packet::{PS_PER_NS, Picos};
+use congestlab_net::random::Probability;
+
+use crate::text::decode::{At, Chance, fill, record};
+use crate::text::diagnostic::{Findings, Span};
+
+record! {
+    /// A time without pure acknowledgments.
+    Blackout {
+        /// Beginning of the blackout.
+        at: Duration = required,
+        /// Length of the blackout.
+        r#for: Duration = required,
+    }
+}
+
+record! {
+    /// Packets that come later than those sent after them.
+    Reordering {
+        /// Part of the packets that are delayed, data and acknowledgments.
+        probability: Chance = required,
+        /// Additional delay of these packets.
+        delay: Duration = required,
+    }
+}
+
+record! {
+    /// Errors in bursts: the wire is good or bad by turns, each for an exponentially distributed time.
+    GilbertElliott {
+        /// Mean time in the good state.
+        good: Duration = required,
+        /// Mean time in the bad state.
+        bad: Duration = required,
+        /// Probability of an error in a packet of packet_size in the bad state; other sizes by the bit error rate
+        /// that it implies.
+        packet_error_rate: Chance = required,
+        /// Probability of an error in a packet of packet_size in the good state; 0.
+        good_packet_error_rate: Chance,
+    }
+}
+
+record! {
+    /// Another path from a time on.
+    Switch {
+        /// Time of the change: packets sent from then on take the new path.
+        at: Duration = required,
+        /// Links that the data crosses, in order.
+        path: Vec<At<String>> = required,
+    }
+}
+
+fn picos(span: Duration) -> Picos {
+    span.0.saturating_mul(PS_PER_NS)
+}
+
+/// The blackouts of a link, inside the run, apart from each other. `None` after an error.
+pub(crate) fn blackouts(
+    list: Option<&At<Vec<At<Blackout>>>>,
+    duration: Duration,
+    findings: &mut Findings,
+) -> Option<Spans> {
+    let mut spans: Vec<(Picos, Picos, Span)> = Vec::new();
+    for (index, blackout) in list.into_iter().flat_map(|list| &list.value).enumerate() {
+        let (at, length) = (blackout.value.at.as_ref()?, blackout.value.r#for.as_ref()?);
+        let place = format!("`{}.ack_blackout[{index}]`", findings.place());
+        if length.value.0 == 0 {
+            let message = format!("{place} lasts no time");
+            findings.error("scenario::range", length.span, message, "allowed: above 0 s");
+            return None;
+        }
+        let end = at.value.0.saturating_add(length.value.0);
+        if at.value >= duration {
+            let message = format!("{place} begins at {}, outside the run", at.value);
+            findings.error("scenario::blackout", at.span, message, format!("allowed: before {duration}"));
+            return None;
+        }
+        if end > duration.0 {
+            let message = format!("{place} ends at {}, after the run", Duration(end));
+            let help = format!("the run ends at {duration}");
+            findings.warning("scenario::blackout", length.span, message, help);
+        }
+        spans.push((picos(at.value), picos(Duration(end)), blackout.span));
+    }
+    spans.sort_unstable_by_key(|&(from, to, _)| (from, to));
+    if let Some(pair) = spans.windows(2).find(|pair| pair[0].1 > pair[1].0) {
+        let message = format!("`{}.ack_blackout`: two blackouts overlap", findings.place());
+        findings.error("scenario::blackout", pair[1].2, message, "they may touch; write one that is longer");
+        return None;
+    }
+    Spans::new(spans.into_iter().map(|(from, to, _)| (from, to)).collect())
+}
+
+/// Which packets come later.
+pub(crate) fn reorder(key: Option<&At<Reordering>>, findings: &mut Findings) -> Option<Reorder> {
+    let At { value, span } = key?;
+    let (probability, delay) = (value.probability.as_ref()?, value.delay.as_ref()?);
+    if delay.value.0 == 0 || probability.value.0 == 0.0 {
+        let message = format!("`{}.reorder` delays nothing", findings.place());
+        findings.warning("scenario::no-effect", *span, message, "write a probability and a delay above 0");
+        return None;
+    }
+    let probability = Probability::from_f64(probability.value.0);
+    Some(Reorder { probability, delay: picos(delay.value) })
+}
+
+/// Errors in bursts. `None` after an error.
+pub(crate) fn bursts(
+    key: &mut At<GilbertElliott>,
+    packet_size: u16,
+    findings: &mut Findings,
+) -> Option<ErrorRate> {
+    let At { value, span } = key;
+    let good_rate = fill(&mut value.good_packet_error_rate, *span, || Chance(0.0)).value.0;
+    let (good, bad) = (value.good.as_ref()?, value.bad.as_ref()?);
+    for (name, time) in [("good", good), ("bad", bad)] {
+        if time.value.0 == 0 {
+            let message = format!("`{}.error.gilbert_elliott.{name}` is zero", findings.place());
+            let help = "allowed: above 0 s; for errors at all times, error = { packet_error_rate = 0.01 }";
+            findings.error("scenario::range", time.span, message, help);
+            return None;
+        }
+    }
+    Some(ErrorRate::GilbertElliott(net::GilbertElliott {
+        good: picos(good.value),
+        bad: picos(bad.value),
+        good_packet_error_rate: good_rate,
+        packet_error_rate: value.packet_error_rate.as_ref()?.value.0,
+        size: packet_size,
+    }))
+}

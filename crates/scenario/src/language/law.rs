@@ -1,0 +1,307 @@
+//! Names of laws and disciplines, and on which element each belongs.
+
+use congestlab_core::law::{LinkConfig, SenderConfig, queue};
+use congestlab_core::units::{BitRate, Duration};
+use schemars::{Schema, SchemaGenerator};
+
+use crate::language::classes::XcpTcp;
+use crate::language::queue::Amount;
+use crate::language::settings::{Chosen, built, schemas};
+use crate::language::xcp_i::InteroperableLink;
+use crate::text::decode::{
+    Chance, Language, Variant, below, choice_schema, nothing_below, record, variant, words,
+};
+use crate::text::diagnostic::{Findings, choices};
+use crate::text::tree::{NONE, Node, Value};
+
+const DISCIPLINES: &[&str] = queue::Discipline::NAMES;
+
+record! {
+    /// Datagrams at a constant rate.
+    Cbr {
+        /// Rate of whole IP packets.
+        rate: BitRate = required,
+    }
+}
+
+record! {
+    /// Datagrams at a constant rate, with pauses.
+    OnOff {
+        /// Rate of whole IP packets while it sends.
+        rate: BitRate = required,
+        /// Time of sending; the mean if random.
+        on: Duration = required,
+        /// Time of silence; the mean if random.
+        off: Duration = required,
+        /// Draw each span from the exponential distribution; false: periodic.
+        random: bool,
+    }
+}
+
+/// The law of a link, with its settings.
+#[derive(Clone, Debug)]
+pub(crate) struct LinkLaw(pub(crate) Box<Chosen<LinkConfig>>);
+
+/// The law or source of a flow, with its settings.
+#[derive(Clone, Debug)]
+pub(crate) enum FlowLaw {
+    Sender(Box<Chosen<SenderConfig>>),
+    Cbr(Cbr),
+    OnOff(OnOff),
+}
+
+/// Datagrams, and what else a flow can run that is no law of a sender.
+const SOURCES: &[&str] = &["cbr", "onoff"];
+
+fn link_laws() -> Vec<&'static str> {
+    built::<LinkConfig>().collect()
+}
+
+fn flow_laws() -> Vec<&'static str> {
+    built::<SenderConfig>().chain(SOURCES.iter().copied()).collect()
+}
+
+/// Returns the names of the laws that can take the place of a paper's own.
+pub fn senders() -> Vec<&'static str> {
+    built::<SenderConfig>().collect()
+}
+
+/// Every law that a link or a flow can have.
+#[cfg(test)]
+pub(crate) fn all() -> Vec<&'static str> {
+    let mut all = flow_laws();
+    all.extend(link_laws());
+    all
+}
+
+/// The link law that belongs to flows with a law; `None`: links need none.
+pub(crate) fn link_law_of(flow: &str) -> Option<&'static str> {
+    let own = built::<LinkConfig>().find(|name| *name == flow);
+    own.or_else(|| flow.starts_with("xcp").then_some("xcp"))
+}
+
+impl LinkLaw {
+    /// Settings of XCP-i, if the law has them.
+    pub(crate) fn xcp_i(&self) -> Option<&InteroperableLink> {
+        self.0.config.is_steered().then_some(&self.0.beside)
+    }
+}
+
+impl FlowLaw {
+    /// Name of the law in scenarios.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Sender(chosen) => chosen.protocol.name,
+            Self::Cbr(_) => "cbr",
+            Self::OnOff(_) => "onoff",
+        }
+    }
+
+    /// True if the hosts are nodes of XCP-i; `None`: they can not be.
+    pub(crate) fn is_interoperable(&self) -> Option<bool> {
+        let Self::Sender(chosen) = self else { return None };
+        let key = &chosen.beside.interoperable;
+        chosen.config.needs().is_interoperable.then(|| key.as_ref().is_some_and(|at| at.value))
+    }
+
+    /// Sends datagrams and listens to nobody.
+    pub(crate) fn is_source(&self) -> bool {
+        matches!(self, Self::Cbr(_) | Self::OnOff(_))
+    }
+}
+
+/// Refuses a name that belongs elsewhere or is nobody's.
+fn refuse(
+    variant: &Variant<'_>,
+    element: &str,
+    own: &[&str],
+    other: &str,
+    others: &[&str],
+    findings: &mut Findings,
+) {
+    let (name, place) = (variant.name, findings.place());
+    if others.contains(&name) {
+        let message = format!("`{place}`: `{name}` is a law of {other}, not of {element}");
+        findings.error(
+            "scenario::law",
+            variant.span,
+            message,
+            format!("{element} can have: {}", own.join(", ")),
+        );
+    } else if DISCIPLINES.contains(&name) {
+        let message = format!("`{place}`: `{name}` is a queue discipline, not a law of {element}");
+        findings.error(
+            "scenario::law",
+            variant.span,
+            message,
+            format!("write discipline = \"{name}\" on a link"),
+        );
+    } else {
+        let message = format!("`{place}`: unknown law `{name}`");
+        findings.error("scenario::unknown-name", variant.span, message, choices(name, own.iter().copied()));
+    }
+}
+
+impl Language for LinkLaw {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        let variant = variant(node, findings)?;
+        let Some(chosen) = Chosen::decode(&variant, findings) else {
+            let own: Vec<_> = link_laws().into_iter().chain([NONE]).collect();
+            refuse(&variant, "a link", &own, "a flow", &flow_laws(), findings);
+            return None;
+        };
+        let chosen = chosen?;
+        Some(Self(Box::new(chosen)))
+    }
+
+    fn encode(&self) -> Value {
+        self.0.encode()
+    }
+
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        let own: Vec<_> = link_laws().into_iter().chain([NONE]).collect();
+        choice_schema(&own, &schemas::<LinkConfig>(generator))
+    }
+}
+
+impl Language for FlowLaw {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        let variant = variant(node, findings)?;
+        if let Some(chosen) = Chosen::decode(&variant, findings) {
+            let chosen = chosen?;
+            return Some(Self::Sender(Box::new(chosen)));
+        }
+        match variant.name {
+            "cbr" => below(&variant, findings).map(Self::Cbr),
+            "onoff" => below(&variant, findings).map(Self::OnOff),
+            _ => {
+                refuse(&variant, "a flow", &flow_laws(), "a link", &link_laws(), findings);
+                None
+            }
+        }
+    }
+
+    fn encode(&self) -> Value {
+        match self {
+            Self::Sender(chosen) => chosen.encode(),
+            Self::Cbr(cbr) => Value::table([("cbr".into(), cbr.encode())]),
+            Self::OnOff(onoff) => Value::table([("onoff".into(), onoff.encode())]),
+        }
+    }
+
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut tables = schemas::<SenderConfig>(generator);
+        tables.push(("cbr", Cbr::schema(generator)));
+        tables.push(("onoff", OnOff::schema(generator)));
+        choice_schema(&flow_laws(), &tables)
+    }
+}
+
+record! {
+    /// Random early detection.
+    Red {
+        /// Average queue from which packets are dropped or marked at random.
+        min: Amount = required,
+        /// Average queue from which all packets are dropped or marked; gentle: from twice of it.
+        max: Amount = required,
+        /// Probability just below max; 0.1.
+        max_p: Chance,
+        /// Weight of an arrival in the average; 0.002.
+        weight: Chance,
+        /// Let the probability rise from max_p to 1 between max and twice of it; false.
+        gentle: bool,
+        /// Mark packets of ECN-capable flows instead of dropping them at random; false.
+        ecn: bool,
+        /// Let 1/p packets pass after one that was dropped or marked, as ns-2's `wait_`; false.
+        wait: bool,
+        /// Mark only where the probability is below a tenth, and drop from there on, as ns-2's `use_mark_p_`; false.
+        use_mark_p: bool,
+    }
+}
+
+record! {
+    /// A full queue drops probes to make room for data.
+    PrioDropTail {
+        /// Queue above which an arriving probe is dropped; absent: only a full queue drops it.
+        probe_threshold: Amount,
+    }
+}
+
+words! {
+    /// When a queue that marks is looked at.
+    StepAt {
+        /// When a packet arrives.
+        Enqueue = "enqueue",
+        /// When a packet leaves.
+        Dequeue = "dequeue",
+    }
+}
+
+record! {
+    /// Marks packets of ECN-capable flows that meet a longer queue, by the queue as it is (RFC 8257, 3.1).
+    Step {
+        /// Queue above which packets are marked, beside the packet itself.
+        above: Amount,
+        /// Wait above which packets are marked when they leave, in the place of `above`.
+        sojourn: Duration,
+        /// When the queue is looked at; "enqueue".
+        at: StepAt,
+        /// Drop packets of flows without ECN where they would be marked; false.
+        drop: bool,
+    }
+}
+
+/// The discipline of a queue.
+#[derive(Clone, Debug)]
+pub(crate) enum Discipline {
+    DropTail,
+    PrioDropTail(PrioDropTail),
+    Red(Box<Red>),
+    Step(Step),
+    XcpTcp(Box<XcpTcp>),
+}
+
+impl Language for Discipline {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        let variant = variant(node, findings)?;
+        match variant.name {
+            "droptail" => nothing_below(&variant, findings).map(|()| Self::DropTail),
+            "prio-droptail" => below(&variant, findings).map(Self::PrioDropTail),
+            "red" => below(&variant, findings).map(|red| Self::Red(Box::new(red))),
+            "step" => below(&variant, findings).map(Self::Step),
+            "xcp-tcp" => below(&variant, findings).map(|classes| Self::XcpTcp(Box::new(classes))),
+            name => {
+                let place = findings.place();
+                let message = if link_laws().contains(&name) || flow_laws().contains(&name) {
+                    format!("`{place}`: `{name}` is a law, not a queue discipline")
+                } else {
+                    format!("`{place}`: unknown discipline `{name}`")
+                };
+                let help = choices(name, DISCIPLINES.iter().copied());
+                findings.error("scenario::unknown-name", variant.span, message, help);
+                None
+            }
+        }
+    }
+
+    fn encode(&self) -> Value {
+        match self {
+            Self::DropTail => Value::string("droptail"),
+            Self::PrioDropTail(PrioDropTail { probe_threshold: None }) => Value::string("prio-droptail"),
+            Self::PrioDropTail(prio) => Value::table([("prio-droptail".into(), prio.encode())]),
+            Self::Red(red) => Value::table([("red".into(), red.encode())]),
+            Self::Step(step) => Value::table([("step".into(), step.encode())]),
+            Self::XcpTcp(classes) => Value::table([("xcp-tcp".into(), classes.encode())]),
+        }
+    }
+
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        let tables = [
+            ("prio-droptail", PrioDropTail::schema(generator)),
+            ("red", Red::schema(generator)),
+            ("step", Step::schema(generator)),
+            ("xcp-tcp", XcpTcp::schema(generator)),
+        ];
+        choice_schema(DISCIPLINES, &tables)
+    }
+}

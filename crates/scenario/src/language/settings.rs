@@ -1,0 +1,328 @@
+//! Laws in scenarios: decoder, writer and schema of whatever a law of `congestlab-core` says that it
+//! can be told.
+
+use std::fmt::Debug;
+
+use congestlab_core::law::settings::{Field, Settings};
+use congestlab_core::law::{LinkConfig, Protocol, SenderConfig};
+use congestlab_core::units::{BitRate, Duration, Ratio};
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+use crate::language::xcp_i::{InteroperableFlow, InteroperableLink};
+use crate::text::decode::{
+    At, Chance, Language, Variant, integer, table, table_schema, unknown_key, value, word,
+};
+use crate::text::diagnostic::{Findings, Span};
+use crate::text::tree::{Entry, Node, Table, Value};
+
+/// A key: its name, its meaning, its schema, and true if it must be there.
+type Described = (&'static str, &'static str, Schema, bool);
+
+/// XCP-i: what the laws of the XCP family can be told beside their own settings.
+pub(crate) trait Beside: Language + Clone + Debug + Default {
+    /// Names of the keys.
+    const NAMES: &[&str];
+    /// The same, described.
+    fn described(generator: &mut SchemaGenerator) -> Vec<Described>;
+}
+
+impl Beside for InteroperableLink {
+    const NAMES: &[&str] = Self::KEYS;
+
+    fn described(generator: &mut SchemaGenerator) -> Vec<Described> {
+        Self::keys(generator)
+    }
+}
+
+impl Beside for InteroperableFlow {
+    const NAMES: &[&str] = Self::KEYS;
+
+    fn described(generator: &mut SchemaGenerator) -> Vec<Described> {
+        Self::keys(generator)
+    }
+}
+
+/// The configuration of a law, on links or on flows.
+pub(crate) trait Configuration: Settings + Clone + 'static {
+    /// Settings beside the law's own, for the XCP family.
+    type Beside: Beside;
+    /// The part of the protocol that runs here, if any.
+    fn of(protocol: &Protocol) -> Option<&Self>;
+    /// Takes the keys of [`Configuration::Beside`].
+    fn is_interoperable(&self) -> bool;
+}
+
+impl Configuration for LinkConfig {
+    type Beside = InteroperableLink;
+
+    fn of(protocol: &Protocol) -> Option<&Self> {
+        protocol.link.as_ref()
+    }
+
+    fn is_interoperable(&self) -> bool {
+        self.is_steered()
+    }
+}
+
+impl Configuration for SenderConfig {
+    type Beside = InteroperableFlow;
+
+    fn of(protocol: &Protocol) -> Option<&Self> {
+        protocol.sender.as_ref()
+    }
+
+    fn is_interoperable(&self) -> bool {
+        self.needs().is_interoperable
+    }
+}
+
+/// Names of the protocols that run here, in the order of the list.
+pub(crate) fn built<C: Configuration>() -> impl Iterator<Item = &'static str> {
+    Protocol::all().filter(|protocol| C::of(protocol).is_some()).map(|protocol| protocol.name)
+}
+
+/// Names of the protocols that have a setting of that name.
+fn who_knows<C: Configuration>(key: &str) -> Vec<&'static str> {
+    let knows = |config: &C| {
+        let mut found = false;
+        config.clone().each(&mut |name, _, _| found |= name == key);
+        found
+    };
+    Protocol::all().filter(|one| C::of(one).is_some_and(knows)).map(|one| one.name).collect()
+}
+
+/// A law and what it is told.
+#[derive(Clone, Debug)]
+pub(crate) struct Chosen<C: Configuration> {
+    pub(crate) protocol: &'static Protocol,
+    pub(crate) config: C,
+    pub(crate) beside: C::Beside,
+    /// Settings by key, as they are written, for a rate may be finer than what the law sees of it.
+    written: Vec<(&'static str, At<Value>)>,
+}
+
+impl<C: Configuration> Chosen<C> {
+    /// The law of that name. The outer `None`: there is none here.
+    pub(crate) fn decode(variant: &Variant<'_>, findings: &mut Findings) -> Option<Option<Self>> {
+        let protocol = Protocol::of(variant.name)?;
+        let config = C::of(protocol)?.clone();
+        findings.at.push(variant.name.into());
+        let chosen = Self::below(protocol, config, &variant.below, findings);
+        findings.at.pop();
+        Some(chosen)
+    }
+
+    fn below(
+        protocol: &'static Protocol,
+        mut config: C,
+        node: &Node,
+        findings: &mut Findings,
+    ) -> Option<Self> {
+        let mut keys = Vec::new();
+        config.each(&mut |key, _, _| keys.push(key));
+        let beside = if config.is_interoperable() { C::Beside::NAMES } else { &[] };
+        keys.extend(beside);
+        let (mut written, mut others) = (Vec::new(), Table::default());
+        for entry in &table(node, &keys, findings)?.0 {
+            if beside.contains(&entry.key.as_str()) {
+                others.0.push(entry.clone());
+            } else if keys.contains(&entry.key.as_str()) {
+                config.each(&mut |key, _, field| {
+                    if key == entry.key {
+                        written.extend(read(entry, field, findings).map(|at| (key, at)));
+                    }
+                });
+            } else if let names = who_knows::<C>(&entry.key)
+                && !names.is_empty()
+            {
+                let message = format!("`{}.{}`: `{}` has no {1}", findings.place(), entry.key, protocol.name);
+                findings.error(
+                    "scenario::law",
+                    entry.node.span,
+                    message,
+                    format!("laws that have it: {}", names.join(", ")),
+                );
+            } else {
+                unknown_key(entry, &keys, findings);
+            }
+        }
+        let beside = C::Beside::decode(&Node { span: node.span, value: Value::Table(others) }, findings)?;
+        Some(Self { protocol, config, beside, written })
+    }
+
+    /// Where the key is written; `None`: nowhere, or not readably.
+    pub(crate) fn span(&self, key: &str) -> Option<Span> {
+        self.written.iter().find(|(written, _)| *written == key).map(|(_, at)| at.span)
+    }
+
+    /// Sets what goes by other settings, unless it is written.
+    pub(crate) fn settle(&mut self) {
+        let written: Vec<&str> = self.written.iter().map(|(key, _)| *key).collect();
+        self.config.settle(&|key| written.contains(&key));
+    }
+
+    /// Writes a rate that the surroundings give, which nobody has written.
+    pub(crate) fn write_rate(&mut self, key: &'static str, rate: BitRate, span: Span) {
+        if self.span(key).is_none() {
+            self.config.each(&mut |name, _, field| {
+                if let Field::Rate(to) = field
+                    && name == key
+                {
+                    *to = rate.bytes();
+                }
+            });
+            self.written.push((key, At { value: rate.encode(), span }));
+        }
+    }
+
+    /// Writes every setting out that nobody has written, but rates: see [`Field::Rate`].
+    pub(crate) fn write_rest(&mut self, span: Span) {
+        let written = &mut self.written;
+        self.config.each(&mut |key, _, field| {
+            if !written.iter().any(|(written, _)| *written == key) {
+                written.extend(show(field).map(|value| (key, At { value, span })));
+            }
+        });
+    }
+
+    pub(crate) fn encode(&self) -> Value {
+        let mut keys = Vec::new();
+        self.config.clone().each(&mut |key, _, _| keys.push(key));
+        if keys.is_empty() {
+            return Value::string(self.protocol.name);
+        }
+        let written = |key: &'static str| {
+            let at = self.written.iter().find(|(written, _)| *written == key)?;
+            Some((key.to_owned(), at.1.value.clone()))
+        };
+        let mut below: Vec<_> = keys.into_iter().filter_map(written).collect();
+        if let Value::Table(beside) = self.beside.encode() {
+            below.extend(beside.0.into_iter().map(|entry| (entry.key, entry.node.value)));
+        }
+        Value::table([(self.protocol.name.into(), Value::table(below))])
+    }
+}
+
+/// The tables of all laws here that can be told something.
+pub(crate) fn schemas<C: Configuration>(generator: &mut SchemaGenerator) -> Vec<(&'static str, Schema)> {
+    let mut schemas = Vec::new();
+    for protocol in Protocol::all() {
+        let Some(config) = C::of(protocol) else { continue };
+        let (mut config, mut keys) = (config.clone(), Vec::new());
+        config.each(&mut |key, about, field| keys.push((key, about, schema(field, generator), false)));
+        if config.is_interoperable() {
+            keys.extend(C::Beside::described(generator));
+        }
+        if !keys.is_empty() {
+            schemas.push((protocol.name, table_schema(protocol.about, keys)));
+        }
+    }
+    schemas
+}
+
+/// Reads a setting into its place, and says how it is written.
+fn read(entry: &Entry, field: Field<'_>, findings: &mut Findings) -> Option<At<Value>> {
+    match field {
+        Field::Switch(to) => put(entry, findings, |value| *to = value),
+        Field::Factor(to) => put(entry, findings, |value| *to = value),
+        Field::Share(to) => put(entry, findings, |Share(value)| *to = value),
+        Field::Weight(to) => put(entry, findings, |Weight(value)| *to = value),
+        Field::Span(to) => put(entry, findings, |value| *to = value),
+        Field::Rate(to) => put(entry, findings, |value: BitRate| *to = value.bytes()),
+        Field::Count(to) => put(entry, findings, |value| *to = value),
+        Field::Number(to, most) => {
+            findings.at.push(entry.key.clone());
+            let found = integer(&entry.node, 1, most.into(), findings);
+            if found.is_none() {
+                findings.set_unreadable();
+            }
+            findings.at.pop();
+            *to = found?;
+            Some(At { value: to.encode(), span: entry.node.span })
+        }
+        Field::Word(to) => {
+            let words = to.words();
+            findings.at.push(entry.key.clone());
+            let found = word(&entry.node, words, findings);
+            if found.is_none() {
+                findings.set_unreadable();
+            }
+            findings.at.pop();
+            to.choose(words[found?]);
+            Some(At { value: Value::string(to.word()), span: entry.node.span })
+        }
+    }
+}
+
+fn put<T: Language + Clone>(entry: &Entry, findings: &mut Findings, to: impl FnOnce(T)) -> Option<At<Value>> {
+    let At { value, span } = value::<T>(&entry.key, &entry.node, findings)?;
+    let written = value.encode();
+    to(value);
+    Some(At { value: written, span })
+}
+
+fn show(field: Field<'_>) -> Option<Value> {
+    Some(match field {
+        Field::Switch(value) => value.encode(),
+        Field::Factor(value) | Field::Share(value) => value.encode(),
+        Field::Weight(value) => Weight(*value).encode(),
+        Field::Span(value) => value.encode(),
+        Field::Rate(_) => return None,
+        Field::Count(value) | Field::Number(value, _) => value.encode(),
+        Field::Word(value) => Value::string(value.word()),
+    })
+}
+
+fn schema(field: Field<'_>, generator: &mut SchemaGenerator) -> Schema {
+    match field {
+        Field::Switch(_) => bool::schema(generator),
+        Field::Factor(_) => Ratio::schema(generator),
+        Field::Share(_) => Share::schema(generator),
+        Field::Weight(_) => Weight::schema(generator),
+        Field::Span(_) => Duration::schema(generator),
+        Field::Rate(_) => BitRate::schema(generator),
+        Field::Count(_) => u32::schema(generator),
+        Field::Number(_, most) => json_schema!({ "type": "integer", "minimum": 1, "maximum": most }),
+        Field::Word(words) => json_schema!({ "enum": words.words() }),
+    }
+}
+
+/// A part of a whole.
+#[derive(Clone)]
+struct Share(Ratio);
+
+impl Language for Share {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        Chance::decode(node, findings).map(|share| Self(share.ratio()))
+    }
+
+    fn encode(&self) -> Value {
+        self.0.encode()
+    }
+
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        Chance::schema(generator)
+    }
+}
+
+/// A weight in an average, or none.
+#[derive(Clone)]
+struct Weight(Option<Ratio>);
+
+impl Language for Weight {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        match node.value {
+            Value::Boolean(true) => Some(Self(Some(Ratio::ppm(500_000)))),
+            Value::Boolean(false) => Some(Self(None)),
+            _ => Share::decode(node, findings).map(|Share(weight)| Self((weight.0 > 0).then_some(weight))),
+        }
+    }
+
+    fn encode(&self) -> Value {
+        self.0.map_or(Value::Boolean(false), |weight| weight.encode())
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [{ "type": "boolean" }, { "type": "number", "minimum": 0, "maximum": 1 }] })
+    }
+}

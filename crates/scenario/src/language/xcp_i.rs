@@ -1,0 +1,111 @@
+//! The settings of XCP-i in scenarios, which laws of the XCP family have beside their own.
+
+use congestlab_core::units::{Duration, Kind};
+use schemars::{Schema, SchemaGenerator};
+
+use crate::language::estimator::Estimator;
+use crate::text::decode::{Chance, Language, quantity, record, text_schema, words};
+use crate::text::diagnostic::Findings;
+use crate::text::tree::{Node, Value};
+
+words! {
+    /// The treatment of packets of a cloud whose bandwidth is not known.
+    NoEstimate {
+        /// Feedback to these packets is left as it is.
+        Pass = "pass",
+        /// Feedback to these packets is not positive.
+        Hold = "hold",
+    }
+}
+
+words! {
+    /// The queue that a virtual router drains.
+    VirtualQueue {
+        /// The router's own with the oracle, the cloud's with other estimators.
+        Auto = "auto",
+        /// The queue of the router that runs the virtual router.
+        Host = "host",
+        /// The queue of the cloud, from one-way delays.
+        Cloud = "cloud",
+        /// None.
+        None = "none",
+    }
+}
+
+record! {
+    /// XCP-i on a link: the router is a node of XCP-i, and may be an edge of clouds.
+    InteroperableLink {
+        /// Find and bridge clouds of routers without XCP-i; false.
+        interoperable: bool,
+        /// Estimator of the bandwidth of the cloud behind or before the link: oracle (default), pathchirp,
+        /// pathload, direct, passive.
+        estimator: Estimator,
+        /// Treatment of packets of a cloud without an estimate: pass (default), hold (no increase).
+        no_estimate: NoEstimate,
+        /// Queue that the virtual router drains: auto (default: host with the oracle, else cloud), host (of this router), cloud, none.
+        virtual_queue: VirtualQueue,
+        /// Estimates may be negative; true.
+        signed: bool,
+        /// Part of a positive estimate that is there to give away; 1. Less where edges share a link unseen.
+        release: Chance,
+        /// Part of the cloud's own traffic that is given back in each interval; 0.
+        give_back: Chance,
+        /// Time between two requests for an estimate: interval (default: the end of each control interval), or a time.
+        period: Period,
+        /// Time to wait for an answer, at least three round trips between the edges; 1 s.
+        request_timeout: Duration,
+        /// Requests until a path without answers counts as broken; 3.
+        attempts: u32,
+        /// Time for which packets of a broken path ask for nothing; 1 s.
+        backoff: Duration,
+        /// Time without a packet after which an upstream neighbour is forgotten; 10 s.
+        idle: Duration,
+        /// Number of periods for which an estimate holds; 3.
+        stale: u32,
+        /// Largest number of upstream neighbours, of which the least recently seen gives way; 1024.
+        table: u32,
+    }
+}
+
+record! {
+    /// XCP-i on a flow: both hosts are nodes of XCP-i.
+    InteroperableFlow {
+        /// Carry the TTL by which routers find clouds; false.
+        interoperable: bool,
+    }
+}
+
+/// The time between two requests for an estimate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Period {
+    Interval,
+    Every(Duration),
+}
+
+impl Language for Period {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        match &node.value {
+            Value::String(word) if word == "interval" => Some(Self::Interval),
+            _ => Duration::decode(node, findings).map(Self::Every),
+        }
+    }
+
+    fn encode(&self) -> Value {
+        match self {
+            Self::Interval => Value::string("interval"),
+            Self::Every(period) => period.encode(),
+        }
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        let patterns = ["interval", &quantity(Kind::Duration)];
+        text_schema("`interval`, or a time.", &patterns, &["interval", "200 ms"])
+    }
+}
+
+impl InteroperableLink {
+    /// The link is interoperable.
+    pub(crate) fn is_on(&self) -> bool {
+        self.interoperable.as_ref().is_some_and(|at| at.value)
+    }
+}

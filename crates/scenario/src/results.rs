@@ -1,0 +1,11 @@
+//! What runs gave: results, their folders and tables, sweeps, the folders of papers.
+
+pub mod folder;
+pub(crate) mod origin;
+pub mod paper;
+pub(crate) mod records;
+pub mod result;
+pub mod store;
+pub mod sweep;
+pub mod table;
+pub(crate) mod tables;

@@ -1,0 +1,318 @@
+//! Results in the form of docs/design/contract.md 5: one object, and tables of the series and events.
+
+use std::io::{self, Write};
+
+use congestlab_net::packet::Picos;
+use congestlab_sim::model::Model;
+use congestlab_sim::outcome::{Element, FlowOutcome, LinkOutcome, Outcome};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use serde_json::Value as Json;
+
+use crate::judging::fairness::jain;
+use crate::language::scenario::Scenario;
+
+/// Version of the result object.
+pub const SCHEMA: u32 = 1;
+/// Number of flows in a group above which `--flows summary` gives distributions.
+pub const FLOWS_LISTED_MAX: usize = 10_000;
+
+/// The facts that may differ between two equal runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Meta {
+    /// Elapsed time, s.
+    pub wall_s: f64,
+    /// Processor time of all threads, s.
+    pub cpu_s: f64,
+    /// Name of the machine.
+    pub host: String,
+    /// Version of congestlab.
+    pub version: String,
+    /// Date of the run.
+    pub date: String,
+}
+
+/// The result of a run. Serialises to the object of docs/design/contract.md 5.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunResult<'a> {
+    /// Version of the object: [`SCHEMA`].
+    pub schema: u32,
+    /// False if the run was stopped early.
+    pub complete: bool,
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// False if nothing random was drawn, so that the seed had no effect.
+    pub seed_used: bool,
+    /// Hash of all events, as sixteen hexadecimal digits: JSON's numbers are too short for it.
+    pub fingerprint: String,
+    /// Simulated time, s.
+    pub duration_s: f64,
+    /// Begin of the measured time, s: rates and counts are of `warmup_s..duration_s`.
+    pub warmup_s: f64,
+    /// Packets that entered a link.
+    pub packet_hops: u64,
+    /// Results of the links by name, in the order of the file.
+    pub links: Ordered<&'a LinkOutcome>,
+    /// Results of the flows by group, in the order of the file.
+    pub flows: Ordered<Flows<'a>>,
+    /// Jain's index of each group, over its flows with a goodput.
+    pub jain: Ordered<Option<f64>>,
+    /// Facts that only a run on real packets has; `None` for a simulation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live: Option<Json>,
+    /// Facts of the machine.
+    pub meta: Meta,
+}
+
+/// A map that keeps its order.
+#[derive(Clone, Debug)]
+pub struct Ordered<T>(pub Vec<(String, T)>);
+
+impl<T: Serialize> Serialize for Ordered<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in &self.0 {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+/// The flows of a group.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Flows<'a> {
+    /// The flows one by one, in order; lent by the outcome, since there may be millions.
+    Listed(&'a [FlowOutcome]),
+    /// Distributions over the flows.
+    Summary(Summary),
+}
+
+/// Distributions over the flows of a large group.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// Number of flows.
+    pub count: usize,
+    /// The distribution of each metric.
+    #[serde(flatten)]
+    pub metrics: Ordered<Distribution>,
+}
+
+/// The distribution of a metric over flows. Quantiles are values that occur (nearest rank).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Distribution {
+    /// Number of flows with a value.
+    pub count: usize,
+    /// Mean.
+    pub mean: Option<f64>,
+    /// Least value.
+    pub min: Option<f64>,
+    /// 5th percentile.
+    pub p05: Option<f64>,
+    /// 25th percentile.
+    pub p25: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 75th percentile.
+    pub p75: Option<f64>,
+    /// 95th percentile.
+    pub p95: Option<f64>,
+    /// Greatest value.
+    pub max: Option<f64>,
+}
+
+impl Distribution {
+    fn of(mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        let count = values.len();
+        let quantile = |percent: usize| values.get((count * percent).div_ceil(100).max(1) - 1).copied();
+        Self {
+            count,
+            mean: (count > 0).then(|| values.iter().sum::<f64>() / count as f64),
+            min: values.first().copied(),
+            p05: quantile(5),
+            p25: quantile(25),
+            p50: quantile(50),
+            p75: quantile(75),
+            p95: quantile(95),
+            max: values.last().copied(),
+        }
+    }
+}
+
+impl Summary {
+    fn of(flows: &[FlowOutcome]) -> Self {
+        // Row by row: all rows at once as JSON are gigabytes for a million flows.
+        let mut columns: Vec<(String, Vec<f64>)> = Vec::new();
+        for flow in flows {
+            let Ok(Json::Object(row)) = serde_json::to_value(flow) else { continue };
+            if columns.is_empty() {
+                columns = row.keys().map(|key| (key.clone(), Vec::new())).collect();
+            }
+            for ((_, column), value) in columns.iter_mut().zip(row.values()) {
+                column.extend(value.as_f64());
+            }
+        }
+        let metrics = columns.into_iter().map(|(key, values)| (key, Distribution::of(values))).collect();
+        Self { count: flows.len(), metrics: Ordered(metrics) }
+    }
+}
+
+impl<'a> RunResult<'a> {
+    /// Makes the result of a run of the scenario.
+    pub fn new(scenario: &Scenario, outcome: &'a Outcome, meta: Meta) -> Self {
+        let model = scenario.base_model();
+        let groups = || model.groups.iter().map(|group| group.name.clone()).zip(&outcome.groups);
+        let goodputs =
+            |flows: &[FlowOutcome]| flows.iter().filter_map(|flow| flow.goodput_bps).collect::<Vec<_>>();
+        Self {
+            schema: SCHEMA,
+            complete: outcome.complete,
+            seed: model.seed,
+            seed_used: outcome.seed_used,
+            fingerprint: format!("{:016x}", outcome.fingerprint),
+            duration_s: seconds(outcome.duration),
+            warmup_s: seconds(model.warmup.min(outcome.duration)),
+            packet_hops: outcome.packet_hops,
+            links: Ordered(model.links.iter().map(|link| link.name.clone()).zip(&outcome.links).collect()),
+            flows: Ordered(groups().map(|(name, flows)| (name, Flows::Listed(flows))).collect()),
+            jain: Ordered(groups().map(|(name, flows)| (name, jain(&goodputs(flows)))).collect()),
+            live: None,
+            meta,
+        }
+    }
+
+    /// Returns the goodput of a group together, bit/s: all bytes delivered in the measured time, over that
+    /// time. The flows' own goodputs are over different times, and have no sum.
+    pub fn together(&self, flows: &[FlowOutcome]) -> Option<f64> {
+        let bytes: u64 = flows.iter().map(|flow| flow.delivered_bytes).sum();
+        let measured = self.duration_s - self.warmup_s;
+        (measured > 0.0 && !flows.is_empty()).then(|| bytes as f64 * 8.0 / measured)
+    }
+
+    /// Returns the result for `--flows summary`: groups of more than [`FLOWS_LISTED_MAX`] flows become distributions.
+    pub fn summarised(mut self) -> Self {
+        for (_, flows) in &mut self.flows.0 {
+            if let Flows::Listed(list) = flows
+                && list.len() > FLOWS_LISTED_MAX
+            {
+                *flows = Flows::Summary(Summary::of(list));
+            }
+        }
+        self
+    }
+
+    /// Returns the result as a JSON object.
+    pub fn to_json(&self) -> Json {
+        // No map in it has keys that are not strings, the only thing that fails.
+        serde_json::to_value(self).unwrap_or(Json::Null)
+    }
+}
+
+fn seconds(at: Picos) -> f64 {
+    at as f64 / 1e12
+}
+
+/// Seconds without rounding: twelve decimals, trailing zeros left out.
+fn write_seconds(out: &mut dyn Write, at: Picos) -> io::Result<()> {
+    let (whole, fraction) = (at / 1_000_000_000_000, at % 1_000_000_000_000);
+    if fraction == 0 {
+        return write!(out, "{whole}");
+    }
+    let digits = format!("{fraction:012}");
+    write!(out, "{whole}.{}", digits.trim_end_matches('0'))
+}
+
+/// A name as a CSV field (RFC 4180). One that a spreadsheet would take for a formula, and run, gets the apostrophe by
+/// which spreadsheets know a text.
+pub(crate) fn field(name: &str) -> String {
+    if name.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        return format!("\"'{}\"", name.replace('"', "\"\""));
+    }
+    if name.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    } else {
+        name.into()
+    }
+}
+
+/// Names of a model's elements, as CSV fields.
+pub(crate) struct Names {
+    links: Vec<String>,
+    groups: Vec<String>,
+    /// First flow of each group, over the whole run.
+    first: Vec<u32>,
+}
+
+impl Names {
+    pub(crate) fn new(model: &Model) -> Self {
+        let mut next = 0;
+        let first = model.groups.iter().map(|group| {
+            let first = next;
+            next += group.count;
+            first
+        });
+        Self {
+            first: first.collect(),
+            links: model.links.iter().map(|link| field(&link.name)).collect(),
+            groups: model.groups.iter().map(|group| field(&group.name)).collect(),
+        }
+    }
+
+    /// `element,index`; a link has no index, its clouds are numbered.
+    fn write(&self, out: &mut dyn Write, element: Element) -> io::Result<()> {
+        match element {
+            Element::Link(link) => write!(out, "{},", self.links[link as usize]),
+            Element::Cloud(link, number) => write!(out, "{},{number}", self.links[link as usize]),
+            Element::Flow(group, flow) => write!(out, "{},{flow}", self.groups[group as usize]),
+        }
+    }
+
+    /// Group, and number within it, of a flow over the whole run.
+    pub(crate) fn group_of(&self, flow: u32) -> (usize, u32) {
+        let group = self.first.partition_point(|&first| first <= flow).saturating_sub(1);
+        (group, flow - self.first[group])
+    }
+
+    /// `flow,flow_index` of a flow over the whole run.
+    fn write_flow(&self, out: &mut dyn Write, flow: Option<u32>) -> io::Result<()> {
+        match flow.map(|flow| self.group_of(flow)) {
+            None => write!(out, ","),
+            Some((group, index)) => write!(out, "{},{index}", self.groups[group]),
+        }
+    }
+}
+
+/// Writes the time series as CSV: `t_s,element,index,metric,value`.
+///
+/// # Errors
+/// Returns the errors of `out`.
+pub fn write_series_csv(out: &mut dyn Write, scenario: &Scenario, outcome: &Outcome) -> io::Result<()> {
+    let names = Names::new(scenario.base_model());
+    writeln!(out, "t_s,element,index,metric,value")?;
+    for sample in &outcome.series {
+        write_seconds(out, sample.at)?;
+        write!(out, ",")?;
+        names.write(out, sample.element)?;
+        writeln!(out, ",{},{}", sample.metric, sample.value)?;
+    }
+    Ok(())
+}
+
+/// Writes the events as CSV: `t_s,element,index,event,detail,flow,flow_index,value`.
+///
+/// # Errors
+/// Returns the errors of `out`.
+pub fn write_events_csv(out: &mut dyn Write, scenario: &Scenario, outcome: &Outcome) -> io::Result<()> {
+    let names = Names::new(scenario.base_model());
+    writeln!(out, "t_s,element,index,event,detail,flow,flow_index,value")?;
+    for event in &outcome.events {
+        write_seconds(out, event.at)?;
+        write!(out, ",")?;
+        names.write(out, event.element)?;
+        write!(out, ",{},{},", event.kind, event.detail)?;
+        names.write_flow(out, event.flow)?;
+        writeln!(out, ",{}", event.value)?;
+    }
+    Ok(())
+}
