@@ -3,18 +3,20 @@
 //! A claim names a metric and what it should be. Most speak of each run by itself; `monotone` and
 //! `crossover` speak of a sweep's runs along one of its axes. How runs are judged is in `claims/verdict.rs`.
 
+mod rule;
 mod verdict;
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 pub use verdict::{Judged, Judgement, MoreRuns, Settings, Verdict};
 
 use crate::judging::grid::{Axes, Axis, distinct};
-use crate::judging::metric::{Comparison, Elements, Metric, Reading, quantity};
+use crate::judging::metric::{Elements, Metric, Reading, quantity};
 pub use crate::judging::observation::Observation;
 use crate::judging::seeds::{SEED, SEEDS_MIN};
 use crate::text::decode::{At, Language, record, words, wrong_type};
-use crate::text::diagnostic::{Findings, Sources, Span};
+use crate::text::diagnostic::{Findings, Sources, Span, choices};
 use crate::text::tree::{Entry, Node, Table, Value, inline};
+use rule::{Along, Limit, Rule};
 
 record! {
     /// Something that should be true of the results.
@@ -292,11 +294,15 @@ words! {
     }
 }
 
-/// A claim of a scenario, checked to be about it.
+/// A claim of a scenario, checked to be about it and parsed into what it says.
 #[derive(Clone, Debug)]
 pub struct CheckedClaim {
     claim: Claim,
-    axis: Option<String>,
+    metric: Metric,
+    limits: Vec<Limit>,
+    rules: Vec<Rule>,
+    /// Path of an axis, and what is said along it.
+    along: Option<(String, Along)>,
 }
 
 impl CheckedClaim {
@@ -311,96 +317,30 @@ impl CheckedClaim {
         let claim = &mut claim.value;
         claim.check_keys(findings);
         claim.check_decision(axes, findings);
-        let swept = axes;
-        let axes: &[String] = &axes.iter().map(|axis| axis.path.value.clone()).collect::<Vec<_>>();
-        let ordered = match &mut claim.ordered {
-            Some(At { value: Ordered::Metrics(metrics), .. }) => metrics.as_mut_slice(),
-            _ => &mut [],
-        };
-        let metrics =
-            claim.metric.iter_mut().chain(&mut claim.ratio_to).chain(&mut claim.crossover).chain(ordered);
-        for metric in metrics {
+        for metric in claim.metrics_mut() {
             let span = metric.span;
             metric.value.check(span, elements, findings);
         }
-        let main = claim.metric.as_ref()?.value.clone();
-        let is_silent = claim.at_least.is_none()
-            && claim.at_most.is_none()
-            && claim.within.is_none()
-            && claim.equals.is_none()
-            && claim.never.is_none()
-            && claim.ordered.is_none()
-            && claim.monotone.is_none()
-            && claim.crossover.is_none();
-        if is_silent {
+        let metric = claim.metric.as_ref()?.value.clone();
+        if claim.is_silent() {
             let help = "add at_least, at_most, within, equals, never, ordered, monotone or crossover";
             findings.error("scenario::claim", span, "a claim says nothing about its metric", help);
         }
-        let is_bad_pair = claim.within.as_ref().is_some_and(|within| within.value.len() != 2);
-        if let Some(within) = claim.within.as_ref().filter(|_| is_bad_pair) {
-            findings.error(
-                "scenario::claim",
-                within.span,
-                "`within` is not a pair",
-                "write [lowest, highest]",
-            );
-        }
-        let bounds =
-            claim.at_least.iter().chain(&claim.at_most).chain(claim.within.iter().flat_map(|w| &w.value));
-        for bound in bounds.filter(|_| claim.crossover.is_none()) {
-            if let Err(message) = bound.value.value(&main) {
-                findings.error("scenario::claim", bound.span, message, "write a number in the metric's unit");
-            }
-        }
-        if let Some(At { value: Never::Compares(text), span }) = &claim.never
-            && let Err(message) = Comparison::parse(text, main.unit_name())
-        {
-            findings.error("scenario::claim", *span, message, "such as never = \"> 5\"");
-        }
-        for (key, chosen) in [("only", &claim.only), ("against", &claim.against)] {
-            if let Some(chosen) = chosen {
-                chosen.value.check(key, swept, "scenario::claim", findings);
-            }
-        }
-        let mut against = claim.against.iter().flat_map(|against| &against.value.0);
-        if let Some(axis) = against.find(|axis| axis.values.len() > 1) {
-            let message = format!("`against` has {} values of `{}`", axis.values.len(), axis.path.value);
-            findings.error("scenario::claim", axis.path.span, message, "a ratio is to one point");
-        }
-        let values: Vec<(&str, &Node)> = claim
-            .against
-            .iter()
-            .flat_map(|against| &against.value.0)
-            .filter_map(|axis| Some((axis.path.value.as_str(), axis.values.first()?)))
-            .collect();
-        if let (Some(message), Some(against)) = (no_pair(&values, swept), &claim.against) {
-            let message = format!("`against` {message}");
-            findings.error("scenario::claim", against.span, message, PAIRS);
-        }
-        claim.check_types(&main, findings);
-        let axis = if claim.monotone.is_some() || claim.crossover.is_some() {
-            let axis = claim.axis(span, axes, findings)?;
-            let of = |axes: &[Axis]| axes.iter().find(|other| other.path.value == axis).cloned();
-            let chosen = claim.only.as_ref().and_then(|only| of(&only.value.0));
-            let along = chosen.or_else(|| of(swept)).map_or(Vec::new(), |axis| axis.values);
-            if distinct(&along) < 2 {
-                let message = format!("`{axis}` has one value, along which nothing changes");
-                findings.error("scenario::claim", span, message, "monotone and crossover want two or more");
-            }
-            if let Some(value) = along.iter().find(|value| axis_value(&value.value).is_none()) {
-                let message = format!("`{axis}` has {}, which is not on a number line", inline(&value.value));
-                findings.error(
-                    "scenario::claim",
-                    span,
-                    message,
-                    "monotone and crossover want an axis of numbers",
-                );
-            }
-            Some(axis)
-        } else {
-            None
+        claim.check_points(axes, findings);
+        claim.check_others(&metric, findings);
+        let limits = claim.limits(&metric, findings);
+        let rules = claim.rules(&metric, findings);
+        claim.check_mean(&metric, findings);
+        let along = match (&claim.monotone, &claim.crossover) {
+            (None, None) => None,
+            (_, Some(other)) => Some(Along::Crossover(other.value.clone())),
+            (Some(trend), None) => Some(Along::Trend(trend.value)),
         };
-        Some(Self { claim: claim.clone(), axis })
+        let along = match along {
+            Some(along) => Some((claim.axis(span, axes, findings)?, along)),
+            None => None,
+        };
+        Some(Self { claim: claim.clone(), metric, limits, rules, along })
     }
 
     /// The claim in words.
@@ -420,7 +360,7 @@ impl CheckedClaim {
 
     /// The axis that it is judged along.
     pub(crate) fn axis(&self) -> Option<&str> {
-        self.axis.as_deref()
+        self.along.as_ref().map(|(axis, _)| axis.as_str())
     }
 
     /// Why it fails.
@@ -501,12 +441,12 @@ impl CheckedClaim {
     /// Every metric that has to be read in each run.
     pub fn metrics(&self) -> Vec<&Metric> {
         let claim = &self.claim;
-        let mut metrics: Vec<&Metric> =
-            claim.metric.iter().chain(&claim.ratio_to).chain(&claim.crossover).map(|at| &at.value).collect();
-        if let Some(At { value: Ordered::Metrics(list), .. }) = &claim.ordered {
-            metrics.extend(list.iter().map(|at| &at.value));
-        }
-        metrics
+        let of_rules = self.rules.iter().flat_map(|rule| match rule {
+            Rule::Metrics(list) => list.as_slice(),
+            _ => &[],
+        });
+        let beside = claim.ratio_to.iter().chain(&claim.crossover).map(|at| &at.value);
+        std::iter::once(&self.metric).chain(beside).chain(of_rules).collect()
     }
 
     /// The run is one of those of which the claim is made, or to which it compares.
@@ -516,6 +456,41 @@ impl CheckedClaim {
 }
 
 impl Claim {
+    /// Every metric that it names.
+    fn metrics_mut(&mut self) -> impl Iterator<Item = &mut At<Metric>> {
+        let ordered = match &mut self.ordered {
+            Some(At { value: Ordered::Metrics(metrics), .. }) => metrics.as_mut_slice(),
+            _ => &mut [],
+        };
+        self.metric.iter_mut().chain(&mut self.ratio_to).chain(&mut self.crossover).chain(ordered)
+    }
+
+    fn is_silent(&self) -> bool {
+        let has_bound = self.at_least.is_some() || self.at_most.is_some() || self.within.is_some();
+        let has_rule = self.equals.is_some() || self.never.is_some() || self.ordered.is_some();
+        !has_bound && !has_rule && self.monotone.is_none() && self.crossover.is_none()
+    }
+
+    /// The points that it names are points of the sweep.
+    fn check_points(&self, swept: &[Axis], findings: &mut Findings) {
+        for (key, chosen) in [("only", &self.only), ("against", &self.against)] {
+            if let Some(chosen) = chosen {
+                chosen.value.check(key, swept, "scenario::claim", findings);
+            }
+        }
+        let Some(against) = &self.against else { return };
+        if let Some(axis) = against.value.0.iter().find(|axis| axis.values.len() > 1) {
+            let message = format!("`against` has {} values of `{}`", axis.values.len(), axis.path.value);
+            findings.error("scenario::claim", axis.path.span, message, "a ratio is to one point");
+        }
+        let chosen = against.value.0.iter();
+        let values: Vec<(&str, &Node)> =
+            chosen.filter_map(|axis| Some((axis.path.value.as_str(), axis.values.first()?))).collect();
+        if let Some(message) = no_pair(&values, swept) {
+            findings.error("scenario::claim", against.span, format!("`against` {message}"), PAIRS);
+        }
+    }
+
     fn decision(&self) -> Decide {
         self.decide.as_ref().map_or(Decide::Each, |decide| decide.value)
     }
@@ -588,80 +563,12 @@ impl Claim {
         }
     }
 
-    /// Numbers are compared with numbers, and texts are equal or not.
-    fn check_types(&self, metric: &Metric, findings: &mut Findings) {
-        self.check_others(metric, findings);
-        let mut refuse = |span, message: String, help: &str| {
-            findings.error("scenario::claim", span, format!("metric `{}`: {message}", metric.text()), help);
-        };
-        let value = |bound: &Bound| match self.crossover {
-            None => bound.value(metric).ok(),
-            Some(_) => bound.on_axis(),
-        };
-        let (from, to) = match self.within.as_ref().map(|within| within.value.as_slice()) {
-            Some([from, to]) => (Some(from), Some(to)),
-            _ => (None, None),
-        };
-        let lowest = [("`at_least`", &self.at_least.as_ref()), ("`within`", &from)];
-        let highest = [("`at_most`", &self.at_most.as_ref()), ("`within`", &to)];
-        for ((above, low), (below, high)) in
-            lowest.iter().flat_map(|low| highest.iter().map(move |high| (low, high)))
-        {
-            if let (Some(low), Some(high)) = (low, high)
-                && value(&low.value).zip(value(&high.value)).is_some_and(|(low, high)| low > high)
-            {
-                match &self.within {
-                    Some(within) if above == below => {
-                        let message = "`within` ends below its beginning";
-                        refuse(within.span, message.into(), "write [lowest, highest]");
-                    }
-                    _ => refuse(high.span, format!("{below} is below {above}"), "no value is both"),
-                }
-            }
-        }
-        if let Some(At { value: Ordered::Metrics(list), span }) = &self.ordered
-            && list.is_empty()
-        {
-            refuse(
-                *span,
-                "`ordered` has nothing to follow it".into(),
-                "such as [\"flows.tcp[0].goodput_bps\"]",
-            );
-        }
-        if let Some(At { value: Scalar(Value::Boolean(_)), span }) = &self.equals
-            && metric.unit_name() != "complete"
-            && metric.unit_name() != "seed_used"
-        {
-            refuse(*span, "a number is not true or false".into(), "write a number");
-        }
-        if metric.is_text() {
-            let bounds = self.at_least.iter().chain(&self.at_most).map(|bound| bound.span);
-            let others = self.within.iter().map(|within| within.span);
-            let others = others.chain(self.never.iter().map(|never| never.span));
-            let others = others.chain(self.ordered.iter().map(|ordered| ordered.span));
-            let others = others.chain(self.monotone.iter().map(|trend| trend.span));
-            if let Some(span) = bounds.chain(others).next() {
-                refuse(span, "a text is not compared with a number".into(), "a text has equals = \"...\"");
-            }
-        } else if let Some(At { value: Scalar(Value::String(text)), span }) = &self.equals
-            && let Err(message) = quantity(text, metric.unit_name())
-        {
-            refuse(*span, message, "write a number in the metric's unit");
-        }
-        let is_one = !metric.is_list();
-        if let Some(At { value: Ordered::Elements(_), span }) = self.ordered.as_ref().filter(|_| is_one) {
-            refuse(
-                *span,
-                "it is one number, which has no order".into(),
-                "order a metric of a group, such as flows.ftp.goodput_bps, or give metrics that follow this one",
-            );
-        }
-        if let Some(decide) = self.decide.as_ref().filter(|decide| decide.value == Decide::Mean && !is_one) {
-            refuse(
-                decide.span,
-                "it is a list, which has no mean over seeds".into(),
-                "such as sum(...) or min(...)",
-            );
+    /// A list has no mean over seeds.
+    fn check_mean(&self, metric: &Metric, findings: &mut Findings) {
+        let Some(decide) = self.decide.as_ref().filter(|decide| decide.value == Decide::Mean) else { return };
+        if metric.is_list() {
+            let message = format!("metric `{}`: it is a list, which has no mean over seeds", metric.text());
+            findings.error("scenario::claim", decide.span, message, "such as sum(...) or min(...)");
         }
     }
 
@@ -684,31 +591,41 @@ impl Claim {
             let message = format!("metric `{}` is a list, and is compared as a number", metric.text());
             findings.error("scenario::claim", first.span, message, "such as sum(...), min(...) or [0]");
         }
-        if self.crossover.is_some() {
-            let bounds = self.at_least.iter().chain(&self.at_most);
-            let bounds = bounds.chain(self.within.iter().flat_map(|within| &within.value));
-            for bound in bounds.filter(|bound| bound.value.on_axis().is_none()) {
-                let message = "a bound of a crossover is no value of an axis";
-                findings.error("scenario::claim", bound.span, message, "such as 0.01 or \"10 Mbit/s\"");
-            }
-        }
     }
 
-    fn axis(&self, span: Span, axes: &[String], findings: &mut Findings) -> Option<String> {
+    /// The path of the axis along which it is, which has numbers.
+    fn axis(&self, span: Span, swept: &[Axis], findings: &mut Findings) -> Option<String> {
+        let path = self.path_of_axis(span, swept, findings)?;
+        let of = |axes: &[Axis]| axes.iter().find(|other| other.path.value == path).cloned();
+        let chosen = self.only.as_ref().and_then(|only| of(&only.value.0));
+        let along = chosen.or_else(|| of(swept)).map_or(Vec::new(), |axis| axis.values);
+        if distinct(&along) < 2 {
+            let message = format!("`{path}` has one value, along which nothing changes");
+            findings.error("scenario::claim", span, message, "monotone and crossover want two or more");
+        }
+        if let Some(value) = along.iter().find(|value| axis_value(&value.value).is_none()) {
+            let message = format!("`{path}` has {}, which is not on a number line", inline(&value.value));
+            let help = "monotone and crossover want an axis of numbers";
+            findings.error("scenario::claim", span, message, help);
+        }
+        Some(path)
+    }
+
+    fn path_of_axis(&self, span: Span, swept: &[Axis], findings: &mut Findings) -> Option<String> {
+        let paths = || swept.iter().map(|axis| axis.path.value.as_str());
         if let Some(over) = &self.over {
-            if axes.contains(&over.value) {
+            if paths().any(|path| path == over.value) {
                 return Some(over.value.clone());
             }
             let message = format!("`over` names `{}`, which the sweep does not vary", over.value);
-            let help = crate::text::diagnostic::choices(&over.value, axes.iter().map(String::as_str));
-            findings.error("scenario::claim", over.span, message, help);
+            findings.error("scenario::claim", over.span, message, choices(&over.value, paths()));
             return None;
         }
-        let others: Vec<&String> = axes.iter().filter(|axis| *axis != "run.seed").collect();
-        if let [axis] = others.as_slice() {
-            return Some((*axis).clone());
+        let others: Vec<&str> = paths().filter(|path| *path != SEED).collect();
+        if let [path] = others[..] {
+            return Some(path.to_owned());
         }
-        let message = format!("along which axis? The sweep has {} beside run.seed", others.len());
+        let message = format!("along which axis? The sweep has {} beside {SEED}", others.len());
         findings.error("scenario::claim", span, message, "add over = \"...\", a path of the sweep");
         None
     }

@@ -8,16 +8,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Bound, CheckedClaim, Claim, Decide, Never, Observation, Ordered, Scalar, Trend, axis_value};
+use super::rule::{Along, Limit, Side, number};
+use super::{CheckedClaim, Claim, Decide, Observation, Trend, axis_value};
 use crate::judging::grid::Axis;
-use crate::judging::metric::{Comparison, Metric, Reading, quantity};
+use crate::judging::metric::{Metric, Reading};
 use crate::judging::seeds;
 pub use crate::judging::seeds::Settings;
 use crate::judging::seeds::{Confidence, Estimate, SEED, SEEDS_MIN, next_seeds};
 use crate::text::cells::{Cell, Quantity};
 use crate::text::decode::At;
 use crate::text::number::significant;
-use crate::text::tree::{Value, inline};
+use crate::text::tree::inline;
 
 /// What becomes of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -184,27 +185,24 @@ impl CheckedClaim {
         points: &mut Vec<Judged>,
     ) -> Result<String, Miss> {
         let claim = &self.claim;
-        let metric = &claim.metric.as_ref().ok_or("no metric")?.value;
         let about: Vec<&Observation> = runs.iter().filter(|run| claim.is_about(run)).collect();
         let bases = claim.bases(runs);
         let selected = different(&about, &|run| claim.draws(run, &bases));
         let is_one = selected.len() < about.len() && selected.len() == by_point(&selected).len();
-        let read = |run: &Observation| claim.reading(metric, run, &bases);
+        let read = |run: &Observation| claim.reading(&self.metric, run, &bases);
         if selected.is_empty() {
             return Err("no run to judge by".into());
         }
-        let by_bounds = match (&claim.crossover, &self.axis) {
-            (Some(other), Some(axis)) => claim.judge_crossover(metric, &other.value, axis, &selected),
+        let by_bounds = match &self.along {
+            Some((axis, Along::Crossover(other))) => self.judge_crossover(other, axis, &selected),
             _ => match claim.decision() {
-                Decide::Each => claim.judge_each(metric, &selected, &read, points),
-                Decide::Mean => claim.judge_mean(metric, &selected, &bases, confidence, points),
-                Decide::Half => claim.judge_half(metric, &selected, &read, points),
+                Decide::Each => self.judge_each(&selected, &read, points),
+                Decide::Mean => self.judge_mean(&selected, &bases, confidence, points),
+                Decide::Half => self.judge_half(&selected, &read, points),
             },
         };
-        let by_trend = match (&claim.monotone, &self.axis) {
-            (Some(trend), Some(axis)) => {
-                Some(claim.judge_trend(trend.value, metric, axis, &selected, &bases))
-            }
+        let by_trend = match &self.along {
+            Some((axis, Along::Trend(trend))) => Some(self.judge_trend(*trend, axis, &selected, &bases)),
             _ => None,
         };
         let text = match (by_bounds, by_trend) {
@@ -305,11 +303,12 @@ impl Claim {
         let varied: Vec<&str> = against.map(|axis| axis.path.value.as_str()).collect();
         run.settings.iter().filter(|(path, _)| !varied.contains(&path.as_str())).collect()
     }
+}
 
+impl CheckedClaim {
     /// What the claim says of the mean over the seeds, at each point.
     fn judge_mean(
         &self,
-        metric: &Metric,
         runs: &[&Observation],
         bases: &Bases<'_>,
         confidence: Confidence,
@@ -317,8 +316,8 @@ impl Claim {
     ) -> Result<String, Miss> {
         let mut said = Said::default();
         for (point, runs) in by_point(runs) {
-            let is_random = runs.iter().any(|run| self.draws(run, bases));
-            let estimate = match self.estimate(metric, &runs, bases, confidence) {
+            let is_random = runs.iter().any(|run| self.claim.draws(run, bases));
+            let estimate = match self.estimate(&runs, bases, confidence) {
                 Ok(estimate) if is_random && runs.len() < SEEDS_MIN => {
                     Err((significant(estimate.mean), format!("{} seeds are too few", runs.len()).into()))
                 }
@@ -340,64 +339,47 @@ impl Claim {
                 }
             }
             let cell = Cell::Interval(Some(estimate.mean), is_random.then_some(estimate.half));
-            said.add(&point, text, cell, self.judge_interval(metric, &estimate));
+            said.add(&point, text, cell, self.judge_interval(&estimate));
         }
         points.append(&mut said.points);
-        said.of(&self.measured())
+        said.of(&self.claim.measured())
     }
 
     /// The mean over the runs of a point.
     fn estimate(
         &self,
-        metric: &Metric,
         runs: &[&Observation],
         bases: &Bases<'_>,
         confidence: Confidence,
     ) -> Result<Estimate, Miss> {
-        let of = |run: &&Observation| self.parts(metric, run, bases).map_err(|miss| miss.at(&run.settings));
+        let of = |run: &&Observation| {
+            self.claim.parts(&self.metric, run, bases).map_err(|miss| miss.at(&run.settings))
+        };
         let parts: Vec<(f64, f64)> = runs.iter().map(of).collect::<Result<_, Miss>>()?;
-        Estimate::of_ratio(&parts, confidence).ok_or_else(|| self.nothing_to_divide_by(metric))
+        Estimate::of_ratio(&parts, confidence).ok_or_else(|| self.claim.nothing_to_divide_by(&self.metric))
     }
 
     /// The interval of a mean lies within the bounds, outside, or across one.
-    fn judge_interval(&self, metric: &Metric, estimate: &Estimate) -> Result<(), Miss> {
+    fn judge_interval(&self, estimate: &Estimate) -> Result<(), Miss> {
         let mut across = None;
-        for (name, bound, side) in self.bounds() {
-            let limit = bound.value(metric)?;
+        for Limit { name, value: limit, side } in &self.limits {
             let (near, far) = match side {
                 Side::Least => (estimate.high(), estimate.low()),
                 Side::Most => (estimate.low(), estimate.high()),
             };
-            if !side.holds(near, limit) {
+            if !side.holds(near, *limit) {
                 return Err(format!("{name} {limit}").into());
             }
-            if !side.holds(far, limit) {
+            if !side.holds(far, *limit) {
                 across.get_or_insert_with(|| Miss::undecided(format!("undecided, {name} {limit}")));
             }
         }
         across.map_or(Ok(()), Err)
     }
 
-    /// The bounds by their names.
-    fn bounds(&self) -> impl Iterator<Item = (&'static str, &Bound, Side)> {
-        let within = self.within.as_ref().and_then(|within| match within.value.as_slice() {
-            [low, high] => Some((low, high)),
-            _ => None,
-        });
-        [
-            ("at_least", self.at_least.as_ref(), Side::Least),
-            ("at_most", self.at_most.as_ref(), Side::Most),
-            ("within: at least", within.map(|(low, _)| low), Side::Least),
-            ("within: at most", within.map(|(_, high)| high), Side::Most),
-        ]
-        .into_iter()
-        .filter_map(|(name, bound, side)| Some((name, &bound?.value, side)))
-    }
-
     /// What the claim says of half of the seeds, at each point.
     fn judge_half(
         &self,
-        metric: &Metric,
         runs: &[&Observation],
         read: Read<'_>,
         points: &mut Vec<Judged>,
@@ -405,7 +387,7 @@ impl Claim {
         let mut said = Said::default();
         for (point, runs) in by_point(runs) {
             let judge = |run: &&Observation| match read(run) {
-                Ok(reading) => self.judge_reading(metric, run, &reading).map_err(Miss::from),
+                Ok(reading) => self.judge_reading(run, &reading).map_err(Miss::from),
                 Err(miss) => Err(miss),
             };
             let judged: Vec<Result<(), Miss>> = runs.iter().map(judge).collect();
@@ -420,20 +402,19 @@ impl Claim {
             let judged = if 2 * holding >= runs.len() {
                 Ok(())
             } else if 2 * (holding + open) >= runs.len() {
-                Err(self.nothing_to_divide_by(metric))
+                Err(self.claim.nothing_to_divide_by(&self.metric))
             } else {
                 Err("less than half".into())
             };
             said.add(&point, text, cell, judged);
         }
         points.append(&mut said.points);
-        said.of(&self.measured())
+        said.of(&self.claim.measured())
     }
 
     /// What the claim says of each run.
     fn judge_each(
         &self,
-        metric: &Metric,
         runs: &[&Observation],
         read: Read<'_>,
         points: &mut Vec<Judged>,
@@ -453,7 +434,7 @@ impl Claim {
                 Reading::Number(value) => Cell::Number(Some(*value), Quantity::Any),
                 other => Cell::Text(other.to_string()),
             };
-            let judged = self.judge_reading(metric, run, &reading).map_err(Miss::from);
+            let judged = self.judge_reading(run, &reading).map_err(Miss::from);
             said.add(&run.settings, reading.to_string(), cell, judged);
             match reading {
                 Reading::List(list) => seen.extend(list.iter().filter_map(Reading::number)),
@@ -462,7 +443,7 @@ impl Claim {
         }
         // A thousand runs that hold are a range.
         points.extend(said.points.drain(..).filter(|point| point.judgement != Judgement::Holds));
-        said.of(&self.measured())?;
+        said.of(&self.claim.measured())?;
         let (low, high) =
             seen.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &v| (l.min(v), h.max(v)));
         Ok(match seen.len() {
@@ -472,98 +453,45 @@ impl Claim {
         })
     }
 
-    fn judge_reading(&self, metric: &Metric, run: &Observation, reading: &Reading) -> Result<(), String> {
+    fn judge_reading(&self, run: &Observation, reading: &Reading) -> Result<(), String> {
         let readings = match reading {
             Reading::List(list) => list.as_slice(),
             single => std::slice::from_ref(single),
         };
-        for (name, bound, side) in self.bounds() {
-            let limit = bound.value(metric)?;
-            let holds = |reading: &Reading| reading.number().is_some_and(|value| side.holds(value, limit));
+        for Limit { name, value: limit, side } in &self.limits {
+            let holds = |reading: &Reading| reading.number().is_some_and(|value| side.holds(value, *limit));
             if !readings.iter().all(holds) {
                 return Err(format!("{name} {limit}"));
             }
         }
-        if let Some(At { value: Scalar(wanted), .. }) = &self.equals {
-            let is_equal = |reading: &Reading| match (reading, wanted) {
-                (Reading::Number(number), Value::Float(wanted)) => number == wanted,
-                (Reading::Number(number), Value::Integer(wanted)) => *number == *wanted as f64,
-                (Reading::Number(number), Value::Boolean(wanted)) => *number == f64::from(u8::from(*wanted)),
-                (Reading::Number(number), Value::String(wanted)) => {
-                    quantity(wanted, metric.unit_name()) == Ok(*number)
-                }
-                (Reading::Text(text), Value::String(wanted)) => text == wanted,
-                _ => false,
-            };
-            if !readings.iter().all(is_equal) {
-                return Err(format!("equals {}", inline(wanted)));
-            }
-        }
-        match self.never.as_ref().map(|never| &never.value) {
-            None => {}
-            Some(Never::Anything) => {
-                let happened =
-                    |reading: &Reading| *reading != Reading::Nothing && reading.number() != Some(0.0);
-                if readings.iter().any(happened) {
-                    return Err("never".into());
-                }
-            }
-            Some(Never::Compares(text)) => {
-                let comparison = Comparison::parse(text, metric.unit_name())?;
-                if readings.iter().filter_map(Reading::number).any(|value| comparison.holds(value)) {
-                    return Err(format!("never {text}"));
-                }
-            }
-        }
-        match self.ordered.as_ref().map(|ordered| &ordered.value) {
-            None => Ok(()),
-            Some(Ordered::Elements(trend)) => {
-                let numbers: Vec<f64> = readings.iter().map(number).collect::<Result<_, _>>()?;
-                if trend.holds(&numbers) { Ok(()) } else { Err("not in order".into()) }
-            }
-            Some(Ordered::Metrics(list)) => {
-                let mut numbers = vec![number(reading)?];
-                for other in list {
-                    numbers.push(number(run.read(&other.value))?);
-                }
-                if Trend::Decreasing.holds(&numbers) {
-                    Ok(())
-                } else {
-                    Err(format!("not in order: {numbers:?}"))
-                }
-            }
-        }
+        self.rules.iter().try_for_each(|rule| rule.hold(run, readings))
     }
 
     /// Which way the means go along an axis.
     fn judge_trend(
         &self,
         trend: Trend,
-        metric: &Metric,
         axis: &str,
         runs: &[&Observation],
         bases: &Bases<'_>,
     ) -> Result<String, Miss> {
-        let parts = |run: &Observation| self.parts(metric, run, bases).map_err(|miss| miss.at(&run.settings));
+        let parts = |run: &Observation| {
+            self.claim.parts(&self.metric, run, bases).map_err(|miss| miss.at(&run.settings))
+        };
         let curve = along(axis, runs, parts)?;
         let values: Vec<f64> = curve.iter().map(|&(_, value)| value).collect();
         if trend.holds(&values) {
             Ok(show(&curve))
         } else {
-            Err(format!("{} along {axis} is {}", self.measured(), show(&curve)).into())
+            Err(format!("{} along {axis} is {}", self.claim.measured(), show(&curve)).into())
         }
     }
 
     /// Where the difference of the two metrics changes its sign, between the axis' values by a straight line. Where it is 0
     /// between two signs, it is there; 0 between equal signs or at an end is no crossing.
-    fn judge_crossover(
-        &self,
-        metric: &Metric,
-        other: &Metric,
-        axis: &str,
-        runs: &[&Observation],
-    ) -> Result<String, Miss> {
-        let difference = |run: &Observation| Ok((number(run.read(metric))? - number(run.read(other))?, 1.0));
+    fn judge_crossover(&self, other: &Metric, axis: &str, runs: &[&Observation]) -> Result<String, Miss> {
+        let difference =
+            |run: &Observation| Ok((number(run.read(&self.metric))? - number(run.read(other))?, 1.0));
         let curve = along(axis, runs, difference)?;
         let shown = show(&curve);
         let mut crossings = Vec::new();
@@ -584,33 +512,16 @@ impl Claim {
         };
         let said = format!("crossover at {axis} = {at}");
         let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
-        for (_, bound, side) in self.bounds() {
-            let limit = bound.on_axis().ok_or("a bound is no value of an axis")?;
+        for Limit { value: limit, side, .. } in &self.limits {
             match side {
-                Side::Least => low = low.max(limit),
-                Side::Most => high = high.min(limit),
+                Side::Least => low = low.max(*limit),
+                Side::Most => high = high.min(*limit),
             }
         }
         if (low..=high).contains(&at) {
             Ok(said)
         } else {
             Err(format!("{said}, not in [{low}, {high}]").into())
-        }
-    }
-}
-
-/// On which side of a bound values are to lie.
-#[derive(Clone, Copy)]
-enum Side {
-    Least,
-    Most,
-}
-
-impl Side {
-    fn holds(self, value: f64, limit: f64) -> bool {
-        match self {
-            Self::Least => value >= limit,
-            Self::Most => value <= limit,
         }
     }
 }
@@ -708,10 +619,6 @@ fn place(settings: &[(String, String)]) -> String {
         .map(|(_, (path, value))| format!("{path} = {value}"))
         .collect();
     format!(" at {}", list.join(", "))
-}
-
-fn number(reading: &Reading) -> Result<f64, String> {
-    reading.number().ok_or_else(|| format!("{reading} is no number"))
 }
 
 /// The mean of `value` at each value of the axis, in the order of the axis; of a ratio that of the means. Each point has the same
