@@ -333,7 +333,6 @@ fn tell_hop(page: &mut Page, explanation: &Explanation, hop: &Hop) {
 }
 
 fn tell_feedback(page: &mut Page, feedback: &Feedback) {
-    let Feedback { alpha, beta, gamma, capacity, input, spare, aggregate, shuffled, .. } = feedback;
     if feedback.intervals == 0 {
         page.say(
             2,
@@ -342,6 +341,15 @@ fn tell_feedback(page: &mut Page, feedback: &Feedback) {
         );
         return tell_verdict(page, feedback);
     }
+    tell_measured(page, feedback);
+    tell_aggregate(page, feedback);
+    tell_pools(page, feedback);
+    tell_share(page, feedback);
+    tell_verdict(page, feedback);
+}
+
+/// What the interval before measured.
+fn tell_measured(page: &mut Page, feedback: &Feedback) {
     let [before, began, ends] = feedback.interval_s;
     let (from, to, until) = (before.unwrap_or(0.0), began.unwrap_or(0.0), ends.unwrap_or(0.0));
     page.say(
@@ -354,16 +362,20 @@ fn tell_feedback(page: &mut Page, feedback: &Feedback) {
         ),
         "",
     );
-    page.fact("C", &bits(*capacity), "capacity");
-    page.fact("y", &bits(*input), "input traffic: all packets that came");
-    page.fact("S", &signed(*spare), "spare bandwidth, C - y");
+    page.fact("C", &bits(feedback.capacity), "capacity");
+    page.fact("y", &bits(feedback.input), "input traffic: all packets that came");
+    page.fact("S", &signed(feedback.spare), "spare bandwidth, C - y");
     page.fact(
         "Q",
         &bytes(feedback.persistent_queue_bytes),
         "persistent queue: what did not drain in about half of d",
     );
     page.fact("d", &ms(feedback.mean_rtt_ms), "mean round trip time of the last headers, or the default");
+}
 
+/// The aggregate feedback.
+fn tell_aggregate(page: &mut Page, feedback: &Feedback) {
+    let Feedback { alpha, beta, capacity, input, spare, aggregate, .. } = feedback;
     page.ask("How much shall the traffic change in all?", "K02 eq. 1, as a rate; draft-03 L 9");
     if *input > 0.0 {
         page.line(&format!(
@@ -386,7 +398,11 @@ fn tell_feedback(page: &mut Page, feedback: &Feedback) {
     if *input > 0.0 {
         page.say(4, meaning, "");
     }
+}
 
+/// What is to grant and to cut, and what packets before have left of it.
+fn tell_pools(page: &mut Page, feedback: &Feedback) {
+    let Feedback { gamma, input, aggregate, shuffled, .. } = feedback;
     page.ask("How much is taken and given anew, to make flows equal?", "K02 eq. 2; draft-03 L 10");
     page.line(&format!(
         "    h = max(0, γ y - |F|) = max(0, {gamma} · {} - {}) = {}",
@@ -395,12 +411,6 @@ fn tell_feedback(page: &mut Page, feedback: &Feedback) {
         bits(*shuffled)
     ));
     let ([grants, grants_left], [cuts, cuts_left]) = (feedback.grants, feedback.cuts);
-    let used_up = |share: f64, left: f64, of: f64| match left {
-        _ if of <= 0.0 => "",
-        0.0 => "; nothing is left to share",
-        left if share >= left => "; all that is left",
-        _ => "",
-    };
     let left = |left: f64, of: f64| match of {
         0.0 => String::new(),
         of => format!("; {:.0} % of it are left", (left / of * 100.0).clamp(0.0, 100.0)),
@@ -416,6 +426,21 @@ fn tell_feedback(page: &mut Page, feedback: &Feedback) {
         let text = "s is P-XCP's k / (1 - r): some flows are limited elsewhere, and the others get what those leave.";
         page.say(4, text, "Zhou, Yeung and Li 2004, section V");
     }
+}
+
+/// What a share says of the pool that it is of.
+fn used_up(share: f64, left: f64, of: f64) -> &'static str {
+    match left {
+        _ if of <= 0.0 => "",
+        0.0 => "; nothing is left to share",
+        left if share >= left => "; all that is left",
+        _ => "",
+    }
+}
+
+/// The packet's share of the pools, and what that says of its flow.
+fn tell_share(page: &mut Page, feedback: &Feedback) {
+    let ([grants, grants_left], [cuts, cuts_left]) = (feedback.grants, feedback.cuts);
     page.ask("What is this packet's share?", "K02 eqs. 3-6; draft-03 L 20-22");
     if let Some(counted) = feedback.x_counted_ms {
         let text = format!(
@@ -446,7 +471,7 @@ fn tell_feedback(page: &mut Page, feedback: &Feedback) {
     // Of a pool that is used up a packet gets what is left, which says nothing of its flow.
     let is_whole =
         |share: f64, left: f64, of: f64| of > 0.0 && share > 0.0 && used_up(share, left, of).is_empty();
-    if *shuffled > 0.0
+    if feedback.shuffled > 0.0
         && is_whole(feedback.grant, grants_left, grants)
         && is_whole(feedback.cut, cuts_left, cuts)
     {
@@ -464,7 +489,6 @@ fn tell_feedback(page: &mut Page, feedback: &Feedback) {
         };
         page.say(4, &text, "K02 section 3.5.2");
     }
-    tell_verdict(page, feedback);
 }
 
 fn tell_verdict(page: &mut Page, feedback: &Feedback) {

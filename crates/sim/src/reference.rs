@@ -351,7 +351,7 @@ pub(crate) fn run<'a>(
     progress: &mut dyn FnMut(Progress),
     watcher: Option<Watcher<'a>>,
 ) -> bool {
-    let mut agenda = Agenda {
+    let agenda = Agenda {
         network,
         watcher,
         depth: depths(network),
@@ -363,138 +363,165 @@ pub(crate) fn run<'a>(
         tap: run.tap,
         stop: Stop::new(run.stop),
     };
-    // When each pipe's last packet had left its entrance: inward and outward, by class and flow.
-    let mut busy: Vec<Vec<[Picos; 2]>> =
-        network.classes.iter().map(|c| vec![[0; 2]; c.count as usize]).collect();
-    let mut alarms = Alarms {
-        links: vec![Picos::MAX; elements.ports.len()],
-        devices: vec![Picos::MAX; elements.devices.len()],
-        hosts: network.classes.iter().map(|c| vec![Picos::MAX; c.count as usize]).collect(),
-    };
-    for (link, port) in elements.ports.iter().enumerate() {
-        let next = port.as_ref().map_or(Picos::MAX, |p| p.next_event());
-        alarms.set(&mut agenda, Place::Link(link as u32), next);
-    }
-    for (device, built) in elements.devices.iter().enumerate() {
-        let next = built.as_ref().map_or(Picos::MAX, |d| d.next_event());
-        alarms.set(&mut agenda, Place::Device(device as u32), next);
-    }
-    for (class, hosts) in elements.hosts.iter().enumerate() {
-        with_hosts!(hosts, _config, stations => for (index, station) in stations.iter().enumerate() {
-            let place = Place::Host { class: class as u32, index: index as u32 };
-            alarms.set(&mut agenda, place, station.next());
-        });
-    }
-
-    let mut complete = true;
-    let mut steps = 0_u32;
-    while let Some(Reverse(Scheduled { key, packet })) = agenda.heap.pop() {
-        steps = steps.wrapping_add(1);
-        if steps.is_multiple_of(1 << 16) {
-            progress(Progress { at: key.at, packets: agenda.number });
-        }
-        if steps.is_multiple_of(1 << 10) && run.stop.load(Ordering::Relaxed) {
-            complete = false;
-            elements.reached = key.at;
-            break;
-        }
-        if agenda.watcher.as_ref().is_some_and(|watcher| watcher.is_done) {
-            break;
-        }
-        match key.place {
-            Place::Link(link) => {
-                let Some(port) = &mut elements.ports[link as usize] else { continue };
-                if key.class == Class::Arrival
-                    && let Some(arrivals) = &elements.arrivals[link as usize]
-                {
-                    arrivals.arrive(std::iter::once((key.at, packet.size)));
-                }
-                let mut wire = Wire { agenda: &mut agenda, link };
-                match key.class {
-                    Class::Departure => port.advance_to_arrival(key.at, &mut wire),
-                    Class::Arrival => {
-                        port.advance_to_arrival(key.at, &mut wire);
-                        let queue_packets = port.queue_packets();
-                        wire.agenda.tell(key.at, || Step::Entered { link, packet, queue_packets });
-                        port.arrive(key.at, packet, &mut wire);
-                    }
-                    Class::Timer => port.advance_before(key.at + 1, &mut wire),
-                }
-                if key.class == Class::Timer {
-                    alarms.ring(&key);
-                }
-                alarms.set(&mut agenda, key.place, port.next_event());
-            }
-            Place::Device(id) => {
-                let Some(device) = &mut elements.devices[id as usize] else { continue };
-                let mut wires = Wires { agenda: &mut agenda, device: id as usize };
-                match (key.class, network.routes.get(packet.route as usize)) {
-                    (Class::Arrival, Some(&Hop::Link(link))) => {
-                        if let Some(arrivals) = &elements.arrivals[link as usize] {
-                            arrivals.arrive(std::iter::once((key.at, packet.size)));
-                        }
-                        device.advance_to_arrival(key.at, &mut wires);
-                        let port = network.port[link as usize] as usize;
-                        let queue_packets = device.queue_packets(port);
-                        wires.agenda.tell(key.at, || Step::Entered { link, packet, queue_packets });
-                        device.arrive(key.at, port, packet, &mut wires);
-                    }
-                    (Class::Arrival, _) => {
-                        device.advance_to_arrival(key.at, &mut wires);
-                        wires.agenda.tell(key.at, || Step::Received { packet });
-                        device.handle(key.at, &packet, &mut wires);
-                    }
-                    (Class::Timer, _) => {
-                        device.advance_before(key.at + 1, &mut wires);
-                        alarms.ring(&key);
-                    }
-                    _ => device.advance_to_arrival(key.at, &mut wires),
-                }
-                alarms.set(&mut agenda, key.place, device.next_event());
-            }
-            Place::Pipe { class, index, inward } => {
-                agenda.packet_hops += 1;
-                let Some(pipe) = &network.classes[class as usize].pipe else { continue };
-                let busy = &mut busy[class as usize][index as usize][usize::from(inward)];
-                let at = pipe.pass(key.at, packet.size, busy);
-                let packet = Packet { at, ..packet };
-                if inward {
-                    agenda.push(at, Place::Host { class, index }, Class::Arrival, packet);
-                } else {
-                    agenda.enter(packet);
-                }
-            }
-            Place::Host { class, index } => {
-                let first_flow = network.classes[class as usize].first_flow;
-                let view = |agenda: &Agenda<'_>, hosts: &Hosts| {
-                    agenda.watcher.as_ref().and_then(|watcher| watcher.view(hosts, first_flow, index))
-                };
-                let before = view(&agenda, &elements.hosts[class as usize]);
-                if key.class == Class::Arrival {
-                    agenda.tell(key.at, || Step::Received { packet });
-                }
-                let mut exit = Exit { agenda: &mut agenda, class, index };
-                with_hosts!(&mut elements.hosts[class as usize], config, stations => {
-                    let station = &mut stations[index as usize];
-                    match key.class {
-                        Class::Arrival => station.arrive(config, key.at, &packet, &mut exit),
-                        _ => station.serve(config, key.at + 1, &mut exit),
-                    }
-                    if key.class == Class::Timer {
-                        alarms.ring(&key);
-                    }
-                    alarms.set(&mut agenda, key.place, station.next());
-                });
-                let after = view(&agenda, &elements.hosts[class as usize]);
-                if let (Some(before), Some(after)) = (before, after) {
-                    let packet = (key.class == Class::Arrival).then_some(packet);
-                    agenda.tell(key.at, || Step::Acted { packet, before, after });
-                }
-            }
-        }
-    }
+    let mut simulation = Simulation::new(network, elements, agenda);
+    let complete = simulation.run(run, progress);
+    let Simulation { agenda, .. } = simulation;
     elements.packet_hops += agenda.packet_hops;
     elements.record.samples.extend(agenda.record.samples);
     elements.record.events.extend(agenda.record.events);
     complete
+}
+
+/// The elements, and what they have to do.
+struct Simulation<'a, 'e> {
+    network: &'a Network,
+    elements: &'e mut Elements,
+    agenda: Agenda<'a>,
+    alarms: Alarms,
+    /// When each pipe's last packet had left its entrance: inward and outward, by class and flow.
+    busy: Vec<Vec<[Picos; 2]>>,
+}
+
+impl<'a, 'e> Simulation<'a, 'e> {
+    /// Every element has set its first alarm.
+    fn new(network: &'a Network, elements: &'e mut Elements, mut agenda: Agenda<'a>) -> Self {
+        let busy = network.classes.iter().map(|c| vec![[0; 2]; c.count as usize]).collect();
+        let mut alarms = Alarms {
+            links: vec![Picos::MAX; elements.ports.len()],
+            devices: vec![Picos::MAX; elements.devices.len()],
+            hosts: network.classes.iter().map(|c| vec![Picos::MAX; c.count as usize]).collect(),
+        };
+        for (link, port) in elements.ports.iter().enumerate() {
+            let next = port.as_ref().map_or(Picos::MAX, |p| p.next_event());
+            alarms.set(&mut agenda, Place::Link(link as u32), next);
+        }
+        for (device, built) in elements.devices.iter().enumerate() {
+            let next = built.as_ref().map_or(Picos::MAX, |d| d.next_event());
+            alarms.set(&mut agenda, Place::Device(device as u32), next);
+        }
+        for (class, hosts) in elements.hosts.iter().enumerate() {
+            with_hosts!(hosts, _config, stations => for (index, station) in stations.iter().enumerate() {
+                let place = Place::Host { class: class as u32, index: index as u32 };
+                alarms.set(&mut agenda, place, station.next());
+            });
+        }
+        Self { network, elements, agenda, alarms, busy }
+    }
+
+    fn run(&mut self, run: &Span<'a>, progress: &mut dyn FnMut(Progress)) -> bool {
+        let mut steps = 0_u32;
+        while let Some(Reverse(Scheduled { key, packet })) = self.agenda.heap.pop() {
+            steps = steps.wrapping_add(1);
+            if steps.is_multiple_of(1 << 16) {
+                progress(Progress { at: key.at, packets: self.agenda.number });
+            }
+            if steps.is_multiple_of(1 << 10) && run.stop.load(Ordering::Relaxed) {
+                self.elements.reached = key.at;
+                return false;
+            }
+            if self.agenda.watcher.as_ref().is_some_and(|watcher| watcher.is_done) {
+                return true;
+            }
+            match key.place {
+                Place::Link(link) => self.serve_link(&key, link, packet),
+                Place::Device(device) => self.serve_device(&key, device as usize, packet),
+                Place::Pipe { class, index, inward } => self.pass_pipe(&key, class, index, inward, packet),
+                Place::Host { class, index } => self.serve_host(&key, class, index, packet),
+            }
+        }
+        true
+    }
+
+    fn serve_link(&mut self, key: &Key, link: u32, packet: Packet) {
+        let Some(port) = &mut self.elements.ports[link as usize] else { return };
+        if key.class == Class::Arrival
+            && let Some(arrivals) = &self.elements.arrivals[link as usize]
+        {
+            arrivals.arrive(std::iter::once((key.at, packet.size)));
+        }
+        let mut wire = Wire { agenda: &mut self.agenda, link };
+        match key.class {
+            Class::Departure => port.advance_to_arrival(key.at, &mut wire),
+            Class::Arrival => {
+                port.advance_to_arrival(key.at, &mut wire);
+                let queue_packets = port.queue_packets();
+                wire.agenda.tell(key.at, || Step::Entered { link, packet, queue_packets });
+                port.arrive(key.at, packet, &mut wire);
+            }
+            Class::Timer => {
+                port.advance_before(key.at + 1, &mut wire);
+                self.alarms.ring(key);
+            }
+        }
+        self.alarms.set(&mut self.agenda, key.place, port.next_event());
+    }
+
+    fn serve_device(&mut self, key: &Key, id: usize, packet: Packet) {
+        let Some(device) = &mut self.elements.devices[id] else { return };
+        let mut wires = Wires { agenda: &mut self.agenda, device: id };
+        match (key.class, self.network.routes.get(packet.route as usize)) {
+            (Class::Arrival, Some(&Hop::Link(link))) => {
+                if let Some(arrivals) = &self.elements.arrivals[link as usize] {
+                    arrivals.arrive(std::iter::once((key.at, packet.size)));
+                }
+                device.advance_to_arrival(key.at, &mut wires);
+                let port = self.network.port[link as usize] as usize;
+                let queue_packets = device.queue_packets(port);
+                wires.agenda.tell(key.at, || Step::Entered { link, packet, queue_packets });
+                device.arrive(key.at, port, packet, &mut wires);
+            }
+            (Class::Arrival, _) => {
+                device.advance_to_arrival(key.at, &mut wires);
+                wires.agenda.tell(key.at, || Step::Received { packet });
+                device.handle(key.at, &packet, &mut wires);
+            }
+            (Class::Timer, _) => {
+                device.advance_before(key.at + 1, &mut wires);
+                self.alarms.ring(key);
+            }
+            _ => device.advance_to_arrival(key.at, &mut wires),
+        }
+        self.alarms.set(&mut self.agenda, key.place, device.next_event());
+    }
+
+    fn pass_pipe(&mut self, key: &Key, class: u32, index: u32, inward: bool, packet: Packet) {
+        self.agenda.packet_hops += 1;
+        let Some(pipe) = &self.network.classes[class as usize].pipe else { return };
+        let busy = &mut self.busy[class as usize][index as usize][usize::from(inward)];
+        let at = pipe.pass(key.at, packet.size, busy);
+        let packet = Packet { at, ..packet };
+        if inward {
+            self.agenda.push(at, Place::Host { class, index }, Class::Arrival, packet);
+        } else {
+            self.agenda.enter(packet);
+        }
+    }
+
+    fn serve_host(&mut self, key: &Key, class: u32, index: u32, packet: Packet) {
+        let first_flow = self.network.classes[class as usize].first_flow;
+        let view = |agenda: &Agenda<'_>, hosts: &Hosts| {
+            agenda.watcher.as_ref().and_then(|watcher| watcher.view(hosts, first_flow, index))
+        };
+        let before = view(&self.agenda, &self.elements.hosts[class as usize]);
+        if key.class == Class::Arrival {
+            self.agenda.tell(key.at, || Step::Received { packet });
+        }
+        let mut exit = Exit { agenda: &mut self.agenda, class, index };
+        with_hosts!(&mut self.elements.hosts[class as usize], config, stations => {
+            let station = &mut stations[index as usize];
+            match key.class {
+                Class::Arrival => station.arrive(config, key.at, &packet, &mut exit),
+                _ => station.serve(config, key.at + 1, &mut exit),
+            }
+            if key.class == Class::Timer {
+                self.alarms.ring(key);
+            }
+            self.alarms.set(&mut self.agenda, key.place, station.next());
+        });
+        let after = view(&self.agenda, &self.elements.hosts[class as usize]);
+        if let (Some(before), Some(after)) = (before, after) {
+            let packet = (key.class == Class::Arrival).then_some(packet);
+            self.agenda.tell(key.at, || Step::Acted { packet, before, after });
+        }
+    }
 }

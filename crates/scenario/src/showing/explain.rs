@@ -814,21 +814,57 @@ fn header_ms(units: u32) -> f64 {
     f64::from(units) / f64::from(1 << 28) * 1e3
 }
 
+/// The settings of a sender of MPCP.
+fn mpcp_of(kind: &GroupKind) -> Option<&mpcp::SenderConfig> {
+    match kind {
+        GroupKind::Tcp(config) => config.law.part::<mpcp::SenderConfig>(),
+        GroupKind::Source(_) => None,
+    }
+}
+
+/// The packet as its sender sent it.
+fn sent(chosen: &Trail, kind: &GroupKind) -> Sent {
+    let packet = &chosen.packet;
+    let config = match kind {
+        GroupKind::Tcp(config) => Some(config),
+        GroupKind::Source(_) => None,
+    };
+    let price = || {
+        let xcp = config?.law.part::<xcp::SenderConfig>()?;
+        Some(f64::from(xcp.price.0) / 1e6)
+    };
+    let header = packet.header::<Header>();
+    Sent {
+        segment: packet.seq,
+        size: packet.size,
+        sent_s: seconds(chosen.sent),
+        is_retransmission: packet.flags & flag::RETRANSMIT != 0,
+        place: mpcp_of(kind).and_then(|law| match law.n {
+            1 => Some(1),
+            n => law.order.read(&Segment::of(packet)?, n).map(|index| index + 1),
+        }),
+        header: header.map(|header| Stated {
+            price: price().unwrap_or(1.0),
+            x_ms: header_ms(header.x),
+            rtt_ms: header_ms(header.rtt),
+            delta: header.delta,
+        }),
+        rules: match config.filter(|_| header.is_none()) {
+            Some(config) => rules(config.law.explain_packet(packet)),
+            None => Vec::new(),
+        },
+    }
+}
+
 impl Observer<'_> {
     fn conclude(self, flow: String, of: Flow) -> Explanation {
         let chosen = self.chosen.as_ref().expect("the caller has looked");
-        let packet = &chosen.packet;
-        let group = &self.model.groups[of.group];
-        let mpcp = match &group.kind {
-            GroupKind::Tcp(config) => config.law.part::<mpcp::SenderConfig>(),
-            GroupKind::Source(_) => None,
-        };
-        let hops: Vec<Hop> = chosen.hops.iter().map(|hop| self.hop(hop, mpcp.is_some())).collect();
+        let kind = &self.model.groups[of.group].kind;
+        let is_coded = mpcp_of(kind).is_some();
+        let hops: Vec<Hop> = chosen.hops.iter().map(|hop| self.hop(hop, is_coded)).collect();
         let lowered = |hop: &&Hop| hop.feedback.as_ref().is_some_and(|feedback| feedback.is_lowered);
-        let is_lost = self.is_lost();
-        let since = self.until.saturating_sub(1_000_000_000_000);
         Explanation {
-            law: match &group.kind {
+            law: match kind {
                 GroupKind::Tcp(config) => match (&config.law, config.recovery) {
                     (SenderConfig::Reno(_), tcp::Recovery::Sack) => "sack",
                     (SenderConfig::Reno(_), tcp::Recovery::Fack) => "fack",
@@ -839,34 +875,7 @@ impl Observer<'_> {
             },
             asked_s: seconds(self.at),
             at_link: self.model.links[self.link as usize].name.clone(),
-            packet: Sent {
-                segment: packet.seq,
-                size: packet.size,
-                sent_s: seconds(chosen.sent),
-                is_retransmission: packet.flags & flag::RETRANSMIT != 0,
-                place: mpcp.and_then(|law| match law.n {
-                    1 => Some(1),
-                    n => law.order.read(&Segment::of(packet)?, n).map(|index| index + 1),
-                }),
-                header: packet.header::<Header>().map(|header| Stated {
-                    price: match &group.kind {
-                        GroupKind::Tcp(config) => {
-                            let xcp = config.law.part::<xcp::SenderConfig>();
-                            xcp.map_or(1.0, |law| f64::from(law.price.0) / 1e6)
-                        }
-                        GroupKind::Source(_) => 1.0,
-                    },
-                    x_ms: header_ms(header.x),
-                    rtt_ms: header_ms(header.rtt),
-                    delta: header.delta,
-                }),
-                rules: match &group.kind {
-                    GroupKind::Tcp(config) if packet.header::<Header>().is_none() => {
-                        rules(config.law.explain_packet(packet))
-                    }
-                    _ => Vec::new(),
-                },
-            },
+            packet: sent(chosen, kind),
             decided_by: hops.iter().rev().find(lowered).map(|hop| hop.link.clone()),
             hops,
             received_s: chosen.received.map(seconds),
@@ -879,34 +888,41 @@ impl Observer<'_> {
                 has_reply: ack.packet.reply() != law::Reply::default(),
                 lost: ack.lost.clone(),
             }),
-            window: match (&group.kind, &self.acted, &self.ack) {
+            window: match (kind, &self.acted, &self.ack) {
                 (GroupKind::Tcp(config), Some((at, before, after)), Some(ack)) => {
                     Some(change(config, *at, before, after, &ack.packet))
                 }
                 _ => None,
             },
-            repair: (is_lost && matches!(group.kind, GroupKind::Tcp(_))).then(|| Repair {
-                noticed_s: self.reacted.as_ref().map(|(at, ..)| *at).or(self.repeated).map(seconds),
-                is_timeout: self.reacted.as_ref().is_some_and(|(_, old, new)| new.timeouts > old.timeouts),
-                window_bytes: self
-                    .reacted
-                    .as_ref()
-                    .map(|(_, old, new)| [old.law.window().0, new.law.window().0]),
-                repeated_s: self.repeated.map(seconds),
-            }),
-            trouble: self
-                .trouble
-                .iter()
-                .filter(|(at, ..)| *at >= since)
-                .map(|(at, link, what, segment)| Trouble {
-                    at_s: seconds(*at),
-                    link: self.model.links[*link as usize].name.clone(),
-                    what: what.clone(),
-                    segment: *segment,
-                })
-                .collect(),
+            repair: (self.is_lost() && matches!(kind, GroupKind::Tcp(_))).then(|| self.repair()),
+            trouble: self.recent_trouble(),
             flow,
         }
+    }
+
+    /// How the sender noticed that the packet was lost, and sent it again.
+    fn repair(&self) -> Repair {
+        let reacted = self.reacted.as_ref();
+        Repair {
+            noticed_s: reacted.map(|(at, ..)| *at).or(self.repeated).map(seconds),
+            is_timeout: reacted.is_some_and(|(_, old, new)| new.timeouts > old.timeouts),
+            window_bytes: reacted.map(|(_, old, new)| [old.law.window().0, new.law.window().0]),
+            repeated_s: self.repeated.map(seconds),
+        }
+    }
+
+    /// What befell packets of the flow in the last second.
+    fn recent_trouble(&self) -> Vec<Trouble> {
+        let since = self.until.saturating_sub(1_000_000_000_000);
+        let recent = self.trouble.iter().filter(|(at, ..)| *at >= since);
+        recent
+            .map(|(at, link, what, segment)| Trouble {
+                at_s: seconds(*at),
+                link: self.model.links[*link as usize].name.clone(),
+                what: what.clone(),
+                segment: *segment,
+            })
+            .collect()
     }
 
     fn hop(&self, hop: &HopTrail, is_coded: bool) -> Hop {

@@ -566,92 +566,13 @@ fn over_axis(data: &Data, wish: &Wish, y: &str) -> Result<Picture, ChartError> {
         Some(x) => data.axis("there is no axis", x)?,
         None => default_axis(data)?,
     };
-    let x = axis.1.clone();
-    let lines = Lines::new(data, wish, Some(&x), &rows)?;
-    // Numbers if every row has one; places of an axis otherwise, in its order.
-    let has_numbers = rows.iter().all(|(place, ..)| {
-        data.numbers.get(&x).is_some_and(|column| column.get(*place).copied().flatten().is_some())
-    });
-    let others: Vec<(&str, &str)> = data
-        .axes
-        .iter()
-        .filter(|(path, column, values)| path != SEED && *column != x && values.len() > 1)
-        .map(|(path, column, _)| (path.as_str(), column.as_str()))
-        .collect();
-    let mut categories: Vec<String> = Vec::new();
-    let mut drawn: Vec<Drawn> = Vec::new();
-    for &(place, row, value) in &rows {
-        let at = if has_numbers {
-            data.numbers.get(&x).and_then(|column| column[place]).unwrap_or(0.0)
-        } else {
-            let Some(text) = data.text(&x, place) else { continue };
-            let known = categories.iter().position(|other| *other == text);
-            known.unwrap_or_else(|| {
-                categories.push(text);
-                categories.len() - 1
-            }) as f64
-        };
-        let (name, law) = lines.of(data, place, row);
-        let line = match drawn.iter_mut().position(|line| line.name == name) {
-            Some(line) => line,
-            None => {
-                drawn.push(Drawn { name, law, at: Vec::new() });
-                drawn.len() - 1
-            }
-        };
-        let cells = match drawn[line].at.iter().position(|(other, _)| *other == at) {
-            Some(cell) => cell,
-            None => {
-                drawn[line].at.push((at, Cells::default()));
-                drawn[line].at.len() - 1
-            }
-        };
-        let cell = &mut drawn[line].at[cells].1;
-        cell.by_point.entry(row.point).or_default().push(value);
-        cell.others.insert(others.iter().map(|(_, column)| data.text(column, place)).collect());
-    }
-    // Runs that differ in more than their seed are no repetitions, of which an interval would tell.
-    let is_mixed = |cell: &Cells| cell.others.len() > 1;
-    let differs = |cell: &Cells, axis: usize| {
-        let mut values = cell.others.iter().map(|values| &values[axis]);
-        let first = values.next();
-        values.any(|value| Some(value) != first)
-    };
-    let cells = || drawn.iter().flat_map(|line| &line.at);
-    let mixed = others.iter().enumerate().filter(|(axis, _)| cells().any(|(_, cell)| differs(cell, *axis)));
-    let mixed: Vec<&str> = mixed.map(|(_, (path, _))| *path).collect();
-    let highest_x = drawn.iter().flat_map(|line| &line.at).map(|(at, _)| at.abs()).fold(0.0, f64::max);
-    let (x_label, x_factor) = if has_numbers {
-        label_of(&x, highest_x)
-    } else if x == "label" {
-        ("run (name)".to_owned(), 1.0)
-    } else {
-        let (label, _) = label_of(&x, 0.0);
-        (label.replace("(1)", "(name)"), 1.0)
-    };
-    let means: Vec<Means> = drawn
-        .into_iter()
-        .map(|line| {
-            let mut at: Vec<(f64, Estimate, usize)> = line
-                .at
-                .into_iter()
-                .filter_map(|(at, cells)| {
-                    let mean = |values: &Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
-                    let values: Vec<f64> = cells.by_point.values().map(mean).collect();
-                    let estimate = Estimate::of(&values)?;
-                    let half = if is_mixed(&cells) { 0.0 } else { estimate.half };
-                    Some((at / x_factor, Estimate { half, ..estimate }, values.len()))
-                })
-                .collect();
-            at.sort_by(|a, b| a.0.total_cmp(&b.0));
-            (line.name, line.law, at)
-        })
-        .collect();
-    let highest = means
-        .iter()
-        .flat_map(|(_, _, at)| at)
-        .map(|(_, estimate, _)| estimate.mean.abs())
-        .fold(0.0, f64::max);
+    let lines = Lines::new(data, wish, Some(&axis.1), &rows)?;
+    let laid = Laid::out(data, &rows, &axis.1, &lines);
+    let (x_label, x_factor) = laid.x_label(&axis.1);
+    let (mixed, categories) = (laid.mixed(), laid.categories.clone());
+    let means = laid.means(x_factor);
+    let of_all = || means.iter().flat_map(|(_, _, at)| at);
+    let highest = of_all().map(|(_, estimate, _)| estimate.mean.abs()).fold(0.0, f64::max);
     let (label, factor) = label_of(&column, highest);
     let curves: Vec<Curve> = means
         .into_iter()
@@ -665,26 +586,139 @@ fn over_axis(data: &Data, wish: &Wish, y: &str) -> Result<Picture, ChartError> {
         })
         .collect();
     let panel = Panel { label, is_logarithmic: false, curves };
-    let several = kind == Some("flow") && {
-        let first = rows.first().map(|(_, row, _)| (row.point, row.element.as_str()));
-        rows.iter().filter(|(_, row, _)| Some((row.point, row.element.as_str())) == first).count() > 1
-    };
     let has_seeds = data.axes.iter().any(|(path, ..)| path == SEED);
-    let mut note = if mixed.is_empty() {
-        intervals(&panel, if has_seeds { "seeds" } else { "runs" })
+    let several = kind == Some("flow") && has_several(&rows);
+    let note = note_of(&panel, &mixed, if has_seeds { "seeds" } else { "runs" }, several);
+    let xs = || panel.curves.iter().flat_map(|curve| &curve.points).map(|(x, _)| *x);
+    let (low, high) = (xs().fold(f64::INFINITY, f64::min), xs().fold(0.0, f64::max));
+    let is_logarithmic = categories.is_empty() && low > 0.0 && high / low >= 50.0;
+    Ok(Picture { x_label, is_logarithmic, categories, panels: vec![panel], note })
+}
+
+/// Some group has several flows in a run.
+fn has_several(rows: &[(usize, &Row, f64)]) -> bool {
+    let first = rows.first().map(|(_, row, _)| (row.point, row.element.as_str()));
+    rows.iter().filter(|(_, row, _)| Some((row.point, row.element.as_str())) == first).count() > 1
+}
+
+/// What the points of a panel are. Runs that differ in more than their seed are no repetitions, of which an interval would
+/// tell.
+fn note_of(panel: &Panel, mixed: &[&str], of: &str, are_means_of_flows: bool) -> String {
+    let runs = if mixed.is_empty() {
+        intervals(panel, of)
     } else {
         let samples = || panel.curves.iter().flat_map(|curve| &curve.samples).copied();
         let count = range(samples().min().unwrap_or(0), samples().max().unwrap_or(0));
         format!("mean, n = {count} runs that differ in {}", mixed.join(", "))
     };
-    if several {
-        let words = "each run is the mean of its flows";
-        note = if note.is_empty() { words.to_owned() } else { format!("{note}; {words}") };
+    let flows = if are_means_of_flows { "each run is the mean of its flows" } else { "" };
+    let said: Vec<&str> = [runs.as_str(), flows].into_iter().filter(|words| !words.is_empty()).collect();
+    said.join("; ")
+}
+
+/// Rows laid out over an axis, line by line.
+struct Laid<'a> {
+    lines: Vec<Drawn>,
+    /// Names of the places 0, 1, ... of an axis without numbers, in the order of the rows.
+    categories: Vec<String>,
+    /// Paths of the axes that vary beside it.
+    others: Vec<&'a str>,
+}
+
+impl<'a> Laid<'a> {
+    fn out(data: &'a Data, rows: &[(usize, &Row, f64)], x: &str, lines: &Lines) -> Self {
+        let number =
+            |place: usize| data.numbers.get(x).and_then(|column| column.get(place).copied().flatten());
+        // Numbers if every row has one.
+        let has_numbers = rows.iter().all(|(place, ..)| number(*place).is_some());
+        let is_beside = |(path, column, values): &&(String, String, Vec<String>)| {
+            path != SEED && *column != x && values.len() > 1
+        };
+        let others: Vec<_> = data.axes.iter().filter(is_beside).collect();
+        let mut laid = Self {
+            lines: Vec::new(),
+            categories: Vec::new(),
+            others: others.iter().map(|(path, ..)| path.as_str()).collect(),
+        };
+        for &(place, row, value) in rows {
+            let at = match number(place).filter(|_| has_numbers) {
+                Some(number) => number,
+                None => match data.text(x, place) {
+                    Some(text) => {
+                        position(&mut laid.categories, |other| *other == text, || text.clone()) as f64
+                    }
+                    None => continue,
+                },
+            };
+            let (name, law) = lines.of(data, place, row);
+            let line = position(
+                &mut laid.lines,
+                |line| line.name == name,
+                || Drawn { name: name.clone(), law, at: Vec::new() },
+            );
+            let places = &mut laid.lines[line].at;
+            let cell = position(places, |(other, _)| *other == at, || (at, Cells::default()));
+            let cell = &mut places[cell].1;
+            cell.by_point.entry(row.point).or_default().push(value);
+            cell.others.insert(others.iter().map(|(_, column, _)| data.text(column, place)).collect());
+        }
+        laid
     }
-    let xs = || panel.curves.iter().flat_map(|curve| &curve.points).map(|(x, _)| *x);
-    let (low, high) = (xs().fold(f64::INFINITY, f64::min), xs().fold(0.0, f64::max));
-    let is_logarithmic = categories.is_empty() && low > 0.0 && high / low >= 50.0;
-    Ok(Picture { x_label, is_logarithmic, categories, panels: vec![panel], note })
+
+    fn cells(&self) -> impl Iterator<Item = &(f64, Cells)> {
+        self.lines.iter().flat_map(|line| &line.at)
+    }
+
+    /// The axes beside it of which some place has several values.
+    fn mixed(&self) -> Vec<&'a str> {
+        let differs = |cell: &Cells, axis: usize| {
+            let mut values = cell.others.iter().map(|values| &values[axis]);
+            let first = values.next();
+            values.any(|value| Some(value) != first)
+        };
+        let others = self.others.iter().enumerate();
+        let mixed = others.filter(|(axis, _)| self.cells().any(|(_, cell)| differs(cell, *axis)));
+        mixed.map(|(_, path)| *path).collect()
+    }
+
+    /// Quantity and unit of the axis, and what its values are divided by.
+    fn x_label(&self, x: &str) -> (String, f64) {
+        if self.categories.is_empty() {
+            return label_of(x, self.cells().map(|(at, _)| at.abs()).fold(0.0, f64::max));
+        }
+        match x {
+            "label" => ("run (name)".to_owned(), 1.0),
+            x => (label_of(x, 0.0).0.replace("(1)", "(name)"), 1.0),
+        }
+    }
+
+    /// Of each line the means over the points of each place, in the order of the axis.
+    fn means(self, x_factor: f64) -> Vec<Means> {
+        let mean = |values: &Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
+        let estimate = |cells: &Cells| {
+            let values: Vec<f64> = cells.by_point.values().map(mean).collect();
+            let estimate = Estimate::of(&values)?;
+            let half = if cells.others.len() > 1 { 0.0 } else { estimate.half };
+            Some((Estimate { half, ..estimate }, values.len()))
+        };
+        let lines = self.lines.into_iter().map(|line| {
+            let of = |(at, cells): &(f64, Cells)| {
+                estimate(cells).map(|(estimate, count)| (at / x_factor, estimate, count))
+            };
+            let mut at: Vec<(f64, Estimate, usize)> = line.at.iter().filter_map(of).collect();
+            at.sort_by(|a, b| a.0.total_cmp(&b.0));
+            (line.name, line.law, at)
+        });
+        lines.collect()
+    }
+}
+
+/// Where something is in a list, at the end of which it is put if it is not there.
+fn position<T>(list: &mut Vec<T>, is_it: impl Fn(&T) -> bool, new: impl FnOnce() -> T) -> usize {
+    list.iter().position(is_it).unwrap_or_else(|| {
+        list.push(new());
+        list.len() - 1
+    })
 }
 
 /// Intervals where there are any. Student's t knows no bound: what is never negative does not reach below 0, and what is a
@@ -790,13 +824,7 @@ fn fct(data: &Data, wish: &Wish) -> Result<Picture, ChartError> {
     for &(place, row, value) in &rows {
         let (name, law) = lines.of(data, place, row);
         let Some(bytes) = size[place] else { continue };
-        let line = match found.iter().position(|(other, ..)| *other == name) {
-            Some(line) => line,
-            None => {
-                found.push((name, law, Classes::new()));
-                found.len() - 1
-            }
-        };
+        let line = position(&mut found, |(other, ..)| *other == name, || (name.clone(), law, Classes::new()));
         found[line].2.entry(class(bytes)).or_default().push((bytes, value));
     }
     let highest = rows.iter().map(|(.., value)| *value).fold(0.0, f64::max);
