@@ -40,6 +40,9 @@ Examples:
 const REPORT_EXAMPLE: &str = "\
 Example:
   congestlab report runs/first-1-* --figures pictures";
+const EXPORT_EXAMPLE: &str = "\
+Example:
+  congestlab export qlog runs/first-1-* -o first.qlog";
 const EXPLAIN_EXAMPLE: &str = "\
 Example:
   congestlab explain runs/first-1-* --flow ftp/9 --at 2.2s";
@@ -110,6 +113,9 @@ pub(crate) enum Command {
     /// Compare two runs number by number, such as a simulated and a live one, and draw one over the other
     #[command(after_help = COMPARE_EXAMPLE)]
     Compare(CompareArguments),
+    /// Write a run that is on disk for other tools: qlog of its flows, OpenMetrics of its numbers
+    #[command(after_help = EXPORT_EXAMPLE)]
+    Export(ExportArguments),
     #[command(flatten)]
     Linux(linux::Command),
     /// Print the JSON Schema of scenario files, for editors
@@ -359,6 +365,28 @@ pub(crate) struct ReportArguments {
     /// Folder for every chart as SVG and PNG as well
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) figures: Option<PathBuf>,
+}
+
+/// A format of other tools.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// JSON that qvis and other viewers of qlog open: a trace for each flow
+    Qlog,
+    /// Text that Prometheus and its like read: the numbers of the results
+    Openmetrics,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArguments {
+    /// Format
+    #[arg(value_name = "FORMAT")]
+    pub(crate) format: ExportFormat,
+    /// Folder of a run that --out wrote
+    #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
+    pub(crate) run: PathBuf,
+    /// File to write [default: the standard output]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -18,6 +18,7 @@ mod compare;
 mod demo;
 mod diff;
 mod explain;
+mod export;
 mod failure;
 #[cfg(feature = "linux")]
 mod linux;
@@ -98,6 +99,7 @@ fn execute(command: &Command, screen: &Screen) -> Result<ExitCode, Failure> {
         Command::Wireshark(command) => wireshark::wireshark(command, screen)?,
         Command::Demo(arguments) => demo::demo(arguments, screen)?,
         Command::Explain(arguments) => explain::explain(arguments, screen)?,
+        Command::Export(arguments) => export::export(arguments, screen)?,
         Command::Diff(arguments) => diff::diff(arguments, screen)?,
         Command::Compare(arguments) => compare::compare(arguments, screen)?,
         Command::Schema => print(&store::pretty(&schema::schema()))?,

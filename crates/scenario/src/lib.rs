@@ -56,6 +56,6 @@ pub use language::measure::Measure;
 pub use language::scenario::{FILE_BYTES_MAX, Scenario, Varied};
 pub use language::{law, memory, schema};
 pub use results::{folder, paper, result, store, sweep, table};
-pub use showing::{capture, chart, compare, diff, explain, recording, report, style};
+pub use showing::{capture, chart, compare, diff, explain, export, recording, report, style};
 pub use text::diagnostic::{self, Diagnostics};
 pub use text::{cells, disk, number, printable};

@@ -5,6 +5,7 @@ pub mod chart;
 pub mod compare;
 pub mod diff;
 pub mod explain;
+pub mod export;
 pub mod recording;
 pub mod report;
 pub mod style;

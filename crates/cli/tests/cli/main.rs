@@ -4,6 +4,7 @@ mod behaviour;
 mod browser;
 mod claims;
 mod compare;
+mod export;
 #[cfg(feature = "linux")]
 mod doctor;
 mod folders;
