@@ -10,13 +10,18 @@ use crate::{Lab, SCENARIO};
 
 /// Two Reno flows whose queue is short, so that packets are lost; its folder.
 fn lossy() -> (Lab, String) {
-    let lab = Lab::new(&SCENARIO.replace("\"xcp\"", "\"none\"").replacen("\"50 packets\"", "\"5 packets\"", 1));
+    let lab =
+        Lab::new(&SCENARIO.replace("\"xcp\"", "\"none\"").replacen("\"50 packets\"", "\"5 packets\"", 1));
     let set = ["--set", "flows.ftp.law=reno", "--set", "run.duration=20 s"];
-    let out = lab.run(&[&["run", "scenario.toml", "--out", "runs", "--json"], &set[..]].concat()).exits(0).json();
+    let out =
+        lab.run(&[&["run", "scenario.toml", "--out", "runs", "--json"], &set[..]].concat()).exits(0).json();
     let folder = out["folder"].as_str().map(str::to_owned);
     let folder = folder.unwrap_or_else(|| {
         let runs = std::fs::read_dir(lab.path("runs")).expect("a folder").flatten();
-        format!("runs/{}", runs.map(|run| run.file_name().to_string_lossy().into_owned()).next().expect("a run"))
+        format!(
+            "runs/{}",
+            runs.map(|run| run.file_name().to_string_lossy().into_owned()).next().expect("a run")
+        )
     });
     (lab, folder)
 }
@@ -58,7 +63,10 @@ fn others_read_the_qlog_of_a_run() {
                 }
                 EventData::QuicMetricsUpdated(metrics) => {
                     assert!(metrics.congestion_window.is_some_and(|bytes| bytes >= 1500), "{metrics:?}");
-                    assert!(metrics.smoothed_rtt.is_none_or(|rtt| (20.0..200.0).contains(&rtt)), "{metrics:?}");
+                    assert!(
+                        metrics.smoothed_rtt.is_none_or(|rtt| (20.0..200.0).contains(&rtt)),
+                        "{metrics:?}"
+                    );
                     bins += 1;
                 }
                 other => panic!("nobody wrote {other:?}"),

@@ -4,9 +4,9 @@ mod behaviour;
 mod browser;
 mod claims;
 mod compare;
-mod export;
 #[cfg(feature = "linux")]
 mod doctor;
+mod export;
 mod folders;
 mod interrupt;
 mod memory;

@@ -44,7 +44,9 @@ pub fn qlog(run: &RunFolder) -> Result<Json, FolderError> {
         let (Some(group), Some(index)) = (place(row.element), row.index) else { return };
         let time = row.t_s * 1e3;
         let happened = match row.event {
-            "timeout" => event(time, "timer_updated", json!({ "timer_type": "pto", "event_type": "expired" })),
+            "timeout" => {
+                event(time, "timer_updated", json!({ "timer_type": "pto", "event_type": "expired" }))
+            }
             // The sender repeats what it takes for lost.
             "retransmit" => {
                 // The number of the segment: unlike QUIC, TCP gives what it repeats the same.
@@ -109,7 +111,8 @@ pub fn open_metrics(run: &RunFolder) -> String {
     let seed = run.scenario().seed().to_string();
     let of_run = [("scenario", run.scenario().name()), ("seed", seed.as_str())];
     let is_of_run = |key: &&str| !["links", "flows", "jain", "meta", "files", "schema", "seed"].contains(key);
-    for (key, value) in summary.as_object().into_iter().flatten().filter(|(key, _)| is_of_run(&key.as_str())) {
+    for (key, value) in summary.as_object().into_iter().flatten().filter(|(key, _)| is_of_run(&key.as_str()))
+    {
         families.add("run", key, &of_run, value);
     }
     for (name, link) in summary["links"].as_object().into_iter().flatten() {
