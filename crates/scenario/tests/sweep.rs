@@ -9,7 +9,7 @@ use congestlab_scenario::Scenario;
 use congestlab_scenario::claims::Verdict;
 use congestlab_scenario::result::Meta;
 use congestlab_scenario::sim::{self, Engine, model::Model, outcome::Outcome};
-use congestlab_scenario::sweep::{self, Options, PointResult, Progress, SweepError};
+use congestlab_scenario::sweep::{self, Elsewhere, Options, PointResult, Progress, SweepError};
 use parquet::file::reader::FileReader as _;
 use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::record::Field;
@@ -144,6 +144,44 @@ fn a_sweep_does_only_what_is_missing() {
 }
 
 /// Settings are columns of their types, beside the object that has them all, and the run that a row is of.
+/// Points that others have run are those of the sweep: half by others, half here, and nothing is left for either.
+#[test]
+fn points_that_others_run_are_the_same() {
+    let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (scenario, stop) = (read(""), AtomicBool::new(false));
+    let (expected, _) = run(&scenario, other.path(), "v");
+    let simulate = |_: &Scenario, model: &Model| (simulate(model, &stop), Meta::default());
+    let point = |place| sweep::run_point(&scenario, place, "v", &simulate);
+    let options = Options::new(folder.path(), "v", 1, &stop);
+
+    let mut elsewhere = Elsewhere::open(&scenario, &options).unwrap();
+    assert_eq!((elsewhere.points(), elsewhere.missing()), (6, vec![0, 1, 2, 3, 4, 5]));
+    let done: Vec<_> = [4, 1].map(|place| (place, point(place).unwrap().unwrap())).into();
+    elsewhere.keep(&done).unwrap();
+    assert_eq!(elsewhere.missing(), [0, 2, 3, 5]);
+    // All of it, or none: what is damaged, and a point that there is not.
+    let third = point(3).unwrap().unwrap();
+    assert!(elsewhere.keep(&[(3, third.clone()), (2, third[..third.len() / 2].to_vec())]).is_err());
+    assert!(elsewhere.keep(&[(3, third), (6, done[0].1.clone())]).is_err());
+    assert!(point(6).is_err());
+    assert_eq!(elsewhere.finish().missing(), 4);
+
+    let (results, simulated) = run(&scenario, folder.path(), "v");
+    assert_eq!(simulated, 4, "two were there");
+    let facts = |results: &[PointResult]| -> Vec<_> {
+        results.iter().map(|point| (point.run.clone(), point.result.clone(), point.readings.len())).collect()
+    };
+    assert_eq!(facts(&results.unwrap()), facts(&expected.unwrap()));
+    let elsewhere = Elsewhere::open(&scenario, &options).unwrap();
+    assert!(elsewhere.missing().is_empty());
+    assert_eq!(elsewhere.finish().all().unwrap().len(), 6);
+    // Other code has run none of them.
+    assert_eq!(
+        Elsewhere::open(&scenario, &Options::new(folder.path(), "w", 1, &stop)).unwrap().missing().len(),
+        6
+    );
+}
+
 #[test]
 fn the_table_of_points_says_what_varied_in_columns_of_its_type() {
     let grid = r#"grid = { "links.pipe.rate" = ["1 Mbit/s", "2 Mbit/s"], "links.pipe.law.xcp.alpha" = [0.4, 1],

@@ -220,12 +220,20 @@ impl Sweep {
 
     /// The points, the last axis of the grid fastest; zipped axes slowest.
     pub fn points(&self) -> &[Point] {
-        self.points.get_or_init(|| {
-            let (zipped, length) = self.zipped;
-            let count =
-                self.varied[zipped..].iter().map(|(_, values)| values.len()).product::<usize>() * length;
-            (0..count).map(|index| self.point(index)).collect()
-        })
+        self.points.get_or_init(|| (0..self.count()).map(|index| self.point(index)).collect())
+    }
+
+    fn count(&self) -> usize {
+        let (zipped, length) = self.zipped;
+        self.varied[zipped..].iter().map(|(_, values)| values.len()).product::<usize>() * length
+    }
+
+    /// A point by its place, without laying out the others.
+    pub(crate) fn at(&self, index: usize) -> Option<Point> {
+        match self.points.get() {
+            Some(points) => points.get(index).cloned(),
+            None => (index < self.count()).then(|| self.point(index)),
+        }
     }
 
     /// Has these points instead.
@@ -312,6 +320,11 @@ impl Sweep {
 }
 
 impl Point {
+    /// That of a scenario without a sweep.
+    pub(crate) fn only() -> Self {
+        Self { index: 0, label: String::new(), settings: Vec::new(), nodes: Vec::new() }
+    }
+
     /// Puts the point's values into a file.
     pub(crate) fn apply(&self, root: &mut Node, findings: &mut Findings) {
         for ((steps, node), (path, _)) in self.nodes.iter().zip(&self.settings) {

@@ -74,8 +74,8 @@ pub(crate) fn all() -> Vec<&'static str> {
     all
 }
 
-/// The link law that belongs to flows with a law; `None`: links need none.
-pub(crate) fn link_law_of(flow: &str) -> Option<&'static str> {
+/// Returns the link law that belongs to flows with a law; `None`: links need none.
+pub fn link_law_of(flow: &str) -> Option<&'static str> {
     let own = built::<LinkConfig>().find(|name| *name == flow);
     own.or_else(|| flow.starts_with("xcp").then_some("xcp"))
 }

@@ -157,7 +157,22 @@ impl Scenario {
         overrides: &[(String, String)],
         seed: Option<u64>,
     ) -> Result<Self, Diagnostics> {
-        Self::read(name, &stem(Path::new(name)), text, base, overrides, seed, &[], false)
+        Self::parse_varied(name, text, base, overrides, seed, &[])
+    }
+
+    /// Reads a scenario from a text, with what a sweep varies beside what the text does: see [`Scenario::load_varied`].
+    ///
+    /// # Errors
+    /// Returns all errors of the text.
+    pub fn parse_varied(
+        name: &str,
+        text: &str,
+        base: &Path,
+        overrides: &[(String, String)],
+        seed: Option<u64>,
+        grid: &[Varied],
+    ) -> Result<Self, Diagnostics> {
+        Self::read(name, &stem(Path::new(name)), text, base, overrides, seed, grid, false)
     }
 
     #[expect(clippy::too_many_arguments, reason = "each is what one of the public functions takes")]
@@ -308,6 +323,12 @@ impl Scenario {
     pub fn model(&self, measure: &Measure) -> Model {
         let sample_every = self.model.sample_every.filter(|_| measure.series);
         Model { sample_every, record_events: measure.events, ..self.model.clone() }
+    }
+
+    /// Changes the model that runs, as a program does that has laws of its own, which no file can name. Elements keep
+    /// their names and numbers. The normalised file, and with it [`Scenario::hash`], know nothing of the change.
+    pub fn change_model(&mut self, change: impl FnOnce(&mut Model)) {
+        change(&mut self.model);
     }
 
     /// Names and sizes, without a copy.

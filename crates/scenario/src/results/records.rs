@@ -81,10 +81,15 @@ impl Found {
         if body.len() as u64 != length || disk::hash64(&body) != check {
             return None;
         }
-        let mut text = Vec::new();
-        DeflateDecoder::new(body.as_slice()).take(SUMMARY_MAX).read_to_end(&mut text).ok()?;
-        serde_json::from_slice(&text).ok()
+        unpack(&body)
     }
+}
+
+/// What [`pack`] packed.
+pub(crate) fn unpack(body: &[u8]) -> Option<Json> {
+    let mut text = Vec::new();
+    DeflateDecoder::new(body).take(SUMMARY_MAX).read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
 }
 
 /// A record as [`Records::append`] takes it.
@@ -203,22 +208,32 @@ impl Records {
 
     /// Adds a record that [`pack`] made; on disk when it returns.
     pub(crate) fn append(&mut self, hash: u64, body: Vec<u8>) -> io::Result<()> {
-        let (length, check) = (body.len() as u64, disk::hash64(&body));
-        let mut frame = format!("{hash:016x} {check:016x} {length}\n").into_bytes();
-        let line = frame.len() as u64;
-        frame.extend(body);
+        self.append_all(vec![(hash, body)])
+    }
+
+    /// Adds records that [`pack`] made, by the hashes of their runs; on disk when it returns.
+    pub(crate) fn append_all(&mut self, records: Vec<(u64, Vec<u8>)>) -> io::Result<()> {
         let own = match self.own.take() {
             Some(own) => own,
             None => self.begin()?,
         };
+        let (log, mut end) = (own.log, self.logs[own.log].end);
+        let (mut frames, mut places) = (Vec::new(), Vec::with_capacity(records.len()));
+        for (hash, body) in records {
+            let (length, check) = (body.len() as u64, disk::hash64(&body));
+            let head = format!("{hash:016x} {check:016x} {length}\n");
+            let at = end + head.len() as u64;
+            end = at + length;
+            frames.extend(head.into_bytes());
+            frames.extend(body);
+            places.push((hash, Place { log, at, length, check }));
+        }
         let mut file = &own.file;
         // If it fails, the file is left as it is, with half a record at its end: the next begins another.
-        file.write_all(&frame)?;
+        file.write_all(&frames)?;
         file.sync_data()?;
-        let log = own.log;
-        let at = self.logs[log].end + line;
-        self.logs[log].end = at + length;
-        self.places.insert(hash, Place { log, at, length, check });
+        self.logs[log].end = end;
+        self.places.extend(places);
         self.own = Some(own);
         Ok(())
     }

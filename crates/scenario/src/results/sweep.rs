@@ -100,6 +100,26 @@ pub enum Progress<'a> {
 }
 
 impl PointResult {
+    fn new(
+        scenario: &Scenario,
+        point: &Point,
+        run: String,
+        model: &congestlab_sim::model::Model,
+        outcome: &Outcome,
+        result: &RunResult<'_>,
+    ) -> Self {
+        let result = result.to_json();
+        let series = Series::new(outcome, model);
+        let readings = scenario
+            .metrics()
+            .map(|metric| (metric.text().to_owned(), metric.read(&result, Some(&series))))
+            .collect();
+        let curves =
+            scenario.curves().map(|metric| (metric.text().to_owned(), metric.curves(&series))).collect();
+        let (index, settings, laws) = (point.index, point.settings.clone(), scenario.laws_by_name());
+        Self { index, run, settings, result, readings, curves, laws }
+    }
+
     /// What is kept of it: all but its place in the sweep, which another sweep has in another place.
     fn to_record(&self) -> Json {
         let metrics: serde_json::Map<String, Json> =
@@ -300,28 +320,7 @@ pub fn run<'a>(
     simulate: &Simulate<'_>,
     progress: &(dyn Fn(Progress<'_>) + Sync),
 ) -> Result<Results<'a>, SweepError> {
-    scenario.check().map_err(SweepError::Scenario)?;
-    let points = match scenario.sweep() {
-        Some(sweep) => Cow::Borrowed(sweep.points()),
-        None => Cow::Owned(vec![Point::default()]),
-    };
-    let (mut tasks, mut task_of): (Vec<Task>, _) = (Vec::new(), Vec::with_capacity(points.len()));
-    let mut by_hash = BTreeMap::new();
-    // All are read before the first runs, so that a mistake in the last costs no time. None is kept: they are many.
-    for (index, point) in points.iter().enumerate() {
-        if options.stop.load(Ordering::Relaxed) {
-            return Err(SweepError::Interrupted { done: 0, all: points.len() });
-        }
-        let scenario = scenario.point(point).map_err(SweepError::Scenario)?;
-        let hash = scenario.hash(options.version);
-        let task = *by_hash.entry(records::key(&hash)).or_insert_with(|| {
-            let run = run_name(&scenario, &scenario.hash(options.release));
-            tasks.push(Task { hash: records::key(&hash), run, points: Vec::new() });
-            tasks.len() - 1
-        });
-        tasks[task].points.push(index);
-        task_of.push(task);
-    }
+    let Laid { points, tasks, task_of } = Laid::out(scenario, options)?;
     let folder = options.folder.join(POINTS);
     let read =
         |path: &Path| Records::open(path).map_err(|error| SweepError::Read { path: path.to_owned(), error });
@@ -363,6 +362,155 @@ pub fn run<'a>(
         _ => tasks.par_iter().filter(is_missing).map(|task| task.points.len()).sum(),
     };
     Ok(Results { scenario, folder, points, tasks, task_of, records, missing })
+}
+
+/// The points of a sweep, all read and found right.
+struct Laid<'a> {
+    points: Cow<'a, [Point]>,
+    tasks: Vec<Task>,
+    task_of: Vec<usize>,
+}
+
+impl<'a> Laid<'a> {
+    fn out(scenario: &'a Scenario, options: &Options<'_>) -> Result<Self, SweepError> {
+        scenario.check().map_err(SweepError::Scenario)?;
+        let points = match scenario.sweep() {
+            Some(sweep) => Cow::Borrowed(sweep.points()),
+            None => Cow::Owned(vec![Point::only()]),
+        };
+        let (mut tasks, mut task_of): (Vec<Task>, _) = (Vec::new(), Vec::with_capacity(points.len()));
+        let mut by_hash = BTreeMap::new();
+        // All are read before the first runs, so that a mistake in the last costs no time. None is kept: they are many.
+        for (index, point) in points.iter().enumerate() {
+            if options.stop.load(Ordering::Relaxed) {
+                return Err(SweepError::Interrupted { done: 0, all: points.len() });
+            }
+            let scenario = scenario.point(point).map_err(SweepError::Scenario)?;
+            let hash = scenario.hash(options.version);
+            let task = *by_hash.entry(records::key(&hash)).or_insert_with(|| {
+                let run = run_name(&scenario, &scenario.hash(options.release));
+                tasks.push(Task { hash: records::key(&hash), run, points: Vec::new() });
+                tasks.len() - 1
+            });
+            tasks[task].points.push(index);
+            task_of.push(task);
+        }
+        Ok(Self { points, tasks, task_of })
+    }
+}
+
+/// A sweep whose points are run by others, who need not see its folder: [`run_point`] makes of a point what
+/// [`Elsewhere::keep`] takes. What is complete in the folder is not run again, whoever made it. Nobody is told which points
+/// are under way: [`run`] in the same folder at the same time may run one twice, which changes no result.
+pub struct Elsewhere<'a> {
+    scenario: &'a Scenario,
+    folder: PathBuf,
+    laid: Laid<'a>,
+    records: Records,
+    is_complete: Vec<bool>,
+}
+
+impl<'a> Elsewhere<'a> {
+    /// Opens the folder of a sweep, which need not be there yet.
+    ///
+    /// # Errors
+    /// As [`run`].
+    pub fn open(scenario: &'a Scenario, options: &Options<'_>) -> Result<Self, SweepError> {
+        let laid = Laid::out(scenario, options)?;
+        let folder = options.folder.join(POINTS);
+        let records =
+            Records::open(&folder).map_err(|error| SweepError::Read { path: folder.clone(), error })?;
+        leave_out_other(options.folder, scenario)?;
+        let is_complete = laid.tasks.par_iter().map(|task| {
+            let record = records.find(task.hash).and_then(|found| found.read());
+            record
+                .and_then(|record| kept(record, &task.run, &laid.points[task.points[0]], scenario))
+                .is_some()
+        });
+        let is_complete = is_complete.collect();
+        Ok(Self { scenario, folder, laid, records, is_complete })
+    }
+
+    /// How many points the sweep has.
+    pub fn points(&self) -> usize {
+        self.laid.points.len()
+    }
+
+    /// The places of the points to run: of points that say the same in other words, the first.
+    pub fn missing(&self) -> Vec<usize> {
+        let tasks = self.laid.tasks.iter().zip(&self.is_complete);
+        tasks.filter(|(_, is_complete)| !**is_complete).map(|(task, _)| task.points[0]).collect()
+    }
+
+    /// Keeps what became of points, by their places: all of it is on disk when it returns, or none. Whoever has run them has
+    /// the same code; a record does not say whose it is.
+    ///
+    /// # Errors
+    /// As [`run`].
+    pub fn keep(&mut self, done: &[(usize, Vec<u8>)]) -> Result<(), SweepError> {
+        let refuse = |reason: String| SweepError::Write {
+            path: self.folder.clone(),
+            error: std::io::Error::other(reason),
+        };
+        let mut packed = Vec::with_capacity(done.len());
+        for (place, record) in done {
+            let Some(&task) = self.laid.task_of.get(*place) else {
+                return Err(refuse(format!("the sweep has no point {place}")));
+            };
+            let Task { hash, run, .. } = &self.laid.tasks[task];
+            let answers = records::unpack(record)
+                .and_then(|record| kept(record, run, &self.laid.points[*place], self.scenario));
+            if answers.is_none() {
+                return Err(refuse(format!("what came back for point {place} is no result of it")));
+            }
+            packed.push((*hash, record.clone()));
+        }
+        let written = self.records.append_all(packed);
+        written.map_err(|error| SweepError::Write { path: self.folder.clone(), error })?;
+        for (place, _) in done {
+            self.is_complete[self.laid.task_of[*place]] = true;
+        }
+        Ok(())
+    }
+
+    /// Returns the results, of all points or of those that there are.
+    pub fn finish(self) -> Results<'a> {
+        let missing = self.laid.tasks.iter().zip(&self.is_complete);
+        let missing =
+            missing.filter(|(_, is_complete)| !**is_complete).map(|(task, _)| task.points.len()).sum();
+        let Laid { points, tasks, task_of } = self.laid;
+        let (scenario, folder, records) = (self.scenario, self.folder, self.records);
+        Results { scenario, folder, points, tasks, task_of, records, missing }
+    }
+}
+
+/// Runs a point of a sweep, by its place, for an [`Elsewhere`] of equal scenario and code; `None`: it was stopped.
+///
+/// # Errors
+/// The point is no valid scenario, or the sweep has none of this place.
+pub fn run_point(
+    scenario: &Scenario,
+    place: usize,
+    release: &str,
+    simulate: &Simulate<'_>,
+) -> Result<Option<Vec<u8>>, SweepError> {
+    let point = match scenario.sweep() {
+        Some(sweep) => sweep.at(place),
+        None => (place == 0).then(Point::only),
+    };
+    let broken = |error| SweepError::Read { path: PathBuf::new(), error };
+    let point =
+        point.ok_or_else(|| broken(std::io::Error::other(format!("the sweep has no point {place}"))))?;
+    let scenario = scenario.point(&point).map_err(SweepError::Scenario)?;
+    let run = run_name(&scenario, &scenario.hash(release));
+    let model = scenario.model(&Measure { series: scenario.wants_series(), events: false });
+    let (outcome, meta) = simulate(&scenario, &model);
+    if !outcome.complete {
+        return Ok(None);
+    }
+    let result = RunResult::new(&scenario, &outcome, meta);
+    let done = PointResult::new(&scenario, &point, run, &model, &outcome, &result);
+    records::pack(&done.to_record()).map(Some).map_err(broken)
 }
 
 /// What the threads of a sweep share.
@@ -476,23 +624,7 @@ impl Job<'_> {
             store::write_run(&path, release, scenario, &outcome, &result)
                 .map_err(|error| SweepError::Write { path: path.join(&task.run), error })?;
         }
-        let result = result.to_json();
-        let series = Series::new(&outcome, &model);
-        let readings = scenario
-            .metrics()
-            .map(|metric| (metric.text().to_owned(), metric.read(&result, Some(&series))))
-            .collect();
-        let curves =
-            scenario.curves().map(|metric| (metric.text().to_owned(), metric.curves(&series))).collect();
-        Ok(Some(PointResult {
-            index: point.index,
-            run: task.run.clone(),
-            settings: point.settings.clone(),
-            result,
-            readings,
-            curves,
-            laws: scenario.laws_by_name(),
-        }))
+        Ok(Some(PointResult::new(scenario, point, task.run.clone(), &model, &outcome, &result)))
     }
 
     /// Takes over what is complete elsewhere and not here.
