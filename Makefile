@@ -1,6 +1,7 @@
 # congestlab: `make demo` shows it, `make test` proves it.
 .POSIX:
-.PHONY: help build demo test setup lint docs bench papers bench-linux check-bare check-live check-clean bpf fuzz install clean
+.PHONY: help build demo test setup lint docs bench papers bench-linux check-bare check-live check-clean check-python \
+	wheel check-wheel bpf fuzz install clean
 
 help:
 	@echo 'make demo     build, then XCP and CUBIC on one bottleneck: a table, demo.png, demo.svg'
@@ -12,6 +13,9 @@ help:
 	@echo 'make check-bare   make demo and make test on bare Debian 12 and 13 (root; hours)'
 	@echo 'make check-live   real TCP in namespaces against what it must do (root; half an hour)'
 	@echo 'make check-clean  kill labs and links at random moments and look for what is left (root; minutes)'
+	@echo 'make check-python  the Python package: its module, documents and notebooks (minutes; wants a network)'
+	@echo 'make wheel    the wheel of the Python package, with the command in it (many minutes; wants a network)'
+	@echo 'make check-wheel  the wheel in an empty environment, and what auditwheel says of it'
 	@echo 'make bench-linux  what the kernel programs and the user-space link cost (root; idle machine)'
 	@echo 'make papers   every figure and claim of the papers against what is written down (minutes)'
 	@echo 'make bpf      build the BPF objects that the command embeds'
@@ -63,6 +67,15 @@ check-live: build
 
 check-clean: build
 	tools/check-clean
+
+check-python:
+	tools/test-python
+
+wheel:
+	tools/wheel
+
+check-wheel:
+	tools/test-python --wheel target/wheels/congestlab-*.whl
 
 fuzz:
 	fuzz/run $(SECONDS)

@@ -1,0 +1,203 @@
+"""Laws in Python: the same run as the same law in Rust, and mistakes that are told where they were made."""
+
+import time
+
+import congestlab as cl
+import polars
+import pytest
+
+from conftest import TCP, XCP
+
+
+class Reno(cl.SenderLaw):
+    """crates/core/src/law/reno.rs, line by line."""
+
+    def start(self, mss, initial_window):
+        self.mss, self.window = mss, max(initial_window, mss)
+        self.ssthresh, self.acked = 1 << 63, 0
+
+    def on_ack(self, now_ns, ack):
+        if not ack.is_window_limited:
+            return
+        if self.window < self.ssthresh:
+            self.window += min(ack.acked, self.mss)
+        elif not ack.in_recovery:
+            self.acked += ack.acked
+            if self.acked >= self.window:
+                self.acked -= self.window
+                self.window += self.mss
+
+    def on_loss(self, now_ns, flight):
+        self.ssthresh = self.window = max(flight // 2, 2 * self.mss)
+        self.acked = 0
+
+    def on_timeout(self, now_ns, flight, is_first):
+        if is_first:
+            self.ssthresh = max(flight // 2, 2 * self.mss)
+        self.window, self.acked = self.mss, 0
+
+    def on_restart(self, now_ns, initial_window):
+        self.window, self.acked = min(self.window, max(initial_window, self.mss)), 0
+
+
+#: Losses, timeouts and pauses: every method is called.
+HARD = {
+    "run": {"duration": "20 s"},
+    "links": {"b": {"rate": "4 Mbit/s", "delay": "20 ms", "queue": "8 packets", "error": {"packet_error_rate": 0.02}}},
+    "flows": {"f": {"law": "sack", "count": 3, "path": ["b"], "start": {"every": "1 s"}}},
+}
+
+
+@pytest.mark.parametrize("scenario", [TCP, HARD])
+def test_a_law_in_python_is_the_same_run_as_in_rust(scenario):
+    rust, python = cl.run(scenario), cl.run(scenario, law=Reno)
+    assert python.fingerprint == rust.fingerprint
+    assert polars.DataFrame(python.series).equals(polars.DataFrame(rust.series))
+    # It did something: another law gives another run.
+    assert cl.run(scenario, law=type("Half", (Reno,), {"on_ack": lambda *_: None})).fingerprint != rust.fingerprint
+
+
+def test_timeouts_and_losses_reach_the_law():
+    called = set()
+
+    class Told(Reno):
+        def on_loss(self, *arguments):
+            called.add("loss")
+            super().on_loss(*arguments)
+
+        def on_timeout(self, *arguments):
+            called.add("timeout")
+            super().on_timeout(*arguments)
+
+    cl.run(HARD, law=Told)
+    assert called == {"loss", "timeout"}
+
+
+def test_each_flow_has_an_object_of_its_own():
+    class Counts(Reno):
+        def __init__(self, most):
+            self.most = most
+
+        def on_ack(self, now_ns, ack):
+            super().on_ack(now_ns, ack)
+            self.window = min(self.window, self.most * self.mss)
+
+    run = cl.run(HARD, law=Counts(most=2))
+    assert max(polars.DataFrame(run.flows)["cwnd_max_packets"]) <= 4
+    assert run.fingerprint == cl.run(HARD, law=Counts(most=2)).fingerprint
+
+
+class Share(cl.LinkLaw):
+    """Fair shares: the capacity by the number of flows seen in the last interval."""
+
+    interval_ns = 50_000_000
+
+    def start(self, capacity_Bps):
+        super().start(capacity_Bps)
+        self.flows, self.share = set(), 10_000
+
+    def on_departure(self, now_ns, packet, backlog):
+        header = packet.header
+        if header is not None:
+            self.flows.add(header[1])
+            header[0] = min(header[0], self.share)
+            packet.header = header
+
+    def on_interval(self, now_ns, backlog):
+        self.share = self.capacity_Bps // max(len(self.flows), 1)
+        self.decision = self.share
+        self.flows.clear()
+
+
+class Paced(cl.SenderLaw):
+    """Asks for all, and paces at what the least link of its path returns."""
+
+    header_bytes = 8
+
+    def on_ack(self, now_ns, ack):
+        if ack.reply:
+            self.pacing_Bps = ack.reply
+            self.window = ack.reply * ack.srtt_ns // 1_000_000_000 + 2 * self.mss
+
+    def on_send(self, now_ns, send, packet):
+        packet.header = [(1 << 32) - 1, id(self) & 0xFFFF_FFFF]
+
+
+def test_links_and_senders_talk_by_a_header():
+    run = cl.run(XCP, law={"ftp": Paced, "bottleneck": Share}, events=True)
+    assert run.summary["links"]["bottleneck"]["utilization"] > 0.9
+    assert run.summary["jain"]["ftp"] > 0.999
+    decisions = polars.DataFrame(run.events).filter(polars.col("event") == "control-interval")["value"]
+    assert decisions[-1] == 10_000_000 // 8 // 2
+
+
+def test_a_link_marks():
+    class Tenth(cl.LinkLaw):
+        count = 0
+
+        def on_departure(self, now_ns, packet, backlog):
+            if packet.ecn in (1, 2):
+                self.count += 1
+                if self.count % 10 == 0:
+                    packet.ecn = 3
+
+    marked = cl.run(TCP, law={"f": "dctcp", "b": Tenth})
+    waits = [run.summary["links"]["b"]["queue_mean_packets"] for run in (marked, cl.run(TCP, law="dctcp"))]
+    assert waits[0] < waits[1] / 2
+
+
+class Broken(Reno):
+    def on_ack(self, now_ns, ack):
+        if now_ns > 10**9:
+            raise RuntimeError("after a second")
+        super().on_ack(now_ns, ack)
+
+
+def test_an_exception_in_a_law_ends_the_run_and_is_raised():
+    with pytest.raises(RuntimeError, match="after a second") as error:
+        cl.run({**TCP, "run": {"duration": "9000 s"}}, law=Broken)
+    assert error.traceback[-1].name == "on_ack"
+    with pytest.raises(RuntimeError, match="after a second"):
+        cl.run(TCP, law=type("Link", (), {"on_departure": lambda *_: (_ for _ in ()).throw(RuntimeError("after a second"))}))
+
+
+@pytest.mark.parametrize(
+    ("law", "message"),
+    [
+        (type("None_", (Reno,), {"on_ack": lambda self, *_: setattr(self, "window", None)}), "window is None"),
+        (type("Minus", (Reno,), {"on_ack": lambda self, *_: setattr(self, "window", -1)}), "window is -1"),
+        (type("Never", (cl.LinkLaw,), {"interval_ns": 0}), "interval_ns is 0"),
+        (type("Adds", (cl.LinkLaw,), {"on_departure": lambda self, now, packet, backlog: setattr(packet, "header", [1])}), "adds none"),
+        (type("Long", (Reno,), {"on_send": lambda self, now, send, packet: setattr(packet, "header", [1] * 8)}), "up to 7 words"),
+        (object, "is no law"),
+        ({"g": Reno}, "no group of flows `g`.*allowed: f"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_told(law, message):
+    if law is object:
+        law = {"f": object}
+    with pytest.raises((ValueError, TypeError, cl.Refused), match=message):
+        cl.run(TCP, law=law)
+
+
+def test_what_names_its_laws_refuses_one_without_a_name(tmp_path):
+    run = cl.run(TCP, law=Reno)
+    with pytest.raises(cl.Refused, match="one in Python has no name"):
+        run.save(tmp_path)
+    with pytest.raises(cl.Refused, match="one in Python has no name"):
+        cl.sweep(cl.Scenario(TCP, law=Reno), {"flows.f.count": [1, 2]})
+    # What shows and explains does not name them.
+    assert run.explain("f[0]", 2)["flow"] == "f[0]" and len(run.report()) > 10_000
+
+
+def test_the_factor_of_the_documents(capsys):
+    """Measured, and told; no machine is so quiet that a bound held."""
+    scenario = {**TCP, "run": {"duration": "60 s"}}
+    took = []
+    for law in (None, Reno):
+        start = time.perf_counter()
+        cl.run(scenario, law=law, series=False)
+        took.append(time.perf_counter() - start)
+    with capsys.disabled():
+        print(f"\nreno in Python takes {took[1] / took[0]:.0f} times as long as in Rust")
+    assert took[1] > took[0]

@@ -1,0 +1,220 @@
+"""Runs: the same as the command's, read by every table library, stopped and shown."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import congestlab as cl
+import polars
+import pytest
+
+from conftest import TCP, XCP
+
+
+def test_command_and_module_give_the_same(command, tmp_path):
+    file = tmp_path / "s.toml"
+    file.write_text(XCP)
+    told = command("run", file, "--json", "--quiet", "--seed", 7, "--set", 'links.bottleneck.rate="30 Mbit/s"')
+    run = cl.run(file, seed=7, set={"links.bottleneck.rate": "30 Mbit/s"})
+    assert run.fingerprint == run.summary["fingerprint"] == told["fingerprint"]
+    assert {**told, "meta": 0} == {**run.summary, "meta": 0}
+    assert cl.run(file, seed=8).fingerprint != run.fingerprint
+
+
+def test_every_scenario_of_the_repository_that_is_short_gives_the_same(command):
+    from conftest import TOP
+
+    ran = 0
+    for file in sorted((TOP / "scenarios").glob("*.toml")):
+        # Not longer than a test may be.
+        change = {"run.duration": "6 s", "run.warmup": "1 s"}
+        try:
+            run = cl.run(file, set=change, series=False)
+        except cl.ScenarioError:
+            # What starts later than that.
+            continue
+        sets = [argument for path, value in change.items() for argument in ("--set", f'{path}="{value}"')]
+        assert command("run", file, "--json", "--quiet", *sets)["fingerprint"] == run.fingerprint, file.name
+        ran += 1
+    assert ran >= 5
+
+
+@pytest.mark.parametrize("table", ["flows", "links", "series", "events"])
+@pytest.mark.parametrize("reader", ["polars", "pandas", "pyarrow", "duckdb"])
+def test_tables_are_read(run, reader, table):
+    table = getattr(run, table)
+    module = pytest.importorskip(reader)
+    rows = {
+        "polars": lambda: len(module.DataFrame(table)),
+        "pandas": lambda: len(module.DataFrame.from_arrow(table)),
+        "pyarrow": lambda: len(module.table(table)),
+        # DuckDB looks a name up where it is called.
+        "duckdb": lambda rows=table: module.sql("select count(*) from rows").fetchall()[0][0],
+    }[reader]()
+    assert rows == len(table) > 0
+
+
+def test_numbers_are_not_copied(run):
+    pyarrow = pytest.importorskip("pyarrow")
+    one, two = pyarrow.table(run.series), pyarrow.table(run.series)
+    address = lambda table: table.column("value").chunk(0).buffers()[1].address  # noqa: E731
+    assert address(one) == address(two)
+
+
+def test_tables_say_what_the_summary_says(run):
+    flows = polars.DataFrame(run.flows)
+    assert flows["group"].to_list() == ["ftp", "ftp"] and flows["index"].to_list() == [0, 1]
+    assert flows["goodput_bps"].to_list() == [flow["goodput_bps"] for flow in run.summary["flows"]["ftp"]]
+    links = polars.DataFrame(run.links)
+    assert links["link"].to_list() == ["bottleneck", "bottleneck.reverse"]
+    assert links["utilization"][0] == run.summary["links"]["bottleneck"]["utilization"]
+    assert links["drops_by_reason.queue-full"][0] == 0
+
+
+def test_what_was_not_recorded_is_the_same_later(command, tmp_path):
+    bare, full = cl.run(TCP, series=False), cl.run(TCP, series=True, events=True)
+    for table in ("series", "events"):
+        late, early = (polars.DataFrame(getattr(run, table)) for run in (bare, full))
+        assert late.equals(early) and len(late) > 10
+    # The folder of the command has the same rows.
+    folder = full.save(tmp_path)
+    events = polars.read_parquet(folder / "events.parquet").select(polars.DataFrame(full.events).columns)
+    assert events["t_s"].to_list() == polars.DataFrame(full.events)["t_s"].to_list()
+    report = command("report", folder, "--out", tmp_path / "r.html")
+    assert "r.html" in report and (tmp_path / "r.html").read_text() == cl.load(folder).report()
+
+
+def test_a_folder_is_read_again(run, command, tmp_path):
+    folder = run.save(tmp_path)
+    again = cl.load(folder)
+    assert again.fingerprint == run.fingerprint and again.name == run.name and not again.is_live
+    assert polars.DataFrame(again.flows).equals(polars.DataFrame(run.flows))
+    assert len(again.series) == len(run.series) and len(again.events) == len(run.events)
+    assert again.compare(run).holds
+    assert command("explain", folder, "ftp/1", "--at", "5 s", "--json") == again.explain("ftp[1]", 5)
+    with pytest.raises(FileNotFoundError):
+        cl.load(tmp_path / "nothing")
+    (folder / "flows.parquet").write_bytes(b"")
+    with pytest.raises(ValueError, match="damaged"):
+        cl.load(folder)
+
+
+def test_other_threads_go_on_while_it_runs():
+    ticks, end = [], threading.Event()
+
+    def tick():
+        while not end.wait(0.005):
+            ticks.append(time.monotonic())
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    start = time.monotonic()
+    cl.run(XCP, series=False, set={"run.duration": "900 s"})
+    stop = time.monotonic()
+    end.set()
+    thread.join()
+    assert sum(start < tick < stop for tick in ticks) > 5
+
+
+def test_runs_beside_each_other_are_the_same_as_one_by_one():
+    seeds = range(1, 9)
+    flows = {**TCP["flows"], "g": {"law": "sack", "count": 3, "path": ["b"], "start": {"uniform": "1 s"}}}
+    alone = [cl.run({**TCP, "flows": flows}, seed=seed, threads=2).fingerprint for seed in seeds]
+    with ThreadPoolExecutor(4) as pool:
+        beside = list(pool.map(lambda seed: cl.run({**TCP, "flows": flows}, seed=seed).fingerprint, seeds))
+    assert alone == beside and len(set(alone)) == len(seeds)
+
+
+def test_ctrl_c_ends_a_run_within_a_fifth_of_a_second():
+    code = (
+        "import sys, time, congestlab as cl\n"
+        "print(flush=True)\n"
+        "try: cl.run(sys.argv[1], set={'run.duration': '100000 s'}, series=False)\n"
+        "except KeyboardInterrupt: print(time.monotonic())"
+    )
+    least = 9.0
+    for _ in range(3):
+        with subprocess.Popen([sys.executable, "-c", code, XCP], stdout=subprocess.PIPE, text=True) as python:
+            python.stdout.readline()
+            time.sleep(1.0)
+            sent = time.monotonic()
+            python.send_signal(signal.SIGINT)
+            ended = python.communicate(timeout=20)[0]
+        # The clock is the machine's. The best of three: others use the machine, too.
+        least = min(least, float(ended) - sent)
+    assert least < 0.2
+
+
+def test_explain_says_why(run):
+    told = run.explain("ftp[1]", "5 s")
+    assert told["flow"] == "ftp[1]" and told["hops"][0]["link"] == "bottleneck"
+    assert told["asked_s"] == 5.0 and "bottleneck" in str(told)
+    assert run.explain("ftp/1", 5) == told
+    with pytest.raises(cl.Refused, match=r"there is no flow `ftp\[2\]`.*ftp\[0\] to ftp\[1\]"):
+        run.explain("ftp[2]", 5)
+    with pytest.raises(cl.Refused, match="a time, such as"):
+        run.explain("ftp[0]", "five")
+
+
+def test_compare_judges(run):
+    same = run.compare(cl.run(XCP))
+    assert same.holds and len(same.rows) > 5
+    slower = run.compare(cl.run(XCP, set={"links.bottleneck.rate": "5 Mbit/s"}))
+    assert not slower.holds
+    assert any(row["metric"].endswith("goodput_bps") and row["holds"] is False for row in slower.rows)
+    with pytest.raises(cl.Refused, match="same flows and links"):
+        run.compare(cl.run(TCP))
+    with pytest.raises(cl.Refused, match="no quantity `speed`.*goodput"):
+        run.compare(run, tolerance={"speed": 1})
+
+
+def test_the_report_is_shown_in_a_frame(run, tmp_path):
+    import html
+
+    page = run.report(tmp_path / "page.html")
+    assert page == (tmp_path / "page.html").read_text() and page.startswith("<!")
+    shown = run._repr_html_()
+    assert html.unescape(shown.split('srcdoc="')[1].split('"')[0]) == page
+    # What a scenario calls its parts is no markup of the notebook.
+    evil = XCP.replace("[flows.ftp]", '[flows."<img src=x onerror=alert()>"]')
+    assert "<img" not in cl.run(evil)._repr_html_()
+
+
+def test_plots_have_the_numbers_and_looks_of_the_command(run, command, tmp_path):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    axes = run.plot()
+    assert [ax.get_ylabel() for ax in axes] == [
+        "received throughput (Mbit/s)", "queueing delay (ms)", "utilisation (share)",
+    ]  # fmt: skip
+    folder = run.save(tmp_path)
+    command("plot", folder, "--y", "cwnd_packets", "--format", "csv", "--out", tmp_path / "w.csv")
+    rows = polars.read_csv(tmp_path / "w.csv")
+    ax = run.plot("cwnd_packets")
+    drawn = [(x, y) for line in ax.lines for x, y in zip(*line.get_data(), strict=True)]
+    assert drawn == list(zip(rows["x"], rows["y"], strict=True))
+    assert ax.lines[0].get_color() == "#1637b2", "the colour of XCP"
+    matplotlib.pyplot.close("all")
+    other, mine = matplotlib.pyplot.subplots()
+    assert run.plot("queue_packets", ax=mine) is mine
+    assert matplotlib.rcParams["axes.grid"] is False, "nobody else's pictures change"
+    with pytest.raises(cl.Refused, match="no run has a series `queue`.*queue_packets"):
+        run.plot("queue")
+    with pytest.raises(cl.Refused, match="give y"):
+        run.plot(ax=mine)
+    assert cl.style(3.3).splitlines()[2] == "figure.figsize: 3.3, 2.05"
+
+
+def test_too_much_memory_is_refused_before_it_is_taken():
+    huge = {**TCP, "links": {"b": {**TCP["links"]["b"], "queue": "100 TB", "rate": "400 Gbit/s", "delay": "9 s"}}}
+    with pytest.raises((MemoryError, cl.ScenarioError)):
+        cl.run({**huge, "flows": {"f": {"law": "sack", "count": 1_000_000, "path": ["b"]}}}, set={"run.duration": "9000 s"})
+
+
+def test_the_summary_is_json(run):
+    assert json.loads(json.dumps(run.summary)) == run.summary
+    assert run.summary["meta"]["version"] == cl._native.release
