@@ -411,26 +411,26 @@ impl Drop for Ending<'_> {
 
 /// Puts the agent where it belongs.
 fn put(model: &mut Model, agent: &str, config: Config) -> PyResult<()> {
-    if let Some(name) = agent.strip_prefix("links.") {
-        if let Some(link) = model.links.iter_mut().find(|link| link.name == name) {
-            let config = outside::link::<Link>(config);
-            link.port.law = Some(LawConfig { config, follows_service: true });
-            return Ok(());
-        }
+    if let Some(name) = agent.strip_prefix("links.")
+        && let Some(link) = model.links.iter_mut().find(|link| link.name == name)
+    {
+        let config = outside::link::<Link>(config);
+        link.port.law = Some(LawConfig { config, follows_service: true });
+        return Ok(());
     }
-    if let Some(name) = agent.strip_prefix("flows.") {
-        if let Some(group) = model.groups.iter_mut().find(|group| group.name == name) {
-            let GroupKind::Tcp(tcp) = &mut group.kind else {
-                let text = format!("`{name}` sends datagrams at its own rate");
-                return Err(refused(text, "a group whose law is one of TCP's, such as \"sack\""));
-            };
-            if group.count != 1 {
-                let text = format!("`{name}` is {} flows, and an agent decides for one", group.count);
-                return Err(refused(text, "a group of its own, with count = 1"));
-            }
-            tcp.law = outside::sender::<Sender>(config);
-            return Ok(());
+    if let Some(name) = agent.strip_prefix("flows.")
+        && let Some(group) = model.groups.iter_mut().find(|group| group.name == name)
+    {
+        let GroupKind::Tcp(tcp) = &mut group.kind else {
+            let text = format!("`{name}` sends datagrams at its own rate");
+            return Err(refused(text, "a group whose law is one of TCP's, such as \"sack\""));
+        };
+        if group.count != 1 {
+            let text = format!("`{name}` is {} flows, and an agent decides for one", group.count);
+            return Err(refused(text, "a group of its own, with count = 1"));
         }
+        tcp.law = outside::sender::<Sender>(config);
+        return Ok(());
     }
     let links = model.links.iter().map(|link| format!("links.{}", link.name));
     let flows = model.groups.iter().map(|group| format!("flows.{}", group.name));
