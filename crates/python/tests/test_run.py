@@ -95,7 +95,7 @@ def test_a_folder_is_read_again(run, command, tmp_path):
     assert polars.DataFrame(again.flows).equals(polars.DataFrame(run.flows))
     assert len(again.series) == len(run.series) and len(again.events) == len(run.events)
     assert again.compare(run).holds
-    assert command("explain", folder, "ftp/1", "--at", "5 s", "--json") == again.explain("ftp[1]", 5)
+    assert command("explain", folder, "--flow", "ftp/1", "--at", "5 s", "--json") == again.explain("ftp[1]", 5)
     with pytest.raises(FileNotFoundError):
         cl.load(tmp_path / "nothing")
     (folder / "flows.parquet").write_bytes(b"")
@@ -192,7 +192,7 @@ def test_plots_have_the_numbers_and_looks_of_the_command(run, command, tmp_path)
         "received throughput (Mbit/s)", "queueing delay (ms)", "utilisation (share)",
     ]  # fmt: skip
     folder = run.save(tmp_path)
-    command("plot", folder, "--y", "cwnd_packets", "--format", "csv", "--out", tmp_path / "w.csv")
+    command("plot", folder, "--y", "cwnd_packets", "--csv", "--out", tmp_path / "w.svg")
     rows = polars.read_csv(tmp_path / "w.csv")
     ax = run.plot("cwnd_packets")
     drawn = [(x, y) for line in ax.lines for x, y in zip(*line.get_data(), strict=True)]

@@ -106,12 +106,23 @@ def _workers(executor: Any, is_dask: bool) -> int:
 
 def _on_futures(executor: concurrent.futures.Executor, spec: dict[str, Any], batches: list[list[int]]) -> Iterator[_Done]:
     futures = [executor.submit(_points, spec, places) for places in batches]
+    failure: BaseException | None = None
     try:
         for future in concurrent.futures.as_completed(futures):
-            yield future.result()
+            if future.cancelled():
+                continue
+            failure = failure or future.exception()
+            if failure is not None:
+                # Nothing more is begun, and what was is kept.
+                for other in futures:
+                    other.cancel()
+            if future.exception() is None:
+                yield future.result()
     finally:
         for future in futures:
             future.cancel()
+    if failure is not None:
+        raise failure
 
 
 def _on_dask(client: Any, spec: dict[str, Any], batches: list[list[int]]) -> Iterator[_Done]:
