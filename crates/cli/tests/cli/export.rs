@@ -12,9 +12,10 @@ use crate::{Lab, SCENARIO};
 fn lossy() -> (Lab, String) {
     let lab =
         Lab::new(&SCENARIO.replace("\"xcp\"", "\"none\"").replacen("\"50 packets\"", "\"5 packets\"", 1));
+    std::fs::rename(lab.path("scenario.toml"), lab.path("lossy.toml")).expect("the folder is ours");
     let set = ["--set", "flows.ftp.law=reno", "--set", "run.duration=20 s"];
     let out =
-        lab.run(&[&["run", "scenario.toml", "--out", "runs", "--json"], &set[..]].concat()).exits(0).json();
+        lab.run(&[&["run", "lossy.toml", "--out", "runs", "--json"], &set[..]].concat()).exits(0).json();
     let folder = out["folder"].as_str().map(str::to_owned);
     let folder = folder.unwrap_or_else(|| {
         let runs = std::fs::read_dir(lab.path("runs")).expect("a folder").flatten();
@@ -104,10 +105,10 @@ fn openmetrics_has_every_number_once() {
         assert!(samples.insert(sample), "{sample} comes twice");
     }
     for sample in [
-        "congestlab_link_utilization{scenario=\"scenario\",seed=\"1\",link=\"bottleneck\"}",
-        "congestlab_flow_goodput_bps{scenario=\"scenario\",seed=\"1\",flow=\"ftp\",index=\"1\"}",
-        "congestlab_flows_jain{scenario=\"scenario\",seed=\"1\",flow=\"ftp\"}",
-        "congestlab_link_drops_by_reason{scenario=\"scenario\",seed=\"1\",link=\"bottleneck\",reason=\"queue-full\"}",
+        "congestlab_link_utilization{scenario=\"lossy\",seed=\"1\",link=\"bottleneck\"}",
+        "congestlab_flow_goodput_bps{scenario=\"lossy\",seed=\"1\",flow=\"ftp\",index=\"1\"}",
+        "congestlab_flows_jain{scenario=\"lossy\",seed=\"1\",flow=\"ftp\"}",
+        "congestlab_link_drops_by_reason{scenario=\"lossy\",seed=\"1\",link=\"bottleneck\",reason=\"queue-full\"}",
     ] {
         assert!(samples.contains(sample), "{sample} is missing in\n{text}");
     }

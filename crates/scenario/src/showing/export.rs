@@ -20,15 +20,15 @@ type Events = Vec<(f64, Json)>;
 /// # Errors
 /// A table of the run is damaged.
 pub fn qlog(run: &RunFolder) -> Result<Json, FolderError> {
-    let segments = segments(run.scenario());
+    let senders = senders(run.scenario());
     let mut flows: BTreeMap<(usize, u32), Events> = BTreeMap::new();
-    let place = |element: &str| segments.iter().position(|(name, ..)| name == element);
+    let place = |element: &str| senders.iter().position(|sender| sender.group == element);
     run.flow_series(|row| {
         let (Some(group), Some(index)) = (place(row.element), row.index) else { return };
         let (key, value) = match row.metric {
             "srtt_ms" => ("smoothed_rtt", json!(row.value)),
             "cwnd_packets" => {
-                let bytes = row.value * f64::from(segments[group].2);
+                let bytes = row.value * f64::from(senders[group].segment);
                 ("congestion_window", json!(bytes.round() as u64))
             }
             _ => return,
@@ -59,8 +59,7 @@ pub fn qlog(run: &RunFolder) -> Result<Json, FolderError> {
     })?;
     let traces = flows.into_iter().map(|((group, index), mut events)| {
         events.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-        let (name, law, _) = &segments[group];
-        trace(name, index, law, events.into_iter().map(|(_, event)| event).collect())
+        trace(&senders[group], index, events.into_iter().map(|(_, event)| event).collect())
     });
     Ok(json!({
         "file_schema": "urn:ietf:params:qlog:file:contained",
@@ -71,12 +70,22 @@ pub fn qlog(run: &RunFolder) -> Result<Json, FolderError> {
     }))
 }
 
-/// Name and law of each group, and the bytes of a packet; 0 where there is no window.
-fn segments(scenario: &Scenario) -> Vec<(String, String, u16)> {
+/// The senders of a group.
+struct Sender<'a> {
+    group: &'a str,
+    law: &'static str,
+    /// Bytes of a packet.
+    segment: u16,
+}
+
+/// The groups that have a window.
+fn senders(scenario: &Scenario) -> Vec<Sender<'_>> {
     let groups = scenario.base_model().groups.iter();
-    let each = groups.map(|group| match &group.kind {
-        GroupKind::Tcp(config) => (group.name.clone(), config.law.name().to_owned(), config.segment),
-        GroupKind::Source(_) => (group.name.clone(), "none".to_owned(), 0),
+    let each = groups.filter_map(|group| match &group.kind {
+        GroupKind::Tcp(config) => {
+            Some(Sender { group: &group.name, law: config.law.name(), segment: config.segment })
+        }
+        GroupKind::Source(_) => None,
     });
     each.collect()
 }
@@ -85,11 +94,11 @@ fn event(time: f64, name: &str, data: Json) -> Json {
     json!({ "time": time, "name": format!("quic:{name}"), "data": data })
 }
 
-fn trace(group: &str, index: u32, law: &str, events: Vec<Json>) -> Json {
-    let name = format!("{group}[{index}]");
+fn trace(sender: &Sender<'_>, index: u32, events: Vec<Json>) -> Json {
+    let name = format!("{}[{index}]", sender.group);
     json!({
         "title": name,
-        "description": format!("law {law}"),
+        "description": format!("law {}", sender.law),
         "common_fields": {
             "group_id": name,
             "protocol_types": ["TCP"],
@@ -108,8 +117,10 @@ fn trace(group: &str, index: u32, law: &str, events: Vec<Json>) -> Json {
 pub fn open_metrics(run: &RunFolder) -> String {
     let summary = run.summary();
     let mut families = Families(BTreeMap::new());
-    let seed = run.scenario().seed().to_string();
-    let of_run = [("scenario", run.scenario().name()), ("seed", seed.as_str())];
+    let (origin, seed) = (run.origin(), run.scenario().seed().to_string());
+    // The file in the folder has a name of its own.
+    let name = origin["scenario"].as_str().unwrap_or_else(|| run.scenario().name());
+    let of_run = [("scenario", name), ("seed", seed.as_str())];
     let is_of_run = |key: &&str| !["links", "flows", "jain", "meta", "files", "schema", "seed"].contains(key);
     for (key, value) in summary.as_object().into_iter().flatten().filter(|(key, _)| is_of_run(&key.as_str()))
     {
