@@ -70,7 +70,8 @@ impl Meeting {
 
     fn end(&self, result: Option<String>) {
         let mut place = self.place();
-        (place.is_over, place.result) = (true, result);
+        place.is_over = true;
+        place.result = place.result.take().or(result);
         self.changed.notify_all();
     }
 
@@ -352,11 +353,10 @@ impl Episode {
         let (scenario, of_engine) = (Arc::clone(&scenario.parsed), Arc::clone(&meeting));
         let engine = std::thread::Builder::new().name("congestlab".into()).spawn(move || {
             // Whoever waits is told, however this ends.
-            let guard = Ending(&of_engine);
+            let _guard = Ending(&of_engine);
             let outcome = sim::run(&model, Engine::Reference, &of_engine.stop, &mut |_| {});
             let meta = Meta { version: VERSION.to_owned(), ..Meta::default() };
             of_engine.end(Some(RunResult::new(&scenario, &outcome, meta).to_json().to_string()));
-            std::mem::forget(guard);
         })?;
         Ok(Self { meeting, engine: Some(engine) })
     }

@@ -479,7 +479,9 @@ impl SenderLaw for Sender {
             Ok(())
         });
         let Some((header, ecn)) = left else { return };
-        if let Some((header, words)) = header.zip(packet.add_if(header.is_some(), config.class.tag)) {
+        if let Some(header) = header
+            && let Some(words) = packet.add(config.class.tag)
+        {
             *words = header;
         }
         if config.class.needs.owns_ecn && ecn != packet.ecn() {
@@ -495,15 +497,6 @@ impl SenderLaw for Sender {
         self.pacing
     }
 }
-
-/// What a packet has no method for.
-trait Added: law::Packet {
-    fn add_if(&mut self, is_wanted: bool, tag: Tag) -> Option<&mut law::Words> {
-        if is_wanted { self.add(tag) } else { None }
-    }
-}
-
-impl<P: law::Packet + ?Sized> Added for P {}
 
 // Links.
 

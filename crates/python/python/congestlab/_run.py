@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._native import Table
-from ._scenario import Refused, Scenario
+from ._scenario import Refused, Scenario, refusals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -121,21 +121,16 @@ class Run:
         runs a law, if it is not given. Raises `Refused` if there is no such packet.
         """
         text = at if isinstance(at, str) else f"{at!r} s"
-        try:
+        with refusals():
             return Explanation(json.loads(self._native.explain(flow, text, link)))
-        except _native.Refused as error:
-            raise Refused(*error.args) from None
 
     def compare(self, other: Run, *, tolerance: Mapping[str, float] | None = None) -> Comparison:
         """How far two runs of the same flows and links agree, number by number, as `congestlab compare` tells.
 
         `tolerance` replaces tolerances by name, such as `{"goodput": 0.1}`.
         """
-        try:
-            found = self._native.compare(other._native, list((tolerance or {}).items()))
-        except _native.Refused as error:
-            raise Refused(*error.args) from None
-        return Comparison(json.loads(found))
+        with refusals():
+            return Comparison(json.loads(self._native.compare(other._native, list((tolerance or {}).items()))))
 
     def report(self, path: str | os.PathLike[str] | None = None) -> str:
         """The report as HTML that needs nothing else (docs/report.md); also written to `path`, if it is given."""
@@ -146,10 +141,8 @@ class Run:
 
     def save(self, out: str | os.PathLike[str], /) -> Path:
         """Writes `out/<scenario>-<seed>-<hash>/` as `congestlab run --out` does (docs/results.md). Returns the folder."""
-        try:
+        with refusals():
             return Path(self._native.save(Path(out)))
-        except _native.Refused as error:
-            raise Refused(*error.args) from None
 
     def plot(self, y: str | None = None, *, kind: str | None = None, ax: Axes | None = None) -> Any:
         """Draws what the run shows over time, in the project's style. Returns matplotlib's axes.
@@ -228,10 +221,8 @@ def plot(*runs: Run, y: str | None = None, kind: str | None = None, ax: Axes | N
     import numpy
     from matplotlib import pyplot, rc_context, rc_params_from_file
 
-    try:
+    with refusals():
         picture = json.loads(_native.Run.picture([run._native for run in runs], y, kind))
-    except _native.Refused as error:
-        raise Refused(*error.args) from None
     panels = picture["panels"]
     if ax is not None and len(panels) != 1:
         raise Refused(f"there are {len(panels)} quantities for one axes", "give y, such as y=\"queue_packets\"")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -171,10 +172,8 @@ class Scenario:
 
     def check(self) -> list[dict[str, Any]]:
         """Checks `[sweep]` with every value in it, and `[[claims]]`, which a single run ignores. Returns warnings."""
-        try:
+        with refusals(self._spec):
             found: list[dict[str, Any]] = json.loads(self._native.check())
-        except _native.ScenarioError as error:
-            raise _error(error, self._spec) from None
         return found
 
     def points(self) -> list[dict[str, Any]]:
@@ -227,9 +226,18 @@ def _spec(source: Any, tables: Mapping[str, Any], base: Any) -> dict[str, Any]:
 
 def _read(spec: Mapping[str, Any]) -> _native.Scenario:
     arguments = {key: value for key, value in spec.items() if key != "paths"}
-    try:
+    with refusals(spec):
         return _native.Scenario(**arguments)
+
+
+@contextlib.contextmanager
+def refusals(spec: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """What the module refuses, as the exceptions of the package; `spec` is what a scenario was read from."""
+    try:
+        yield
     except _native.ScenarioError as error:
+        if spec is None:
+            raise
         raise _error(error, spec) from None
     except _native.Refused as error:
         raise Refused(*error.args) from None

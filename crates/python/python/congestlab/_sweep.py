@@ -10,7 +10,7 @@ from typing import Any
 
 from . import _native
 from ._native import Table
-from ._scenario import Refused, Scenario, _again, _error, _read, _whole, grid_of
+from ._scenario import Refused, Scenario, _again, _read, _whole, grid_of, refusals
 
 __all__ = ["sweep"]
 
@@ -65,14 +65,10 @@ def sweep(
         raise Refused("shard is for threads and a folder that all parts share", "give out, and no executor")
     with tempfile.TemporaryDirectory() as temporary:
         folder = os.fspath(out) if out is not None else temporary
-        try:
+        with refusals(spec):
             if executor is None:
                 return native.sweep(folder, threads or os.cpu_count() or 1, shard)
             return native.sweep_elsewhere(folder, _submitter(executor, spec, batch))
-        except _native.ScenarioError as error:
-            raise _error(error, spec) from None
-        except _native.Refused as error:
-            raise Refused(*error.args) from None
 
 
 def _points(spec: dict[str, Any], places: list[int]) -> _Done:

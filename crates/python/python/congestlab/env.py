@@ -17,7 +17,7 @@ import gymnasium
 import numpy
 
 from . import _native
-from ._scenario import Refused, Scenario
+from ._scenario import Refused, Scenario, refusals
 
 __all__ = ["CongestionEnv"]
 
@@ -74,10 +74,8 @@ class CongestionEnv(gymnasium.Env[numpy.ndarray, numpy.ndarray]):
         self.observation_space = gymnasium.spaces.Box(0.0, numpy.inf, (len(self.observed),), numpy.float32)
 
     def _begin(self, scenario: Scenario) -> _native.Episode:
-        try:
+        with refusals():
             return _native.Episode(scenario._native, self._agent, self._interval_ns)
-        except _native.Refused as error:
-            raise Refused(*error.args) from None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
