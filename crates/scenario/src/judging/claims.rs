@@ -331,12 +331,8 @@ impl CheckedClaim {
         let limits = claim.limits(&metric, findings);
         let rules = claim.rules(&metric, findings);
         claim.check_mean(&metric, findings);
-        let along = match (&claim.monotone, &claim.crossover) {
-            (None, None) => None,
-            (_, Some(other)) => Some(Along::Crossover(other.value.clone())),
-            (Some(trend), None) => Some(Along::Trend(trend.value)),
-        };
-        let along = match along {
+        let crossover = claim.crossover.as_ref().map(|other| Along::Crossover(other.value.clone()));
+        let along = match crossover.or(claim.monotone.as_ref().map(|trend| Along::Trend(trend.value))) {
             Some(along) => Some((claim.axis(span, axes, findings)?, along)),
             None => None,
         };

@@ -9,14 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::rule::{Along, Limit, Side, number};
-use super::{CheckedClaim, Claim, Decide, Observation, Trend, axis_value};
+use super::{CheckedClaim, Decide, Observation, Trend, axis_value};
 use crate::judging::grid::Axis;
 use crate::judging::metric::{Metric, Reading};
 use crate::judging::seeds;
 pub use crate::judging::seeds::Settings;
 use crate::judging::seeds::{Confidence, Estimate, SEED, SEEDS_MIN, next_seeds};
 use crate::text::cells::{Cell, Quantity};
-use crate::text::decode::At;
 use crate::text::number::significant;
 use crate::text::tree::inline;
 
@@ -174,7 +173,7 @@ impl CheckedClaim {
             Ok(text) => (Judgement::Holds, text),
             Err(miss) => (miss.judgement(), miss.text),
         };
-        Verdict { that: self.that().into(), metric: self.claim.measured(), judgement, text, points }
+        Verdict { that: self.that().into(), metric: self.measured(), judgement, text, points }
     }
 
     /// What was measured; `Err` where the claim does not hold.
@@ -186,10 +185,10 @@ impl CheckedClaim {
     ) -> Result<String, Miss> {
         let claim = &self.claim;
         let about: Vec<&Observation> = runs.iter().filter(|run| claim.is_about(run)).collect();
-        let bases = claim.bases(runs);
-        let selected = different(&about, &|run| claim.draws(run, &bases));
+        let bases = self.bases(runs);
+        let selected = different(&about, &|run| self.draws(run, &bases));
         let is_one = selected.len() < about.len() && selected.len() == by_point(&selected).len();
-        let read = |run: &Observation| claim.reading(&self.metric, run, &bases);
+        let read = |run: &Observation| self.reading(run, &bases);
         if selected.is_empty() {
             return Err("no run to judge by".into());
         }
@@ -231,51 +230,50 @@ impl Observation {
     }
 }
 
-impl Claim {
+impl CheckedClaim {
     /// What the claim looks at, in words.
     fn measured(&self) -> String {
-        let text = |metric: &Option<At<Metric>>| metric.as_ref().map(|metric| metric.value.text().to_owned());
-        let main = text(&self.metric).unwrap_or_default();
-        let base = text(&self.ratio_to);
-        match &self.against {
-            None => base.map_or(main.clone(), |base| format!("{main} / {base}")),
+        let main = self.metric.text();
+        let base = self.claim.ratio_to.as_ref().map(|base| base.value.text());
+        match &self.claim.against {
+            None => base.map_or(main.to_owned(), |base| format!("{main} / {base}")),
             Some(against) => {
                 let of = |axis: &Axis| Some((axis.path.value.clone(), inline(&axis.values.first()?.value)));
                 let values: Vec<_> = against.value.0.iter().filter_map(of).collect();
-                format!("{main} / {}{}", base.as_ref().unwrap_or(&main), place(&values))
+                format!("{main} / {}{}", base.unwrap_or(main), place(&values))
             }
         }
     }
 
     /// The metric of a run, as the claim looks at it.
-    fn reading(&self, metric: &Metric, run: &Observation, bases: &Bases<'_>) -> Result<Reading, Miss> {
-        if self.ratio_to.is_none() && self.against.is_none() {
-            return Ok(run.read(metric).clone());
+    fn reading(&self, run: &Observation, bases: &Bases<'_>) -> Result<Reading, Miss> {
+        if self.claim.ratio_to.is_none() && self.claim.against.is_none() {
+            return Ok(run.read(&self.metric).clone());
         }
-        match self.parts(metric, run, bases)? {
-            (_, 0.0) => Err(self.nothing_to_divide_by(metric)),
+        match self.parts(run, bases)? {
+            (_, 0.0) => Err(self.nothing_to_divide_by()),
             (number, base) => Ok(Reading::Number(number / base)),
         }
     }
 
     /// The metric of a run and what it is divided by.
-    fn parts(&self, metric: &Metric, run: &Observation, bases: &Bases<'_>) -> Result<(f64, f64), Miss> {
-        let value = number(run.read(metric))?;
-        if self.ratio_to.is_none() && self.against.is_none() {
+    fn parts(&self, run: &Observation, bases: &Bases<'_>) -> Result<(f64, f64), Miss> {
+        let value = number(run.read(&self.metric))?;
+        if self.claim.ratio_to.is_none() && self.claim.against.is_none() {
             return Ok((value, 1.0));
         }
-        let base = self.ratio_to.as_ref().map_or(metric, |base| &base.value);
+        let base = self.claim.ratio_to.as_ref().map_or(&self.metric, |base| &base.value);
         Ok((value, number(self.base_run(run, bases)?.read(base))?))
     }
 
-    fn nothing_to_divide_by(&self, metric: &Metric) -> Miss {
-        let base = self.ratio_to.as_ref().map_or(metric, |base| &base.value);
+    fn nothing_to_divide_by(&self) -> Miss {
+        let base = self.claim.ratio_to.as_ref().map_or(&self.metric, |base| &base.value);
         Miss::undecided(format!("{} is 0, and nothing to divide by", base.text()))
     }
 
     /// The run that `against` means: that with its values, all else equal.
     fn base_run<'a>(&self, run: &'a Observation, bases: &Bases<'a>) -> Result<&'a Observation, String> {
-        if self.against.is_none() {
+        if self.claim.against.is_none() {
             return Ok(run);
         }
         bases.get(&self.beside(run)).copied().ok_or_else(|| "`against` means no run".into())
@@ -289,8 +287,9 @@ impl Claim {
     /// The runs that have the values of `against`, by their other values.
     fn bases<'a>(&self, runs: &'a [Observation]) -> Bases<'a> {
         let mut bases = Bases::new();
-        for run in
-            runs.iter().filter(|run| self.against.as_ref().is_some_and(|against| against.value.has(run)))
+        for run in runs
+            .iter()
+            .filter(|run| self.claim.against.as_ref().is_some_and(|against| against.value.has(run)))
         {
             bases.entry(self.beside(run)).or_insert(run);
         }
@@ -299,13 +298,11 @@ impl Claim {
 
     /// The values of a run that `against` says nothing of.
     fn beside<'a>(&self, run: &'a Observation) -> Vec<&'a (String, String)> {
-        let against = self.against.iter().flat_map(|against| &against.value.0);
+        let against = self.claim.against.iter().flat_map(|against| &against.value.0);
         let varied: Vec<&str> = against.map(|axis| axis.path.value.as_str()).collect();
         run.settings.iter().filter(|(path, _)| !varied.contains(&path.as_str())).collect()
     }
-}
 
-impl CheckedClaim {
     /// What the claim says of the mean over the seeds, at each point.
     fn judge_mean(
         &self,
@@ -316,7 +313,7 @@ impl CheckedClaim {
     ) -> Result<String, Miss> {
         let mut said = Said::default();
         for (point, runs) in by_point(runs) {
-            let is_random = runs.iter().any(|run| self.claim.draws(run, bases));
+            let is_random = runs.iter().any(|run| self.draws(run, bases));
             let estimate = match self.estimate(&runs, bases, confidence) {
                 Ok(estimate) if is_random && runs.len() < SEEDS_MIN => {
                     Err((significant(estimate.mean), format!("{} seeds are too few", runs.len()).into()))
@@ -342,7 +339,7 @@ impl CheckedClaim {
             said.add(&point, text, cell, self.judge_interval(&estimate));
         }
         points.append(&mut said.points);
-        said.of(&self.claim.measured())
+        said.of(&self.measured())
     }
 
     /// The mean over the runs of a point.
@@ -352,11 +349,9 @@ impl CheckedClaim {
         bases: &Bases<'_>,
         confidence: Confidence,
     ) -> Result<Estimate, Miss> {
-        let of = |run: &&Observation| {
-            self.claim.parts(&self.metric, run, bases).map_err(|miss| miss.at(&run.settings))
-        };
+        let of = |run: &&Observation| self.parts(run, bases).map_err(|miss| miss.at(&run.settings));
         let parts: Vec<(f64, f64)> = runs.iter().map(of).collect::<Result<_, Miss>>()?;
-        Estimate::of_ratio(&parts, confidence).ok_or_else(|| self.claim.nothing_to_divide_by(&self.metric))
+        Estimate::of_ratio(&parts, confidence).ok_or_else(|| self.nothing_to_divide_by())
     }
 
     /// The interval of a mean lies within the bounds, outside, or across one.
@@ -402,14 +397,14 @@ impl CheckedClaim {
             let judged = if 2 * holding >= runs.len() {
                 Ok(())
             } else if 2 * (holding + open) >= runs.len() {
-                Err(self.claim.nothing_to_divide_by(&self.metric))
+                Err(self.nothing_to_divide_by())
             } else {
                 Err("less than half".into())
             };
             said.add(&point, text, cell, judged);
         }
         points.append(&mut said.points);
-        said.of(&self.claim.measured())
+        said.of(&self.measured())
     }
 
     /// What the claim says of each run.
@@ -443,7 +438,7 @@ impl CheckedClaim {
         }
         // A thousand runs that hold are a range.
         points.extend(said.points.drain(..).filter(|point| point.judgement != Judgement::Holds));
-        said.of(&self.claim.measured())?;
+        said.of(&self.measured())?;
         let (low, high) =
             seen.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &v| (l.min(v), h.max(v)));
         Ok(match seen.len() {
@@ -475,15 +470,13 @@ impl CheckedClaim {
         runs: &[&Observation],
         bases: &Bases<'_>,
     ) -> Result<String, Miss> {
-        let parts = |run: &Observation| {
-            self.claim.parts(&self.metric, run, bases).map_err(|miss| miss.at(&run.settings))
-        };
+        let parts = |run: &Observation| self.parts(run, bases).map_err(|miss| miss.at(&run.settings));
         let curve = along(axis, runs, parts)?;
         let values: Vec<f64> = curve.iter().map(|&(_, value)| value).collect();
         if trend.holds(&values) {
             Ok(show(&curve))
         } else {
-            Err(format!("{} along {axis} is {}", self.claim.measured(), show(&curve)).into())
+            Err(format!("{} along {axis} is {}", self.measured(), show(&curve)).into())
         }
     }
 
