@@ -10,8 +10,7 @@ use std::sync::atomic::AtomicBool;
 
 use congestlab_scenario::chart::looks;
 use congestlab_scenario::disk;
-use congestlab_scenario::fairness::jain;
-use congestlab_scenario::fairness::{time_to_fair_share, trailing_mean};
+use congestlab_scenario::fairness::{jain, time_to_fair_share, trailing_mean};
 use congestlab_scenario::net::packet::Picos;
 use congestlab_scenario::net::queue::Limit;
 use congestlab_scenario::net::service::Service;

@@ -94,7 +94,7 @@ fn read(arguments: &PlotArguments) -> Result<(Picture, Own, String), Failure> {
             return Err(Failure::Input(Message::new(text, "give one sweep, or folders of runs")));
         }
         let table = Table::open(sweep).map_err(|error| failure(ChartError::Table(error.to_string())))?;
-        let scenario = Scenario::load(&sweep.join("scenario.toml"), &[], None).map_err(Failure::Scenario)?;
+        let scenario = Scenario::load(&sweep.join(store::SCENARIO), &[], None).map_err(Failure::Scenario)?;
         let data = Data::of_table(&table).map_err(failure)?;
         let figure = scenario.figure();
         let picture = match figure {

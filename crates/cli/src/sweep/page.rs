@@ -44,7 +44,7 @@ pub(crate) fn again(folder: &Path) -> Result<(String, Vec<(String, Figure)>), Fa
         text.map_err(|error| refuse(format!("{}: {error}", path.display())))
     };
     let (name, written) = (format!("{}.toml", table.scenario()), text(store::WRITTEN)?);
-    let own = text("scenario.toml")?;
+    let own = text(store::SCENARIO)?;
     let scenario = Scenario::parse(&name, &own, folder, &[], None).map_err(Failure::Scenario)?;
     let stop = AtomicBool::new(false);
     let work = Work::Merge(Vec::new());

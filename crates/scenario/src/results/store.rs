@@ -1,8 +1,4 @@
-//! Results on disk: written whole or not at all.
-//!
-//! What is being written has a hidden name that ends in `.part`, and whoever writes it holds a lock on it. The lock ends
-//! with its process, however that ends: what nobody holds is litter, and the next who writes into that folder clears it
-//! away.
+//! The folder of a run, written whole or not at all; [`crate::disk`] says how.
 
 use std::fs::{self, File};
 use std::io;

@@ -25,7 +25,6 @@ use crate::results::result::{Meta, RunResult};
 use crate::results::{folder, records, store};
 use crate::text::diagnostic::Diagnostics;
 use crate::text::disk;
-use crate::text::disk::read_file;
 
 /// Why a sweep ended early.
 #[derive(Debug, Error)]
@@ -62,8 +61,6 @@ pub enum SweepError {
     },
 }
 
-/// The sweep as a scenario, in its folder.
-pub(crate) const SCENARIO: &str = "scenario.toml";
 /// Says that a table is whole, and of what.
 pub(crate) const CONTENT: &str = "sweep.json";
 
@@ -72,16 +69,17 @@ pub(crate) const CONTENT: &str = "sweep.json";
 ///
 /// # Errors
 /// A file can not be read or removed.
-fn leave_out_other(folder: &Path, scenario: &Scenario) -> Result<(), SweepError> {
-    let path = folder.join(CONTENT);
+fn leave_out_other(of: &Path, scenario: &Scenario) -> Result<(), SweepError> {
+    let path = of.join(CONTENT);
     if !path.is_file() {
         return Ok(());
     }
     let (own, _) = scenario.portable_sweep().map_err(|(path, error)| SweepError::Read { path, error })?;
-    if read_file(&folder.join(SCENARIO), FILE_BYTES_MAX).is_ok_and(|text| text == own.as_bytes()) {
+    let written = disk::read_file(&of.join(folder::SCENARIO), FILE_BYTES_MAX);
+    if written.is_ok_and(|text| text == own.as_bytes()) {
         return Ok(());
     }
-    std::fs::remove_file(&path).map_err(|error| SweepError::Write { path, error })
+    fs::remove_file(&path).map_err(|error| SweepError::Write { path, error })
 }
 
 /// What a sweep tells while it goes.
@@ -283,8 +281,7 @@ impl Results<'_> {
     /// It is not complete, or what was complete is there no more.
     pub fn get(&self, index: usize) -> Result<PointResult, SweepError> {
         let (point, task) = (&self.points[index], &self.tasks[self.task_of[index]]);
-        let record = self.records.find(task.hash).and_then(|found| found.read());
-        record.and_then(|record| kept(record, &task.run, point, self.scenario)).ok_or_else(|| {
+        complete(&self.records, task, point, self.scenario).ok_or_else(|| {
             let error = std::io::Error::other(format!("there is no point {}", point.label));
             SweepError::Read { path: self.folder.clone(), error }
         })
@@ -352,11 +349,7 @@ pub fn run<'a>(
     }
     let mut records = job.records.into_inner().unwrap_or_else(PoisonError::into_inner);
     records.refresh().map_err(|error| SweepError::Read { path: folder.clone(), error })?;
-    let is_missing = |task: &&Task| {
-        let record = records.find(task.hash).and_then(|found| found.read());
-        let point = &points[task.points[0]];
-        record.and_then(|record| kept(record, &task.run, point, scenario)).is_none()
-    };
+    let is_missing = |task: &&Task| complete(&records, task, &points[task.points[0]], scenario).is_none();
     let missing = match options.work {
         Work::All => 0,
         _ => tasks.par_iter().filter(is_missing).map(|task| task.points.len()).sum(),
@@ -421,13 +414,9 @@ impl<'a> Elsewhere<'a> {
         let records =
             Records::open(&folder).map_err(|error| SweepError::Read { path: folder.clone(), error })?;
         leave_out_other(options.folder, scenario)?;
-        let is_complete = laid.tasks.par_iter().map(|task| {
-            let record = records.find(task.hash).and_then(|found| found.read());
-            record
-                .and_then(|record| kept(record, &task.run, &laid.points[task.points[0]], scenario))
-                .is_some()
-        });
-        let is_complete = is_complete.collect();
+        let point = |task: &Task| &laid.points[task.points[0]];
+        let is_complete = |task: &Task| complete(&records, task, point(task), scenario).is_some();
+        let is_complete = laid.tasks.par_iter().map(is_complete).collect();
         Ok(Self { scenario, folder, laid, records, is_complete })
     }
 
@@ -676,6 +665,11 @@ impl Job<'_> {
     fn cannot_write(&self, error: std::io::Error) -> SweepError {
         SweepError::Write { path: self.folder.to_owned(), error }
     }
+}
+
+/// The point of a task, if a record of it is complete and answers.
+fn complete(records: &Records, task: &Task, point: &Point, scenario: &Scenario) -> Option<PointResult> {
+    kept(records.find(task.hash)?.read()?, &task.run, point, scenario)
 }
 
 /// A point that is complete and answers all claims and the figure.

@@ -18,7 +18,7 @@ use crate::judging::observation::PointResult;
 use crate::judging::seeds::SEED;
 use crate::results::origin::{Cell, axis};
 use crate::results::result::field;
-use crate::results::sweep::{CONTENT, Results, SCENARIO, SweepError};
+use crate::results::sweep::{CONTENT, Results, SweepError};
 use crate::results::tables::decoder::Decoder;
 use crate::results::tables::{Column, Kind, More, physical};
 use crate::results::{folder, store};
@@ -341,7 +341,7 @@ pub fn write(
     let (text, traces) =
         scenario.portable_sweep().map_err(|(path, error)| SweepError::Read { path, error })?;
     let written = scenario.written().to_owned();
-    let files = [(SCENARIO, text), (folder::WRITTEN, written)]
+    let files = [(folder::SCENARIO, text), (folder::WRITTEN, written)]
         .map(|(name, text)| (name.to_owned(), text.into_bytes()));
     let files = files.into_iter().chain(traces);
     let mut names = vec![PARQUET.to_owned(), CSV.to_owned()];
@@ -559,7 +559,7 @@ impl Table {
             return Err(TableError::OtherVersion { path: folder.to_owned(), found });
         }
         let content: Content = serde_json::from_value(content).map_err(|error| damaged(&path, &error))?;
-        for name in [PARQUET, SCENARIO, folder::WRITTEN] {
+        for name in [PARQUET, folder::SCENARIO, folder::WRITTEN] {
             if !content.files.contains_key(name) {
                 return Err(damaged(&path, &format!("it does not name {name}")));
             }
