@@ -44,7 +44,7 @@
 #[cfg(feature = "words")]
 extern crate alloc;
 
-#[cfg(test)]
+#[cfg(any(test, feature = "outside"))]
 extern crate std;
 
 pub mod law;

@@ -144,7 +144,7 @@ pub struct Sample {
 }
 
 /// Event at a port, for observers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PortEvent {
     /// A packet was dropped.
     Dropped {
@@ -361,23 +361,27 @@ fn start(law: &LawConfig, service: &Service, phase: &mut Stream) -> Link {
     }
     // In (0, T]: routers that start together must not decide together.
     let mut draw = || Duration(1 + phase.below(config.first_interval().0));
-    let (first, second) = (draw(), draw());
-    Link::new(&config, first, second)
+    Link::new(&config, draw(), draw())
 }
 
 /// The law edits the header of a packet; who watches sees with what in hand.
 #[inline]
-fn edit(law: &mut Link, now: Picos, packet: &mut Packet, backlog: Bytes, out: &mut impl Output) {
+fn edit(
+    law: &mut Link,
+    flows: &mut Option<Box<Flows>>,
+    now: Picos,
+    packet: &mut Packet,
+    backlog: Bytes,
+    out: &mut impl Output,
+) {
     let seen = if out.watches() { law.view(packet).map(|view| (*packet, view)) } else { None };
-    law.on_departure(nanos(now), packet, backlog);
+    match flows {
+        None => law.on_departure(nanos(now), packet, backlog),
+        Some(flows) => edit_known(law, flows, now, packet, backlog),
+    }
     if let Some((asked, view)) = seen {
         out.event(now, PortEvent::Feedback { packet: *packet, asked, view });
     }
-}
-
-/// The table of flows, if the law wants one.
-fn remembered(law: &LawConfig) -> Option<Box<Flows>> {
-    law.config.remembers().map(|wanted| Box::new(Flows::new(wanted)))
 }
 
 /// The law edits the codes of a packet whose flow the router may know.
@@ -609,7 +613,11 @@ impl Port {
         let sample_every = config.sample_every.unwrap_or(NEVER).max(1);
         let mut parts = Parts {
             feedback_at: config.feedback_at,
-            flows: config.law.as_ref().and_then(remembered),
+            flows: config
+                .law
+                .as_ref()
+                .and_then(|law| law.config.remembers())
+                .map(|wanted| Box::new(Flows::new(wanted))),
             queue_law,
             others: (1..config.discipline.queues()).map(limit).collect(),
             told,
@@ -1026,10 +1034,7 @@ impl Port {
         {
             law.on_arrival(nanos(now), &packet);
             if parts.feedback_at == FeedbackAt::Enqueue {
-                match &mut parts.flows {
-                    None => edit(law, now, &mut packet, backlog, out),
-                    Some(flows) => edit_known(law, flows, now, &mut packet, backlog),
-                }
+                edit(law, &mut parts.flows, now, &mut packet, backlog, out);
             }
         }
         let has_law = parts.queue_law.is_some();
@@ -1136,10 +1141,7 @@ impl Port {
         let parts = &mut *self.parts;
         if let Some(law) = &mut parts.law {
             if parts.feedback_at == FeedbackAt::Departure {
-                match &mut parts.flows {
-                    None => edit(law, now, packet, backlog, out),
-                    Some(flows) => edit_known(law, flows, now, packet, backlog),
-                }
+                edit(law, &mut parts.flows, now, packet, backlog, out);
             }
             self.fingerprint = fold(self.fingerprint ^ now, u64::from(packet.words[2]) ^ MIX[1]);
         }

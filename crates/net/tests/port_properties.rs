@@ -644,7 +644,7 @@ fn landed(log: &Log) -> Vec<Packet> {
 
 fn events(log: &Log, is_error: bool) -> Vec<(Picos, PortEvent)> {
     let wanted = |event: &PortEvent| matches!(event, PortEvent::Errored { .. }) == is_error;
-    log.events.iter().filter(|(_, event)| wanted(event)).copied().collect()
+    log.events.iter().filter(|(_, event)| wanted(event)).cloned().collect()
 }
 
 #[test]

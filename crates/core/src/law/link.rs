@@ -80,7 +80,7 @@ pub trait LinkLaw: Sized + Steered {
     /// Report of the last control interval: what it measured and decided.
     type Report: Series;
     /// View of the law on a packet, for observers.
-    type View: Copy + Debug + Eq + 'static;
+    type View: Clone + Debug + Eq + 'static;
 
     /// Returns the name of the law, that of a protocol of its file.
     fn name(config: &Self::Config) -> &'static str;

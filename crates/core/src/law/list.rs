@@ -99,7 +99,7 @@ macro_rules! protocols {
         }
         protocols! { types
             /// View of a link law on a packet, for observers.
-            (Clone, Copy, Debug, PartialEq, Eq) LinkView: $($($(#[$if_link])* $Link(<$link as LinkLaw>::View),)?)*
+            (Clone, Debug, PartialEq, Eq) LinkView: $($($(#[$if_link])* $Link(<$link as LinkLaw>::View),)?)*
         }
 
         impl Sender {

@@ -1,5 +1,5 @@
 //! Laws that are no part of this crate: whoever has a [`LinkLaw`] or a [`SenderLaw`] gives its configuration to [`link()`]
-//! or [`sender()`], and it runs as those of the list do.
+//! or [`sender()`], and it runs as those of the list do. Once [`add`]ed, its protocol is on the list: scenarios name it.
 //!
 //! They cost more than those: each call goes through a table, each configuration is found by its type. Nothing else
 //! differs. What packets meet is `cold`, so that the laws of the list pay nothing for the door. Kernels have none of it.
@@ -12,18 +12,137 @@ use super::{
 };
 use crate::units::{Bytes, Duration, Rate, Time};
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::any::Any;
-use core::fmt::Debug;
+use core::any::{Any, type_name};
+use core::fmt::{self, Debug};
 use core::marker;
+use std::sync::OnceLock;
 
-/// Returns no protocols: those that there are from outside, their programs know.
-pub const fn protocols() -> &'static [Protocol] {
-    &[]
+/// Protocols that the program has added.
+static ADDED: OnceLock<Vec<Protocol>> = OnceLock::new();
+
+/// Returns the protocols that the program has added.
+pub fn protocols() -> &'static [Protocol] {
+    ADDED.get().map_or(&[], Vec::as_slice)
 }
 
-/// Columns of a report that are kept.
-const SERIES_MAX: usize = 6;
+/// Why protocols can not be on the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AddError {
+    /// The list is as the program made it before.
+    Twice,
+    /// The name is that of another protocol.
+    Taken(&'static str),
+    /// The name has other letters than a to z, 0 to 9 and `-`, or does not begin with a to z.
+    Name(&'static str),
+    /// The protocol has no part for links and none for senders.
+    Empty(&'static str),
+    /// The part of the protocol says that it is of another name, which its results would have.
+    Called(&'static str, &'static str),
+    /// The protocol has more series for links than are kept.
+    Series(&'static str, usize),
+    /// The link law can be timed and told what is spare, which is for laws of the list alone.
+    Steered(&'static str),
+}
+
+impl fmt::Display for AddError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Twice => write!(out, "protocols were added before; a program adds all of its own at once"),
+            Self::Taken(name) => write!(out, "there is a protocol {name} already"),
+            Self::Name(name) => {
+                write!(out, "{name:?} is no name of a protocol: a to z first, then a to z, 0 to 9 and -")
+            }
+            Self::Empty(name) => write!(out, "protocol {name} has a law neither for links nor for senders"),
+            Self::Called(name, own) => {
+                write!(
+                    out,
+                    "a law of protocol {name} returns {own:?} as its name; it must be that of a protocol added with it"
+                )
+            }
+            Self::Series(name, count) => {
+                write!(out, "protocol {name} has {count} series for links; {SERIES_MAX} are the most")
+            }
+            Self::Steered(name) => {
+                write!(
+                    out,
+                    "the link law of protocol {name} says IS_STEERED; XCP-i's virtual routers take laws of the list alone"
+                )
+            }
+        }
+    }
+}
+
+impl core::error::Error for AddError {}
+
+/// Puts protocols on the list, once, before anything asks for it.
+///
+/// # Errors
+/// If one of them can not be there; then none is.
+pub fn add(protocols: Vec<Protocol>) -> Result<(), AddError> {
+    for (place, protocol) in protocols.iter().enumerate() {
+        let name = protocol.name;
+        let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(is_letter) {
+            return Err(AddError::Name(name));
+        }
+        if name == "none"
+            || Protocol::of(name).is_some()
+            || protocols[..place].iter().any(|other| other.name == name)
+        {
+            return Err(AddError::Taken(name));
+        }
+        if protocol.link.is_none() && protocol.sender.is_none() {
+            return Err(AddError::Empty(name));
+        }
+        if protocol.link_series.len() > SERIES_MAX {
+            return Err(AddError::Series(name, protocol.link_series.len()));
+        }
+        if let Some(super::LinkConfig::Outside(config)) = &protocol.link
+            && config.0.kind.is_steered()
+        {
+            return Err(AddError::Steered(name));
+        }
+        let own = [
+            protocol.link.as_ref().map(super::LinkConfig::name),
+            protocol.sender.as_ref().map(super::SenderConfig::name),
+        ];
+        for own in own.into_iter().flatten() {
+            if !protocols.iter().any(|other| other.name == own) {
+                return Err(AddError::Called(name, own));
+            }
+        }
+    }
+    ADDED.set(protocols).map_err(|_| AddError::Twice)
+}
+
+/// Columns of a report that are kept: it is copied with each event.
+const SERIES_MAX: usize = 8;
+
+/// The most bytes of an option: beside them stand timestamps; on a SYN, what else a SYN says.
+const OPTION_MAX: u8 = 28;
+const OPTION_OF_SYN_MAX: u8 = 16;
+
+/// True if a packet has room for a TCP option of these bytes, of which the second says how many they are.
+pub fn fits(option: &OptionBytes, needs: &Needs) -> bool {
+    let most = if needs.handshake { OPTION_OF_SYN_MAX } else { OPTION_MAX };
+    (4..=most).contains(&option[1]) && option[1].is_multiple_of(4)
+}
+
+/// Returns the paths of the types that are the protocol's link law and its sender law; `None`: it has none, or one of the
+/// list.
+pub fn types(protocol: &Protocol) -> [Option<&'static str>; 2] {
+    let link = match &protocol.link {
+        Some(super::LinkConfig::Outside(config)) => Some(config.0.kind.path()),
+        _ => None,
+    };
+    let sender = match &protocol.sender {
+        Some(super::SenderConfig::Outside(config)) => Some(config.0.kind.path()),
+        _ => None,
+    };
+    [link, sender]
+}
 
 /// A value of a type that only its law knows.
 trait Value: Any + Debug + marker::Send + Sync {
@@ -208,7 +327,7 @@ impl<K: ?Sized> Outside<K> {
 }
 
 impl<K: ?Sized> Debug for Outside<K> {
-    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_tuple("Outside").field(&self.config).finish()
     }
 }
@@ -231,6 +350,8 @@ impl<K: ?Sized> Eq for Outside<K> {}
 
 /// The functions of a link law that need no state.
 trait LinkKind: marker::Send + Sync {
+    fn path(&self) -> &'static str;
+    fn is_steered(&self) -> bool;
     fn name(&self, config: &dyn Any) -> &'static str;
     fn start(&self, config: &dyn Any, phase: Duration, second_phase: Duration) -> Option<Box<dyn LinkState>>;
     fn first_interval(&self, config: &dyn Any) -> Duration;
@@ -239,6 +360,7 @@ trait LinkKind: marker::Send + Sync {
     fn configure_capacity(&self, config: &mut dyn Any, capacity: Rate);
     fn remembers(&self, config: &dyn Any) -> Option<Remembers>;
     fn explain_other(&self, config: &dyn Any) -> Option<Rule>;
+    fn explain(&self, config: &dyn Any, view: &dyn Any, packets: [&dyn Packet; 2], rules: &mut Vec<Rule>);
 }
 
 /// A link law at work.
@@ -252,12 +374,22 @@ trait LinkState: Debug + marker::Send + Sync {
     fn next_deadline(&self) -> Time;
     fn on_deadline(&mut self, now: Time, backlog: Bytes);
     fn report(&self) -> Report;
+    fn view(&self, packet: &dyn Packet) -> Option<Arc<dyn Value>>;
 }
 
 impl<L> LinkKind for Of<L>
 where
     L: LinkLaw + Clone + Debug + marker::Send + Sync + 'static,
+    L::View: marker::Send + Sync,
 {
+    fn path(&self) -> &'static str {
+        type_name::<L>()
+    }
+
+    fn is_steered(&self) -> bool {
+        L::IS_STEERED
+    }
+
     fn name(&self, config: &dyn Any) -> &'static str {
         config.downcast_ref().map_or("", L::name)
     }
@@ -291,11 +423,18 @@ where
     fn explain_other(&self, config: &dyn Any) -> Option<Rule> {
         config.downcast_ref().map(L::explain_other)
     }
+
+    fn explain(&self, config: &dyn Any, view: &dyn Any, packets: [&dyn Packet; 2], rules: &mut Vec<Rule>) {
+        if let (Some(config), Some(view)) = (config.downcast_ref(), view.downcast_ref()) {
+            L::explain(config, view, packets, rules);
+        }
+    }
 }
 
 impl<L> LinkState for L
 where
     L: LinkLaw + Clone + Debug + marker::Send + Sync + 'static,
+    L::View: marker::Send + Sync,
 {
     fn copy(&self) -> Box<dyn LinkState> {
         Box::new(self.clone())
@@ -332,6 +471,10 @@ where
     fn report(&self) -> Report {
         Report::of(&LinkLaw::report(self))
     }
+
+    fn view(&self, packet: &dyn Packet) -> Option<Arc<dyn Value>> {
+        LinkLaw::view(self, &Seen(packet)).map(|view| Arc::new(view) as _)
+    }
 }
 
 /// Configuration of a link law from outside.
@@ -357,6 +500,7 @@ pub fn link<L>(config: L::Config) -> super::LinkConfig
 where
     L: LinkLaw + Clone + Debug + marker::Send + Sync + 'static,
     L::Config: Clone + Debug + PartialEq + marker::Send + Sync + 'static,
+    L::View: marker::Send + Sync,
 {
     let kind: &'static Of<L> = const { &Of(marker::PhantomData) };
     super::LinkConfig::Outside(LinkConfig(Outside { config: Box::new(config), kind }))
@@ -378,19 +522,27 @@ pub struct Report {
     intervals: u64,
     decision: i64,
     bounded: Option<u64>,
-    series: [(&'static str, i64, u32); SERIES_MAX],
+    series: [(&'static str, i64); SERIES_MAX],
+    /// Denominators of the series, apart because they are half as long.
+    units: [u32; SERIES_MAX],
 }
 
 impl Report {
-    const NONE: Self = Self { intervals: 0, decision: 0, bounded: None, series: [("", 0, 1); SERIES_MAX] };
+    const NONE: Self = Self {
+        intervals: 0,
+        decision: 0,
+        bounded: None,
+        series: [("", 0); SERIES_MAX],
+        units: [1; SERIES_MAX],
+    };
 
     fn of(report: &impl Series) -> Self {
         let (intervals, decision) = (report.intervals(), report.decision());
         let mut kept = Self { intervals, decision, bounded: report.bounded_packets(), ..Self::NONE };
-        let mut places = kept.series.iter_mut();
+        let mut places = kept.series.iter_mut().zip(&mut kept.units);
         report.each(&mut |name, value, unit| {
-            if let Some(place) = places.next() {
-                *place = (name, value, unit);
+            if let Some((place, denominator)) = places.next() {
+                (*place, *denominator) = ((name, value), unit);
             }
         });
         kept
@@ -407,7 +559,8 @@ impl Series for Report {
     }
 
     fn each(&self, tell: &mut impl FnMut(&'static str, i64, u32)) {
-        for &(name, value, unit) in self.series.iter().take_while(|(name, ..)| !name.is_empty()) {
+        let columns = self.series.iter().zip(self.units);
+        for (&(name, value), unit) in columns.take_while(|((name, _), _)| !name.is_empty()) {
             tell(name, value, unit);
         }
     }
@@ -417,12 +570,24 @@ impl Series for Report {
     }
 }
 
+/// View of a link law from outside, for the law's own words; for laws that have none, the [`Report`].
+#[derive(Clone, Debug)]
+pub struct View(Arc<dyn Value>);
+
+impl PartialEq for View {
+    fn eq(&self, other: &Self) -> bool {
+        (*self.0).is_same((*other.0).any())
+    }
+}
+
+impl Eq for View {}
+
 impl Steered for Link {}
 
 impl LinkLaw for Link {
     type Config = LinkConfig;
     type Report = Report;
-    type View = Report;
+    type View = View;
 
     fn name(config: &LinkConfig) -> &'static str {
         config.0.kind.name(config.0.any())
@@ -500,17 +665,21 @@ impl LinkLaw for Link {
         self.0.as_ref().map_or(Report::NONE, |law| law.report())
     }
 
-    /// Columns of the law's report that are kept, whatever the packet.
-    fn view(&self, _packet: &impl Packet) -> Option<Report> {
-        Some(LinkLaw::report(self))
+    fn view(&self, packet: &impl Packet) -> Option<View> {
+        let own = self.0.as_ref().and_then(|law| law.view(packet));
+        Some(View(own.unwrap_or_else(|| Arc::new(LinkLaw::report(self)))))
     }
 
     fn explain_other(config: &LinkConfig) -> Rule {
         config.0.kind.explain_other(config.0.any()).unwrap_or_else(|| Rule::new("", ""))
     }
 
-    fn explain(_: &LinkConfig, report: &Report, _: [&dyn Packet; 2], rules: &mut Vec<Rule>) {
-        words::by_report(report, rules);
+    fn explain(config: &LinkConfig, view: &View, packets: [&dyn Packet; 2], rules: &mut Vec<Rule>) {
+        let view = (*view.0).any();
+        match view.downcast_ref::<Report>() {
+            Some(report) => words::by_report(report, rules),
+            None => config.0.kind.explain(config.0.any(), view, packets, rules),
+        }
     }
 
     fn remembers(config: &LinkConfig) -> Option<Remembers> {
@@ -522,6 +691,7 @@ impl LinkLaw for Link {
 
 /// The functions of a sender law that need no state.
 trait SenderKind: marker::Send + Sync {
+    fn path(&self) -> &'static str;
     fn name(&self, config: &dyn Any) -> &'static str;
     fn needs(&self, config: &dyn Any) -> Needs;
     fn option(&self, config: &dyn Any, on: On<'_>) -> Option<OptionBytes>;
@@ -563,6 +733,10 @@ where
     L: SenderLaw + Clone + Debug + marker::Send + Sync,
     L::Echo: Clone + Debug + PartialEq + marker::Send + Sync + 'static,
 {
+    fn path(&self) -> &'static str {
+        type_name::<L>()
+    }
+
     fn name(&self, config: &dyn Any) -> &'static str {
         config.downcast_ref().map_or("", L::name)
     }
@@ -572,7 +746,8 @@ where
     }
 
     fn option(&self, config: &dyn Any, on: On<'_>) -> Option<OptionBytes> {
-        L::option(config.downcast_ref()?, on)
+        let config = config.downcast_ref()?;
+        L::option(config, on).filter(|bytes| fits(bytes, &L::needs(config)))
     }
 
     fn start(&self, config: &dyn Any, mss: Bytes, initial_window: Bytes) -> Option<Box<dyn SenderState>> {

@@ -3,12 +3,12 @@
 //! All sums and differences saturate, visibly in this file and nowhere else: a rate that would be
 //! negative is zero, an instant past the end of time is [`Time::NEVER`].
 
-// A kernel has no use for unit names, and BPF could not compile the formatting.
-#[cfg(not(target_arch = "bpf"))]
+// Names of units are for people: what kernels run has none, and could not format them.
+#[cfg(any(not(target_arch = "bpf"), feature = "words"))]
 mod text;
 mod wide;
 
-#[cfg(not(target_arch = "bpf"))]
+#[cfg(any(not(target_arch = "bpf"), feature = "words"))]
 pub use text::{Kind, UnitError};
 pub use wide::{Wide, limbs};
 

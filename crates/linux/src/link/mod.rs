@@ -87,7 +87,7 @@ pub enum Way {
 }
 
 /// An event at a link, for those who listen.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Event {
     /// Direction in which it happened.
     pub way: Way,
