@@ -1,4 +1,4 @@
-//! What runs gave: results, their folders and tables, sweeps, the folders of papers.
+//! What runs gave: results, their folders and tables, sweeps, the folders of papers, the trial of a law.
 
 pub mod folder;
 pub(crate) mod origin;
@@ -9,3 +9,4 @@ pub mod store;
 pub mod sweep;
 pub mod table;
 pub(crate) mod tables;
+pub mod trial;
