@@ -40,7 +40,7 @@ setup:
 lint:
 	cargo fmt --all --check
 	rooms=$$(tools/features --workspace) && cargo clippy --workspace $$rooms --all-targets --locked -- -D warnings
-	cargo clippy --package congestlab --no-default-features --all-targets --locked -- -D warnings
+	cargo clippy --package congestlab --no-default-features --features outside --all-targets --locked -- -D warnings
 
 docs:
 	tools/docs

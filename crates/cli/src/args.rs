@@ -87,8 +87,11 @@ pub(crate) enum Command {
     /// Simulate a scenario and print its results
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunArguments),
-    /// Check a scenario, its sweep and its claims without running it
+    /// Check a scenario, its sweep and its claims without running it; or a control law
     Check(CheckArguments),
+    /// Write the beginning of something of your own
+    #[command(subcommand)]
+    New(NewCommand),
     /// Install a dissector of the XCP congestion header for Wireshark and tshark
     #[command(subcommand)]
     Wireshark(WiresharkCommand),
@@ -196,12 +199,42 @@ pub(crate) enum FlowsShown {
 }
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct CheckArguments {
+    #[command(subcommand)]
+    pub(crate) what: Option<CheckCommand>,
+    /// Scenario file in TOML, such as scenarios/first.toml
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required = true)]
+    pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) scenario: ScenarioArguments,
+    pub(crate) changes: Changes,
     /// Print the scenario as TOML with every default written out
     #[arg(long)]
     pub(crate) print: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CheckCommand {
+    /// Put a control law to its trial: any input, intervals, pools, windows, both engines, slow links and fast ones
+    Law {
+        /// Name of the protocol, such as xcp
+        name: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum NewCommand {
+    /// Write a program with a control law of your own, which has every command of this one
+    Law(NewLawArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NewLawArguments {
+    /// Name of the protocol, and of the folder: a to z first, then a to z, 0 to 9 and -
+    pub(crate) name: String,
+    /// Folder of congestlab's sources [default: where this command was built]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) congestlab: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

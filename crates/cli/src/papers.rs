@@ -339,7 +339,7 @@ impl Lab<'_> {
     fn points(&self, scenario: &Scenario, is_whole: bool) -> Result<Vec<PointResult>, Failure> {
         let wanted = self.threads.unwrap_or_else(machine::cores);
         let threads = crate::sweep::threads_that_fit(scenario, wanted)?;
-        let options = Options::new(self.folder, crate::sweep::CODE, threads, self.stop);
+        let options = Options::new(self.folder, crate::sweep::code(), threads, self.stop);
         // Whether anything is random is known when the first run is through. Then it is early enough.
         let too_few = scenario.require_seeds().err();
         let is_random = AtomicBool::new(false);

@@ -4,8 +4,8 @@ pub(crate) mod page;
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex};
 
 use congestlab_scenario::cells::{Quantity, heading};
 use congestlab_scenario::claims::{Observation, Verdict};
@@ -24,8 +24,34 @@ use crate::machine::{self, Clock};
 use crate::output::{Screen, gauge, print, require_folder};
 use crate::table::{Cell, Table};
 
-/// Results of other code are not taken for complete.
-pub(crate) const CODE: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("CONGESTLAB_CODE"));
+/// Names the code: results of other code are not taken for complete.
+pub(crate) fn code() -> &'static str {
+    static CODE: LazyLock<String> = LazyLock::new(|| {
+        let own = concat!(env!("CARGO_PKG_VERSION"), " ", env!("CONGESTLAB_CODE"));
+        // Laws that are no part of this project are in the program, and nowhere else.
+        match program_with_laws() {
+            Some(program) => format!("{own} {program}"),
+            None => own.to_owned(),
+        }
+    });
+    &CODE
+}
+
+#[cfg(not(feature = "outside"))]
+fn program_with_laws() -> Option<String> {
+    None
+}
+
+/// Returns the hash of this program, if it has laws of its own.
+#[cfg(feature = "outside")]
+fn program_with_laws() -> Option<String> {
+    let has_laws = !congestlab_core::law::outside::protocols().is_empty();
+    // A program that is not there any more is none that has run before.
+    let hash = |path: std::path::PathBuf| congestlab_scenario::disk::hash_file(&path).ok();
+    has_laws.then(|| {
+        std::env::current_exe().ok().and_then(hash).unwrap_or_else(|| format!("{:?}", std::process::id()))
+    })
+}
 
 pub(crate) fn sweep(arguments: &SweepArguments, screen: &Screen) -> Result<(), Failure> {
     let scenario = load(arguments, screen)?;
@@ -60,7 +86,7 @@ pub(crate) fn sweep(arguments: &SweepArguments, screen: &Screen) -> Result<(), F
         work,
         release: VERSION,
         folders: arguments.folders,
-        ..Options::new(&folder, CODE, threads, &stop)
+        ..Options::new(&folder, code(), threads, &stop)
     };
     let line = Mutex::new(screen.progress());
     let [done, kept, equal] = [const { AtomicUsize::new(0) }; 3];

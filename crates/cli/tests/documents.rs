@@ -248,6 +248,11 @@ fn the_page_on_comparisons_shows_what_the_command_prints() {
 }
 
 #[test]
+fn the_page_on_a_law_of_ones_own_shows_what_the_command_prints() {
+    hold("docs/new-law.md", &[]);
+}
+
+#[test]
 fn the_recipe_on_three_laws_shows_what_the_command_prints() {
     hold("docs/recipes/01-three-laws.md", &["recipes/dumbbell.svg"]);
 }

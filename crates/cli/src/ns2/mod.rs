@@ -224,7 +224,7 @@ fn run(
     let stop = machine::stop_flag()?;
     let failed = Mutex::new(None);
     let names: Vec<String> = wanted.iter().map(|(table, name)| format!("{table}.{name}")).collect();
-    let version = format!("ns-2 {FORM} {}\n{}\n{}", crate::sweep::CODE, names.join("\n"), child::SCRIPT);
+    let version = format!("ns-2 {FORM} {}\n{}\n{}", crate::sweep::code(), names.join("\n"), child::SCRIPT);
     let options = Options::new(folder, &version, threads.unwrap_or_else(machine::cores), &stop);
     let simulate = |_: &Scenario, model: &Model| {
         let clock = Clock::start();

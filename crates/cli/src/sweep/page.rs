@@ -12,7 +12,7 @@ use congestlab_scenario::sweep::{self, Options, Work};
 use congestlab_scenario::table::Table;
 use congestlab_scenario::{FILE_BYTES_MAX, Scenario, store};
 
-use super::{CODE, Shown, failure, simulate};
+use super::{Shown, code, failure, simulate};
 use crate::args::VERSION;
 use crate::failure::{Failure, Message};
 use crate::picture::{Figure, Size};
@@ -48,7 +48,7 @@ pub(crate) fn again(folder: &Path) -> Result<(String, Vec<(String, Figure)>), Fa
     let scenario = Scenario::parse(&name, &own, folder, &[], None).map_err(Failure::Scenario)?;
     let stop = AtomicBool::new(false);
     let work = Work::Merge(Vec::new());
-    let options = Options { work, release: VERSION, ..Options::new(folder, CODE, 1, &stop) };
+    let options = Options { work, release: VERSION, ..Options::new(folder, code(), 1, &stop) };
     let results = sweep::run(&scenario, &options, &simulate(&stop), &|_| {}).map_err(failure)?;
     if results.missing() > 0 {
         let (missing, all) = (results.missing(), results.points());

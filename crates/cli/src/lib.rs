@@ -1,0 +1,204 @@
+//! The congestlab command: reads arguments, calls `congestlab-scenario` or `congestlab-linux`, and shows the
+//! results. It decides nothing about protocols or results.
+//!
+//! A program that has control laws of its own is this command with them on its list (feature `outside`):
+//! `congestlab::main_with(my_laws::protocols())` is all of its `main`. `congestlab new law NAME` writes such a program.
+//!
+//! [`args`] defines the command line, from which help, completions and man pages come. [`execute`] hands each
+//! command to the module of its name: [`run`], [`sweep`], [`papers`], [`report`], [`demo`], [`explain`],
+//! [`diff`], [`compare`], [`wireshark`], [`new`], [`trial`], and `linux` for those on real packets (or `no_linux`, in a build
+//! without them). They share [`output`] (data to stdout, words to stderr), [`failure`] (messages and the exit
+//! codes of docs/design/contract.md 5), [`machine`] (clocks, memory, signals), [`table`] and [`plot`]. [`ns2`]
+//! runs a model in ns-2, for `papers`.
+#![cfg_attr(doc, expect(rustdoc::invalid_html_tags, reason = "help for terminals writes <scenario>"))]
+
+#[cfg_attr(
+    doc,
+    expect(rustdoc::broken_intra_doc_links, reason = "help for terminals writes [sweep], ftp[3]")
+)]
+mod args;
+mod compare;
+mod demo;
+mod diff;
+mod explain;
+mod export;
+mod failure;
+#[cfg(feature = "linux")]
+mod linux;
+mod machine;
+mod new;
+#[cfg(any(test, not(feature = "linux")))]
+mod no_linux;
+mod ns2;
+mod output;
+mod papers;
+mod picture;
+mod plot;
+mod report;
+mod run;
+mod sweep;
+mod table;
+mod trial;
+mod wireshark;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+use congestlab_scenario::diagnostic::Diagnostic;
+use congestlab_scenario::{Diagnostics, Measure, Scenario, folder, memory, schema, store};
+use serde_json::{Value, json};
+
+use args::{Arguments, Changes, CheckArguments, CheckCommand, Command, NewCommand, ScenarioArguments};
+use failure::{Failure, tell_diagnostics};
+#[cfg(not(feature = "linux"))]
+use no_linux as linux;
+use output::{Screen, print};
+
+/// Runs the command with the arguments of the process. Returns its exit status.
+pub fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        // Help and version are no mistakes.
+        Err(error) if !error.use_stderr() => error.exit(),
+        Err(error) => {
+            failure::tell_usage(&error, std::env::args_os().any(|argument| argument == "--json"));
+            return ExitCode::from(2);
+        }
+    };
+    let screen = Screen::new(&arguments.common);
+    listen_to_panics(screen.clone());
+    match execute(&arguments.command, &screen) {
+        Ok(code) => code,
+        Err(failure) => {
+            failure.tell(&screen);
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+/// Runs the command, with more protocols on its list: each command knows them as its own.
+///
+/// Returns status 2, before anything is read, if one of them can not be on the list: if its name is taken, or is none.
+#[cfg(feature = "outside")]
+pub fn main_with(protocols: impl IntoIterator<Item = congestlab_core::law::Protocol>) -> ExitCode {
+    if let Err(error) = congestlab_core::law::outside::add(protocols.into_iter().collect()) {
+        output::say(&format!("error: {error}"));
+        return ExitCode::from(2);
+    }
+    main()
+}
+
+/// A panic is a mistake of this program, unless the decoder of tables panics over a table.
+fn listen_to_panics(screen: Screen) {
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| match folder::panics_over() {
+        Some(error) => {
+            let failure = Failure::folder(error);
+            failure.tell(&screen);
+            std::process::exit(failure.exit_code().into());
+        }
+        None => tell(panic),
+    }));
+}
+
+fn execute(command: &Command, screen: &Screen) -> Result<ExitCode, Failure> {
+    // What is on real packets passes signals on, or asks for the flag.
+    if !matches!(command, Command::Linux(_)) {
+        machine::listen()?;
+    }
+    match command {
+        Command::Linux(command) => return linux::execute(command, screen),
+        Command::Run(arguments) => run::run(arguments, screen)?,
+        Command::Check(CheckArguments { what: Some(CheckCommand::Law { name }), .. }) => {
+            trial::trial(name, screen)?;
+        }
+        Command::Check(CheckArguments { file, changes, print, .. }) => {
+            // There is a file wherever no law is named.
+            check(file.as_deref().unwrap_or(Path::new("")), changes, *print, screen)?;
+        }
+        Command::New(NewCommand::Law(arguments)) => new::law(arguments, screen)?,
+        Command::Sweep(arguments) => sweep::sweep(arguments, screen)?,
+        Command::Papers(command) => papers::papers(command, screen)?,
+        Command::Plot(arguments) => plot::plot(arguments, screen)?,
+        Command::Report(arguments) => report::report(arguments, screen)?,
+        Command::Wireshark(command) => wireshark::wireshark(command, screen)?,
+        Command::Demo(arguments) => demo::demo(arguments, screen)?,
+        Command::Explain(arguments) => explain::explain(arguments, screen)?,
+        Command::Export(arguments) => export::export(arguments, screen)?,
+        Command::Diff(arguments) => diff::diff(arguments, screen)?,
+        Command::Compare(arguments) => compare::compare(arguments, screen)?,
+        Command::Schema => print(&store::pretty(&schema::schema()))?,
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(*shell, &mut Arguments::command(), "congestlab", &mut text);
+            print(&String::from_utf8_lossy(&text))?;
+        }
+        Command::Man { out: None } => {
+            let mut text = Vec::new();
+            let page = clap_mangen::Man::new(Arguments::command()).render(&mut text);
+            page.map_err(|error| Failure::write("the man page".as_ref(), &error))?;
+            print(&String::from_utf8_lossy(&text))?;
+        }
+        Command::Man { out: Some(folder) } => {
+            let written = std::fs::create_dir_all(folder)
+                .and_then(|()| clap_mangen::generate_to(Arguments::command(), folder));
+            written.map_err(|error| Failure::write(folder, &error))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads a scenario and tells its warnings.
+fn load(
+    ScenarioArguments { file, changes }: &ScenarioArguments,
+    screen: &Screen,
+) -> Result<Scenario, Failure> {
+    load_with(file, changes, screen)
+}
+
+fn load_with(file: &Path, changes: &Changes, screen: &Screen) -> Result<Scenario, Failure> {
+    let Changes { set, seed } = changes;
+    let scenario = Scenario::load(file, set, *seed).map_err(Failure::Scenario)?;
+    warn(scenario.warnings(), screen);
+    Ok(scenario)
+}
+
+/// Tells what may surprise.
+fn warn(warnings: &Diagnostics, screen: &Screen) {
+    if !warnings.is_empty() && !screen.quiet {
+        tell_diagnostics(warnings, screen);
+    }
+}
+
+/// Reads the scenario, its sweep and its claims; runs nothing.
+fn check(file: &Path, changes: &Changes, is_printed: bool, screen: &Screen) -> Result<(), Failure> {
+    let scenario = load_with(file, changes, screen)?;
+    let of_sweep = scenario.check().map_err(Failure::Scenario)?;
+    warn(&of_sweep, screen);
+    let points = scenario.sweep().map_or(0, |sweep| sweep.points().len());
+    let needed = scenario.memory_needed(&Measure::default());
+    if screen.json {
+        let normalised = is_printed.then(|| scenario.normalised());
+        let warnings = scenario.warnings().iter().chain(of_sweep.iter());
+        return print(&store::pretty(&json!({
+            "valid": true,
+            "warnings": warnings.map(Diagnostic::to_json).collect::<Value>(),
+            "points": points.max(1),
+            "claims": scenario.claims().len(),
+            "memory_bytes": needed,
+            "normalised": normalised,
+        })));
+    }
+    if is_printed {
+        return print(&scenario.normalised());
+    }
+    let sweep = if points == 0 { String::new() } else { format!(", sweep of {points} points") };
+    let claims = match scenario.claims().len() {
+        0 => String::new(),
+        1 => ", 1 claim".into(),
+        n => format!(", {n} claims"),
+    };
+    let file = file.display();
+    print(&format!("{file}: valid{sweep}{claims}, up to {} of memory\n", memory::text(needed)))
+}

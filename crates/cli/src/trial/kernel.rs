@@ -1,0 +1,184 @@
+//! A law built for BPF, as kernels would run it: no call leaves it, least of all one to a panic.
+//!
+//! A law of the list is built with the list. One from outside is built by itself: the file of its type, under the same path
+//! as in its program, on `congestlab-core` without anything that kernels do without.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use congestlab_scenario::laws::Protocol;
+use congestlab_scenario::trial::Answer;
+
+/// The crates that this command was built from.
+const CRATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+/// How C would call a law.
+const LINK: &str = include_str!("link.rs.in");
+const SENDER: &str = include_str!("sender.rs.in");
+
+/// What there is to say before an answer is known: why there is none, or what is broken.
+enum Stopped {
+    Missing(String),
+    Broken(String),
+}
+
+type Built<T> = Result<T, Stopped>;
+
+fn missing<T>(why: impl Into<String>) -> Built<T> {
+    Err(Stopped::Missing(why.into()))
+}
+
+/// Builds the protocol's laws for BPF.
+pub(super) fn build(protocol: &Protocol) -> Answer {
+    let folder = Folder(std::env::temp_dir().join(format!("congestlab-law-{}", std::process::id())));
+    let built = fs::create_dir_all(&folder.0)
+        .map_err(|error| Stopped::Missing(format!("{}: {error}", folder.0.display())))
+        .and_then(|()| assembly(protocol, &folder.0));
+    match built.and_then(|assembly| leaves_nothing_open(&assembly)) {
+        Ok(text) => Answer::Yes(text),
+        Err(Stopped::Missing(why)) => Answer::NotAsked(why),
+        Err(Stopped::Broken(how)) => Answer::No(how),
+    }
+}
+
+/// A folder that goes away with its owner.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Debian's compiler: rustup's has no core library for this target.
+fn compiler() -> Built<String> {
+    let rustc = std::env::var("RUSTC_BPF").unwrap_or("/usr/bin/rustc".into());
+    let library =
+        Command::new(&rustc).args(["--print", "target-libdir", "--target", "bpfel-unknown-none"]).output();
+    match library {
+        Err(error) => missing(format!("{rustc}: {error} (Debian: rustc-web)")),
+        Ok(output) if Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir() => Ok(rustc),
+        Ok(_) => missing(format!("{rustc} has no core library for BPF (Debian: libstd-rust-web-dev-bpf)")),
+    }
+}
+
+/// Compiles one file for BPF.
+fn compile(folder: &Path, source: &Path, arguments: &[&str]) -> Built<()> {
+    let output = Command::new(compiler()?)
+        .args("--edition 2024 --target bpfel-unknown-none --crate-type lib -A warnings".split(' '))
+        .args("-C target-cpu=v3 -C opt-level=3 -C panic=abort -C codegen-units=1".split(' '))
+        .args("-C overflow-checks=no -C symbol-mangling-version=v0 -Z function-sections=no".split(' '))
+        // What one crate calls of another lies in the one that calls.
+        .args(["-Z", "cross-crate-inline-threshold=always", "-L", "."])
+        .args(arguments)
+        .arg(source)
+        .env("RUSTC_BOOTSTRAP", "1")
+        .current_dir(folder)
+        .output()
+        .map_err(|error| Stopped::Missing(error.to_string()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let first: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(12).collect();
+    Err(Stopped::Broken(format!("it does not compile for BPF: {}", first.join("\n      "))))
+}
+
+/// Returns the assembly of the laws.
+fn assembly(protocol: &Protocol, folder: &Path) -> Built<String> {
+    let out = folder.join("laws.s");
+    let emit = format!("asm={}", out.display());
+    compiler()?;
+    let [link, sender] = types(protocol);
+    if link.is_none() && sender.is_none() {
+        let list = Path::new(CRATES).join("linux/tests/bpf/all.rs");
+        if !list.is_file() {
+            return missing("the sources of congestlab are not where this command was built");
+        }
+        compile(folder, &list, &["--crate-name", "laws", "--emit", &emit])?;
+    } else {
+        let core = Path::new(CRATES).join("core/src/lib.rs");
+        if !core.is_file() {
+            return missing("the sources of congestlab are not where this command was built");
+        }
+        let words = ["--cfg", "feature=\"words\"", "--crate-name", "congestlab_core"];
+        compile(folder, &core, &words)?;
+        let root = folder.join("laws.rs");
+        let source = source(link, sender)?;
+        fs::write(&root, source).map_err(|error| Stopped::Missing(error.to_string()))?;
+        compile(folder, &root, &["--crate-name", "laws", "--extern", "congestlab_core", "--emit", &emit])?;
+    }
+    fs::read_to_string(&out).map_err(|error| Stopped::Missing(error.to_string()))
+}
+
+#[cfg(feature = "outside")]
+fn types(protocol: &Protocol) -> [Option<&'static str>; 2] {
+    congestlab_core::law::outside::types(protocol)
+}
+
+#[cfg(not(feature = "outside"))]
+fn types(_: &Protocol) -> [Option<&'static str>; 2] {
+    [None, None]
+}
+
+/// Returns a crate that has the types' files at their places, and functions that C could call.
+fn source(link: Option<&str>, sender: Option<&str>) -> Built<String> {
+    let mut text = String::from("#![no_std]\nextern crate alloc;\n");
+    let mut modules: Vec<&str> = Vec::new();
+    for (path, calls) in [(link, LINK), (sender, SENDER)] {
+        let Some(path) = path else { continue };
+        // The name of the crate; the modules; the type.
+        let parts: Vec<&str> = path.split("::").collect();
+        let [_, module, .., _] = parts[..] else {
+            return missing(format!(
+                "{path} stands in the crate's own file; give it one of its own, as src/law.rs"
+            ));
+        };
+        if path.contains('<') {
+            return missing(format!("{path} is generic"));
+        }
+        if !modules.contains(&module) {
+            modules.push(module);
+            let file = file(module)?;
+            text.push_str(&format!("#[path = {:?}]\npub mod {module};\n", file.display().to_string()));
+        }
+        let own = format!("crate::{}", parts[1..].join("::"));
+        text.push_str(&calls.replace("OWN", &own));
+    }
+    Ok(text)
+}
+
+/// Returns the file of a module of the program: where somebody stands, or where cargo runs it.
+fn file(module: &str) -> Built<PathBuf> {
+    let of_cargo = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    for folder in [Some(PathBuf::from(".")), of_cargo].into_iter().flatten() {
+        for file in [format!("src/{module}.rs"), format!("src/{module}/mod.rs")] {
+            if let Ok(file) = folder.join(file).canonicalize() {
+                return Ok(file);
+            }
+        }
+    }
+    missing(format!("src/{module}.rs is not here: it is asked in the folder of the law's program"))
+}
+
+/// Kernels have no library: whatever is called is in the assembly.
+fn leaves_nothing_open(assembly: &str) -> Built<String> {
+    let called = || {
+        let words = assembly.lines().filter_map(|line| line.trim().strip_prefix("call"));
+        words.map(str::trim).filter(|name| name.starts_with(|c: char| c.is_alphabetic() || c == '_'))
+    };
+    if let Some(panic) = called().find(|name| name.contains("panic")) {
+        return Err(Stopped::Broken(format!(
+            "it can panic: it calls {panic}; indices, division by what may be 0, unwrap and expect do that"
+        )));
+    }
+    let is_here = |name: &str| assembly.lines().any(|line| line.strip_suffix(':') == Some(name));
+    if let Some(name) = called().find(|name| !is_here(name)) {
+        return Err(Stopped::Broken(format!(
+            "it calls {name}, which no kernel has: floats, 128 bits and allocation do that"
+        )));
+    }
+    let functions = assembly.matches("@function").count();
+    Ok(format!("{functions} functions, no panic, no call that leaves them"))
+}
