@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 fn main() {
     let top = Path::new("../..");
     code::name(top);
-    embed_papers(&top.join("papers"));
+    // Links to what lies at the top, which a package of this crate follows.
+    embed_papers(&fs::canonicalize("data/papers").unwrap_or_else(|_| "data/papers".into()));
 }
 
 /// Makes a list of the papers' files, key by key, so that the binary needs no folder.

@@ -32,7 +32,7 @@ use crate::picture::{Figure, Line, Row, SCREEN_DPI, Size, Style};
 use crate::run::seed_line;
 use crate::table::{Cell, Table, count, rate};
 
-const SCENARIO: &str = include_str!("../../../scenarios/demo.toml");
+const SCENARIO: &str = include_str!("../data/demo.toml");
 /// More columns than this are too narrow to read, more flows too many to tell apart.
 const COLUMNS_MAX: usize = 4;
 const FLOWS_MAX: usize = 12;

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// The page that defines them, by its path in the repository.
 pub(crate) const PAGE: &str = "docs/design/protocols.md";
-const TEXT: &str = include_str!("../../../../docs/design/protocols.md");
+const TEXT: &str = include_str!("../../data/protocols.md");
 
 /// A code and what it stands for.
 #[derive(Clone, Copy, Debug)]
