@@ -1,6 +1,6 @@
 # congestlab: `make demo` shows it, `make test` proves it.
 .POSIX:
-.PHONY: help build demo test setup lint docs bench papers bench-linux check-bare check-live check-clean check-python \
+.PHONY: help build demo test setup lint docs bench papers bench-linux geo check-bare check-live check-clean check-python \
 	wheel check-wheel bpf fuzz install clean
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo 'make wheel    the wheel of the Python package, with the command in it (many minutes; wants a network)'
 	@echo 'make check-wheel  the wheel in an empty environment, and what auditwheel says of it'
 	@echo 'make bench-linux  what the kernel programs and the user-space link cost (root; idle machine)'
+	@echo 'make geo      splitting gateways beside TCP over a satellite link (root; a quarter of an hour)'
 	@echo 'make papers   every figure and claim of the papers against what is written down (minutes)'
 	@echo 'make bpf      build the BPF objects that the command embeds'
 	@echo 'make fuzz     fuzz the parsers and the receiver: make fuzz SECONDS=300'
@@ -50,6 +51,9 @@ bench: build
 
 bench-linux: build
 	tools/bench-linux
+
+geo: build
+	tools/bench-linux geo
 
 papers: build
 	for paper in papers/*/; do \

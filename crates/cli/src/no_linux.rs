@@ -25,6 +25,9 @@ pub(crate) enum Command {
     /// Use XCP on this machine's own connections (not in this build)
     #[command(disable_help_flag = true)]
     Host(Anything),
+    /// Split TCP connections at a satellite link (not in this build)
+    #[command(disable_help_flag = true)]
+    Gateway(Anything),
 }
 
 /// Arguments of a command that is not in this build.
@@ -45,6 +48,7 @@ pub(crate) fn execute(command: &Command, _screen: &Screen) -> Result<ExitCode, F
         Command::Doctor(_) => "doctor",
         Command::Router(_) => "router",
         Command::Host(_) => "host",
+        Command::Gateway(_) => "gateway",
     };
     Err(Failure::Missing(Message::new(
         format!("`congestlab {name}` is not in this build, which only simulates"),
@@ -76,6 +80,7 @@ mod tests {
             "router attach eth0 --law xcp",
             "router --help",
             "host status",
+            "gateway run --satellite sat0 --law xcp",
             "doctor",
             "doctor -h",
         ] {

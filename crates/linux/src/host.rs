@@ -90,6 +90,10 @@ impl Prefix {
     /// Every peer.
     const ALL: Self = Self { address: IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED), length: 0 };
 
+    pub(crate) fn is_ipv4(&self) -> bool {
+        self.address.is_ipv4()
+    }
+
     /// As the map has it: the cookie of a namespace, then IPv4 as ::ffff:a.b.c.d.
     fn key(self, scope: u64) -> [u8; 28] {
         let (address, before) = match self.address {

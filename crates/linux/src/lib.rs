@@ -2,8 +2,8 @@
 //!
 //! Everything here changes or measures a running Linux: XCP as a BPF program at an interface
 //! ([`router`]) and in the kernel's TCP ([`host`]), links in user space ([`link`]), labs that run a
-//! scenario with real TCP ([`lab`]), and what they need of the kernel ([`sys`], [`doctor`]). A command
-//! that changes the system undoes the change, or says how to.
+//! scenario with real TCP ([`lab`]), a gateway that splits connections ([`gateway`]), and what they need of
+//! the kernel ([`sys`], [`doctor`]). A command that changes the system undoes the change, or says how to.
 //!
 //! XCP at an interface, which needs root:
 //!
@@ -29,6 +29,7 @@
 pub mod doctor;
 mod encoding;
 pub mod error;
+pub mod gateway;
 pub mod host;
 mod interface;
 pub mod lab;

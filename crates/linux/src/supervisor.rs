@@ -41,8 +41,10 @@ pub enum Undo {
     Namespace(String),
     /// Removes this interface.
     Interface(Local),
-    /// Removes this table of nftables, family `ip`.
+    /// Removes this table of nftables, family `inet`.
     Table(Local),
+    /// Removes the table of routes with this number, and the rules that lead to it.
+    Routes(Local),
     /// Restores the old value of this parameter, such as `net.core.rmem_max`, when nobody else needs the new one.
     Sysctl(Local),
 }
@@ -102,6 +104,7 @@ impl fmt::Display for Undo {
             Self::Namespace(name) => write!(f, "namespace {name}"),
             Self::Interface(name) => write!(f, "interface {name}"),
             Self::Table(name) => write!(f, "table {name}"),
+            Self::Routes(table) => write!(f, "routes {table}"),
             Self::Sysctl(parameter) => write!(f, "sysctl {parameter}"),
         }
     }
@@ -116,6 +119,7 @@ impl Undo {
             "namespace" => Some(Self::Namespace(rest.into())),
             "interface" => Local::parse(rest).map(Self::Interface),
             "table" => Local::parse(rest).map(Self::Table),
+            "routes" => Local::parse(rest).map(Self::Routes),
             "sysctl" => Local::parse(rest).map(Self::Sysctl),
             _ => None,
         }
@@ -428,6 +432,7 @@ fn undo(folder: &Path) -> Result<()> {
             Undo::Namespace(name) => Namespace::remove(name),
             Undo::Cgroup(path) => cgroup::root().and_then(|root| cgroup::remove(&root.join(path))),
             Undo::Table(table) => table.there(|| remove_table(&table.name)),
+            Undo::Routes(table) => table.there(|| remove_routes(&table.name)),
             Undo::Sysctl(parameter) => restore(parameter, folder),
         });
     }
@@ -455,12 +460,24 @@ fn remove_interface(name: &str) -> Result<()> {
 }
 
 fn remove_table(name: &str) -> Result<()> {
-    match command::query(&format!("nft delete table ip {name}")) {
+    match command::query(&format!("nft delete table inet {name}")) {
         // It was not made, for example because there is no nft.
         Err(Error::Missing { .. }) => Ok(()),
         Err(Error::Command { message, .. }) if message.contains("No such file") => Ok(()),
         other => other.map(drop),
     }
+}
+
+fn remove_routes(table: &str) -> Result<()> {
+    for family in ["-4", "-6"] {
+        // As many as there are; the last one's error is that there is none, or no IPv6.
+        while command::query(&format!("ip {family} rule delete lookup {table}")).is_ok() {}
+        match command::query(&format!("ip {family} route flush table {table}")) {
+            Err(Error::Command { .. }) => {}
+            other => drop(other?),
+        }
+    }
+    Ok(())
 }
 
 /// Returns true if another command needs a parameter as it is. The caller holds the lock.

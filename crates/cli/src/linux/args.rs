@@ -7,6 +7,7 @@ use congestlab_linux::router::Queue;
 use congestlab_linux::{lab, supervisor};
 use congestlab_scenario::units::{BitRate, Bytes};
 
+use super::gateway::GatewayCommand;
 use super::link::LinkArguments;
 use crate::args::ScenarioArguments;
 
@@ -53,6 +54,9 @@ pub(crate) enum Command {
     /// Use XCP on this machine's own connections, without a change to applications (needs root)
     #[command(subcommand)]
     Host(HostCommand),
+    /// Split the TCP connections that cross a satellite link, unseen by their ends (needs root)
+    #[command(subcommand)]
+    Gateway(GatewayCommand),
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,7 +1,8 @@
-//! The commands that run on real packets: a router, this machine's own connections, links, live labs.
+//! The commands that run on real packets: a router, this machine's own connections, links, live labs, gateways.
 
 mod args;
 mod doctor;
+mod gateway;
 mod host;
 mod link;
 mod live;
@@ -28,6 +29,7 @@ pub(crate) fn execute(command: &Command, screen: &Screen) -> Result<ExitCode, Fa
         Command::Supervise { id } => supervisor::supervise(id)?,
         Command::Router(command) => router::router(command, screen)?,
         Command::Host(command) => host::host(command, screen)?,
+        Command::Gateway(command) => gateway::gateway(command, screen)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -236,9 +236,9 @@ fn let_out(guard: &Guard, block: Block, interface: &str) -> Result<Option<String
     }
     guard.record(&Undo::Table(Local::here(interface)?))?;
     let rules = [
-        format!("nft add table ip {interface}"),
-        format!("nft add chain ip {interface} out {{ type nat hook postrouting priority 100 ; }}"),
-        format!("nft add rule ip {interface} out ip saddr {block} oifname != {interface} masquerade"),
+        format!("nft add table inet {interface}"),
+        format!("nft add chain inet {interface} out {{ type nat hook postrouting priority 100 ; }}"),
+        format!("nft add rule inet {interface} out ip saddr {block} oifname != {interface} masquerade"),
     ];
     for rule in rules {
         match command::run(&rule) {

@@ -1,0 +1,270 @@
+//! A transparent gateway that splits TCP connections at a satellite link.
+//!
+//! A connection that crosses the link ends at the gateway, which continues it from the client's address and port to
+//! the server's: both ends see each other's addresses and know nothing of the gateway. Towards the satellite another
+//! law rules than on the ground, XCP's or any that the kernel has. The gateways of both sides of a link know nothing
+//! of each other, either; in the place of one of them XCP hosts may stand.
+//!
+//! Everything is undone by the supervisor, whatever becomes of the process ([`crate::supervisor`]); its connections are
+//! reset then. It terminates no other protocol, and translates no addresses.
+
+mod pair;
+mod report;
+mod rules;
+mod worker;
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+pub use pair::Origin;
+pub use report::{Connection, Counters, Half, Phase, Status, status};
+pub use rules::MARK;
+
+use crate::error::{Context, Error, Result};
+use crate::host::{self, Host, LossPolicy, Prefix};
+use crate::interface::Interface;
+use crate::supervisor::Guard;
+use report::Desk;
+use worker::{Line, Listeners, Manner, Shared, Worker};
+
+/// How often to look whether to stop.
+const STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+/// Descriptors of a connection without pipes, and of a pipe.
+const FILES: u64 = 2;
+/// Descriptors of everything else: listeners and epoll of each thread, programs and maps of XCP.
+const FILES_BESIDE: u64 = 64;
+const FILES_OF_THREAD: u64 = 8;
+/// Connections at a time where nobody says how many.
+const CONNECTIONS: u64 = 16_384;
+
+/// The law of senders towards the satellite.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Law {
+    /// XCP, with this reaction to loss, beginning with so many packets.
+    Xcp(LossPolicy, u32),
+    /// A congestion control that the kernel has, such as `cubic`.
+    Kernel(String),
+}
+
+/// Settings of a gateway.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Interface towards the satellite.
+    pub satellite: String,
+    /// Law of senders towards it.
+    pub law: Law,
+    /// Name of that law, for people.
+    pub law_name: String,
+    /// Congestion control towards the ground, such as `cubic`.
+    pub terrestrial_law: String,
+    /// Destinations whose connections are split; empty: all.
+    pub to: Vec<Prefix>,
+    /// Number of threads that move data.
+    pub threads: usize,
+    /// Limit of connections at a time; `None`: 16384, or as many as half of the open files allow.
+    pub connections: Option<usize>,
+    /// Limit of connections that wait for their server at a time.
+    pub waiting: usize,
+    /// Time that a server has to answer.
+    pub patience: Duration,
+    /// Time after which a silent peer is asked whether it is there, and between questions.
+    pub keepalive: Duration,
+}
+
+impl Config {
+    fn check(&self) -> Result<()> {
+        let satellite = Interface::find(&self.satellite)?;
+        if satellite.is_loopback {
+            return Err(Error::input(
+                format!("{} leads to no satellite", self.satellite),
+                "the interface behind which the satellite link is",
+            ));
+        }
+        if !Interface::find("lo")?.is_up {
+            return Err(Error::input(
+                "the interface lo is down, by which connections come in",
+                "ip link set lo up",
+            ));
+        }
+        let names = [
+            Some(&self.terrestrial_law),
+            match &self.law {
+                Law::Kernel(name) => Some(name),
+                Law::Xcp(..) => None,
+            },
+        ];
+        let path = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+        let available = fs::read_to_string(path).context(|| format!("can not read {path}"))?;
+        for name in names.into_iter().flatten() {
+            if !available.split_whitespace().any(|one| one == name) {
+                return Err(Error::missing(
+                    format!(
+                        "the kernel has no congestion control {name:?}, only {}",
+                        available.split_whitespace().collect::<Vec<_>>().join(", ")
+                    ),
+                    format!("modprobe tcp_{name}"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Raises the limit of open files to what connections and their pipes may need, or else to what is allowed. Returns
+    /// the limits of connections and of a thread's pipes.
+    fn allow_files(&self) -> Result<(usize, usize)> {
+        let threads = self.threads.max(1) as u64;
+        let beside = FILES_BESIDE + FILES_OF_THREAD * threads;
+        let wanted = self.connections.map_or(CONNECTIONS, |connections| connections as u64);
+        let needed = |connections: u64| FILES.saturating_mul(connections).saturating_add(beside);
+        // With a pipe for each direction of each connection.
+        let files = needed(3 * wanted);
+        let most = getrlimit(Resource::Nofile).maximum;
+        let raised = Rlimit { current: Some(files), maximum: most.map(|most| most.max(files)) };
+        let files = match (setrlimit(Resource::Nofile, raised), most) {
+            (Err(_), Some(most)) => {
+                setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum: Some(most) })
+                    .context(|| "can not raise the limit of open files".into())?;
+                most
+            }
+            _ => files,
+        };
+        let connections = match self.connections {
+            // Half of them are for pipes.
+            None => wanted.min(files.saturating_sub(beside) / (2 * FILES)),
+            Some(_) if needed(wanted) <= files => wanted,
+            Some(_) => {
+                return Err(Error::missing(
+                    format!(
+                        "{wanted} connections need {} open files, and {files} are allowed",
+                        needed(wanted)
+                    ),
+                    "fewer connections (--connections), or a larger limit (ulimit -Hn, LimitNOFILE of systemd)",
+                ));
+            }
+        };
+        let pipes = files.saturating_sub(needed(connections)) / FILES / threads;
+        Ok((connections as usize, pipes as usize))
+    }
+
+    /// Loads XCP for the sockets that choose it. Returns what holds it, and its name.
+    fn enable(&self, guard: &Guard) -> Result<(Option<Host>, String)> {
+        let (loss, initial_window) = match &self.law {
+            Law::Kernel(name) => return Ok((None, name.clone())),
+            Law::Xcp(loss, initial_window) => (*loss, *initial_window),
+        };
+        let name = format!("xcp.{}", guard.id());
+        let config = host::Config {
+            default: false,
+            sender: host::sender_config(loss),
+            initial_window,
+            ..host::Config::new(&name, guard.cgroup())
+        };
+        Ok((host::enable(&config, false)?, name))
+    }
+}
+
+/// Splits connections until `stop` is raised; calls `ready` when it has begun.
+///
+/// # Errors
+/// If a gateway runs in this network namespace already, the settings are wrong, the privilege or a feature of the
+/// kernel is missing, or a thread fails.
+pub fn run(config: &Config, stop: &AtomicBool, ready: impl FnOnce(&Status)) -> Result<()> {
+    config.check()?;
+    let desk = Desk::open()?;
+    let guard = Guard::start()?;
+    let ran = split(config, &guard, &desk, stop, ready);
+    let undone = guard.finish();
+    ran.and(undone)
+}
+
+fn split(
+    config: &Config,
+    guard: &Guard,
+    desk: &Desk,
+    stop: &AtomicBool,
+    ready: impl FnOnce(&Status),
+) -> Result<()> {
+    let (connections, pipes) = config.allow_files()?;
+    let (_host, satellite) = config.enable(guard)?;
+    // A client may use a port again as soon as its own TCP lets it, and the gateway has to follow.
+    guard.sysctl("net.ipv4.tcp_tw_reuse", "1")?;
+    let manner = Manner {
+        satellite,
+        terrestrial: config.terrestrial_law.clone(),
+        connections,
+        waiting: config.waiting,
+        pipes,
+        patience: config.patience,
+        keepalive: config.keepalive,
+    };
+    let shared = Shared::default();
+    let families = [true, rules::has_ipv6()];
+    let (mut workers, mut lines) = (Vec::new(), Vec::new());
+    let mut ports = [None; 2];
+    for _ in 0..config.threads.max(1) {
+        let listeners = Listeners::open(&manner, families, ports)?;
+        ports = listeners.ports;
+        let made = Worker::new(&manner, &shared, listeners);
+        let (worker, line) = made.context(|| "can not prepare a thread".into())?;
+        workers.push(worker);
+        lines.push(line);
+    }
+    let status = || state(config, families, &manner, &shared, &lines);
+    thread::scope(|scope| {
+        let threads: Vec<_> = workers.into_iter().map(|worker| scope.spawn(|| worker.run())).collect();
+        let begun = rules::divert(guard, &config.satellite, &config.to, ports);
+        let served = begun.and_then(|()| status()).map(|first| {
+            ready(&first);
+            while !stop.load(Relaxed) && !threads.iter().any(|thread| thread.is_finished()) {
+                let mut sockets = [PollFd::new(desk.socket(), PollFlags::IN)];
+                // A signal may have come.
+                if poll(&mut sockets, Some(&STEP)).is_ok_and(|count| count > 0) {
+                    desk.serve(status);
+                }
+            }
+        });
+        shared.stop.store(true, Relaxed);
+        lines.iter().for_each(Line::wake);
+        let ended: Vec<_> = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect();
+        served?;
+        ended.into_iter().try_for_each(|end| end.context(|| "a thread of the gateway ended".into()))
+    })
+}
+
+fn state(
+    config: &Config,
+    families: [bool; 2],
+    manner: &Manner,
+    shared: &Shared,
+    lines: &[Line],
+) -> Result<Status> {
+    let (answer, answers) = mpsc::channel();
+    lines.iter().for_each(|line| line.ask(answer.clone()));
+    drop(answer);
+    let mut connections: Vec<_> = answers.iter().flatten().collect();
+    connections.sort_by(|one, other| other.age_s.total_cmp(&one.age_s));
+    report::add_halves(&mut connections)?;
+    let names = ["IPv4", "IPv6"].into_iter().zip(families);
+    Ok(Status {
+        pid: std::process::id(),
+        satellite: config.satellite.clone(),
+        law: config.law_name.clone(),
+        terrestrial_law: config.terrestrial_law.clone(),
+        to: config.to.iter().map(Prefix::to_string).collect(),
+        families: names.filter(|(_, has)| *has).map(|(name, _)| name.to_owned()).collect(),
+        threads: lines.len(),
+        connections_max: manner.connections,
+        waiting_max: manner.waiting,
+        counters: shared.counters(),
+        connections,
+    })
+}

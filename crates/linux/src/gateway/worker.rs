@@ -1,0 +1,491 @@
+//! A thread of the gateway: it accepts connections, continues each to where it was going, and moves their bytes.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketFlags, SocketType, acceptfrom_with, bind, connect, getsockname, listen, socket_with,
+    sockopt,
+};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::pair::{Broken, Origin, Pair, Pipes, Progress};
+use super::report::{Connection, Counters, Phase};
+use super::rules::Ports;
+use crate::error::{self, Context};
+use crate::sys::tcp;
+
+/// Connections that are accepted before it is the others' turn.
+const ACCEPTS: usize = 64;
+/// Connections that wait for a thread to accept them; the kernel allows no more than `net.core.somaxconn`.
+const BACKLOG: i32 = 4096;
+/// Bytes that may be written to a socket before they can be sent. Without a limit the gateway would take megabytes
+/// from the faster side before that feels the slower one.
+const UNSENT: u32 = 1 << 18;
+/// Probes without an answer after which a silent peer is given up.
+const PROBES: u32 = 3;
+/// How often to look whether to stop when nothing happens.
+const IDLE_NS: u64 = 1_000_000_000;
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// Data of the events of the wake-up call; listeners have the numbers below, sockets those above.
+const WAKE: u64 = 8;
+const FIRST: u64 = 16;
+
+/// How sockets are made, and how many.
+#[derive(Clone, Debug)]
+pub(super) struct Manner {
+    /// Congestion control towards the satellite, and towards the ground.
+    pub(super) satellite: String,
+    pub(super) terrestrial: String,
+    pub(super) connections: usize,
+    pub(super) waiting: usize,
+    /// Pipes of a thread.
+    pub(super) pipes: usize,
+    pub(super) patience: Duration,
+    pub(super) keepalive: Duration,
+}
+
+/// Switch and counts that all threads share.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    pub(super) stop: AtomicBool,
+    open: AtomicUsize,
+    waiting: AtomicUsize,
+    accepted: AtomicU64,
+    complete: AtomicU64,
+    reset_by_client: AtomicU64,
+    reset_by_server: AtomicU64,
+    refused: AtomicU64,
+    timed_out: AtomicU64,
+    over_limit: AtomicU64,
+    failed: AtomicU64,
+    to_server: AtomicU64,
+    to_client: AtomicU64,
+}
+
+/// Place of a connection within the limits, which is free again unless it is kept.
+#[derive(Debug)]
+struct Place<'a>(&'a Shared);
+
+impl Place<'_> {
+    /// Leaves it to [`Worker::remove`] to free the place.
+    fn keep(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Relaxed);
+        self.0.waiting.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Shared {
+    /// Takes a place among the connections and among those that wait; `None`: there is none. In one step each, or
+    /// threads that ask at the same time would go beyond the limit together.
+    fn reserve(&self, manner: &Manner) -> Option<Place<'_>> {
+        let take = |count: &AtomicUsize, limit: usize| {
+            count.fetch_update(Relaxed, Relaxed, |count| (count < limit).then_some(count + 1)).is_ok()
+        };
+        if !take(&self.open, manner.connections) {
+            return None;
+        }
+        if !take(&self.waiting, manner.waiting) {
+            self.open.fetch_sub(1, Relaxed);
+            return None;
+        }
+        Some(Place(self))
+    }
+
+    pub(super) fn counters(&self) -> Counters {
+        Counters {
+            accepted: self.accepted.load(Relaxed),
+            open: self.open.load(Relaxed) as u64,
+            waiting: self.waiting.load(Relaxed) as u64,
+            complete: self.complete.load(Relaxed),
+            reset_by_client: self.reset_by_client.load(Relaxed),
+            reset_by_server: self.reset_by_server.load(Relaxed),
+            refused: self.refused.load(Relaxed),
+            timed_out: self.timed_out.load(Relaxed),
+            over_limit: self.over_limit.load(Relaxed),
+            failed: self.failed.load(Relaxed),
+            to_server_bytes: self.to_server.load(Relaxed),
+            to_client_bytes: self.to_client.load(Relaxed),
+        }
+    }
+}
+
+/// Nanoseconds of the monotonic clock.
+pub(super) fn now() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64
+}
+
+/// A socket that listens for connections of one origin.
+#[derive(Debug)]
+struct Listener {
+    socket: OwnedFd,
+    origin: Origin,
+    at: SocketAddr,
+}
+
+/// The listeners of a thread. Those of several threads share their ports, and the kernel divides connections among
+/// them by addresses and ports (SO_REUSEPORT, socket(7)).
+#[derive(Debug)]
+pub(super) struct Listeners {
+    all: Vec<Listener>,
+    /// Ports of the listeners of IPv4 and of IPv6.
+    pub(super) ports: [Option<Ports>; 2],
+}
+
+impl Listeners {
+    /// Listens at these ports, or at any.
+    pub(super) fn open(
+        manner: &Manner,
+        families: [bool; 2],
+        ports: [Option<Ports>; 2],
+    ) -> error::Result<Self> {
+        let mut all = Vec::new();
+        let mut taken = [None; 2];
+        // At loopback, where nothing comes in but by the rules.
+        let addresses = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+        for family in [0, 1].into_iter().filter(|&family| families[family]) {
+            let mut open = |origin, port: Option<u16>| {
+                let at = SocketAddr::new(addresses[family], port.unwrap_or(0));
+                let socket = manner.listen(origin, at).context(|| "can not listen for connections".into())?;
+                let at = local(&socket).context(|| "a listener has no address".into())?;
+                all.push(Listener { socket, origin, at });
+                Ok(at.port())
+            };
+            let of = |pick: fn(&Ports) -> u16| ports[family].as_ref().map(pick);
+            taken[family] = Some(Ports {
+                from_satellite: open(Origin::Satellite, of(|ports| ports.from_satellite))?,
+                from_terrestrial: open(Origin::Terrestrial, of(|ports| ports.from_terrestrial))?,
+            });
+        }
+        Ok(Self { all, ports: taken })
+    }
+}
+
+fn local(socket: &OwnedFd) -> rustix::io::Result<SocketAddr> {
+    SocketAddr::try_from(getsockname(socket)?)
+}
+
+impl Manner {
+    /// Congestion control towards whom a connection comes from.
+    fn towards(&self, origin: Origin) -> &str {
+        match origin {
+            Origin::Terrestrial => &self.terrestrial,
+            Origin::Satellite => &self.satellite,
+        }
+    }
+
+    /// A socket as both halves of a connection want it. Accepted ones inherit all of this from their listener.
+    fn socket(&self, at: SocketAddr, law: &str) -> rustix::io::Result<OwnedFd> {
+        let family = if at.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(family, SocketType::STREAM, flags, None)?;
+        let os = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::INVAL);
+        tcp::set_transparent(socket.as_fd(), at.is_ipv6()).map_err(os)?;
+        tcp::set_unsent_max(socket.as_fd(), UNSENT).map_err(os)?;
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        sockopt::set_socket_linger(&socket, Some(Duration::ZERO))?;
+        sockopt::set_tcp_congestion(&socket, law)?;
+        sockopt::set_tcp_nodelay(&socket, true)?;
+        sockopt::set_socket_keepalive(&socket, true)?;
+        sockopt::set_tcp_keepidle(&socket, self.keepalive)?;
+        sockopt::set_tcp_keepintvl(&socket, self.keepalive)?;
+        sockopt::set_tcp_keepcnt(&socket, PROBES)?;
+        Ok(socket)
+    }
+
+    fn listen(&self, origin: Origin, at: SocketAddr) -> rustix::io::Result<OwnedFd> {
+        let socket = self.socket(at, self.towards(origin))?;
+        sockopt::set_socket_reuseport(&socket, true)?;
+        bind(&socket, &at)?;
+        listen(&socket, BACKLOG)?;
+        Ok(socket)
+    }
+
+    /// Continues a connection from its client's address and port.
+    fn onward(&self, origin: Origin, client: SocketAddr, server: SocketAddr) -> rustix::io::Result<OwnedFd> {
+        let other = match origin {
+            Origin::Terrestrial => Origin::Satellite,
+            Origin::Satellite => Origin::Terrestrial,
+        };
+        let socket = self.socket(client, self.towards(other))?;
+        bind(&socket, &client)?;
+        match connect(&socket, &server) {
+            Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Asker for a list of the connections.
+pub(super) type Question = mpsc::Sender<Vec<Connection>>;
+
+/// A way to ask a thread, or to wake it.
+#[derive(Debug)]
+pub(super) struct Line {
+    questions: mpsc::Sender<Question>,
+    wake: OwnedFd,
+}
+
+impl Line {
+    pub(super) fn wake(&self) {
+        // It fails only where a wake-up call is on its way.
+        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+    }
+
+    pub(super) fn ask(&self, question: Question) {
+        // A thread that has ended has no connections.
+        let _ = self.questions.send(question);
+        self.wake();
+    }
+}
+
+/// A thread of the gateway.
+#[derive(Debug)]
+pub(super) struct Worker<'a> {
+    manner: &'a Manner,
+    shared: &'a Shared,
+    epoll: OwnedFd,
+    listeners: Listeners,
+    pairs: BTreeMap<u64, Pair>,
+    next: u64,
+    pipes: Pipes,
+    /// Connections that have more to move at once.
+    busy: BTreeSet<u64>,
+    /// Connections whose server has not answered yet, with the time at which they are given up.
+    waiting: VecDeque<(u64, u64)>,
+    questions: mpsc::Receiver<Question>,
+    wake: OwnedFd,
+}
+
+impl<'a> Worker<'a> {
+    pub(super) fn new(
+        manner: &'a Manner,
+        shared: &'a Shared,
+        listeners: Listeners,
+    ) -> std::io::Result<(Self, Line)> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        for (number, listener) in listeners.all.iter().enumerate() {
+            let data = epoll::EventData::new_u64(number as u64);
+            epoll::add(&epoll, &listener.socket, data, epoll::EventFlags::IN)?;
+        }
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        epoll::add(&epoll, &wake, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
+        let (asker, questions) = mpsc::channel();
+        let line = Line { questions: asker, wake: wake.try_clone()? };
+        let worker = Self {
+            manner,
+            shared,
+            epoll,
+            listeners,
+            pairs: BTreeMap::new(),
+            next: FIRST,
+            pipes: Pipes::new(manner.pipes),
+            busy: BTreeSet::new(),
+            waiting: VecDeque::new(),
+            questions,
+            wake,
+        };
+        Ok((worker, line))
+    }
+
+    /// Works until it is told to stop. Its connections break then.
+    pub(super) fn run(mut self) -> std::io::Result<()> {
+        let mut events = Vec::with_capacity(256);
+        while !self.shared.stop.load(Relaxed) {
+            let wait = if self.busy.is_empty() { self.until_next(now()) } else { 0 };
+            let timeout = Timespec { tv_sec: (wait / NS_PER_S) as i64, tv_nsec: (wait % NS_PER_S) as i64 };
+            events.clear();
+            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&timeout)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            for busy in std::mem::take(&mut self.busy) {
+                self.advance(busy, [true; 2]);
+            }
+            for &epoll::Event { flags, data } in &events {
+                match data.u64() {
+                    WAKE => self.answer(),
+                    number if number < WAKE => self.accept(number as usize),
+                    socket => self.on_event(socket / 2, (socket % 2) as usize, flags),
+                }
+            }
+            self.give_up(now());
+        }
+        Ok(())
+    }
+
+    fn until_next(&self, now: u64) -> u64 {
+        self.waiting.front().map_or(IDLE_NS, |(at, _)| at.saturating_sub(now).clamp(1_000_000, IDLE_NS))
+    }
+
+    fn answer(&mut self) {
+        let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+        while let Ok(question) = self.questions.try_recv() {
+            let now = now();
+            // Who asked may have gone.
+            let _ = question.send(self.pairs.values().map(|pair| connection(pair, now)).collect());
+        }
+    }
+
+    fn accept(&mut self, listener: usize) {
+        let Some(Listener { socket, origin, at }) = self.listeners.all.get(listener) else { return };
+        let (origin, at) = (*origin, *at);
+        for _ in 0..ACCEPTS {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let (near, client) = match acceptfrom_with(socket, flags) {
+                Ok((near, Some(client))) => (near, client),
+                Err(Errno::AGAIN) => return,
+                // Gone again, or no descriptors in the whole system: the next one may fare better.
+                _ => {
+                    self.shared.failed.fetch_add(1, Relaxed);
+                    return;
+                }
+            };
+            self.shared.accepted.fetch_add(1, Relaxed);
+            // No rule changes the address, so that of this end is where the connection was going.
+            let (Ok(client), Ok(server)) = (SocketAddr::try_from(client), local(&near)) else { continue };
+            // Somebody on this machine calls the listener itself: its own server would be this gateway.
+            if server == at {
+                continue;
+            }
+            // What is dropped is reset.
+            let Some(place) = self.shared.reserve(self.manner) else {
+                self.shared.over_limit.fetch_add(1, Relaxed);
+                continue;
+            };
+            let far = match self.manner.onward(origin, client, server) {
+                Ok(far) => far,
+                Err(_) => {
+                    self.shared.failed.fetch_add(1, Relaxed);
+                    continue;
+                }
+            };
+            let number = self.next;
+            let interest = epoll::EventFlags::IN
+                | epoll::EventFlags::OUT
+                | epoll::EventFlags::RDHUP
+                | epoll::EventFlags::ET;
+            let watch = |socket: BorrowedFd<'_>, side| {
+                epoll::add(&self.epoll, socket, epoll::EventData::new_u64(2 * number + side), interest)
+            };
+            if watch(near.as_fd(), 0).and_then(|()| watch(far.as_fd(), 1)).is_err() {
+                self.shared.failed.fetch_add(1, Relaxed);
+                continue;
+            }
+            self.next += 1;
+            let now = now();
+            self.pairs.insert(number, Pair::new([near, far], (client, server), origin, now));
+            place.keep();
+            let patience = u64::try_from(self.manner.patience.as_nanos()).unwrap_or(u64::MAX);
+            self.waiting.push_back((now.saturating_add(patience), number));
+        }
+    }
+
+    fn on_event(&mut self, number: u64, side: usize, flags: epoll::EventFlags) {
+        let Some(pair) = self.pairs.get_mut(&number) else { return };
+        if flags.contains(epoll::EventFlags::ERR) {
+            // A server may answer and reset before anybody looks: whoever refuses does it with another error.
+            let is_reset = || {
+                let error = sockopt::socket_error(&pair.sockets[1]);
+                error.is_ok_and(|error| error == Err(Errno::CONNRESET) || error == Err(Errno::PIPE))
+            };
+            let broken = match side {
+                0 => Broken::Client,
+                _ if pair.is_connected || is_reset() => Broken::Server,
+                _ => Broken::Refused,
+            };
+            return self.remove(number, Err(broken));
+        }
+        let mut due = [false; 2];
+        let comes = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::HUP;
+        due[side] = flags.intersects(comes);
+        due[1 - side] = flags.contains(epoll::EventFlags::OUT) && pair.is_stuck(1 - side);
+        if side == 1 && !pair.is_connected && flags.contains(epoll::EventFlags::OUT) {
+            pair.is_connected = true;
+            self.shared.waiting.fetch_sub(1, Relaxed);
+            due = [true; 2];
+        }
+        self.advance(number, due);
+    }
+
+    fn advance(&mut self, number: u64, due: [bool; 2]) {
+        let Some(pair) = self.pairs.get_mut(&number) else { return };
+        let before = pair.moved();
+        let progress = pair.advance(due, &mut self.pipes);
+        let after = pair.moved();
+        self.shared.to_server.fetch_add(after[0] - before[0], Relaxed);
+        self.shared.to_client.fetch_add(after[1] - before[1], Relaxed);
+        match progress {
+            Ok(Progress::Waits) => {}
+            Ok(Progress::HasMore) => _ = self.busy.insert(number),
+            Ok(Progress::Over) => self.remove(number, Ok(())),
+            Err(broken) => self.remove(number, Err(broken)),
+        }
+    }
+
+    /// Forgets a connection: what is not over is reset at both ends.
+    fn remove(&mut self, number: u64, end: Result<(), Broken>) {
+        let Some(pair) = self.pairs.remove(&number) else { return };
+        pair.release(&mut self.pipes);
+        self.shared.open.fetch_sub(1, Relaxed);
+        if !pair.is_connected {
+            self.shared.waiting.fetch_sub(1, Relaxed);
+        }
+        let counter = match end {
+            Ok(()) => &self.shared.complete,
+            Err(Broken::Client) => &self.shared.reset_by_client,
+            Err(Broken::Server) => &self.shared.reset_by_server,
+            Err(Broken::Refused) => &self.shared.refused,
+            Err(Broken::Silent) => &self.shared.timed_out,
+        };
+        counter.fetch_add(1, Relaxed);
+    }
+
+    /// Gives up servers that have been silent for too long.
+    fn give_up(&mut self, now: u64) {
+        while let Some(&(at, number)) = self.waiting.front() {
+            let is_waiting = self.pairs.get(&number).is_some_and(|pair| !pair.is_connected);
+            if is_waiting && at > now {
+                return;
+            }
+            self.waiting.pop_front();
+            if is_waiting {
+                self.remove(number, Err(Broken::Silent));
+            }
+        }
+    }
+}
+
+fn connection(pair: &Pair, now: u64) -> Connection {
+    let [to_server_bytes, to_client_bytes] = pair.moved();
+    Connection {
+        client: pair.client,
+        server: pair.server,
+        origin: pair.origin,
+        phase: match (pair.is_connected, pair.is_ending()) {
+            (false, _) => Phase::Waiting,
+            (true, false) => Phase::Open,
+            (true, true) => Phase::Ending,
+        },
+        age_s: now.saturating_sub(pair.begun) as f64 / NS_PER_S as f64,
+        to_server_bytes,
+        to_client_bytes,
+        held_bytes: pair.held() as u64,
+        terrestrial: None,
+        satellite: None,
+    }
+}
