@@ -1,5 +1,4 @@
-//! Every citation leads somewhere: codes (C-39, A-07, EX2.3, V1.10) to where `docs/design/protocols.md` defines them,
-//! sections of design pages to their headings. `links.rs` has the links.
+//! Every citation leads somewhere: codes (C-39, A-07, EX2.3, V1.10, VM5.1) to where `docs/design` defines them, sections of design pages to their headings. `links.rs` has the links.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -52,13 +51,15 @@ fn tell(broken: &[String]) {
     assert!(broken.is_empty(), "{} citations lead nowhere:\n{}", broken.len(), broken.join("\n"));
 }
 
-/// Names of tests and scripts say vectors too: `v1_10_...`.
+/// Names of tests and scripts say vectors too: `v1_10_...`, `vm5_1_...`.
 fn vectors_in_names(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let numbers = words.filter_map(|word| {
-        let mut parts = word.strip_prefix('v')?.split('_');
+        let rest = word.strip_prefix('v')?;
+        let (kind, rest) = rest.strip_prefix('m').map_or(("V", rest), |rest| ("VM", rest));
+        let mut parts = rest.split('_');
         let number = |part: Option<&str>| part?.parse::<u32>().ok();
-        Some(format!("V{}.{}", number(parts.next())?, number(parts.next())?))
+        Some(format!("{kind}{}.{}", number(parts.next())?, number(parts.next())?))
     });
     numbers.collect()
 }
@@ -69,7 +70,7 @@ fn unknown_codes(path: &str, text: &str, defined: &BTreeSet<&str>) -> Vec<String
     for (line, text) in text.lines().enumerate() {
         let codes = codes::places(text).map(|place| text[place].to_owned());
         for code in codes.chain(vectors_in_names(text)).filter(|code| !defined.contains(code.as_str())) {
-            broken.push(format!("{path}:{}: {code} is defined nowhere in {}", line + 1, codes::PAGE));
+            broken.push(format!("{path}:{}: {code} is defined nowhere in docs/design", line + 1));
         }
     }
     broken
@@ -222,12 +223,14 @@ fn what_leads_nowhere_is_told() {
     let text = format!("fine: C-39, [A-07], EX2.3; V1.10\nwrong: {}\n\n({}) EX2.{}", wrong[0], wrong[1], 99);
     let told = unknown_codes("a.rs", &text, &defined);
     assert_eq!(told.len(), 3, "{told:?}");
-    assert_eq!(told[0], format!("a.rs:2: {} is defined nowhere in {}", wrong[0], codes::PAGE));
+    assert_eq!(told[0], format!("a.rs:2: {} is defined nowhere in docs/design", wrong[0]));
     assert!(
         told[1].starts_with(&format!("a.rs:4: {} ", wrong[1])) && told[2].starts_with("a.rs:4: EX2."),
         "{told:?}"
     );
-    assert_eq!(unknown_codes("a.rs", &format!("fn v{}_{}_it_is() {{}}", 1, 99), &defined).len(), 1);
+    for kind in ["v", "vm"] {
+        assert_eq!(unknown_codes("a.rs", &format!("fn {kind}{}_{}_it_is() {{}}", 5, 99), &defined).len(), 1);
+    }
     for other in
         ["SHA-256 USB-C-12", "A-1", "C-states", "V1", "EX-2", "v1.2.3", "V1.2.3", "RFC-20", "XA-077", "A-0x7"]
     {

@@ -1,32 +1,37 @@
-//! The codes in what papers claim (C-39, A-07, EX2.3, V1.10), and what `docs/design/protocols.md` says that each is.
+//! The codes in what papers claim (C-39, A-07, EX2.3, V1.10), and what the pages of `docs/design` say that each is.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// The page that defines them, by its path in the repository.
-pub(crate) const PAGE: &str = "docs/design/protocols.md";
-const TEXT: &str = include_str!("../../data/protocols.md");
+/// The pages that define them, by their paths in the repository. Codes of the second have an M: VM5.1, EM5.1, CM-11.
+const PAGES: [(&str, &str); 2] = [
+    ("docs/design/protocols.md", include_str!("../../data/protocols.md")),
+    ("docs/design/modern.md", include_str!("../../data/modern.md")),
+];
 
 /// A code and what it stands for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Code {
     pub(crate) key: &'static str,
     pub(crate) title: &'static str,
+    pub(crate) page: &'static str,
     /// Of the page.
     pub(crate) anchor: &'static str,
 }
 
-/// The codes that the page defines, in its order: `<a id="c-39"></a>**C-39 title**`.
+/// The codes that the pages define, in their order: `<a id="c-39"></a>**C-39 title**`.
 pub(crate) fn defined() -> impl Iterator<Item = Code> {
-    TEXT.split("<a id=\"").skip(1).filter_map(|rest| {
-        let (anchor, rest) = rest.split_once("\"></a>**")?;
-        let (key, rest) = rest.split_at(length(rest)?);
-        let (title, _) = rest.strip_prefix(' ')?.split_once("**")?;
-        Some(Code { key, title, anchor })
+    PAGES.into_iter().flat_map(|(page, text)| {
+        text.split("<a id=\"").skip(1).filter_map(move |rest| {
+            let (anchor, rest) = rest.split_once("\"></a>**")?;
+            let (key, rest) = rest.split_at(length(rest)?);
+            let (title, _) = rest.strip_prefix(' ')?.split_once("**")?;
+            Some(Code { key, title, page, anchor })
+        })
     })
 }
 
-/// The codes in a text that the page defines, each once, in the page's order.
+/// The codes in a text that the pages define, each once, in the pages' order.
 pub(crate) fn named_in(text: &str) -> Vec<Code> {
     let keys: BTreeSet<&str> = places(text).map(|place| &text[place]).collect();
     defined().filter(|code| keys.contains(code.key)).collect()
@@ -45,7 +50,8 @@ pub(crate) fn places(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
 /// How long the code is that a text begins with.
 fn length(text: &str) -> Option<usize> {
     let digits = |from: usize| text.bytes().skip(from).take_while(u8::is_ascii_digit).count();
-    let letters = ["EX", "V", "A-", "C-"].into_iter().find(|letters| text.starts_with(letters))?;
+    let letters =
+        ["EX", "EM", "VM", "V", "A-", "CM-", "C-"].into_iter().find(|letters| text.starts_with(letters))?;
     let first = letters.len() + digits(letters.len());
     let end = if letters.ends_with('-') {
         first

@@ -58,12 +58,11 @@ pub(super) fn html(paper: &Paper, ran: &[Ran]) -> String {
         html.push_str("<section>\n<h2>Codes</h2>\n<div class=\"text\"><table class=\"claims\">\n");
         html.push_str("<tr><th scope=\"col\">code</th><th scope=\"col\">what it is</th>");
         html.push_str("<th scope=\"col\">defined in</th></tr>\n");
-        for Code { key, title, anchor } in codes {
+        for Code { key, title, page, anchor } in codes {
             let _ = writeln!(
                 html,
-                "<tr id=\"{anchor}\"><td>{key}</td><td>{}</td><td>{}#{anchor}</td></tr>",
-                escape(title),
-                codes::PAGE
+                "<tr id=\"{anchor}\"><td>{key}</td><td>{}</td><td>{page}#{anchor}</td></tr>",
+                escape(title)
             );
         }
         html.push_str("</table></div>\n</section>\n");

@@ -94,9 +94,8 @@ pub(super) fn describe(paper: &Paper, ran: &[Ran], law: Option<&str>, all: usize
 /// What the codes in a text stand for, to stand below it.
 fn legend(text: &str) -> String {
     let codes = codes::named_in(text);
-    let lines = codes
-        .iter()
-        .map(|Code { key, title, anchor }| format!("  {key}: {title} ({}#{anchor})\n", codes::PAGE));
+    let lines =
+        codes.iter().map(|Code { key, title, page, anchor }| format!("  {key}: {title} ({page}#{anchor})\n"));
     if codes.is_empty() { String::new() } else { format!("\n{}", lines.collect::<String>()) }
 }
 
@@ -140,8 +139,8 @@ pub(super) fn to_json(paper: &Paper, ran: &[Ran], law: Option<&str>) -> Value {
     let mut json =
         json!({ "paper": paper.key, "law": law, "figures": figures, "exceptions": paper.exceptions });
     let codes = codes::named_in(&json.to_string()).into_iter();
-    let codes = codes.map(|Code { key, title, anchor }| {
-        json!({ "key": key, "title": title, "defined": format!("{}#{anchor}", codes::PAGE) })
+    let codes = codes.map(|Code { key, title, page, anchor }| {
+        json!({ "key": key, "title": title, "defined": format!("{page}#{anchor}") })
     });
     json["codes"] = codes.collect();
     json
@@ -286,8 +285,8 @@ pub(super) fn readme(paper: &Paper) -> Result<String, Failure> {
     if !codes.is_empty() {
         text.push_str("\n## Codes\n\n");
     }
-    for Code { key, title, anchor } in codes {
-        let _ = writeln!(text, "- [{key}](../../{}#{anchor}): {title}", codes::PAGE);
+    for Code { key, title, page, anchor } in codes {
+        let _ = writeln!(text, "- [{key}](../../{page}#{anchor}): {title}");
     }
     Ok(text)
 }
