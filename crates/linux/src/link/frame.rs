@@ -28,6 +28,7 @@ mod protocol {
     pub(super) const HOP_BY_HOP: u8 = 0;
     pub(super) const TCP: u8 = 6;
     pub(super) const ROUTING: u8 = 43;
+    pub(super) const UDP: u8 = 17;
     pub(super) const FRAGMENT: u8 = 44;
     pub(super) const DESTINATION: u8 = 60;
 }
@@ -100,6 +101,8 @@ pub(super) struct Look {
     /// The congestion header that a law may work on.
     pub(super) header: Header,
     pub(super) refusal: Option<Refusal>,
+    /// The same for all packets of a connection in a direction, and seldom for others: addresses, protocol and ports, hashed.
+    pub(super) flow: u32,
     /// Where IP begins.
     ip: usize,
     place: Option<Place>,
@@ -147,6 +150,7 @@ fn look_ipv4(bytes: &[u8], ip: usize) -> Option<Look> {
     }
     let mut look = Look::new(ip, size, bytes[ip + 1]);
     let protocol = bytes[ip + 9];
+    look.belongs(&bytes[ip + 12..ip + 20]);
     // More fragments, or an offset.
     if word(bytes, ip + 6)? & 0x3fff != 0 {
         look.fragment(protocol);
@@ -162,6 +166,7 @@ fn look_ipv6(bytes: &[u8], ip: usize) -> Option<Look> {
     let mut look = Look::new(ip, size, traffic_class);
     let bytes = &bytes[..ip + size];
     let mut next = *bytes.get(ip + 6)?;
+    look.belongs(bytes.get(ip + 8..ip + 40).unwrap_or_default());
     let mut at = ip + 40;
     for _ in 0..EXTENSIONS {
         match next {
@@ -194,9 +199,16 @@ impl Look {
             flags: traffic_class & flag::ECN_MASK,
             header: Header::default(),
             refusal: None,
+            flow: 0x811c_9dc5,
             ip,
             place: None,
         }
+    }
+
+    /// The flow is of packets with these bytes (FNV-1a).
+    fn belongs(&mut self, bytes: &[u8]) {
+        self.flow =
+            bytes.iter().fold(self.flow, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     }
 
     /// A part of a packet of this protocol.
@@ -208,6 +220,10 @@ impl Look {
 
     /// The transport header begins at `at`; `bytes` ends with the packet.
     fn transport(&mut self, bytes: &[u8], protocol: u8, at: usize) {
+        self.belongs(&[protocol]);
+        if [protocol::TCP, protocol::UDP].contains(&protocol) {
+            self.belongs(bytes.get(at..at + 4).unwrap_or_default());
+        }
         match protocol {
             protocol::TCP => self.tcp(bytes, at, true),
             shim::PROTOCOL_EXPERIMENTAL => self.shim(bytes, at),

@@ -179,8 +179,8 @@ impl Wire {
             self.held.len() as u32 - 1
         });
         self.held[slot as usize] = Some((frame, look));
-        let mut packet =
-            Packet { seq: slot, size: look.size, kind: look.kind, flags: look.flags, ..Packet::default() };
+        let Look { size, kind, flags, flow, .. } = look;
+        let mut packet = Packet { seq: slot, size, kind, flags, flow, ..Packet::default() };
         if packet.flags & flag::HEADER != 0 {
             if self.has_law {
                 packet.set_header(look.header);
