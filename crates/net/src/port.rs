@@ -11,15 +11,14 @@ use crate::errors::ErrorRate;
 use crate::flows::{Flows, Known};
 use crate::impairments::{Errors, Reorder, Spans};
 use crate::packet::{PS_PER_NS, Packet, Picos, flag};
-use crate::queue::{Discipline, Fifo, Limit, Reason, Waiting, is_low_priority};
+use crate::queue::meter::Meter;
+use crate::queue::{Discipline, Fifo, Limit, Others, Reason, Waiting, is_low_priority};
 use crate::random::{Probability, Stream};
 pub use crate::service::NEVER;
 use crate::service::{Frame, Server, Service};
 use crate::stats::Histogram;
 use crate::xcp_i::PortView;
 use alloc::boxed::Box;
-use alloc::vec;
-use alloc::vec::Vec;
 use congestlab_core::law::queue::{Arrival, Departure, Queue, QueueSample, Verdict};
 use congestlab_core::law::{Link, LinkConfig, LinkReport, LinkView, Series, Steered as _};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Time};
@@ -473,7 +472,7 @@ struct Parts {
     /// `None`: the queue is drop-tail.
     queue_law: Option<Queue>,
     /// Queues beside the port's first.
-    others: Vec<Fifo>,
+    others: Others,
     /// Capacity that the link law would be told if it had all packets.
     told: Rate,
     errors: Option<Errors>,
@@ -509,60 +508,6 @@ struct Parts {
     stats: PortStats,
 }
 
-/// Times for which the queue had each length.
-#[derive(Clone, Debug)]
-struct Meter {
-    /// Time by length, ps; longer than any length so far.
-    spent: Vec<Picos>,
-    /// When the length changed last.
-    since: Picos,
-    /// The longest since the last sample.
-    longest: usize,
-}
-
-impl Meter {
-    #[inline]
-    fn note(&mut self, now: Picos, len: usize) {
-        self.spent[len] += now - self.since;
-        self.since = now;
-    }
-
-    #[inline]
-    fn reach(&mut self, len: usize) {
-        if len > self.longest {
-            self.longest = len;
-            if len >= self.spent.len() {
-                self.spent.resize(2 * len, 0);
-            }
-        }
-    }
-
-    /// The measurement begins.
-    fn restart(&mut self, now: Picos) {
-        self.spent.fill(0);
-        self.since = now;
-    }
-
-    /// Mean length; `None` if no time was measured.
-    fn mean(&self) -> Option<f64> {
-        let total: u128 = self.spent.iter().map(|&time| u128::from(time)).sum();
-        let area: u128 = self.spent.iter().zip(0u128..).map(|(&time, len)| u128::from(time) * len).sum();
-        (total > 0).then(|| area as f64 / total as f64)
-    }
-
-    /// The least length that was not exceeded for `percent` of the time.
-    fn percentile(&self, percent: u128) -> Option<u64> {
-        let total: u128 = self.spent.iter().map(|&time| u128::from(time)).sum();
-        let mut below = 0u128;
-        let reaches = |&time: &Picos| {
-            below += u128::from(time);
-            below * 100 >= total * percent
-        };
-        let len = self.spent.iter().position(reaches)?;
-        (total > 0).then_some(len as u64)
-    }
-}
-
 impl Parts {
     /// Earliest deadline of everything that is neither arrival nor departure.
     fn timer(&self) -> Picos {
@@ -585,8 +530,10 @@ impl Parts {
 
     /// Bytes that wait in the queues that the link law deals with, `first` being the port's first.
     fn backlog(&self, first: &Fifo) -> Bytes {
-        let all = core::iter::once(first).chain(&self.others).enumerate();
-        Bytes(all.filter(|&(queue, _)| self.is_of_link_law(queue)).map(|(_, fifo)| fifo.bytes()).sum())
+        Bytes(match self.queue_law.as_ref().and_then(Queue::of_link_law) {
+            None => first.bytes() + self.others.bytes(),
+            Some(queue) => queue.checked_sub(1).map_or(first.bytes(), |other| self.others.bytes_of(other)),
+        })
     }
 
     /// When the capacity that the law should know steps next.
@@ -608,7 +555,6 @@ impl Port {
             _ => config.service.capacity_at(0),
         };
         let queue_law = Queue::new(&config.discipline);
-        let limit = |queue| Fifo::new(config.discipline.limit(queue, config.limit));
         let server = Server::new(&config.service);
         let sample_every = config.sample_every.unwrap_or(NEVER).max(1);
         let mut parts = Parts {
@@ -619,7 +565,7 @@ impl Port {
                 .and_then(|law| law.config.remembers())
                 .map(|wanted| Box::new(Flows::new(wanted))),
             queue_law,
-            others: (1..config.discipline.queues()).map(limit).collect(),
+            others: Others::new(&config.discipline, config.limit),
             told,
             errors: config.errors.map(Errors::new),
             ack_loss: config.ack_loss,
@@ -668,8 +614,8 @@ impl Port {
             is_plain,
             has_others: !parts.others.is_empty(),
             server,
-            queue: limit(0),
-            meter: Meter { spent: vec![0], since: 0, longest: 0 },
+            queue: Fifo::new(config.discipline.limit(0, config.limit)),
+            meter: Meter::new(),
             waits: Histogram::default(),
             parts: Box::new(parts),
         }
@@ -830,8 +776,7 @@ impl Port {
     /// Packets waiting, in all queues.
     #[inline]
     fn waiting(&self) -> usize {
-        let others = if self.has_others { self.parts.others.iter().map(Fifo::len).sum() } else { 0 };
-        self.queue.len() + others
+        self.queue.len() + if self.has_others { self.parts.others.packets() } else { 0 }
     }
 
     /// The backlog that the link law sees: that of its queues.
@@ -863,20 +808,22 @@ impl Port {
     fn choose(&mut self, now: Picos) -> usize {
         let parts = &mut *self.parts;
         let Some(law) = &mut parts.queue_law else { return 0 };
-        law.next(&Waiting::new(&self.queue, &parts.others, &parts.service, now))
+        law.next(&mut Waiting::new(&self.queue, &mut parts.others, &parts.service, now))
     }
 
     /// The first packet of a queue leaves it.
     #[inline(always)]
     fn pop(&mut self, now: Picos, queue: usize) -> Option<Packet> {
         self.meter.note(now, self.waiting());
-        self.fifo(queue).pop()
+        self.take(queue)
     }
 
     #[inline(always)]
-    fn fifo(&mut self, queue: usize) -> &mut Fifo {
-        let other = queue.checked_sub(1).and_then(|other| self.parts.others.get_mut(other));
-        other.unwrap_or(&mut self.queue)
+    fn take(&mut self, queue: usize) -> Option<Packet> {
+        match queue.checked_sub(1) {
+            None => self.queue.pop(),
+            Some(other) => self.parts.others.pop(other),
+        }
     }
 
     /// The first packet of the queues begins transmission, or is dropped.
@@ -913,9 +860,9 @@ impl Port {
     ) -> bool {
         let parts = &mut *self.parts;
         let Some(law) = &mut parts.queue_law else { return true };
-        let queues = Waiting::new(&self.queue, &parts.others, &parts.service, now);
+        let mut queues = Waiting::new(&self.queue, &mut parts.others, &parts.service, now);
         let departure = Departure { now: nanos(now), queue, packet: &*packet, sojourn };
-        match law.on_dequeue(&departure, &queues, &mut parts.streams.queue) {
+        match law.on_dequeue(&departure, &mut queues, &mut parts.streams.queue) {
             Verdict::Pass | Verdict::PushOut => true,
             Verdict::Mark => {
                 self.mark(now, packet, out);
@@ -951,7 +898,7 @@ impl Port {
         if let Some(law) = &mut parts.queue_law
             && picos(law.next_deadline()) <= now
         {
-            law.on_deadline(nanos(now), &Waiting::new(&self.queue, &parts.others, &parts.service, now));
+            law.on_deadline(nanos(now), &Waiting::new(&self.queue, &mut parts.others, &parts.service, now));
         }
         if let Some(law) = &mut parts.law
             && picos(law.next_deadline()) <= now
@@ -994,12 +941,12 @@ impl Port {
                 now,
                 PortEvent::Sample(Sample {
                     queue_packets: waiting as u64,
-                    queue_bytes: self.queue.bytes() + parts.others.iter().map(Fifo::bytes).sum::<u64>(),
+                    queue_bytes: self.queue.bytes() + parts.others.bytes(),
                     queue_max_packets: self.meter.longest.max(parts.bin_max) as u64,
                     sent_bytes: sent_bytes - parts.sampled_bytes,
                     law: parts.law.as_ref().map(Link::report),
                     queue: parts.queue_law.as_mut().map(|law| {
-                        law.sample(&Waiting::new(&self.queue, &parts.others, &parts.service, now))
+                        law.sample(&Waiting::new(&self.queue, &mut parts.others, &parts.service, now))
                     }),
                     collisions: parts.stats.collisions.map(|count| count - parts.sampled_collisions),
                     started_packets: self.started - parts.sampled_started,
@@ -1025,7 +972,7 @@ impl Port {
         let backlog = self.backlog();
         let parts = &mut *self.parts;
         let queue = match &parts.queue_law {
-            Some(law) if self.has_others => law.classify(&packet),
+            Some(law) if self.has_others => law.classify(&packet, packet.flow),
             _ => 0,
         };
         let is_of_link_law = !self.has_others || parts.is_of_link_law(queue);
@@ -1052,7 +999,11 @@ impl Port {
         if waits {
             self.begin_to_wait(now);
             packet.at = now;
-            self.fifo(queue).push(packet);
+            if self.has_others {
+                self.join(now, queue, packet, out);
+            } else {
+                self.queue.push(packet);
+            }
             self.meter.reach(self.waiting());
         } else {
             self.server.rest();
@@ -1075,10 +1026,11 @@ impl Port {
     ) -> Option<Reason> {
         let parts = &mut *self.parts;
         let law = parts.queue_law.as_mut()?;
-        let queues = Waiting::new(&self.queue, &parts.others, &parts.service, now).met(waits, idle_since);
+        let mut queues =
+            Waiting::new(&self.queue, &mut parts.others, &parts.service, now).met(waits, idle_since);
         let is_low_priority = is_low_priority(packet);
         let arrival = Arrival { now: nanos(now), queue, packet: &*packet, is_low_priority };
-        match law.on_enqueue(&arrival, &queues, &mut parts.streams.queue) {
+        match law.on_enqueue(&arrival, &mut queues, &mut parts.streams.queue) {
             Verdict::Pass => {}
             Verdict::Mark => self.mark(now, packet, out),
             Verdict::PushOut => self.push_out(now, queue, packet.size, out),
@@ -1100,8 +1052,50 @@ impl Port {
     /// Makes room for `size` bytes at the cost of the newest low-priority packets.
     fn push_out(&mut self, now: Picos, queue: usize, size: u16, out: &mut impl Output) {
         self.meter.note(now, self.waiting());
-        while let Some(packet) = self.fifo(queue).make_room(size) {
+        let make_room = |port: &mut Self| match queue.checked_sub(1) {
+            None => port.queue.make_room(size),
+            Some(other) => port.parts.others.make_room(other, size),
+        };
+        while let Some(packet) = make_room(self) {
             self.drop_packet(now, queue, packet, Reason::PushedOut, out);
+        }
+    }
+
+    /// A packet joins one of several queues; others may have to go for it.
+    #[inline(never)]
+    fn join(&mut self, now: Picos, queue: usize, packet: Packet, out: &mut impl Output) {
+        match queue.checked_sub(1) {
+            None => self.queue.push(packet),
+            Some(other) => self.parts.others.push(other, packet),
+        }
+        if self.parts.others.overflows(&self.queue) {
+            self.drop_victims(now, out);
+        }
+    }
+
+    /// Drops packets of the queues that the law chooses, until no more waits than may. The time until now is noted.
+    fn drop_victims(&mut self, now: Picos, out: &mut impl Output) {
+        while self.parts.others.overflows(&self.queue) {
+            let parts = &mut *self.parts;
+            let Some(law) = &mut parts.queue_law else { return };
+            let victim =
+                law.on_overflow(&mut Waiting::new(&self.queue, &mut parts.others, &parts.service, now));
+            let (mut packets, mut bytes) = (0, 0);
+            while packets == 0 || (packets < victim.packets && bytes < victim.bytes.0) {
+                let Some(packet) = self.take(victim.queue) else {
+                    debug_assert!(packets > 0, "a victim without a packet");
+                    break;
+                };
+                packets += 1;
+                bytes += u64::from(packet.size);
+                self.drop_packet(now, victim.queue, packet, Reason::QueueFull, out);
+            }
+            if packets == 0 {
+                return;
+            }
+        }
+        if self.waiting() == 0 {
+            self.departure = NEVER;
         }
     }
 
@@ -1114,9 +1108,11 @@ impl Port {
         out: &mut impl Output,
     ) {
         self.mix_arrival(now, &packet, Outcome::Dropped(reason));
-        self.parts.stats.drops[reason as usize] += 1;
-        if let Some(law) = &mut self.parts.queue_law {
-            law.on_drop(queue);
+        let parts = &mut *self.parts;
+        parts.stats.drops[reason as usize] += 1;
+        if let Some(law) = &mut parts.queue_law {
+            let mut queues = Waiting::new(&self.queue, &mut parts.others, &parts.service, now);
+            law.on_drop(queue, reason, &mut queues);
         }
         out.event(now, PortEvent::Dropped { packet, reason });
     }

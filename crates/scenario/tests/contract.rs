@@ -63,6 +63,8 @@ fn every_alternative_in_the_example_is_accepted() {
         ("links.bottleneck.discipline", "{ step = { above = \"20 packets\" } }"),
         ("links.bottleneck.discipline", "{ step = { above = \"30 kB\", at = \"dequeue\" } }"),
         ("links.bottleneck.discipline", "{ step = { sojourn = \"1 ms\", drop = true } }"),
+        ("links.bottleneck.discipline", "\"codel\""),
+        ("links.bottleneck.discipline", "{ fq-codel = { flows = 16, ecn = false, target = \"4 ms\" } }"),
         (
             "links.bottleneck.law",
             "{ xcp = { alpha = 0.4, beta = 0.226, gamma = 0.1, capacity = \"9.9 Mbit/s\", capture = false } }",

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use congestlab_core::law::queue::Discipline;
 use congestlab_core::law::{Protocol, xcp};
 use congestlab_scenario::result::Meta;
 use congestlab_scenario::sim::{self, Engine};
@@ -126,8 +127,9 @@ fn the_scenarios_of_the_page_run() {
 #[test]
 fn the_page_names_every_key_and_result() {
     let read = |page: &str| std::fs::read_to_string(root().join(page)).unwrap();
-    // A figure has a page of its own.
-    let page = read("docs/scenario.md") + &read("docs/papers.md");
+    // A figure has a page of its own, and each queue law that tells its settings itself.
+    let told = Discipline::told().map(|(law, _)| read(&format!("docs/protocols/{}.md", law.name())));
+    let page = read("docs/scenario.md") + &read("docs/papers.md") + &told.collect::<String>();
     let has = |word: &str| {
         [format!("`{word}`"), format!("`{word} ="), format!("{word} = ")]
             .iter()
@@ -143,7 +145,10 @@ fn the_page_names_every_key_and_result() {
         "onoff", "red", "xcp",
     ];
     for key in keys.iter().filter(|key| !headings.contains(&key.as_str())) {
-        assert!(has(key), "neither docs/scenario.md nor docs/papers.md says what `{key}` is");
+        assert!(
+            has(key),
+            "neither docs/scenario.md nor docs/papers.md nor a queue law's page says what `{key}` is"
+        );
     }
     let text = "[run]\nduration = \"1 s\"\n[links.a]\nrate = \"1 Mbit/s\"\n[flows.b]\nlaw = \"sack\"\npath = [\"a\"]\n";
     let scenario = Scenario::parse("t.toml", text, Path::new(""), &[], None).unwrap();
@@ -171,7 +176,8 @@ fn the_dictionary_of_the_fuzzer_has_every_key_and_law() {
     let words: Vec<&str> = entries.flat_map(|entry| entry.split(|letter: char| !is_part(letter))).collect();
     let mut keys = Vec::new();
     collect(&schema::schema(), &mut keys);
-    let laws = Protocol::all().map(|protocol| protocol.name.to_owned());
+    let laws = Protocol::all().map(|protocol| protocol.name);
+    let laws = laws.chain(Discipline::NAMES.iter().copied()).map(str::to_owned);
     let lacks: Vec<String> = keys.into_iter().chain(laws).filter(|word| !words.contains(&&**word)).collect();
     assert!(lacks.is_empty(), "fuzz/scenario.dict lacks {lacks:?}");
 }

@@ -143,9 +143,7 @@ fn link_refusal(port: &PortConfig) -> Option<&'static str> {
         }
         Discipline::Red(red) if matches!(red.thresholds, Thresholds::Packets { .. }) => {}
         Discipline::Red(_) => return Some("RED that counts bytes"),
-        Discipline::PrioDropTail(_) | Discipline::Step(_) | Discipline::XcpTcp(_) => {
-            return Some("a discipline that is not there");
-        }
+        _ => return Some("a discipline that is not there"),
     }
     let law = port.law.as_ref()?;
     let LinkConfig::Xcp(config) = &law.config else { return Some("a law that is not there") };

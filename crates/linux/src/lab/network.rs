@@ -127,7 +127,7 @@ pub(super) fn needs_user_space(port: &PortConfig) -> Option<&'static str> {
         (_, Discipline::Red(_), _) => Some("RED"),
         (_, Discipline::Step(_), _) => Some("step marking"),
         (_, Discipline::XcpTcp(_), _) => Some("two classes"),
-        (_, Discipline::PrioDropTail(_), _) => Some("prio-droptail"),
+        (_, discipline, _) if *discipline != Discipline::DropTail => Some(discipline.name()),
         (_, _, Some(law)) if !matches!(law.config, LinkConfig::Xcp(_)) => Some("a law that is not plain XCP"),
         // The router's program learns of a new rate as its new capacity.
         (Service::Steps(_), _, Some(LawConfig { follows_service: false, .. })) => {

@@ -3,11 +3,15 @@
 //!
 //! The packet in transmission has left the queue: it counts in no limit and in no length (docs/design/contract.md 2).
 
+pub(crate) mod meter;
+
 use crate::packet::{PS_PER_NS, Packet, Picos, flag};
 use crate::random::{Probability, Stream};
 use crate::service::{PS_PER_S, Service};
 use alloc::collections::VecDeque;
-use congestlab_core::law::queue::{Chance, Draws, Queues};
+use alloc::vec;
+use alloc::vec::Vec;
+use congestlab_core::law::queue::{Chance, Draws, Queues, Record};
 pub use congestlab_core::law::queue::{Discipline, Limit, Reason, red, step, xcp_tcp};
 use congestlab_core::units::{Bytes, Duration};
 
@@ -31,10 +35,9 @@ impl From<Chance> for Probability {
 }
 
 /// The queues of a port, as its law sees them.
-#[derive(Clone, Copy)]
 pub(crate) struct Waiting<'a> {
     first: &'a Fifo,
-    others: &'a [Fifo],
+    others: &'a mut Others,
     service: &'a Service,
     now: Picos,
     /// A packet that arrives must wait.
@@ -45,7 +48,7 @@ pub(crate) struct Waiting<'a> {
 
 impl<'a> Waiting<'a> {
     /// The queues of a busy port.
-    pub(crate) fn new(first: &'a Fifo, others: &'a [Fifo], service: &'a Service, now: Picos) -> Self {
+    pub(crate) fn new(first: &'a Fifo, others: &'a mut Others, service: &'a Service, now: Picos) -> Self {
         Self { first, others, service, now, waits: true, idle_since: None }
     }
 
@@ -56,7 +59,7 @@ impl<'a> Waiting<'a> {
 
     #[inline]
     fn of(&self, queue: usize) -> &Fifo {
-        queue.checked_sub(1).and_then(|other| self.others.get(other)).unwrap_or(self.first)
+        queue.checked_sub(1).and_then(|other| self.others.fifos.get(other)).unwrap_or(self.first)
     }
 }
 
@@ -72,13 +75,19 @@ impl Queues for Waiting<'_> {
     }
 
     #[inline]
+    fn backlog(&self) -> Bytes {
+        Bytes(self.first.bytes() + self.others.bytes)
+    }
+
+    #[inline]
     fn sojourn(&self, queue: usize) -> Duration {
         Duration(self.of(queue).packets.front().map_or(0, |first| (self.now - first.at) / PS_PER_NS))
     }
 
     #[inline]
     fn has_room(&self, queue: usize, size: Bytes) -> bool {
-        !self.waits || self.of(queue).fits(size.0 as u16)
+        let size = size.0 as u16;
+        !self.waits || (self.of(queue).fits(size) && self.others.fit(self.first, size))
     }
 
     #[inline]
@@ -91,6 +100,105 @@ impl Queues for Waiting<'_> {
         let span = self.now - self.idle_since?;
         let bits = u128::from(span) * u128::from(self.service.rate_at(self.now).0);
         Some(Bytes(u64::try_from(bits / (8 * u128::from(PS_PER_S))).unwrap_or(u64::MAX)))
+    }
+
+    #[inline]
+    fn record(&mut self, queue: usize) -> Option<&mut Record> {
+        self.others.records.get_mut(queue)
+    }
+}
+
+/// The queues of a port beside its first, and what its law keeps of each queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Others {
+    fifos: Vec<Fifo>,
+    /// Of all queues, the first too; none where it is alone.
+    records: Vec<Record>,
+    /// Packets and bytes that wait here.
+    packets: usize,
+    bytes: u64,
+    /// Limit of all queues together.
+    total: Limit,
+}
+
+impl Others {
+    pub(crate) fn new(discipline: &Discipline, port: Limit) -> Self {
+        let queues = discipline.queues();
+        Self {
+            fifos: (1..queues).map(|queue| Fifo::new(discipline.limit(queue, port))).collect(),
+            records: if queues > 1 { vec![Record::default(); queues] } else { Vec::new() },
+            packets: 0,
+            bytes: 0,
+            total: discipline.total(port),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.fifos.is_empty()
+    }
+
+    #[inline]
+    pub(crate) fn packets(&self) -> usize {
+        self.packets
+    }
+
+    #[inline]
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Bytes of one of them.
+    #[inline]
+    pub(crate) fn bytes_of(&self, other: usize) -> u64 {
+        self.fifos.get(other).map_or(0, Fifo::bytes)
+    }
+
+    /// True if a packet of this size may wait too, by the limit of all queues.
+    #[inline]
+    fn fit(&self, first: &Fifo, size: u16) -> bool {
+        match self.total {
+            Limit::Packets(most) => ((first.len() + self.packets) as u64) < most,
+            Limit::Bytes(most) => first.bytes() + self.bytes + u64::from(size) <= most,
+            Limit::None => true,
+        }
+    }
+
+    /// True if more waits, with the first queue, than may.
+    #[inline]
+    pub(crate) fn overflows(&self, first: &Fifo) -> bool {
+        match self.total {
+            Limit::Packets(most) => (first.len() + self.packets) as u64 > most,
+            Limit::Bytes(most) => first.bytes() + self.bytes > most,
+            Limit::None => false,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, other: usize, packet: Packet) {
+        if let Some(fifo) = self.fifos.get_mut(other) {
+            self.packets += 1;
+            self.bytes += u64::from(packet.size);
+            fifo.push(packet);
+        } else {
+            debug_assert!(false, "a queue that is not there");
+        }
+    }
+
+    #[inline]
+    pub(crate) fn pop(&mut self, other: usize) -> Option<Packet> {
+        let packet = self.fifos.get_mut(other)?.pop()?;
+        self.packets -= 1;
+        self.bytes -= u64::from(packet.size);
+        Some(packet)
+    }
+
+    /// As [`Fifo::make_room`].
+    pub(crate) fn make_room(&mut self, other: usize, size: u16) -> Option<Packet> {
+        let packet = self.fifos.get_mut(other)?.make_room(size)?;
+        self.packets -= 1;
+        self.bytes -= u64::from(packet.size);
+        Some(packet)
     }
 }
 

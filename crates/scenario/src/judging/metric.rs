@@ -17,7 +17,7 @@ use std::fmt;
 use congestlab_core::law::Protocol;
 use congestlab_core::units::{BitRate, Bytes, Duration};
 use congestlab_net::packet::{PS_PER_NS, Picos};
-use congestlab_net::queue::Reason;
+use congestlab_net::queue::{Discipline, Reason};
 use congestlab_net::xcp_i::Stats;
 use congestlab_sim::outcome::{Element, FlowOutcome, LinkOutcome, Outcome};
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -43,13 +43,6 @@ const LINK_SERIES: &[&str] = &[
     "estimate_bps",
     "truth_bps",
     "probe_bps",
-    "xcp_weight",
-    "xcp_throughput_bps",
-    "tcp_throughput_bps",
-    "xcp_queue_packets",
-    "tcp_queue_packets",
-    "xcp_drops",
-    "tcp_drops",
     "collisions",
 ];
 const FLOW_SERIES: &[&str] = &[
@@ -75,6 +68,9 @@ fn series_of(links: bool) -> Vec<&'static str> {
                 names.push(column.name);
             }
         }
+    }
+    if links {
+        names.extend(Discipline::all_series().map(|column| column.name));
     }
     names
 }

@@ -91,7 +91,7 @@ impl FlowLaw {
     /// Name of the law in scenarios.
     pub(crate) fn name(&self) -> &'static str {
         match self {
-            Self::Sender(chosen) => chosen.protocol.name,
+            Self::Sender(chosen) => chosen.name,
             Self::Cbr(_) => "cbr",
             Self::OnOff(_) => "onoff",
         }
@@ -259,11 +259,16 @@ pub(crate) enum Discipline {
     Red(Box<Red>),
     Step(Step),
     XcpTcp(Box<XcpTcp>),
+    /// One that tells its settings itself.
+    Told(Box<Chosen<queue::Discipline>>),
 }
 
 impl Language for Discipline {
     fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
         let variant = variant(node, findings)?;
+        if let Some(chosen) = Chosen::decode(&variant, findings) {
+            return chosen.map(|chosen| Self::Told(Box::new(chosen)));
+        }
         match variant.name {
             "droptail" => nothing_below(&variant, findings).map(|()| Self::DropTail),
             "prio-droptail" => below(&variant, findings).map(Self::PrioDropTail),
@@ -292,16 +297,18 @@ impl Language for Discipline {
             Self::Red(red) => Value::table([("red".into(), red.encode())]),
             Self::Step(step) => Value::table([("step".into(), step.encode())]),
             Self::XcpTcp(classes) => Value::table([("xcp-tcp".into(), classes.encode())]),
+            Self::Told(chosen) => chosen.encode(),
         }
     }
 
     fn schema(generator: &mut SchemaGenerator) -> Schema {
-        let tables = [
+        let mut tables = vec![
             ("prio-droptail", PrioDropTail::schema(generator)),
             ("red", Red::schema(generator)),
             ("step", Step::schema(generator)),
             ("xcp-tcp", XcpTcp::schema(generator)),
         ];
+        tables.extend(schemas::<queue::Discipline>(generator));
         choice_schema(DISCIPLINES, &tables)
     }
 }

@@ -6,7 +6,7 @@ use congestlab_core::law::Remembers;
 use congestlab_core::units::{Duration, Ratio, Time};
 use congestlab_net::packet::{PS_PER_NS, Picos};
 use congestlab_net::port::PortConfig;
-use congestlab_net::queue::{Discipline, Limit};
+use congestlab_net::queue::Limit;
 use congestlab_net::service::PS_PER_S;
 use congestlab_net::source::SourceConfig;
 use congestlab_net::tcp::App;
@@ -24,10 +24,12 @@ use crate::text::tree::inline;
 /// A packet on its way or in a queue, with the room that a growing ring keeps.
 const PACKET: u64 = 2 * 64;
 /// Memory of a link direction: its part of the file and of the model, and its result. This and the next
-/// three as measured, with the room that growing lists keep.
+/// four as measured, with the room that growing lists keep.
 const LINK: u64 = 4_608;
 /// A port that packets come to, or that has something to do without them.
 const PORT: u64 = 2_048;
+/// A queue of a port beside its first, without packets, and what its law keeps of it.
+const QUEUE: u64 = 128;
 /// Memory of a link's law: its part of the file.
 const LAW: u64 = 2_048;
 /// Memory of a group: its part of the file and of the model.
@@ -48,8 +50,8 @@ const FLOW_ENTRY: u64 = 24;
 const CODE_SAMPLES: u64 = 2;
 /// Values in a bin for each flow.
 const FLOW_SAMPLES: u64 = 5;
-/// For each link: its own, those of its law, its two classes and its medium.
-const LINK_SAMPLES: [u64; 4] = [5, 7, 7, 1];
+/// For each link: its own, those of its law and its medium, beside those of its queue law.
+const LINK_SAMPLES: [u64; 3] = [5, 7, 1];
 /// For each entry in a table of clouds.
 const CLOUD_SAMPLES: u64 = 3;
 /// Segments that a sender may send without an ACK beside its initial window: timeouts back off.
@@ -414,7 +416,8 @@ impl<'a> Judge<'a> {
 fn written(link: &Link, load: &Load, is_sampled: bool) -> u64 {
     let has_law = link.port.law.is_some();
     let has_port = has_law || is_sampled || load.arrivals > 0;
-    LINK + if has_port { PORT } else { 0 } + if has_law { LAW } else { 0 }
+    let others = QUEUE * (link.port.discipline.queues() as u64 - 1);
+    LINK + if has_port { PORT + others } else { 0 } + if has_law { LAW } else { 0 }
 }
 
 /// Codes of load are echoed to its flows.
@@ -437,8 +440,9 @@ fn tables(model: &Model, loads: &[Load]) -> u64 {
 
 /// Values of a link in a bin of the series.
 fn values(port: &PortConfig) -> u64 {
-    let has = [true, port.law.is_some(), matches!(port.discipline, Discipline::XcpTcp(_)), true];
-    LINK_SAMPLES.into_iter().zip(has).filter(|&(_, has)| has).map(|(values, _)| values).sum()
+    let has = [true, port.law.is_some(), true];
+    let values = LINK_SAMPLES.into_iter().zip(has).filter(|&(_, has)| has).map(|(values, _)| values);
+    values.sum::<u64>() + port.discipline.series().len() as u64
 }
 
 /// Entries that routers and receivers have of clouds, at most: hosts have one each, and a router's may be
@@ -490,10 +494,8 @@ fn room(port: &PortConfig, rate: u64, load: &Load, duration: Picos) -> u64 {
         Limit::Bytes(bytes) => bytes / load.smallest,
         Limit::None => u64::MAX,
     };
-    let in_queues = match &port.discipline {
-        Discipline::XcpTcp(classes) => waiting(port.limit).saturating_add(waiting(classes.limit)),
-        _ => waiting(port.limit),
-    };
+    let each = (0..port.discipline.queues()).map(|queue| waiting(port.discipline.limit(queue, port.limit)));
+    let in_queues = each.fold(0, u64::saturating_add).min(waiting(port.discipline.total(port.limit)));
     on_wire.saturating_add(in_queues).min(load.outstanding)
 }
 
@@ -513,12 +515,7 @@ fn happenings(port: &PortConfig, rate: u64, load: &Load, duration: Picos) -> u64
     let error = port.errors.map_or(0.0, |errors| errors.average().packet_error_rate(u16::MAX));
     let ack_loss = port.ack_loss.0 as f64 / u64::MAX as f64;
     let errors = (2.0 * load.arrivals as f64 * (error + ack_loss).min(1.0)) as u64;
-    let marks = match &port.discipline {
-        Discipline::Red(red) if red.ecn => load.arrivals,
-        Discipline::XcpTcp(classes) if classes.red.ecn => load.arrivals,
-        Discipline::Step(_) => load.arrivals,
-        _ => 0,
-    };
+    let marks = if port.discipline.marks() { load.arrivals } else { 0 };
     // The first may end at once.
     let intervals = port.law.as_ref().map_or(0, |law| {
         let shortest = law.config.shortest_interval(Duration(load.round_trip / PS_PER_NS));

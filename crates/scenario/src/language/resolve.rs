@@ -179,7 +179,7 @@ fn check_count(flows: &mut Named<Flow>, findings: &mut Findings) {
 /// Sets what goes by a law's other settings, and tells what the law says of them all.
 fn check<C: Configuration>(law: &mut Chosen<C>, span: Span, findings: &mut Findings) {
     law.settle();
-    let place = format!("{}.law.{}", findings.place(), law.protocol.name);
+    let place = format!("{}.{}.{}", findings.place(), C::KEY, law.name);
     law.config.check(&mut |found| {
         let key = if found.key.is_empty() { String::new() } else { format!(".{}", found.key) };
         let message = format!("`{place}{key}` {}", found.text);

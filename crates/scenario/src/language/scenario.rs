@@ -343,7 +343,7 @@ impl Scenario {
 
     /// The law of each link of the model, if it has one.
     pub fn link_laws(&self) -> Vec<Option<&'static str>> {
-        let name = |law: &At<law::LinkLaw>| law.value.0.protocol.name;
+        let name = |law: &At<law::LinkLaw>| law.value.0.name;
         let links = self.file.links.iter().flat_map(|links| &links.value.0);
         let both = links.flat_map(|(_, link)| {
             let back = link.value.reverse.as_ref().and_then(|reverse| reverse.value.0.law.as_ref());

@@ -1,8 +1,9 @@
-//! Laws in scenarios: decoder, writer and schema of whatever a law of `congestlab-core` says that it
-//! can be told.
+//! Laws in scenarios, of links, flows and queues: decoder, writer and schema of whatever a law of `congestlab-core` says
+//! that it can be told.
 
 use std::fmt::Debug;
 
+use congestlab_core::law::queue::Discipline;
 use congestlab_core::law::settings::{Field, Settings};
 use congestlab_core::law::{LinkConfig, Protocol, SenderConfig};
 use congestlab_core::units::{BitRate, Duration, Ratio};
@@ -42,21 +43,62 @@ impl Beside for InteroperableFlow {
     }
 }
 
-/// The configuration of a law, on links or on flows.
+/// Queue laws have nothing beside their own settings.
+impl Language for () {
+    fn decode(_: &Node, _: &mut Findings) -> Option<Self> {
+        Some(())
+    }
+
+    fn encode(&self) -> Value {
+        Value::table([])
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "object" })
+    }
+}
+
+impl Beside for () {
+    const NAMES: &[&str] = &[];
+
+    fn described(_: &mut SchemaGenerator) -> Vec<Described> {
+        Vec::new()
+    }
+}
+
+/// A law that can be written, with what it is if nothing more is.
+#[derive(Clone, Debug)]
+pub(crate) struct Known<C> {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) config: C,
+}
+
+/// The configuration of a law, on links, on flows, or of a link's queue.
 pub(crate) trait Configuration: Settings + Clone + 'static {
+    /// Key under which it is written.
+    const KEY: &str = "law";
     /// Settings beside the law's own, for the XCP family.
     type Beside: Beside;
-    /// The part of the protocol that runs here, if any.
-    fn of(protocol: &Protocol) -> Option<&Self>;
+    /// The laws that run here, in the order of their list.
+    fn all() -> impl Iterator<Item = Known<Self>>;
     /// Takes the keys of [`Configuration::Beside`].
     fn is_interoperable(&self) -> bool;
+}
+
+/// The protocols with a part that runs here.
+fn protocols<C: Clone>(part: fn(&Protocol) -> Option<&C>) -> impl Iterator<Item = Known<C>> {
+    Protocol::all().filter_map(move |protocol| {
+        let config = part(protocol)?.clone();
+        Some(Known { name: protocol.name, about: protocol.about, config })
+    })
 }
 
 impl Configuration for LinkConfig {
     type Beside = InteroperableLink;
 
-    fn of(protocol: &Protocol) -> Option<&Self> {
-        protocol.link.as_ref()
+    fn all() -> impl Iterator<Item = Known<Self>> {
+        protocols(|protocol| protocol.link.as_ref())
     }
 
     fn is_interoperable(&self) -> bool {
@@ -67,8 +109,8 @@ impl Configuration for LinkConfig {
 impl Configuration for SenderConfig {
     type Beside = InteroperableFlow;
 
-    fn of(protocol: &Protocol) -> Option<&Self> {
-        protocol.sender.as_ref()
+    fn all() -> impl Iterator<Item = Known<Self>> {
+        protocols(|protocol| protocol.sender.as_ref())
     }
 
     fn is_interoperable(&self) -> bool {
@@ -76,25 +118,38 @@ impl Configuration for SenderConfig {
     }
 }
 
-/// Names of the protocols that run here, in the order of the list.
-pub(crate) fn built<C: Configuration>() -> impl Iterator<Item = &'static str> {
-    Protocol::all().filter(|protocol| C::of(protocol).is_some()).map(|protocol| protocol.name)
+impl Configuration for Discipline {
+    const KEY: &str = "discipline";
+    type Beside = ();
+
+    fn all() -> impl Iterator<Item = Known<Self>> {
+        Self::told().map(|(config, about)| Known { name: config.name(), about, config })
+    }
+
+    fn is_interoperable(&self) -> bool {
+        false
+    }
 }
 
-/// Names of the protocols that have a setting of that name.
+/// Names of the laws that run here, in the order of the list.
+pub(crate) fn built<C: Configuration>() -> impl Iterator<Item = &'static str> {
+    C::all().map(|known| known.name)
+}
+
+/// Names of the laws that have a setting of that name.
 fn who_knows<C: Configuration>(key: &str) -> Vec<&'static str> {
-    let knows = |config: &C| {
+    let knows = |known: &mut Known<C>| {
         let mut found = false;
-        config.clone().each(&mut |name, _, _| found |= name == key);
+        known.config.each(&mut |name, _, _| found |= name == key);
         found
     };
-    Protocol::all().filter(|one| C::of(one).is_some_and(knows)).map(|one| one.name).collect()
+    C::all().filter_map(|mut known| knows(&mut known).then_some(known.name)).collect()
 }
 
 /// A law and what it is told.
 #[derive(Clone, Debug)]
 pub(crate) struct Chosen<C: Configuration> {
-    pub(crate) protocol: &'static Protocol,
+    pub(crate) name: &'static str,
     pub(crate) config: C,
     pub(crate) beside: C::Beside,
     /// Settings by key, as they are written, for a rate may be finer than what the law sees of it.
@@ -104,20 +159,15 @@ pub(crate) struct Chosen<C: Configuration> {
 impl<C: Configuration> Chosen<C> {
     /// The law of that name. The outer `None`: there is none here.
     pub(crate) fn decode(variant: &Variant<'_>, findings: &mut Findings) -> Option<Option<Self>> {
-        let protocol = Protocol::of(variant.name)?;
-        let config = C::of(protocol)?.clone();
+        let known = C::all().find(|known| known.name == variant.name)?;
         findings.at.push(variant.name.into());
-        let chosen = Self::below(protocol, config, &variant.below, findings);
+        let chosen = Self::below(known, &variant.below, findings);
         findings.at.pop();
         Some(chosen)
     }
 
-    fn below(
-        protocol: &'static Protocol,
-        mut config: C,
-        node: &Node,
-        findings: &mut Findings,
-    ) -> Option<Self> {
+    fn below(known: Known<C>, node: &Node, findings: &mut Findings) -> Option<Self> {
+        let Known { name, mut config, .. } = known;
         let mut keys = Vec::new();
         config.each(&mut |key, _, _| keys.push(key));
         let beside = if config.is_interoperable() { C::Beside::NAMES } else { &[] };
@@ -135,7 +185,7 @@ impl<C: Configuration> Chosen<C> {
             } else if let names = who_knows::<C>(&entry.key)
                 && !names.is_empty()
             {
-                let message = format!("`{}.{}`: `{}` has no {1}", findings.place(), entry.key, protocol.name);
+                let message = format!("`{}.{}`: `{name}` has no {1}", findings.place(), entry.key);
                 findings.error(
                     "scenario::law",
                     entry.node.span,
@@ -147,7 +197,7 @@ impl<C: Configuration> Chosen<C> {
             }
         }
         let beside = C::Beside::decode(&Node { span: node.span, value: Value::Table(others) }, findings)?;
-        Some(Self { protocol, config, beside, written })
+        Some(Self { name, config, beside, written })
     }
 
     /// Where the key is written; `None`: nowhere, or not readably.
@@ -189,7 +239,7 @@ impl<C: Configuration> Chosen<C> {
         let mut keys = Vec::new();
         self.config.clone().each(&mut |key, _, _| keys.push(key));
         if keys.is_empty() {
-            return Value::string(self.protocol.name);
+            return Value::string(self.name);
         }
         let written = |key: &'static str| {
             let at = self.written.iter().find(|(written, _)| *written == key)?;
@@ -199,22 +249,21 @@ impl<C: Configuration> Chosen<C> {
         if let Value::Table(beside) = self.beside.encode() {
             below.extend(beside.0.into_iter().map(|entry| (entry.key, entry.node.value)));
         }
-        Value::table([(self.protocol.name.into(), Value::table(below))])
+        Value::table([(self.name.into(), Value::table(below))])
     }
 }
 
 /// The tables of all laws here that can be told something.
 pub(crate) fn schemas<C: Configuration>(generator: &mut SchemaGenerator) -> Vec<(&'static str, Schema)> {
     let mut schemas = Vec::new();
-    for protocol in Protocol::all() {
-        let Some(config) = C::of(protocol) else { continue };
-        let (mut config, mut keys) = (config.clone(), Vec::new());
+    for Known { name, about, mut config } in C::all() {
+        let mut keys = Vec::new();
         config.each(&mut |key, about, field| keys.push((key, about, schema(field, generator), false)));
         if config.is_interoperable() {
             keys.extend(C::Beside::described(generator));
         }
         if !keys.is_empty() {
-            schemas.push((protocol.name, table_schema(protocol.about, keys)));
+            schemas.push((name, table_schema(about, keys)));
         }
     }
     schemas

@@ -83,6 +83,7 @@ pub(crate) fn random_model(draw: &mut Draw, seed: u64) -> Model {
     };
     add_probes(&mut Draw(Stream::named(seed, "probes")), &mut model);
     add_steps(&mut Draw(Stream::named(seed, "steps")), &mut model);
+    add_told(&mut Draw(Stream::named(seed, "told")), &mut model);
     if draw.one_in(2) {
         model.links.iter_mut().for_each(|link| add_impairments(draw, &mut link.port));
         model.groups.iter_mut().for_each(|group| add_switches(draw, count, group));
@@ -148,6 +149,16 @@ fn add_probes(draw: &mut Draw, model: &mut Model) {
         {
             let variant = draw.of(&[peach::Variant::Peach, peach::Variant::PeachPlus]);
             config.law = SenderConfig::Peach(peach::Config::of(variant));
+        }
+    }
+}
+
+/// Queue laws that tell their settings themselves, as they are by default. A stream of their own, as for two classes.
+fn add_told(draw: &mut Draw, model: &mut Model) {
+    let told: Vec<Discipline> = Discipline::told().map(|(law, _)| law).collect();
+    for link in &mut model.links {
+        if link.port.discipline == Discipline::DropTail && draw.one_in(3) {
+            link.port.discipline = draw.of(&told);
         }
     }
 }

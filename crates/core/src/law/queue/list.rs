@@ -1,10 +1,51 @@
 //! The list of queue laws, and all of them as one: which it is, is asked here and nowhere else.
 
-use super::{Arrival, Departure, Draws, Limit, QueueLaw, QueueSeries, Queues, Value, Verdict};
-use crate::law::Packet;
+use super::{
+    Arrival, Departure, Draws, Limit, QueueLaw, QueueSeries, Queues, Reason, Value, Verdict, Victim,
+};
+#[cfg(feature = "words")]
+use crate::law::settings::Finding;
+use crate::law::settings::{Field, Settings};
+use crate::law::{Column, Packet};
 use crate::units::{Rate, Time};
 
 macro_rules! disciplines {
+    (read: { $($old:tt)* } told: { $($name:literal $Variant:ident($law:ty),)* }) => {
+        disciplines! { $($old)* $($name $Variant($law),)* }
+
+        impl Discipline {
+            /// Returns the laws that tell their settings themselves, as they are by default, each with its line of meaning.
+            pub fn told() -> impl Iterator<Item = (Self, &'static str)> {
+                [$((Self::$Variant(Default::default()), <$law as QueueLaw>::ABOUT)),*].into_iter()
+            }
+        }
+
+        /// Of laws that tell them themselves; others, whose amounts hang on the link, a scenario reads by itself.
+        impl Settings for Discipline {
+            fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
+                match self {
+                    $(Self::$Variant(config) => config.each(tell),)*
+                    _ => {}
+                }
+            }
+
+            #[cfg(feature = "words")]
+            fn settle(&mut self, is_written: &dyn Fn(&str) -> bool) {
+                match self {
+                    $(Self::$Variant(config) => config.settle(is_written),)*
+                    _ => {}
+                }
+            }
+
+            #[cfg(feature = "words")]
+            fn check(&self, tell: &mut dyn FnMut(Finding)) {
+                match self {
+                    $(Self::$Variant(config) => config.check(tell),)*
+                    _ => {}
+                }
+            }
+        }
+    };
     ($($name:literal $Variant:ident($law:ty),)*) => {
         /// Rule by which a port chooses between waiting, marking and dropping.
         #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +98,35 @@ macro_rules! disciplines {
                 }
             }
 
+            /// Returns the limit of all queues together: [`QueueLaw::total`].
+            pub fn total(&self, port: Limit) -> Limit {
+                match self {
+                    Self::DropTail => Limit::None,
+                    $(Self::$Variant(config) => <$law as QueueLaw>::total(config, port),)*
+                }
+            }
+
+            /// Returns true if the law marks: [`QueueLaw::marks`].
+            pub fn marks(&self) -> bool {
+                match self {
+                    Self::DropTail => false,
+                    $(Self::$Variant(config) => <$law as QueueLaw>::marks(config),)*
+                }
+            }
+
+            /// Returns the time series of the law: [`QueueLaw::SERIES`].
+            pub const fn series(&self) -> &'static [Column] {
+                match self {
+                    Self::DropTail => &[],
+                    $(Self::$Variant(_) => <$law as QueueLaw>::SERIES,)*
+                }
+            }
+
+            /// Returns the time series of all laws.
+            pub fn all_series() -> impl Iterator<Item = &'static Column> {
+                [$(<$law as QueueLaw>::SERIES),*].into_iter().flatten()
+            }
+
             /// Returns true if the law has nothing to do with what passes an idle port: [`QueueLaw::PASSES_IDLE`].
             pub const fn passes_idle(&self) -> bool {
                 match self {
@@ -103,10 +173,16 @@ macro_rules! disciplines {
 }
 
 disciplines! {
-    "prio-droptail" PrioDropTail(super::priority::Priority),
-    "red" Red(super::red::Red),
-    "step" Step(super::step::Step),
-    "xcp-tcp" XcpTcp(super::xcp_tcp::XcpTcp),
+    read: {
+        "prio-droptail" PrioDropTail(super::priority::Priority),
+        "red" Red(super::red::Red),
+        "step" Step(super::step::Step),
+        "xcp-tcp" XcpTcp(super::xcp_tcp::XcpTcp),
+    }
+    told: {
+        "codel" Codel(super::codel::Codel),
+        "fq-codel" FqCodel(super::fq_codel::FqCodel),
+    }
 }
 
 impl Queue {
@@ -128,8 +204,8 @@ impl Queue {
 
     /// Chooses the queue of a packet that arrives: [`QueueLaw::classify`].
     #[inline]
-    pub fn classify(&self, packet: &impl Packet) -> usize {
-        of_queue!(self, |law| law.classify(packet))
+    pub fn classify(&self, packet: &impl Packet, flow: u32) -> usize {
+        of_queue!(self, |law| law.classify(packet, flow))
     }
 
     /// Decides on a packet that arrives: [`QueueLaw::on_enqueue`].
@@ -137,15 +213,20 @@ impl Queue {
     pub fn on_enqueue(
         &mut self,
         arrival: &Arrival<'_, impl Packet>,
-        queues: &impl Queues,
+        queues: &mut impl Queues,
         draws: &mut impl Draws,
     ) -> Verdict {
         of_queue!(self, |law| law.on_enqueue(arrival, queues, draws))
     }
 
+    /// Chooses who goes when more waits than may: [`QueueLaw::on_overflow`].
+    pub fn on_overflow(&mut self, queues: &mut impl Queues) -> Victim {
+        of_queue!(self, |law| law.on_overflow(queues))
+    }
+
     /// Chooses the queue whose first packet leaves next: [`QueueLaw::next`].
     #[inline]
-    pub fn next(&mut self, queues: &impl Queues) -> usize {
+    pub fn next(&mut self, queues: &mut impl Queues) -> usize {
         of_queue!(self, |law| law.next(queues))
     }
 
@@ -154,15 +235,15 @@ impl Queue {
     pub fn on_dequeue(
         &mut self,
         departure: &Departure<'_, impl Packet>,
-        queues: &impl Queues,
+        queues: &mut impl Queues,
         draws: &mut impl Draws,
     ) -> Verdict {
         of_queue!(self, |law| law.on_dequeue(departure, queues, draws))
     }
 
     /// Hears that a packet was dropped: [`QueueLaw::on_drop`].
-    pub fn on_drop(&mut self, queue: usize) {
-        of_queue!(self, |law| law.on_drop(queue))
+    pub fn on_drop(&mut self, queue: usize, reason: Reason, queues: &mut impl Queues) {
+        of_queue!(self, |law| law.on_drop(queue, reason, queues))
     }
 
     /// Returns the earliest deadline: [`QueueLaw::next_deadline`].

@@ -2,16 +2,18 @@
 //! the way out.
 //!
 //! One file for each law, and [`Discipline`] is the list of them. A law keeps no packets: whoever drives it stores them,
-//! shows it the queues ([`Queues`]), gives it draws ([`Draws`]) and does what it says ([`Verdict`]). So one law serves a
-//! simulated port, a link in user space and a test alike.
+//! shows it the queues ([`Queues`]) with a record beside each where there are several, gives it draws ([`Draws`]) and does
+//! what it says ([`Verdict`], [`Victim`]). So one law serves a simulated port, a link in user space and a test alike.
 
+pub mod codel;
+pub mod fq_codel;
 mod list;
 pub mod priority;
 pub mod red;
 pub mod step;
 pub mod xcp_tcp;
 
-use super::Packet;
+use super::{Column, Packet};
 use crate::units::{Bytes, Duration, Rate, Time};
 pub use list::{Discipline, Queue, QueueSample};
 
@@ -42,17 +44,20 @@ pub enum Reason {
     XcpQueueFull,
     /// The packet collided with the other direction of a shared medium too often.
     ExcessiveCollisions,
+    /// Active queue management chose the packet, although there was room for it.
+    Aqm,
 }
 
 impl Reason {
     /// All reasons, in the order of their discriminants.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::QueueFull,
         Self::RedEarly,
         Self::RedForced,
         Self::PushedOut,
         Self::XcpQueueFull,
         Self::ExcessiveCollisions,
+        Self::Aqm,
     ];
 
     /// Returns the reason's name in results and events.
@@ -64,6 +69,7 @@ impl Reason {
             Self::PushedOut => "pushed-out",
             Self::XcpQueueFull => "xcp-queue-full",
             Self::ExcessiveCollisions => "excessive-collisions",
+            Self::Aqm => "aqm",
         }
     }
 }
@@ -81,6 +87,20 @@ pub enum Verdict {
     /// the way in only, where [`Queues::has_room_behind_low_priority`] says so.
     PushOut,
 }
+
+/// The packets that go when more waits than may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Victim {
+    /// Queue that loses them, from its head.
+    pub queue: usize,
+    /// The most packets that go; at least one does.
+    pub packets: u64,
+    /// No further packet goes once so much has gone.
+    pub bytes: Bytes,
+}
+
+/// Words that a law of several queues keeps of each.
+pub type Record = [u32; 10];
 
 /// A chance in units of 2^-64. The greatest value means certainty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,10 +127,13 @@ pub trait Queues {
     /// Returns what waits.
     fn bytes(&self, queue: usize) -> Bytes;
 
+    /// Returns what waits in all queues.
+    fn backlog(&self) -> Bytes;
+
     /// Returns how long the first packet has waited; zero if none waits.
     fn sojourn(&self, queue: usize) -> Duration;
 
-    /// Returns true if a packet of this size finds room, or need not wait.
+    /// Returns true if a packet of this size finds room, in its queue and in all together, or need not wait.
     fn has_room(&self, queue: usize, size: Bytes) -> bool;
 
     /// Returns true if pushing out packets of low priority would make room for a packet of this size.
@@ -118,6 +141,9 @@ pub trait Queues {
 
     /// Returns what the link could have carried since it has had nothing to do; `None`: it has.
     fn unused(&self) -> Option<Bytes>;
+
+    /// Returns the law's record of a queue, zeros at first; `None` where there is one queue only.
+    fn record(&mut self, queue: usize) -> Option<&mut Record>;
 }
 
 /// A packet on its way into a queue.
@@ -176,6 +202,10 @@ pub trait QueueLaw: Sized {
 
     /// True if a packet that finds the port idle passes whatever it is, and nothing is remembered of it.
     const PASSES_IDLE: bool = false;
+    /// One line of meaning, for a law that tells its settings itself.
+    const ABOUT: &'static str = "";
+    /// Time series that the law's samples add to those of its link.
+    const SERIES: &'static [Column] = &[];
 
     /// Creates the state of an empty port.
     fn start(config: &Self::Config) -> Self;
@@ -190,6 +220,18 @@ pub trait QueueLaw: Sized {
     #[inline]
     fn limit(_config: &Self::Config, _queue: usize, port: Limit) -> Limit {
         port
+    }
+
+    /// Returns the limit of all queues together, above which [`QueueLaw::on_overflow`] says who goes.
+    #[inline]
+    fn total(_config: &Self::Config, _port: Limit) -> Limit {
+        Limit::None
+    }
+
+    /// Returns true if the law marks packets of ECN-capable transports.
+    #[inline]
+    fn marks(_config: &Self::Config) -> bool {
+        false
     }
 
     /// Returns the queue whose packets the port's link law deals with; `None`: all.
@@ -211,9 +253,9 @@ pub trait QueueLaw: Sized {
         false
     }
 
-    /// Chooses the queue of a packet that arrives.
+    /// Chooses the queue of a packet that arrives, of the flow of that number.
     #[inline]
-    fn classify(&self, _packet: &impl Packet) -> usize {
+    fn classify(&self, _packet: &impl Packet, _flow: u32) -> usize {
         0
     }
 
@@ -221,13 +263,19 @@ pub trait QueueLaw: Sized {
     fn on_enqueue(
         &mut self,
         arrival: &Arrival<'_, impl Packet>,
-        queues: &impl Queues,
+        queues: &mut impl Queues,
         draws: &mut impl Draws,
     ) -> Verdict;
 
+    /// Chooses who goes, of queues that have more than [`QueueLaw::total`].
+    #[inline]
+    fn on_overflow(&mut self, _queues: &mut impl Queues) -> Victim {
+        Victim { queue: 0, packets: 1, bytes: Bytes(0) }
+    }
+
     /// Chooses the queue whose first packet leaves next. Some queue has one.
     #[inline]
-    fn next(&mut self, _queues: &impl Queues) -> usize {
+    fn next(&mut self, _queues: &mut impl Queues) -> usize {
         0
     }
 
@@ -236,7 +284,7 @@ pub trait QueueLaw: Sized {
     fn on_dequeue(
         &mut self,
         _departure: &Departure<'_, impl Packet>,
-        _queues: &impl Queues,
+        _queues: &mut impl Queues,
         _draws: &mut impl Draws,
     ) -> Verdict {
         Verdict::Pass
@@ -244,7 +292,7 @@ pub trait QueueLaw: Sized {
 
     /// Hears that a packet was dropped, for whatever reason.
     #[inline]
-    fn on_drop(&mut self, _queue: usize) {}
+    fn on_drop(&mut self, _queue: usize, _reason: Reason, _queues: &mut impl Queues) {}
 
     /// Returns the earliest deadline.
     #[inline]

@@ -36,7 +36,7 @@ impl QueueLaw for Priority {
     fn on_enqueue(
         &mut self,
         arrival: &Arrival<'_, impl Packet>,
-        queues: &impl Queues,
+        queues: &mut impl Queues,
         _draws: &mut impl Draws,
     ) -> Verdict {
         let (queue, size) = (arrival.queue, arrival.packet.size());

@@ -97,11 +97,15 @@ impl QueueLaw for Red {
         Self::new(*config)
     }
 
+    fn marks(config: &Config) -> bool {
+        config.ecn
+    }
+
     #[inline]
     fn on_enqueue(
         &mut self,
         arrival: &Arrival<'_, impl Packet>,
-        queues: &impl Queues,
+        queues: &mut impl Queues,
         draws: &mut impl Draws,
     ) -> Verdict {
         let found = Found {

@@ -79,11 +79,15 @@ impl QueueLaw for Step {
         Self { config: *config }
     }
 
+    fn marks(_config: &Config) -> bool {
+        true
+    }
+
     #[inline]
     fn on_enqueue(
         &mut self,
         arrival: &Arrival<'_, impl Packet>,
-        queues: &impl Queues,
+        queues: &mut impl Queues,
         _draws: &mut impl Draws,
     ) -> Verdict {
         if !queues.has_room(arrival.queue, arrival.packet.size()) {
@@ -99,7 +103,7 @@ impl QueueLaw for Step {
     fn on_dequeue(
         &mut self,
         departure: &Departure<'_, impl Packet>,
-        queues: &impl Queues,
+        queues: &mut impl Queues,
         _draws: &mut impl Draws,
     ) -> Verdict {
         match self.looks_at() {

@@ -12,7 +12,7 @@
 //! TCP's includes RED's standing queue: each is divided by its own before they are compared.
 
 use super::{Arrival, Departure, Draws, Limit, QueueLaw, QueueSeries, Queues, Reason, Value, Verdict, red};
-use crate::law::{Packet, xcp};
+use crate::law::{Column, Packet, xcp};
 use crate::units::{Bytes, Rate, Ratio};
 
 /// The queue of all packets but XCP's.
@@ -215,6 +215,16 @@ impl QueueLaw for XcpTcp {
     type Config = Config;
     type Sample = Sample;
 
+    const SERIES: &'static [Column] = &[
+        Column::new("xcp_weight", "XCP's part of the link"),
+        Column::new("xcp_throughput_bps", "Throughput of XCP's class"),
+        Column::new("tcp_throughput_bps", "Throughput of the other class"),
+        Column::new("xcp_queue_packets", "Queue of XCP's class"),
+        Column::new("tcp_queue_packets", "Queue of the other class"),
+        Column::new("xcp_drops", "Drops of XCP's class within a bin"),
+        Column::new("tcp_drops", "Drops of the other class within a bin"),
+    ];
+
     fn start(config: &Config) -> Self {
         Self {
             red: red::Red::start(&config.red),
@@ -230,6 +240,10 @@ impl QueueLaw for XcpTcp {
 
     fn queues(_config: &Config) -> usize {
         2
+    }
+
+    fn marks(config: &Config) -> bool {
+        config.red.ecn
     }
 
     fn limit(config: &Config, queue: usize, port: Limit) -> Limit {
@@ -269,14 +283,14 @@ impl QueueLaw for XcpTcp {
     }
 
     #[inline]
-    fn classify(&self, packet: &impl Packet) -> usize {
+    fn classify(&self, packet: &impl Packet, _flow: u32) -> usize {
         if packet.header::<xcp::Header>().is_some() { XCP } else { TCP }
     }
 
     fn on_enqueue(
         &mut self,
         arrival: &Arrival<'_, impl Packet>,
-        queues: &impl Queues,
+        queues: &mut impl Queues,
         draws: &mut impl Draws,
     ) -> Verdict {
         let found = queues.bytes(arrival.queue);
@@ -299,7 +313,7 @@ impl QueueLaw for XcpTcp {
     }
 
     #[inline]
-    fn next(&mut self, queues: &impl Queues) -> usize {
+    fn next(&mut self, queues: &mut impl Queues) -> usize {
         let is_xcp = queues.packets(XCP) > 0 && (queues.packets(TCP) == 0 || self.lead <= 0);
         if is_xcp { XCP } else { TCP }
     }
@@ -307,7 +321,7 @@ impl QueueLaw for XcpTcp {
     fn on_dequeue(
         &mut self,
         departure: &Departure<'_, impl Packet>,
-        queues: &impl Queues,
+        queues: &mut impl Queues,
         _draws: &mut impl Draws,
     ) -> Verdict {
         let size = departure.packet.size().0;
@@ -324,7 +338,7 @@ impl QueueLaw for XcpTcp {
         Verdict::Pass
     }
 
-    fn on_drop(&mut self, queue: usize) {
+    fn on_drop(&mut self, queue: usize, _reason: Reason, _queues: &mut impl Queues) {
         *(if queue == XCP { &mut self.sample.xcp_drops } else { &mut self.sample.tcp_drops }) += 1;
     }
 

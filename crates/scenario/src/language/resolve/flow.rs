@@ -319,7 +319,7 @@ fn tcp(
     let recovery = recovery(flow, span, is_ns2, findings)?;
     let At { value: law, span: law_span } = flow.law.as_mut()?;
     let FlowLaw::Sender(chosen) = law else { return None };
-    let name = chosen.protocol.name;
+    let name = chosen.name;
     let law = self::law(chosen, *law_span, desired, profile, findings)?;
     if let Some(ecn) = flow.ecn.as_ref().filter(|ecn| ecn.value && law.needs().owns_ecn) {
         let message =
@@ -383,7 +383,7 @@ fn rfc5681_initial_window(segment: u16) -> u32 {
 /// Returns the recovery that the flow names, else that of its law's name, else of its profile, else SACK.
 fn recovery(flow: &mut Flow, span: Span, is_ns2: bool, findings: &mut Findings) -> Option<tcp::Recovery> {
     let name = match &flow.law.as_ref()?.value {
-        FlowLaw::Sender(chosen) => chosen.protocol.name,
+        FlowLaw::Sender(chosen) => chosen.name,
         _ => "",
     };
     let by_law = match name {
@@ -442,13 +442,12 @@ fn law(
 fn warn_of_thesis(law: &Chosen<SenderConfig>, profile: Span, findings: &mut Findings) {
     let place = findings.place();
     if !matches!(law.config, SenderConfig::Xcp(_)) {
-        let message = format!("`{place}.profile` \"thesis\" has no effect on {}", law.protocol.name);
+        let message = format!("`{place}.profile` \"thesis\" has no effect on {}", law.name);
         findings.warning("scenario::no-effect", profile, message, "it is a sender of XCP");
     }
     for key in ["loss", "request", "aging", "pacing", "rate", "price", "feedback"] {
         if let Some(span) = law.span(key) {
-            let message =
-                format!("`{place}.law.{}.{key}` has no effect with profile \"thesis\"", law.protocol.name);
+            let message = format!("`{place}.law.{}.{key}` has no effect with profile \"thesis\"", law.name);
             findings.warning(
                 "scenario::no-effect",
                 span,

@@ -189,7 +189,7 @@ pub(super) fn port(
             } else if let Some(law) = &link.law
                 && law.value.xcp_i().is_none()
             {
-                let name = law.value.0.protocol.name;
+                let name = law.value.0.name;
                 let message =
                     format!("`{}.discipline` is xcp-tcp, but the link's law is {name}", findings.place());
                 let help =
@@ -203,6 +203,11 @@ pub(super) fn port(
                 classes::discipline(two, *discipline_span, &queue, packet_size, to_limit, of_red, findings)?;
             limit = tcp_limit;
             queue::Discipline::XcpTcp(config)
+        }
+        Discipline::Told(chosen) => {
+            check(chosen, *discipline_span, findings);
+            chosen.write_rest(*discipline_span);
+            chosen.config.clone()
         }
     };
     let errors = match &mut link.error {

@@ -2,7 +2,6 @@
 
 use congestlab_core::law::LinkConfig;
 use congestlab_core::law::mpcp::{self, Order};
-use congestlab_net::queue::Discipline;
 use congestlab_sim::model::{GroupKind, Model};
 
 use super::link::directions;
@@ -29,16 +28,11 @@ pub(super) fn mix(model: &Model, links: &Named<Link>, flows: &Named<Flow>, findi
             place,
             span: link.law.as_ref().map_or(span, |law| law.span),
             chain: link.law.as_ref().and_then(|law| match &law.value.0.config {
-                LinkConfig::Mpcp(config) => Some((config.n, config.order, law.value.0.protocol.name)),
+                LinkConfig::Mpcp(config) => Some((config.n, config.order, law.value.0.name)),
                 _ => None,
             }),
-            marks: match &built.port.discipline {
-                Discipline::Red(red) => red.ecn,
-                Discipline::XcpTcp(classes) => classes.red.ecn,
-                Discipline::Step(_) => true,
-                _ => false,
-            }
-            .then(|| link.discipline.as_ref().map_or(span, |discipline| discipline.span)),
+            marks: (built.port.discipline.marks())
+                .then(|| link.discipline.as_ref().map_or(span, |discipline| discipline.span)),
         })
         .collect();
     let mut is_used = vec![false; directions.len()];
@@ -65,7 +59,7 @@ pub(super) fn mix(model: &Model, links: &Named<Link>, flows: &Named<Flow>, findi
             continue;
         };
         let told = match &law.value {
-            crate::language::law::FlowLaw::Sender(told) => told.protocol.name,
+            crate::language::law::FlowLaw::Sender(told) => told.name,
             _ => continue,
         };
         path.iter().for_each(|&link| is_used[link] = true);

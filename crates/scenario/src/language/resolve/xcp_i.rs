@@ -33,7 +33,7 @@ pub(super) fn link(law: &mut Chosen<LinkConfig>, span: Span, findings: &mut Find
     if !law.config.is_steered() {
         return;
     }
-    let place = format!("{}.law.{}", findings.place(), law.protocol.name);
+    let place = format!("{}.law.{}", findings.place(), law.name);
     let keys = &mut law.beside;
     if let Some(at) = keys.release.as_ref().filter(|at| at.value.0 == 0.0) {
         let help = "allowed: above 0 up to 1; with 0 no flow would ever get what the cloud has";
@@ -307,7 +307,7 @@ fn look_at_links(model: &Model, links: &Named<Link>, findings: &mut Findings) {
         interoperable.flat_map(Group::paths).flat_map(|(path, _)| path).copied().collect();
     for (index, (place, link, _)) in (0..).zip(directions(links)) {
         let Some((keys, span)) = told(link).filter(|(keys, _)| keys.is_on()) else { continue };
-        let name = link.law.as_ref().map_or("", |law| law.value.0.protocol.name);
+        let name = link.law.as_ref().map_or("", |law| law.value.0.name);
         if let Some(estimator) = &keys.estimator
             && let Some(&Some(port)) = slowest.get(&index)
         {

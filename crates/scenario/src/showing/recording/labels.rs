@@ -1,5 +1,6 @@
 //! The charts of a recording in the order in which people want them, with titles and units.
 
+use congestlab_core::law::queue::Discipline;
 use congestlab_core::law::{Column, Protocol};
 
 use super::{Chart, Of, Recording};
@@ -24,7 +25,7 @@ impl Label {
 
 /// Metrics of docs/design/contract.md 5 in the order in which people want them; those of laws come
 /// behind the first [`BEFORE_LAWS`].
-const TITLES: [(Of, &str, &str); 21] = [
+const TITLES: [(Of, &str, &str); 14] = [
     (Of::Flows, "received_bps", "Received throughput of flows: data that arrived at their receivers"),
     (Of::Flows, "delivered_bytes", "Data delivered to the applications of flows, in order"),
     (Of::Flows, "cwnd_packets", "Congestion window of flows"),
@@ -38,13 +39,6 @@ const TITLES: [(Of, &str, &str); 21] = [
     (Of::Flows, "throughput_bps", "Sending rate of flows, before any link, repeated data too"),
     (Of::Links, "queue_max_packets", "Longest queue within a bin"),
     (Of::Links, "throughput_bps", "Throughput of links"),
-    (Of::Links, "xcp_weight", "XCP's part of the link"),
-    (Of::Links, "xcp_throughput_bps", "Throughput of XCP's class"),
-    (Of::Links, "tcp_throughput_bps", "Throughput of the other class"),
-    (Of::Links, "xcp_queue_packets", "Queue of XCP's class"),
-    (Of::Links, "tcp_queue_packets", "Queue of the other class"),
-    (Of::Links, "xcp_drops", "Drops of XCP's class within a bin"),
-    (Of::Links, "tcp_drops", "Drops of the other class within a bin"),
     (Of::Links, "collisions", "Collisions within a bin"),
 ];
 
@@ -59,7 +53,8 @@ fn titles() -> Vec<(Of, &'static str, &'static str)> {
         let links = protocol.link_series.iter().map(of(Of::Links));
         links.chain(protocol.flow_series.iter().map(of(Of::Flows)))
     });
-    first.iter().copied().chain(of_laws).chain(last.iter().copied()).collect()
+    let of_queues = Discipline::all_series().map(|column| (Of::Links, column.name, column.title));
+    first.iter().copied().chain(of_laws).chain(last.iter().copied()).chain(of_queues).collect()
 }
 
 /// The charts of a recording in the order of the report, each with its label. A metric that nobody
