@@ -182,6 +182,7 @@ disciplines! {
     told: {
         "codel" Codel(super::codel::Codel),
         "fq-codel" FqCodel(super::fq_codel::FqCodel),
+        "pie" Pie(super::pie::Pie),
     }
 }
 

@@ -8,6 +8,7 @@
 pub mod codel;
 pub mod fq_codel;
 mod list;
+pub mod pie;
 pub mod priority;
 pub mod red;
 pub mod step;
