@@ -382,6 +382,22 @@ impl Driven {
     }
 }
 
+/// VM4.6: while both have packets of 1514 B, nine of the short queue go for one of the other.
+#[test]
+fn vm4_6_the_classic_queue_has_its_tenth() {
+    let mut port = Driven::new(&Discipline::DualPi2(Default::default()), Limit::None);
+    for _ in 0..40 {
+        for ecn in [0, 1] {
+            let packet = Carried { size: Bytes(1514), ecn, ..Carried::default() };
+            let queue = port.law.classify(&packet, 0);
+            assert_eq!(queue as u32, ecn);
+            port.store.held[queue].push_back(Held { packet, is_low: false, since: Time(0) });
+        }
+    }
+    let order: Vec<usize> = (0..30).map(|_| port.leave()).collect();
+    assert_eq!(order, [1, 1, 1, 1, 1, 1, 1, 1, 1, 0].repeat(3));
+}
+
 fn fair(change: impl Fn(&mut fq_codel::Config)) -> Discipline {
     let mut config = fq_codel::Config { perfect: true, ..fq_codel::Config::default() };
     change(&mut config);

@@ -181,6 +181,7 @@ disciplines! {
     }
     told: {
         "codel" Codel(super::codel::Codel),
+        "dualpi2" DualPi2(super::dualpi2::DualPi2),
         "fq-codel" FqCodel(super::fq_codel::FqCodel),
         "pie" Pie(super::pie::Pie),
     }

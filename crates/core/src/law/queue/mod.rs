@@ -6,6 +6,7 @@
 //! what it says ([`Verdict`], [`Victim`]). So one law serves a simulated port, a link in user space and a test alike.
 
 pub mod codel;
+pub mod dualpi2;
 pub mod fq_codel;
 mod list;
 pub mod pie;
