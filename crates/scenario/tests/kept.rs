@@ -87,6 +87,28 @@ fn a_file_is_written_whole_or_not_at_all() {
     assert!(disk::write_atomically(&out.path().join("no/such/folder"), b"").is_err());
 }
 
+/// Litter is looked for while others write: what is new, and not held yet, is theirs.
+#[test]
+fn who_clears_litter_away_takes_no_file_of_others() {
+    let out = &tempfile::tempdir().unwrap();
+    std::thread::scope(|threads| {
+        let write = |name: &'static str| {
+            let path = out.path().join(name);
+            threads.spawn(move || {
+                for _ in 0..500 {
+                    disk::write_with(&path, |file| file.write_all(b"new")).unwrap();
+                }
+            })
+        };
+        let writers = ["a", "b"].map(write);
+        threads.spawn(move || {
+            while !writers.iter().all(|writer| writer.is_finished()) {
+                disk::try_folder(out.path()).unwrap();
+            }
+        });
+    });
+}
+
 /// Spreadsheets take these for formulae, and run them; numbers are left as they are.
 #[test]
 fn names_that_a_spreadsheet_would_run_are_text() {

@@ -97,16 +97,19 @@ pub(crate) fn clear(folder: &Path) {
         if !is_part(&entry.file_name().to_string_lossy()) {
             continue;
         }
-        // Gone is what was given its name meanwhile.
-        let is_free =
-            |path: &Path| File::open(path).is_ok_and(|file| file.try_lock().is_ok() && path.exists());
         match kind {
-            Ok(kind) if kind.is_file() && is_free(&path) => drop(fs::remove_file(&path)),
+            Ok(kind) if kind.is_file() => {
+                if let Some(_held) = litter(&path) {
+                    let _ = fs::remove_file(&path);
+                }
+            }
             Ok(kind) if kind.is_dir() => match path.join(LOCK).symlink_metadata() {
-                Ok(lock) if lock.is_file() && is_free(&path.join(LOCK)) => {
-                    // Who took it aside did not live to put another in its place.
-                    let _ = fs::rename(path.join(OLDER), owner(&path));
-                    let _ = fs::remove_dir_all(&path);
+                Ok(lock) if lock.is_file() => {
+                    if let Some(_held) = litter(&path.join(LOCK)) {
+                        // Who took it aside did not live to put another in its place.
+                        let _ = fs::rename(path.join(OLDER), owner(&path));
+                        let _ = fs::remove_dir_all(&path);
+                    }
                 }
                 Ok(_) => {}
                 // Not held yet, or no more; nothing that is in it goes.
@@ -115,6 +118,14 @@ pub(crate) fn clear(folder: &Path) {
             _ => {}
         }
     }
+}
+
+/// Takes a file that nobody holds. It stays taken until it is gone: who makes one of this name meanwhile finds it held,
+/// and makes another.
+fn litter(path: &Path) -> Option<File> {
+    let file = File::open(path).ok()?;
+    // Gone is what was given its name meanwhile.
+    (file.try_lock().is_ok() && path.exists()).then_some(file)
 }
 
 /// A name beside `path` that no other process and no other call uses; see [`is_part`].
