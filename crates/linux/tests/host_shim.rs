@@ -84,7 +84,8 @@ fn judged(frame: &[u8]) -> Judged {
             (_, Some(ip)) => tcp.calc_checksum_ipv6_raw(ip.source, ip.destination, payload),
             _ => unreachable!("one of both"),
         };
-        assert_eq!(tcp.checksum, checksum.unwrap(), "TCP's checksum");
+        // 0 and 0xffff are one number to a receiver, and what is updated may become either (RFC 1624 §3).
+        assert_eq!(tcp.checksum % 0xffff, checksum.unwrap() % 0xffff, "TCP's checksum");
     }
     Judged { shim, tcp, payload: payload_length, size }
 }

@@ -103,8 +103,8 @@ pub(crate) fn gateway(command: &GatewayCommand, screen: &Screen) -> Result<(), F
 
 fn run(arguments: &RunArguments, screen: &Screen) -> Result<(), Failure> {
     let law = match arguments.law.as_str() {
-        "xcp" => Law::Xcp(LossPolicy::Tcp, arguments.initial_window),
-        "pxcp" => Law::Xcp(LossPolicy::Maintain, arguments.initial_window),
+        "xcp" => Law::Explicit(LossPolicy::Tcp, arguments.initial_window),
+        "pxcp" => Law::Explicit(LossPolicy::Maintain, arguments.initial_window),
         name => Law::Kernel(name.into()),
     };
     let config = Config {

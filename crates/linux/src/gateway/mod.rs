@@ -46,8 +46,8 @@ const CONNECTIONS: u64 = 16_384;
 /// The law of senders towards the satellite.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Law {
-    /// XCP, with this reaction to loss, beginning with so many packets.
-    Xcp(LossPolicy, u32),
+    /// The explicit law that the kernel's programs run, with this reaction to loss, beginning with so many packets.
+    Explicit(LossPolicy, u32),
     /// A congestion control that the kernel has, such as `cubic`.
     Kernel(String),
 }
@@ -96,7 +96,7 @@ impl Config {
             Some(&self.terrestrial_law),
             match &self.law {
                 Law::Kernel(name) => Some(name),
-                Law::Xcp(..) => None,
+                Law::Explicit(..) => None,
             },
         ];
         let path = "/proc/sys/net/ipv4/tcp_available_congestion_control";
@@ -156,7 +156,7 @@ impl Config {
     fn enable(&self, guard: &Guard) -> Result<(Option<Host>, String)> {
         let (loss, initial_window) = match &self.law {
             Law::Kernel(name) => return Ok((None, name.clone())),
-            Law::Xcp(loss, initial_window) => (*loss, *initial_window),
+            Law::Explicit(loss, initial_window) => (*loss, *initial_window),
         };
         let name = format!("xcp.{}", guard.id());
         let config = host::Config {

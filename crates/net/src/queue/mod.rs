@@ -112,7 +112,7 @@ impl Queues for Waiting<'_> {
 #[derive(Clone, Debug)]
 pub(crate) struct Others {
     fifos: Vec<Fifo>,
-    /// Of all queues, the first too; none where it is alone.
+    /// Statistics of every queue, the first too; none where it is alone.
     records: Vec<Record>,
     /// Packets and bytes that wait here.
     packets: usize,

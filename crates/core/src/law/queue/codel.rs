@@ -107,9 +107,9 @@ enum Next {
     /// As any.
     #[default]
     Any,
-    /// It goes: its predecessor was the first to be dropped.
+    /// The packet goes: its predecessor was the first to be dropped.
     Goes,
-    /// Its predecessor was dropped on schedule.
+    /// The predecessor of the packet was dropped on schedule.
     Scheduled,
 }
 

@@ -20,7 +20,7 @@ macro_rules! disciplines {
             }
         }
 
-        /// Of laws that tell them themselves; others, whose amounts hang on the link, a scenario reads by itself.
+        /// Laws that tell their settings themselves; those whose amounts hang on the link a scenario reads by itself.
         impl Settings for Discipline {
             fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
                 match self {
