@@ -17,6 +17,11 @@ use crate::sys::command;
 /// Mark of packets, and table of routes, of the gateway.
 pub const MARK: u32 = 0xcc1;
 
+// Numbers of IANA's registry: nft looks names up in /etc/protocols, which small machines have not.
+const ICMP: u8 = 1;
+const TCP: u8 = 6;
+const ICMPV6: u8 = 58;
+
 /// Ports of the listeners for the two origins of connections.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ports {
@@ -88,7 +93,7 @@ fn text(name: &str, satellite: &str, to: &[Prefix], ports: [Option<Ports>; 2]) -
         for (origin, port) in [("iifname", from_satellite), ("fib daddr oifname", from_terrestrial)] {
             let _ = writeln!(
                 rules,
-                "\t\t{origin} \"{satellite}\" {to} meta l4proto tcp tproxy {family} to {listener}:{port} \
+                "\t\t{origin} \"{satellite}\" {to} meta l4proto {TCP} tproxy {family} to {listener}:{port} \
                  meta mark set {MARK} notrack accept"
             );
         }
@@ -97,15 +102,15 @@ fn text(name: &str, satellite: &str, to: &[Prefix], ports: [Option<Ports>; 2]) -
         "table inet {name} {{
 \tchain in {{
 \t\ttype filter hook prerouting priority raw; policy accept;
-\t\tmeta l4proto {{ icmp, ipv6-icmp }} socket transparent 1 meta mark set {MARK} accept
-\t\tmeta l4proto != tcp accept
+\t\tmeta l4proto {{ {ICMP}, {ICMPV6} }} socket transparent 1 meta mark set {MARK} accept
+\t\tmeta l4proto != {TCP} accept
 \t\ttcp flags & (syn | ack) != syn socket transparent 1 meta mark set {MARK} notrack accept
 \t\ttcp flags & (fin | syn | rst | ack) != syn accept
 \t\tfib daddr type local accept
 {rules}\t}}
 \tchain out {{
 \t\ttype filter hook output priority raw; policy accept;
-\t\tmeta l4proto tcp socket transparent 1 notrack
+\t\tmeta l4proto {TCP} socket transparent 1 notrack
 \t}}
 }}
 "
