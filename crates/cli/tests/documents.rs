@@ -357,6 +357,11 @@ fn the_page_on_stability_shows_the_map_that_duckdb_prints() {
 }
 
 #[test]
+fn the_page_past_the_papers_shows_what_the_command_and_python_print() {
+    hold_programs("docs/beyond.md", "beyond", &[]);
+}
+
+#[test]
 fn the_recipe_on_the_web_shows_what_polars_prints() {
     hold_programs("docs/recipes/06-web.md", "web", &["recipes/web.svg"]);
 }
