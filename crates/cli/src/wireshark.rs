@@ -71,7 +71,10 @@ fn install(path: &Path, screen: &Screen) -> Result<(), Failure> {
     tell(
         path,
         is_new,
-        &format!("{done} {}\nWireshark and tshark load it when they start", path.display()),
+        &format!(
+            "{done} {}\nWireshark and tshark load it when they start, from 4.4 on not as root",
+            path.display()
+        ),
         screen,
     )
 }
