@@ -175,7 +175,7 @@ impl Others {
     }
 
     #[inline]
-    pub(crate) fn push(&mut self, other: usize, packet: Packet) {
+    pub(crate) fn push(&mut self, other: usize, packet: &Packet) {
         if let Some(fifo) = self.fifos.get_mut(other) {
             self.packets += 1;
             self.bytes += u64::from(packet.size);
@@ -245,10 +245,10 @@ impl Fifo {
     }
 
     #[inline]
-    pub(crate) fn push(&mut self, packet: Packet) {
+    pub(crate) fn push(&mut self, packet: &Packet) {
         self.bytes += u64::from(packet.size);
-        self.low += u64::from(is_low_priority(&packet));
-        self.packets.push_back(packet);
+        self.low += u64::from(is_low_priority(packet));
+        self.packets.push_back(*packet);
     }
 
     #[inline]
