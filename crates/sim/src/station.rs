@@ -50,9 +50,8 @@ impl Endpoint for tcp::Sender {
         mut send: impl FnMut(&mut Packet) -> bool,
     ) {
         tcp::Sender::handle_packet(self, config, now, packet);
-        while let Some(packet) = self.poll_transmit(config, now).as_mut()
-            && send(packet)
-        {}
+        let mut packet = Packet::default();
+        while self.transmit_into(config, now, &mut packet) && send(&mut packet) {}
     }
 
     #[inline]
@@ -63,9 +62,8 @@ impl Endpoint for tcp::Sender {
         mut send: impl FnMut(&mut Packet) -> bool,
     ) {
         tcp::Sender::handle_deadline(self, config, now);
-        while let Some(packet) = self.poll_transmit(config, now).as_mut()
-            && send(packet)
-        {}
+        let mut packet = Packet::default();
+        while self.transmit_into(config, now, &mut packet) && send(&mut packet) {}
     }
 
     #[inline]
@@ -99,8 +97,9 @@ impl Endpoint for tcp::Receiver {
         packet: &Packet,
         mut send: impl FnMut(&mut Packet) -> bool,
     ) {
-        if let Some(answer) = tcp::Receiver::handle_packet(self, config, now, packet).as_mut() {
-            send(answer);
+        let mut answer = Packet::default();
+        if self.answer_into(config, now, packet, &mut answer) {
+            send(&mut answer);
         }
     }
 
@@ -401,7 +400,41 @@ impl<E: Endpoint> Station<E> {
     /// After an event at `now`.
     #[inline]
     fn schedule(&mut self, now: Picos) {
-        self.due = self.endpoint.next_deadline().0.saturating_mul(PS_PER_NS).max(now);
+        let deadline = self.endpoint.next_deadline();
+        self.due =
+            if deadline == Time::NEVER { Picos::MAX } else { deadline.0.saturating_mul(PS_PER_NS).max(now) };
+    }
+
+    /// True if it has nothing but its endpoint: no sampler and no agent.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.extras.is_none()
+    }
+
+    /// A packet arrives at a plain host at `now`, as [`Station::arrive`]. Returns when it wants to be served next.
+    #[inline(always)]
+    pub(crate) fn arrive_plain(
+        &mut self,
+        config: &E::Config,
+        now: Picos,
+        packet: &Packet,
+        out: &mut impl Outbox,
+    ) -> Picos {
+        debug_assert!(self.is_plain());
+        if self.due < now {
+            self.serve(config, now, out);
+        }
+        self.note(now, packet);
+        self.endpoint.handle_packet(config, Time(now / PS_PER_NS), packet, |packet| out.send(now, packet));
+        self.schedule(now);
+        self.due
+    }
+
+    /// A packet is part of the fingerprint.
+    #[inline(always)]
+    fn note(&mut self, now: Picos, packet: &Packet) {
+        let word = u64::from(packet.seq) << 32 | u64::from(packet.size) << 8 | u64::from(packet.flags);
+        self.hash = mix(mix(self.hash, now), word);
     }
 
     /// When it wants to be served next.
@@ -457,8 +490,7 @@ impl<E: Endpoint> Station<E> {
     // Always, as all that a packet passes through in a host: `serve_extras` needs it too, so the compiler would call it.
     #[inline(always)]
     fn take(&mut self, config: &E::Config, now: Picos, packet: &Packet, out: &mut impl Outbox) {
-        let word = u64::from(packet.seq) << 32 | u64::from(packet.size) << 8 | u64::from(packet.flags);
-        self.hash = mix(mix(self.hash, now), word);
+        self.note(now, packet);
         let changed;
         let mut packet = packet;
         if let Some(extras) = &mut self.extras {

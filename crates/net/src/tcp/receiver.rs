@@ -152,13 +152,24 @@ impl Receiver {
 
     /// Returns the delayed acknowledgment, if it is due.
     pub fn handle_deadline(&mut self, config: &Config, now: Time) -> Option<Packet> {
-        (now >= self.deadline).then(|| self.acknowledge(config, now, Kind::Ack))
+        (now >= self.deadline).then(|| {
+            let mut answer = Packet::default();
+            self.acknowledge(config, now, Kind::Ack, &mut answer);
+            answer
+        })
     }
 
     /// Takes a SYN, data or a window probe that arrived; returns the answer unless it comes later.
     pub fn handle_packet(&mut self, config: &Config, now: Time, packet: &Packet) -> Option<Packet> {
+        let mut answer = Packet::default();
+        self.answer_into(config, now, packet, &mut answer).then_some(answer)
+    }
+
+    /// Takes what arrived, as [`Receiver::handle_packet`], and puts the answer into `answer`; false: there is none, and
+    /// `answer` has no meaning.
+    pub fn answer_into(&mut self, config: &Config, now: Time, packet: &Packet, answer: &mut Packet) -> bool {
         match packet.kind {
-            Kind::Data => self.handle_data(config, now, packet),
+            Kind::Data => return self.handle_data(config, now, packet, answer),
             Kind::Syn => {
                 self.stamp_ns = packet.stamp_ns;
                 if packet.flags & flag::HEADER != 0 {
@@ -166,14 +177,16 @@ impl Receiver {
                     let around = Around { config, now, next: 0, came: None, connection, window };
                     self.echo.on_data(&config.law, packet, around);
                 }
-                Some(self.acknowledge(config, now, Kind::SynAck))
+                self.acknowledge(config, now, Kind::SynAck, answer);
             }
-            Kind::WindowProbe => Some(self.acknowledge(config, now, Kind::Ack)),
-            Kind::Ack | Kind::SynAck | Kind::Datagram | Kind::Control | Kind::Probe => None,
+            Kind::WindowProbe => self.acknowledge(config, now, Kind::Ack, answer),
+            Kind::Ack | Kind::SynAck | Kind::Datagram | Kind::Control | Kind::Probe => return false,
         }
+        true
     }
 
-    fn handle_data(&mut self, config: &Config, now: Time, packet: &Packet) -> Option<Packet> {
+    #[inline]
+    fn handle_data(&mut self, config: &Config, now: Time, packet: &Packet, answer: &mut Packet) -> bool {
         self.received_packets += 1;
         let around = Around {
             config,
@@ -185,7 +198,7 @@ impl Receiver {
         };
         let heard = self.echo.on_data(&config.law, packet, around);
         if heard == Heard::Unreadable {
-            return None;
+            return false;
         }
         if packet.flags & flag::CWR != 0 {
             self.has_mark = false;
@@ -219,17 +232,18 @@ impl Receiver {
         // A probe is answered at once, with low priority, and instead of no other packet.
         if packet.flags & flag::LOW_PRIORITY != 0 {
             let deadline = self.deadline;
-            let mut ack = self.acknowledge(config, now, Kind::Ack);
-            ack.flags |= flag::LOW_PRIORITY;
+            self.acknowledge(config, now, Kind::Ack, answer);
+            answer.flags |= flag::LOW_PRIORITY;
             self.deadline = self.deadline.min(deadline);
-            return Some(ack);
+            return true;
         }
         // RFC 5681 §4.2: disorder, and the filling of a gap, are reported at once.
         if config.delayed_ack && is_plain && !is_waiting && heard != Heard::Urgent {
             self.deadline = now + DELAYED_ACK;
-            return None;
+            return false;
         }
-        Some(self.acknowledge(config, now, Kind::Ack))
+        self.acknowledge(config, now, Kind::Ack, answer);
+        true
     }
 
     /// A duplicate, a segment beyond a gap, or one that fills it.
@@ -258,7 +272,8 @@ impl Receiver {
         }
     }
 
-    fn acknowledge(&mut self, config: &Config, now: Time, kind: Kind) -> Packet {
+    #[inline(always)]
+    fn acknowledge(&mut self, config: &Config, now: Time, kind: Kind, packet: &mut Packet) {
         self.deadline = Time::NEVER;
         let advertised = advertised(config, self.window.as_deref(), now);
         if let Some(window) = &mut self.window {
@@ -267,7 +282,7 @@ impl Receiver {
                 self.deadline = window.opens_at(config).max(now + Duration(1));
             }
         }
-        let mut packet = Packet {
+        *packet = Packet {
             stamp_ns: self.stamp_ns,
             flow: self.flow,
             seq: self.base.wrapping_add(self.next as u32),
@@ -295,7 +310,6 @@ impl Receiver {
                 packet.set_sack(block, seq(start), seq(end));
             }
         }
-        packet
     }
 }
 
@@ -344,7 +358,7 @@ fn advertised(config: &Config, window: Option<&Window>, now: Time) -> Option<u32
 impl OutOfOrder {
     /// `segment` arrived: its block is reported first from now on.
     fn report(&mut self, segment: u64) {
-        let block = self.held.around(segment);
+        let Some((start, end)) = self.held.around(segment) else { return };
         let mut moved = segment;
         for slot in &mut self.recent {
             core::mem::swap(slot, &mut moved);

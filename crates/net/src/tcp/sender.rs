@@ -325,22 +325,34 @@ impl Sender {
             Some(ack) if ack <= self.next => ack,
             _ => return,
         };
-        let flight = self.pipe();
-        let advanced = ack.saturating_sub(self.una);
-        let has_mark = packet.flags & flag::ECE != 0;
-        // RFC 5681 §2. One that updates the window, or comes when nothing is outstanding, is none.
-        // One of a probe says that the path has room, and nothing of a loss.
-        let is_probe = packet.flags & flag::LOW_PRIORITY != 0;
-        let is_duplicate =
-            ack == self.una && self.una < self.next && packet.window() == self.awnd && !is_probe;
-        let is_plain = advanced > 0
+        let is_plain = ack > self.una
             && self.mode == Mode::Open
             && self.dup_acks == 0
             && self.scoreboard.is_none()
-            && packet.sack(0) == (0, 0)
-            && !has_mark;
-        let rtt = if advanced > 0 { self.sample(now, packet) } else { Duration(0) };
-        if ack >= self.una {
+            && packet.flags & (flag::ECE | flag::LOW_PRIORITY) == 0
+            && packet.sack(0) == (0, 0);
+        if is_plain {
+            self.take_ack::<true>(config, now, packet, ack);
+        } else {
+            self.take_ack::<false>(config, now, packet, ack);
+        }
+    }
+
+    /// `PLAIN`: the ACK brings progress and no news of losses or marks, and nothing is to be repaired. Most do, so
+    /// what follows from that is not asked again.
+    #[inline(always)]
+    fn take_ack<const PLAIN: bool>(&mut self, config: &Config, now: Time, packet: &Packet, ack: u64) {
+        let flight = if PLAIN { self.next - self.una } else { self.pipe() };
+        let advanced = ack.saturating_sub(self.una);
+        let has_advanced = PLAIN || advanced > 0;
+        let has_mark = !PLAIN && packet.flags & flag::ECE != 0;
+        // RFC 5681 §2. One that updates the window, or comes when nothing is outstanding, is none.
+        // One of a probe says that the path has room, and nothing of a loss.
+        let is_probe = !PLAIN && packet.flags & flag::LOW_PRIORITY != 0;
+        let is_duplicate =
+            !PLAIN && ack == self.una && self.una < self.next && packet.window() == self.awnd && !is_probe;
+        let rtt = if has_advanced { self.sample(now, packet) } else { Duration(0) };
+        if PLAIN || ack >= self.una {
             self.awnd = packet.window();
         }
         if is_probe {
@@ -356,14 +368,14 @@ impl Sender {
                 rtt,
                 srtt: self.rtt.srtt(),
                 reply: packet.reply(),
-                is_duplicate: advanced == 0,
+                is_duplicate: !has_advanced,
                 // RFC 3168 §6.1.2: no growth on an ACK that echoes a mark.
-                in_recovery: matches!(self.mode, Mode::Recovery | Mode::Loss) || has_mark,
+                in_recovery: !PLAIN && (matches!(self.mode, Mode::Recovery | Mode::Loss) || has_mark),
                 is_window_limited: self.flags & bit::WINDOW_LIMITED != 0,
-                is_late: ack < self.una,
+                is_late: !PLAIN && ack < self.una,
             },
         );
-        if advanced > 0 {
+        if has_advanced {
             self.una = ack;
             self.flags &= !(bit::EXPIRED | bit::SYN_EXPIRED);
             // ns-2 backs off until data first sent after the timeout is acknowledged (Karn).
@@ -371,14 +383,14 @@ impl Sender {
                 self.backoff = 0;
             }
         }
-        if is_plain {
+        if PLAIN {
             self.restart_timer(config, now);
         } else {
             self.inspect(config, now, packet, advanced, is_duplicate);
             self.report_delivery(config, now, flight, rtt);
         }
         self.window_max = self.window_max.max(self.law.window().0);
-        if advanced > 0 && (config.app != App::Endless || now >= self.stop) {
+        if has_advanced && (config.app != App::Endless || now >= self.stop) {
             self.serve_application(config, now);
         }
     }
@@ -465,8 +477,11 @@ impl Sender {
         }
         let mut has_news = false;
         if config.recovery.has_sack() {
-            for block in 0..SACK_BLOCKS {
-                let (start, end) = packet.sack(block);
+            let known = self.scoreboard.as_ref().map_or([(0, 0); SACK_BLOCKS], |board| *board.heard());
+            let mut heard = [(0, 0); SACK_BLOCKS];
+            for (block, heard) in heard.iter_mut().enumerate() {
+                let told = packet.sack(block);
+                let (start, end) = told;
                 if start == end {
                     break;
                 }
@@ -766,21 +781,39 @@ impl Sender {
     /// Returns the next packet to send, if there is one.
     #[inline]
     pub fn poll_transmit(&mut self, config: &Config, now: Time) -> Option<Packet> {
-        // Every packet is followed by a poll that mostly ends here.
-        if self.flags & bit::BLOCKED != 0 {
-            return None;
-        }
-        let packet = self.next_packet(config, now);
-        if packet.is_none() && self.flags & bit::PROBES != 0 { self.probe(config, now) } else { packet }
+        let mut packet = Packet::default();
+        self.transmit_into(config, now, &mut packet).then_some(packet)
     }
 
-    fn next_packet(&mut self, config: &Config, now: Time) -> Option<Packet> {
+    /// Puts the next packet to send into `packet`; false: there is none, and `packet` has no meaning.
+    #[inline]
+    pub fn transmit_into(&mut self, config: &Config, now: Time, packet: &mut Packet) -> bool {
+        // Every packet is followed by a poll that mostly ends here.
+        if self.flags & bit::BLOCKED != 0 {
+            return false;
+        }
+        self.next_packet(config, now, packet)
+            || (self.flags & bit::PROBES != 0 && self.probe(config, now, packet))
+    }
+
+    fn next_packet(&mut self, config: &Config, now: Time, packet: &mut Packet) -> bool {
         if self.flags & (bit::SYN | bit::PROBE) != 0 {
-            return Some(self.control_packet(config, now));
+            *packet = self.control_packet(config, now);
+            return true;
         }
         if matches!(self.mode, Mode::Closed | Mode::SynSent) {
-            return None;
+            return false;
         }
+        if self.scoreboard.is_none() && self.inflation == 0 && self.flags & bit::REPEAT == 0 {
+            self.next_data::<true>(config, now, packet)
+        } else {
+            self.next_data::<false>(config, now, packet)
+        }
+    }
+
+    /// `PLAIN`: nothing is to be repaired, and the window alone says what may be in flight.
+    #[inline(always)]
+    fn next_data<const PLAIN: bool>(&mut self, config: &Config, now: Time, packet: &mut Packet) -> bool {
         self.flags &= !(bit::WINDOW_LIMITED | bit::PACED);
         let available = self.available(config, now);
         let outstanding = self.next - self.una;
@@ -791,26 +824,29 @@ impl Sender {
                 if self.next < available && self.timer == Time::NEVER {
                     self.timer = now + self.rto(config);
                 }
-                return None;
+                return false;
             }
             self.restart_if_idle(config, now);
         }
-        let pick = self.pick(config, is_new_allowed)?;
-        let flight = self.pipe();
-        if pick != Pick::Repeat && !self.has_room(config, flight) {
+        let pick =
+            if PLAIN { is_new_allowed.then_some(Pick::New) } else { self.pick(config, is_new_allowed) };
+        let Some(pick) = pick else { return false };
+        let flight = if PLAIN { outstanding } else { self.pipe() };
+        if pick != Pick::Repeat && !self.has_room_beside::<PLAIN>(config, flight) {
             self.flags |= bit::WINDOW_LIMITED;
-            return None;
+            return false;
         }
         if now < self.release && self.flags & bit::PROBES == 0 {
             self.flags |= bit::WINDOW_LIMITED | bit::PACED;
-            return None;
+            return false;
         }
         if outstanding == 0 {
             // RFC 6298 §5.1; takes the place of a window probe's timer.
             self.backoff = if self.flags & bit::EXPIRED == 0 && !config.ns2 { 0 } else { self.backoff };
             self.timer = now + self.rto(config);
         }
-        Some(self.data_packet(config, now, pick, flight, available))
+        self.data_packet::<PLAIN>(config, now, pick, flight, available, packet);
+        true
     }
 
     /// Picks the segment to send next, regardless of the window: NextSeg of RFC 6675 §4.
@@ -841,14 +877,30 @@ impl Sender {
     /// would never see an ACK again.
     #[inline]
     fn has_room(&self, config: &Config, flight: u64) -> bool {
+        self.has_room_beside::<false>(config, flight)
+    }
+
+    /// As [`Sender::has_room`]; `PLAIN`: duplicate ACKs add nothing.
+    #[inline(always)]
+    fn has_room_beside<const PLAIN: bool>(&self, config: &Config, flight: u64) -> bool {
         // What duplicate ACKs add to the window is taken off the other side; both are counts of
         // segments that fit a sequence number.
-        let segments = (flight + 1).wrapping_sub(self.inflation as i64 as u64) as i64;
+        let inflation = if PLAIN { 0 } else { self.inflation };
+        let segments = (flight + 1).wrapping_sub(inflation as i64 as u64) as i64;
         flight == 0 || segments <= 0 || segments as u64 * u64::from(config.segment) <= self.law.window().0
     }
 
-    fn data_packet(&mut self, config: &Config, now: Time, pick: Pick, flight: u64, available: u64) -> Packet {
-        let is_new = pick == Pick::New;
+    #[inline(always)]
+    fn data_packet<const PLAIN: bool>(
+        &mut self,
+        config: &Config,
+        now: Time,
+        pick: Pick,
+        flight: u64,
+        available: u64,
+        packet: &mut Packet,
+    ) {
+        let is_new = PLAIN || pick == Pick::New;
         let index = match pick {
             Pick::New => self.next,
             Pick::Repeat => self.una,
@@ -857,8 +909,8 @@ impl Sender {
         let size = config.size_of(index);
         let first_unsent = self.next + u64::from(is_new);
         let has_more = first_unsent < available && first_unsent - self.una < u64::from(self.awnd);
-        let is_window_limited = has_more && !self.has_room(config, flight + 1);
-        let mut packet = Packet {
+        let is_window_limited = has_more && !self.has_room_beside::<PLAIN>(config, flight + 1);
+        *packet = Packet {
             stamp_ns: now.0,
             flow: self.flow,
             seq: self.base.wrapping_add(index as u32),
@@ -867,7 +919,7 @@ impl Sender {
             ..Packet::default()
         };
         if let Some(connection) = &self.connection {
-            connection.show(config, index, &mut packet);
+            connection.show(config, index, packet);
         }
         let send = law::Send {
             size: Bytes(u64::from(size)),
@@ -877,12 +929,12 @@ impl Sender {
             awnd: self.awnd_bytes(config),
             backlog: in_bytes(config, available - self.next),
             inflation: match self.mode {
-                Mode::Recovery => in_bytes(config, u64::try_from(self.inflation).unwrap_or(0)),
+                Mode::Recovery if !PLAIN => in_bytes(config, u64::try_from(self.inflation).unwrap_or(0)),
                 _ => Bytes(0),
             },
             is_window_limited,
         };
-        let pacing = self.law.on_send(&config.law, now, &send, self.rtt.srtt(), &mut packet);
+        let pacing = self.law.on_send(&config.law, now, &send, self.rtt.srtt(), packet);
         if is_new {
             self.next += 1;
             if config.ecn {
@@ -913,6 +965,7 @@ impl Sender {
         match &self.scoreboard {
             None if is_new && (is_window_limited || !has_more) => self.flags |= bit::BLOCKED,
             None => {}
+            Some(_) if PLAIN => {}
             Some(_) => self.record_delivery(config, now, index, flight, first_unsent >= available),
         }
         if let Some(rate) = pacing {
@@ -921,7 +974,6 @@ impl Sender {
             let earliest = now.0.saturating_sub((PACING_BURST - 1).saturating_mul(interval));
             self.release = Time(self.release.0.max(earliest).saturating_add(interval));
         }
-        packet
     }
 
     /// `flight` segments were in flight before `index` was sent; `is_last`: there is no more data.
@@ -981,23 +1033,23 @@ impl Sender {
 
     /// The probe that the law sends now, if any: a copy of a segment that was sent before.
     #[inline(never)]
-    fn probe(&mut self, config: &Config, now: Time) -> Option<Packet> {
+    fn probe(&mut self, config: &Config, now: Time, packet: &mut Packet) -> bool {
         // Nothing to copy, or nothing left to find out.
         if self.next == 0 || self.completion != Time::NEVER {
             self.release = Time::NEVER;
-            return None;
+            return false;
         }
         let ask = law::Ask { srtt: self.rtt.srtt(), awnd: self.awnd_bytes(config) };
         let probe = match self.law.probe(&config.law, now, &ask) {
             law::Turn::Send(probe) => probe,
             law::Turn::Wait(until) => {
                 self.release = until;
-                return None;
+                return false;
             }
         };
-        let board = self.scoreboard.as_mut()?;
+        let Some(board) = &mut self.scoreboard else { return false };
         let outstanding = board.unsacked(self.una, self.next);
-        let probes = board.probes.as_mut()?;
+        let Some(probes) = &mut board.probes else { return false };
         probes.sent += 1;
         let index = match probe {
             law::Probe::Random if outstanding > 0 => {
@@ -1011,7 +1063,7 @@ impl Sender {
         if self.is_measured(now) {
             self.measured_bytes += u64::from(size);
         }
-        Some(Packet {
+        *packet = Packet {
             stamp_ns: now.0,
             flow: self.flow,
             seq: self.base.wrapping_add(index as u32),
@@ -1019,7 +1071,8 @@ impl Sender {
             kind: Kind::Data,
             flags: flag::LOW_PRIORITY,
             ..Packet::default()
-        })
+        };
+        true
     }
 
     /// RFC 5681 §4.1: after a timeout's time without sending, the window says nothing of the path.
