@@ -106,6 +106,11 @@ impl Store {
         bucket.cursor = chunk << CHUNK_BITS;
     }
 
+    /// Size of all chunks.
+    pub(crate) fn bytes(&self) -> usize {
+        self.slabs.len() * size_of::<[Packet; SLAB]>()
+    }
+
     /// Takes every chunk back.
     pub(crate) fn clear(&mut self) {
         let end = self.next.len() as u32;

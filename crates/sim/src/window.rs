@@ -38,6 +38,8 @@ const BATCH: usize = 64;
 const EPOCH: u32 = 4;
 /// Data of fewer bytes than this are in the cache anyway.
 const CACHE: usize = 1 << 20;
+/// So many chunks ahead of the one that is given out are asked for, where they are not in the cache.
+const AHEAD: usize = 4;
 /// Timers of this time from now on shall be near to the calendar, if that is cheap.
 const NEAR: Picos = 2_000_000_000_000;
 
@@ -166,6 +168,8 @@ struct Timer {
 struct Fabric<'a> {
     network: &'a Network,
     plan: &'a Plan,
+    /// Copy of the plan's: windows are `2^shift` ps long.
+    shift: u32,
     id: u8,
     store: Store,
     packets: Calendar<Bucket>,
@@ -206,7 +210,7 @@ impl Fabric<'_> {
     /// Sorts packets of a window by time, then by the order in which they came in.
     #[inline]
     fn key(&self, at: Picos, ordinal: u64) -> u64 {
-        let shift = self.plan.shift;
+        let shift = self.shift;
         debug_assert!(ordinal < 1 << (64 - shift));
         at << (64 - shift) | ordinal
     }
@@ -214,8 +218,8 @@ impl Fabric<'_> {
     /// Time and ordinal of a key.
     #[inline]
     fn unkey(&self, key: u64) -> (Picos, u64) {
-        let bits = 64 - self.plan.shift;
-        ((self.window << self.plan.shift) + (key >> bits), key & ((1 << bits) - 1))
+        let bits = 64 - self.shift;
+        ((self.window << self.shift) + (key >> bits), key & ((1 << bits) - 1))
     }
 
     #[inline]
@@ -239,7 +243,7 @@ impl Fabric<'_> {
     /// goes on, which it asks for one in many packets only.
     #[inline]
     fn deliver(&mut self, packet: &Packet) -> bool {
-        let window = packet.at >> self.plan.shift;
+        let window = packet.at >> self.shift;
         // Most packets join others in a window to come.
         if self.leaves.get(packet.route as usize) != Some(&true)
             && let Some(bucket) = self.packets.used_slot(window, |bucket| !bucket.is_full())
@@ -269,7 +273,7 @@ impl Fabric<'_> {
 
     /// A packet that comes from elsewhere.
     fn take_in(&mut self, packet: &Packet) {
-        let window = packet.at >> self.plan.shift;
+        let window = packet.at >> self.shift;
         match self.packets.used_slot(window, |bucket| !bucket.is_full()) {
             Some(bucket) => self.store.push(bucket, packet),
             None => self.store.push(self.packets.slot(window), packet),
@@ -300,7 +304,7 @@ impl Fabric<'_> {
     /// Wakes a node at `at`.
     #[inline]
     fn wake(&mut self, at: Picos, timer: Timer) {
-        let window = at >> self.plan.shift;
+        let window = at >> self.shift;
         if at > self.end {
             return;
         }
@@ -405,7 +409,8 @@ struct Exit<'a, 'b> {
     fabric: &'a mut Fabric<'b>,
     class: &'a Class,
     node: u32,
-    busy: &'a mut Picos,
+    /// When the packet before has left the host's own hop.
+    busy: Picos,
 }
 
 impl Exit<'_, '_> {
@@ -415,7 +420,7 @@ impl Exit<'_, '_> {
             None => now,
             Some(pipe) => {
                 self.fabric.packet_hops += 1;
-                pipe.pass(now, packet.size, self.busy)
+                pipe.pass(now, packet.size, &mut self.busy)
             }
         };
         packet.at > self.fabric.end || self.fabric.deliver(packet)
@@ -423,7 +428,7 @@ impl Exit<'_, '_> {
 }
 
 impl Outbox for Exit<'_, '_> {
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, now: Picos, packet: &mut Packet) -> bool {
         packet.route = self.class.route_at(now);
         self.leave(now, packet)
@@ -465,26 +470,30 @@ impl<E: Endpoint> Bench<E> {
                 prefetch(&self.stations[(packet.flow - class.first_flow) as usize]);
             }
         }
+        if class.pipe.is_some() {
+            fabric.packet_hops += packets.len() as u64;
+        }
         for packet in packets {
             let index = packet.flow - class.first_flow;
             let station = &mut self.stations[index as usize];
             let mut now = packet.at;
             if let Some(pipe) = &class.pipe {
-                fabric.packet_hops += 1;
                 now = pipe.pass(now, packet.size, &mut station.seat.busy_in);
                 if now > fabric.end {
                     continue;
                 }
-                if station.hold(now, packet) {
-                    rearm(station, Timer { node: self.node, index }, fabric);
-                    continue;
-                }
             }
-            let mut busy = station.seat.busy_out;
-            let mut exit = Exit { fabric, class, node: self.node, busy: &mut busy };
-            station.arrive(&self.config, now, packet, &mut exit);
-            station.seat.busy_out = busy;
-            rearm(station, Timer { node: self.node, index }, fabric);
+            let timer = Timer { node: self.node, index };
+            if !station.is_plain() {
+                arrive_examined(station, &self.config, class, now, packet, timer, fabric);
+                continue;
+            }
+            let mut exit = Exit { fabric, class, node: self.node, busy: station.seat.busy_out };
+            let next = station.arrive_plain(&self.config, now, packet, &mut exit);
+            station.seat.busy_out = exit.busy;
+            if next < station.seat.armed {
+                rearm(station, timer, fabric);
+            }
         }
     }
 
@@ -494,14 +503,32 @@ impl<E: Endpoint> Bench<E> {
             // An entry that another, earlier one replaced has nothing to say.
             if station.seat.armed < end {
                 station.seat.armed = Picos::MAX;
-                let mut busy = station.seat.busy_out;
-                let mut exit = Exit { fabric, class, node: self.node, busy: &mut busy };
+                let mut exit = Exit { fabric, class, node: self.node, busy: station.seat.busy_out };
                 station.serve(&self.config, end, &mut exit);
-                station.seat.busy_out = busy;
+                station.seat.busy_out = exit.busy;
                 rearm(station, Timer { node: self.node, index }, fabric);
             }
         }
     }
+}
+
+/// A packet reaches a host with a sampler or an agent at `now`, when it has passed the host's own hop.
+#[inline(never)]
+fn arrive_examined<E: Endpoint>(
+    station: &mut Station<E>,
+    config: &E::Config,
+    class: &Class,
+    now: Picos,
+    packet: &Packet,
+    timer: Timer,
+    fabric: &mut Fabric<'_>,
+) {
+    if class.pipe.is_none() || !station.hold(now, packet) {
+        let mut exit = Exit { fabric, class, node: timer.node, busy: station.seat.busy_out };
+        station.arrive(config, now, packet, &mut exit);
+        station.seat.busy_out = exit.busy;
+    }
+    rearm(station, timer, fabric);
 }
 
 /// Makes sure that the calendar wakes a host for its next deadline.
@@ -579,6 +606,7 @@ impl<'a> Domain<'a> {
         let fabric = Fabric {
             network,
             plan,
+            shift: plan.shift,
             id: id as u8,
             store,
             packets: Calendar::new(ring, from),
@@ -655,7 +683,7 @@ impl<'a> Domain<'a> {
                     station.seat.armed = next;
                     if next <= self.fabric.end {
                         let timer = Timer { node: bench.node, index: index as u32 };
-                        self.fabric.timers.slot(next >> self.fabric.plan.shift).push(timer);
+                        self.fabric.timers.slot(next >> self.fabric.shift).push(timer);
                     }
                 }
             });
@@ -670,14 +698,14 @@ impl<'a> Domain<'a> {
             if next <= self.fabric.end {
                 self.armed[node] = next;
                 let timer = Timer { node: node as u32, index: 0 };
-                self.fabric.timers.slot(next >> self.fabric.plan.shift).push(timer);
+                self.fabric.timers.slot(next >> self.fabric.shift).push(timer);
             }
         }
     }
 
     /// Runs one window, unless it is given up on the way.
     fn run(&mut self, window: Window) {
-        let end = (window + 1) << self.fabric.plan.shift;
+        let end = (window + 1) << self.fabric.shift;
         let end = end.min(self.fabric.end + 1);
         self.fabric.window = window;
         let (far, near) = self.fabric.packets.open(window);
@@ -719,7 +747,7 @@ impl<'a> Domain<'a> {
         for timer in far.into_iter().chain(near).flatten() {
             match self.fabric.network.node(timer.node as usize) {
                 Node::Link(_) | Node::Device(_) => {
-                    if self.armed[timer.node as usize] >> self.fabric.plan.shift == window {
+                    if self.armed[timer.node as usize] >> self.fabric.shift == window {
                         self.fabric.activate(timer.node as usize);
                     }
                 }
@@ -736,9 +764,13 @@ impl<'a> Domain<'a> {
     /// each other on one route go together.
     fn dispatch(&mut self) {
         let network = self.fabric.network;
+        let is_cold = self.fabric.store.bytes() > CACHE;
         let mut hosts = None;
         for index in 0..self.fabric.chunks.len() {
             let (chunk, fill) = self.fabric.chunks[index];
+            if is_cold && let Some(&(next, fill)) = self.fabric.chunks.get(index + AHEAD) {
+                self.fabric.store.chunk(next, fill).iter().for_each(prefetch);
+            }
             let mut from = 0;
             while from < fill as usize {
                 let rest = &self.fabric.store.chunk(chunk, fill)[from..];
@@ -756,7 +788,7 @@ impl<'a> Domain<'a> {
                     self.batch.extend_from_slice(&self.fabric.store.chunk(chunk, fill)[from..from + count]);
                 } else {
                     let fabric = &mut self.fabric;
-                    let bits = 64 - fabric.plan.shift;
+                    let bits = 64 - fabric.shift;
                     let packets = &fabric.store.chunk(chunk, fill)[from..from + count];
                     let first = ordinal(index, from as u32);
                     // Fabric::key, less the part of the time that the shift takes away.
@@ -831,8 +863,8 @@ impl<'a> Domain<'a> {
         }
         let Some(port) = &mut self.ports[link] else { return };
         // Fabric::unkey, with what is the same for all keys taken out of the loop.
-        let bits = 64 - self.fabric.plan.shift;
-        let (begin, ordinals) = (self.fabric.window << self.fabric.plan.shift, (1 << bits) - 1);
+        let bits = 64 - self.fabric.shift;
+        let (begin, ordinals) = (self.fabric.window << self.fabric.shift, (1 << bits) - 1);
         for keys in self.keys.chunks(BATCH) {
             if !self.fabric.goes_on() {
                 break;
@@ -906,8 +938,15 @@ impl<'a> Domain<'a> {
 
     /// Arrivals at one instant: whose turn it is, then in the order in which they were sent.
     fn settle_ties(&mut self) {
-        let bits = 64 - self.fabric.plan.shift;
-        if self.keys.windows(2).any(|pair| pair[0] >> bits == pair[1] >> bits) {
+        let bits = 64 - self.fabric.shift;
+        // No time of a window is this one.
+        let mut before = u64::MAX;
+        let mut has_ties = false;
+        for key in &self.keys {
+            has_ties |= key >> bits == before;
+            before = key >> bits;
+        }
+        if has_ties {
             self.settle_found_ties(bits);
         }
     }
@@ -993,7 +1032,7 @@ impl<'a> Domain<'a> {
         progress: &mut dyn FnMut(Progress),
     ) -> Ending {
         let id = usize::from(self.fabric.id);
-        let last = self.fabric.end >> self.fabric.plan.shift;
+        let last = self.fabric.end >> self.fabric.shift;
         let mut told = self.packets;
         loop {
             let fabric = &mut self.fabric;
@@ -1013,8 +1052,8 @@ impl<'a> Domain<'a> {
                 self.run(window);
                 window = self.fabric.first();
             }
-            self.reached = (until + 1) << self.fabric.plan.shift;
-            let at = self.fabric.window << self.fabric.plan.shift;
+            self.reached = (until + 1) << self.fabric.shift;
+            let at = self.fabric.window << self.fabric.shift;
             progress(Progress { at, packets: self.packets });
             if tally.turns(&meeting) {
                 return Ending::Turn(until + 1);
