@@ -147,6 +147,9 @@ impl Delivery {
 
     /// Counts as lost whatever is below `lost` and has not arrived.
     pub(super) fn judge(&mut self, lost: u64) {
+        if lost <= self.judged {
+            return;
+        }
         let unseen = self.judged.max(self.first)..lost;
         let from = usize::try_from(unseen.start - self.first).unwrap_or(usize::MAX);
         let count = usize::try_from(unseen.end.saturating_sub(unseen.start)).unwrap_or(usize::MAX);

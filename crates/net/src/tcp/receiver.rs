@@ -363,7 +363,7 @@ impl OutOfOrder {
         for slot in &mut self.recent {
             core::mem::swap(slot, &mut moved);
             // One memory of a block is enough.
-            if self.held.around(moved) == block {
+            if start <= moved && moved < end {
                 break;
             }
         }
@@ -376,9 +376,12 @@ impl OutOfOrder {
         let mut count = 0;
         let recent = self.recent.iter().filter_map(|&segment| self.held.around(segment));
         for block in recent.chain(self.held.iter_down().take(SACK_BLOCKS)) {
-            if count < SACK_BLOCKS && !blocks[..count].contains(&block) {
+            if !blocks[..count].contains(&block) {
                 blocks[count] = block;
                 count += 1;
+                if count == SACK_BLOCKS {
+                    break;
+                }
             }
         }
         (blocks, count)

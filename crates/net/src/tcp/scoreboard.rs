@@ -16,6 +16,7 @@ use congestlab_core::units::{Duration, Time};
 use super::Recovery;
 use super::delivery::Delivery;
 use super::ranges::Ranges;
+use crate::packet::SACK_BLOCKS;
 use crate::random::Stream;
 
 /// Duplicates that mean loss (RFC 6675 §2).
@@ -56,6 +57,8 @@ pub(super) struct Scoreboard {
     /// SACKed segments above one that is lost: [`DUP_THRESH`] (RFC 6675); 0 makes every hole a loss
     /// at once, and the pipe FACK's awnd = snd.nxt - snd.fack + retran_data.
     tolerance: u64,
+    /// The SACK blocks of the last ACK, as it told them, that were taken in: told again they are no news.
+    heard: [(u32, u32); SACK_BLOCKS],
     /// For laws that want samples of the delivery rate; such a scoreboard is never given up.
     pub(super) delivery: Option<Box<Delivery>>,
     /// For laws that send probes; likewise.
@@ -101,6 +104,7 @@ impl Scoreboard {
             again: BTreeSet::new(),
             has_heard: true,
             expiry: Time::NEVER,
+            heard: [(0, 0); SACK_BLOCKS],
             delivery: None,
             probes: None,
         }
@@ -110,6 +114,16 @@ impl Scoreboard {
     pub(super) fn is_clean(&self, una: u64) -> bool {
         let is_kept = self.delivery.is_some() || self.probes.is_some();
         !is_kept && self.sacked.is_empty() && self.high_rxt <= una && self.timeout <= una
+    }
+
+    /// The SACK blocks of the last ACK that were taken in, as they were told; an empty one is none.
+    pub(super) fn heard(&self) -> &[(u32, u32); SACK_BLOCKS] {
+        &self.heard
+    }
+
+    /// These blocks were taken in, with this ACK or the one before.
+    pub(super) fn hear(&mut self, blocks: [(u32, u32); SACK_BLOCKS]) {
+        self.heard = blocks;
     }
 
     /// The receiver holds `start..end`; true if some of it is news.
@@ -129,7 +143,9 @@ impl Scoreboard {
         let below = self.sacked.insert(start, end.min(self.high_rxt));
         let above = self.sacked.insert(start.max(self.high_rxt), end);
         self.sacked_below_rxt += below;
-        while let Some(&segment) = self.again.range(start..end).next() {
+        while !self.again.is_empty()
+            && let Some(&segment) = self.again.range(start..end).next()
+        {
             self.again.remove(&segment);
         }
         below + above > 0
@@ -154,6 +170,17 @@ impl Scoreboard {
 
     /// Applies what [`Scoreboard::sack`] and [`Scoreboard::advance`] changed to the loss estimate.
     pub(super) fn update(&mut self) {
+        if self.sacked.is_empty() {
+            (self.third, self.lost, self.sacked_above_lost) = (0, self.timeout, 0);
+        } else {
+            self.update_sacked();
+        }
+        if let Some(delivery) = &mut self.delivery {
+            delivery.judge(self.lost);
+        }
+    }
+
+    fn update_sacked(&mut self) {
         let mut wanted = self.tolerance;
         let mut third = 0;
         for (start, end) in self.sacked.iter_down() {
@@ -171,9 +198,6 @@ impl Scoreboard {
             .take_while(|range| range.1 > self.lost)
             .map(|range| range.1 - range.0.max(self.lost))
             .sum();
-        if let Some(delivery) = &mut self.delivery {
-            delivery.judge(self.lost);
-        }
     }
 
     /// A loss is being repaired from `una` on; RFC 6675 §5, step 4.3, without its transmission.
@@ -191,6 +215,7 @@ impl Scoreboard {
     pub(super) fn on_timeout(&mut self, una: u64, next: u64) {
         if self.sacked.first().is_some_and(|first| first.0 <= una) {
             self.sacked.clear();
+            self.heard = [(0, 0); SACK_BLOCKS];
         }
         self.high_rxt = una;
         self.sacked_below_rxt = 0;

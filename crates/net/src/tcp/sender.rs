@@ -485,6 +485,11 @@ impl Sender {
                 if start == end {
                     break;
                 }
+                // Most blocks are those of the ACK before.
+                if known.contains(&told) {
+                    *heard = told;
+                    continue;
+                }
                 // A block that is not beyond the segment expected next and within what is outstanding
                 // is late, of a duplicate (RFC 2883), or wrong.
                 if let (Some(start), Some(end)) = (absolute(start, base, una), absolute(end, base, una))
@@ -493,7 +498,11 @@ impl Sender {
                     && end <= next
                 {
                     has_news |= self.board(config).sack(start, end);
+                    *heard = told;
                 }
+            }
+            if let Some(board) = &mut self.scoreboard {
+                board.hear(heard);
             }
         }
         if let Some(board) = &mut self.scoreboard {
