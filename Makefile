@@ -1,6 +1,6 @@
 # congestlab: `make demo` shows it, `make test` proves it.
 .POSIX:
-.PHONY: help build demo test setup lint docs bench papers bench-linux geo check-bare check-live check-clean check-python \
+.PHONY: help build demo test setup lint docs bench bench-peers papers bench-linux geo check-bare check-live check-clean check-python \
 	wheel check-wheel bpf fuzz install clean
 
 help:
@@ -9,7 +9,8 @@ help:
 	@echo 'make setup    install the system packages that some tests want (says which, then does it)'
 	@echo 'make lint     formatting and lints'
 	@echo 'make docs     the book and the documentation of the crates, in target/docs; checks every link'
-	@echo 'make bench    what the simulator costs, beside floors and goals (minutes; idle machine)'
+	@echo 'make bench    what the simulator costs, written into docs/performance.md (minutes; idle machine)'
+	@echo 'make bench-peers  what ns-2 and ns-3 cost on the same dumbbells (many minutes; idle machine)'
 	@echo 'make check-bare   make demo and make test on bare Debian 12 and 13 (root; hours)'
 	@echo 'make check-live   real TCP in namespaces against what it must do (root; half an hour)'
 	@echo 'make check-clean  kill labs and links at random moments and look for what is left (root; minutes)'
@@ -47,7 +48,10 @@ docs:
 	tools/docs
 
 bench: build
-	tools/bench
+	tools/bench --write
+
+bench-peers: build
+	tools/bench peers
 
 bench-linux: build
 	tools/bench-linux

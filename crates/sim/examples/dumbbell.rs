@@ -1,13 +1,14 @@
 //! A dumbbell of any size, without files and statistics on disk: what the engine alone costs.
 //!
-//! `dumbbell xcp|sack FLOWS PACKETS_IN_FLIGHT SECONDS [THREADS|reference [DUMBBELLS]]`; prints packet-hops
-//! and the fingerprint. Flows and packets are shared among DUMBBELLS that stand side by side. Time it
-//! from outside (`time`, callgrind).
+//! `dumbbell xcp|sack|bbr FLOWS PACKETS_IN_FLIGHT SECONDS [THREADS|reference [DUMBBELLS [LOSS]]]`; prints
+//! packet-hops and the fingerprint. Flows and packets are shared among DUMBBELLS that stand side by side; LOSS is
+//! the probability that data is lost on a bottleneck. Time it from outside (`time`, callgrind).
 
 use std::sync::atomic::AtomicBool;
 
-use congestlab_core::law::{LinkConfig, SenderConfig, reno, xcp};
+use congestlab_core::law::{LinkConfig, SenderConfig, bbr, reno, xcp};
 use congestlab_core::units::{BitRate, Duration, Rate, Time};
+use congestlab_net::errors::ErrorRate;
 use congestlab_net::port::{LawConfig, PortConfig};
 use congestlab_net::queue::Limit;
 use congestlab_net::service::Service;
@@ -18,16 +19,19 @@ use congestlab_sim::{Engine, run};
 const MS: u64 = 1_000_000_000;
 
 fn main() {
-    let usage = "dumbbell xcp|sack FLOWS PACKETS_IN_FLIGHT SECONDS [THREADS|reference [DUMBBELLS]]";
+    let usage =
+        "dumbbell xcp|sack|bbr FLOWS PACKETS_IN_FLIGHT SECONDS [THREADS|reference [DUMBBELLS [LOSS]]]";
     let args: Vec<String> = std::env::args().skip(1).collect();
     let number = |n: usize| args.get(n).and_then(|a| a.parse::<f64>().ok()).expect(usage);
-    let (is_xcp, flows, in_flight, seconds) = (args[0] == "xcp", number(1) as u32, number(2), number(3));
+    let (flows, in_flight, seconds) = (number(1) as u32, number(2), number(3));
+    let is_xcp = args[0] == "xcp";
     let engine = match args.get(4).map(String::as_str) {
         Some("reference") => Engine::Reference,
         Some(threads) => Engine::Window { threads: threads.parse().expect(usage), divisor: 1 },
         None => Engine::Window { threads: 1, divisor: 1 },
     };
     let dumbbells: u32 = args.get(5).map_or(1, |count| count.parse().expect(usage));
+    let loss = args.get(6).map(|rate| rate.parse().expect(usage));
     let (flows, in_flight) = (flows / dumbbells, in_flight / f64::from(dumbbells));
     // Base RTT 2 * (20 + 5 + 5) ms.
     let rate = BitRate((in_flight * 8000.0 / 0.060) as u64);
@@ -37,11 +41,15 @@ fn main() {
         forward.law =
             Some(LawConfig { config: LinkConfig::Xcp(xcp::LinkConfig::default()), follows_service: true });
     }
+    forward.errors = loss.map(|rate| ErrorRate::Packet { rate, size: 1000 });
     let back = PortConfig::new(Service::Fixed(rate), 20 * MS, limit);
-    let law = if is_xcp {
-        SenderConfig::Xcp(xcp::SenderConfig { desired_rate: Rate(rate.0 / 8), ..Default::default() })
-    } else {
-        SenderConfig::Reno(reno::Config::default())
+    let law = match args[0].as_str() {
+        "xcp" => {
+            SenderConfig::Xcp(xcp::SenderConfig { desired_rate: Rate(rate.0 / 8), ..Default::default() })
+        }
+        "sack" => SenderConfig::Reno(reno::Config::default()),
+        "bbr" => SenderConfig::Bbr(bbr::Config::default()),
+        _ => panic!("{usage}"),
     };
     let config = Config {
         segment: 1000,
