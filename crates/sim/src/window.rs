@@ -77,8 +77,16 @@ impl Plan {
         };
         // Datagrams that no link can carry have to be held all the same, until the link drops them.
         let offered = network.classes.iter().fold(0, |sum: u64, class| sum.saturating_add(class.offered));
-        let packets: u64 = network.packet_rate.iter().sum::<u64>().max(offered).max(1);
-        let wanted = WINDOW_PACKETS.max(network.links as u64 * LINK_PACKETS);
+        // Links that no flow crosses have no packets, so they make no window fuller.
+        let mut is_crossed = vec![false; network.links];
+        for hop in &network.routes {
+            if let Hop::Link(link) = *hop {
+                is_crossed[link as usize] = true;
+            }
+        }
+        let crossed = || network.packet_rate.iter().zip(&is_crossed).filter(|&(_, &is_crossed)| is_crossed);
+        let packets = crossed().map(|(&rate, _)| rate).sum::<u64>().max(offered).max(1);
+        let wanted = WINDOW_PACKETS.max(crossed().count() as u64 * LINK_PACKETS);
         let crowded = (wanted.saturating_mul(1_000_000_000_000) / packets).max(1);
         let shift = longest.min(crowded).ilog2().min(SHIFT_MAX).saturating_sub(divisor.max(1).ilog2());
         let order = network.order(1 << shift)?;
