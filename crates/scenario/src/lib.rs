@@ -58,4 +58,5 @@ pub use language::{law, memory, schema};
 pub use results::{folder, paper, result, store, sweep, table, trial};
 pub use showing::{capture, chart, compare, diff, explain, export, recording, report, style};
 pub use text::diagnostic::{self, Diagnostics};
+pub use text::files::Files;
 pub use text::{cells, disk, number, printable};

@@ -4,6 +4,7 @@ pub mod cells;
 pub(crate) mod decode;
 pub mod diagnostic;
 pub mod disk;
+pub(crate) mod files;
 pub mod number;
 pub(crate) mod path;
 pub mod printable;

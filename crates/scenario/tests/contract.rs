@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use congestlab_scenario::result::{Meta, RunResult, write_events_csv, write_series_csv};
 use congestlab_scenario::sim::outcome::{Element, Outcome};
 use congestlab_scenario::sim::{self, Engine};
-use congestlab_scenario::{Measure, Scenario, schema};
+use congestlab_scenario::{Files, Measure, Scenario, schema};
 use serde_json::Value;
 
 /// docs/design/contract.md 1, the example as written.
@@ -546,4 +547,20 @@ fn a_slowdown_is_over_the_least_that_the_path_takes() {
     let delay = |name: &str| link[format!("queue_delay_{name}_ms")].as_f64().expect(name);
     let order = ["mean", "p50", "p95", "p99", "max"].map(delay);
     assert!(order[1..].is_sorted() && order[0] > 0.0 && order[0] <= order[4], "{order:?}");
+}
+
+/// A page in a browser has no folders.
+#[test]
+fn a_trace_is_read_from_where_it_is_told() {
+    let trace = [("links.bottleneck.rate", "{ trace = \"lte.down\" }")];
+    let overrides = trace.map(|(path, value)| (path.to_owned(), value.to_owned()));
+    let read = |files| Scenario::parse_with("test.toml", EXAMPLE, files, &overrides, None);
+    let bytes = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/lte.down")).unwrap();
+    let given = Files::Given(Arc::new([("lte.down".to_owned(), bytes)].into()));
+    let scenario = read(given).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
+    assert!(same(&scenario, &read_with(EXAMPLE, &trace)));
+
+    let refused = read(Files::Given(Arc::new([("other".to_owned(), Vec::new())].into()))).unwrap_err();
+    let wanted = "\"lte.down\": can not be read: there is no such file, but other";
+    assert!(refused.to_string().contains(wanted), "{refused}");
 }

@@ -8,8 +8,6 @@ mod medium;
 mod mpcp;
 mod xcp_i;
 
-use std::path::Path;
-
 use congestlab_core::units::Duration;
 use congestlab_net::packet::{PS_PER_NS, Picos};
 use congestlab_sim::model::{self, Model};
@@ -20,6 +18,7 @@ use crate::language::file::{File, Flow, Reverse};
 use crate::language::settings::{Chosen, Configuration};
 use crate::text::decode::{At, Named, PacketSize, SPAN_MAX, fill};
 use crate::text::diagnostic::{Findings, Span};
+use crate::text::files::Files;
 
 /// Ethernet's usual MTU.
 const PACKET_SIZE: PacketSize = PacketSize(1500);
@@ -31,7 +30,7 @@ fn picos(span: Duration) -> Picos {
 }
 
 /// Fills `file` and makes the model of it. `None` after an error.
-pub(crate) fn resolve(file: &mut File, base: &Path, findings: &mut Findings) -> Option<Model> {
+pub(crate) fn resolve(file: &mut File, files: &Files, findings: &mut Findings) -> Option<Model> {
     let (duration, warmup, seed) = run(file, findings)?;
     let series =
         file.measure.get_or_insert_with(|| At { value: file::Series::default(), span: Span::default() });
@@ -45,7 +44,7 @@ pub(crate) fn resolve(file: &mut File, base: &Path, findings: &mut Findings) -> 
         findings.warning("scenario::no-effect", every.span, message, "the series has no bin");
     }
     let links = &mut file.links.as_mut()?.value;
-    let wires = link::wires(links, base, findings);
+    let wires = link::wires(links, files, findings);
     let flows = &mut file.flows.as_mut()?.value;
     check_names(links.0.iter().map(|(name, _)| name), "link", findings);
     check_names(flows.0.iter().map(|(name, _)| name), "flow", findings);

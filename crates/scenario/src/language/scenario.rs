@@ -22,6 +22,7 @@ use crate::language::measure::Measure;
 use crate::language::{law, memory, resolve};
 use crate::text::decode::{At, Language as _};
 use crate::text::diagnostic::{Diagnostics, Findings, Sources, Span};
+use crate::text::files::Files;
 use crate::text::tree::Node;
 use crate::text::{disk, path, tree};
 
@@ -54,7 +55,7 @@ impl Varied {
 #[derive(Clone, Debug)]
 pub struct Scenario {
     name: String,
-    base: PathBuf,
+    files: Files,
     sources: Sources,
     /// The file with overrides.
     pub(crate) root: Node,
@@ -143,7 +144,7 @@ impl Scenario {
             }
         };
         let base = path.parent().map_or_else(PathBuf::new, Path::to_owned);
-        Self::read(&shown, &stem(path), &text, &base, overrides, seed, grid, is_live)
+        Self::read(&shown, &stem(path), &text, base.as_path().into(), overrides, seed, grid, is_live)
     }
 
     /// Reads a scenario from a text. Diagnostics call it `name`; paths of traces are relative to `base`.
@@ -172,7 +173,21 @@ impl Scenario {
         seed: Option<u64>,
         grid: &[Varied],
     ) -> Result<Self, Diagnostics> {
-        Self::read(name, &stem(Path::new(name)), text, base, overrides, seed, grid, false)
+        Self::read(name, &stem(Path::new(name)), text, base.into(), overrides, seed, grid, false)
+    }
+
+    /// Reads a scenario from a text, as [`Scenario::parse`] does, and the files that it names from where they are said to lie.
+    ///
+    /// # Errors
+    /// Returns all errors of the text.
+    pub fn parse_with(
+        name: &str,
+        text: &str,
+        files: Files,
+        overrides: &[(String, String)],
+        seed: Option<u64>,
+    ) -> Result<Self, Diagnostics> {
+        Self::read(name, &stem(Path::new(name)), text, files, overrides, seed, &[], false)
     }
 
     #[expect(clippy::too_many_arguments, reason = "each is what one of the public functions takes")]
@@ -180,7 +195,7 @@ impl Scenario {
         shown: &str,
         name: &str,
         text: &str,
-        base: &Path,
+        files: Files,
         overrides: &[(String, String)],
         seed: Option<u64>,
         grid: &[Varied],
@@ -203,20 +218,20 @@ impl Scenario {
         for Varied { origin, path, values } in grid {
             tree::vary(&mut root, origin, path, values, &mut findings);
         }
-        let mut scenario = Self::build(name.into(), base.into(), root, findings, true)?;
+        let mut scenario = Self::build(name.into(), files, root, findings, true)?;
         scenario.changed = overrides.iter().map(|(path, _)| path.clone()).collect();
         Ok(scenario)
     }
 
     fn build(
         name: String,
-        base: PathBuf,
+        files: Files,
         root: Node,
         mut findings: Findings,
         has_sweep: bool,
     ) -> Result<Self, Diagnostics> {
         let mut file = File::decode(&tree::without_none(&root), &mut findings).unwrap_or_default();
-        let model = resolve::resolve(&mut file, &base, &mut findings);
+        let model = resolve::resolve(&mut file, &files, &mut findings);
         let sources = findings.sources.clone();
         let (Some(model), false) = (model, findings.has_errors()) else { return Err(findings.finish()) };
         let mut plan = Findings::new(sources.clone());
@@ -231,7 +246,7 @@ impl Scenario {
         let figure = file.figure.clone().map(Arc::new);
         Ok(Self {
             name,
-            base,
+            files,
             sources,
             root,
             bare: OnceLock::new(),
@@ -290,7 +305,7 @@ impl Scenario {
                         }
                     }
                 }
-                match Self::build(self.name.clone(), self.base.clone(), root, found, true) {
+                match Self::build(self.name.clone(), self.files.clone(), root, found, true) {
                     Ok(scenario) => findings.absorb(scenario.plan),
                     Err(diagnostics) => findings.absorb(diagnostics),
                 }
@@ -485,7 +500,7 @@ impl Scenario {
                 (Err(_), None) => {}
             }
         }
-        Self::build(self.name.clone(), self.base.clone(), root, findings, true).map(Some)
+        Self::build(self.name.clone(), self.files.clone(), root, findings, true).map(Some)
     }
 
     /// Returns the metrics that are read in each run: those of claims, and of a figure over an axis.
@@ -514,7 +529,7 @@ impl Scenario {
         let mut findings = Findings::new(self.sources.clone());
         let mut root = self.bare.get_or_init(|| grid::without_plan(&self.root)).clone();
         point.apply(&mut root, &mut findings);
-        let scenario = Self::build(self.name.clone(), self.base.clone(), root, findings, false)?;
+        let scenario = Self::build(self.name.clone(), self.files.clone(), root, findings, false)?;
         let swept = point.settings.iter().map(|(path, _)| path.clone());
         Ok(Self {
             // Checked against all axes, which a single point has not.
@@ -578,9 +593,8 @@ impl Scenario {
             })
         });
         let read = |(path, name): (String, String)| {
-            let path = self.base.join(path);
-            let bytes = disk::read_file(&path, resolve::TRACE_BYTES_MAX);
-            bytes.map(|bytes| (name, bytes)).map_err(|error| (path, error))
+            let bytes = self.files.read(&path, resolve::TRACE_BYTES_MAX);
+            bytes.map(|bytes| (name, bytes)).map_err(|error| (self.files.place(&path), error))
         };
         Ok((tree::to_file(&root), traces.into_iter().map(read).collect::<Result<_, _>>()?))
     }

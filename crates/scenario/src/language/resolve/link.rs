@@ -1,7 +1,5 @@
 //! Links: rates, delays, queues, laws.
 
-use std::path::Path;
-
 use congestlab_core::law::xcp;
 use congestlab_core::units::{BitRate, Bytes, Duration};
 use congestlab_net::errors::ErrorRate;
@@ -19,6 +17,7 @@ use crate::language::queue::{Amount, PACKETS_MAX, bdp_packets};
 use crate::language::{file, impairments};
 use crate::text::decode::{At, Chance, Named, fill};
 use crate::text::diagnostic::{Findings, Span};
+use crate::text::files::Files;
 
 /// Limit of a queue that no flow crosses.
 const QUEUE_WITHOUT_FLOWS: Amount = Amount::Packets(100);
@@ -34,7 +33,7 @@ pub(super) struct Wire {
 }
 
 /// Rates and delays of all directions. Fills in the reverses.
-pub(super) fn wires(links: &mut Named<Link>, base: &Path, findings: &mut Findings) -> Vec<Option<Wire>> {
+pub(super) fn wires(links: &mut Named<Link>, files: &Files, findings: &mut Findings) -> Vec<Option<Wire>> {
     let mut wires = Vec::new();
     for (name, At { value: link, span }) in &mut links.0 {
         let span = *span;
@@ -42,7 +41,7 @@ pub(super) fn wires(links: &mut Named<Link>, base: &Path, findings: &mut Finding
         fill(&mut link.at, span, || name.value.clone());
         let delay = fill(&mut link.delay, span, || Duration(0)).value;
         fill(&mut link.packet_size, span, || PACKET_SIZE);
-        let forward = wire(link, span, delay, base, findings);
+        let forward = wire(link, span, delay, files, findings);
         // The mirror (docs/design/contract.md 3): same rate, delay and queue limit, nothing else.
         let reverse = link.reverse.get_or_insert_with(|| At { value: Reverse::default(), span });
         let (back, span) = (&mut *reverse.value.0, reverse.span);
@@ -52,7 +51,7 @@ pub(super) fn wires(links: &mut Named<Link>, base: &Path, findings: &mut Finding
         back.queue = back.queue.take().or(link.queue.clone());
         let backward = if back.rate.is_some() {
             findings.at.push("reverse".into());
-            wire(back, span, delay, base, findings)
+            wire(back, span, delay, files, findings)
         } else {
             back.rate = link.rate.clone();
             forward.as_ref().map(|wire| Wire { service: wire.service.clone(), delay, rate: wire.rate })
@@ -77,7 +76,7 @@ pub(super) fn directions(links: &Named<Link>) -> impl Iterator<Item = (String, &
     })
 }
 
-fn wire(link: &Link, span: Span, delay: Duration, base: &Path, findings: &mut Findings) -> Option<Wire> {
+fn wire(link: &Link, span: Span, delay: Duration, files: &Files, findings: &mut Findings) -> Option<Wire> {
     let Some(rate) = &link.rate else {
         if findings.is_unreadable("rate") {
             return None;
@@ -98,7 +97,7 @@ fn wire(link: &Link, span: Span, delay: Duration, base: &Path, findings: &mut Fi
             (Service::Steps(steps), largest)
         }
         Rate::Trace(path) => {
-            let trace = trace(path, base, findings)?;
+            let trace = trace(path, files, findings)?;
             let mean = trace.mean_rate();
             (Service::Trace(trace), mean)
         }
@@ -117,8 +116,8 @@ fn refuse_steps(error: &RateError, list: &[At<file::Step>], whole: Span, finding
     findings.error("scenario::steps", span, format!("`{}.rate`: {error}", findings.place()), help);
 }
 
-fn trace(path: &At<String>, base: &Path, findings: &mut Findings) -> Option<Trace> {
-    match read_trace(&base.join(&path.value)) {
+fn trace(path: &At<String>, files: &Files, findings: &mut Findings) -> Option<Trace> {
+    match read_trace(&path.value, files) {
         Ok(trace) => Some(trace),
         Err(reason) => {
             let message = format!("`{}.rate.trace`: \"{}\": {reason}", findings.place(), path.value);
@@ -130,16 +129,8 @@ fn trace(path: &At<String>, base: &Path, findings: &mut Findings) -> Option<Trac
     }
 }
 
-fn read_trace(path: &Path) -> Result<Trace, String> {
-    // Looked at first: a pipe or a device would never end.
-    let metadata = std::fs::metadata(path).map_err(|error| format!("can not be read: {error}"))?;
-    if !metadata.is_file() {
-        return Err("is not a file".into());
-    }
-    if metadata.len() > TRACE_BYTES_MAX {
-        return Err("is larger than 256 MiB".into());
-    }
-    let text = std::fs::read(path).map_err(|error| format!("can not be read: {error}"))?;
+fn read_trace(name: &str, files: &Files) -> Result<Trace, String> {
+    let text = files.read(name, TRACE_BYTES_MAX).map_err(|error| format!("can not be read: {error}"))?;
     Trace::parse(&text).map_err(|error| error.to_string())
 }
 

@@ -78,7 +78,7 @@ impl Scenario {
         for key in ["claims", "figure"] {
             tree::remove(&mut root, &[Step::Key(key.into())]);
         }
-        let mut scenario = Self::build(self.name.clone(), self.base.clone(), root, findings, true)?;
+        let mut scenario = Self::build(self.name.clone(), self.files.clone(), root, findings, true)?;
         scenario.claims = self.claims.iter().map(CheckedClaim::without_control).collect();
         scenario.sweep.iter_mut().for_each(|sweep| sweep.retain(is_wanted));
         Ok(scenario)
