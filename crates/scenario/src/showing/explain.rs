@@ -4,6 +4,8 @@
 //! from the laws themselves; nothing is computed here that they did not compute, but for products and sums
 //! that show how the numbers hang together. K02, draft-03: see `law::xcp`.
 
+mod told;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
@@ -95,7 +97,7 @@ fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-/// The way of one packet and of its feedback.
+/// The way of one packet and of its feedback; `Display` tells it in words.
 #[derive(Clone, Debug, Serialize)]
 pub struct Explanation {
     /// Name of the flow, such as `ftp[3]`.
