@@ -18,6 +18,9 @@ const TABLE_ROWS_MAX = 200;
 // Of the marks of a kind in a square of this size one is drawn, CSS pixels: lines stay visible.
 const MARK_CELL = 10;
 
+// A press that moves further is no click, CSS pixels.
+const CLICK_MAX = 3;
+
 const GLYPHS = { drop: "×", error: "+", mark: "◇", timeout: "△", retransmit: "○" };
 
 const decode = (text, Type) => {
@@ -199,6 +202,11 @@ class Chart {
     over.addEventListener("mousemove", follow);
     over.addEventListener("touchstart", follow, { passive: true });
     over.addEventListener("touchmove", follow, { passive: true });
+    over.addEventListener("mousedown", event => { this.pressedAt = event.clientX; });
+    over.addEventListener("click", event => {
+      // Who drags wants to zoom.
+      if (Math.abs(event.clientX - this.pressedAt) <= CLICK_MAX) choose(this, event.clientY - over.getBoundingClientRect().top);
+    });
     over.addEventListener("mouseleave", () => requestAnimationFrame(() => this.placeCursor()));
     this.legend();
     this.placeCursor();
@@ -626,6 +634,25 @@ const where = () => {
   get("where").textContent = `${cursor}shown ${from} to ${to}`;
 };
 
+/**
+ * Tells the page that holds the report in a frame which point somebody has chosen, for it may know more: the time under the
+ * cursor, and the flow or link whose line is nearest to `y`, or the first.
+ */
+const choose = (chart, y) => {
+  if (parent === window || state.cursor == null) return;
+  const away = ({ parts }) => {
+    const value = parts[parts.length >> 1][state.cursor];
+    if (value == null) return Infinity;
+    return y == null ? 0 : Math.abs(chart.plot.valToPos(value, "y") - y);
+  };
+  const lines = chart.visible().filter(entry => away(entry) < Infinity);
+  const line = lines.reduce((nearest, entry) => (nearest && away(nearest) <= away(entry) ? nearest : entry), null);
+  if (!line) return;
+  const index = line.index ?? flows.findIndex(flow => flow.group === line.group);
+  const { of } = chart.spec;
+  parent.postMessage({ at: times[state.cursor], of, name: data[of][index] }, "*");
+};
+
 let saying;
 const announce = chart => {
   clearTimeout(saying);
@@ -651,6 +678,7 @@ const onKey = (event, chart) => {
     "-": () => zoomBy(2),
     0: () => zoom(0, data.duration),
     Escape: () => zoom(0, data.duration),
+    Enter: () => choose(chart),
   };
   const action = keys[event.key];
   if (!action) return;
