@@ -1,7 +1,7 @@
 # congestlab: `make demo` shows it, `make test` proves it.
 .POSIX:
 .PHONY: help build demo test setup lint docs bench bench-peers papers bench-linux geo check-bare check-live check-clean check-python \
-	wheel check-wheel bpf fuzz install clean
+	wheel check-wheel page check-page bpf fuzz install clean
 
 help:
 	@echo 'make demo     build, then XCP and CUBIC on one bottleneck: a table, demo.png, demo.svg'
@@ -17,6 +17,8 @@ help:
 	@echo 'make check-python  the Python package: its module, documents and notebooks (minutes; wants a network)'
 	@echo 'make wheel    the wheel of the Python package, with the command in it (many minutes; wants a network)'
 	@echo 'make check-wheel  the wheel in an empty environment, and what auditwheel says of it'
+	@echo 'make page     the site: the book, the papers, the playground, in target/site (minutes; wants a network)'
+	@echo 'make check-page  every scenario in the playground against the command, and the page in Chromium (minutes)'
 	@echo 'make bench-linux  what the kernel programs and the user-space link cost (root; idle machine)'
 	@echo 'make geo      splitting gateways beside TCP over a satellite link (root; a quarter of an hour)'
 	@echo 'make papers   every figure and claim of the papers against what is written down (minutes)'
@@ -84,6 +86,12 @@ wheel:
 
 check-wheel:
 	tools/test-python --wheel target/wheels/congestlab-*.whl
+
+page:
+	tools/page
+
+check-page:
+	tools/check-page
 
 fuzz:
 	fuzz/run $(SECONDS)

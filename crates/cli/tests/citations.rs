@@ -13,7 +13,7 @@ fn top() -> PathBuf {
 }
 
 /// Folders of what is built, run or generated, not written.
-const NOT_OURS: [&str; 4] = ["target", "corpus", "artifacts", "papers-out"];
+const NOT_OURS: [&str; 5] = ["target", "corpus", "artifacts", "papers-out", "node_modules"];
 const TEXTS: [&str; 12] = ["rs", "toml", "md", "c", "h", "py", "pkt", "txt", "sh", "json", "tcl", "dict"];
 
 /// The texts below a folder, by their path in the repository.

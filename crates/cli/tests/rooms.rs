@@ -203,7 +203,9 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
         let path = entry.path();
         let name = entry.file_name().to_string_lossy().into_owned();
         if path.is_dir() {
-            if !["target", "corpus", "new", "artifacts"].contains(&name.as_str()) && !name.starts_with('.') {
+            if !["target", "corpus", "new", "artifacts", "node_modules"].contains(&name.as_str())
+                && !name.starts_with('.')
+            {
                 sources(&path, found);
             }
         } else if [".rs", ".c", ".h", ".py", ".sh", ".tcl"].iter().any(|ending| name.ends_with(ending)) {
