@@ -303,7 +303,7 @@ fn event_text(row: &EventRow<'_>) -> String {
     };
     let detail = row.detail.map_or_else(String::new, |detail| format!(" ({detail})"));
     match (row.event, row.flow.zip(row.flow_index)) {
-        ("control-interval", _) => format!("control-interval at {at}: aggregate feedback {} B/s", row.value),
+        ("control-interval", _) => format!("control-interval at {at}: its law decided {}", row.value),
         (event, Some((flow, index))) => {
             format!("{event}{detail} of packet {} of {flow}[{index}] at {at}", row.value)
         }
@@ -326,7 +326,7 @@ struct Happening {
     kind: u8,
     flags: u8,
     words: [u32; 8],
-    /// Value of the event; for a control interval its feedback.
+    /// Value of the event; for a control interval what the law decided.
     value: i64,
 }
 
@@ -386,14 +386,14 @@ impl Union {
             format!("{kind} {seq} of {}[{index}] ({size} B)", self.groups[*group])
         };
         match what {
-            What::Interval => format!("control interval ends at {link}: aggregate feedback {value} B/s"),
+            What::Interval => format!("control interval ends at {link}: its law decided {value}"),
             What::Sent => format!("{packet} is sent"),
             What::Entered => format!("{packet} enters {link}"),
             What::Dropped(reason) => {
                 format!("{packet} is dropped at {link}: {}", Reason::ALL[*reason].name())
             }
             What::Marked => format!("{packet} is marked at {link}"),
-            What::Left => format!("{packet} gets feedback {} B/s from {link}", words[2] as i32),
+            What::Left => format!("{packet} leaves {link} with {} in its header", words[2] as i32),
             What::Received => format!("{packet} arrives"),
         }
     }
