@@ -46,6 +46,7 @@ pub(crate) fn law(arguments: &NewLawArguments, screen: &Screen) -> Result<(), Fa
         return refuse(format!("{name} is there already"), "move it away, or choose another name");
     }
     let part = PathBuf::from(format!(".{name}.part"));
+    fs::create_dir(&part).map_err(|error| Failure::write(&part, &error))?;
     let written = write(&part, name, &sources).and_then(|()| fs::rename(&part, folder));
     if let Err(error) = written {
         let _ = fs::remove_dir_all(&part);

@@ -150,6 +150,30 @@ fn a_program_is_written_whole_and_over_nothing() {
     fs::write(folder.path().join("fair"), "mine").expect("writable");
     refused(&["fair"], "fair is there already");
     assert_eq!(fs::read_to_string(folder.path().join("fair")).expect("it is there"), "mine");
+    // Whoever writes the same now, or was killed while writing, keeps what is there.
+    let part = folder.path().join(".even.part");
+    fs::create_dir(&part).expect("writable");
+    fs::write(part.join("law.rs"), "mine").expect("writable");
+    let output = congestlab(folder.path(), &["new", "law", "even"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains(".even.part"), "{}", text(&output.stderr));
+    assert_eq!(fs::read_to_string(part.join("law.rs")).expect("it is there"), "mine");
+    // Where nobody can write.
+    #[cfg(target_os = "linux")]
+    {
+        let output = congestlab(Path::new("/proc"), &["new", "law", "fair"]);
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(".fair.part"), "{}", text(&output.stderr));
+    }
+    // A word of Rust is a name like others, and so are forty letters.
+    for name in ["impl", "a-", &"a".repeat(40)] {
+        let output = congestlab(folder.path(), &["new", "law", name]);
+        assert!(output.status.success(), "{name}: {}", text(&output.stderr));
+        let manifest = fs::read_to_string(folder.path().join(name).join("Cargo.toml")).expect("written");
+        assert!(manifest.contains(&format!("name = \"law-{name}\"")), "{manifest}");
+    }
+    let output = congestlab(folder.path(), &["new", "law", &"a".repeat(41)]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
 }
 
 #[test]
