@@ -174,6 +174,124 @@ pub(crate) struct Edge {
     pub(crate) latency: Picos,
 }
 
+/// A network on its way into parts.
+struct Split<'a> {
+    whole: &'a Network,
+    parts: Vec<Network>,
+    /// By node: its part.
+    of: Vec<usize>,
+    /// By node: its index there, among the links, the classes or the devices.
+    index: Vec<u32>,
+}
+
+impl<'a> Split<'a> {
+    /// Gives each part its nodes; nothing leads from one to another yet.
+    fn of(whole: &'a Network) -> Self {
+        let mut sets = whole.joined();
+        let (of, index) = (vec![0; whole.nodes()], vec![0; whole.nodes()]);
+        let mut split = Self { whole, parts: Vec::new(), of, index };
+        let mut part_of_leader = vec![usize::MAX; whole.nodes()];
+        for node in 0..whole.nodes() {
+            let leader = sets.find(node);
+            if part_of_leader[leader] == usize::MAX {
+                part_of_leader[leader] = split.parts.len();
+                split.parts.push(Network::default());
+            }
+            split.of[node] = part_of_leader[leader];
+            split.index[node] = split.take(node);
+        }
+        for part in &mut split.parts {
+            part.port = vec![0; part.links];
+            part.elect();
+            part.courses = vec![Vec::new(); part.nodes()];
+        }
+        split
+    }
+
+    /// Gives a node to its part; returns its index there.
+    fn take(&mut self, node: usize) -> u32 {
+        let (whole, part) = (self.whole, &mut self.parts[self.of[node]]);
+        match whole.node(node) {
+            Node::Link(link) => {
+                part.links += 1;
+                part.link_ids.push(whole.link_ids[link as usize]);
+                part.packet_rate.push(whole.packet_rate[link as usize]);
+                part.reorders.push(whole.reorders[link as usize]);
+                part.links as u32 - 1
+            }
+            Node::Class(class) => {
+                part.classes.push(whole.classes[class as usize].clone());
+                part.class_ids.push(whole.class_ids[class as usize]);
+                part.flows += whole.classes[class as usize].count;
+                part.classes.len() as u32 - 1
+            }
+            Node::Device(device) => {
+                let links = whole.devices[device as usize].iter();
+                part.devices.push(links.map(|&link| self.index[link as usize]).collect());
+                part.device_ids.push(whole.device_ids[device as usize]);
+                part.devices.len() as u32 - 1
+            }
+        }
+    }
+
+    /// The same element, by the names of its part.
+    fn local(&self, hop: Hop) -> Hop {
+        match hop {
+            Hop::Link(link) => Hop::Link(self.index[link as usize]),
+            Hop::Host(_) => Hop::Host(self.index[self.whole.node_of(hop)]),
+            Hop::Device(_) => Hop::Device(self.index[self.whole.node_of(hop)]),
+        }
+    }
+
+    /// Copies the route that begins at `start` into a part; returns where it begins there.
+    fn copy_route(&mut self, part: usize, start: u32) -> u32 {
+        let (whole, start) = (self.whole, start as usize);
+        let links = whole.routes[start..].iter().take_while(|hop| matches!(hop, Hop::Link(_)));
+        let range = start..start + links.count() + 1;
+        let route: Vec<Hop> = whole.routes[range.clone()].iter().map(|&hop| self.local(hop)).collect();
+        let part = &mut self.parts[part];
+        let begin = part.routes.len() as u32;
+        part.routes.extend(route);
+        part.next.extend_from_slice(&whole.next[range.clone()]);
+        part.came.extend_from_slice(&whole.came[range]);
+        begin
+    }
+
+    fn copy_classes(&mut self) {
+        let whole = self.whole;
+        for (node, old) in (whole.links..).zip(&whole.classes) {
+            let part = self.of[node];
+            let route = self.copy_route(part, old.route);
+            let switches = old.switches.iter();
+            let switches = switches.map(|&(at, route)| (at, self.copy_route(part, route))).collect();
+            let class = &mut self.parts[part].classes[self.index[node] as usize];
+            (class.route, class.switches) = (route, switches);
+        }
+    }
+
+    fn copy_courses(&mut self) {
+        let whole = self.whole;
+        for (node, courses) in whole.courses.iter().enumerate() {
+            let part = self.of[node];
+            for course in courses {
+                let route = self.copy_route(part, course.route);
+                let node = self.parts[part].node_of(self.local(whole.hop(node)));
+                self.parts[part].courses[node].push(Course { route, ..*course });
+            }
+        }
+    }
+
+    fn copy_edges(&mut self) {
+        let whole = self.whole;
+        for edge in &whole.edges {
+            let part = self.of[edge.from];
+            let local = |node| self.parts[part].node_of(self.local(whole.hop(node)));
+            let [from, to] = [edge.from, edge.to].map(local);
+            self.parts[part].edges.push(Edge { from, to, latency: edge.latency });
+        }
+    }
+}
+
 /// Sets that are joined two by two.
 pub(crate) struct DisjointSets(Vec<usize>);
 
@@ -544,6 +662,15 @@ impl Network {
     /// The parts between which no packet ever passes, in the order of their first nodes. Links that no packet crosses
     /// are one.
     pub(crate) fn parts(&self) -> Vec<Self> {
+        let mut split = Split::of(self);
+        split.copy_classes();
+        split.copy_courses();
+        split.copy_edges();
+        split.parts
+    }
+
+    /// Which nodes packets pass between.
+    fn joined(&self) -> DisjointSets {
         let mut sets = DisjointSets::new(self.nodes());
         let mut is_crossed = vec![false; self.links];
         for edge in &self.edges {
@@ -559,83 +686,7 @@ impl Network {
         for (node, &leader) in self.leader.iter().enumerate() {
             sets.join(node, leader as usize);
         }
-        let mut parts: Vec<Self> = Vec::new();
-        // For each node its part and its index there, among the links, the classes or the devices.
-        let (mut of, mut index) = (vec![0; self.nodes()], vec![0_u32; self.nodes()]);
-        let mut part_of_leader = vec![usize::MAX; self.nodes()];
-        for node in 0..self.nodes() {
-            let leader = sets.find(node);
-            if part_of_leader[leader] == usize::MAX {
-                part_of_leader[leader] = parts.len();
-                parts.push(Self::default());
-            }
-            of[node] = part_of_leader[leader];
-            let part = &mut parts[of[node]];
-            match self.node(node) {
-                Node::Link(link) => {
-                    index[node] = part.links as u32;
-                    part.links += 1;
-                    part.link_ids.push(self.link_ids[link as usize]);
-                    part.packet_rate.push(self.packet_rate[link as usize]);
-                    part.reorders.push(self.reorders[link as usize]);
-                }
-                Node::Class(class) => {
-                    index[node] = part.classes.len() as u32;
-                    part.classes.push(self.classes[class as usize].clone());
-                    part.class_ids.push(self.class_ids[class as usize]);
-                    part.flows += self.classes[class as usize].count;
-                }
-                Node::Device(device) => {
-                    index[node] = part.devices.len() as u32;
-                    let links = &self.devices[device as usize];
-                    part.devices.push(links.iter().map(|&link| index[link as usize]).collect());
-                    part.device_ids.push(self.device_ids[device as usize]);
-                }
-            }
-        }
-        for part in &mut parts {
-            part.port = vec![0; part.links];
-            part.elect();
-        }
-        let local = |hop: Hop| match hop {
-            Hop::Link(link) => Hop::Link(index[link as usize]),
-            Hop::Host(_) => Hop::Host(index[self.node_of(hop)]),
-            Hop::Device(_) => Hop::Device(index[self.node_of(hop)]),
-        };
-        let copy = |part: &mut Self, start: u32| {
-            let route = self.routes[start as usize..].iter();
-            let length = route.take_while(|hop| matches!(hop, Hop::Link(_))).count() + 1;
-            let begin = part.routes.len() as u32;
-            part.routes.extend(self.routes[start as usize..][..length].iter().map(|&hop| local(hop)));
-            part.next.extend_from_slice(&self.next[start as usize..][..length]);
-            part.came.extend_from_slice(&self.came[start as usize..][..length]);
-            begin
-        };
-        for (class, at) in (self.links..).zip(0..self.classes.len()) {
-            let part = &mut parts[of[class]];
-            let old = &self.classes[at];
-            let route = copy(part, old.route);
-            let switches = old.switches.iter().map(|&(at, route)| (at, copy(part, route))).collect();
-            let class = &mut part.classes[index[class] as usize];
-            (class.route, class.switches) = (route, switches);
-        }
-        for part in &mut parts {
-            part.courses = vec![Vec::new(); part.nodes()];
-        }
-        for (node, courses) in self.courses.iter().enumerate() {
-            let part = &mut parts[of[node]];
-            for course in courses {
-                let route = copy(part, course.route);
-                let node = part.node_of(local(self.hop(node)));
-                part.courses[node].push(Course { route, ..*course });
-            }
-        }
-        for edge in &self.edges {
-            let part = &mut parts[of[edge.from]];
-            let [from, to] = [edge.from, edge.to].map(|node| part.node_of(local(self.hop(node))));
-            part.edges.push(Edge { from, to, latency: edge.latency });
-        }
-        parts
+        sets
     }
 
     /// The order among packets that reach an element at one instant: drawn anew for every

@@ -153,7 +153,7 @@ impl Store {
     }
 
     /// Takes a bucket's chunks back.
-    pub(crate) fn release(&mut self, bucket: Bucket) {
+    pub(crate) fn take_back(&mut self, bucket: Bucket) {
         if !bucket.is_empty() {
             self.next[bucket.tail().0 as usize] = self.free;
             self.free = bucket.head;
@@ -212,8 +212,8 @@ mod tests {
             }
             assert_eq!(contents(&store, &a), (0..1000).map(|n| round * 10_000 + n).collect::<Vec<_>>());
             assert_eq!(contents(&store, &b), (0..1000).step_by(3).collect::<Vec<_>>());
-            store.release(a);
-            store.release(b);
+            store.take_back(a);
+            store.take_back(b);
         }
         assert_eq!(store.slabs.len(), 1, "chunks are used again");
     }

@@ -208,6 +208,48 @@ struct Fabric<'a> {
     stop: Stop<'a>,
 }
 
+impl<'a> Fabric<'a> {
+    /// What lies between the entities of thread `id` before anything happens.
+    fn new(
+        network: &'a Network,
+        plan: &'a Plan,
+        id: usize,
+        run: &Span<'a>,
+        store: Store,
+        from: Window,
+    ) -> Self {
+        let horizon = network.edges.iter().map(|e| e.latency).max().unwrap_or(0);
+        // Most timers are near too; what is not, the calendar keeps apart.
+        let ring = (horizon >> plan.shift).saturating_mul(2).max((NEAR >> plan.shift).min(4096));
+        let domains = plan.domains();
+        let is_away = |hop: &Hop| usize::from(plan.home[network.node_of(*hop)]) != id;
+        let leaves = if domains > 1 { network.routes.iter().map(is_away).collect() } else { Vec::new() };
+        Self {
+            network,
+            plan,
+            shift: plan.shift,
+            id: id as u8,
+            store,
+            packets: Calendar::new(ring, from),
+            timers: Calendar::new(ring, from),
+            window: from,
+            late: Bucket::default(),
+            chunks: Vec::new(),
+            inbox: vec![Vec::new(); network.nodes()],
+            pending: vec![Vec::new(); network.classes.len()],
+            active: vec![0; network.nodes().div_ceil(64)],
+            outboxes: if domains > 1 { vec![Vec::new(); domains] } else { Vec::new() },
+            outgoing: Window::MAX,
+            leaves,
+            packet_hops: 0,
+            end: run.end,
+            record: Record::new(run),
+            tap: run.tap,
+            stop: Stop::new(run.stop),
+        }
+    }
+}
+
 impl Fabric<'_> {
     /// False once the run is given up.
     #[inline]
@@ -558,6 +600,22 @@ enum AnyBench {
     Sink(Bench<crate::station::Sink>),
 }
 
+impl AnyBench {
+    /// Takes the hosts of a class.
+    fn of(hosts: &mut Hosts, node: u32) -> Self {
+        fn bench<E: Endpoint>(config: E::Config, stations: Vec<Station<E>>, node: u32) -> Bench<E> {
+            Bench { config, stations, node }
+        }
+        match std::mem::replace(hosts, Hosts::Away) {
+            Hosts::Away => Self::None,
+            Hosts::Senders(config, stations) => Self::Sender(bench(config, stations, node)),
+            Hosts::Receivers(config, stations) => Self::Receiver(bench(config, stations, node)),
+            Hosts::Sources(config, stations) => Self::Source(bench(config, stations, node)),
+            Hosts::Sinks(stations) => Self::Sink(bench((), stations, node)),
+        }
+    }
+}
+
 macro_rules! with_bench {
     ($any:expr, $bench:ident => $body:expr) => {
         match $any {
@@ -605,35 +663,6 @@ impl<'a> Domain<'a> {
         store: Store,
         from: Window,
     ) -> Self {
-        let horizon = network.edges.iter().map(|e| e.latency).max().unwrap_or(0);
-        // Most timers are near too; what is not, the calendar keeps apart.
-        let ring = (horizon >> plan.shift).saturating_mul(2).max((NEAR >> plan.shift).min(4096));
-        let domains = plan.domains();
-        let is_away = |hop: &Hop| usize::from(plan.home[network.node_of(*hop)]) != id;
-        let leaves = if domains > 1 { network.routes.iter().map(is_away).collect() } else { Vec::new() };
-        let fabric = Fabric {
-            network,
-            plan,
-            shift: plan.shift,
-            id: id as u8,
-            store,
-            packets: Calendar::new(ring, from),
-            timers: Calendar::new(ring, from),
-            window: from,
-            late: Bucket::default(),
-            chunks: Vec::new(),
-            inbox: vec![Vec::new(); network.nodes()],
-            pending: vec![Vec::new(); network.classes.len()],
-            active: vec![0; network.nodes().div_ceil(64)],
-            outboxes: if domains > 1 { vec![Vec::new(); domains] } else { Vec::new() },
-            outgoing: Window::MAX,
-            leaves,
-            packet_hops: 0,
-            end: run.end,
-            record: Record::new(run),
-            tap: run.tap,
-            stop: Stop::new(run.stop),
-        };
         let mine = |node: usize| usize::from(plan.home[node]) == id;
         let ports: Vec<_> = (0..network.links)
             .map(|link| mine(link).then(|| elements.ports[network.link_ids[link] as usize].take()).flatten())
@@ -644,28 +673,15 @@ impl<'a> Domain<'a> {
                 is_mine.then(|| elements.devices[network.device_ids[device] as usize].take()).flatten()
             })
             .collect();
-        let benches = (0..network.classes.len())
-            .map(|class| {
-                let node = network.links + class;
-                if !mine(node) {
-                    return AnyBench::None;
-                }
-                fn bench<E: Endpoint>(config: E::Config, stations: Vec<Station<E>>, node: u32) -> Bench<E> {
-                    Bench { config, stations, node }
-                }
-                let node = node as u32;
-                let hosts = &mut elements.hosts[network.class_ids[class] as usize];
-                match std::mem::replace(hosts, Hosts::Away) {
-                    Hosts::Away => AnyBench::None,
-                    Hosts::Senders(config, s) => AnyBench::Sender(bench(config, s, node)),
-                    Hosts::Receivers(config, s) => AnyBench::Receiver(bench(config, s, node)),
-                    Hosts::Sources(config, s) => AnyBench::Source(bench(config, s, node)),
-                    Hosts::Sinks(s) => AnyBench::Sink(bench((), s, node)),
-                }
+        let benches = (network.links..)
+            .zip(&network.class_ids)
+            .map(|(node, &class)| match mine(node) {
+                true => AnyBench::of(&mut elements.hosts[class as usize], node as u32),
+                false => AnyBench::None,
             })
             .collect();
         let mut domain = Self {
-            fabric,
+            fabric: Fabric::new(network, plan, id, run, store, from),
             armed: vec![Picos::MAX; network.nodes()],
             ports,
             devices,
@@ -742,11 +758,11 @@ impl<'a> Domain<'a> {
             }
         }
         for bucket in buckets {
-            self.fabric.store.release(bucket);
+            self.fabric.store.take_back(bucket);
         }
         self.packets += self.fabric.chunks.iter().map(|&(_, fill)| u64::from(fill)).sum::<u64>();
         let late = std::mem::take(&mut self.fabric.late);
-        self.fabric.store.release(late);
+        self.fabric.store.take_back(late);
         self.fabric.chunks.clear();
     }
 

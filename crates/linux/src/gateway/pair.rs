@@ -277,7 +277,7 @@ impl Pair {
     }
 
     /// Gives back what was lent. A pipe with bytes in it goes with the connection, and another may be made.
-    pub(super) fn release(&self, pipes: &mut Pipes) {
+    pub(super) fn give_back(&self, pipes: &mut Pipes) {
         pipes.left += self.ways.iter().filter(|way| way.pipe.is_some()).count();
     }
 

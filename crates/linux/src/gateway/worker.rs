@@ -440,7 +440,7 @@ impl<'a> Worker<'a> {
     /// Forgets a connection: what is not over is reset at both ends.
     fn remove(&mut self, number: u64, end: Result<(), Broken>) {
         let Some(pair) = self.pairs.remove(&number) else { return };
-        pair.release(&mut self.pipes);
+        pair.give_back(&mut self.pipes);
         self.shared.open.fetch_sub(1, Relaxed);
         if !pair.is_connected {
             self.shared.waiting.fetch_sub(1, Relaxed);
