@@ -225,8 +225,6 @@ const NAMERS: &[(&str, &str)] = &[
     ("net/src/xcp_i/mod.rs", XCP_I),
     ("scenario/src/showing/capture/headers.rs", BYTES),
     ("scenario/src/showing/explain.rs", EXPLAINED),
-    ("scenario/src/language/resolve/flow.rs", CHECKED),
-    ("scenario/src/language/resolve/link.rs", CHECKED),
     ("scenario/src/language/resolve/mpcp.rs", CHECKED),
     ("scenario/src/language/resolve/xcp_i.rs", XCP_I),
     ("sim/src/cloud.rs", XCP_I),

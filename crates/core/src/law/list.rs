@@ -4,7 +4,7 @@
 use super::settings::Finding;
 use super::settings::{Field, Settings};
 #[cfg(feature = "words")]
-use super::words::{Reaction, Rule};
+use super::words::{Followed, Reaction, Rule};
 use super::{
     Ack, Ask, Column, Delivery, EchoLaw, Heard, LinkLaw, Look, Needs, On, OptionBytes, Packet, Pool,
     Receiving, Remembers, Reply, Send, SenderLaw, Series, Steered, Told, Turn,
@@ -647,5 +647,24 @@ impl LinkView {
     #[inline]
     pub fn part<T: Any>(&self) -> Option<&T> {
         of_link!(Self, self, view => (view as &dyn Any).downcast_ref())
+    }
+}
+
+#[cfg(feature = "words")]
+impl LinkConfig {
+    /// Follows the implementation of that name, if the law knows it, in what no setting says.
+    pub fn follow(&mut self, implementation: &str, is_written: &dyn Fn(&str) -> bool) {
+        if let Some(config) = self.part_mut() {
+            super::xcp::words::follow_on_link(config, implementation, is_written);
+        }
+    }
+}
+
+#[cfg(feature = "words")]
+impl SenderConfig {
+    /// Follows the implementation of that name, if the law knows it; returns what of it, or of the settings, does nothing.
+    pub fn follow(&mut self, implementation: &str) -> Followed {
+        let is_own = matches!(self, Self::Xcp(_));
+        super::xcp::words::follow(self.part_mut(), is_own, implementation)
     }
 }

@@ -23,6 +23,17 @@ impl Rule {
     }
 }
 
+/// What has no effect where a sender is asked to follow an implementation.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Followed {
+    /// What the implementation is one of, if not of this law.
+    pub stranger: Option<&'static str>,
+    /// Settings that the implementation does not know.
+    pub ignored: &'static [&'static str],
+    /// Those that it knows, in words.
+    pub known: &'static str,
+}
+
 /// Phase of a connection's repair of losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {

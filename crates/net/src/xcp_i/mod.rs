@@ -29,7 +29,7 @@ pub use estimator::{Answer, Bandwidth, Listener, Prober, Report};
 pub use message::{CONTROL_SIZE, Message, NO_FLOW, Probe, Verb};
 pub use oracle::{ErrorBase, LOOK_BACK, LinkView, Oracle, OracleConfig};
 
-use congestlab_core::law::{LinkConfig, xcp_i};
+use congestlab_core::law::{LinkConfig, xcp, xcp_i};
 use congestlab_core::units::Ratio;
 
 /// One of the ways between two nodes. Whoever drives an edge numbers them, and says with each packet by
@@ -101,6 +101,13 @@ pub struct Config {
     pub table: usize,
     /// Law of the virtual routers, of XCP's family; its capacity does not matter.
     pub law: LinkConfig,
+}
+
+/// As a host's agent is: it has no virtual router of another law.
+impl Default for Config {
+    fn default() -> Self {
+        Self::new(LinkConfig::Xcp(xcp::LinkConfig::default()))
+    }
 }
 
 impl Config {

@@ -253,6 +253,14 @@ impl<C: Configuration> Chosen<C> {
     }
 }
 
+impl Chosen<LinkConfig> {
+    /// Has a link's law follow an implementation, but in what is written.
+    pub(crate) fn follow(&mut self, implementation: &str) {
+        let written = &self.written;
+        self.config.follow(implementation, &|key| written.iter().any(|(known, _)| *known == key));
+    }
+}
+
 /// The tables of all laws here that can be told something.
 pub(crate) fn schemas<C: Configuration>(generator: &mut SchemaGenerator) -> Vec<(&'static str, Schema)> {
     let mut schemas = Vec::new();

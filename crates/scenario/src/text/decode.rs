@@ -589,6 +589,10 @@ macro_rules! words {
 
         impl $name {
             const WORDS: &[(&str, Self)] = &[$(($word, Self::$variant)),*];
+
+            pub(crate) fn word(&self) -> &'static str {
+                Self::WORDS.iter().find(|(_, value)| value == self).map_or("", |(word, _)| word)
+            }
         }
 
         impl $crate::text::decode::Language for $name {
@@ -601,8 +605,7 @@ macro_rules! words {
             }
 
             fn encode(&self) -> $crate::text::tree::Value {
-                let word = Self::WORDS.iter().find(|(_, value)| value == self).map_or("", |(word, _)| word);
-                $crate::text::tree::Value::string(word)
+                $crate::text::tree::Value::string(self.word())
             }
 
             fn schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {

@@ -2,8 +2,8 @@
 
 use super::{Feedback, LinkConfig, Profile, Sender, SenderConfig, feedback};
 use crate::law::settings::Finding;
-use crate::law::words::{Phase, Reaction, Rule};
-use crate::units::Ratio;
+use crate::law::words::{Followed, Phase, Reaction, Rule};
+use crate::units::{Duration, Ratio};
 use alloc::format;
 use alloc::vec::Vec;
 
@@ -65,5 +65,40 @@ pub(super) fn check(config: &LinkConfig, tell: &mut dyn FnMut(Finding)) {
         let text = format!("has control intervals from {least} to {most}");
         let help = "allowed: 0 s < min_interval <= max_interval";
         tell(Finding { at: ["min_interval"; 2], ..Finding::range("", text, help) });
+    }
+}
+
+/// Links of ns-2's and of the thesis's kind.
+pub(crate) fn follow_on_link(
+    config: &mut LinkConfig,
+    implementation: &str,
+    is_written: &dyn Fn(&str) -> bool,
+) {
+    if implementation == "ns2" && !is_written("min_interval") {
+        config.min_interval = Duration(1_000_000);
+    }
+    config.thesis = implementation == "thesis";
+    // Neither knows any.
+    config.bound_headers &= is_written("bound_headers");
+}
+
+/// Senders of ns-2's and of the thesis's kind; `is_own`: of XCP itself. A variant has the standard's sender where the thesis's
+/// is asked for.
+pub(crate) fn follow(config: Option<&mut SenderConfig>, is_own: bool, implementation: &str) -> Followed {
+    let profile = match implementation {
+        "ns2" => Profile::Ns2,
+        "thesis" if is_own => Profile::Thesis,
+        _ => Profile::Standard,
+    };
+    if let Some(config) = config {
+        config.profile = profile;
+    }
+    if implementation != "thesis" {
+        return Followed::default();
+    }
+    Followed {
+        stranger: (!is_own).then_some("it is a sender of XCP"),
+        ignored: &["loss", "request", "aging", "pacing", "rate", "price", "feedback"],
+        known: "that sender knows clamp and desired_rate",
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use congestlab_core::law::{LinkConfig, SenderConfig, xcp};
+use congestlab_core::law::SenderConfig;
 use congestlab_core::units::{BitRate, Bytes, Duration, Time};
 use congestlab_net::packet::UNLIMITED;
 use congestlab_net::source::{Pattern, SourceConfig};
@@ -185,8 +185,7 @@ pub(super) fn group(
         stop: flow.stop.as_ref().map_or(Time::NEVER, |stop| Time(stop.value.0)),
         schedule,
         sizes,
-        interoperable: is_interoperable
-            .then(|| xcp_i::Config::new(LinkConfig::Xcp(xcp::LinkConfig::default()))),
+        interoperable: is_interoperable.then(xcp_i::Config::default),
     })
 }
 
@@ -417,43 +416,30 @@ fn law(
     profile: Option<(Profile, Span)>,
     findings: &mut Findings,
 ) -> Option<SenderConfig> {
-    if let Some((Profile::Thesis, span)) = profile {
-        warn_of_thesis(law, span, findings);
+    if let Some((profile, span)) = profile {
+        follow(law, profile.word(), span, findings);
     }
     if law.config.needs().asks.is_some() {
         law.write_rate("desired_rate", desired?, span);
     }
     check(law, span, findings);
     law.write_rest(span);
-    let mut config = law.config.clone();
-    let is_variant = !matches!(config, SenderConfig::Xcp(_));
-    if let (Some(xcp), Some((profile, _))) = (config.part_mut::<xcp::SenderConfig>(), profile) {
-        xcp.profile = match profile {
-            Profile::Ns2 => xcp::Profile::Ns2,
-            // Of XCP itself: a variant has the standard's sender, and a warning.
-            Profile::Thesis if is_variant => xcp::Profile::Standard,
-            Profile::Thesis => xcp::Profile::Thesis,
-        };
-    }
-    Some(config)
+    Some(law.config.clone())
 }
 
-/// The thesis's sender knows two of XCP's switches.
-fn warn_of_thesis(law: &Chosen<SenderConfig>, profile: Span, findings: &mut Findings) {
+/// Has a law follow an implementation, and tells what has no effect then.
+fn follow(law: &mut Chosen<SenderConfig>, profile: &str, span: Span, findings: &mut Findings) {
     let place = findings.place();
-    if !matches!(law.config, SenderConfig::Xcp(_)) {
-        let message = format!("`{place}.profile` \"thesis\" has no effect on {}", law.name);
-        findings.warning("scenario::no-effect", profile, message, "it is a sender of XCP");
+    let followed = law.config.follow(profile);
+    if let Some(stranger) = followed.stranger {
+        let message = format!("`{place}.profile` \"{profile}\" has no effect on {}", law.name);
+        findings.warning("scenario::no-effect", span, message, stranger);
     }
-    for key in ["loss", "request", "aging", "pacing", "rate", "price", "feedback"] {
+    for key in followed.ignored {
         if let Some(span) = law.span(key) {
-            let message = format!("`{place}.law.{}.{key}` has no effect with profile \"thesis\"", law.name);
-            findings.warning(
-                "scenario::no-effect",
-                span,
-                message,
-                "that sender knows clamp and desired_rate",
-            );
+            let message =
+                format!("`{place}.law.{}.{key}` has no effect with profile \"{profile}\"", law.name);
+            findings.warning("scenario::no-effect", span, message, followed.known);
         }
     }
 }

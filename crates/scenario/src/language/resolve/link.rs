@@ -1,6 +1,5 @@
 //! Links: rates, delays, queues, laws.
 
-use congestlab_core::law::xcp;
 use congestlab_core::units::{BitRate, Bytes, Duration};
 use congestlab_net::errors::ErrorRate;
 use congestlab_net::port::{self, LawConfig, PortConfig};
@@ -385,23 +384,14 @@ fn law(
     profile: Option<Profile>,
     findings: &mut Findings,
 ) -> LawConfig {
-    let is_told = |key| law.span(key).is_some();
-    let (has_interval, has_bounds) = (is_told("min_interval"), is_told("bound_headers"));
-    if let (Some(profile), Some(xcp)) = (profile, law.config.part_mut::<xcp::LinkConfig>()) {
-        if profile == Profile::Ns2 && !has_interval {
-            xcp.min_interval = Duration(1_000_000);
-        }
-        // Neither knows any.
-        xcp.bound_headers &= has_bounds;
+    if let Some(profile) = profile {
+        law.follow(profile.word());
     }
     let follows_service = law.span("capacity").is_none();
     check(law, span, findings);
     law.write_rest(span);
     xcp_i::link(law, span, findings);
     let mut config = law.config.clone();
-    if let Some(xcp) = config.part_mut::<xcp::LinkConfig>() {
-        xcp.thesis = profile == Some(Profile::Thesis);
-    }
     if follows_service {
         config.set_capacity(wire.service.rate_at(0).bytes());
     }
