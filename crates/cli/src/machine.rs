@@ -95,12 +95,17 @@ impl Clock {
         self.wall.elapsed().as_secs_f64()
     }
 
+    /// Seconds of processor time since the start; 0 where nobody measures them.
+    pub(crate) fn cpu(&self) -> f64 {
+        (self.processor_seconds)() - self.cpu
+    }
+
     /// Returns the facts about this machine that results state.
     #[expect(clippy::disallowed_methods, reason = "the date for people; no result depends on it")]
     pub(crate) fn meta(&self) -> Meta {
         Meta {
             wall_s: self.wall(),
-            cpu_s: (self.processor_seconds)() - self.cpu,
+            cpu_s: self.cpu(),
             host: system::host(),
             version: VERSION.to_owned(),
             date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),

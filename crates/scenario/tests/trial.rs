@@ -12,17 +12,36 @@ mod shares;
 use congestlab_core::law::outside::{self, AddError};
 use congestlab_core::law::{
     Ack, Column, Hue, LinkLaw, Look, Needs, Packet, Pool, Protocol, Remembers, Send, SenderLaw, Shape,
-    Steered,
+    Steered, Tag, Words,
 };
 use congestlab_core::units::{Bytes, Duration, Rate, Time};
 use congestlab_scenario::trial::{self, Answer};
 use shares::{Echo, Header, LinkSettings, Report, SenderSettings};
 
 /// Questions by what they hold.
-fn answers(protocol: &Protocol) -> Vec<(&'static str, Answer)> {
+fn answers(protocol: &'static Protocol) -> Vec<(&'static str, Answer)> {
     let mut answers = Vec::new();
-    trial::of(protocol, &mut |question, answer| answers.push((question, answer)));
+    trial::of(protocol, &|_, asking| Some(asking()), &mut |question, answer| {
+        answers.push((question, answer))
+    });
     answers
+}
+
+/// A law that never returns from one call is found, and nobody asks it for another.
+#[test]
+fn what_never_ends_is_an_answer() {
+    let protocol = Protocol::of("vegas").expect("it is on the list");
+    let mut answers = Vec::new();
+    let wait = |question: &str, asking: trial::Asking| {
+        if question.contains("the sender law") { None } else { Some(asking()) }
+    };
+    trial::of(protocol, &wait, &mut |question, answer| answers.push((question, answer)));
+    let at = answers.iter().position(|(question, _)| question.contains("the sender law"));
+    let at = at.expect("it was asked");
+    assert!(matches!(&answers[at].1, Answer::No(text) if text.starts_with("it never ends")), "{answers:?}");
+    let never_ends = |answer: &Answer| matches!(answer, Answer::NotAsked(why) if why.contains("never ends"));
+    assert!(answers[at + 1..].len() > 3, "{answers:?}");
+    assert!(answers[at + 1..].iter().all(|(_, answer)| never_ends(answer)), "{answers:?}");
 }
 
 #[test]
@@ -42,7 +61,7 @@ fn every_law_of_the_list_passes() {
 }
 
 /// Ways to break a law, which are the names of the broken ones.
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 18] = [
     "sound",
     "raises",
     "stands-still",
@@ -58,10 +77,29 @@ const NAMES: [&str; 15] = [
     "remembers-runs",
     "narrow",
     "undeclared",
+    "misreads",
+    "sends-other",
+    "grants-all",
 ];
 
 /// What a law of this name knows of all links in the process.
 static PACKETS: AtomicU32 = AtomicU32::new(0);
+
+/// A header whose codec shifts the share by one bit more on the way in.
+#[derive(Clone, Copy, PartialEq)]
+struct Misread(Header);
+
+impl congestlab_core::law::Header for Misread {
+    const TAG: Tag = Header::TAG;
+
+    fn read(words: &Words) -> Self {
+        Self(Header::read(words))
+    }
+
+    fn write(self, words: &mut Words) {
+        Header { share: self.0.share.rotate_left(1), ..self.0 }.write(words);
+    }
+}
 
 #[derive(Clone, Debug)]
 struct Link<const WAY: usize>(shares::Link);
@@ -141,6 +179,11 @@ impl<const WAY: usize> LinkLaw for Link<WAY> {
             };
             packet.set_header(Header { share: header.share.min(most), ..header });
         }
+        if NAMES[WAY] == "misreads"
+            && let Some(Misread(header)) = packet.header()
+        {
+            packet.set_header(Misread(header));
+        }
         if NAMES[WAY] == "raises"
             && let Some(header) = packet.header::<Header>()
         {
@@ -153,7 +196,11 @@ impl<const WAY: usize> LinkLaw for Link<WAY> {
     }
 
     fn pool(&self, _: &impl Packet) -> Option<Pool> {
-        (NAMES[WAY] == "overdraws").then_some(Pool { left: 10, part: 1 })
+        match NAMES[WAY] {
+            "overdraws" => Some(Pool { left: 10, part: 1 }),
+            "grants-all" => Some(Pool { left: 1, part: 2 }),
+            _ => None,
+        }
     }
 
     fn next_deadline(&self) -> Time {
@@ -218,6 +265,9 @@ impl<const WAY: usize> SenderLaw for Sender<WAY> {
         if NAMES[WAY] != "no-header" {
             self.0.on_send(settings, now, send, packet);
         }
+        if NAMES[WAY] == "sends-other" {
+            packet.add_header(Misread(Header { flow: 1, share: 1 }));
+        }
     }
 
     fn window(&self) -> Bytes {
@@ -273,6 +323,9 @@ fn each_way_to_break_a_law_is_found() {
         broken::<12>(),
         broken::<13>(),
         broken::<14>(),
+        broken::<15>(),
+        broken::<16>(),
+        broken::<17>(),
     ])
     .expect("the names are free");
     assert_eq!(outside::add(Vec::new()), Err(AddError::Twice));
@@ -280,7 +333,7 @@ fn each_way_to_break_a_law_is_found() {
     for (name, question, says) in [
         ("raises", "any input: the link", "raised"),
         ("stands-still", "any input: the link", "its next deadline is"),
-        ("panics", "any input: the link", "it panics"),
+        ("panics", "any input: the link", "it panics: a test breaks it"),
         ("hurries", "control intervals", "where it says at least"),
         ("lowers-nothing", "an overloaded link", "0 of 5000 packets"),
         ("no-window", "any input: the sender", "its window is 0 B"),
@@ -292,6 +345,9 @@ fn each_way_to_break_a_law_is_found() {
         ("remembers-runs", "10 Mbit/s", "sees another run than the reference"),
         ("narrow", "quantisation, 10 Gbit/s", "at least 1 % are asked for"),
         ("undeclared", "series", "secret_Bps of links is not declared"),
+        ("misreads", "any input: the link", "Misread is read as another than was written"),
+        ("sends-other", "any input: the sender", "Misread is read as another than was written"),
+        ("grants-all", "no interval grants more", "a packet's part is 2 of a pool with 1 left"),
     ] {
         let found = refused(name);
         let is_found = found.iter().any(|text| text.starts_with(question) && text.contains(says));

@@ -81,6 +81,10 @@ fn compile(folder: &Path, source: &Path, arguments: &[&str]) -> Built<()> {
         return Ok(());
     }
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    // The compiler itself finds the calls that it would have to make up.
+    if let Some((_, name)) = text.split_once("built-in function '") {
+        return Err(no_kernel_has(name.split('\'').next().unwrap_or_default()));
+    }
     let first: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(12).collect();
     Err(Stopped::Broken(format!("it does not compile for BPF: {}", first.join("\n      "))))
 }
@@ -162,6 +166,18 @@ fn file(module: &str) -> Built<PathBuf> {
     missing(format!("src/{module}.rs is not here: it is asked in the folder of the law's program"))
 }
 
+/// What asks for a function that is not there, in words of the source.
+fn no_kernel_has(name: &str) -> Stopped {
+    let why = match name {
+        "__multi3" => {
+            "`saturating_mul` and `checked_mul` of two 64-bit numbers that are no constants do that, and 128 bits; \
+             mul_div(a, b, 1) saturates, or a bound comes before the product"
+        }
+        _ => "floats, 128 bits and allocation do that",
+    };
+    Stopped::Broken(format!("it calls {name}, which no kernel has: {why}"))
+}
+
 /// Kernels have no library: whatever is called is in the assembly.
 fn leaves_nothing_open(assembly: &str) -> Built<String> {
     let called = || {
@@ -175,10 +191,44 @@ fn leaves_nothing_open(assembly: &str) -> Built<String> {
     }
     let is_here = |name: &str| assembly.lines().any(|line| line.strip_suffix(':') == Some(name));
     if let Some(name) = called().find(|name| !is_here(name)) {
-        return Err(Stopped::Broken(format!(
-            "it calls {name}, which no kernel has: floats, 128 bits and allocation do that"
-        )));
+        return Err(no_kernel_has(name));
     }
     let functions = assembly.matches("@function").count();
     Ok(format!("{functions} functions, no panic, no call that leaves them"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a law may not do, in the words of who wrote it.
+    #[test]
+    fn a_call_that_no_kernel_has_is_told_by_what_makes_it() {
+        let folder = Folder(std::env::temp_dir().join(format!("congestlab-kernel-{}", std::process::id())));
+        fs::create_dir_all(&folder.0).expect("there is room");
+        for (body, says) in [
+            ("a.wrapping_mul(b)", ""),
+            ("a.saturating_mul(b)", "mul_div(a, b, 1) saturates"),
+            ("(a as f64 * 0.5) as u64 + b", "floats, 128 bits and allocation do that"),
+            ("a / b", "it can panic"),
+        ] {
+            let source = folder.0.join("law.rs");
+            let text = format!(
+                "#![no_std]\n#[unsafe(no_mangle)]\npub extern \"C\" fn law(a: u64, b: u64) -> u64 {{ {body} }}\n"
+            );
+            fs::write(&source, text).expect("writable");
+            let out = folder.0.join("law.s");
+            let emit = format!("asm={}", out.display());
+            let built = compile(&folder.0, &source, &["--crate-name", "law", "--emit", &emit])
+                .and_then(|()| leaves_nothing_open(&fs::read_to_string(&out).expect("assembly")));
+            match built {
+                Ok(_) => assert_eq!(says, "", "{body}"),
+                Err(Stopped::Broken(how)) => assert!(!says.is_empty() && how.contains(says), "{body}: {how}"),
+                Err(Stopped::Missing(why)) => {
+                    println!("SKIP a_call_that_no_kernel_has_is_told_by_what_makes_it: {why}");
+                    return;
+                }
+            }
+        }
+    }
 }

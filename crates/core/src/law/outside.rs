@@ -7,8 +7,8 @@
 use super::settings::{Field, Finding, Settings};
 use super::words::{self, Reaction, Rule};
 use super::{
-    Ack, Ask, Delivery, EchoLaw, Heard, LinkLaw, Needs, Numbers, On, OptionBytes, Packet, Pool, Protocol,
-    Receiving, Remembers, Reply, Segment, Send, SenderLaw, Series, Steered, Tag, Turn, Words,
+    Ack, Ask, Delivery, EchoLaw, Header, Heard, LinkLaw, Needs, Numbers, On, OptionBytes, Packet, Pool,
+    Protocol, Receiving, Remembers, Reply, Segment, Send, SenderLaw, Series, Steered, Tag, Turn, Words,
 };
 use crate::units::{Bytes, Duration, Rate, Time};
 use alloc::boxed::Box;
@@ -235,6 +235,29 @@ impl Packet for Held<'_> {
     fn memory(&mut self, flow: [u32; 3], now: Time, is_new: bool) -> Option<&mut [u32]> {
         self.0.memory(flow, now, is_new)
     }
+
+    fn set_header<H: Header>(&mut self, header: H) {
+        if let Some(words) = self.words_mut(H::TAG) {
+            write(header, words);
+        }
+    }
+
+    fn add_header<H: Header>(&mut self, header: H) {
+        if let Some(words) = self.add(H::TAG) {
+            write(header, words);
+        }
+    }
+}
+
+/// Writes a header. Where overflow is found, it is found as well that the header is read as another: the next hop would see
+/// what nobody said.
+fn write<H: Header>(header: H, words: &mut Words) {
+    header.write(words);
+    debug_assert!(
+        H::read(words) == header,
+        "the header {} is read as another than was written, from the words {words:x?}",
+        type_name::<H>()
+    );
 }
 
 /// [`Receiving`], as a table.

@@ -65,11 +65,11 @@ const fn hash(name: &str, bits: u32) -> u32 {
 }
 
 /// A header of a law: what it tells in packets.
-pub trait Header: Copy {
+pub trait Header: Copy + PartialEq {
     /// Name of the header.
     const TAG: Tag;
 
-    /// Reads the header from its words.
+    /// Reads the header from its words: what was written.
     fn read(words: &Words) -> Self;
 
     /// Writes the header into its words; those of headers that may ride beside it stay as they are.

@@ -3,16 +3,18 @@
 //! Nothing here knows a law. Packets carry what its own sender puts on them, or anything at all; times, sizes and settings
 //! are the least, the greatest, and between. What a law does not claim to have, a pool or a sender, is not asked for.
 
+use std::any::type_name;
 use std::cell::Cell;
 use std::fmt::Write as _;
+use std::marker;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use congestlab_core::law::settings::{Field, Settings};
 use congestlab_core::law::{
-    Ack, Ask, Carried, Delivery, Echo, Expected, Link, LinkConfig, Listening, Numbers, On, Packet, Protocol,
-    Reply, Segment, Send, Sender, SenderConfig, Series as _, Tag, Turn, Words,
+    Ack, Ask, Carried, Delivery, Echo, Expected, Header, Link, LinkConfig, Listening, Numbers, On, Packet,
+    Protocol, Reply, Segment, Send, Sender, SenderConfig, Series as _, Tag, Turn, Words,
 };
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
 use congestlab_net::random::Stream;
@@ -46,8 +48,18 @@ type Asked = Result<Answer, Broken>;
 /// A question, and how it is asked.
 type Question = (&'static str, fn(&Protocol) -> Asked);
 
+/// A question that is about to be asked: a call of it answers.
+pub type Asking = Box<dyn FnOnce() -> Answer + marker::Send>;
+
 /// Asks every question of a protocol, and calls `tell` with each and its answer.
-pub fn of(protocol: &Protocol, tell: &mut dyn FnMut(&'static str, Answer)) {
+///
+/// `wait` asks: it may wait for the answer for as long as it likes and return `None` in the end, because a law may be one that
+/// never returns.
+pub fn of(
+    protocol: &'static Protocol,
+    wait: &dyn Fn(&'static str, Asking) -> Option<Answer>,
+    tell: &mut dyn FnMut(&'static str, Answer),
+) {
     let questions: [Question; 10] = [
         ("series: what results get is what the protocol says that they get", series),
         ("any input: the link law neither panics nor raises what other hops granted", link_on_any_input),
@@ -60,19 +72,33 @@ pub fn of(protocol: &Protocol, tell: &mut dyn FnMut(&'static str, Answer)) {
         ("quantisation, 64 kbit/s: what is told in few units fills the link", slow),
         ("quantisation, 10 Gbit/s: what is told in many units is more than a slow link's", fast),
     ];
-    let mut is_sound = true;
+    let (mut is_sound, mut is_over) = (true, false);
     for (question, ask) in questions {
+        if is_over {
+            tell(question, Answer::NotAsked("what never ends above comes first".into()));
+            continue;
+        }
         // An engine would wait for ever for a deadline that stays where it is, or for a flow that never sends.
         if !is_sound && question.contains("bit/s") {
             tell(question, Answer::NotAsked("what fails above comes first".into()));
             continue;
         }
         // A law may be anybody's: its panic is an answer, and the hook has told where.
-        let answer = match catch_unwind(AssertUnwindSafe(|| ask(protocol))) {
+        let asking = move || match catch_unwind(AssertUnwindSafe(|| ask(protocol))) {
             Ok(Ok(answer)) => answer,
             Ok(Err(broken)) => Answer::No(broken),
-            Err(_) => Answer::No("it panics".into()),
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().map(String::as_str);
+                let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("without a word");
+                Answer::No(format!("it panics: {text}"))
+            }
         };
+        let answer = wait(question, Box::new(asking)).unwrap_or_else(|| {
+            is_over = true;
+            Answer::No(
+                "it never ends: a call of the law does not return, or asks for one more for ever".into(),
+            )
+        });
         let is_first = question.starts_with("any input") || question.contains("bit/s");
         is_sound &= !(is_first && matches!(answer, Answer::No(_)));
         tell(question, answer);
@@ -213,6 +239,18 @@ impl Packet for Any {
 
     fn memory(&mut self, _: [u32; 3], _: Time, _: bool) -> Option<&mut [u32]> {
         Some(&mut self.memory)
+    }
+
+    fn set_header<H: Header>(&mut self, header: H) {
+        if self.words.is_some() {
+            self.add_header(header);
+        }
+    }
+
+    fn add_header<H: Header>(&mut self, header: H) {
+        let words = self.words.get_or_insert_default();
+        header.write(words);
+        assert!(H::read(words) == header, "{} is read as another than was written", type_name::<H>());
     }
 }
 
@@ -408,6 +446,9 @@ fn pool(protocol: &Protocol) -> Asked {
             let Some(pool) = law.pool(&packet) else { return Ok(()) };
             has_pool.set(true);
             let whole = *whole.get_or_insert(u128::from(pool.left));
+            if pool.part > pool.left {
+                return Err(format!("a packet's part is {} of a pool with {} left", pool.part, pool.left));
+            }
             let came = packet;
             law.on_departure(Time(1), &mut packet, Bytes(0));
             // A packet that leaves as it came was granted what it asked for, which is at most its part.
