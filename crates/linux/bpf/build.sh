@@ -62,6 +62,35 @@ twin)
     ;;
 esac
 
+# 4. What C says of the laws' structures is what Rust's compiler made of them: sizes, places, names. A state is as large as
+#    Rust's, and words to C.
+layout() {
+    bpftool btf dump file "$1" format raw | awk -f bpf/layout.awk | sort -u
+}
+mirrored() {
+    {
+        echo '#include "law.h"'
+        sed -n 's/^struct \([A-Za-z]*\) {.*/struct \1 \1_;/p' bpf/law.h
+    } >"$out/layout.c"
+    $clang -Ibpf -c "$out/layout.c" -o "$out/layout.o"
+    layout "$out/laws.o" >"$out/rust.txt"
+    layout "$out/layout.o" >"$out/c.txt"
+    while read -r struct size members; do
+        # A structure that no function takes is C's own.
+        grep -q "^$struct " "$out/rust.txt" || continue
+        case $members in
+        state@*) grep -q "^$struct $size " "$out/rust.txt" ;;
+        *) grep -Fxq "$struct $size $members" "$out/rust.txt" ;;
+        esac || {
+            echo "law.h: struct $struct is not what the laws have:" >&2
+            echo "C     $struct $size $members" >&2
+            grep "^$struct " "$out/rust.txt" | sed 's/^/Rust  /' >&2
+            exit 1
+        }
+    done <"$out/c.txt"
+}
+[ "$law" != rust ] || mirrored
+
 # What the bytes depend on beside the sources.
 {
     "${RUSTC_BPF:-/usr/bin/rustc}" --version || true
@@ -71,7 +100,7 @@ esac
     dpkg-query -W -f '${Package} ${Version}\n' libbpf-dev linux-libc-dev 2>/dev/null || true
 } >"$out/tools.txt"
 
-# 4. The C shells, and the link, which compares the types of both sides.
+# 5. The C shells, and the link, which compares the types of both sides.
 for shell; do
     $clang "-DLAW_$law" -DLAW_NAME="\"$name\"" -c "bpf/$shell.bpf.c" -o "$out/$shell.shell.o"
     bpftool gen object "$out/$shell.bpf.o" "$out/$shell.shell.o" "$out/laws.o"

@@ -99,6 +99,38 @@ fn the_laws_build_for_bpf_and_cannot_panic() {
     assert!(fs::metadata(folder.0.join("stream.bpf.o")).unwrap().len() > 0);
 }
 
+/// What C and Rust say of the structures that they share is compared before anything is linked.
+#[test]
+fn a_structure_that_c_sees_otherwise_is_refused() {
+    let folder = Folder::new("mirror");
+    if let Err(reason) = build(&folder.0.join("out"), "rust", &["stream"]) {
+        eprintln!("SKIP a_structure_that_c_sees_otherwise_is_refused: {reason}");
+        return;
+    }
+    // The recipe on the same laws, beside another header.
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap();
+    let bpf = folder.0.join("crates/linux/bpf");
+    fs::create_dir_all(&bpf).unwrap();
+    std::os::unix::fs::symlink(crates.join("core"), folder.0.join("crates/core")).unwrap();
+    for file in fs::read_dir(crates.join("linux/bpf")).unwrap().flatten().filter(|file| file.path().is_file())
+    {
+        fs::copy(file.path(), bpf.join(file.file_name())).unwrap();
+    }
+    let header = fs::read_to_string(bpf.join("law.h")).unwrap();
+    for (ours, other, says) in [
+        ("__u64 acked, flight, awnd", "__u64 flight, acked, awnd", "struct Ack is not what the laws have"),
+        ("SENDER_WORDS 16", "SENDER_WORDS 15", "struct Sender is not what the laws have"),
+    ] {
+        let changed = header.replace(ours, other);
+        assert_ne!(changed, header);
+        fs::write(bpf.join("law.h"), changed).unwrap();
+        let mut command = Command::new("sh");
+        let built =
+            command.arg(bpf.join("build.sh")).arg(folder.0.join("out")).arg("stream").output().unwrap();
+        assert!(!built.status.success() && text(&built).contains(says), "{}", text(&built));
+    }
+}
+
 /// Beyond what the objects ship: every law of the list, compiled as they are (`bpf/build.sh`).
 #[test]
 fn every_law_of_the_list_compiles_for_bpf_and_cannot_panic() {
