@@ -200,7 +200,6 @@ const KERNEL: &str = "the kernel's programs run XCP; they are to be made for any
 const LAB: &str = "which law of the kernel stands for which law here";
 const NS2: &str = "which agent of ns-2 stands for which law here";
 const EXPLAINED: &str = "sentences about a law, which are to be told by the law";
-const CHECKED: &str = "relations between a law's settings, which are to be checked by the law";
 const BYTES: &str = "headers as packet traces have them, whose codec is to move into the laws' folders";
 
 /// Files outside the laws' folder that name a law, with the reason. The list only shrinks.
@@ -225,7 +224,6 @@ const NAMERS: &[(&str, &str)] = &[
     ("net/src/xcp_i/mod.rs", XCP_I),
     ("scenario/src/showing/capture/headers.rs", BYTES),
     ("scenario/src/showing/explain.rs", EXPLAINED),
-    ("scenario/src/language/resolve/mpcp.rs", CHECKED),
     ("scenario/src/language/resolve/xcp_i.rs", XCP_I),
     ("sim/src/cloud.rs", XCP_I),
     ("sim/src/network.rs", XCP_I),

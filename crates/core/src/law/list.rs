@@ -4,7 +4,7 @@
 use super::settings::Finding;
 use super::settings::{Field, Settings};
 #[cfg(feature = "words")]
-use super::words::{Followed, Reaction, Rule};
+use super::words::{Chain, Followed, Reaction, Rule};
 use super::{
     Ack, Ask, Column, Delivery, EchoLaw, Heard, LinkLaw, Look, Needs, On, OptionBytes, Packet, Pool,
     Receiving, Remembers, Reply, Send, SenderLaw, Series, Steered, Told, Turn,
@@ -658,6 +658,12 @@ impl LinkConfig {
             super::xcp::words::follow_on_link(config, implementation, is_written);
         }
     }
+
+    /// Returns the chains in which the law tells load levels; `None`: it tells none.
+    pub fn chain(&self) -> Option<Chain> {
+        let Self::Mpcp(config) = self else { return None };
+        Some(Chain { packets: config.n, order: config.order })
+    }
 }
 
 #[cfg(feature = "words")]
@@ -666,5 +672,11 @@ impl SenderConfig {
     pub fn follow(&mut self, implementation: &str) -> Followed {
         let is_own = matches!(self, Self::Xcp(_));
         super::xcp::words::follow(self.part_mut(), is_own, implementation)
+    }
+
+    /// Returns the chains in which the law reads load levels; `None`: it reads none.
+    pub fn chain(&self) -> Option<Chain> {
+        let config: &super::mpcp::SenderConfig = self.part()?;
+        Some(Chain { packets: config.n, order: config.order })
     }
 }

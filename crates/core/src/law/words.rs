@@ -1,7 +1,8 @@
 //! Sentences of laws about themselves: why a window changed, how a link treated a packet. Kernels have none of them, and they
 //! alone may show numbers with a point.
 
-use super::{Header, Packet, Reply, SenderLaw, Series};
+use super::mpcp::Order;
+use super::{Header, Packet, Reply, Segment, SenderLaw, Series};
 use crate::units::{Bytes, Duration, Time};
 use alloc::format;
 use alloc::string::String;
@@ -20,6 +21,25 @@ impl Rule {
     /// Makes a rule.
     pub fn new(text: impl Into<String>, source: &'static str) -> Self {
         Self { text: text.into(), source }
+    }
+}
+
+/// Packets whose two ECN bits tell one load level together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chain {
+    /// How many.
+    pub packets: u32,
+    /// How a packet says its place among them.
+    pub order: Order,
+}
+
+impl Chain {
+    /// Returns the place that a packet with these headers has, from 1, if they say one.
+    pub fn place(&self, segment: impl FnOnce() -> Option<Segment>) -> Option<u8> {
+        match self.packets {
+            1 => Some(1),
+            packets => self.order.read(&segment()?, packets).map(|index| index + 1),
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 
 use congestlab_core::law::words::{self, Moment, Phase, Reaction};
 use congestlab_core::law::xcp::{self, Header, SHARE_PLACES, Share};
-use congestlab_core::law::{self, LinkConfig, Protocol, Segment, SenderConfig, Series as _, mpcp};
+use congestlab_core::law::{self, LinkConfig, Protocol, Segment, SenderConfig, Series as _};
 use congestlab_core::units::{Bytes, Time};
 use congestlab_net::packet::{Kind, Packet, Picos, UNLIMITED, flag};
 use congestlab_net::port::PortEvent;
@@ -816,10 +816,10 @@ fn header_ms(units: u32) -> f64 {
     f64::from(units) / f64::from(1 << 28) * 1e3
 }
 
-/// The settings of a sender of MPCP.
-fn mpcp_of(kind: &GroupKind) -> Option<&mpcp::SenderConfig> {
+/// The chains in which a sender reads load levels.
+fn chain_of(kind: &GroupKind) -> Option<words::Chain> {
     match kind {
-        GroupKind::Tcp(config) => config.law.part::<mpcp::SenderConfig>(),
+        GroupKind::Tcp(config) => config.law.chain(),
         GroupKind::Source(_) => None,
     }
 }
@@ -841,10 +841,7 @@ fn sent(chosen: &Trail, kind: &GroupKind) -> Sent {
         size: packet.size,
         sent_s: seconds(chosen.sent),
         is_retransmission: packet.flags & flag::RETRANSMIT != 0,
-        place: mpcp_of(kind).and_then(|law| match law.n {
-            1 => Some(1),
-            n => law.order.read(&Segment::of(packet)?, n).map(|index| index + 1),
-        }),
+        place: chain_of(kind).and_then(|chain| chain.place(|| Segment::of(packet))),
         header: header.map(|header| Stated {
             price: price().unwrap_or(1.0),
             x_ms: header_ms(header.x),
@@ -862,7 +859,7 @@ impl Observer<'_> {
     fn conclude(self, flow: String, of: Flow) -> Explanation {
         let chosen = self.chosen.as_ref().expect("the caller has looked");
         let kind = &self.model.groups[of.group].kind;
-        let is_coded = mpcp_of(kind).is_some();
+        let is_coded = chain_of(kind).is_some();
         let hops: Vec<Hop> = chosen.hops.iter().map(|hop| self.hop(hop, is_coded)).collect();
         let lowered = |hop: &&Hop| hop.feedback.as_ref().is_some_and(|feedback| feedback.is_lowered);
         Explanation {
@@ -931,10 +928,8 @@ impl Observer<'_> {
         let link = &self.model.links[hop.link as usize];
         let law = link.port.law.as_ref().map(|law| &law.config);
         let feedback = law.and_then(LinkConfig::part::<xcp::LinkConfig>).zip(hop.feedback.as_ref());
-        let codes = match law {
-            Some(LinkConfig::Mpcp(_)) if is_coded => Some(hop.codes),
-            _ => None,
-        };
+        let is_telling = law.is_some_and(|law| law.chain().is_some());
+        let codes = (is_coded && is_telling).then_some(hop.codes);
         let mut rules = hop.rules.clone();
         if let Some(law) = law
             && rules.is_empty()

@@ -1,7 +1,6 @@
 //! VCP, DPCP, TPCP, MPCP: what else uses the bits that they use.
 
-use congestlab_core::law::LinkConfig;
-use congestlab_core::law::mpcp::{self, Order};
+use congestlab_core::law::words::Chain;
 use congestlab_sim::model::{GroupKind, Model};
 
 use super::link::directions;
@@ -14,8 +13,8 @@ struct Direction {
     place: String,
     /// Place of its law, or of the link.
     span: Span,
-    /// Length of the chains, order, name: of a law of this family.
-    chain: Option<(u32, Order, &'static str)>,
+    /// Chains and name of a law of this family.
+    chain: Option<(Chain, &'static str)>,
     /// Place where the file has its queue mark packets as in RFC 3168.
     marks: Option<Span>,
 }
@@ -27,10 +26,7 @@ pub(super) fn mix(model: &Model, links: &Named<Link>, flows: &Named<Flow>, findi
         .map(|((place, link, span), built)| Direction {
             place,
             span: link.law.as_ref().map_or(span, |law| law.span),
-            chain: link.law.as_ref().and_then(|law| match &law.value.0.config {
-                LinkConfig::Mpcp(config) => Some((config.n, config.order, law.value.0.name)),
-                _ => None,
-            }),
+            chain: link.law.as_ref().and_then(|law| Some((law.value.0.config.chain()?, law.value.0.name))),
             marks: (built.port.discipline.marks())
                 .then(|| link.discipline.as_ref().map_or(span, |discipline| discipline.span)),
         })
@@ -45,7 +41,7 @@ pub(super) fn mix(model: &Model, links: &Named<Link>, flows: &Named<Flow>, findi
         path.dedup();
         let place = format!("flows.{}", name.value);
         let coded = path.iter().find(|&&link| directions[link].chain.is_some());
-        let Some(own) = config.law.part::<mpcp::SenderConfig>() else {
+        let Some(own) = config.law.chain() else {
             if let Some(&link) = coded
                 && config.ecn
             {
@@ -77,25 +73,26 @@ pub(super) fn mix(model: &Model, links: &Named<Link>, flows: &Named<Flow>, findi
                 let help = format!(
                     "its queue takes the codes of low and high load, 01 and 10, for ECT, and writes CE instead of \
                      dropping; {told} reads CE, 11, as overload{}: write ecn = false there",
-                    if own.n > 1 { ", or as the highest digit" } else { "" }
+                    if own.packets > 1 { ", or as the highest digit" } else { "" }
                 );
                 findings.warning("scenario::ecn", span, message, help);
             }
-            if let Some((n, order, name)) = link.chain
-                && (n != own.n || (n > 1 && order != own.order))
+            if let Some((chain, name)) = link.chain
+                && (chain.packets != own.packets || (chain.packets > 1 && chain.order != own.order))
             {
                 let message = format!("`{}.law` is {name}, and flows of `{place}` are {told}", link.place);
                 let help = format!(
-                    "chains of {n} and {} packets{}: a digit in another place is read as another load",
-                    own.n,
-                    if n == own.n { ", told by different orders" } else { "" }
+                    "chains of {} and {} packets{}: a digit in another place is read as another load",
+                    chain.packets,
+                    own.packets,
+                    if chain.packets == own.packets { ", told by different orders" } else { "" }
                 );
                 findings.warning("scenario::mpcp", link.span, message, help);
             }
         }
     }
     for (link, is_used) in directions.iter().zip(is_used) {
-        if let (Some((_, _, name)), false) = (link.chain, is_used) {
+        if let (Some((_, name)), false) = (link.chain, is_used) {
             let message = format!("`{}.law` is {name}, but no flow that crosses it is", link.place);
             let help = "it does nothing to packets of other laws without ECN; write it as law of a flow too";
             findings.warning("scenario::mpcp", link.span, message, help);
