@@ -29,8 +29,10 @@ END {
     for (id in kind) {
         if (kind[id] != "STRUCT") continue
         line = name[id] " " size[id]
-        for (n = 1; n <= members[id]; n++)
-            line = line " " member[id, n] "@" place[id, n] "+" bytes(member_type[id, n])
+        # What wraps one structure is that structure by another name.
+        for (of_it = id; members[of_it] == 1 && kind[member_type[of_it, 1]] == "STRUCT"; ) of_it = member_type[of_it, 1]
+        for (n = 1; n <= members[of_it]; n++)
+            line = line " " member[of_it, n] "@" place[of_it, n] "+" bytes(member_type[of_it, n])
         print line
     }
 }
