@@ -15,11 +15,30 @@ const CRATES: [&str; 6] = [
 ];
 
 fn cargo(folder: &Path, arguments: &[&str]) -> Output {
+    command(folder, arguments).output().expect("cargo runs this test")
+}
+
+/// A home of cargo with what was downloaded, and nothing unpacked. What a home has unpacked of a package, cargo takes for
+/// all packages of that name and version that came from that folder, also after their sources changed.
+fn empty_home() -> tempfile::TempDir {
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("the target directory is writable");
+    let own = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let own = own.unwrap_or_else(|| PathBuf::from(std::env::var_os("HOME").expect("a home")).join(".cargo"));
+    std::fs::create_dir(home.path().join("registry")).expect("writable");
+    for name in ["config.toml", "registry/index", "registry/cache"] {
+        if own.join(name).exists() {
+            std::os::unix::fs::symlink(own.join(name), home.path().join(name)).expect("writable");
+        }
+    }
+    home
+}
+
+fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.args(arguments).args(["--offline", "--color", "never"]);
     // What the runner of this test told its own build is not for another.
     command.current_dir(folder).env("CARGO_TARGET_DIR", target()).env_remove("RUSTFLAGS");
-    command.output().expect("cargo runs this test")
+    command
 }
 
 fn target() -> PathBuf {
@@ -50,7 +69,9 @@ fn every_crate_is_a_package_and_libraries_build_from_theirs() {
         assert!(!files.contains("/target/"), "{name}: {files}");
     }
     let libraries = &all[..6];
-    let built = cargo(&top, &[&["package", "--allow-dirty"], libraries].concat());
+    let home = empty_home();
+    let mut command = command(&top, &[&["package", "--allow-dirty"], libraries].concat());
+    let built = command.env("CARGO_HOME", home.path()).output().expect("cargo runs this test");
     assert!(built.status.success(), "{}", text(&built));
 }
 
