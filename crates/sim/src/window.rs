@@ -209,7 +209,7 @@ struct Fabric<'a> {
 }
 
 impl<'a> Fabric<'a> {
-    /// What lies between the entities of thread `id` before anything happens.
+    /// The fabric between the entities of thread `id`, before anything happens.
     fn new(
         network: &'a Network,
         plan: &'a Plan,

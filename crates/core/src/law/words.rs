@@ -43,14 +43,14 @@ impl Chain {
     }
 }
 
-/// What has no effect where a sender is asked to follow an implementation.
+/// Settings without effect where a sender is asked to follow an implementation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Followed {
-    /// What the implementation is one of, if not of this law.
+    /// A sentence on what the sender is instead, if the implementation is not of this law.
     pub stranger: Option<&'static str>,
     /// Settings that the implementation does not know.
     pub ignored: &'static [&'static str],
-    /// Those that it knows, in words.
+    /// Settings that it knows, in words.
     pub known: &'static str,
 }
 
