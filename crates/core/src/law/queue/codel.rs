@@ -5,7 +5,7 @@
 //! Linux computes the square root by one Newton step for each packet, in 16 bits, and time in units of 1024 ns
 //! (`include/net/codel_impl.h`); its second gap is 50 ms where the RFC has 70.7 (CM-11). With `linux` so does this law.
 
-use super::{Arrival, Departure, Draws, QueueLaw, Queues, Reason, Record, Verdict};
+use super::{Departure, Draws, QueueLaw, Queues, Reason, Record, Verdict};
 use crate::law::Packet;
 #[cfg(feature = "words")]
 use crate::law::settings::Finding;
@@ -281,20 +281,6 @@ impl QueueLaw for Codel {
 
     fn marks(config: &Config) -> bool {
         config.ecn
-    }
-
-    #[inline]
-    fn on_enqueue(
-        &mut self,
-        arrival: &Arrival<'_, impl Packet>,
-        queues: &mut impl Queues,
-        _draws: &mut impl Draws,
-    ) -> Verdict {
-        if queues.has_room(arrival.queue, arrival.packet.size()) {
-            Verdict::Pass
-        } else {
-            Verdict::Drop(Reason::QueueFull)
-        }
     }
 
     fn on_dequeue(

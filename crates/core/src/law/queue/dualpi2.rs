@@ -5,6 +5,7 @@
 //! As Linux has it (`sch_dualpi2.c`): the controller looks at the longer of both waits (CM-08), probabilities are whole numbers
 //! of 2^-32, and marks of the short queue above a step stand beside those of the controller.
 
+use super::updates::Updates;
 use super::{
     Arrival, Chance, Departure, Draws, Limit, QueueLaw, QueueSeries, Queues, Reason, Value, Verdict,
 };
@@ -115,10 +116,7 @@ impl Settings for Config {
     #[cfg(feature = "words")]
     fn check(&self, tell: &mut dyn FnMut(Finding)) {
         Finding::above_zero("target", self.target.0, "\"15 ms\"", tell);
-        if self.tupdate < TUPDATE_MIN {
-            let text = alloc::format!("is {}", self.tupdate);
-            tell(Finding::range("tupdate", text, "allowed: from 1 us on, such as \"16 ms\""));
-        }
+        Updates::check(self.tupdate, "\"16 ms\"", tell);
         if self.alpha > GAIN_MAX || self.beta > GAIN_MAX {
             tell(Finding::range(
                 if self.alpha > GAIN_MAX { "alpha" } else { "beta" },
@@ -129,13 +127,9 @@ impl Settings for Config {
     }
 }
 
-/// Updates more often are events without a purpose.
-const TUPDATE_MIN: Duration = Duration(1_000);
 /// Gains beyond go from none to all in a hundredth of a second's wait.
 #[cfg(feature = "words")]
 const GAIN_MAX: Ratio = Ratio::ppm(100_000_000);
-/// Updates that are made up for, if nobody drove the port for long.
-const MISSED_MAX: u64 = 1_024;
 
 /// A gain per second in Linux's unit: 2^-32 of probability in 64 ns, by way of 256ths.
 fn gain(gain: Ratio) -> i128 {
@@ -149,6 +143,11 @@ fn after(config: &Config, probability: u32, wait: Duration, before: Duration) ->
     let step = apart(wait, config.target) * gain(config.alpha) + apart(wait, before) * gain(config.beta);
     // Towards zero, as Linux divides.
     (i128::from(probability) + step / 64).clamp(0, u32::MAX.into()) as u32
+}
+
+/// A mark, or a drop of a packet that can not be marked.
+fn mark_or_drop(packet: &impl Packet) -> Verdict {
+    if packet.ecn() == 0 { Verdict::Drop(Reason::Aqm) } else { Verdict::Mark }
 }
 
 /// Two draws, of which both say yes.
@@ -191,7 +190,7 @@ pub struct DualPi2 {
     wait: Duration,
     /// By how much the short queue is ahead, in hundredths of bytes; it goes first up to 0.
     credit: i64,
-    deadline: Time,
+    updates: Updates,
     sample: Sample,
 }
 
@@ -210,7 +209,7 @@ impl DualPi2 {
         let base = Chance(u64::from(self.probability) << 32);
         let coupled = u64::from(self.probability) * u64::from(self.config.coupling);
         let is_overload = coupled > u32::MAX.into();
-        let mark_or_drop = if packet.ecn() == 0 { Verdict::Drop(Reason::Aqm) } else { Verdict::Mark };
+        let mark_or_drop = mark_or_drop(packet);
         if queue == CLASSIC {
             return match twice(base, draws) {
                 true if is_overload => Verdict::Drop(Reason::Aqm),
@@ -245,7 +244,7 @@ impl QueueLaw for DualPi2 {
             probability: 0,
             wait: Duration(0),
             credit: Self::idle_credit(config),
-            deadline: Time(0) + config.tupdate.max(TUPDATE_MIN),
+            updates: Updates::every(config.tupdate),
             sample: Sample::default(),
         }
     }
@@ -305,7 +304,7 @@ impl QueueLaw for DualPi2 {
             verdict = self.decide(queue, packet, draws);
         }
         if queue == LOW && !matches!(verdict, Verdict::Drop(_)) && departure.sojourn > self.config.step {
-            verdict = if packet.ecn() == 0 { Verdict::Drop(Reason::Aqm) } else { Verdict::Mark };
+            verdict = mark_or_drop(packet);
         }
         if let Verdict::Drop(_) = verdict {
             return verdict;
@@ -324,18 +323,15 @@ impl QueueLaw for DualPi2 {
     }
 
     fn next_deadline(&self) -> Time {
-        self.deadline
+        self.updates.next()
     }
 
     fn on_deadline(&mut self, now: Time, queues: &impl Queues) {
-        let span = self.config.tupdate.max(TUPDATE_MIN);
-        let missed = (now - self.deadline).0 / span.0;
         let wait = queues.sojourn(CLASSIC).max(queues.sojourn(LOW));
-        for _ in 0..=missed.min(MISSED_MAX) {
+        for _ in 0..self.updates.serve(now) {
             self.probability = after(&self.config, self.probability, wait, self.wait);
             self.wait = wait;
         }
-        self.deadline = self.deadline + Duration(span.0.saturating_mul(missed + 1));
     }
 
     fn sample(&mut self, queues: &impl Queues) -> Sample {

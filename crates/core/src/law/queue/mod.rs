@@ -13,6 +13,7 @@ pub mod pie;
 pub mod priority;
 pub mod red;
 pub mod step;
+mod updates;
 pub mod xcp_tcp;
 
 use super::{Column, Packet};
@@ -261,13 +262,20 @@ pub trait QueueLaw: Sized {
         0
     }
 
-    /// Decides on a packet that arrives.
+    /// Decides on a packet that arrives: it waits if there is room.
+    #[inline]
     fn on_enqueue(
         &mut self,
         arrival: &Arrival<'_, impl Packet>,
         queues: &mut impl Queues,
-        draws: &mut impl Draws,
-    ) -> Verdict;
+        _draws: &mut impl Draws,
+    ) -> Verdict {
+        if queues.has_room(arrival.queue, arrival.packet.size()) {
+            Verdict::Pass
+        } else {
+            Verdict::Drop(Reason::QueueFull)
+        }
+    }
 
     /// Chooses who goes, of queues that have more than [`QueueLaw::total`].
     #[inline]

@@ -5,6 +5,7 @@
 //! allowance for bursts runs down by the time between them (CM-13). Probabilities are whole numbers of 10^-18, in which
 //! the thresholds of the RFC are exact.
 
+use super::updates::Updates;
 use super::{Arrival, Chance, Departure, Draws, QueueLaw, QueueSeries, Queues, Reason, Value, Verdict};
 #[cfg(feature = "words")]
 use crate::law::settings::Finding;
@@ -109,15 +110,10 @@ impl Settings for Config {
     #[cfg(feature = "words")]
     fn check(&self, tell: &mut dyn FnMut(Finding)) {
         Finding::above_zero("target", self.target.0, "\"15 ms\"", tell);
-        if self.tupdate < TUPDATE_MIN {
-            let text = alloc::format!("is {}", self.tupdate);
-            tell(Finding::range("tupdate", text, "allowed: from 1 us on, such as \"15 ms\""));
-        }
+        Updates::check(self.tupdate, "\"15 ms\"", tell);
     }
 }
 
-/// Updates more often are events without a purpose.
-const TUPDATE_MIN: Duration = Duration(1_000);
 /// Probability 1.
 const ONE: u64 = 1_000_000_000_000_000_000;
 /// The most by which a probability from a tenth on rises at an update (RFC 8033 §5.5); and what a wait of more than
@@ -127,8 +123,6 @@ const LONG: Duration = Duration(250_000_000);
 /// Sums of probabilities since the last packet that went below which none goes, and from which one goes (RFC 8033 §5.4).
 const SUM_MIN: u64 = ONE / 100 * 85;
 const SUM_MAX: u64 = ONE / 2 * 17;
-/// Updates that are made up for, if nobody drove the port for long: an idle one's probability is 0 before.
-const MISSED_MAX: u64 = 1_024;
 
 /// The probability at a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -161,8 +155,7 @@ pub struct Pie {
     sum: u64,
     /// When a packet left last, since the allowance was renewed.
     left: Option<Time>,
-    /// When the next update is due.
-    deadline: Time,
+    updates: Updates,
 }
 
 impl Pie {
@@ -256,7 +249,7 @@ impl QueueLaw for Pie {
             wait_before: Duration(0),
             sum: 0,
             left: None,
-            deadline: Time(0) + config.tupdate.max(TUPDATE_MIN),
+            updates: Updates::every(config.tupdate),
         }
     }
 
@@ -302,17 +295,14 @@ impl QueueLaw for Pie {
     }
 
     fn next_deadline(&self) -> Time {
-        self.deadline
+        self.updates.next()
     }
 
     fn on_deadline(&mut self, now: Time, queues: &impl Queues) {
-        let span = self.config.tupdate.max(TUPDATE_MIN);
-        let missed = (now - self.deadline).0 / span.0;
         let waiting = queues.backlog();
-        for _ in 0..=missed.min(MISSED_MAX) {
+        for _ in 0..self.updates.serve(now) {
             self.update(waiting);
         }
-        self.deadline = self.deadline + Duration(span.0.saturating_mul(missed + 1));
     }
 
     fn sample(&mut self, _queues: &impl Queues) -> Sample {
@@ -439,8 +429,8 @@ mod tests {
         for _ in 0..400 {
             steps.on_deadline(steps.next_deadline(), &idle);
         }
-        assert_eq!((late.probability, late.deadline), (steps.probability, steps.deadline));
-        assert_eq!(late.deadline, Time(15 * MS * 401));
+        assert_eq!((late.probability, late.next_deadline()), (steps.probability, steps.next_deadline()));
+        assert_eq!(late.next_deadline(), Time(15 * MS * 401));
         assert_eq!(late.probability, 0);
     }
 
