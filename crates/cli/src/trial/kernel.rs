@@ -4,6 +4,7 @@
 //! as in its program, on `congestlab-core` without anything that kernels do without.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -31,10 +32,7 @@ fn missing<T>(why: impl Into<String>) -> Built<T> {
 
 /// Builds the protocol's laws for BPF.
 pub(super) fn build(protocol: &Protocol) -> Answer {
-    let folder = Folder(std::env::temp_dir().join(format!("congestlab-law-{}", std::process::id())));
-    let built = fs::create_dir_all(&folder.0)
-        .map_err(|error| Stopped::Missing(format!("{}: {error}", folder.0.display())))
-        .and_then(|()| assembly(protocol, &folder.0));
+    let built = Bench::new().and_then(|bench| bench.assembly(protocol));
     match built.and_then(|assembly| leaves_nothing_open(&assembly)) {
         Ok(text) => Answer::Yes(text),
         Err(Stopped::Missing(why)) => Answer::NotAsked(why),
@@ -42,12 +40,76 @@ pub(super) fn build(protocol: &Protocol) -> Answer {
     }
 }
 
-/// A folder that goes away with its owner.
-struct Folder(PathBuf);
+/// A compiler for BPF and a folder to work in, which goes away with its owner.
+struct Bench {
+    rustc: String,
+    folder: PathBuf,
+}
 
-impl Drop for Folder {
+impl Bench {
+    /// Finds the compiler, and makes a folder that nobody had before.
+    fn new() -> Built<Self> {
+        let rustc = compiler()?;
+        let id = std::process::id();
+        for number in 0.. {
+            let folder = std::env::temp_dir().join(format!("congestlab-law-{id}-{number}"));
+            match fs::create_dir(&folder) {
+                Ok(()) => return Ok(Self { rustc, folder }),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return missing(format!("{}: {error}", folder.display())),
+            }
+        }
+        missing("every folder is taken")
+    }
+
+    /// Compiles one file for BPF.
+    fn compile(&self, source: &Path, arguments: &[&str]) -> Built<()> {
+        let output = Command::new(&self.rustc)
+            .args("--edition 2024 --target bpfel-unknown-none --crate-type lib -A warnings".split(' '))
+            .args("-C target-cpu=v3 -C opt-level=3 -C panic=abort -C codegen-units=1".split(' '))
+            .args("-C overflow-checks=no -C symbol-mangling-version=v0 -Z function-sections=no".split(' '))
+            // What one crate calls of another lies in the one that calls.
+            .args(["-Z", "cross-crate-inline-threshold=always", "-L", "."])
+            .args(arguments)
+            .arg(source)
+            .env("RUSTC_BOOTSTRAP", "1")
+            .current_dir(&self.folder)
+            .output()
+            .map_err(|error| Stopped::Missing(error.to_string()))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        // The compiler itself finds the calls that it would have to make up.
+        if let Some((_, name)) = text.split_once("built-in function '") {
+            return Err(no_kernel_has(name.split('\'').next().unwrap_or_default()));
+        }
+        let first: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(12).collect();
+        Err(Stopped::Broken(format!("it does not compile for BPF: {}", first.join("\n      "))))
+    }
+
+    /// Returns the assembly of the laws.
+    fn assembly(&self, protocol: &Protocol) -> Built<String> {
+        let out = self.folder.join("laws.s");
+        let emit = format!("asm={}", out.display());
+        let [link, sender] = types(protocol);
+        if link.is_none() && sender.is_none() {
+            self.compile(&own("linux/tests/bpf/all.rs")?, &["--crate-name", "laws", "--emit", &emit])?;
+        } else {
+            let words = ["--cfg", "feature=\"words\"", "--crate-name", "congestlab_core"];
+            self.compile(&own("core/src/lib.rs")?, &words)?;
+            let root = self.folder.join("laws.rs");
+            let source = source(link, sender)?;
+            fs::write(&root, source).map_err(|error| Stopped::Missing(error.to_string()))?;
+            self.compile(&root, &["--crate-name", "laws", "--extern", "congestlab_core", "--emit", &emit])?;
+        }
+        fs::read_to_string(&out).map_err(|error| Stopped::Missing(error.to_string()))
+    }
+}
+
+impl Drop for Bench {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -63,57 +125,14 @@ fn compiler() -> Built<String> {
     }
 }
 
-/// Compiles one file for BPF.
-fn compile(folder: &Path, source: &Path, arguments: &[&str]) -> Built<()> {
-    let output = Command::new(compiler()?)
-        .args("--edition 2024 --target bpfel-unknown-none --crate-type lib -A warnings".split(' '))
-        .args("-C target-cpu=v3 -C opt-level=3 -C panic=abort -C codegen-units=1".split(' '))
-        .args("-C overflow-checks=no -C symbol-mangling-version=v0 -Z function-sections=no".split(' '))
-        // What one crate calls of another lies in the one that calls.
-        .args(["-Z", "cross-crate-inline-threshold=always", "-L", "."])
-        .args(arguments)
-        .arg(source)
-        .env("RUSTC_BOOTSTRAP", "1")
-        .current_dir(folder)
-        .output()
-        .map_err(|error| Stopped::Missing(error.to_string()))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    // The compiler itself finds the calls that it would have to make up.
-    if let Some((_, name)) = text.split_once("built-in function '") {
-        return Err(no_kernel_has(name.split('\'').next().unwrap_or_default()));
-    }
-    let first: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(12).collect();
-    Err(Stopped::Broken(format!("it does not compile for BPF: {}", first.join("\n      "))))
-}
-
-/// Returns the assembly of the laws.
-fn assembly(protocol: &Protocol, folder: &Path) -> Built<String> {
-    let out = folder.join("laws.s");
-    let emit = format!("asm={}", out.display());
-    compiler()?;
-    let [link, sender] = types(protocol);
-    if link.is_none() && sender.is_none() {
-        let list = Path::new(CRATES).join("linux/tests/bpf/all.rs");
-        if !list.is_file() {
-            return missing("the sources of congestlab are not where this command was built");
-        }
-        compile(folder, &list, &["--crate-name", "laws", "--emit", &emit])?;
+/// Returns a file of congestlab's sources.
+fn own(file: &str) -> Built<PathBuf> {
+    let file = Path::new(CRATES).join(file);
+    if file.is_file() {
+        Ok(file)
     } else {
-        let core = Path::new(CRATES).join("core/src/lib.rs");
-        if !core.is_file() {
-            return missing("the sources of congestlab are not where this command was built");
-        }
-        let words = ["--cfg", "feature=\"words\"", "--crate-name", "congestlab_core"];
-        compile(folder, &core, &words)?;
-        let root = folder.join("laws.rs");
-        let source = source(link, sender)?;
-        fs::write(&root, source).map_err(|error| Stopped::Missing(error.to_string()))?;
-        compile(folder, &root, &["--crate-name", "laws", "--extern", "congestlab_core", "--emit", &emit])?;
+        missing("the sources of congestlab are not where this command was built")
     }
-    fs::read_to_string(&out).map_err(|error| Stopped::Missing(error.to_string()))
 }
 
 #[cfg(feature = "outside")]
@@ -204,30 +223,33 @@ mod tests {
     /// What a law may not do, in the words of who wrote it.
     #[test]
     fn a_call_that_no_kernel_has_is_told_by_what_makes_it() {
-        let folder = Folder(std::env::temp_dir().join(format!("congestlab-kernel-{}", std::process::id())));
-        fs::create_dir_all(&folder.0).expect("there is room");
+        let bench = match Bench::new() {
+            Ok(bench) => bench,
+            Err(Stopped::Missing(why) | Stopped::Broken(why)) => {
+                println!("SKIP a_call_that_no_kernel_has_is_told_by_what_makes_it: {why}");
+                return;
+            }
+        };
         for (body, says) in [
             ("a.wrapping_mul(b)", ""),
             ("a.saturating_mul(b)", "mul_div(a, b, 1) saturates"),
             ("(a as f64 * 0.5) as u64 + b", "floats, 128 bits and allocation do that"),
             ("a / b", "it can panic"),
         ] {
-            let source = folder.0.join("law.rs");
+            let source = bench.folder.join("law.rs");
             let text = format!(
                 "#![no_std]\n#[unsafe(no_mangle)]\npub extern \"C\" fn law(a: u64, b: u64) -> u64 {{ {body} }}\n"
             );
             fs::write(&source, text).expect("writable");
-            let out = folder.0.join("law.s");
+            let out = bench.folder.join("law.s");
             let emit = format!("asm={}", out.display());
-            let built = compile(&folder.0, &source, &["--crate-name", "law", "--emit", &emit])
+            let built = bench
+                .compile(&source, &["--crate-name", "law", "--emit", &emit])
                 .and_then(|()| leaves_nothing_open(&fs::read_to_string(&out).expect("assembly")));
             match built {
                 Ok(_) => assert_eq!(says, "", "{body}"),
                 Err(Stopped::Broken(how)) => assert!(!says.is_empty() && how.contains(says), "{body}: {how}"),
-                Err(Stopped::Missing(why)) => {
-                    println!("SKIP a_call_that_no_kernel_has_is_told_by_what_makes_it: {why}");
-                    return;
-                }
+                Err(Stopped::Missing(why)) => panic!("{body}: {why}"),
             }
         }
     }
