@@ -107,6 +107,8 @@ fn every_alternative_in_the_example_is_accepted() {
         ("flows.ftp.law", "bbr"),
         ("flows.ftp.law", "dctcp"),
         ("flows.ftp.law", "{ dctcp = { linux = true } }"),
+        ("flows.ftp.law", "prague"),
+        ("flows.ftp.law", "{ prague = { rtt_independent = false, rtt_target = \"10 ms\", transition = 1 } }"),
         ("flows.ftp.law", "peach"),
         ("flows.ftp.law", "peach-plus"),
         ("flows.ftp.law", "{ peach-plus = { variant = \"peach\", rwnd = 128, probes_per_ack = 1 } }"),

@@ -234,6 +234,7 @@ protocols! { $
     bbr { sender Bbr(super::bbr::Bbr) }
     peach { sender Peach(super::peach::Peach) }
     dctcp { sender Dctcp(super::dctcp::Sender) }
+    prague { sender Prague(super::prague::Sender) }
     rcp { link Rcp(super::rcp::Link) sender Rcp(super::rcp::Sender) }
     #[cfg(feature = "outside")]
     outside {

@@ -15,6 +15,7 @@ pub mod outside;
 mod packet;
 pub mod peach;
 mod places;
+pub mod prague;
 pub mod pxcp;
 // What no program of the kernel runs, with arithmetic that it has not.
 #[cfg(not(target_arch = "bpf"))]

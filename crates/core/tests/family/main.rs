@@ -1,10 +1,11 @@
-//! The windows of HighSpeed TCP, BIC, Vegas, BBR, DCTCP and TCP-Peach, without the machinery that detects losses.
+//! The windows of HighSpeed TCP, BIC, Vegas, BBR, DCTCP, TCP Prague and TCP-Peach, without the machinery that detects losses.
 
 mod bbr;
 mod bic;
 mod dctcp;
 mod highspeed;
 mod peach;
+mod prague;
 #[path = "../xcp/random.rs"]
 mod random;
 mod vegas;

@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::vec::Vec;
 
-use congestlab_core::law::{SenderConfig, bbr, bic, cubic, dctcp, highspeed, mpcp, peach, reno, vegas, xcp};
+use congestlab_core::law::{
+    SenderConfig, bbr, bic, cubic, dctcp, highspeed, mpcp, peach, prague, reno, vegas, xcp,
+};
 use congestlab_core::units::{Bytes, Duration, Rate, Time};
 
 use super::scoreboard::DUP_THRESH;
@@ -361,7 +363,7 @@ fn config(law: SenderConfig, recovery: Recovery, app: App) -> Config {
 
 const RECOVERIES: [Recovery; 4] = [Recovery::Sack, Recovery::Fack, Recovery::NewReno, Recovery::Reno];
 
-fn laws() -> [SenderConfig; 11] {
+fn laws() -> [SenderConfig; 12] {
     let xcp = xcp::SenderConfig { pacing: true, desired_rate: Rate(1_250_000), ..xcp::SenderConfig::DEFAULT };
     [
         SenderConfig::Reno(reno::Config::default()),
@@ -370,6 +372,7 @@ fn laws() -> [SenderConfig; 11] {
         SenderConfig::Bic(bic::Config::default()),
         SenderConfig::Vegas(vegas::Config::default()),
         SenderConfig::Dctcp(dctcp::Config::default()),
+        SenderConfig::Prague(prague::Config::default()),
         SenderConfig::Bbr(bbr::Config::default()),
         SenderConfig::Peach(peach::Config::of(peach::Variant::Peach)),
         SenderConfig::Peach(peach::Config::of(peach::Variant::PeachPlus)),
