@@ -1,10 +1,11 @@
 # congestlab: `make demo` shows it, `make test` proves it.
 .POSIX:
-.PHONY: help build demo test setup lint docs bench bench-peers papers bench-linux geo check-bare check-live check-clean check-python \
+.PHONY: help build release demo test setup lint docs bench bench-peers papers bench-linux geo check-bare check-live check-clean check-python \
 	wheel check-wheel page check-page bpf fuzz install clean
 
 help:
 	@echo 'make demo     build, then XCP and CUBIC on one bottleneck: a table, demo.png, demo.svg'
+	@echo 'make release  the command with a profile of training runs, faster; the same file from the same sources (minutes)'
 	@echo 'make test     every test; installs what is missing when allowed, else skips and says why'
 	@echo 'make setup    install the system packages that some tests want (says which, then does it)'
 	@echo 'make lint     formatting and lints'
@@ -32,6 +33,9 @@ SECONDS = 60
 build:
 	features=$$(tools/features) && cargo build --release --locked --package congestlab $$features
 
+release:
+	tools/release
+
 demo:
 	features=$$(tools/features) && cargo run --release --locked --package congestlab $$features -- demo
 
@@ -49,11 +53,11 @@ lint:
 docs:
 	tools/docs
 
-bench: build
-	tools/bench --write
+bench: release
+	CONGESTLAB=target/profiled/release/congestlab tools/bench --write
 
-bench-peers: build
-	tools/bench peers
+bench-peers: release
+	CONGESTLAB=target/profiled/release/congestlab tools/bench peers
 
 bench-linux: build
 	tools/bench-linux

@@ -24,8 +24,12 @@ const FILES: [(&str, &str); 8] = [
     ("src/main.rs", include_str!("../templates/law/src/main.rs")),
     ("tests/law.rs", include_str!("../templates/law/tests/law.rs")),
 ];
-/// The sources of congestlab that this command was built from.
-const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+/// The sources of congestlab that this command was built from. A release is the same in whatever folder it was built, so it
+/// knows none (`tools/release`).
+pub(crate) const SOURCES: &str = match option_env!("CONGESTLAB_SOURCES") {
+    Some(named) => named,
+    None => concat!(env!("CARGO_MANIFEST_DIR"), "/../.."),
+};
 
 pub(crate) fn law(arguments: &NewLawArguments, screen: &Screen) -> Result<(), Failure> {
     let name = arguments.name.as_str();

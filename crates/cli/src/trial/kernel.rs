@@ -11,8 +11,7 @@ use std::process::Command;
 use congestlab_scenario::laws::Protocol;
 use congestlab_scenario::trial::Answer;
 
-/// The crates that this command was built from.
-const CRATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+use crate::new::SOURCES;
 
 /// How C would call a law.
 const LINK: &str = include_str!("link.rs.in");
@@ -127,7 +126,7 @@ fn compiler() -> Built<String> {
 
 /// Returns a file of congestlab's sources.
 fn own(file: &str) -> Built<PathBuf> {
-    let file = Path::new(CRATES).join(file);
+    let file = Path::new(SOURCES).join("crates").join(file);
     if file.is_file() {
         Ok(file)
     } else {
