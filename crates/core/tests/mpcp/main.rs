@@ -7,6 +7,7 @@
 mod random;
 
 mod chains;
+mod counts;
 mod link;
 mod order;
 mod sender;

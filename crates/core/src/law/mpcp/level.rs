@@ -57,7 +57,7 @@ impl Level {
         Self { from: 0, to: 2 * ONE, factors: [0, FACTORS[9]], number: 0, digits: 0, known: 0 };
 
     /// Returns the level of a load factor in millionths, in `n` digits. From 2 on it is the last one.
-    #[inline]
+    #[inline(always)]
     pub fn of(load: u32, n: u32) -> Self {
         let mut level = Self::NONE;
         let mut digits = 0;
@@ -71,13 +71,13 @@ impl Level {
     }
 
     /// Returns the level of which only the zone is known.
-    #[inline]
+    #[inline(always)]
     pub fn of_zone(zone: u8) -> Self {
         Self::NONE.then(zone)
     }
 
     /// Returns the level with one digit more, 3 for a number that is no digit; eight digits stay as they are.
-    #[inline]
+    #[inline(always)] // so that VCP in BPF has of it what one digit needs
     pub fn then(self, digit: u8) -> Self {
         if self.known >= DIGITS_MAX as u8 {
             return self;
@@ -115,7 +115,7 @@ impl Level {
 
     /// The two bounds between its thirds. Beyond the table: geometric in low and over, linear in high
     /// the lowest level, which has no ratio, as the table divides its own lowest.
-    #[inline]
+    #[inline(always)]
     fn thirds(&self) -> (u32, u32) {
         if self.known < TABLED {
             let width = if self.known == 0 {

@@ -295,6 +295,19 @@ impl Link {
         self.level
     }
 
+    /// Makes this VCP's law, for compilers: behind this call they leave out what longer chains need.
+    #[inline(always)]
+    pub const fn be_single(&mut self) {
+        self.config.n = 1;
+    }
+
+    /// Returns the code with which a packet leaves that came with the code `found`, where a packet says all (VCP): raised
+    /// to the link's zone, never lowered; 00 stays.
+    #[inline(always)]
+    pub fn raise(&self, found: u8) -> u8 {
+        if found > 0 && found < self.level.zone() { self.level.zone() } else { found }
+    }
+
     /// The load factor of an interval, millionths: (bytes + kq q) / (gamma C t) (VP; VNS).
     #[inline]
     fn load(&self, elapsed: Duration) -> u32 {
@@ -397,8 +410,11 @@ impl LinkLaw for Link {
                 *word = flow.to_word();
                 packet.set_ecn(code);
             }
-        } else if found < self.level.zone() {
-            packet.set_ecn(self.level.zone());
+        } else {
+            let code = self.raise(found);
+            if code != found {
+                packet.set_ecn(code);
+            }
         }
     }
 

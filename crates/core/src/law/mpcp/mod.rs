@@ -2,6 +2,7 @@
 //! 39(5) 2009: MP). One packet is VCP (SIGCOMM 2005: VP; its ns-2 code: VNS), two are DPCP, three TPCP. A-n,
 //! C-n: assumptions and contradictions, told on the pages `docs/protocols/vcp.md` and `mpcp.md`.
 
+mod counts;
 mod echo;
 mod growth;
 mod level;
@@ -11,6 +12,7 @@ mod sender;
 #[cfg(feature = "words")]
 mod words;
 
+pub use counts::{Counts, CountsReader};
 pub use echo::{Echo, Echoed};
 pub use level::{DIGITS_MAX, HIGH, LOW, Level, OVERLOAD};
 pub use link::{Algorithm2, Flow, Link, LinkConfig, Report};
