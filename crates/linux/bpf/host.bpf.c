@@ -6,6 +6,8 @@
  *
  * This file moves fields and keeps the peace: whom to speak to, when to leave a connection to the
  * kernel's own law, and when to take it back. What a window should be is the laws' business.
+ *
+ * With VCP defined the congestion header is the ECN field, and an option is the echo alone (host-vcp.bpf.c).
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -18,7 +20,11 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
+#ifdef VCP
+#include "vcp.h"
+#else
 #include "law.h"
+#endif
 
 /* What is read of the kernel's own structures; its BTF says where. */
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -99,9 +105,15 @@ extern void *bpf_rdonly_cast(const void *, __u32) __attribute__((section(".ksyms
 
 /* crates/core/src/wire/option.rs */
 #define KIND 253
-#define EXID 0x5843
 #define DATA_OPTION 20
 #define ACK_OPTION 8
+#ifdef VCP
+#define EXID 0x5643 /* VC */
+#define ROOM ACK_OPTION
+#else
+#define EXID 0x5843
+#define ROOM DATA_OPTION
+#endif
 #define ROUTERS_MAX 15
 #define SUM_MASK 0x0fffffff
 
@@ -115,7 +127,8 @@ struct option {
 };
 _Static_assert(sizeof(struct option) == DATA_OPTION, "wire/option.rs");
 
-/* Bits of the echo in a SYN and a SYN-ACK: the same file's Hello. */
+/* Bits of the echo in a SYN and a SYN-ACK: the same file's Hello. With VCP it says that the side's
+ * interface reads and writes codes. */
 #define HELLO_SHIM 1
 
 /* crates/core/src/wire/xcp.rs, version 3 */
@@ -181,7 +194,7 @@ struct flow {
 	__u8 is_mute;	    /* packets with the option do not get through */
 	__u8 must_leave;    /* why, from a callback that can not */
 	__u8 is_paced;	    /* by us */
-	__u8 pad;
+	__u8 is_vcp;	    /* and routers says which load it acts on: 1 low, 2 high, 3 over */
 	__u32 una, hold;
 	__s64 pending; /* feedback for the law */
 	__s64 net;     /* feedback of this round trip */
@@ -194,8 +207,14 @@ struct flow {
 	__s64 delta_came, reverse_came;
 	__u64 shims_came, shims_heard; /* the latter by the socket */
 
+#ifdef VCP
+	struct Counts echo; /* counted by whoever receives packets */
+	struct CountsReader reader;
+	__u32 came; /* counts that the peer has stated last */
+#else
 	struct CumulativeEcho echo;
 	struct EchoReader reader;
+#endif
 	struct Sender sender;
 };
 
@@ -272,7 +291,7 @@ static __always_inline struct sizes sizes_of(struct tcp_sock *tp)
 	__u64 headers = tp->tcp_header_len + icsk->icsk_af_ops->net_header_len + icsk->icsk_ext_hdr_len;
 	__u64 mss = tp->mss_cache;
 
-	return (struct sizes){ mss + headers, mss > 2 * DATA_OPTION ? mss - DATA_OPTION : DATA_OPTION };
+	return (struct sizes){ mss + headers, mss > 2 * ROOM ? mss - ROOM : ROOM };
 }
 
 /* TCP counts payload, the laws count IP packets. */
@@ -289,6 +308,7 @@ static __u64 flight_of(struct tcp_sock *tp)
 	return out > left ? out - left : 0;
 }
 
+#ifndef VCP
 /* The application waits for room: it has more than the send buffer holds. */
 static int is_blocked(struct tcp_sock *tp)
 {
@@ -296,6 +316,7 @@ static int is_blocked(struct tcp_sock *tp)
 
 	return socket && (socket->flags & (1 << SOCK_NOSPACE));
 }
+#endif
 
 /* Data wait, and not for the receiver. */
 static int is_window_limited(struct tcp_sock *tp, __u32 first_unsent)
@@ -357,7 +378,12 @@ static void leave(struct tcp_sock *tp, struct flow *flow, __u8 why)
 	flow->must_leave = NEVER;
 	flow->served = flow->unserved = flow->silent = 0;
 	flow->losses[0] = flow->losses[1] = 0;
+#ifdef VCP
+	/* Nothing but time says that the path is another by now. */
+	if (why == LOSS || why == STRIPPED) {
+#else
 	if (why == LOSS) {
+#endif
 		flow->hold = flow->hold ? flow->hold * 2 : LOSS_ROUNDS;
 		if (flow->hold > HOLD_MAX)
 			flow->hold = HOLD_MAX;
@@ -384,6 +410,9 @@ static void init(struct sock *sk)
 	flow->una = tp->snd_una;
 	flow->pending = flow->net = flow->feedback = 0;
 	__sync_lock_test_and_set(&flow->reverse_came, 0);
+#ifdef VCP
+	flow->reader.heard = flow->came;
+#endif
 	flow->began = bpf_ktime_get_ns();
 	flow->is_paced = config.sender.pacing && sk->sk_pacing_status == PACING_NONE;
 	if (flow->is_paced)
@@ -411,13 +440,22 @@ void BPF_PROG(xcp_release, struct sock *sk)
 		flow->law = NOBODY; /* somebody chose another */
 }
 
+#ifdef VCP
+#define OVER 3
+#endif
+
 /* Feedback of the last round trip or so asked for more, or for nothing: it does not explain a loss. */
 static void blame(struct tcp_sock *tp, struct flow *flow, __u64 now)
 {
 	__u64 first = flow->losses[0];
 
+#ifdef VCP
+	if (config.sender.loss == 1 || law_sender_zone(&flow->sender) == OVER)
+		return;
+#else
 	if (config.sender.loss == 1 || flow->feedback + flow->net < 0)
 		return;
+#endif
 	flow->losses[0] = flow->losses[1];
 	flow->losses[1] = now;
 	if (first && now - first <= LOSS_ROUNDS * srtt_of(tp))
@@ -451,6 +489,7 @@ void BPF_PROG(xcp_set_state, struct sock *sk, __u8 state)
 	follow(tp, flow);
 }
 
+#ifndef VCP
 /* What headers between IP and TCP have brought since. */
 static void listen(struct flow *flow)
 {
@@ -472,6 +511,7 @@ static void listen(struct flow *flow)
 	if (flow->routers)
 		flow->was_answered = 1;
 }
+#endif
 
 /* Whether to leave XCP, and why. */
 static __u8 judge(struct tcp_sock *tp, struct flow *flow, __u64 now, __u64 acked)
@@ -483,10 +523,12 @@ static __u8 judge(struct tcp_sock *tp, struct flow *flow, __u64 now, __u64 acked
 		return flow->must_leave;
 	if (heard) {
 		flow->silent = 0;
+#ifndef VCP /* low load is what a path without a router says, too */
 		if (heard == VERDICT && flow->routers)
 			flow->unserved = 0;
 		else if (heard == VERDICT && acked && !flow->unserved)
 			flow->unserved = now;
+#endif
 	} else if (acked && !tp->sacked_out && !flow->silent) {
 		/* With SACK blocks there may have been no room for an echo. */
 		flow->silent = now;
@@ -508,7 +550,7 @@ static void cong_control(struct sock *sk, const struct rate_sample *rs)
 	__u64 now = bpf_ktime_get_ns(), srtt = srtt_of(tp);
 	struct sizes sizes = sizes_of(tp);
 	struct Ack ack = {};
-	__s64 feedback;
+	__s64 feedback __attribute__((unused));
 	__u8 why;
 
 	if (!flow || flow->law != XCP)
@@ -523,6 +565,10 @@ static void cong_control(struct sock *sk, const struct rate_sample *rs)
 	ack.is_window_limited = is_window_limited(tp, tp->snd_nxt);
 	flow->una = tp->snd_una;
 
+#ifdef VCP
+	ack.reply.word = law_reader_on_ack(&flow->reader, flow->came);
+	flow->has_heard = ack.reply.word ? VERDICT : NOTHING;
+#else
 	if (flow->is_shim)
 		listen(flow);
 	feedback = flow->pending;
@@ -538,10 +584,15 @@ static void cong_control(struct sock *sk, const struct rate_sample *rs)
 		flow->began = now;
 	}
 	flow->net += feedback;
+#endif
 
 	if (flow->packet != sizes.packet) /* another route */
 		begin(tp, flow, tp->snd_cwnd);
 	law_sender_on_ack(&flow->sender, SENDER, now, &ack);
+#ifdef VCP
+	flow->was_answered |= ack.reply.word != 0;
+	flow->routers = law_sender_zone(&flow->sender);
+#endif
 	follow(tp, flow);
 
 	why = judge(tp, flow, now, ack.acked);
@@ -620,6 +671,13 @@ struct tcp_congestion_ops congestlab_old = { CALLBACKS, .cong_control = (void *)
 /* Says to programs of other hosts in the same cgroup that this callback was answered. */
 #define TAKEN 0x58435843
 
+/* How names of ours begin: host.rs. */
+#ifdef VCP
+#define NAME "vcp"
+#else
+#define NAME "xcp"
+#endif
+
 /* Volatile, or the compiler takes the zeros of before loading for the configuration. */
 static int is_equal(const __u64 *name, const volatile char *configured)
 {
@@ -630,7 +688,7 @@ static int is_equal(const __u64 *name, const volatile char *configured)
 
 struct choice { __u8 is_ours, is_anothers, is_made; };
 
-/* Which congestion control the socket has. Names of ours begin with xcp: host.rs. */
+/* Which congestion control the socket has. */
 static __always_inline struct choice choice_of(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
 {
 	__u64 words[2] = {};
@@ -640,7 +698,7 @@ static __always_inline struct choice choice_of(struct bpf_sock_ops *ctx, struct 
 	if (bpf_getsockopt(ctx, SOL_TCP, TCP_CONGESTION, name, sizeof(words)))
 		return choice;
 	choice.is_ours = is_equal(words, config.name);
-	choice.is_anothers = !choice.is_ours && name[0] == 'x' && name[1] == 'c' && name[2] == 'p';
+	choice.is_anothers = !choice.is_ours && name[0] == NAME[0] && name[1] == 'c' && name[2] == 'p';
 	choice.is_made = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_setsockopt);
 	return choice;
 }
@@ -697,13 +755,14 @@ static int find(struct bpf_sock_ops *ctx, struct option *option, __u64 flags)
 	option->length = 4; /* of what to look for */
 	option->exid = bpf_htons(EXID);
 	length = bpf_load_hdr_opt(ctx, option, sizeof(*option), flags);
-	if (length == DATA_OPTION || length == ACK_OPTION)
+	if (length == ROOM || length == ACK_OPTION)
 		return length;
 	if (length > 0 || length == -28 /* ENOSPC: longer than any of ours */)
 		COUNT(malformed);
 	return 0;
 }
 
+#ifndef VCP
 /* Segments that came as one. Their options are equal, or they would not have been joined. */
 static __u32 segments_of(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
 {
@@ -745,11 +804,25 @@ static void hear(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct flow *flo
 	}
 }
 
-/* Back to XCP when routers have answered for a round trip. */
+#else
+/* A packet with the option came. */
+static void hear(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct flow *flow,
+		 const struct option *option, int length)
+{
+	flow->came = bpf_ntohl(option->ack_echo);
+}
+#endif
+
+/* Back to XCP when routers have answered for a round trip; to VCP when the time is over. */
 static void reconsider(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct flow *flow)
 {
 	__u64 now = bpf_ktime_get_ns(), name[2] = {};
 
+#ifdef VCP
+	if (now < flow->hold_until ||
+	    BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) != TCP_CA_OPEN)
+		return;
+#else
 	flow->pending = 0;
 	if (!flow->routers) {
 		flow->served = 0;
@@ -760,6 +833,7 @@ static void reconsider(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct flo
 	if (now - flow->served < srtt_of(tp) || now < flow->hold_until ||
 	    BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) != TCP_CA_OPEN)
 		return;
+#endif
 	/* Unless the application has chosen for itself meanwhile. */
 	if (bpf_getsockopt(ctx, SOL_TCP, TCP_CONGESTION, (char *)name, sizeof(name)) ||
 	    !is_equal(name, config.fallback)) {
@@ -800,6 +874,7 @@ static int interface_of(struct tcp_sock *tp)
 	return route ? route->dev->ifindex : 0;
 }
 
+#ifndef VCP
 /* The SYN's Hello. Of a connection that came to us it was saved for this: see answer. */
 static int has_offered_shim(struct bpf_sock_ops *ctx)
 {
@@ -808,6 +883,7 @@ static int has_offered_shim(struct bpf_sock_ops *ctx)
 	return config.encoding == SHIM && find(ctx, &option, BPF_LOAD_HDR_OPT_TCP_SYN) == ACK_OPTION &&
 	       bpf_ntohl(option.ack_echo) & HELLO_SHIM;
 }
+#endif
 
 /* The handshake is over. An active side has spoken if it has a state; what came last says whether
  * the other side did: the SYN-ACK, or the first packet after ours. Such a packet without an option is
@@ -822,11 +898,18 @@ static int on_established(struct bpf_sock_ops *ctx, struct tcp_sock *tp, int is_
 
 	if (choice.is_anothers)
 		return 0;
+#ifdef VCP
+	/* Codes must be written and read at both ends; the peer saw our word for that in the SYN. */
+	is_shim = 0;
+	if (is_active && !(bpf_ntohl(option.ack_echo) & HELLO_SHIM && is_covered(ctx, interface_of(tp))))
+		length = 0;
+#else
 	if (is_active)
 		is_shim = length == ACK_OPTION && bpf_ntohl(option.ack_echo) & HELLO_SHIM &&
 			  is_covered(ctx, interface_of(tp));
 	else
 		is_shim = !length && has_offered_shim(ctx);
+#endif
 	flow = bpf_sk_storage_get(&flows, tp, 0,
 				  length || is_shim || is_ours ? BPF_SK_STORAGE_GET_F_CREATE : 0);
 	if (!flow)
@@ -841,6 +924,9 @@ static int on_established(struct bpf_sock_ops *ctx, struct tcp_sock *tp, int is_
 	}
 	flow->is_spoken = 1;
 	flow->is_shim = is_shim;
+#ifdef VCP
+	flow->is_vcp = 1;
+#endif
 	COUNT(spoken);
 	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | (is_shim ? SHIM_FLAGS : FLAGS));
 	if (!is_active && length)
@@ -858,6 +944,7 @@ static int reserve(struct bpf_sock_ops *ctx, struct flow *flow, int is_data)
 {
 	if (flow->is_mute)
 		return 0;
+#ifndef VCP
 	if (flow->is_shim) {
 		if (ctx->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS)
 			bpf_reserve_hdr_opt(ctx, sizeof(struct shim), 0);
@@ -865,6 +952,7 @@ static int reserve(struct bpf_sock_ops *ctx, struct flow *flow, int is_data)
 	}
 	if (is_data && flow->law != NOBODY && !bpf_reserve_hdr_opt(ctx, DATA_OPTION, 0))
 		return 1;
+#endif
 	/* With SACK blocks or another's options in the way, the echo alone may fit. */
 	if (bpf_reserve_hdr_opt(ctx, ACK_OPTION, 0))
 		COUNT(unwritten);
@@ -892,6 +980,7 @@ static int on_length(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
 	return reserve(ctx, flow, ctx->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS || ctx->skb_len);
 }
 
+#ifndef VCP
 /* Fills the header of a packet with so much payload, behind the first or not. */
 static void state(struct tcp_sock *tp, struct flow *flow, __u64 payload, int is_first,
 		  struct Header *header)
@@ -914,6 +1003,7 @@ static void state(struct tcp_sock *tp, struct flow *flow, __u64 payload, int is_
 	if (flow->law == FALLBACK)
 		header->delta = 0;
 }
+#endif
 
 /* Where the SYN came from that is being answered. */
 static int arrival_of(struct bpf_sock_ops *ctx)
@@ -929,9 +1019,11 @@ static int arrival_of(struct bpf_sock_ops *ctx)
 static int on_write(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
 {
 	struct option option = { .kind = KIND, .length = ACK_OPTION, .exid = bpf_htons(EXID) };
+#ifndef VCP
 	struct tcphdr *tcp = ctx->skb_data;
-	struct flow *flow;
 	__u32 length = 0, echo;
+#endif
+	struct flow *flow;
 
 	if (ctx->skb_tcp_flags & SYN) {
 		/* Only the room, which on_length made, says that a Hello is wanted. */
@@ -943,6 +1035,9 @@ static int on_write(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
 	flow = tp ? bpf_sk_storage_get(&flows, tp, 0, 0) : 0;
 	if (!flow || !flow->is_spoken)
 		return 0;
+#ifdef VCP
+	option.ack_echo = bpf_htonl(flow->echo.word);
+#else
 	if (flow->is_shim)
 		return 1;
 	if ((void *)(tcp + 1) <= ctx->skb_data_end)
@@ -963,6 +1058,7 @@ static int on_write(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
 		COUNT(unwritten);
 	}
 	option.ack_echo = bpf_htonl(echo);
+#endif
 	bpf_store_hdr_opt(ctx, &option, ACK_OPTION, 0);
 	return 1;
 }
@@ -985,6 +1081,7 @@ static int on_parse(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
 	return 1;
 }
 
+#ifndef VCP
 /* About once in a round trip: what PARSE is to the option. */
 static int on_round(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
 {
@@ -1015,6 +1112,7 @@ static int on_timeout(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
 		flow->is_shim = 0;
 	return 1;
 }
+#endif
 
 static int answer(struct bpf_sock_ops *ctx)
 {
@@ -1043,10 +1141,12 @@ static int answer(struct bpf_sock_ops *ctx)
 		return on_established(ctx, tp, 0);
 	case BPF_SOCK_OPS_PARSE_HDR_OPT_CB:
 		return on_parse(ctx, tp);
+#ifndef VCP
 	case BPF_SOCK_OPS_RTT_CB:
 		return on_round(ctx, tp);
 	case BPF_SOCK_OPS_RTO_CB:
 		return on_timeout(ctx, tp);
+#endif
 	}
 	return 0;
 }
@@ -1059,7 +1159,11 @@ int congestlab_host(struct bpf_sock_ops *ctx)
 	return 1;
 }
 
+#ifdef VCP
+#include "code.h"
+#else
 #include "shim.h"
+#endif
 
 /* For sockets that listened before: on_listen was not called for them. Writes a byte for each that can
  * not be reached, which is all of them before Linux 6.12. */

@@ -4,6 +4,8 @@
  *
  * Finds the congestion header, asks the link law, and writes back what it says. Everything else
  * passes as it is and counts as traffic. One loaded object serves one interface.
+ *
+ * With VCP defined the header is the ECN field of IP (router-vcp.bpf.c).
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -15,7 +17,11 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 #include "kernel.h"
+#ifdef VCP
+#include "vcp.h"
+#else
 #include "law.h"
+#endif
 
 /* How many of each kind; src/router.rs has the same list. */
 enum count {
@@ -34,7 +40,7 @@ enum count {
 	COUNTS,
 };
 
-enum encoding { OPTION, SHIM };
+enum encoding { OPTION, SHIM, ECN };
 
 /* Written by user space; the capacity also later. */
 struct config {
@@ -43,7 +49,7 @@ struct config {
 	__u32 encoding;
 	__u32 link_header; /* bytes before IP: 14, or 0 on interfaces without Ethernet */
 	__u32 undo;	   /* for user space alone: what to undo */
-	__u32 pad;
+	__u32 which_law;   /* for user space alone */
 };
 
 struct port {
@@ -91,6 +97,9 @@ struct packet {
 	__u32 header;	/* where the congestion header begins */
 	__u32 checksum; /* where TCP's is */
 	__u32 x, rtt, delta; /* as on the wire, but for the byte order */
+#ifdef VCP
+	__u32 code; /* the ECN field, as it came and as it leaves */
+#endif
 };
 
 #define HEADERS_MAX 1023 /* bytes; the verifier wants a bound */
@@ -138,6 +147,7 @@ static __always_inline __u32 network(struct __sk_buff *skb, __u32 link_header, _
 	return at;
 }
 
+#ifndef VCP
 __attribute__((noinline)) int parse_shim(struct __sk_buff *skb, struct packet *p, __u32 at,
 					  __u32 end)
 {
@@ -236,6 +246,8 @@ __attribute__((noinline)) int parse_option(struct __sk_buff *skb, struct packet 
 	return WORKED_ON;
 }
 
+#endif
+
 /* Finds the congestion header. The size is right whatever comes back. */
 __attribute__((noinline)) int parse(struct __sk_buff *skb, struct packet *p, __u32 link_header,
 				     __u32 encoding)
@@ -261,6 +273,10 @@ __attribute__((noinline)) int parse(struct __sk_buff *skb, struct packet *p, __u
 			p->size = end;
 		end = at + p->size;
 		protocol = ip->protocol;
+#ifdef VCP
+		p->header = at;
+		p->code = ip->tos & 3;
+#endif
 		at += ip->ihl * 4;
 		/* More fragments, or not the first one. */
 		is_fragment = (ip->frag_off & bpf_htons(0x3fff)) != 0;
@@ -274,6 +290,10 @@ __attribute__((noinline)) int parse(struct __sk_buff *skb, struct packet *p, __u
 			p->size = end + sizeof(*ip);
 		end = at + p->size;
 		protocol = ip->nexthdr;
+#ifdef VCP
+		p->header = at;
+		p->code = ip->flow_lbl[0] >> 4 & 3;
+#endif
 		at += sizeof(*ip);
 		for (int i = 0; i < EXTENSIONS_MAX; i++) {
 			__u8 extension[2]; /* next header, and length beyond the first 8 bytes */
@@ -296,13 +316,48 @@ __attribute__((noinline)) int parse(struct __sk_buff *skb, struct packet *p, __u
 	 * with what comes before IP. */
 	if (p->segments > 1 && skb->wire_len > skb->len)
 		p->size = skb->wire_len - (skb->len - p->size) * p->segments;
+#ifdef VCP
+	/* The field is IP's: whatever carries a code is told, fragments as well. */
+	(void)protocol;
+	(void)is_fragment;
+	asm volatile("" : : "r"(encoding)); /* or callers would leave it out */
+	return p->code ? WORKED_ON : OTHER;
+#else
 	if (protocol != (encoding == SHIM ? SHIM_PROTOCOL : IPPROTO_TCP))
 		return OTHER;
 	if (is_fragment)
 		return FRAGMENT;
 	return encoding == SHIM ? parse_shim(skb, p, at, end) : parse_option(skb, p, at, end);
+#endif
 }
 
+#ifdef VCP
+/* Version and class are one word of IPv4's header, whose checksum covers it, and of IPv6's, whose ECN
+ * field stands elsewhere in it. */
+static __always_inline int write(struct __sk_buff *skb, __u32 encoding, const struct packet *p,
+				 const struct packet *before)
+{
+	__be16 old, new;
+	__u8 bytes[2];
+
+	if (p->code == before->code)
+		return 0;
+	if (bpf_skb_load_bytes(skb, p->header, bytes, sizeof(bytes)))
+		return -1;
+	__builtin_memcpy(&old, bytes, sizeof(old));
+	if (bytes[0] >> 4 == 6)
+		bytes[1] = (bytes[1] & ~0x30) | p->code << 4;
+	else
+		bytes[1] = (bytes[1] & ~3) | p->code;
+	__builtin_memcpy(&new, bytes, sizeof(new));
+	if (bytes[0] >> 4 == 4 &&
+	    bpf_l3_csum_replace(skb, p->header + offsetof(struct iphdr, check), old, new, sizeof(new)))
+		return -1;
+	/* A checksum of the whole packet that the interface has told covers IPv6's header, too. */
+	return bpf_skb_store_bytes(skb, p->header, bytes, sizeof(bytes),
+				   bytes[0] >> 4 == 6 ? BPF_F_RECOMPUTE_CSUM : 0);
+}
+#else
 static __always_inline __s64 clamp(__s64 value, __s64 least, __s64 most)
 {
 	return value < least ? least : value > most ? most : value;
@@ -350,6 +405,7 @@ static __always_inline int write(struct __sk_buff *skb, __u32 encoding, const st
 	difference = (difference & 0xffffffff) + (difference >> 32);
 	return bpf_l4_csum_replace(skb, p->checksum, 0, difference, 0);
 }
+#endif
 
 SEC("tc")
 int cl_router(struct __sk_buff *skb)
@@ -367,6 +423,9 @@ int cl_router(struct __sk_buff *skb)
 	if (!c || !p)
 		return TC_ACT_UNSPEC;
 	kind = parse(skb, &packet, c->link_header, c->encoding);
+#ifdef VCP
+	asm volatile("" : "+r"(kind)); /* or the check below is left out, and the verifier wants it */
+#endif
 	before = packet;
 	now -= p->began;
 
@@ -375,10 +434,17 @@ int cl_router(struct __sk_buff *skb)
 	 * the least that was. */
 	if (now >= law_link_next_deadline(&p->link)) {
 		law_link_set_capacity(&p->link, c->law.capacity);
+#ifndef VCP
 		law_link_on_other_departure(&p->link, now, backlog);
+#endif
 		law_link_on_deadline(&p->link, now, backlog);
 		law_link_report(&p->link, &p->report);
 	}
+#ifdef VCP
+	law_link_on_arrival(&p->link, now, packet.size);
+	if (kind == WORKED_ON)
+		packet.code = law_link_raise(&p->link, packet.code);
+#else
 	if (kind == WORKED_ON) {
 		allot(p, &packet, now, backlog);
 	} else {
@@ -387,6 +453,7 @@ int cl_router(struct __sk_buff *skb)
 		law_link_on_arrival(&p->link, now, &none, packet.size);
 		law_link_on_other_departure(&p->link, now, backlog);
 	}
+#endif
 	p->counts[PACKETS] += packet.segments;
 	p->counts[BYTES] += packet.size;
 	p->counts[kind < COUNTS ? kind : OTHER] += packet.segments;
@@ -394,9 +461,11 @@ int cl_router(struct __sk_buff *skb)
 
 	if (kind != WORKED_ON)
 		return TC_ACT_UNSPEC;
+#ifndef VCP
 	/* The draft's header counts no routers, and 0 says there that the time is unknown. */
 	if (c->encoding == OPTION && (packet.rtt & ROUTERS_MAX) != ROUTERS_MAX)
 		packet.rtt++;
+#endif
 	if (write(skb, c->encoding, &packet, &before)) {
 		bpf_spin_lock(&p->lock);
 		p->counts[WORKED_ON] -= packet.segments;

@@ -19,8 +19,7 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::host::form;
 use crate::link::LATE_MAX;
-use crate::router::{self, Config, Encoding, OBJECT, Program};
-use crate::standing::{self, Standing};
+use crate::router::{self, Config, Encoding, Program};
 use crate::supervisor;
 use crate::sys::{cgroup, command, probe};
 
@@ -34,17 +33,15 @@ pub enum Part {
     Router,
     /// `congestlab link`: a link in user space.
     Link,
-    /// `congestlab live`: labs, which need all of these.
+    /// `congestlab live`: labs, which need all of it.
     Live,
-    /// `congestlab gateway`: TCP connections split at a satellite link.
-    Gateway,
 }
 
-use Part::{Gateway, Host, Link, Live, Router};
+use Part::{Host, Link, Live, Router};
 
 impl Part {
     /// All parts, in the order of the report.
-    pub const ALL: [Self; 5] = [Host, Router, Link, Live, Gateway];
+    pub const ALL: [Self; 4] = [Host, Router, Link, Live];
 
     /// Returns the name of the part for people.
     pub fn name(self) -> &'static str {
@@ -53,7 +50,6 @@ impl Part {
             Router => "router",
             Link => "user-space link",
             Live => "live lab",
-            Gateway => "gateway",
         }
     }
 }
@@ -123,8 +119,6 @@ pub struct Report {
     pub lateness: Lateness,
     /// Ids of labs and links that died together with their supervisors.
     pub leftovers: Vec<String>,
-    /// Routers, hosts and gateways that stand on the machine; `None`: the privilege to look is missing.
-    pub standing: Option<Vec<Standing>>,
 }
 
 /// How late sleeping threads wake up, measured over 0.2 s.
@@ -148,7 +142,7 @@ const RESOLUTION_NS: i64 = 10_000;
 const ROUTER: (u32, u32) = (6, 9);
 
 /// In the order in which they are told.
-static QUESTIONS: [Question; 31] = [
+static QUESTIONS: [Question; 27] = [
     Question {
         name: "privilege",
         what: "privilege",
@@ -331,34 +325,10 @@ static QUESTIONS: [Question; 31] = [
     Question {
         name: "nft",
         what: "nft",
-        needed_for: &[Gateway],
-        why: "rules that lead connections to the gateway; to try XCP through a firewall",
+        needed_for: &[],
+        why: "to try XCP through a firewall",
         help: "apt-get install nftables",
         ask: |_| tool("nft"),
-    },
-    Question {
-        name: "tproxy",
-        what: "connections led to a gateway",
-        needed_for: &[Gateway],
-        why: "to end connections of others (nftables' tproxy)",
-        help: "modprobe nft_tproxy, or a kernel with CONFIG_NFT_TPROXY",
-        ask: |machine| machine.feature(Some("nft_tproxy_init"), "CONFIG_NFT_TPROXY", "nft_tproxy").answer(),
-    },
-    Question {
-        name: "socket-match",
-        what: "packets told by their socket",
-        needed_for: &[Gateway],
-        why: "answers to connections that the gateway makes (nftables' socket)",
-        help: "modprobe nft_socket, or a kernel with CONFIG_NFT_SOCKET",
-        ask: |machine| machine.feature(Some("nft_socket_init"), "CONFIG_NFT_SOCKET", "nft_socket").answer(),
-    },
-    Question {
-        name: "routing-tables",
-        what: "several routing tables",
-        needed_for: &[Gateway],
-        why: "packets of others that the gateway takes in",
-        help: "a kernel with CONFIG_IP_MULTIPLE_TABLES",
-        ask: |machine| machine.feature(Some("fib4_rule_action"), "CONFIG_IP_MULTIPLE_TABLES", "").answer(),
     },
     Question {
         name: "conntrack",
@@ -400,20 +370,6 @@ static QUESTIONS: [Question; 31] = [
             (if leftovers.is_empty() { Mark::Yes } else { Mark::Doubt }, leftovers.join(", "))
         },
     },
-    Question {
-        name: "standing",
-        what: "no router, host or gateway stands",
-        needed_for: &[],
-        why: "whatever somebody attached takes part in what runs here, until it is taken away",
-        help: "congestlab router detach IFACE, congestlab host disable; elsewhere behind ip netns exec NAME",
-        ask: |machine| match &machine.standing {
-            None => (Mark::Unknown, "can only be seen as root".into()),
-            Some(standing) => {
-                let names: Vec<String> = standing.iter().map(Standing::to_string).collect();
-                (if names.is_empty() { Mark::Yes } else { Mark::Doubt }, names.join(", "))
-            }
-        },
-    },
 ];
 
 /// Examines the machine.
@@ -432,8 +388,8 @@ pub fn examine() -> Report {
         let missing: Vec<_> = checks.iter().filter(is_missing).map(|check| check.question.name).collect();
         Verdict { part, able: missing.is_empty(), missing }
     });
-    let Machine { lateness, leftovers, standing, .. } = machine;
-    Report { verdicts: verdicts.to_vec(), checks, lateness, leftovers, standing }
+    let Machine { lateness, leftovers, .. } = machine;
+    Report { verdicts: verdicts.to_vec(), checks, lateness, leftovers }
 }
 
 type Answer = (Mark, String);
@@ -483,7 +439,6 @@ struct Machine {
     modules: String,
     lateness: Lateness,
     leftovers: Vec<String>,
-    standing: Option<Vec<Standing>>,
 }
 
 impl Machine {
@@ -505,7 +460,6 @@ impl Machine {
             modules: list("modules.builtin") + &list("modules.dep"),
             lateness: lateness(),
             leftovers: supervisor::dead().unwrap_or_default(),
-            standing: standing::standing(),
             release,
         }
     }
@@ -592,11 +546,13 @@ impl Machine {
             return (if self.version < ROUTER { Mark::No } else { Mark::Unknown }, found);
         }
         let rate = BitRate(1_000_000_000);
-        let config = Config { rate, law: router::law(rate), encoding: Encoding::Option, shape: None };
-        match Program::load(OBJECT, &config, 0, 0) {
-            Ok(_) => (Mark::Yes, "loaded it".into()),
-            Err(error) => (Mark::No, error.to_string()),
+        for (law, encoding) in [(router::law(rate), Encoding::Option), (router::vcp(rate), Encoding::Ecn)] {
+            let config = Config { rate, law, encoding, shape: None };
+            if let Err(error) = Program::load(law.object(), &config, 0, 0) {
+                return (Mark::No, error.to_string());
+            }
         }
+        (Mark::Yes, "loaded XCP's and VCP's".into())
     }
 
     fn egress(&self) -> Answer {
@@ -733,7 +689,6 @@ mod tests {
             modules: modules.into(),
             lateness: Lateness::default(),
             leftovers: Vec::new(),
-            standing: None,
         }
     }
 

@@ -1,4 +1,4 @@
-//! The ways in which XCP's congestion header travels in a real packet.
+//! The ways in which a law's congestion header travels in a real packet.
 
 use serde::Serialize;
 
@@ -11,4 +11,6 @@ pub enum Encoding {
     Option,
     /// A header of its own between IP and TCP ([`congestlab_core::wire::xcp`], version 3), if the peer uses it too.
     Shim,
+    /// The ECN field of IP, echoed in a TCP option: VCP's only one.
+    Ecn,
 }

@@ -1,4 +1,4 @@
-//! XCP on this host's sockets: loads `bpf/host.bpf.c`, selects the sockets that use it, and reads their state.
+//! XCP or VCP on this host's sockets: loads `bpf/host.bpf.c`, selects the sockets that use it, and reads their state.
 //!
 //! A congestion control belongs to the whole kernel; the programs that write headers belong to a control
 //! group. Several hosts can live beside each other under names of their own (a lab's), and one persistent
@@ -16,8 +16,8 @@ use std::str::FromStr;
 use std::time::Duration;
 use std::{fmt, io, thread};
 
-use congestlab_core::law::xcp;
 pub use congestlab_core::law::xcp::LossPolicy;
+use congestlab_core::law::{mpcp, xcp};
 use congestlab_core::units::{Rate, Ratio};
 use libbpf_rs::query::{MapInfoIter, ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject};
@@ -33,11 +33,14 @@ use crate::sys::diag::{Diag, States};
 use crate::sys::netns::{self, Namespace};
 use crate::sys::{attachment, cgroup, command, offload};
 
-/// Built by `bpf/build.sh`.
-static OBJECT: &[u8] = include_bytes!("../bpf/objects/host.bpf.o");
+/// Object files that `bpf/build.sh` makes.
+static XCP_OBJECT: &[u8] = include_bytes!("../bpf/objects/host.bpf.o");
+static VCP_OBJECT: &[u8] = include_bytes!("../bpf/objects/host-vcp.bpf.o");
 
-/// Name of the persistent host and of its congestion control.
+/// Name of the persistent host that runs XCP, and of its congestion control.
 pub const NAME: &str = "xcp";
+/// Name of the persistent host that runs VCP, and of its congestion control.
+pub const VCP: &str = "vcp";
 /// The program in its control group, by which it is found again.
 const PROGRAM: &str = "congestlab_host";
 /// The program for sockets that listen already.
@@ -122,20 +125,20 @@ impl Prefix {
 /// Settings of a host.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Name of the congestion control: `xcp`, or for a host that is not persistent, `xcp` and a suffix that
-    /// nobody else uses. At most 15 bytes.
+    /// Name of the congestion control: `xcp` or `vcp`, or for a host that is not persistent, that of the law and a
+    /// suffix that nobody else uses. At most 15 bytes.
     pub name: String,
     /// Peers to speak XCP with; empty: all. A socket that chose XCP before it connected speaks it with any peer.
     pub to: Vec<Prefix>,
     /// True to give XCP to sockets that chose no congestion control and connect to these peers. Otherwise they
     /// must choose it.
     pub default: bool,
-    /// Encoding of the headers that peers are offered.
+    /// Encoding of the headers that peers are offered; VCP's is [`Encoding::Ecn`].
     pub encoding: Encoding,
-    /// Interfaces at which headers of [`Encoding::Shim`] are put in and taken out; [`Host::insert_at`] adds more.
+    /// Interfaces at which headers of [`Encoding::Shim`], or VCP's codes, are put in and taken out; [`Host::insert_at`] adds more.
     pub interfaces: Vec<String>,
-    /// Settings of the sender law.
-    pub sender: xcp::SenderConfig,
+    /// Law of the senders, with its settings.
+    pub sender: Sender,
     /// Initial congestion window, packets.
     pub initial_window: u32,
     /// Control group whose processes, and those of groups below it, use the host.
@@ -144,10 +147,87 @@ pub struct Config {
     pub fallback: String,
 }
 
+/// A sender law, with its settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sender {
+    /// XCP.
+    Xcp(xcp::SenderConfig),
+    /// VCP: of MPCP's settings those that chains of one packet have.
+    Vcp(mpcp::SenderConfig),
+}
+
+impl Sender {
+    /// Returns the name of the law.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Xcp(_) => NAME,
+            Self::Vcp(_) => VCP,
+        }
+    }
+
+    /// Returns the name of the law as people write it.
+    pub fn title(&self) -> &'static str {
+        title(self.name())
+    }
+
+    /// Returns the object file with the law's programs.
+    fn object(&self) -> &'static [u8] {
+        match self {
+            Self::Xcp(_) => XCP_OBJECT,
+            Self::Vcp(_) => VCP_OBJECT,
+        }
+    }
+
+    /// Returns `struct SenderConfig` of `bpf/law.h` or `bpf/vcp.h`: as many bytes for each law.
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(32);
+        match self {
+            Self::Xcp(sender) => {
+                bytes.extend(sender.desired_rate.0.to_ne_bytes());
+                let words = [
+                    u32::from(sender.request == xcp::RequestPolicy::Unlimited),
+                    match sender.loss {
+                        xcp::LossPolicy::Tcp => 0,
+                        xcp::LossPolicy::Maintain => 1,
+                        xcp::LossPolicy::Fallback => 2,
+                    },
+                    u32::from(sender.rate_source == xcp::RateSource::Measured),
+                    sender.aging.map_or(0, |weight| weight.0),
+                    sender.price.0,
+                ];
+                bytes.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
+                let switches = [sender.clamp, sender.pacing, sender.profile == xcp::Profile::Ns2, false];
+                bytes.extend(switches.map(u8::from));
+            }
+            Self::Vcp(sender) => {
+                let micros = |span: u64| u32::try_from(span / 1000).unwrap_or(u32::MAX);
+                let words = [
+                    sender.alpha.0,
+                    sender.beta.0,
+                    sender.xi.0,
+                    u32::from(sender.loss == mpcp::Loss::Maintain),
+                    sender.exponent_max.0,
+                    micros(sender.interval.0),
+                    micros(sender.rtt_max.0),
+                ];
+                bytes.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
+                let is_round_trip = sender.hold == mpcp::Hold::RoundTrip;
+                bytes.extend([is_round_trip, sender.pacing, sender.smooth, false].map(u8::from));
+            }
+        }
+        bytes
+    }
+}
+
+/// The law with that name, as people write it.
+fn title(name: &str) -> &'static str {
+    if name.starts_with(VCP) { "VCP" } else { "XCP" }
+}
+
 /// Returns the sender law as hosts run it, with this reaction to loss. Protections that a simulation may
 /// switch off are on.
-pub fn sender_config(loss: xcp::LossPolicy) -> xcp::SenderConfig {
-    xcp::SenderConfig {
+pub fn sender_config(loss: xcp::LossPolicy) -> Sender {
+    Sender::Xcp(xcp::SenderConfig {
         request: xcp::RequestPolicy::Demand,
         loss,
         clamp: true,
@@ -158,7 +238,12 @@ pub fn sender_config(loss: xcp::LossPolicy) -> xcp::SenderConfig {
         price: Ratio::ONE,
         desired_rate: Rate(10_000_000_000 / 8), // what a header can ask for in a round trip or two
         profile: xcp::Profile::Standard,
-    }
+    })
+}
+
+/// Returns VCP's sender law as hosts run it, with this reaction to loss.
+pub fn vcp_config(loss: mpcp::Loss) -> Sender {
+    Sender::Vcp(mpcp::SenderConfig { loss, ..mpcp::SenderConfig::of(1, true) })
 }
 
 /// Returns the control group of all processes.
@@ -191,23 +276,11 @@ impl Config {
         let mut bytes = vec![0; 2 * NAME_SIZE];
         bytes[..self.name.len()].copy_from_slice(self.name.as_bytes());
         bytes[NAME_SIZE..][..self.fallback.len()].copy_from_slice(self.fallback.as_bytes());
-        let sender = &self.sender;
-        bytes.extend(sender.desired_rate.0.to_ne_bytes());
-        let words = [
-            u32::from(sender.request == xcp::RequestPolicy::Unlimited),
-            match sender.loss {
-                xcp::LossPolicy::Tcp => 0,
-                xcp::LossPolicy::Maintain => 1,
-                xcp::LossPolicy::Fallback => 2,
-            },
-            u32::from(sender.rate_source == xcp::RateSource::Measured),
-            sender.aging.map_or(0, |weight| weight.0),
-            sender.price.0,
-        ];
-        bytes.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
-        bytes.extend([sender.clamp, sender.pacing, sender.profile == xcp::Profile::Ns2, false].map(u8::from));
+        bytes.extend(self.sender.bytes());
         bytes.extend(self.initial_window.to_ne_bytes());
-        bytes.extend([self.default, self.encoding == Encoding::Shim, is_persistent, has_casts].map(u8::from));
+        bytes.extend(
+            [self.default, self.encoding != Encoding::Option, is_persistent, has_casts].map(u8::from),
+        );
         bytes
     }
 
@@ -217,9 +290,19 @@ impl Config {
                 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.".contains(&byte))
         };
         // By this beginning the programs of several hosts know each other's sockets.
-        if !is_name(&self.name) || !self.name.starts_with(NAME) {
+        let law = self.sender.name();
+        if !is_name(&self.name) || !self.name.starts_with(law) {
             let what = format!("{:?} can not name a congestion control of ours", self.name);
-            return Err(Error::input(what, "at most 15 letters, digits, _ and . that begin with xcp"));
+            return Err(Error::input(
+                what,
+                format!("at most 15 letters, digits, _ and . that begin with {law}"),
+            ));
+        }
+        if matches!(self.sender, Sender::Vcp(_)) != (self.encoding == Encoding::Ecn) {
+            return Err(Error::input(
+                "VCP tells the load in the ECN field, XCP its header as an option or a shim",
+                "leave --encoding out with --law vcp",
+            ));
         }
         if self.encoding == Encoding::Option && !self.interfaces.is_empty() {
             let what = format!("the encoding option needs no interface such as {}", self.interfaces[0]);
@@ -301,7 +384,7 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 pub enum Law {
     /// Another congestion control that the socket chose; XCP only echoes feedback to the peer.
     Other,
-    /// XCP.
+    /// XCP, or the host's other law.
     Xcp,
     /// The fallback, a congestion control of the kernel.
     Fallback,
@@ -354,11 +437,16 @@ pub struct Flow {
     pub negotiated: bool,
     /// Encoding of the headers of this connection.
     pub encoding: Encoding,
+    /// Code of the load that a connection of VCP acts on: 1 low, 2 high, 3 over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load: Option<u8>,
 }
 
 impl Flow {
     /// Reads the bytes of a `struct flow` of `host.bpf.c`; returns `None` if they are too few.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let is_vcp = *bytes.get(35)? != 0;
+        let routers = *bytes.get(26)?; // of VCP the code
         Some(Self {
             window_bytes: word(bytes, 0),
             feedback: word(bytes, 8) as i64,
@@ -376,9 +464,14 @@ impl Flow {
                 4 => Some(Reason::Loss),
                 _ => None,
             },
-            routers: *bytes.get(26)?,
+            routers: if is_vcp { 0 } else { routers },
             negotiated: *bytes.get(27)? != 0,
-            encoding: if *bytes.get(28)? == 0 { Encoding::Option } else { Encoding::Shim },
+            encoding: match *bytes.get(28)? {
+                _ if is_vcp => Encoding::Ecn,
+                0 => Encoding::Option,
+                _ => Encoding::Shim,
+            },
+            load: (is_vcp && routers > 0).then_some(routers),
         })
     }
 }
@@ -411,7 +504,7 @@ impl Host {
         let Some(programs) = &self.programs else {
             return Err(Error::input(
                 format!("headers can not be put in at {interface}: they travel as an option"),
-                "the encoding shim",
+                "the encoding shim, or VCP",
             ));
         };
         self.insertions.push(programs.insert(interface)?);
@@ -557,15 +650,22 @@ impl Installed {
     fn join(&self, mut host: Host, config: &Config, scope: u64) -> Result<Option<Host>> {
         let peers = self.peers();
         if peers.contains_key(&MACHINE) {
-            let what = "XCP is enabled on this machine already, in all network namespaces";
+            let what = format!(
+                "{} is enabled on this machine already, in all network namespaces",
+                config.sender.title()
+            );
             return Err(Error::input(what, "congestlab host disable, outside of them"));
         }
         if peers.contains_key(&scope) {
-            return Err(Error::input("XCP is enabled on this host already", "congestlab host disable"));
+            let what = format!("{} is enabled on this host already", config.sender.title());
+            return Err(Error::input(what, "congestlab host disable"));
         }
         if self.config != config.bytes(true, Form::of_kernel()?.has_casts) {
             return Err(Error::input(
-                "XCP is enabled in another network namespace with other settings",
+                format!(
+                    "{} is enabled in another network namespace with other settings",
+                    config.sender.title()
+                ),
                 "the same settings, or congestlab host disable there; only --to and --interface may differ",
             ));
         }
@@ -573,10 +673,10 @@ impl Installed {
             announce_interfaces(config)?;
             return Ok(None);
         }
-        if config.encoding == Encoding::Shim {
+        if config.encoding != Encoding::Option {
             let map = MapHandle::try_from(&self.interfaces).map_err(os);
             let map = map.context(|| "can not keep a map".into())?;
-            host.programs = Some(shim::Programs::find(map, &host.storage)?);
+            host.programs = Some(shim::Programs::find(map, &host.storage, config.encoding)?);
         }
         for interface in &config.interfaces {
             host.insert_at(interface)?;
@@ -593,7 +693,7 @@ impl Installed {
 fn announce_interfaces(config: &Config) -> Result<()> {
     for interface in &config.interfaces {
         let (_, segments) = shim::announce(interface)?;
-        if segments != 1 {
+        if shim::limits(config.encoding, segments) {
             offload::limit_segments(interface, 1)?;
         }
     }
@@ -636,6 +736,13 @@ pub fn enable(config: &Config, is_persistent: bool) -> Result<Option<Host>> {
     if is_persistent && let Some((installed, host)) = Host::find(&config.name)? {
         return installed.join(host, config, scope);
     }
+    // Of two that both offer themselves to every peer, who answers a packet first would decide.
+    for other in [NAME, VCP].into_iter().filter(|other| is_persistent && *other != config.sender.name()) {
+        if Host::find(other)?.is_some() {
+            let what = format!("{} is enabled on this machine, and a host has one law", title(other));
+            return Err(Error::input(what, "congestlab host disable"));
+        }
+    }
     let folder = attachment::open(&config.cgroup)?;
     let peers = match &config.to[..] {
         [] => "all peers".into(),
@@ -659,7 +766,9 @@ pub fn enable(config: &Config, is_persistent: bool) -> Result<Option<Host>> {
     let (storage, hosts, prefixes) = (handle("flows")?, handle("hosts")?, handle("prefixes")?);
     let programs = match config.encoding {
         Encoding::Option => None,
-        Encoding::Shim => Some(shim::Programs::of(&object, handle(shim::MAP)?, &storage)?),
+        Encoding::Shim | Encoding::Ecn => {
+            Some(shim::Programs::of(&object, handle(shim::MAP)?, &storage, config.encoding)?)
+        }
     };
     add(&prefixes, &handle("namespaces")?, config, scope)?;
 
@@ -747,14 +856,14 @@ fn tell_listeners(config: &Config, scope: u64) -> Result<usize> {
 /// Puts the configuration in.
 fn open(config: &Config, is_persistent: bool) -> Result<OpenObject> {
     let form = Form::of_kernel()?;
-    if config.encoding == Encoding::Shim && !form.has_casts {
+    if config.encoding != Encoding::Option && !form.has_casts {
         return Err(Error::missing(
-            "the kernel shows programs too little of a packet for the encoding shim",
-            "Linux 6.2 or later, or --encoding option",
+            "the kernel shows programs too little of a packet for VCP and the encoding shim",
+            "Linux 6.2 or later, or --law xcp --encoding option",
         ));
     }
     libbpf_rs::set_print(None);
-    let mut object = ObjectBuilder::default().open_memory(OBJECT).map_err(not_loaded)?;
+    let mut object = ObjectBuilder::default().open_memory(config.sender.object()).map_err(not_loaded)?;
     for mut map in object.maps_mut() {
         if map.name() == CONFIG {
             map.set_initial_value(&config.bytes(is_persistent, form.has_casts)).map_err(not_loaded)?;
@@ -856,12 +965,15 @@ pub struct Socket {
     pub flow: Flow,
 }
 
-/// Returns the state of the persistent host named [`NAME`].
+/// Returns the state of the persistent host, [`NAME`] or [`VCP`]: there is one at most.
 ///
 /// # Errors
 /// If the privilege to ask is missing.
 pub fn status() -> Result<Status> {
-    status_of(NAME)
+    match status_of(NAME)? {
+        Status { enabled: false, .. } => status_of(VCP),
+        status => Ok(status),
+    }
 }
 
 /// Returns the state of the persistent host with this name.
@@ -884,7 +996,11 @@ pub fn status_of(name: &str) -> Result<Status> {
         scope: if is_everywhere { "machine" } else { "namespace" },
         to: to.iter().map(Prefix::to_string).collect(),
         opt_in: config[PERSISTENT - 2] == 0,
-        encoding: if config[PERSISTENT - 1] == 1 { Encoding::Shim } else { Encoding::Option },
+        encoding: match config[PERSISTENT - 1] {
+            0 => Encoding::Option,
+            _ if name.starts_with(VCP) => Encoding::Ecn,
+            _ => Encoding::Shim,
+        },
         interfaces: shim::names(&installed.interfaces)?,
         loss: ["tcp", "maintain", "fallback"][half(config, 44).min(2) as usize],
         fallback: text(&config[NAME_SIZE..2 * NAME_SIZE]),
@@ -895,13 +1011,14 @@ pub fn status_of(name: &str) -> Result<Status> {
     Ok(Status { enabled: true, details: Some(details) })
 }
 
-/// Removes the persistent host named [`NAME`]. Sockets that use it go on without answers, so that the
+/// Removes the persistent host, [`NAME`] or [`VCP`]. Sockets that use it go on without answers, so that the
 /// fallback takes them over within three round trips.
 ///
 /// # Errors
 /// If there is no such host, or the privilege is missing.
 pub fn disable() -> Result<()> {
-    disable_named(NAME)
+    let is_vcp = Host::find(NAME)?.is_none() && (Host::find(VCP)?.is_some() || has_control(VCP)?);
+    disable_named(if is_vcp { VCP } else { NAME })
 }
 
 /// Removes the persistent host with this name: in a network namespace of `ip netns` from there, otherwise
@@ -914,15 +1031,18 @@ pub fn disable_named(name: &str) -> Result<()> {
         if remove_strays(name)? {
             return Ok(());
         }
-        return Err(Error::input("XCP is not enabled on this host", "congestlab host enable --law xcp"));
+        return Err(not_enabled(name));
     };
     let (scope, peers) = (scope()?, installed.peers());
     if scope != MACHINE && !peers.contains_key(&scope) {
         return Err(if peers.contains_key(&MACHINE) {
-            let what = "XCP is enabled on the whole machine, not in this network namespace alone";
+            let what = format!(
+                "{} is enabled on the whole machine, not in this network namespace alone",
+                title(name)
+            );
             Error::input(what, "congestlab host disable, outside of it")
         } else {
-            Error::input("XCP is not enabled on this host", "congestlab host enable --law xcp")
+            not_enabled(name)
         });
     }
     if scope != MACHINE && peers.len() > 1 {
@@ -950,6 +1070,18 @@ pub fn disable_named(name: &str) -> Result<()> {
         removed.context(|| "can not unregister the congestion control".into())?;
     }
     shim::take_out(&installed.interfaces, &host.storage, None)
+}
+
+fn not_enabled(name: &str) -> Error {
+    let what = format!("{} is not enabled on this host", title(name));
+    Error::input(what, format!("congestlab host enable --law {name}"))
+}
+
+/// True if the kernel has a congestion control of that name, which may be all that is left of a host.
+fn has_control(name: &str) -> Result<bool> {
+    let path = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    let available = fs::read_to_string(path).context(|| format!("can not read {path}"))?;
+    Ok(available.split_whitespace().any(|one| one == name))
 }
 
 /// Removes what an [`enable`] or a [`disable`] left that was killed half-way: no program hangs at a control

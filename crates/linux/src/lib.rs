@@ -35,7 +35,6 @@ mod interface;
 pub mod lab;
 pub mod link;
 pub mod router;
-pub mod standing;
 pub mod supervisor;
 pub mod sys;
 

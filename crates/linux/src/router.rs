@@ -1,4 +1,4 @@
-//! XCP at an interface of a router: the shaper, the BPF program at its egress, and their counts.
+//! A law at an interface of a router, XCP or VCP: the shaper, the BPF program at its egress, and their counts.
 //!
 //! Nothing is kept on disk or in a bpffs: the program is attached to the interface and its maps belong to
 //! the program, so it is found again by asking the kernel, and is gone with the interface.
@@ -7,8 +7,8 @@ mod program;
 
 use std::ops::RangeInclusive;
 
-use congestlab_core::law::xcp::LinkConfig;
-use congestlab_core::units::{BitRate, Duration, Rate, SECOND};
+use congestlab_core::law::{mpcp, xcp};
+use congestlab_core::units::{BitRate, Duration, Rate, Ratio, SECOND};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use serde::Serialize;
 
@@ -21,7 +21,7 @@ use crate::sys::command;
 use crate::sys::qdisc::{Qdisc, QdiscReader};
 pub(crate) use program::refused;
 use program::{CONFIG, PORT, PROGRAM, Settings, incomplete, read};
-pub use program::{OBJECT, Program, Refused, Sample, law_name, law_name_in};
+pub use program::{Load, OBJECT, Program, Refused, Sample, law_name, law_name_in};
 
 /// Handle of the root qdisc that is ours.
 const HANDLE: u32 = 0xcc1_0000;
@@ -62,17 +62,91 @@ impl Queue {
 pub struct Config {
     /// Rate of the link, in bits of IP packets.
     pub rate: BitRate,
-    /// Constants of XCP's link law; its capacity is the initial one.
-    pub law: LinkConfig,
-    /// Encoding of the congestion headers to look for.
+    /// Law and its constants; the capacity in them is the initial one.
+    pub law: Law,
+    /// Encoding of the congestion headers to look for: VCP's is [`Encoding::Ecn`], XCP's one of the others.
     pub encoding: Encoding,
     /// Queue of the shaper that holds the rate; `None`: the interface is shaped already.
     pub shape: Option<Queue>,
 }
 
-/// Returns XCP's usual constants (K02, draft-03) for a link of this rate.
-pub fn law(rate: BitRate) -> LinkConfig {
-    LinkConfig { capacity: rate.bytes(), ..LinkConfig::DEFAULT }
+/// A link law that the kernel runs, with its constants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Law {
+    /// XCP.
+    Xcp(xcp::LinkConfig),
+    /// VCP: of MPCP's constants those that chains of one packet have.
+    Vcp(mpcp::LinkConfig),
+}
+
+impl Law {
+    /// Number of VCP in the program's configuration.
+    const VCP: u32 = 1;
+
+    /// Returns the object file with the law's program.
+    pub fn object(&self) -> &'static [u8] {
+        match self {
+            Self::Xcp(_) => OBJECT,
+            Self::Vcp(_) => program::VCP,
+        }
+    }
+
+    /// The number by which the program's configuration tells the law.
+    fn number(&self) -> u32 {
+        match self {
+            Self::Xcp(_) => 0,
+            Self::Vcp(_) => Self::VCP,
+        }
+    }
+
+    /// Returns the name of the law with that number.
+    fn name_of(number: u32) -> &'static str {
+        if number == Self::VCP { "vcp" } else { "xcp" }
+    }
+
+    fn first_interval(&self) -> Duration {
+        match self {
+            Self::Xcp(law) => law.initial_interval,
+            Self::Vcp(law) => law.interval,
+        }
+    }
+
+    /// `struct LinkConfig` of `bpf/law.h` or `bpf/vcp.h`, but for what fills it up.
+    fn constants(&self) -> Vec<u8> {
+        let mut bytes = vec![];
+        match self {
+            Self::Xcp(law) => {
+                bytes.extend(law.capacity.0.to_ne_bytes());
+                for ratio in [law.alpha, law.beta, law.gamma, Ratio(0)] {
+                    bytes.extend(ratio.0.to_ne_bytes());
+                }
+                for span in [law.min_interval, law.max_interval, law.initial_interval, law.allowed_queue] {
+                    bytes.extend(span.0.to_ne_bytes());
+                }
+                let switches = [law.capture, law.thesis, law.overdraw, law.bound_headers, law.spread];
+                bytes.extend(switches.map(u8::from));
+            }
+            Self::Vcp(law) => {
+                for word in [law.capacity.0, law.interval.0, law.sample.0] {
+                    bytes.extend(word.to_ne_bytes());
+                }
+                for ratio in [law.gamma, law.kq, law.queue_weight] {
+                    bytes.extend(ratio.0.to_ne_bytes());
+                }
+            }
+        }
+        bytes
+    }
+}
+
+/// Returns XCP with its usual constants (K02, draft-03) for a link of this rate.
+pub fn law(rate: BitRate) -> Law {
+    Law::Xcp(xcp::LinkConfig { capacity: rate.bytes(), ..xcp::LinkConfig::DEFAULT })
+}
+
+/// Returns VCP with its usual constants (docs/protocols/vcp.md) for a link of this rate.
+pub fn vcp(rate: BitRate) -> Law {
+    Law::Vcp(mpcp::LinkConfig { capacity: rate.bytes(), ..mpcp::LinkConfig::of(1, true) })
 }
 
 /// State of an interface with a router's law.
@@ -80,7 +154,7 @@ pub fn law(rate: BitRate) -> LinkConfig {
 pub struct Status {
     /// Name of the interface.
     pub interface: String,
-    /// Name of the law; always `xcp`.
+    /// Name of the law: `xcp` or `vcp`.
     pub law: &'static str,
     /// Encoding of the congestion headers that it looks for.
     pub encoding: Encoding,
@@ -198,13 +272,19 @@ fn check_rate(rate: BitRate) -> Result<()> {
     ))
 }
 
-/// Attaches XCP's program to an interface, with a shaper if the settings say so.
+/// Attaches a law's program to an interface, with a shaper if the settings say so.
 ///
 /// # Errors
 /// If the rate is out of range, there is no such interface, it has a router's law or a queue of somebody
 /// else's, or the kernel or the privilege is missing. Nothing is changed then.
 pub fn attach(name: &str, config: &Config) -> Result<()> {
     check_rate(config.rate)?;
+    if matches!(config.law, Law::Vcp(_)) != (config.encoding == Encoding::Ecn) {
+        return Err(Error::input(
+            "VCP tells the load in the ECN field, XCP its header as an option or a shim",
+            "leave --encoding out with --law vcp",
+        ));
+    }
     let interface = Interface::find(name)?;
     let Qdisc { kind, handle, .. } = interface.root_qdisc()?;
     match config.shape {
@@ -327,7 +407,7 @@ fn hang(interface: &Interface, config: &Config) -> Result<()> {
         return Ok(());
     }
     let undo = if config.shape.is_some() { SHAPED } else { 0 };
-    let mut program = Program::load(OBJECT, config, interface.link_header, undo)?;
+    let mut program = Program::load(config.law.object(), config, interface.link_header, undo)?;
     if program.with_fd(|program| interface.attach(PLACE, program))?? {
         program.add_undo(CLSACT)?;
     }
@@ -369,7 +449,7 @@ pub fn status(name: Option<&str>) -> Result<Vec<Status>> {
         let (was_shaped, is_ours) = (settings.undo() & SHAPED != 0, qdisc.handle == HANDLE);
         Ok(Status {
             interface: interface.name.clone(),
-            law: "xcp",
+            law: Law::name_of(settings.law()),
             encoding: settings.encoding(),
             hook: attached.hung.hook,
             shaped: was_shaped && is_ours,

@@ -226,7 +226,7 @@ fn what_stays_is_found_and_removed() {
     let path = path!("what_stays_is_found_and_removed", Encoding::Option);
     let mut config = path.config();
     config.to = vec!["10.0.2.0/24".parse().unwrap(), "2001:db8::/32".parse().unwrap()];
-    config.sender.loss = LossPolicy::Maintain;
+    config.sender = host::sender_config(LossPolicy::Maintain);
     match host::enable(&config, true) {
         Err(error @ Error::Missing { .. }) => {
             return eprintln!("SKIP what_stays_is_found_and_removed: {error}");
@@ -330,7 +330,8 @@ while True:s.sendto(p,('10.0.2.2',0));time.sleep(.1)\"";
 impl Path {
     /// What a connection gets in 8 s that starts beside one that is there, and what the router has counted.
     fn starting(&mut self, bound_headers: bool) -> (f64, router::Sample) {
-        let law = LinkConfig { bound_headers, ..router::law(RATE) };
+        let law = LinkConfig { bound_headers, capacity: RATE.bytes(), ..LinkConfig::DEFAULT };
+        let law = router::Law::Xcp(law);
         let shape = Some(Queue::default_for(RATE));
         let config = router::Config { rate: RATE, law, encoding: Encoding::Option, shape };
         let space = self.namespace("r");

@@ -7,12 +7,12 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::thread::sleep;
 use std::time;
 
-use congestlab_core::law::xcp::Header;
+use congestlab_core::law::xcp::{Header, LinkConfig};
 use congestlab_core::units::{BitRate, Duration, SECOND};
 use congestlab_core::wire::option::{Echo, Option as XcpOption};
 use congestlab_core::wire::xcp::{Layout, Packet, Repr};
 use congestlab_linux::Error;
-use congestlab_linux::router::{self, Config, Encoding, OBJECT, Program, Refused};
+use congestlab_linux::router::{self, Config, Encoding, Law, OBJECT, Program, Refused};
 use etherparse::{NetHeaders, PacketHeaders, TcpHeader, TransportHeader};
 
 const MS: time::Duration = time::Duration::from_millis(1);
@@ -27,8 +27,15 @@ fn config(encoding: Encoding) -> Config {
 /// gets nothing.
 fn quiet(encoding: Encoding) -> Config {
     let mut config = config(encoding);
-    config.law.initial_interval = Duration(SECOND * 1_000_000_000);
+    law(&mut config).initial_interval = Duration(SECOND * 1_000_000_000);
     config
+}
+
+fn law(config: &mut Config) -> &mut LinkConfig {
+    match &mut config.law {
+        Law::Xcp(law) => law,
+        Law::Vcp(_) => panic!("not XCP"),
+    }
 }
 
 /// Loads, or says why not.
@@ -432,8 +439,8 @@ fn super_packets_get_what_their_segments_would() {
     let test = "super_packets_get_what_their_segments_would";
     for segments in [1, 2, 7, 40] {
         let mut config = config(Encoding::Option);
-        config.law.initial_interval = Duration(SECOND / 100);
-        config.law.min_interval = Duration(SECOND);
+        law(&mut config).initial_interval = Duration(SECOND / 100);
+        law(&mut config).min_interval = Duration(SECOND);
         let Some(program) = load(test, &config) else { return };
         // The first interval closes empty; from then on they are one second long.
         sleep(11 * MS);
@@ -461,7 +468,7 @@ fn super_packets_get_what_their_segments_would() {
 fn extreme_headers_neither_fail_nor_get_more_than_they_ask_for() {
     let test = "extreme_headers_neither_fail_nor_get_more_than_they_ask_for";
     let mut config = config(Encoding::Option);
-    config.law.initial_interval = Duration(SECOND / 1000);
+    law(&mut config).initial_interval = Duration(SECOND / 1000);
     let Some(program) = load(test, &config) else { return };
     let words = [0, 1, 0x7fff_ffff, 0x8000_0000, u32::MAX];
     let mut count = 0;
@@ -499,8 +506,8 @@ fn among_hostile_headers_the_honest_get_no_more_than_there_is() {
     // Those alone that ask for more, of a gigabit that is empty and of a link that is much too slow.
     for (capacity, wants_more) in [(GIGABIT, true), (BitRate(80_000), false)] {
         let mut config = Config { rate: capacity, law: router::law(capacity), ..config(Encoding::Option) };
-        config.law.initial_interval = Duration(SECOND / 100);
-        config.law.min_interval = Duration(SECOND);
+        law(&mut config).initial_interval = Duration(SECOND / 100);
+        law(&mut config).min_interval = Duration(SECOND);
         let Some(program) = load(test, &config) else { return };
         let honest = Header { delta: i32::MAX, ..ASKS };
         let give = |header: Header| {

@@ -48,10 +48,10 @@ pub(crate) enum Command {
         /// Name of its folder in /run/congestlab
         id: String,
     },
-    /// Run XCP on the outgoing traffic of an interface of this machine (needs root)
+    /// Run XCP or VCP on the outgoing traffic of an interface of this machine (needs root)
     #[command(subcommand)]
     Router(RouterCommand),
-    /// Use XCP on this machine's own connections, without a change to applications (needs root)
+    /// Use XCP or VCP on this machine's own connections, without a change to applications (needs root)
     #[command(subcommand)]
     Host(HostCommand),
     /// Split the TCP connections that cross a satellite link, unseen by their ends (needs root)
@@ -61,12 +61,12 @@ pub(crate) enum Command {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum HostCommand {
-    /// Load XCP into the kernel, for new connections, until it is disabled or the machine restarts
+    /// Load a law into the kernel, for new connections, until it is disabled or the machine restarts
     #[command(after_help = ENABLE_EXAMPLE)]
     Enable(HostEnableArguments),
     /// Print what is enabled, for which peers, and the state of its connections
     Status,
-    /// Remove XCP from the kernel; connections that use it go on with the fallback
+    /// Remove the law from the kernel; connections that use it go on with the fallback
     Disable {
         /// Only print the commands
         #[arg(long)]
@@ -77,29 +77,30 @@ pub(crate) enum HostCommand {
 #[derive(Debug, Args)]
 pub(crate) struct HostEnableArguments {
     /// Law of the senders
-    #[arg(long, value_parser = ["xcp"])]
+    #[arg(long, value_parser = ["xcp", "vcp"])]
     pub(crate) law: String,
-    /// Peers to use XCP with, such as 10.0.2.0/24 or 2001:db8::/32; may be repeated [default: all]
+    /// Peers to use the law with, such as 10.0.2.0/24 or 2001:db8::/32; may be repeated [default: all]
     #[arg(long, value_name = "PREFIX")]
     pub(crate) to: Vec<String>,
-    /// Use XCP only for sockets that choose it themselves (TCP_CONGESTION, iperf3 -C xcp)
+    /// Use the law only for sockets that choose it themselves (TCP_CONGESTION, iperf3 -C xcp)
     #[arg(long)]
     pub(crate) opt_in: bool,
     /// Place of the congestion header: a TCP option, or a header of its own between IP and TCP
-    #[arg(long, value_parser = ["option", "shim"], default_value = "option")]
-    pub(crate) encoding: String,
-    /// Interface at which --encoding shim puts headers in; may be repeated [default: all that are up,
+    /// [default: option]
+    #[arg(long, value_parser = ["option", "shim"])]
+    pub(crate) encoding: Option<String>,
+    /// Interface at which --encoding shim puts headers in, or VCP its codes; may be repeated [default: all that are up,
     /// but lo]
     #[arg(long, value_name = "IFACE")]
     pub(crate) interface: Vec<String>,
     /// Reaction to loss: halve the window as TCP does, maintain it, or run TCP beside XCP and follow the
-    /// smaller window
+    /// smaller window (not with VCP)
     #[arg(long, value_parser = ["tcp", "maintain", "fallback"], default_value = "tcp")]
     pub(crate) loss: String,
     /// Initial congestion window, packets
     #[arg(long, value_name = "PACKETS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) initial_window: u32,
-    /// The kernel's congestion control for connections that get no answer of XCP
+    /// The kernel's congestion control for connections that get no answer
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     pub(crate) fallback: String,
     /// Only print the commands
@@ -194,9 +195,9 @@ pub(crate) struct AttachArguments {
     /// shaper]
     #[arg(long, required_unless_present = "no_shape")]
     pub(crate) rate: Option<BitRate>,
-    /// Place of the congestion header in packets
-    #[arg(long, value_enum, default_value_t = EncodingShown::Option)]
-    pub(crate) encoding: EncodingShown,
+    /// Place of XCP's congestion header in packets [default: option]
+    #[arg(long, value_enum)]
+    pub(crate) encoding: Option<EncodingShown>,
     /// Use the queue that is there instead of holding the rate
     #[arg(long)]
     pub(crate) no_shape: bool,
@@ -213,6 +214,8 @@ pub(crate) struct AttachArguments {
 pub(crate) enum RouterLaw {
     /// XCP
     Xcp,
+    /// VCP, which tells its load in the two ECN bits
+    Vcp,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -1,16 +1,17 @@
-//! `congestlab host`: XCP on this machine's own connections.
+//! `congestlab host`: XCP or VCP on this machine's own connections.
 
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
 use congestlab_linux::host::{
-    self, Config, Counters, Details, Encoding, Flow, Law, LossPolicy, Socket, Status,
+    self, Config, Counters, Details, Encoding, Flow, Law, LossPolicy, Sender, Socket, Status,
 };
 use congestlab_linux::sys::command::{self, Mode};
+use congestlab_scenario::laws::mpcp;
 use congestlab_scenario::store;
 
 use super::args::{HostCommand, HostEnableArguments};
-use crate::failure::Failure;
+use crate::failure::{Failure, Message};
 use crate::machine;
 use crate::output::{Screen, print, say};
 use crate::table::{NOTHING, Table};
@@ -40,7 +41,7 @@ pub(crate) fn host(command: &HostCommand, screen: &Screen) -> Result<(), Failure
             let _waits = machine::stop_flag()?;
             host::disable()?;
             if !screen.quiet && !dry_run {
-                say("XCP is disabled; connections that use it fall back by themselves");
+                say("the law is disabled; connections that use it fall back by themselves");
             }
             Ok(())
         }
@@ -48,21 +49,24 @@ pub(crate) fn host(command: &HostCommand, screen: &Screen) -> Result<(), Failure
 }
 
 fn enable(arguments: &HostEnableArguments, screen: &Screen) -> Result<(), Failure> {
-    let encoding = if arguments.encoding == "shim" { Encoding::Shim } else { Encoding::Option };
+    let is_vcp = arguments.law == host::VCP;
+    let encoding = match arguments.encoding.as_deref() {
+        None if is_vcp => Encoding::Ecn,
+        Some("shim") => Encoding::Shim,
+        _ => Encoding::Option,
+    };
+    let sender = sender(is_vcp, &arguments.loss)?;
+    let title = sender.title();
     let config = Config {
-        name: host::NAME.into(),
+        name: sender.name().into(),
         to: arguments.to.iter().map(|prefix| prefix.parse()).collect::<Result<_, _>>()?,
         default: !arguments.opt_in,
         encoding,
         interfaces: match encoding {
-            Encoding::Shim if arguments.interface.is_empty() => host::interfaces()?,
+            Encoding::Shim | Encoding::Ecn if arguments.interface.is_empty() => host::interfaces()?,
             _ => arguments.interface.clone(),
         },
-        sender: host::sender_config(match arguments.loss.as_str() {
-            "maintain" => LossPolicy::Maintain,
-            "fallback" => LossPolicy::Fallback,
-            _ => LossPolicy::Tcp,
-        }),
+        sender,
         initial_window: arguments.initial_window,
         cgroup: host::everything()?,
         fallback: arguments.fallback.clone(),
@@ -72,10 +76,10 @@ fn enable(arguments: &HostEnableArguments, screen: &Screen) -> Result<(), Failur
     let Some(host) = host::enable(&config, true)? else { return Ok(()) };
     if stop.load(Ordering::Relaxed) {
         host::disable()?;
-        return Err(Failure::Interrupted("interrupted; XCP is not enabled".into()));
+        return Err(Failure::Interrupted(format!("interrupted; {title} is not enabled")));
     }
     if !screen.quiet {
-        say("XCP is enabled for new connections; congestlab host disable undoes it");
+        say(&format!("{title} is enabled for new connections; congestlab host disable undoes it"));
         if host.deaf_listeners() > 0 {
             say(&format!(
                 "{} sockets listen already and speak plain TCP until their servers are started again \
@@ -87,8 +91,23 @@ fn enable(arguments: &HostEnableArguments, screen: &Screen) -> Result<(), Failur
     Ok(())
 }
 
+/// The law, with a reaction to loss that it has.
+fn sender(is_vcp: bool, loss: &str) -> Result<Sender, Failure> {
+    Ok(match (is_vcp, loss) {
+        (false, "maintain") => host::sender_config(LossPolicy::Maintain),
+        (false, "fallback") => host::sender_config(LossPolicy::Fallback),
+        (false, _) => host::sender_config(LossPolicy::Tcp),
+        (true, "maintain") => host::vcp_config(mpcp::Loss::Maintain),
+        (true, "fallback") => {
+            let text = "VCP has no --loss fallback";
+            return Err(Failure::Input(Message::new(text, "--loss tcp or --loss maintain")));
+        }
+        (true, _) => host::vcp_config(mpcp::Loss::Tcp),
+    })
+}
+
 fn text(status: &Status) -> String {
-    let Some(details) = &status.details else { return "XCP is not enabled on this host\n".into() };
+    let Some(details) = &status.details else { return "no law is enabled on this host\n".into() };
     let Details { law, scope, to, opt_in, encoding, interfaces, loss, fallback, cgroup, counters, sockets } =
         details;
     let mut text = String::new();
@@ -102,6 +121,7 @@ fn text(status: &Status) -> String {
         match encoding {
             Encoding::Option => "option".into(),
             Encoding::Shim => format!("shim at {}", interfaces.join(", ")),
+            Encoding::Ecn => format!("codes in the ECN field at {}", interfaces.join(", ")),
         },
     );
     let namespaces = if *scope == "machine" { "" } else { ", in single network namespaces" };
@@ -121,6 +141,10 @@ fn text(status: &Status) -> String {
         let headers = format!("{shims_sent} put in, {shims_received} taken out, {shims_refused} refused");
         line("headers", headers);
     }
+    if *encoding == Encoding::Ecn {
+        let Counters { shims_sent, shims_received, .. } = counters;
+        line("codes", format!("{shims_sent} written, {shims_received} read and cleared"));
+    }
     if !sockets.is_empty() {
         text.push('\n');
         text.push_str(&connections(sockets));
@@ -131,13 +155,19 @@ fn text(status: &Status) -> String {
 fn connections(sockets: &[Socket]) -> String {
     let mut table = Table::new(["peer", "law", "cwnd", "srtt", "feedback", "routers", "fallback"]);
     for socket in sockets {
-        let Flow { law, reason, feedback, routers, .. } = &socket.flow;
+        let Flow { law, reason, feedback, routers, load, .. } = &socket.flow;
         table.row(vec![
             socket.peer.to_string(),
             socket.congestion_control.clone(),
             socket.cwnd_packets.to_string(),
             format!("{:.1} ms", socket.srtt_ms),
-            if *law == Law::Xcp { format!("{feedback:+} B/s") } else { NOTHING.into() },
+            match (law, load) {
+                (Law::Xcp, Some(code)) => {
+                    format!("load {}", ["", "low", "high", "over"][usize::from((*code).min(3))])
+                }
+                (Law::Xcp, None) => format!("{feedback:+} B/s"),
+                (Law::Other | Law::Fallback, _) => NOTHING.into(),
+            },
             if *routers == 15 { "15 or more".into() } else { routers.to_string() },
             match (law, reason) {
                 (Law::Fallback, Some(reason)) => format!("yes: {reason}"),

@@ -1,14 +1,14 @@
-//! `congestlab router`: XCP at the interfaces of a router.
+//! `congestlab router`: XCP or VCP at the interfaces of a router.
 
 use std::sync::atomic::Ordering;
 
-use congestlab_linux::router::{self, Config, Encoding, Queue, Status};
+use congestlab_linux::router::{self, Config, Encoding, Load, Queue, Status};
 use congestlab_linux::sys::command::{self, Mode};
 use congestlab_scenario::store;
 use congestlab_scenario::units::BitRate;
 use serde_json::json;
 
-use super::args::{AttachArguments, EncodingShown, RouterCommand};
+use super::args::{AttachArguments, EncodingShown, RouterCommand, RouterLaw};
 use crate::failure::Failure;
 use crate::machine;
 use crate::output::{Screen, print};
@@ -46,12 +46,14 @@ fn attach(arguments: &AttachArguments, screen: &Screen) -> Result<(), Failure> {
         Some(rate) => rate,
         None => router::shaped_rate(&arguments.interface)?,
     };
+    let is_vcp = arguments.law == RouterLaw::Vcp;
     let config = Config {
         rate,
-        law: router::law(rate),
-        encoding: match arguments.encoding {
-            EncodingShown::Option => Encoding::Option,
-            EncodingShown::Shim => Encoding::Shim,
+        law: if is_vcp { router::vcp(rate) } else { router::law(rate) },
+        encoding: match (is_vcp, arguments.encoding) {
+            (true, None) => Encoding::Ecn,
+            (_, None | Some(EncodingShown::Option)) => Encoding::Option,
+            (_, Some(EncodingShown::Shim)) => Encoding::Shim,
         },
         shape: (!arguments.no_shape).then(|| arguments.queue.unwrap_or(Queue::default_for(rate))),
     };
@@ -65,8 +67,9 @@ fn attach(arguments: &AttachArguments, screen: &Screen) -> Result<(), Failure> {
     if !arguments.dry_run {
         let interface = &arguments.interface;
         screen.note(&format!(
-            "{interface} runs XCP at {rate}; see `congestlab router status {interface}`, undo with \
-             `congestlab router detach {interface}`"
+            "{interface} runs {} at {rate}; see `congestlab router status {interface}`, undo with \
+             `congestlab router detach {interface}`",
+            if is_vcp { "VCP" } else { "XCP" }
         ));
     }
     Ok(())
@@ -76,18 +79,35 @@ fn attach(arguments: &AttachArguments, screen: &Screen) -> Result<(), Failure> {
 fn table(status: &Status) -> String {
     let Status { interface, law, encoding, hook, shaped, shaper_gone, qdisc, sample, queue } = status;
     let bits = |bytes: u64| BitRate(bytes.saturating_mul(8));
+    let head = format!(
+        "{interface}: {law}, {}, {}, {}",
+        match encoding {
+            Encoding::Ecn => "load in the ECN field".into(),
+            Encoding::Option | Encoding::Shim =>
+                format!("header as {}", format!("{encoding:?}").to_lowercase()),
+        },
+        format!("{hook:?}").to_lowercase(),
+        match (shaped, shaper_gone) {
+            (true, _) => format!("shaped here ({qdisc})"),
+            (_, true) => format!("no longer shaped here: somebody has removed the shaper ({qdisc})"),
+            _ => format!("shaped elsewhere ({qdisc})"),
+        }
+    );
+    if let Some(Load { load_factor, load_code }) = sample.load {
+        let word = ["", "low", "high", "over"][usize::from(load_code.min(3))];
+        let lines = [
+            head,
+            format!("  capacity            {}", BitRate(sample.capacity_bps)),
+            format!("  load factor         {load_factor:.3}, {word}"),
+            format!("  queue now           {} B, {} packets", queue.queue_bytes, queue.queue_packets),
+            format!("  drops               {}", queue.drops),
+            format!("  packets seen        {}, {} of them with a code", sample.packets, sample.xcp_packets),
+        ];
+        return lines.join("\n") + "\n";
+    }
     let sign = if sample.feedback_Bps < 0 { "-" } else { "" };
     let mut lines = vec![
-        format!(
-            "{interface}: {law}, header as {}, {}, {}",
-            format!("{encoding:?}").to_lowercase(),
-            format!("{hook:?}").to_lowercase(),
-            match (shaped, shaper_gone) {
-                (true, _) => format!("shaped here ({qdisc})"),
-                (_, true) => format!("no longer shaped here: somebody has removed the shaper ({qdisc})"),
-                _ => format!("shaped elsewhere ({qdisc})"),
-            }
-        ),
+        head,
         format!("  capacity            {}", BitRate(sample.capacity_bps)),
         format!("  input rate          {}", bits(sample.input_Bps)),
         format!("  control interval    {:.3} ms", sample.interval_ms),

@@ -1,5 +1,5 @@
-//! The header between IP and TCP at a host's interfaces: put in as packets leave, taken out as they arrive.
-//! TCP's super-packets can not be cut with it, so there are none meanwhile.
+//! The header between IP and TCP, or VCP's code, at a host's interfaces: put in as packets leave, taken out as they
+//! arrive. TCP's super-packets can not be cut with the header, so there are none meanwhile; the code is in each part.
 //!
 //! The settings from before are kept in a map of the programs, so that whoever finds the programs can undo the change.
 
@@ -10,6 +10,7 @@ use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, Program};
 
 use super::half;
+use crate::encoding::Encoding;
 use crate::error::{Context, Error, Result};
 use crate::interface::{Interface, Place, Side};
 use crate::sys::bpf::{self, os};
@@ -37,10 +38,21 @@ pub(super) struct Programs {
     map: MapHandle,
     /// The id of the map that all programs use: it tells ours.
     storage: u32,
+    encoding: Encoding,
+}
+
+/// True if an interface with such a `gso_max_segs` must have another.
+pub(super) fn limits(encoding: Encoding, gso_max_segs: u32) -> bool {
+    encoding == Encoding::Shim && gso_max_segs != 1
 }
 
 impl Programs {
-    pub(super) fn of(object: &Object, map: MapHandle, storage: &MapHandle) -> Result<Self> {
+    pub(super) fn of(
+        object: &Object,
+        map: MapHandle,
+        storage: &MapHandle,
+        encoding: Encoding,
+    ) -> Result<Self> {
         let mut fds = vec![];
         for (name, _) in PROGRAMS {
             let program = object.progs().find(|program| program.name() == name);
@@ -49,11 +61,11 @@ impl Programs {
             bpf::bind(program.as_fd(), map.as_fd()).context(|| format!("can not bind a map to {name}"))?;
             fds.push(program.as_fd().try_clone_to_owned().context(|| format!("can not keep {name}"))?);
         }
-        Ok(Self { fds, map, storage: id_of(storage)? })
+        Ok(Self { fds, map, storage: id_of(storage)?, encoding })
     }
 
     /// Finds the programs of a persistent host.
-    pub(super) fn find(map: MapHandle, storage: &MapHandle) -> Result<Self> {
+    pub(super) fn find(map: MapHandle, storage: &MapHandle, encoding: Encoding) -> Result<Self> {
         let storage = id_of(storage)?;
         let options = ProgInfoQueryOptions::default().include_map_ids(true);
         let all: Vec<_> = ProgInfoIter::with_query_opts(options)
@@ -66,7 +78,7 @@ impl Programs {
             let fd = Program::fd_from_id(program.id).map_err(os);
             fds.push(fd.context(|| format!("can not open the program {name}"))?);
         }
-        Ok(Self { fds, map, storage })
+        Ok(Self { fds, map, storage, encoding })
     }
 }
 
@@ -110,7 +122,7 @@ pub(super) fn announce(name: &str) -> Result<(Interface, u32)> {
     for (program, place) in PROGRAMS {
         if interface.programs(place)?.iter().any(|hung| hung.info.name == program) {
             return Err(Error::input(
-                format!("{name} belongs to a host with the encoding shim already"),
+                format!("{name} belongs to a host with VCP or the encoding shim already"),
                 "congestlab host disable, or another --interface",
             ));
         }
@@ -139,7 +151,7 @@ impl Programs {
             }
         }
         // Last: the programs, while they hang, keep the map that knows it.
-        if gso_max_segs != 1 {
+        if limits(self.encoding, gso_max_segs) {
             offload::limit_segments(name, 1)?;
         }
         Ok(insertion)
@@ -200,7 +212,7 @@ fn restore(index: i32, before: Before, storage: u32) -> Result<()> {
     if before.has_made_clsact {
         interface.remove_clsact()?;
     }
-    // Somebody may have set another since.
+    // Somebody may have set another since; VCP leaves it.
     if before.gso_max_segs != 1 && offload::max_segments(name)? == 1 {
         offload::limit_segments(name, before.gso_max_segs)?;
     }

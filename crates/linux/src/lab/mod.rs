@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::{fs, thread};
 
-use congestlab_core::law::{LinkReport, Protocol, SenderConfig, Series as _, xcp};
+use congestlab_core::law::{LinkReport, Protocol, SenderConfig, Series as _, mpcp, xcp};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate};
 use congestlab_scenario::net::errors::ErrorRate;
 use congestlab_scenario::net::packet::{PS_PER_NS, Picos};
@@ -120,7 +120,7 @@ pub struct LabReport {
     pub lateness: BTreeMap<String, [link::Lateness; 2]>,
     /// Congestion control and segment of each group of flows.
     pub flows: BTreeMap<String, FlowReport>,
-    /// Counts of the XCP program, for each link direction that has it.
+    /// Counts of the law's program, for each link direction that has it.
     pub routers: BTreeMap<String, router::Sample>,
     /// TCP segments with a wrong checksum, as the hosts' kernels count them.
     pub checksum_errors: u64,
@@ -129,7 +129,7 @@ pub struct LabReport {
 /// Congestion control and segment of a group of flows.
 #[derive(Clone, Debug, Serialize)]
 pub struct FlowReport {
-    /// Counts of XCP's hosts, with fallbacks; `None` for other laws.
+    /// Counts of XCP's or VCP's hosts, with fallbacks; `None` for other laws.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xcp: Option<host::Counters>,
     /// The kernel's name of the congestion control; `udp` for sources.
@@ -160,7 +160,8 @@ pub(crate) fn sleep_until(at: u64) {
 /// Bytes of a segment that are no payload.
 pub(crate) fn headers(kind: &GroupKind) -> u16 {
     match kind {
-        // IP, TCP, timestamps (RFC 7323, padded), and XCP's header, either way.
+        // IP, TCP, timestamps (RFC 7323, padded), and XCP's header, either way, or VCP's echo.
+        GroupKind::Tcp(config) if is_vcp(&config.law) => 60,
         GroupKind::Tcp(config) => 52 + config.law.needs().header_bytes,
         GroupKind::Source(_) => 0,
     }
@@ -272,15 +273,21 @@ fn require_law(name: &str, kind: &GroupKind) -> Result<()> {
             "leave it out, or simulate it",
         )),
         (None, SenderConfig::Xcp(_)) => Ok(()),
+        (None, law) if is_vcp(law) => Ok(()),
         (None, SenderConfig::XcpR(_)) => Err(Error::input(
             format!("flows.{name}.law = \"xcp-r\": a live lab has no receiver that keeps the window"),
             "write law = \"xcp\", whose echo in a live lab survives lost ACKs too, or simulate it",
         )),
         (None, law) => Err(Error::input(
             format!("flows.{name}.law = \"{}\": neither the kernel nor the host agent has it", law.name()),
-            "allowed in a live lab: xcp, pxcp and the kernel's own; or simulate it",
+            "allowed in a live lab: xcp, pxcp, vcp and the kernel's own; or simulate it",
         )),
     }
+}
+
+/// True for VCP, which is MPCP with chains of one packet.
+fn is_vcp(law: &SenderConfig) -> bool {
+    matches!(law, SenderConfig::Mpcp(config) if config.n == 1)
 }
 
 /// The law as it is when nothing but its name is said.
@@ -314,28 +321,50 @@ fn enable(
     encoding: Encoding,
 ) -> Result<(Vec<String>, Vec<Option<Host>>)> {
     let (mut names, mut hosts) = (Vec::new(), Vec::new());
+    let insert = |host: &mut Host, index: usize| -> Result<()> {
+        let all = topology.hosts.iter().zip(&network.hosts).enumerate();
+        for (number, (_, namespace)) in all.filter(|(_, (one, _))| one.group == index) {
+            namespace.run(|| host.insert_at(&format!("host{number}")))??;
+        }
+        Ok(())
+    };
     for (index, group) in model.groups.iter().enumerate() {
         let cgroup = apps::cgroup(guard, index);
         fs::create_dir(&cgroup).context(|| format!("can not make {}", cgroup.display()))?;
         let mut host = None;
         names.push(match (&group.kind, kernel_law(&group.kind)) {
+            (GroupKind::Tcp(tcp::Config { law: SenderConfig::Mpcp(sender), initial_window, .. }), _) => {
+                let name = format!("{}.{}.{index}", host::VCP, guard.id());
+                let mut vcp = host::enable(
+                    &host::Config {
+                        default: false,
+                        encoding: Encoding::Ecn,
+                        sender: host::Sender::Vcp(*sender),
+                        initial_window: *initial_window,
+                        ..host::Config::new(&name, cgroup)
+                    },
+                    false,
+                )?;
+                if let Some(vcp) = &mut vcp {
+                    insert(vcp, index)?;
+                }
+                host = vcp;
+                name
+            }
             (GroupKind::Tcp(tcp::Config { law: SenderConfig::Xcp(sender), initial_window, .. }), _) => {
                 let name = format!("xcp.{}.{index}", guard.id());
                 host = host::enable(
                     &host::Config {
                         default: false,
                         encoding,
-                        sender: sender.clone(),
+                        sender: host::Sender::Xcp(sender.clone()),
                         initial_window: *initial_window,
                         ..host::Config::new(&name, cgroup)
                     },
                     false,
                 )?;
                 if let (Some(host), Encoding::Shim) = (&mut host, encoding) {
-                    let all = topology.hosts.iter().zip(&network.hosts).enumerate();
-                    for (number, (_, namespace)) in all.filter(|(_, (one, _))| one.group == index) {
-                        namespace.run(|| host.insert_at(&format!("host{number}")))??;
-                    }
+                    insert(host, index)?;
                 }
                 name
             }
@@ -364,7 +393,7 @@ struct Lab<'a> {
     topology: Topology,
     network: Network,
     congestion: Vec<String>,
-    /// By group, where XCP is its law.
+    /// By group, where XCP or VCP is its law.
     xcp: Vec<Option<Host>>,
     /// By direction, where the kernel runs a law.
     samplers: Vec<Option<router::Reader>>,
@@ -792,6 +821,15 @@ impl<'a> Lab<'a> {
 fn law_of(sampler: Option<&router::Reader>) -> Result<Option<LinkReport>> {
     let Some(sampler) = sampler else { return Ok(None) };
     let (sample, _) = sampler.sample()?;
+    if let Some(load) = sample.load {
+        let load_factor = (load.load_factor * 1e6).round() as u32;
+        return Ok(Some(LinkReport::Mpcp(mpcp::Report {
+            intervals: sample.intervals,
+            load: load_factor,
+            level: u16::from(load.load_code).saturating_sub(1),
+            zone: load.load_code,
+        })));
+    }
     Ok(Some(LinkReport::Xcp(xcp::Report {
         intervals: sample.intervals,
         input: Rate(sample.input_Bps),

@@ -128,11 +128,22 @@ pub(super) fn needs_user_space(port: &PortConfig) -> Option<&'static str> {
         (_, Discipline::Step(_), _) => Some("step marking"),
         (_, Discipline::XcpTcp(_), _) => Some("two classes"),
         (_, discipline, _) if *discipline != Discipline::DropTail => Some(discipline.name()),
-        (_, _, Some(law)) if !matches!(law.config, LinkConfig::Xcp(_)) => Some("a law that is not plain XCP"),
+        (_, _, Some(law)) if law_of(law, Encoding::Option).is_none() => {
+            Some("a law that is neither plain XCP nor VCP")
+        }
         // The router's program learns of a new rate as its new capacity.
         (Service::Steps(_), _, Some(LawConfig { follows_service: false, .. })) => {
             Some("a law with a capacity of its own on a link with steps")
         }
+        _ => None,
+    }
+}
+
+/// The law as the kernel runs it, and where it travels: XCP's header as this says. `None`: the kernel has it not.
+fn law_of(law: &LawConfig, encoding: Encoding) -> Option<(router::Law, Encoding)> {
+    match &law.config {
+        LinkConfig::Xcp(config) => Some((router::Law::Xcp(*config), encoding)),
+        LinkConfig::Mpcp(config) if config.n == 1 => Some((router::Law::Vcp(*config), Encoding::Ecn)),
         _ => None,
     }
 }
@@ -327,7 +338,7 @@ impl Builder<'_> {
 impl Shaped {
     fn create(&self, namespace: &Namespace, port: &PortConfig, encoding: Encoding) -> Result<()> {
         let rate = port.service.rate_at(0);
-        let Some(LawConfig { config: LinkConfig::Xcp(config), .. }) = &port.law else {
+        let Some((law, encoding)) = port.law.as_ref().and_then(|law| law_of(law, encoding)) else {
             run(&self.line("add", namespace, rate))?;
             return run(&self.queue(namespace)).map(drop);
         };
@@ -335,7 +346,7 @@ impl Shaped {
             Limit::Packets(_) => Queue::Packets(self.room().try_into().unwrap_or(u32::MAX)),
             _ => Queue::Bytes(self.room()),
         };
-        let config = router::Config { rate, law: *config, encoding, shape: Some(queue) };
+        let config = router::Config { rate, law, encoding, shape: Some(queue) };
         namespace.run(|| router::attach(&self.interface, &config))?
     }
 
@@ -392,7 +403,11 @@ pub(super) fn port_of(pipe: Pipe) -> PortConfig {
 /// Says in words where a direction is queued and delayed.
 fn choice(port: &PortConfig, reason: Option<&str>) -> String {
     let ms = port.delay as f64 / 1e9;
-    let kernel = if port.law.is_some() { "kernel (tbf and the XCP program)" } else { "kernel (tbf)" };
+    let kernel = match port.law.as_ref().map(|law| &law.config) {
+        Some(LinkConfig::Mpcp(_)) => "kernel (tbf and the VCP program)",
+        Some(_) => "kernel (tbf and the XCP program)",
+        None => "kernel (tbf)",
+    };
     match (reason, wire_of(port)) {
         (Some(reason), _) => format!("user-space link, for {reason}"),
         (None, None) => kernel.into(),

@@ -3,16 +3,18 @@
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use congestlab_core::units::{Duration, Rate, Ratio};
+use congestlab_core::units::{Duration, Rate};
 use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
 use serde::Serialize;
 
-use super::{Config, Encoding};
+use super::{Config, Encoding, Law};
 use crate::error::{Context, Error, Result};
 use crate::sys::bpf::os;
 
 /// The object file that `bpf/build.sh` makes of `bpf/router.bpf.c` and the link law.
 pub const OBJECT: &[u8] = include_bytes!("../../bpf/objects/router.bpf.o");
+/// The object file of `bpf/router-vcp.bpf.c`.
+pub(super) const VCP: &[u8] = include_bytes!("../../bpf/objects/router-vcp.bpf.o");
 
 /// Name of the program at the interface.
 pub(super) const PROGRAM: &str = "cl_router";
@@ -52,7 +54,16 @@ impl Refused {
     }
 }
 
-/// Counts of the program and the last decision of the law, at one moment.
+/// Load that VCP's law measured in its last interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Load {
+    /// Load factor, part of the capacity.
+    pub load_factor: f64,
+    /// Code that packets are told at least: 1 low, 2 high, 3 over.
+    pub load_code: u8,
+}
+
+/// Counts of the program and the last decision of the law, at one moment. What VCP's law does not have is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[expect(non_snake_case, reason = "units as docs/design/contract.md 5 writes them")]
 pub struct Sample {
@@ -72,7 +83,7 @@ pub struct Sample {
     pub packets: u64,
     /// Bytes of IP in all packets.
     pub bytes: u64,
-    /// Packets whose congestion header the law has processed.
+    /// Packets whose congestion header the law has processed; of VCP, whose ECN field has a code.
     pub xcp_packets: u64,
     /// Packets without a congestion header.
     pub other_packets: u64,
@@ -82,6 +93,9 @@ pub struct Sample {
     pub refused: Refused,
     /// Packets, or super-packets, whose stated X counted for less, as of the last control interval.
     pub bounded_packets: u64,
+    /// Load, if the law is VCP.
+    #[serde(flatten)]
+    pub load: Option<Load>,
 }
 
 impl Sample {
@@ -92,7 +106,11 @@ impl Sample {
             let bytes = port.get(8 + 8 * index..16 + 8 * index);
             bytes.and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes)
         };
-        let count = |index: usize| word(7 + index);
+        // VCP's report is shorter than XCP's.
+        let load = (settings.law() == Law::VCP)
+            .then(|| Load { load_factor: (word(2) as u32) as f64 / 1e6, load_code: (word(2) >> 48) as u8 });
+        let xcp = |index: usize| if load.is_none() { word(index) } else { 0 };
+        let count = |index: usize| word(if load.is_none() { 7 } else { 3 } + index);
         let refused = Refused {
             odd_offset: count(4),
             wrong_length: count(5),
@@ -105,17 +123,18 @@ impl Sample {
         Self {
             capacity_bps: settings.capacity().bits().0,
             intervals: word(1),
-            input_Bps: word(2),
-            feedback_Bps: word(3) as i64,
-            interval_ms: word(4) as f64 / 1e6,
-            persistent_queue_bytes: word(5),
+            input_Bps: xcp(2),
+            feedback_Bps: xcp(3) as i64,
+            interval_ms: if load.is_none() { word(4) } else { settings.interval() } as f64 / 1e6,
+            persistent_queue_bytes: xcp(5),
             packets: count(0),
             bytes: count(1),
             xcp_packets: count(2),
             other_packets: count(3),
             refused_packets: refused.total(),
             refused,
-            bounded_packets: word(6),
+            bounded_packets: xcp(6),
+            load,
         }
     }
 }
@@ -131,19 +150,15 @@ impl Settings {
     const SIZE: usize = Self::WORDS + 16;
 
     fn new(config: &Config, phases: [u64; 2], link_header: u32, undo: u32) -> Self {
-        let law = &config.law;
-        let mut bytes = law.capacity.0.to_ne_bytes().to_vec();
-        for ratio in [law.alpha, law.beta, law.gamma, Ratio(0)] {
-            bytes.extend(ratio.0.to_ne_bytes());
-        }
-        for span in [law.min_interval, law.max_interval, law.initial_interval, law.allowed_queue] {
-            bytes.extend(span.0.to_ne_bytes());
-        }
-        bytes.extend([law.capture, law.thesis, law.overdraw, law.bound_headers, law.spread].map(u8::from));
+        let mut bytes = config.law.constants();
         bytes.resize(Self::LAW, 0);
         phases.iter().for_each(|phase| bytes.extend(phase.to_ne_bytes()));
-        let encoding = u32::from(config.encoding == Encoding::Shim);
-        for word in [encoding, link_header, undo, 0] {
+        let encoding = match config.encoding {
+            Encoding::Option => 0,
+            Encoding::Shim => 1,
+            Encoding::Ecn => 2,
+        };
+        for word in [encoding, link_header, undo, config.law.number()] {
             bytes.extend(word.to_ne_bytes());
         }
         debug_assert_eq!(bytes.len(), Self::SIZE);
@@ -156,7 +171,21 @@ impl Settings {
     }
 
     pub(super) fn encoding(&self) -> Encoding {
-        if self.word(0) == 0 { Encoding::Option } else { Encoding::Shim }
+        match self.word(0) {
+            0 => Encoding::Option,
+            1 => Encoding::Shim,
+            _ => Encoding::Ecn,
+        }
+    }
+
+    /// Returns [`Law::number`].
+    pub(super) fn law(&self) -> u32 {
+        self.word(3)
+    }
+
+    /// Returns VCP's interval, ns.
+    fn interval(&self) -> u64 {
+        self.0[8..16].try_into().map_or(0, u64::from_ne_bytes)
     }
 
     pub(super) fn undo(&self) -> u32 {
@@ -185,7 +214,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Loads an object such as [`OBJECT`]. `link_header` is the number of bytes before the IP header; `undo` is
+    /// Loads the object of the law, or another one in its place. `link_header` is the number of bytes before the IP header; `undo` is
     /// kept for [`detach`](super::detach).
     ///
     /// # Errors
@@ -204,7 +233,7 @@ impl Program {
                 "Linux 6.9 or later, built with CONFIG_DEBUG_INFO_BTF",
             ),
         })?;
-        let phases = phases(config.law.initial_interval)?;
+        let phases = phases(config.law.first_interval())?;
         let program = Self { object, settings: Settings::new(config, phases, link_header, undo) };
         program.write()?;
         program.run(INIT, ProgramInput { data_in: Some(&[0; 14]), ..Default::default() })?;

@@ -10,8 +10,9 @@ use std::thread::{JoinHandle, sleep};
 use std::time::Duration;
 use std::{fs, io, thread};
 
+use congestlab_core::law::mpcp;
 use congestlab_core::units::BitRate;
-use congestlab_linux::host::{Config, Encoding, Host, Law, Reason, Socket};
+use congestlab_linux::host::{self, Config, Encoding, Host, Law, Reason, Socket};
 use congestlab_linux::link::{Clock, Direction, Link, UNLIMITED};
 use congestlab_linux::router::{self, Queue};
 use congestlab_linux::sys::netns::Namespace;
@@ -93,7 +94,7 @@ impl Path {
                 ip(&format!("ip -n {id}{space} link set {device} up"));
                 let space = Namespace::open(&format!("{id}{space}")).unwrap();
                 // Hosts that put a header between IP and TCP see to what they need themselves.
-                if encoding == Encoding::Option || space.name().ends_with('r') {
+                if encoding != Encoding::Shim || space.name().ends_with('r') {
                     space.run(|| Offloads::off(device).unwrap().keep()).unwrap();
                 }
             }
@@ -112,6 +113,10 @@ impl Path {
     }
 
     pub(crate) fn config(&self) -> Config {
+        if self.encoding == Encoding::Ecn {
+            let config = Config::new(format!("vcp_{}", &self.id[4..]), &self.cgroup);
+            return Config { encoding: self.encoding, sender: host::vcp_config(mpcp::Loss::Tcp), ..config };
+        }
         let name = format!("xcp_{}", &self.id[4..]);
         Config { encoding: self.encoding, ..Config::new(name, &self.cgroup) }
     }
@@ -146,10 +151,11 @@ impl Path {
         Namespace::open(&format!("{}{end}", self.id)).unwrap()
     }
 
-    /// The router's egress towards the server speaks XCP.
+    /// The router's egress towards the server speaks XCP, or VCP.
     pub(crate) fn attach(&self, rate: u64, shape: Option<Queue>) {
         let rate = BitRate(rate);
-        let config = router::Config { rate, law: router::law(rate), encoding: self.encoding, shape };
+        let law = if self.encoding == Encoding::Ecn { router::vcp(rate) } else { router::law(rate) };
+        let config = router::Config { rate, law, encoding: self.encoding, shape };
         self.namespace("r").run(|| router::attach("s", &config)).unwrap().unwrap();
     }
 

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! VCP's laws as functions that C can call in BPF, as `laws.rs` has XCP's: names and rules are the same.
+//!
+//! The law is MPCP's with chains of one packet. What longer chains need is not compiled: the settings say so here, as
+//! constants.
+#![no_std]
+
+#[path = "../../core/src/law/mod.rs"]
+mod law;
+#[path = "../../core/src/units/mod.rs"]
+mod units;
+
+use law::mpcp::{self, Counts, CountsReader, Hold, Link, Loss, Report, Sender};
+use law::{Ack, Carried, LinkLaw as _, Send, SenderLaw as _};
+use units::{Bytes, Duration, Rate, Ratio, Time};
+
+/// As in `vcp.h`, which holds states as so many words.
+const _: () = assert!(size_of::<Link>() == 8 * LINK_WORDS, "LINK_WORDS");
+const _: () = assert!(size_of::<Sender>() == 8 * SENDER_WORDS, "SENDER_WORDS");
+const LINK_WORDS: usize = 20;
+const SENDER_WORDS: usize = 14;
+
+/// [`mpcp::LinkConfig`] of VCP, as large as XCP's: the same in `vcp.h`. Spans are ns, ratios millionths.
+#[repr(C)]
+pub struct LinkConfig {
+    capacity: u64,
+    interval: u64,
+    sample: u64,
+    gamma: u32,
+    kq: u32,
+    queue_weight: u32,
+    rest: [u32; 7],
+}
+
+impl LinkConfig {
+    #[inline(always)]
+    fn to_rust(&self) -> mpcp::LinkConfig {
+        mpcp::LinkConfig {
+            capacity: Rate(self.capacity),
+            interval: Duration(self.interval),
+            sample: Duration(self.sample),
+            gamma: Ratio(self.gamma),
+            kq: Ratio(self.kq),
+            queue_weight: Ratio(self.queue_weight),
+            ..mpcp::LinkConfig::of(1, true)
+        }
+    }
+}
+
+/// [`mpcp::SenderConfig`] of VCP, as large as XCP's: the same in `vcp.h`. Spans are us, ratios millionths.
+#[repr(C)]
+pub struct SenderConfig {
+    alpha: u32,
+    beta: u32,
+    xi: u32,
+    loss: u32,
+    exponent_max: u32,
+    interval: u32,
+    rtt_max: u32,
+    hold: u8,
+    pacing: u8,
+    smooth: u8,
+    pad: u8,
+}
+
+impl SenderConfig {
+    #[inline(always)]
+    fn to_rust(&self) -> mpcp::SenderConfig {
+        mpcp::SenderConfig {
+            alpha: Ratio(self.alpha),
+            beta: Ratio(self.beta),
+            xi: Ratio(self.xi),
+            loss: if self.loss == 0 { Loss::Tcp } else { Loss::Maintain },
+            exponent_max: Ratio(self.exponent_max),
+            interval: Duration(self.interval as u64 * 1000),
+            rtt_max: Duration(self.rtt_max as u64 * 1000),
+            hold: if self.hold == 0 { Hold::Interval } else { Hold::RoundTrip },
+            pacing: self.pacing != 0,
+            smooth: self.smooth != 0,
+            ..mpcp::SenderConfig::of(1, true)
+        }
+    }
+}
+
+macro_rules! exported {
+    ($(fn $name:ident($($argument:ident: $kind:ty),*) -> u64 $body:block)*) => {$(
+        #[unsafe(no_mangle)]
+        #[unsafe(link_section = ".text")]
+        pub extern "C" fn $name($($argument: $kind),*) -> u64 $body
+    )*};
+}
+
+exported! {
+    fn law_link_init(link: &mut Link, config: &LinkConfig, phase: u64, queue_phase: u64) -> u64 {
+        *link = Link::new(config.to_rust(), Duration(phase), Duration(queue_phase));
+        0
+    }
+    fn law_link_set_capacity(link: &mut Link, capacity: u64) -> u64 {
+        link.set_capacity(Rate(capacity));
+        0
+    }
+    fn law_link_on_arrival(link: &mut Link, now: u64, size: u64) -> u64 {
+        link.on_arrival(Time(now), &Carried { size: Bytes(size), ..Carried::default() });
+        0
+    }
+    fn law_link_raise(link: &Link, code: u64) -> u64 {
+        link.raise(code as u8) as u64
+    }
+    fn law_link_next_deadline(link: &Link) -> u64 {
+        link.next_deadline().0
+    }
+    fn law_link_on_deadline(link: &mut Link, now: u64, backlog: u64) -> u64 {
+        link.be_single();
+        link.on_deadline(Time(now), Bytes(backlog));
+        0
+    }
+    fn law_link_report(link: &Link, report: &mut Report) -> u64 {
+        *report = link.report();
+        0
+    }
+    fn law_sender_init(sender: &mut Sender, mss: u64, initial_window: u64) -> u64 {
+        *sender = Sender::new(&mpcp::SenderConfig::of(1, true), Bytes(mss), Bytes(initial_window));
+        0
+    }
+    fn law_sender_on_ack(sender: &mut Sender, config: &SenderConfig, now: u64, ack: &Ack) -> u64 {
+        sender.on_ack(&config.to_rust(), Time(now), ack);
+        0
+    }
+    fn law_sender_on_loss(sender: &mut Sender, config: &SenderConfig, now: u64, flight: u64) -> u64 {
+        sender.on_loss(&config.to_rust(), Time(now), Bytes(flight));
+        0
+    }
+    fn law_sender_on_timeout(sender: &mut Sender, config: &SenderConfig, now: u64, flight: u64, is_first: u64) -> u64 {
+        sender.on_timeout(&config.to_rust(), Time(now), Bytes(flight), is_first != 0);
+        0
+    }
+    fn law_sender_on_send(sender: &mut Sender, config: &SenderConfig, now: u64) -> u64 {
+        let mut packet = Carried::default();
+        sender.on_send(&config.to_rust(), Time(now), &Send::default(), &mut packet);
+        packet.ecn as u64
+    }
+    fn law_sender_zone(sender: &Sender) -> u64 {
+        sender.state().level.zone() as u64
+    }
+    fn law_sender_window(sender: &Sender) -> u64 {
+        sender.window().0
+    }
+    fn law_sender_pacing_rate(sender: &Sender, config: &SenderConfig, srtt: u64) -> u64 {
+        match sender.pacing_rate(&config.to_rust(), Duration(srtt)) {
+            Some(rate) => rate.0,
+            None => 0,
+        }
+    }
+    fn law_counts_on_data(counts: &mut Counts, code: u64, packets: u64) -> u64 {
+        counts.on_data(code as u8, packets as u32);
+        0
+    }
+    fn law_reader_on_ack(reader: &mut CountsReader, word: u64) -> u64 {
+        reader.on_ack(word as u32).0 as u64
+    }
+}
