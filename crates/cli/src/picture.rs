@@ -356,14 +356,7 @@ impl Figure {
         let y_at = |at: f64| top + height * (1.0 - axis.share(at));
         let y_of = |value: f64| y_at(if axis.is_logarithmic { log10(value) } else { value });
         let middle = (font * 1.1, top + height / 2.0);
-        canvas.items.push(Item::Text {
-            at: middle,
-            size: layout.label,
-            anchor: Anchor::Middle,
-            is_turned: true,
-            colour: INK,
-            text: row.label.clone(),
-        });
+        canvas.turned(middle, layout.label, Anchor::Middle, INK, &row.label);
         for (column, lines) in row.charts.iter().enumerate() {
             let left = layout.left + column as f64 * (layout.chart_width + layout.gap);
             let x_of = |x: f64| left + layout.chart_width * (x - self.x.0) / (self.x.1 - self.x.0);
@@ -396,20 +389,28 @@ impl Figure {
         }
     }
 
-    /// Numbers and label below the lowest charts; returns where they end.
+    /// Numbers, or names, and label below the lowest charts; returns where they end. Names that would touch are turned.
     fn draw_x_labels(&self, canvas: &mut Canvas, layout: &Layout, bottom: f64) -> f64 {
         let font = self.size.font;
+        let widest = self.categories.iter().map(|name| font::width(name, font)).fold(0.0, f64::max);
+        let is_turned = (widest + font * 0.8) * self.categories.len() as f64 > layout.chart_width;
+        let end = bottom + if is_turned { widest + font * 0.6 } else { font * 1.4 };
         for column in 0..self.columns.len().max(1) {
             let left = layout.left + column as f64 * (layout.chart_width + layout.gap);
             for (value, label) in self.x_ticks(layout.chart_width) {
                 let x = left + layout.chart_width * (value - self.x.0) / (self.x.1 - self.x.0);
-                canvas.text((x, bottom + font * 1.4), font, Anchor::Middle, INK, &label);
+                if is_turned {
+                    let at = (x + font * 0.35, bottom + font * 0.6);
+                    canvas.turned(at, font, Anchor::End, INK, &label);
+                } else {
+                    canvas.text((x, end), font, Anchor::Middle, INK, &label);
+                }
             }
             let size = fitting(&self.x_label, font, layout.chart_width + layout.left / 2.0);
-            let at = (left + layout.chart_width / 2.0, bottom + font * 2.8);
+            let at = (left + layout.chart_width / 2.0, end + font * 1.4);
             canvas.text(at, size, Anchor::Middle, INK, &self.x_label);
         }
-        bottom + font * 3.0
+        end + font * 1.6
     }
 
     /// Entries from left to right, then the next line, and the note below; returns where it ends.
@@ -746,6 +747,27 @@ mod tests {
             assert_eq!(svg.matches(&format!(">{name}</text>")).count(), 1, "{name}");
         }
         assert!(svg.contains("aria-label=\"A &amp; B\""));
+    }
+
+    /// Names that fit stand beside each other; others are turned, and end where the axis is.
+    #[test]
+    fn names_on_an_axis_never_touch() {
+        let turned = |names: usize| {
+            let categories = (0..names).map(|place| format!("a name {place}")).collect();
+            let figure = Figure { categories, x: (-0.5, names as f64 - 0.5), ..figure() };
+            let canvas = figure.draw();
+            let labels = canvas.items.iter().filter_map(|item| match item {
+                Item::Text { at, is_turned, anchor, text, .. } if text.starts_with("a name") => {
+                    Some((at.1, *is_turned && *anchor == Anchor::End, font::width(text, figure.size.font)))
+                }
+                _ => None,
+            });
+            let labels: Vec<_> = labels.collect();
+            assert_eq!(labels.len(), 2 * names, "one below each chart");
+            assert!(labels.iter().all(|&(y, _, width)| y + width < canvas.height), "the picture has room");
+            labels.iter().filter(|(_, is_turned, _)| *is_turned).count()
+        };
+        assert_eq!((turned(3), turned(30)), (0, 60));
     }
 
     #[test]

@@ -357,6 +357,13 @@ fn the_page_on_stability_shows_the_map_that_duckdb_prints() {
 }
 
 #[test]
+fn the_page_on_all_laws_shows_what_one_sweep_gives() {
+    let pictures = ["dumbbell", "round-trips", "lte", "incast", "web", "satellite", "beside"];
+    let pictures = pictures.map(|name| format!("laws/{name}.svg"));
+    hold_programs("docs/laws.md", "laws", &pictures.each_ref().map(String::as_str));
+}
+
+#[test]
 fn the_page_past_the_papers_shows_what_the_command_and_python_print() {
     hold_programs("docs/beyond.md", "beyond", &[]);
 }

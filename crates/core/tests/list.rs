@@ -131,6 +131,8 @@ fn every_protocol_has_its_page_and_is_in_the_table() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let scenario = fs::read_to_string(docs.join("scenario.md")).unwrap();
     let rows: Vec<&str> = scenario.lines().filter(|line| line.starts_with("| `law` |")).collect();
+    let all = fs::read_to_string(docs.join("laws.md")).unwrap()
+        + &fs::read_to_string(docs.join("../scenarios/laws.toml")).unwrap();
     let [of_links, of_flows] = rows[..] else { panic!("one row for links, one for flows: {rows:?}") };
     for protocol in Protocol::all() {
         let page = docs.join("protocols").join(format!("{}.md", protocol.page));
@@ -143,6 +145,11 @@ fn every_protocol_has_its_page_and_is_in_the_table() {
             |row: &str| row.contains(&format!("`{name}`")) || row.contains(&format!("`\"{name}\"`"));
         assert!(protocol.link.is_none() || is_listed(of_links), "{name} is not in {of_links}");
         assert!(protocol.sender.is_none() || is_listed(of_flows), "{name} is not in {of_flows}");
+        let is_shown = all.contains(&format!("\"{name}\"")) || all.contains(&format!("`{name}`"));
+        assert!(
+            is_shown,
+            "{name} is neither in scenarios/laws.toml nor left out with a word in docs/laws.md"
+        );
     }
 }
 

@@ -20,6 +20,7 @@ use crate::error::Error;
 use crate::host::form;
 use crate::link::LATE_MAX;
 use crate::router::{self, Config, Encoding, Program};
+use crate::standing::{self, Standing};
 use crate::supervisor;
 use crate::sys::{cgroup, command, probe};
 
@@ -33,15 +34,17 @@ pub enum Part {
     Router,
     /// `congestlab link`: a link in user space.
     Link,
-    /// `congestlab live`: labs, which need all of it.
+    /// `congestlab live`: labs, which need all of these.
     Live,
+    /// `congestlab gateway`: TCP connections split at a satellite link.
+    Gateway,
 }
 
-use Part::{Host, Link, Live, Router};
+use Part::{Gateway, Host, Link, Live, Router};
 
 impl Part {
     /// All parts, in the order of the report.
-    pub const ALL: [Self; 4] = [Host, Router, Link, Live];
+    pub const ALL: [Self; 5] = [Host, Router, Link, Live, Gateway];
 
     /// Returns the name of the part for people.
     pub fn name(self) -> &'static str {
@@ -50,6 +53,7 @@ impl Part {
             Router => "router",
             Link => "user-space link",
             Live => "live lab",
+            Gateway => "gateway",
         }
     }
 }
@@ -119,6 +123,8 @@ pub struct Report {
     pub lateness: Lateness,
     /// Ids of labs and links that died together with their supervisors.
     pub leftovers: Vec<String>,
+    /// Routers, hosts and gateways that stand on the machine; `None`: the privilege to look is missing.
+    pub standing: Option<Vec<Standing>>,
 }
 
 /// How late sleeping threads wake up, measured over 0.2 s.
@@ -142,7 +148,7 @@ const RESOLUTION_NS: i64 = 10_000;
 const ROUTER: (u32, u32) = (6, 9);
 
 /// In the order in which they are told.
-static QUESTIONS: [Question; 27] = [
+static QUESTIONS: [Question; 31] = [
     Question {
         name: "privilege",
         what: "privilege",
@@ -325,10 +331,34 @@ static QUESTIONS: [Question; 27] = [
     Question {
         name: "nft",
         what: "nft",
-        needed_for: &[],
-        why: "to try XCP through a firewall",
+        needed_for: &[Gateway],
+        why: "rules that lead connections to the gateway; to try XCP through a firewall",
         help: "apt-get install nftables",
         ask: |_| tool("nft"),
+    },
+    Question {
+        name: "tproxy",
+        what: "connections led to a gateway",
+        needed_for: &[Gateway],
+        why: "to end connections of others (nftables' tproxy)",
+        help: "modprobe nft_tproxy, or a kernel with CONFIG_NFT_TPROXY",
+        ask: |machine| machine.feature(Some("nft_tproxy_init"), "CONFIG_NFT_TPROXY", "nft_tproxy").answer(),
+    },
+    Question {
+        name: "socket-match",
+        what: "packets told by their socket",
+        needed_for: &[Gateway],
+        why: "answers to connections that the gateway makes (nftables' socket)",
+        help: "modprobe nft_socket, or a kernel with CONFIG_NFT_SOCKET",
+        ask: |machine| machine.feature(Some("nft_socket_init"), "CONFIG_NFT_SOCKET", "nft_socket").answer(),
+    },
+    Question {
+        name: "routing-tables",
+        what: "several routing tables",
+        needed_for: &[Gateway],
+        why: "packets of others that the gateway takes in",
+        help: "a kernel with CONFIG_IP_MULTIPLE_TABLES",
+        ask: |machine| machine.feature(Some("fib4_rule_action"), "CONFIG_IP_MULTIPLE_TABLES", "").answer(),
     },
     Question {
         name: "conntrack",
@@ -370,6 +400,20 @@ static QUESTIONS: [Question; 27] = [
             (if leftovers.is_empty() { Mark::Yes } else { Mark::Doubt }, leftovers.join(", "))
         },
     },
+    Question {
+        name: "standing",
+        what: "no router, host or gateway stands",
+        needed_for: &[],
+        why: "whatever somebody attached takes part in what runs here, until it is taken away",
+        help: "congestlab router detach IFACE, congestlab host disable; elsewhere behind ip netns exec NAME",
+        ask: |machine| match &machine.standing {
+            None => (Mark::Unknown, "can only be seen as root".into()),
+            Some(standing) => {
+                let names: Vec<String> = standing.iter().map(Standing::to_string).collect();
+                (if names.is_empty() { Mark::Yes } else { Mark::Doubt }, names.join(", "))
+            }
+        },
+    },
 ];
 
 /// Examines the machine.
@@ -388,8 +432,8 @@ pub fn examine() -> Report {
         let missing: Vec<_> = checks.iter().filter(is_missing).map(|check| check.question.name).collect();
         Verdict { part, able: missing.is_empty(), missing }
     });
-    let Machine { lateness, leftovers, .. } = machine;
-    Report { verdicts: verdicts.to_vec(), checks, lateness, leftovers }
+    let Machine { lateness, leftovers, standing, .. } = machine;
+    Report { verdicts: verdicts.to_vec(), checks, lateness, leftovers, standing }
 }
 
 type Answer = (Mark, String);
@@ -439,6 +483,7 @@ struct Machine {
     modules: String,
     lateness: Lateness,
     leftovers: Vec<String>,
+    standing: Option<Vec<Standing>>,
 }
 
 impl Machine {
@@ -460,6 +505,7 @@ impl Machine {
             modules: list("modules.builtin") + &list("modules.dep"),
             lateness: lateness(),
             leftovers: supervisor::dead().unwrap_or_default(),
+            standing: standing::standing(),
             release,
         }
     }
@@ -689,6 +735,7 @@ mod tests {
             modules: modules.into(),
             lateness: Lateness::default(),
             leftovers: Vec::new(),
+            standing: None,
         }
     }
 

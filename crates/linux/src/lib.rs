@@ -35,6 +35,7 @@ mod interface;
 pub mod lab;
 pub mod link;
 pub mod router;
+pub mod standing;
 pub mod supervisor;
 pub mod sys;
 

@@ -130,6 +130,11 @@ impl Canvas {
         self.items.push(Item::Text { at, size, anchor, is_turned: false, colour, text: text.to_owned() });
     }
 
+    /// A text that is read from below to above.
+    pub(crate) fn turned(&mut self, at: Place, size: f64, anchor: Anchor, colour: Colour, text: &str) {
+        self.items.push(Item::Text { at, size, anchor, is_turned: true, colour, text: text.to_owned() });
+    }
+
     /// Every text, for a font of their letters.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         self.items.iter().filter_map(|item| match item {

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{Finished, Lab, SCENARIO};
 
-const PARTS: [&str; 4] = ["host", "router", "link", "live"];
+const PARTS: [&str; 5] = ["host", "router", "link", "live", "gateway"];
 
 fn check<'a>(report: &'a Value, name: &str) -> &'a Value {
     let checks = report["checks"].as_array().expect("checks");
@@ -43,7 +43,15 @@ fn every_part_has_a_verdict_and_every_question_an_answer() {
     assert_eq!(check(&report, "privilege")["mark"] == "yes", report["able"]["link"] == true);
 
     let text = lab.run(&["doctor"]).exits(0).stdout();
-    for part in ["host  ", "router  ", "user-space link  ", "live lab  ", release.trim(), "threads wake up"] {
+    for part in [
+        "host  ",
+        "router  ",
+        "user-space link  ",
+        "live lab  ",
+        "gateway  ",
+        release.trim(),
+        "threads wake up",
+    ] {
         assert!(text.contains(part), "no {part} in\n{text}");
     }
     let lines = text.lines().filter(|line| line.contains("NO ")).count();
@@ -162,4 +170,48 @@ fn what_a_dead_lab_left_is_told_and_cleaned_on_demand() {
     assert!(report["cleaned"].is_array(), "{report}");
     assert!(!dead.folder.exists(), "the journal is still there");
     assert!(!Path::new("/run/netns").join(&namespace).exists(), "the namespace is still there");
+}
+
+/// A network namespace of this test's, which goes with its owner.
+struct Room(String);
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["netns", "delete", &self.0]).output();
+    }
+}
+
+#[test]
+fn a_router_that_somebody_left_attached_is_named_with_its_place() {
+    const TEST: &str = "a_router_that_somebody_left_attached_is_named_with_its_place";
+    let lab = Lab::new(SCENARIO);
+    let report = lab.run(&["doctor", "--json"]).exits(0).json();
+    if report["able"]["router"] != true {
+        return skip(TEST, "no router here");
+    }
+    let room = Room(format!("congestlab-doctor-{}", std::process::id()));
+    let ip =
+        |line: &str| Command::new("ip").args(line.split(' ')).status().is_ok_and(|status| status.success());
+    let name = &room.0;
+    if !ip(&format!("netns add {name}")) || !ip(&format!("-n {name} link add left type veth peer name right"))
+    {
+        return skip(TEST, "no namespaces, or no veth");
+    }
+    let attach = format!(
+        "netns exec {name} {} router attach left --law xcp --rate 10Mbit/s",
+        env!("CARGO_BIN_EXE_congestlab")
+    );
+    assert!(ip(&attach), "{attach}");
+    let said = format!("router xcp at left in {name}");
+    let names = |report: &Value| {
+        let found = check(report, "standing")["found"].as_str().unwrap_or_default().to_owned();
+        found.split(", ").any(|thing| thing == said)
+    };
+    let report = lab.run(&["doctor", "--json"]).exits(0).json();
+    assert!(names(&report), "{report}");
+    let thing = serde_json::json!({ "namespace": name, "kind": "router", "interface": "left", "law": "xcp" });
+    assert!(report["standing"].as_array().is_some_and(|list| list.contains(&thing)), "{report}");
+    assert_eq!(check(&report, "standing")["mark"], "doubt");
+    drop(room);
+    assert!(!names(&lab.run(&["doctor", "--json"]).exits(0).json()));
 }

@@ -213,7 +213,7 @@ fn pictures_of_the_documentation_are_whole_in_a_browser_at_two_widths_and_in_bot
         return;
     };
     let docs = crate::repository("docs").canonicalize().expect("the repository has documents");
-    let mut pictures: Vec<_> = [docs.clone(), docs.join("recipes")]
+    let mut pictures: Vec<_> = [docs.clone(), docs.join("recipes"), docs.join("laws")]
         .iter()
         .filter_map(|folder| fs::read_dir(folder).ok())
         .flat_map(|entries| entries.flatten().map(|entry| entry.path()))
