@@ -358,6 +358,8 @@ struct Parts {
     reorder: Option<Reorder>,
     streams: Streams,
     service: Service,
+    /// Time over which the link law wants to know what a trace offered; `None`: it does not, or there is no trace.
+    watches: Option<Duration>,
     /// Next step that the law is to hear of.
     next_step: usize,
     /// Begin of the measurement; `NEVER` once it has come.
@@ -397,6 +399,15 @@ impl Parts {
     fn tell_capacity(&mut self) {
         if let Some(law) = &mut self.law {
             law.set_capacity(self.queue_law.as_ref().map_or(self.told, |queue| queue.share(self.told)));
+        }
+    }
+
+    /// A law that watches a trace learns what it offered of late.
+    #[inline(never)]
+    fn tell_offered(&mut self, now: Picos, window: Duration) {
+        if let (Service::Trace(trace), Some(law)) = (&self.service, &mut self.law) {
+            let from = now.saturating_sub(window.0.saturating_mul(PS_PER_NS));
+            law.set_capacity(Bytes(trace.offered(from, now)).per(Duration(window.0.max(1))));
         }
     }
 
@@ -450,6 +461,12 @@ impl Port {
             reorder: config.reorder,
             streams,
             service: config.service.clone(),
+            watches: match &config.law {
+                Some(law) if law.follows_service && matches!(config.service, Service::Trace(_)) => {
+                    law.config.watches()
+                }
+                _ => None,
+            },
             next_step: if hears_steps { 1 } else { usize::MAX },
             from: if from == 0 { NEVER } else { from },
             early_errors: 0,
@@ -874,6 +891,11 @@ impl Port {
             _ => 0,
         };
         let is_of_link_law = !self.has_others || parts.is_of_link_law(queue);
+        if let Some(window) = parts.watches
+            && parts.feedback_at == FeedbackAt::Enqueue
+        {
+            parts.tell_offered(now, window);
+        }
         if let Some(law) = &mut parts.law
             && is_of_link_law
         {
@@ -1048,6 +1070,9 @@ impl Port {
         let at = self.begin(size, end);
         let backlog = self.backlog();
         let parts = &mut *self.parts;
+        if let Some(window) = parts.watches {
+            parts.tell_offered(now, window);
+        }
         if let Some(law) = &mut parts.law {
             if parts.feedback_at == FeedbackAt::Departure {
                 edit(law, &mut parts.flows, now, packet, backlog, out);

@@ -133,6 +133,18 @@ impl Trace {
         base.saturating_add(u64::from(self.stamps[index]) * PS_PER_MS)
     }
 
+    /// Returns the number of opportunities up to `t`, with those at `t`.
+    fn count(&self, t: Picos) -> u64 {
+        // A period ends with its last opportunity; what is at 0 of the next one belongs to that.
+        let (base, index) = self.first_after(t);
+        base / self.period() * self.stamps.len() as u64 + index as u64
+    }
+
+    /// Returns the bytes of the opportunities after `from` and up to `to`.
+    pub(crate) fn offered(&self, from: Picos, to: Picos) -> u64 {
+        (self.count(to) - self.count(from)) * u64::from(OPPORTUNITY)
+    }
+
     /// Returns the first opportunity after `t`, as the beginning of its period and its index there.
     pub(crate) fn first_after(&self, t: Picos) -> (Picos, usize) {
         let period = self.period();
@@ -151,4 +163,24 @@ fn parse_u32(digits: &[u8]) -> Option<u32> {
         let digit = byte.is_ascii_digit().then(|| u32::from(byte - b'0'))?;
         value.checked_mul(10)?.checked_add(digit)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[test]
+    fn what_a_trace_offers_is_the_sum_of_its_opportunities() {
+        let stamps = vec![0, 1, 3, 3, 7];
+        let trace = Trace::new(stamps.clone()).unwrap();
+        let all: Vec<u64> =
+            (0..5).flat_map(|period| stamps.iter().map(move |at| period * 7 + u64::from(*at))).collect();
+        for from in 0..30 {
+            for to in from..30 {
+                let within = all.iter().filter(|&&at| from < at && at <= to).count() as u64;
+                assert_eq!(trace.offered(from * PS_PER_MS, to * PS_PER_MS), within * 1500, "{from} to {to}");
+            }
+        }
+    }
 }

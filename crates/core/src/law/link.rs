@@ -105,6 +105,13 @@ pub trait LinkLaw: Sized + Steered {
     /// Changes the capacity from the next control interval on.
     fn set_capacity(&mut self, capacity: Rate);
 
+    /// Returns the time over which the law wants to know what a link offered whose capacity is a recorded trace, before each
+    /// packet that leaves, by [`LinkLaw::set_capacity`]; `None`: the mean of the trace will do.
+    #[inline(always)]
+    fn watches(_config: &Self::Config) -> Option<Duration> {
+        None
+    }
+
     /// Takes a packet before it is queued, also if it is then dropped: it asked for capacity.
     fn on_arrival(&mut self, now: Time, packet: &impl Packet);
 

@@ -573,6 +573,12 @@ impl LinkConfig {
         of_link!(Self, self, config: Law => <Law as LinkLaw>::remembers(config))
     }
 
+    /// Returns the time over which the law wants to know what a trace offered: [`LinkLaw::watches`].
+    #[inline]
+    pub fn watches(&self) -> Option<Duration> {
+        of_link!(Self, self, config: Law => <Law as LinkLaw>::watches(config))
+    }
+
     /// Returns true if the law can be timed and told what is spare: [`Steered`].
     #[inline]
     pub fn is_steered(&self) -> bool {

@@ -382,6 +382,7 @@ trait LinkKind: marker::Send + Sync {
     fn capacity(&self, config: &dyn Any) -> Rate;
     fn configure_capacity(&self, config: &mut dyn Any, capacity: Rate);
     fn remembers(&self, config: &dyn Any) -> Option<Remembers>;
+    fn watches(&self, config: &dyn Any) -> Option<Duration>;
     fn explain_other(&self, config: &dyn Any) -> Option<Rule>;
     fn explain(&self, config: &dyn Any, view: &dyn Any, packets: [&dyn Packet; 2], rules: &mut Vec<Rule>);
 }
@@ -441,6 +442,10 @@ where
 
     fn remembers(&self, config: &dyn Any) -> Option<Remembers> {
         config.downcast_ref().and_then(L::remembers)
+    }
+
+    fn watches(&self, config: &dyn Any) -> Option<Duration> {
+        config.downcast_ref().and_then(L::watches)
     }
 
     fn explain_other(&self, config: &dyn Any) -> Option<Rule> {
@@ -707,6 +712,10 @@ impl LinkLaw for Link {
 
     fn remembers(config: &LinkConfig) -> Option<Remembers> {
         config.0.kind.remembers(config.0.any())
+    }
+
+    fn watches(config: &LinkConfig) -> Option<Duration> {
+        config.0.kind.watches(config.0.any())
     }
 }
 
