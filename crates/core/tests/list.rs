@@ -165,6 +165,7 @@ fn names_are_unique() {
 
 /// Modules of the laws, and the variants of the list.
 const MODULES: &[&str] = &[
+    "abc",
     "bbr",
     "bic",
     "cubic",
@@ -183,6 +184,7 @@ const MODULES: &[&str] = &[
     "xcp_r_v0",
 ];
 const VARIANTS: &[&str] = &[
+    "Abc",
     "Bbr",
     "Bic",
     "Cubic",

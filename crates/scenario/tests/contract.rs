@@ -108,6 +108,11 @@ fn every_alternative_in_the_example_is_accepted() {
         ("flows.ftp.law", "dctcp"),
         ("flows.ftp.law", "{ dctcp = { linux = true } }"),
         ("flows.ftp.law", "prague"),
+        ("flows.ftp.law", "abc"),
+        (
+            "links.bottleneck.law",
+            "{ abc = { eta = 0.9, delta = \"100 ms\", threshold = \"50 ms\", window = \"40 ms\", capacity = \"5 Mbit/s\" } }",
+        ),
         ("flows.ftp.law", "{ prague = { rtt_independent = false, rtt_target = \"10 ms\", transition = 1 } }"),
         ("flows.ftp.law", "peach"),
         ("flows.ftp.law", "peach-plus"),

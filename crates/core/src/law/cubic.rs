@@ -114,6 +114,17 @@ impl Cubic {
         }
     }
 
+    /// Bounds the window by another law's reason: what is above it is gone, and a new epoch begins there.
+    #[inline]
+    pub(super) fn limit(&mut self, most: Bytes) {
+        let most = with_places(most).max(self.mss);
+        if self.cwnd > most {
+            self.cwnd = most;
+            self.w_max = 0;
+            self.epoch = Time::NEVER;
+        }
+    }
+
     #[inline]
     fn avoid_congestion(&mut self, now: Time, ack: &Ack) {
         if self.epoch == Time::NEVER {

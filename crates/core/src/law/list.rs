@@ -235,6 +235,7 @@ protocols! { $
     peach { sender Peach(super::peach::Peach) }
     dctcp { sender Dctcp(super::dctcp::Sender) }
     prague { sender Prague(super::prague::Sender) }
+    abc { link Abc(super::abc::Link) sender Abc(super::abc::Sender) }
     rcp { link Rcp(super::rcp::Link) sender Rcp(super::rcp::Sender) }
     #[cfg(feature = "outside")]
     outside {

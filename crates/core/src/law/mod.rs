@@ -1,6 +1,7 @@
 //! Control laws: one file or folder per protocol, with up to three parts (link, sender, echo), and the list of protocols
 //! ([`Protocol::all`]), which names all that there are with their settings. What queues do is the role of [`queue`].
 
+pub mod abc;
 pub mod bbr;
 pub mod bic;
 pub mod cubic;

@@ -1,0 +1,41 @@
+//! Sentences about ABC's marks and windows.
+
+use super::{ACCELERATE, BRAKE, LinkConfig, Sender};
+use crate::law::Packet;
+use crate::law::words::{Reaction, Rule};
+use alloc::format;
+use alloc::vec::Vec;
+
+const SOURCE: &str = "docs/design/modern.md 2.3";
+
+/// What a link did to a packet.
+pub(super) fn hop(config: &LinkConfig, came: &dyn Packet, left: &dyn Packet, rules: &mut Vec<Rule>) {
+    let text = match (came.ecn(), left.ecn()) {
+        (ACCELERATE, BRAKE) => format!(
+            "no token was left, so the packet that could accelerate brakes: of the packets in the {} that the law \
+             looks back to, only so many may accelerate that a round trip later comes what the link can carry",
+            config.window
+        ),
+        (ACCELERATE, _) => {
+            "a token was left, so the packet accelerates: its sender may send two for it".into()
+        }
+        (BRAKE, _) => "the packet brakes already, and no link makes it accelerate again".into(),
+        (code, _) => format!("ECN code {code} is not of ABC, so the law leaves it alone"),
+    };
+    rules.push(Rule::new(text, SOURCE));
+}
+
+/// Why an acknowledgment changed the window.
+pub(super) fn reaction([before, after]: [&Sender; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
+    let packets = |bytes: u64| bytes as f64 / seen.segment.0.max(1) as f64;
+    let text = format!(
+        "ABC's window went from {:.2} to {:.2} packets by accelerations and brakes, CUBIC's beside it from {:.2} to {:.2}; \
+         the lesser of both counts, and neither passes twice of what is in flight",
+        packets(before.by_marks().0),
+        packets(after.by_marks().0),
+        packets(before.by_losses().0),
+        packets(after.by_losses().0)
+    );
+    rules.push(Rule::new(text, "docs/design/modern.md 2.4"));
+    seen.cut(rules);
+}
