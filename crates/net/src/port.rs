@@ -275,8 +275,15 @@ const fn picos(t: Time) -> Picos {
 /// A multiplication folded to 64 bits: the step of the running fingerprint.
 #[inline]
 pub(crate) const fn fold(a: u64, b: u64) -> u64 {
-    let product = a as u128 * b as u128;
-    (product >> 64) as u64 ^ product as u64
+    // As `Wide::product`: a call of a routine costs more there.
+    #[cfg(target_arch = "wasm32")]
+    let (high, low) = congestlab_core::units::limbs::product(a, b);
+    #[cfg(not(target_arch = "wasm32"))]
+    let (high, low) = {
+        let product = a as u128 * b as u128;
+        ((product >> 64) as u64, product as u64)
+    };
+    high ^ low
 }
 
 /// Odd, without pattern: the fractional digits of pi. Any other would do; it decides fingerprints.

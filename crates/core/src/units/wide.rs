@@ -1,7 +1,7 @@
 //! 128-bit arithmetic in two limbs.
 //!
-//! The laws also run as BPF, which multiplies 64 x 64 bits to 64 and divides 64 by 64; there is no
-//! compiler support routine to call for more. There [`limbs`] does what `u128` does elsewhere.
+//! The laws also run as BPF, which multiplies 64 x 64 bits to 64 and divides 64 by 64, without a compiler routine to call for
+//! more, and as WebAssembly, where each product would be such a call. There [`limbs`] does what `u128` does elsewhere.
 
 /// An unsigned 128-bit number.
 // Ordered by field order: the high limb decides first.
@@ -22,9 +22,9 @@ impl Wide {
     /// Returns `a * b`, exact.
     #[inline(always)]
     pub const fn product(a: u64, b: u64) -> Self {
-        #[cfg(target_arch = "bpf")]
+        #[cfg(any(target_arch = "bpf", target_arch = "wasm32"))]
         let (hi, lo) = limbs::product(a, b);
-        #[cfg(not(target_arch = "bpf"))]
+        #[cfg(not(any(target_arch = "bpf", target_arch = "wasm32")))]
         let (hi, lo) = {
             let product = a as u128 * b as u128;
             ((product >> 64) as u64, product as u64)
@@ -85,9 +85,9 @@ impl Wide {
         // Mostly there is no high part, and a division is what costs here.
         let hi = if self.hi < divisor { 0 } else { self.hi / divisor };
         let rest = self.hi - hi * divisor;
-        #[cfg(target_arch = "bpf")]
+        #[cfg(any(target_arch = "bpf", target_arch = "wasm32"))]
         let lo = limbs::quotient(rest, self.lo, divisor);
-        #[cfg(not(target_arch = "bpf"))]
+        #[cfg(not(any(target_arch = "bpf", target_arch = "wasm32")))]
         let lo = if rest == 0 {
             self.lo / divisor
         } else {
