@@ -98,7 +98,7 @@ impl Histogram {
 
 /// Values below 64 ns have a bucket each; every octave above has 64.
 fn bucket_of(value: u64) -> usize {
-    let shift = (63 - (value | 1).leading_zeros()).saturating_sub(SUB_BITS);
+    let shift = (value >> SUB_BITS | 1).ilog2();
     ((shift as usize) << SUB_BITS) + (value >> shift) as usize
 }
 

@@ -200,6 +200,12 @@ fn absolute(seq: u32, base: u32, near: u64) -> Option<u64> {
     (number >= 0).then_some(number as u64)
 }
 
+/// As [`in_bytes`], of segments that were sent: no run sends so many that their bytes need more than 64 bits.
+#[inline]
+fn sent_bytes(config: &Config, segments: u64) -> Bytes {
+    Bytes(segments * u64::from(config.segment))
+}
+
 /// Whole segments count in windows, however short the last of them is.
 #[inline]
 fn in_bytes(config: &Config, segments: u64) -> Bytes {

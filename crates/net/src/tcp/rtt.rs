@@ -9,6 +9,9 @@ pub(super) const CAUTIOUS_RTO: Duration = Duration(3_000_000_000);
 /// RFC 6298 §2.5 allows a maximum of at least this.
 const MAX_RTO: Duration = Duration(60_000_000_000);
 
+/// Round trips of more than 36 years are taken for that: five of these fit into a word.
+const LONGEST: u64 = 1 << 60;
+
 /// Smoothed round trip time and its variation. Timestamps give a sample with every acknowledgment
 /// of new data, so Karn's rule is not needed; the clock is exact (G = 0).
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,7 +31,7 @@ impl RoundTrip {
     #[inline]
     pub(super) fn sample(&mut self, rtt: Duration) {
         // A round trip that takes no time must still be known.
-        let rtt = rtt.0.max(1);
+        let rtt = rtt.0.clamp(1, LONGEST);
         if self.srtt == 0 {
             self.srtt = rtt;
             self.rttvar = rtt / 2;
@@ -43,7 +46,7 @@ impl RoundTrip {
     pub(super) fn rto(&self, initial: Duration, min: Duration, backoff: u8) -> Duration {
         let rto = match self.srtt {
             0 => initial.0,
-            srtt => srtt.saturating_add(self.rttvar.saturating_mul(4)).max(min.0),
+            srtt => (srtt + self.rttvar * 4).max(min.0),
         };
         let rto = if backoff == 0 { rto } else { rto.saturating_mul(1 << backoff.min(32)) };
         Duration(rto.min(MAX_RTO.0))

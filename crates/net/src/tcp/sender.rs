@@ -13,7 +13,7 @@ use congestlab_core::units::{Bytes, Duration, Time};
 use super::delivery::Delivery;
 use super::rtt::{CAUTIOUS_RTO, INITIAL_RTO, RoundTrip};
 use super::scoreboard::{DUP_THRESH, Scoreboard};
-use super::{App, Config, Connection, Measure, Recovery, Wait, absolute, in_bytes};
+use super::{App, Config, Connection, Measure, Recovery, Wait, absolute, in_bytes, sent_bytes};
 use crate::packet::{Kind, Packet, SACK_BLOCKS, UNLIMITED, flag};
 use crate::random::Stream;
 use crate::stats::Histogram;
@@ -362,8 +362,8 @@ impl Sender {
             &config.law,
             now,
             &law::Ack {
-                acked: in_bytes(config, advanced),
-                flight: in_bytes(config, flight),
+                acked: sent_bytes(config, advanced),
+                flight: sent_bytes(config, flight),
                 awnd: self.awnd_bytes(config),
                 rtt,
                 srtt: self.rtt.srtt(),

@@ -216,7 +216,8 @@ impl Sender {
     /// The time since data was last sent, as far as there was any to send.
     #[inline]
     pub(super) fn note_idle(&mut self, now: Time) {
-        if self.sent_at != Time::NEVER {
+        // Mostly less than once before. Nothing is later than `NEVER`, so who has sent nothing has not been idle.
+        if now - self.sent_at > self.idle_max {
             self.idle_max = self.idle_max.max(now.min(self.stop).min(self.completion) - self.sent_at);
         }
     }
