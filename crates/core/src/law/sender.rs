@@ -71,6 +71,14 @@ pub struct Delivery {
     pub interval: Duration,
     /// Data found lost with this acknowledgment.
     pub lost: Bytes,
+    /// Data found lost since the packet was sent that `prior` is of.
+    pub lost_since: Bytes,
+    /// Data in flight when that packet was sent, itself included.
+    pub sent_flight: Bytes,
+    /// The same two of the packet that, of those found lost, was sent last; zero: none was.
+    pub lost_until: Bytes,
+    /// Data in flight when that lost packet was sent, itself included.
+    pub lost_flight: Bytes,
     /// Data in flight before the acknowledgment.
     pub prior_flight: Bytes,
     /// Data in flight after the acknowledgment.

@@ -396,6 +396,7 @@ fn the_law_follows_its_transcription() {
                 rtt,
                 is_app_limited: random.below(5) == 0,
                 in_recovery,
+                ..Delivery::default()
             };
             if in_recovery && step % 500 == 451 {
                 law.on_loss(&config, Time(now), Bytes(0));

@@ -15,6 +15,10 @@ struct Sent {
     delivered_at: Time,
     /// P.delivered.
     delivered: u64,
+    /// P.tx_in_flight of draft-ietf-ccwg-bbr: segments in flight, itself included.
+    flight: u64,
+    /// P.lost of that draft: C.lost when it was sent.
+    lost: u64,
     /// P.is_app_limited.
     is_app_limited: bool,
     /// Acknowledged or SACKed.
@@ -36,6 +40,12 @@ pub(super) struct Sample {
     pub(super) is_app_limited: bool,
     /// Segments found lost.
     pub(super) lost: u64,
+    /// Segments found lost since the segment was sent that `prior` is of, and those in flight then.
+    pub(super) lost_since: u64,
+    pub(super) sent_flight: u64,
+    /// The same of the segment that, of those found lost, was sent last.
+    pub(super) lost_until: u64,
+    pub(super) lost_flight: u64,
 }
 
 /// C: record of a connection, §3.1.1.
@@ -45,6 +55,8 @@ pub(super) struct Delivery {
     sent: VecDeque<Sent>,
     first: u64,
     delivered: u64,
+    /// C.lost.
+    lost: u64,
     delivered_at: Time,
     first_sent: Time,
     /// C.app_limited: samples of what is sent until so much is delivered are; 0: none.
@@ -65,6 +77,7 @@ impl Delivery {
             sent: VecDeque::new(),
             first: 0,
             delivered: 0,
+            lost: 0,
             delivered_at: Time::ZERO,
             first_sent: Time::ZERO,
             app_limited: 0,
@@ -84,9 +97,9 @@ impl Delivery {
         self.seed = seed;
     }
 
-    /// §3.2: `segment` is sent, once more or for the first time; `is_first`: nothing is in flight.
-    pub(super) fn note_sent(&mut self, now: Time, segment: u64, is_first: bool) {
-        if is_first {
+    /// §3.2: `segment` is sent, once more or for the first time; `flight` others are in flight.
+    pub(super) fn note_sent(&mut self, now: Time, segment: u64, flight: u64) {
+        if flight == 0 {
             (self.first_sent, self.delivered_at) = (now, now);
         }
         let sent = Sent {
@@ -94,6 +107,8 @@ impl Delivery {
             first_sent: self.first_sent,
             delivered_at: self.delivered_at,
             delivered: self.delivered,
+            flight: flight + 1,
+            lost: self.lost,
             is_app_limited: self.app_limited > 0,
             is_delivered: false,
         };
@@ -128,6 +143,8 @@ impl Delivery {
             self.has_sample = true;
             self.sample.prior = sent.delivered;
             self.sample.is_app_limited = sent.is_app_limited;
+            // What was lost then, until the sample is complete.
+            (self.sample.lost_since, self.sample.sent_flight) = (sent.lost, sent.flight);
             self.sample.interval = (sent.at - sent.first_sent).max(self.now - sent.delivered_at);
             self.first_sent = sent.at;
         }
@@ -153,14 +170,18 @@ impl Delivery {
         let unseen = self.judged.max(self.first)..lost;
         let from = usize::try_from(unseen.start - self.first).unwrap_or(usize::MAX);
         let count = usize::try_from(unseen.end.saturating_sub(unseen.start)).unwrap_or(usize::MAX);
-        let judged = self.sent.iter().skip(from).take(count);
-        self.sample.lost += judged.filter(|sent| !sent.is_delivered).count() as u64;
+        for sent in self.sent.iter().skip(from).take(count).filter(|sent| !sent.is_delivered) {
+            self.sample.lost += 1;
+            self.lost += 1;
+            (self.sample.lost_until, self.sample.lost_flight) = (sent.lost, sent.flight);
+        }
         self.judged = self.judged.max(lost);
     }
 
     /// A retransmission is lost.
     pub(super) fn lose_again(&mut self) {
         self.sample.lost += 1;
+        self.lost += 1;
     }
 
     /// §3.4: there was no more to send, though `pipe` segments in flight left room for some.
@@ -173,7 +194,13 @@ impl Delivery {
         if self.delivered > self.app_limited {
             self.app_limited = 0;
         }
-        Sample { total: self.delivered, ..self.sample }
+        let Sample { lost_since, sent_flight, lost_until, lost_flight, .. } = self.sample;
+        Sample {
+            total: self.delivered,
+            lost_since: if sent_flight > 0 { self.lost - lost_since } else { 0 },
+            lost_until: if lost_flight > 0 { self.lost - lost_until } else { 0 },
+            ..self.sample
+        }
     }
 }
 
@@ -194,13 +221,13 @@ mod tests {
     #[test]
     fn the_rate_is_that_of_the_acknowledgments_where_they_are_slower() {
         let mut delivery = Delivery::new();
-        (0..10).for_each(|segment| delivery.note_sent(Time(0), segment, segment == 0));
+        (0..10).for_each(|segment| delivery.note_sent(Time(0), segment, segment));
         for una in 1..=10 {
             let sample = acked(&mut delivery, 99 + una, una);
             assert_eq!((sample.total, sample.newly, sample.prior), (una, 1, 0));
             // Since the burst was sent, 99 ms and so many deliveries ago.
             assert_eq!(sample.interval, Duration((99 + una) * MS));
-            delivery.note_sent(Time((99 + una) * MS), 9 + una, false);
+            delivery.note_sent(Time((99 + una) * MS), 9 + una, 9);
         }
         // Ten deliveries since the last of these was sent, 101 ms before; but it was sent 109 ms after
         // what was acknowledged then.
@@ -213,15 +240,14 @@ mod tests {
     fn the_rate_is_that_of_sending_where_acknowledgments_are_faster() {
         let mut delivery = Delivery::new();
         for segment in 0..10 {
-            delivery.note_sent(Time(10 * segment * MS), segment, segment == 0);
+            delivery.note_sent(Time(10 * segment * MS), segment, segment);
         }
         let sample = acked(&mut delivery, 100, 1);
         assert_eq!(sample.interval, Duration(100 * MS));
         // first_sent follows: from the first segment's departure to the last one's, 90 ms.
         let sample = acked(&mut delivery, 100, 10);
         assert_eq!((sample.newly, sample.interval), (9, Duration(100 * MS)));
-        (10..20)
-            .for_each(|segment| delivery.note_sent(Time((100 + 10 * (segment - 10)) * MS), segment, false));
+        (10..20).for_each(|segment| delivery.note_sent(Time((100 + 10 * (segment - 10)) * MS), segment, 1));
         let sample = acked(&mut delivery, 191, 20);
         assert_eq!((sample.total - sample.prior, sample.interval), (10, Duration(91 * MS)));
     }
@@ -229,14 +255,17 @@ mod tests {
     #[test]
     fn what_is_sacked_counts_once_and_a_repetition_is_measured_anew() {
         let mut delivery = Delivery::new();
-        (0..6).for_each(|segment| delivery.note_sent(Time(0), segment, segment == 0));
+        (0..6).for_each(|segment| delivery.note_sent(Time(0), segment, segment));
         delivery.begin(Time(50 * MS));
         (3..6).for_each(|segment| delivery.deliver(segment));
         delivery.deliver(4);
         delivery.judge(3);
         let sample = delivery.sample();
         assert_eq!((sample.newly, sample.lost, sample.total), (3, 3, 3));
-        (0..3).for_each(|segment| delivery.note_sent(Time((50 + segment) * MS), segment, false));
+        // The first that arrived was sent as the fourth, before anything was lost; the last that was lost as the third.
+        assert_eq!((sample.sent_flight, sample.lost_since), (4, 3));
+        assert_eq!((sample.lost_flight, sample.lost_until), (3, 3));
+        (0..3).for_each(|segment| delivery.note_sent(Time((50 + segment) * MS), segment, segment));
         delivery.begin(Time(100 * MS));
         delivery.advance(6);
         delivery.judge(3);
@@ -248,12 +277,12 @@ mod tests {
     #[test]
     fn samples_of_what_was_sent_for_want_of_data_say_so() {
         let mut delivery = Delivery::new();
-        delivery.note_sent(Time(0), 0, true);
+        delivery.note_sent(Time(0), 0, 0);
         delivery.note_app_limited(1);
         assert!(!acked(&mut delivery, 50, 1).is_app_limited, "sent before");
-        delivery.note_sent(Time(60 * MS), 1, true);
+        delivery.note_sent(Time(60 * MS), 1, 0);
         assert!(acked(&mut delivery, 110, 2).is_app_limited);
-        delivery.note_sent(Time(110 * MS), 2, true);
+        delivery.note_sent(Time(110 * MS), 2, 0);
         assert!(!acked(&mut delivery, 160, 3).is_app_limited, "the bubble has left");
     }
 }

@@ -446,6 +446,10 @@ impl Sender {
             prior: in_bytes(config, sample.prior),
             interval: sample.interval,
             lost: in_bytes(config, sample.lost),
+            lost_since: in_bytes(config, sample.lost_since),
+            sent_flight: in_bytes(config, sample.sent_flight),
+            lost_until: in_bytes(config, sample.lost_until),
+            lost_flight: in_bytes(config, sample.lost_flight),
             prior_flight: in_bytes(config, prior_flight),
             flight: in_bytes(config, flight),
             rtt,
@@ -990,7 +994,7 @@ impl Sender {
     fn record_delivery(&mut self, config: &Config, now: Time, index: u64, flight: u64, is_last: bool) {
         let is_idle = is_last && self.has_room(config, flight + 1);
         if let Some(delivery) = self.delivery() {
-            delivery.note_sent(now, index, flight == 0);
+            delivery.note_sent(now, index, flight);
             if is_idle {
                 delivery.note_app_limited(flight + 1);
             }
