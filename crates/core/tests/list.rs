@@ -167,6 +167,7 @@ fn names_are_unique() {
 const MODULES: &[&str] = &[
     "abc",
     "bbr",
+    "bbr3",
     "bic",
     "cubic",
     "dctcp",
@@ -186,6 +187,7 @@ const MODULES: &[&str] = &[
 const VARIANTS: &[&str] = &[
     "Abc",
     "Bbr",
+    "Bbr3",
     "Bic",
     "Cubic",
     "Dctcp",

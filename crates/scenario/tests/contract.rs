@@ -107,6 +107,10 @@ fn every_alternative_in_the_example_is_accepted() {
         ("flows.ftp.law", "bbr"),
         ("flows.ftp.law", "dctcp"),
         ("flows.ftp.law", "{ dctcp = { linux = true } }"),
+        (
+            "flows.ftp.law",
+            "{ bbr3 = { loss_threshold = 0.05, beta = 0.5, probe_rtt_interval = \"10 s\", probe_wait = \"1 s\" } }",
+        ),
         ("flows.ftp.law", "prague"),
         ("flows.ftp.law", "abc"),
         (

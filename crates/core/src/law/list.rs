@@ -236,6 +236,7 @@ protocols! { $
     dctcp { sender Dctcp(super::dctcp::Sender) }
     prague { sender Prague(super::prague::Sender) }
     abc { link Abc(super::abc::Link) sender Abc(super::abc::Sender) }
+    bbr3 { sender Bbr3(super::bbr3::Bbr3) }
     rcp { link Rcp(super::rcp::Link) sender Rcp(super::rcp::Sender) }
     #[cfg(feature = "outside")]
     outside {

@@ -3,6 +3,7 @@
 
 pub mod abc;
 pub mod bbr;
+pub mod bbr3;
 pub mod bic;
 pub mod cubic;
 pub mod dctcp;

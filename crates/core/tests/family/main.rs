@@ -1,6 +1,7 @@
-//! The windows of HighSpeed TCP, BIC, Vegas, BBR, DCTCP, TCP Prague and TCP-Peach, without the machinery that detects losses.
+//! The windows of HighSpeed TCP, BIC, Vegas, BBR 1 and 3, DCTCP, TCP Prague and TCP-Peach, without the machinery that detects losses.
 
 mod bbr;
+mod bbr3;
 mod bic;
 mod dctcp;
 mod highspeed;
