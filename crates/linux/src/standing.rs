@@ -1,4 +1,4 @@
-//! What stands on this machine: routers, hosts and gateways that somebody attached, in this and all named network
+//! Routers, hosts and gateways that stand on this machine because somebody attached them, in this and all named network
 //! namespaces. They stay until they are taken away, also those whose owner was killed.
 
 use std::fmt;
@@ -72,7 +72,7 @@ pub fn standing() -> Option<Vec<Standing>> {
     Some(found)
 }
 
-/// What stands in the namespace of this thread.
+/// Returns the routers, hosts and gateways in the namespace of this thread.
 fn here(name: &str) -> Option<Vec<Standing>> {
     let routers = router::status(None).ok()?;
     let mut kinds: Vec<Kind> = routers

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 const SOURCE: &str = "docs/design/modern.md 2.3";
 
-/// What a link did to a packet.
+/// Says which code a link put on a packet, and why.
 pub(super) fn hop(config: &LinkConfig, came: &dyn Packet, left: &dyn Packet, rules: &mut Vec<Rule>) {
     let text = match (came.ecn(), left.ecn()) {
         (ACCELERATE, BRAKE) => format!(
