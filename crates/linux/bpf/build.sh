@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the BPF programs: build.sh OUT [NAME...] writes OUT/NAME.bpf.o for each NAME.bpf.c here, or
 # for those that are named. LAW=twin builds them on xcp-twin.c instead of the Rust laws.
-# What ends in -vcp is built on vcp.rs, the others on laws.rs.
+# What ends in -vcp or -pxcp is built on vcp.rs or pxcp.rs, the others on laws.rs.
 # Needs, on Debian: apt-get install rustc-web libstd-rust-web-dev-bpf clang-19 llvm-19 bpftool libbpf-dev
 set -eu
 bpf=$(cd "$(dirname "$0")" && pwd)
@@ -53,6 +53,7 @@ rust() {
 laws_of() {
     case $1 in
     *-vcp) echo vcp ;;
+    *-pxcp) echo pxcp ;;
     *) echo laws ;;
     esac
 }
@@ -81,6 +82,7 @@ layout() {
 # mirrored HEADER FILE: of FILE.rs
 mirrored() {
     {
+        [ "$2" != pxcp ] || echo '#define PXCP'
         echo "#include \"$1\""
         sed -n 's/^struct \([A-Za-z]*\) {.*/struct \1 \1_;/p' "bpf/$1"
     } >"$out/layout.c"
@@ -103,7 +105,7 @@ mirrored() {
 }
 header_of() {
     case $1 in
-    laws) echo law.h ;;
+    laws | pxcp) echo law.h ;;
     *) echo "$1.h" ;;
     esac
 }

@@ -6,7 +6,11 @@
 #pragma once
 #include <linux/types.h>
 
+#ifdef PXCP
+#define LINK_WORDS 65
+#else
 #define LINK_WORDS 57
+#endif
 #define SENDER_WORDS 16
 
 struct Link { __u64 state[LINK_WORDS]; };
@@ -19,6 +23,9 @@ struct EchoReader { __u32 heard; };
 struct Header { __u32 x, rtt; __s32 delta, reverse; };
 
 /* alpha, beta, gamma in millionths; intervals in ns. */
+#ifdef PXCP
+#define LinkConfig XcpLinkConfig /* a part of P-XCP's, below */
+#endif
 struct LinkConfig {
 	__u64 capacity;
 	__u32 alpha, beta, gamma;
@@ -29,6 +36,15 @@ struct LinkConfig {
 	__u8 bound_headers;
 	__u8 spread;
 };
+
+#ifdef PXCP
+#undef LinkConfig
+/* k, r_max and weight_cap in millionths. */
+struct LinkConfig {
+	struct XcpLinkConfig xcp;
+	__u32 k, r_max, weight_cap;
+};
+#endif
 
 /* request: 0 demand, 1 unlimited. loss: 0 tcp, 1 maintain, 2 fallback. rate_source: 0 window,
  * 1 measured. aging (0: off) and price in millionths. */

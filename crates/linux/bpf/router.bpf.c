@@ -22,6 +22,11 @@
 #else
 #include "law.h"
 #endif
+#ifdef PXCP
+#define CAPACITY xcp.capacity
+#else
+#define CAPACITY capacity
+#endif
 
 /* How many of each kind; src/router.rs has the same list. */
 enum count {
@@ -433,7 +438,7 @@ int cl_router(struct __sk_buff *skb)
 	/* No timers: the next packet serves what is due. None came since, so what is queued now is
 	 * the least that was. */
 	if (now >= law_link_next_deadline(&p->link)) {
-		law_link_set_capacity(&p->link, c->law.capacity);
+		law_link_set_capacity(&p->link, c->law.CAPACITY);
 #ifndef VCP
 		law_link_on_other_departure(&p->link, now, backlog);
 #endif

@@ -1,4 +1,4 @@
-//! A law at an interface of a router, XCP or VCP: the shaper, the BPF program at its egress, and their counts.
+//! A law at an interface of a router, XCP, P-XCP or VCP: the shaper, the BPF program at its egress, and their counts.
 //!
 //! Nothing is kept on disk or in a bpffs: the program is attached to the interface and its maps belong to
 //! the program, so it is found again by asking the kernel, and is gone with the interface.
@@ -7,7 +7,7 @@ mod program;
 
 use std::ops::RangeInclusive;
 
-use congestlab_core::law::{mpcp, xcp};
+use congestlab_core::law::{mpcp, pxcp, xcp};
 use congestlab_core::units::{BitRate, Duration, Rate, Ratio, SECOND};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use serde::Serialize;
@@ -77,17 +77,37 @@ pub enum Law {
     Xcp(xcp::LinkConfig),
     /// VCP: of MPCP's constants those that chains of one packet have.
     Vcp(mpcp::LinkConfig),
+    /// P-XCP.
+    Pxcp(pxcp::LinkConfig),
 }
 
 impl Law {
     /// Number of VCP in the program's configuration.
     const VCP: u32 = 1;
+    /// Number of P-XCP there.
+    const PXCP: u32 = 2;
+
+    /// Gives a constant another value: `alpha`, `beta` or `gamma` of XCP and P-XCP, `k` or `r-max` of P-XCP. Returns
+    /// false if the law has none of that name, or not such a one.
+    pub fn tell(&mut self, name: &str, value: Ratio) -> bool {
+        let place = match (self, name) {
+            (Self::Pxcp(law), "k") => &mut law.k,
+            (Self::Pxcp(law), "r-max") if value < Ratio::ONE => &mut law.r_max,
+            (Self::Xcp(law) | Self::Pxcp(pxcp::LinkConfig { xcp: law, .. }), "alpha") => &mut law.alpha,
+            (Self::Xcp(law) | Self::Pxcp(pxcp::LinkConfig { xcp: law, .. }), "beta") => &mut law.beta,
+            (Self::Xcp(law) | Self::Pxcp(pxcp::LinkConfig { xcp: law, .. }), "gamma") => &mut law.gamma,
+            _ => return false,
+        };
+        *place = value;
+        true
+    }
 
     /// Returns the object file with the law's program.
     pub fn object(&self) -> &'static [u8] {
         match self {
             Self::Xcp(_) => OBJECT,
             Self::Vcp(_) => program::VCP,
+            Self::Pxcp(_) => program::PXCP,
         }
     }
 
@@ -96,18 +116,24 @@ impl Law {
         match self {
             Self::Xcp(_) => 0,
             Self::Vcp(_) => Self::VCP,
+            Self::Pxcp(_) => Self::PXCP,
         }
     }
 
     /// Returns the name of the law with that number.
     fn name_of(number: u32) -> &'static str {
-        if number == Self::VCP { "vcp" } else { "xcp" }
+        match number {
+            Self::VCP => "vcp",
+            Self::PXCP => "pxcp",
+            _ => "xcp",
+        }
     }
 
     fn first_interval(&self) -> Duration {
         match self {
             Self::Xcp(law) => law.initial_interval,
             Self::Vcp(law) => law.interval,
+            Self::Pxcp(law) => law.xcp.initial_interval,
         }
     }
 
@@ -115,16 +141,12 @@ impl Law {
     fn constants(&self) -> Vec<u8> {
         let mut bytes = vec![];
         match self {
-            Self::Xcp(law) => {
-                bytes.extend(law.capacity.0.to_ne_bytes());
-                for ratio in [law.alpha, law.beta, law.gamma, Ratio(0)] {
+            Self::Xcp(law) => xcp_constants(&mut bytes, law),
+            Self::Pxcp(law) => {
+                xcp_constants(&mut bytes, &law.xcp);
+                for ratio in [law.k, law.r_max, law.weight_cap] {
                     bytes.extend(ratio.0.to_ne_bytes());
                 }
-                for span in [law.min_interval, law.max_interval, law.initial_interval, law.allowed_queue] {
-                    bytes.extend(span.0.to_ne_bytes());
-                }
-                let switches = [law.capture, law.thesis, law.overdraw, law.bound_headers, law.spread];
-                bytes.extend(switches.map(u8::from));
             }
             Self::Vcp(law) => {
                 for word in [law.capacity.0, law.interval.0, law.sample.0] {
@@ -139,6 +161,20 @@ impl Law {
     }
 }
 
+/// `struct LinkConfig` of `bpf/law.h`.
+fn xcp_constants(bytes: &mut Vec<u8>, law: &xcp::LinkConfig) {
+    bytes.extend(law.capacity.0.to_ne_bytes());
+    for ratio in [law.alpha, law.beta, law.gamma, Ratio(0)] {
+        bytes.extend(ratio.0.to_ne_bytes());
+    }
+    for span in [law.min_interval, law.max_interval, law.initial_interval, law.allowed_queue] {
+        bytes.extend(span.0.to_ne_bytes());
+    }
+    let switches =
+        [law.capture, law.thesis, law.overdraw, law.bound_headers, law.spread, false, false, false];
+    bytes.extend(switches.map(u8::from));
+}
+
 /// Returns XCP with its usual constants (K02, draft-03) for a link of this rate.
 pub fn law(rate: BitRate) -> Law {
     Law::Xcp(xcp::LinkConfig { capacity: rate.bytes(), ..xcp::LinkConfig::DEFAULT })
@@ -149,12 +185,18 @@ pub fn vcp(rate: BitRate) -> Law {
     Law::Vcp(mpcp::LinkConfig { capacity: rate.bytes(), ..mpcp::LinkConfig::of(1, true) })
 }
 
+/// Returns P-XCP with its usual constants (docs/protocols/pxcp.md) for a link of this rate.
+pub fn pxcp(rate: BitRate) -> Law {
+    let law = pxcp::LinkConfig::DEFAULT;
+    Law::Pxcp(pxcp::LinkConfig { xcp: xcp::LinkConfig { capacity: rate.bytes(), ..law.xcp }, ..law })
+}
+
 /// State of an interface with a router's law.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Status {
     /// Name of the interface.
     pub interface: String,
-    /// Name of the law: `xcp` or `vcp`.
+    /// Name of the law: `xcp`, `vcp` or `pxcp`.
     pub law: &'static str,
     /// Encoding of the congestion headers that it looks for.
     pub encoding: Encoding,

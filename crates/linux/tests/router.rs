@@ -8,11 +8,11 @@ use std::thread::sleep;
 use std::time;
 
 use congestlab_core::law::xcp::{Header, LinkConfig};
-use congestlab_core::units::{BitRate, Duration, SECOND};
+use congestlab_core::units::{BitRate, Duration, Ratio, SECOND};
 use congestlab_core::wire::option::{Echo, Option as XcpOption};
 use congestlab_core::wire::xcp::{Layout, Packet, Repr};
 use congestlab_linux::Error;
-use congestlab_linux::router::{self, Config, Encoding, Law, OBJECT, Program, Refused};
+use congestlab_linux::router::{self, Config, Encoding, Law, Program, Refused};
 use etherparse::{NetHeaders, PacketHeaders, TcpHeader, TransportHeader};
 
 const MS: time::Duration = time::Duration::from_millis(1);
@@ -34,13 +34,14 @@ fn quiet(encoding: Encoding) -> Config {
 fn law(config: &mut Config) -> &mut LinkConfig {
     match &mut config.law {
         Law::Xcp(law) => law,
+        Law::Pxcp(law) => &mut law.xcp,
         Law::Vcp(_) => panic!("not XCP"),
     }
 }
 
 /// Loads, or says why not.
 fn load(test: &str, config: &Config) -> Option<Program> {
-    match Program::load(OBJECT, config, ETHERNET as u32, 0) {
+    match Program::load(config.law.object(), config, ETHERNET as u32, 0) {
         Ok(program) => Some(program),
         Err(Error::Missing { what, help }) => {
             eprintln!("SKIP {test}: {what}; {help}");
@@ -464,10 +465,8 @@ fn super_packets_get_what_their_segments_would() {
     }
 }
 
-#[test]
-fn extreme_headers_neither_fail_nor_get_more_than_they_ask_for() {
-    let test = "extreme_headers_neither_fail_nor_get_more_than_they_ask_for";
-    let mut config = config(Encoding::Option);
+fn extreme_headers(test: &str, told: Law) {
+    let mut config = Config { law: told, ..config(Encoding::Option) };
     law(&mut config).initial_interval = Duration(SECOND / 1000);
     let Some(program) = load(test, &config) else { return };
     let words = [0, 1, 0x7fff_ffff, 0x8000_0000, u32::MAX];
@@ -492,6 +491,22 @@ fn extreme_headers_neither_fail_nor_get_more_than_they_ask_for() {
         }
     }
     assert_eq!(program.sample().unwrap().xcp_packets, count);
+}
+
+#[test]
+fn extreme_headers_neither_fail_nor_get_more_than_they_ask_for() {
+    extreme_headers("extreme_headers", router::law(GIGABIT));
+}
+
+#[test]
+fn nor_do_they_from_p_xcp() {
+    let mut law = router::pxcp(GIGABIT);
+    for (name, value) in [("alpha", 300_000), ("beta", 100_000), ("gamma", 0), ("k", 1_000_000), ("r-max", 0)]
+    {
+        assert!(law.tell(name, Ratio::ppm(value)), "{name}");
+    }
+    assert!(!law.tell("r-max", Ratio::ONE) && !router::law(GIGABIT).tell("k", Ratio::ppm(1)));
+    extreme_headers("extreme_headers_p_xcp", law);
 }
 
 /// What all packets together are given over an interval is what the law has decided, whatever headers

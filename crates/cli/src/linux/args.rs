@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use congestlab_linux::router::Queue;
+use congestlab_linux::router::{self, Queue};
 use congestlab_linux::{lab, supervisor};
-use congestlab_scenario::units::{BitRate, Bytes};
+use congestlab_scenario::units::{BitRate, Bytes, Ratio};
 
 use super::gateway::GatewayCommand;
 use super::link::LinkArguments;
@@ -198,6 +198,21 @@ pub(crate) struct AttachArguments {
     /// Place of XCP's congestion header in packets [default: option]
     #[arg(long, value_enum)]
     pub(crate) encoding: Option<EncodingShown>,
+    /// Share of the spare capacity that is given away per interval; 0.4 (not with VCP, as the next two)
+    #[arg(long, value_parser = ratio)]
+    pub(crate) alpha: Option<Ratio>,
+    /// Share of a standing queue that is drained per interval; 0.226
+    #[arg(long, value_parser = ratio)]
+    pub(crate) beta: Option<Ratio>,
+    /// Share of the traffic that is shuffled between flows per interval; 0.1
+    #[arg(long, value_parser = ratio)]
+    pub(crate) gamma: Option<Ratio>,
+    /// P-XCP: part of the compensation for limited flows that is given; 0.9
+    #[arg(long, value_parser = ratio)]
+    pub(crate) k: Option<Ratio>,
+    /// P-XCP: largest share of limited flows that is believed, below 1; 0.95
+    #[arg(long, value_parser = ratio)]
+    pub(crate) r_max: Option<Ratio>,
     /// Use the queue that is there instead of holding the rate
     #[arg(long)]
     pub(crate) no_shape: bool,
@@ -216,6 +231,28 @@ pub(crate) enum RouterLaw {
     Xcp,
     /// VCP, which tells its load in the two ECN bits
     Vcp,
+    /// P-XCP, which gives what limited flows leave to the others
+    Pxcp,
+}
+
+impl RouterLaw {
+    /// Returns the law with its usual constants.
+    pub(crate) fn at(self, rate: BitRate) -> router::Law {
+        match self {
+            Self::Xcp => router::law(rate),
+            Self::Vcp => router::vcp(rate),
+            Self::Pxcp => router::pxcp(rate),
+        }
+    }
+
+    /// Returns the law's name as people write it.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Xcp => "XCP",
+            Self::Vcp => "VCP",
+            Self::Pxcp => "P-XCP",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -231,6 +268,14 @@ pub(crate) struct DoctorArguments {
     /// Undo the changes of labs and links that were killed together with their supervisors
     #[arg(long)]
     pub(crate) clean: bool,
+}
+
+/// A share from 0 to 1.
+fn ratio(text: &str) -> Result<Ratio, String> {
+    match text.parse::<f64>() {
+        Ok(value) if (0.0..=1.0).contains(&value) => Ok(Ratio::ppm((value * 1e6).round() as u32)),
+        _ => Err("expected a number from 0 to 1, such as 0.4".into()),
+    }
 }
 
 /// A limit in packets or bytes.

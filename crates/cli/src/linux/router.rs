@@ -9,7 +9,7 @@ use congestlab_scenario::units::BitRate;
 use serde_json::json;
 
 use super::args::{AttachArguments, EncodingShown, RouterCommand, RouterLaw};
-use crate::failure::Failure;
+use crate::failure::{Failure, Message};
 use crate::machine;
 use crate::output::{Screen, print};
 
@@ -49,7 +49,7 @@ fn attach(arguments: &AttachArguments, screen: &Screen) -> Result<(), Failure> {
     let is_vcp = arguments.law == RouterLaw::Vcp;
     let config = Config {
         rate,
-        law: if is_vcp { router::vcp(rate) } else { router::law(rate) },
+        law: law(arguments, rate)?,
         encoding: match (is_vcp, arguments.encoding) {
             (true, None) => Encoding::Ecn,
             (_, None | Some(EncodingShown::Option)) => Encoding::Option,
@@ -69,10 +69,26 @@ fn attach(arguments: &AttachArguments, screen: &Screen) -> Result<(), Failure> {
         screen.note(&format!(
             "{interface} runs {} at {rate}; see `congestlab router status {interface}`, undo with \
              `congestlab router detach {interface}`",
-            if is_vcp { "VCP" } else { "XCP" }
+            arguments.law.title()
         ));
     }
     Ok(())
+}
+
+/// The law with the constants that were told.
+fn law(arguments: &AttachArguments, rate: BitRate) -> Result<router::Law, Failure> {
+    let AttachArguments { alpha, beta, gamma, k, r_max, .. } = arguments;
+    let mut law = arguments.law.at(rate);
+    let told = [("--alpha", alpha), ("--beta", beta), ("--gamma", gamma), ("--k", k), ("--r-max", r_max)];
+    for (name, value) in told {
+        let Some(value) = *value else { continue };
+        if !law.tell(&name[2..], value) {
+            let text = format!("the law has no {name}, or not that value");
+            let help = "--alpha, --beta and --gamma are XCP's and P-XCP's, --k and --r-max (below 1) P-XCP's";
+            return Err(Failure::Input(Message::new(text, help)));
+        }
+    }
+    Ok(law)
 }
 
 /// One interface for people.

@@ -129,7 +129,7 @@ pub(super) fn needs_user_space(port: &PortConfig) -> Option<&'static str> {
         (_, Discipline::XcpTcp(_), _) => Some("two classes"),
         (_, discipline, _) if *discipline != Discipline::DropTail => Some(discipline.name()),
         (_, _, Some(law)) if law_of(law, Encoding::Option).is_none() => {
-            Some("a law that is neither plain XCP nor VCP")
+            Some("a law that is neither XCP, P-XCP nor VCP")
         }
         // The router's program learns of a new rate as its new capacity.
         (Service::Steps(_), _, Some(LawConfig { follows_service: false, .. })) => {
@@ -143,6 +143,7 @@ pub(super) fn needs_user_space(port: &PortConfig) -> Option<&'static str> {
 fn law_of(law: &LawConfig, encoding: Encoding) -> Option<(router::Law, Encoding)> {
     match &law.config {
         LinkConfig::Xcp(config) => Some((router::Law::Xcp(*config), encoding)),
+        LinkConfig::Pxcp(config) => Some((router::Law::Pxcp(*config), encoding)),
         LinkConfig::Mpcp(config) if config.n == 1 => Some((router::Law::Vcp(*config), Encoding::Ecn)),
         _ => None,
     }
@@ -405,6 +406,7 @@ fn choice(port: &PortConfig, reason: Option<&str>) -> String {
     let ms = port.delay as f64 / 1e9;
     let kernel = match port.law.as_ref().map(|law| &law.config) {
         Some(LinkConfig::Mpcp(_)) => "kernel (tbf and the VCP program)",
+        Some(LinkConfig::Pxcp(_)) => "kernel (tbf and the P-XCP program)",
         Some(_) => "kernel (tbf and the XCP program)",
         None => "kernel (tbf)",
     };

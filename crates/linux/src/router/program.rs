@@ -15,6 +15,8 @@ use crate::sys::bpf::os;
 pub const OBJECT: &[u8] = include_bytes!("../../bpf/objects/router.bpf.o");
 /// The object file of `bpf/router-vcp.bpf.c`.
 pub(super) const VCP: &[u8] = include_bytes!("../../bpf/objects/router-vcp.bpf.o");
+/// The object file of `bpf/router-pxcp.bpf.c`.
+pub(super) const PXCP: &[u8] = include_bytes!("../../bpf/objects/router-pxcp.bpf.o");
 
 /// Name of the program at the interface.
 pub(super) const PROGRAM: &str = "cl_router";
@@ -144,14 +146,14 @@ impl Sample {
 pub(super) struct Settings(pub(super) Vec<u8>);
 
 impl Settings {
+    /// Bytes of the law's constants at least; P-XCP has more.
     const LAW: usize = 64;
-    const PHASES: usize = Self::LAW;
-    const WORDS: usize = Self::PHASES + 16;
-    const SIZE: usize = Self::WORDS + 16;
+    /// Bytes of the words, which stand last.
+    const WORDS: usize = 16;
 
     fn new(config: &Config, phases: [u64; 2], link_header: u32, undo: u32) -> Self {
         let mut bytes = config.law.constants();
-        bytes.resize(Self::LAW, 0);
+        bytes.resize(bytes.len().next_multiple_of(8).max(Self::LAW), 0);
         phases.iter().for_each(|phase| bytes.extend(phase.to_ne_bytes()));
         let encoding = match config.encoding {
             Encoding::Option => 0,
@@ -161,12 +163,11 @@ impl Settings {
         for word in [encoding, link_header, undo, config.law.number()] {
             bytes.extend(word.to_ne_bytes());
         }
-        debug_assert_eq!(bytes.len(), Self::SIZE);
         Self(bytes)
     }
 
     fn word(&self, index: usize) -> u32 {
-        let at = Self::WORDS + 4 * index;
+        let at = self.0.len().saturating_sub(Self::WORDS) + 4 * index;
         self.0[at..at + 4].try_into().map_or(0, u32::from_ne_bytes)
     }
 
@@ -193,7 +194,7 @@ impl Settings {
     }
 
     fn set_undo(&mut self, undo: u32) {
-        let at = Self::WORDS + 8;
+        let at = self.0.len() - Self::WORDS + 8;
         self.0[at..at + 4].copy_from_slice(&undo.to_ne_bytes());
     }
 
