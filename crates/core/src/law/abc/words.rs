@@ -25,7 +25,7 @@ pub(super) fn hop(config: &LinkConfig, came: &dyn Packet, left: &dyn Packet, rul
     rules.push(Rule::new(text, SOURCE));
 }
 
-/// Why an acknowledgment changed the window.
+/// Says why an acknowledgment changed the window.
 pub(super) fn reaction([before, after]: [&Sender; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
     let packets = |bytes: u64| bytes as f64 / seen.segment.0.max(1) as f64;
     let text = format!(

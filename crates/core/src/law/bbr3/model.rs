@@ -64,7 +64,7 @@ pub enum State {
     ProbeRtt,
 }
 
-/// What the samples that come now say of a probe: BBR.ack_phase.
+/// Part of a probe that the samples come from: BBR.ack_phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Init,
@@ -100,7 +100,7 @@ fn span(value: u32) -> Duration {
     Duration(value as u64 * SPAN_UNIT)
 }
 
-/// What [`small`] made small.
+/// Returns the number that [`small`] was given.
 #[inline(always)]
 fn large(value: u32) -> u64 {
     if value == u32::MAX { NONE } else { value as u64 }
