@@ -5,7 +5,7 @@
 
 help:
 	@echo 'make demo     build, then XCP and CUBIC on one bottleneck: a table, demo.png, demo.svg'
-	@echo 'make release  the command with a profile of training runs, faster; the same file from the same sources (minutes)'
+	@echo 'make release  the command with a profile of training runs, faster (minutes)'
 	@echo 'make test     every test; installs what is missing when allowed, else skips and says why'
 	@echo 'make setup    install the system packages that some tests want (says which, then does it)'
 	@echo 'make lint     formatting and lints'
