@@ -85,6 +85,13 @@ pub trait Words {
     fn word(&self) -> &'static str;
     /// Chooses the alternative of that name; a word that names none changes nothing.
     fn choose(&mut self, word: &str);
+    /// Chooses the alternative of that place among [`Words::words`]; a place behind them changes nothing.
+    #[inline] // or it would be in each BPF object
+    fn pick(&mut self, place: usize) {
+        if let Some(word) = self.words().get(place) {
+            self.choose(word);
+        }
+    }
 }
 
 /// Gives the variants of an enum their words.
@@ -109,6 +116,19 @@ macro_rules! words {
                     $($word => *self = Self::$variant,)*
                     _ => {}
                 }
+            }
+
+            // Kernels compare no strings.
+            #[inline]
+            fn pick(&mut self, place: usize) {
+                let mut next = 0;
+                $(
+                    if place == next {
+                        *self = Self::$variant;
+                    }
+                    next += 1;
+                )*
+                let _ = next;
             }
         }
     };

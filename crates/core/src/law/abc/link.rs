@@ -17,6 +17,7 @@ const PLACES: u32 = 16;
 const TOKENS: u32 = 5 << PLACES;
 /// Parts of the window, of which one more is kept: the oldest leaves it bit by bit.
 const PARTS: u64 = 20;
+const RING: usize = 32;
 
 /// Configuration of ABC's link law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,13 @@ impl LinkConfig {
         threshold: Duration(20_000_000),
         window: Duration(20_000_000),
     };
+}
+
+impl Default for LinkConfig {
+    #[inline(always)] // or it would be in each BPF object
+    fn default() -> Self {
+        Self::DEFAULT
+    }
 }
 
 impl Settings for LinkConfig {
@@ -84,8 +92,9 @@ const WINDOW_MIN: Duration = Duration(20_000);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 struct Carried {
-    parts: [u32; PARTS as usize + 1],
-    /// Sum of all parts.
+    /// A ring, longer than what it holds, so that kernels see that no place lies behind it; the rest is 0.
+    parts: [u32; RING],
+    /// Sum of the newest [`PARTS`] and one.
     sum: u64,
     /// Number of the newest part, from the beginning of time.
     newest: u64,
@@ -98,6 +107,12 @@ impl Carried {
         (window.0 / PARTS).max(1)
     }
 
+    /// Returns the place of a part.
+    #[inline(always)]
+    fn place(number: u64) -> usize {
+        number as usize % RING
+    }
+
     /// Notes bytes that leave now.
     #[inline(always)]
     fn add(&mut self, window: Duration, now: Time, size: Bytes) {
@@ -105,15 +120,15 @@ impl Carried {
         let passed = number.saturating_sub(self.newest).min(PARTS + 1);
         for _ in 0..passed {
             self.newest = self.newest.saturating_add(1);
-            let at = (self.newest % (PARTS + 1)) as usize;
-            if let Some(part) = self.parts.get_mut(at) {
+            let leaves = Self::place(self.newest.wrapping_sub(PARTS + 1));
+            if let Some(part) = self.parts.get_mut(leaves) {
                 self.sum -= *part as u64;
                 *part = 0;
             }
         }
         self.newest = self.newest.max(number);
         let size = size.0.min(u16::MAX as u64) as u32;
-        if let Some(part) = self.parts.get_mut((self.newest % (PARTS + 1)) as usize) {
+        if let Some(part) = self.parts.get_mut(Self::place(self.newest)) {
             let before = *part;
             *part = part.saturating_add(size);
             self.sum += (*part - before) as u64;
@@ -124,8 +139,7 @@ impl Carried {
     #[inline(always)]
     fn rate(&self, window: Duration, now: Time) -> Rate {
         let part = Self::part(window);
-        let oldest =
-            self.parts.get((self.newest.wrapping_add(1) % (PARTS + 1)) as usize).copied().unwrap_or(0);
+        let oldest = self.parts.get(Self::place(self.newest.wrapping_sub(PARTS))).copied().unwrap_or(0);
         let gone = mul_div(oldest as u64, now.0 % part, part);
         Bytes(self.sum - gone).per(Duration(part * PARTS))
     }
@@ -179,7 +193,7 @@ impl Link {
     pub fn new(config: LinkConfig) -> Self {
         Self {
             config,
-            carried: Carried { parts: [0; PARTS as usize + 1], sum: 0, newest: 0 },
+            carried: Carried { parts: [0; RING], sum: 0, newest: 0 },
             report: Report { tokens: TOKENS, possible: config.capacity, ..Report::default() },
         }
     }

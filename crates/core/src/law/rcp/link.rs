@@ -52,6 +52,13 @@ impl LinkConfig {
     };
 }
 
+impl Default for LinkConfig {
+    #[inline(always)] // or it would be in each BPF object
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
 impl Settings for LinkConfig {
     fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
         tell("alpha", "Gain on the spare capacity; 0.4 (RNS).", Field::Factor(&mut self.alpha));
