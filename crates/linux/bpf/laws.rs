@@ -10,6 +10,8 @@
 //! themselves stays local: the BPF linker wants type information for every global name.
 #![no_std]
 
+#[macro_use]
+mod exported;
 #[path = "../../core/src/law/mod.rs"]
 mod law;
 #[path = "../../core/src/units/mod.rs"]
@@ -61,14 +63,6 @@ impl SenderConfig {
             profile: if self.ns2 != 0 { Profile::Ns2 } else { Profile::Standard },
         }
     }
-}
-
-macro_rules! exported {
-    ($(fn $name:ident($($argument:ident: $kind:ty),*) -> u64 $body:block)*) => {$(
-        #[unsafe(no_mangle)]
-        #[unsafe(link_section = ".text")]
-        pub extern "C" fn $name($($argument: $kind),*) -> u64 $body
-    )*};
 }
 
 exported! {

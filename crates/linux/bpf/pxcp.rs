@@ -3,6 +3,8 @@
 //! senders and receivers are XCP's.
 #![no_std]
 
+#[macro_use]
+mod exported;
 #[path = "../../core/src/law/mod.rs"]
 mod law;
 #[path = "../../core/src/units/mod.rs"]
@@ -15,14 +17,6 @@ use units::{Bytes, Duration, Rate, Time};
 
 /// As in `law.h`, which holds states as so many words.
 const _: () = assert!(size_of::<Link>() == 8 * 65, "LINK_WORDS");
-
-macro_rules! exported {
-    ($(fn $name:ident($($argument:ident: $kind:ty),*) -> u64 $body:block)*) => {$(
-        #[unsafe(no_mangle)]
-        #[unsafe(link_section = ".text")]
-        pub extern "C" fn $name($($argument: $kind),*) -> u64 $body
-    )*};
-}
 
 #[inline(always)]
 fn packet(header: &Header, size: u64) -> Carried {

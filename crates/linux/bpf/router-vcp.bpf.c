@@ -1,4 +1,113 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* VCP at a router's output port: the same program, with another law and another place for what it says. */
-#define VCP
-#include "router.bpf.c"
+/*
+ * VCP at a router's output port: tc egress, before the packet is queued. Its header is the ECN field of IP: whatever
+ * carries a code is told the load, fragments as well. One loaded object serves one interface.
+ */
+#include "packet.h"
+#include "vcp.h"
+
+/* Written by user space; the capacity, with which the law's constants begin, also later. */
+struct config {
+	struct LinkConfig law;
+	__u64 phase, queue_phase;
+	__u32 encoding;	   /* for user space alone */
+	__u32 link_header; /* bytes before IP: 14, or 0 on interfaces without Ethernet */
+	__u32 undo;	   /* for user space alone: what to undo */
+	__u32 which_law;   /* for user space alone */
+};
+
+struct port {
+	struct bpf_spin_lock lock;
+	__u32 rest; /* nothing, where XCP has something */
+	__u64 began;
+	struct Report report;
+	__u64 counts[COUNTS];
+	struct Link link;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct config);
+} config SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct port);
+} port SEC(".maps");
+
+/* The code of a packet; 0: none. */
+__attribute__((noinline)) int read_code(struct __sk_buff *skb, struct packet *p, __u32 link_header)
+{
+	return p && find(skb, p, link_header) ? p->ecn : 0;
+}
+
+SEC("tc")
+int cl_router(struct __sk_buff *skb)
+{
+	struct sk_buff *kernel = bpf_cast_to_kern_ctx(skb);
+	__u64 now = bpf_ktime_get_ns(), backlog = kernel->dev->qdisc->qstats.backlog;
+	struct packet packet = {};
+	struct config *c;
+	struct port *p;
+	__u32 key = 0;
+	__u32 kind, code;
+
+	c = bpf_map_lookup_elem(&config, &key);
+	p = bpf_map_lookup_elem(&port, &key);
+	if (!c || !p)
+		return TC_ACT_UNSPEC;
+	packet.ecn = read_code(skb, &packet, c->link_header) & 3;
+	code = packet.ecn;
+	kind = code ? WORKED_ON : OTHER;
+	now -= p->began;
+
+	bpf_spin_lock(&p->lock);
+	/* No timers: the next packet serves what is due. None came since, so what is queued now is
+	 * the least that was. */
+	if (now >= law_link_next_deadline(&p->link)) {
+		law_link_set_capacity(&p->link, c->law.capacity);
+		law_link_on_deadline(&p->link, now, backlog);
+		law_link_report(&p->link, &p->report);
+	}
+	law_link_on_arrival(&p->link, now, packet.size);
+	if (kind == WORKED_ON)
+		code = law_link_raise(&p->link, code) & 3;
+	p->counts[PACKETS] += packet.segments;
+	p->counts[BYTES] += packet.size;
+	p->counts[kind] += packet.segments;
+	bpf_spin_unlock(&p->lock);
+
+	if (code != packet.ecn && set_ecn(skb, &packet, code)) {
+		bpf_spin_lock(&p->lock);
+		p->counts[WORKED_ON] -= packet.segments;
+		p->counts[UNWRITABLE] += packet.segments;
+		bpf_spin_unlock(&p->lock);
+	}
+	return TC_ACT_UNSPEC;
+}
+
+/* Run once before the other is attached: the law's clock begins here. */
+SEC("tc")
+int cl_router_init(struct __sk_buff *skb)
+{
+	struct config *c;
+	struct port *p;
+	__u32 key = 0;
+
+	c = bpf_map_lookup_elem(&config, &key);
+	p = bpf_map_lookup_elem(&port, &key);
+	if (!c || !p)
+		return -1;
+	p->began = bpf_ktime_get_ns();
+	bpf_spin_lock(&p->lock);
+	law_link_init(&p->link, &c->law, c->phase, c->queue_phase);
+	law_link_report(&p->link, &p->report);
+	bpf_spin_unlock(&p->lock);
+	return 0;
+}
+
+char _license[] SEC("license") = "GPL";

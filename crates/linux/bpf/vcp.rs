@@ -5,6 +5,8 @@
 //! constants.
 #![no_std]
 
+#[macro_use]
+mod exported;
 #[path = "../../core/src/law/mod.rs"]
 mod law;
 #[path = "../../core/src/units/mod.rs"]
@@ -80,14 +82,6 @@ impl SenderConfig {
             ..mpcp::SenderConfig::of(1, true)
         }
     }
-}
-
-macro_rules! exported {
-    ($(fn $name:ident($($argument:ident: $kind:ty),*) -> u64 $body:block)*) => {$(
-        #[unsafe(no_mangle)]
-        #[unsafe(link_section = ".text")]
-        pub extern "C" fn $name($($argument: $kind),*) -> u64 $body
-    )*};
 }
 
 exported! {
