@@ -104,7 +104,7 @@ fuzz:
 bpf:
 	crates/linux/bpf/build.sh target/bpf
 	rm target/bpf/stream.bpf.o
-	cp target/bpf/*.bpf.o target/bpf/tools.txt crates/linux/bpf/objects
+	cp target/bpf/*.bpf.o target/bpf/tools.txt target/bpf/routers.rs crates/linux/bpf/objects
 
 install:
 	features=$$(tools/features) && cargo install --locked --path crates/cli $$features

@@ -1,14 +1,23 @@
 #!/bin/sh
-# Builds the BPF programs: build.sh OUT [NAME...] writes OUT/NAME.bpf.o for each NAME.bpf.c here, or
-# for those that are named. LAW=twin builds them on xcp-twin.c instead of the Rust laws.
-# What ends in -vcp or -pxcp is built on vcp.rs or pxcp.rs, the others on laws.rs.
+# Builds the BPF programs: build.sh OUT [NAME...] writes OUT/NAME.bpf.o for each NAME.bpf.c here and for each law of
+# the list whose router needs no program of its own, or for those that are named. LAW=twin builds them on xcp-twin.c
+# instead of the Rust laws.
+# What ends in -vcp or -pxcp is built on vcp.rs or pxcp.rs. router-NAME is router-law.bpf.c on link.rs.in with the link
+# law NAME of the list; with ROOT and OWN set, on the crate root in the file ROOT and its type OWN. All others are built
+# on laws.rs.
 # Needs, on Debian: apt-get install rustc-web libstd-rust-web-dev-bpf clang-19 llvm-19 bpftool libbpf-dev
 set -eu
 bpf=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
 shift
-[ $# -gt 0 ] || set -- $(cd "$bpf" && ls ./*.bpf.c | sed 's|./\(.*\)\.bpf\.c|\1|')
+# The link laws of the list that need no program of their own, each with its type.
+listed=$(sed -n 's/^    \([a-z0-9_]*\) {.* link [A-Za-z0-9]*(super::\([A-Za-z0-9_:]*\)).*/\1 \2/p' \
+    "$bpf/../../core/src/law/list.rs" | grep -v '^xcp \|^pxcp \|^mpcp ')
+if [ $# -eq 0 ]; then
+    set -- $(cd "$bpf" && ls ./*.bpf.c | sed -n '/-law\.bpf\.c$/d; s|./\(.*\)\.bpf\.c|\1|p') \
+        $(echo "$listed" | sed 's/\(.*\) .*/router-\1/')
+fi
 law=${LAW:-rust}
 # No path of this machine in an object: the same sources give the same bytes everywhere. The compiler
 # finds sources by the paths that it writes, so it runs where those lead to them.
@@ -20,14 +29,50 @@ clang="clang-19 -O2 -g -Wall -Werror -target bpf -mcpu=v3 -I/usr/include/$(uname
 #    Most of the library is not called from here, hence dead_code. Subprograms of one program must
 #    lie in one section, which only an unstable option says for functions that Rust keeps to itself.
 #    Debian's compiler: rustup's cannot build this target's core library.
+# any_link any-NAME: writes a crate with the link law of that name, and says where.
+any_link() {
+    if [ -n "${ROOT:-}" ]; then
+        cp "$ROOT" "$out/$1.rs"
+        own=$OWN
+    else
+        own=$(echo "$listed" | sed -n "s/^${1#any-} /crate::law::/p")
+        [ -n "$own" ] || {
+            echo "${1#any-}: no link law of the list that the router's program for any law is built with" >&2
+            exit 1
+        }
+        {
+            echo '#![no_std]'
+            echo 'extern crate self as congestlab_core;'
+            for module in law units; do
+                echo "#[path = \"$bpf/../../core/src/$module/mod.rs\"]"
+                echo "mod $module;"
+            done
+        } >"$out/$1.rs"
+    fi
+    {
+        echo '#[macro_use]'
+        echo "#[path = \"$bpf/exported.rs\"]"
+        echo 'mod exported;'
+        sed "s/OWN/$own/" "$bpf/link.rs.in"
+    } >>"$out/$1.rs"
+    echo "$out/$1.rs"
+}
+
 # rust FILE: FILE.rs to FILE.o
 rust() {
+    root=$bpf/$1.rs flags=
+    case $1 in any-*)
+        root=$(any_link "$1")
+        # What one function calls of another lies in the one that calls, and nothing else is there.
+        flags="-Zcross-crate-inline-threshold=always ${ROOT:+--cfg feature=\"words\"}"
+        ;;
+    esac
     (cd "$out" && # where the compiler keeps its intermediate files
         RUSTC_BOOTSTRAP=1 "${RUSTC_BPF:-/usr/bin/rustc}" --edition 2024 --target bpfel-unknown-none \
             -C target-cpu=v3 -C opt-level=3 -C panic=abort -C codegen-units=1 -C debuginfo=2 \
-            -C overflow-checks=no -C symbol-mangling-version=v0 -Z function-sections=no \
+            -C overflow-checks=no -C symbol-mangling-version=v0 -Z function-sections=no $flags \
             --remap-path-prefix "${bpf%/linux/bpf}=crates" --remap-path-prefix "$out=out" \
-            --crate-name laws --crate-type lib -A dead_code -A unused_imports --emit "asm=$out/$1.s" "$bpf/$1.rs")
+            --crate-name laws --crate-type lib -A dead_code -A unused_imports --emit "asm=$out/$1.s" "$root")
 
     # 2. No reachable panic: a law that could panic would call for it.
     if grep -n panicking "$out/$1.s" >&2; then
@@ -49,13 +94,21 @@ rust() {
     clang-19 -target bpf -mcpu=v3 -c "$out/all.s" -o "$out/$1.o"
 }
 
+# has_own SHELL: it is a program of certain laws.
+has_own() {
+    [ -f "bpf/$1.bpf.c" ] && [ "${1#*-}" != law ]
+}
 # The laws that a shell is built on.
 laws_of() {
+    has_own "$1" || { echo "any-${1#*-}" && return; }
     case $1 in
     *-vcp) echo vcp ;;
     *-pxcp) echo pxcp ;;
     *) echo laws ;;
     esac
+}
+source_of() {
+    if has_own "$1"; then echo "bpf/$1.bpf.c"; else echo "bpf/${1%%-*}-law.bpf.c"; fi
 }
 families=$(for shell; do laws_of "$shell"; done | sort -u)
 
@@ -109,7 +162,15 @@ header_of() {
     *) echo "$1.h" ;;
     esac
 }
-[ "$law" != rust ] || for family in $families; do mirrored "$(header_of "$family")" "$family"; done
+[ "$law" != rust ] || for family in $families; do
+    case $family in
+    any-*) # There is nothing to compare: C has it from Rust's compiler.
+        bpftool btf dump file "$out/$family.o" format raw |
+            awk -v opaque=Link -v source=link.rs.in -f bpf/header.awk >"$out/$family.h"
+        ;;
+    *) mirrored "$(header_of "$family")" "$family" ;;
+    esac
+done
 
 # What the bytes depend on beside the sources.
 {
@@ -120,9 +181,16 @@ header_of() {
     dpkg-query -W -f '${Package} ${Version}\n' libbpf-dev linux-libc-dev 2>/dev/null || true
 } >"$out/tools.txt"
 
+# What the command embeds: the laws of the list whose router is the one for any law.
+for shell; do
+    case $(laws_of "$shell") in any-*) echo "(\"${shell#router-}\", include_bytes!(\"$shell.bpf.o\"))," ;; esac
+done | { echo "&["; sed 's/^/    /'; echo "]"; } >"$out/routers.rs"
+
 # 5. The C shells, and the link, which compares the types of both sides.
 for shell; do
-    $clang "-DLAW_$law" -DLAW_NAME="\"$name\"" -c "bpf/$shell.bpf.c" -o "$out/$shell.shell.o"
-    bpftool gen object "$out/$shell.bpf.o" "$out/$shell.shell.o" "$out/$(laws_of "$shell").o"
+    family=$(laws_of "$shell")
+    $clang "-DLAW_$law" -DLAW_NAME="\"$name\"" -DLINK_H="\"$family.h\"" -I"$out" -c "$(source_of "$shell")" \
+        -o "$out/$shell.shell.o"
+    bpftool gen object "$out/$shell.bpf.o" "$out/$shell.shell.o" "$out/$family.o"
     llvm-strip-19 -g "$out/$shell.bpf.o"
 done

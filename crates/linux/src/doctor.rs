@@ -594,7 +594,7 @@ impl Machine {
         let rate = BitRate(1_000_000_000);
         for (law, encoding) in [(router::law(rate), Encoding::Option), (router::vcp(rate), Encoding::Ecn)] {
             let config = Config { rate, law, encoding, shape: None };
-            if let Err(error) = Program::load(law.object(), &config, 0, 0) {
+            if let Err(error) = Program::load(config.law.object(), &config, 0, 0) {
                 return (Mark::No, error.to_string());
             }
         }

@@ -1,10 +1,12 @@
-//! A law at an interface of a router, XCP, P-XCP or VCP: the shaper, the BPF program at its egress, and their counts.
+//! A law at an interface of a router, XCP, P-XCP, VCP or any other for links: the shaper, the BPF program at its egress, and their counts.
 //!
 //! Nothing is kept on disk or in a bpffs: the program is attached to the interface and its maps belong to
 //! the program, so it is found again by asking the kernel, and is gone with the interface.
 
+mod any;
 mod program;
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use congestlab_core::law::{mpcp, pxcp, xcp};
@@ -19,6 +21,7 @@ use crate::interface::{Hung, Interface, Place, Side, json};
 use crate::sys::bpf::os;
 use crate::sys::command;
 use crate::sys::qdisc::{Qdisc, QdiscReader};
+pub use any::AnyLaw;
 pub(crate) use program::refused;
 use program::{CONFIG, PORT, PROGRAM, Settings, incomplete, read};
 pub use program::{Load, OBJECT, Program, Refused, Sample, law_name, law_name_in};
@@ -71,7 +74,7 @@ pub struct Config {
 }
 
 /// A link law that the kernel runs, with its constants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Law {
     /// XCP.
     Xcp(xcp::LinkConfig),
@@ -79,6 +82,8 @@ pub enum Law {
     Vcp(mpcp::LinkConfig),
     /// P-XCP.
     Pxcp(pxcp::LinkConfig),
+    /// Any other.
+    Any(Box<AnyLaw>),
 }
 
 impl Law {
@@ -86,11 +91,14 @@ impl Law {
     const VCP: u32 = 1;
     /// Number of P-XCP there.
     const PXCP: u32 = 2;
+    /// Number of all laws that have none.
+    const ANY: u32 = 3;
 
-    /// Gives a constant another value: `alpha`, `beta` or `gamma` of XCP and P-XCP, `k` or `r-max` of P-XCP. Returns
-    /// false if the law has none of that name, or not such a one.
+    /// Gives a constant another value: `alpha`, `beta` or `gamma` of XCP and P-XCP, `k` or `r-max` of P-XCP, of any other law its
+    /// factors and shares. Returns false if the law has none of that name, or not such a one.
     pub fn tell(&mut self, name: &str, value: Ratio) -> bool {
         let place = match (self, name) {
+            (Self::Any(law), _) => return law.tell(name, value),
             (Self::Pxcp(law), "k") => &mut law.k,
             (Self::Pxcp(law), "r-max") if value < Ratio::ONE => &mut law.r_max,
             (Self::Xcp(law) | Self::Pxcp(pxcp::LinkConfig { xcp: law, .. }), "alpha") => &mut law.alpha,
@@ -103,8 +111,9 @@ impl Law {
     }
 
     /// Returns the object file with the law's program.
-    pub fn object(&self) -> &'static [u8] {
+    pub fn object(&self) -> &[u8] {
         match self {
+            Self::Any(law) => law.object(),
             Self::Xcp(_) => OBJECT,
             Self::Vcp(_) => program::VCP,
             Self::Pxcp(_) => program::PXCP,
@@ -117,15 +126,7 @@ impl Law {
             Self::Xcp(_) => 0,
             Self::Vcp(_) => Self::VCP,
             Self::Pxcp(_) => Self::PXCP,
-        }
-    }
-
-    /// Returns the name of the law with that number.
-    fn name_of(number: u32) -> &'static str {
-        match number {
-            Self::VCP => "vcp",
-            Self::PXCP => "pxcp",
-            _ => "xcp",
+            Self::Any(_) => Self::ANY,
         }
     }
 
@@ -134,13 +135,16 @@ impl Law {
             Self::Xcp(law) => law.initial_interval,
             Self::Vcp(law) => law.interval,
             Self::Pxcp(law) => law.xcp.initial_interval,
+            Self::Any(law) => law.config.first_interval(),
         }
     }
 
-    /// `struct LinkConfig` of `bpf/law.h` or `bpf/vcp.h`, but for what fills it up.
-    fn constants(&self) -> Vec<u8> {
+    /// What the program's `struct config` begins with: `struct LinkConfig` of `bpf/law.h` or `bpf/vcp.h` and the phases, or all
+    /// that any law is told.
+    fn constants(&self, phases: [u64; 2]) -> Vec<u8> {
         let mut bytes = vec![];
         match self {
+            Self::Any(law) => return law.constants(phases),
             Self::Xcp(law) => xcp_constants(&mut bytes, law),
             Self::Pxcp(law) => {
                 xcp_constants(&mut bytes, &law.xcp);
@@ -157,9 +161,14 @@ impl Law {
                 }
             }
         }
+        bytes.resize(bytes.len().next_multiple_of(8).max(LAW), 0);
+        bytes.extend(phases.into_iter().flat_map(u64::to_ne_bytes));
         bytes
     }
 }
+
+/// Bytes of the constants of XCP and VCP; P-XCP has more.
+const LAW: usize = 64;
 
 /// `struct LinkConfig` of `bpf/law.h`.
 fn xcp_constants(bytes: &mut Vec<u8>, law: &xcp::LinkConfig) {
@@ -196,8 +205,8 @@ pub fn pxcp(rate: BitRate) -> Law {
 pub struct Status {
     /// Name of the interface.
     pub interface: String,
-    /// Name of the law: `xcp`, `vcp` or `pxcp`.
-    pub law: &'static str,
+    /// Name of the law, such as `xcp`.
+    pub law: String,
     /// Encoding of the congestion headers that it looks for.
     pub encoding: Encoding,
     /// Way in which the program is attached.
@@ -214,6 +223,9 @@ pub struct Status {
     /// Backlog and drops of the queue.
     #[serde(flatten)]
     pub queue: Backlog,
+    /// Series of the law's last report, by name; of XCP, P-XCP and VCP none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub series: BTreeMap<String, f64>,
 }
 
 /// Backlog and drops of an interface's queue.
@@ -321,10 +333,15 @@ fn check_rate(rate: BitRate) -> Result<()> {
 /// else's, or the kernel or the privilege is missing. Nothing is changed then.
 pub fn attach(name: &str, config: &Config) -> Result<()> {
     check_rate(config.rate)?;
-    if matches!(config.law, Law::Vcp(_)) != (config.encoding == Encoding::Ecn) {
+    let fits = match &config.law {
+        Law::Vcp(_) => config.encoding == Encoding::Ecn,
+        Law::Xcp(_) | Law::Pxcp(_) => config.encoding != Encoding::Ecn,
+        Law::Any(law) => config.encoding == law.encoding(),
+    };
+    if !fits {
         return Err(Error::input(
-            "VCP tells the load in the ECN field, XCP its header as an option or a shim",
-            "leave --encoding out with --law vcp",
+            "XCP tells its header as an option or a shim, VCP the load in the ECN field, any other law what is its own",
+            "--encoding is for XCP and P-XCP",
         ));
     }
     let interface = Interface::find(name)?;
@@ -488,15 +505,17 @@ pub fn status(name: Option<&str>) -> Result<Vec<Status>> {
     let one = |interface: &Interface, attached: Attached| {
         let settings = attached.settings()?;
         let qdisc = interface.root_qdisc()?;
+        let sample = Sample::new(&settings, &read(attached.map(PORT)?, MapFlags::LOCK)?);
         let (was_shaped, is_ours) = (settings.undo() & SHAPED != 0, qdisc.handle == HANDLE);
         Ok(Status {
             interface: interface.name.clone(),
-            law: Law::name_of(settings.law()),
+            law: settings.name(),
             encoding: settings.encoding(),
             hook: attached.hung.hook,
             shaped: was_shaped && is_ours,
             shaper_gone: was_shaped && !is_ours,
-            sample: Sample::new(&settings, &read(attached.map(PORT)?, MapFlags::LOCK)?),
+            series: settings.series(&sample),
+            sample,
             queue: Backlog::from(&qdisc),
             qdisc: qdisc.kind,
         })

@@ -11,9 +11,9 @@ use congestlab_core::law::xcp::{
 };
 use congestlab_core::law::{Ack, LinkLaw as _, Send, SenderLaw as _};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, SECOND, Time};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::{env, fs};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
 
 use congestlab_linux::Error;
 use congestlab_linux::router::{self, Config, Encoding, OBJECT, Program};
@@ -23,63 +23,15 @@ use libbpf_rs::{ObjectBuilder, ProgramInput};
 mod random;
 use random::Random;
 
+mod recipe;
+use recipe::{Folder, build, rustc_for_bpf, text};
+
 const MS: u64 = SECOND / 1000;
 
 /// As `stream.bpf.c` reads them: an op is 128 bytes, 26 of them follow 16 bytes of padding.
 const OP: usize = 128;
 const OPS: usize = 26;
 const PADDING: usize = 16;
-
-/// A folder that goes away with its owner.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = env::temp_dir().join(format!("congestlab-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn text(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
-
-/// The compiler for BPF, or what is missing for that.
-fn rustc_for_bpf() -> Result<String, String> {
-    let rustc = env::var("RUSTC_BPF").unwrap_or("/usr/bin/rustc".into());
-    let library = Command::new(&rustc)
-        .args(["--print", "target-libdir", "--target", "bpfel-unknown-none"])
-        .output()
-        .map_err(|error| format!("{rustc}: {error} (Debian: rustc-web)"))?;
-    if !Path::new(text(&library).trim()).is_dir() {
-        return Err(format!("{rustc} has no core library for BPF (Debian: libstd-rust-web-dev-bpf)"));
-    }
-    Ok(rustc)
-}
-
-/// Builds these programs on a law, `rust` or `twin`, into the folder, or says what is missing for that.
-fn build(folder: &Path, law: &str, programs: &[&str]) -> Result<(), String> {
-    rustc_for_bpf()?;
-    for (tool, argument) in
-        [("clang-19", "--version"), ("llvm-strip-19", "--version"), ("bpftool", "version")]
-    {
-        Command::new(tool).arg(argument).output().map_err(|error| format!("{tool}: {error}"))?;
-    }
-    if !Path::new("/usr/include/bpf/bpf_helpers.h").exists() {
-        return Err("bpf/bpf_helpers.h is not there (Debian: libbpf-dev)".into());
-    }
-    let recipe = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf/build.sh");
-    let built = Command::new("sh").arg(recipe).arg(folder).args(programs).env("LAW", law).output().unwrap();
-    assert!(built.status.success(), "{}", text(&built));
-    Ok(())
-}
 
 /// The build refuses laws with a reachable panic, signed division or wide multiplication.
 #[test]

@@ -3,7 +3,6 @@
 //!
 //! Skips with the reason where the privilege or the kernel's part is missing.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::thread::sleep;
 use std::time;
 
@@ -13,7 +12,9 @@ use congestlab_core::wire::option::{Echo, Option as XcpOption};
 use congestlab_core::wire::xcp::{Layout, Packet, Repr};
 use congestlab_linux::Error;
 use congestlab_linux::router::{self, Config, Encoding, Law, Program, Refused};
-use etherparse::{NetHeaders, PacketHeaders, TcpHeader, TransportHeader};
+
+mod frames;
+use frames::{IPS, Ip, SACK, TAGS, TIMESTAMPS, differences, frame, judged, segment, tcp};
 
 const MS: time::Duration = time::Duration::from_millis(1);
 const ETHERNET: usize = 14;
@@ -35,7 +36,7 @@ fn law(config: &mut Config) -> &mut LinkConfig {
     match &mut config.law {
         Law::Xcp(law) => law,
         Law::Pxcp(law) => &mut law.xcp,
-        Law::Vcp(_) => panic!("not XCP"),
+        Law::Vcp(_) | Law::Any(_) => panic!("not XCP"),
     }
 }
 
@@ -51,121 +52,12 @@ fn load(test: &str, config: &Config) -> Option<Program> {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Ip {
-    V4,
-    V4WithOptions,
-    V6,
-    V6WithExtensions,
-}
-
-const IPS: [Ip; 4] = [Ip::V4, Ip::V4WithOptions, Ip::V6, Ip::V6WithExtensions];
-const TAGS: [&[u16]; 3] = [&[], &[0x8100], &[0x88a8, 0x8100]];
-
-/// NOP NOP, timestamps; NOP NOP, a SACK block.
-const TIMESTAMPS: [u8; 12] = [1, 1, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8];
-const SACK: [u8; 12] = [1, 1, 5, 10, 1, 2, 3, 4, 5, 6, 7, 8];
-
 const ASKS: Header = Header { x: 5_000, rtt: 0x00a3_d700, delta: 1_000_000, reverse: 0 };
 
 fn data(header: Header, routers: u8) -> Vec<u8> {
     let echo = Echo { routers: 3, sum: 77 };
     let (bytes, length) = XcpOption::Data { header, routers, echo }.emit();
     bytes[..length].to_vec()
-}
-
-/// IP and what follows, in a frame.
-fn frame(tags: &[u16], ip: Ip, protocol: u8, payload: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![2; 12];
-    for tag in tags {
-        bytes.extend(tag.to_be_bytes());
-        bytes.extend([0, 5]);
-    }
-    let kind: u16 = if matches!(ip, Ip::V4 | Ip::V4WithOptions) { 0x0800 } else { 0x86dd };
-    bytes.extend(kind.to_be_bytes());
-    match ip {
-        Ip::V4 | Ip::V4WithOptions => {
-            let mut header = etherparse::Ipv4Header::new(
-                payload.len() as u16,
-                9,
-                protocol.into(),
-                V4[0].octets(),
-                V4[1].octets(),
-            )
-            .unwrap();
-            if ip == Ip::V4WithOptions {
-                header.options = [1, 1, 1, 1, 1, 1, 1, 0].into();
-                header.set_payload_len(payload.len()).unwrap();
-            }
-            header.header_checksum = header.calc_header_checksum();
-            header.write(&mut bytes).unwrap();
-        }
-        Ip::V6 | Ip::V6WithExtensions => {
-            // Hop-by-hop options of 8 bytes and destination options of 16, padding both.
-            let extensions: &[u8] = if ip == Ip::V6 { &[] } else { &EXTENSIONS };
-            bytes.extend([0x60, 0, 0, 0]);
-            bytes.extend(((payload.len() + extensions.len()) as u16).to_be_bytes());
-            bytes.extend([if ip == Ip::V6 { protocol } else { 0 }, 9]);
-            bytes.extend(V6.iter().flat_map(|address| address.octets()));
-            let at = bytes.len() + 8;
-            bytes.extend(extensions);
-            if ip == Ip::V6WithExtensions {
-                bytes[at] = protocol;
-            }
-        }
-    }
-    bytes.extend(payload);
-    bytes
-}
-
-const V4: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 1, 2, 3), Ipv4Addr::new(10, 9, 8, 7)];
-const V6: [Ipv6Addr; 2] =
-    [Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1), Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2)];
-const EXTENSIONS: [u8; 24] = [60, 0, 1, 4, 0, 0, 0, 0, 6, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-
-/// A TCP segment with these options and a right checksum.
-fn tcp(ip: Ip, options: &[u8], payload: &[u8]) -> Vec<u8> {
-    let mut header = TcpHeader::new(5001, 43210, 0x1234_5678, 777);
-    header.ack = true;
-    let mut options = options.to_vec();
-    options.resize(options.len().next_multiple_of(4), 0);
-    header.set_options_raw(&options).unwrap();
-    header.checksum = match ip {
-        Ip::V4 | Ip::V4WithOptions => {
-            header.calc_checksum_ipv4_raw(V4[0].octets(), V4[1].octets(), payload).unwrap()
-        }
-        Ip::V6 | Ip::V6WithExtensions => {
-            header.calc_checksum_ipv6_raw(V6[0].octets(), V6[1].octets(), payload).unwrap()
-        }
-    };
-    let mut bytes = vec![];
-    header.write(&mut bytes).unwrap();
-    bytes.extend(payload);
-    bytes
-}
-
-fn segment(tags: &[u16], ip: Ip, options: &[u8], payload: &[u8]) -> Vec<u8> {
-    frame(tags, ip, 6, &tcp(ip, options, payload))
-}
-
-/// What a library reads in a frame: TCP's options, after it has found its checksum right.
-fn judged(frame: &[u8]) -> Vec<u8> {
-    let parsed = PacketHeaders::from_ethernet_slice(frame).unwrap();
-    let Some(TransportHeader::Tcp(tcp)) = parsed.transport else { panic!("no TCP in {parsed:?}") };
-    let payload = parsed.payload.slice();
-    let checksum = match parsed.net.unwrap() {
-        NetHeaders::Ipv4(ip, _) => tcp.calc_checksum_ipv4(&ip, payload),
-        NetHeaders::Ipv6(ip, _) => tcp.calc_checksum_ipv6(&ip, payload),
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(tcp.checksum, checksum.unwrap(), "TCP's checksum is wrong");
-    tcp.options.as_slice().to_vec()
-}
-
-/// The bytes in which two packets differ.
-fn differences(one: &[u8], other: &[u8]) -> Vec<usize> {
-    assert_eq!(one.len(), other.len());
-    (0..one.len()).filter(|&at| one[at] != other[at]).collect()
 }
 
 /// `struct __sk_buff` with the fields that make a super-packet.

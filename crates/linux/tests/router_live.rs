@@ -2,16 +2,20 @@
 //! restores, what is refused.
 
 mod clsact;
+#[expect(dead_code, reason = "other tests want other frames")]
+mod frames;
 
 use std::net::UdpSocket;
 use std::thread::sleep;
 use std::time::Duration;
 
+use congestlab_core::law::{Carried, On, Protocol, Tag};
 use congestlab_core::units::BitRate;
 use congestlab_linux::Error;
-use congestlab_linux::router::{self, Config, Encoding, Hook, Queue, Reader};
+use congestlab_linux::router::{self, AnyLaw, Config, Encoding, Hook, Law, Queue, Reader};
 use congestlab_linux::sys::command::{Mode, query, run, set_mode};
 use congestlab_linux::sys::netns::Namespace;
+use congestlab_linux::sys::packet::{Frame, Socket};
 
 const RATE: BitRate = BitRate(50_000_000);
 
@@ -100,7 +104,7 @@ fn what_is_attached_is_seen_and_detaching_restores_what_was_there() {
         send(20, 972);
         let all = router::status(None).unwrap();
         let [status] = &all[..] else { panic!("{all:?}") };
-        assert_eq!((status.interface.as_str(), status.law, status.shaped), ("v0", "xcp", true));
+        assert_eq!((status.interface.as_str(), &*status.law, status.shaped), ("v0", "xcp", true));
         assert_eq!(status.sample.capacity_bps, RATE.0);
         assert_eq!(status.sample.bytes - first.bytes, 40_000, "IP bytes");
         assert_eq!(status.sample.other_packets - first.other_packets, 40);
@@ -362,5 +366,91 @@ fn without_tcx_a_filter_does_the_same() {
             router::detach("v0").unwrap();
             assert_eq!(qdiscs(), before);
         }
+    });
+}
+
+/// A packet socket at an interface.
+fn socket(interface: &str) -> Socket {
+    let line = query(&format!("ip -o link show {interface}")).unwrap();
+    Socket::open(line.split(':').next().unwrap().trim().parse().unwrap()).unwrap()
+}
+
+/// The rates that packets with RCP's option bring through the link, of which so many are sent, each ms two.
+fn rates(count: usize, asks: u32) -> Vec<u32> {
+    let (from, to) = (socket("v0"), socket("v1"));
+    // The mean round trip time is 20 ms, in 2^-28 s.
+    let words = [0, (1 << 28) / 50, asks, 0, 0, 0, 0];
+    let packet = Carried { words, tag: Tag::header("rcp").name, ..Carried::default() };
+    let option = Protocol::of("rcp").unwrap().sender.as_ref().unwrap().option(On::Forward(&packet)).unwrap();
+    let mut frame = Frame::new(2000);
+    frame.fill(&frames::segment(&[], frames::Ip::V4, &option[..12], &[0; 1400]));
+    let (mut rates, mut came) = (vec![], vec![Frame::new(2000), Frame::new(2000), Frame::new(2000)]);
+    let mut receive = |rates: &mut Vec<u32>| {
+        while let Ok(1..) = to.receive(&mut came[..1]) {
+            let options = frames::judged(came[0].bytes());
+            assert_eq!(options[..4], option[..4]);
+            assert_eq!(options[8..12], option[8..12], "the round trip time is the sender's");
+            rates.push(u32::from_be_bytes(options[4..8].try_into().unwrap()));
+        }
+    };
+    for sent in 0..count {
+        // A full queue is an error here; the law has seen the packet.
+        let _ = from.send([&frame].into_iter());
+        if sent % 2 == 1 {
+            sleep(Duration::from_millis(1));
+        }
+        receive(&mut rates);
+    }
+    sleep(Duration::from_millis(200));
+    receive(&mut rates);
+    rates
+}
+
+/// RCP, whose program nobody wrote: its hosts are not in the kernel, so a test writes their option.
+#[test]
+fn a_law_that_has_no_program_of_its_own_rules_a_link_and_leaves_it_as_it_was() {
+    let test = "a_law_that_has_no_program_of_its_own_rules_a_link_and_leaves_it_as_it_was";
+    let Some(lab) = Lab::new(test) else { return };
+    lab.inside(|| {
+        let before = qdiscs();
+        let rate = BitRate(10_000_000);
+        let law = AnyLaw::new(Protocol::of("rcp").unwrap(), rate, None).unwrap();
+        let law = Law::Any(Box::new(law));
+        let shape = Some(Queue::Bytes(60_000));
+        let told = Config { rate, law, encoding: Encoding::Option, shape };
+        if !attach(test, &told) {
+            return;
+        }
+        // What it is told to look for is the law's own.
+        let error = router::attach("v1", &Config { encoding: Encoding::Shim, ..told.clone() }).unwrap_err();
+        assert_eq!(error.exit_code(), 2, "{error}");
+        let offered = || router::status(Some("v0")).unwrap().remove(0).series["offered_rate_Bps"];
+        // 5 % of the link (RNS), before anything came.
+        assert_eq!(offered(), 62_500.0);
+
+        // Up to 24 Mbit/s: the link is full, and what it offers falls.
+        let came = rates(1200, u32::MAX);
+        let status = router::status(Some("v0")).unwrap().remove(0);
+        assert_eq!((&*status.law, status.shaped, status.encoding), ("rcp", true, Encoding::Option));
+        assert!(came.len() > 200, "{}", came.len());
+        assert!(came.iter().all(|rate| *rate <= 1_250_000 / 64), "no more than the link");
+        assert!(came.windows(2).any(|pair| pair[0] != pair[1]), "one rate all the time");
+        let last = f64::from(came[came.len() - 1]);
+        let [said, input] = ["offered_rate_Bps", "input_Bps"].map(|name| status.series[name]);
+        assert!(last <= 1_250_000.0 / 64.0 && said < 1_250_000.0, "{status:?}");
+        assert!(input > 0.0 && status.sample.intervals > 10, "{status:?}");
+        assert_eq!(status.sample.xcp_packets, 1200);
+        assert_eq!(status.sample.refused_packets + status.sample.other_packets, 0, "{status:?}");
+
+        // A packet that asks for less keeps it, and another is told what the law says then, to the word.
+        assert_eq!(rates(1, 1), [1]);
+        assert_eq!(rates(1, u32::MAX), [(offered() / 64.0) as u32]);
+
+        router::set_rate("v0", BitRate(20_000_000)).unwrap();
+        rates(1, 1);
+        assert_eq!(router::status(Some("v0")).unwrap()[0].sample.capacity_bps, 20_000_000);
+        router::detach("v0").unwrap();
+        assert_eq!(qdiscs(), before);
+        assert!(router::status(None).unwrap().is_empty());
     });
 }

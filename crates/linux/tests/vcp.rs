@@ -126,7 +126,7 @@ fn hosts_fill_a_link_by_codes_and_the_kernels_own_ecn_sees_none_of_them() {
         let flow = path.busiest(&host).unwrap().flow;
         assert!(flow.negotiated && flow.fallbacks == 0 && flow.load.is_some(), "{flow:?}");
         let status = path.namespace("r").run(|| router::status(Some("s"))).unwrap().unwrap().remove(0);
-        assert_eq!((status.law, status.queue.drops), ("vcp", 0), "{status:?}");
+        assert_eq!((&*status.law, status.queue.drops), ("vcp", 0), "{status:?}");
         if seconds > 20 {
             let load = status.sample.load.unwrap().load_factor;
             assert!((0.6..1.2).contains(&load), "{status:?}");

@@ -1,5 +1,6 @@
 //! The program of `bpf/router.bpf.c` when it is loaded: the contents of its maps, written and read.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -7,6 +8,7 @@ use congestlab_core::units::{Duration, Rate};
 use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
 use serde::Serialize;
 
+use super::any::{self, AnyLaw, COLUMNS, NAME};
 use super::{Config, Encoding, Law};
 use crate::error::{Context, Error, Result};
 use crate::sys::bpf::os;
@@ -24,6 +26,7 @@ const INIT: &str = "cl_router_init";
 /// Maps of one entry.
 pub(super) const CONFIG: &str = "config";
 pub(super) const PORT: &str = "port";
+const FLOWS: &str = "flows";
 const KEY: [u8; 4] = [0; 4];
 
 pub(super) const PRIVILEGE: &str =
@@ -49,6 +52,19 @@ pub struct Refused {
 }
 
 impl Refused {
+    /// Reads the counts of the program.
+    fn new(count: impl Fn(usize) -> u64) -> Self {
+        Self {
+            odd_offset: count(4),
+            wrong_length: count(5),
+            truncated: count(6),
+            malformed: count(7),
+            version: count(8),
+            unwritable: count(9),
+            fragments: count(10),
+        }
+    }
+
     /// Returns the sum over all reasons.
     pub fn total(&self) -> u64 {
         let Self { odd_offset, wrong_length, truncated, malformed, version, unwritable, fragments } = self;
@@ -98,6 +114,12 @@ pub struct Sample {
     /// Load, if the law is VCP.
     #[serde(flatten)]
     pub load: Option<Load>,
+    /// Numerators of the series of a law that is neither XCP, P-XCP nor VCP.
+    #[serde(skip)]
+    pub columns: [i64; COLUMNS],
+    /// Time of the last packet by the law's clock, ns, and what then waited, bytes; of these laws, too.
+    #[serde(skip)]
+    pub last: [u64; 2],
 }
 
 impl Sample {
@@ -108,20 +130,15 @@ impl Sample {
             let bytes = port.get(8 + 8 * index..16 + 8 * index);
             bytes.and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes)
         };
+        if settings.law() == Law::ANY {
+            return Self::of_any(settings, word);
+        }
         // VCP's report is shorter than XCP's.
         let load = (settings.law() == Law::VCP)
             .then(|| Load { load_factor: (word(2) as u32) as f64 / 1e6, load_code: (word(2) >> 48) as u8 });
         let xcp = |index: usize| if load.is_none() { word(index) } else { 0 };
         let count = |index: usize| word(if load.is_none() { 7 } else { 3 } + index);
-        let refused = Refused {
-            odd_offset: count(4),
-            wrong_length: count(5),
-            truncated: count(6),
-            malformed: count(7),
-            version: count(8),
-            unwritable: count(9),
-            fragments: count(10),
-        };
+        let refused = Refused::new(count);
         Self {
             capacity_bps: settings.capacity().bits().0,
             intervals: word(1),
@@ -137,6 +154,33 @@ impl Sample {
             refused,
             bounded_packets: xcp(6),
             load,
+            columns: [0; COLUMNS],
+            last: [0; 2],
+        }
+    }
+
+    /// The same for any law.
+    fn of_any(settings: &Settings, word: impl Fn(usize) -> u64) -> Self {
+        const COUNTS: usize = 2 + COLUMNS;
+        let count = |index: usize| word(COUNTS + index);
+        let refused = Refused::new(count);
+        Self {
+            capacity_bps: settings.capacity().bits().0,
+            input_Bps: 0,
+            feedback_Bps: 0,
+            interval_ms: 0.0,
+            persistent_queue_bytes: 0,
+            intervals: word(1),
+            packets: count(0),
+            bytes: count(1),
+            xcp_packets: count(2),
+            other_packets: count(3),
+            refused_packets: refused.total(),
+            refused,
+            bounded_packets: 0,
+            load: None,
+            columns: std::array::from_fn(|column| word(2 + column) as i64),
+            last: [word(COUNTS + 11), word(COUNTS + 12)],
         }
     }
 }
@@ -146,15 +190,11 @@ impl Sample {
 pub(super) struct Settings(pub(super) Vec<u8>);
 
 impl Settings {
-    /// Bytes of the law's constants at least; P-XCP has more.
-    const LAW: usize = 64;
     /// Bytes of the words, which stand last.
     const WORDS: usize = 16;
 
     fn new(config: &Config, phases: [u64; 2], link_header: u32, undo: u32) -> Self {
-        let mut bytes = config.law.constants();
-        bytes.resize(bytes.len().next_multiple_of(8).max(Self::LAW), 0);
-        phases.iter().for_each(|phase| bytes.extend(phase.to_ne_bytes()));
+        let mut bytes = config.law.constants(phases);
         let encoding = match config.encoding {
             Encoding::Option => 0,
             Encoding::Shim => 1,
@@ -182,6 +222,28 @@ impl Settings {
     /// Returns [`Law::number`].
     pub(super) fn law(&self) -> u32 {
         self.word(3)
+    }
+
+    /// Returns the name of the law.
+    pub(super) fn name(&self) -> String {
+        match self.law() {
+            Law::VCP => "vcp".into(),
+            Law::PXCP => "pxcp".into(),
+            Law::ANY => {
+                let at = self.0.len() - Self::WORDS - NAME;
+                let name = self.0[at..at + NAME].iter().take_while(|byte| **byte != 0);
+                String::from_utf8_lossy(&name.copied().collect::<Vec<_>>()).into_owned()
+            }
+            _ => "xcp".into(),
+        }
+    }
+
+    /// Returns the series of the law's last report.
+    pub(super) fn series(&self, sample: &Sample) -> BTreeMap<String, f64> {
+        match self.law() {
+            Law::ANY => any::series(&self.name(), &sample.columns).into_iter().collect(),
+            _ => BTreeMap::new(),
+        }
     }
 
     /// Returns VCP's interval, ns.
@@ -212,6 +274,7 @@ impl Settings {
 pub struct Program {
     object: Object,
     settings: Settings,
+    phases: [u64; 2],
 }
 
 impl Program {
@@ -223,8 +286,14 @@ impl Program {
     pub fn load(object: &[u8], config: &Config, link_header: u32, undo: u32) -> Result<Self> {
         libbpf_rs::set_print(None); // what fails is told by us
         let mut builder = ObjectBuilder::default();
-        let opened =
+        let mut opened =
             builder.open_memory(object).map_err(|error| refused("open the router's program", os(error)))?;
+        if let Law::Any(law) = &config.law
+            && let Some(flows) = law.flows()
+            && let Some(mut map) = opened.maps_mut().find(|map| map.name() == FLOWS)
+        {
+            map.set_max_entries(flows.max(1)).map_err(|error| refused("size a map", os(error)))?;
+        }
         let object = opened.load().map_err(|error| match os(error) {
             error if error.kind() == std::io::ErrorKind::PermissionDenied => {
                 Error::missing("may not load BPF programs", PRIVILEGE)
@@ -235,10 +304,33 @@ impl Program {
             ),
         })?;
         let phases = phases(config.law.first_interval())?;
-        let program = Self { object, settings: Settings::new(config, phases, link_header, undo) };
+        let program = Self { object, settings: Settings::new(config, phases, link_header, undo), phases };
         program.write()?;
         program.run(INIT, ProgramInput { data_in: Some(&[0; 14]), ..Default::default() })?;
+        if let Law::Any(law) = &config.law {
+            program.is_that_of(law, phases)?;
+        }
         Ok(program)
+    }
+
+    /// Compares what the law in the object began with: an object may be older than its law.
+    fn is_that_of(&self, law: &AnyLaw, phases: [u64; 2]) -> Result<()> {
+        let map = self.object.maps().find(|map| map.name() == PORT).ok_or_else(|| incomplete(PORT))?;
+        let port = read(&map, MapFlags::LOCK)?;
+        let listed = port.get(4..8).and_then(|word| word.try_into().ok()).map_or(0, u32::from_ne_bytes);
+        let began = Sample::new(&self.settings, &port).columns;
+        if listed as usize == law.settings().len() && began == law.first_report(phases) {
+            return Ok(());
+        }
+        Err(Error::input(
+            format!("the program of {} for the kernel is that of another version of the law", law.name),
+            format!("build it again: congestlab build law {}", law.name),
+        ))
+    }
+
+    /// Returns the phases in which the law began, ns.
+    pub fn phases(&self) -> [u64; 2] {
+        self.phases
     }
 
     /// Adds to what there is to undo.
