@@ -92,6 +92,9 @@ pub(crate) enum Command {
     /// Write the beginning of something of your own
     #[command(subcommand)]
     New(NewCommand),
+    /// Build a control law for kernels
+    #[command(subcommand)]
+    Build(BuildCommand),
     /// Install a dissector of the XCP congestion header for Wireshark and tshark
     #[command(subcommand)]
     Wireshark(WiresharkCommand),
@@ -226,6 +229,18 @@ pub(crate) enum CheckCommand {
 pub(crate) enum NewCommand {
     /// Write a program with a control law of your own, which has every command of this one
     Law(NewLawArguments),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BuildCommand {
+    /// Build a link law of your own into the program that `router attach` puts at an interface (wants clang and Rust for BPF)
+    Law {
+        /// Name of the protocol
+        name: String,
+        /// File of the program [default: router-NAME.bpf.o beside this command, where `router attach` looks]
+        #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        output: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -6,7 +6,7 @@
 //!
 //! [`args`] defines the command line, from which help, completions and man pages come. [`execute`] hands each
 //! command to the module of its name: [`run`], [`sweep`], [`papers`], [`report`], [`demo`], [`explain`],
-//! [`diff`], [`compare`], [`wireshark`], [`new`], [`trial`], and `linux` for those on real packets (or `no_linux`, in a build
+//! [`diff`], [`compare`], [`wireshark`], [`new`], [`build`], [`trial`], and `linux` for those on real packets (or `no_linux`, in a build
 //! without them). They share [`output`] (data to stdout, words to stderr), [`failure`] (messages and the exit
 //! codes of docs/design/contract.md 5), [`machine`] (clocks, memory, signals), [`table`] and [`plot`]. [`ns2`]
 //! runs a model in ns-2, for `papers`.
@@ -17,6 +17,7 @@
     expect(rustdoc::broken_intra_doc_links, reason = "help for terminals writes [sweep], ftp[3]")
 )]
 mod args;
+mod build;
 mod compare;
 mod demo;
 mod diff;
@@ -49,7 +50,9 @@ use congestlab_scenario::diagnostic::Diagnostic;
 use congestlab_scenario::{Diagnostics, Measure, Scenario, folder, memory, schema, store};
 use serde_json::{Value, json};
 
-use args::{Arguments, Changes, CheckArguments, CheckCommand, Command, NewCommand, ScenarioArguments};
+use args::{
+    Arguments, BuildCommand, Changes, CheckArguments, CheckCommand, Command, NewCommand, ScenarioArguments,
+};
 use failure::{Failure, tell_diagnostics};
 #[cfg(not(feature = "linux"))]
 use no_linux as linux;
@@ -118,6 +121,7 @@ fn execute(command: &Command, screen: &Screen) -> Result<ExitCode, Failure> {
             check(file.as_deref().unwrap_or(Path::new("")), changes, *print, screen)?;
         }
         Command::New(NewCommand::Law(arguments)) => new::law(arguments, screen)?,
+        Command::Build(BuildCommand::Law { name, output }) => build::law(name, output.as_deref(), screen)?,
         Command::Sweep(arguments) => sweep::sweep(arguments, screen)?,
         Command::Papers(command) => papers::papers(command, screen)?,
         Command::Plot(arguments) => plot::plot(arguments, screen)?,

@@ -1,6 +1,6 @@
 //! `congestlab check law`: a protocol of the list is put to its trial.
 
-mod kernel;
+pub(crate) mod kernel;
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;

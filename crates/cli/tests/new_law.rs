@@ -107,6 +107,16 @@ fn a_law_from_outside_is_written_built_tested_and_run_as_the_document_says() {
     let refused = own(&["check", "scenario.toml", "--set", "links.bottleneck.law.fair.interval=0 s"]);
     assert!(text(&refused.stderr).contains("is zero"), "{}", text(&refused.stderr));
     assert_eq!(refused.status.code(), Some(2));
+    // The program for routers, where the tools are.
+    let built = own(&["build", "law", "fair", "-o", "fair.o"]);
+    match built.status.code() {
+        Some(0) => assert!(fs::metadata(program.join("fair.o")).expect("it was built").len() > 10_000),
+        Some(4) => println!(
+            "SKIP a_law_from_outside_is_written_built_tested_and_run_as_the_document_says, its program for routers: {}",
+            text(&built.stderr)
+        ),
+        _ => panic!("{}", text(&built.stderr)),
+    }
     // A law that can panic builds for this machine, and for no kernel.
     let law = program.join("src/law.rs");
     let sound = fs::read_to_string(&law).expect("it was written");

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use congestlab_linux::router::{self, Queue};
+use congestlab_linux::router::Queue;
 use congestlab_linux::{lab, supervisor};
 use congestlab_scenario::units::{BitRate, Bytes, Ratio};
 
@@ -48,7 +48,7 @@ pub(crate) enum Command {
         /// Name of its folder in /run/congestlab
         id: String,
     },
-    /// Run XCP or VCP on the outgoing traffic of an interface of this machine (needs root)
+    /// Run a link law on the outgoing traffic of an interface of this machine (needs root)
     #[command(subcommand)]
     Router(RouterCommand),
     /// Use XCP or VCP on this machine's own connections, without a change to applications (needs root)
@@ -188,9 +188,17 @@ pub(crate) struct AttachArguments {
     /// Interface whose outgoing traffic is controlled, such as eth1
     #[arg(value_name = "IFACE")]
     pub(crate) interface: String,
-    /// Law of the link
-    #[arg(long, value_enum)]
-    pub(crate) law: RouterLaw,
+    /// Law of the link: xcp, pxcp, vcp, any other link law whose program is part of this command, or one of your own that
+    /// `build law` made a program of
+    #[arg(long, value_name = "LAW")]
+    pub(crate) law: String,
+    /// Program of a law of your own [default: where `build law` puts it]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) object: Option<PathBuf>,
+    /// Change a setting of a law that is neither xcp, pxcp nor vcp, by its name in scenarios: --set interval="20 ms"; may
+    /// be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
     /// Rate of the link, in bits of IP packets, such as "1 Gbit/s" [default: with --no-shape that of the
     /// shaper]
     #[arg(long, required_unless_present = "no_shape")]
@@ -198,13 +206,13 @@ pub(crate) struct AttachArguments {
     /// Place of XCP's congestion header in packets [default: option]
     #[arg(long, value_enum)]
     pub(crate) encoding: Option<EncodingShown>,
-    /// Share of the spare capacity that is given away per interval; 0.4 (not with VCP, as the next two)
+    /// XCP, P-XCP: share of the spare capacity that is given away per interval; 0.4
     #[arg(long, value_parser = ratio)]
     pub(crate) alpha: Option<Ratio>,
-    /// Share of a standing queue that is drained per interval; 0.226
+    /// XCP, P-XCP: share of a standing queue that is drained per interval; 0.226
     #[arg(long, value_parser = ratio)]
     pub(crate) beta: Option<Ratio>,
-    /// Share of the traffic that is shuffled between flows per interval; 0.1
+    /// XCP, P-XCP: share of the traffic that is shuffled between flows per interval; 0.1
     #[arg(long, value_parser = ratio)]
     pub(crate) gamma: Option<Ratio>,
     /// P-XCP: part of the compensation for limited flows that is given; 0.9
@@ -222,37 +230,6 @@ pub(crate) struct AttachArguments {
     /// Only print the commands
     #[arg(long)]
     pub(crate) dry_run: bool,
-}
-
-/// Laws that run in the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RouterLaw {
-    /// XCP
-    Xcp,
-    /// VCP, which tells its load in the two ECN bits
-    Vcp,
-    /// P-XCP, which gives what limited flows leave to the others
-    Pxcp,
-}
-
-impl RouterLaw {
-    /// Returns the law with its usual constants.
-    pub(crate) fn at(self, rate: BitRate) -> router::Law {
-        match self {
-            Self::Xcp => router::law(rate),
-            Self::Vcp => router::vcp(rate),
-            Self::Pxcp => router::pxcp(rate),
-        }
-    }
-
-    /// Returns the law's name as people write it.
-    pub(crate) fn title(self) -> &'static str {
-        match self {
-            Self::Xcp => "XCP",
-            Self::Vcp => "VCP",
-            Self::Pxcp => "P-XCP",
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -1,14 +1,18 @@
-//! `congestlab router`: XCP or VCP at the interfaces of a router.
+//! `congestlab router`: link laws at the interfaces of a router.
 
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use congestlab_linux::router::{self, Config, Encoding, Load, Queue, Status};
+use congestlab_linux::router::{self, AnyLaw, Config, Encoding, Law, Load, Queue, Refused, Status};
 use congestlab_linux::sys::command::{self, Mode};
-use congestlab_scenario::store;
+use congestlab_scenario::diagnostic::choices;
+use congestlab_scenario::laws::Protocol;
 use congestlab_scenario::units::BitRate;
+use congestlab_scenario::{disk, store};
 use serde_json::json;
 
-use super::args::{AttachArguments, EncodingShown, RouterCommand, RouterLaw};
+use super::args::{AttachArguments, EncodingShown, RouterCommand};
+use crate::build;
 use crate::failure::{Failure, Message};
 use crate::machine;
 use crate::output::{Screen, print};
@@ -46,15 +50,18 @@ fn attach(arguments: &AttachArguments, screen: &Screen) -> Result<(), Failure> {
         Some(rate) => rate,
         None => router::shaped_rate(&arguments.interface)?,
     };
-    let is_vcp = arguments.law == RouterLaw::Vcp;
+    let law = law(arguments, rate)?;
     let config = Config {
         rate,
-        law: law(arguments, rate)?,
-        encoding: match (is_vcp, arguments.encoding) {
-            (true, None) => Encoding::Ecn,
+        encoding: match (&law, arguments.encoding) {
+            (Law::Vcp(_), None) => Encoding::Ecn,
+            (Law::Any(law), None) => law.encoding(),
+            // It is refused: only XCP's header can be elsewhere.
+            (Law::Any(_), Some(_)) => Encoding::Shim,
             (_, None | Some(EncodingShown::Option)) => Encoding::Option,
             (_, Some(EncodingShown::Shim)) => Encoding::Shim,
         },
+        law,
         shape: (!arguments.no_shape).then(|| arguments.queue.unwrap_or(Queue::default_for(rate))),
     };
     // Ctrl-C must not leave half of it behind: it waits for the end, and then all is undone.
@@ -69,22 +76,70 @@ fn attach(arguments: &AttachArguments, screen: &Screen) -> Result<(), Failure> {
         screen.note(&format!(
             "{interface} runs {} at {rate}; see `congestlab router status {interface}`, undo with \
              `congestlab router detach {interface}`",
-            arguments.law.title()
+            arguments.law
         ));
     }
     Ok(())
 }
 
+/// More than any program has, in bytes.
+const PROGRAM_MAX: u64 = 16 << 20;
+
+/// The law of that name, with its usual constants.
+fn named(arguments: &AttachArguments, rate: BitRate) -> Result<Law, Failure> {
+    let name = arguments.law.as_str();
+    let law = match name {
+        "xcp" => router::law(rate),
+        "vcp" => router::vcp(rate),
+        "pxcp" => router::pxcp(rate),
+        _ => {
+            let Some(protocol) = Protocol::of(name) else {
+                let known = choices(name, ["xcp", "pxcp", "vcp"].into_iter().chain(AnyLaw::names()));
+                return Err(Failure::Input(Message::new(format!("there is no law `{name}`"), known)));
+            };
+            let read = |path: &Path| {
+                disk::read_file(path, PROGRAM_MAX).map_err(|error| {
+                    let text = format!("can not read the program {}: {error}", path.display());
+                    Failure::Input(Message::new(text, format!("congestlab build law {name} makes one")))
+                })
+            };
+            let object = match (&arguments.object, protocol.link.as_ref().map(|link| link.name())) {
+                (Some(path), _) => Some(read(path)?),
+                (None, Some(law)) => match build::place(law).filter(|path| path.is_file()) {
+                    Some(path) if !AnyLaw::names().any(|name| name == law) => Some(read(&path)?),
+                    _ => None,
+                },
+                (None, None) => None,
+            };
+            return Ok(Law::Any(Box::new(AnyLaw::new(protocol, rate, object)?)));
+        }
+    };
+    if let Some(path) = &arguments.object {
+        let text = format!("{name} has its own program, so {} is not wanted", path.display());
+        return Err(Failure::Input(Message::new(text, "--object is for laws of your own")));
+    }
+    Ok(law)
+}
+
 /// The law with the constants that were told.
-fn law(arguments: &AttachArguments, rate: BitRate) -> Result<router::Law, Failure> {
+fn law(arguments: &AttachArguments, rate: BitRate) -> Result<Law, Failure> {
     let AttachArguments { alpha, beta, gamma, k, r_max, .. } = arguments;
-    let mut law = arguments.law.at(rate);
+    let mut law = named(arguments, rate)?;
+    match &mut law {
+        Law::Any(law) => law.set(&arguments.set)?,
+        _ if arguments.set.is_empty() => {}
+        _ => {
+            let text = format!("{} has no --set", arguments.law);
+            return Err(Failure::Input(Message::new(text, "--alpha, --beta and --gamma are its constants")));
+        }
+    }
     let told = [("--alpha", alpha), ("--beta", beta), ("--gamma", gamma), ("--k", k), ("--r-max", r_max)];
     for (name, value) in told {
         let Some(value) = *value else { continue };
         if !law.tell(&name[2..], value) {
             let text = format!("the law has no {name}, or not that value");
-            let help = "--alpha, --beta and --gamma are XCP's and P-XCP's, --k and --r-max (below 1) P-XCP's";
+            let help = "--alpha, --beta and --gamma are XCP's and P-XCP's, --k and --r-max (below 1) P-XCP's; \
+                        --set is for all others but VCP";
             return Err(Failure::Input(Message::new(text, help)));
         }
     }
@@ -93,12 +148,13 @@ fn law(arguments: &AttachArguments, rate: BitRate) -> Result<router::Law, Failur
 
 /// One interface for people.
 fn table(status: &Status) -> String {
-    let Status { interface, law, encoding, hook, shaped, shaper_gone, qdisc, sample, queue } = status;
+    let Status { interface, law, encoding, hook, shaped, shaper_gone, qdisc, sample, queue, series } = status;
     let bits = |bytes: u64| BitRate(bytes.saturating_mul(8));
     let head = format!(
         "{interface}: {law}, {}, {}, {}",
         match encoding {
-            Encoding::Ecn => "load in the ECN field".into(),
+            Encoding::Ecn if sample.load.is_some() => "load in the ECN field".into(),
+            Encoding::Ecn => "no header".into(),
             Encoding::Option | Encoding::Shim =>
                 format!("header as {}", format!("{encoding:?}").to_lowercase()),
         },
@@ -121,6 +177,9 @@ fn table(status: &Status) -> String {
         ];
         return lines.join("\n") + "\n";
     }
+    if !series.is_empty() {
+        return any_table(head, status);
+    }
     let sign = if sample.feedback_Bps < 0 { "-" } else { "" };
     let mut lines = vec![
         head,
@@ -135,7 +194,27 @@ fn table(status: &Status) -> String {
         format!("  packets bounded     {}", sample.bounded_packets),
         format!("  packets refused     {}", sample.refused_packets),
     ];
-    let refused = sample.refused;
+    lines.extend(refused(&sample.refused));
+    lines.join("\n") + "\n"
+}
+
+/// Any law that tells its own series.
+fn any_table(head: String, Status { sample, queue, series, .. }: &Status) -> String {
+    let mut lines = vec![head, format!("  capacity            {}", BitRate(sample.capacity_bps))];
+    lines.extend(series.iter().map(|(name, value)| format!("  {name:<19} {value}")));
+    lines.extend([
+        format!("  intervals           {}", sample.intervals),
+        format!("  queue now           {} B, {} packets", queue.queue_bytes, queue.queue_packets),
+        format!("  drops               {}", queue.drops),
+        format!("  packets seen        {}, {} of them the law's", sample.packets, sample.xcp_packets),
+        format!("  packets refused     {}", sample.refused_packets),
+    ]);
+    lines.extend(refused(&sample.refused));
+    lines.join("\n") + "\n"
+}
+
+/// Why headers were refused, each reason with its count.
+fn refused(refused: &Refused) -> impl Iterator<Item = String> {
     let reasons = [
         (refused.odd_offset, "option at an odd offset"),
         (refused.wrong_length, "wrong length"),
@@ -145,8 +224,6 @@ fn table(status: &Status) -> String {
         (refused.unwritable, "no memory to change them"),
         (refused.fragments, "fragments"),
     ];
-    for (count, reason) in reasons.into_iter().filter(|(count, _)| *count > 0) {
-        lines.push(format!("    {count:<10} {reason}"));
-    }
-    lines.join("\n") + "\n"
+    let some = reasons.into_iter().filter(|(count, _)| *count > 0);
+    some.map(|(count, reason)| format!("    {count:<10} {reason}"))
 }

@@ -18,7 +18,7 @@ const LINK: &str = include_str!("link.rs.in");
 const SENDER: &str = include_str!("sender.rs.in");
 
 /// What there is to say before an answer is known: why there is none, or what is broken.
-enum Stopped {
+pub(crate) enum Stopped {
     Missing(String),
     Broken(String),
 }
@@ -40,14 +40,14 @@ pub(super) fn build(protocol: &Protocol) -> Answer {
 }
 
 /// A compiler for BPF and a folder to work in, which goes away with its owner.
-struct Bench {
+pub(crate) struct Bench {
     rustc: String,
     folder: PathBuf,
 }
 
 impl Bench {
     /// Finds the compiler, and makes a folder that nobody had before.
-    fn new() -> Built<Self> {
+    pub(crate) fn new() -> Built<Self> {
         let rustc = compiler()?;
         let id = std::process::id();
         for number in 0.. {
@@ -59,6 +59,28 @@ impl Bench {
             }
         }
         missing("every folder is taken")
+    }
+
+    /// Returns the folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Writes a crate with a link law from outside, and with congestlab's laws as modules, which are then local to its program.
+    /// Returns its file and the path of the law's type; `None`: the law is one of the list.
+    pub(crate) fn root(&self, protocol: &Protocol) -> Built<Option<(PathBuf, String)>> {
+        let [Some(path), _] = types(protocol) else { return Ok(None) };
+        let (file, rest) = part(path)?;
+        let mut text =
+            String::from("#![no_std]\nextern crate alloc;\nextern crate self as congestlab_core;\n");
+        for module in ["law", "units"] {
+            let file = own(&format!("core/src/{module}/mod.rs"))?;
+            text.push_str(&format!("#[path = {:?}]\nmod {module};\n", file.display().to_string()));
+        }
+        text.push_str(&format!("#[path = {:?}]\nmod own;\n", file.display().to_string()));
+        let root = self.folder.join("root.rs");
+        fs::write(&root, text).map_err(|error| Stopped::Missing(error.to_string()))?;
+        Ok(Some((root, format!("crate::own::{rest}"))))
     }
 
     /// Compiles one file for BPF.
@@ -125,7 +147,7 @@ fn compiler() -> Built<String> {
 }
 
 /// Returns a file of congestlab's sources.
-fn own(file: &str) -> Built<PathBuf> {
+pub(crate) fn own(file: &str) -> Built<PathBuf> {
     let file = Path::new(SOURCES).join("crates").join(file);
     if file.is_file() {
         Ok(file)
@@ -150,25 +172,32 @@ fn source(link: Option<&str>, sender: Option<&str>) -> Built<String> {
     let mut modules: Vec<&str> = Vec::new();
     for (path, calls) in [(link, LINK), (sender, SENDER)] {
         let Some(path) = path else { continue };
-        // The name of the crate; the modules; the type.
+        let (file, _) = part(path)?;
         let parts: Vec<&str> = path.split("::").collect();
-        let [_, module, .., _] = parts[..] else {
-            return missing(format!(
-                "{path} stands in the crate's own file; give it one of its own, as src/law.rs"
-            ));
-        };
-        if path.contains('<') {
-            return missing(format!("{path} is generic"));
-        }
+        let module = parts[1];
         if !modules.contains(&module) {
             modules.push(module);
-            let file = file(module)?;
             text.push_str(&format!("#[path = {:?}]\npub mod {module};\n", file.display().to_string()));
         }
         let own = format!("crate::{}", parts[1..].join("::"));
         text.push_str(&calls.replace("OWN", &own));
     }
     Ok(text)
+}
+
+/// Returns the file of the module that a type is in, and the type's path below it.
+fn part(path: &str) -> Built<(PathBuf, &str)> {
+    // The name of the crate; the modules; the type.
+    let mut parts = path.splitn(3, "::");
+    let (Some(_), Some(module), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
+        return missing(format!(
+            "{path} stands in the crate's own file; give it one of its own, as src/law.rs"
+        ));
+    };
+    if path.contains('<') {
+        return missing(format!("{path} is generic"));
+    }
+    Ok((file(module)?, rest))
 }
 
 /// Returns the file of a module of the program: where somebody stands, or where cargo runs it.

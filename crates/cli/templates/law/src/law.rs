@@ -54,6 +54,13 @@ impl LinkSettings {
         Self { capacity: Rate(0), interval: Duration(100_000_000), used: Ratio::ppm(950_000) };
 }
 
+// What a router of the kernel begins with, before it is told the settings below.
+impl Default for LinkSettings {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
 impl Settings for LinkSettings {
     // One line of meaning for each, with the default; units and types are checked by what the field is.
     fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
