@@ -102,7 +102,7 @@ fuzz:
 
 # The stream of operations is for tests alone.
 bpf:
-	crates/linux/bpf/build.sh target/bpf
+	HEADERS=write crates/linux/bpf/build.sh target/bpf
 	rm target/bpf/stream.bpf.o
 	cp target/bpf/*.bpf.o target/bpf/tools.txt target/bpf/routers.rs crates/linux/bpf/objects
 

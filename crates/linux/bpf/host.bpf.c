@@ -169,7 +169,7 @@ struct config {
 
 /* In a section of its own: the loader fills it as bytes. */
 const volatile struct config config SEC(".rodata.config");
-#define SENDER ((const struct SenderConfig *)&config.sender)
+#define SENDER ((struct SenderConfig *)&config.sender)
 
 enum encoding { OPTION, SHIM };
 enum law { NOBODY, XCP, FALLBACK };

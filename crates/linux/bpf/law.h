@@ -1,105 +1,134 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * The XCP laws as C sees them. The functions are Rust's (laws.rs). States are words to C, as many
- * as laws.rs says that they have. Names are Rust's: the BPF linker compares them.
- */
+/* Written by build.sh of what Rust's compiler made of laws.rs (header.awk): do not edit. */
 #pragma once
 #include <linux/types.h>
 
-#ifdef PXCP
-#define LINK_WORDS 65
-#else
-#define LINK_WORDS 57
-#endif
-#define SENDER_WORDS 16
+struct CumulativeEcho {
+	__s64 rest;
+	__u32 stated;
+	__u32 pad;
+};
+_Static_assert(sizeof(struct CumulativeEcho) == 16, "as Rust has it");
 
-struct Link { __u64 state[LINK_WORDS]; };
-struct Sender { __u64 state[SENDER_WORDS]; };
-struct Echo { __s64 sum; };
-struct CumulativeEcho { __s64 rest; __u32 stated, pad; };
-struct EchoReader { __u32 heard; };
+struct Header {
+	__u32 x;
+	__u32 rtt;
+	__s32 delta;
+	__s32 reverse;
+};
+_Static_assert(sizeof(struct Header) == 16, "as Rust has it");
 
-/* Times in 2^-28 s, rates in bytes/s. */
-struct Header { __u32 x, rtt; __s32 delta, reverse; };
+struct Echo {
+	__s64 sum;
+};
+_Static_assert(sizeof(struct Echo) == 8, "as Rust has it");
 
-/* alpha, beta, gamma in millionths; intervals in ns. */
-#ifdef PXCP
-#define LinkConfig XcpLinkConfig /* a part of P-XCP's, below */
-#endif
+struct Link {
+	__u64 state[57];
+};
+_Static_assert(sizeof(struct Link) == 456, "as Rust has it");
+
 struct LinkConfig {
 	__u64 capacity;
-	__u32 alpha, beta, gamma;
-	__u64 min_interval, max_interval, initial_interval, allowed_queue;
+	__u32 alpha;
+	__u32 beta;
+	__u32 gamma;
+	__u64 min_interval;
+	__u64 max_interval;
+	__u64 initial_interval;
+	__u64 allowed_queue;
 	__u8 capture;
 	__u8 thesis;
 	__u8 overdraw;
 	__u8 bound_headers;
 	__u8 spread;
 };
-
-#ifdef PXCP
-#undef LinkConfig
-/* k, r_max and weight_cap in millionths. */
-struct LinkConfig {
-	struct XcpLinkConfig xcp;
-	__u32 k, r_max, weight_cap;
-};
-#endif
-
-/* request: 0 demand, 1 unlimited. loss: 0 tcp, 1 maintain, 2 fallback. rate_source: 0 window,
- * 1 measured. aging (0: off) and price in millionths. */
-struct SenderConfig {
-	__u64 desired_rate;
-	__u32 request, loss, rate_source, aging, price;
-	__u8 clamp, pacing, ns2;
-};
-
-/* What an ACK returns: the word is XCP's feedback, signed; XCP's laws do not look at the byte. */
-struct Reply { __u32 word; __u8 byte; };
-
-struct Ack {
-	__u64 acked, flight, awnd, rtt, srtt;
-	struct Reply reply;
-	__u8 is_duplicate, in_recovery, is_window_limited, is_late;
-};
-
-struct Send {
-	__u64 size, srtt, awnd, backlog, inflation;
-	__u8 is_window_limited;
-};
+_Static_assert(sizeof(struct LinkConfig) == 64, "as Rust has it");
 
 struct Report {
-	__u64 intervals, input;
+	__u64 intervals;
+	__u64 input;
 	__s64 feedback;
-	__u64 interval, persistent_queue, bounded;
+	__u64 interval;
+	__u64 persistent_queue;
+	__u64 bounded;
 };
+_Static_assert(sizeof(struct Report) == 48, "as Rust has it");
+
+struct EchoReader {
+	__u32 heard;
+};
+_Static_assert(sizeof(struct EchoReader) == 4, "as Rust has it");
+
+struct Sender {
+	__u64 state[16];
+};
+_Static_assert(sizeof(struct Sender) == 128, "as Rust has it");
+
+struct SenderConfig {
+	__u64 desired_rate;
+	__u32 request;
+	__u32 loss;
+	__u32 rate_source;
+	__u32 aging;
+	__u32 price;
+	__u8 clamp;
+	__u8 pacing;
+	__u8 ns2;
+};
+_Static_assert(sizeof(struct SenderConfig) == 32, "as Rust has it");
+
+struct Reply {
+	__u32 word;
+	__u8 byte;
+};
+_Static_assert(sizeof(struct Reply) == 8, "as Rust has it");
+
+struct Ack {
+	__u64 acked;
+	__u64 flight;
+	__u64 awnd;
+	__u64 rtt;
+	__u64 srtt;
+	struct Reply reply;
+	__u8 is_duplicate;
+	__u8 in_recovery;
+	__u8 is_window_limited;
+	__u8 is_late;
+};
+_Static_assert(sizeof(struct Ack) == 56, "as Rust has it");
+
+struct Send {
+	__u64 size;
+	__u64 srtt;
+	__u64 awnd;
+	__u64 backlog;
+	__u64 inflation;
+	__u8 is_window_limited;
+};
+_Static_assert(sizeof(struct Send) == 48, "as Rust has it");
 
 /* Hidden: static subprograms to the verifier, which then accepts map pointers and spin locks. */
-#define LAW extern __attribute__((visibility("hidden"))) __u64
+#define LAW extern __attribute__((visibility("hidden")))
 
-LAW law_link_init(struct Link *, const struct LinkConfig *, __u64 phase, __u64 queue_phase);
-LAW law_link_set_capacity(struct Link *, __u64 capacity);
-LAW law_link_on_arrival(struct Link *, __u64 now, const struct Header *, __u64 size);
-LAW law_link_on_departure(struct Link *, __u64 now, struct Header *, __u64 size, __u64 backlog);
-LAW law_link_on_other_departure(struct Link *, __u64 now, __u64 backlog);
-LAW law_link_next_deadline(const struct Link *);
-LAW law_link_on_deadline(struct Link *, __u64 now, __u64 backlog);
-LAW law_link_report(const struct Link *, struct Report *);
-
-LAW law_sender_init(struct Sender *, __u64 mss, __u64 initial_window);
-LAW law_sender_on_ack(struct Sender *, const struct SenderConfig *, __u64 now, const struct Ack *);
-LAW law_sender_on_loss(struct Sender *, const struct SenderConfig *, __u64 now, __u64 flight);
-LAW law_sender_on_timeout(struct Sender *, const struct SenderConfig *, __u64 now, __u64 flight,
-			  __u64 is_first);
-LAW law_sender_on_restart(struct Sender *, const struct SenderConfig *, __u64 now,
-			  __u64 initial_window);
-LAW law_sender_on_send(struct Sender *, const struct SenderConfig *, __u64 now,
-		       const struct Send *, struct Header *);
-LAW law_sender_window(const struct Sender *);
-LAW law_sender_pacing_rate(const struct Sender *, const struct SenderConfig *, __u64 srtt);
-
-LAW law_echo_on_data(struct Echo *, const struct Header *);
-LAW law_echo_on_ack(struct Echo *); /* Reverse_Feedback, sign-extended */
-LAW law_cumulative_on_data(struct CumulativeEcho *, const struct Header *, __u64 packets);
-LAW law_cumulative_on_ack(struct CumulativeEcho *); /* the sum to state */
-LAW law_reader_on_ack(struct EchoReader *, __u64 sum); /* feedback, sign-extended */
+LAW __u64 law_cumulative_on_ack(struct CumulativeEcho *echo);
+LAW __u64 law_cumulative_on_data(struct CumulativeEcho *echo, struct Header *header, __u64 packets);
+LAW __u64 law_echo_on_ack(struct Echo *echo);
+LAW __u64 law_echo_on_data(struct Echo *echo, struct Header *header);
+LAW __u64 law_link_init(struct Link *link, struct LinkConfig *config, __u64 phase, __u64 queue_phase);
+LAW __u64 law_link_next_deadline(struct Link *link);
+LAW __u64 law_link_on_arrival(struct Link *link, __u64 now, struct Header *header, __u64 size);
+LAW __u64 law_link_on_deadline(struct Link *link, __u64 now, __u64 backlog);
+LAW __u64 law_link_on_departure(struct Link *link, __u64 now, struct Header *header, __u64 size, __u64 backlog);
+LAW __u64 law_link_on_other_departure(struct Link *link, __u64 now, __u64 backlog);
+LAW __u64 law_link_report(struct Link *link, struct Report *report);
+LAW __u64 law_link_set_capacity(struct Link *link, __u64 capacity);
+LAW __u64 law_reader_on_ack(struct EchoReader *reader, __u64 sum);
+LAW __u64 law_sender_init(struct Sender *sender, __u64 mss, __u64 initial_window);
+LAW __u64 law_sender_on_ack(struct Sender *sender, struct SenderConfig *config, __u64 now, struct Ack *ack);
+LAW __u64 law_sender_on_loss(struct Sender *sender, struct SenderConfig *config, __u64 now, __u64 flight);
+LAW __u64 law_sender_on_restart(struct Sender *sender, struct SenderConfig *config, __u64 now, __u64 initial_window);
+LAW __u64 law_sender_on_send(struct Sender *sender, struct SenderConfig *config, __u64 now, struct Send *send, struct Header *header);
+LAW __u64 law_sender_on_timeout(struct Sender *sender, struct SenderConfig *config, __u64 now, __u64 flight, __u64 is_first);
+LAW __u64 law_sender_pacing_rate(struct Sender *sender, struct SenderConfig *config, __u64 srtt);
+LAW __u64 law_sender_window(struct Sender *sender);

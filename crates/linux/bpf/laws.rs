@@ -3,8 +3,8 @@
 //!
 //! Built by `tests/laws.rs` for the target `bpfel-unknown-none`, never as part of the workspace. Every
 //! function lies in `.text` and is hidden, so the verifier takes it as a part of its caller: callable
-//! inside a spin lock, with pointers into map values. C holds the states as so many bytes
-//! (`law.h`); what C fills itself is laid out in `repr(C)` on both sides.
+//! inside a spin lock, with pointers into map values. C holds the states as so many words; what C fills itself is
+//! `repr(C)`. What it sees of both, `law.h`, is written by the build.
 //!
 //! The laws are modules of this file rather than a crate beside it, so that what they call among
 //! themselves stays local: the BPF linker wants type information for every global name.
@@ -24,18 +24,20 @@ use law::xcp::{
 use law::{Ack, LinkLaw as _, Send, SenderLaw as _};
 use units::{Bytes, Duration, Rate, Ratio, Time};
 
-/// As in `law.h`, which holds states as so many words.
-const _: () = assert!(size_of::<Link>() == 8 * 57, "LINK_WORDS");
-const _: () = assert!(size_of::<Sender>() == 8 * 16, "SENDER_WORDS");
-
-/// [`xcp::SenderConfig`] without Rust's enums and options: the same in `law.h`.
+/// [`xcp::SenderConfig`] without Rust's enums and options.
 #[repr(C)]
 pub struct SenderConfig {
+    /// B/s.
     desired_rate: u64,
+    /// 0 demand, 1 unlimited.
     request: u32,
+    /// 0 tcp, 1 maintain, 2 fallback.
     loss: u32,
+    /// 0 window, 1 measured.
     rate_source: u32,
+    /// Millionths; 0: off.
     aging: u32,
+    /// Millionths.
     price: u32,
     clamp: u8,
     pacing: u8,

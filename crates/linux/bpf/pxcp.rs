@@ -15,9 +15,6 @@ use law::xcp::{Header, Report};
 use law::{Carried, LinkLaw as _, Packet as _};
 use units::{Bytes, Duration, Rate, Time};
 
-/// As in `law.h`, which holds states as so many words.
-const _: () = assert!(size_of::<Link>() == 8 * 65, "LINK_WORDS");
-
 #[inline(always)]
 fn packet(header: &Header, size: u64) -> Carried {
     let mut packet = Carried { size: Bytes(size), ..Carried::default() };

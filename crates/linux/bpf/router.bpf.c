@@ -6,7 +6,10 @@
  * passes as it is and counts as traffic. One loaded object serves one interface.
  */
 #include "packet.h"
-#include "law.h"
+#ifndef LAW_H
+#define LAW_H "law.h"
+#endif
+#include LAW_H
 
 enum encoding { OPTION, SHIM };
 

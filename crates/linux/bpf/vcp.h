@@ -1,43 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * VCP's laws as C sees them, as law.h has XCP's. The functions are Rust's (vcp.rs).
- */
+/* Written by build.sh of what Rust's compiler made of vcp.rs (header.awk): do not edit. */
 #pragma once
 #include <linux/types.h>
 
-#define LINK_WORDS 20
-#define SENDER_WORDS 14
+struct Counts {
+	__u32 word;
+};
+_Static_assert(sizeof(struct Counts) == 4, "as Rust has it");
 
-struct Link { __u64 state[LINK_WORDS]; };
-struct Sender { __u64 state[SENDER_WORDS]; };
-/* Packets by code, a byte for each: 01 lowest. */
-struct Counts { __u32 word; };
-struct CountsReader { __u32 heard; };
+struct Link {
+	__u64 state[20];
+};
+_Static_assert(sizeof(struct Link) == 160, "as Rust has it");
 
-/* Spans in ns, ratios in millionths. As large as XCP's. */
 struct LinkConfig {
-	__u64 capacity, interval, sample;
-	__u32 gamma, kq, queue_weight;
+	__u64 capacity;
+	__u64 interval;
+	__u64 sample;
+	__u32 gamma;
+	__u32 kq;
+	__u32 queue_weight;
 	__u32 rest[7];
 };
-
-/* loss: 0 tcp, 1 maintain. hold: 0 interval, 1 round trip. Spans in us, ratios in millionths. As large as XCP's. */
-struct SenderConfig {
-	__u32 alpha, beta, xi;
-	__u32 loss;
-	__u32 exponent_max;
-	__u32 interval, rtt_max;
-	__u8 hold, pacing, smooth, pad;
-};
-
-/* What an ACK returns: the word is VCP's echo. */
-struct Reply { __u32 word; __u8 byte; };
-
-struct Ack {
-	__u64 acked, flight, awnd, rtt, srtt;
-	struct Reply reply;
-	__u8 is_duplicate, in_recovery, is_window_limited, is_late;
-};
+_Static_assert(sizeof(struct LinkConfig) == 64, "as Rust has it");
 
 struct Report {
 	__u64 intervals;
@@ -45,26 +30,70 @@ struct Report {
 	__u16 level;
 	__u8 zone;
 };
+_Static_assert(sizeof(struct Report) == 16, "as Rust has it");
 
-#define LAW extern __attribute__((visibility("hidden"))) __u64
+struct CountsReader {
+	__u32 heard;
+};
+_Static_assert(sizeof(struct CountsReader) == 4, "as Rust has it");
 
-LAW law_link_init(struct Link *, const struct LinkConfig *, __u64 phase, __u64 queue_phase);
-LAW law_link_set_capacity(struct Link *, __u64 capacity);
-LAW law_link_on_arrival(struct Link *, __u64 now, __u64 size);
-LAW law_link_raise(const struct Link *, __u64 code); /* the code to leave with */
-LAW law_link_next_deadline(const struct Link *);
-LAW law_link_on_deadline(struct Link *, __u64 now, __u64 backlog);
-LAW law_link_report(const struct Link *, struct Report *);
+struct Sender {
+	__u64 state[14];
+};
+_Static_assert(sizeof(struct Sender) == 112, "as Rust has it");
 
-LAW law_sender_init(struct Sender *, __u64 mss, __u64 initial_window);
-LAW law_sender_on_ack(struct Sender *, const struct SenderConfig *, __u64 now, const struct Ack *);
-LAW law_sender_on_loss(struct Sender *, const struct SenderConfig *, __u64 now, __u64 flight);
-LAW law_sender_on_timeout(struct Sender *, const struct SenderConfig *, __u64 now, __u64 flight,
-			  __u64 is_first);
-LAW law_sender_on_send(struct Sender *, const struct SenderConfig *, __u64 now); /* the code of a packet */
-LAW law_sender_zone(const struct Sender *); /* 1 low, 2 high, 3 over */
-LAW law_sender_window(const struct Sender *);
-LAW law_sender_pacing_rate(const struct Sender *, const struct SenderConfig *, __u64 srtt);
+struct SenderConfig {
+	__u32 alpha;
+	__u32 beta;
+	__u32 xi;
+	__u32 loss;
+	__u32 exponent_max;
+	__u32 interval;
+	__u32 rtt_max;
+	__u8 hold;
+	__u8 pacing;
+	__u8 smooth;
+	__u8 pad;
+};
+_Static_assert(sizeof(struct SenderConfig) == 32, "as Rust has it");
 
-LAW law_counts_on_data(struct Counts *, __u64 code, __u64 packets);
-LAW law_reader_on_ack(struct CountsReader *, __u64 word); /* the reply */
+struct Reply {
+	__u32 word;
+	__u8 byte;
+};
+_Static_assert(sizeof(struct Reply) == 8, "as Rust has it");
+
+struct Ack {
+	__u64 acked;
+	__u64 flight;
+	__u64 awnd;
+	__u64 rtt;
+	__u64 srtt;
+	struct Reply reply;
+	__u8 is_duplicate;
+	__u8 in_recovery;
+	__u8 is_window_limited;
+	__u8 is_late;
+};
+_Static_assert(sizeof(struct Ack) == 56, "as Rust has it");
+
+/* Hidden: static subprograms to the verifier, which then accepts map pointers and spin locks. */
+#define LAW extern __attribute__((visibility("hidden")))
+
+LAW __u64 law_counts_on_data(struct Counts *counts, __u64 code, __u64 packets);
+LAW __u64 law_link_init(struct Link *link, struct LinkConfig *config, __u64 phase, __u64 queue_phase);
+LAW __u64 law_link_next_deadline(struct Link *link);
+LAW __u64 law_link_on_arrival(struct Link *link, __u64 now, __u64 size);
+LAW __u64 law_link_on_deadline(struct Link *link, __u64 now, __u64 backlog);
+LAW __u64 law_link_raise(struct Link *link, __u64 code);
+LAW __u64 law_link_report(struct Link *link, struct Report *report);
+LAW __u64 law_link_set_capacity(struct Link *link, __u64 capacity);
+LAW __u64 law_reader_on_ack(struct CountsReader *reader, __u64 word);
+LAW __u64 law_sender_init(struct Sender *sender, __u64 mss, __u64 initial_window);
+LAW __u64 law_sender_on_ack(struct Sender *sender, struct SenderConfig *config, __u64 now, struct Ack *ack);
+LAW __u64 law_sender_on_loss(struct Sender *sender, struct SenderConfig *config, __u64 now, __u64 flight);
+LAW __u64 law_sender_on_send(struct Sender *sender, struct SenderConfig *config, __u64 now);
+LAW __u64 law_sender_on_timeout(struct Sender *sender, struct SenderConfig *config, __u64 now, __u64 flight, __u64 is_first);
+LAW __u64 law_sender_pacing_rate(struct Sender *sender, struct SenderConfig *config, __u64 srtt);
+LAW __u64 law_sender_window(struct Sender *sender);
+LAW __u64 law_sender_zone(struct Sender *sender);

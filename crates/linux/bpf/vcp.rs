@@ -16,13 +16,7 @@ use law::mpcp::{self, Counts, CountsReader, Hold, Link, Loss, Report, Sender};
 use law::{Ack, Carried, LinkLaw as _, Send, SenderLaw as _};
 use units::{Bytes, Duration, Rate, Ratio, Time};
 
-/// As in `vcp.h`, which holds states as so many words.
-const _: () = assert!(size_of::<Link>() == 8 * LINK_WORDS, "LINK_WORDS");
-const _: () = assert!(size_of::<Sender>() == 8 * SENDER_WORDS, "SENDER_WORDS");
-const LINK_WORDS: usize = 20;
-const SENDER_WORDS: usize = 14;
-
-/// [`mpcp::LinkConfig`] of VCP, as large as XCP's: the same in `vcp.h`. Spans are ns, ratios millionths.
+/// [`mpcp::LinkConfig`] of VCP, as large as XCP's. Spans are ns, ratios millionths.
 #[repr(C)]
 pub struct LinkConfig {
     capacity: u64,
@@ -49,16 +43,18 @@ impl LinkConfig {
     }
 }
 
-/// [`mpcp::SenderConfig`] of VCP, as large as XCP's: the same in `vcp.h`. Spans are us, ratios millionths.
+/// [`mpcp::SenderConfig`] of VCP, as large as XCP's. Spans are us, ratios millionths.
 #[repr(C)]
 pub struct SenderConfig {
     alpha: u32,
     beta: u32,
     xi: u32,
+    /// 0 tcp, 1 maintain.
     loss: u32,
     exponent_max: u32,
     interval: u32,
     rtt_max: u32,
+    /// 0 interval, 1 round trip.
     hold: u8,
     pacing: u8,
     smooth: u8,

@@ -212,7 +212,7 @@ INLINE u32 max_x(const struct LinkConfig *config, u64 interval)
 	return !config->bound_headers ? 0xffffffff : most ? most : 1;
 }
 
-EXPORT u64 law_link_init(struct Link *link, const struct LinkConfig *config, u64 phase,
+EXPORT u64 law_link_init(struct Link *link, struct LinkConfig *config, u64 phase,
 			 u64 queue_phase)
 {
 	struct state *l = (struct state *)link;
@@ -235,7 +235,7 @@ EXPORT u64 law_link_set_capacity(struct Link *link, u64 capacity)
 	return 0;
 }
 
-EXPORT u64 law_link_on_arrival(struct Link *link, u64 now, const struct Header *header, u64 size)
+EXPORT u64 law_link_on_arrival(struct Link *link, u64 now, struct Header *header, u64 size)
 {
 	struct state *l = (struct state *)link;
 	u64 x = min(header->x, l->max_x), rtt = min(header->rtt, l->max_rtt);
@@ -288,7 +288,7 @@ EXPORT u64 law_link_on_other_departure(struct Link *link, u64 now, u64 backlog)
 	return 0;
 }
 
-EXPORT u64 law_link_next_deadline(const struct Link *link)
+EXPORT u64 law_link_next_deadline(struct Link *link)
 {
 	const struct state *l = (const struct state *)link;
 
@@ -376,7 +376,7 @@ EXPORT u64 law_link_on_deadline(struct Link *link, u64 now, u64 backlog)
 	return 0;
 }
 
-EXPORT u64 law_link_report(const struct Link *link, struct Report *report)
+EXPORT u64 law_link_report(struct Link *link, struct Report *report)
 {
 	*report = ((const struct state *)link)->report;
 	return 0;

@@ -139,8 +139,8 @@ impl Law {
         }
     }
 
-    /// What the program's `struct config` begins with: `struct LinkConfig` of `bpf/law.h` or `bpf/vcp.h` and the phases, or all
-    /// that any law is told.
+    /// The beginning of the program's `struct config`: `struct LinkConfig` of `bpf/law.h`, `bpf/pxcp.h` or `bpf/vcp.h` and the
+    /// phases, or all that any law is told.
     fn constants(&self, phases: [u64; 2]) -> Vec<u8> {
         let mut bytes = vec![];
         match self {

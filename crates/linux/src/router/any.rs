@@ -458,7 +458,7 @@ mod tests {
         assert_eq!((abc.encoding(), rcp.encoding()), (Encoding::Ecn, Encoding::Option));
     }
 
-    /// Their own laws read more of a packet, or are no laws of links.
+    /// A law that reads more of a packet, and one that is no law of links.
     #[test]
     fn what_the_program_can_not_carry_is_refused_by_name() {
         for (law, says) in
