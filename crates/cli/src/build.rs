@@ -47,7 +47,7 @@ pub(crate) fn law(name: &str, output: Option<&Path>, screen: &Screen) -> Result<
         }
         Err(Stopped::Broken(how)) => {
             let help = "see docs/new-law.md, \"On real packets\"";
-            return Err(Failure::Input(Message::new(format!("no kernel can run {name}: {how}"), help)));
+            return Err(Failure::Input(Message::new(format!("no program of {name}: {how}"), help)));
         }
     };
     disk::write_atomically(&path, &program).map_err(|error| Failure::write(&path, &error))?;
@@ -61,12 +61,18 @@ pub(crate) fn law(name: &str, output: Option<&Path>, screen: &Screen) -> Result<
 fn made(protocol: &Protocol, law: &str) -> Result<Vec<u8>, Stopped> {
     let bench = Bench::new()?;
     let recipe = own("linux/bpf/build.sh")?;
+    let Some((root, own)) = bench.root(protocol)? else {
+        return Err(Stopped::Broken(
+            "it is a law of congestlab's own, whose program is part of the command or is not".into(),
+        ));
+    };
     let mut command = Command::new("sh");
     command.arg(&recipe).arg(bench.folder()).arg(format!("router-{law}"));
-    if let Some((root, own)) = bench.root(protocol)? {
-        command.env("ROOT", root).env("OWN", own);
-    }
-    let output = command.output().map_err(|error| Stopped::Missing(format!("sh: {error}")))?;
+    let output = command
+        .env("ROOT", root)
+        .env("OWN", own)
+        .output()
+        .map_err(|error| Stopped::Missing(format!("sh: {error}")))?;
     if !output.status.success() {
         let text =
             String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);

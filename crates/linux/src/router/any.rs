@@ -69,7 +69,7 @@ impl AnyLaw {
                 return Err(Error::input(
                     format!("there is no program of the law {name} for the kernel"),
                     format!(
-                        "those of {} are there; of a law of your own: congestlab build law {name}",
+                        "xcp, pxcp, vcp, {} have one; of a law of your own: congestlab build law {name}",
                         known.join(", ")
                     ),
                 ));
@@ -121,7 +121,10 @@ impl AnyLaw {
             match is_taken {
                 Some(Ok(())) => written.push(key.to_owned()),
                 Some(Err(allowed)) => return refuse(format!("`{value}` is not {allowed}"), String::new()),
-                None => return refuse(format!("{} has no such setting", self.name), keys.join(", ")),
+                None => {
+                    let keys = if keys.is_empty() { "it has none".into() } else { keys.join(", ") };
+                    return refuse(format!("{} has no such setting", self.name), format!("allowed: {keys}"));
+                }
             }
         }
         self.config.settle(&|key| written.iter().any(|written| written == key));
