@@ -163,6 +163,11 @@ fn plain(text: &str) -> String {
     markdown
 }
 
+/// Text like that, with a line for each point that was measured.
+fn points(text: &str) -> String {
+    plain(text).replace("; ", "<br>")
+}
+
 /// A name as the target of a link.
 fn target(name: &str) -> String {
     let byte = |byte: u8| match byte {
@@ -225,7 +230,7 @@ pub(super) fn readme(paper: &Paper) -> Result<String, Failure> {
         for claim in scenario.claims() {
             let quote = claim.quote().map_or(String::new(), |quote| format!(" \"{}\"", plain(quote)));
             let written = paper.written(&name, claim.that());
-            let measured = written.map_or(String::new(), |written| plain(&written.measured));
+            let measured = written.map_or(String::new(), |written| points(&written.measured));
             let verdict = match written.map(|written| written.word()) {
                 None => "not run yet".to_owned(),
                 Some("fails") => {
@@ -235,7 +240,7 @@ pub(super) fn readme(paper: &Paper) -> Result<String, Failure> {
             };
             let source = claim.source().map_or(String::new(), plain);
             let [ns2, model] =
-                [&paper.peer, &paper.model].map(|said| plain(&ns2::cell(said, &name, claim.that())));
+                [&paper.peer, &paper.model].map(|said| points(&ns2::cell(said, &name, claim.that())));
             let model = if has_model { format!(" {model} |") } else { String::new() };
             let _ = writeln!(
                 text,

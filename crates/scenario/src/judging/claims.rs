@@ -6,6 +6,8 @@
 mod rule;
 mod verdict;
 
+use std::collections::BTreeMap;
+
 use schemars::{Schema, SchemaGenerator, json_schema};
 pub use verdict::{Judged, Judgement, MoreRuns, Settings, Verdict};
 
@@ -303,6 +305,8 @@ pub struct CheckedClaim {
     rules: Vec<Rule>,
     /// Path of an axis, and what is said along it.
     along: Option<(String, Along)>,
+    /// Zipped paths of the sweep that follow from others.
+    followers: Vec<String>,
 }
 
 impl CheckedClaim {
@@ -336,7 +340,7 @@ impl CheckedClaim {
             Some(along) => Some((claim.axis(span, axes, findings)?, along)),
             None => None,
         };
-        Some(Self { claim: claim.clone(), metric, limits, rules, along })
+        Some(Self { claim: claim.clone(), metric, limits, rules, along, followers: followers(axes) })
     }
 
     /// The claim in words.
@@ -659,6 +663,31 @@ pub(crate) fn no_pair(values: &[(&str, &Node)], swept: &[Axis]) -> Option<String
     };
     let is_point = (0..named.values.len()).any(has);
     (!is_point).then(|| "has values of zipped paths that do not go together".to_owned())
+}
+
+/// The zipped paths that need not be told with a point, because their values follow from those of one that is: the first that
+/// all others follow from, or as many as it takes. What a run lasts is told last.
+fn followers(swept: &[Axis]) -> Vec<String> {
+    let written = |axis: &Axis| axis.values.iter().map(|node| inline(&node.value)).collect::<Vec<_>>();
+    let mut paired: Vec<_> =
+        swept.iter().filter(|axis| axis.is_paired).map(|axis| (&axis.path.value, written(axis))).collect();
+    paired.sort_by_key(|(path, _)| path.starts_with("run."));
+    let point =
+        |told: &[usize], place: usize| told.iter().map(|at| &paired[*at].1[place]).collect::<Vec<_>>();
+    let follows = |values: &[String], told: &[usize]| {
+        let known: BTreeMap<_, _> =
+            values.iter().enumerate().map(|(place, value)| (point(told, place), value)).collect();
+        values.iter().enumerate().all(|(place, value)| known.get(&point(told, place)) == Some(&value))
+    };
+    let leads = |leader: &usize| paired.iter().all(|(_, values)| follows(values, &[*leader]));
+    let mut told: Vec<usize> = (0..paired.len()).find(leads).into_iter().collect();
+    for (at, (_, values)) in paired.iter().enumerate() {
+        if told.is_empty() || !follows(values, &told) {
+            told.push(at);
+        }
+    }
+    let untold = paired.iter().enumerate().filter(|(at, _)| !told.contains(at));
+    untold.map(|(_, (path, _))| (*path).clone()).collect()
 }
 
 /// A value of an axis on a number line: rates in bit/s, times in s, amounts in bytes or packets.

@@ -29,24 +29,47 @@ pub fn number(value: Option<f64>) -> String {
 
 /// Returns a number with four significant digits; large ones as `4.53 M`.
 pub fn significant(value: f64) -> String {
-    let (factor, unit) = match value.abs() {
+    let (factor, unit) = scale(value);
+    let scaled = value / factor;
+    let text = format!("{scaled:.*}", decimals(scaled, 4));
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text}{unit}")
+}
+
+/// Returns a mean and half the width of its interval, in the same unit and with the same decimals, such as `0.982 ± 0.020`:
+/// so many that the half has two significant digits, and the mean at most four. A half that would vanish is one unit of the
+/// last digit; one that is but the rounding of sums is 0.
+pub fn interval(mean: f64, half: f64) -> String {
+    if half <= 1e-9 * mean.abs().max(1e-3) {
+        return format!("{} ± 0", significant(mean));
+    }
+    let (factor, unit) = scale(mean);
+    let (mean, half) = (mean / factor, half / factor);
+    let digits = decimals(half, 2).min(decimals(mean, 4));
+    format!("{mean:.digits$} ± {:.digits$}{unit}", half.max(10f64.powi(-(digits as i32))))
+}
+
+/// What a number is divided by, and the unit that says so.
+fn scale(value: f64) -> (f64, &'static str) {
+    match value.abs() {
         1e9.. => (1e9, " G"),
         1e6.. => (1e6, " M"),
         1e5.. => (1e3, " k"),
         _ => (1.0, ""),
-    };
-    let scaled = value / factor;
-    let (mut digits, mut limit) = (3, 10.0);
-    while digits > 0 && scaled.abs() >= limit {
+    }
+}
+
+/// Decimals that give a number so many significant digits.
+fn decimals(value: f64, significant: usize) -> usize {
+    let (mut digits, mut limit) = (significant - 1, 10.0);
+    while digits > 0 && value.abs() >= limit {
         (digits, limit) = (digits - 1, limit * 10.0);
     }
     let mut limit = 1.0;
-    while scaled != 0.0 && digits < 12 && scaled.abs() < limit {
+    while value != 0.0 && digits < 12 && value.abs() < limit {
         (digits, limit) = (digits + 1, limit / 10.0);
     }
-    let text = format!("{scaled:.digits$}");
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    format!("{text}{unit}")
+    digits
 }
 
 /// Returns a share of 1 as per cent, with one decimal.
@@ -67,6 +90,17 @@ pub fn count(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interval_has_the_decimals_of_its_half() {
+        let pairs =
+            [(0.982_4, 0.019_73), (1586.0, 197.9), (0.999_9, 0.000_2), (1.0, 0.000_054), (0.5, 1e-16)];
+        let shown = ["0.982 ± 0.020", "1586 ± 198", "0.9999 ± 0.0002", "1.000 ± 0.001", "0.5 ± 0"];
+        assert_eq!(pairs.map(|(mean, half)| interval(mean, half)), shown);
+        assert_eq!(interval(8_827_397.0, 310_000.0), "8.83 ± 0.31 M");
+        assert_eq!(interval(0.0, 0.25), "0.00 ± 0.25");
+        assert_eq!(interval(f64::NAN, f64::INFINITY), "NaN ± inf");
+    }
 
     #[test]
     fn numbers_keep_three_digits_and_no_trailing_zeros() {

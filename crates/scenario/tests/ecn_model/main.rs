@@ -9,6 +9,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use claims::{FIGURES, Figure, Reading};
+use congestlab_scenario::number;
 use rayon::prelude::*;
 
 const SEEDS: u64 = 5;
@@ -54,14 +55,6 @@ fn judge((low, high): (f64, f64), (mean, half): (f64, f64)) -> usize {
     }
 }
 
-fn digits(value: f64) -> String {
-    if value == 0.0 || !value.is_finite() {
-        return value.to_string();
-    }
-    let places = (3 - libm::log10(value.abs()).floor() as i32).max(0) as usize;
-    format!("{value:.places$}")
-}
-
 fn values((figure, runs): &Figure) -> Vec<toml::Table> {
     let text = fs::read_to_string(folder().join(format!("{figure}.toml"))).expect("the figure's file");
     let file: toml::Table = text.parse().expect("a figure");
@@ -72,7 +65,7 @@ fn values((figure, runs): &Figure) -> Vec<toml::Table> {
         let claim = claims.iter().find(|claim| claim["that"].as_str() == Some(that));
         let claim = claim.unwrap_or_else(|| panic!("{figure} has no claim {that:?}"));
         let read = interval(&runs.iter().map(|run| &run[index]).collect::<Vec<_>>());
-        let said = format!("{} ± {}", digits(read.0), digits(read.1));
+        let said = number::interval(read.0, read.1);
         let verdict = judge(bounds(claim), read);
         match values.last_mut().filter(|last| last.0 == *that) {
             // The worst of a claim's points is its verdict.

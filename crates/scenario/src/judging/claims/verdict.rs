@@ -16,7 +16,7 @@ use crate::judging::seeds;
 pub use crate::judging::seeds::Settings;
 use crate::judging::seeds::{Confidence, Estimate, SEED, SEEDS_MIN, next_seeds};
 use crate::text::cells::{Cell, Quantity};
-use crate::text::number::significant;
+use crate::text::number::{interval, significant};
 use crate::text::tree::inline;
 
 /// What becomes of a claim.
@@ -91,8 +91,8 @@ impl Miss {
         if self.is_undecided { Judgement::Undecided } else { Judgement::Fails }
     }
 
-    fn at(self, settings: &[(String, String)]) -> Self {
-        Self { text: self.text + &place(settings), ..self }
+    fn at(self, place: &str) -> Self {
+        Self { text: self.text + place, ..self }
     }
 }
 
@@ -240,9 +240,16 @@ impl CheckedClaim {
             Some(against) => {
                 let of = |axis: &Axis| Some((axis.path.value.clone(), inline(&axis.values.first()?.value)));
                 let values: Vec<_> = against.value.0.iter().filter_map(of).collect();
-                format!("{main} / {}{}", base.unwrap_or(main), place(&values))
+                format!("{main} / {}{}", base.unwrap_or(main), self.place(&values))
             }
         }
+    }
+
+    /// Where in a sweep, for messages. What is zipped to others is said once.
+    fn place(&self, settings: &[(String, String)]) -> String {
+        let told = settings.iter().filter(|(path, _)| !self.followers.contains(path));
+        let list: Vec<String> = told.map(|(path, value)| format!("{path} = {value}")).collect();
+        if list.is_empty() { String::new() } else { format!(" at {}", list.join(", ")) }
     }
 
     /// The metric of a run, as the claim looks at it.
@@ -324,19 +331,19 @@ impl CheckedClaim {
             let estimate = match estimate {
                 Ok(estimate) => estimate,
                 Err((text, miss)) => {
-                    said.add(&point, text, Cell::Number(None, Quantity::Any), Err(miss));
+                    said.add(self, &point, text, Cell::Number(None, Quantity::Any), Err(miss));
                     continue;
                 }
             };
             let mut text = significant(estimate.mean);
             if is_random {
-                text = format!("{text} ± {}", significant(estimate.half));
+                text = interval(estimate.mean, estimate.half);
                 if runs.len() > SEEDS_MIN {
                     text = format!("{text} of {} seeds", runs.len());
                 }
             }
             let cell = Cell::Interval(Some(estimate.mean), is_random.then_some(estimate.half));
-            said.add(&point, text, cell, self.judge_interval(&estimate));
+            said.add(self, &point, text, cell, self.judge_interval(&estimate));
         }
         points.append(&mut said.points);
         said.of(&self.measured())
@@ -349,7 +356,8 @@ impl CheckedClaim {
         bases: &Bases<'_>,
         confidence: Confidence,
     ) -> Result<Estimate, Miss> {
-        let of = |run: &&Observation| self.parts(run, bases).map_err(|miss| miss.at(&run.settings));
+        let of =
+            |run: &&Observation| self.parts(run, bases).map_err(|miss| miss.at(&self.place(&run.settings)));
         let parts: Vec<(f64, f64)> = runs.iter().map(of).collect::<Result<_, Miss>>()?;
         Estimate::of_ratio(&parts, confidence).ok_or_else(|| self.nothing_to_divide_by())
     }
@@ -401,7 +409,7 @@ impl CheckedClaim {
             } else {
                 Err("less than half".into())
             };
-            said.add(&point, text, cell, judged);
+            said.add(self, &point, text, cell, judged);
         }
         points.append(&mut said.points);
         said.of(&self.measured())
@@ -421,7 +429,7 @@ impl CheckedClaim {
                 Ok(reading) => reading,
                 Err(miss) => {
                     let cell = Cell::Number(None, Quantity::Any);
-                    said.add(&run.settings, NOTHING.to_owned(), cell, Err(miss));
+                    said.add(self, &run.settings, NOTHING.to_owned(), cell, Err(miss));
                     continue;
                 }
             };
@@ -430,7 +438,7 @@ impl CheckedClaim {
                 other => Cell::Text(other.to_string()),
             };
             let judged = self.judge_reading(run, &reading).map_err(Miss::from);
-            said.add(&run.settings, reading.to_string(), cell, judged);
+            said.add(self, &run.settings, reading.to_string(), cell, judged);
             match reading {
                 Reading::List(list) => seen.extend(list.iter().filter_map(Reading::number)),
                 reading => seen.extend(reading.number()),
@@ -444,6 +452,7 @@ impl CheckedClaim {
         Ok(match seen.len() {
             0 => "no value".into(),
             1 => significant(low),
+            count if low == high => format!("{} in {count} values", significant(low)),
             count => format!("{} to {} in {count} values", significant(low), significant(high)),
         })
     }
@@ -470,7 +479,8 @@ impl CheckedClaim {
         runs: &[&Observation],
         bases: &Bases<'_>,
     ) -> Result<String, Miss> {
-        let parts = |run: &Observation| self.parts(run, bases).map_err(|miss| miss.at(&run.settings));
+        let parts =
+            |run: &Observation| self.parts(run, bases).map_err(|miss| miss.at(&self.place(&run.settings)));
         let curve = along(axis, runs, parts)?;
         let values: Vec<f64> = curve.iter().map(|&(_, value)| value).collect();
         if trend.holds(&values) {
@@ -544,8 +554,15 @@ struct Said {
 }
 
 impl Said {
-    fn add(&mut self, at: &[(String, String)], text: String, measured: Cell, judged: Result<(), Miss>) {
-        let text = format!("{text}{}", place(at));
+    fn add(
+        &mut self,
+        claim: &CheckedClaim,
+        at: &[(String, String)],
+        text: String,
+        measured: Cell,
+        judged: Result<(), Miss>,
+    ) {
+        let text = text + &claim.place(at);
         let judgement = judged.as_ref().map_or_else(Miss::judgement, |()| Judgement::Holds);
         self.points.push(Judged { at: at.to_vec(), measured, judgement });
         let Err(miss) = judged else { return self.good.push(text) };
@@ -593,25 +610,6 @@ fn different<'a>(runs: &[&'a Observation], draws: &dyn Fn(&Observation) -> bool)
 /// Runs that differ by their seed alone, point by point, in the order of the sweep.
 fn by_point<'a>(runs: &[&'a Observation]) -> Vec<(Settings, Vec<&'a Observation>)> {
     seeds::by_point(runs.iter().map(|run| (&run.settings, *run)))
-}
-
-/// Where in a sweep, for messages.
-fn place(settings: &[(String, String)]) -> String {
-    if settings.is_empty() {
-        return String::new();
-    }
-    // What is zipped to be the same in several places is said once.
-    let key = |path: &str| path.rsplit('.').next().map(str::to_owned);
-    let is_new = |(index, (path, value)): &(usize, &(String, String))| {
-        settings[..*index].iter().all(|(other, same)| key(other) != key(path) || same != value)
-    };
-    let list: Vec<String> = settings
-        .iter()
-        .enumerate()
-        .filter(is_new)
-        .map(|(_, (path, value))| format!("{path} = {value}"))
-        .collect();
-    format!(" at {}", list.join(", "))
 }
 
 /// The mean of `value` at each value of the axis, in the order of the axis; of a ratio that of the means. Each point has the same
