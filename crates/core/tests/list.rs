@@ -209,7 +209,8 @@ const ENUMS: &[&str] = &["LinkConfig", "SenderConfig", "Law", "LinkReport", "Lin
 const WIRE: &str = "the bytes of a law's header; its codec is to move into the law's folder";
 const XCP_I: &str =
     "XCP-i is nodes, clouds and their messages more than a law; the rest of it is in `net::xcp_i`";
-const KERNEL: &str = "the kernel's programs run XCP; they are to be made for any link law";
+const KERNEL: &str =
+    "the kernel's programs of XCP, P-XCP and VCP, which are older than that for any link law";
 const LAB: &str = "which law of the kernel stands for which law here";
 const NS2: &str = "which agent of ns-2 stands for which law here";
 const EXPLAINED: &str = "sentences about a law, which are to be told by the law";
