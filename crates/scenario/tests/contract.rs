@@ -113,6 +113,11 @@ fn every_alternative_in_the_example_is_accepted() {
         ),
         ("flows.ftp.law", "prague"),
         ("flows.ftp.law", "abc"),
+        ("flows.ftp.law", "{ scone = { period = \"10 s\", every = \"3 s\" } }"),
+        (
+            "links.bottleneck.law",
+            "{ scone = { eta = 0.9, interval = \"1 s\", hold = \"10 s\", capacity = \"5 Mbit/s\" } }",
+        ),
         (
             "links.bottleneck.law",
             "{ abc = { eta = 0.9, delta = \"100 ms\", threshold = \"50 ms\", window = \"40 ms\", capacity = \"5 Mbit/s\" } }",

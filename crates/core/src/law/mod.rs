@@ -24,6 +24,7 @@ pub mod pxcp;
 pub mod queue;
 pub mod rcp;
 pub mod reno;
+pub mod scone;
 mod segment;
 mod sender;
 pub mod settings;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::vec::Vec;
 
 use congestlab_core::law::{
-    SenderConfig, abc, bbr, bbr3, bic, cubic, dctcp, highspeed, mpcp, peach, prague, reno, vegas, xcp,
+    SenderConfig, abc, bbr, bbr3, bic, cubic, dctcp, highspeed, mpcp, peach, prague, reno, scone, vegas, xcp,
 };
 use congestlab_core::units::{Bytes, Duration, Rate, Time};
 
@@ -363,7 +363,7 @@ fn config(law: SenderConfig, recovery: Recovery, app: App) -> Config {
 
 const RECOVERIES: [Recovery; 4] = [Recovery::Sack, Recovery::Fack, Recovery::NewReno, Recovery::Reno];
 
-fn laws() -> [SenderConfig; 14] {
+fn laws() -> [SenderConfig; 15] {
     let xcp = xcp::SenderConfig { pacing: true, desired_rate: Rate(1_250_000), ..xcp::SenderConfig::DEFAULT };
     [
         SenderConfig::Reno(reno::Config::default()),
@@ -374,6 +374,7 @@ fn laws() -> [SenderConfig; 14] {
         SenderConfig::Dctcp(dctcp::Config::default()),
         SenderConfig::Prague(prague::Config::default()),
         SenderConfig::Abc(abc::SenderConfig::default()),
+        SenderConfig::Scone(scone::SenderConfig::default()),
         SenderConfig::Bbr(bbr::Config::default()),
         SenderConfig::Bbr3(bbr3::Config::default()),
         SenderConfig::Peach(peach::Config::of(peach::Variant::Peach)),
