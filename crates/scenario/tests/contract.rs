@@ -113,6 +113,13 @@ fn every_alternative_in_the_example_is_accepted() {
         ),
         ("flows.ftp.law", "prague"),
         ("flows.ftp.law", "abc"),
+        (
+            "flows.ftp.law",
+            "{ hpcc = { base_rtt = \"20 us\", eta = 0.9, additive = 0.001, desired_rate = \"25 Gbit/s\" } }",
+        ),
+        ("flows.ftp.law", "{ csig = { step = \"1 ms\" } }"),
+        ("links.bottleneck.law", "{ hpcc = { base_rtt = \"20 us\", capacity = \"5 Mbit/s\" } }"),
+        ("links.bottleneck.law", "{ csig = { window = \"128 us\" } }"),
         ("flows.ftp.law", "{ scone = { period = \"10 s\", every = \"3 s\" } }"),
         (
             "links.bottleneck.law",

@@ -238,6 +238,7 @@ protocols! { $
     abc { link Abc(super::abc::Link) sender Abc(super::abc::Sender) }
     bbr3 { sender Bbr3(super::bbr3::Bbr3) }
     rcp { link Rcp(super::rcp::Link) sender Rcp(super::rcp::Sender) }
+    hpcc { link Hpcc(super::hpcc::Link) sender Hpcc(super::hpcc::Sender) }
     scone { link Scone(super::scone::Link) sender Scone(super::scone::Sender) }
     #[cfg(feature = "outside")]
     outside {

@@ -9,6 +9,7 @@ pub mod cubic;
 pub mod dctcp;
 mod echo;
 pub mod highspeed;
+pub mod hpcc;
 mod link;
 mod list;
 pub mod mpcp;

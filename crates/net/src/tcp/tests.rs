@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::vec::Vec;
 
 use congestlab_core::law::{
-    SenderConfig, abc, bbr, bbr3, bic, cubic, dctcp, highspeed, mpcp, peach, prague, reno, scone, vegas, xcp,
+    SenderConfig, abc, bbr, bbr3, bic, cubic, dctcp, highspeed, hpcc, mpcp, peach, prague, reno, scone,
+    vegas, xcp,
 };
 use congestlab_core::units::{Bytes, Duration, Rate, Time};
 
@@ -363,7 +364,7 @@ fn config(law: SenderConfig, recovery: Recovery, app: App) -> Config {
 
 const RECOVERIES: [Recovery; 4] = [Recovery::Sack, Recovery::Fack, Recovery::NewReno, Recovery::Reno];
 
-fn laws() -> [SenderConfig; 15] {
+fn laws() -> [SenderConfig; 16] {
     let xcp = xcp::SenderConfig { pacing: true, desired_rate: Rate(1_250_000), ..xcp::SenderConfig::DEFAULT };
     [
         SenderConfig::Reno(reno::Config::default()),
@@ -374,6 +375,11 @@ fn laws() -> [SenderConfig; 15] {
         SenderConfig::Dctcp(dctcp::Config::default()),
         SenderConfig::Prague(prague::Config::default()),
         SenderConfig::Abc(abc::SenderConfig::default()),
+        SenderConfig::Hpcc(hpcc::SenderConfig {
+            desired_rate: Rate(1_250_000),
+            base_rtt: Duration(10_000_000),
+            ..hpcc::SenderConfig::of(hpcc::Telemetry::Load)
+        }),
         SenderConfig::Scone(scone::SenderConfig::default()),
         SenderConfig::Bbr(bbr::Config::default()),
         SenderConfig::Bbr3(bbr3::Config::default()),
