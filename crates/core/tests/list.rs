@@ -182,6 +182,7 @@ const MODULES: &[&str] = &[
     "scone",
     "vegas",
     "xcp",
+    "xcp2",
     "xcp_i",
     "xcp_r",
     "xcp_r_v0",
@@ -204,6 +205,7 @@ const VARIANTS: &[&str] = &[
     "Scone",
     "Vegas",
     "Xcp",
+    "Xcp2",
     "XcpR",
     "XcpRV0",
 ];

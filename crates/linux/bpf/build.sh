@@ -14,7 +14,7 @@ shift
 # The link laws of the list that need no program of their own, each with its type; telemetry of HPCC and packets of SCONE are in
 # no TCP option, where that program would look.
 listed=$(sed -n 's/^    \([a-z0-9_]*\) {.* link [A-Za-z0-9]*(super::\([A-Za-z0-9_:]*\)).*/\1 \2/p' \
-    "$bpf/../../core/src/law/list.rs" | grep -v '^xcp \|^pxcp \|^mpcp \|^hpcc \|^scone ')
+    "$bpf/../../core/src/law/list.rs" | grep -v '^xcp \|^pxcp \|^xcp2 \|^mpcp \|^hpcc \|^scone ')
 if [ $# -eq 0 ]; then
     set -- $(cd "$bpf" && ls ./*.bpf.c | sed -n '/-law\.bpf\.c$/d; s|./\(.*\)\.bpf\.c|\1|p') \
         $(echo "$listed" | sed 's/\(.*\) .*/router-\1/')

@@ -86,6 +86,11 @@ fn every_alternative_in_the_example_is_accepted() {
         ("flows.ftp.law", "{ cbr = { rate = \"1 Mbit/s\" } }"),
         ("links.bottleneck.law", "xcp"),
         ("links.bottleneck.law", "pxcp"),
+        (
+            "links.bottleneck.law",
+            "{ xcp2 = { calibrate = false, headroom = 2, hops = false, sparse = false, spread = false } }",
+        ),
+        ("flows.ftp.law", "{ xcp2 = { hops = false, sparse = false, beside = false, aging = false } }"),
         ("links.bottleneck.law", "vcp"),
         ("links.bottleneck.law", "dpcp"),
         ("links.bottleneck.law", "tpcp"),

@@ -91,6 +91,7 @@ macro_rules! protocols {
         }
         protocols! { types
             /// A link law at work: the state of one output port.
+            #[expect(clippy::large_enum_variant, reason = "ports are few, and without an allocator nothing can be boxed")]
             (Clone, Debug) Link: $($($(#[$if_link])* $Link($link),)?)*
         }
         protocols! { types
@@ -223,6 +224,7 @@ macro_rules! protocols {
 protocols! { $
     xcp { link Xcp(super::xcp::Link) sender Xcp(super::xcp::Sender) }
     pxcp { link Pxcp(super::pxcp::Link) }
+    xcp2 { link Xcp2(super::xcp2::Link) sender Xcp2(super::xcp2::Sender) }
     xcp_r { sender XcpR(super::xcp_r::Sender) }
     xcp_r_v0 { sender XcpRV0(super::xcp_r_v0::Sender) }
     reno { sender Reno(super::reno::Reno) }

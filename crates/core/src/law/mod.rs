@@ -34,6 +34,7 @@ pub mod vegas;
 #[cfg(feature = "words")]
 pub mod words;
 pub mod xcp;
+pub mod xcp2;
 pub mod xcp_i;
 pub mod xcp_r;
 pub mod xcp_r_v0;

@@ -6,7 +6,7 @@ use std::vec::Vec;
 
 use congestlab_core::law::{
     SenderConfig, abc, bbr, bbr3, bic, cubic, dctcp, highspeed, hpcc, mpcp, peach, prague, reno, scone,
-    vegas, xcp,
+    vegas, xcp, xcp2,
 };
 use congestlab_core::units::{Bytes, Duration, Rate, Time};
 
@@ -364,7 +364,7 @@ fn config(law: SenderConfig, recovery: Recovery, app: App) -> Config {
 
 const RECOVERIES: [Recovery; 4] = [Recovery::Sack, Recovery::Fack, Recovery::NewReno, Recovery::Reno];
 
-fn laws() -> [SenderConfig; 16] {
+fn laws() -> [SenderConfig; 17] {
     let xcp = xcp::SenderConfig { pacing: true, desired_rate: Rate(1_250_000), ..xcp::SenderConfig::DEFAULT };
     [
         SenderConfig::Reno(reno::Config::default()),
@@ -386,6 +386,7 @@ fn laws() -> [SenderConfig; 16] {
         SenderConfig::Peach(peach::Config::of(peach::Variant::Peach)),
         SenderConfig::Peach(peach::Config::of(peach::Variant::PeachPlus)),
         SenderConfig::Xcp(xcp::SenderConfig { loss: xcp::LossPolicy::Maintain, ..xcp.clone() }),
+        SenderConfig::Xcp2(xcp2::SenderConfig { xcp: xcp.clone(), ..xcp2::SenderConfig::DEFAULT }),
         SenderConfig::Xcp(xcp),
     ]
 }

@@ -130,11 +130,20 @@ impl Settings for LinkConfig {
     }
 }
 
+/// Sums over packets of the running interval that take no part in the shuffling, by a variant of XCP.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::law) struct Apart {
+    /// X, 2^-28 s.
+    pub(in crate::law) x: u64,
+    /// Bytes.
+    pub(in crate::law) bytes: u64,
+}
+
 /// A pool that is handed out in proportion to a weight that each packet brings: `pool / weights`
 /// per unit, never more than is left.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-struct Pool {
+pub(in crate::law) struct Pool {
     /// Rest of the pool, B/s with [`PLACES`].
     left: u64,
     /// `pool / weights` as `factor * 2^-(32 + shift)`, with the top bit of `factor` at 62 or 63.
@@ -156,7 +165,7 @@ impl Pool {
 
     /// The share of a packet, rounded down.
     #[inline(always)]
-    fn share(&self, weight: u32) -> u64 {
+    pub(in crate::law) fn share(&self, weight: u32) -> u64 {
         // With its top bit at 31, so that the product keeps 62 bits however small the weight.
         let zeros = weight.leading_zeros();
         let weight = (weight as u64) << zeros;
@@ -178,7 +187,7 @@ impl Pool {
 
     /// Takes a packet's part out. A negative part goes back in: see [`Link::on_departure`].
     #[inline(always)]
-    fn take(&mut self, part: i64) {
+    pub(in crate::law) fn take(&mut self, part: i64) {
         let left = self.left as i64 - part;
         self.left = (left.max(0) as u64).min(POOL_MAX);
         if self.left == 0 {
@@ -436,6 +445,42 @@ impl Link {
         }
     }
 
+    /// [`LinkLaw::on_deadline`] of a variant; `apart` says what of an interval of that length takes no part in the shuffling.
+    #[inline(always)]
+    pub(in crate::law) fn serve_apart(
+        &mut self,
+        now: Time,
+        backlog: Bytes,
+        apart: impl FnOnce(Duration) -> Apart,
+    ) {
+        if self.control_deadline <= now {
+            let apart = apart(now - self.began);
+            let pool = self.close(now, None, apart);
+            self.grant(pool);
+        }
+        if self.queue_deadline <= now {
+            self.estimate_queue(now, backlog);
+        }
+    }
+
+    /// Returns the length of the running interval, 2^-28 s.
+    #[inline(always)]
+    pub(in crate::law) fn interval(&self) -> u32 {
+        self.interval
+    }
+
+    /// Lets an X of up to this count in the running interval, 2^-28 s, if X is bounded at all.
+    #[inline(always)]
+    pub(in crate::law) fn believe_x(&mut self, most: u32) {
+        self.max_x = self.max_x.max(most);
+    }
+
+    /// Returns the positive pool as it is now.
+    #[inline(always)]
+    pub(in crate::law) fn grants(&self) -> Pool {
+        self.grants
+    }
+
     /// [`Steered::close_told`], with a scale as [`Link::serve`] has.
     #[inline(always)]
     pub(in crate::law) fn serve_told(
@@ -445,18 +490,18 @@ impl Link {
         scale: impl FnOnce(u64, Duration) -> u64,
     ) {
         self.queue = told.queue;
-        let pool = self.close(now, Some(told));
+        let pool = self.close(now, Some(told), Apart::default());
         self.grant(scale(pool, self.report.interval));
     }
 
     fn close_interval(&mut self, now: Time) -> u64 {
-        self.close(now, None)
+        self.close(now, None, Apart::default())
     }
 
     /// Closes the interval but for the positive pool, which it returns for [`Link::grant`].
     // `always`: each of the two callers gets its own half.
     #[inline(always)]
-    fn close(&mut self, now: Time, told: Option<&Told>) -> u64 {
+    fn close(&mut self, now: Time, told: Option<&Told>, apart: Apart) -> u64 {
         let elapsed = now - self.began;
         self.capacity = self.config.capacity;
         // L 7, eq. 5's d; none without a packet that states its round trip.
@@ -502,9 +547,14 @@ impl Link {
             rise = up.saturating_sub(down).min(POOL_MAX);
             fall = down.saturating_sub(up).min(POOL_MAX);
         }
-        let shuffled = self.config.gamma.of(input).saturating_sub(rise + fall); // L 10, eq. 2
+        let shared = if apart.bytes == 0 || elapsed.0 == 0 {
+            input
+        } else {
+            input.saturating_sub(mul_div(apart.bytes, SECOND << PLACES, elapsed.0))
+        };
+        let shuffled = self.config.gamma.of(shared).saturating_sub(rise + fall); // L 10, eq. 2
         let left = self.cuts.left;
-        self.cuts = self.pool((shuffled + fall).min(POOL_MAX), self.input.0); // L 12, 14
+        self.cuts = self.pool((shuffled + fall).min(POOL_MAX), self.input.0.saturating_sub(apart.bytes)); // L 12, 14
         if self.config.spread {
             // Else packets of a burst would be cut until an average interval's cuts are out, and all of them granted.
             self.cuts.left =
@@ -525,6 +575,7 @@ impl Link {
         self.interval = interval.to_header();
         (self.input, self.sum_x_rtt) = (Bytes(0), Wide::ZERO); // L 15, 17
         (self.sum_rtt, self.packets, self.long_x) = (0, 0, 0);
+        self.sum_x = self.sum_x.saturating_sub(apart.x);
         self.began = now;
         self.control_deadline = now + interval; // L 19
         (shuffled + rise).min(POOL_MAX) // L 11

@@ -18,9 +18,11 @@ mod thesis;
 pub mod words;
 
 pub use echo::{ByteEcho, CumulativeEcho, Echo, EchoReader, Returned};
+pub(in crate::law) use link::{Apart, Pool};
 pub use link::{Link, LinkConfig, Report, SHARE_PLACES, Share};
 pub use sender::{Feedback, LossPolicy, Profile, RateSource, RequestPolicy, Sender, SenderConfig};
 pub(in crate::law) use sender::{PLACES, with_places};
+pub(in crate::law) use spread::Spread;
 
 use super::{
     Column, Hue, LinkConfig as Links, Look, Protocol, Reply, SenderConfig as Senders, Shape, Tag, Words,

@@ -451,7 +451,7 @@ impl Sender {
     }
 
     #[inline(always)]
-    pub(super) fn mss(&self) -> Bytes {
+    pub(in crate::law) fn mss(&self) -> Bytes {
         self.mss
     }
 

@@ -62,10 +62,10 @@ impl Sums {
 
 /// Sums that count in one interval, of packets with long round trips.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Counted {
-    pub(super) bytes: u64,
+pub(in crate::law) struct Counted {
+    pub(in crate::law) bytes: u64,
     /// X, 2^-28 s.
-    pub(super) x: u64,
+    pub(in crate::law) x: u64,
     /// X RTT, 2^-56 s^2.
     pub(super) x_rtt: Wide,
     /// RTT, 2^-28 s, and how many packets; both with [`PLACES`].
@@ -76,7 +76,7 @@ pub(super) struct Counted {
 /// Packets that have come and not counted in full, by the class of their round trip time.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-pub(super) struct Spread {
+pub(in crate::law) struct Spread {
     waiting: [Sums; CLASSES],
 }
 
@@ -84,7 +84,7 @@ impl Spread {
     /// Takes a packet with its X and RTT, as they count, in an interval of that length; all in 2^-28 s. False: its
     /// round trip is no longer than two intervals, and the packet counts at once.
     #[inline(always)]
-    pub(super) fn on_arrival(&mut self, x: u32, rtt: u32, bytes: u64, interval: u32) -> bool {
+    pub(in crate::law) fn on_arrival(&mut self, x: u32, rtt: u32, bytes: u64, interval: u32) -> bool {
         let is_above = |times: u32| (rtt > interval.saturating_mul(times)) as usize;
         if is_above(2) == 0 {
             return false;
@@ -103,7 +103,7 @@ impl Spread {
 
     /// Takes out what counts in an interval of that length.
     #[inline(always)]
-    pub(super) fn count(&mut self, interval: Duration) -> Counted {
+    pub(in crate::law) fn count(&mut self, interval: Duration) -> Counted {
         let interval = (interval.to_header() as u64) << PART;
         let mut sums = Sums::default();
         for waiting in &mut self.waiting {
