@@ -46,7 +46,7 @@ impl Reader {
         for name in ["congestlab", "make"] {
             symlink(env!("CARGO_BIN_EXE_congestlab"), bin.join(name)).expect("writable");
         }
-        for part in ["", "live", "recipes"] {
+        for part in ["", "beyond", "live", "recipes"] {
             fs::create_dir_all(scenarios.join(part)).expect("writable");
             let entries = fs::read_dir(top().join("scenarios").join(part)).expect("a folder").flatten();
             for file in entries.filter(|entry| entry.path().is_file()) {

@@ -36,7 +36,7 @@ fn hold(scenario: &Scenario) {
 #[test]
 fn the_claims_of_the_examples_hold() {
     let mut names = Vec::new();
-    let folders = ["", "live", "pxcp", "recipes", "thesis", "xcp-r"]
+    let folders = ["", "beyond", "live", "pxcp", "recipes", "thesis", "xcp-r"]
         .map(|part| format!("scenarios/{part}"))
         .map(|folder| std::fs::read_dir(root().join(folder)).unwrap());
     for entry in folders.into_iter().flatten() {
