@@ -21,7 +21,7 @@ fn ack(acked: u64) -> Ack {
 mod reno_law {
     use super::*;
 
-    const CONFIG: reno::Config = reno::Config {};
+    const CONFIG: reno::Config = reno::Config::DEFAULT;
 
     fn reno(window: u64) -> Reno {
         Reno::new(Bytes(MSS), Bytes(window))
@@ -47,6 +47,20 @@ mod reno_law {
         assert_eq!(grow(&mut reno(4000), 2, ack(2000)), 6000, "delayed ACKs");
         assert_eq!(grow(&mut reno(4000), 1, ack(300)), 4300);
         assert_eq!(reno(10).window(), Bytes(1000), "one segment at least");
+    }
+
+    #[test]
+    fn slow_start_that_counts_bytes_adds_all_that_was_acknowledged_up_to_the_threshold() {
+        let counting = reno::Config { byte_counting: true };
+        let mut reno = reno(4000);
+        reno.on_ack(&counting, Time(0), &ack(2000));
+        reno.on_ack(&counting, Time(0), &ack(2000));
+        assert_eq!(reno.window(), Bytes(8000), "delayed ACKs");
+        reno.on_timeout(&counting, Time(0), Bytes(8000), true);
+        reno.on_ack(&counting, Time(0), &ack(8000));
+        assert_eq!(reno.window(), Bytes(4000), "the threshold");
+        reno.on_ack(&counting, Time(0), &ack(4000));
+        assert_eq!(reno.window(), Bytes(5000), "avoidance");
     }
 
     #[test]
@@ -443,8 +457,9 @@ fn windows_survive_any_input() {
         _ => random.next() >> random.below(64),
     };
     for round in 0..4000 {
-        let config =
-            [SenderConfig::Reno(reno::Config {}), SenderConfig::Cubic(cubic::Config {})][round % 2].clone();
+        let config = [SenderConfig::Reno(reno::Config::DEFAULT), SenderConfig::Cubic(cubic::Config {})]
+            [round % 2]
+            .clone();
         let mss = if random.below(2) == 0 { 1500 } else { word(&mut random) };
         let mut law = Sender::new(&config, Bytes(mss), Bytes(word(&mut random)));
         let mut now = 0u64;

@@ -100,6 +100,7 @@ fn every_alternative_in_the_example_is_accepted() {
         ("flows.ftp.law", "reno"),
         ("flows.ftp.law", "newreno"),
         ("flows.ftp.law", "sack"),
+        ("flows.ftp.law", "{ sack = { byte_counting = true } }"),
         ("flows.ftp.law", "cubic"),
         ("flows.ftp.law", "fack"),
         ("flows.ftp.law", "highspeed"),

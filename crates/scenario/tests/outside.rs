@@ -432,10 +432,10 @@ fn a_law_of_the_list_is_the_same_from_outside() {
             (outside::link::<mpcp::Link>(tpcp_link), outside::sender::<mpcp::Sender>(tpcp)),
         ),
         (
-            (LinkConfig::Xcp(xcp::LinkConfig::DEFAULT), SenderConfig::Reno(reno::Config {})),
+            (LinkConfig::Xcp(xcp::LinkConfig::DEFAULT), SenderConfig::Reno(reno::Config::DEFAULT)),
             (
                 outside::link::<xcp::Link>(xcp::LinkConfig::DEFAULT),
-                outside::sender::<reno::Reno>(reno::Config {}),
+                outside::sender::<reno::Reno>(reno::Config::DEFAULT),
             ),
         ),
     ];

@@ -207,26 +207,26 @@ impl SenderLaw for Sender {
             self.reno.reduce_to(cwnd - self.share.of_window(cwnd));
             self.calm = window;
         } else if self.calm.0 == 0 || ack.in_recovery {
-            self.reno.on_ack(&super::reno::Config {}, now, ack);
+            self.reno.on_ack(&super::reno::Config::DEFAULT, now, ack);
         }
     }
 
     /// As Reno: a loss says more than a mark (RFC 8257 §3.5).
     #[inline]
     fn on_loss(&mut self, _config: &Config, now: Time, flight: Bytes) {
-        self.reno.on_loss(&super::reno::Config {}, now, flight);
+        self.reno.on_loss(&super::reno::Config::DEFAULT, now, flight);
     }
 
     #[inline]
     fn on_timeout(&mut self, _config: &Config, now: Time, flight: Bytes, is_first: bool) {
-        self.reno.on_timeout(&super::reno::Config {}, now, flight, is_first);
+        self.reno.on_timeout(&super::reno::Config::DEFAULT, now, flight, is_first);
         (self.round, self.calm) = (Bytes(0), Bytes(0));
     }
 
     /// Silence says nothing of the marks to come: alpha stays.
     #[inline]
     fn on_restart(&mut self, _config: &Config, now: Time, initial_window: Bytes) {
-        self.reno.on_restart(&super::reno::Config {}, now, initial_window);
+        self.reno.on_restart(&super::reno::Config::DEFAULT, now, initial_window);
         (self.round, self.calm) = (Bytes(0), Bytes(0));
     }
 

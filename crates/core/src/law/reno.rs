@@ -9,13 +9,28 @@ use crate::units::{Bytes, Time};
 #[cfg(feature = "words")]
 use alloc::vec::Vec;
 
-/// Reno's configuration, which is empty.
+/// Reno's configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Config {}
+pub struct Config {
+    /// True if slow start adds all that an ACK acknowledges (RFC 3465 without a limit, Linux), so that the window doubles
+    /// in a round trip, also when ACKs are delayed; false: a segment an ACK at most.
+    pub byte_counting: bool,
+}
+
+impl Config {
+    /// RFC 5681's slow start.
+    pub const DEFAULT: Self = Self { byte_counting: false };
+}
 
 impl Settings for Config {
-    fn each(&mut self, _tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {}
+    fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
+        tell(
+            "byte_counting",
+            "Slow start adds all that an ACK acknowledges, as Linux: true; a segment at most (RFC 5681): false (default).",
+            Field::Switch(&mut self.byte_counting),
+        );
+    }
 }
 
 /// Returns the protocols with Reno's window, which differ in how TCP's machinery finds and repairs losses.
@@ -59,7 +74,7 @@ const fn preset(name: &'static str, look: Look, page: &'static str, about: &'sta
         link_series: &[],
         flow_series: &[],
         link: None,
-        sender: Some(SenderConfig::Reno(Config {})),
+        sender: Some(SenderConfig::Reno(Config::DEFAULT)),
     }
 }
 
@@ -117,11 +132,13 @@ impl SenderLaw for Reno {
     /// Grows the window, unless the sender does not use it or is repairing a loss. After a timeout
     /// it is below the threshold and grows while repairing, as slow start must.
     #[inline]
-    fn on_ack(&mut self, _config: &Config, _now: Time, ack: &Ack) {
+    fn on_ack(&mut self, config: &Config, _now: Time, ack: &Ack) {
         if !ack.is_window_limited {
             return;
         }
-        if self.cwnd < self.ssthresh {
+        if self.cwnd < self.ssthresh && config.byte_counting {
+            self.cwnd = (self.cwnd + ack.acked).min(self.ssthresh); // tcp_slow_start in net/ipv4/tcp_cong.c
+        } else if self.cwnd < self.ssthresh {
             self.cwnd += ack.acked.min(self.mss); // RFC 5681 §3.1 eq. 2
         } else if !ack.in_recovery {
             // RFC 5681 §3.1: the recommended way, one segment per window of acknowledged data.

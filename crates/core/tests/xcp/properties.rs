@@ -170,7 +170,7 @@ fn the_machinery_reaches_the_configured_law() {
     let mut random = Random::new(13);
     let xcp = SenderConfig { pacing: true, ..sender_config() };
     let configs = [
-        law::SenderConfig::Reno(reno::Config {}),
+        law::SenderConfig::Reno(reno::Config::DEFAULT),
         law::SenderConfig::Cubic(cubic::Config {}),
         law::SenderConfig::Xcp(xcp.clone()),
     ];
@@ -204,22 +204,22 @@ fn the_machinery_reaches_the_configured_law() {
         }
         match event {
             0 => {
-                reno.on_loss(&reno::Config {}, now, flight);
+                reno.on_loss(&reno::Config::DEFAULT, now, flight);
                 cubic.on_loss(&cubic::Config {}, now, flight);
                 sender.on_loss(&xcp, now, flight);
             }
             1 => {
-                reno.on_timeout(&reno::Config {}, now, flight, is_first);
+                reno.on_timeout(&reno::Config::DEFAULT, now, flight, is_first);
                 cubic.on_timeout(&cubic::Config {}, now, flight, is_first);
                 sender.on_timeout(&xcp, now, flight, is_first);
             }
             2 => {
-                reno.on_restart(&reno::Config {}, now, initial);
+                reno.on_restart(&reno::Config::DEFAULT, now, initial);
                 cubic.on_restart(&cubic::Config {}, now, initial);
                 sender.on_restart(&xcp, now, initial);
             }
             _ => {
-                reno.on_ack(&reno::Config {}, now, &ack);
+                reno.on_ack(&reno::Config::DEFAULT, now, &ack);
                 cubic.on_ack(&cubic::Config {}, now, &ack);
                 sender.on_ack(&xcp, now, &ack);
             }

@@ -325,7 +325,7 @@ impl SenderLaw for Sender {
             LossPolicy::Maintain => {}
             LossPolicy::Fallback => {
                 self.enter_tcp(now);
-                self.fallback.reno.on_loss(&reno::Config {}, now, flight);
+                self.fallback.reno.on_loss(&reno::Config::DEFAULT, now, flight);
                 self.follow_reno(now);
             }
         }
@@ -341,7 +341,7 @@ impl SenderLaw for Sender {
         self.cwnd = with_places(self.mss);
         if config.loss == LossPolicy::Fallback {
             self.enter_tcp(now);
-            self.fallback.reno.on_timeout(&reno::Config {}, now, flight, is_first);
+            self.fallback.reno.on_timeout(&reno::Config::DEFAULT, now, flight, is_first);
             self.follow_reno(now);
         }
     }
@@ -351,7 +351,7 @@ impl SenderLaw for Sender {
     #[inline]
     fn on_restart(&mut self, _config: &SenderConfig, now: Time, initial_window: Bytes) {
         if self.is_tcp {
-            self.fallback.reno.on_restart(&reno::Config {}, now, initial_window);
+            self.fallback.reno.on_restart(&reno::Config::DEFAULT, now, initial_window);
             self.follow_reno(now);
         }
     }
@@ -575,7 +575,7 @@ impl Sender {
     /// TCP in parallel: Reno sets the window until XCP's feedback over a round trip after the
     /// recovery is the stricter (draft-03 §5.1).
     fn run_tcp(&mut self, now: Time, ack: &Ack, change: i64) {
-        self.fallback.reno.on_ack(&reno::Config {}, now, ack);
+        self.fallback.reno.on_ack(&reno::Config::DEFAULT, now, ack);
         let window = self.fallback.reno.window();
         self.cwnd = with_places(window);
         self.fallback.change = self.fallback.change.saturating_add(change);
