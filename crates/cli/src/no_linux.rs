@@ -78,6 +78,7 @@ mod tests {
             "link --rate 12Mbit/s -- ping -c 1 10.0.0.1",
             "live run scenarios/live/first.toml --json",
             "router attach eth0 --law xcp",
+            "router set eth0 --rate 1Gbit/s",
             "router --help",
             "host status",
             "gateway run --satellite sat0 --law xcp",

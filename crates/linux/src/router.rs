@@ -24,7 +24,7 @@ use crate::sys::qdisc::{Qdisc, QdiscReader};
 pub use any::AnyLaw;
 pub(crate) use program::refused;
 use program::{CONFIG, PORT, PROGRAM, Settings, incomplete, read};
-pub use program::{Load, OBJECT, Program, Refused, Sample, law_name, law_name_in};
+pub use program::{Flows, Load, OBJECT, Program, Refused, Sample, law_name, law_name_in};
 
 /// Handle of the root qdisc that is ours.
 const HANDLE: u32 = 0xcc1_0000;
@@ -533,10 +533,12 @@ pub fn status(name: Option<&str>) -> Result<Vec<Status>> {
     Ok(found)
 }
 
-/// Changes the rate of the law and of the shaper of [`attach`], such as for a step of a scenario.
+/// Changes the rate of the law and of the shaper of [`attach`], such as for a step of a scenario. The law decides by it
+/// at the end of the control interval that is running. Limits of queues stay as they are.
 ///
 /// # Errors
-/// If the rate is out of range, the interface has no law, or the privilege is missing.
+/// If the rate is out of range, the interface has no law or its shaper is gone, or the privilege is missing. Nothing is
+/// changed then.
 pub fn set_rate(name: &str, rate: BitRate) -> Result<()> {
     check_rate(rate)?;
     let interface = Interface::find(name)?;
@@ -544,6 +546,9 @@ pub fn set_rate(name: &str, rate: BitRate) -> Result<()> {
     let mut settings = attached.settings()?;
     if settings.undo() & SHAPED != 0 {
         reshape(&interface, rate)?;
+    }
+    if !command::announce(&format!("bpf tell {PROGRAM} at {name} the rate {rate}")) {
+        return Ok(());
     }
     settings.set_capacity(rate.bytes());
     let written = attached.map(CONFIG)?.update(&0u32.to_ne_bytes(), &settings.0, MapFlags::ANY);

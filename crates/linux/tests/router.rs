@@ -401,6 +401,35 @@ fn nor_do_they_from_p_xcp() {
     extreme_headers("extreme_headers_p_xcp", law);
 }
 
+/// A flow of one packet every 5 ms is a two hundredth of one in a second (PX eqs. 5 and 6).
+#[test]
+fn p_xcp_tells_how_many_flows_it_counted_and_how_many_are_limited() {
+    let test = "p_xcp_tells_how_many_flows_it_counted_and_how_many_are_limited";
+    let mut config = Config { law: router::pxcp(GIGABIT), ..config(Encoding::Option) };
+    law(&mut config).initial_interval = Duration(SECOND / 100);
+    law(&mut config).min_interval = Duration(SECOND);
+    let Some(program) = load(test, &config) else { return };
+    let wants = |delta| Header { x: Duration(5_000_000).to_header(), delta, ..ASKS };
+    sleep(11 * MS);
+    untouched(&program, &segment(&[], Ip::V4, &[], b""), "first");
+    for delta in [i32::MAX; 15].into_iter().chain([-1000; 5]) {
+        program.pass(&segment(&[], Ip::V4, &data(wants(delta), 0), &[0; 60]), &mut [], 1).unwrap();
+    }
+    assert_eq!(program.sample().unwrap().intervals, 1, "this machine was busy for a second");
+    sleep(1005 * MS);
+    untouched(&program, &segment(&[], Ip::V4, &[], b""), "last");
+    let sample = program.sample().unwrap();
+    let flows = sample.flows.expect("it is P-XCP");
+    let [n, limited, share] = [flows.pxcp_n, flows.pxcp_n_lim, flows.pxcp_r];
+    assert!((n - 0.1).abs() < 1e-4 && (limited - 0.025).abs() < 1e-4, "{flows:?}");
+    assert!((share - 0.25).abs() < 1e-4, "{flows:?}");
+    // Each other law says nothing of flows.
+    let json = serde_json::to_value(sample).unwrap();
+    assert!(json["pxcp_n"].is_number() && json.get("counted").is_none(), "{json}");
+    let plain = load(test, &self::config(Encoding::Option)).unwrap().sample().unwrap();
+    assert!(plain.flows.is_none() && serde_json::to_value(plain).unwrap().get("pxcp_n").is_none());
+}
+
 /// What all packets together are given over an interval is what the law has decided, whatever headers
 /// say that nobody who is honest would: the honest get no part of what is not there.
 #[test]

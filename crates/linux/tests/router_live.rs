@@ -342,6 +342,42 @@ fn rates_that_can_not_be_held_are_refused_and_all_others_work() {
     });
 }
 
+/// Without a header nothing but the capacity and the input decide about feedback: alpha (C - y).
+#[test]
+fn the_first_decision_after_a_rate_was_set_is_by_that_rate() {
+    let test = "the_first_decision_after_a_rate_was_set_is_by_that_rate";
+    let Some(lab) = Lab::new(test) else { return };
+    lab.inside(|| {
+        for law in [router::law(RATE), router::pxcp(RATE)] {
+            if !attach(test, &Config { law, ..config(Some(Queue::Packets(50))) }) {
+                return;
+            }
+            let reader = Reader::open("v0").unwrap();
+            let decided = || {
+                let count = reader.sample().unwrap().0.intervals;
+                let samples = std::iter::repeat_with(|| {
+                    // The program has no timer: packets end intervals.
+                    send(1, 100);
+                    sleep(Duration::from_millis(2));
+                    reader.sample().unwrap().0
+                });
+                samples.take(2000).find(|sample| sample.intervals > count).expect("an interval has ended")
+            };
+            // An interval in which nothing came decides nothing.
+            decided();
+            for rate in [50_000_000, 25_000_000, 400_000_000, 4_000_000, 50_000_000] {
+                router::set_rate("v0", BitRate(rate)).unwrap();
+                let sample = decided();
+                assert_eq!(sample.capacity_bps, rate);
+                let expected = 0.4 * (rate as f64 / 8.0 - sample.input_Bps as f64);
+                let found = sample.feedback_Bps as f64;
+                assert!((found / expected - 1.0).abs() < 0.01, "{found} for {expected} at {rate} bit/s");
+            }
+            router::detach("v0").unwrap();
+        }
+    });
+}
+
 /// As on Linux before 6.6.
 #[test]
 fn without_tcx_a_filter_does_the_same() {

@@ -17,6 +17,9 @@ Example:
 const ATTACH_EXAMPLE: &str = "\
 Example:
   sudo congestlab router attach eth1 --law xcp --rate \"1 Gbit/s\"";
+const SET_EXAMPLE: &str = "\
+Example:
+  sudo congestlab router set eth1 --rate \"500 Mbit/s\"";
 const ENABLE_EXAMPLE: &str = "\
 Example:
   sudo congestlab host enable --law xcp --to 10.0.2.0/24";
@@ -171,6 +174,19 @@ pub(crate) enum RouterCommand {
         /// Interface, such as eth1 [default: all that have a law]
         #[arg(value_name = "IFACE")]
         interface: Option<String>,
+    },
+    /// Tell the law of an interface, and the shaper that was attached with it, another rate, while traffic goes on
+    #[command(after_help = SET_EXAMPLE)]
+    Set {
+        /// Interface, such as eth1
+        #[arg(value_name = "IFACE")]
+        interface: String,
+        /// Rate of the link from now on, in bits of IP packets, such as "500 Mbit/s"
+        #[arg(long)]
+        rate: BitRate,
+        /// Only print the commands
+        #[arg(long)]
+        dry_run: bool,
     },
     /// Take the law off, and leave the interface as it was before
     Detach {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use congestlab_linux::router::{self, AnyLaw, Config, Encoding, Law, Load, Queue, Refused, Status};
+use congestlab_linux::router::{self, AnyLaw, Config, Encoding, Flows, Law, Load, Queue, Refused, Status};
 use congestlab_linux::sys::command::{self, Mode};
 use congestlab_scenario::diagnostic::choices;
 use congestlab_scenario::laws::Protocol;
@@ -23,6 +23,7 @@ pub(crate) fn router(command: &RouterCommand, screen: &Screen) -> Result<(), Fai
     }
     match command {
         RouterCommand::Attach(arguments) => attach(arguments, screen),
+        RouterCommand::Set { interface, rate, dry_run } => set(interface, *rate, *dry_run, screen),
         RouterCommand::Detach { interface, dry_run } => {
             if *dry_run {
                 command::set_mode(Mode::DryRun);
@@ -78,6 +79,27 @@ fn attach(arguments: &AttachArguments, screen: &Screen) -> Result<(), Failure> {
              `congestlab router detach {interface}`",
             arguments.law
         ));
+    }
+    Ok(())
+}
+
+/// Changes the rate while the law runs, and says what somebody else has to change.
+fn set(interface: &str, rate: BitRate, dry_run: bool, screen: &Screen) -> Result<(), Failure> {
+    if dry_run {
+        command::set_mode(Mode::DryRun);
+    }
+    router::set_rate(interface, rate)?;
+    if dry_run {
+        return Ok(());
+    }
+    let status = router::status(Some(interface))?;
+    for Status { shaped, law, qdisc, .. } in &status {
+        let queue = if *shaped {
+            String::new()
+        } else {
+            format!("; its shaper, {qdisc}, is not congestlab's and holds what it held")
+        };
+        screen.note(&format!("{interface} runs {law} at {rate} from the next control interval on{queue}"));
     }
     Ok(())
 }
@@ -194,6 +216,12 @@ fn table(status: &Status) -> String {
         format!("  packets bounded     {}", sample.bounded_packets),
         format!("  packets refused     {}", sample.refused_packets),
     ];
+    if let Some(Flows { pxcp_n, pxcp_n_lim, pxcp_r, .. }) = sample.flows {
+        let flows = format!(
+            "  flows               {pxcp_n:.1}, {pxcp_n_lim:.1} of them limited elsewhere, r {pxcp_r:.3}"
+        );
+        lines.insert(6, flows);
+    }
     lines.extend(refused(&sample.refused));
     lines.join("\n") + "\n"
 }

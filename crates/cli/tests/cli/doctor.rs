@@ -20,7 +20,7 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-fn skip(test: &str, reason: &str) {
+pub(crate) fn skip(test: &str, reason: &str) {
     eprintln!("SKIP {test}: {reason}");
 }
 
@@ -173,7 +173,7 @@ fn what_a_dead_lab_left_is_told_and_cleaned_on_demand() {
 }
 
 /// A network namespace of this test's, which goes with its owner.
-struct Room(String);
+pub(crate) struct Room(pub(crate) String);
 
 impl Drop for Room {
     fn drop(&mut self) {

@@ -14,6 +14,8 @@ mod papers;
 mod pictures;
 mod plot;
 mod report;
+#[cfg(feature = "linux")]
+mod router;
 mod sweep;
 
 use std::path::{Path, PathBuf};

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::{fs, thread};
 
-use congestlab_core::law::{LinkReport, Protocol, SenderConfig, Series as _, mpcp, xcp};
+use congestlab_core::law::{LinkReport, Protocol, SenderConfig, Series as _, mpcp, pxcp, xcp};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate};
 use congestlab_scenario::net::errors::ErrorRate;
 use congestlab_scenario::net::packet::{PS_PER_NS, Picos};
@@ -290,8 +290,11 @@ fn is_vcp(law: &SenderConfig) -> bool {
     matches!(law, SenderConfig::Mpcp(config) if config.n == 1)
 }
 
-/// The law as it is when nothing but its name is said.
+/// The law as it is when nothing but its name is said, or what the kernel does in any case.
 fn as_named(law: &SenderConfig) -> SenderConfig {
+    if let SenderConfig::Reno(_) = law {
+        return law.clone();
+    }
     Protocol::of(law.name()).and_then(|protocol| protocol.sender.clone()).unwrap_or_else(|| law.clone())
 }
 
@@ -830,14 +833,18 @@ fn law_of(sampler: Option<&router::Reader>) -> Result<Option<LinkReport>> {
             zone: load.load_code,
         })));
     }
-    Ok(Some(LinkReport::Xcp(xcp::Report {
+    let xcp = xcp::Report {
         intervals: sample.intervals,
         input: Rate(sample.input_Bps),
         feedback: sample.feedback_Bps,
         interval: Duration((sample.interval_ms * 1e6) as u64),
         persistent_queue: Bytes(sample.persistent_queue_bytes),
         bounded: sample.bounded_packets,
-    })))
+    };
+    Ok(Some(match sample.flows {
+        Some(router::Flows { counted, .. }) => LinkReport::Pxcp(pxcp::PxcpReport { xcp, counted }),
+        None => LinkReport::Xcp(xcp),
+    }))
 }
 
 /// Time between two looks: a fifth of a bin, so that its end is never far from one, and not so many in

@@ -9,6 +9,7 @@ use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
 use serde::Serialize;
 
 use super::any::{self, AnyLaw, COLUMNS, NAME};
+use super::pxcp::Counted;
 use super::{Config, Encoding, Law};
 use crate::error::{Context, Error, Result};
 use crate::sys::bpf::os;
@@ -81,6 +82,37 @@ pub struct Load {
     pub load_code: u8,
 }
 
+/// Flows that P-XCP's law counted in its last control interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Flows {
+    /// Number of flows.
+    pub pxcp_n: f64,
+    /// Number of flows that are limited elsewhere.
+    pub pxcp_n_lim: f64,
+    /// Share of limited flows that is compensated for.
+    pub pxcp_r: f64,
+    /// Counts as the law has them.
+    #[serde(skip)]
+    pub counted: Counted,
+}
+
+impl Flows {
+    /// Reads the law's counts: they are the last words of its state, which is the last part of `struct port`.
+    fn new(port: &[u8]) -> Option<Self> {
+        let (_, last) = port.split_last_chunk::<24>()?;
+        let word = |index: usize| last[8 * index..8 * index + 8].try_into().map_or(0, u64::from_ne_bytes);
+        let counted =
+            Counted { n: word(0), n_lim: word(1), interval: word(2) as u32, r: (word(2) >> 32) as u32 };
+        let interval = f64::from(counted.interval.max(1));
+        Some(Self {
+            pxcp_n: counted.n as f64 / interval,
+            pxcp_n_lim: counted.n_lim as f64 / interval,
+            pxcp_r: f64::from(counted.r) / f64::from(1u32 << 31),
+            counted,
+        })
+    }
+}
+
 /// Counts of the program and the last decision of the law, at one moment. What VCP's law does not have is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[expect(non_snake_case, reason = "units as docs/design/contract.md 5 writes them")]
@@ -114,6 +146,9 @@ pub struct Sample {
     /// Load, if the law is VCP.
     #[serde(flatten)]
     pub load: Option<Load>,
+    /// Flows, if the law is P-XCP.
+    #[serde(flatten)]
+    pub flows: Option<Flows>,
     /// Numerators of the series of a law that is neither XCP, P-XCP nor VCP.
     #[serde(skip)]
     pub columns: [i64; COLUMNS],
@@ -154,6 +189,7 @@ impl Sample {
             refused,
             bounded_packets: xcp(6),
             load,
+            flows: if settings.law() == Law::PXCP { Flows::new(port) } else { None },
             columns: [0; COLUMNS],
             last: [0; 2],
         }
@@ -179,6 +215,7 @@ impl Sample {
             refused,
             bounded_packets: 0,
             load: None,
+            flows: None,
             columns: std::array::from_fn(|column| word(2 + column) as i64),
             last: [word(COUNTS + 11), word(COUNTS + 12)],
         }

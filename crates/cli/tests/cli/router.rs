@@ -1,0 +1,111 @@
+//! `congestlab router` at an interface of a namespace: what each command says and does.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::doctor::{Room, skip};
+use crate::{Finished, Lab, SCENARIO};
+
+/// A namespace with the interfaces `left` and `right`; or the reason why there is none.
+fn room(test: &str) -> Option<Room> {
+    let report = Lab::new(SCENARIO).run(&["doctor", "--json"]).exits(0).json();
+    if report["able"]["router"] != true {
+        skip(test, "no router here");
+        return None;
+    }
+    let room = Room(format!("congestlab-router-{}-{}", std::process::id(), &test[..6]));
+    let name = &room.0;
+    let lines = [
+        format!("netns add {name}"),
+        format!("-n {name} link add left type veth peer name right"),
+        format!("-n {name} link set left up"),
+    ];
+    for line in lines {
+        if !Command::new("ip").args(line.split(' ')).status().is_ok_and(|status| status.success()) {
+            skip(test, "no namespaces, or no veth");
+            return None;
+        }
+    }
+    Some(room)
+}
+
+/// `congestlab router WORDS` in there.
+fn router(room: &Room, words: &[&str]) -> Finished {
+    let binary = env!("CARGO_BIN_EXE_congestlab");
+    let output = Command::new("ip").args(["netns", "exec", &room.0, binary, "router"]).args(words).output();
+    Finished(output.expect("ip has run before"))
+}
+
+fn state(room: &Room) -> (Value, String) {
+    let status = router(room, &["status", "left", "--json"]).exits(0).json();
+    let line = ["netns", "exec", &room.0, "tc", "qdisc", "show", "dev", "left"];
+    let qdiscs = Command::new("ip").args(line).output().expect("ip has run before").stdout;
+    (status["interfaces"][0]["capacity_bps"].clone(), String::from_utf8_lossy(&qdiscs).into_owned())
+}
+
+#[test]
+fn a_rate_is_set_while_the_law_runs_and_a_wrong_one_changes_nothing() {
+    let Some(room) = room("a_rate_is_set_while_the_law_runs_and_a_wrong_one_changes_nothing") else { return };
+    let set = |rate: &str| router(&room, &["set", "left", "--rate", rate]);
+    let error = set("20 Mbit/s").exits(2).stderr();
+    assert!(error.contains("left has no router's law") && error.contains("router attach left"), "{error}");
+
+    for law in ["xcp", "pxcp", "vcp"] {
+        router(&room, &["attach", "left", "--law", law, "--rate", "10 Mbit/s"]).exits(0);
+        let before = state(&room);
+        assert!(before.0 == 10_000_000 && before.1.contains("rate 10Mbit"), "{before:?}");
+        let wrong = [
+            ("0 bit/s", 2, "a router can not hold a rate of 0 bit/s"),
+            ("2 Tbit/s", 2, "1 kbit/s to 1 Tbit/s"),
+            ("20", 2, "--rate"),
+            ("-1 Mbit/s", 2, "--rate"),
+        ];
+        for (rate, code, said) in wrong {
+            let error = set(rate).exits(code).stderr();
+            assert!(error.contains(said), "{rate}: {error}");
+        }
+        let error = router(&room, &["set", "left"]).exits(2).stderr();
+        assert!(error.contains("--rate"), "{error}");
+        let error = router(&room, &["set", "nowhere", "--rate", "20 Mbit/s"]).exits(2).stderr();
+        assert!(error.contains("nowhere"), "{error}");
+        let printed = router(&room, &["set", "left", "--rate", "20 Mbit/s", "--dry-run"]).exits(0).stdout();
+        assert!(printed.contains("tc qdisc change dev left") && printed.contains("20 Mbit/s"), "{printed}");
+        assert_eq!(state(&room), before);
+
+        let said = set("20 Mbit/s").exits(0).stderr();
+        assert!(said.contains(&format!("left runs {law} at 20 Mbit/s")), "{said}");
+        let after = state(&room);
+        assert!(after.0 == 20_000_000 && after.1.contains("rate 20Mbit"), "{after:?}");
+        let shown = router(&room, &["status", "left"]).exits(0).stdout();
+        assert!(shown.contains("capacity            20 Mbit/s"), "{shown}");
+        router(&room, &["detach", "left"]).exits(0);
+    }
+}
+
+#[test]
+fn a_shaper_of_somebody_else_keeps_its_rate_and_one_that_is_gone_is_told() {
+    let Some(room) = room("a_shaper_of_somebody_else_keeps_its_rate_and_one_that_is_gone_is_told") else {
+        return;
+    };
+    let tc = |words: &str| {
+        let line = ["netns", "exec", &room.0, "tc", "qdisc"];
+        let status = Command::new("ip").args(line).args(words.split(' ')).status();
+        assert!(status.is_ok_and(|status| status.success()), "{words}");
+    };
+    let set = |rate: &str| router(&room, &["set", "left", "--rate", rate]);
+    tc("add dev left root handle 7: tbf rate 30mbit burst 5kb latency 50ms");
+    router(&room, &["attach", "left", "--law", "xcp", "--no-shape"]).exits(0);
+    let said = set("20 Mbit/s").exits(0).stderr();
+    assert!(said.contains("its shaper, tbf, is not congestlab's"), "{said}");
+    let (capacity, qdiscs) = state(&room);
+    assert!(capacity == 20_000_000 && qdiscs.contains("rate 30Mbit"), "{capacity} {qdiscs}");
+    router(&room, &["detach", "left"]).exits(0);
+    tc("del dev left root");
+
+    router(&room, &["attach", "left", "--law", "xcp", "--rate", "10 Mbit/s"]).exits(0);
+    tc("del dev left root");
+    let error = set("20 Mbit/s").exits(2).stderr();
+    assert!(error.contains("the shaper of left is gone"), "{error}");
+    assert_eq!(state(&room).0, 10_000_000);
+}
