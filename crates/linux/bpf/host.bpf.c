@@ -62,7 +62,7 @@ struct tcp_sock {
 	__u32 snd_cwnd, snd_cwnd_clamp, snd_ssthresh;
 	__u32 packets_out, sacked_out, lost_out, retrans_out, data_segs_out;
 };
-struct rate_sample { long rtt_us; };
+struct rate_sample { long rtt_us; int losses; };
 struct sk_buff {
 	unsigned char *head;
 	unsigned int end;
@@ -589,7 +589,10 @@ static void cong_control(struct sock *sk, const struct rate_sample *rs)
 	if (flow->packet != sizes.packet) /* another route */
 		begin(tp, flow, tp->snd_cwnd);
 	law_sender_on_ack(&flow->sender, SENDER, now, &ack);
-#ifdef VCP
+#ifndef VCP
+	if (config.sender.safety_net && rs->losses > 0)
+		law_sender_note_losses(&flow->sender, SENDER, rs->losses * sizes.packet);
+#else
 	flow->was_answered |= ack.reply.word != 0;
 	flow->routers = law_sender_zone(&flow->sender);
 #endif

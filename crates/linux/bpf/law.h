@@ -75,6 +75,7 @@ struct SenderConfig {
 	__u8 clamp;
 	__u8 pacing;
 	__u8 ns2;
+	__u8 safety_net;
 };
 _Static_assert(sizeof(struct SenderConfig) == 32, "as Rust has it");
 
@@ -125,6 +126,7 @@ LAW __u64 law_link_report(struct Link *link, struct Report *report);
 LAW __u64 law_link_set_capacity(struct Link *link, __u64 capacity);
 LAW __u64 law_reader_on_ack(struct EchoReader *reader, __u64 sum);
 LAW __u64 law_sender_init(struct Sender *sender, __u64 mss, __u64 initial_window);
+LAW __u64 law_sender_note_losses(struct Sender *sender, struct SenderConfig *config, __u64 lost);
 LAW __u64 law_sender_on_ack(struct Sender *sender, struct SenderConfig *config, __u64 now, struct Ack *ack);
 LAW __u64 law_sender_on_loss(struct Sender *sender, struct SenderConfig *config, __u64 now, __u64 flight);
 LAW __u64 law_sender_on_restart(struct Sender *sender, struct SenderConfig *config, __u64 now, __u64 initial_window);

@@ -42,6 +42,7 @@ pub struct SenderConfig {
     clamp: u8,
     pacing: u8,
     ns2: u8,
+    safety_net: u8,
 }
 
 impl SenderConfig {
@@ -54,6 +55,7 @@ impl SenderConfig {
                 1 => LossPolicy::Maintain,
                 _ => LossPolicy::Fallback,
             },
+            safety_net: self.safety_net != 0,
             clamp: self.clamp != 0,
             aging: if self.aging == 0 { None } else { Some(Ratio(self.aging)) },
             pacing: self.pacing != 0,
@@ -117,6 +119,10 @@ exported! {
     }
     fn law_sender_on_restart(sender: &mut Sender, config: &SenderConfig, now: u64, initial_window: u64) -> u64 {
         sender.on_restart(&config.to_rust(), Time(now), Bytes(initial_window));
+        0
+    }
+    fn law_sender_note_losses(sender: &mut Sender, config: &SenderConfig, lost: u64) -> u64 {
+        sender.note_losses(&config.to_rust(), Bytes(lost));
         0
     }
     fn law_sender_on_send(sender: &mut Sender, config: &SenderConfig, now: u64, send: &Send, header: &mut Header) -> u64 {

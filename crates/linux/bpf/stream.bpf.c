@@ -40,6 +40,7 @@ enum kind {
 	SENDER_PACING,
 	ECHO_DATA,
 	ECHO_ACK,
+	SENDER_LOSSES,
 };
 
 struct op {
@@ -86,6 +87,8 @@ static void run(struct laws *l, struct op *o)
 		o->returned = law_sender_on_loss(&l->sender, &l->sender_config, o->now, o->a);
 	else if (o->kind == SENDER_TIMEOUT)
 		o->returned = law_sender_on_timeout(&l->sender, &l->sender_config, o->now, o->a, o->b);
+	else if (o->kind == SENDER_LOSSES)
+		o->returned = law_sender_note_losses(&l->sender, &l->sender_config, o->a);
 	else if (o->kind == SENDER_RESTART)
 		o->returned = law_sender_on_restart(&l->sender, &l->sender_config, o->now, o->a);
 	else if (o->kind == SENDER_SEND)

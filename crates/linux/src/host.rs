@@ -196,7 +196,8 @@ impl Sender {
                     sender.price.0,
                 ];
                 bytes.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
-                let switches = [sender.clamp, sender.pacing, sender.profile == xcp::Profile::Ns2, false];
+                let switches =
+                    [sender.clamp, sender.pacing, sender.profile == xcp::Profile::Ns2, sender.safety_net];
                 bytes.extend(switches.map(u8::from));
             }
             Self::Vcp(sender) => {
@@ -225,11 +226,12 @@ fn title(name: &str) -> &'static str {
 }
 
 /// Returns the sender law as hosts run it, with this reaction to loss. Protections that a simulation may
-/// switch off are on.
+/// switch off are on; the safety net is one of them.
 pub fn sender_config(loss: xcp::LossPolicy) -> Sender {
     Sender::Xcp(xcp::SenderConfig {
         request: xcp::RequestPolicy::Demand,
         loss,
+        safety_net: loss == LossPolicy::Maintain,
         clamp: true,
         aging: Some(Ratio::ppm(500_000)), // draft-03 §4.1.3.1
         pacing: true,

@@ -206,7 +206,9 @@ fn sender_config_bytes(config: &SenderConfig) -> Vec<u8> {
     for word in [request, loss, source, config.aging.map_or(0, |weight| weight.0), config.price.0] {
         bytes.extend(word.to_le_bytes());
     }
-    bytes.extend([config.clamp, config.pacing, config.profile == Profile::Ns2].map(u8::from));
+    bytes.extend(
+        [config.clamp, config.pacing, config.profile == Profile::Ns2, config.safety_net].map(u8::from),
+    );
     bytes
 }
 
@@ -238,6 +240,7 @@ fn sender_config(random: &mut Random) -> SenderConfig {
     SenderConfig {
         request: [RequestPolicy::Demand, RequestPolicy::Unlimited][random.below(2) as usize],
         loss: [LossPolicy::Tcp, LossPolicy::Maintain, LossPolicy::Fallback][random.below(3) as usize],
+        safety_net: random.below(2) == 0,
         clamp: random.below(2) == 0,
         aging: [None, Some(Ratio::ppm(500_000)), Some(Ratio::ppm(10_000))][random.below(3) as usize],
         pacing: random.below(2) == 0,
@@ -316,9 +319,10 @@ impl Stream {
             self.now += self.random.below(4 * SECOND);
         }
         let now = self.now;
-        let kinds = if self.only_link { 11 } else { 26 };
-        let kind = [1, 2, 2, 2, 3, 3, 3, 3, 4, 5, 5, 7, 7, 7, 7, 8, 9, 10, 11, 11, 11, 11, 12, 13, 13, 14]
-            [self.random.below(kinds) as usize];
+        let kinds = if self.only_link { 11 } else { 28 };
+        let kind =
+            [1, 2, 2, 2, 3, 3, 3, 3, 4, 5, 5, 7, 7, 7, 7, 8, 9, 10, 11, 11, 11, 11, 12, 13, 13, 14, 15, 15]
+                [self.random.below(kinds) as usize];
         match kind {
             1 => {
                 let capacity = 8000 << self.random.below(30);
@@ -399,6 +403,11 @@ impl Stream {
                 let header = self.header();
                 self.echo.on_data(&header);
                 self.record(Op { header, ..Op::new(13, now, 0, 0) }, 0, header);
+            }
+            15 => {
+                let lost = self.number(20);
+                self.sender.note_losses(&self.sender_config, Bytes(lost));
+                self.record(Op::new(15, now, lost, 0), 0, Header::default());
             }
             _ => {
                 let feedback = self.echo.on_ack();

@@ -9,6 +9,7 @@ pub(crate) fn sender_config(random: &mut Random) -> SenderConfig {
     SenderConfig {
         request: [RequestPolicy::Demand, RequestPolicy::Unlimited][random.below(2) as usize],
         loss: [LossPolicy::Tcp, LossPolicy::Maintain, LossPolicy::Fallback][random.below(3) as usize],
+        safety_net: random.below(2) == 0,
         clamp: random.coin(),
         aging: [None, Some(Ratio(random.half())), Some(Ratio::ppm(500_000))][random.below(3) as usize],
         pacing: random.coin(),

@@ -6,6 +6,7 @@ mod differential;
 mod hostile;
 mod link;
 mod loops;
+mod net;
 mod oracle;
 mod properties;
 mod proportional;

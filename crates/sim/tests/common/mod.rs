@@ -546,6 +546,7 @@ fn random_tcp(draw: &mut Draw, segment: u16) -> Config {
                 price: Ratio::ppm(draw.of(&[1_000_000, 2_000_000])),
                 desired_rate: Rate(12_500_000),
                 profile: if draw.one_in(4) { xcp::Profile::Ns2 } else { xcp::Profile::Standard },
+                safety_net: draw.one_in(2),
             };
             let feedback = if xcp.clamp { xcp::Feedback::Bytes } else { xcp::Feedback::Rate };
             let xcp = xcp::SenderConfig { feedback, ..xcp };

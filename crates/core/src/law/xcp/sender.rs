@@ -2,10 +2,12 @@
 //! feedback of each ACK (draft-03 §4.1, K02 §3.4).
 
 use super::{Header, Returned, feedback};
+#[cfg(feature = "words")]
+use crate::law::settings::Finding;
 use crate::law::settings::{Field, Settings, words};
 #[cfg(feature = "words")]
 use crate::law::words::{Reaction, Rule};
-use crate::law::{Ack, Needs, Packet, Send, SenderLaw, reno};
+use crate::law::{Ack, Delivery, Needs, Packet, Send, SenderLaw, reno};
 use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, Wide, mul_div};
 #[cfg(feature = "words")]
 use alloc::vec::Vec;
@@ -35,7 +37,7 @@ pub enum LossPolicy {
     /// The window is halved once per window, 1 MSS after a timeout; feedback still applies (ns-2).
     #[default]
     Tcp,
-    /// The window stays (P-XCP); 1 MSS after a timeout.
+    /// The window stays (P-XCP); 1 MSS after a timeout. See [`SenderConfig::safety_net`].
     Maintain,
     /// TCP runs in parallel; back to XCP when its feedback is the stricter (D03 5.1).
     Fallback,
@@ -68,6 +70,9 @@ pub struct SenderConfig {
     pub request: RequestPolicy,
     /// Reaction to loss.
     pub loss: LossPolicy,
+    /// True for [`LossPolicy::Maintain`] with a safety net (docs/design/protocols.md 13.8): the window is TCP's, halved, for
+    /// as long as losses look like those of a queue.
+    pub safety_net: bool,
     /// True: cwnd is kept at most awnd (TH 4.1). The window in use and stated is min(cwnd, awnd) either way; TH alone
     /// states cwnd.
     pub clamp: bool,
@@ -109,6 +114,7 @@ impl SenderConfig {
     pub const DEFAULT: Self = Self {
         request: RequestPolicy::Demand,
         loss: LossPolicy::Tcp,
+        safety_net: false,
         clamp: true,
         aging: None,
         pacing: false,
@@ -134,6 +140,16 @@ impl Settings for SenderConfig {
             "What ACKs return: rate, times the sender's round trip (default), or bytes, times the packet's own (K02).",
             Field::Word(&mut self.feedback),
         );
+        tell(
+            "safety_net",
+            "With loss = maintain: TCP's window while a tenth is lost and round trips are long, or links ask for less; false.",
+            Field::Switch(&mut self.safety_net),
+        );
+    }
+
+    #[cfg(feature = "words")]
+    fn check(&self, tell: &mut dyn FnMut(Finding)) {
+        super::words::check_sender(self, tell);
     }
 }
 
@@ -184,22 +200,29 @@ impl SenderConfig {
     fn is_metered(&self) -> bool {
         self.aging.is_some() || matches!(self.rate_source, RateSource::Measured)
     }
+
+    /// True if losses are counted.
+    #[inline(always)]
+    fn has_net(&self) -> bool {
+        self.safety_net && matches!(self.loss, LossPolicy::Maintain)
+    }
 }
 
 /// State of XCP's sender for one flow.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Sender {
-    mss: Bytes,
     /// The window, bytes with [`PLACES`]: below 64 GB, 4 s at the 17 GB/s that a header can ask for.
     pub(in crate::law) cwnd: u64,
     /// Window that the receiver last advertised.
     awnd: Bytes,
-    /// Demand not yet stated, below 1 B/s, with [`DEMAND_PLACES`].
-    demand_rest: i64,
     meter: Meter,
     fallback: Fallback,
-    /// True while TCP's window rules, see [`LossPolicy::Fallback`].
+    /// Demand not yet stated, below 1 B/s, with [`DEMAND_PLACES`].
+    demand_rest: i32,
+    net: Net,
+    mss: u16,
+    /// True while TCP's window rules, see [`LossPolicy::Fallback`] and [`SenderConfig::safety_net`].
     is_tcp: bool,
     in_recovery: bool,
 }
@@ -217,6 +240,39 @@ struct Meter {
     /// True while it does so now.
     is_limited: bool,
 }
+
+/// Losses of a round trip, which [`Fallback`] has begun, and how long round trips are: the safety net.
+#[derive(Clone, Debug)]
+#[repr(C)]
+struct Net {
+    /// Least round trip time, 2^-28 s.
+    least: u32,
+    /// Smoothed round trip time, 2^-28 s.
+    srtt: u32,
+    /// Bytes found lost in this round trip.
+    lost: u32,
+    /// Round trips with short queues, one after the other, while TCP's window rules; negative in the first, whose losses are
+    /// of packets that were sent before.
+    calm: i16,
+    /// Number of times that XCP's window came back.
+    returns: u8,
+}
+
+/// Part of a window that may be lost in a round trip before it means something: one in so many (docs/design/protocols.md
+/// 13.8).
+const LOST: u64 = 10;
+/// Queueing delay that means something, as part of the least round trip: one in so many. A full queue of a link is mostly
+/// a round trip or half of one, XCP's own is a hundredth.
+const GROWN: u32 = 8;
+/// Feedback of a round trip that means something, as part of the window: one in so many. Shuffling moves a tenth.
+const ASKED: u64 = 8;
+/// Calm round trips after which XCP's window comes back; twice as many after each return, up to 2^[`RETURNS_MAX`] times. As
+/// hosts wait that have left XCP after losses (`bpf/host.bpf.c`).
+const CALM: i16 = 32;
+const RETURNS_MAX: u8 = 7;
+/// Least calm round trips for each segment of the window, a numerator and its denominator: Reno's own are fewer. From half of a
+/// full link with its queue, half a round trip's data at least, to a queue that means something it takes so many.
+const CALM_OF_WINDOW: (u64, u64) = (5, 8);
 
 /// Reno, and what XCP would have done meanwhile.
 #[derive(Clone, Debug)]
@@ -238,10 +294,8 @@ impl Sender {
     pub fn new(mss: Bytes, initial_window: Bytes) -> Self {
         let mss = mss.min(SEGMENT_MAX).max(Bytes(1));
         Self {
-            mss,
             cwnd: with_places(initial_window.max(mss)),
             awnd: Bytes(u64::MAX),
-            demand_rest: 0,
             meter: Meter {
                 began: Time::NEVER,
                 sent: Bytes(0),
@@ -255,6 +309,9 @@ impl Sender {
                 window: Bytes(0),
                 change: 0,
             },
+            demand_rest: 0,
+            net: Net { least: u32::MAX, srtt: 0, lost: 0, calm: 0, returns: 0 },
+            mss: mss.0 as u16,
             is_tcp: false,
             in_recovery: false,
         }
@@ -277,6 +334,7 @@ impl SenderLaw for Sender {
         let withstands_loss = config.loss == LossPolicy::Maintain;
         Needs {
             initial_window: Some(1),
+            delivery: config.has_net(),
             states_round_trip: true,
             is_interoperable: true,
             asks: Some(config.desired_rate),
@@ -320,9 +378,15 @@ impl SenderLaw for Sender {
         match config.loss {
             LossPolicy::Tcp => {
                 let window = self.cwnd.min(with_places(self.awnd));
-                self.cwnd = (window / 2).max(with_places(self.mss));
+                self.cwnd = (window / 2).max(with_places(self.mss()));
             }
-            LossPolicy::Maintain => {}
+            LossPolicy::Maintain => {
+                // Errors on the wire go on meanwhile, and queues are short then.
+                if self.is_tcp && self.net.is_grown() {
+                    self.fallback.reno.on_loss(&reno::Config::DEFAULT, now, flight);
+                    self.follow_reno(now);
+                }
+            }
             LossPolicy::Fallback => {
                 self.enter_tcp(now);
                 self.fallback.reno.on_loss(&reno::Config::DEFAULT, now, flight);
@@ -338,12 +402,18 @@ impl SenderLaw for Sender {
             return;
         }
         self.in_recovery = true;
-        self.cwnd = with_places(self.mss);
-        if config.loss == LossPolicy::Fallback {
+        self.cwnd = with_places(self.mss());
+        if config.loss == LossPolicy::Fallback || self.is_tcp {
             self.enter_tcp(now);
             self.fallback.reno.on_timeout(&reno::Config::DEFAULT, now, flight, is_first);
             self.follow_reno(now);
         }
+    }
+
+    #[inline]
+    fn on_delivery(&mut self, config: &SenderConfig, _now: Time, delivery: &Delivery) -> bool {
+        self.note_losses(config, delivery.lost);
+        false
     }
 
     /// TCP's restart after idle is not XCP's: an unused window ages (draft-03 §4.1.3.1). Only the
@@ -400,8 +470,11 @@ impl Sender {
     /// Changes the window by what an ACK brings, bytes with [`PLACES`], within the limits.
     #[inline(always)]
     pub(in crate::law) fn apply(&mut self, config: &SenderConfig, now: Time, ack: &Ack, change: i64) {
+        if config.has_net() {
+            self.watch(now, ack, change);
+        }
         if self.is_tcp {
-            self.run_tcp(now, ack, change);
+            self.run_tcp(config.has_net(), now, ack, change);
         } else if change >= 0 {
             let grown = self.cwnd.saturating_add(change as u64);
             self.cwnd = grown.min(self.growth_limit(config, ack.srtt.to_header()).max(self.cwnd));
@@ -411,7 +484,7 @@ impl Sender {
         if config.clamp {
             self.cwnd = self.cwnd.min(with_places(ack.awnd));
         }
-        self.cwnd = self.cwnd.max(with_places(self.mss));
+        self.cwnd = self.cwnd.max(with_places(self.mss()));
     }
 
     /// Meters a packet about to leave and returns its header, whose `reverse` is the receiver's to fill.
@@ -435,7 +508,7 @@ impl Sender {
         let rtt = send.srtt.to_header();
         let window = self.stated_window(config, send).0;
         // X = srtt / (window in packets), to the nearest.
-        let x = (rtt as u64 * self.mss.0 + window / 2) / window.max(1);
+        let x = (rtt as u64 * self.mss().0 + window / 2) / window.max(1);
         let x = if config.price == Ratio::ONE { x } else { config.price.of(x) };
         let delta = match config.request {
             RequestPolicy::Unlimited => i32::MAX,
@@ -452,7 +525,7 @@ impl Sender {
 
     #[inline(always)]
     pub(in crate::law) fn mss(&self) -> Bytes {
-        self.mss
+        Bytes(self.mss as u64)
     }
 
     #[inline(always)]
@@ -463,7 +536,7 @@ impl Sender {
     /// W of docs/design/protocols.md 0.3.
     #[inline(always)]
     fn usable_window(&self) -> Bytes {
-        self.window().min(self.awnd).max(self.mss)
+        self.window().min(self.awnd).max(self.mss())
     }
 
     /// The window whose rate the header states.
@@ -471,16 +544,16 @@ impl Sender {
     fn stated_window(&self, config: &SenderConfig, send: &Send) -> Bytes {
         if config.profile == Profile::Ns2 {
             // NS2: `window()`, a count of packets.
-            let packets = |bytes: Bytes| bytes.0 / self.mss.0.max(1); // max: for BPF, which must see it
+            let packets = |bytes: Bytes| bytes.0 / self.mss().0.max(1); // max: for BPF, which must see it
             let window = packets(self.window() + send.inflation).min(packets(send.awnd)).max(1);
-            return Bytes(window * self.mss.0); // at most cwnd and inflation
+            return Bytes(window * self.mss().0); // at most cwnd and inflation
         }
         let window = self.usable_window();
         let window = match config.rate_source {
             RateSource::Window => window,
             RateSource::Measured => window.min(self.meter.rate.over(send.srtt)),
         };
-        window.max(self.mss)
+        window.max(self.mss())
     }
 
     /// The change of throughput to ask for, spread over the packets of a round trip (draft-03
@@ -488,18 +561,19 @@ impl Sender {
     #[inline(always)]
     fn demand(&mut self, config: &SenderConfig, send: &Send, window: u64) -> i32 {
         let most = i64::MAX as u64 / 2;
-        let share = Wide::product(config.desired_rate.0, self.mss.0 << DEMAND_PLACES).over(window).to_u64();
-        let used = (self.mss.0 << DEMAND_PLACES) * SECOND / send.srtt.0.max(1); // below 2^62
+        let share = Wide::product(config.desired_rate.0, self.mss().0 << DEMAND_PLACES).over(window).to_u64();
+        let used = (self.mss().0 << DEMAND_PLACES) * SECOND / send.srtt.0.max(1); // below 2^62
         let mut wanted = share.min(most) as i64 - used as i64;
         // The application cannot keep the window full for a round trip, or the receiver limits it.
         if send.backlog.0 < window || send.awnd <= self.window() {
             wanted = wanted.min(0);
         }
-        let wanted = wanted + self.demand_rest;
+        let wanted = wanted + self.demand_rest as i64;
         // Toward zero. Arithmetic shift, because there is no signed division in BPF.
         let toward_zero = if wanted < 0 { (1 << DEMAND_PLACES) - 1 } else { 0 };
         let delta = ((wanted + toward_zero) >> DEMAND_PLACES).clamp(i32::MIN as i64, i32::MAX as i64);
-        self.demand_rest = (wanted - (delta << DEMAND_PLACES)).clamp(-1 << DEMAND_PLACES, 1 << DEMAND_PLACES);
+        let rest = wanted - (delta << DEMAND_PLACES);
+        self.demand_rest = rest.clamp(-1 << DEMAND_PLACES, 1 << DEMAND_PLACES) as i32;
         delta as i32
     }
 
@@ -544,7 +618,7 @@ impl Sender {
         if !self.meter.was_limited {
             let sent = if rounds > 1 { self.meter.sent } else { self.meter.rate.over(srtt) };
             // Less than a segment below the window is rounding to packets, not restraint.
-            if sent + self.mss < self.window() {
+            if sent + self.mss() < self.window() {
                 let unused = self.cwnd - with_places(sent);
                 self.cwnd -= Ratio(weight).of(unused);
             }
@@ -552,13 +626,13 @@ impl Sender {
         if rounds > 1 && !self.meter.is_limited {
             self.cwnd = decayed(self.cwnd, Ratio(Ratio::ONE.0 - weight), rounds - 1);
         }
-        self.cwnd = self.cwnd.max(with_places(self.mss));
+        self.cwnd = self.cwnd.max(with_places(self.mss()));
     }
 
     fn enter_tcp(&mut self, now: Time) {
         if !self.is_tcp {
             self.is_tcp = true;
-            self.fallback.reno = reno::Reno::new(self.mss, self.window());
+            self.fallback.reno = reno::Reno::new(self.mss(), self.window());
             self.follow_reno(now);
         }
     }
@@ -572,20 +646,91 @@ impl Sender {
         self.fallback.change = 0;
     }
 
+    /// Counts data that was found lost, for the safety net.
+    #[inline]
+    pub fn note_losses(&mut self, config: &SenderConfig, lost: Bytes) {
+        if config.has_net() {
+            self.net.lost = self.net.lost.saturating_add(lost.0.min(u32::MAX as u64) as u32);
+        }
+    }
+
+    /// The safety net (docs/design/protocols.md 13.8): when more than a tenth of a window is lost in a round trip while a
+    /// queue delays, or in which links ask for less, the window is TCP's, the half.
+    #[inline]
+    fn watch(&mut self, now: Time, ack: &Ack, change: i64) {
+        if ack.srtt == Duration(0) {
+            return;
+        }
+        self.net.srtt = ack.srtt.to_header();
+        if ack.rtt > Duration(0) {
+            self.net.least = self.net.least.min(ack.rtt.to_header());
+        }
+        if self.is_tcp {
+            return;
+        }
+        self.fallback.change = self.fallback.change.saturating_add(change);
+        let asked = self.fallback.change < 0 && self.fallback.change.unsigned_abs() > self.cwnd / ASKED;
+        if self.net.has_lost_of(self.window()) && (self.net.is_grown() || asked) {
+            self.enter_tcp(now);
+            self.fallback.reno.on_loss(&reno::Config::DEFAULT, now, ack.flight.min(self.window()));
+            self.net.calm = -1;
+            self.follow_reno(now);
+        } else if now - self.fallback.began < ack.srtt {
+            return;
+        }
+        self.fallback.began = now;
+        self.fallback.change = 0;
+        self.net.lost = 0;
+    }
+
     /// TCP in parallel: Reno sets the window until XCP's feedback over a round trip after the
-    /// recovery is the stricter (draft-03 §5.1).
-    fn run_tcp(&mut self, now: Time, ack: &Ack, change: i64) {
+    /// recovery is the stricter (draft-03 §5.1). With the safety net also until queues have been short for long.
+    fn run_tcp(&mut self, has_net: bool, now: Time, ack: &Ack, change: i64) {
         self.fallback.reno.on_ack(&reno::Config::DEFAULT, now, ack);
         let window = self.fallback.reno.window();
         self.cwnd = with_places(window);
         self.fallback.change = self.fallback.change.saturating_add(change);
-        if ack.in_recovery {
+        if ack.in_recovery && !has_net {
             self.follow_reno(now);
         } else if now - self.fallback.began >= ack.srtt {
             let growth = with_places(window - self.fallback.window).min(i64::MAX as u64) as i64;
             self.is_tcp = self.fallback.change >= growth;
+            if has_net {
+                // The repair of so many losses is not over, and begins no other.
+                if self.net.calm >= 0 && self.net.is_grown() && self.net.has_lost_of(window) {
+                    self.fallback.reno.on_loss(&reno::Config::DEFAULT, now, window);
+                }
+                self.is_tcp &= !self.net.is_over(window, self.mss());
+            }
             self.follow_reno(now);
         }
+    }
+}
+
+impl Net {
+    /// A queue delays.
+    #[inline(always)]
+    fn is_grown(&self) -> bool {
+        self.srtt > self.least.saturating_add(self.least / GROWN)
+    }
+
+    /// More than a tenth of a window is lost.
+    #[inline(always)]
+    fn has_lost_of(&self, window: Bytes) -> bool {
+        self.lost as u64 * LOST > window.0
+    }
+
+    /// Counts a round trip while TCP's window rules. True: XCP's may come back.
+    fn is_over(&mut self, window: Bytes, mss: Bytes) -> bool {
+        self.lost = 0;
+        self.calm = if self.is_grown() { 0 } else { self.calm.saturating_add(1) };
+        // In this order, or the product is of 128 bits.
+        let least = window.0 / CALM_OF_WINDOW.1 * CALM_OF_WINDOW.0;
+        if self.calm < CALM << self.returns || (self.calm.unsigned_abs() as u64) * mss.0 < least {
+            return false;
+        }
+        self.returns = (self.returns + 1).min(RETURNS_MAX);
+        true
     }
 }
 

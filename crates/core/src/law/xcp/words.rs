@@ -1,6 +1,6 @@
 //! Why XCP's window changes, and what it says of its settings.
 
-use super::{Feedback, LinkConfig, Profile, Sender, SenderConfig, feedback};
+use super::{Feedback, LinkConfig, LossPolicy, Profile, Sender, SenderConfig, feedback};
 use crate::law::settings::Finding;
 use crate::law::words::{Followed, Phase, Reaction, Rule};
 use crate::units::{Duration, Ratio};
@@ -19,6 +19,11 @@ pub fn granted(config: &SenderConfig, seen: &Reaction) -> f64 {
 pub(super) fn explain(config: &SenderConfig, law: &Sender, seen: &Reaction, rules: &mut Vec<Rule>) {
     let (old, new) = (seen.before.window.0 as f64, seen.after.window.0 as f64);
     let mut rule = |text: &str, source| rules.push(Rule::new(text, source));
+    if law.is_tcp() && config.loss == LossPolicy::Maintain {
+        let text = "a tenth was lost in a round trip and a queue delayed, or links asked for less: Reno sets the window, until \
+                    queues have been short for long or XCP's feedback is the stricter";
+        return rule(text, "docs/design/protocols.md 13.8");
+    }
     if law.is_tcp() {
         let text = "after a loss Reno sets the window until XCP's feedback is the stricter";
         return rule(text, "draft-03 section 5.1");
@@ -68,6 +73,14 @@ pub(super) fn check(config: &LinkConfig, tell: &mut dyn FnMut(Finding)) {
     }
 }
 
+/// Checks what the sender's settings ask of each other.
+pub(super) fn check_sender(config: &SenderConfig, tell: &mut dyn FnMut(Finding)) {
+    if config.safety_net && config.loss != LossPolicy::Maintain {
+        let help = "write loss = \"maintain\" too: other reactions to loss need no net";
+        tell(Finding::range("safety_net", "is on and nothing is maintained", help));
+    }
+}
+
 /// Links of ns-2's and of the thesis's kind.
 pub(crate) fn follow_on_link(
     config: &mut LinkConfig,
@@ -98,7 +111,7 @@ pub(crate) fn follow(config: Option<&mut SenderConfig>, is_own: bool, implementa
     }
     Followed {
         stranger: (!is_own).then_some("it is a sender of XCP"),
-        ignored: &["loss", "request", "aging", "pacing", "rate", "price", "feedback"],
+        ignored: &["loss", "safety_net", "request", "aging", "pacing", "rate", "price", "feedback"],
         known: "that sender knows clamp and desired_rate",
     }
 }

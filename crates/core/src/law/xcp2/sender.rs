@@ -5,7 +5,7 @@ use super::{Hops, xcp};
 use crate::law::settings::{Field, Settings};
 #[cfg(feature = "words")]
 use crate::law::words::{Reaction, Rule};
-use crate::law::{Ack, EchoLaw, Heard, Needs, Packet, Receiving, Reply, Send, SenderLaw};
+use crate::law::{Ack, Delivery, EchoLaw, Heard, Needs, Packet, Receiving, Reply, Send, SenderLaw};
 use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, mul_div};
 #[cfg(feature = "words")]
 use alloc::vec::Vec;
@@ -158,6 +158,11 @@ impl SenderLaw for Sender {
             srtt: Duration(0),
             is_paced: config.xcp.pacing,
         }
+    }
+
+    #[inline]
+    fn on_delivery(&mut self, config: &SenderConfig, now: Time, delivery: &Delivery) -> bool {
+        self.xcp.on_delivery(&config.xcp, now, delivery)
     }
 
     #[inline]
