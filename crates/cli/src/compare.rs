@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use congestlab_scenario::compare::{
-    self, CompareError, Comparison, Curve, Curves, Measure, QUANTITIES, Quantity, Row as Number,
+    self, CompareError, Comparison, Curve, Curves, Measure, QUANTITIES, Quantity, Row as Number, Tolerance,
 };
 use congestlab_scenario::folder::RunFolder;
 use congestlab_scenario::store;
@@ -26,6 +26,14 @@ pub(crate) fn compare(arguments: &CompareArguments, screen: &Screen) -> Result<(
     let runs = [&runs[0], &runs[1]];
     let pictures = arguments.plot.as_deref().map(pictures).transpose()?.unwrap_or_default();
     let mut quantities = QUANTITIES;
+    let told = compare::tolerances(runs);
+    let told: Vec<&Tolerance<'_>> =
+        told.iter().filter(|told| !arguments.tolerance.iter().any(|(name, _)| *name == told.of)).collect();
+    for Tolerance { of, at_most, .. } in &told {
+        for quantity in quantities.iter_mut().filter(|quantity| quantity.name == *of) {
+            quantity.tolerance = *at_most;
+        }
+    }
     for (name, tolerance) in &arguments.tolerance {
         for quantity in quantities.iter_mut().filter(|quantity| quantity.name == *name) {
             quantity.tolerance = Some(*tolerance);
@@ -58,9 +66,17 @@ pub(crate) fn compare(arguments: &CompareArguments, screen: &Screen) -> Result<(
         let mut object = json!(comparison);
         object["runs"] = json!(about);
         object["pictures"] = json!(pictures);
+        let told = told.iter().map(
+            |Tolerance { of, at_most, because }| json!({ "of": of, "at_most": at_most, "because": because }),
+        );
+        object["tolerances"] = told.collect();
         print(&store::pretty(&object))?;
     } else {
-        print(&tell(runs, &comparison, &pictures, arguments.all))?;
+        let reasons = told.iter().map(|Tolerance { of, at_most, because }| {
+            let bound = at_most.map_or_else(|| "not judged".into(), |at_most| at_most.to_string());
+            format!("allowed   {of}: {bound}, because {because}\n")
+        });
+        print(&(tell(runs, &comparison, &pictures, arguments.all) + &reasons.collect::<String>()))?;
     }
     if comparison.holds {
         return Ok(());

@@ -7,3 +7,4 @@ pub(crate) mod grid;
 pub mod metric;
 pub(crate) mod observation;
 pub(crate) mod seeds;
+pub(crate) mod tolerances;

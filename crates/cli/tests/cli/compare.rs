@@ -156,6 +156,36 @@ fn a_live_run_is_named_and_doubts_about_the_pair_are_told() {
     assert!(report["warnings"][0].as_str().is_some_and(|text| text.contains("too busy")), "{report}");
 }
 
+/// Between a simulation and a live run alone, and below what the command is told.
+#[test]
+fn what_a_scenario_allows_is_allowed_with_its_reason() {
+    let told = "[[tolerances]]\nof = \"goodput\"\nat_most = 1.5\nbecause = \"a test halves it\"\n\
+                [[tolerances]]\nof = \"convergence\"\nbecause = \"that moves it\"\n";
+    let lab = Lab::new(&format!("{JOINING}{told}"));
+    run(&lab, "a", &[]);
+    run(&lab, "b", &[]);
+    edit(&lab, "b", |summary| {
+        let goodput = &mut summary["flows"]["ftp"][0]["goodput_bps"];
+        *goodput = json!(goodput.as_f64().expect("a number") / 2.0);
+    });
+    // Two simulations have no excuse.
+    lab.run(&["compare", "a", "b"]).exits(3);
+    edit(&lab, "b", |summary| summary["live"] = json!({ "trustworthy": true }));
+    for order in [["compare", "a", "b"], ["compare", "b", "a"]] {
+        let text = lab.run(&order).exits(0).stdout();
+        assert!(text.contains("allowed   goodput: 1.5, because a test halves it\n"), "{text}");
+        assert!(text.contains("allowed   convergence: not judged, because that moves it\n"), "{text}");
+        let report = lab.run(&[&order[..], &["--json"]].concat()).exits(0).json();
+        assert_eq!(row(&report, "flows.ftp[0].goodput_bps")["allowed"], json!(1.5));
+        assert_eq!(row(&report, "convergence_s")["holds"], Value::Null);
+        let first = json!({ "of": "goodput", "at_most": 1.5, "because": "a test halves it" });
+        assert_eq!(report["tolerances"][0], first);
+        assert_eq!(report["tolerances"][1]["at_most"], Value::Null);
+    }
+    let text = lab.run(&["compare", "a", "b", "--tolerance", "goodput=0.1"]).exits(3).stdout();
+    assert!(!text.contains("a test halves it") && text.contains("that moves it"), "{text}");
+}
+
 #[test]
 fn what_only_one_run_measured_is_a_disagreement() {
     let lab = pair(&["--seed", "2"]);

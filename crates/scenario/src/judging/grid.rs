@@ -137,7 +137,7 @@ impl Language for Axes {
 }
 
 /// What a single run ignores (docs/design/contract.md 1), and how it is shown.
-pub(crate) const PLAN: [&str; 3] = ["sweep", "claims", "figure"];
+pub(crate) const PLAN: [&str; 4] = ["sweep", "claims", "tolerances", "figure"];
 
 /// The file without sweep, claims and figure.
 pub(crate) fn without_plan(root: &Node) -> Node {

@@ -6,6 +6,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use crate::judging::claims::Claim;
 use crate::judging::figure::Shown;
 use crate::judging::grid::Lists;
+use crate::judging::tolerances::Allowed;
 use crate::language::impairments::{Blackout, GilbertElliott, Reordering, Switch};
 use crate::language::law::{Discipline, FlowLaw, LinkLaw};
 use crate::language::load::{Awnd, Gap, Load, Reader, Size};
@@ -33,6 +34,8 @@ record! {
         sweep: Lists,
         /// Claims about the results, to be judged.
         claims: Vec<At<Claim>>,
+        /// Differences between simulation and real TCP that `congestlab compare` lets pass, with their reasons.
+        tolerances: Vec<At<Allowed>>,
         /// Picture of the results: what `congestlab plot` and papers draw.
         figure: Shown,
     }

@@ -16,7 +16,8 @@ use crate::judging::grid::{Axis, Point, Sweep};
 use crate::judging::metric::Elements;
 use crate::judging::observation::Observation;
 use crate::judging::seeds::SEEDS_MIN;
-use crate::judging::{figure, grid, metric};
+use crate::judging::tolerances::Tolerance;
+use crate::judging::{figure, grid, metric, tolerances};
 use crate::language::file::File;
 use crate::language::measure::Measure;
 use crate::language::{law, memory, resolve};
@@ -433,6 +434,12 @@ impl Scenario {
         unread.iter().map(|claim| claim.that().to_owned()).collect()
     }
 
+    /// Returns what `[[tolerances]]` allows between simulation and real TCP.
+    pub fn tolerances(&self) -> impl Iterator<Item = Tolerance<'_>> {
+        let all = self.file.tolerances.iter().flat_map(|all| &all.value);
+        all.filter_map(|allowed| allowed.value.read())
+    }
+
     /// Returns the figure of `[figure]`, if the file has it.
     pub fn figure(&self) -> Option<Figure<'_>> {
         self.figure.as_ref().map(|figure| Figure(&figure.value))
@@ -541,9 +548,9 @@ impl Scenario {
     }
 
     /// Returns the hash that names the run: equal for equal scenario, seed, traces and code version. `[sweep]`,
-    /// `[[claims]]` and `[figure]` do not change it.
+    /// `[[claims]]`, `[[tolerances]]` and `[figure]` do not change it.
     pub fn hash(&self, version: &str) -> String {
-        let run = File { sweep: None, claims: None, figure: None, ..self.file.clone() };
+        let run = File { sweep: None, claims: None, tolerances: None, figure: None, ..self.file.clone() };
         let mut root = run.encode();
         // What is in a trace counts, below; where it lies does not.
         tree::rename_traces(&mut root, &mut |_| String::new());
@@ -630,6 +637,9 @@ fn elements(file: &File) -> Elements {
 fn check_claims(file: &mut File, findings: &mut Findings) -> Vec<CheckedClaim> {
     let axes = file.sweep.as_ref().map_or(Vec::new(), |sweep| Axis::all(&sweep.value));
     let elements = elements(file);
+    if let Some(all) = &file.tolerances {
+        tolerances::check(&all.value, findings);
+    }
     if let Some(figure) = &mut file.figure {
         figure.value.check(&elements, &axes, findings);
     }

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use crate::judging::fairness::{time_to_fair_share, trailing_mean};
+pub use crate::judging::tolerances::Tolerance;
 use crate::results::folder::{FolderError, RunFolder, SeriesRow};
 use crate::results::tables::seconds;
 use crate::showing::recording::FLOWS_DRAWN_MAX;
@@ -135,6 +136,24 @@ pub enum CompareError {
     /// The runs have not the same flows and links.
     #[error("the runs have not the same flows and links: {0}")]
     Different(String),
+}
+
+/// Returns what the scenarios of a simulation and of a run of real packets allow between them: the larger where they
+/// differ. Of two of one kind it is nothing.
+pub fn tolerances<'a>(runs: [&'a RunFolder; 2]) -> Vec<Tolerance<'a>> {
+    let mut all: Vec<Tolerance<'a>> = Vec::new();
+    if is_live(runs[0]) == is_live(runs[1]) {
+        return all;
+    }
+    for told in runs.into_iter().flat_map(|run| run.scenario().tolerances()) {
+        match all.iter_mut().find(|known| known.of == told.of) {
+            Some(known) if known.at_most.is_none() => {}
+            Some(known) if told.at_most.is_some_and(|at_most| Some(at_most) <= known.at_most) => {}
+            Some(known) => *known = told,
+            None => all.push(told),
+        }
+    }
+    all
 }
 
 /// Returns true if the run is one of real packets.
@@ -364,4 +383,17 @@ fn thinned(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
     let mean =
         |points: &[(f64, f64)]| points.iter().map(|(_, value)| value).sum::<f64>() / points.len() as f64;
     points.chunks(together).map(|chunk| (chunk[chunk.len() - 1].0, mean(chunk))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Measure, QUANTITIES};
+    use crate::judging::tolerances;
+
+    #[test]
+    fn scenarios_can_allow_differences_of_each_quantity() {
+        let least = |measure| if measure == Measure::Factor { 1.0 } else { 0.0 };
+        let all = QUANTITIES.map(|quantity| (quantity.name, least(quantity.measure)));
+        assert_eq!(tolerances::QUANTITIES, all);
+    }
 }
