@@ -449,11 +449,12 @@ impl CheckedClaim {
         said.of(&self.measured())?;
         let (low, high) =
             seen.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &v| (l.min(v), h.max(v)));
+        let (least, most) = (significant(low), significant(high));
         Ok(match seen.len() {
             0 => "no value".into(),
-            1 => significant(low),
-            count if low == high => format!("{} in {count} values", significant(low)),
-            count => format!("{} to {} in {count} values", significant(low), significant(high)),
+            1 => least,
+            count if least == most => format!("{least} in {count} values"),
+            count => format!("{least} to {most} in {count} values"),
         })
     }
 
