@@ -157,7 +157,11 @@ impl Medium {
         station.port.grant(now, &mut out.of(index));
         station.collisions = 0;
         station.wait(now);
-        self.occupy(index);
+        // A queue law may have dropped all that waited. Then nothing was sent, and what comes next is not before now.
+        self.free = self.free.max(now);
+        if station.port.busy_until() > now {
+            self.occupy(index);
+        }
     }
 
     /// A transmission has begun.
