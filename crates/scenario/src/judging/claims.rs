@@ -672,8 +672,9 @@ fn followers(swept: &[Axis]) -> Vec<String> {
     let mut paired: Vec<_> =
         swept.iter().filter(|axis| axis.is_paired).map(|axis| (&axis.path.value, written(axis))).collect();
     paired.sort_by_key(|(path, _)| path.starts_with("run."));
+    // Lists of different lengths are refused elsewhere.
     let point =
-        |told: &[usize], place: usize| told.iter().map(|at| &paired[*at].1[place]).collect::<Vec<_>>();
+        |told: &[usize], place: usize| told.iter().map(|at| paired[*at].1.get(place)).collect::<Vec<_>>();
     let follows = |values: &[String], told: &[usize]| {
         let known: BTreeMap<_, _> =
             values.iter().enumerate().map(|(place, value)| (point(told, place), value)).collect();
