@@ -232,9 +232,12 @@ fn options_at_odd_offsets_are_read() {
     let data = "@th,160,128 set 0x01fd145843000000 01ffffffff7fffff @th,288,128 set 0xfff1ffffff0101010101010101010101";
     let data = data.replace("000000 01", "00000001");
     let acks = "@th,160,128 set 0x01fd085843f7ffffff01010101010101 @th,288,32 set 0x01010101";
-    pair.overwrite("c", &some(DATA, 4, &[data], "odd"));
-    pair.overwrite("s", &some(ACK, 4, &[acks.into()], "odd"));
+    // Each third, not by chance: where no router answers for three round trips, XCP rests, and few options come.
+    let third = |which, set| vec![format!("{which} numgen inc mod 3 0 counter {set} comment \"odd\"")];
+    pair.overwrite("c", &third(DATA, data.as_str()));
+    pair.overwrite("s", &third(ACK, acks));
     let (counters, _) = pair.transfer(&host);
-    assert!(pair.met("c", "odd") > 300 && pair.met("s", "odd") > 20);
+    let met = ["c", "s"].map(|end| pair.met(end, "odd"));
+    assert!(met[0] > 300 && met[1] > 20, "{met:?}, {counters:?}");
     assert_eq!((counters.connections, counters.malformed), (2, 0));
 }
