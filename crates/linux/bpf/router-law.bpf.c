@@ -60,19 +60,13 @@ struct record {
 	__u32 memory[8];
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct config);
-} config SEC(".maps");
+#include "port.h"
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct port);
-} port SEC(".maps");
+static __always_inline void start(struct port *port, struct config *config)
+{
+	port->capacity = config->capacity;
+	port->settings = law_link_start(&port->link, &config->told, config->capacity, config->phase, config->second_phase);
+}
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -259,43 +253,16 @@ int cl_router(struct __sk_buff *skb)
 	/* Without control intervals, as of each packet. */
 	if (deadline == ~0ull)
 		law_link_report(&p->link, &p->report);
-	p->counts[PACKETS] += packet.segments;
-	p->counts[BYTES] += packet.size;
-	p->counts[kind < COUNTS ? kind : OTHER] += packet.segments;
+	count(p, &packet, kind);
 	p->now = now;
 	p->backlog = backlog;
 	bpf_spin_unlock(&p->lock);
 
 	if ((passing->ecn != packet.ecn && set_ecn(skb, &packet, passing->ecn & 3)) ||
 	    (passing->tag && __builtin_memcmp(before.words, passing->words, sizeof(passing->words)) &&
-	     write_header(skb, &packet, passing))) {
-		bpf_spin_lock(&p->lock);
-		p->counts[kind < COUNTS ? kind : OTHER] -= packet.segments;
-		p->counts[UNWRITABLE] += packet.segments;
-		bpf_spin_unlock(&p->lock);
-	}
+	     write_header(skb, &packet, passing)))
+		count_unwritable(p, &packet, kind);
 	return TC_ACT_UNSPEC;
-}
-
-/* Run once before the other is attached: the law's clock begins here. */
-SEC("tc")
-int cl_router_init(struct __sk_buff *skb)
-{
-	struct config *c;
-	struct port *p;
-	__u32 key = 0;
-
-	c = bpf_map_lookup_elem(&config, &key);
-	p = bpf_map_lookup_elem(&port, &key);
-	if (!c || !p)
-		return -1;
-	p->began = bpf_ktime_get_ns();
-	bpf_spin_lock(&p->lock);
-	p->capacity = c->capacity;
-	p->settings = law_link_start(&p->link, &c->told, c->capacity, c->phase, c->second_phase);
-	law_link_report(&p->link, &p->report);
-	bpf_spin_unlock(&p->lock);
-	return 0;
 }
 
 char _license[] SEC("license") = "GPL";

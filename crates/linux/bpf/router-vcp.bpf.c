@@ -25,19 +25,12 @@ struct port {
 	struct Link link;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct config);
-} config SEC(".maps");
+#include "port.h"
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct port);
-} port SEC(".maps");
+static __always_inline void start(struct port *port, struct config *config)
+{
+	law_link_init(&port->link, &config->law, config->phase, config->queue_phase);
+}
 
 /* The code of a packet; 0: none. */
 __attribute__((noinline)) int read_code(struct __sk_buff *skb, struct packet *p, __u32 link_header)
@@ -76,38 +69,12 @@ int cl_router(struct __sk_buff *skb)
 	law_link_on_arrival(&p->link, now, packet.size);
 	if (kind == WORKED_ON)
 		code = law_link_raise(&p->link, code) & 3;
-	p->counts[PACKETS] += packet.segments;
-	p->counts[BYTES] += packet.size;
-	p->counts[kind] += packet.segments;
+	count(p, &packet, kind);
 	bpf_spin_unlock(&p->lock);
 
-	if (code != packet.ecn && set_ecn(skb, &packet, code)) {
-		bpf_spin_lock(&p->lock);
-		p->counts[WORKED_ON] -= packet.segments;
-		p->counts[UNWRITABLE] += packet.segments;
-		bpf_spin_unlock(&p->lock);
-	}
+	if (code != packet.ecn && set_ecn(skb, &packet, code))
+		count_unwritable(p, &packet, kind);
 	return TC_ACT_UNSPEC;
-}
-
-/* Run once before the other is attached: the law's clock begins here. */
-SEC("tc")
-int cl_router_init(struct __sk_buff *skb)
-{
-	struct config *c;
-	struct port *p;
-	__u32 key = 0;
-
-	c = bpf_map_lookup_elem(&config, &key);
-	p = bpf_map_lookup_elem(&port, &key);
-	if (!c || !p)
-		return -1;
-	p->began = bpf_ktime_get_ns();
-	bpf_spin_lock(&p->lock);
-	law_link_init(&p->link, &c->law, c->phase, c->queue_phase);
-	law_link_report(&p->link, &p->report);
-	bpf_spin_unlock(&p->lock);
-	return 0;
 }
 
 char _license[] SEC("license") = "GPL";
