@@ -9,7 +9,7 @@ mod verdict;
 use std::collections::BTreeMap;
 
 use schemars::{Schema, SchemaGenerator, json_schema};
-pub use verdict::{Judged, Judgement, MoreRuns, Settings, Verdict};
+pub use verdict::{Judged, Judgement, MoreRuns, Settings, Verdict, Worst};
 
 use crate::judging::grid::{Axes, Axis, distinct};
 use crate::judging::metric::{Elements, Metric, Reading, quantity};

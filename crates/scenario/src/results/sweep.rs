@@ -483,13 +483,30 @@ pub fn run_point(
     release: &str,
     simulate: &Simulate<'_>,
 ) -> Result<Option<Vec<u8>>, SweepError> {
+    let Some(done) = see_point(scenario, place, release, simulate)? else { return Ok(None) };
+    records::pack(&done.to_record()).map(Some).map_err(unreadable)
+}
+
+fn unreadable(error: std::io::Error) -> SweepError {
+    SweepError::Read { path: PathBuf::new(), error }
+}
+
+/// Runs a point of a sweep, by its place, and keeps it nowhere; `None`: it was stopped. A scenario without `[sweep]` has one.
+///
+/// # Errors
+/// As [`run_point`].
+pub fn see_point(
+    scenario: &Scenario,
+    place: usize,
+    release: &str,
+    simulate: &Simulate<'_>,
+) -> Result<Option<PointResult>, SweepError> {
     let point = match scenario.sweep() {
         Some(sweep) => sweep.at(place),
         None => (place == 0).then(Point::only),
     };
-    let broken = |error| SweepError::Read { path: PathBuf::new(), error };
     let point =
-        point.ok_or_else(|| broken(std::io::Error::other(format!("the sweep has no point {place}"))))?;
+        point.ok_or_else(|| unreadable(std::io::Error::other(format!("the sweep has no point {place}"))))?;
     let scenario = scenario.point(&point).map_err(SweepError::Scenario)?;
     let run = run_name(&scenario, &scenario.hash(release));
     let model = scenario.model(&Measure { series: scenario.wants_series(), events: false });
@@ -498,8 +515,7 @@ pub fn run_point(
         return Ok(None);
     }
     let result = RunResult::new(&scenario, &outcome, meta);
-    let done = PointResult::new(&scenario, &point, run, &model, &outcome, &result);
-    records::pack(&done.to_record()).map(Some).map_err(broken)
+    Ok(Some(PointResult::new(&scenario, &point, run, &model, &outcome, &result)))
 }
 
 /// What the threads of a sweep share.

@@ -218,6 +218,49 @@ impl CheckedClaim {
     }
 }
 
+/// A bound of a claim, and the value that misses it most or comes nearest to that.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Worst {
+    /// The value; `None`: nothing was measured somewhere, or there was nothing to divide by.
+    pub value: Option<f64>,
+    /// The bound.
+    pub bound: f64,
+    /// True if values are to lie above the bound.
+    pub is_least: bool,
+}
+
+impl Worst {
+    /// How far the value is on the wrong side of the bound; 0: it is not, `None`: there is no value.
+    pub fn short_by(&self) -> Option<f64> {
+        let far = |value: f64| if self.is_least { self.bound - value } else { value - self.bound };
+        self.value.map(|value| far(value).max(0.0))
+    }
+}
+
+impl CheckedClaim {
+    /// Returns the bounds of the claim, each with the worst value of the runs, one by one: seeds are not averaged. Rules that are
+    /// no bounds, such as `ordered`, have no part in it.
+    pub fn worst(&self, runs: &[Observation]) -> Vec<Worst> {
+        let bases = self.bases(runs);
+        let mut values: Vec<Option<f64>> = Vec::new();
+        for run in runs.iter().filter(|run| self.claim.is_about(run)) {
+            match self.reading(run, &bases) {
+                Ok(Reading::List(list)) => values.extend(list.iter().map(Reading::number)),
+                Ok(reading) => values.push(reading.number()),
+                Err(_) => values.push(None),
+            }
+        }
+        let values: Option<Vec<f64>> = values.into_iter().collect();
+        let worst = |limit: &Limit| {
+            let is_least = limit.side == Side::Least;
+            let worse = |one: f64, other: f64| if is_least { one.min(other) } else { one.max(other) };
+            let value = values.as_ref().and_then(|values| values.iter().copied().reduce(worse));
+            Worst { value, bound: limit.value, is_least }
+        };
+        self.limits.iter().map(worst).collect()
+    }
+}
+
 impl Observation {
     /// What it is but for its seed.
     pub(super) fn point(&self) -> Settings {
