@@ -1,4 +1,4 @@
-//! Names the code that is built, and embeds the papers.
+//! Names the code that is built, and embeds the papers and the cases of acceptance.
 
 mod code;
 
@@ -9,19 +9,22 @@ fn main() {
     let top = Path::new("../..");
     code::name(top);
     // Links to what lies at the top, which a package of this crate follows.
-    embed_papers(&fs::canonicalize("data/papers").unwrap_or_else(|_| "data/papers".into()));
+    embed("papers");
+    embed("acceptance");
 }
 
-/// Makes a list of the papers' files, key by key, so that the binary needs no folder.
-fn embed_papers(papers: &Path) {
-    println!("cargo::rerun-if-changed={}", papers.display());
+/// Makes a list of the texts in a folder of `data`, by name, so that the binary needs no folder.
+fn embed(what: &str) {
+    let folder = Path::new("data").join(what);
+    let folder = fs::canonicalize(&folder).unwrap_or(folder);
+    println!("cargo::rerun-if-changed={}", folder.display());
     let mut list = String::from("&[\n");
-    for file in code::files(papers).iter().filter(|file| file.extension().is_some_and(|end| end == "toml")) {
-        let name = file.strip_prefix(papers).unwrap_or(file).display().to_string();
+    for file in code::files(&folder).iter().filter(|file| file.extension().is_some_and(|end| end == "toml")) {
+        let name = file.strip_prefix(&folder).unwrap_or(file).display().to_string();
         let path = fs::canonicalize(file).unwrap_or_else(|_| file.clone());
         list.push_str(&format!("({name:?}, include_str!({path:?})),\n"));
     }
     list.push_str("]\n");
     let out = std::env::var_os("OUT_DIR").map_or_else(PathBuf::new, PathBuf::from);
-    fs::write(out.join("papers.rs"), list).expect("cargo's own folder can be written");
+    fs::write(out.join(what).with_extension("rs"), list).expect("cargo's own folder can be written");
 }

@@ -55,6 +55,9 @@ Example:
 const PAPERS_EXAMPLE: &str = "\
 Example:
   congestlab papers run katabi2002 fig09 --quick";
+const ACCEPTANCE_EXAMPLE: &str = "\
+Example:
+  congestlab acceptance xcp2 --quick --html card.html";
 
 /// Simulates explicit congestion control (XCP) beside TCP from one scenario file.
 #[derive(Debug, Parser)]
@@ -103,6 +106,9 @@ pub(crate) enum Command {
     /// Run the figures of papers and judge the claims about them
     #[command(subcommand)]
     Papers(PapersCommand),
+    /// Measure a law beside others in many cases, and print its report card
+    #[command(after_help = ACCEPTANCE_EXAMPLE)]
+    Acceptance(AcceptanceArguments),
     /// Draw sweeps and runs that are on disk for a publication: SVG, PNG, PDF, and their numbers
     Plot(PlotArguments),
     /// Draw a run or a sweep that is on disk: report.html, and pictures for a paper
@@ -284,6 +290,37 @@ pub(crate) struct SweepArguments {
     /// With --merge: folders in which other parts of the same sweep were run
     #[arg(value_name = "DIR", requires = "merge", value_hint = ValueHint::DirPath)]
     pub(crate) from: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AcceptanceArguments {
+    /// Law of flows, such as xcp2; links run its link law
+    #[arg(value_name = "LAW")]
+    pub(crate) law: String,
+    /// One case, such as fairness; may be repeated [default: all]
+    #[arg(long, value_name = "CASE")]
+    pub(crate) only: Vec<String>,
+    /// Leave out cases that take long
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Law to stand beside it; may be repeated [default: xcp, xcp2, rcp, abc, cubic, bbr3, prague]
+    #[arg(long, value_name = "LAW", conflicts_with = "parts")]
+    pub(crate) beside: Vec<String>,
+    /// Beside it the law itself, with each of its parts that are on switched off
+    #[arg(long)]
+    pub(crate) parts: bool,
+    /// Seed of every random stream, a whole number [default: that of each case, 1]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Write the card as a page to FILE
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
+    /// Fail with status 3 if the law misses a bound
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Runs at once, 1 to 1024 [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(crate) threads: Option<usize>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -5,13 +5,14 @@
 //! `congestlab::main_with(my_laws::protocols())` is all of its `main`. `congestlab new law NAME` writes such a program.
 //!
 //! [`args`] defines the command line, from which help, completions and man pages come. [`execute`] hands each
-//! command to the module of its name: [`run`], [`sweep`], [`papers`], [`report`], [`demo`], [`explain`],
+//! command to the module of its name: [`run`], [`sweep`], [`papers`], [`acceptance`], [`report`], [`demo`], [`explain`],
 //! [`diff`], [`compare`], [`wireshark`], [`new`], [`build`], [`trial`], and `linux` for those on real packets (or `no_linux`, in a build
 //! without them). They share [`output`] (data to stdout, words to stderr), [`failure`] (messages and the exit
 //! codes of docs/design/contract.md 5), [`machine`] (clocks, memory, signals), [`table`] and [`plot`]. [`ns2`]
 //! runs a model in ns-2, for `papers`.
 #![cfg_attr(doc, expect(rustdoc::invalid_html_tags, reason = "help for terminals writes <scenario>"))]
 
+mod acceptance;
 #[cfg_attr(
     doc,
     expect(rustdoc::broken_intra_doc_links, reason = "help for terminals writes [sweep], ftp[3]")
@@ -124,6 +125,7 @@ fn execute(command: &Command, screen: &Screen) -> Result<ExitCode, Failure> {
         Command::Build(BuildCommand::Law { name, output }) => build::law(name, output.as_deref(), screen)?,
         Command::Sweep(arguments) => sweep::sweep(arguments, screen)?,
         Command::Papers(command) => papers::papers(command, screen)?,
+        Command::Acceptance(arguments) => acceptance::acceptance(arguments, screen)?,
         Command::Plot(arguments) => plot::plot(arguments, screen)?,
         Command::Report(arguments) => report::report(arguments, screen)?,
         Command::Wireshark(command) => wireshark::wireshark(command, screen)?,

@@ -364,6 +364,11 @@ fn the_page_on_all_laws_shows_what_one_sweep_gives() {
 }
 
 #[test]
+fn the_page_on_report_cards_shows_what_the_command_prints() {
+    hold("docs/acceptance.md", &[]);
+}
+
+#[test]
 fn the_page_past_the_papers_shows_what_the_command_and_python_print() {
     hold_programs("docs/beyond.md", "beyond", &[]);
 }

@@ -107,6 +107,10 @@ fn a_law_from_outside_is_written_built_tested_and_run_as_the_document_says() {
     let refused = own(&["check", "scenario.toml", "--set", "links.bottleneck.law.fair.interval=0 s"]);
     assert!(text(&refused.stderr).contains("is zero"), "{}", text(&refused.stderr));
     assert_eq!(refused.status.code(), Some(2));
+    let card = own(&["acceptance", "fair", "--only", "fairness", "--beside", "xcp", "--json"]);
+    let card: serde_json::Value = serde_json::from_slice(&card.stdout).expect("JSON");
+    assert_eq!(card["law"], "fair", "{card}");
+    assert_eq!(card["not_applicable"], 0, "{card}");
     // The program for routers, where the tools are.
     let built = own(&["build", "law", "fair", "-o", "fair.o"]);
     match built.status.code() {

@@ -1,5 +1,6 @@
 //! The command as a shell sees it: exit codes, streams, files, signals (docs/design/contract.md 5).
 
+mod acceptance;
 mod behaviour;
 mod browser;
 mod claims;
