@@ -330,6 +330,9 @@ pub(crate) enum PapersCommand {
         /// Folder with a folder for each paper [default: the papers of this project]
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         papers: Option<PathBuf>,
+        /// Count the claims that another simulator has judged, and the others by the reason why it has not; `--json` has each
+        #[arg(long, value_enum, value_name = "NAME")]
+        peer: Option<Peer>,
     },
     /// Run a paper's figures and print a verdict on each claim; exit with status 3 if one fails that held
     #[command(after_help = PAPERS_EXAMPLE)]
@@ -498,10 +501,10 @@ pub(crate) struct PlotArguments {
     /// Pixels per inch of a PNG, from 30 to 1200 [default: 300]
     #[arg(long, value_name = "N", value_parser = dpi)]
     pub(crate) dpi: Option<u64>,
-    /// Kinds of files [default: the ending of -o, or svg]
+    /// Formats of the picture, a file for each: --format svg,png [default: the ending of -o, or svg]
     #[arg(long, value_enum, value_name = "KIND", value_delimiter = ',')]
     pub(crate) format: Vec<PlotFormat>,
-    /// White paper, dark, or as the reader of an SVG prefers
+    /// Background: light (white), dark (black), or auto, with which an SVG follows the reader's setting
     #[arg(long, value_enum, default_value_t = crate::picture::Mode::Light, value_name = "MODE")]
     pub(crate) mode: crate::picture::Mode,
     /// Write the numbers of the picture beside it, as CSV

@@ -23,7 +23,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::{
-    PapersCommand, PapersRangesArguments, PapersReportArguments, PapersRunArguments, PapersSource,
+    PapersCommand, PapersRangesArguments, PapersReportArguments, PapersRunArguments, PapersSource, Peer,
 };
 use crate::failure::{Failure, Message};
 use crate::machine::{self, Clock};
@@ -35,11 +35,13 @@ mod codes;
 mod folder;
 mod html;
 mod page;
+mod peer;
 mod picture;
 
 pub(crate) fn papers(command: &PapersCommand, screen: &Screen) -> Result<(), Failure> {
     match command {
-        PapersCommand::List { papers } => list(papers.as_deref(), screen),
+        PapersCommand::List { papers, peer: None } => list(papers.as_deref(), screen),
+        PapersCommand::List { papers, peer: Some(Peer::Ns2) } => peer::list(papers.as_deref(), screen),
         PapersCommand::Run(arguments) => run(arguments, screen),
         PapersCommand::Ranges(arguments) => ranges(arguments, screen),
         PapersCommand::Report(arguments) => report(arguments, screen),
@@ -465,6 +467,14 @@ fn check_tags(paper: &Paper) -> Result<(), Failure> {
                 (Some("ns-2"), _) if in_ns2 != Some(Judgement::Fails) => {
                     let word = in_ns2.map_or("is not in ns-2", Judgement::word);
                     format!("its tag is ns-2, and there it {word}")
+                }
+                (Some(tag @ ("assumed" | "open")), _) if in_ns2 == Some(Judgement::Fails) => {
+                    format!("it fails in ns-2, too, and its tag is {tag}")
+                }
+                (Some("closed form"), _) if !claim.cause().is_some_and(codes::names_a_source) => {
+                    "its tag is closed form, and its cause names neither a code of docs/design, such as C-03, nor a section of \
+                     docs/design/protocols.md that derives it"
+                        .to_owned()
                 }
                 (_, Some(experiment)) if !turns(paper, &figures, name, claim, experiment) => format!(
                     "its experiment `{experiment}` is neither a value of ranges.toml with which it holds, nor another claim \

@@ -228,6 +228,11 @@ fn the_readme_shows_what_the_command_prints() {
 }
 
 #[test]
+fn the_page_on_papers_counts_what_ns2_has() {
+    hold("docs/papers.md", &[]);
+}
+
+#[test]
 fn the_page_on_reports_shows_what_the_command_prints() {
     hold("docs/report.md", &[]);
 }

@@ -116,7 +116,7 @@ fn put(model: &Model, part: &Part, said: &str, outcome: &mut Outcome) -> Option<
     let mut flows = Vec::new();
     for &index in &part.groups {
         let group = &model.groups[index];
-        let GroupKind::Tcp(config) = &group.kind else { return None };
+        let GroupKind::Tcp(config) = &group.kind else { continue };
         for (number, start) in starts_of(group, model.seed).into_iter().enumerate() {
             let measure = measure_of(model, group, start);
             flows.push(Flow { group: index, index: number, config, start, measure, stop: group.stop });
@@ -187,7 +187,7 @@ fn link_outcome(model: &Model, link: usize, number: &dyn Fn(usize) -> Option<f64
     })
 }
 
-/// Reads `flow F G S D N R T C M W DW NW RW TW`. The SYN is a packet of its sink's bytes.
+/// Reads `flow F G S D N R T C M W DW NW RW TW I IA`. The SYN is a packet of its sink's bytes.
 fn flow_outcome(flow: &Flow<'_>, number: &dyn Fn(usize) -> Option<f64>) -> Option<FlowOutcome> {
     let start = flow.start.0 as f64 / 1e9;
     let done = number(8)?;
@@ -214,6 +214,8 @@ fn flow_outcome(flow: &Flow<'_>, number: &dyn Fn(usize) -> Option<f64>) -> Optio
         retransmits_total: retransmits,
         timeouts_total: timeouts,
         cwnd_max_packets_total: Some(longest),
+        idle_max_s: number(15),
+        idle_max_s_total: number(16),
         start_s: start,
         stop_s: (flow.stop != Time::NEVER).then_some(flow.stop.0 as f64 / 1e9),
         completion_s: completion.map(|done| done - start),

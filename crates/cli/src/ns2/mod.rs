@@ -7,7 +7,7 @@
 mod child;
 mod network;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 use std::sync::Mutex;
@@ -17,8 +17,8 @@ use child::Died;
 pub(crate) use child::missing;
 use congestlab_scenario::claims::Judgement;
 use congestlab_scenario::claims::{CheckedClaim, Observation};
-use congestlab_scenario::paper::{PeerValues, Written};
-use congestlab_scenario::sim::model::Model;
+use congestlab_scenario::paper::{PeerValues, Refused, Written};
+use congestlab_scenario::sim::model::{Group, GroupKind, Model};
 use congestlab_scenario::sim::outcome::{FlowOutcome, LinkOutcome, Outcome};
 use congestlab_scenario::sweep::{self, Options, PointResult, Progress};
 use congestlab_scenario::{Measure, Scenario};
@@ -36,11 +36,20 @@ pub(crate) struct Said {
     pub(crate) verdict: Option<Judgement>,
     /// The measured values, or the reason for having none.
     pub(crate) text: String,
+    /// True if the claim's scenario has run: without a verdict what came out says nothing of the claim.
+    has_run: bool,
 }
+
+/// Before the reason why there is no verdict.
+const NOT_THERE: &str = "not in ns-2: ";
 
 impl Said {
     fn nothing(why: &str) -> Self {
-        Self { verdict: None, text: format!("not in ns-2: {why}") }
+        Self { verdict: None, text: format!("{NOT_THERE}{why}"), has_run: false }
+    }
+
+    fn nothing_after(why: &str) -> Self {
+        Self { has_run: true, ..Self::nothing(why) }
     }
 }
 
@@ -60,24 +69,38 @@ pub(crate) fn tell<'a>(
     claims: impl Iterator<Item = (&'a str, &'a Said)>,
 ) {
     values.values.retain(|value| value.figure != figure);
-    let judged = claims.filter_map(|(claim, said)| {
-        Some(Written {
-            figure: figure.into(),
-            claim: claim.into(),
-            verdict: said.verdict?,
-            measured: said.text.clone(),
-            control: None,
-        })
-    });
-    values.values.extend(judged);
+    values.refused.retain(|refused| refused.figure != figure);
+    for (claim, said) in claims {
+        let (figure, claim, text) = (figure.to_owned(), claim.to_owned(), said.text.clone());
+        match said.verdict {
+            Some(verdict) => {
+                values.values.push(Written { figure, claim, verdict, measured: text, control: None });
+            }
+            None if said.has_run => {
+                let why = text.trim_start_matches(NOT_THERE).to_owned();
+                values.refused.push(Refused { figure, claim, why });
+            }
+            None => {}
+        }
+    }
     values.values.sort_by(|a, b| a.figure.cmp(&b.figure));
+    values.refused.sort_by(|a, b| a.figure.cmp(&b.figure));
+}
+
+/// Returns for each claim the reason why ns-2 can not run it, as far as the scenario says; `None`: it can.
+///
+/// # Errors
+/// A point of the sweep is no scenario.
+pub(crate) fn refusals(scenario: &Scenario) -> Result<Vec<Option<String>>, Failure> {
+    let points = Point::all(scenario)?;
+    Ok(scenario.claims().iter().map(|claim| needs(claim, &points).err()).collect())
 }
 
 /// Returns what ns-2 said of a claim.
 pub(crate) fn said(values: &PeerValues, figure: &str, claim: &str) -> Said {
     values.find(figure, claim).map_or(
-        Said { verdict: None, text: "ns-2: no value is written down".into() },
-        |value| Said { verdict: Some(value.verdict), text: value.measured.clone() },
+        Said { verdict: None, text: "ns-2: no value is written down".into(), has_run: false },
+        |value| Said { verdict: Some(value.verdict), text: value.measured.clone(), has_run: true },
     )
 }
 
@@ -90,7 +113,7 @@ pub(crate) fn cell(values: &PeerValues, figure: &str, claim: &str) -> String {
 
 /// Version of what a part is told and of the use of its answers; kept points of another version do not
 /// count as complete.
-const FORM: u32 = 2;
+const FORM: u32 = 3;
 
 /// The numbers that ns-2 tells of a link, and of a flow.
 const OF_LINKS: [&str; 12] = [
@@ -107,7 +130,7 @@ const OF_LINKS: [&str; 12] = [
     "queue_max_packets_total",
     "queue_end_packets",
 ];
-const OF_FLOWS: [&str; 15] = [
+const OF_FLOWS: [&str; 17] = [
     "goodput_bps",
     "throughput_bps",
     "sent_packets",
@@ -120,6 +143,8 @@ const OF_FLOWS: [&str; 15] = [
     "timeouts_total",
     "cwnd_mean_packets",
     "cwnd_max_packets_total",
+    "idle_max_s",
+    "idle_max_s_total",
     "start_s",
     "stop_s",
     "completion_s",
@@ -165,6 +190,20 @@ fn part_of<'a>(model: &Model, parts: &'a [Part], table: &str, name: &str) -> Opt
     }
 }
 
+/// Why nothing can be read of a group that ns-2 runs, as a clause after its name.
+fn untold(model: &Model, group: &Group) -> Option<&'static str> {
+    match group.kind {
+        GroupKind::Source(_) => Some("sends datagrams, of which it tells nothing"),
+        GroupKind::Tcp(_) if network::repairs_otherwise(group) && network::has_errors(model, group) => {
+            Some(LOST)
+        }
+        GroupKind::Tcp(_) => None,
+    }
+}
+
+/// Why nothing is read of flows of XCP with SACK, as a clause after their name.
+const LOST: &str = "lost packets: it repairs losses as Reno does, and there were some";
+
 /// Links and groups that a claim reads, if ns-2 runs them at each point that it is about.
 fn needs(claim: &CheckedClaim, points: &[Point]) -> Result<BTreeSet<(String, String)>, String> {
     let mut needs = BTreeSet::new();
@@ -184,6 +223,10 @@ fn needs(claim: &CheckedClaim, points: &[Point]) -> Result<BTreeSet<(String, Str
             if let Some(why) = &part.refusal {
                 return Err(why.clone());
             }
+            let group = point.model.groups.iter().find(|group| table == "flows" && group.name == name);
+            if let Some(why) = group.and_then(|group| untold(&point.model, group)) {
+                return Err(format!("`{name}` {why}"));
+            }
         }
         needs.insert((table.to_owned(), name.to_owned()));
     }
@@ -200,17 +243,65 @@ pub(crate) fn judge(
 ) -> Result<Vec<Said>, Failure> {
     let points = Point::all(scenario)?;
     let needs: Vec<_> = scenario.claims().iter().map(|claim| needs(claim, &points)).collect();
+    let needs = without_the_lost(scenario, &points, needs)?;
     let wanted: BTreeSet<_> = needs.iter().flatten().flatten().cloned().collect();
-    if wanted.is_empty() {
-        let why = |need: &Result<_, String>| Said::nothing(need.as_ref().err().map_or("", String::as_str));
-        return Ok(needs.iter().map(why).collect());
-    }
-    let results = run(name, scenario, &wanted, folder, threads, screen)?;
-    let judged = scenario.claims().iter().zip(&needs).map(|(claim, needs)| match needs {
-        Ok(needs) => verdict(claim, needs, &points, &results),
-        Err(why) => Said::nothing(why),
+    let results = match wanted.is_empty() {
+        true => Vec::new(),
+        false => run(name, scenario, &wanted, folder, threads, screen)?,
+    };
+    let judged = scenario.claims().iter().zip(needs).map(|(claim, needs)| match needs {
+        Ok(needs) => verdict(claim, &needs, &points, &results),
+        Err(said) => said,
     });
     Ok(judged.collect())
+}
+
+/// Links and groups that a claim reads, or what is said of it without them.
+type Needs = Result<BTreeSet<(String, String)>, Said>;
+
+/// Looks at the first run of flows that nobody judges once a packet of theirs was lost, before all the others are made in vain.
+fn without_the_lost(
+    scenario: &Scenario,
+    points: &[Point],
+    needs: Vec<Result<BTreeSet<(String, String)>, String>>,
+) -> Result<Vec<Needs>, Failure> {
+    let mut looked: BTreeMap<(usize, String), bool> = BTreeMap::new();
+    let mut list = Vec::new();
+    for (claim, needs) in scenario.claims().iter().zip(needs) {
+        let mut needs = needs.map_err(|why| Said::nothing(&why));
+        let first = points.iter().position(|point| claim.is_about(&point.settings));
+        let names: Vec<String> = needs.iter().flatten().filter_map(of_flows).collect();
+        for (first, name) in first.into_iter().flat_map(|first| names.iter().map(move |name| (first, name))) {
+            let model = &points[first].model;
+            let is_it = |group: &Group| group.name == *name && network::repairs_otherwise(group);
+            let Some(group) = model.groups.iter().position(is_it) else { continue };
+            let key = (first, name.clone());
+            let has_lost = match looked.get(&key) {
+                Some(has_lost) => *has_lost,
+                None => loses(model, group)?,
+            };
+            looked.insert(key, has_lost);
+            if has_lost {
+                needs = Err(Said::nothing_after(&format!("`{name}` {LOST}")));
+                break;
+            }
+        }
+        list.push(needs);
+    }
+    Ok(list)
+}
+
+fn of_flows((table, name): &(String, String)) -> Option<String> {
+    (table == "flows").then(|| name.clone())
+}
+
+/// Runs what the group is a part of, and returns whether one of its flows sent a packet again.
+fn loses(model: &Model, group: usize) -> Result<bool, Failure> {
+    let wanted = BTreeSet::from([("flows".to_owned(), model.groups[group].name.clone())]);
+    let stop = machine::stop_flag()?;
+    let failed = |why| Failure::Run(Message::new(format!("ns-2: {why}"), ""));
+    let outcome = outcome(model, &wanted, &stop).map_err(failed)?;
+    Ok(outcome.groups[group].iter().any(|flow| flow.retransmits_total > 0))
 }
 
 fn run(
@@ -289,7 +380,7 @@ fn verdict(
     points: &[Point],
     results: &[PointResult],
 ) -> Said {
-    let (mut kept, mut died, mut otherwise) = (Vec::new(), 0, BTreeSet::new());
+    let (mut kept, mut died, mut remarks) = (Vec::new(), 0, BTreeSet::new());
     for (point, result) in points.iter().zip(results) {
         let parts = || needs.iter().filter_map(|(table, name)| Some((table, point.part(table, name)?)));
         let has_died = parts().any(|(_, part)| {
@@ -307,17 +398,19 @@ fn verdict(
             continue;
         }
         for (table, part) in parts() {
-            let groups = part.groups.iter().map(|&group| &point.model.groups[group]);
-            for group in groups.filter(|group| network::repairs_otherwise(group)) {
+            let groups = || part.groups.iter().map(|&group| &point.model.groups[group]);
+            if groups().any(network::returns_bytes) {
+                remarks.insert("feedback times srtt");
+            }
+            for group in groups().filter(|group| network::repairs_otherwise(group)) {
                 let flows = result.result["flows"][&group.name].as_array();
                 let has_lost =
                     flows.is_some_and(|flows| flows.iter().any(|flow| flow["retransmits_total"] != 0));
                 if has_lost && table == "flows" {
-                    let why = "it repairs losses as Reno does, and there were some";
-                    return Said::nothing(&format!("`{}` lost packets: {why}", group.name));
+                    return Said::nothing_after(&format!("`{}` {LOST}", group.name));
                 }
                 if has_lost {
-                    otherwise.insert(group.name.as_str());
+                    remarks.insert("losses repaired as Reno does");
                 }
             }
         }
@@ -326,7 +419,7 @@ fn verdict(
     let all: Vec<Observation> = points.iter().map(|point| point.settings.clone()).collect();
     if died > 0 && claim.lacks_runs(&all, &kept) {
         let why = format!("it dies of a division by zero in {died} of {count} runs, and too few are left");
-        return Said::nothing(&why);
+        return Said::nothing_after(&why);
     }
     let verdict = claim.verdict(&kept);
     let mut text = verdict.text;
@@ -335,8 +428,8 @@ fn verdict(
             " (it died of a division by zero in {died} of {count} runs, which are left out)"
         ));
     }
-    if !otherwise.is_empty() {
-        text.push_str(" (losses repaired as Reno does)");
+    for remark in remarks {
+        text.push_str(&format!(" ({remark})"));
     }
-    Said { verdict: Some(verdict.judgement), text }
+    Said { verdict: Some(verdict.judgement), text, has_run: true }
 }

@@ -14,8 +14,9 @@ use congestlab_scenario::net::queue::red::Thresholds;
 use congestlab_scenario::net::queue::{Discipline, Limit};
 use congestlab_scenario::net::random::Probability;
 use congestlab_scenario::net::service::Service;
+use congestlab_scenario::net::source::Pattern;
 use congestlab_scenario::net::tcp::{self, Advertise, App, Recovery};
-use congestlab_scenario::sim::model::{Group, GroupKind, Model, Pipe};
+use congestlab_scenario::sim::model::{Device, Group, GroupKind, Model, Pipe};
 use congestlab_scenario::sim::{measure_of, segments_of, starts_of};
 use congestlab_scenario::units::{Duration, Ratio, Time};
 
@@ -96,12 +97,13 @@ fn refusal(model: &Model, part: &Part) -> Option<String> {
             return Some(format!("`{}` has {why}", link.name));
         }
     }
-    if model
-        .devices
-        .iter()
-        .any(|device| device.links.iter().any(|&link| part.links.contains(&(link as usize))))
-    {
-        return Some("its links share a medium or an XCP-i router".into());
+    let owns = |device: &&Device| device.links.iter().any(|&link| part.links.contains(&(link as usize)));
+    if let Some(device) = model.devices.iter().find(owns) {
+        return Some(if device.router().is_some() {
+            "it has no XCP-i".into()
+        } else {
+            "it has no link whose directions share a medium".to_owned()
+        });
     }
     for &index in &part.groups {
         let group = &model.groups[index];
@@ -173,7 +175,8 @@ fn link_refusal(port: &PortConfig) -> Option<&'static str> {
 /// As a clause after the name.
 fn group_refusal(model: &Model, group: &Group) -> Option<String> {
     let why = match &group.kind {
-        GroupKind::Source(_) => Some("sends datagrams"),
+        GroupKind::Source(source) if source.pattern != Pattern::Constant => Some("sends datagrams in spans"),
+        GroupKind::Source(_) => None,
         GroupKind::Tcp(_) if !group.switches.is_empty() => Some("changes its path"),
         GroupKind::Tcp(_) if group.interoperable.is_some() => Some("is a node of XCP-i"),
         GroupKind::Tcp(config) => return sender_refusal(model, group, config),
@@ -182,13 +185,19 @@ fn group_refusal(model: &Model, group: &Group) -> Option<String> {
 }
 
 fn sender_refusal(model: &Model, group: &Group, config: &tcp::Config) -> Option<String> {
-    if config.delayed_ack {
-        return Some("delays its ACKs".into());
+    let is_xcp = matches!(config.law, SenderConfig::Xcp(_));
+    if is_xcp && config.delayed_ack {
+        return Some("delays its ACKs, as the receiver of ns-2's XCP does not".into());
     }
-    if config.ack != ACK {
-        return Some(format!("has ACKs of {} B, not of {ACK} B", config.ack));
-    }
-    if config.advertise != Advertise::Always {
+    let is_free = match config.advertise {
+        Advertise::Always => true,
+        // Reno's window grows by a segment for each ACK at most, so it is never the larger one.
+        Advertise::Growing { from, per_ack } => {
+            matches!(config.law, SenderConfig::Reno(_)) && from >= config.initial_window && per_ack > 0
+        }
+        Advertise::Reading { .. } => false,
+    };
+    if !is_free {
         return Some("has an advertised window that changes".into());
     }
     if matches!(config.app, App::Bursts { .. }) {
@@ -199,30 +208,30 @@ fn sender_refusal(model: &Model, group: &Group, config: &tcp::Config) -> Option<
             .is_none()
             .then(|| format!("runs {}, which ns-2 lacks or has in another form", config.law.name()));
     };
-    let is_plain = xcp.loss == LossPolicy::Tcp
-        && xcp.aging.is_none()
-        && !xcp.pacing
-        && xcp.rate_source == RateSource::Window
-        && xcp.feedback == Feedback::Rate
-        && xcp.price == Ratio::ONE
-        && xcp.profile != Profile::Thesis;
-    if !is_plain {
-        return Some("runs XCP with settings that ns-2 lacks".into());
+    let lacking = [
+        (xcp.profile == Profile::Thesis, "runs the thesis's sender"),
+        (xcp.pacing, "paces, and ns-2's XCP does not"),
+        (xcp.price != Ratio::ONE, "pays a price, which ns-2's XCP does not know"),
+        (xcp.loss != LossPolicy::Tcp, "takes losses otherwise than TCP, as ns-2's XCP does not"),
+        (xcp.aging.is_some(), "lets its window age, as ns-2's XCP does not"),
+        (xcp.rate_source != RateSource::Window, "measures its rate, as ns-2's XCP does not"),
+    ];
+    if let Some((_, why)) = lacking.into_iter().find(|(is_so, _)| *is_so) {
+        return Some(why.into());
     }
-    // ns-2's asks for all that there is, always (3): the same as long as nothing but the link limits it.
-    let is_limited = config.awnd.is_some_and(|awnd| f64::from(awnd) < share(model, group, config));
-    if xcp.request == RequestPolicy::Demand && is_limited {
+    let law = |&link: &u32| model.links[link as usize].port.law.as_ref().map(|law| &law.config);
+    let routers = group.path.iter().filter_map(law).count();
+    let captures =
+        group.path.iter().filter_map(law).all(|law| matches!(law, LinkConfig::Xcp(xcp) if xcp.capture));
+    // ns-2's asks for all that there is, always (3): the same as long as nothing but the link limits it, and where nobody looks at
+    // what it asks for. With one router nothing was allocated before it.
+    if xcp.request == RequestPolicy::Unlimited || routers < 2 && !captures {
+        return None;
+    }
+    if config.awnd.is_some_and(|awnd| f64::from(awnd) < share(model, group, config)) {
         return Some("asks for no more than its advertised window, where ns-2's asks for all".into());
     }
-    let routers =
-        |way: &[u32]| way.iter().filter(|&&link| model.links[link as usize].port.law.is_some()).count();
-    let captures = |&link: &u32| match model.links[link as usize].port.law.as_ref().map(|law| &law.config) {
-        Some(LinkConfig::Xcp(config)) => config.capture,
-        _ => true,
-    };
-    // With one router nothing was allocated before it.
-    if xcp.request == RequestPolicy::Unlimited || group.path.iter().all(captures) || routers(&group.path) < 2
-    {
+    if captures || routers < 2 {
         return None;
     }
     Some("crosses routers that do not take over what others granted, as ns-2's do".into())
@@ -273,6 +282,23 @@ pub(super) fn repairs_otherwise(group: &Group) -> bool {
         GroupKind::Tcp(config) => config.law.name() == "xcp" && config.recovery != Recovery::Reno,
         GroupKind::Source(_) => false,
     }
+}
+
+/// A flow that loses packets on the wire.
+pub(super) fn has_errors(model: &Model, group: &Group) -> bool {
+    let errors = |&link: &u32| match model.links[link as usize].port.errors {
+        None => false,
+        Some(ErrorRate::Packet { rate, .. } | ErrorRate::Bit(rate)) => rate > 0.0,
+        Some(_) => true,
+    };
+    group.path.iter().any(errors)
+}
+
+/// XCP whose window moves by the feedback times the round trip that the packet stated, where ns-2's takes the srtt of the ACK's
+/// time.
+pub(super) fn returns_bytes(group: &Group) -> bool {
+    matches!(&group.kind, GroupKind::Tcp(config)
+        if matches!(&config.law, SenderConfig::Xcp(xcp) if xcp.feedback == Feedback::Bytes))
 }
 
 /// The nodes between the links of a part.
@@ -355,6 +381,11 @@ fn of(time: Time) -> f64 {
     time.0 as f64 / 1e9
 }
 
+/// When the group sends nothing new any more, s; after the run if it does not end.
+fn end_of(model: &Model, group: &Group) -> f64 {
+    if group.stop == Time::NEVER { 2.0 * seconds(model.duration) } else { of(group.stop) }
+}
+
 /// The part as calls of the script's procedures.
 pub(super) fn describe(model: &Model, part: &Part) -> Result<String, String> {
     let nodes = Nodes::new(model, part)?;
@@ -420,8 +451,6 @@ pub(super) fn describe(model: &Model, part: &Part) -> Result<String, String> {
     }
     let mut number = 0;
     for group in part.groups.iter().map(|&group| &model.groups[group]) {
-        let GroupKind::Tcp(config) = &group.kind else { continue };
-        let agent = agent(config).ok_or("a sender that ns-2 lacks")?;
         let list = |way: &[u32]| nodes.way(way).iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
         let pipe = |pipe: Option<Pipe>| {
             pipe.map_or(String::new(), |pipe| format!("{}.0 {}", pipe.rate.0, seconds(pipe.delay)))
@@ -433,6 +462,20 @@ pub(super) fn describe(model: &Model, part: &Part) -> Result<String, String> {
             pipe(group.access),
             pipe(group.exit)
         );
+        let config = match &group.kind {
+            GroupKind::Tcp(config) => config,
+            GroupKind::Source(source) => {
+                let schedule: Vec<String> =
+                    group.schedule.iter().map(|&(at, count)| format!("{} {count}", of(at))).collect();
+                let rest = format!("{} {}.0", source.segment, source.rate.0);
+                for (index, start) in starts_of(group, model.seed).into_iter().enumerate() {
+                    let (from, to, schedule) = (of(start), end_of(model, group), schedule.join(" "));
+                    let _ = writeln!(text, "datagrams {index} {ways} {rest} {from} {to} {{{schedule}}}");
+                }
+                continue;
+            }
+        };
+        let agent = agent(config).ok_or("a sender that ns-2 lacks")?;
         for (index, start) in (0..).zip(starts_of(group, model.seed)) {
             let packets = match config.app {
                 App::Endless | App::Bursts { .. } => -1,
@@ -440,11 +483,13 @@ pub(super) fn describe(model: &Model, part: &Part) -> Result<String, String> {
                 App::Transfer(size) => size.0.div_ceil(config.segment.into()) as i64,
             };
             let measure = measure_of(model, group, start);
-            let stop = if group.stop == Time::NEVER { 2.0 * seconds(model.duration) } else { of(group.stop) };
+            let stop = end_of(model, group);
             let _ = writeln!(
                 text,
-                "flow {number} {agent} {ways} {} {} {} {} {} {} {stop} {packets} {} {}",
+                "flow {number} {agent} {ways} {} {} {} {} {} {} {} {} {stop} {packets} {} {}",
                 config.segment,
+                config.ack,
+                u8::from(config.delayed_ack),
                 config.awnd.unwrap_or(WINDOW),
                 config.initial_window,
                 config.min_rto.0 as f64 / 1e9,
@@ -489,6 +534,7 @@ mod tests {
                 "law = \"xcp\"\nprofile = \"ns2\"",
                 "law = { xcp = { request = \"unlimited\" } }\nprofile = \"ns2\"",
             ),
+            ("law = { xcp = { capture = false } }", "law = \"xcp\"\nawnd = \"2 packets\""),
             ("law = { xcp = { capture = false } }", "law = \"xcp\"\nrecovery = \"reno\""),
             ("", "law = \"reno\""),
             ("", "law = \"newreno\""),
@@ -501,6 +547,13 @@ mod tests {
             ("law = { xcp = { max_interval = \"3 s\" } }", "law = \"xcp\""),
             ("error = { packet_error_rate = 0.1 }", "law = \"sack\""),
             ("reverse = { ack_loss = 0.1 }", "law = \"sack\""),
+            ("", "law = \"sack\"\ndelayed_ack = true"),
+            (
+                "",
+                "law = \"sack\"\nawnd = { from = \"4 packets\", per_ack = \"2 packets\", to = \"100 packets\" }",
+            ),
+            ("law = \"xcp\"", "law = { cbr = { rate = \"1 Mbit/s\" } }"),
+            ("law = \"xcp\"", "law = { xcp = { feedback = \"bytes\" } }"),
         ] {
             assert_eq!(refusal(link, flow), None, "{link} and {flow}");
         }
@@ -519,15 +572,24 @@ mod tests {
                 "law = \"xcp\"",
                 "drops at its tail",
             ),
-            ("", "law = { cbr = { rate = \"1 Mbit/s\" } }", "datagrams"),
+            (
+                "",
+                "law = { onoff = { rate = \"1 Mbit/s\", on = \"1 s\", off = \"1 s\" } }",
+                "datagrams in spans",
+            ),
             ("", "law = \"cubic\"", "cubic"),
             ("", "law = \"bic\"", "bic"),
             ("", "law = \"bbr\"", "bbr"),
             ("law = \"xcp\"", "law = \"xcp-r\"", "xcp-r"),
-            ("law = \"xcp\"", "law = { xcp = { pacing = true } }", "settings"),
-            ("law = \"xcp\"", "law = { xcp = { price = 2 } }", "settings"),
+            ("law = \"xcp\"", "law = { xcp = { pacing = true } }", "paces"),
+            ("law = \"xcp\"", "law = { xcp = { price = 2 } }", "price"),
             ("law = \"xcp\"", "law = \"xcp\"\nawnd = \"2 packets\"", "advertised window"),
-            ("", "law = \"sack\"\ndelayed_ack = true", "delays its ACKs"),
+            ("law = \"xcp\"", "law = \"xcp\"\ndelayed_ack = true", "delays its ACKs"),
+            (
+                "law = \"xcp\"",
+                "law = \"xcp\"\nawnd = { from = \"4 packets\", per_ack = \"2 packets\", to = \"100 packets\" }",
+                "window that changes",
+            ),
             ("ack_loss = 0.1", "law = \"sack\"", "loses ACKs alone"),
         ] {
             let found = refusal(link, flow);

@@ -5,13 +5,13 @@
 #   link I B A P D Q M E      bytes that left in [warmup, duration], packets that arrived, left, were dropped, mean queue
 #        AW PW DW             over that time, its maximum and its end; A, P and D at the warmup
 #   flow F G S D N R T C M W  bytes in order and bytes sent over the flow's measured time, bytes in order in all, data packets
-#        DW NW RW TW          sent, retransmitted, timeouts, completion (-1: none), mean and maximum of the window; D, N, R
-#                             and T at the warmup
+#        DW NW RW TW I IA     sent, retransmitted, timeouts, completion (-1: none), mean and maximum of the window; D, N, R
+#                             and T at the warmup; the longest time without data sent, from the warmup on and in all
 # and, while it runs, if there are bins,
 #   bin K link I B Q          bytes that left in bin K, packets waiting at its end
 #   bin K flow F G S W        bytes in order, bytes sent, window at its end
 # The packet in service has left ns-2's queue and counts in none of these, as in congestlab. Maxima of queues, means and maxima
-# of windows are of samples.
+# of windows, and times without data are of samples.
 
 set ns [new Simulator]
 # Flows name their way themselves: ns-2 would take the fewest hops, and a minute for 1000 pairs of nodes (docs/ns2.md
@@ -108,9 +108,9 @@ proc route {way} {
     }
 }
 
-# way, back: numbers of nodes; access, exit: {} or {rate delay}; packets: -1 has no end; from, to: the measured time.
-proc flow {f kind way back access exit segment window initial min_rto ecn start stop packets from to} {
-    global ns node flows tcps sinks duration
+# The nodes where a way begins and ends, behind hops of its own; way, back: numbers of nodes; access, exit: {} or {rate delay}.
+proc ends {way back access exit} {
+    global ns node
     set forth [lmap i $way { set node($i) }]
     set back [lmap i $back { set node($i) }]
     set source [lindex $forth 0]
@@ -129,6 +129,40 @@ proc flow {f kind way back access exit segment window initial min_rto ecn start 
     }
     route $forth
     route $back
+    return [list $source $target]
+}
+
+# A source of datagrams, the one of that index; schedule: {} or how many are active, from when on: {time count time count ...}.
+proc datagrams {index way back access exit segment rate start stop schedule} {
+    global ns duration
+    foreach {source target} [ends $way $back $access $exit] {}
+    set udp [new Agent/UDP]
+    # docs/ns2.md 25: otherwise a link with XCP queues them apart, where its law does not see them.
+    $udp set prio_ 10
+    $udp set packetSize_ $segment
+    set null [new Agent/Null]
+    $ns attach-agent $source $udp
+    $ns attach-agent $target $null
+    $ns connect $udp $null
+    set cbr [new Application/Traffic/CBR]
+    $cbr set packetSize_ $segment
+    $cbr set rate_ $rate
+    $cbr attach-agent $udp
+    if {$schedule eq ""} { set schedule [list $start [expr {$index + 1}]] }
+    set active 0
+    foreach {at count} $schedule {
+        set at [expr {max($at, $start)}]
+        set now [expr {$index < $count && $at < $stop}]
+        if {$now != $active && $at < $duration} { $ns at $at "$cbr [expr {$now ? "start" : "stop"}]" }
+        set active $now
+    }
+    if {$active && $stop < $duration} { $ns at $stop "$cbr stop" }
+}
+
+# way, back, access, exit: as in `ends`; ack: size of ACKs; delayed: one for two segments, or after 100 ms; packets: -1 has no end; from, to: the measured time.
+proc flow {f kind way back access exit segment ack delayed window initial min_rto ecn start stop packets from to} {
+    global ns flows tcps sinks duration
+    foreach {source target} [ends $way $back $access $exit] {}
     set agent $kind
     set sink Agent/TCPSink
     switch -glob $kind {
@@ -138,7 +172,8 @@ proc flow {f kind way back access exit segment window initial min_rto ecn start 
         linux-* { set agent Linux; set sink Agent/TCPSink/Sack1 }
     }
     set tcp [new Agent/TCP/$agent]
-    set sink [new $sink]
+    set sink [new [expr {$delayed ? "$sink/DelAck" : $sink}]]
+    $sink set packetSize_ $ack
     switch -glob $kind {
         XCP {
             # docs/ns2.md 12: exact round trip times for retransmitted packets too.
@@ -162,7 +197,7 @@ proc flow {f kind way back access exit segment window initial min_rto ecn start 
     $ns connect $tcp $sink
     set tcps($f) $tcp
     set sinks($f) $sink
-    foreach counter {got sent got_measured sent_measured window_sum window_count window_max} {
+    foreach counter {got sent got_measured sent_measured window_sum window_count window_max packets packets_at idle idle_total} {
         set ::flow_${counter}($f) 0
     }
     set ::flow_last_got($f) 0
@@ -271,6 +306,7 @@ proc look_at_queues {every} {
 }
 proc look_at_windows {every} {
     global ns flows tcps flow_span flow_window_sum flow_window_count flow_window_max
+    global flow_packets flow_packets_at flow_idle flow_idle_total flow_done
     set now [$ns now]
     foreach f $flows {
         foreach {from to} $flow_span($f) {}
@@ -279,6 +315,16 @@ proc look_at_windows {every} {
         if {$now >= $from && $now <= $to} {
             set flow_window_sum($f) [expr {$flow_window_sum($f) + $window}]
             incr flow_window_count($f)
+        }
+        set packets [$tcps($f) set ndatapack_]
+        if {$packets != $flow_packets($f)} {
+            set flow_packets($f) $packets
+            set flow_packets_at($f) $now
+        } elseif {$packets > 1 && $flow_done($f) < 0} {
+            # The first is the SYN. Who has sent it and nothing yet is not idle.
+            set idle [expr {$now - $flow_packets_at($f)}]
+            set flow_idle_total($f) [expr {max($idle, $flow_idle_total($f))}]
+            if {$now >= $from && $now <= $to} { set flow_idle($f) [expr {max($idle, $flow_idle($f))}] }
         }
     }
     $ns at [expr {$now + $every}] "look_at_windows $every"
@@ -317,7 +363,8 @@ proc finish {} {
         set count $::flow_window_count($f)
         puts "flow $f [expr {$::flow_got_measured($f) + $rest * $::flow_got($f)}]\
             [expr {$::flow_sent_measured($f) + $rest * $::flow_sent($f)}] $::flow_got($f) [sent $f] $::flow_done($f)\
-            [expr {$count > 0 ? $::flow_window_sum($f) / $count : -1}] $::flow_window_max($f) $early(f$f)"
+            [expr {$count > 0 ? $::flow_window_sum($f) / $count : -1}] $::flow_window_max($f) $early(f$f)\
+            $::flow_idle($f) $::flow_idle_total($f)"
     }
     puts end
     flush stdout

@@ -37,6 +37,22 @@ pub(crate) fn named_in(text: &str) -> Vec<Code> {
     defined().filter(|code| keys.contains(code.key)).collect()
 }
 
+/// True if a text says where a formula is derived: by a code that the pages define, or by a section of the first that there is.
+pub(crate) fn names_a_source(text: &str) -> bool {
+    let [(page, page_text), _] = PAGES;
+    let is_section = |rest: &str| {
+        let rest = rest.trim_start();
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let number = rest[..end].trim_end_matches('.');
+        let is_of_it = |line: &str| {
+            let title = line.trim_start_matches('#');
+            title.len() < line.len() && title.trim_start().split(' ').next() == Some(number)
+        };
+        number.contains('.') && page_text.lines().any(is_of_it)
+    };
+    !named_in(text).is_empty() || text.split(page).skip(1).any(is_section)
+}
+
 /// Where codes are in a text, defined or not.
 pub(crate) fn places(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut before = None;
@@ -68,4 +84,24 @@ fn length(text: &str) -> Option<usize> {
         None => false,
     };
     (is_number && !goes_on).then_some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names_a_source;
+
+    #[test]
+    fn a_formula_has_a_code_or_a_section_that_there_is() {
+        for (text, is_named) in [
+            ("a fortieth of the traffic (C-03)", true),
+            ("the formula of docs/design/protocols.md 2.5 has 0.889", true),
+            ("as docs/design/protocols.md 2.5.", true),
+            ("the formula of docs/design/protocols.md 99.5 has 0.889", false),
+            ("docs/design/protocols.md says so", false),
+            ("a formula says otherwise (C-999)", false),
+            ("as everybody knows", false),
+        ] {
+            assert_eq!(names_a_source(text), is_named, "{text}");
+        }
+    }
 }

@@ -8,6 +8,7 @@ use congestlab_scenario::paper::{Counts, Exception, Paper, PeerValues, Range, Wr
 use serde_json::{Value, json};
 
 use super::codes::{self, Code};
+use super::peer::{self, Seen};
 use super::{Answer, Ran};
 use crate::failure::Failure;
 use crate::ns2;
@@ -227,7 +228,7 @@ pub(super) fn readme(paper: &Paper) -> Result<String, Failure> {
             text,
             "| claim | source | measured | verdict | ns-2 |{heading}\n| --- | --- | --- | --- | --- |{dashes}"
         );
-        for claim in scenario.claims() {
+        for (claim, seen) in scenario.claims().iter().zip(peer::seen(paper, &name, &scenario)?) {
             let quote = claim.quote().map_or(String::new(), |quote| format!(" \"{}\"", plain(quote)));
             let written = paper.written(&name, claim.that());
             let measured = written.map_or(String::new(), |written| points(&written.measured));
@@ -239,8 +240,12 @@ pub(super) fn readme(paper: &Paper) -> Result<String, Failure> {
                 Some(word) => word.to_owned(),
             };
             let source = claim.source().map_or(String::new(), plain);
-            let [ns2, model] =
-                [&paper.peer, &paper.model].map(|said| points(&ns2::cell(said, &name, claim.that())));
+            let ns2 = match seen {
+                Seen::Judged(_) => points(&ns2::cell(&paper.peer, &name, claim.that())),
+                Seen::Not(why) => format!("*not: {}*", plain(&why)),
+                Seen::Unasked => String::new(),
+            };
+            let model = points(&ns2::cell(&paper.model, &name, claim.that()));
             let model = if has_model { format!(" {model} |") } else { String::new() };
             let _ = writeln!(
                 text,

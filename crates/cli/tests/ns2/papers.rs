@@ -249,7 +249,9 @@ fn claims_have_a_column_where_ns2_has_the_protocol() {
         found.unwrap_or_else(|| panic!("no row {claim} in {readme}")).to_owned()
     };
     assert!(row("XCP uses the link").ends_with(&format!("| holds: {} |", text(0))), "{readme}");
-    assert!(row("P-XCP uses the link").ends_with("|  |"), "{readme}");
+    let why_not = "| *not: \\`pxcp\\` has a law that is not there* |";
+    assert!(row("P-XCP uses the link").ends_with(why_not), "{}", row("P-XCP uses the link"));
+    assert!(row("XCP uses the link").contains("| holds: "), "{readme}");
 
     let without = papers(folder.path(), &["run"], Some("/nonexistent"));
     let (stdout, stderr) =
@@ -257,6 +259,112 @@ fn claims_have_a_column_where_ns2_has_the_protocol() {
     assert!(stderr.contains("install the package ns2"), "{stderr}");
     assert!(stdout.contains(&format!("ns-2: holds, {}", text(0))), "{stdout}");
     assert!(stdout.contains("no value is written down"), "{stdout}");
+}
+
+/// XCP leaves what datagrams take, and takes it back, in both simulators: the law of ns-2's router sees them (docs/ns2.md 25).
+#[test]
+fn datagrams_take_their_share_of_a_link_with_xcp() {
+    let Some(_guard) = ready("datagrams_take_their_share_of_a_link_with_xcp") else { return };
+    let figure = r#"
+        [run]
+        duration = "20 s"
+        [measure]
+        every = "500 ms"
+        [links.xcp]
+        rate = "10 Mbit/s"
+        delay = "20 ms"
+        queue = "100 packets"
+        packet_size = "1000 B"
+        law = "xcp"
+        [flows.xcp]
+        law = { xcp = { request = "unlimited", feedback = "bytes" } }
+        path = ["xcp"]
+        segment = "1000 B"
+        recovery = "reno"
+        stop = "18 s"
+        [flows.udp]
+        law = { cbr = { rate = "1 Mbit/s" } }
+        count = 4
+        path = ["xcp"]
+        segment = "1000 B"
+        schedule = [["0 s", 0], ["5 s", 4], ["10 s", 1], ["15 s", 0]]
+        [sweep]
+        grid = { "run.seed" = [1, 2, 3, 4, 5] }
+        [figure]
+        of = "XR"
+        title = "UDP"
+        x = "time"
+        lines = [{ name = "XCP", metric = "flows.xcp.throughput_bps", y = "throughput" }]
+        [[claims]]
+        that = "alone it has the link"
+        metric = "flows.xcp[0].goodput_bps mean over [3 s, 5 s]"
+        within = ["9.5 Mbit/s", "10 Mbit/s"]
+        [[claims]]
+        that = "beside four it has six"
+        metric = "flows.xcp[0].goodput_bps mean over [7 s, 10 s]"
+        within = ["5.7 Mbit/s", "6.3 Mbit/s"]
+        [[claims]]
+        that = "beside one it has nine"
+        metric = "flows.xcp[0].goodput_bps mean over [12 s, 15 s]"
+        within = ["8.7 Mbit/s", "9.3 Mbit/s"]
+        [[claims]]
+        that = "it is never silent while it runs"
+        metric = "flows.xcp[0].idle_max_s"
+        at_most = 0.2
+        [[claims]]
+        that = "it is idle for a tenth of a second"
+        metric = "flows.xcp[0].idle_max_s_total"
+        at_least = 10
+        [[claims]]
+        that = "what datagrams themselves get is not told"
+        metric = "flows.udp[0].goodput_bps"
+        at_least = 1
+    "#;
+    let folder = paper(figure);
+    let json = ran(folder.path(), None);
+    for (index, holds) in [(0, true), (1, true), (2, true), (3, true), (4, false)] {
+        let claim = &json["figures"][0]["claims"][index];
+        assert_eq!((&claim["holds"], &claim["ns2"]["holds"]), (&holds.into(), &holds.into()), "{claim}");
+        let remarks =
+            claim["ns2"]["measured"].as_str().is_some_and(|text| text.ends_with("(feedback times srtt)"));
+        assert!(remarks, "{claim}");
+    }
+    let said = &json["figures"][0]["claims"][5]["ns2"];
+    let why = "not in ns-2: `udp` sends datagrams, of which it tells nothing";
+    assert_eq!((&said["holds"], &said["measured"]), (&Value::Null, &why.into()));
+}
+
+/// Delayed ACKs let slow start grow by half as much in a round trip, in both simulators.
+#[test]
+fn acks_are_delayed_there_as_here() {
+    let Some(_guard) = ready("acks_are_delayed_there_as_here") else { return };
+    let figure = |delayed: bool| {
+        format!(
+            "[run]\nduration = \"3 s\"\n[measure]\nevery = \"10 ms\"\n[links.bottleneck]\nrate = \"100 Mbit/s\"\ndelay = \"100 ms\"\n\
+             queue = \"5000 packets\"\n[flows.f]\nlaw = \"sack\"\npath = [\"bottleneck\"]\nsegment = \"1000 B\"\nack = \"60 B\"\n\
+             delayed_ack = {delayed}\nawnd = {{ from = \"4 packets\", per_ack = \"2 packets\", to = \"4000 packets\" }}\n\
+             [sweep]\ngrid = {{ \"run.seed\" = [1, 2, 3, 4, 5] }}\n[figure]\nof = \"TH\"\ntitle = \"Delayed ACKs\"\nx = \"time\"\nlines = \
+             [{{ name = \"it\", metric = \"links.bottleneck.queue_packets\", y = \"queue\" }}]\n[[claims]]\nthat = \"it runs\"\nmetric = \
+             \"flows.f[0].cwnd_max_packets\"\nat_least = 0\n"
+        )
+    };
+    let windows = |delayed: bool| {
+        let folder = paper(&figure(delayed));
+        ran(folder.path(), None);
+        ["out/fig04", "out/ns2/fig04"].map(|place| {
+            let table = Table::open(&folder.path().join(place)).expect("a table is kept");
+            Results { table, seed: 1, _folder: None }.of("flow", "cwnd_max_packets")[0]
+        })
+    };
+    let [[each, ns2_each], [second, ns2_second]] = [false, true].map(windows);
+    println!(
+        "window after 3 s: an ACK for each {each}, ns-2 {ns2_each}; for two {second}, ns-2 {ns2_second}"
+    );
+    assert!((each / ns2_each - 1.0).abs() < 0.05, "{each} and {ns2_each}");
+    // After fifteen round trips they are less than one apart: which segment is the second of two differs at the start.
+    assert!((second / ns2_second - 1.0).abs() < 0.25, "{second} and {ns2_second}");
+    assert!(ns2_second < 0.3 * ns2_each, "{ns2_second} and {ns2_each}");
+    assert!(second < 0.3 * each, "{second} and {each}");
 }
 
 /// A mean of what is left of five seeds is none; what is said of each run is said of those.

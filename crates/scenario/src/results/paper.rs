@@ -157,12 +157,33 @@ pub struct PeerValues {
     /// One for each claim that was asked.
     #[serde(default)]
     pub values: Vec<Written>,
+    /// Claims that were run, and can not be judged on what came out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Refused>,
+}
+
+/// A claim that was run by a peer, and that it says nothing of.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Refused {
+    /// The figure's name.
+    pub figure: String,
+    /// The claim's words.
+    pub claim: String,
+    /// The reason.
+    pub why: String,
 }
 
 impl PeerValues {
     /// Returns the value of a claim.
     pub fn find(&self, figure: &str, claim: &str) -> Option<&Written> {
         self.values.iter().find(|value| value.figure == figure && value.claim == claim)
+    }
+
+    /// Returns the reason why a claim that was run has no value.
+    pub fn refused(&self, figure: &str, claim: &str) -> Option<&str> {
+        let is_it = |refused: &&Refused| refused.figure == figure && refused.claim == claim;
+        self.refused.iter().find(is_it).map(|refused| refused.why.as_str())
     }
 }
 
