@@ -2,6 +2,9 @@
 /*
  * VCP's code in the ECN field: written as a host's packets leave, read and cleared as they come, so that the
  * kernel's own ECN never sees it. A part of host.bpf.c, whose state it shares.
+ *
+ * DPCP's packets tell by the order of their sequence and acknowledgment number which of two they are: they are exchanged
+ * where nature has it otherwise, and put right before TCP sees them. The checksum is a sum, so it stays as it is.
  */
 #pragma once
 
@@ -19,6 +22,7 @@ struct packet {
 	__u32 tcp;     /* TCP */
 	__u32 payload; /* bytes */
 	__u32 is_v6, code;
+	__u32 sequence, acknowledgment;
 	struct bpf_sock_tuple tuple; /* of whoever receives it */
 	__u32 tuple_size;
 };
@@ -58,6 +62,8 @@ static int is_data(struct __sk_buff *skb, struct packet *p)
 	}
 	if (bpf_skb_load_bytes(skb, p->tcp, &tcp, sizeof(tcp)) || tcp.syn)
 		return 0;
+	p->sequence = bpf_ntohl(tcp.seq);
+	p->acknowledgment = bpf_ntohl(tcp.ack_seq);
 	__builtin_memcpy(&ports, &tcp, sizeof(ports));
 	if (p->is_v6)
 		__builtin_memcpy(&p->tuple.ipv6.sport, &ports, sizeof(ports));
@@ -91,6 +97,54 @@ static int set_code(struct __sk_buff *skb, const struct packet *p, __u32 code)
 	return !bpf_skb_store_bytes(skb, p->at, bytes, sizeof(bytes), p->is_v6 ? BPF_F_RECOMPUTE_CSUM : 0);
 }
 
+#ifdef DPCP
+#define UNKNOWN 2
+#define NEAR (1 << 28) /* larger than any window, less than what tells two numbers apart */
+
+/* The place that the numbers of a packet tell. */
+static __u32 place_of(const struct packet *p)
+{
+	return p->sequence > p->acknowledgment ? 0 : p->sequence < p->acknowledgment ? 1 : UNKNOWN;
+}
+
+static void exchange(struct __sk_buff *skb, const struct packet *p)
+{
+	__be32 words[2] = { bpf_htonl(p->acknowledgment), bpf_htonl(p->sequence) };
+
+	if (bpf_skb_store_bytes(skb, p->tcp + offsetof(struct tcphdr, seq), words, sizeof(words), 0))
+		COUNT(unwritten);
+}
+
+/* Orders the numbers of a packet as its place wants them. Where they are equal it tells none. */
+static void write_place(struct __sk_buff *skb, const struct packet *p, __u32 place)
+{
+	__u32 natural = place_of(p);
+
+	if (natural != UNKNOWN && natural != place && skb->gso_segs <= 1)
+		exchange(skb, p);
+}
+
+static int is_near(__u32 number, __u32 other)
+{
+	__s32 distance = number - other;
+
+	return distance < NEAR && distance > -NEAR;
+}
+
+/* Whether the numbers of a packet stand in each other's place: docs/design/protocols.md 6.3. Where they are near each
+ * other, the connection's own order tells. */
+static int is_exchanged(struct tcp_sock *tp, const struct packet *p)
+{
+	__u32 next = tp->rcv_nxt, una = tp->snd_una;
+	int stays = is_near(p->sequence, next) && is_near(p->acknowledgment, una);
+	int turns = is_near(p->acknowledgment, next) && is_near(p->sequence, una);
+
+	if (stays && turns)
+		return place_of(p) != UNKNOWN && (p->sequence > p->acknowledgment) != (next > tp->snd_nxt);
+	return turns;
+}
+#endif
+
 /* The socket is locked: its packets come here on the way that they leave TCP. With the kernel's law in
  * force the packet is one of that law's. */
 SEC("tc")
@@ -101,9 +155,17 @@ int cl_host_out(struct __sk_buff *skb)
 	struct flow *flow = tp ? bpf_sk_storage_get(&flows, tp, 0, 0) : 0;
 	struct packet p = {};
 
+	__u32 code;
+
 	if (!flow || !flow->is_spoken || flow->law != XCP || !is_data(skb, &p))
 		return TC_ACT_UNSPEC;
-	if (set_code(skb, &p, law_sender_on_send(&flow->sender, SENDER, bpf_ktime_get_ns()) & 3))
+#ifdef DPCP
+	write_place(skb, &p, law_sender_next_place(&flow->sender, SENDER, bpf_ktime_get_ns(), srtt_of(tp)));
+	code = 1;
+#else
+	code = law_sender_on_send(&flow->sender, SENDER, bpf_ktime_get_ns()) & 3;
+#endif
+	if (set_code(skb, &p, code))
 		COUNT(shims_sent);
 	else
 		COUNT(unwritten);
@@ -120,8 +182,12 @@ int cl_host_in(struct __sk_buff *skb)
 	struct tcp_sock *tp;
 	struct flow *flow;
 
-	if (!is_data(skb, &p) || !p.code)
+	if (!is_data(skb, &p))
 		return TC_ACT_UNSPEC;
+#ifndef DPCP /* whose numbers are put right also where somebody has cleared the code */
+	if (!p.code)
+		return TC_ACT_UNSPEC;
+#endif
 	if (p.is_v6)
 		sk = bpf_skc_lookup_tcp(skb, &p.tuple, sizeof(p.tuple.ipv6), BPF_F_CURRENT_NETNS, 0);
 	else
@@ -131,9 +197,19 @@ int cl_host_in(struct __sk_buff *skb)
 	tp = bpf_skc_to_tcp_sock(sk);
 	flow = tp ? bpf_sk_storage_get(&flows, tp, 0, 0) : 0;
 	if (flow && flow->is_spoken) {
-		law_counts_on_data(&flow->echo, p.code, skb->gso_segs > 1 ? skb->gso_segs : 1);
-		set_code(skb, &p, 0);
-		COUNT(shims_received);
+		__u32 packets = skb->gso_segs > 1 ? skb->gso_segs : 1;
+
+#ifdef DPCP
+		law_pairs_on_data(&flow->echo, p.code, place_of(&p), packets);
+		if (is_exchanged(tp, &p))
+			exchange(skb, &p);
+#else
+		law_counts_on_data(&flow->echo, p.code, packets);
+#endif
+		if (p.code) {
+			set_code(skb, &p, 0);
+			COUNT(shims_received);
+		}
 	}
 	bpf_sk_release(sk);
 	return TC_ACT_UNSPEC;

@@ -7,7 +7,8 @@
  * This file moves fields and keeps the peace: whom to speak to, when to leave a connection to the
  * kernel's own law, and when to take it back. What a window should be is the laws' business.
  *
- * With VCP defined the congestion header is the ECN field, and an option is the echo alone (host-vcp.bpf.c).
+ * With VCP defined the congestion header is the ECN field, and an option is the echo alone (host-vcp.bpf.c). With DPCP,
+ * too, it is that of two packets, which the order of their numbers tells apart (host-dpcp.bpf.c).
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -20,7 +21,9 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
-#ifdef VCP
+#ifdef DPCP
+#include "dpcp.h"
+#elif defined(VCP)
 #include "vcp.h"
 #else
 #include "law.h"
@@ -58,7 +61,7 @@ struct inet_connection_sock {
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	__u16 tcp_header_len;
-	__u32 mss_cache, srtt_us, snd_wnd, snd_una, snd_nxt, write_seq;
+	__u32 mss_cache, srtt_us, snd_wnd, snd_una, snd_nxt, write_seq, rcv_nxt;
 	__u32 snd_cwnd, snd_cwnd_clamp, snd_ssthresh;
 	__u32 packets_out, sacked_out, lost_out, retrans_out, data_segs_out;
 };
@@ -108,7 +111,11 @@ extern void *bpf_rdonly_cast(const void *, __u32) __attribute__((section(".ksyms
 #define DATA_OPTION 20
 #define ACK_OPTION 8
 #ifdef VCP
+#ifdef DPCP
+#define EXID 0x4450 /* DP */
+#else
 #define EXID 0x5643 /* VC */
+#endif
 #define ROOM ACK_OPTION
 #else
 #define EXID 0x5843
@@ -207,10 +214,15 @@ struct flow {
 	__s64 delta_came, reverse_came;
 	__u64 shims_came, shims_heard; /* the latter by the socket */
 
-#ifdef VCP
-	struct Counts echo; /* counted by whoever receives packets */
+#ifdef DPCP
+	struct Pairs echo; /* counted by whoever receives packets */
+	struct PairsReader reader;
+	__u32 came;	/* that the peer has stated last */
+	__u32 excused;	/* times that chains were given up, with which a loss was explained */
+#elif defined(VCP)
+	struct Counts echo;
 	struct CountsReader reader;
-	__u32 came; /* counts that the peer has stated last */
+	__u32 came;
 #else
 	struct CumulativeEcho echo;
 	struct EchoReader reader;
@@ -388,6 +400,11 @@ static void leave(struct tcp_sock *tp, struct flow *flow, __u8 why)
 		if (flow->hold > HOLD_MAX)
 			flow->hold = HOLD_MAX;
 		flow->hold_until = bpf_ktime_get_ns() + flow->hold * srtt_of(tp);
+#ifdef DPCP
+		/* None of its chains ever got through: there may be somebody who drops them. */
+		if (!flow->was_answered)
+			flow->hold_until = ~0ULL;
+#endif
 	}
 	COUNT(fallbacks[why <= LOSS ? why : 0]);
 }
@@ -412,6 +429,9 @@ static void init(struct sock *sk)
 	__sync_lock_test_and_set(&flow->reverse_came, 0);
 #ifdef VCP
 	flow->reader.heard = flow->came;
+#endif
+#ifdef DPCP
+	flow->excused = 0;
 #endif
 	flow->began = bpf_ktime_get_ns();
 	flow->is_paced = config.sender.pacing && sk->sk_pacing_status == PACING_NONE;
@@ -442,6 +462,20 @@ void BPF_PROG(xcp_release, struct sock *sk)
 
 #ifdef VCP
 #define OVER 3
+
+/* Whether a loss is that of chains that somebody drops, for which they were given up since. */
+static int is_excused(struct flow *flow)
+{
+#ifdef DPCP
+	__u32 downgrades = law_sender_downgrades(&flow->sender);
+
+	if (downgrades != flow->excused && downgrades > 0xff) {
+		flow->excused = downgrades;
+		return 1;
+	}
+#endif
+	return 0;
+}
 #endif
 
 /* Feedback of the last round trip or so asked for more, or for nothing: it does not explain a loss. */
@@ -450,7 +484,7 @@ static void blame(struct tcp_sock *tp, struct flow *flow, __u64 now)
 	__u64 first = flow->losses[0];
 
 #ifdef VCP
-	if (config.sender.loss == 1 || law_sender_zone(&flow->sender) == OVER)
+	if (config.sender.loss == 1 || law_sender_zone(&flow->sender) == OVER || is_excused(flow))
 		return;
 #else
 	if (config.sender.loss == 1 || flow->feedback + flow->net < 0)
@@ -513,6 +547,8 @@ static void listen(struct flow *flow)
 }
 #endif
 
+#include "hear.h"
+
 /* Whether to leave XCP, and why. */
 static __u8 judge(struct tcp_sock *tp, struct flow *flow, __u64 now, __u64 acked)
 {
@@ -566,7 +602,7 @@ static void cong_control(struct sock *sk, const struct rate_sample *rs)
 	flow->una = tp->snd_una;
 
 #ifdef VCP
-	ack.reply.word = law_reader_on_ack(&flow->reader, flow->came);
+	ack.reply.word = law_reader_on_ack(&flow->reader, flow->came); /* of DPCP what its law takes beside the ACK */
 	flow->has_heard = ack.reply.word ? VERDICT : NOTHING;
 #else
 	if (flow->is_shim)
@@ -588,7 +624,11 @@ static void cong_control(struct sock *sk, const struct rate_sample *rs)
 
 	if (flow->packet != sizes.packet) /* another route */
 		begin(tp, flow, tp->snd_cwnd);
+#ifdef DPCP
+	hear_chains(flow, &ack, now);
+#else
 	law_sender_on_ack(&flow->sender, SENDER, now, &ack);
+#endif
 #ifndef VCP
 	if (config.sender.safety_net && rs->losses > 0)
 		law_sender_note_losses(&flow->sender, SENDER, rs->losses * sizes.packet);
@@ -675,7 +715,9 @@ struct tcp_congestion_ops congestlab_old = { CALLBACKS, .cong_control = (void *)
 #define TAKEN 0x58435843
 
 /* How names of ours begin: host.rs. */
-#ifdef VCP
+#ifdef DPCP
+#define NAME "dpcp"
+#elif defined(VCP)
 #define NAME "vcp"
 #else
 #define NAME "xcp"
@@ -701,7 +743,7 @@ static __always_inline struct choice choice_of(struct bpf_sock_ops *ctx, struct 
 	if (bpf_getsockopt(ctx, SOL_TCP, TCP_CONGESTION, name, sizeof(words)))
 		return choice;
 	choice.is_ours = is_equal(words, config.name);
-	choice.is_anothers = !choice.is_ours && name[0] == NAME[0] && name[1] == 'c' && name[2] == 'p';
+	choice.is_anothers = !choice.is_ours && !__builtin_memcmp(name, NAME, sizeof(NAME) - 1);
 	choice.is_made = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_setsockopt);
 	return choice;
 }
@@ -764,57 +806,6 @@ static int find(struct bpf_sock_ops *ctx, struct option *option, __u64 flags)
 		COUNT(malformed);
 	return 0;
 }
-
-#ifndef VCP
-/* Segments that came as one. Their options are equal, or they would not have been joined. */
-static __u32 segments_of(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
-{
-	struct skb_shared_info *info;
-	struct sk_buff *skb;
-	__u32 segments;
-
-	if (config.has_casts) {
-		skb = ((struct bpf_sock_ops_kern *)bpf_cast_to_kern_ctx(ctx))->skb;
-		info = bpf_rdonly_cast(skb->head + skb->end, bpf_core_type_id_kernel(struct skb_shared_info));
-		segments = info->gso_segs;
-	} else {
-		/* By the size that the kernel has seen them have, behind a TCP header of 60 bytes. */
-		segments = tp->inet_conn.icsk_ack.rcv_mss;
-		segments = segments ? (ctx->skb_len + segments - 61) / segments : 1;
-	}
-	return segments ? segments : 1;
-}
-
-/* A packet with the option came. */
-static void hear(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct flow *flow,
-		 const struct option *option, int length)
-{
-	__u32 echo = bpf_ntohl(length == DATA_OPTION ? option->echo : option->ack_echo);
-	__s32 change = law_reader_on_ack(&flow->reader, echo & SUM_MASK);
-
-	if (length == DATA_OPTION) {
-		struct Header header = { .delta = bpf_ntohl(option->delta) };
-
-		flow->their_routers = bpf_ntohl(option->rtt) & ROUTERS_MAX;
-		law_cumulative_on_data(&flow->echo, &header, segments_of(ctx, tp));
-	}
-	flow->routers = echo >> 28;
-	flow->has_heard = VERDICT;
-	/* Without a router the demand comes back as it left: nobody granted it. */
-	if (flow->routers) {
-		flow->was_answered = 1;
-		flow->pending += change;
-	}
-}
-
-#else
-/* A packet with the option came. */
-static void hear(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct flow *flow,
-		 const struct option *option, int length)
-{
-	flow->came = bpf_ntohl(option->ack_echo);
-}
-#endif
 
 /* Back to XCP when routers have answered for a round trip; to VCP when the time is over. */
 static void reconsider(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct flow *flow)

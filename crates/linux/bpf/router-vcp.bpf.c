@@ -2,9 +2,16 @@
 /*
  * VCP at a router's output port: tc egress, before the packet is queued. Its header is the ECN field of IP: whatever
  * carries a code is told the load, fragments as well. One loaded object serves one interface.
+ *
+ * With DPCP defined a packet of TCP tells one of two digits; which one, the order of its sequence and acknowledgment
+ * number says (router-dpcp.bpf.c).
  */
 #include "packet.h"
+#ifdef DPCP
+#include "dpcp.h"
+#else
 #include "vcp.h"
+#endif
 
 /* Written by user space; the capacity, with which the law's constants begin, also later. */
 struct config {
@@ -32,11 +39,15 @@ static __always_inline void start(struct port *port, struct config *config)
 	law_link_init(&port->link, &config->law, config->phase, config->queue_phase);
 }
 
+#ifdef DPCP
+#include "chain.h"
+#else
 /* The code of a packet; 0: none. */
 __attribute__((noinline)) int read_code(struct __sk_buff *skb, struct packet *p, __u32 link_header)
 {
 	return p && find(skb, p, link_header) ? p->ecn : 0;
 }
+#endif
 
 SEC("tc")
 int cl_router(struct __sk_buff *skb)
@@ -44,6 +55,10 @@ int cl_router(struct __sk_buff *skb)
 	struct sk_buff *kernel = bpf_cast_to_kern_ctx(skb);
 	__u64 now = bpf_ktime_get_ns(), backlog = kernel->dev->qdisc->qstats.backlog;
 	struct packet packet = {};
+#ifdef DPCP
+	struct place place = {};
+	struct record *record;
+#endif
 	struct config *c;
 	struct port *p;
 	__u32 key = 0;
@@ -53,10 +68,17 @@ int cl_router(struct __sk_buff *skb)
 	p = bpf_map_lookup_elem(&port, &key);
 	if (!c || !p)
 		return TC_ACT_UNSPEC;
+#ifdef DPCP
+	packet.ecn = read_place(skb, &packet, &place, c->link_header) & 3;
+#else
 	packet.ecn = read_code(skb, &packet, c->link_header) & 3;
+#endif
 	code = packet.ecn;
 	kind = code ? WORKED_ON : OTHER;
 	now -= p->began;
+#ifdef DPCP
+	record = code && place.is_chain ? record_of(&place, now) : 0;
+#endif
 
 	bpf_spin_lock(&p->lock);
 	/* No timers: the next packet serves what is due. None came since, so what is queued now is
@@ -67,8 +89,17 @@ int cl_router(struct __sk_buff *skb)
 		law_link_report(&p->link, &p->report);
 	}
 	law_link_on_arrival(&p->link, now, packet.size);
+#ifdef DPCP
+	if (record) {
+		record->seen = now;
+		code = law_link_mark(&p->link, place.index, code, &record->word) & 3;
+	} else if (kind == WORKED_ON && !place.is_chain) {
+		code = law_link_raise(&p->link, code) & 3;
+	}
+#else
 	if (kind == WORKED_ON)
 		code = law_link_raise(&p->link, code) & 3;
+#endif
 	count(p, &packet, kind);
 	bpf_spin_unlock(&p->lock);
 

@@ -53,7 +53,7 @@ struct SenderConfig {
 	__u8 hold;
 	__u8 pacing;
 	__u8 smooth;
-	__u8 pad;
+	__u8 cut;
 };
 _Static_assert(sizeof(struct SenderConfig) == 32, "as Rust has it");
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! VCP's laws as functions that C can call in BPF, as `laws.rs` has XCP's: names and rules are the same.
+//! VCP's laws as functions that C can call in BPF, as `laws.rs` has XCP's: names and rules are the same. With `chains`
+//! they are DPCP's.
 //!
-//! The law is MPCP's with chains of one packet. What longer chains need is not compiled: the settings say so here, as
-//! constants.
+//! The law is MPCP's with chains of one packet, or of two. What longer chains need is not compiled: the settings say so
+//! here, as constants.
 #![no_std]
 
 #[macro_use]
@@ -12,11 +13,14 @@ mod law;
 #[path = "../../core/src/units/mod.rs"]
 mod units;
 
-use law::mpcp::{self, Counts, CountsReader, Hold, Link, Loss, Report, Sender};
-use law::{Ack, Carried, LinkLaw as _, Send, SenderLaw as _};
+use law::mpcp::{self, Hold, Link, Loss, Report, Sender};
+use law::{Ack, Carried, LinkLaw as _, SenderLaw as _};
 use units::{Bytes, Duration, Rate, Ratio, Time};
 
-/// [`mpcp::LinkConfig`] of VCP, as large as XCP's. Spans are ns, ratios millionths.
+/// Packets of a chain.
+const N: u32 = if cfg!(chains) { 2 } else { 1 };
+
+/// [`mpcp::LinkConfig`] of such chains, as large as XCP's. Spans are ns, ratios millionths.
 #[repr(C)]
 pub struct LinkConfig {
     capacity: u64,
@@ -38,12 +42,13 @@ impl LinkConfig {
             gamma: Ratio(self.gamma),
             kq: Ratio(self.kq),
             queue_weight: Ratio(self.queue_weight),
-            ..mpcp::LinkConfig::of(1, true)
+            ..mpcp::LinkConfig::of(N, true)
         }
     }
 }
 
-/// [`mpcp::SenderConfig`] of VCP, as large as XCP's. Spans are us, ratios millionths.
+/// [`mpcp::SenderConfig`] of such chains, as large as XCP's, so that some of DPCP's have their defaults. Spans are us, ratios
+/// millionths.
 #[repr(C)]
 pub struct SenderConfig {
     alpha: u32,
@@ -58,7 +63,8 @@ pub struct SenderConfig {
     hold: u8,
     pacing: u8,
     smooth: u8,
-    pad: u8,
+    /// 0 at once, 1 complete.
+    cut: u8,
 }
 
 impl SenderConfig {
@@ -75,7 +81,8 @@ impl SenderConfig {
             hold: if self.hold == 0 { Hold::Interval } else { Hold::RoundTrip },
             pacing: self.pacing != 0,
             smooth: self.smooth != 0,
-            ..mpcp::SenderConfig::of(1, true)
+            cut: if self.cut == 0 { mpcp::Cut::AtOnce } else { mpcp::Cut::Complete },
+            ..mpcp::SenderConfig::of(N, true)
         }
     }
 }
@@ -100,7 +107,7 @@ exported! {
         link.next_deadline().0
     }
     fn law_link_on_deadline(link: &mut Link, now: u64, backlog: u64) -> u64 {
-        link.be_single();
+        link.be(N);
         link.on_deadline(Time(now), Bytes(backlog));
         0
     }
@@ -109,11 +116,7 @@ exported! {
         0
     }
     fn law_sender_init(sender: &mut Sender, mss: u64, initial_window: u64) -> u64 {
-        *sender = Sender::new(&mpcp::SenderConfig::of(1, true), Bytes(mss), Bytes(initial_window));
-        0
-    }
-    fn law_sender_on_ack(sender: &mut Sender, config: &SenderConfig, now: u64, ack: &Ack) -> u64 {
-        sender.on_ack(&config.to_rust(), Time(now), ack);
+        *sender = Sender::new(&mpcp::SenderConfig::of(N, true), Bytes(mss), Bytes(initial_window));
         0
     }
     fn law_sender_on_loss(sender: &mut Sender, config: &SenderConfig, now: u64, flight: u64) -> u64 {
@@ -123,11 +126,6 @@ exported! {
     fn law_sender_on_timeout(sender: &mut Sender, config: &SenderConfig, now: u64, flight: u64, is_first: u64) -> u64 {
         sender.on_timeout(&config.to_rust(), Time(now), Bytes(flight), is_first != 0);
         0
-    }
-    fn law_sender_on_send(sender: &mut Sender, config: &SenderConfig, now: u64) -> u64 {
-        let mut packet = Carried::default();
-        sender.on_send(&config.to_rust(), Time(now), &Send::default(), &mut packet);
-        packet.ecn as u64
     }
     fn law_sender_zone(sender: &Sender) -> u64 {
         sender.state().level.zone() as u64
@@ -141,11 +139,66 @@ exported! {
             None => 0,
         }
     }
-    fn law_counts_on_data(counts: &mut Counts, code: u64, packets: u64) -> u64 {
-        counts.on_data(code as u8, packets as u32);
-        0
+}
+
+#[cfg(not(chains))]
+mod single {
+    use super::*;
+    use law::Send;
+    use law::mpcp::{Counts, CountsReader};
+
+    exported! {
+        fn law_sender_on_ack(sender: &mut Sender, config: &SenderConfig, now: u64, ack: &Ack) -> u64 {
+            sender.on_ack(&config.to_rust(), Time(now), ack);
+            0
+        }
+        fn law_sender_on_send(sender: &mut Sender, config: &SenderConfig, now: u64) -> u64 {
+            let mut packet = Carried::default();
+            sender.on_send(&config.to_rust(), Time(now), &Send::default(), &mut packet);
+            packet.ecn as u64
+        }
+        fn law_counts_on_data(counts: &mut Counts, code: u64, packets: u64) -> u64 {
+            counts.on_data(code as u8, packets as u32);
+            0
+        }
+        fn law_reader_on_ack(reader: &mut CountsReader, word: u64) -> u64 {
+            reader.on_ack(word as u32).0 as u64
+        }
     }
-    fn law_reader_on_ack(reader: &mut CountsReader, word: u64) -> u64 {
-        reader.on_ack(word as u32).0 as u64
+}
+
+#[cfg(chains)]
+mod chains {
+    use super::*;
+    use law::mpcp::{Algorithm2, Flow, Heard, Pairs, PairsReader};
+
+    exported! {
+        // Returns the code with which packet `index` of a chain leaves that came with the code `found`; `record` is what is
+        // remembered of its flow.
+        fn law_link_mark(link: &Link, index: u64, found: u64, record: &mut u32) -> u64 {
+            let mut flow = Flow::from_word(*record);
+            let code = flow.mark(index as u8 & 1, found as u8 & 3, &link.level(), Algorithm2::Corrected);
+            *record = flow.to_word();
+            code as u64
+        }
+        fn law_sender_on_ack(sender: &mut Sender, config: &SenderConfig, now: u64, ack: &Ack, heard: u64) -> u64 {
+            sender.on_part(&config.to_rust(), Time(now), ack, Heard::from_word(heard as u32));
+            0
+        }
+        fn law_sender_next_place(sender: &mut Sender, config: &SenderConfig, now: u64, srtt: u64) -> u64 {
+            sender.next_place(&config.to_rust(), Time(now), Duration(srtt)) as u64
+        }
+        // Returns how often chains were given up, and behind 8 bits whether they are.
+        fn law_sender_downgrades(sender: &Sender) -> u64 {
+            let state = sender.state();
+            state.downgrades as u64 | (state.is_downgraded as u64) << 8
+        }
+        fn law_pairs_on_data(pairs: &mut Pairs, code: u64, index: u64, packets: u64) -> u64 {
+            pairs.on_data(code as u8, index as u32, packets as u32);
+            0
+        }
+        fn law_reader_on_ack(reader: &mut PairsReader, word: u64) -> u64 {
+            reader.on_ack(word as u32).to_word() as u64
+        }
     }
 }

@@ -592,13 +592,17 @@ impl Machine {
             return (if self.version < ROUTER { Mark::No } else { Mark::Unknown }, found);
         }
         let rate = BitRate(1_000_000_000);
-        for (law, encoding) in [(router::law(rate), Encoding::Option), (router::vcp(rate), Encoding::Ecn)] {
+        for (law, encoding) in [
+            (router::law(rate), Encoding::Option),
+            (router::vcp(rate), Encoding::Ecn),
+            (router::dpcp(rate), Encoding::Ecn),
+        ] {
             let config = Config { rate, law, encoding, shape: None };
             if let Err(error) = Program::load(config.law.object(), &config, 0, 0) {
                 return (Mark::No, error.to_string());
             }
         }
-        (Mark::Yes, "loaded XCP's and VCP's".into())
+        (Mark::Yes, "loaded XCP's, VCP's and DPCP's".into())
     }
 
     fn egress(&self) -> Answer {

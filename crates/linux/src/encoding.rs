@@ -11,6 +11,6 @@ pub enum Encoding {
     Option,
     /// A header of its own between IP and TCP ([`congestlab_core::wire::xcp`], version 3), if the peer uses it too.
     Shim,
-    /// The ECN field of IP, echoed in a TCP option: VCP's only one.
+    /// The ECN field of IP, echoed in a TCP option: the only one of VCP and DPCP.
     Ecn,
 }

@@ -1,4 +1,4 @@
-//! XCP or VCP on this host's sockets: loads `bpf/host.bpf.c`, selects the sockets that use it, and reads their state.
+//! XCP, VCP or DPCP on this host's sockets: loads `bpf/host.bpf.c`, selects the sockets that use it, and reads their state.
 //!
 //! A congestion control belongs to the whole kernel; the programs that write headers belong to a control
 //! group. Several hosts can live beside each other under names of their own (a lab's), and one persistent
@@ -36,11 +36,16 @@ use crate::sys::{attachment, cgroup, command, offload};
 /// Object files that `bpf/build.sh` makes.
 static XCP_OBJECT: &[u8] = include_bytes!("../bpf/objects/host.bpf.o");
 static VCP_OBJECT: &[u8] = include_bytes!("../bpf/objects/host-vcp.bpf.o");
+static DPCP_OBJECT: &[u8] = include_bytes!("../bpf/objects/host-dpcp.bpf.o");
 
 /// Name of the persistent host that runs XCP, and of its congestion control.
 pub const NAME: &str = "xcp";
 /// Name of the persistent host that runs VCP, and of its congestion control.
 pub const VCP: &str = "vcp";
+/// Name of the persistent host that runs DPCP, and of its congestion control.
+pub const DPCP: &str = "dpcp";
+/// Names of persistent hosts: there is one at most.
+pub const NAMES: [&str; 3] = [NAME, VCP, DPCP];
 /// The program in its control group, by which it is found again.
 const PROGRAM: &str = "congestlab_host";
 /// The program for sockets that listen already.
@@ -125,7 +130,7 @@ impl Prefix {
 /// Settings of a host.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Name of the congestion control: `xcp` or `vcp`, or for a host that is not persistent, that of the law and a
+    /// Name of the congestion control: `xcp`, `vcp` or `dpcp`, or for a host that is not persistent, that of the law and a
     /// suffix that nobody else uses. At most 15 bytes.
     pub name: String,
     /// Peers to speak XCP with; empty: all. A socket that chose XCP before it connected speaks it with any peer.
@@ -133,9 +138,9 @@ pub struct Config {
     /// True to give XCP to sockets that chose no congestion control and connect to these peers. Otherwise they
     /// must choose it.
     pub default: bool,
-    /// Encoding of the headers that peers are offered; VCP's is [`Encoding::Ecn`].
+    /// Encoding of the headers that peers are offered; VCP's and DPCP's is [`Encoding::Ecn`].
     pub encoding: Encoding,
-    /// Interfaces at which headers of [`Encoding::Shim`], or VCP's codes, are put in and taken out; [`Host::insert_at`] adds more.
+    /// Interfaces at which headers of [`Encoding::Shim`], or codes of VCP and DPCP, are put in and taken out; [`Host::insert_at`] adds more.
     pub interfaces: Vec<String>,
     /// Law of the senders, with its settings.
     pub sender: Sender,
@@ -152,8 +157,8 @@ pub struct Config {
 pub enum Sender {
     /// XCP.
     Xcp(xcp::SenderConfig),
-    /// VCP: of MPCP's settings those that chains of one packet have.
-    Vcp(mpcp::SenderConfig),
+    /// VCP or DPCP: of MPCP's settings those that chains of one packet have and, with two packets, when a window is cut.
+    Mpcp(mpcp::SenderConfig),
 }
 
 impl Sender {
@@ -161,7 +166,8 @@ impl Sender {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Xcp(_) => NAME,
-            Self::Vcp(_) => VCP,
+            Self::Mpcp(sender) if sender.n > 1 => DPCP,
+            Self::Mpcp(_) => VCP,
         }
     }
 
@@ -174,7 +180,8 @@ impl Sender {
     fn object(&self) -> &'static [u8] {
         match self {
             Self::Xcp(_) => XCP_OBJECT,
-            Self::Vcp(_) => VCP_OBJECT,
+            Self::Mpcp(sender) if sender.n > 1 => DPCP_OBJECT,
+            Self::Mpcp(_) => VCP_OBJECT,
         }
     }
 
@@ -200,7 +207,7 @@ impl Sender {
                     [sender.clamp, sender.pacing, sender.profile == xcp::Profile::Ns2, sender.safety_net];
                 bytes.extend(switches.map(u8::from));
             }
-            Self::Vcp(sender) => {
+            Self::Mpcp(sender) => {
                 let micros = |span: u64| u32::try_from(span / 1000).unwrap_or(u32::MAX);
                 let words = [
                     sender.alpha.0,
@@ -213,7 +220,8 @@ impl Sender {
                 ];
                 bytes.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
                 let is_round_trip = sender.hold == mpcp::Hold::RoundTrip;
-                bytes.extend([is_round_trip, sender.pacing, sender.smooth, false].map(u8::from));
+                let is_late = sender.cut == mpcp::Cut::Complete;
+                bytes.extend([is_round_trip, sender.pacing, sender.smooth, is_late].map(u8::from));
             }
         }
         bytes
@@ -222,7 +230,11 @@ impl Sender {
 
 /// The law with that name, as people write it.
 fn title(name: &str) -> &'static str {
-    if name.starts_with(VCP) { "VCP" } else { "XCP" }
+    match () {
+        () if name.starts_with(DPCP) => "DPCP",
+        () if name.starts_with(VCP) => "VCP",
+        () => "XCP",
+    }
 }
 
 /// Returns the sender law as hosts run it, with this reaction to loss. Protections that a simulation may
@@ -245,7 +257,12 @@ pub fn sender_config(loss: xcp::LossPolicy) -> Sender {
 
 /// Returns VCP's sender law as hosts run it, with this reaction to loss.
 pub fn vcp_config(loss: mpcp::Loss) -> Sender {
-    Sender::Vcp(mpcp::SenderConfig { loss, ..mpcp::SenderConfig::of(1, true) })
+    Sender::Mpcp(mpcp::SenderConfig { loss, ..mpcp::SenderConfig::of(1, true) })
+}
+
+/// Returns DPCP's sender law as hosts run it, with this reaction to loss.
+pub fn dpcp_config(loss: mpcp::Loss) -> Sender {
+    Sender::Mpcp(mpcp::SenderConfig { loss, ..mpcp::SenderConfig::of(2, true) })
 }
 
 /// Returns the control group of all processes.
@@ -286,6 +303,12 @@ impl Config {
         bytes
     }
 
+    /// True where each packet is written by itself: TCP's super-packets can be cut neither with a header between IP and TCP
+    /// nor with exchanged numbers.
+    fn is_single(&self) -> bool {
+        self.encoding == Encoding::Shim || matches!(&self.sender, Sender::Mpcp(sender) if sender.n > 1)
+    }
+
     fn check(&self) -> Result<()> {
         let is_name = |name: &str| {
             (1..NAME_SIZE).contains(&name.len())
@@ -300,10 +323,10 @@ impl Config {
                 format!("at most 15 letters, digits, _ and . that begin with {law}"),
             ));
         }
-        if matches!(self.sender, Sender::Vcp(_)) != (self.encoding == Encoding::Ecn) {
+        if matches!(self.sender, Sender::Mpcp(_)) != (self.encoding == Encoding::Ecn) {
             return Err(Error::input(
-                "VCP tells the load in the ECN field, XCP its header as an option or a shim",
-                "leave --encoding out with --law vcp",
+                "VCP and DPCP tell the load in the ECN field, XCP its header as an option or a shim",
+                "leave --encoding out with --law vcp and --law dpcp",
             ));
         }
         if self.encoding == Encoding::Option && !self.interfaces.is_empty() {
@@ -439,7 +462,7 @@ pub struct Flow {
     pub negotiated: bool,
     /// Encoding of the headers of this connection.
     pub encoding: Encoding,
-    /// Code of the load that a connection of VCP acts on: 1 low, 2 high, 3 over.
+    /// Code of the load that a connection of VCP or DPCP acts on: 1 low, 2 high, 3 over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<u8>,
 }
@@ -506,7 +529,7 @@ impl Host {
         let Some(programs) = &self.programs else {
             return Err(Error::input(
                 format!("headers can not be put in at {interface}: they travel as an option"),
-                "the encoding shim, or VCP",
+                "the encoding shim, VCP or DPCP",
             ));
         };
         self.insertions.push(programs.insert(interface)?);
@@ -678,7 +701,7 @@ impl Installed {
         if config.encoding != Encoding::Option {
             let map = MapHandle::try_from(&self.interfaces).map_err(os);
             let map = map.context(|| "can not keep a map".into())?;
-            host.programs = Some(shim::Programs::find(map, &host.storage, config.encoding)?);
+            host.programs = Some(shim::Programs::find(map, &host.storage, config.is_single())?);
         }
         for interface in &config.interfaces {
             host.insert_at(interface)?;
@@ -695,7 +718,7 @@ impl Installed {
 fn announce_interfaces(config: &Config) -> Result<()> {
     for interface in &config.interfaces {
         let (_, segments) = shim::announce(interface)?;
-        if shim::limits(config.encoding, segments) {
+        if shim::limits(config.is_single(), segments) {
             offload::limit_segments(interface, 1)?;
         }
     }
@@ -739,7 +762,7 @@ pub fn enable(config: &Config, is_persistent: bool) -> Result<Option<Host>> {
         return installed.join(host, config, scope);
     }
     // Of two that both offer themselves to every peer, who answers a packet first would decide.
-    for other in [NAME, VCP].into_iter().filter(|other| is_persistent && *other != config.sender.name()) {
+    for other in NAMES.into_iter().filter(|other| is_persistent && *other != config.sender.name()) {
         if Host::find(other)?.is_some() {
             let what = format!("{} is enabled on this machine, and a host has one law", title(other));
             return Err(Error::input(what, "congestlab host disable"));
@@ -769,7 +792,7 @@ pub fn enable(config: &Config, is_persistent: bool) -> Result<Option<Host>> {
     let programs = match config.encoding {
         Encoding::Option => None,
         Encoding::Shim | Encoding::Ecn => {
-            Some(shim::Programs::of(&object, handle(shim::MAP)?, &storage, config.encoding)?)
+            Some(shim::Programs::of(&object, handle(shim::MAP)?, &storage, config.is_single())?)
         }
     };
     add(&prefixes, &handle("namespaces")?, config, scope)?;
@@ -860,7 +883,7 @@ fn open(config: &Config, is_persistent: bool) -> Result<OpenObject> {
     let form = Form::of_kernel()?;
     if config.encoding != Encoding::Option && !form.has_casts {
         return Err(Error::missing(
-            "the kernel shows programs too little of a packet for VCP and the encoding shim",
+            "the kernel shows programs too little of a packet for VCP, DPCP and the encoding shim",
             "Linux 6.2 or later, or --law xcp --encoding option",
         ));
     }
@@ -967,15 +990,18 @@ pub struct Socket {
     pub flow: Flow,
 }
 
-/// Returns the state of the persistent host, [`NAME`] or [`VCP`]: there is one at most.
+/// Returns the state of the persistent host, one of [`NAMES`]: there is one at most.
 ///
 /// # Errors
 /// If the privilege to ask is missing.
 pub fn status() -> Result<Status> {
-    match status_of(NAME)? {
-        Status { enabled: false, .. } => status_of(VCP),
-        status => Ok(status),
+    for name in NAMES {
+        let status = status_of(name)?;
+        if status.enabled {
+            return Ok(status);
+        }
     }
+    Ok(Status::default())
 }
 
 /// Returns the state of the persistent host with this name.
@@ -1000,7 +1026,7 @@ pub fn status_of(name: &str) -> Result<Status> {
         opt_in: config[PERSISTENT - 2] == 0,
         encoding: match config[PERSISTENT - 1] {
             0 => Encoding::Option,
-            _ if name.starts_with(VCP) => Encoding::Ecn,
+            _ if name.starts_with(VCP) || name.starts_with(DPCP) => Encoding::Ecn,
             _ => Encoding::Shim,
         },
         interfaces: shim::names(&installed.interfaces)?,
@@ -1013,14 +1039,23 @@ pub fn status_of(name: &str) -> Result<Status> {
     Ok(Status { enabled: true, details: Some(details) })
 }
 
-/// Removes the persistent host, [`NAME`] or [`VCP`]. Sockets that use it go on without answers, so that the
+/// Removes the persistent host, one of [`NAMES`]. Sockets that use it go on without answers, so that the
 /// fallback takes them over within three round trips.
 ///
 /// # Errors
 /// If there is no such host, or the privilege is missing.
 pub fn disable() -> Result<()> {
-    let is_vcp = Host::find(NAME)?.is_none() && (Host::find(VCP)?.is_some() || has_control(VCP)?);
-    disable_named(if is_vcp { VCP } else { NAME })
+    for name in NAMES {
+        if Host::find(name)?.is_some() {
+            return disable_named(name);
+        }
+    }
+    for name in [VCP, DPCP] {
+        if has_control(name)? {
+            return disable_named(name);
+        }
+    }
+    disable_named(NAME)
 }
 
 /// Removes the persistent host with this name: in a network namespace of `ip netns` from there, otherwise

@@ -1,4 +1,4 @@
-//! A law at an interface of a router, XCP, P-XCP, VCP or any other for links: the shaper, the BPF program at its egress, and their counts.
+//! A law at an interface of a router, XCP, P-XCP, VCP, DPCP or any other for links: the shaper, the BPF program at its egress, and their counts.
 //!
 //! Nothing is kept on disk or in a bpffs: the program is attached to the interface and its maps belong to
 //! the program, so it is found again by asking the kernel, and is gone with the interface.
@@ -67,7 +67,7 @@ pub struct Config {
     pub rate: BitRate,
     /// Law and its constants; the capacity in them is the initial one.
     pub law: Law,
-    /// Encoding of the congestion headers to look for: VCP's is [`Encoding::Ecn`], XCP's one of the others.
+    /// Encoding of the congestion headers to look for: VCP's and DPCP's is [`Encoding::Ecn`], XCP's one of the others.
     pub encoding: Encoding,
     /// Queue of the shaper that holds the rate; `None`: the interface is shaped already.
     pub shape: Option<Queue>,
@@ -78,8 +78,9 @@ pub struct Config {
 pub enum Law {
     /// XCP.
     Xcp(xcp::LinkConfig),
-    /// VCP: of MPCP's constants those that chains of one packet have.
-    Vcp(mpcp::LinkConfig),
+    /// VCP or DPCP: of MPCP's constants those that chains of one packet have. Chains are of two packets for DPCP, whose order
+    /// is that of their numbers.
+    Mpcp(mpcp::LinkConfig),
     /// P-XCP.
     Pxcp(pxcp::LinkConfig),
     /// Any other.
@@ -93,6 +94,8 @@ impl Law {
     const PXCP: u32 = 2;
     /// Number of all laws that have none.
     const ANY: u32 = 3;
+    /// Number of DPCP.
+    const DPCP: u32 = 4;
 
     /// Gives a constant another value: `alpha`, `beta` or `gamma` of XCP and P-XCP, `k` or `r-max` of P-XCP, of any other law its
     /// factors and shares. Returns false if the law has none of that name, or not such a one.
@@ -110,12 +113,18 @@ impl Law {
         true
     }
 
+    /// Returns true for a law that tells the load in the ECN field: VCP and DPCP.
+    pub fn is_code(&self) -> bool {
+        matches!(self, Self::Mpcp(_))
+    }
+
     /// Returns the object file with the law's program.
     pub fn object(&self) -> &[u8] {
         match self {
             Self::Any(law) => law.object(),
             Self::Xcp(_) => OBJECT,
-            Self::Vcp(_) => program::VCP,
+            Self::Mpcp(law) if law.n > 1 => program::DPCP,
+            Self::Mpcp(_) => program::VCP,
             Self::Pxcp(_) => program::PXCP,
         }
     }
@@ -124,7 +133,8 @@ impl Law {
     fn number(&self) -> u32 {
         match self {
             Self::Xcp(_) => 0,
-            Self::Vcp(_) => Self::VCP,
+            Self::Mpcp(law) if law.n > 1 => Self::DPCP,
+            Self::Mpcp(_) => Self::VCP,
             Self::Pxcp(_) => Self::PXCP,
             Self::Any(_) => Self::ANY,
         }
@@ -133,7 +143,7 @@ impl Law {
     fn first_interval(&self) -> Duration {
         match self {
             Self::Xcp(law) => law.initial_interval,
-            Self::Vcp(law) => law.interval,
+            Self::Mpcp(law) => law.interval,
             Self::Pxcp(law) => law.xcp.initial_interval,
             Self::Any(law) => law.config.first_interval(),
         }
@@ -152,7 +162,7 @@ impl Law {
                     bytes.extend(ratio.0.to_ne_bytes());
                 }
             }
-            Self::Vcp(law) => {
+            Self::Mpcp(law) => {
                 for word in [law.capacity.0, law.interval.0, law.sample.0] {
                     bytes.extend(word.to_ne_bytes());
                 }
@@ -191,7 +201,12 @@ pub fn law(rate: BitRate) -> Law {
 
 /// Returns VCP with its usual constants (docs/protocols/vcp.md) for a link of this rate.
 pub fn vcp(rate: BitRate) -> Law {
-    Law::Vcp(mpcp::LinkConfig { capacity: rate.bytes(), ..mpcp::LinkConfig::of(1, true) })
+    Law::Mpcp(mpcp::LinkConfig { capacity: rate.bytes(), ..mpcp::LinkConfig::of(1, true) })
+}
+
+/// Returns DPCP with its usual constants (docs/protocols/mpcp.md) for a link of this rate.
+pub fn dpcp(rate: BitRate) -> Law {
+    Law::Mpcp(mpcp::LinkConfig { capacity: rate.bytes(), ..mpcp::LinkConfig::of(2, true) })
 }
 
 /// Returns P-XCP with its usual constants (docs/protocols/pxcp.md) for a link of this rate.
@@ -223,7 +238,7 @@ pub struct Status {
     /// Backlog and drops of the queue.
     #[serde(flatten)]
     pub queue: Backlog,
-    /// Series of the law's last report, by name; of XCP, P-XCP and VCP none.
+    /// Series of the law's last report, by name; of XCP, P-XCP, VCP and DPCP none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub series: BTreeMap<String, f64>,
 }
@@ -334,13 +349,13 @@ fn check_rate(rate: BitRate) -> Result<()> {
 pub fn attach(name: &str, config: &Config) -> Result<()> {
     check_rate(config.rate)?;
     let fits = match &config.law {
-        Law::Vcp(_) => config.encoding == Encoding::Ecn,
+        Law::Mpcp(_) => config.encoding == Encoding::Ecn,
         Law::Xcp(_) | Law::Pxcp(_) => config.encoding != Encoding::Ecn,
         Law::Any(law) => config.encoding == law.encoding(),
     };
     if !fits {
         return Err(Error::input(
-            "XCP tells its header as an option or a shim, VCP the load in the ECN field, any other law what is its own",
+            "XCP tells its header as an option or a shim, VCP and DPCP the load in the ECN field, any other law what is its own",
             "--encoding is for XCP and P-XCP",
         ));
     }

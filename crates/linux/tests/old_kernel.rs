@@ -337,9 +337,14 @@ fn the_old_form_sets_members_that_are_there_with_what_they_are_given() {
 fn every_field_that_the_programs_read_is_there() {
     let test = "every_field_that_the_programs_read_is_there";
     let kernel = parse(&old_bytes(), test);
-    for (name, least) in
-        [("host.bpf.o", 25), ("router.bpf.o", 3), ("host-vcp.bpf.o", 25), ("router-vcp.bpf.o", 3)]
-    {
+    for (name, least) in [
+        ("host.bpf.o", 25),
+        ("router.bpf.o", 3),
+        ("host-vcp.bpf.o", 25),
+        ("router-vcp.bpf.o", 3),
+        ("host-dpcp.bpf.o", 25),
+        ("router-dpcp.bpf.o", 3),
+    ] {
         let (missing, count) = missing(&Object::open(name), &kernel);
         assert!(missing.is_empty() && count >= least, "{name}: {missing:?} of {count}");
     }

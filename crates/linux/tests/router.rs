@@ -36,7 +36,7 @@ fn law(config: &mut Config) -> &mut LinkConfig {
     match &mut config.law {
         Law::Xcp(law) => law,
         Law::Pxcp(law) => &mut law.xcp,
-        Law::Vcp(_) | Law::Any(_) => panic!("not XCP"),
+        Law::Mpcp(_) | Law::Any(_) => panic!("not XCP"),
     }
 }
 

@@ -54,7 +54,7 @@ pub(crate) enum Command {
     /// Run a link law on the outgoing traffic of an interface of this machine (needs root)
     #[command(subcommand)]
     Router(RouterCommand),
-    /// Use XCP or VCP on this machine's own connections, without a change to applications (needs root)
+    /// Use XCP, VCP or DPCP on this machine's own connections, without a change to applications (needs root)
     #[command(subcommand)]
     Host(HostCommand),
     /// Split the TCP connections that cross a satellite link, unseen by their ends (needs root)
@@ -80,7 +80,7 @@ pub(crate) enum HostCommand {
 #[derive(Debug, Args)]
 pub(crate) struct HostEnableArguments {
     /// Law of the senders
-    #[arg(long, value_parser = ["xcp", "vcp"])]
+    #[arg(long, value_parser = ["xcp", "vcp", "dpcp"])]
     pub(crate) law: String,
     /// Peers to use the law with, such as 10.0.2.0/24 or 2001:db8::/32; may be repeated [default: all]
     #[arg(long, value_name = "PREFIX")]
@@ -92,12 +92,12 @@ pub(crate) struct HostEnableArguments {
     /// [default: option]
     #[arg(long, value_parser = ["option", "shim"])]
     pub(crate) encoding: Option<String>,
-    /// Interface at which --encoding shim puts headers in, or VCP its codes; may be repeated [default: all that are up,
+    /// Interface at which --encoding shim puts headers in, or VCP and DPCP their codes; may be repeated [default: all that are up,
     /// but lo]
     #[arg(long, value_name = "IFACE")]
     pub(crate) interface: Vec<String>,
     /// Reaction to loss: halve the window as TCP does, maintain it, or run TCP beside XCP and follow the
-    /// smaller window (not with VCP)
+    /// smaller window (XCP alone)
     #[arg(long, value_parser = ["tcp", "maintain", "fallback"], default_value = "tcp")]
     pub(crate) loss: String,
     /// Initial congestion window, packets
@@ -204,14 +204,14 @@ pub(crate) struct AttachArguments {
     /// Interface whose outgoing traffic is controlled, such as eth1
     #[arg(value_name = "IFACE")]
     pub(crate) interface: String,
-    /// Law of the link: xcp, pxcp, vcp, any other link law whose program is part of this command, or one of your own that
+    /// Law of the link: xcp, pxcp, vcp, dpcp, any other link law whose program is part of this command, or one of your own that
     /// `build law` made a program of
     #[arg(long, value_name = "LAW")]
     pub(crate) law: String,
     /// Program of a law of your own [default: where `build law` puts it]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) object: Option<PathBuf>,
-    /// Change a setting of a law that is neither xcp, pxcp nor vcp, by its name in scenarios: --set interval="20 ms"; may
+    /// Change a setting of a law that is neither xcp, pxcp, vcp nor dpcp, by its name in scenarios: --set interval="20 ms"; may
     /// be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,

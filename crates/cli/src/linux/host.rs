@@ -1,4 +1,4 @@
-//! `congestlab host`: XCP or VCP on this machine's own connections.
+//! `congestlab host`: XCP, VCP or DPCP on this machine's own connections.
 
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
@@ -49,13 +49,13 @@ pub(crate) fn host(command: &HostCommand, screen: &Screen) -> Result<(), Failure
 }
 
 fn enable(arguments: &HostEnableArguments, screen: &Screen) -> Result<(), Failure> {
-    let is_vcp = arguments.law == host::VCP;
+    let is_coded = arguments.law != host::NAME;
     let encoding = match arguments.encoding.as_deref() {
-        None if is_vcp => Encoding::Ecn,
+        None if is_coded => Encoding::Ecn,
         Some("shim") => Encoding::Shim,
         _ => Encoding::Option,
     };
-    let sender = sender(is_vcp, &arguments.loss)?;
+    let sender = sender(&arguments.law, &arguments.loss)?;
     let title = sender.title();
     let config = Config {
         name: sender.name().into(),
@@ -92,18 +92,23 @@ fn enable(arguments: &HostEnableArguments, screen: &Screen) -> Result<(), Failur
 }
 
 /// The law, with a reaction to loss that it has.
-fn sender(is_vcp: bool, loss: &str) -> Result<Sender, Failure> {
-    Ok(match (is_vcp, loss) {
-        (false, "maintain") => host::sender_config(LossPolicy::Maintain),
-        (false, "fallback") => host::sender_config(LossPolicy::Fallback),
-        (false, _) => host::sender_config(LossPolicy::Tcp),
-        (true, "maintain") => host::vcp_config(mpcp::Loss::Maintain),
-        (true, "fallback") => {
-            let text = "VCP has no --loss fallback";
+fn sender(law: &str, loss: &str) -> Result<Sender, Failure> {
+    if law == host::NAME {
+        return Ok(host::sender_config(match loss {
+            "maintain" => LossPolicy::Maintain,
+            "fallback" => LossPolicy::Fallback,
+            _ => LossPolicy::Tcp,
+        }));
+    }
+    let loss = match loss {
+        "maintain" => mpcp::Loss::Maintain,
+        "fallback" => {
+            let text = format!("{} has no --loss fallback", law.to_uppercase());
             return Err(Failure::Input(Message::new(text, "--loss tcp or --loss maintain")));
         }
-        (true, _) => host::vcp_config(mpcp::Loss::Tcp),
-    })
+        _ => mpcp::Loss::Tcp,
+    };
+    Ok(if law == host::DPCP { host::dpcp_config(loss) } else { host::vcp_config(loss) })
 }
 
 fn text(status: &Status) -> String {

@@ -55,7 +55,7 @@ fn attach(arguments: &AttachArguments, screen: &Screen) -> Result<(), Failure> {
     let config = Config {
         rate,
         encoding: match (&law, arguments.encoding) {
-            (Law::Vcp(_), None) => Encoding::Ecn,
+            (law, None) if law.is_code() => Encoding::Ecn,
             (Law::Any(law), None) => law.encoding(),
             // It is refused: only XCP's header can be elsewhere.
             (Law::Any(_), Some(_)) => Encoding::Shim,
@@ -113,12 +113,19 @@ fn named(arguments: &AttachArguments, rate: BitRate) -> Result<Law, Failure> {
     let law = match name {
         "xcp" => router::law(rate),
         "vcp" => router::vcp(rate),
+        "dpcp" => router::dpcp(rate),
         "pxcp" => router::pxcp(rate),
         _ => {
             let Some(protocol) = Protocol::of(name) else {
-                let known = choices(name, ["xcp", "pxcp", "vcp"].into_iter().chain(AnyLaw::names()));
+                let known = choices(name, ["xcp", "pxcp", "vcp", "dpcp"].into_iter().chain(AnyLaw::names()));
                 return Err(Failure::Input(Message::new(format!("there is no law `{name}`"), known)));
             };
+            if protocol.sender.as_ref().is_some_and(|sender| sender.needs().writes_segments) {
+                let text = format!("there is no program of the law {name} for the kernel");
+                let help = "it tells places by TCP's checksum, which an interface may have yet to compute; of its family vcp and \
+                            dpcp have programs";
+                return Err(Failure::Input(Message::new(text, help)));
+            }
             let read = |path: &Path| {
                 disk::read_file(path, PROGRAM_MAX).map_err(|error| {
                     let text = format!("can not read the program {}: {error}", path.display());
@@ -161,7 +168,7 @@ fn law(arguments: &AttachArguments, rate: BitRate) -> Result<Law, Failure> {
         if !law.tell(&name[2..], value) {
             let text = format!("the law has no {name}, or not that value");
             let help = "--alpha, --beta and --gamma are XCP's and P-XCP's, --k and --r-max (below 1) P-XCP's; \
-                        --set is for all others but VCP";
+                        --set is for all others but VCP and DPCP";
             return Err(Failure::Input(Message::new(text, help)));
         }
     }
@@ -187,12 +194,13 @@ fn table(status: &Status) -> String {
             _ => format!("shaped elsewhere ({qdisc})"),
         }
     );
-    if let Some(Load { load_factor, load_code }) = sample.load {
+    if let Some(Load { load_factor, load_code, load_level }) = sample.load {
         let word = ["", "low", "high", "over"][usize::from(load_code.min(3))];
+        let level = load_level.map_or_else(String::new, |level| format!(", level {} of 9", level + 1));
         let lines = [
             head,
             format!("  capacity            {}", BitRate(sample.capacity_bps)),
-            format!("  load factor         {load_factor:.3}, {word}"),
+            format!("  load factor         {load_factor:.3}, {word}{level}"),
             format!("  queue now           {} B, {} packets", queue.queue_bytes, queue.queue_packets),
             format!("  drops               {}", queue.drops),
             format!("  packets seen        {}, {} of them with a code", sample.packets, sample.xcp_packets),

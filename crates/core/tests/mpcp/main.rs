@@ -10,6 +10,7 @@ mod chains;
 mod counts;
 mod link;
 mod order;
+mod pairs;
 mod sender;
 mod uno;
 #[cfg(feature = "words")]

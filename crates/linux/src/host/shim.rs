@@ -1,5 +1,6 @@
-//! The header between IP and TCP, or VCP's code, at a host's interfaces: put in as packets leave, taken out as they
-//! arrive. TCP's super-packets can not be cut with the header, so there are none meanwhile; the code is in each part.
+//! The header between IP and TCP, or the code of VCP and DPCP, at a host's interfaces: put in as packets leave, taken out
+//! as they arrive. TCP's super-packets can not be cut with the header, nor with DPCP's exchanged numbers, so there are none
+//! meanwhile; VCP's code is in each part.
 //!
 //! The settings from before are kept in a map of the programs, so that whoever finds the programs can undo the change.
 
@@ -10,7 +11,6 @@ use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, Program};
 
 use super::half;
-use crate::encoding::Encoding;
 use crate::error::{Context, Error, Result};
 use crate::interface::{Interface, Place, Side};
 use crate::sys::bpf::{self, os};
@@ -38,21 +38,16 @@ pub(super) struct Programs {
     map: MapHandle,
     /// The id of the map that all programs use: it tells ours.
     storage: u32,
-    encoding: Encoding,
+    is_single: bool,
 }
 
 /// True if an interface with such a `gso_max_segs` must have another.
-pub(super) fn limits(encoding: Encoding, gso_max_segs: u32) -> bool {
-    encoding == Encoding::Shim && gso_max_segs != 1
+pub(super) fn limits(is_single: bool, gso_max_segs: u32) -> bool {
+    is_single && gso_max_segs != 1
 }
 
 impl Programs {
-    pub(super) fn of(
-        object: &Object,
-        map: MapHandle,
-        storage: &MapHandle,
-        encoding: Encoding,
-    ) -> Result<Self> {
+    pub(super) fn of(object: &Object, map: MapHandle, storage: &MapHandle, is_single: bool) -> Result<Self> {
         let mut fds = vec![];
         for (name, _) in PROGRAMS {
             let program = object.progs().find(|program| program.name() == name);
@@ -61,11 +56,11 @@ impl Programs {
             bpf::bind(program.as_fd(), map.as_fd()).context(|| format!("can not bind a map to {name}"))?;
             fds.push(program.as_fd().try_clone_to_owned().context(|| format!("can not keep {name}"))?);
         }
-        Ok(Self { fds, map, storage: id_of(storage)?, encoding })
+        Ok(Self { fds, map, storage: id_of(storage)?, is_single })
     }
 
     /// Finds the programs of a persistent host.
-    pub(super) fn find(map: MapHandle, storage: &MapHandle, encoding: Encoding) -> Result<Self> {
+    pub(super) fn find(map: MapHandle, storage: &MapHandle, is_single: bool) -> Result<Self> {
         let storage = id_of(storage)?;
         let options = ProgInfoQueryOptions::default().include_map_ids(true);
         let all: Vec<_> = ProgInfoIter::with_query_opts(options)
@@ -78,7 +73,7 @@ impl Programs {
             let fd = Program::fd_from_id(program.id).map_err(os);
             fds.push(fd.context(|| format!("can not open the program {name}"))?);
         }
-        Ok(Self { fds, map, storage, encoding })
+        Ok(Self { fds, map, storage, is_single })
     }
 }
 
@@ -122,7 +117,7 @@ pub(super) fn announce(name: &str) -> Result<(Interface, u32)> {
     for (program, place) in PROGRAMS {
         if interface.programs(place)?.iter().any(|hung| hung.info.name == program) {
             return Err(Error::input(
-                format!("{name} belongs to a host with VCP or the encoding shim already"),
+                format!("{name} belongs to a host with VCP, DPCP or the encoding shim already"),
                 "congestlab host disable, or another --interface",
             ));
         }
@@ -151,7 +146,7 @@ impl Programs {
             }
         }
         // Last: the programs, while they hang, keep the map that knows it.
-        if limits(self.encoding, gso_max_segs) {
+        if limits(self.is_single, gso_max_segs) {
             offload::limit_segments(name, 1)?;
         }
         Ok(insertion)

@@ -129,7 +129,7 @@ pub struct LabReport {
 /// Congestion control and segment of a group of flows.
 #[derive(Clone, Debug, Serialize)]
 pub struct FlowReport {
-    /// Counts of XCP's or VCP's hosts, with fallbacks; `None` for other laws.
+    /// Counts of hosts of XCP, VCP or DPCP, with fallbacks; `None` for other laws.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xcp: Option<host::Counters>,
     /// The kernel's name of the congestion control; `udp` for sources.
@@ -160,8 +160,8 @@ pub(crate) fn sleep_until(at: u64) {
 /// Bytes of a segment that are no payload.
 pub(crate) fn headers(kind: &GroupKind) -> u16 {
     match kind {
-        // IP, TCP, timestamps (RFC 7323, padded), and XCP's header, either way, or VCP's echo.
-        GroupKind::Tcp(config) if is_vcp(&config.law) => 60,
+        // IP, TCP, timestamps (RFC 7323, padded), and XCP's header, either way, or the echo of VCP and DPCP.
+        GroupKind::Tcp(config) if is_coded(&config.law) => 60,
         GroupKind::Tcp(config) => 52 + config.law.needs().header_bytes,
         GroupKind::Source(_) => 0,
     }
@@ -273,21 +273,24 @@ fn require_law(name: &str, kind: &GroupKind) -> Result<()> {
             "leave it out, or simulate it",
         )),
         (None, SenderConfig::Xcp(_)) => Ok(()),
-        (None, law) if is_vcp(law) => Ok(()),
+        (None, law) if is_coded(law) => Ok(()),
         (None, SenderConfig::XcpR(_)) => Err(Error::input(
             format!("flows.{name}.law = \"xcp-r\": a live lab has no receiver that keeps the window"),
             "write law = \"xcp\", whose echo in a live lab survives lost ACKs too, or simulate it",
         )),
         (None, law) => Err(Error::input(
             format!("flows.{name}.law = \"{}\": neither the kernel nor the host agent has it", law.name()),
-            "allowed in a live lab: xcp, pxcp, vcp and the kernel's own; or simulate it",
+            "allowed in a live lab: xcp, pxcp, vcp, dpcp and the kernel's own; or simulate it",
         )),
     }
 }
 
-/// True for VCP, which is MPCP with chains of one packet.
-fn is_vcp(law: &SenderConfig) -> bool {
-    matches!(law, SenderConfig::Mpcp(config) if config.n == 1)
+/// True for VCP, which is MPCP with chains of one packet, and for DPCP with the numbers that its programs have.
+fn is_coded(law: &SenderConfig) -> bool {
+    let SenderConfig::Mpcp(config) = law else { return false };
+    let usual = mpcp::SenderConfig::of(2, true);
+    let own = |of: &mpcp::SenderConfig| (of.order, of.kappa, of.eta, of.strikes, of.resume, of.relapses);
+    config.n == 1 || config.n == 2 && own(config) == own(&usual)
 }
 
 /// The law as it is when nothing but its name is said, or what the kernel does in any case.
@@ -337,12 +340,14 @@ fn enable(
         let mut host = None;
         names.push(match (&group.kind, kernel_law(&group.kind)) {
             (GroupKind::Tcp(tcp::Config { law: SenderConfig::Mpcp(sender), initial_window, .. }), _) => {
-                let name = format!("{}.{}.{index}", host::VCP, guard.id());
+                // A name has 15 bytes.
+                let law = if sender.n > 1 { host::DPCP } else { host::VCP };
+                let name = format!("{law}{}{}.{index}", if sender.n > 1 { "" } else { "." }, guard.id());
                 let mut vcp = host::enable(
                     &host::Config {
                         default: false,
                         encoding: Encoding::Ecn,
-                        sender: host::Sender::Vcp(*sender),
+                        sender: host::Sender::Mpcp(*sender),
                         initial_window: *initial_window,
                         ..host::Config::new(&name, cgroup)
                     },
@@ -396,7 +401,7 @@ struct Lab<'a> {
     topology: Topology,
     network: Network,
     congestion: Vec<String>,
-    /// By group, where XCP or VCP is its law.
+    /// By group, where XCP, VCP or DPCP is its law.
     xcp: Vec<Option<Host>>,
     /// By direction, where the kernel runs a law.
     samplers: Vec<Option<router::Reader>>,

@@ -4,7 +4,7 @@
 use std::fs;
 use std::io;
 
-use congestlab_core::law::LinkConfig;
+use congestlab_core::law::{LinkConfig, mpcp};
 use congestlab_core::units::BitRate;
 use congestlab_scenario::net::packet::Picos;
 use congestlab_scenario::net::port::{LawConfig, PortConfig};
@@ -129,7 +129,7 @@ pub(super) fn needs_user_space(port: &PortConfig) -> Option<&'static str> {
         (_, Discipline::XcpTcp(_), _) => Some("two classes"),
         (_, discipline, _) if *discipline != Discipline::DropTail => Some(discipline.name()),
         (_, _, Some(law)) if law_of(law, Encoding::Option).is_none() => {
-            Some("a law that is neither XCP, P-XCP nor VCP")
+            Some("a law that is neither XCP, P-XCP, VCP nor DPCP")
         }
         // The router's program learns of a new rate as its new capacity.
         (Service::Steps(_), _, Some(LawConfig { follows_service: false, .. })) => {
@@ -144,9 +144,16 @@ fn law_of(law: &LawConfig, encoding: Encoding) -> Option<(router::Law, Encoding)
     match &law.config {
         LinkConfig::Xcp(config) => Some((router::Law::Xcp(*config), encoding)),
         LinkConfig::Pxcp(config) => Some((router::Law::Pxcp(*config), encoding)),
-        LinkConfig::Mpcp(config) if config.n == 1 => Some((router::Law::Vcp(*config), Encoding::Ecn)),
+        LinkConfig::Mpcp(config) if config.n == 1 || is_dpcp(config) => {
+            Some((router::Law::Mpcp(*config), Encoding::Ecn))
+        }
         _ => None,
     }
+}
+
+/// True for chains of two as the kernel's program tells them apart and marks them.
+fn is_dpcp(config: &mpcp::LinkConfig) -> bool {
+    config.n == 2 && config.order == mpcp::Order::Swap && config.algorithm_2 == mpcp::Algorithm2::Corrected
 }
 
 /// The part of a port that is left for a link in user space when the kernel has the queue.
@@ -405,6 +412,7 @@ pub(super) fn port_of(pipe: Pipe) -> PortConfig {
 fn choice(port: &PortConfig, reason: Option<&str>) -> String {
     let ms = port.delay as f64 / 1e9;
     let kernel = match port.law.as_ref().map(|law| &law.config) {
+        Some(LinkConfig::Mpcp(config)) if config.n > 1 => "kernel (tbf and the DPCP program)",
         Some(LinkConfig::Mpcp(_)) => "kernel (tbf and the VCP program)",
         Some(LinkConfig::Pxcp(_)) => "kernel (tbf and the P-XCP program)",
         Some(_) => "kernel (tbf and the XCP program)",

@@ -69,7 +69,7 @@ impl AnyLaw {
                 return Err(Error::input(
                     format!("there is no program of the law {name} for the kernel"),
                     format!(
-                        "xcp, pxcp, vcp, {} have one; of a law of your own: congestlab build law {name}",
+                        "xcp, pxcp, vcp, dpcp, {} have one; of a law of your own: congestlab build law {name}",
                         known.join(", ")
                     ),
                 ));

@@ -18,6 +18,8 @@ use crate::sys::bpf::os;
 pub const OBJECT: &[u8] = include_bytes!("../../bpf/objects/router.bpf.o");
 /// The object file of `bpf/router-vcp.bpf.c`.
 pub(super) const VCP: &[u8] = include_bytes!("../../bpf/objects/router-vcp.bpf.o");
+/// The object file of `bpf/router-dpcp.bpf.c`.
+pub(super) const DPCP: &[u8] = include_bytes!("../../bpf/objects/router-dpcp.bpf.o");
 /// The object file of `bpf/router-pxcp.bpf.c`.
 pub(super) const PXCP: &[u8] = include_bytes!("../../bpf/objects/router-pxcp.bpf.o");
 
@@ -73,13 +75,16 @@ impl Refused {
     }
 }
 
-/// Load that VCP's law measured in its last interval.
+/// Load that VCP's or DPCP's law measured in its last interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Load {
     /// Load factor, part of the capacity.
     pub load_factor: f64,
     /// Code that packets are told at least: 1 low, 2 high, 3 over.
     pub load_code: u8,
+    /// Level of the load among DPCP's nine, from 0; `None` for VCP, which has no finer ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load_level: Option<u16>,
 }
 
 /// Flows that P-XCP's law counted in its last control interval.
@@ -113,7 +118,7 @@ impl Flows {
     }
 }
 
-/// Counts of the program and the last decision of the law, at one moment. What VCP's law does not have is 0.
+/// Counts of the program and the last decision of the law, at one moment. What the laws of VCP and DPCP do not have is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[expect(non_snake_case, reason = "units as docs/design/contract.md 5 writes them")]
 pub struct Sample {
@@ -133,7 +138,7 @@ pub struct Sample {
     pub packets: u64,
     /// Bytes of IP in all packets.
     pub bytes: u64,
-    /// Packets whose congestion header the law has processed; of VCP, whose ECN field has a code.
+    /// Packets whose congestion header the law has processed; of VCP and DPCP, whose ECN field has a code.
     pub xcp_packets: u64,
     /// Packets without a congestion header.
     pub other_packets: u64,
@@ -143,13 +148,13 @@ pub struct Sample {
     pub refused: Refused,
     /// Packets, or super-packets, whose stated X counted for less, as of the last control interval.
     pub bounded_packets: u64,
-    /// Load, if the law is VCP.
+    /// Load, if the law is VCP or DPCP.
     #[serde(flatten)]
     pub load: Option<Load>,
     /// Flows, if the law is P-XCP.
     #[serde(flatten)]
     pub flows: Option<Flows>,
-    /// Numerators of the series of a law that is neither XCP, P-XCP nor VCP.
+    /// Numerators of the series of a law that is neither XCP, P-XCP, VCP nor DPCP.
     #[serde(skip)]
     pub columns: [i64; COLUMNS],
     /// Time of the last packet by the law's clock, ns, and what then waited, bytes; of these laws, too.
@@ -169,8 +174,12 @@ impl Sample {
             return Self::of_any(settings, word);
         }
         // VCP's report is shorter than XCP's.
-        let load = (settings.law() == Law::VCP)
-            .then(|| Load { load_factor: (word(2) as u32) as f64 / 1e6, load_code: (word(2) >> 48) as u8 });
+        let is_dpcp = settings.law() == Law::DPCP;
+        let load = (is_dpcp || settings.law() == Law::VCP).then(|| Load {
+            load_factor: f64::from(word(2) as u32) / 1e6,
+            load_code: (word(2) >> 48) as u8,
+            load_level: is_dpcp.then_some((word(2) >> 32) as u16),
+        });
         let xcp = |index: usize| if load.is_none() { word(index) } else { 0 };
         let count = |index: usize| word(if load.is_none() { 7 } else { 3 } + index);
         let refused = Refused::new(count);
@@ -265,6 +274,7 @@ impl Settings {
     pub(super) fn name(&self) -> String {
         match self.law() {
             Law::VCP => "vcp".into(),
+            Law::DPCP => "dpcp".into(),
             Law::PXCP => "pxcp".into(),
             Law::ANY => {
                 let at = self.0.len() - Self::WORDS - NAME;

@@ -26,6 +26,8 @@ pub(crate) struct Path {
     pub(crate) id: String,
     pub(crate) cgroup: PathBuf,
     encoding: Encoding,
+    /// With [`Encoding::Ecn`]: DPCP instead of VCP.
+    pub(crate) is_dpcp: bool,
     children: Vec<Child>,
     wire: Option<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
@@ -72,7 +74,8 @@ impl Path {
         let id = format!("cl-h{random:08x}");
         let cgroup = cgroup::root().map_err(|error| error.to_string())?.join(&id);
         fs::create_dir(&cgroup).map_err(|error| format!("no control group: {error}"))?;
-        let mut path = Self { id, cgroup, encoding, children: vec![], wire: None, stop: Arc::default() };
+        let mut path =
+            Self { id, cgroup, encoding, is_dpcp: false, children: vec![], wire: None, stop: Arc::default() };
         let id = &path.id;
         for end in ["c", "r", "w", "s"] {
             let made = command::query(&format!("ip netns add {id}{end}"));
@@ -114,8 +117,10 @@ impl Path {
 
     pub(crate) fn config(&self) -> Config {
         if self.encoding == Encoding::Ecn {
-            let config = Config::new(format!("vcp_{}", &self.id[4..]), &self.cgroup);
-            return Config { encoding: self.encoding, sender: host::vcp_config(mpcp::Loss::Tcp), ..config };
+            let law = if self.is_dpcp { host::dpcp_config } else { host::vcp_config };
+            let sender = law(mpcp::Loss::Tcp);
+            let config = Config::new(format!("{}_{}", sender.name(), &self.id[5..]), &self.cgroup);
+            return Config { encoding: self.encoding, sender, ..config };
         }
         let name = format!("xcp_{}", &self.id[4..]);
         Config { encoding: self.encoding, ..Config::new(name, &self.cgroup) }
@@ -154,7 +159,11 @@ impl Path {
     /// The router's egress towards the server speaks XCP, or VCP.
     pub(crate) fn attach(&self, rate: u64, shape: Option<Queue>) {
         let rate = BitRate(rate);
-        let law = if self.encoding == Encoding::Ecn { router::vcp(rate) } else { router::law(rate) };
+        let law = match self.encoding {
+            Encoding::Ecn if self.is_dpcp => router::dpcp(rate),
+            Encoding::Ecn => router::vcp(rate),
+            Encoding::Option | Encoding::Shim => router::law(rate),
+        };
         let config = router::Config { rate, law, encoding: self.encoding, shape };
         self.namespace("r").run(|| router::attach("s", &config)).unwrap().unwrap();
     }

@@ -295,10 +295,10 @@ impl Link {
         self.level
     }
 
-    /// Makes this VCP's law, for compilers: behind this call they leave out what longer chains need.
+    /// Makes this the law of chains of `n` packets, for compilers: behind this call they leave out what longer ones need.
     #[inline(always)]
-    pub const fn be_single(&mut self) {
-        self.config.n = 1;
+    pub const fn be(&mut self, n: u32) {
+        self.config.n = n;
     }
 
     /// Returns the code with which a packet leaves that came with the code `found`, where a packet says all (VCP): raised

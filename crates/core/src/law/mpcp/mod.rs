@@ -8,6 +8,7 @@ mod growth;
 mod level;
 mod link;
 mod order;
+mod pairs;
 mod sender;
 #[cfg(feature = "words")]
 mod words;
@@ -17,6 +18,7 @@ pub use echo::{Echo, Echoed};
 pub use level::{DIGITS_MAX, HIGH, LOW, Level, OVERLOAD};
 pub use link::{Algorithm2, Flow, Link, LinkConfig, Report};
 pub use order::Order;
+pub use pairs::{Heard, Pairs, PairsReader};
 pub use sender::{Cut, Hold, Loss, Sender, SenderConfig, State};
 
 use super::{Column, Hue, Look, Protocol, Shape};

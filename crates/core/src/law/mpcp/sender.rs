@@ -436,6 +436,29 @@ impl Sender {
         }
     }
 
+    /// Takes in the code of a chain's first packet, before an ACK that tells more.
+    #[inline(always)]
+    pub(super) fn take_first(&mut self, config: &SenderConfig, now: Time, ack: &Ack, code: u8) {
+        let rtt = round_trip(ack.srtt);
+        self.resume(now, rtt);
+        self.take(config, now, rtt, 0, code);
+    }
+
+    /// Counts so many echoes of first packets before the one that an ACK tells.
+    #[inline(always)]
+    pub(super) fn note_firsts(&mut self, now: Time, more: u32) {
+        if more > 0 && !self.is_downgraded && now >= self.until {
+            let run = if self.echoed == 0 { self.run } else { 0 };
+            (self.run, self.echoed) = (run.saturating_add(more), 0);
+        }
+    }
+
+    /// Bytes of a full packet.
+    #[inline(always)]
+    pub(super) const fn segment(&self) -> Bytes {
+        Bytes(self.mss >> PLACES)
+    }
+
     /// Acts on what is known.
     #[inline(always)]
     fn act(&mut self, config: &SenderConfig, now: Time, ack: &Ack, rtt: Duration) {

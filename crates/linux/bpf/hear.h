@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What a packet with the option brings to a socket, and DPCP's law of it. A part of host.bpf.c, whose state it shares. */
+#pragma once
+
+#ifndef VCP
+/* Segments that came as one. Their options are equal, or they would not have been joined. */
+static __u32 segments_of(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
+{
+	struct skb_shared_info *info;
+	struct sk_buff *skb;
+	__u32 segments;
+
+	if (config.has_casts) {
+		skb = ((struct bpf_sock_ops_kern *)bpf_cast_to_kern_ctx(ctx))->skb;
+		info = bpf_rdonly_cast(skb->head + skb->end, bpf_core_type_id_kernel(struct skb_shared_info));
+		segments = info->gso_segs;
+	} else {
+		/* By the size that the kernel has seen them have, behind a TCP header of 60 bytes. */
+		segments = tp->inet_conn.icsk_ack.rcv_mss;
+		segments = segments ? (ctx->skb_len + segments - 61) / segments : 1;
+	}
+	return segments ? segments : 1;
+}
+
+/* A packet with the option came. */
+static void hear(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct flow *flow,
+		 const struct option *option, int length)
+{
+	__u32 echo = bpf_ntohl(length == DATA_OPTION ? option->echo : option->ack_echo);
+	__s32 change = law_reader_on_ack(&flow->reader, echo & SUM_MASK);
+
+	if (length == DATA_OPTION) {
+		struct Header header = { .delta = bpf_ntohl(option->delta) };
+
+		flow->their_routers = bpf_ntohl(option->rtt) & ROUTERS_MAX;
+		law_cumulative_on_data(&flow->echo, &header, segments_of(ctx, tp));
+	}
+	flow->routers = echo >> 28;
+	flow->has_heard = VERDICT;
+	/* Without a router the demand comes back as it left: nobody granted it. */
+	if (flow->routers) {
+		flow->was_answered = 1;
+		flow->pending += change;
+	}
+}
+
+#else
+/* A packet with the option came. */
+static void hear(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct flow *flow,
+		 const struct option *option, int length)
+{
+	flow->came = bpf_ntohl(option->ack_echo);
+}
+#endif
+
+#ifdef DPCP
+/* Global: the verifier looks at it once, not at all ways through two calls together (more than a million
+ * instructions). */
+__attribute__((noinline)) int hear_part(struct Sender *sender, struct Ack *ack, __u64 now, __u32 heard)
+{
+	if (sender && ack)
+		law_sender_on_ack(sender, SENDER, now, ack, heard);
+	return 0;
+}
+
+/* A complete chain first, then what has begun behind it, to which the last packet is counted: Sender::on_pairs. */
+static void hear_chains(struct flow *flow, struct Ack *ack, __u64 now)
+{
+	__u32 heard = ack->reply.word;
+	__u64 behind = ack->acked;
+
+	if (heard >> 8 & 0xff && heard >> 24) {
+		if (behind > flow->packet)
+			behind = flow->packet;
+		ack->acked -= behind;
+		hear_part(&flow->sender, ack, now, heard & 0xffff);
+		ack->acked = behind;
+		heard &= 0xffff0000;
+	}
+	hear_part(&flow->sender, ack, now, heard);
+}
+#endif
