@@ -104,7 +104,10 @@ fn every_failing_claim_has_a_cause_and_a_tag() {
     let list = papers_json(&["list"]);
     let keys: Vec<&str> =
         list["papers"].as_array().unwrap().iter().filter_map(|paper| paper["key"].as_str()).collect();
-    assert_eq!(keys, ["abc", "dctcp", "katabi2002", "mpcp", "prague", "pxcp", "rcp", "xcp-linux", "xcpi", "xcpr"]);
+    assert_eq!(
+        keys,
+        ["abc", "dctcp", "katabi2002", "mpcp", "prague", "pxcp", "rcp", "xcp-linux", "xcpi", "xcpr"]
+    );
     for key in keys {
         let read = |name: &str| std::fs::read_to_string(root().join("papers").join(key).join(name)).unwrap();
         let verdicts: toml::Table = read("verdicts.toml").parse().unwrap();
