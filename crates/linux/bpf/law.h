@@ -61,9 +61,9 @@ struct EchoReader {
 _Static_assert(sizeof(struct EchoReader) == 4, "as Rust has it");
 
 struct Sender {
-	__u64 state[16];
+	__u64 state[17];
 };
-_Static_assert(sizeof(struct Sender) == 128, "as Rust has it");
+_Static_assert(sizeof(struct Sender) == 136, "as Rust has it");
 
 struct SenderConfig {
 	__u64 desired_rate;

@@ -376,6 +376,11 @@ impl Sender {
         }
         of_flow!(&after.law, config, |law, config| rules(config, [before.law.part(), Some(law)], seen))
     }
+
+    /// Returns the state of that type, as [`Law::part`].
+    pub fn part<T: Any>(&self) -> Option<&T> {
+        self.law.part()
+    }
 }
 
 impl Law {

@@ -13,7 +13,7 @@ pub(crate) fn sender_config(random: &mut Random) -> SenderConfig {
         clamp: random.coin(),
         aging: [None, Some(Ratio(random.half())), Some(Ratio::ppm(500_000))][random.below(3) as usize],
         pacing: random.coin(),
-        feedback: [Feedback::Rate, Feedback::Bytes][random.below(2) as usize],
+        feedback: [Feedback::Rate, Feedback::Bytes, Feedback::Sum][random.below(3) as usize],
         rate_source: [RateSource::Window, RateSource::Measured][random.below(2) as usize],
         price: Ratio(random.half()),
         desired_rate: Rate(random.word()),

@@ -3,7 +3,7 @@
 use super::random::Random;
 use super::*;
 use congestlab_core::law::xcp::{Feedback, Returned, Sender};
-use congestlab_core::law::{Ack, EchoLaw, Send, SenderLaw as _};
+use congestlab_core::law::{Ack, Carried, EchoLaw, Listening, Packet as _, Reply, Send, SenderLaw as _};
 
 const MSS: u64 = 1000;
 
@@ -234,6 +234,32 @@ fn bytes_move_the_window_whatever_the_round_trip_is_now() {
     assert!(matches!(config_echo(&config), Returned::Bytes(_)));
     let thesis = SenderConfig { profile: Profile::Thesis, ..config };
     assert!(matches!(config_echo(&thesis), Returned::Rate(_)), "it knows no such switch");
+}
+
+/// Whatever ACK comes says all that the lost ones said; one that was overtaken takes back what the next gives again.
+#[test]
+fn a_sum_outlasts_lost_acks() {
+    let config = SenderConfig { feedback: Feedback::Sum, ..sender_config() };
+    let header = Header { delta: 1600, ..Header::default() };
+    let mut echo = config_echo(&config);
+    let mut packet = Carried::default();
+    packet.add_header(header);
+    let sums = [(); 6].map(|()| {
+        echo.on_data(&config, &packet, Listening::default());
+        echo.on_ack(&config, Listening::default()).word
+    });
+    assert_eq!(sums, [100, 200, 300, 400, 500, 600], "steps of 16 B/s");
+    let mut sender = sender(10_000);
+    let hear = |sender: &mut Sender, sum: u32| {
+        let ack = Ack { reply: Reply { word: sum, byte: 0 }, ..ack(SECOND, 0) };
+        sender.on_ack(&config, Time(0), &ack);
+        sender.window().0
+    };
+    // The second and third are lost; the fifth overtakes the fourth.
+    let windows = [0, 3, 4, 5].map(|ack| hear(&mut sender, sums[ack]));
+    assert_eq!(windows, [11_600, 16_400, 18_000, 19_600]);
+    assert_eq!([sums[3], sums[5]].map(|sum| hear(&mut sender, sum)), [16_400, 19_600]);
+    assert_eq!(hear(&mut sender, 50), 10_800, "less is asked for");
 }
 
 fn config_echo(config: &SenderConfig) -> Returned {

@@ -1035,7 +1035,9 @@ fn change(
         after_bytes: seen.after.window.0,
         segment: config.segment,
         feedback_bytes: match &config.law {
-            SenderConfig::Xcp(law) => Some(xcp::words::granted(law, &seen)),
+            SenderConfig::Xcp(law) => {
+                before.law.part().map(|state: &xcp::Sender| xcp::words::granted(law, state, &seen))
+            }
             _ => None,
         },
         rules: rules(law::Sender::explain(&config.law, [&before.law, &after.law], &seen)),

@@ -542,13 +542,13 @@ fn random_tcp(draw: &mut Draw, segment: u16) -> Config {
                 aging: draw.one_in(2).then_some(Ratio::ppm(500_000)),
                 pacing: draw.one_in(3),
                 rate_source: draw.of(&[xcp::RateSource::Window, xcp::RateSource::Measured]),
-                feedback: xcp::Feedback::Rate,
+                feedback: draw.of(&[xcp::Feedback::Rate, xcp::Feedback::Sum]),
                 price: Ratio::ppm(draw.of(&[1_000_000, 2_000_000])),
                 desired_rate: Rate(12_500_000),
                 profile: if draw.one_in(4) { xcp::Profile::Ns2 } else { xcp::Profile::Standard },
                 safety_net: draw.one_in(2),
             };
-            let feedback = if xcp.clamp { xcp::Feedback::Bytes } else { xcp::Feedback::Rate };
+            let feedback = if xcp.clamp { xcp::Feedback::Bytes } else { xcp.feedback };
             let xcp = xcp::SenderConfig { feedback, ..xcp };
             match draw.below(3) {
                 0 => SenderConfig::XcpR(xcp_r::Config { xcp, epochs: !draw.one_in(4) }),

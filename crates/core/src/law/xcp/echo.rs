@@ -121,14 +121,23 @@ pub enum Returned {
     Rate(Echo),
     /// ACKs return bytes of window.
     Bytes(ByteEcho),
+    /// ACKs return the sum of all rates: a [`CumulativeEcho`] without its padding, so that a receiver stays in two cache lines.
+    Sum {
+        /// [`CumulativeEcho`]'s.
+        rest: i64,
+        /// [`CumulativeEcho`]'s.
+        stated: u32,
+    },
 }
 
 impl EchoLaw<SenderConfig> for Returned {
     #[inline(always)]
     fn start(config: &SenderConfig, _mss: Bytes) -> Self {
         match config.feedback {
-            Feedback::Bytes if config.profile != Profile::Thesis => Self::Bytes(ByteEcho::default()),
-            _ => Self::Rate(Echo::default()),
+            _ if config.profile == Profile::Thesis => Self::Rate(Echo::default()),
+            Feedback::Rate => Self::Rate(Echo::default()),
+            Feedback::Bytes => Self::Bytes(ByteEcho::default()),
+            Feedback::Sum => Self::Sum { rest: 0, stated: 0 },
         }
     }
 
@@ -139,6 +148,11 @@ impl EchoLaw<SenderConfig> for Returned {
             match self {
                 Self::Rate(echo) => echo.on_data(&header),
                 Self::Bytes(echo) => echo.on_data(&header),
+                Self::Sum { rest, stated } => {
+                    let mut echo = CumulativeEcho { rest: *rest, stated: *stated, pad: 0 };
+                    echo.on_data(&header, 1);
+                    *rest = echo.rest;
+                }
             }
         }
         Heard::Taken
@@ -149,6 +163,12 @@ impl EchoLaw<SenderConfig> for Returned {
         reply(match self {
             Self::Rate(echo) => echo.on_ack(),
             Self::Bytes(echo) => echo.on_ack(),
+            Self::Sum { rest, stated } => {
+                let mut echo = CumulativeEcho { rest: *rest, stated: *stated, pad: 0 };
+                echo.on_ack();
+                (*rest, *stated) = (echo.rest, echo.stated);
+                echo.stated as i32
+            }
         })
     }
 }

@@ -1,13 +1,13 @@
 //! Sender law of XCP: states the flow's rate and what more it could use, and moves the window by the
 //! feedback of each ACK (draft-03 §4.1, K02 §3.4).
 
-use super::{Header, Returned, feedback};
+use super::{EchoReader, Header, Returned, feedback};
 #[cfg(feature = "words")]
 use crate::law::settings::Finding;
 use crate::law::settings::{Field, Settings, words};
 #[cfg(feature = "words")]
 use crate::law::words::{Reaction, Rule};
-use crate::law::{Ack, Delivery, Needs, Packet, Send, SenderLaw, reno};
+use crate::law::{Ack, Delivery, Needs, Packet, Reply, Send, SenderLaw, reno};
 use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, Wide, mul_div};
 #[cfg(feature = "words")]
 use alloc::vec::Vec;
@@ -61,6 +61,9 @@ pub enum Feedback {
     Rate,
     /// Bytes of window: each rate times the round trip that its packet stated (K02's H_feedback).
     Bytes,
+    /// The sum of all rates since the beginning ([`super::CumulativeEcho`]): whatever ACK arrives says all that the lost ones said
+    /// (docs/design/protocols.md 13.7).
+    Sum,
 }
 
 /// Configuration of XCP's sender law.
@@ -107,7 +110,7 @@ pub enum Profile {
 words!(RequestPolicy { Demand = "demand", Unlimited = "unlimited", });
 words!(LossPolicy { Tcp = "tcp", Maintain = "maintain", Fallback = "fallback", });
 words!(RateSource { Window = "window", Measured = "measured", });
-words!(Feedback { Rate = "rate", Bytes = "bytes", });
+words!(Feedback { Rate = "rate", Bytes = "bytes", Sum = "sum", });
 
 impl SenderConfig {
     /// Default configuration: draft-03's sender, which reacts to loss as TCP.
@@ -137,7 +140,7 @@ impl Settings for SenderConfig {
         self.each_of_family(tell);
         tell(
             "feedback",
-            "What ACKs return: rate, times the sender's round trip (default), or bytes, times the packet's own (K02).",
+            "What ACKs return: rate, times the sender's round trip (default); bytes, times the packet's own (K02); or sum, of all rates, which outlasts lost ACKs.",
             Field::Word(&mut self.feedback),
         );
         tell(
@@ -218,6 +221,8 @@ pub struct Sender {
     awnd: Bytes,
     meter: Meter,
     fallback: Fallback,
+    /// What [`Feedback::Sum`] heard last.
+    reader: EchoReader,
     /// Demand not yet stated, below 1 B/s, with [`DEMAND_PLACES`].
     demand_rest: i32,
     net: Net,
@@ -309,6 +314,7 @@ impl Sender {
                 window: Bytes(0),
                 change: 0,
             },
+            reader: EchoReader::default(),
             demand_rest: 0,
             net: Net { least: u32::MAX, srtt: 0, lost: 0, calm: 0, returns: 0 },
             mss: mss.0 as u16,
@@ -357,14 +363,9 @@ impl SenderLaw for Sender {
         if config.profile == Profile::Thesis {
             return self.thesis_on_ack(config, ack);
         }
+        let change = self.change(config, ack);
         self.note_ack(config, now, ack);
-        let change = if config.profile == Profile::Ns2 && ack.is_duplicate { 0 } else { feedback(ack.reply) };
-        let unit = match config.feedback {
-            Feedback::Rate => ack.srtt.to_header() as i64,
-            Feedback::Bytes => 1 << PLACES,
-        };
-        // At most 2^31 * 2^32: fits.
-        self.apply(config, now, ack, change as i64 * unit);
+        self.apply(config, now, ack, change);
     }
 
     /// Follows [`LossPolicy`]. The half is of the window in use: K02's sender is a TCP, whose window
@@ -448,15 +449,39 @@ impl SenderLaw for Sender {
     }
 
     #[cfg(feature = "words")]
-    fn explain(config: &SenderConfig, [_, after]: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
-        super::words::explain(config, after, seen, rules);
+    fn explain(config: &SenderConfig, states: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
+        super::words::explain(config, states, seen, rules);
     }
 }
 
 impl Sender {
+    /// Returns the change of the window that an ACK asks for, bytes with [`PLACES`]; [`Sender::note_ack`] makes it heard.
+    #[inline(always)]
+    pub(in crate::law) fn change(&self, config: &SenderConfig, ack: &Ack) -> i64 {
+        if config.profile == Profile::Ns2 && ack.is_duplicate {
+            return 0;
+        }
+        // At most 2^31 * 2^32: fits.
+        self.rate(config, ack.reply) as i64
+            * match config.feedback {
+                Feedback::Rate | Feedback::Sum => ack.srtt.to_header() as i64,
+                Feedback::Bytes => 1 << PLACES,
+            }
+    }
+
+    /// Returns what a reply brings that is new, in the unit of [`SenderConfig::feedback`].
+    #[inline(always)]
+    pub(super) fn rate(&self, config: &SenderConfig, reply: Reply) -> i32 {
+        match config.feedback {
+            Feedback::Rate | Feedback::Bytes => feedback(reply),
+            Feedback::Sum => { self.reader }.on_ack(reply.word),
+        }
+    }
+
     /// Takes from an ACK everything but the change of the window.
     #[inline(always)]
     pub(in crate::law) fn note_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
+        self.reader.on_ack(ack.reply.word);
         self.awnd = ack.awnd;
         self.in_recovery = ack.in_recovery;
         if config.is_metered() {

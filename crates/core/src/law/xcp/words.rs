@@ -1,22 +1,29 @@
 //! Why XCP's window changes, and what it says of its settings.
 
-use super::{Feedback, LinkConfig, LossPolicy, Profile, Sender, SenderConfig, feedback};
+use super::{Feedback, LinkConfig, LossPolicy, Profile, Sender, SenderConfig};
 use crate::law::settings::Finding;
 use crate::law::words::{Followed, Phase, Reaction, Rule};
 use crate::units::{Duration, Ratio};
 use alloc::format;
 use alloc::vec::Vec;
 
-/// Returns the bytes that an acknowledgment grants.
-pub fn granted(config: &SenderConfig, seen: &Reaction) -> f64 {
-    let feedback = f64::from(feedback(seen.reply));
+/// Returns the bytes that an acknowledgment grants a sender that was in this state.
+pub fn granted(config: &SenderConfig, before: &Sender, seen: &Reaction) -> f64 {
+    let feedback = f64::from(before.rate(config, seen.reply));
     match config.feedback {
-        Feedback::Rate => feedback * f64::from(seen.after.srtt.to_header()) / f64::from(1 << 28),
+        Feedback::Rate | Feedback::Sum => {
+            feedback * f64::from(seen.after.srtt.to_header()) / f64::from(1 << 28)
+        }
         Feedback::Bytes => feedback,
     }
 }
 
-pub(super) fn explain(config: &SenderConfig, law: &Sender, seen: &Reaction, rules: &mut Vec<Rule>) {
+pub(super) fn explain(
+    config: &SenderConfig,
+    [before, law]: [&Sender; 2],
+    seen: &Reaction,
+    rules: &mut Vec<Rule>,
+) {
     let (old, new) = (seen.before.window.0 as f64, seen.after.window.0 as f64);
     let mut rule = |text: &str, source| rules.push(Rule::new(text, source));
     if law.is_tcp() && config.loss == LossPolicy::Maintain {
@@ -31,8 +38,12 @@ pub(super) fn explain(config: &SenderConfig, law: &Sender, seen: &Reaction, rule
     match config.feedback {
         Feedback::Rate => rule("W becomes W + Reverse_Feedback srtt", "draft-03 section 4.1.3"),
         Feedback::Bytes => rule("W becomes W + H_feedback", "K02 section 3.4"),
+        Feedback::Sum => rule(
+            "W becomes W + F srtt, F being what the sum of all Reverse_Feedback has more than the last one heard",
+            "draft-03 section 4.1.3, docs/design/protocols.md 13.7",
+        ),
     }
-    let bytes = granted(config, seen);
+    let bytes = granted(config, before, seen);
     // Windows are shown without their fraction of a byte.
     if (old + bytes - new).abs() <= 1.5 {
         return;

@@ -10,7 +10,7 @@ use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, mul_div};
 #[cfg(feature = "words")]
 use alloc::vec::Vec;
 use core::any::Any;
-use xcp::{Feedback, PLACES, Profile, with_places};
+use xcp::{PLACES, Profile, with_places};
 
 /// The least window, as a part of a segment: a packet in 64 round trips.
 const LEAST: u64 = 64;
@@ -116,7 +116,7 @@ impl Sender {
             return self.xcp.on_ack(&config.xcp, now, ack);
         }
         let mss = with_places(self.mss);
-        let window = self.exact().saturating_add_signed(change(config, ack));
+        let window = self.exact().saturating_add_signed(self.xcp.change(&config.xcp, ack));
         if window >= mss && self.small == 0 {
             return self.xcp.on_ack(&config.xcp, now, ack);
         }
@@ -170,7 +170,7 @@ impl SenderLaw for Sender {
         self.hop = ack.reply.byte;
         self.srtt = ack.srtt;
         if config.beside && !self.xcp.is_tcp() {
-            let change = change(config, ack);
+            let change = self.xcp.change(&config.xcp, ack);
             if let Some(window) = self.beside.on_ack(now, ack, change) {
                 self.xcp.note_ack(&config.xcp, now, ack);
                 return self.follow(window);
@@ -266,16 +266,6 @@ impl SenderLaw for Sender {
     fn explain(config: &SenderConfig, [before, after]: [&Self; 2], seen: &Reaction, rules: &mut Vec<Rule>) {
         super::words::explain(config, [before, after], seen, rules);
     }
-}
-
-/// Returns the change of the window that an ACK asks for, bytes with [`PLACES`].
-#[inline(always)]
-fn change(config: &SenderConfig, ack: &Ack) -> i64 {
-    let unit = match config.xcp.feedback {
-        Feedback::Rate => ack.srtt.to_header() as i64,
-        Feedback::Bytes => 1 << PLACES,
-    };
-    xcp::feedback(ack.reply) as i64 * unit
 }
 
 /// The receiver of XCP2: XCP's, and the hop that controlled the last packet.
