@@ -1,5 +1,6 @@
 //! `congestlab plot`: pictures for a publication, held by what is in their files.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use crate::browser::Browser;
@@ -445,4 +446,31 @@ fn an_interval_is_of_runs_that_differ_in_their_seed() {
     );
     lab.run(&["plot", "laws", "--by", "law", "--y", "links.bottleneck.utilization", "-o", "a.svg"]).exits(0);
     assert!(texts(&svg(&lab, "a.svg")).join("\n").contains("n = 2 seeds"));
+}
+
+/// A figure of one's own says the same of its means, and a setting that goes along with the axis makes no lines.
+#[test]
+fn lines_of_ones_own_and_zipped_settings_say_what_differs() {
+    let figure = "[figure]\nx = \"links.bottleneck.rate\"\n[[figure.lines]]\nname = \"all\"\n\
+                  metric = \"links.bottleneck.drops\"\ny = \"drops (packets)\"\n";
+    let lab = Lab::new(&format!(
+        "{SCENARIO}\n[sweep.grid]\n\"links.bottleneck.rate\" = [\"5 Mbit/s\", \"10 Mbit/s\"]\n\
+         \"flows.ftp.law\" = [\"xcp\", \"cubic\"]\n{figure}"
+    ));
+    lab.run(&["sweep", "scenario.toml", "--out", "kept", "--quiet"]).exits(0);
+    lab.run(&["plot", "kept", "-o", "a.svg", "--csv", "--quiet"]).exits(0);
+    let words = texts(&svg(&lab, "a.svg")).join("\n");
+    assert!(words.contains("n = 2 runs that differ in flows.ftp.law"), "{words}");
+    let text = fs::read_to_string(lab.path("a.csv")).expect("it was asked for");
+    assert!(text.lines().skip(1).all(|line| line.ends_with(",,,2")), "no interval: {text}");
+
+    let zip = "[sweep.zip]\n\"links.bottleneck.rate\" = [\"5 Mbit/s\", \"10 Mbit/s\"]\n\
+               \"links.bottleneck.delay\" = [\"10 ms\", \"20 ms\"]\n";
+    fs::write(lab.path("zip.toml"), format!("{SCENARIO}\n{zip}")).expect("writable");
+    lab.run(&["sweep", "zip.toml", "--out", "zip", "--quiet"]).exits(0);
+    lab.run(&["plot", "zip", "--y", "links.bottleneck.utilization", "-o", "z.svg", "--csv", "--quiet"])
+        .exits(0);
+    let text = fs::read_to_string(lab.path("z.csv")).expect("it was asked for");
+    let lines: BTreeSet<&str> = text.lines().skip(1).map(|line| line.split(',').nth(1).unwrap()).collect();
+    assert_eq!((text.lines().count(), lines.len()), (3, 1), "{text}");
 }

@@ -6,7 +6,7 @@ use crate::judging::claims::{Control, Scalar, axis_value};
 use crate::judging::grid::{Axes, Axis};
 use crate::judging::metric::{Elements, Metric, quantities};
 use crate::judging::observation::{Observation, PointResult};
-use crate::judging::seeds::Estimate;
+use crate::judging::seeds::{Estimate, SEED};
 use crate::text::decode::{At, Language, record, word, words, wrong_type};
 use crate::text::diagnostic::{Findings, choices};
 use crate::text::path;
@@ -255,6 +255,8 @@ pub struct Curve {
     pub spread: Vec<(f64, f64, f64)>,
     /// How many values each point is the mean of; nothing over time.
     pub samples: Vec<usize>,
+    /// Paths other than the seed in which the runs of a point differ: they are no repetitions, and have no interval.
+    pub mixed: Vec<String>,
 }
 
 const TIME: &str = "time";
@@ -533,6 +535,8 @@ impl<'a> Figure<'a> {
     fn over_axis(self, line: &Line, points: &[PointResult]) -> Vec<Curve> {
         let (Some(x), Some(metric)) = (&self.0.x, &line.metric) else { return Vec::new() };
         let mut values: Vec<(f64, Vec<f64>)> = Vec::new();
+        let mut runs: Vec<(f64, Vec<(String, String)>)> = Vec::new();
+        let mut mixed: Vec<String> = Vec::new();
         let shown = || points.iter().filter(|point| line.shows(&point.observation()));
         for point in shown() {
             let seen = point.observation();
@@ -546,24 +550,39 @@ impl<'a> Figure<'a> {
                 Some((_, list)) => list.push(value * line.factor()),
                 None => values.push((at, vec![value * line.factor()])),
             }
+            match runs.iter().find(|(other, _)| *other == at) {
+                Some((_, first)) => mixed.extend(differing(first, &seen.settings, &mixed)),
+                None => runs.push((at, seen.settings)),
+            }
         }
         values.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         let estimates: Vec<(f64, Estimate)> =
             values.iter().filter_map(|(at, list)| Some((*at, Estimate::of(list)?))).collect();
         let samples = values.iter().map(|(_, list)| list.len()).collect();
-        let has_spread = estimates.iter().any(|(_, estimate)| estimate.half > 0.0);
+        let has_spread = mixed.is_empty() && estimates.iter().any(|(_, estimate)| estimate.half > 0.0);
+        // Student's t knows no bound.
+        let is_positive = estimates.iter().all(|(_, estimate)| estimate.mean >= 0.0);
+        let low = |estimate: &Estimate| estimate.low().max(if is_positive { 0.0 } else { f64::NEG_INFINITY });
         vec![Curve {
+            mixed,
             points: estimates.iter().map(|(at, estimate)| (*at, estimate.mean)).collect(),
             spread: estimates
                 .iter()
                 .filter(|_| has_spread)
-                .map(|(at, estimate)| (*at, estimate.low(), estimate.high()))
+                .map(|(at, estimate)| (*at, low(estimate), estimate.high()))
                 .collect(),
             samples,
             law: line.law(shown()),
             ..line.curve(String::new())
         }]
     }
+}
+
+/// The paths, but the seed, at which a run has another value than the first, and which are not known yet.
+fn differing(first: &[(String, String)], run: &[(String, String)], known: &[String]) -> Vec<String> {
+    let pairs = first.iter().zip(run).filter(|(one, other)| one != other);
+    let paths = pairs.map(|(_, (path, _))| path).filter(|path| *path != SEED && !known.contains(path));
+    paths.cloned().collect()
 }
 
 impl Line {
@@ -591,6 +610,7 @@ impl Line {
             points: Vec::new(),
             spread: Vec::new(),
             samples: Vec::new(),
+            mixed: Vec::new(),
         }
     }
 

@@ -188,14 +188,18 @@ fn labels(runs: &[RunFolder]) -> Vec<String> {
     if is_clear { labels } else { runs.iter().map(RunFolder::name).collect() }
 }
 
-/// What points and intervals are: "mean and 95 % confidence interval, n = 30 seeds".
-fn intervals(panel: &Panel, of: &str) -> String {
+/// What points and intervals are: "mean and 95 % confidence interval, n = 30 seeds". Runs that differ in more than their seed
+/// are no repetitions, of which an interval would tell: "mean, n = 2 runs that differ in flows.f.law".
+fn intervals(panel: &Panel, mixed: &[&str], of: &str) -> String {
     let samples = || panel.curves.iter().flat_map(|curve| &curve.samples).copied();
     let (Some(fewest), Some(most)) = (samples().min(), samples().max()) else { return String::new() };
     if most < 2 {
         return String::new();
     }
     let count = range(fewest, most);
+    if !mixed.is_empty() {
+        return format!("mean, n = {count} runs that differ in {}", mixed.join(", "));
+    }
     let has_spread = panel.curves.iter().any(|curve| !curve.spread.is_empty());
     let what = if has_spread { "mean and 95 % confidence interval" } else { "mean, all equal" };
     format!("{what}, n = {count} {of}")
@@ -211,7 +215,9 @@ pub fn of_figure(figure: Figure<'_>, points: &[PointResult]) -> Picture {
     let curves = figure.curves(points);
     let is_time = figure.is_over_time();
     let mut panels: Vec<Panel> = Vec::new();
+    let mut mixed: Vec<String> = Vec::new();
     for curve in curves {
+        mixed.extend(curve.mixed.into_iter().filter(|path| !mixed.contains(path)).collect::<Vec<_>>());
         let label = unit_in_brackets(&curve.y);
         let drawn = Curve {
             name: curve.name,
@@ -226,8 +232,12 @@ pub fn of_figure(figure: Figure<'_>, points: &[PointResult]) -> Picture {
             None => panels.push(Panel { label, is_logarithmic: false, curves: vec![drawn] }),
         }
     }
-    let notes: Vec<String> =
-        panels.iter().map(|panel| intervals(panel, "seeds")).filter(|note| !note.is_empty()).collect();
+    let mixed: Vec<&str> = mixed.iter().map(String::as_str).collect();
+    let notes: Vec<String> = panels
+        .iter()
+        .map(|panel| intervals(panel, &mixed, "seeds"))
+        .filter(|note| !note.is_empty())
+        .collect();
     let x_label = unit_in_brackets(figure.x_label());
     Picture {
         x_label,

@@ -479,8 +479,10 @@ impl Lines {
                 lines.columns = vec![found.1.clone()];
             }
             None => {
-                let others =
-                    data.axes.iter().filter(|(path, column, _)| Some(column.as_str()) != x && path != SEED);
+                let others = data.axes.iter().filter(|(path, column, _)| {
+                    let is_x = Some(column.as_str()) == x;
+                    !is_x && path != SEED && (is_law_axis(path) || !follows(data, column, x, rows))
+                });
                 lines.columns = others.map(|(_, column, _)| column.clone()).collect();
                 let mut found: Vec<(Option<&str>, &str)> =
                     rows.iter().map(|(_, row, _)| (row.law.as_deref(), row.element.as_str())).collect();
@@ -601,16 +603,9 @@ fn has_several(rows: &[(usize, &Row, f64)]) -> bool {
     rows.iter().filter(|(_, row, _)| Some((row.point, row.element.as_str())) == first).count() > 1
 }
 
-/// What the points of a panel are. Runs that differ in more than their seed are no repetitions, of which an interval would
-/// tell.
+/// What the points of a panel are.
 fn note_of(panel: &Panel, mixed: &[&str], of: &str, are_means_of_flows: bool) -> String {
-    let runs = if mixed.is_empty() {
-        intervals(panel, of)
-    } else {
-        let samples = || panel.curves.iter().flat_map(|curve| &curve.samples).copied();
-        let count = range(samples().min().unwrap_or(0), samples().max().unwrap_or(0));
-        format!("mean, n = {count} runs that differ in {}", mixed.join(", "))
-    };
+    let runs = intervals(panel, mixed, of);
     let flows = if are_means_of_flows { "each run is the mean of its flows" } else { "" };
     let said: Vec<&str> = [runs.as_str(), flows].into_iter().filter(|words| !words.is_empty()).collect();
     said.join("; ")
@@ -736,6 +731,18 @@ fn spread(at: &[(f64, Estimate, usize)], factor: f64, is_share: bool) -> Vec<(f6
         (*x, low(estimate.low()) / factor, high(estimate) / factor)
     };
     at.iter().map(each).collect()
+}
+
+/// Whether an axis goes along with that of x, as one does that is zipped with it: each value of x has one of its own. It says
+/// nothing that x does not.
+fn follows(data: &Data, column: &str, x: Option<&str>, rows: &[(usize, &Row, f64)]) -> bool {
+    let Some(x) = x else { return false };
+    let mut pairs: Vec<(Option<String>, Option<String>)> =
+        rows.iter().map(|(place, ..)| (data.text(x, *place), data.text(column, *place))).collect();
+    pairs.sort_unstable();
+    pairs.dedup();
+    let has_several = pairs.iter().any(|(_, value)| *value != pairs[0].1);
+    has_several && pairs.windows(2).all(|pair| pair[0].0 != pair[1].0)
 }
 
 /// The first axis that is numbers, then the first of all; laws and seeds are lines and repetitions.
