@@ -456,3 +456,27 @@ fn a_point_is_no_larger_for_having_many_beside_it() {
     };
     assert_eq!(read(2), read(20_000));
 }
+
+/// A column says what was run: no other path, however it is written, takes the place of a path.
+#[test]
+fn a_place_is_swept_once() {
+    let base = SWEEP.split("[sweep]").next().unwrap();
+    let parse = |sweep: &str| {
+        let text = format!("{base}[sweep]\n{sweep}");
+        Scenario::parse("sweep.toml", &text, Path::new(""), &[], None)
+            .map(|_| ())
+            .map_err(|error| error.to_string())
+    };
+    let grid = "grid = { \"flows.ftp.count\" = [1, 2] }";
+    for (other, why) in [
+        ("zip = { \"flows.ftp.count\" = [3, 4] }", "swept twice"),
+        ("zip = { \"flows.\\\"ftp\\\".count\" = [3, 4] }", "swept twice"),
+    ] {
+        let error = parse(&format!("{grid}\n{other}")).expect_err(other);
+        assert!(error.contains(why), "{error}");
+    }
+    let grid = "grid = { \"flows.*.count\" = [1] }\nzip = { \"flows.ftp.count\" = [3] }";
+    let error = parse(grid).expect_err("the wider one comes later");
+    assert!(error.contains("`flows.*.count` would overwrite"), "{error}");
+    assert_eq!(parse("zip = { \"flows.*.count\" = [1], \"flows.ftp.count\" = [3] }"), Ok(()));
+}

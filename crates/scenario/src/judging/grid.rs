@@ -292,11 +292,18 @@ impl Sweep {
             findings.error("scenario::sweep", sweep.span, "`sweep` has too many points", help);
             return None;
         }
-        let (mut axes, mut varied) = (Vec::new(), Vec::new());
+        let mut axes = Vec::new();
+        let mut varied: Vec<(Vec<Step>, Vec<Node>)> = Vec::new();
         let zipped = (zip.len(), length);
         for Axis { path, values, .. } in all {
             let refused = match path::parse(&path.value) {
-                Ok(_) if axes.contains(&path.value) => format!("`{}` is swept twice", path.value),
+                Ok(steps) if varied.iter().any(|(known, _)| *known == steps) => {
+                    format!("`{}` is swept twice", path.value)
+                }
+                // The later one wins, so `*` comes first, and what is named is what it says.
+                Ok(steps) if varied.iter().any(|(known, _)| path::overwrites(&steps, known)) => {
+                    format!("`{}` would overwrite what is swept before it by name", path.value)
+                }
                 Ok(steps) if matches!(&steps[..], [Step::Key(key), ..] if PLAN.contains(&key.as_str())) => {
                     format!("`{}` is no part of a run", path.value)
                 }
@@ -311,7 +318,7 @@ impl Sweep {
                 "scenario::sweep",
                 path.span,
                 refused,
-                "each path once, such as links.bottleneck.rate",
+                "each path once, such as links.bottleneck.rate; a path with * before those that name one of its places",
             );
             return None;
         }

@@ -24,6 +24,12 @@ pub(crate) fn meets(one: &[Step], other: &[Step]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(same)
 }
 
+/// Whether a path, put after another one, changes what the other named more narrowly.
+pub(crate) fn overwrites(later: &[Step], earlier: &[Step]) -> bool {
+    let is_wider = |(later, earlier): (&Step, &Step)| *later == Step::Any && matches!(earlier, Step::Key(_));
+    meets(later, earlier) && later.iter().zip(earlier).any(is_wider)
+}
+
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
