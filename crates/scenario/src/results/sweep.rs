@@ -546,6 +546,7 @@ impl Job<'_> {
     /// Runs what is missing of these, and waits for what others are at.
     fn run(&self, mut tasks: Vec<&Task>) -> Result<(), SweepError> {
         fs::create_dir_all(self.folder).map_err(|error| self.cannot_write(error))?;
+        crate::text::disk::clear(&self.folder.join(RUNS));
         let pool = rayon::ThreadPoolBuilder::new().num_threads(self.options.threads.max(1)).build();
         let mut done = 0;
         let all = tasks.iter().map(|task| task.points.len()).sum();
