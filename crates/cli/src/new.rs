@@ -40,7 +40,7 @@ pub(crate) fn law(arguments: &NewLawArguments, screen: &Screen) -> Result<(), Fa
         let help = "a name is a to z first, then a to z, 0 to 9 and -, at most 40 letters";
         return refuse(format!("{name:?} is no name of a law"), help);
     }
-    if Protocol::of(name).is_some() || name == "none" {
+    if Protocol::of(name).is_some() || ["none", "cbr", "onoff"].contains(&name) {
         return refuse(format!("there is a law {name} already"), "choose another name");
     }
     let sources = sources(arguments.congestlab.as_deref())?;
