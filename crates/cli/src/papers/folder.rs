@@ -4,17 +4,22 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use congestlab_scenario::FILE_BYTES_MAX;
 use congestlab_scenario::diagnostic::choices;
 use congestlab_scenario::disk;
 use congestlab_scenario::paper::Paper;
+use congestlab_scenario::{FILE_BYTES_MAX, Files};
 
 use crate::args::PapersSource;
 use crate::failure::{Failure, Message};
 
 /// The papers of this project: file, text.
 const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/papers.rs"));
+
+/// Traces that these name.
+const TRACES: [(&str, &[u8]); 1] =
+    [("../../scenarios/synthetic-lte.down", include_bytes!("../../data/synthetic-lte.down"))];
 
 /// All files of all papers: path below the papers' folder, text.
 fn files(folder: Option<&Path>) -> Result<Vec<(String, String)>, Failure> {
@@ -65,7 +70,11 @@ pub(super) fn read(folder: Option<&Path>) -> Result<Vec<Paper>, Failure> {
         return Err(Failure::Input(Message::new(text, "a paper is a folder with paper.toml in it")));
     }
     let place = folder.unwrap_or_else(|| Path::new("papers"));
-    let read = |(key, files): (String, _)| Paper::parse(&place.join(&key), key, files);
+    let traces = || TRACES.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec())).collect();
+    let given = folder.is_none().then(|| Files::Given(Arc::new(traces())));
+    let read = |(key, files): (String, _)| {
+        Ok(Paper { files: given.clone(), ..Paper::parse(&place.join(&key), key, files)? })
+    };
     papers.into_iter().map(|paper| read(paper).map_err(Failure::paper)).collect()
 }
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::judging::claims::Judgement;
 use crate::language::scenario::Scenario;
 use crate::text::diagnostic::{Diagnostics, choices};
+use crate::text::files::Files;
 
 /// `paper.toml`.
 #[derive(Clone, Debug, Deserialize)]
@@ -215,6 +216,8 @@ pub struct Paper {
     pub peer: PeerValues,
     /// The values of a model of the paper that shares nothing with the laws.
     pub model: PeerValues,
+    /// The files that its scenarios name; `None`: beside it.
+    pub files: Option<Files>,
 }
 
 /// An error in a paper's folder.
@@ -280,7 +283,7 @@ impl Paper {
         };
         let figures = files.into_iter().map(figure).collect();
         let (exceptions, written, ranges) = (exceptions.exceptions, verdicts.verdicts, ranges.ranges);
-        Ok(Self { key, about, figures, exceptions, written, ranges, peer, model })
+        Ok(Self { key, about, figures, exceptions, written, ranges, peer, model, files: None })
     }
 
     /// Reads the figures that were asked for, and checks them.
@@ -309,7 +312,8 @@ impl Paper {
         let file = self.figures.iter().find(|figure| figure.name == name);
         let FigureFile { text, path, .. } = file.ok_or_else(|| self.no_figure(name))?;
         let base = path.parent().unwrap_or_else(|| Path::new(""));
-        let scenario = Scenario::parse(&path.display().to_string(), text, base, sets, None)?;
+        let files = self.files.clone().unwrap_or_else(|| base.into());
+        let scenario = Scenario::parse_with(&path.display().to_string(), text, files, sets, None)?;
         scenario.check()?;
         let figure = scenario.figure().ok_or_else(|| PaperError::ShowsNothing(path.clone()))?;
         // Other scenarios may leave out what a report stands on.
