@@ -464,6 +464,7 @@ fn a_place_is_swept_once() {
     let parse = |sweep: &str| {
         let text = format!("{base}[sweep]\n{sweep}");
         Scenario::parse("sweep.toml", &text, Path::new(""), &[], None)
+            .and_then(|scenario| scenario.check())
             .map(|_| ())
             .map_err(|error| error.to_string())
     };
