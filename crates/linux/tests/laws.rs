@@ -72,7 +72,7 @@ fn a_structure_that_c_sees_otherwise_is_refused() {
     let says = "law.h is not what the laws have: make bpf";
     for (ours, other) in [
         ("__u64 acked;\n\t__u64 flight;", "__u64 flight;\n\t__u64 acked;"),
-        ("__u64 state[16]", "__u64 state[15]"),
+        ("__u64 state[17]", "__u64 state[15]"),
         ("__u64 law_sender_window(", "__u32 law_sender_window("),
     ] {
         let changed = header.replace(ours, other);

@@ -24,7 +24,7 @@ const TOLD_MAX: u32 = 3;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Pairs {
-    /// What ACKs carry: three counts of first packets as in [`Counts`], and in the highest byte, from the top, both digits
+    /// Echo that ACKs carry: three counts of first packets as in [`Counts`], and in the highest byte, from the top, both digits
     /// of the last complete chain, whether a first packet waits, and the number of the chain.
     pub word: u32,
     /// Code of the first packet that waits; 0: none does.

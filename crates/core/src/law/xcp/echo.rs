@@ -123,9 +123,9 @@ pub enum Returned {
     Bytes(ByteEcho),
     /// ACKs return the sum of all rates: a [`CumulativeEcho`] without its padding, so that a receiver stays in two cache lines.
     Sum {
-        /// [`CumulativeEcho`]'s.
+        /// Feedback that is not yet part of `stated`, B/s.
         rest: i64,
-        /// [`CumulativeEcho`]'s.
+        /// Sum on the wire, 28 bits in steps of 16 B/s.
         stated: u32,
     },
 }

@@ -221,7 +221,7 @@ pub struct Sender {
     awnd: Bytes,
     meter: Meter,
     fallback: Fallback,
-    /// What [`Feedback::Sum`] heard last.
+    /// Last sum that was heard, for [`Feedback::Sum`].
     reader: EchoReader,
     /// Demand not yet stated, below 1 B/s, with [`DEMAND_PLACES`].
     demand_rest: i32,
