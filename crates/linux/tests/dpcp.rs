@@ -136,9 +136,9 @@ fn hosts_fill_a_link_by_chains_that_tcp_never_sees() {
         path.namespace(end).run(|| host.insert_at("eth0")).unwrap().unwrap();
     }
     path.attach(10_000_000, Some(Queue::Bytes(300_000)));
-    path.start("s", "iperf3 -s", true);
     for (address, seconds) in [("10.0.2.2", 10), ("fd00:2::2", 6)] {
-        path.start("c", &format!("iperf3 -c {address} -t {seconds}"), true);
+        let port = path.serve(true);
+        path.start("c", &format!("iperf3 -c {address} -p {port} -t {seconds}"), true);
         let socket =
             path.until(&host, "DPCP", |socket| socket.flow.law == Law::Xcp && socket.cwnd_packets > 3);
         assert_eq!(
@@ -184,13 +184,14 @@ fn a_firewall_that_drops_exchanged_numbers_stops_no_connection() {
     let rules = "add table inet t; add chain inet t c { type filter hook forward priority 0; }; \
                  add rule inet t c ct state invalid counter drop";
     ip(&format!("ip netns exec {}r nft {rules}", path.id));
-    path.start("s", "iperf3 -s", true);
     // The order of a connection's first numbers is chance: both come.
     let mut seen = vec![];
     for _ in 0..4 {
-        let text = path.run("c", "iperf3 -c 10.0.2.2 -t 6 -J", true);
+        let port = path.serve(true);
+        let text = path.run("c", &format!("iperf3 -c 10.0.2.2 -p {port} -t 6 -J"), true);
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
-        let bits = json["end"]["sum_received"]["bits_per_second"].as_f64().unwrap();
+        let bits = json["end"]["sum_received"]["bits_per_second"].as_f64();
+        let bits = bits.unwrap_or_else(|| panic!("{text}"));
         seen.push((bits / 1e6, host.counters().unwrap()));
         assert!(bits > 2e6, "{seen:?}");
     }

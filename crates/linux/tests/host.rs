@@ -47,18 +47,18 @@ fn the_option_is_on_every_packet() {
     let mut path = path!("the_option_is_on_every_packet", Encoding::Option);
     let _host = enable!("the_option_is_on_every_packet", &path.config());
     path.attach(20_000_000, Some(Queue::Bytes(200_000)));
-    path.start("s", "iperf3 -s", true);
     for address in ["10.0.2.2", "fd00:2::2"] {
-        let lines = captured(&mut path, &format!("iperf3 -c {address} -n 1M"), true);
+        let port = path.serve(true);
+        let lines = captured(&mut path, &format!("iperf3 -c {address} -p {port} -n 1M"), true);
         let (syns, all) = with_option(&lines, |line| line.contains("[S"), 4);
         assert_eq!((syns, all), (4, 4), "{address}");
-        // Data to port 5201, and the ACKs for them.
-        let is_data =
-            |line: &str| line.contains("5201: Flags [.], seq") || line.contains("5201: Flags [P.], seq");
+        // Data to the server's port, and the ACKs for them.
+        let [part, end, from] =
+            [format!("{port}: Flags [.], seq"), format!("{port}: Flags [P.], seq"), format!("{port} > ")];
+        let is_data = |line: &str| line.contains(&part) || line.contains(&end);
         let (data, all) = with_option(&lines, is_data, 16);
         assert!(data == all && data > 50, "{address}: {data} of {all} data packets");
-        let is_ack =
-            |line: &str| line.contains("5201 > ") && line.contains("length 0") && line.contains("[.]");
+        let is_ack = |line: &str| line.contains(&from) && line.contains("length 0") && line.contains("[.]");
         let (acks, all) = with_option(&lines, is_ack, 4);
         // The last ACK of each connection is that of TIME_WAIT, which is no socket any more; a FIN that is
         // repeated on a busy machine gets another.
@@ -155,10 +155,11 @@ fn only_sockets_that_are_meant_speak() {
     let mut config = path.config();
     config.to = vec!["10.0.9.0/24".parse().unwrap(), "fd00:2::/64".parse().unwrap()];
     let host = enable!("only_sockets_that_are_meant_speak", &config);
-    path.start("s", "iperf3 -s", true);
-    path.run("c", "iperf3 -c 10.0.2.2 -n 100K", true);
+    let port = path.serve(true);
+    path.run("c", &format!("iperf3 -c 10.0.2.2 -p {port} -n 100K"), true);
     assert_eq!(host.counters().unwrap().connections, 0, "of no prefix");
-    path.run("c", "iperf3 -c fd00:2::2 -n 100K", true);
+    let port = path.serve(true);
+    path.run("c", &format!("iperf3 -c fd00:2::2 -p {port} -n 100K"), true);
     assert_eq!(host.counters().unwrap().connections, 4, "of the second prefix");
 }
 
@@ -254,9 +255,12 @@ fn what_stays_is_found_and_removed() {
 fn a_named_namespace_is_a_host_of_its_own() {
     let mut path = path!("a_named_namespace_is_a_host_of_its_own", Encoding::Option);
     path.attach(20_000_000, Some(Queue::Packets(200)));
-    path.start("s", "iperf3 -s", true);
+    let mut servers = [path.serve(true), path.serve(true)].into_iter();
     let [client, server] = ["c", "s"].map(|end| path.namespace(end));
-    let transfer = || path.run("c", "iperf3 -c 10.0.2.2 -n 200K", true);
+    let mut transfer = || {
+        let port = servers.next().unwrap();
+        path.run("c", &format!("iperf3 -c 10.0.2.2 -p {port} -n 200K"), true)
+    };
     let config = path.config();
     let enable = |at: &Namespace, config: &Config| {
         at.run(|| host::enable(config, true).map(|host| host.unwrap().deaf_listeners())).unwrap()

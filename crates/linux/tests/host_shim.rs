@@ -112,10 +112,10 @@ fn the_draft_header_is_on_every_packet_behind_the_handshake() {
         path.namespace(end).run(|| Offloads::off("eth0").unwrap().keep()).unwrap();
     }
     path.attach(20_000_000, Some(Queue::Bytes(200_000)));
-    path.start("s", "iperf3 -s", true);
     for address in ["10.0.2.2", "fd00:2::2"] {
+        let listening = path.serve(true);
         // It ends when all is written to the socket: several hundred kB may never be sent.
-        let transfer = format!("iperf3 -c {address} -n 4M");
+        let transfer = format!("iperf3 -c {address} -p {listening} -n 4M");
         let file = capture(&mut path, "tcp or proto 253 or ip6 proto 253", &transfer, true);
         let bytes = fs::read(&file).unwrap();
         fs::remove_file(&file).unwrap();
@@ -123,7 +123,7 @@ fn the_draft_header_is_on_every_packet_behind_the_handshake() {
         let (mut syns, mut data, mut acks, mut bare) = (0, 0, 0, 0);
         // Of the data connection, the second: what came to the server, and what it said of that.
         let port = packets.iter().filter(|packet| packet.tcp.syn).map(|packet| packet.tcp.source_port);
-        let port = port.filter(|port| *port != 5201).nth(1).unwrap();
+        let port = port.filter(|port| *port != listening).nth(1).unwrap();
         let (mut asked, mut said, mut granted) = (0, 0, vec![0]);
         for packet in &packets {
             assert!(packet.size <= 1500, "{address}: {} B", packet.size);
@@ -213,25 +213,27 @@ fn without_a_router_cubic_rules_until_one_answers() {
 fn a_side_that_can_not_gets_the_option_or_plain_tcp() {
     let mut path = path!("a_side_that_can_not_gets_the_option_or_plain_tcp", Encoding::Shim);
     let mut host = enable!("a_side_that_can_not_gets_the_option_or_plain_tcp", &path.config());
-    path.start("s", "iperf3 -s", true);
-    path.start("s", "iperf3 -s -p 5202", false);
     // Neither side, then one of both.
     for covered in [None, Some("c")] {
         if let Some(end) = covered {
             path.namespace(end).run(|| host.insert_at("eth0")).unwrap().unwrap();
         }
         let before = host.counters().unwrap();
-        path.run("c", "iperf3 -c 10.0.2.2 -n 1M", true);
-        path.run("c", "iperf3 -c 10.0.2.2 -n 1M -R", true);
+        for turn in ["", " -R"] {
+            let port = path.serve(true);
+            path.run("c", &format!("iperf3 -c 10.0.2.2 -p {port} -n 1M{turn}"), true);
+        }
         let counters = host.counters().unwrap();
         assert_eq!(counters.connections - before.connections, 8, "by the option");
         assert_eq!((counters.shims_sent, counters.shims_received), (0, 0));
     }
     path.namespace("s").run(|| host.insert_at("eth0")).unwrap().unwrap();
-    path.run("c", "iperf3 -c 10.0.2.2 -p 5202 -n 1M", true);
+    let port = path.serve(false);
+    path.run("c", &format!("iperf3 -c 10.0.2.2 -p {port} -n 1M"), true);
     let counters = host.counters().unwrap();
     assert_eq!((counters.fallbacks_no_option, counters.shims_sent), (2, 0), "plain TCP");
-    path.run("c", "iperf3 -c 10.0.2.2 -n 1M", true);
+    let port = path.serve(true);
+    path.run("c", &format!("iperf3 -c 10.0.2.2 -p {port} -n 1M"), true);
     let counters = host.counters().unwrap();
     assert!(counters.shims_sent > 300, "{counters:?}");
 }
@@ -241,8 +243,8 @@ fn a_firewall_that_knows_tcp_alone_breaks_no_connection() {
     let mut path = path!("a_firewall_that_knows_tcp_alone_breaks_no_connection", Encoding::Shim);
     let mut host = enable!("a_firewall_that_knows_tcp_alone_breaks_no_connection", &path.config());
     cover(&path, &mut host);
-    path.start("s", "iperf3 -s", true);
-    path.run("c", "iperf3 -c 10.0.2.2 -n 1M", true);
+    let port = path.serve(true);
+    path.run("c", &format!("iperf3 -c 10.0.2.2 -p {port} -n 1M"), true);
     let nft = std::env::temp_dir().join(format!("{}firewall.nft", path.id));
     for (name, rule) in [("both", ""), ("there", "oifname s "), ("back", "oifname c ")] {
         let rules = format!(
@@ -255,8 +257,10 @@ fn a_firewall_that_knows_tcp_alone_breaks_no_connection() {
             let reason = String::from_utf8_lossy(&set.stderr);
             return eprintln!("SKIP a_firewall_that_knows_tcp_alone_breaks_no_connection: {}", reason.trim());
         }
-        path.run("c", "timeout 60 iperf3 -c 10.0.2.2 -n 1M", true);
-        path.run("c", "timeout 60 iperf3 -c fd00:2::2 -n 1M -R", true);
+        for (address, turn) in [("10.0.2.2", ""), ("fd00:2::2", " -R")] {
+            let port = path.serve(true);
+            path.run("c", &format!("timeout 60 iperf3 -c {address} -p {port} -n 1M{turn}"), true);
+        }
         path.run("r", &format!("nft delete table inet {name}"), false);
     }
 }

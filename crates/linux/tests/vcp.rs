@@ -112,10 +112,10 @@ fn hosts_fill_a_link_by_codes_and_the_kernels_own_ecn_sees_none_of_them() {
         path.namespace(end).run(|| host.insert_at("eth0")).unwrap().unwrap();
     }
     path.attach(10_000_000, Some(Queue::Bytes(300_000)));
-    path.start("s", "iperf3 -s", true);
     // A window of one packet takes some seconds to grow.
     for (address, seconds) in [("10.0.2.2", 24), ("fd00:2::2", 12)] {
-        path.start("c", &format!("iperf3 -c {address} -t {seconds}"), true);
+        let port = path.serve(true);
+        path.start("c", &format!("iperf3 -c {address} -p {port} -t {seconds}"), true);
         let socket =
             path.until(&host, "VCP", |socket| socket.flow.law == Law::Xcp && socket.cwnd_packets > 3);
         assert_eq!(

@@ -29,6 +29,7 @@ pub(crate) struct Path {
     /// With [`Encoding::Ecn`]: DPCP instead of VCP.
     pub(crate) is_dpcp: bool,
     children: Vec<Child>,
+    served: u16,
     wire: Option<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
 }
@@ -74,8 +75,16 @@ impl Path {
         let id = format!("cl-h{random:08x}");
         let cgroup = cgroup::root().map_err(|error| error.to_string())?.join(&id);
         fs::create_dir(&cgroup).map_err(|error| format!("no control group: {error}"))?;
-        let mut path =
-            Self { id, cgroup, encoding, is_dpcp: false, children: vec![], wire: None, stop: Arc::default() };
+        let mut path = Self {
+            id,
+            cgroup,
+            encoding,
+            is_dpcp: false,
+            children: vec![],
+            served: 0,
+            wire: None,
+            stop: Arc::default(),
+        };
         let id = &path.id;
         for end in ["c", "r", "w", "s"] {
             let made = command::query(&format!("ip netns add {id}{end}"));
@@ -150,6 +159,15 @@ impl Path {
         let mut command = self.command(end, line, is_member);
         self.children.push(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
         sleep(Duration::from_millis(400));
+    }
+
+    /// Starts an iperf3 server for one transfer and returns its port. One that serves several opens its listener anew after
+    /// each, and a client that has connected before it does is reset.
+    pub(crate) fn serve(&mut self, is_member: bool) -> u16 {
+        self.served += 1;
+        let port = 5200 + self.served;
+        self.start("s", &format!("iperf3 -s -1 -p {port}"), is_member);
+        port
     }
 
     pub(crate) fn namespace(&self, end: &str) -> Namespace {
