@@ -173,6 +173,11 @@ fn load(arguments: &SweepArguments, screen: &Screen) -> Result<Scenario, Failure
     }
     let scenario = Scenario::load_varied(file, set, *seed, &grid).map_err(Failure::Scenario)?;
     crate::warn(scenario.warnings(), screen);
+    if let Some(seed) = seed
+        && scenario.sweep().is_some_and(|sweep| sweep.axes().iter().any(|axis| axis == "run.seed"))
+    {
+        screen.note(&format!("--seed {seed} changes nothing, since the sweep varies run.seed"));
+    }
     Ok(scenario)
 }
 

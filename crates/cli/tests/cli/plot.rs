@@ -179,6 +179,7 @@ fn wrong_words_list_the_right_ones_and_write_nothing() {
         (vec!["plot", &run, "--y", "recieved_bps"], "received_bps"),
         (vec!["plot", &run, "--kind", "cdf", "--y", "goodput"], "goodput_bps"),
         (vec!["plot", &run, "--kind", "line", "--by", "laws"], "law, element, label"),
+        (vec!["plot", &run, "--by", "nosuch"], "law, element, label"),
         (vec!["plot", &run, "--kind", "line", "--x", "flows.ftp.count"], "run"),
         (vec!["plot", &run, "--kind", "line", "--y", "links.botleneck.drops"], "bottleneck"),
         (vec!["plot", "nowhere"], "no folder nowhere"),

@@ -37,6 +37,15 @@ fn count(text: &str, what: &str) -> usize {
 }
 
 #[test]
+fn a_seed_beside_seeds_that_are_swept_is_said_to_change_nothing() {
+    let lab = Lab::new(SCENARIO);
+    let told = sweep(&lab, &["--out", "kept", "--seed", "9"]).exits(0).stderr();
+    assert!(told.contains("--seed 9 changes nothing, since the sweep varies run.seed"), "{told}");
+    let told = sweep(&lab, &["--out", "kept"]).exits(0).stderr();
+    assert!(!told.contains("changes nothing") && told.contains("12 kept"), "{told}");
+}
+
+#[test]
 fn the_table_has_a_row_for_each_point_and_element() {
     let lab = Lab::new(SCENARIO);
     sweep(&lab, &["--out", "kept"]).exits(0);

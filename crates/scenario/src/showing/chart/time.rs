@@ -18,8 +18,17 @@ use crate::text::tree::NONE;
 /// What runs show over time: throughput, queueing delay and utilisation, or what was asked for.
 ///
 /// # Errors
-/// If a run can not be read, or has no such series.
+/// If a run can not be read, or has no such series, or lines are wanted by what runs do not have.
 pub fn over_time(runs: &[RunFolder], wish: &Wish) -> Result<Picture, ChartError> {
+    // Each element of each run has a line of its own, whichever of these is asked for.
+    let known = ["law", "element", "label"];
+    if let Some(by) = wish.by.as_deref().filter(|by| !known.contains(by)) {
+        return Err(ChartError::Unknown {
+            what: "over time there are no lines by",
+            found: by.to_owned(),
+            allowed: choices(by, known.into_iter()).into(),
+        });
+    }
     let mut panels: Vec<Panel> = Vec::new();
     let wanted: Vec<Vec<&str>> = match (wish.kind, wish.y.as_deref()) {
         (_, Some(y)) => vec![vec![y]],
