@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use congestlab_scenario::claims::{CheckedClaim, Judgement, Observation, Verdict};
+use congestlab_scenario::claims::{CheckedClaim, Controlled, Judgement, Observation, Verdict};
 use congestlab_scenario::diagnostic::choices;
 use congestlab_scenario::disk;
 use congestlab_scenario::figure::Figure;
@@ -443,15 +443,16 @@ fn report(arguments: &PapersReportArguments, screen: &Screen) -> Result<(), Fail
             }
         }
     }
-    check_tags(&paper)?;
+    let all = paper.scenarios(None).map_err(Failure::paper)?;
+    check_tags(&paper, &all)?;
+    check_controls(&paper, &all)?;
     check(&paper, &now)
 }
 
 /// Each claim that fails says why in a word, and the word is true; others say nothing.
-fn check_tags(paper: &Paper) -> Result<(), Failure> {
+fn check_tags(paper: &Paper, figures: &[(String, Scenario)]) -> Result<(), Failure> {
     let mut list = Vec::new();
-    let figures = paper.scenarios(None).map_err(Failure::paper)?;
-    for (name, scenario) in &figures {
+    for (name, scenario) in figures {
         for claim in scenario.claims() {
             let that = claim.that();
             let Some(verdict) = paper.written(name, that).map(|written| written.verdict) else { continue };
@@ -476,7 +477,7 @@ fn check_tags(paper: &Paper) -> Result<(), Failure> {
                      docs/design/protocols.md that derives it"
                         .to_owned()
                 }
-                (_, Some(experiment)) if !turns(paper, &figures, name, claim, experiment) => format!(
+                (_, Some(experiment)) if !turns(paper, figures, name, claim, experiment) => format!(
                     "its experiment `{experiment}` is neither a value of ranges.toml with which it holds, nor another claim \
                      that does, nor another figure in which one of the same words or quote does"
                 ),
@@ -491,6 +492,34 @@ fn check_tags(paper: &Paper) -> Result<(), Failure> {
     let text =
         format!("{} claims of {} say wrongly why they fail\n{}", list.len(), paper.key, list.join("\n"));
     Err(Failure::Claim(Message::new(text, "tag = \"ns-2\", \"closed form\", \"assumed\" or \"open\"")))
+}
+
+/// Each claim with the words of a source that holds says how its cause is switched off, or why it has none.
+fn check_controls(paper: &Paper, figures: &[(String, Scenario)]) -> Result<(), Failure> {
+    let mut list = Vec::new();
+    for (name, scenario) in figures {
+        let held = |claim: &&CheckedClaim| {
+            let written = paper.written(name, claim.that());
+            claim.quote().is_some() && written.is_some_and(|written| written.verdict == Judgement::Holds)
+        };
+        for claim in scenario.claims().iter().filter(held) {
+            let wrong = match scenario.controlled(claim) {
+                Controlled::Unsaid => "it has a source's words, and says nothing of a control",
+                Controlled::NoEffect if claim.is_about_an_effect() => {
+                    "it compares, and its control is false, as of a claim about no effect"
+                }
+                _ => continue,
+            };
+            list.push(format!("{name}: {}: {wrong}", claim.that()));
+        }
+    }
+    if list.is_empty() {
+        return Ok(());
+    }
+    let text = format!("{} claims of {} hold without a control\n{}", list.len(), paper.key, list.join("\n"));
+    let help = "control = { PATH = VALUE } switches the cause off; = \"...\" says why nothing does; = false: a number of a \
+                set-up, about no effect";
+    Err(Failure::Claim(Message::new(text, help)))
 }
 
 /// The experiment makes the claim hold: another value of what the figure assumes, another claim by its words, or another figure.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use congestlab_scenario::claims::{Judgement, Verdict};
+use congestlab_scenario::claims::{Controlled, Judgement, Verdict};
 use congestlab_scenario::figure::Figure;
 use congestlab_scenario::paper::{Counts, Exception, Paper, PeerValues, Range, Written};
 use serde_json::{Value, json};
@@ -254,11 +254,18 @@ pub(super) fn readme(paper: &Paper) -> Result<String, Failure> {
             );
         }
         for claim in scenario.claims() {
-            let verdict = paper.written(&name, claim.that()).map(|written| written.verdict);
-            let what = match verdict {
-                Some(Judgement::Fails) => "fails",
-                Some(Judgement::Undecided) => "is undecided",
-                _ => continue,
+            let Some(written) = paper.written(&name, claim.that()) else { continue };
+            let what = match written.verdict {
+                Judgement::Fails => "fails",
+                Judgement::Undecided => "is undecided",
+                Judgement::Holds if written.does_not_tell() => "tells nothing",
+                Judgement::Holds => {
+                    if let Controlled::Reason(reason) = scenario.controlled(claim) {
+                        let _ =
+                            writeln!(text, "\nNo control of \"{}\": {}", plain(claim.that()), plain(&reason));
+                    }
+                    continue;
+                }
             };
             let Some(cause) = claim.cause() else { continue };
             let _ = write!(text, "\nWhy \"{}\" {what}: {}", plain(claim.that()), plain(cause));
@@ -348,11 +355,21 @@ pub(super) fn summary(papers: &[Paper]) -> Result<String, Failure> {
     );
     // Claims with the words of a paper, and others.
     let mut claims: [Vec<(&Written, Option<&'static str>)>; 2] = [Vec::new(), Vec::new()];
+    // Of those with a paper's words that hold or tell nothing: with a control, with a reason for none, about no effect.
+    let mut controls = [0; 3];
     for paper in papers {
         for (name, scenario) in paper.scenarios(None).map_err(Failure::paper)? {
             for claim in scenario.claims() {
                 let Some(written) = paper.written(&name, claim.that()) else { continue };
                 claims[usize::from(claim.quote().is_none())].push((written, claim.tag()));
+                let place = match scenario.controlled(claim) {
+                    Controlled::SwitchedOff => 0,
+                    Controlled::Reason(_) => 1,
+                    Controlled::NoEffect => 2,
+                    Controlled::Unsaid => continue,
+                };
+                let is_counted = claim.quote().is_some() && written.verdict == Judgement::Holds;
+                controls[place] += usize::from(is_counted);
             }
         }
     }
@@ -397,6 +414,12 @@ pub(super) fn summary(papers: &[Paper]) -> Result<String, Failure> {
         counts.hold,
         counts.all(),
         100.0 * counts.hold as f64 / counts.all().max(1) as f64,
+    );
+    let [switched, reasons, numbers_alone] = controls;
+    let _ = writeln!(
+        text,
+        "Of the quoted claims that hold or tell nothing, {switched} have a control, {reasons} say why nothing can be switched \
+         off, and {numbers_alone} are about no effect.\n"
     );
     let [asked, same, ..] = second(papers, |paper| &paper.peer);
     let _ = writeln!(text, "{asked} claims are judged on runs of ns-2, too: {same} with the same verdict.\n");

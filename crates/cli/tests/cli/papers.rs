@@ -346,6 +346,78 @@ fn a_claim_that_fails_has_a_tag_that_is_true() {
     assert!(run(&lab, &[]).exits(2).stderr().contains("without an `experiment`"));
 }
 
+/// `papers report --check` asks of each quoted claim that holds how its cause is switched off, or why it is not.
+#[test]
+fn a_quoted_claim_that_holds_says_what_controls_it() {
+    let own = "control = { \"flows.ftp.size\" = \"10 kB\" }\n";
+    let report = |text: &str| {
+        let lab = lab(text);
+        lab.run(&["papers", "report", "xcp", "--papers", "papers", "--out", "out", "--write"]).exits(0);
+        let pages = ["papers/xcp/README.md", "papers/README.md"]
+            .map(|page| fs::read_to_string(lab.path(page)).unwrap());
+        (lab.run(&["papers", "report", "xcp", "--papers", "papers", "--out", "out", "--check"]), pages)
+    };
+    let counted = |pages: &[String; 2], counts: &str| {
+        assert!(
+            pages[1].contains(&format!("Of the quoted claims that hold or tell nothing, {counts}.")),
+            "{}",
+            pages[1]
+        );
+    };
+    let (check, pages) = report(&figure());
+    check.exits(0);
+    counted(&pages, "1 have a control, 0 say why nothing can be switched off, and 0 are about no effect");
+
+    let (check, _) = report(&figure().replace(own, ""));
+    let refused = check.exits(3);
+    let said = "fig04: the link is used: it has a source's words, and says nothing of a control";
+    assert!(refused.stderr().contains(said), "{}", refused.stderr());
+    // What is our own, fails, or has the figure's control, need not say any.
+    let ours = figure().replace(own, "").replace("quote = \"XCP maintains good utilization\"\n", "");
+    report(&ours).0.exits(0);
+    report(
+        &figure()
+            .replace(own, "")
+            .replace("at_least = 0.9", "at_least = 1.1\ncause = \"it can not\"\ntag = \"open\""),
+    )
+    .0
+    .exits(0);
+    let shared = figure().replace(own, "").replace("[figure]\n", &format!("[figure]\n{own}"));
+    report(&shared).0.exits(0);
+
+    // A number of a set-up is about no effect; a comparison is not, by what it reads or by what its source says.
+    let plain = figure().replace(own, "control = false\n");
+    let (check, pages) = report(&plain);
+    check.exits(0);
+    counted(&pages, "0 have a control, 0 say why nothing can be switched off, and 1 are about no effect");
+    for compares in [
+        plain.replacen("at_least = 0.9", "ratio_to = \"links.bottleneck.utilization\"\nat_least = 0.9", 1),
+        plain.replace("XCP maintains good utilization", "XCP's utilization is higher than that of TCP"),
+        plain.replace("XCP maintains good utilization", "Increasing the rate does nothing"),
+    ] {
+        assert_ne!(compares, plain);
+        let refused = report(&compares).0.exits(3);
+        let said = "fig04: the link is used: it compares, and its control is false";
+        assert!(refused.stderr().contains(said), "{}", refused.stderr());
+        let (check, pages) = report(&compares.replace("control = false", "control = \"It is | its own.\""));
+        check.exits(0);
+        assert!(
+            pages[0].contains("\nNo control of \"the link is used\": It is \\| its own.\n"),
+            "{}",
+            pages[0]
+        );
+        counted(&pages, "0 have a control, 1 say why nothing can be switched off, and 0 are about no effect");
+    }
+    // Nothing is no reason.
+    let lab = lab(&figure().replace(own, "control = \" \"\n"));
+    let refused = run(&lab, &[]).exits(2);
+    assert!(
+        refused.stderr().contains("a table of settings by path, false, or a reason in words"),
+        "{}",
+        refused.stderr()
+    );
+}
+
 #[test]
 fn ranges_say_which_verdicts_turn_with_what_is_assumed() {
     let lab = lab(&figure());

@@ -57,7 +57,7 @@ record! {
         only: Axes,
         /// What several seeds must do: "each" of them (absent); "mean": the interval of confidence of their mean is within the bounds; "half": half of them or more.
         decide: Decide,
-        /// The claim's cause switched off, as settings by path: then it must not hold. false: it is about no effect, and has none. Absent: that of [figure].
+        /// The claim's cause switched off, as settings by path: then it must not hold. false: it is about no effect, and has none. A text: why no cause can be switched off. Absent: that of [figure].
         control: Control,
         /// Of a claim that fails: why, and what shows it.
         cause: String,
@@ -239,13 +239,15 @@ impl Language for Ordered {
 pub(crate) enum Control {
     /// There is none to switch off.
     Nothing,
+    /// None can be switched off, and this is why.
+    Reason(String),
     Settings(Vec<(At<String>, Node)>),
 }
 
 impl Control {
     pub(crate) fn settings(&self) -> &[(At<String>, Node)] {
         match self {
-            Self::Nothing => &[],
+            Self::Nothing | Self::Reason(_) => &[],
             Self::Settings(settings) => settings,
         }
     }
@@ -255,14 +257,15 @@ impl Language for Control {
     fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
         match &node.value {
             Value::Boolean(false) => Some(Self::Nothing),
+            Value::String(reason) if !reason.trim().is_empty() => Some(Self::Reason(reason.clone())),
             Value::Table(Table(entries)) if !entries.is_empty() => {
                 let setting =
                     |entry: &Entry| (At { value: entry.key.clone(), span: entry.span }, entry.node.clone());
                 Some(Self::Settings(entries.iter().map(setting).collect()))
             }
             _ => {
-                let help = "such as { \"links.bottleneck.ack_loss\" = 0 }, or false";
-                wrong_type(node, "a table of settings by path, or false", help, findings);
+                let help = "such as { \"links.bottleneck.ack_loss\" = 0 }, or false, or why there is none";
+                wrong_type(node, "a table of settings by path, false, or a reason in words", help, findings);
                 None
             }
         }
@@ -271,6 +274,7 @@ impl Language for Control {
     fn encode(&self) -> Value {
         match self {
             Self::Nothing => Value::Boolean(false),
+            Self::Reason(reason) => Value::string(reason.as_str()),
             Self::Settings(list) => {
                 Value::table(list.iter().map(|(path, node)| (path.value.clone(), node.value.clone())))
             }
@@ -278,8 +282,27 @@ impl Language for Control {
     }
 
     fn schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "anyOf": [{ "const": false }, { "type": "object", "minProperties": 1 }] })
+        json_schema!({
+            "anyOf": [
+                { "const": false },
+                { "type": "string", "minLength": 1 },
+                { "type": "object", "minProperties": 1 },
+            ]
+        })
     }
+}
+
+/// What is said of the cause of a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Controlled {
+    /// Nothing.
+    Unsaid,
+    /// It is about no effect.
+    NoEffect,
+    /// Why its cause can not be switched off.
+    Reason(String),
+    /// A control switches it off.
+    SwitchedOff,
 }
 
 words! {
@@ -411,15 +434,23 @@ impl CheckedClaim {
         read(self, runs) == read(other, others)
     }
 
-    /// Its own control.
+    /// What it says of its control itself.
     pub(crate) fn control(&self) -> Option<&Control> {
-        let control = self.claim.control.as_ref().map(|control| &control.value);
-        control.filter(|control| !control.settings().is_empty())
+        self.claim.control.as_ref().map(|control| &control.value)
     }
 
-    /// It says that it is about no effect.
-    pub(crate) fn has_no_control(&self) -> bool {
-        matches!(self.claim.control, Some(At { value: Control::Nothing, .. }))
+    /// It compares, by what it reads or in the source's words, and so is about an effect.
+    pub fn is_about_an_effect(&self) -> bool {
+        let Claim { ratio_to, against, monotone, crossover, ordered, .. } = &self.claim;
+        let metrics = matches!(ordered, Some(At { value: Ordered::Metrics(_), .. }));
+        let is_compared = ratio_to.is_some() || against.is_some() || metrics;
+        is_compared
+            || monotone.is_some()
+            || crossover.is_some()
+            || self.quote().is_some_and(|quote| {
+                let words = quote.split(|letter: char| !letter.is_alphabetic()).map(str::to_lowercase);
+                words.into_iter().any(|word| EFFECTS.iter().any(|effect| word.starts_with(effect)))
+            })
     }
 
     /// The claim about the points of the sweep that have the values of a control.
@@ -454,6 +485,10 @@ impl CheckedClaim {
         self.claim.is_about(run) || self.claim.against.as_ref().is_some_and(|against| against.value.has(run))
     }
 }
+
+/// How words begin with which a source compares, or names a cause.
+const EFFECTS: [&str; 9] =
+    ["because", "compar", "decreas", "degrad", "improv", "increas", "outperform", "reduc", "than"];
 
 impl Claim {
     /// Every metric that it names.

@@ -92,7 +92,7 @@ record! {
         quick: bool,
         /// What it assumes, with other values that would be as plausible.
         assumed: Vec<At<Assumption>>,
-        /// The control of claims that have none of their own: the cause switched off, as settings by path.
+        /// The control of claims that have none of their own: the cause switched off, as settings by path. Or what they say instead, as there.
         control: Control,
     }
 }
@@ -455,7 +455,7 @@ impl<'a> Figure<'a> {
 
     /// The control of claims without one of their own.
     pub(crate) fn control(self) -> Option<&'a Control> {
-        self.0.control.as_ref().map(|control| &control.value).filter(|control| !control.settings().is_empty())
+        self.0.control.as_ref().map(|control| &control.value)
     }
 
     /// How wide it is drawn, inches.

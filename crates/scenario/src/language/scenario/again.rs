@@ -1,6 +1,6 @@
 //! A scenario run again to be sure of a verdict: with more seeds, and with a claim's cause switched off.
 
-use crate::judging::claims::{CheckedClaim, Control, PAIRS, Settings, no_pair};
+use crate::judging::claims::{CheckedClaim, Control, Controlled, PAIRS, Settings, no_pair};
 use crate::judging::figure::Figure;
 use crate::judging::grid::{Axis, PLAN, Sweep};
 use crate::judging::observation::Observation;
@@ -32,14 +32,24 @@ impl Scenario {
         self.rebuilt(root, findings, &|run| claim.is_about_one_of(points, run))
     }
 
+    /// Returns what is said of a claim's cause, by it or for all claims of the figure.
+    pub fn controlled(&self, claim: &CheckedClaim) -> Controlled {
+        match claim.control().or_else(|| self.figure().and_then(Figure::control)) {
+            None => Controlled::Unsaid,
+            Some(Control::Nothing) => Controlled::NoEffect,
+            Some(Control::Reason(reason)) => Controlled::Reason(reason.clone()),
+            Some(Control::Settings(_)) => Controlled::SwitchedOff,
+        }
+    }
+
     /// The points that a claim is about with its cause switched off, and the claim about them; `None`: the claim names no
     /// cause that can be.
     ///
     /// # Errors
     /// If the settings of the control make no scenario, or none that the claim can be about.
     pub fn control(&self, claim: &CheckedClaim) -> Result<Option<(Self, CheckedClaim)>, Diagnostics> {
-        let inherited = || self.figure().filter(|_| !claim.has_no_control()).and_then(Figure::control);
-        let Some(control) = claim.control().or_else(inherited) else { return Ok(None) };
+        let said = claim.control().or_else(|| self.figure().and_then(Figure::control));
+        let Some(control) = said.filter(|control| !control.settings().is_empty()) else { return Ok(None) };
         let mut findings = Findings::new(self.sources.clone());
         let mut root = self.root.clone();
         let swept = self.file.sweep.as_ref().map_or(Vec::new(), |sweep| Axis::all(&sweep.value));
