@@ -30,19 +30,31 @@ const TOP: [u64; DECADE as usize] = [
     891_250_938_133,
 ];
 
+/// Rates of codes, b/s; 0: none. As many as a byte has values: the kernel's verifier follows no comparison that a compiler makes with
+/// another copy of the code.
+const RATES: [u64; 256] = {
+    let mut rates = [0; 256];
+    let mut code = 0;
+    while code < UNKNOWN {
+        let mut rate = TOP[(code % DECADE) as usize];
+        let mut decade = code / DECADE;
+        while decade < 6 {
+            rate /= 10;
+            decade += 1;
+        }
+        rates[code as usize] = rate;
+        code += 1;
+    }
+    rates
+};
+
 /// Returns the rate of a code; `None`: it advises nothing.
 #[inline]
 pub const fn rate(code: u8) -> Option<BitRate> {
-    if code >= UNKNOWN {
-        return None;
+    match RATES[code as usize] {
+        0 => None,
+        rate => Some(BitRate(rate)),
     }
-    let mut rate = TOP[(code % DECADE) as usize];
-    let mut decade = code / DECADE;
-    while decade < 6 {
-        rate /= 10;
-        decade += 1;
-    }
-    Some(BitRate(rate))
 }
 
 /// Returns the largest code whose rate is at most this one, 0 for rates below all.

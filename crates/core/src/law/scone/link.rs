@@ -183,6 +183,9 @@ struct Known {
 
 impl Known {
     const WORDS: u32 = 6;
+    /// The record of a flow that the link does not remember. It has values, and is no `Option`, since a compiler saves what is not
+    /// there, too, and a kernel refuses that.
+    const NONE: Self = Self { number: 0, interval: 0, bytes: 0, told: 0, before: 0, raised: 0 };
 
     #[inline(always)]
     fn read(words: &[u32]) -> Option<Self> {
@@ -335,12 +338,12 @@ impl Link {
         (self.config.hold.0 / self.config.interval.0.max(1)).saturating_add(1)
     }
 
-    /// Counts a packet of a flow that the link remembers; returns its record.
+    /// Counts a packet of a flow that the link remembers; returns its record, of any other [`Known::NONE`].
     #[inline]
-    fn remember(&mut self, now: Time, flow: u32, packet: &mut impl Packet) -> Option<Known> {
+    fn remember(&mut self, now: Time, flow: u32, packet: &mut impl Packet) -> Known {
         let size = packet.size();
-        let words = packet.memory([flow, !flow, 1], now, true)?;
-        let mut known = Known::read(words)?;
+        let Some(words) = packet.memory([flow, !flow, 1], now, true) else { return Known::NONE };
+        let Some(mut known) = Known::read(words) else { return Known::NONE };
         if known.number == 0 {
             known = self.begin(now);
         } else if known.interval != self.intervals as u32 {
@@ -348,7 +351,7 @@ impl Link {
         }
         known.bytes = known.bytes.saturating_add(size.0);
         known.write(words);
-        Some(known)
+        known
     }
 }
 
@@ -410,14 +413,14 @@ impl LinkLaw for Link {
     #[inline]
     fn on_departure(&mut self, now: Time, packet: &mut impl Packet, _backlog: Bytes) {
         let Some(header) = packet.header::<Header>() else { return };
-        let known = self.remember(now, header.flow, packet);
+        let mut known = self.remember(now, header.flow, packet);
         let Some(asked) = header.asked() else { return };
         if self.config.capacity.0 == 0 {
             return;
         }
         // A flow that the link does not remember is known by its name.
-        let own = self.code_for(known.map_or(header.flow, |known| known.number));
-        if let Some(mut known) = known
+        let own = self.code_for(if known.number == 0 { header.flow } else { known.number });
+        if known.number > 0
             && let Some(words) = packet.memory([header.flow, !header.flow, 1], now, true)
         {
             known.tell(own, self.period());
