@@ -2,8 +2,8 @@
 //!
 //! Everything here changes or measures a running Linux: XCP as a BPF program at an interface
 //! ([`router`]) and in the kernel's TCP ([`host`]), links in user space ([`link`]), labs that run a
-//! scenario with real TCP ([`lab`]), a gateway that splits connections ([`gateway`]), and what they need of
-//! the kernel ([`sys`], [`doctor`]). A command that changes the system undoes the change, or says how to.
+//! scenario with real TCP ([`lab`]), a gateway that splits connections ([`gateway`]), a tester of others'
+//! elements ([`scone`]), and what they need of the kernel ([`sys`], [`doctor`]). A command that changes the system undoes the change, or says how to.
 //!
 //! XCP at an interface, which needs root:
 //!
@@ -35,6 +35,7 @@ mod interface;
 pub mod lab;
 pub mod link;
 pub mod router;
+pub mod scone;
 pub mod standing;
 pub mod supervisor;
 pub mod sys;

@@ -13,3 +13,4 @@ pub mod process;
 pub mod qdisc;
 pub mod schedule;
 pub mod tcp;
+pub mod udp;

@@ -58,7 +58,7 @@ pub fn set_unsent_max(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
     set(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes as c_int)
 }
 
-fn set(socket: BorrowedFd<'_>, level: c_int, option: c_int, value: c_int) -> io::Result<()> {
+pub(super) fn set(socket: BorrowedFd<'_>, level: c_int, option: c_int, value: c_int) -> io::Result<()> {
     let size = size_of::<c_int>() as libc::socklen_t;
     // SAFETY: the kernel reads one integer, which lives until the call returns.
     let result =
