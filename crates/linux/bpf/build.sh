@@ -11,13 +11,13 @@ bpf=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
 shift
-# The link laws of the list that need no program of their own, each with its type; telemetry of HPCC and packets of SCONE are in
-# no TCP option, where that program would look.
+# The link laws of the list that run in the program for any law, each with its type; telemetry of HPCC is in no TCP option, where
+# that program would look, and for SCONE's header it looks elsewhere (router-scone.bpf.c).
 listed=$(sed -n 's/^    \([a-z0-9_]*\) {.* link [A-Za-z0-9]*(super::\([A-Za-z0-9_:]*\)).*/\1 \2/p' \
-    "$bpf/../../core/src/law/list.rs" | grep -v '^xcp \|^pxcp \|^xcp2 \|^mpcp \|^hpcc \|^scone ')
+    "$bpf/../../core/src/law/list.rs" | grep -v '^xcp \|^pxcp \|^xcp2 \|^mpcp \|^hpcc ')
 if [ $# -eq 0 ]; then
     set -- $(cd "$bpf" && ls ./*.bpf.c | sed -n '/-law\.bpf\.c$/d; s|./\(.*\)\.bpf\.c|\1|p') \
-        $(echo "$listed" | sed 's/\(.*\) .*/router-\1/')
+        $(echo "$listed" | sed '/^scone /d; s/\(.*\) .*/router-\1/')
 fi
 law=${LAW:-rust}
 # No path of this machine in an object: the same sources give the same bytes everywhere. The compiler
@@ -105,6 +105,7 @@ has_own() {
 laws_of() {
     has_own "$1" || { echo "any-${1#*-}" && return; }
     case $1 in
+    *-scone) echo any-scone ;;
     *-vcp) echo vcp ;;
     *-dpcp) echo dpcp ;;
     *-pxcp) echo pxcp ;;

@@ -5,6 +5,8 @@
  * Finds the law's header by what user space says of its bytes, hands the law words, and writes back those that it
  * changed, and the ECN field. Everything else passes as it is and counts as traffic. A super-packet is one packet of
  * its whole size. One loaded object serves one interface.
+ *
+ * With HEADER_H defined, that file finds, reads and writes the header elsewhere (router-scone.bpf.c).
  */
 #include "packet.h"
 #include LINK_H /* generated: what Rust's compiler made of link.rs.in and the law */
@@ -89,6 +91,9 @@ union image {
 	__u8 bytes[WORDS];
 };
 
+#ifdef HEADER_H
+#include HEADER_H
+#else
 /* Finds what there is for the law in a packet, and reads it. */
 __attribute__((noinline)) int read_packet(struct __sk_buff *skb, struct packet *p, struct Passing *passing)
 {
@@ -160,6 +165,10 @@ __attribute__((noinline)) int write_header(struct __sk_buff *skb, struct packet 
 	return bpf_l4_csum_replace(skb, p->checksum, 0, difference, 0);
 }
 
+/* A law that remembers flows begins one with any packet. */
+#define BEGINS(kind) 1
+#endif
+
 /* Finds out which flow the law will ask for: it says so when it works on a copy. No map can be searched while the
  * port is locked. */
 __attribute__((noinline)) int try_out(__u64 now, __u64 backlog)
@@ -224,8 +233,14 @@ int cl_router(struct __sk_buff *skb)
 	passing->ecn = packet.ecn;
 	__builtin_memcpy(before.words, passing->words, sizeof(passing->words));
 	now -= p->began;
-	if (c->form.idle && try_out(now, backlog))
+	if (c->form.idle && try_out(now, backlog)) {
+		if (!BEGINS(kind))
+			s->trial.remembers &= ~2;
 		record = record_of(&s->trial, now, c->form.idle * 1000000ull);
+		/* Without a record it is a packet of others. */
+		if (!record && !BEGINS(kind))
+			passing->tag = 0;
+	}
 
 	bpf_spin_lock(&p->lock);
 	/* No timers: the next packet serves what is due. */

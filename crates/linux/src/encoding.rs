@@ -13,4 +13,6 @@ pub enum Encoding {
     Shim,
     /// The ECN field of IP, echoed in a TCP option: the only one of VCP and DPCP.
     Ecn,
+    /// A packet of QUIC before others in a datagram of UDP: the only one of SCONE.
+    Quic,
 }

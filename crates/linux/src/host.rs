@@ -323,7 +323,11 @@ impl Config {
                 format!("at most 15 letters, digits, _ and . that begin with {law}"),
             ));
         }
-        if matches!(self.sender, Sender::Mpcp(_)) != (self.encoding == Encoding::Ecn) {
+        let fits = match self.sender {
+            Sender::Mpcp(_) => self.encoding == Encoding::Ecn,
+            _ => matches!(self.encoding, Encoding::Option | Encoding::Shim),
+        };
+        if !fits {
             return Err(Error::input(
                 "VCP and DPCP tell the load in the ECN field, XCP its header as an option or a shim",
                 "leave --encoding out with --law vcp and --law dpcp",
@@ -790,7 +794,7 @@ pub fn enable(config: &Config, is_persistent: bool) -> Result<Option<Host>> {
     };
     let (storage, hosts, prefixes) = (handle("flows")?, handle("hosts")?, handle("prefixes")?);
     let programs = match config.encoding {
-        Encoding::Option => None,
+        Encoding::Option | Encoding::Quic => None,
         Encoding::Shim | Encoding::Ecn => {
             Some(shim::Programs::of(&object, handle(shim::MAP)?, &storage, config.is_single())?)
         }

@@ -350,7 +350,7 @@ pub fn attach(name: &str, config: &Config) -> Result<()> {
     check_rate(config.rate)?;
     let fits = match &config.law {
         Law::Mpcp(_) => config.encoding == Encoding::Ecn,
-        Law::Xcp(_) | Law::Pxcp(_) => config.encoding != Encoding::Ecn,
+        Law::Xcp(_) | Law::Pxcp(_) => matches!(config.encoding, Encoding::Option | Encoding::Shim),
         Law::Any(law) => config.encoding == law.encoding(),
     };
     if !fits {

@@ -127,6 +127,7 @@ fn text(status: &Status) -> String {
             Encoding::Option => "option".into(),
             Encoding::Shim => format!("shim at {}", interfaces.join(", ")),
             Encoding::Ecn => format!("codes in the ECN field at {}", interfaces.join(", ")),
+            Encoding::Quic => "packets of QUIC".into(),
         },
     );
     let namespaces = if *scope == "machine" { "" } else { ", in single network namespaces" };

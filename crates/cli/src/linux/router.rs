@@ -184,6 +184,7 @@ fn table(status: &Status) -> String {
         match encoding {
             Encoding::Ecn if sample.load.is_some() => "load in the ECN field".into(),
             Encoding::Ecn => "no header".into(),
+            Encoding::Quic => "codes in packets of QUIC".into(),
             Encoding::Option | Encoding::Shim =>
                 format!("header as {}", format!("{encoding:?}").to_lowercase()),
         },

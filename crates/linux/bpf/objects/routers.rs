@@ -1,4 +1,5 @@
 &[
+    ("scone", include_bytes!("router-scone.bpf.o")),
     ("abc", include_bytes!("router-abc.bpf.o")),
     ("rcp", include_bytes!("router-rcp.bpf.o")),
 ]

@@ -13,6 +13,7 @@ use congestlab_core::law::{
 };
 use congestlab_core::units::{BitRate, Bytes, Duration, Ratio, Time};
 
+use super::program::place_in;
 use crate::encoding::Encoding;
 use crate::error::{Error, Result};
 
@@ -40,6 +41,7 @@ pub struct AnyLaw {
     pub(super) name: &'static str,
     pub(super) config: LinkConfig,
     form: Form,
+    in_quic: bool,
     object: Cow<'static, [u8]>,
 }
 
@@ -80,8 +82,13 @@ impl AnyLaw {
         if settings > SETTINGS {
             return Err(Error::input(format!("{name} has {settings} settings; the kernel's {SETTINGS}"), ""));
         }
-        let form = Form::of(name, &config, protocol.sender.as_ref())?;
-        Ok(Self { name, config, form, object })
+        let mut form = Form::of(name, &config, protocol.sender.as_ref())?;
+        let in_quic = place_in(&object) == "quic";
+        if in_quic {
+            // The program knows its bytes.
+            form = Form { tag: form.tag, ..Form::NONE };
+        }
+        Ok(Self { name, config, form, in_quic, object })
     }
 
     /// Gives a factor or a share of that name another value; false if the law has none.
@@ -142,9 +149,13 @@ impl AnyLaw {
         }
     }
 
-    /// Returns where the law's header is: in a TCP option, or the law has none and reads the ECN field at most.
+    /// Returns where the law's header is: in a packet of QUIC, in a TCP option, or the law has none and reads the ECN field at most.
     pub fn encoding(&self) -> Encoding {
-        if self.form.tag == 0 { Encoding::Ecn } else { Encoding::Option }
+        match self.form.tag {
+            _ if self.in_quic => Encoding::Quic,
+            0 => Encoding::Ecn,
+            _ => Encoding::Option,
+        }
     }
 
     pub(super) fn object(&self) -> &[u8] {
@@ -340,6 +351,9 @@ impl Packet for Probe {
 }
 
 impl Form {
+    /// The form of a law without a header in TCP's options.
+    const NONE: Self = Self { tag: 0, name: 0, sizes: 0, fixed: [0; OPTION], from: [FIXED; OPTION] };
+
     /// Finds out what a law's header is on the wire.
     fn of(name: &str, config: &LinkConfig, sender: Option<&SenderConfig>) -> Result<Self> {
         let refuse = |what: String| {
@@ -358,7 +372,7 @@ impl Form {
         link.on_arrival(Time(1), &probe);
         link.on_departure(Time(1), &mut probe, Bytes(0));
         let Some(tag) = probe.asked.get() else {
-            return Ok(Self { tag: 0, name: 0, sizes: 0, fixed: [0; OPTION], from: [FIXED; OPTION] });
+            return Ok(Self::NONE);
         };
         if probe.is_second.get() || !tag.is_added {
             return Err(refuse("it reads more of a packet than one header of its own".into()));

@@ -245,6 +245,7 @@ impl Settings {
             Encoding::Option => 0,
             Encoding::Shim => 1,
             Encoding::Ecn => 2,
+            Encoding::Quic => 3,
         };
         for word in [encoding, link_header, undo, config.law.number()] {
             bytes.extend(word.to_ne_bytes());
@@ -261,6 +262,7 @@ impl Settings {
         match self.word(0) {
             0 => Encoding::Option,
             1 => Encoding::Shim,
+            3 => Encoding::Quic,
             _ => Encoding::Ecn,
         }
     }
@@ -296,6 +298,10 @@ impl Settings {
     /// Returns VCP's interval, ns.
     fn interval(&self) -> u64 {
         self.0[8..16].try_into().map_or(0, u64::from_ne_bytes)
+    }
+
+    fn link_header(&self) -> u32 {
+        self.word(1)
     }
 
     pub(super) fn undo(&self) -> u32 {
@@ -352,12 +358,27 @@ impl Program {
         })?;
         let phases = phases(config.law.first_interval())?;
         let program = Self { object, settings: Settings::new(config, phases, link_header, undo), phases };
-        program.write()?;
-        program.run(INIT, ProgramInput { data_in: Some(&[0; 14]), ..Default::default() })?;
-        if let Law::Any(law) = &config.law {
-            program.is_that_of(law, phases)?;
-        }
+        program.begin(config)?;
         Ok(program)
+    }
+
+    /// Begins anew with other settings of the same law, as if it had been loaded again. What is remembered of flows stays.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn restart(&mut self, config: &Config) -> Result<()> {
+        self.phases = phases(config.law.first_interval())?;
+        self.settings = Settings::new(config, self.phases, self.settings.link_header(), self.settings.undo());
+        self.begin(config)
+    }
+
+    fn begin(&self, config: &Config) -> Result<()> {
+        self.write()?;
+        self.run(INIT, ProgramInput { data_in: Some(&[0; 14]), ..Default::default() })?;
+        match &config.law {
+            Law::Any(law) => self.is_that_of(law, self.phases),
+            _ => Ok(()),
+        }
     }
 
     /// Compares what the law in the object began with: an object may be older than its law.
@@ -481,8 +502,17 @@ pub fn law_name() -> &'static str {
 
 /// Returns the name of the law in an object; empty if the object does not state it.
 pub fn law_name_in(object: &[u8]) -> &str {
-    const MARK: &[u8] = b"congestlab law: ";
-    let at = object.windows(MARK.len()).position(|bytes| bytes == MARK);
-    let text = at.map_or(&[][..], |at| &object[at + MARK.len()..]);
+    text_in(object, "congestlab law: ")
+}
+
+/// Returns where the law's header is, if the object states it; empty if it does not.
+pub(super) fn place_in(object: &[u8]) -> &str {
+    text_in(object, "congestlab header: ")
+}
+
+/// The text behind a mark.
+fn text_in<'a>(object: &'a [u8], mark: &str) -> &'a str {
+    let at = object.windows(mark.len()).position(|bytes| bytes == mark.as_bytes());
+    let text = at.map_or(&[][..], |at| &object[at + mark.len()..]);
     std::str::from_utf8(text.split(|byte| *byte == 0).next().unwrap_or_default()).unwrap_or_default()
 }

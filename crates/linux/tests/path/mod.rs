@@ -10,11 +10,11 @@ use std::thread::{JoinHandle, sleep};
 use std::time::Duration;
 use std::{fs, io, thread};
 
-use congestlab_core::law::mpcp;
+use congestlab_core::law::{Protocol, mpcp};
 use congestlab_core::units::BitRate;
 use congestlab_linux::host::{self, Config, Encoding, Host, Law, Reason, Socket};
 use congestlab_linux::link::{Clock, Direction, Link, UNLIMITED};
-use congestlab_linux::router::{self, Queue};
+use congestlab_linux::router::{self, AnyLaw, Queue};
 use congestlab_linux::sys::netns::Namespace;
 use congestlab_linux::sys::offload::Offloads;
 use congestlab_linux::sys::{cgroup, command};
@@ -180,6 +180,10 @@ impl Path {
         let law = match self.encoding {
             Encoding::Ecn if self.is_dpcp => router::dpcp(rate),
             Encoding::Ecn => router::vcp(rate),
+            Encoding::Quic => {
+                let scone = AnyLaw::new(Protocol::of("scone").unwrap(), rate, None).unwrap();
+                router::Law::Any(Box::new(scone))
+            }
             Encoding::Option | Encoding::Shim => router::law(rate),
         };
         let config = router::Config { rate, law, encoding: self.encoding, shape };
