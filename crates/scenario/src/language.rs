@@ -14,4 +14,5 @@ pub(crate) mod resolve;
 pub(crate) mod scenario;
 pub mod schema;
 pub(crate) mod settings;
+pub mod wanted;
 pub(crate) mod xcp_i;

@@ -54,7 +54,7 @@ pub use congestlab_sim as sim;
 pub use judging::{claims, fairness, figure, metric};
 pub use language::measure::Measure;
 pub use language::scenario::{FILE_BYTES_MAX, Scenario, Varied};
-pub use language::{law, memory, schema};
+pub use language::{law, memory, schema, wanted};
 pub use results::{folder, paper, result, store, sweep, table, trial};
 pub use showing::{capture, chart, compare, diff, explain, export, recording, report, style};
 pub use text::diagnostic::{self, Diagnostics};

@@ -3,7 +3,6 @@
 mod again;
 
 use std::collections::BTreeSet;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -22,8 +21,8 @@ use crate::language::file::File;
 use crate::language::measure::Measure;
 use crate::language::{law, memory, resolve};
 use crate::text::decode::{At, Language as _};
-use crate::text::diagnostic::{Diagnostics, Findings, Sources, Span};
-use crate::text::files::Files;
+use crate::text::diagnostic::{DOCUMENT, Diagnostics, Findings, Sources};
+use crate::text::files::{Files, text_of};
 use crate::text::tree::Node;
 use crate::text::{disk, path, tree};
 
@@ -122,28 +121,7 @@ impl Scenario {
         is_live: bool,
     ) -> Result<Self, Diagnostics> {
         let shown = path.display().to_string();
-        let refuse = |text: &str, at: usize, message: String| {
-            let mut findings = Findings::new(vec![Arc::new(NamedSource::new(&shown, text.to_owned()))]);
-            let span = Span { source: 0, start: at, end: at };
-            findings.error("scenario::file", span, message, "a scenario is a text file in TOML, UTF-8");
-            findings.finish()
-        };
-        let unreadable = |reason: String| refuse("", 0, format!("can not read {shown}: {reason}"));
-        let mut bytes = Vec::new();
-        // A device or pipe has no length to look at first.
-        let read =
-            std::fs::File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
-        if read.map_err(|error| unreadable(error.to_string()))? as u64 > FILE_BYTES_MAX {
-            return Err(unreadable("larger than 16 MiB".into()));
-        }
-        let text = match String::from_utf8(bytes) {
-            Ok(text) => text,
-            Err(error) => {
-                let at = error.utf8_error().valid_up_to();
-                let valid = String::from_utf8_lossy(&error.as_bytes()[..at]).into_owned();
-                return Err(refuse(&valid, at, format!("byte {at} of {shown} is not UTF-8")));
-            }
-        };
+        let text = text_of(path, FILE_BYTES_MAX, DOCUMENT)?;
         let base = path.parent().map_or_else(PathBuf::new, Path::to_owned);
         Self::read(&shown, &stem(path), &text, base.as_path().into(), overrides, seed, grid, is_live)
     }

@@ -162,9 +162,7 @@ impl Families {
             },
         };
         let family = name_of(&format!("congestlab_{of}_{key}"));
-        let list: Vec<String> =
-            labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
-        let sample = format!("{family}{{{}}} {number}", list.join(","));
+        let sample = sample(&family, labels, number);
         self.0.entry(family).or_default().push(sample);
     }
 
@@ -194,6 +192,14 @@ impl Families {
 /// Letters, digits and `_` alone.
 fn name_of(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+}
+
+/// Returns a line of the text formats of Prometheus and OpenMetrics: the family, labels with their values, and the number.
+pub fn sample(family: &str, labels: &[(&str, &str)], number: f64) -> String {
+    let list: Vec<String> =
+        labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+    let braces = if list.is_empty() { String::new() } else { format!("{{{}}}", list.join(",")) };
+    format!("{family}{braces} {number}")
 }
 
 /// A label's value: the format has three escapes.

@@ -148,7 +148,7 @@ pub(crate) fn value<T: Language>(key: &str, node: &Node, findings: &mut Findings
 
 pub(crate) fn unknown_key(entry: &crate::text::tree::Entry, keys: &[&str], findings: &mut Findings) {
     let table = match findings.place() {
-        table if table.is_empty() => "a scenario".into(),
+        table if table.is_empty() => findings.document.into(),
         table => format!("`{table}`"),
     };
     let message = format!("unknown key `{}` in {table}", entry.key);
@@ -158,7 +158,7 @@ pub(crate) fn unknown_key(entry: &crate::text::tree::Entry, keys: &[&str], findi
 /// Refuses a table without `key`, which says `doc`.
 pub(crate) fn missing(span: Span, key: &str, doc: &str, findings: &mut Findings) {
     let message = match findings.place().as_str() {
-        "" => format!("a scenario needs `[{key}]`"),
+        "" => format!("{} needs `[{key}]`", findings.document),
         place => format!("`{place}` needs the key `{key}`"),
     };
     findings.error("scenario::missing", span, message, format!("`{key}`: {}", prose(doc)));

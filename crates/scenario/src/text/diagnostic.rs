@@ -1,4 +1,4 @@
-//! Errors and warnings about a scenario: the problem, its place, and what is allowed instead.
+//! Errors and warnings about a scenario, or another file of the language: the problem, its place, and what is allowed instead.
 //!
 //! A [`Diagnostic`] points at a place in the file or in a `--set` argument; `Display` is one line, `miette`
 //! draws it with the source, [`Diagnostics::to_json`] is for programs.
@@ -281,10 +281,15 @@ impl Told {
     }
 }
 
+/// The kind of file that findings are about unless they are told another.
+pub(crate) const DOCUMENT: &str = "a scenario";
+
 /// The findings made while a scenario is read.
 #[derive(Debug)]
 pub(crate) struct Findings {
     pub(crate) sources: Sources,
+    /// The kind of the file, with its article.
+    pub(crate) document: &'static str,
     found: Found,
     /// Findings in `[sweep]` and `[[claims]]`, which a single run ignores (docs/design/contract.md 1).
     plan: Found,
@@ -302,6 +307,7 @@ impl Findings {
     pub(crate) fn new(sources: Sources) -> Self {
         Self {
             sources,
+            document: DOCUMENT,
             found: Found::default(),
             plan: Found::default(),
             absorbed: BTreeSet::new(),

@@ -1,11 +1,38 @@
-//! The files that a scenario names.
+//! Files of the language, and those that a scenario names.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use miette::NamedSource;
+
+use crate::text::diagnostic::{Diagnostics, Findings, Span};
 use crate::text::disk;
+
+/// Reads a file of at most so many bytes in UTF-8; findings call it `document`, such as "a scenario".
+pub(crate) fn text_of(path: &Path, most: u64, document: &'static str) -> Result<String, Diagnostics> {
+    let shown = path.display().to_string();
+    let refuse = |text: &str, at: usize, message: String| {
+        let mut findings = Findings::new(vec![Arc::new(NamedSource::new(&shown, text.to_owned()))]);
+        let span = Span { source: 0, start: at, end: at };
+        let help = format!("{document} is a text file in TOML, UTF-8");
+        findings.error("scenario::file", span, message, help);
+        findings.finish()
+    };
+    let unreadable = |reason: String| refuse("", 0, format!("can not read {shown}: {reason}"));
+    let mut bytes = Vec::new();
+    // A device or pipe has no length to look at first.
+    let read = std::fs::File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes));
+    if read.map_err(|error| unreadable(error.to_string()))? as u64 > most {
+        return Err(unreadable(format!("larger than {} MiB", most >> 20)));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let valid = String::from_utf8_lossy(&error.as_bytes()[..at]).into_owned();
+        refuse(&valid, at, format!("byte {at} of {shown} is not UTF-8"))
+    })
+}
 
 /// Where the files lie that a scenario names.
 #[derive(Clone, Debug)]

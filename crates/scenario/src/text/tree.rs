@@ -175,7 +175,8 @@ fn report(
             let message = format!("duplicate key `{key}`{first}");
             findings.error("scenario::syntax", span, message, "a table may have each key once");
         } else {
-            findings.error("scenario::syntax", span, message, "a scenario is TOML (https://toml.io)");
+            let help = format!("{} is TOML (https://toml.io)", findings.document);
+            findings.error("scenario::syntax", span, message, help);
         }
     }
 }
