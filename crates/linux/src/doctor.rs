@@ -148,7 +148,7 @@ const RESOLUTION_NS: i64 = 10_000;
 const ROUTER: (u32, u32) = (6, 9);
 
 /// In the order in which they are told.
-static QUESTIONS: [Question; 31] = [
+static QUESTIONS: [Question; 32] = [
     Question {
         name: "privilege",
         what: "privilege",
@@ -411,6 +411,26 @@ static QUESTIONS: [Question; 31] = [
             Some(standing) => {
                 let names: Vec<String> = standing.iter().map(Standing::to_string).collect();
                 (if names.is_empty() { Mark::Yes } else { Mark::Doubt }, names.join(", "))
+            }
+        },
+    },
+    Question {
+        name: "buckets",
+        what: "shapers that hold the MTU",
+        needed_for: &[],
+        why: "packets that became longer than the bucket of a router's shaper never pass it",
+        help: "congestlab router set IFACE with the rate that it has, or congestlab apply --watch",
+        ask: |machine| match &machine.standing {
+            None => (Mark::Unknown, "can only be seen as root".into()),
+            Some(standing) => {
+                let warn = |thing: &Standing| match &thing.kind {
+                    standing::Kind::Router { warning: Some(warning), .. } => {
+                        Some(format!("{thing}: {warning}"))
+                    }
+                    _ => None,
+                };
+                let warnings: Vec<String> = standing.iter().filter_map(warn).collect();
+                (if warnings.is_empty() { Mark::Yes } else { Mark::Doubt }, warnings.join("; "))
             }
         },
     },

@@ -4,6 +4,7 @@
 //! the program, so it is found again by asking the kernel, and is gone with the interface.
 
 mod any;
+mod ensure;
 mod program;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,8 @@ use crate::sys::bpf::os;
 use crate::sys::command;
 use crate::sys::qdisc::{Qdisc, QdiscReader};
 pub use any::AnyLaw;
+use ensure::Shaper;
+pub use ensure::{Change, Part, ensure, ensured};
 pub(crate) use program::refused;
 use program::{CONFIG, PORT, PROGRAM, Settings, incomplete, read};
 pub use program::{Flows, Load, OBJECT, Program, Refused, Sample, law_name, law_name_in};
@@ -57,6 +60,14 @@ impl Queue {
     /// accepts.
     pub fn default_for(rate: BitRate) -> Self {
         Self::Bytes(rate.bytes().over(QUEUE).0.clamp(QUEUE_MIN, u32::MAX.into()))
+    }
+
+    /// Returns the limit, in packets or bytes.
+    fn limit(self) -> u64 {
+        match self {
+            Self::Packets(packets) => packets.into(),
+            Self::Bytes(bytes) => bytes,
+        }
     }
 }
 
@@ -232,6 +243,13 @@ pub struct Status {
     pub shaper_gone: bool,
     /// Kind of the root qdisc, which holds the packets, such as `tbf`.
     pub qdisc: String,
+    /// Longest IP packet that the interface sends, bytes.
+    pub mtu: u32,
+    /// Bytes that the bucket of the shaper holds that [`attach`] set up; `None`: there is none.
+    pub bucket_bytes: Option<u64>,
+    /// Warning of packets that the bucket can not hold, because the MTU was raised since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
     /// Counts and last decision of the law.
     #[serde(flatten)]
     pub sample: Sample,
@@ -330,7 +348,11 @@ impl Attached {
     }
 }
 
-fn check_rate(rate: BitRate) -> Result<()> {
+/// Refuses a rate that neither law nor shaper can hold.
+///
+/// # Errors
+/// If it is not within 1 kbit/s to 1 Tbit/s.
+pub fn check_rate(rate: BitRate) -> Result<()> {
     if RATES.contains(&rate) {
         return Ok(());
     }
@@ -347,7 +369,14 @@ fn check_rate(rate: BitRate) -> Result<()> {
 /// If the rate is out of range, there is no such interface, it has a router's law or a queue of somebody
 /// else's, or the kernel or the privilege is missing. Nothing is changed then.
 pub fn attach(name: &str, config: &Config) -> Result<()> {
-    check_rate(config.rate)?;
+    attach_as(name, config, 0)
+}
+
+/// Refuses an encoding that is not the law's.
+///
+/// # Errors
+/// If it is none of the law's.
+pub fn check_encoding(config: &Config) -> Result<()> {
     let fits = match &config.law {
         Law::Mpcp(_) => config.encoding == Encoding::Ecn,
         Law::Xcp(_) | Law::Pxcp(_) => matches!(config.encoding, Encoding::Option | Encoding::Shim),
@@ -359,6 +388,13 @@ pub fn attach(name: &str, config: &Config) -> Result<()> {
             "--encoding is for XCP and P-XCP",
         ));
     }
+    Ok(())
+}
+
+/// Attaches with a mark in what there is to undo.
+fn attach_as(name: &str, config: &Config, mark: u32) -> Result<()> {
+    check_rate(config.rate)?;
+    check_encoding(config)?;
     let interface = Interface::find(name)?;
     let Qdisc { kind, handle, .. } = interface.root_qdisc()?;
     match config.shape {
@@ -398,7 +434,7 @@ pub fn attach(name: &str, config: &Config) -> Result<()> {
     if let Some(queue) = config.shape {
         shape(&interface, config.rate, queue)?;
     }
-    let attached = hang(&interface, config);
+    let attached = hang(&interface, config, mark);
     if attached.is_err() && config.shape.is_some() {
         unshape(&interface)?;
     }
@@ -454,8 +490,8 @@ fn tc_rate(text: &str) -> Option<BitRate> {
 fn shape(interface: &Interface, rate: BitRate, queue: Queue) -> Result<()> {
     let name = &interface.name;
     let (limit, child) = match queue {
-        Queue::Packets(packets) => (u64::from(packets), "pfifo"),
-        Queue::Bytes(bytes) => (bytes, "bfifo"),
+        Queue::Packets(_) => (queue.limit(), "pfifo"),
+        Queue::Bytes(_) => (queue.limit(), "bfifo"),
     };
     command::run(&bucket("add", interface, rate, limit))?;
     let queue = format!("tc qdisc add dev {name} parent cc1:1 {child} limit {limit}");
@@ -472,7 +508,7 @@ fn unshape(interface: &Interface) -> Result<()> {
 }
 
 /// Loads the program and hangs it at the interface.
-fn hang(interface: &Interface, config: &Config) -> Result<()> {
+fn hang(interface: &Interface, config: &Config, mark: u32) -> Result<()> {
     if !command::announce(&format!(
         "bpf attach {PROGRAM} ({}) to tcx egress of {}",
         law_name(),
@@ -481,7 +517,7 @@ fn hang(interface: &Interface, config: &Config) -> Result<()> {
         return Ok(());
     }
     let undo = if config.shape.is_some() { SHAPED } else { 0 };
-    let mut program = Program::load(config.law.object(), config, interface.link_header, undo)?;
+    let mut program = Program::load(config.law.object(), config, interface.link_header, undo | mark)?;
     if program.with_fd(|program| interface.attach(PLACE, program))?? {
         program.add_undo(CLSACT)?;
     }
@@ -522,6 +558,7 @@ pub fn status(name: Option<&str>) -> Result<Vec<Status>> {
         let qdisc = interface.root_qdisc()?;
         let sample = Sample::new(&settings, &read(attached.map(PORT)?, MapFlags::LOCK)?);
         let (was_shaped, is_ours) = (settings.undo() & SHAPED != 0, qdisc.handle == HANDLE);
+        let shaper = if was_shaped && is_ours { Shaper::of(interface)? } else { None };
         Ok(Status {
             interface: interface.name.clone(),
             law: settings.name(),
@@ -529,6 +566,9 @@ pub fn status(name: Option<&str>) -> Result<Vec<Status>> {
             hook: attached.hung.hook,
             shaped: was_shaped && is_ours,
             shaper_gone: was_shaped && !is_ours,
+            mtu: interface.mtu,
+            bucket_bytes: shaper.map(|shaper| shaper.bucket),
+            warning: shaper.and_then(|shaper| ensure::warning(interface, shaper)),
             series: settings.series(&sample),
             sample,
             queue: Backlog::from(&qdisc),
@@ -558,10 +598,22 @@ pub fn set_rate(name: &str, rate: BitRate) -> Result<()> {
     check_rate(rate)?;
     let interface = Interface::find(name)?;
     let attached = interface.require_attached()?;
-    let mut settings = attached.settings()?;
+    let settings = attached.settings()?;
     if settings.undo() & SHAPED != 0 {
-        reshape(&interface, rate)?;
+        let Some(shaper) = Shaper::of(&interface)? else {
+            return Err(Error::input(
+                format!("the shaper of {name} is gone"),
+                format!("congestlab router detach {name}"),
+            ));
+        };
+        // The kernel gives the limit to the queue inside, whatever it counts in (fifo_set_limit).
+        command::run(&bucket("change", &interface, rate, shaper.limit))?;
     }
+    tell_rate(&attached, settings, name, rate)
+}
+
+/// Tells the law its rate.
+fn tell_rate(attached: &Attached, mut settings: Settings, name: &str, rate: BitRate) -> Result<()> {
     if !command::announce(&format!("bpf tell {PROGRAM} at {name} the rate {rate}")) {
         return Ok(());
     }
@@ -584,21 +636,6 @@ fn bucket(verb: &str, interface: &Interface, rate: BitRate, limit: u64) -> Strin
         "tc qdisc {verb} dev {name} root handle cc1: {stab}tbf rate {}bit burst {burst} limit {limit}",
         rate.0
     )
-}
-
-fn reshape(interface: &Interface, rate: BitRate) -> Result<()> {
-    let name = &interface.name;
-    let list = json(&format!("tc -j qdisc show dev {name}"))?;
-    // Of the bucket itself, tc prints a latency instead where the limit is more than the bucket holds.
-    let queue = list.as_array().into_iter().flatten().find(|qdisc| qdisc["parent"] == "cc1:1");
-    let Some(limit) = queue.and_then(|queue| queue["options"]["limit"].as_u64()) else {
-        return Err(Error::input(
-            format!("the shaper of {name} is gone"),
-            format!("congestlab router detach {name}"),
-        ));
-    };
-    // The kernel gives the limit to the queue inside, whatever it counts in (fifo_set_limit).
-    command::run(&bucket("change", interface, rate, limit)).map(drop)
 }
 
 /// A reader of one interface's samples, cheap enough for a hundred a second: three system calls each.

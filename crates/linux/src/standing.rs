@@ -18,6 +18,9 @@ pub enum Kind {
         interface: String,
         /// Name of the law.
         law: String,
+        /// Warning of what is wrong with it, such as a bucket that is too small for the MTU.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        warning: Option<String>,
     },
     /// A host: a law in the kernel's TCP.
     Host {
@@ -46,7 +49,7 @@ pub struct Standing {
 impl fmt::Display for Standing {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
-            Kind::Router { interface, law } => write!(out, "router {law} at {interface}")?,
+            Kind::Router { interface, law, .. } => write!(out, "router {law} at {interface}")?,
             Kind::Host { law, scope } => write!(out, "host {law} ({scope})")?,
             Kind::Gateway { interface } => write!(out, "gateway at {interface}")?,
         }
@@ -77,7 +80,7 @@ fn here(name: &str) -> Option<Vec<Standing>> {
     let routers = router::status(None).ok()?;
     let mut kinds: Vec<Kind> = routers
         .into_iter()
-        .map(|status| Kind::Router { interface: status.interface, law: status.law.to_string() })
+        .map(|status| Kind::Router { interface: status.interface, law: status.law, warning: status.warning })
         .collect();
     if let Some(details) = host::status().ok().and_then(|status| status.details) {
         kinds.push(Kind::Host { law: details.law, scope: details.scope.to_string() });

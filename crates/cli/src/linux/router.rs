@@ -38,7 +38,13 @@ pub(crate) fn router(command: &RouterCommand, screen: &Screen) -> Result<(), Fai
             if all.is_empty() {
                 return print("no interface has a router's law\n");
             }
-            print(&all.iter().map(table).collect::<Vec<_>>().join("\n"))
+            print(&all.iter().map(table).collect::<Vec<_>>().join("\n"))?;
+            for status in &all {
+                if let Some(warning) = &status.warning {
+                    screen.note(&format!("warning: {}: {warning}", status.interface));
+                }
+            }
+            Ok(())
         }
     }
 }
@@ -47,24 +53,7 @@ fn attach(arguments: &AttachArguments, screen: &Screen) -> Result<(), Failure> {
     if arguments.dry_run {
         command::set_mode(Mode::DryRun);
     }
-    let rate = match arguments.rate {
-        Some(rate) => rate,
-        None => router::shaped_rate(&arguments.interface)?,
-    };
-    let law = law(arguments, rate)?;
-    let config = Config {
-        rate,
-        encoding: match (&law, arguments.encoding) {
-            (law, None) if law.is_code() => Encoding::Ecn,
-            (Law::Any(law), None) => law.encoding(),
-            // It is refused: only XCP's header can be elsewhere.
-            (Law::Any(_), Some(_)) => Encoding::Shim,
-            (_, None | Some(EncodingShown::Option)) => Encoding::Option,
-            (_, Some(EncodingShown::Shim)) => Encoding::Shim,
-        },
-        law,
-        shape: (!arguments.no_shape).then(|| arguments.queue.unwrap_or(Queue::default_for(rate))),
-    };
+    let config = config(arguments)?;
     // Ctrl-C must not leave half of it behind: it waits for the end, and then all is undone.
     let stop = machine::stop_flag()?;
     router::attach(&arguments.interface, &config)?;
@@ -77,10 +66,38 @@ fn attach(arguments: &AttachArguments, screen: &Screen) -> Result<(), Failure> {
         screen.note(&format!(
             "{interface} runs {} at {rate}; see `congestlab router status {interface}`, undo with \
              `congestlab router detach {interface}`",
-            arguments.law
+            arguments.law,
+            rate = config.rate
         ));
     }
     Ok(())
+}
+
+/// The settings that arguments tell; without a rate the shaper that is there is asked for it.
+pub(super) fn config(arguments: &AttachArguments) -> Result<Config, Failure> {
+    let rate = match arguments.rate {
+        Some(rate) => rate,
+        None => router::shaped_rate(&arguments.interface)?,
+    };
+    config_at(arguments, rate)
+}
+
+/// The settings at a rate.
+pub(super) fn config_at(arguments: &AttachArguments, rate: BitRate) -> Result<Config, Failure> {
+    let law = law(arguments, rate)?;
+    Ok(Config {
+        rate,
+        encoding: match (&law, arguments.encoding) {
+            (law, None) if law.is_code() => Encoding::Ecn,
+            (Law::Any(law), None) => law.encoding(),
+            // It is refused: only XCP's header can be elsewhere.
+            (Law::Any(_), Some(_)) => Encoding::Shim,
+            (_, None | Some(EncodingShown::Option)) => Encoding::Option,
+            (_, Some(EncodingShown::Shim)) => Encoding::Shim,
+        },
+        law,
+        shape: (!arguments.no_shape).then(|| arguments.queue.unwrap_or(Queue::default_for(rate))),
+    })
 }
 
 /// Changes the rate while the law runs, and says what somebody else has to change.
@@ -151,7 +168,7 @@ fn named(arguments: &AttachArguments, rate: BitRate) -> Result<Law, Failure> {
 }
 
 /// The law with the constants that were told.
-fn law(arguments: &AttachArguments, rate: BitRate) -> Result<Law, Failure> {
+pub(super) fn law(arguments: &AttachArguments, rate: BitRate) -> Result<Law, Failure> {
     let AttachArguments { alpha, beta, gamma, k, r_max, .. } = arguments;
     let mut law = named(arguments, rate)?;
     match &mut law {
@@ -177,7 +194,8 @@ fn law(arguments: &AttachArguments, rate: BitRate) -> Result<Law, Failure> {
 
 /// One interface for people.
 fn table(status: &Status) -> String {
-    let Status { interface, law, encoding, hook, shaped, shaper_gone, qdisc, sample, queue, series } = status;
+    let Status { interface, law, encoding, hook, shaped, shaper_gone, qdisc, sample, queue, series, .. } =
+        status;
     let bits = |bytes: u64| BitRate(bytes.saturating_mul(8));
     let head = format!(
         "{interface}: {law}, {}, {}, {}",

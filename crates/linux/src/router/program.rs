@@ -313,7 +313,16 @@ impl Settings {
         self.0[at..at + 4].copy_from_slice(&undo.to_ne_bytes());
     }
 
-    fn capacity(&self) -> Rate {
+    /// Returns true if these are the settings of that configuration, but for the rate, the phases, which are drawn, and what there
+    /// is to undo.
+    pub(super) fn are_those_of(&self, config: &Config, link_header: u32) -> bool {
+        let of = |phase| Self::new(config, [phase; 2], link_header, self.undo()).0;
+        let (low, high) = (of(0), of(u64::MAX));
+        let is_same = |at: usize| at < 8 || low[at] != high[at] || low[at] == self.0[at];
+        low.len() == self.0.len() && (0..low.len()).all(is_same)
+    }
+
+    pub(super) fn capacity(&self) -> Rate {
         Rate(self.0[..8].try_into().map_or(0, u64::from_ne_bytes))
     }
 
