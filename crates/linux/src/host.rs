@@ -5,14 +5,15 @@
 //! host, which stays until [`disable`].
 
 pub mod form;
+mod peers;
+mod prefix;
 mod shim;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::time::Duration;
 use std::{fmt, io, thread};
 
@@ -25,6 +26,8 @@ use rustix::process::geteuid;
 use serde::Serialize;
 
 use self::form::Form;
+pub use self::peers::{Change, counters, ensure, ensured, remove, remove_named};
+pub use self::prefix::Prefix;
 pub use crate::encoding::Encoding;
 use crate::error::{Context, Error, Result};
 use crate::interface::Interface;
@@ -54,78 +57,6 @@ const LISTENERS: &str = "cl_listeners";
 const CONFIG: &str = ".rodata.config";
 /// `TCP_CA_NAME_MAX`, with the zero.
 const NAME_SIZE: usize = 16;
-
-/// A prefix of IPv4 or IPv6 addresses, such as 10.0.2.0/24 or 2001:db8::7.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Prefix {
-    address: IpAddr,
-    length: u8,
-}
-
-impl FromStr for Prefix {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let wrong = || {
-            Error::input(
-                format!("{text:?} is no prefix of addresses"),
-                "such as 10.0.2.0/24, 10.0.2.7, 2001:db8::/32 or 2001:db8::7",
-            )
-        };
-        let (address, length) = match text.split_once('/') {
-            Some((address, length)) => (address, Some(length)),
-            None => (text, None),
-        };
-        let address: IpAddr = address.parse().map_err(|_| wrong())?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let length = match length {
-            None => most,
-            Some(length) if is_number(length) => length.parse().map_err(|_| wrong())?,
-            Some(_) => return Err(wrong()),
-        };
-        if length > most { Err(wrong()) } else { Ok(Self { address, length }) }
-    }
-}
-
-impl fmt::Display for Prefix {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{}/{}", self.address, self.length)
-    }
-}
-
-impl Prefix {
-    /// Every peer.
-    const ALL: Self = Self { address: IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED), length: 0 };
-
-    pub(crate) fn is_ipv4(&self) -> bool {
-        self.address.is_ipv4()
-    }
-
-    /// As the map has it: the cookie of a namespace, then IPv4 as ::ffff:a.b.c.d.
-    fn key(self, scope: u64) -> [u8; 28] {
-        let (address, before) = match self.address {
-            IpAddr::V4(address) => (address.to_ipv6_mapped(), 96),
-            IpAddr::V6(address) => (address, 0),
-        };
-        let mut key = [0; 28];
-        key[..4].copy_from_slice(&(64 + before + u32::from(self.length)).to_ne_bytes());
-        key[4..12].copy_from_slice(&scope.to_ne_bytes());
-        key[12..].copy_from_slice(&address.octets());
-        key
-    }
-
-    /// With the namespace that it holds in.
-    fn from_key(key: &[u8]) -> Option<(u64, Self)> {
-        let length = u8::try_from(half(key, 0).checked_sub(64)?).ok()?;
-        let address = std::net::Ipv6Addr::from(<[u8; 16]>::try_from(key.get(12..28)?).ok()?);
-        let prefix = match address.to_ipv4_mapped() {
-            Some(address) if length >= 96 => Self { address: address.into(), length: length - 96 },
-            _ => Self { address: address.into(), length },
-        };
-        Some((word(key, 4), prefix))
-    }
-}
 
 /// Settings of a host.
 #[derive(Clone, Debug)]
@@ -288,6 +219,11 @@ impl Config {
             cgroup: cgroup.into(),
             fallback: "cubic".into(),
         }
+    }
+
+    /// The peers that the map has.
+    fn peers(&self) -> &[Prefix] {
+        if self.to.is_empty() { &[Prefix::ALL] } else { &self.to }
     }
 
     /// As `struct config` of `host.bpf.c`.
@@ -516,9 +452,15 @@ pub struct Host {
     programs: Option<shim::Programs>,
     insertions: Vec<shim::Insertion>,
     deaf_listeners: usize,
+    has_more_peers: bool,
 }
 
 impl Host {
+    /// Returns true if the host was enabled before, and got more peers.
+    pub fn has_more_peers(&self) -> bool {
+        self.has_more_peers
+    }
+
     /// Returns the map with a [`Flow`] for each socket, to be read by `INET_DIAG`.
     pub fn storage(&self) -> BorrowedFd<'_> {
         self.storage.as_fd()
@@ -616,6 +558,7 @@ impl Host {
                 programs: None,
                 insertions: vec![],
                 deaf_listeners: 0,
+                has_more_peers: false,
             };
             return Ok(Some((installed, host)));
         }
@@ -675,9 +618,12 @@ impl Installed {
         all
     }
 
-    /// Enables it in another namespace, too.
-    fn join(&self, mut host: Host, config: &Config, scope: u64) -> Result<Option<Host>> {
+    /// Enables it in another namespace, too, or for more peers.
+    fn join(&self, mut host: Host, config: &Config, scope: u64, mark: u8) -> Result<Option<Host>> {
         let peers = self.peers();
+        if let Some(have) = peers.get(&scope) {
+            return self.extend(host, config, scope, have, mark);
+        }
         if peers.contains_key(&MACHINE) {
             let what = format!(
                 "{} is enabled on this machine already, in all network namespaces",
@@ -685,11 +631,7 @@ impl Installed {
             );
             return Err(Error::input(what, "congestlab host disable, outside of them"));
         }
-        if peers.contains_key(&scope) {
-            let what = format!("{} is enabled on this host already", config.sender.title());
-            return Err(Error::input(what, "congestlab host disable"));
-        }
-        if self.config != config.bytes(true, Form::of_kernel()?.has_casts) {
+        if !self.is_as(config)? {
             return Err(Error::input(
                 format!(
                     "{} is enabled in another network namespace with other settings",
@@ -702,17 +644,13 @@ impl Installed {
             announce_interfaces(config)?;
             return Ok(None);
         }
-        if config.encoding != Encoding::Option {
-            let map = MapHandle::try_from(&self.interfaces).map_err(os);
-            let map = map.context(|| "can not keep a map".into())?;
-            host.programs = Some(shim::Programs::find(map, &host.storage, config.is_single())?);
-        }
+        self.find_programs(&mut host, config)?;
         for interface in &config.interfaces {
             host.insert_at(interface)?;
         }
         // Before anything stays: what fails from here on is undone by nobody.
         host.deaf_listeners = tell_listeners(config, scope)?;
-        add(&self.prefixes, &self.namespaces, config, scope)?;
+        add(&self.prefixes, &self.namespaces, config, scope, mark)?;
         host.insertions.drain(..).for_each(shim::Insertion::keep);
         Ok(Some(host))
     }
@@ -729,15 +667,11 @@ fn announce_interfaces(config: &Config) -> Result<()> {
     Ok(())
 }
 
-/// Puts peers into the map, and the namespace into its own.
-fn add(prefixes: &MapHandle, namespaces: &MapHandle, config: &Config, scope: u64) -> Result<()> {
-    let put = namespaces.update(&scope.to_ne_bytes(), &[1], MapFlags::ANY).map_err(os);
+/// Puts peers into the map, and the namespace into its own; the mark says by whom.
+fn add(prefixes: &MapHandle, namespaces: &MapHandle, config: &Config, scope: u64, mark: u8) -> Result<()> {
+    let put = namespaces.update(&scope.to_ne_bytes(), &[mark], MapFlags::ANY).map_err(os);
     put.context(|| "can not add a namespace".into())?;
-    for prefix in if config.to.is_empty() { &[Prefix::ALL][..] } else { &config.to } {
-        let put = prefixes.update(&prefix.key(scope), &[1], MapFlags::ANY).map_err(os);
-        put.context(|| format!("can not add {prefix}"))?;
-    }
-    Ok(())
+    config.peers().iter().try_for_each(|prefix| peers::put(prefixes, *prefix, scope, mark))
 }
 
 /// Returns the interfaces of the thread's network namespace that are up, without loopback.
@@ -754,16 +688,21 @@ pub fn interfaces() -> Result<Vec<String>> {
 }
 
 /// Loads the programs and attaches them: for the whole machine or, if the host is persistent and enabled in
-/// a network namespace of `ip netns`, for that namespace alone. Returns `None` in a dry run.
+/// a network namespace of `ip netns`, for that namespace alone. One that is enabled here with these settings gets more
+/// peers. Returns `None` in a dry run.
 ///
 /// # Errors
-/// If a persistent host is enabled here already, or elsewhere with other settings, the configuration is
+/// If a persistent host is enabled here for these peers already, or with other settings, the configuration is
 /// wrong, the privilege is missing, or the kernel lacks a feature.
 pub fn enable(config: &Config, is_persistent: bool) -> Result<Option<Host>> {
+    enable_as(config, is_persistent, peers::BY_HAND)
+}
+
+fn enable_as(config: &Config, is_persistent: bool, mark: u8) -> Result<Option<Host>> {
     config.check()?;
     let scope = if is_persistent { scope()? } else { MACHINE };
     if is_persistent && let Some((installed, host)) = Host::find(&config.name)? {
-        return installed.join(host, config, scope);
+        return installed.join(host, config, scope, mark);
     }
     // Of two that both offer themselves to every peer, who answers a packet first would decide.
     for other in NAMES.into_iter().filter(|other| is_persistent && *other != config.sender.name()) {
@@ -799,7 +738,7 @@ pub fn enable(config: &Config, is_persistent: bool) -> Result<Option<Host>> {
             Some(shim::Programs::of(&object, handle(shim::MAP)?, &storage, config.is_single())?)
         }
     };
-    add(&prefixes, &handle("namespaces")?, config, scope)?;
+    add(&prefixes, &handle("namespaces")?, config, scope, mark)?;
 
     let mut control = object
         .maps_mut()
@@ -818,7 +757,15 @@ pub fn enable(config: &Config, is_persistent: bool) -> Result<Option<Host>> {
     let put = hosts.update(&0u32.to_ne_bytes(), &value, MapFlags::ANY).map_err(os);
     put.context(|| "can not write down the control".into())?;
 
-    let mut host = Host { storage, hosts, _links: vec![], programs, insertions: vec![], deaf_listeners: 0 };
+    let mut host = Host {
+        storage,
+        hosts,
+        _links: vec![],
+        programs,
+        insertions: vec![],
+        deaf_listeners: 0,
+        has_more_peers: false,
+    };
     for interface in &config.interfaces {
         host.insert_at(interface)?;
     }

@@ -250,6 +250,71 @@ fn what_stays_is_found_and_removed() {
     assert!(matches!(host::disable_named(&config.name), Err(Error::Input { .. })));
 }
 
+/// By hand and by a file that is applied: what one has added the other leaves.
+#[test]
+fn peers_come_and_go_while_it_stands() {
+    let mut path = path!("peers_come_and_go_while_it_stands", Encoding::Option);
+    path.attach(20_000_000, Some(Queue::Packets(200)));
+    path.start("s", "iperf3 -s", true);
+    let prefixes =
+        |texts: &[&str]| -> Vec<Prefix> { texts.iter().map(|text| text.parse().unwrap()).collect() };
+    let to = |texts: &[&str]| Config { to: prefixes(texts), ..path.config() };
+    let name = path.config().name;
+    let details = || host::status_of(&name).unwrap().details.unwrap();
+    let transfer = || {
+        path.run("c", "iperf3 -c 10.0.2.2 -n 100K", true);
+        details().counters.connections
+    };
+    if let Err(error @ Error::Missing { .. }) = host::enable(&to(&["10.9.0.0/16"]), true) {
+        return eprintln!("SKIP peers_come_and_go_while_it_stands: {error}");
+    }
+    let work = || {
+        let before = transfer();
+        let more = host::enable(&to(&["10.0.2.0/24"]), true).map(|host| host.unwrap().has_more_peers());
+        let after = transfer();
+        assert_eq!((before, more.unwrap()), (0, true));
+        assert!(after > 0, "a peer that was added is not spoken to");
+        assert_eq!(details().to, ["10.0.2.0/24", "10.9.0.0/16"]);
+        for refused in [to(&["10.9.0.0/16"]), to(&[]), Config { initial_window: 7, ..to(&["10.8.0.0/16"]) }] {
+            let result = host::enable(&refused, true);
+            assert!(matches!(result, Err(Error::Input { .. })), "{result:?}");
+        }
+        host::remove_named(&name, &prefixes(&["10.0.2.0/24"])).unwrap();
+        assert_eq!(transfer(), after, "a peer that was removed is spoken to");
+        for wrong in [&["10.0.2.0/24"], &["10.9.0.0/16"]] {
+            let result = host::remove_named(&name, &prefixes(wrong));
+            assert!(matches!(result, Err(Error::Input { .. })), "{result:?}");
+        }
+
+        let set = |added: &[&str], removed: &[&str]| host::Change::Set {
+            added: prefixes(added),
+            removed: prefixes(removed),
+            interfaces: vec![],
+        };
+        let ensure = |texts: &[&str]| host::ensure(&to(texts)).unwrap();
+        assert_eq!(ensure(&["10.9.0.0/16", "10.7.0.0/16"]), set(&["10.7.0.0/16"], &[]));
+        assert_eq!(ensure(&["10.9.0.0/16", "10.7.0.0/16"]), host::Change::None);
+        assert_eq!(ensure(&["10.6.0.0/16"]), set(&["10.6.0.0/16"], &["10.7.0.0/16"]));
+        assert_eq!(details().to, ["10.6.0.0/16", "10.9.0.0/16"], "what was added by hand stays");
+        let other = host::ensure(&Config { initial_window: 7, ..to(&["10.6.0.0/16"]) });
+        assert!(matches!(other, Err(Error::Input { .. })), "{other:?}");
+        host::disable_named(&name).unwrap();
+
+        let config = to(&["10.5.0.0/16"]);
+        assert_eq!(host::ensure(&config).unwrap(), host::Change::Enabled);
+        assert_eq!(host::ensure(&config).unwrap(), host::Change::None);
+        let other = Config { initial_window: 7, ..config };
+        assert_eq!(host::ensure(&other).unwrap(), host::Change::Again);
+    };
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    let disabled = host::disable_named(&name);
+    if let Err(panic) = result {
+        std::panic::resume_unwind(panic);
+    }
+    disabled.unwrap();
+    assert!(is_gone(&name));
+}
+
 /// Two hosts in namespaces share what the kernel has once; the server listened before.
 #[test]
 fn a_named_namespace_is_a_host_of_its_own() {

@@ -64,13 +64,17 @@ pub(crate) enum Command {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum HostCommand {
-    /// Load a law into the kernel, for new connections, until it is disabled or the machine restarts
+    /// Load a law into the kernel, for new connections, until it is disabled or the machine restarts; where it is enabled already
+    /// with the same settings, for more peers
     #[command(after_help = ENABLE_EXAMPLE)]
     Enable(HostEnableArguments),
     /// Print what is enabled, for which peers, and the state of its connections
     Status,
     /// Remove the law from the kernel; connections that use it go on with the fallback
     Disable {
+        /// Only stop using it for new connections to these peers; may be repeated
+        #[arg(long, value_name = "PREFIX")]
+        to: Vec<String>,
         /// Only print the commands
         #[arg(long)]
         dry_run: bool,
@@ -264,7 +268,7 @@ pub(crate) struct DoctorArguments {
 }
 
 /// A share from 0 to 1.
-fn ratio(text: &str) -> Result<Ratio, String> {
+pub(super) fn ratio(text: &str) -> Result<Ratio, String> {
     match text.parse::<f64>() {
         Ok(value) if (0.0..=1.0).contains(&value) => Ok(Ratio::ppm((value * 1e6).round() as u32)),
         _ => Err("expected a number from 0 to 1, such as 0.4".into()),
@@ -272,7 +276,7 @@ fn ratio(text: &str) -> Result<Ratio, String> {
 }
 
 /// A limit in packets or bytes.
-fn queue(text: &str) -> Result<Queue, String> {
+pub(super) fn queue(text: &str) -> Result<Queue, String> {
     let wrong =
         || "expected a number of packets or an amount, such as \"200 packets\" or \"250 kB\"".to_owned();
     if let Some(number) = text.strip_suffix("packets").or_else(|| text.strip_suffix("packet")) {

@@ -2,6 +2,9 @@
 
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use congestlab_linux::host::{
     self, Config, Counters, Details, Encoding, Flow, Law, LossPolicy, Sender, Socket, Status,
@@ -36,9 +39,16 @@ pub(crate) fn host(command: &HostCommand, screen: &Screen) -> Result<(), Failure
                 print(&text(&status))
             }
         }
-        HostCommand::Disable { dry_run } => {
+        HostCommand::Disable { to, dry_run } => {
             command::set_mode(mode(*dry_run));
             let _waits = machine::stop_flag()?;
+            if !to.is_empty() {
+                host::remove(&to.iter().map(|prefix| prefix.parse()).collect::<Result<Vec<_>, _>>()?)?;
+                if !dry_run {
+                    screen.note(&format!("new connections to {} no longer use the law", to.join(", ")));
+                }
+                return Ok(());
+            }
             host::disable()?;
             if !screen.quiet && !dry_run {
                 say("the law is disabled; connections that use it fall back by themselves");
@@ -48,7 +58,8 @@ pub(crate) fn host(command: &HostCommand, screen: &Screen) -> Result<(), Failure
     }
 }
 
-fn enable(arguments: &HostEnableArguments, screen: &Screen) -> Result<(), Failure> {
+/// The settings that arguments tell.
+pub(super) fn config(arguments: &HostEnableArguments) -> Result<Config, Failure> {
     let is_coded = arguments.law != host::NAME;
     let encoding = match arguments.encoding.as_deref() {
         None if is_coded => Encoding::Ecn,
@@ -56,8 +67,7 @@ fn enable(arguments: &HostEnableArguments, screen: &Screen) -> Result<(), Failur
         _ => Encoding::Option,
     };
     let sender = sender(&arguments.law, &arguments.loss)?;
-    let title = sender.title();
-    let config = Config {
+    Ok(Config {
         name: sender.name().into(),
         to: arguments.to.iter().map(|prefix| prefix.parse()).collect::<Result<_, _>>()?,
         default: !arguments.opt_in,
@@ -70,10 +80,19 @@ fn enable(arguments: &HostEnableArguments, screen: &Screen) -> Result<(), Failur
         initial_window: arguments.initial_window,
         cgroup: host::everything()?,
         fallback: arguments.fallback.clone(),
-    };
+    })
+}
+
+fn enable(arguments: &HostEnableArguments, screen: &Screen) -> Result<(), Failure> {
+    let config = config(arguments)?;
+    let title = config.sender.title();
     // From here on a signal waits: half of it would be hard to find.
     let stop = machine::stop_flag()?;
-    let Some(host) = host::enable(&config, true)? else { return Ok(()) };
+    let Some(host) = patiently(screen, || host::enable(&config, true))? else { return Ok(()) };
+    if host.has_more_peers() {
+        screen.note(&format!("{title} is enabled for new connections to {}, too", arguments.to.join(", ")));
+        return Ok(());
+    }
     if stop.load(Ordering::Relaxed) {
         host::disable()?;
         return Err(Failure::Interrupted(format!("interrupted; {title} is not enabled")));
@@ -91,8 +110,37 @@ fn enable(arguments: &HostEnableArguments, screen: &Screen) -> Result<(), Failur
     Ok(())
 }
 
+/// How long nobody says anything while the kernel verifies programs: on an idle machine it takes a second of a processor.
+const PATIENCE: Duration = Duration::from_secs(1);
+const STEP: Duration = Duration::from_millis(100);
+
+/// Does the work, and says what takes so long where it does.
+pub(super) fn patiently<T>(screen: &Screen, work: impl FnOnce() -> T) -> T {
+    let words = "the kernel verifies the programs";
+    let (done, is_done) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut line = screen.progress();
+            // The other end is dropped when the work is done, or has panicked.
+            if is_done.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout) {
+                return;
+            }
+            if !screen.is_terminal {
+                screen.note(&format!("{words}; on a busy machine that takes a while"));
+            }
+            while is_done.recv_timeout(STEP) == Err(RecvTimeoutError::Timeout) {
+                line.tell(|seconds| format!("{words}  {seconds:.0} s"));
+            }
+            line.clear();
+        });
+        let result = work();
+        drop(done);
+        result
+    })
+}
+
 /// The law, with a reaction to loss that it has.
-fn sender(law: &str, loss: &str) -> Result<Sender, Failure> {
+pub(super) fn sender(law: &str, loss: &str) -> Result<Sender, Failure> {
     if law == host::NAME {
         return Ok(host::sender_config(match loss {
             "maintain" => LossPolicy::Maintain,

@@ -214,6 +214,21 @@ fn restore(index: i32, before: Before, storage: u32) -> Result<()> {
     Ok(())
 }
 
+/// Forgets the interfaces of the thread's namespace that are gone, and returns which of these names are not among the others.
+pub(super) fn missing(map: &MapHandle, names: &[String]) -> Result<Vec<String>> {
+    let (namespace, all) = (Namespace::current()?.inode()?, Interface::all()?);
+    let known: Vec<Key> = read(map).into_keys().filter(|key| key.namespace == namespace).collect();
+    for key in known.iter().filter(|key| all.iter().all(|one| one.index != key.index)) {
+        let removed = map.delete(&key.bytes()).map_err(os);
+        removed.context(|| "can not forget an interface".into())?;
+    }
+    let has = |name: &&String| {
+        let index = all.iter().find(|one| one.name == **name).map(|one| one.index);
+        known.iter().any(|key| Some(key.index) == index)
+    };
+    Ok(names.iter().filter(|name| !has(name)).cloned().collect())
+}
+
 /// Interfaces by name, of the namespaces that can be found.
 pub(super) fn names(map: &MapHandle) -> Result<Vec<String>> {
     let mut names = vec![];
