@@ -165,7 +165,7 @@ pub fn ensure(name: &str, config: &Config) -> Result<Change> {
     Ok(Change::Replaced)
 }
 
-/// What differs and can be changed in place.
+/// Returns the parts that differ and can be changed in place.
 fn parts(interface: &Interface, settings: &Settings, shaper: Option<Shaper>, config: &Config) -> Vec<Part> {
     let mut parts = vec![];
     let capacity = config.rate.bytes();
