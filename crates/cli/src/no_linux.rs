@@ -25,6 +25,9 @@ pub(crate) enum Command {
     /// Use XCP on this machine's own connections (not in this build)
     #[command(disable_help_flag = true)]
     Host(Anything),
+    /// Give this machine the routers and the host of a file (not in this build)
+    #[command(disable_help_flag = true)]
+    Apply(Anything),
     /// Split TCP connections at a satellite link (not in this build)
     #[command(disable_help_flag = true)]
     Gateway(Anything),
@@ -48,6 +51,7 @@ pub(crate) fn execute(command: &Command, _screen: &Screen) -> Result<ExitCode, F
         Command::Doctor(_) => "doctor",
         Command::Router(_) => "router",
         Command::Host(_) => "host",
+        Command::Apply(_) => "apply",
         Command::Gateway(_) => "gateway",
     };
     Err(Failure::Missing(Message::new(
@@ -81,6 +85,7 @@ mod tests {
             "router set eth0 --rate 1Gbit/s",
             "router --help",
             "host status",
+            "apply --watch /etc/congestlab/apply.toml",
             "gateway run --satellite sat0 --law xcp",
             "doctor",
             "doctor -h",

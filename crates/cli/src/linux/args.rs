@@ -1,5 +1,6 @@
 //! The arguments of what runs on real packets.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
@@ -20,6 +21,9 @@ Example:
 const SET_EXAMPLE: &str = "\
 Example:
   sudo congestlab router set eth1 --rate \"500 Mbit/s\"";
+const APPLY_EXAMPLE: &str = "\
+Example:
+  sudo congestlab apply /etc/congestlab/apply.toml --watch --metrics 127.0.0.1:9417";
 const ENABLE_EXAMPLE: &str = "\
 Example:
   sudo congestlab host enable --law xcp --to 10.0.2.0/24";
@@ -57,9 +61,39 @@ pub(crate) enum Command {
     /// Use XCP, VCP or DPCP on this machine's own connections, without a change to applications (needs root)
     #[command(subcommand)]
     Host(HostCommand),
+    /// Give this machine the routers and the host of a file, and take away those that the file no longer names (needs root)
+    #[command(after_help = APPLY_EXAMPLE)]
+    Apply(ApplyArguments),
     /// Split the TCP connections that cross a satellite link, unseen by their ends (needs root)
     #[command(subcommand)]
     Gateway(GatewayCommand),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApplyArguments {
+    /// File in TOML with [routers.IFACE] and [host], such as /etc/congestlab/apply.toml
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required_unless_present = "undo")]
+    pub(crate) file: Option<PathBuf>,
+    /// Only judge the file
+    #[arg(long, conflicts_with = "watch")]
+    pub(crate) check: bool,
+    /// Stay, and apply again when the file, an interface or its MTU changes; what is applied stays after the end
+    #[arg(long)]
+    pub(crate) watch: bool,
+    /// With --watch: serve numbers of routers and host over HTTP, as Prometheus reads them, at an address and port, or at a port of
+    /// loopback
+    #[arg(long, value_name = "ADDR", requires = "watch", value_parser = address)]
+    pub(crate) metrics: Option<SocketAddr>,
+    /// Take away all that `apply` has attached and enabled here
+    #[arg(long, conflicts_with_all = ["file", "check", "watch"])]
+    pub(crate) undo: bool,
+}
+
+/// An address with a port, or a port of loopback.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.parse().map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    port.or_else(|_| text.parse())
+        .map_err(|_| "expected an address with a port, such as 127.0.0.1:9417, [::1]:9417 or 9417".into())
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,11 +1,13 @@
 //! The commands that run on real packets: a router, this machine's own connections, links, live labs, gateways.
 
+mod apply;
 mod args;
 mod doctor;
 mod gateway;
 mod host;
 mod link;
 mod live;
+mod metrics;
 mod router;
 
 use std::process::ExitCode;
@@ -28,6 +30,7 @@ pub(crate) fn execute(command: &Command, screen: &Screen) -> Result<ExitCode, Fa
         Command::Doctor(arguments) => doctor::doctor(arguments, screen)?,
         Command::Supervise { id } => supervisor::supervise(id)?,
         Command::Router(command) => router::router(command, screen)?,
+        Command::Apply(arguments) => apply::apply(arguments, screen)?,
         Command::Host(command) => host::host(command, screen)?,
         Command::Gateway(command) => gateway::gateway(command, screen)?,
     }

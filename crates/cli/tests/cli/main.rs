@@ -1,6 +1,8 @@
 //! The command as a shell sees it: exit codes, streams, files, signals (docs/design/contract.md 5).
 
 mod acceptance;
+#[cfg(feature = "linux")]
+mod apply;
 mod behaviour;
 mod browser;
 mod claims;

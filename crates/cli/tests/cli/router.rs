@@ -8,7 +8,7 @@ use crate::doctor::{Room, skip};
 use crate::{Finished, Lab, SCENARIO};
 
 /// A namespace with the interfaces `left` and `right`; or the reason why there is none.
-fn room(test: &str) -> Option<Room> {
+pub(crate) fn room(test: &str) -> Option<Room> {
     let report = Lab::new(SCENARIO).run(&["doctor", "--json"]).exits(0).json();
     if report["able"]["router"] != true {
         skip(test, "no router here");
@@ -31,13 +31,13 @@ fn room(test: &str) -> Option<Room> {
 }
 
 /// `congestlab router WORDS` in there.
-fn router(room: &Room, words: &[&str]) -> Finished {
+pub(crate) fn router(room: &Room, words: &[&str]) -> Finished {
     let binary = env!("CARGO_BIN_EXE_congestlab");
     let output = Command::new("ip").args(["netns", "exec", &room.0, binary, "router"]).args(words).output();
     Finished(output.expect("ip has run before"))
 }
 
-fn state(room: &Room) -> (Value, String) {
+pub(crate) fn state(room: &Room) -> (Value, String) {
     let status = router(room, &["status", "left", "--json"]).exits(0).json();
     let line = ["netns", "exec", &room.0, "tc", "qdisc", "show", "dev", "left"];
     let qdiscs = Command::new("ip").args(line).output().expect("ip has run before").stdout;

@@ -5,6 +5,7 @@ pub mod bpf;
 pub mod cgroup;
 pub mod command;
 pub mod diag;
+pub mod links;
 pub mod netns;
 pub mod offload;
 pub mod packet;

@@ -1,0 +1,462 @@
+//! `congestlab apply`: routers and the host of this machine as a file has them, once or for as long as it runs.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use congestlab_linux::host::{self, Prefix};
+use congestlab_linux::router::{self, Law};
+use congestlab_linux::sys::command::{self, Mode};
+use congestlab_linux::sys::links::LinkEvents;
+use congestlab_scenario::units::{BitRate, Ratio};
+use congestlab_scenario::wanted::{Host, Place, Placed, Router, Wanted};
+use congestlab_scenario::{Diagnostics, store};
+use serde_json::json;
+
+use super::args::{ApplyArguments, AttachArguments, EncodingShown, HostEnableArguments};
+use super::host::patiently;
+use super::{args, metrics};
+use crate::failure::{Failure, Message, tell_diagnostics};
+use crate::machine;
+use crate::output::{Screen, print};
+
+/// Between two looks at the file, and between two at all that sends no news of itself: qdiscs, programs, hosts.
+const STEP: Duration = Duration::from_secs(1);
+const STEPS: u32 = 10;
+
+/// Exit code 2 for what the file has wrong, 4 where the machine can not.
+pub(crate) fn apply(arguments: &ApplyArguments, screen: &Screen) -> Result<(), Failure> {
+    if screen.verbose {
+        command::set_mode(Mode::Tell);
+    }
+    let Some(file) = &arguments.file else {
+        let _waits = machine::stop_flag()?;
+        let items = all_others(&[], false);
+        return tell(&items, screen).and_then(|()| failures(&items, None));
+    };
+    let wanted = load(file).map_err(Failure::Scenario)?;
+    if arguments.check {
+        let (routers, has_host) = (wanted.routers.len(), wanted.host.is_some());
+        let file = file.display().to_string();
+        return print(&if screen.json {
+            store::pretty(&json!({ "valid": true, "file": file, "routers": routers, "host": has_host }))
+        } else {
+            format!("{file}: valid, {routers} routers, {}\n", if has_host { "a host" } else { "no host" })
+        });
+    }
+    // Half of a change would be hard to find: a signal waits for its end.
+    let stop = machine::stop_flag()?;
+    if arguments.watch {
+        return watch(file, wanted, arguments, &stop, screen);
+    }
+    let items = all(&wanted, &stop, screen);
+    tell(&items, screen)?;
+    failures(&items, Some(&wanted))?;
+    if stop.load(Ordering::Relaxed) { Err(Failure::Interrupted("interrupted".into())) } else { Ok(()) }
+}
+
+/// Reads the file, and judges what needs no machine for it.
+fn load(file: &Path) -> Result<Wanted, Diagnostics> {
+    let wanted = Wanted::load(file)?;
+    let mut wrong: Vec<Wrong> = wanted.routers.iter().flat_map(wrong_router).collect();
+    wrong.extend(wanted.host.iter().flat_map(wrong_host));
+    if wrong.is_empty() { Ok(wanted) } else { Err(wanted.refuse(wrong)) }
+}
+
+/// Place, what is wrong, and what is allowed.
+type Wrong = (Place, String, String);
+
+/// What a failure says of a place.
+fn wrong(place: Place, failure: impl Into<Failure>) -> Wrong {
+    match failure.into() {
+        Failure::Input(message) | Failure::Missing(message) | Failure::Run(message) => {
+            // It names the option of the command line; the place names the key.
+            let text = message.text.strip_prefix("--set ").and_then(|text| text.split_once(": "));
+            (place, text.map_or(message.text.clone(), |(_, text)| text.into()), message.help)
+        }
+        other => (place, format!("{other:?}"), String::new()),
+    }
+}
+
+/// The constants that laws with a program of their own have as options, with their places.
+const CONSTANTS: [&str; 5] = ["alpha", "beta", "gamma", "k", "r_max"];
+
+/// As the arguments of `router attach`, with these settings.
+fn attach_arguments<'a>(
+    router: &Router,
+    settings: impl IntoIterator<Item = &'a Placed<(String, String)>>,
+) -> Result<AttachArguments, Wrong> {
+    let mut arguments = AttachArguments {
+        interface: router.interface.value.clone(),
+        law: router.law.value.clone(),
+        object: None,
+        set: vec![],
+        rate: router.rate.as_ref().map(|rate| rate.value),
+        encoding: router.encoding.as_ref().map(|encoding| match encoding.value {
+            "shim" => EncodingShown::Shim,
+            _ => EncodingShown::Option,
+        }),
+        alpha: None,
+        beta: None,
+        gamma: None,
+        k: None,
+        r_max: None,
+        no_shape: !router.shape,
+        queue: None,
+        dry_run: false,
+    };
+    if let Some(queue) = &router.queue {
+        let read = args::queue(&queue.value);
+        let wrong = |help| (queue.place, format!("\"{}\" is no limit of a queue", queue.value), help);
+        arguments.queue = Some(read.map_err(wrong)?);
+    }
+    for Placed { value: (key, value), place } in settings {
+        let is_own = ["xcp", "pxcp", "vcp", "dpcp"].contains(&&*router.law.value);
+        if !is_own {
+            arguments.set.push(format!("{key}={value}"));
+            continue;
+        }
+        let AttachArguments { alpha, beta, gamma, k, r_max, .. } = &mut arguments;
+        let Some((_, to)) =
+            CONSTANTS.iter().zip([alpha, beta, gamma, k, r_max]).find(|(name, _)| *name == key)
+        else {
+            let text = format!("{} has no such setting as `{key}`", router.law.value);
+            return Err((
+                *place,
+                text,
+                "allowed: alpha, beta and gamma of XCP and P-XCP, k and r_max of P-XCP".into(),
+            ));
+        };
+        let ratio: Ratio =
+            args::ratio(value).map_err(|help| (*place, format!("`{key}` is {value}"), help))?;
+        *to = Some(ratio);
+    }
+    Ok(arguments)
+}
+
+/// What is wrong with a router, whatever the machine.
+fn wrong_router(router: &Router) -> Vec<Wrong> {
+    // That of the shaper that is there says nothing of the law.
+    let rate = router.rate.as_ref().map_or(BitRate(1_000_000_000), |rate| rate.value);
+    let law = |settings: &[&Placed<(String, String)>], place| -> Result<Law, Wrong> {
+        let arguments = attach_arguments(router, settings.iter().copied())?;
+        super::router::law(&arguments, rate).map_err(|failure| wrong(place, failure))
+    };
+    let mut found = vec![];
+    if let Some(rate) = &router.rate {
+        found.extend(router::check_rate(rate.value).err().map(|error| wrong(rate.place, error)));
+    }
+    if let Err(other) = law(&[], router.law.place) {
+        found.push(other);
+        return found;
+    }
+    let alone = router.set.iter().filter_map(|setting| law(&[setting], setting.place).err());
+    found.extend(alone.collect::<Vec<_>>());
+    let all: Vec<&Placed<(String, String)>> = router.set.iter().collect();
+    if let (true, Some(first)) = (found.is_empty(), all.first()) {
+        found.extend(law(&all, first.place).err());
+    }
+    if let (true, Some(encoding)) = (found.is_empty(), &router.encoding) {
+        let config = attach_arguments(router, []).and_then(|arguments| {
+            super::router::config_at(&arguments, rate).map_err(|failure| wrong(encoding.place, failure))
+        });
+        let checked = config
+            .and_then(|config| router::check_encoding(&config).map_err(|error| wrong(encoding.place, error)));
+        found.extend(checked.err());
+    }
+    found
+}
+
+/// As the arguments of `host enable`.
+fn enable_arguments(host: &Host) -> HostEnableArguments {
+    HostEnableArguments {
+        law: host.law.value.into(),
+        to: host.to.iter().map(|prefix| prefix.value.clone()).collect(),
+        opt_in: host.opt_in,
+        encoding: host.encoding.as_ref().map(|encoding| encoding.value.into()),
+        interface: host.interfaces.iter().map(|interface| interface.value.clone()).collect(),
+        loss: host.loss.as_ref().map_or("tcp", |loss| loss.value).into(),
+        initial_window: host.initial_window.unwrap_or(1),
+        fallback: host.fallback.as_ref().map_or("cubic", |fallback| &fallback.value).into(),
+        dry_run: false,
+    }
+}
+
+/// What is wrong with the host, whatever the machine.
+fn wrong_host(host: &Host) -> Vec<Wrong> {
+    let mut found = vec![];
+    for prefix in &host.to {
+        found.extend(prefix.value.parse::<Prefix>().err().map(|error| wrong(prefix.place, error)));
+    }
+    let arguments = enable_arguments(host);
+    if let Some(loss) = &host.loss {
+        found.extend(
+            super::host::sender(&arguments.law, &arguments.loss).err().map(|other| wrong(loss.place, other)),
+        );
+    }
+    let is_coded = host.law.value != host::NAME;
+    if let Some(encoding) = host.encoding.as_ref().filter(|_| is_coded) {
+        let text = format!("{} tells the load in the ECN field, and has no other encoding", host.law.value);
+        found.push((encoding.place, text, "leave it out; option and shim are XCP's".into()));
+    }
+    let is_option = !is_coded && host.encoding.as_ref().is_none_or(|encoding| encoding.value == "option");
+    if let Some(interface) = host.interfaces.first().filter(|_| is_option) {
+        let text = format!("the encoding option needs no interface such as {}", interface.value);
+        found.push((interface.place, text, "leave `interfaces` out, or `encoding = \"shim\"`".into()));
+    }
+    found
+}
+
+/// What came of a router or of the host.
+struct Item {
+    /// Name of the interface, or `host`.
+    what: String,
+    result: Result<Done, (Option<Place>, Failure)>,
+}
+
+/// What was done.
+enum Done {
+    /// It was as wanted.
+    Nothing,
+    /// In words.
+    Changed(String),
+}
+
+impl Item {
+    fn new(what: impl Into<String>, place: Place, result: Result<Done, Failure>) -> Self {
+        Self { what: what.into(), result: result.map_err(|failure| (Some(place), failure)) }
+    }
+
+    fn change(&self) -> Option<&str> {
+        match &self.result {
+            Ok(Done::Changed(words)) => Some(words),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Item {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = &self.what;
+        match &self.result {
+            Ok(Done::Nothing) => write!(out, "{what}: as wanted"),
+            Ok(Done::Changed(words)) => write!(out, "{what}: {words}"),
+            Err((_, failure)) => write!(out, "{what}: failed: {}", words(failure)),
+        }
+    }
+}
+
+/// A failure in a line.
+fn words(failure: &Failure) -> String {
+    match failure {
+        Failure::Input(Message { text, help })
+        | Failure::Missing(Message { text, help })
+        | Failure::Run(Message { text, help })
+            if !help.is_empty() =>
+        {
+            format!("{text}; {help}")
+        }
+        Failure::Input(message) | Failure::Missing(message) | Failure::Run(message) => message.text.clone(),
+        other => format!("{other:?}"),
+    }
+}
+
+/// Makes everything as the file has it, each for itself: what fails keeps nothing else from being applied.
+fn all(wanted: &Wanted, stop: &AtomicBool, screen: &Screen) -> Vec<Item> {
+    let names: Vec<&str> = wanted.routers.iter().map(|router| &*router.interface.value).collect();
+    // First what the file no longer names: a law that is another may need its place.
+    let mut items = all_others(&names, wanted.host.is_some());
+    for router in &wanted.routers {
+        if stop.load(Ordering::Relaxed) {
+            return items;
+        }
+        items.push(Item::new(&router.interface.value, router.interface.place, apply_router(router)));
+    }
+    if let Some(host) = wanted.host.as_ref().filter(|_| !stop.load(Ordering::Relaxed)) {
+        items.push(Item::new("host", host.law.place, apply_host(host, screen)));
+    }
+    items
+}
+
+/// Takes away what `apply` has made and nobody wants any more.
+fn all_others(routers: &[&str], has_host: bool) -> Vec<Item> {
+    let mut items = vec![];
+    let mut note = |what: &str, result: Result<String, congestlab_linux::Error>| {
+        let result = result.map(Done::Changed).map_err(|error| (None, error.into()));
+        items.push(Item { what: what.into(), result });
+    };
+    match router::ensured() {
+        Ok(names) => {
+            for name in names.iter().filter(|name| !routers.contains(&name.as_str())) {
+                note(name, router::detach(name).map(|()| "detached, for nobody wants it any more".into()));
+            }
+        }
+        Err(error) => note("routers", Err(error)),
+    }
+    match host::ensured() {
+        Ok(Some(name)) if !has_host => {
+            let done =
+                host::disable_named(name).map(|()| format!("{name} disabled, for nobody wants it any more"));
+            note("host", done);
+        }
+        Ok(_) => {}
+        Err(error) => note("host", Err(error)),
+    }
+    items
+}
+
+fn apply_router(router: &Router) -> Result<Done, Failure> {
+    let failed = |(_, text, help): Wrong| Failure::Input(Message::new(text, help));
+    let arguments = attach_arguments(router, &router.set).map_err(failed)?;
+    let config = super::router::config(&arguments)?;
+    let (law, rate) = (&router.law.value, config.rate);
+    Ok(Done::Changed(match router::ensure(&arguments.interface, &config)? {
+        router::Change::None => return Ok(Done::Nothing),
+        router::Change::Attached => format!("attached {law} at {rate}"),
+        router::Change::Replaced => format!("{law} at {rate} in place of what was there; its queue stayed"),
+        router::Change::Again => format!("attached {law} at {rate} again, with another shaper"),
+        router::Change::Set(parts) => {
+            let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
+            format!("{law} at {rate} has a new {}", parts.join("; "))
+        }
+    }))
+}
+
+fn apply_host(host: &Host, screen: &Screen) -> Result<Done, Failure> {
+    let config = super::host::config(&enable_arguments(host))?;
+    let list = |prefixes: &[Prefix]| prefixes.iter().map(Prefix::to_string).collect::<Vec<_>>().join(", ");
+    let law = host.law.value;
+    Ok(Done::Changed(match patiently(screen, || host::ensure(&config))? {
+        host::Change::None => return Ok(Done::Nothing),
+        host::Change::Enabled => format!("{law} enabled for new connections"),
+        host::Change::Again => format!("{law} enabled again, with other settings"),
+        host::Change::Set { added, removed, interfaces } => {
+            let parts = [
+                ("peers added: ", list(&added)),
+                ("peers removed: ", list(&removed)),
+                ("headers or codes at: ", interfaces.join(", ")),
+            ];
+            let parts: Vec<String> = parts
+                .iter()
+                .filter(|(_, names)| !names.is_empty())
+                .map(|(what, names)| format!("{what}{names}"))
+                .collect();
+            format!("{law}, {}", parts.join("; "))
+        }
+    }))
+}
+
+/// Prints a line for each.
+fn tell(items: &[Item], screen: &Screen) -> Result<(), Failure> {
+    if screen.json {
+        let items = items.iter().map(|item| {
+            let state = match &item.result {
+                Ok(Done::Nothing) => "as-wanted",
+                Ok(Done::Changed(_)) => "changed",
+                Err(_) => "failed",
+            };
+            json!({ "what": item.what, "state": state, "change": item.change() })
+        });
+        return print(&store::pretty(&json!({ "applied": items.collect::<Vec<_>>() })));
+    }
+    if items.is_empty() {
+        return print("nothing was applied here\n");
+    }
+    let done = items.iter().filter(|item| item.result.is_ok());
+    print(&done.map(|item| format!("{item}\n")).collect::<String>())
+}
+
+/// Fails with all that failed, each with its place.
+fn failures(items: &[Item], wanted: Option<&Wanted>) -> Result<(), Failure> {
+    let failed: Vec<(Option<Place>, &Failure)> = items
+        .iter()
+        .filter_map(|item| item.result.as_ref().err().map(|(place, failure)| (*place, failure)))
+        .collect();
+    let Some((_, worst)) = failed.iter().max_by_key(|(_, failure)| failure.exit_code()) else {
+        return Ok(());
+    };
+    let lines = failed.iter().map(|(place, failure)| match (wanted, place) {
+        (Some(wanted), Some(place)) => wanted.refuse([(*place, words(failure), String::new())]).to_string(),
+        _ => words(failure),
+    });
+    let message = Message::new(lines.collect::<Vec<_>>().join("\n"), "");
+    Err(match worst.exit_code() {
+        2 => Failure::Input(message),
+        4 => Failure::Missing(message),
+        _ => Failure::Run(message),
+    })
+}
+
+/// Applies again and again, and says every change in a line.
+fn watch(
+    file: &Path,
+    mut wanted: Wanted,
+    arguments: &ApplyArguments,
+    stop: &AtomicBool,
+    screen: &Screen,
+) -> Result<(), Failure> {
+    let events = LinkEvents::open()?;
+    let counts = Arc::new(Mutex::new(metrics::Counts::default()));
+    if let Some(address) = arguments.metrics {
+        let bound = metrics::serve(address, counts.clone())?;
+        screen.note(&format!("metrics are at http://{bound}/metrics"));
+    }
+    let mut text = std::fs::read(file).ok();
+    let mut told: BTreeMap<String, String> = BTreeMap::new();
+    let mut is_first = true;
+    // What it waits for is no change.
+    let silent = Screen { quiet: true, ..screen.clone() };
+    while !stop.load(Ordering::Relaxed) {
+        let items = all(&wanted, stop, &silent);
+        // Who may not change anything now may not later.
+        let has_no_right = |item: &Item| matches!(&item.result, Err((_, Failure::Missing(_))));
+        if is_first && !items.is_empty() && items.iter().all(has_no_right) {
+            return failures(&items, Some(&wanted));
+        }
+        is_first = false;
+        if let Ok(mut counts) = counts.lock() {
+            counts.changes += items.iter().filter(|item| item.change().is_some()).count() as u64;
+            counts.failing = items.iter().filter(|item| item.result.is_err()).count() as u64;
+            counts.passes += 1;
+        }
+        let mut failing = BTreeMap::new();
+        for item in &items {
+            let line = item.to_string();
+            let before = told.get(&item.what);
+            match &item.result {
+                Err(_) if before != Some(&line) => screen.note(&line),
+                Ok(Done::Nothing) if before.is_some() => screen.note(&line),
+                Ok(Done::Changed(_)) => screen.note(&line),
+                _ => {}
+            }
+            if item.result.is_err() {
+                failing.insert(item.what.clone(), line);
+            }
+        }
+        told = failing;
+        for _ in 0..STEPS {
+            if events.wait(STEP)? || stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let now = std::fs::read(file).ok();
+            if now == text {
+                continue;
+            }
+            text = now;
+            match load(file) {
+                Ok(read) => {
+                    screen.note(&format!("{} has changed", file.display()));
+                    wanted = read;
+                    break;
+                }
+                // What was applied stays as it is.
+                Err(found) => tell_diagnostics(&found, screen),
+            }
+        }
+    }
+    screen.note("what was applied stays; congestlab apply --undo takes it away");
+    Ok(())
+}

@@ -1,0 +1,465 @@
+//! The numbers of routers and host over HTTP, in Prometheus' text format (version 0.0.4), for `congestlab apply --watch`.
+//!
+//! Whoever asks may be hostile: a request is at most 8 KiB and takes at most 5 s, so does its answer, 16 are served at
+//! once and others refused, and numbers are gathered once a second at most. There is no keep-alive.
+
+use std::fmt::Write as _;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use congestlab_linux::host::{self, Counters};
+use congestlab_linux::router::{self, Status};
+use congestlab_scenario::export::sample;
+
+use crate::failure::{Failure, Message};
+use crate::machine::Clock;
+
+const REQUEST_MAX: usize = 8192;
+const PATIENCE_S: f64 = 5.0;
+/// What is read and thrown away behind a refused request, so that the answer is not lost to a reset.
+const REST_MAX: usize = 64 << 10;
+const REST_S: f64 = 1.0;
+const AT_ONCE: usize = 16;
+/// Age of numbers that are told again.
+const FRESH_S: f64 = 1.0;
+const TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// What `apply --watch` counts of itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) changes: u64,
+    pub(super) failing: u64,
+    pub(super) passes: u64,
+}
+
+/// Serves from now on; returns the address, with the port that the system chose for port 0.
+pub(super) fn serve(address: SocketAddr, counts: Arc<Mutex<Counts>>) -> Result<SocketAddr, Failure> {
+    let failed = |error: io::Error| {
+        let text = format!("can not serve metrics at {address}: {error}");
+        Failure::Run(Message::new(text, "another address or port: --metrics 127.0.0.1:PORT"))
+    };
+    let listener = TcpListener::bind(address).map_err(failed)?;
+    let bound = listener.local_addr().map_err(failed)?;
+    let gathered = Mutex::new(None::<(Clock, String)>);
+    let numbers = move || {
+        // A thread that panicked leaves old numbers, which are gathered again.
+        let mut gathered = gathered.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        match &*gathered {
+            Some((clock, text)) if clock.wall() < FRESH_S => text.clone(),
+            _ => {
+                let counts = counts.lock().map_or_else(|poisoned| *poisoned.into_inner(), |counts| *counts);
+                let text =
+                    text(&router::status(None).unwrap_or_default(), host::counters().ok().flatten(), counts);
+                *gathered = Some((Clock::start(), text.clone()));
+                text
+            }
+        }
+    };
+    let spawned =
+        thread::Builder::new().name("metrics".into()).spawn(move || accept(&listener, Arc::new(numbers)));
+    spawned.map_err(failed)?;
+    Ok(bound)
+}
+
+fn accept(listener: &TcpListener, numbers: Arc<impl Fn() -> String + Send + Sync + 'static>) {
+    let served = Arc::new(AtomicUsize::new(0));
+    loop {
+        let Ok((stream, _)) = listener.accept() else {
+            // Out of files, for example: others may give some back.
+            thread::sleep(Duration::from_millis(100));
+            continue;
+        };
+        if served.fetch_add(1, Ordering::Relaxed) >= AT_ONCE {
+            served.fetch_sub(1, Ordering::Relaxed);
+            // It fits into the socket's memory, or is lost: nobody waits for that.
+            let _ =
+                stream.set_nonblocking(true).and_then(|()| (&stream).write(answer(503, "", true).as_bytes()));
+            continue;
+        }
+        let (numbers, counted) = (numbers.clone(), Counted(served.clone()));
+        let spawned = thread::Builder::new().name("metrics".into()).spawn(move || {
+            let _counted = counted;
+            let _ = serve_one(&stream, &*numbers);
+        });
+        drop(spawned);
+    }
+}
+
+/// One of those that are served, until it is dropped.
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn serve_one(stream: &TcpStream, numbers: &impl Fn() -> String) -> io::Result<()> {
+    let (code, is_head) = match request(stream)? {
+        Ok(is_head) => (200, is_head),
+        Err(code) => (code, false),
+    };
+    let body = if code == 200 { numbers() } else { String::new() };
+    send(stream, answer(code, &body, !is_head).as_bytes())?;
+    stream.shutdown(Shutdown::Write)?;
+    let (clock, mut rest, mut buffer) = (Clock::start(), 0, [0; 4096]);
+    while rest < REST_MAX && code != 200 {
+        match read(stream, &mut buffer, &clock, REST_S)? {
+            0 => break,
+            count => rest += count,
+        }
+    }
+    Ok(())
+}
+
+/// Reads a request to its end. Returns whether only the head of the answer is wanted, or the status that refuses it.
+fn request(stream: &TcpStream) -> io::Result<Result<bool, u16>> {
+    let (clock, mut bytes, mut buffer) = (Clock::start(), Vec::new(), [0; 1024]);
+    loop {
+        if bytes.windows(4).any(|end| end == b"\r\n\r\n") || bytes.windows(2).any(|end| end == b"\n\n") {
+            return Ok(judge(&bytes));
+        }
+        if bytes.len() >= REQUEST_MAX {
+            return Ok(Err(431));
+        }
+        match read(stream, &mut buffer, &clock, PATIENCE_S) {
+            Ok(0) => return Ok(Err(400)),
+            Ok(count) => bytes.extend(&buffer[..count]),
+            Err(error) if is_late(&error) => return Ok(Err(408)),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Judges the first line.
+fn judge(bytes: &[u8]) -> Result<bool, u16> {
+    let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let line = std::str::from_utf8(line).map_err(|_| 400_u16)?;
+    let words: Vec<&str> = line.trim_end().split(' ').collect();
+    let [method, target, version] = words[..] else { return Err(400) };
+    if !version.starts_with("HTTP/1.") {
+        return Err(400);
+    }
+    if !["GET", "HEAD"].contains(&method) {
+        return Err(405);
+    }
+    if target.split('?').next() == Some("/metrics") { Ok(method == "HEAD") } else { Err(404) }
+}
+
+fn is_late(error: &io::Error) -> bool {
+    [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind())
+}
+
+/// What is left of the time, or the error that it is over.
+fn left(clock: &Clock, most: f64) -> io::Result<Option<Duration>> {
+    let left = most - clock.wall();
+    // A socket takes no time of 0.
+    if left < 0.001 { Err(ErrorKind::TimedOut.into()) } else { Ok(Some(Duration::from_secs_f64(left))) }
+}
+
+fn read(mut stream: &TcpStream, buffer: &mut [u8], clock: &Clock, most: f64) -> io::Result<usize> {
+    loop {
+        stream.set_read_timeout(left(clock, most)?)?;
+        match stream.read(buffer) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+/// Sends all, or gives up: who reads a byte at a time has as long as who reads nothing.
+fn send(mut stream: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+    let clock = Clock::start();
+    while !bytes.is_empty() {
+        stream.set_write_timeout(left(&clock, PATIENCE_S)?)?;
+        match stream.write(bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn answer(code: u16, body: &str, has_body: bool) -> String {
+    let (reason, said) = match code {
+        200 => ("OK", ""),
+        400 => ("Bad Request", "this is no request of HTTP/1\n"),
+        404 => ("Not Found", "the numbers are at /metrics\n"),
+        405 => ("Method Not Allowed", "allowed: GET, HEAD\n"),
+        408 => ("Request Timeout", "the request did not end in 5 s\n"),
+        431 => ("Request Header Fields Too Large", "a request may have 8 KiB\n"),
+        _ => ("Service Unavailable", "too many requests at once\n"),
+    };
+    let allow = if code == 405 { "Allow: GET, HEAD\r\n" } else { "" };
+    let body = if code == 200 { body } else { said };
+    format!(
+        "HTTP/1.0 {code} {reason}\r\nContent-Type: {TYPE}\r\nContent-Length: {}\r\n{allow}Connection: close\r\n\r\n{}",
+        body.len(),
+        if has_body { body } else { "" }
+    )
+}
+
+/// Samples by family, in the order in which the families are told.
+#[derive(Default)]
+struct Families(Vec<Family>);
+
+struct Family {
+    name: String,
+    help: &'static str,
+    samples: Vec<String>,
+}
+
+impl Families {
+    fn add(&mut self, name: &str, help: &'static str, labels: &[(&str, &str)], value: f64) {
+        let name = format!("congestlab_{name}");
+        let line = sample(&name, labels, value);
+        match self.0.iter_mut().find(|family| family.name == name) {
+            Some(family) => family.samples.push(line),
+            None => self.0.push(Family { name, help, samples: vec![line] }),
+        }
+    }
+
+    fn text(self) -> String {
+        let mut text = String::new();
+        for Family { name, help, samples } in self.0 {
+            let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
+            // Writing to a string fails in no way.
+            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{}", samples.join("\n"));
+        }
+        text
+    }
+}
+
+/// All numbers, in base units (bytes and seconds), counters with `_total` behind their names.
+fn text(routers: &[Status], host: Option<(String, Counters)>, counts: Counts) -> String {
+    let mut families = Families::default();
+    for status in routers {
+        add_router(&mut families, status);
+    }
+    if let Some((law, counters)) = host {
+        add_host(&mut families, &law, &counters);
+    }
+    let Counts { changes, failing, passes } = counts;
+    for (name, help, value) in [
+        ("apply_changes_total", "Changes that were made since the start.", changes),
+        ("apply_passes_total", "Times that everything was compared with the file.", passes),
+        ("apply_failing", "Routers and hosts that are not as wanted, and could not be made so.", failing),
+    ] {
+        families.add(name, help, &[], value as f64);
+    }
+    families.text()
+}
+
+fn add_router(families: &mut Families, status: &Status) {
+    let Status { interface, law, sample, queue, .. } = status;
+    let of = [("interface", interface.as_str())];
+    let encoding = format!("{:?}", status.encoding).to_lowercase();
+    let info = [of[0], ("law", law), ("encoding", &encoding), ("qdisc", &status.qdisc)];
+    families.add("router_info", "Law at the outgoing traffic of an interface.", &info, 1.0);
+    let mut add = |name: &str, help: &'static str, value: f64| {
+        families.add(&format!("router_{name}"), help, &of, value)
+    };
+    add("capacity_bytes_per_second", "Capacity that the law assumes.", sample.capacity_bps as f64 / 8.0);
+    add("queue_bytes", "Bytes that wait.", queue.queue_bytes as f64);
+    add("queue_packets", "Packets that wait.", queue.queue_packets as f64);
+    add("dropped_packets_total", "Packets that the full queue refused, modulo 2^32.", queue.drops as f64);
+    add("packets_total", "Packets that the law has seen.", sample.packets as f64);
+    add("bytes_total", "Bytes of IP in these packets.", sample.bytes as f64);
+    add(
+        "law_packets_total",
+        "Packets whose header, or code, the law has processed.",
+        sample.xcp_packets as f64,
+    );
+    add(
+        "bounded_packets_total",
+        "Packets that claimed more than could be true.",
+        sample.bounded_packets as f64,
+    );
+    add("intervals_total", "Control intervals.", sample.intervals as f64);
+    add("mtu_bytes", "Longest IP packet of the interface.", status.mtu.into());
+    if let Some(bucket) = status.bucket_bytes {
+        add("bucket_bytes", "Bytes that the shaper's bucket holds.", bucket as f64);
+    }
+    let is_small = f64::from(u8::from(status.warning.is_some()));
+    add(
+        "bucket_too_small",
+        "1 if the MTU was raised beyond what the shaper's bucket was made for.",
+        is_small,
+    );
+    if let Some(load) = sample.load {
+        add("load_ratio", "Load factor of the last interval, part of the capacity.", load.load_factor);
+    } else if status.series.is_empty() {
+        add("input_bytes_per_second", "Input traffic of the last control interval.", sample.input_Bps as f64);
+        add(
+            "feedback_bytes_per_second",
+            "Aggregate feedback of the last interval.",
+            sample.feedback_Bps as f64,
+        );
+        add("interval_seconds", "Length of the control interval.", sample.interval_ms / 1e3);
+        let persistent = sample.persistent_queue_bytes as f64;
+        add("persistent_queue_bytes", "Persistent queue that the feedback counted.", persistent);
+    }
+    if let Some(flows) = sample.flows {
+        add("flows", "Flows that P-XCP's law counted.", flows.pxcp_n);
+        add("limited_flows", "Flows among them that are limited elsewhere.", flows.pxcp_n_lim);
+    }
+    for (series, value) in &status.series {
+        let labels = [of[0], ("series", series.as_str())];
+        families.add(
+            "router_law_series",
+            "Last report of a law, by the names of its series.",
+            &labels,
+            *value,
+        );
+    }
+    let refused = &sample.refused;
+    for (reason, count) in [
+        ("odd-offset", refused.odd_offset),
+        ("wrong-length", refused.wrong_length),
+        ("truncated", refused.truncated),
+        ("malformed", refused.malformed),
+        ("version", refused.version),
+        ("unwritable", refused.unwritable),
+        ("fragments", refused.fragments),
+    ] {
+        let help = "Packets with a wrong header, left as they were.";
+        families.add("router_refused_packets_total", help, &[of[0], ("reason", reason)], count as f64);
+    }
+}
+
+fn add_host(families: &mut Families, law: &str, counters: &Counters) {
+    let of = [("law", law)];
+    let mut add = |name: &str, help: &'static str, value: u64| {
+        families.add(&format!("host_{name}"), help, &of, value as f64)
+    };
+    add("info", "Law of the machine's own connections.", 1);
+    add("connections_total", "Connections on which both sides speak the law.", counters.connections);
+    add("returns_total", "Connections that returned from the fallback.", counters.returns);
+    add("malformed_options_total", "Received options of a wrong length.", counters.malformed);
+    add("unwritten_headers_total", "Headers not sent because the packet had no room.", counters.unwritten);
+    add("sent_headers_total", "Headers or codes put in at interfaces.", counters.shims_sent);
+    add("received_headers_total", "Headers or codes taken out at interfaces.", counters.shims_received);
+    add("refused_headers_total", "Packets with a wrong header, left alone.", counters.shims_refused);
+    for (reason, count) in [
+        ("no-option", counters.fallbacks_no_option),
+        ("no-router", counters.fallbacks_no_router),
+        ("stripped", counters.fallbacks_stripped),
+        ("loss", counters.fallbacks_loss),
+    ] {
+        let help = "Connections that went over to the kernel's congestion control.";
+        families.add("host_fallbacks_total", help, &[of[0], ("reason", reason)], count as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// A server with these numbers.
+    fn server() -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+        let address = listener.local_addr().expect("bound");
+        thread::spawn(move || accept(&listener, Arc::new(|| "x 1\n".to_owned())));
+        address
+    }
+
+    fn ask(address: SocketAddr, request: &[u8]) -> String {
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        // It may answer and close before all of a wrong request was written.
+        let _ = stream.write_all(request);
+        let _ = stream.shutdown(Shutdown::Write);
+        let mut text = Vec::new();
+        let _ = stream.read_to_end(&mut text);
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    #[test]
+    fn requests_are_answered_and_wrong_ones_refused() {
+        let address = server();
+        let long = [b"GET /metrics HTTP/1.1\r\nX: ".as_slice(), &[b'x'; 20_000]].concat();
+        for (request, expected) in [
+            (b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n".as_slice(), "HTTP/1.0 200 OK\r\n"),
+            (b"GET /metrics?x=1 HTTP/1.0\n\n", "HTTP/1.0 200 OK\r\n"),
+            (b"GET / HTTP/1.0\r\n\r\n", "HTTP/1.0 404 "),
+            (b"POST /metrics HTTP/1.0\r\n\r\n", "HTTP/1.0 405 "),
+            (b"GET /metrics SPDY/9\r\n\r\n", "HTTP/1.0 400 "),
+            (b"GET /metrics\r\n\r\n", "HTTP/1.0 400 "),
+            (b"\x16\x03\x01\x00\xff\x00\x00\xfe\n\n", "HTTP/1.0 400 "),
+            (b"\n\n", "HTTP/1.0 400 "),
+            (b"", "HTTP/1.0 400 "),
+            (b"GET /metr", "HTTP/1.0 400 "),
+            (&long, "HTTP/1.0 431 "),
+        ] {
+            let said = ask(address, request);
+            assert!(said.starts_with(expected), "{}: {said}", String::from_utf8_lossy(request));
+            assert_eq!(said.ends_with("\r\n\r\nx 1\n"), said.contains(" 200 "), "{said}");
+            assert!(!said.contains(" 200 ") || said.contains("Content-Length: 4\r\n"), "{said}");
+        }
+        let head = ask(address, b"HEAD /metrics HTTP/1.0\r\n\r\n");
+        assert!(head.contains("Content-Length: 4\r\n") && head.ends_with("\r\n\r\n"), "{head}");
+    }
+
+    /// As many as are served at once say nothing: others are told so, and when the first are gone, all is as before.
+    #[test]
+    fn silent_connections_keep_others_out_only_while_they_last() {
+        let address = server();
+        let request = b"GET /metrics HTTP/1.0\r\n\r\n";
+        // Connections are taken in their order, so all of these are before the next; unless it comes so late that they were
+        // refused already.
+        let is_refused = || {
+            let _silent: Vec<TcpStream> =
+                (0..AT_ONCE).map(|_| TcpStream::connect(address).expect("it listens")).collect();
+            ask(address, request).starts_with("HTTP/1.0 503 ")
+        };
+        assert!((0..20).any(|_| is_refused()));
+        while !ask(address, request).starts_with("HTTP/1.0 200 ") {
+            thread::sleep(Duration::from_millis(10));
+        }
+        // One that sends nothing more is refused in the end, not held for ever.
+        let mut slow = TcpStream::connect(address).expect("it listens");
+        slow.write_all(b"GET /metr").expect("room");
+        let mut text = String::new();
+        slow.read_to_string(&mut text).expect("an answer, then the end");
+        assert!(text.starts_with("HTTP/1.0 408 "), "{text}");
+    }
+
+    #[test]
+    fn every_sample_is_of_a_family_with_help_and_type_that_has_its_name() {
+        let host =
+            Some(("xcp".to_owned(), Counters { connections: 3, fallbacks_loss: 1, ..Counters::default() }));
+        let text = text(&[], host, Counts { changes: 2, failing: 1, passes: 9 });
+        let mut families = BTreeSet::new();
+        let mut kind = String::new();
+        for line in text.lines() {
+            if let Some(rest) = line.strip_prefix("# HELP ") {
+                let (name, help) = rest.split_once(' ').expect("a help");
+                assert!(families.insert(name.to_owned()) && help.ends_with('.'), "{line}");
+                assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{line}");
+            } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+                let (name, of) = rest.split_once(' ').expect("a type");
+                assert!(families.contains(name), "{line}");
+                assert_eq!(of == "counter", name.ends_with("_total"), "{line}");
+                kind = name.to_owned();
+            } else {
+                let (name, value) = line.rsplit_once(' ').expect("a value");
+                assert_eq!(name.split('{').next(), Some(&*kind), "{line}");
+                value.parse::<f64>().expect("a number");
+            }
+        }
+        for line in [
+            "congestlab_host_connections_total{law=\"xcp\"} 3",
+            "congestlab_host_fallbacks_total{law=\"xcp\",reason=\"loss\"} 1",
+            "congestlab_apply_changes_total 2",
+            "congestlab_apply_failing 1",
+        ] {
+            assert!(text.lines().any(|one| one == line), "no {line} in\n{text}");
+        }
+    }
+}

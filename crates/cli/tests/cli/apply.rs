@@ -1,0 +1,309 @@
+//! `congestlab apply` at interfaces of a namespace: what a file says is there, and nothing else is touched.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::doctor::Room;
+use crate::router::{room, router, state};
+use crate::{Finished, Lab, SCENARIO};
+
+/// A file for `apply`, and the namespace in which it is applied.
+struct Applied {
+    room: Room,
+    lab: Lab,
+}
+
+impl Applied {
+    /// `None`: said why.
+    fn new(test: &str) -> Option<Self> {
+        Some(Self { room: room(test)?, lab: Lab::new(SCENARIO) })
+    }
+
+    fn write(&self, text: &str) {
+        // As a whole, or a look would see a half.
+        let (new, file) = (self.lab.path("new.toml"), self.lab.path("apply.toml"));
+        std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, file)).expect("room");
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new("ip");
+        let binary = env!("CARGO_BIN_EXE_congestlab");
+        command
+            .args(["netns", "exec", &self.room.0, binary, "apply"])
+            .args(words)
+            .current_dir(self.lab.path(""));
+        command
+    }
+
+    fn apply(&self, words: &[&str]) -> Finished {
+        Finished(self.command(words).output().expect("ip has run before"))
+    }
+
+    /// Writes the file, applies it, and returns what it says.
+    fn file(&self, text: &str) -> String {
+        self.write(text);
+        self.apply(&["apply.toml"]).exits(0).stdout()
+    }
+
+    fn ip(&self, words: &str) {
+        let status = Command::new("ip").args(["-n", &self.room.0]).args(words.split(' ')).status();
+        assert!(status.is_ok_and(|status| status.success()), "{words}");
+    }
+
+    fn status(&self) -> Value {
+        router(&self.room, &["status", "left", "--json"]).exits(0).json()["interfaces"][0].clone()
+    }
+}
+
+#[test]
+fn only_what_differs_is_changed_and_a_second_time_nothing() {
+    let Some(at) = Applied::new("only_what_differs_is_changed_and_a_second_time_nothing") else { return };
+    let left = |rest: &str| format!("[routers.left]\nlaw = \"xcp\"\n{rest}\n");
+    let ten = left("rate = \"10 Mbit/s\"");
+    assert_eq!(at.file(&ten), "left: attached xcp at 10 Mbit/s\n");
+    let before = state(&at.room);
+    assert_eq!(at.file(&ten), "left: as wanted\n");
+    assert_eq!(state(&at.room), before);
+
+    let twenty = left("rate = \"20 Mbit/s\"\nqueue = \"100 kB\"");
+    assert_eq!(
+        at.file(&twenty),
+        "left: xcp at 20 Mbit/s has a new rate, before 10 Mbit/s; limit of the queue, before 125000\n"
+    );
+    let after = state(&at.room);
+    assert!(
+        after.0 == 20_000_000 && after.1.contains("rate 20Mbit") && after.1.contains("limit 100000b"),
+        "{after:?}"
+    );
+    assert_eq!(at.file(&twenty), "left: as wanted\n");
+
+    // The handle of the child says that the queue is the same one.
+    let handle = |qdiscs: &str| qdiscs.lines().find(|line| line.contains("bfifo")).map(str::to_owned);
+    let tuned = left("rate = \"20 Mbit/s\"\nqueue = \"100 kB\"\nset = { alpha = 0.3 }");
+    assert_eq!(at.file(&tuned), "left: xcp at 20 Mbit/s in place of what was there; its queue stayed\n");
+    assert_eq!(handle(&state(&at.room).1), handle(&after.1));
+    assert_eq!(at.file(&tuned), "left: as wanted\n");
+    let rcp = "[routers.left]\nlaw = \"rcp\"\nrate = \"20 Mbit/s\"\nqueue = \"100 kB\"\nset = { interval = \"20 ms\" }\n";
+    assert_eq!(at.file(rcp), "left: rcp at 20 Mbit/s in place of what was there; its queue stayed\n");
+    assert_eq!(at.file(rcp), "left: as wanted\n");
+    assert_eq!(at.status()["law"], "rcp");
+    assert_eq!(handle(&state(&at.room).1), handle(&after.1));
+    let packets = rcp.replace("100 kB", "50 packets");
+    assert_eq!(at.file(&packets), "left: attached rcp at 20 Mbit/s again, with another shaper\n");
+    assert_eq!(at.file(&packets), "left: as wanted\n");
+
+    // What the file names no more goes; what is not there is told with its place, and the others are applied.
+    at.write("[routers.right]\nlaw = \"xcp\"\nrate = \"5 Mbit/s\"\n\n[routers.nowhere]\nlaw = \"xcp\"\nrate = \"5 Mbit/s\"\n");
+    let finished = at.apply(&["apply.toml"]).exits(2);
+    let said = finished.stdout();
+    assert_eq!(said, "left: detached, for nobody wants it any more\nright: attached xcp at 5 Mbit/s\n");
+    let error = finished.stderr();
+    assert!(error.contains("apply.toml:5:10: there is no interface nowhere"), "{error}");
+    let report = at.apply(&["apply.toml", "--json"]).exits(2).json();
+    let states: Vec<&Value> =
+        report["applied"].as_array().expect("a list").iter().map(|item| &item["state"]).collect();
+    assert_eq!(states, ["as-wanted", "failed"]);
+    assert_eq!(at.apply(&["--undo"]).exits(0).stdout(), "right: detached, for nobody wants it any more\n");
+    assert_eq!(at.apply(&["--undo"]).exits(0).stdout(), "nothing was applied here\n");
+    router(&at.room, &["status", "right"]).exits(2);
+}
+
+#[test]
+fn by_hand_is_left_alone_unless_a_rate_is_all_that_differs() {
+    let Some(at) = Applied::new("by_hand_is_left_alone_unless_a_rate_is_all_that_differs") else { return };
+    router(&at.room, &["attach", "left", "--law", "xcp", "--rate", "10 Mbit/s"]).exits(0);
+    let file = |law: &str, rate: u32| {
+        format!("[routers.left]\nlaw = \"{law}\"\nrate = \"{rate} Mbit/s\"\nqueue = \"125 kB\"\n")
+    };
+    assert_eq!(at.file(&file("xcp", 10)), "left: as wanted\n");
+    let before = state(&at.room);
+    at.write(&file("vcp", 10));
+    let error = at.apply(&["apply.toml"]).exits(2).stderr();
+    assert!(
+        error.contains("apply.toml:1:10: left has the law xcp otherwise than wanted, attached by hand"),
+        "{error}"
+    );
+    assert!(error.contains("congestlab router detach left"), "{error}");
+    assert_eq!(state(&at.room), before);
+    assert_eq!(at.file(&file("xcp", 12)), "left: xcp at 12 Mbit/s has a new rate, before 10 Mbit/s\n");
+    let right = "[routers.right]\nlaw = \"xcp\"\nrate = \"5 Mbit/s\"\n";
+    assert_eq!(at.file(right), "right: attached xcp at 5 Mbit/s\n");
+    assert_eq!(at.status()["capacity_bps"], 12_000_000);
+    assert_eq!(at.apply(&["--undo"]).exits(0).stdout(), "right: detached, for nobody wants it any more\n");
+    assert_eq!(at.status()["law"], "xcp");
+}
+
+#[test]
+fn mtu_that_was_raised_is_told_and_followed() {
+    let Some(at) = Applied::new("mtu_that_was_raised_is_told_and_followed") else { return };
+    let file = "[routers.left]\nlaw = \"xcp\"\nrate = \"10 Mbit/s\"\n";
+    assert_eq!(at.file(file), "left: attached xcp at 10 Mbit/s\n");
+    let status = at.status();
+    assert!(
+        status["mtu"] == 1500 && status["bucket_bytes"] == 5000 && status["warning"].is_null(),
+        "{status}"
+    );
+    at.ip("link set left mtu 9000");
+    let finished = router(&at.room, &["status", "left"]).exits(0);
+    let warning =
+        "warning: left: MTU is now 9000, the shaper's bucket holds 5000 B: longer packets are dropped";
+    assert!(finished.stderr().contains(warning), "{}", finished.stderr());
+    let report = at.lab.run(&["doctor", "--json"]).exits(0).json();
+    let check =
+        report["checks"].as_array().and_then(|all| all.iter().find(|check| check["name"] == "buckets"));
+    let found = check.map(|check| check["found"].to_string()).unwrap_or_default();
+    let here = format!("router xcp at left in {}: MTU is now 9000", at.room.0);
+    assert!(found.contains(&here), "{found}");
+    assert_eq!(
+        at.file(file),
+        "left: xcp at 10 Mbit/s has a new shaper's bucket for an MTU of 9000, before 5000 B\n"
+    );
+    assert_eq!(at.file(file), "left: as wanted\n");
+    let status = at.status();
+    assert!(status["bucket_bytes"].as_u64().is_some_and(|bytes| bytes >= 17_900), "{status}");
+    assert!(status["warning"].is_null(), "{status}");
+    // By hand the same is done by the rate that it has.
+    at.ip("link set left mtu 20000");
+    router(&at.room, &["set", "left", "--rate", "10 Mbit/s"]).exits(0);
+    assert!(at.status()["warning"].is_null());
+}
+
+/// The lines that a child says, until one has the words.
+struct Watch {
+    child: Child,
+    lines: BufReader<ChildStderr>,
+}
+
+impl Watch {
+    #[track_caller]
+    fn says(&mut self, words: &str) -> String {
+        let mut said = String::new();
+        loop {
+            let mut line = String::new();
+            let count = self.lines.read_line(&mut line).expect("text");
+            said.push_str(&line);
+            assert!(count > 0, "it ended, and has not said {words:?}, but\n{said}");
+            if line.contains(words) {
+                return line;
+            }
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn watch_applies_again_when_interfaces_or_the_file_change() {
+    const TEST: &str = "watch_applies_again_when_interfaces_or_the_file_change";
+    let Some(at) = Applied::new(TEST) else { return };
+    at.ip("link set lo up");
+    let file = "[routers.left]\nlaw = \"xcp\"\nrate = \"10 Mbit/s\"\n";
+    at.write(file);
+    let mut command = at.command(&["--watch", "apply.toml", "--metrics", "0"]);
+    let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("ip has run before");
+    let lines = BufReader::new(child.stderr.take().expect("piped"));
+    let mut watch = Watch { child, lines };
+    let place = watch.says("metrics are at http://127.0.0.1:");
+    watch.says("left: attached xcp at 10 Mbit/s");
+    let url = place.trim().rsplit(' ').next().unwrap_or_default();
+    let curl = Command::new("ip").args(["netns", "exec", &at.room.0, "curl", "-sS", url]).output();
+    match curl {
+        Ok(output) if output.status.success() => {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            for line in [
+                "# TYPE congestlab_router_packets_total counter",
+                "congestlab_router_capacity_bytes_per_second{interface=\"left\"} 1250000",
+                "congestlab_router_info{interface=\"left\",law=\"xcp\",encoding=\"option\",qdisc=\"tbf\"} 1",
+                "congestlab_router_bucket_too_small{interface=\"left\"} 0",
+                "congestlab_router_refused_packets_total{interface=\"left\",reason=\"truncated\"} 0",
+                "congestlab_apply_failing 0",
+            ] {
+                assert!(text.lines().any(|one| one == line), "no {line} in\n{text}");
+            }
+        }
+        _ => println!("SKIP {TEST}: no curl, so nobody reads the metrics"),
+    }
+    at.ip("link set left mtu 9000");
+    watch.says("left: xcp at 10 Mbit/s has a new shaper's bucket for an MTU of 9000");
+    at.ip("link del left");
+    watch.says("left: failed: there is no interface left");
+    at.ip("link add left type veth peer name right");
+    watch.says("left: attached xcp at 10 Mbit/s");
+    at.write("[routers.left]\nlaw = \"xcp\"\nrate = \"10 Mbits\"\n");
+    watch.says("apply.toml:3:8: `routers.left.rate`");
+    at.write(&file.replace("10 Mbit", "20 Mbit"));
+    watch.says("apply.toml has changed");
+    watch.says("left: xcp at 20 Mbit/s has a new rate, before 10 Mbit/s");
+    let pid = rustix::process::Pid::from_child(&watch.child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
+    watch.says("what was applied stays");
+    assert!(watch.child.wait().expect("ours").success());
+    assert_eq!(at.status()["capacity_bps"], 20_000_000);
+}
+
+/// Needs neither a kernel nor a privilege.
+#[test]
+fn a_wrong_file_is_refused_with_the_place_and_what_is_allowed() {
+    let lab = Lab::new(SCENARIO);
+    let check = |text: &str, code: i32| {
+        std::fs::write(lab.path("apply.toml"), text).expect("room");
+        lab.run(&["apply", "--check", "apply.toml"]).exits(code)
+    };
+    let right = "[routers.eth1]\nlaw = \"rcp\"\nrate = \"1 Gbit/s\"\nset = { interval = \"20 ms\" }\n[host]\nlaw = \"xcp\"\n";
+    assert_eq!(check(right, 0).stdout(), "apply.toml: valid, 1 routers, a host\n");
+    let router = |rest: &str| format!("[routers.eth1]\nrate = \"1 Gbit/s\"\n{rest}\n");
+    for (text, expected) in [
+        (router("law = \"xpc\""), "apply.toml:3:7: there is no law `xpc`; did you mean `xcp`?"),
+        (router("law = \"tpcp\""), "apply.toml:3:7: there is no program of the law tpcp for the kernel"),
+        (router("law = \"xcp\"\nset = { k = 0.5 }"), "apply.toml:4:13: the law has no --k"),
+        (
+            router("law = \"xcp\"\nset = { kappa = 5 }"),
+            "apply.toml:4:17: xcp has no such setting as `kappa`; allowed: alpha",
+        ),
+        (
+            router("law = \"xcp\"\nset = { alpha = 5 }"),
+            "apply.toml:4:17: `alpha` is 5; expected a number from 0 to 1",
+        ),
+        (
+            router("law = \"rcp\"\nset = { interval = \"5 furlongs\" }"),
+            "apply.toml:4:20: `5 furlongs` is not a time",
+        ),
+        (
+            router("law = \"rcp\"\nset = { intervals = 5 }"),
+            "apply.toml:4:21: rcp has no such setting; allowed:",
+        ),
+        (router("law = \"vcp\"\nencoding = \"shim\""), "apply.toml:4:12: "),
+        (router("law = \"xcp\"\nqueue = \"much\""), "apply.toml:4:9: \"much\" is no limit of a queue;"),
+        (
+            "[routers.eth1]\nlaw = \"xcp\"\nrate = \"2 Tbit/s\"\n".into(),
+            "apply.toml:3:8: a router can not hold a rate of 2 Tbit/s",
+        ),
+        (
+            "[host]\nlaw = \"xcp\"\nto = [\"10.0.0.0/33\"]\n".into(),
+            "apply.toml:3:7: \"10.0.0.0/33\" is no prefix of addresses",
+        ),
+        ("[host]\nlaw = \"vcp\"\nloss = \"fallback\"\n".into(), "apply.toml:3:8: VCP has no --loss fallback"),
+        (
+            "[host]\nlaw = \"vcp\"\nencoding = \"shim\"\n".into(),
+            "apply.toml:3:12: vcp tells the load in the ECN field",
+        ),
+        (
+            "[host]\nlaw = \"xcp\"\ninterfaces = [\"eth0\"]\n".into(),
+            "apply.toml:3:15: the encoding option needs no interface",
+        ),
+    ] {
+        let error = check(&text, 2).stderr();
+        assert!(error.contains(expected), "{text}: {error}");
+    }
+    for words in [&["apply"][..], &["apply", "x.toml", "--metrics", "9417"], &["apply", "x.toml", "--undo"]] {
+        lab.run(words).exits(2);
+    }
+    lab.run(&["apply", "--check", "nowhere.toml"]).exits(2);
+}
