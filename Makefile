@@ -1,11 +1,12 @@
 # congestlab: `make demo` shows it, `make test` proves it.
 .POSIX:
-.PHONY: help build release demo test setup lint docs bench bench-peers papers bench-linux geo check-bare check-live check-clean check-python \
+.PHONY: help build release deb demo test setup lint docs bench bench-peers papers bench-linux geo check-bare check-live check-clean check-python \
 	wheel check-wheel page check-page bpf fuzz install clean
 
 help:
 	@echo 'make demo     build, then XCP and CUBIC on one bottleneck: a table, demo.png, demo.svg'
 	@echo 'make release  the command with a profile of training runs, faster (minutes)'
+	@echo 'make deb      the command as a package for Debian and Ubuntu, with man pages, completions and systemd units'
 	@echo 'make test     every test; installs what is missing when allowed, else skips and says why'
 	@echo 'make setup    install the system packages that some tests want (says which, then does it)'
 	@echo 'make lint     formatting and lints'
@@ -35,6 +36,9 @@ build:
 
 release:
 	tools/release
+
+deb: build
+	tools/deb
 
 demo:
 	features=$$(tools/features) && cargo run --release --locked --package congestlab $$features -- demo

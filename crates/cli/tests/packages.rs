@@ -98,3 +98,59 @@ fn every_crate_says_what_it_is_and_libraries_begin_with_an_example() {
         assert!(example >= 2, "{room} has no example that is compiled");
     }
 }
+
+/// Command, man pages, completions, units and the example of a file, whose words the command knows; nothing is started.
+#[test]
+fn a_package_for_debian_has_all_that_a_router_wants_for_years() {
+    let test = "a_package_for_debian_has_all_that_a_router_wants_for_years";
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("the target directory is writable");
+    let run = |command: &mut Command| command.output().expect("the command runs");
+    let has = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
+    if let Some(tool) = ["dpkg-deb", "dpkg", "objdump", "gzip"].into_iter().find(|tool| !has(tool)) {
+        return println!("SKIP {test}: there is no {tool}");
+    }
+    let made = run(Command::new(top.join("tools/deb"))
+        .arg(folder.path())
+        .env("CONGESTLAB", env!("CARGO_BIN_EXE_congestlab"))
+        .env("DPKG_DEB_COMPRESSOR_TYPE", "none"));
+    assert!(made.status.success(), "{}", text(&made));
+    let package = String::from_utf8_lossy(&made.stdout).trim().to_owned();
+    let tree = folder.path().join("tree");
+    let unpacked = run(Command::new("dpkg-deb").arg("-x").arg(&package).arg(&tree));
+    assert!(unpacked.status.success(), "{}", text(&unpacked));
+    for file in [
+        "usr/share/man/man1/congestlab.1.gz",
+        "usr/share/man/man1/congestlab-router-attach.1.gz",
+        "usr/share/bash-completion/completions/congestlab",
+        "usr/share/zsh/vendor-completions/_congestlab",
+        "usr/share/fish/vendor_completions.d/congestlab.fish",
+        "usr/share/doc/congestlab/copyright",
+    ] {
+        assert!(std::fs::metadata(tree.join(file)).is_ok_and(|file| file.len() > 100), "{file}");
+    }
+    let field = |name: &str| text(&run(Command::new("dpkg-deb").args(["-f", &package, name])));
+    assert!(field("Depends").contains("libc6 (>= "), "{}", field("Depends"));
+    assert_eq!(field("Version").trim(), env!("CARGO_PKG_VERSION"));
+    // What units call is what there is, with options that the command knows: with another file, which it only judges.
+    let command = tree.join("usr/bin/congestlab");
+    let example = tree.join("usr/share/doc/congestlab/examples/apply.toml");
+    let mut calls = 0;
+    for unit in ["apply", "watch"] {
+        let unit = tree.join(format!("usr/lib/systemd/system/congestlab-{unit}.service"));
+        let unit = std::fs::read_to_string(unit).expect("a unit");
+        for line in unit.lines().filter_map(|line| line.strip_prefix("Exec")?.split_once('=')) {
+            let words: Vec<&str> = line.1.split_whitespace().collect();
+            assert_eq!((words[0], words[1]), ("/usr/bin/congestlab", "apply"), "{}", line.1);
+            assert!(words.contains(&"/etc/congestlab/apply.toml"), "{}", line.1);
+            for option in words.iter().filter(|word| word.starts_with("--")) {
+                let help = text(&run(Command::new(&command).args(["apply", "--help"])));
+                assert!(help.contains(option) || !cfg!(feature = "linux"), "{option} in {help}");
+            }
+            let checked = run(Command::new(&command).args(["apply", "--check"]).arg(&example));
+            assert!(checked.status.success() || !cfg!(feature = "linux"), "{}", text(&checked));
+            calls += 1;
+        }
+    }
+    assert_eq!(calls, 4);
+}
