@@ -107,7 +107,7 @@ fuzz:
 # The stream of operations is for tests alone.
 bpf:
 	HEADERS=write crates/linux/bpf/build.sh target/bpf
-	rm target/bpf/stream.bpf.o
+	rm target/bpf/stream.bpf.o target/bpf/stream-xcpr.bpf.o
 	cp target/bpf/*.bpf.o target/bpf/tools.txt target/bpf/routers.rs crates/linux/bpf/objects
 
 install:

@@ -2,7 +2,8 @@
 # Builds the BPF programs: build.sh OUT [NAME...] writes OUT/NAME.bpf.o for each NAME.bpf.c here and for each law of
 # the list whose router needs no program of its own, or for those that are named. LAW=twin builds them on xcp-twin.c
 # instead of the Rust laws.
-# What ends in -vcp or -pxcp is built on vcp.rs or pxcp.rs, what ends in -dpcp on vcp.rs with chains of two. router-NAME is router-law.bpf.c on link.rs.in with the link
+# What ends in -vcp or -pxcp is built on vcp.rs or pxcp.rs, what ends in -dpcp on vcp.rs with chains of two,
+# what ends in -xcpr on laws.rs with a window that the receiver keeps. router-NAME is router-law.bpf.c on link.rs.in with the link
 # law NAME of the list; with ROOT and OWN set, on the crate root in the file ROOT and its type OWN. All others are built
 # on laws.rs.
 # Needs, on Debian: apt-get install rustc-web libstd-rust-web-dev-bpf clang-19 llvm-19 bpftool libbpf-dev
@@ -64,6 +65,7 @@ rust() {
     root=$bpf/$1.rs flags=
     case $1 in
     dpcp) root=$bpf/vcp.rs flags="--cfg chains" ;;
+    xcpr) root=$bpf/laws.rs flags="--cfg window" ;;
     any-*)
         root=$(any_link "$1")
         # What one function calls of another lies in the one that calls, and nothing else is there.
@@ -109,6 +111,7 @@ laws_of() {
     *-vcp) echo vcp ;;
     *-dpcp) echo dpcp ;;
     *-pxcp) echo pxcp ;;
+    *-xcpr) echo xcpr ;;
     *) echo laws ;;
     esac
 }
@@ -139,6 +142,7 @@ for family in $([ "$law" != rust ] || echo "$families"); do
     laws) header=law.h source=laws.rs ;;
     any-*) header=$family.h source=link.rs.in ;;
     dpcp) header=dpcp.h source=vcp.rs ;;
+    xcpr) header=xcpr.h source=laws.rs ;;
     *) header=$family.h source=$family.rs ;;
     esac
     bpftool btf dump file "$out/$family.o" format raw |

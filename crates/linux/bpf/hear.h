@@ -22,6 +22,44 @@ static __u32 segments_of(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
 	return segments ? segments : 1;
 }
 
+#ifdef XCPR
+/* A packet with the option came, and with another if it brings data. */
+static void hear(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct flow *flow,
+		 const struct option *option, int length)
+{
+	struct option data = { .kind = KIND, .length = 4, .exid = bpf_htons(ROUTERS_EXID) };
+	__u32 echo = bpf_ntohl(option->ack_echo);
+	struct tcphdr *tcp = ctx->skb_data;
+
+	flow->has_heard = VERDICT;
+	flow->routers = echo >> 28;
+	if (flow->routers)
+		flow->was_answered = 1;
+	/* One that acknowledges less than another before was overtaken, and tells an old window. */
+	if ((void *)(tcp + 1) <= ctx->skb_data_end && (__s32)(bpf_ntohl(tcp->ack_seq) - tp->snd_una) >= 0) {
+		flow->came = echo;
+		flow->has_come = 1;
+	}
+	if (bpf_load_hdr_opt(ctx, &data, sizeof(data), 0) == DATA_OPTION) {
+		struct sizes sizes = sizes_of(tp);
+		struct Came came = {
+			.rtt = bpf_ntohl(data.rtt) & ~ROUTERS_MAX,
+			.delta = bpf_ntohl(data.delta),
+			.told = bpf_ntohl(data.echo),
+			.packets = segments_of(ctx, tp),
+			.mss = sizes.packet,
+			.awnd = in_packets(sizes, tp->rcv_wnd),
+		};
+
+		flow->their_routers = bpf_ntohl(data.rtt) & ROUTERS_MAX;
+		/* Without a router the demand comes as it left: nobody granted it. */
+		if (!flow->their_routers)
+			came.delta = 0;
+		law_echo_on_data(&flow->echo, SENDER, &came);
+	}
+}
+
+#else
 /* A packet with the option came. */
 static void hear(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct flow *flow,
 		 const struct option *option, int length)
@@ -43,6 +81,7 @@ static void hear(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct flow *flo
 		flow->pending += change;
 	}
 }
+#endif
 
 #else
 /* A packet with the option came. */

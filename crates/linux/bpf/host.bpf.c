@@ -8,7 +8,8 @@
  * kernel's own law, and when to take it back. What a window should be is the laws' business.
  *
  * With VCP defined the congestion header is the ECN field, and an option is the echo alone (host-vcp.bpf.c). With DPCP,
- * too, it is that of two packets, which the order of their numbers tells apart (host-dpcp.bpf.c).
+ * too, it is that of two packets, which the order of their numbers tells apart (host-dpcp.bpf.c). With XCPR the receiver keeps
+ * the window: data carry XCP's option for routers, and every packet one more (host-xcpr.bpf.c).
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -25,8 +26,11 @@
 #include "dpcp.h"
 #elif defined(VCP)
 #include "vcp.h"
+#elif defined(XCPR)
+#include "xcpr.h"
 #else
 #include "law.h"
+#define PLAIN /* XCP itself, which alone has the header between IP and TCP, too */
 #endif
 
 /* What is read of the kernel's own structures; its BTF says where. */
@@ -61,7 +65,7 @@ struct inet_connection_sock {
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	__u16 tcp_header_len;
-	__u32 mss_cache, srtt_us, snd_wnd, snd_una, snd_nxt, write_seq, rcv_nxt;
+	__u32 mss_cache, srtt_us, snd_wnd, rcv_wnd, snd_una, snd_nxt, write_seq, rcv_nxt;
 	__u32 snd_cwnd, snd_cwnd_clamp, snd_ssthresh;
 	__u32 packets_out, sacked_out, lost_out, retrans_out, data_segs_out;
 };
@@ -117,6 +121,10 @@ extern void *bpf_rdonly_cast(const void *, __u32) __attribute__((section(".ksyms
 #define EXID 0x5643 /* VC */
 #endif
 #define ROOM ACK_OPTION
+#elif defined(XCPR)
+#define EXID 0x5852 /* XR */
+#define ROUTERS_EXID 0x5843
+#define ROOM (DATA_OPTION + ACK_OPTION)
 #else
 #define EXID 0x5843
 #define ROOM DATA_OPTION
@@ -184,6 +192,9 @@ enum why { NEVER, NO_OPTION, NO_ROUTER, STRIPPED, LOSS };
 /* An echo that may or may not have met a router, or one that tells. */
 enum heard { NOTHING, ECHO, VERDICT };
 
+/* What of a law is shown beside the rest. */
+enum family { FAMILY_XCP, FAMILY_VCP, FAMILY_XCPR };
+
 /* One socket. host.rs reads what stands before the states of the laws. */
 struct flow {
 	__u64 window;	  /* bytes of IP packets */
@@ -201,7 +212,8 @@ struct flow {
 	__u8 is_mute;	    /* packets with the option do not get through */
 	__u8 must_leave;    /* why, from a callback that can not */
 	__u8 is_paced;	    /* by us */
-	__u8 is_vcp;	    /* and routers says which load it acts on: 1 low, 2 high, 3 over */
+	__u8 family;	    /* of VCP's routers says which load it acts on: 1 low, 2 high, 3 over */
+	__u32 epochs;	    /* of XCP-r, begun so far */
 	__u32 una, hold;
 	__s64 pending; /* feedback for the law */
 	__s64 net;     /* feedback of this round trip */
@@ -223,6 +235,10 @@ struct flow {
 	struct Counts echo;
 	struct CountsReader reader;
 	__u32 came;
+#elif defined(XCPR)
+	struct Echo echo;
+	__u32 came; /* that the peer has stated last, of what was not overtaken */
+	__u32 has_come;
 #else
 	struct CumulativeEcho echo;
 	struct EchoReader reader;
@@ -352,6 +368,9 @@ static void follow(struct tcp_sock *tp, struct flow *flow)
 	__u64 rate = law_sender_pacing_rate(&flow->sender, SENDER, srtt_of(tp)), burst, least;
 
 	flow->window = window;
+#ifdef XCPR
+	flow->epochs += (__u8)(law_sender_epoch(&flow->sender) - flow->epochs); /* the law counts to 256 */
+#endif
 	/* An ACK for one packet may be 40 ms late (RFC 1122 4.2.3.2). Pacing keeps the law's rate. Not
 	 * with headers that a firewall may drop: two packets at a time then take too long to give up. */
 	least = flow->is_shim ? 1 : 2;
@@ -378,7 +397,11 @@ static void begin(struct tcp_sock *tp, struct flow *flow, __u64 packets)
 	struct sizes sizes = sizes_of(tp);
 
 	flow->packet = sizes.packet;
+#ifdef XCPR
+	law_sender_init(&flow->sender, SENDER, sizes.packet, packets * sizes.packet);
+#else
 	law_sender_init(&flow->sender, sizes.packet, packets * sizes.packet);
+#endif
 }
 
 /* To the kernel's law. Its window goes on from ours. */
@@ -523,7 +546,7 @@ void BPF_PROG(xcp_set_state, struct sock *sk, __u8 state)
 	follow(tp, flow);
 }
 
-#ifndef VCP
+#ifdef PLAIN
 /* What headers between IP and TCP have brought since. */
 static void listen(struct flow *flow)
 {
@@ -579,6 +602,30 @@ static __u8 judge(struct tcp_sock *tp, struct flow *flow, __u64 now, __u64 acked
 	return NEVER;
 }
 
+#ifndef VCP
+/* Counts feedback of this round trip, B/s. */
+static void tally(struct flow *flow, __u64 now, __u64 srtt, __s64 feedback)
+{
+	if (now - flow->began >= srtt) {
+		flow->feedback = flow->net;
+		flow->net = 0;
+		flow->began = now;
+	}
+	flow->net += feedback;
+}
+#endif
+
+#ifdef XCPR
+/* Bytes of a round trip as B/s. There is no signed division here. */
+static __s64 a_second(__s64 bytes, __u64 srtt)
+{
+	__u64 amount = bytes < 0 ? -bytes : bytes;
+
+	amount = amount * 1000000000 / (srtt ? srtt : 1);
+	return bytes < 0 ? -amount : amount;
+}
+#endif
+
 static void cong_control(struct sock *sk, const struct rate_sample *rs)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -586,7 +633,9 @@ static void cong_control(struct sock *sk, const struct rate_sample *rs)
 	__u64 now = bpf_ktime_get_ns(), srtt = srtt_of(tp);
 	struct sizes sizes = sizes_of(tp);
 	struct Ack ack = {};
-	__s64 feedback __attribute__((unused));
+#ifdef PLAIN
+	__s64 feedback;
+#endif
 	__u8 why;
 
 	if (!flow || flow->law != XCP)
@@ -604,7 +653,7 @@ static void cong_control(struct sock *sk, const struct rate_sample *rs)
 #ifdef VCP
 	ack.reply.word = law_reader_on_ack(&flow->reader, flow->came); /* of DPCP what its law takes beside the ACK */
 	flow->has_heard = ack.reply.word ? VERDICT : NOTHING;
-#else
+#elif defined(PLAIN)
 	if (flow->is_shim)
 		listen(flow);
 	feedback = flow->pending;
@@ -614,25 +663,24 @@ static void cong_control(struct sock *sk, const struct rate_sample *rs)
 		feedback = -0x7fffffff;
 	flow->pending -= feedback;
 	ack.reply.word = feedback;
-	if (now - flow->began >= srtt) {
-		flow->feedback = flow->net;
-		flow->net = 0;
-		flow->began = now;
-	}
-	flow->net += feedback;
+	tally(flow, now, srtt, feedback);
+#else
+	ack.is_late = !flow->has_come;
 #endif
 
 	if (flow->packet != sizes.packet) /* another route */
 		begin(tp, flow, tp->snd_cwnd);
 #ifdef DPCP
 	hear_chains(flow, &ack, now);
+#elif defined(XCPR)
+	tally(flow, now, srtt, a_second(law_sender_on_ack(&flow->sender, SENDER, now, &ack, flow->came), srtt));
 #else
 	law_sender_on_ack(&flow->sender, SENDER, now, &ack);
 #endif
-#ifndef VCP
+#ifdef PLAIN
 	if (config.sender.safety_net && rs->losses > 0)
 		law_sender_note_losses(&flow->sender, SENDER, rs->losses * sizes.packet);
-#else
+#elif defined(VCP)
 	flow->was_answered |= ack.reply.word != 0;
 	flow->routers = law_sender_zone(&flow->sender);
 #endif
@@ -719,6 +767,8 @@ struct tcp_congestion_ops congestlab_old = { CALLBACKS, .cong_control = (void *)
 #define NAME "dpcp"
 #elif defined(VCP)
 #define NAME "vcp"
+#elif defined(XCPR)
+#define NAME "xcpr"
 #else
 #define NAME "xcp"
 #endif
@@ -868,7 +918,7 @@ static int interface_of(struct tcp_sock *tp)
 	return route ? route->dev->ifindex : 0;
 }
 
-#ifndef VCP
+#ifdef PLAIN
 /* The SYN's Hello. Of a connection that came to us it was saved for this: see answer. */
 static int has_offered_shim(struct bpf_sock_ops *ctx)
 {
@@ -897,6 +947,8 @@ static int on_established(struct bpf_sock_ops *ctx, struct tcp_sock *tp, int is_
 	is_shim = 0;
 	if (is_active && !(bpf_ntohl(option.ack_echo) & HELLO_SHIM && is_covered(ctx, interface_of(tp))))
 		length = 0;
+#elif defined(XCPR)
+	is_shim = 0;
 #else
 	if (is_active)
 		is_shim = length == ACK_OPTION && bpf_ntohl(option.ack_echo) & HELLO_SHIM &&
@@ -919,7 +971,10 @@ static int on_established(struct bpf_sock_ops *ctx, struct tcp_sock *tp, int is_
 	flow->is_spoken = 1;
 	flow->is_shim = is_shim;
 #ifdef VCP
-	flow->is_vcp = 1;
+	flow->family = FAMILY_VCP;
+#elif defined(XCPR)
+	flow->family = FAMILY_XCPR;
+	law_echo_init(&flow->echo, sizes_of(tp).packet);
 #endif
 	COUNT(spoken);
 	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | (is_shim ? SHIM_FLAGS : FLAGS));
@@ -938,13 +993,15 @@ static int reserve(struct bpf_sock_ops *ctx, struct flow *flow, int is_data)
 {
 	if (flow->is_mute)
 		return 0;
-#ifndef VCP
+#ifdef PLAIN
 	if (flow->is_shim) {
 		if (ctx->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS)
 			bpf_reserve_hdr_opt(ctx, sizeof(struct shim), 0);
 		return 1;
 	}
-	if (is_data && flow->law != NOBODY && !bpf_reserve_hdr_opt(ctx, DATA_OPTION, 0))
+#endif
+#ifndef VCP
+	if (is_data && flow->law != NOBODY && !bpf_reserve_hdr_opt(ctx, ROOM, 0))
 		return 1;
 #endif
 	/* With SACK blocks or another's options in the way, the echo alone may fit. */
@@ -975,8 +1032,8 @@ static int on_length(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
 }
 
 #ifndef VCP
-/* Fills the header of a packet with so much payload, behind the first or not. */
-static void state(struct tcp_sock *tp, struct flow *flow, __u64 payload, int is_first,
+/* Fills the header of a packet with so much payload, behind the first or not. Returns what is told the receiver. */
+static __u32 state(struct tcp_sock *tp, struct flow *flow, __u64 payload, int is_first,
 		  struct Header *header)
 {
 	struct sizes sizes = sizes_of(tp);
@@ -990,12 +1047,19 @@ static void state(struct tcp_sock *tp, struct flow *flow, __u64 payload, int is_
 		.backlog = is_blocked(tp) ? ~0ULL : in_packets(sizes, backlog),
 		.is_window_limited = is_window_limited(tp, tp->snd_nxt + payload),
 	};
+	__u32 packets = tp->snd_cwnd ? tp->snd_cwnd : 1, told;
 
-	if (flow->law == FALLBACK) /* state the window that rules */
-		begin(tp, flow, tp->snd_cwnd ? tp->snd_cwnd : 1);
-	law_sender_on_send(&flow->sender, SENDER, bpf_ktime_get_ns(), &send, header);
+	if (flow->law == FALLBACK) { /* state the window that rules */
+#ifdef XCPR
+		law_sender_restate(&flow->sender, sizes.packet, packets * sizes.packet);
+#else
+		begin(tp, flow, packets);
+#endif
+	}
+	told = law_sender_on_send(&flow->sender, SENDER, bpf_ktime_get_ns(), &send, header);
 	if (flow->law == FALLBACK)
 		header->delta = 0;
+	return told;
 }
 #endif
 
@@ -1036,20 +1100,34 @@ static int on_write(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
 		return 1;
 	if ((void *)(tcp + 1) <= ctx->skb_data_end)
 		length = ctx->skb_len - tcp->doff * 4;
-	echo = law_cumulative_on_ack(&flow->echo) | (__u32)flow->their_routers << 28;
+#ifdef XCPR
+	echo = law_echo_on_ack(&flow->echo);
+#else
+	echo = law_cumulative_on_ack(&flow->echo);
+#endif
+	echo |= (__u32)flow->their_routers << 28;
 	if (length && flow->law != NOBODY) {
 		struct Header header = {};
+		__u32 told __attribute__((unused)) = state(tp, flow, length, !tp->data_segs_out, &header);
 
-		state(tp, flow, length, !tp->data_segs_out, &header);
 		option.length = DATA_OPTION;
 		option.x = bpf_htonl(header.x);
 		option.rtt = bpf_htonl(header.rtt & ~ROUTERS_MAX);
 		option.delta = bpf_htonl(header.delta);
+#ifdef XCPR
+		option.exid = bpf_htons(ROUTERS_EXID);
+		option.echo = bpf_htonl(told);
+		if (bpf_store_hdr_opt(ctx, &option, DATA_OPTION, 0))
+			COUNT(unwritten);
+		option.exid = bpf_htons(EXID);
+		option.length = ACK_OPTION;
+#else
 		option.echo = bpf_htonl(echo);
 		if (!bpf_store_hdr_opt(ctx, &option, DATA_OPTION, 0))
 			return 1;
 		option.length = ACK_OPTION;
 		COUNT(unwritten);
+#endif
 	}
 	option.ack_echo = bpf_htonl(echo);
 #endif
@@ -1075,7 +1153,7 @@ static int on_parse(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
 	return 1;
 }
 
-#ifndef VCP
+#ifdef PLAIN
 /* About once in a round trip: what PARSE is to the option. */
 static int on_round(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
 {
@@ -1135,7 +1213,7 @@ static int answer(struct bpf_sock_ops *ctx)
 		return on_established(ctx, tp, 0);
 	case BPF_SOCK_OPS_PARSE_HDR_OPT_CB:
 		return on_parse(ctx, tp);
-#ifndef VCP
+#ifdef PLAIN
 	case BPF_SOCK_OPS_RTT_CB:
 		return on_round(ctx, tp);
 	case BPF_SOCK_OPS_RTO_CB:
@@ -1155,7 +1233,7 @@ int congestlab_host(struct bpf_sock_ops *ctx)
 
 #ifdef VCP
 #include "code.h"
-#else
+#elif defined(PLAIN)
 #include "shim.h"
 #endif
 

@@ -6,6 +6,8 @@
 //! inside a spin lock, with pointers into map values. C holds the states as so many words; what C fills itself is
 //! `repr(C)`. What it sees of both, `law.h`, is written by the build.
 //!
+//! With `window` the sender and the receiver are XCP-r's, and there is no link.
+//!
 //! The laws are modules of this file rather than a crate beside it, so that what they call among
 //! themselves stays local: the BPF linker wants type information for every global name.
 #![no_std]
@@ -17,12 +19,13 @@ mod law;
 #[path = "../../core/src/units/mod.rs"]
 mod units;
 
-use law::xcp::{
-    self, CumulativeEcho, Echo, EchoReader, Feedback, Header, Link, LinkConfig, LossPolicy, Profile, RateSource, Report,
-    RequestPolicy, Sender,
-};
-use law::{Ack, LinkLaw as _, Send, SenderLaw as _};
+use law::xcp::{self, Feedback, Header, LossPolicy, Profile, RateSource, RequestPolicy};
+use law::{Ack, Send, SenderLaw as _};
+#[cfg(window)]
+use law::xcp_r::{Config, Sender};
 use units::{Bytes, Duration, Rate, Ratio, Time};
+#[cfg(not(window))]
+use xcp::{Sender, SenderConfig as Config};
 
 /// [`xcp::SenderConfig`] without Rust's enums and options.
 #[repr(C)]
@@ -46,8 +49,20 @@ pub struct SenderConfig {
 }
 
 impl SenderConfig {
+    #[cfg(window)]
     #[inline(always)]
-    fn to_rust(&self) -> xcp::SenderConfig {
+    fn to_rust(&self) -> Config {
+        Config { xcp: self.to_xcp(), epochs: true }
+    }
+
+    #[cfg(not(window))]
+    #[inline(always)]
+    fn to_rust(&self) -> Config {
+        self.to_xcp()
+    }
+
+    #[inline(always)]
+    fn to_xcp(&self) -> xcp::SenderConfig {
         xcp::SenderConfig {
             request: if self.request == 0 { RequestPolicy::Demand } else { RequestPolicy::Unlimited },
             loss: match self.loss {
@@ -70,63 +85,12 @@ impl SenderConfig {
 }
 
 exported! {
-    fn law_link_init(link: &mut Link, config: &LinkConfig, phase: u64, queue_phase: u64) -> u64 {
-        *link = Link::new(*config, Duration(phase), Duration(queue_phase));
-        0
-    }
-    fn law_link_set_capacity(link: &mut Link, capacity: u64) -> u64 {
-        link.set_capacity(Rate(capacity));
-        0
-    }
-    fn law_link_on_arrival(link: &mut Link, now: u64, header: &Header, size: u64) -> u64 {
-        link.on_arrival(Time(now), header, Bytes(size));
-        0
-    }
-    fn law_link_on_departure(link: &mut Link, now: u64, header: &mut Header, size: u64, backlog: u64) -> u64 {
-        link.on_departure(Time(now), header, Bytes(size), Bytes(backlog));
-        0
-    }
-    fn law_link_on_other_departure(link: &mut Link, now: u64, backlog: u64) -> u64 {
-        link.on_other_departure(Time(now), Bytes(backlog));
-        0
-    }
-    fn law_link_next_deadline(link: &Link) -> u64 {
-        link.next_deadline().0
-    }
-    fn law_link_on_deadline(link: &mut Link, now: u64, backlog: u64) -> u64 {
-        link.on_deadline(Time(now), Bytes(backlog));
-        0
-    }
-    fn law_link_report(link: &Link, report: &mut Report) -> u64 {
-        *report = link.report();
-        0
-    }
-    fn law_sender_init(sender: &mut Sender, mss: u64, initial_window: u64) -> u64 {
-        *sender = Sender::new(Bytes(mss), Bytes(initial_window));
-        0
-    }
-    fn law_sender_on_ack(sender: &mut Sender, config: &SenderConfig, now: u64, ack: &Ack) -> u64 {
-        sender.on_ack(&config.to_rust(), Time(now), ack);
-        0
-    }
     fn law_sender_on_loss(sender: &mut Sender, config: &SenderConfig, now: u64, flight: u64) -> u64 {
         sender.on_loss(&config.to_rust(), Time(now), Bytes(flight));
         0
     }
     fn law_sender_on_timeout(sender: &mut Sender, config: &SenderConfig, now: u64, flight: u64, is_first: u64) -> u64 {
         sender.on_timeout(&config.to_rust(), Time(now), Bytes(flight), is_first != 0);
-        0
-    }
-    fn law_sender_on_restart(sender: &mut Sender, config: &SenderConfig, now: u64, initial_window: u64) -> u64 {
-        sender.on_restart(&config.to_rust(), Time(now), Bytes(initial_window));
-        0
-    }
-    fn law_sender_note_losses(sender: &mut Sender, config: &SenderConfig, lost: u64) -> u64 {
-        sender.note_losses(&config.to_rust(), Bytes(lost));
-        0
-    }
-    fn law_sender_on_send(sender: &mut Sender, config: &SenderConfig, now: u64, send: &Send, header: &mut Header) -> u64 {
-        *header = sender.header(&config.to_rust(), Time(now), send);
         0
     }
     fn law_sender_window(sender: &Sender) -> u64 {
@@ -138,21 +102,151 @@ exported! {
             None => 0,
         }
     }
-    fn law_echo_on_data(echo: &mut Echo, header: &Header) -> u64 {
-        echo.on_data(header);
-        0
+}
+
+#[cfg(not(window))]
+mod rate {
+    use super::*;
+    use law::LinkLaw as _;
+    use xcp::{CumulativeEcho, Echo, EchoReader, Link, LinkConfig, Report};
+
+    exported! {
+        fn law_link_init(link: &mut Link, config: &LinkConfig, phase: u64, queue_phase: u64) -> u64 {
+            *link = Link::new(*config, Duration(phase), Duration(queue_phase));
+            0
+        }
+        fn law_link_set_capacity(link: &mut Link, capacity: u64) -> u64 {
+            link.set_capacity(Rate(capacity));
+            0
+        }
+        fn law_link_on_arrival(link: &mut Link, now: u64, header: &Header, size: u64) -> u64 {
+            link.on_arrival(Time(now), header, Bytes(size));
+            0
+        }
+        fn law_link_on_departure(link: &mut Link, now: u64, header: &mut Header, size: u64, backlog: u64) -> u64 {
+            link.on_departure(Time(now), header, Bytes(size), Bytes(backlog));
+            0
+        }
+        fn law_link_on_other_departure(link: &mut Link, now: u64, backlog: u64) -> u64 {
+            link.on_other_departure(Time(now), Bytes(backlog));
+            0
+        }
+        fn law_link_next_deadline(link: &Link) -> u64 {
+            link.next_deadline().0
+        }
+        fn law_link_on_deadline(link: &mut Link, now: u64, backlog: u64) -> u64 {
+            link.on_deadline(Time(now), Bytes(backlog));
+            0
+        }
+        fn law_link_report(link: &Link, report: &mut Report) -> u64 {
+            *report = link.report();
+            0
+        }
+        fn law_sender_init(sender: &mut Sender, mss: u64, initial_window: u64) -> u64 {
+            *sender = Sender::new(Bytes(mss), Bytes(initial_window));
+            0
+        }
+        fn law_sender_on_ack(sender: &mut Sender, config: &SenderConfig, now: u64, ack: &Ack) -> u64 {
+            sender.on_ack(&config.to_rust(), Time(now), ack);
+            0
+        }
+        fn law_sender_on_restart(sender: &mut Sender, config: &SenderConfig, now: u64, initial_window: u64) -> u64 {
+            sender.on_restart(&config.to_rust(), Time(now), Bytes(initial_window));
+            0
+        }
+        fn law_sender_note_losses(sender: &mut Sender, config: &SenderConfig, lost: u64) -> u64 {
+            sender.note_losses(&config.to_rust(), Bytes(lost));
+            0
+        }
+        fn law_sender_on_send(sender: &mut Sender, config: &SenderConfig, now: u64, send: &Send, header: &mut Header) -> u64 {
+            *header = sender.header(&config.to_rust(), Time(now), send);
+            0
+        }
+        fn law_echo_on_data(echo: &mut Echo, header: &Header) -> u64 {
+            echo.on_data(header);
+            0
+        }
+        fn law_echo_on_ack(echo: &mut Echo) -> u64 {
+            echo.on_ack() as i64 as u64
+        }
+        fn law_cumulative_on_data(echo: &mut CumulativeEcho, header: &Header, packets: u64) -> u64 {
+            echo.on_data(header, packets as u32);
+            0
+        }
+        fn law_cumulative_on_ack(echo: &mut CumulativeEcho) -> u64 {
+            echo.on_ack() as u64
+        }
+        fn law_reader_on_ack(reader: &mut EchoReader, sum: u64) -> u64 {
+            reader.on_ack(sum as u32) as i64 as u64
+        }
     }
-    fn law_echo_on_ack(echo: &mut Echo) -> u64 {
-        echo.on_ack() as i64 as u64
+}
+
+#[cfg(window)]
+mod window {
+    use super::*;
+    use law::xcp_r::{self, Data, Echo, Reply};
+
+    /// Data packets that came as one, at their receiver.
+    #[repr(C)]
+    pub struct Came {
+        /// Round trip time of XCP's header, 2^-28 s.
+        rtt: u32,
+        /// Feedback of XCP's header, B/s.
+        delta: i32,
+        /// [`xcp_r::Header`] as a word.
+        told: u32,
+        /// Number of packets.
+        packets: u32,
+        /// Size of a full IP packet.
+        mss: u64,
+        /// Window that the receiver advertises, bytes of IP packets.
+        awnd: u64,
     }
-    fn law_cumulative_on_data(echo: &mut CumulativeEcho, header: &Header, packets: u64) -> u64 {
-        echo.on_data(header, packets as u32);
-        0
-    }
-    fn law_cumulative_on_ack(echo: &mut CumulativeEcho) -> u64 {
-        echo.on_ack() as u64
-    }
-    fn law_reader_on_ack(reader: &mut EchoReader, sum: u64) -> u64 {
-        reader.on_ack(sum as u32) as i64 as u64
+
+    exported! {
+        // Also of a sender that another law has ruled, whose epochs go on; memory without one is zero.
+        fn law_sender_init(sender: &mut Sender, config: &SenderConfig, mss: u64, initial_window: u64) -> u64 {
+            sender.resume(&config.to_rust(), Bytes(mss), Bytes(initial_window));
+            0
+        }
+        fn law_sender_restate(sender: &mut Sender, mss: u64, window: u64) -> u64 {
+            sender.restate(Bytes(mss), Bytes(window));
+            0
+        }
+        // Returns the change that the receiver made since it was heard last, bytes.
+        fn law_sender_on_ack(sender: &mut Sender, config: &SenderConfig, now: u64, ack: &mut Ack, told: u64) -> u64 {
+            let (before, epoch) = (sender.heard().0, sender.epoch().0);
+            ack.reply = Reply::from_word(told as u32).into();
+            sender.on_ack(&config.to_rust(), Time(now), ack);
+            if sender.epoch().0 == epoch { sender.heard().0.wrapping_sub(before) } else { 0 }
+        }
+        // Returns XCP-r's header as a word.
+        fn law_sender_on_send(sender: &mut Sender, config: &SenderConfig, now: u64, send: &Send, header: &mut Header) -> u64 {
+            let config = config.to_rust();
+            *header = sender.header(&config, Time(now), send);
+            sender.window_header(&config).to_word() as u64
+        }
+        fn law_sender_epoch(sender: &Sender) -> u64 {
+            sender.epoch().0 as u64
+        }
+        fn law_echo_init(echo: &mut Echo, mss: u64) -> u64 {
+            *echo = Echo::new(Bytes(mss));
+            0
+        }
+        fn law_echo_on_data(echo: &mut Echo, config: &SenderConfig, came: &Came) -> u64 {
+            let data = Data {
+                header: Header { rtt: came.rtt, delta: came.delta, ..Header::default() },
+                window: xcp_r::Header::from_word(came.told),
+                mss: Bytes(came.mss),
+                awnd: Bytes(came.awnd),
+            };
+            echo.take_all(&config.to_rust(), &data, came.packets);
+            0
+        }
+        // Returns the window with its epoch as a word.
+        fn law_echo_on_ack(echo: &Echo) -> u64 {
+            echo.reply().to_word() as u64
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! XCP, VCP or DPCP on this host's sockets: loads `bpf/host.bpf.c`, selects the sockets that use it, and reads their state.
+//! XCP, XCP-r, VCP or DPCP on this host's sockets: loads `bpf/host.bpf.c`, selects the sockets that use it, and reads their state.
 //!
 //! A congestion control belongs to the whole kernel; the programs that write headers belong to a control
 //! group. Several hosts can live beside each other under names of their own (a lab's), and one persistent
@@ -38,17 +38,20 @@ use crate::sys::{attachment, cgroup, command, offload};
 
 /// Object files that `bpf/build.sh` makes.
 static XCP_OBJECT: &[u8] = include_bytes!("../bpf/objects/host.bpf.o");
+static XCP_R_OBJECT: &[u8] = include_bytes!("../bpf/objects/host-xcpr.bpf.o");
 static VCP_OBJECT: &[u8] = include_bytes!("../bpf/objects/host-vcp.bpf.o");
 static DPCP_OBJECT: &[u8] = include_bytes!("../bpf/objects/host-dpcp.bpf.o");
 
 /// Name of the persistent host that runs XCP, and of its congestion control.
 pub const NAME: &str = "xcp";
+/// Name of the persistent host that runs XCP-r, and of its congestion control; a kernel takes no dash in one.
+pub const XCP_R: &str = "xcpr";
 /// Name of the persistent host that runs VCP, and of its congestion control.
 pub const VCP: &str = "vcp";
 /// Name of the persistent host that runs DPCP, and of its congestion control.
 pub const DPCP: &str = "dpcp";
 /// Names of persistent hosts: there is one at most.
-pub const NAMES: [&str; 3] = [NAME, VCP, DPCP];
+pub const NAMES: [&str; 4] = [NAME, XCP_R, VCP, DPCP];
 /// The program in its control group, by which it is found again.
 const PROGRAM: &str = "congestlab_host";
 /// The program for sockets that listen already.
@@ -61,7 +64,7 @@ const NAME_SIZE: usize = 16;
 /// Settings of a host.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Name of the congestion control: `xcp`, `vcp` or `dpcp`, or for a host that is not persistent, that of the law and a
+    /// Name of the congestion control: `xcp`, `xcpr`, `vcp` or `dpcp`, or for a host that is not persistent, that of the law and a
     /// suffix that nobody else uses. At most 15 bytes.
     pub name: String,
     /// Peers to speak XCP with; empty: all. A socket that chose XCP before it connected speaks it with any peer.
@@ -69,7 +72,7 @@ pub struct Config {
     /// True to give XCP to sockets that chose no congestion control and connect to these peers. Otherwise they
     /// must choose it.
     pub default: bool,
-    /// Encoding of the headers that peers are offered; VCP's and DPCP's is [`Encoding::Ecn`].
+    /// Encoding of the headers that peers are offered; VCP's and DPCP's is [`Encoding::Ecn`], XCP-r's the option.
     pub encoding: Encoding,
     /// Interfaces at which headers of [`Encoding::Shim`], or codes of VCP and DPCP, are put in and taken out; [`Host::insert_at`] adds more.
     pub interfaces: Vec<String>,
@@ -88,6 +91,8 @@ pub struct Config {
 pub enum Sender {
     /// XCP.
     Xcp(xcp::SenderConfig),
+    /// XCP-r with epochs, and the settings that it has of XCP.
+    XcpR(xcp::SenderConfig),
     /// VCP or DPCP: of MPCP's settings those that chains of one packet have and, with two packets, when a window is cut.
     Mpcp(mpcp::SenderConfig),
 }
@@ -97,6 +102,7 @@ impl Sender {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Xcp(_) => NAME,
+            Self::XcpR(_) => XCP_R,
             Self::Mpcp(sender) if sender.n > 1 => DPCP,
             Self::Mpcp(_) => VCP,
         }
@@ -111,6 +117,7 @@ impl Sender {
     fn object(&self) -> &'static [u8] {
         match self {
             Self::Xcp(_) => XCP_OBJECT,
+            Self::XcpR(_) => XCP_R_OBJECT,
             Self::Mpcp(sender) if sender.n > 1 => DPCP_OBJECT,
             Self::Mpcp(_) => VCP_OBJECT,
         }
@@ -120,7 +127,7 @@ impl Sender {
     fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(32);
         match self {
-            Self::Xcp(sender) => {
+            Self::Xcp(sender) | Self::XcpR(sender) => {
                 bytes.extend(sender.desired_rate.0.to_ne_bytes());
                 let words = [
                     u32::from(sender.request == xcp::RequestPolicy::Unlimited),
@@ -159,9 +166,15 @@ impl Sender {
     }
 }
 
+/// The law with that name, as commands and scenarios write it.
+fn law(name: &str) -> String {
+    title(name).to_lowercase()
+}
+
 /// The law with that name, as people write it.
 fn title(name: &str) -> &'static str {
     match () {
+        () if name.starts_with(XCP_R) => "XCP-r",
         () if name.starts_with(DPCP) => "DPCP",
         () if name.starts_with(VCP) => "VCP",
         () => "XCP",
@@ -184,6 +197,14 @@ pub fn sender_config(loss: xcp::LossPolicy) -> Sender {
         desired_rate: Rate(10_000_000_000 / 8), // what a header can ask for in a round trip or two
         profile: xcp::Profile::Standard,
     })
+}
+
+/// Returns XCP-r's sender law as hosts run it, with this reaction to loss: [`sender_config`]'s, but for the safety net.
+pub fn xcp_r_config(loss: xcp::LossPolicy) -> Sender {
+    match sender_config(loss) {
+        Sender::Xcp(xcp) => Sender::XcpR(xcp::SenderConfig { safety_net: false, ..xcp }),
+        other => other,
+    }
 }
 
 /// Returns VCP's sender law as hosts run it, with this reaction to loss.
@@ -252,7 +273,8 @@ impl Config {
         };
         // By this beginning the programs of several hosts know each other's sockets.
         let law = self.sender.name();
-        if !is_name(&self.name) || !self.name.starts_with(law) {
+        let is_of_law = self.name.starts_with(law) && title(&self.name) == self.sender.title();
+        if !is_name(&self.name) || !is_of_law {
             let what = format!("{:?} can not name a congestion control of ours", self.name);
             return Err(Error::input(
                 what,
@@ -268,6 +290,10 @@ impl Config {
                 "VCP and DPCP tell the load in the ECN field, XCP its header as an option or a shim",
                 "leave --encoding out with --law vcp and --law dpcp",
             ));
+        }
+        if matches!(self.sender, Sender::XcpR(_)) && self.encoding != Encoding::Option {
+            let what = "XCP-r's receivers tell windows in a TCP option, not in a shim";
+            return Err(Error::input(what, "leave --encoding out with --law xcp-r"));
         }
         if self.encoding == Encoding::Option && !self.interfaces.is_empty() {
             let what = format!("the encoding option needs no interface such as {}", self.interfaces[0]);
@@ -405,12 +431,15 @@ pub struct Flow {
     /// Code of the load that a connection of VCP or DPCP acts on: 1 low, 2 high, 3 over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<u8>,
+    /// Epochs that a sender of XCP-r has begun: changes of its window that the receiver did not make, the first included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epochs: Option<u32>,
 }
 
 impl Flow {
     /// Reads the bytes of a `struct flow` of `host.bpf.c`; returns `None` if they are too few.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
-        let is_vcp = *bytes.get(35)? != 0;
+        let (is_vcp, is_xcp_r) = (*bytes.get(35)? == 1, bytes[35] == 2);
         let routers = *bytes.get(26)?; // of VCP the code
         Some(Self {
             window_bytes: word(bytes, 0),
@@ -437,6 +466,7 @@ impl Flow {
                 _ => Encoding::Shim,
             },
             load: (is_vcp && routers > 0).then_some(routers),
+            epochs: is_xcp_r.then(|| half(bytes, 36)),
         })
     }
 }
@@ -898,7 +928,7 @@ pub struct Status {
 /// Settings, counts and connections of a persistent host.
 #[derive(Clone, Debug, Serialize)]
 pub struct Details {
-    /// Name of the law, which is also that of the congestion control.
+    /// Name of the law; the congestion control has the same, for XCP-r without the dash.
     pub law: String,
     /// `machine`, or `namespace` if it is enabled in this network namespace only (seen from the machine's own:
     /// in at least one).
@@ -971,7 +1001,7 @@ pub fn status_of(name: &str) -> Result<Status> {
         None => return Ok(Status::default()),
     };
     let details = Details {
-        law: text(&config[..NAME_SIZE]),
+        law: law(name),
         scope: if is_everywhere { "machine" } else { "namespace" },
         to: to.iter().map(Prefix::to_string).collect(),
         opt_in: config[PERSISTENT - 2] == 0,
@@ -1001,7 +1031,7 @@ pub fn disable() -> Result<()> {
             return disable_named(name);
         }
     }
-    for name in [VCP, DPCP] {
+    for name in [XCP_R, VCP, DPCP] {
         if has_control(name)? {
             return disable_named(name);
         }
@@ -1062,7 +1092,7 @@ pub fn disable_named(name: &str) -> Result<()> {
 
 fn not_enabled(name: &str) -> Error {
     let what = format!("{} is not enabled on this host", title(name));
-    Error::input(what, format!("congestlab host enable --law {name}"))
+    Error::input(what, format!("congestlab host enable --law {}", law(name)))
 }
 
 /// True if the kernel has a congestion control of that name, which may be all that is left of a host.

@@ -9,7 +9,7 @@ use congestlab_core::law::xcp::{
     Echo, Feedback, Header, Link, LinkConfig, LossPolicy, Profile, RateSource, RequestPolicy, Sender,
     SenderConfig, reply,
 };
-use congestlab_core::law::{Ack, LinkLaw as _, Send, SenderLaw as _};
+use congestlab_core::law::{Ack, LinkLaw as _, Send, SenderLaw as _, xcp_r};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, SECOND, Time};
 use std::fs;
 use std::path::Path;
@@ -481,6 +481,172 @@ fn the_kernel_computes_what_the_native_build_computes() {
 #[test]
 fn the_twin_computes_what_the_rust_law_computes() {
     compare("the_twin_computes_what_the_rust_law_computes", "twin");
+}
+
+/// XCP-r's sender and receiver, and what `stream-xcpr.bpf.c` is to do as they do. An op is as long as in `stream.bpf.c`.
+struct Window {
+    random: Random,
+    now: u64,
+    config: xcp_r::Config,
+    sender: xcp_r::Sender,
+    echo: xcp_r::Echo,
+}
+
+impl Window {
+    fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let xcp = sender_config(&mut random);
+        let config = xcp_r::Config { xcp, epochs: true };
+        let sender = xcp_r::Sender::new(&config, Bytes(1500), Bytes(1500));
+        Self { now: 0, sender, echo: xcp_r::Echo::new(Bytes(1500)), config, random }
+    }
+
+    /// The first two ops of a law begin anew, but for the epochs, which go on from what was there.
+    fn first(&mut self, epoch: u8) -> [(Vec<u8>, Vec<u64>); 2] {
+        while self.sender.epoch().0 != epoch {
+            self.sender.resume(&self.config, Bytes(1500), Bytes(1500));
+        }
+        self.sender.resume(&self.config, Bytes(1500), Bytes(3000));
+        let config = sender_config_bytes(&self.config.xcp);
+        let init = self.op([0, 0, 1500, 3000], config, Header::default(), 0);
+        self.echo = xcp_r::Echo::new(Bytes(1500));
+        [init, self.op([7, 0, 1500, 0], vec![], Header::default(), 0)]
+    }
+
+    /// The bytes of an op, and the words that must be at its end: header, returned, window and epoch.
+    fn op(&self, what: [u64; 4], payload: Vec<u8>, header: Header, returned: u64) -> (Vec<u8>, Vec<u64>) {
+        let mut bytes = words(&what);
+        bytes.extend(payload);
+        bytes.resize(OP, 0);
+        let Header { x, rtt, delta, reverse } = header;
+        let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        let header = [pair(x, rtt), pair(delta as u32, reverse as u32)];
+        let after = [returned, self.sender.window().0, self.sender.epoch().0.into()];
+        (bytes, [&header[..], &after].concat())
+    }
+
+    /// Small more often than large, the extremes now and then.
+    fn number(&mut self, bits: u64) -> u64 {
+        match self.random.below(40) {
+            0 => 0,
+            1 => u64::MAX,
+            _ => self.random.next() >> (64 - bits + self.random.below(bits)),
+        }
+    }
+
+    fn step(&mut self) -> (Vec<u8>, Vec<u64>) {
+        self.now += self.random.below(10 * MS);
+        let now = Time(self.now);
+        let kind = [1, 2, 2, 2, 2, 3, 4, 5, 5, 5, 5, 6, 8, 8, 8, 9, 9][self.random.below(17) as usize];
+        let srtt = Duration(if self.random.below(20) == 0 { 0 } else { MS + self.random.below(200 * MS) });
+        let mut what = [kind, self.now, self.number(20), self.random.below(2)];
+        let (mut payload, mut header, mut returned) = (vec![], Header::default(), 0);
+        let size = Bytes(self.number(14));
+        let awnd = Bytes(if self.random.below(2) == 0 { u64::MAX } else { self.number(20) });
+        match kind {
+            1 => {
+                what[2] = 1 + self.random.below(9000);
+                self.sender.restate(Bytes(what[2]), Bytes(what[3]));
+            }
+            2 => {
+                // Mostly what the receiver says, of this epoch or another.
+                let told = if self.random.below(4) == 0 { self.number(32) as u32 } else { self.echo.reply().to_word() };
+                what[2] = u64::from(told);
+                let mut ack = Ack {
+                    acked: size,
+                    flight: Bytes(self.number(20)),
+                    awnd,
+                    rtt: Duration(20 * MS),
+                    srtt,
+                    is_duplicate: self.random.below(4) == 0,
+                    in_recovery: self.random.below(4) == 0,
+                    is_window_limited: self.random.below(2) == 0,
+                    is_late: self.random.below(6) == 0,
+                    ..Ack::default()
+                };
+                payload = words(&[ack.acked.0, ack.flight.0, ack.awnd.0, ack.rtt.0, ack.srtt.0, 0]);
+                let switches = [ack.is_duplicate, ack.in_recovery, ack.is_window_limited, ack.is_late];
+                payload.extend(switches.map(u8::from));
+                ack.reply = xcp_r::Reply::from_word(told).into();
+                let (before, epoch) = (self.sender.heard().0, self.sender.epoch().0);
+                self.sender.on_ack(&self.config, now, &ack);
+                if self.sender.epoch().0 == epoch {
+                    returned = self.sender.heard().0.wrapping_sub(before);
+                }
+            }
+            3 => self.sender.on_loss(&self.config, now, Bytes(what[2])),
+            4 => self.sender.on_timeout(&self.config, now, Bytes(what[2]), what[3] != 0),
+            5 => {
+                let backlog = Bytes(if self.random.below(2) == 0 { u64::MAX } else { self.number(20) });
+                let is_window_limited = self.random.below(3) == 0;
+                let send = Send { size, srtt, awnd, backlog, is_window_limited, ..Send::default() };
+                payload = words(&[size.0, srtt.0, awnd.0, backlog.0, 0]);
+                payload.push(is_window_limited.into());
+                header = self.sender.header(&self.config, now, &send);
+                returned = self.sender.window_header(&self.config).to_word().into();
+            }
+            6 => {
+                what[2] = srtt.0;
+                returned = self.sender.pacing_rate(&self.config, srtt).map_or(0, |rate| rate.0);
+            }
+            8 => {
+                let (rtt, delta) = (self.number(28) as u32, self.number(32) as i32 >> self.random.below(20));
+                let (told, packets) = (self.sender.window_header(&self.config).to_word(), 1 + self.random.below(50) as u32);
+                for word in [rtt, delta as u32, told, packets] {
+                    payload.extend(word.to_le_bytes());
+                }
+                payload.extend(words(&[1500, awnd.0]));
+                let header = Header { rtt, delta, ..Header::default() };
+                let window = xcp_r::Header::from_word(told);
+                let data = xcp_r::Data { header, window, mss: Bytes(1500), awnd };
+                self.echo.take_all(&self.config, &data, packets);
+            }
+            _ => returned = self.echo.reply().to_word().into(),
+        }
+        self.op(what, payload, header, returned)
+    }
+}
+
+#[test]
+fn a_window_at_the_receiver_is_the_same_in_the_kernel() {
+    let test = "a_window_at_the_receiver_is_the_same_in_the_kernel";
+    let folder = Folder::new(test);
+    if let Err(reason) = build(&folder.0, "rust", &["stream-xcpr"]) {
+        return eprintln!("SKIP {test}: {reason}");
+    }
+    libbpf_rs::set_print(None);
+    let object = ObjectBuilder::default().open_file(folder.0.join("stream-xcpr.bpf.o")).and_then(|object| object.load());
+    let object = match object {
+        Err(error) if error.kind() == libbpf_rs::ErrorKind::PermissionDenied => {
+            return eprintln!("SKIP {test}: may not load BPF programs (run as root)");
+        }
+        other => other.unwrap(),
+    };
+    let program = object.progs_mut().next().unwrap();
+    let (mut epoch, mut epochs, mut changed) = (0, 0, 0);
+    for seed in 0..40 {
+        let mut window = Window::new(seed);
+        let mut ops = window.first(epoch).to_vec();
+        while ops.len() < 50 * OPS {
+            ops.push(window.step());
+        }
+        for ops in ops.chunks(OPS) {
+            let mut packet = vec![0; PADDING];
+            ops.iter().for_each(|(bytes, _)| packet.extend(bytes));
+            let mut out = vec![0; packet.len()];
+            let input = ProgramInput { data_in: Some(&packet), data_out: Some(&mut out), ..Default::default() };
+            assert_eq!(program.test_run(input).unwrap().return_value, OPS as u32);
+            for ((given, expected), found) in ops.iter().zip(out[PADDING..].chunks(OP)) {
+                let found: Vec<u64> =
+                    found[88..].chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
+                assert_eq!(found, *expected, "seed {seed}, kind {}", given[0]);
+                changed += usize::from(given[0] == 2 && expected[2] != 0);
+            }
+        }
+        epochs += usize::from(window.sender.epoch().0.wrapping_sub(epoch));
+        epoch = window.sender.epoch().0;
+    }
+    assert!(epochs > 1000 && changed > 1000, "{epochs} epochs, {changed} changes");
 }
 
 /// The router on the twin says so, and the kernel takes it.

@@ -340,6 +340,7 @@ fn every_field_that_the_programs_read_is_there() {
     for (name, least) in [
         ("host.bpf.o", 25),
         ("router.bpf.o", 3),
+        ("host-xcpr.bpf.o", 25),
         ("host-vcp.bpf.o", 25),
         ("router-vcp.bpf.o", 3),
         ("host-dpcp.bpf.o", 25),
@@ -389,5 +390,6 @@ fn only_the_router_needs_what_came_with_6_2() {
         strict.filter(|name| !there(name)).collect::<Vec<_>>()
     };
     assert_eq!(needs("host.bpf.o"), Vec::<String>::new());
+    assert_eq!(needs("host-xcpr.bpf.o"), Vec::<String>::new());
     assert_eq!(needs("router.bpf.o"), ["bpf_cast_to_kern_ctx"]);
 }

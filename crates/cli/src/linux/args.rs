@@ -58,7 +58,7 @@ pub(crate) enum Command {
     /// Run a link law on the outgoing traffic of an interface of this machine (needs root)
     #[command(subcommand)]
     Router(RouterCommand),
-    /// Use XCP, VCP or DPCP on this machine's own connections, without a change to applications (needs root)
+    /// Use XCP, XCP-r, VCP or DPCP on this machine's own connections, without a change to applications (needs root)
     #[command(subcommand)]
     Host(HostCommand),
     /// Give this machine the routers and the host of a file, and take away those that the file no longer names (needs root)
@@ -118,7 +118,7 @@ pub(crate) enum HostCommand {
 #[derive(Debug, Args)]
 pub(crate) struct HostEnableArguments {
     /// Law of the senders
-    #[arg(long, value_parser = ["xcp", "vcp", "dpcp"])]
+    #[arg(long, value_parser = ["xcp", "xcp-r", "vcp", "dpcp"])]
     pub(crate) law: String,
     /// Peers to use the law with, such as 10.0.2.0/24 or 2001:db8::/32; may be repeated [default: all]
     #[arg(long, value_name = "PREFIX")]
@@ -126,7 +126,7 @@ pub(crate) struct HostEnableArguments {
     /// Use the law only for sockets that choose it themselves (TCP_CONGESTION, iperf3 -C xcp)
     #[arg(long)]
     pub(crate) opt_in: bool,
-    /// Place of the congestion header: a TCP option, or a header of its own between IP and TCP
+    /// Place of XCP's congestion header: a TCP option, or a header of its own between IP and TCP
     /// [default: option]
     #[arg(long, value_parser = ["option", "shim"])]
     pub(crate) encoding: Option<String>,
@@ -135,7 +135,7 @@ pub(crate) struct HostEnableArguments {
     #[arg(long, value_name = "IFACE")]
     pub(crate) interface: Vec<String>,
     /// Reaction to loss: halve the window as TCP does, maintain it, or run TCP beside XCP and follow the
-    /// smaller window (XCP alone)
+    /// smaller window (XCP and XCP-r alone)
     #[arg(long, value_parser = ["tcp", "maintain", "fallback"], default_value = "tcp")]
     pub(crate) loss: String,
     /// Initial congestion window, packets

@@ -1,4 +1,4 @@
-//! `congestlab host`: XCP, VCP or DPCP on this machine's own connections.
+//! `congestlab host`: XCP, XCP-r, VCP or DPCP on this machine's own connections.
 
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
@@ -60,13 +60,13 @@ pub(crate) fn host(command: &HostCommand, screen: &Screen) -> Result<(), Failure
 
 /// The settings that arguments tell.
 pub(super) fn config(arguments: &HostEnableArguments) -> Result<Config, Failure> {
-    let is_coded = arguments.law != host::NAME;
+    let sender = sender(&arguments.law, &arguments.loss)?;
+    let is_coded = matches!(sender, Sender::Mpcp(_));
     let encoding = match arguments.encoding.as_deref() {
         None if is_coded => Encoding::Ecn,
         Some("shim") => Encoding::Shim,
         _ => Encoding::Option,
     };
-    let sender = sender(&arguments.law, &arguments.loss)?;
     Ok(Config {
         name: sender.name().into(),
         to: arguments.to.iter().map(|prefix| prefix.parse()).collect::<Result<_, _>>()?,
@@ -141,8 +141,9 @@ pub(super) fn patiently<T>(screen: &Screen, work: impl FnOnce() -> T) -> T {
 
 /// The law, with a reaction to loss that it has.
 pub(super) fn sender(law: &str, loss: &str) -> Result<Sender, Failure> {
-    if law == host::NAME {
-        return Ok(host::sender_config(match loss {
+    if law.starts_with(host::NAME) {
+        let config = if law == host::NAME { host::sender_config } else { host::xcp_r_config };
+        return Ok(config(match loss {
             "maintain" => LossPolicy::Maintain,
             "fallback" => LossPolicy::Fallback,
             _ => LossPolicy::Tcp,
@@ -209,7 +210,7 @@ fn text(status: &Status) -> String {
 fn connections(sockets: &[Socket]) -> String {
     let mut table = Table::new(["peer", "law", "cwnd", "srtt", "feedback", "routers", "fallback"]);
     for socket in sockets {
-        let Flow { law, reason, feedback, routers, load, .. } = &socket.flow;
+        let Flow { law, reason, feedback, routers, load, epochs, .. } = &socket.flow;
         table.row(vec![
             socket.peer.to_string(),
             socket.congestion_control.clone(),
@@ -219,7 +220,10 @@ fn connections(sockets: &[Socket]) -> String {
                 (Law::Xcp, Some(code)) => {
                     format!("load {}", ["", "low", "high", "over"][usize::from((*code).min(3))])
                 }
-                (Law::Xcp, None) => format!("{feedback:+} B/s"),
+                (Law::Xcp, None) => match epochs {
+                    Some(epochs) => format!("{feedback:+} B/s, epoch {epochs}"),
+                    None => format!("{feedback:+} B/s"),
+                },
                 (Law::Other | Law::Fallback, _) => NOTHING.into(),
             },
             if *routers == 15 { "15 or more".into() } else { routers.to_string() },

@@ -22,7 +22,7 @@ use super::{
     Tag, Words, xcp,
 };
 use crate::law;
-use crate::units::{Bytes, Duration, Rate, Time};
+use crate::units::{Bytes, Duration, Rate, Time, Wide};
 #[cfg(feature = "words")]
 use alloc::vec::Vec;
 use core::any::Any;
@@ -108,6 +108,44 @@ pub struct Reply {
     pub epoch: u8,
 }
 
+/// Bits of a window's leading digits in the words that hosts exchange.
+const DIGITS: u32 = 16;
+
+impl Reply {
+    /// Largest window that a word can say, bytes: digits that are all ones, shifted by what four bits count.
+    pub const CWND_MAX: u32 = 0xffff << 15;
+
+    /// Returns the reply in the lower 28 bits of a word, as TCP options of hosts carry it: 8 bits of epoch, 4 bits of a shift,
+    /// and the window's 16 leading binary digits. What is below those is lost, less than a 32,768th of the window.
+    #[inline]
+    pub fn to_word(self) -> u32 {
+        let cwnd = self.cwnd.min(Self::CWND_MAX);
+        let shift = (u32::BITS - DIGITS).saturating_sub(cwnd.leading_zeros());
+        (self.epoch as u32) << 20 | shift << DIGITS | cwnd >> shift
+    }
+
+    /// Reads such a word, whatever its upper four bits are.
+    #[inline]
+    pub fn from_word(word: u32) -> Self {
+        Self { cwnd: (word & 0xffff) << (word >> DIGITS & 0xf), epoch: (word >> 20) as u8 }
+    }
+}
+
+impl Header {
+    /// Returns the header as a word: that of a [`Reply`], with the flag in bit 28.
+    #[inline]
+    pub fn to_word(self) -> u32 {
+        Reply { cwnd: self.cwnd, epoch: self.epoch }.to_word() | (self.is_reset as u32) << 28
+    }
+
+    /// Reads such a word.
+    #[inline]
+    pub fn from_word(word: u32) -> Self {
+        let Reply { cwnd, epoch } = Reply::from_word(word);
+        Self { cwnd, epoch, is_reset: word >> 28 & 1 != 0 }
+    }
+}
+
 impl From<law::Reply> for Reply {
     #[inline(always)]
     fn from(reply: law::Reply) -> Self {
@@ -165,6 +203,12 @@ impl Echo {
     /// window by what XCP's sender would make of it, with the round trip time that the packet states.
     #[inline]
     pub fn take(&mut self, config: &Config, data: &Data) {
+        self.take_all(config, data, 1);
+    }
+
+    /// Takes as many equal data packets, as kernels join what arrives together.
+    #[inline]
+    pub fn take_all(&mut self, config: &Config, data: &Data, packets: u32) {
         let (header, ours) = (&data.header, &data.window);
         // An epoch that a later one overtook is over.
         let is_newer = ours.epoch.wrapping_sub(self.epoch).wrapping_sub(1) < 0x7f;
@@ -174,6 +218,13 @@ impl Echo {
         }
         let change = header.delta as i64 * header.rtt as i64;
         self.keep(config, data, self.window.saturating_add_signed(change));
+        if packets > 1 {
+            // From within the limits it ends where one by one would.
+            let rest = Wide::product(change.unsigned_abs(), packets as u64 - 1).to_u64();
+            let window =
+                if change < 0 { self.window.saturating_sub(rest) } else { self.window.saturating_add(rest) };
+            self.keep(config, data, window);
+        }
     }
 
     /// The window is this from now on, within the limits.
@@ -218,6 +269,20 @@ impl Sender {
         sender
     }
 
+    /// Takes the window of another law, which rules for now, so that headers state it. The receiver keeps its own meanwhile.
+    #[inline(always)]
+    pub fn restate(&mut self, mss: Bytes, window: Bytes) {
+        self.xcp = xcp::Sender::new(mss, window);
+        self.heard = self.xcp.cwnd;
+    }
+
+    /// Goes on from this window, whoever has ruled before, and tells the receiver. The epochs go on, too.
+    #[inline(always)]
+    pub fn resume(&mut self, config: &Config, mss: Bytes, window: Bytes) {
+        self.restate(mss, window);
+        self.reset(config);
+    }
+
     /// Meters a packet about to leave and returns its XCP header, as [`xcp::Sender::header`].
     #[inline]
     pub fn header(&mut self, config: &Config, now: Time, send: &Send) -> xcp::Header {
@@ -250,6 +315,12 @@ impl Sender {
     #[inline]
     pub fn epoch(&self) -> (u8, bool) {
         (self.epoch, self.is_reset)
+    }
+
+    /// Returns the window that both sides last agreed on, whole bytes. For observers.
+    #[inline]
+    pub fn heard(&self) -> Bytes {
+        Bytes(self.heard >> xcp::PLACES)
     }
 
     /// The window has changed otherwise than by the receiver's word: tells it the new one, whole bytes.

@@ -10,6 +10,7 @@ mod oracle;
 mod properties;
 #[path = "../xcp/random.rs"]
 mod random;
+mod words;
 
 use congestlab_core::law::SenderLaw as _;
 use congestlab_core::law::xcp::{self, LossPolicy};

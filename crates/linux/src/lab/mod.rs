@@ -129,7 +129,7 @@ pub struct LabReport {
 /// Congestion control and segment of a group of flows.
 #[derive(Clone, Debug, Serialize)]
 pub struct FlowReport {
-    /// Counts of hosts of XCP, VCP or DPCP, with fallbacks; `None` for other laws.
+    /// Counts of hosts of XCP, XCP-r, VCP or DPCP, with fallbacks; `None` for other laws.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xcp: Option<host::Counters>,
     /// The kernel's name of the congestion control; `udp` for sources.
@@ -162,6 +162,8 @@ pub(crate) fn headers(kind: &GroupKind) -> u16 {
     match kind {
         // IP, TCP, timestamps (RFC 7323, padded), and XCP's header, either way, or the echo of VCP and DPCP.
         GroupKind::Tcp(config) if is_coded(&config.law) => 60,
+        // XCP-r's receivers are told, and tell, in an option more.
+        GroupKind::Tcp(tcp::Config { law: law @ SenderConfig::XcpR(_), .. }) => 60 + law.needs().header_bytes,
         GroupKind::Tcp(config) => 52 + config.law.needs().header_bytes,
         GroupKind::Source(_) => 0,
     }
@@ -187,6 +189,12 @@ pub fn run(
     for group in &model.groups {
         require_law(&group.name, &group.kind)?;
         require_load(group)?;
+        if options.encoding == Encoding::Shim
+            && matches!(&group.kind, GroupKind::Tcp(tcp::Config { law: SenderConfig::XcpR(_), .. }))
+        {
+            let what = format!("flows.{}.law = \"xcp-r\": its receivers tell windows in a TCP option", group.name);
+            return Err(Error::input(what, "leave --encoding shim out, or simulate it"));
+        }
         if !group.switches.is_empty() {
             return Err(Error::input(
                 format!("flows.{}.switch: a live lab has one path for each flow", group.name),
@@ -274,13 +282,14 @@ fn require_law(name: &str, kind: &GroupKind) -> Result<()> {
         )),
         (None, SenderConfig::Xcp(_)) => Ok(()),
         (None, law) if is_coded(law) => Ok(()),
-        (None, SenderConfig::XcpR(_)) => Err(Error::input(
-            format!("flows.{name}.law = \"xcp-r\": a live lab has no receiver that keeps the window"),
-            "write law = \"xcp\", whose echo in a live lab survives lost ACKs too, or simulate it",
+        (None, SenderConfig::XcpR(config)) if !config.epochs => Err(Error::input(
+            format!("flows.{name}.law.xcp-r.epochs = false: the host agent numbers a sender's own changes"),
+            "leave it out, or simulate it",
         )),
+        (None, SenderConfig::XcpR(_)) => Ok(()),
         (None, law) => Err(Error::input(
             format!("flows.{name}.law = \"{}\": neither the kernel nor the host agent has it", law.name()),
-            "allowed in a live lab: xcp, pxcp, vcp, dpcp and the kernel's own; or simulate it",
+            "allowed in a live lab: xcp, xcp-r, pxcp, vcp, dpcp and the kernel's own; or simulate it",
         )),
     }
 }
@@ -359,13 +368,24 @@ fn enable(
                 host = vcp;
                 name
             }
-            (GroupKind::Tcp(tcp::Config { law: SenderConfig::Xcp(sender), initial_window, .. }), _) => {
-                let name = format!("xcp.{}.{index}", guard.id());
+            (
+                GroupKind::Tcp(tcp::Config {
+                    law: law @ (SenderConfig::Xcp(_) | SenderConfig::XcpR(_)),
+                    initial_window,
+                    ..
+                }),
+                _,
+            ) => {
+                let sender = match law {
+                    SenderConfig::XcpR(config) => host::Sender::XcpR(config.xcp.clone()),
+                    law => host::Sender::Xcp(law.part::<xcp::SenderConfig>().cloned().unwrap_or_default()),
+                };
+                let name = format!("{}.{}.{index}", sender.name(), guard.id());
                 host = host::enable(
                     &host::Config {
                         default: false,
                         encoding,
-                        sender: host::Sender::Xcp(sender.clone()),
+                        sender,
                         initial_window: *initial_window,
                         ..host::Config::new(&name, cgroup)
                     },
@@ -401,7 +421,7 @@ struct Lab<'a> {
     topology: Topology,
     network: Network,
     congestion: Vec<String>,
-    /// By group, where XCP, VCP or DPCP is its law.
+    /// By group, where XCP, XCP-r, VCP or DPCP is its law.
     xcp: Vec<Option<Host>>,
     /// By direction, where the kernel runs a law.
     samplers: Vec<Option<router::Reader>>,

@@ -12,7 +12,7 @@ use std::{fs, io, thread};
 
 use congestlab_core::law::{Protocol, mpcp};
 use congestlab_core::units::BitRate;
-use congestlab_linux::host::{self, Config, Encoding, Host, Law, Reason, Socket};
+use congestlab_linux::host::{self, Config, Encoding, Host, Law, LossPolicy, Reason, Socket};
 use congestlab_linux::link::{Clock, Direction, Link, UNLIMITED};
 use congestlab_linux::router::{self, AnyLaw, Queue};
 use congestlab_linux::sys::netns::Namespace;
@@ -28,6 +28,8 @@ pub(crate) struct Path {
     encoding: Encoding,
     /// With [`Encoding::Ecn`]: DPCP instead of VCP.
     pub(crate) is_dpcp: bool,
+    /// With [`Encoding::Option`]: hosts run XCP-r instead of XCP.
+    pub(crate) is_xcp_r: bool,
     children: Vec<Child>,
     served: u16,
     wire: Option<JoinHandle<()>>,
@@ -80,6 +82,7 @@ impl Path {
             cgroup,
             encoding,
             is_dpcp: false,
+            is_xcp_r: false,
             children: vec![],
             served: 0,
             wire: None,
@@ -125,9 +128,12 @@ impl Path {
     }
 
     pub(crate) fn config(&self) -> Config {
-        if self.encoding == Encoding::Ecn {
-            let law = if self.is_dpcp { host::dpcp_config } else { host::vcp_config };
-            let sender = law(mpcp::Loss::Tcp);
+        if self.encoding == Encoding::Ecn || self.is_xcp_r {
+            let sender = match self.encoding {
+                Encoding::Ecn if self.is_dpcp => host::dpcp_config(mpcp::Loss::Tcp),
+                Encoding::Ecn => host::vcp_config(mpcp::Loss::Tcp),
+                Encoding::Option | Encoding::Shim => host::xcp_r_config(LossPolicy::Tcp),
+            };
             let config = Config::new(format!("{}_{}", sender.name(), &self.id[5..]), &self.cgroup);
             return Config { encoding: self.encoding, sender, ..config };
         }
