@@ -272,12 +272,13 @@ fn with_offloads_xcp_keeps_its_link_and_checksums_are_right() {
 fn what_can_not_run_live_is_refused_before_anything_is_made() {
     require_lab!("refused");
     let folder = Folder::new(SCENARIO);
-    let cases: [(&[&str], &str); 13] = [
+    let cases: [(&[&str], &str); 14] = [
         (&["--set", "flows.ftp.law=\"tpcp\""], "tpcp"),
         (&["--set", "flows.ftp.count=65"], "65 flows"),
         (&["--set", "flows.ftp.segment=\"100 B\""], "100 B"),
         (&["--set", "flows.ftp.profile=\"ns2\""], "ns2"),
-        (&["--set", "flows.ftp.law=\"xcp-r\""], "xcp-r"),
+        (&["--set", "flows.ftp.law={ xcp-r = { epochs = false } }"], "xcp-r.epochs"),
+        (&["--set", "flows.ftp.law=\"xcp-r\"", "--encoding", "shim"], "leave --encoding shim out"),
         (&["--set", "flows.ftp.law=\"fack\""], "FACK"),
         (&["--set", "flows.ftp.law={ bbr = { cwnd_gain = 3 } }"], "the kernel's bbr has numbers of its own"),
         (&["--set", "flows.ftp.switch=[{ at = \"1 s\", path = [\"bottleneck\"] }]"], "switch"),

@@ -550,7 +550,11 @@ impl Window {
             }
             2 => {
                 // Mostly what the receiver says, of this epoch or another.
-                let told = if self.random.below(4) == 0 { self.number(32) as u32 } else { self.echo.reply().to_word() };
+                let told = if self.random.below(4) == 0 {
+                    self.number(32) as u32
+                } else {
+                    self.echo.reply().to_word()
+                };
                 what[2] = u64::from(told);
                 let mut ack = Ack {
                     acked: size,
@@ -591,7 +595,8 @@ impl Window {
             }
             8 => {
                 let (rtt, delta) = (self.number(28) as u32, self.number(32) as i32 >> self.random.below(20));
-                let (told, packets) = (self.sender.window_header(&self.config).to_word(), 1 + self.random.below(50) as u32);
+                let (told, packets) =
+                    (self.sender.window_header(&self.config).to_word(), 1 + self.random.below(50) as u32);
                 for word in [rtt, delta as u32, told, packets] {
                     payload.extend(word.to_le_bytes());
                 }
@@ -615,7 +620,9 @@ fn a_window_at_the_receiver_is_the_same_in_the_kernel() {
         return eprintln!("SKIP {test}: {reason}");
     }
     libbpf_rs::set_print(None);
-    let object = ObjectBuilder::default().open_file(folder.0.join("stream-xcpr.bpf.o")).and_then(|object| object.load());
+    let object = ObjectBuilder::default()
+        .open_file(folder.0.join("stream-xcpr.bpf.o"))
+        .and_then(|object| object.load());
     let object = match object {
         Err(error) if error.kind() == libbpf_rs::ErrorKind::PermissionDenied => {
             return eprintln!("SKIP {test}: may not load BPF programs (run as root)");
@@ -634,7 +641,8 @@ fn a_window_at_the_receiver_is_the_same_in_the_kernel() {
             let mut packet = vec![0; PADDING];
             ops.iter().for_each(|(bytes, _)| packet.extend(bytes));
             let mut out = vec![0; packet.len()];
-            let input = ProgramInput { data_in: Some(&packet), data_out: Some(&mut out), ..Default::default() };
+            let input =
+                ProgramInput { data_in: Some(&packet), data_out: Some(&mut out), ..Default::default() };
             assert_eq!(program.test_run(input).unwrap().return_value, OPS as u32);
             for ((given, expected), found) in ops.iter().zip(out[PADDING..].chunks(OP)) {
                 let found: Vec<u64> =

@@ -23,7 +23,8 @@ fn rate(socket: &Socket) -> f64 {
 /// Bytes that the server has read of the connection that brought it most.
 fn received(path: &Path) -> u64 {
     let seen = path.run("s", "ss -Htin", false);
-    let counts = seen.split_whitespace().filter_map(|word| word.strip_prefix("bytes_received:")?.parse().ok());
+    let counts =
+        seen.split_whitespace().filter_map(|word| word.strip_prefix("bytes_received:")?.parse().ok());
     counts.max().unwrap_or(0)
 }
 
@@ -36,23 +37,25 @@ fn goodput(path: &Path, clock: &Clock) -> f64 {
 
 /// So many of a hundred ACKs that come back through the router get lost; 0: none.
 fn lose_acks(path: &Path, percent: u32) {
-    let rules = match percent {
-        0 => "flush chain inet t c".to_owned(),
-        _ => format!(
-            "add table inet t; add chain inet t c {{ type filter hook forward priority 0; }}; flush chain inet t c; \
-             add rule inet t c tcp sport 5201 tcp flags == ack meta length < 120 counter; add rule inet t c tcp sport 5201 tcp \
-             flags == ack meta length < 120 numgen random mod 100 < {percent} counter drop"
-        ),
-    };
+    let mut rules =
+        "add table inet t; add chain inet t c { type filter hook forward priority 0; }; flush chain inet t c"
+            .to_owned();
+    if percent > 0 {
+        let is_ack = "tcp sport 5201 tcp flags == ack meta length < 120";
+        rules += &format!(
+            "; add rule inet t c {is_ack} counter; add rule inet t c {is_ack} numgen random mod 100 < {percent} counter drop"
+        );
+    }
     path.run("r", &format!("nft '{rules}'"), false);
 }
 
 /// ACKs that the rules above saw, and those that they dropped.
 fn acks(path: &Path) -> (u64, u64) {
     let rules = path.run("r", "nft list ruleset", false);
-    let mut counts = rules.split("counter packets ").skip(1).map(|rest| {
-        rest.split_whitespace().next().unwrap().parse::<u64>().unwrap()
-    });
+    let mut counts = rules
+        .split("counter packets ")
+        .skip(1)
+        .map(|rest| rest.split_whitespace().next().unwrap().parse::<u64>().unwrap());
     (counts.next().unwrap(), counts.next().unwrap())
 }
 
@@ -140,9 +143,13 @@ fn epochs_go_round_without_harm() {
     };
     epochs(300);
     let clock = Clock::start();
-    let seen: Vec<f64> = (0..4).map(|_| goodput(&path, &clock) * 8.0).collect();
-    // What the application has, which is little, gets through; the least loaded of some seconds tells.
-    assert!(seen.iter().any(|bits| *bits > 0.9 * 7e6), "{seen:?}");
+    // What the application has, which is little, gets through, but where the machine is busy with something else.
+    let mut seen = vec![];
+    let is_met = (0..5).any(|_| {
+        seen.push(goodput(&path, &clock) * 8.0);
+        seen.last() > Some(&(0.9 * 7e6))
+    });
+    assert!(is_met, "{seen:?}, {:?}", path.busiest(&host));
     let flow = path.busiest(&host).unwrap().flow;
     assert!(flow.law == Law::Xcp && flow.fallbacks == 0, "{flow:?}");
     println!("{:?} epochs, {seen:?} bit/s", flow.epochs);
@@ -175,7 +182,10 @@ fn what_can_not_be_is_refused() {
     let config = Config { sender: host::xcp_r_config(LossPolicy::Tcp), ..Config::new("xcpr_test", "/") };
     for (config, expected) in [
         (Config { encoding: Encoding::Shim, ..config.clone() }, "a TCP option"),
-        (Config { name: "xcp_test".into(), ..config.clone() }, "\"xcp_test\" can not name a congestion control"),
+        (
+            Config { name: "xcp_test".into(), ..config.clone() },
+            "\"xcp_test\" can not name a congestion control",
+        ),
         (Config { sender: host::sender_config(LossPolicy::Tcp), ..config }, "\"xcpr_test\" can not name"),
     ] {
         let error = host::enable(&config, false).unwrap_err().to_string();

@@ -34,7 +34,8 @@ fn packets_that_come_as_one_move_the_window_as_one_by_one() {
         let config = config();
         let (mut one, mut all) = (Echo::new(MSS), Echo::new(MSS));
         let (first, packets) = (random.next() as u32, 1 + random.below(64) as u32);
-        let (rtt, delta) = (random.next() as u32 >> random.below(32), random.next() as i32 >> random.below(32));
+        let (rtt, delta) =
+            (random.next() as u32 >> random.below(32), random.next() as i32 >> random.below(32));
         let awnd = Bytes(random.next() >> random.below(64));
         let data = |is_reset| Data {
             header: xcp::Header { x: 1, rtt, delta, reverse: 0 },

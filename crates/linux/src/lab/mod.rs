@@ -192,7 +192,8 @@ pub fn run(
         if options.encoding == Encoding::Shim
             && matches!(&group.kind, GroupKind::Tcp(tcp::Config { law: SenderConfig::XcpR(_), .. }))
         {
-            let what = format!("flows.{}.law = \"xcp-r\": its receivers tell windows in a TCP option", group.name);
+            let what =
+                format!("flows.{}.law = \"xcp-r\": its receivers tell windows in a TCP option", group.name);
             return Err(Error::input(what, "leave --encoding shim out, or simulate it"));
         }
         if !group.switches.is_empty() {
