@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{io, process, thread};
 
+use congestlab_core::law::mpcp::{self, Order};
 use congestlab_core::law::{LinkConfig, xcp};
-use congestlab_core::units::BitRate;
+use congestlab_core::units::{self, BitRate, Rate};
 use congestlab_core::wire::{option, xcp as shim};
 use congestlab_linux::link::{Clock, Direction, Link, Refused, Report, UNLIMITED};
 use congestlab_linux::sys::command;
@@ -513,4 +514,107 @@ fn offloads_are_put_back() {
             assert_eq!(state(), before);
         })
         .unwrap();
+}
+
+/// TCP data of the flow from this port, as packet `index` of a chain that `order` tells, with this code in its ECN field.
+fn coded(version: u8, flow: u16, order: Order, index: u8, code: u8) -> Vec<u8> {
+    use etherparse::PacketBuilder;
+    let builder = PacketBuilder::ethernet2([2; 6], [255; 6]);
+    let builder = match version {
+        4 => builder.ipv4(LEFT.octets(), RIGHT.octets(), 64),
+        _ => builder.ipv6([1; 16], [2; 16], 64),
+    };
+    let stamps = [1, 1, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8];
+    let builder = builder.tcp(flow, 5002, 5000, 1000).ack(9000).options_raw(&stamps).unwrap();
+    let mut frame = Vec::new();
+    builder.write(&mut frame, &[42; 101]).unwrap();
+    let tcp = 14 + if version == 4 { 20 } else { 40 };
+    match order {
+        Order::Checksum => frame[tcp + 11] -= index,
+        Order::Swap if index == 0 => frame[tcp + 4..tcp + 12].rotate_left(4),
+        Order::Swap => {}
+        Order::Ipid => frame[19] = index,
+    }
+    if version == 6 {
+        frame[15] |= code << 4;
+        return frame;
+    }
+    frame[15] |= code;
+    frame[24..26].fill(0);
+    let sum: u32 = frame[14..34].chunks(2).map(|two| u32::from(u16::from_be_bytes([two[0], two[1]]))).sum();
+    let sum = (sum & 0xffff) + (sum >> 16);
+    frame[24..26].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+    frame
+}
+
+/// Under a load of the highest level all digits of a chain become 11, under one of the lowest none changes, whatever they were.
+/// Nothing else of a packet changes, and a packet of which nobody knows the chain passes as it is.
+#[test]
+fn a_load_is_told_in_chains_of_packets_and_nothing_else_of_them_changes() {
+    let Some(rig) = Rig::new("a_load_is_told_in_chains_of_packets_and_nothing_else_of_them_changes") else {
+        return;
+    };
+    let kinds = [
+        (1, Order::Swap),
+        (2, Order::Swap),
+        (2, Order::Ipid),
+        (2, Order::Checksum),
+        (3, Order::Checksum),
+        (8, Order::Checksum),
+    ];
+    // No capacity is overloaded whatever comes, and so much never is.
+    for (n, order, capacity) in kinds.into_iter().flat_map(|(n, order)| [(n, order, 0), (n, order, 1 << 40)])
+    {
+        let config = mpcp::LinkConfig {
+            capacity: Rate(capacity),
+            order,
+            interval: units::Duration(100_000),
+            ..mpcp::LinkConfig::of(n, false)
+        };
+        let law = LawConfig { config: LinkConfig::Mpcp(config), follows_service: false };
+        let raised = |code| if capacity == 0 { 3 } else { code };
+        // What is sent and what is to arrive. Before the first arrives, a load has been measured.
+        let mut packets = vec![(coded(4, 99, order, 0, 0), coded(4, 99, order, 0, 0))];
+        let (mut coded_packets, mut unplaced) = (0, 0);
+        let mut send = |version, flow, index, code, left| {
+            coded_packets += u64::from(code > 0);
+            packets
+                .push((coded(version, flow, order, index, code), coded(version, flow, order, index, left)));
+        };
+        // IPv6 has no identification.
+        for version in if order == Order::Ipid { &[4][..] } else { &[4, 6] } {
+            for shift in 0..3 {
+                for index in 0..n as u8 {
+                    let code = 1 + (shift + index) % 3;
+                    send(*version, 100, index, code, raised(code));
+                    // Another flow's, between them.
+                    send(*version, 101, 0, 3, 3);
+                }
+            }
+            send(*version, 100, 0, 0, 0);
+            if n > 1 {
+                send(*version, 102, 1, 1, 1);
+            }
+            if n > 2 {
+                send(*version, 103, 0, 1, raised(1));
+                send(*version, 103, 2, 1, 1);
+            }
+            if n > 1 && order == Order::Checksum {
+                // Short by more than any place: damage.
+                send(*version, 100, n as u8, 1, 1);
+                unplaced += 1;
+            }
+        }
+        let (sent, expected): (Vec<_>, Vec<_>) = packets.into_iter().unzip();
+        let (arrived, report) = pass(&rig, Some(law), &sent);
+        for (number, (came, expected)) in arrived.iter().zip(&expected).enumerate().skip(1) {
+            assert_eq!(came, expected, "packet {number} of chains of {n} by {order:?}, capacity {capacity}");
+        }
+        let load = report.forward.load.unwrap();
+        assert_eq!((load.coded_packets, load.unplaced_packets), (coded_packets, unplaced), "{load:?}");
+        let last = 3u16.pow(n) - 1;
+        let level = if capacity == 0 { (3, last) } else { (1, 0) };
+        assert_eq!((load.load_code, load.load_level), level, "{load:?}");
+        assert!(report.forward.xcp.is_none(), "{report:?}");
+    }
 }

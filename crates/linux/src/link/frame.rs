@@ -3,8 +3,9 @@
 //! The same packets get the law as from the kernel's program: a TCP option of 20 bytes at an even offset
 //! ([`congestlab_core::wire::option`]), or the header of its own IP protocol in draft-03's version
 //! ([`congestlab_core::wire::xcp`]). All others pass as they are: a link may not punish traffic that it
-//! does not understand.
+//! does not understand. Laws of MPCP's family have the ECN field, and see the headers of TCP ([`Look::segment`]).
 
+use congestlab_core::law::Segment;
 use congestlab_core::law::xcp::Header;
 use congestlab_core::wire::option::{self, Option as XcpOption, ROUTERS_MAX};
 use congestlab_core::wire::xcp::{self as shim, Format, Version};
@@ -105,7 +106,19 @@ pub(super) struct Look {
     pub(super) flow: u32,
     /// Where IP begins.
     ip: usize,
+    /// Where TCP begins, in a packet whose header is whole and that nothing else stands before.
+    tcp: Option<usize>,
     place: Option<Place>,
+}
+
+/// A deficit of the checksum that no place in a chain has.
+const SHORT_MAX: u16 = 0xfffe;
+/// What [`hash`] begins with.
+const HASH: u32 = 0x811c_9dc5;
+
+/// Adds bytes to a hash (FNV-1a).
+fn hash(begun: u32, bytes: &[u8]) -> u32 {
+    bytes.iter().fold(begun, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
 mod tcp {
@@ -199,16 +212,16 @@ impl Look {
             flags: traffic_class & flag::ECN_MASK,
             header: Header::default(),
             refusal: None,
-            flow: 0x811c_9dc5,
+            flow: HASH,
             ip,
+            tcp: None,
             place: None,
         }
     }
 
-    /// The flow is of packets with these bytes (FNV-1a).
+    /// The flow is of packets with these bytes.
     fn belongs(&mut self, bytes: &[u8]) {
-        self.flow =
-            bytes.iter().fold(self.flow, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+        self.flow = hash(self.flow, bytes);
     }
 
     /// A part of a packet of this protocol.
@@ -280,8 +293,41 @@ impl Look {
             _ => Kind::Data,
         };
         if wanted {
+            self.tcp = Some(at);
             self.options(&bytes[..end], at);
         }
+    }
+
+    /// Returns the headers of a TCP packet, for laws that look into them: its own numbers, and a checksum that is as much short
+    /// as the packet's, which covers options and payload, too. Addresses of IPv6 are told by hashes. `is_partial`: the
+    /// checksum is yet to be made and holds no deficit; then it is short by more than any place.
+    pub(super) fn segment(&self, bytes: &[u8], is_partial: bool) -> Option<Segment> {
+        let (ip, at) = (self.ip, self.tcp?);
+        let end = ip + usize::from(self.size);
+        let (addresses, tcp) = (bytes.get(ip..at)?, bytes.get(at..end)?);
+        let is_ipv6 = bytes[ip] >> 4 == 6;
+        let addresses = addresses.get(if is_ipv6 { 8..40 } else { 12..20 })?;
+        let number = |at: usize| tcp.get(at..at + 4)?.first_chunk().map(|&four| u32::from_be_bytes(four));
+        let (source, destination) = addresses.split_at(addresses.len() / 2);
+        let name = |address: &[u8]| match address.first_chunk() {
+            Some(&four) if !is_ipv6 => u32::from_be_bytes(four),
+            _ => hash(HASH, address),
+        };
+        let mut segment = Segment {
+            source: name(source),
+            destination: name(destination),
+            ports: number(0)?,
+            sequence: number(4)?,
+            acknowledgment: number(8)?,
+            control: number(12)?,
+            identification: if is_ipv6 { 0 } else { word(bytes, ip + 4)? },
+            length: self.size,
+            ..Segment::default()
+        };
+        segment.seal();
+        let short = if is_partial { SHORT_MAX } else { deficit(addresses, tcp) };
+        segment.checksum = ((u32::from(segment.checksum) + 0xffff - u32::from(short)) % 0xffff) as u16;
+        Some(segment)
     }
 
     /// Looks for the option in the TCP header that begins at `tcp` and ends where `bytes` does.
@@ -322,11 +368,11 @@ impl Look {
         self.place = Some(place);
     }
 
-    /// Writes what became of the packet: the law's verdict, which counts this router, and a mark.
-    /// `is_partial`: the transport checksum covers no header yet.
-    pub(super) fn write(&self, bytes: &mut [u8], delta: i32, is_marked: bool, is_partial: bool) {
-        match self.place {
-            Some(Place::Option { at, checksum }) => {
+    /// Writes what became of the packet: the law's verdict on its congestion header, which counts this router, if there is one,
+    /// and its ECN field. `is_partial`: the transport checksum covers no header yet.
+    pub(super) fn write(&self, bytes: &mut [u8], delta: Option<i32>, code: u8, is_partial: bool) {
+        match (self.place, delta) {
+            (Some(Place::Option { at, checksum }), Some(delta)) => {
                 let field = at + option::field::RTT.start..at + option::field::DELTA.end;
                 let mut old = [0; 8];
                 old.copy_from_slice(&bytes[field.clone()]);
@@ -340,30 +386,43 @@ impl Look {
                 }
             }
             // No checksum covers it.
-            Some(Place::Shim { at }) => {
+            (Some(Place::Shim { at }), Some(delta)) => {
                 if let Ok(mut header) = shim::Packet::new_checked(&mut bytes[at..]) {
                     header.set_delta(delta);
                 }
             }
-            None => {}
+            _ => {}
         }
-        if is_marked {
-            self.mark(bytes);
+        if code != self.flags & flag::ECN_MASK {
+            self.set_ecn(bytes, code);
         }
     }
 
-    /// Congestion Experienced (RFC 3168 §5).
-    fn mark(&self, bytes: &mut [u8]) {
+    /// Sets the ECN field, which IPv4's header checksum covers and no other (RFC 3168 §5).
+    fn set_ecn(&self, bytes: &mut [u8], code: u8) {
         let ip = self.ip;
         if bytes[ip] >> 4 == 6 {
-            bytes[ip + 1] |= flag::CE << 4;
+            bytes[ip + 1] = bytes[ip + 1] & !(flag::ECN_MASK << 4) | code << 4;
         } else {
             let old = [bytes[ip], bytes[ip + 1]];
-            bytes[ip + 1] |= flag::CE;
+            bytes[ip + 1] = bytes[ip + 1] & !flag::ECN_MASK | code;
             let new = [bytes[ip], bytes[ip + 1]];
             mend(bytes, ip + 10, &old, &new);
         }
     }
+}
+
+/// Sum of the 16-bit words in `bytes`, the last byte padded by a zero (RFC 1071).
+fn sum(bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<2>();
+    let words: u64 = words.iter().map(|&two| u64::from(u16::from_be_bytes(two))).sum();
+    words + rest.first().map_or(0, |&last| u64::from(last) << 8)
+}
+
+/// By how much the sum over a TCP packet is short of that with a right checksum, modulo 65535.
+fn deficit(addresses: &[u8], tcp: &[u8]) -> u16 {
+    let sum = sum(addresses) + u64::from(protocol::TCP) + tcp.len() as u64 + sum(tcp);
+    ((0xffff - sum % 0xffff) % 0xffff) as u16
 }
 
 /// Brings the Internet checksum at `at` up to date after whole words that it covers have changed
@@ -377,4 +436,59 @@ fn mend(bytes: &mut [u8], at: usize, old: &[u8], new: &[u8]) {
         sum = (sum & 0xffff) + (sum >> 16);
     }
     bytes[at..at + 2].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use congestlab_core::law::mpcp::Order;
+
+    /// A frame with TCP data of 3 bytes, whose checksum is short by so much.
+    fn frame(is_ipv6: bool, short: u8) -> Vec<u8> {
+        let mut bytes = vec![2; 12];
+        if is_ipv6 {
+            bytes.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 23, 6, 9]);
+            bytes.extend([0xfd; 16]);
+            bytes.extend([0xfc; 16]);
+        } else {
+            bytes.extend([8, 0, 0x45, 0, 0, 43, 0x12, 0x35, 0, 0, 9, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        }
+        let tcp = bytes.len();
+        bytes.extend([0, 80, 0, 90, 0, 1, 0, 0, 0xff, 0xff, 0, 99, 0x50, 0x10, 1, 0, 0, 0, 0, 0, 7, 8, 9]);
+        let addresses = if is_ipv6 { 22..54 } else { 26..34 };
+        let checksum = deficit(&bytes[addresses], &bytes[tcp..]);
+        bytes[tcp + 16..tcp + 18].copy_from_slice(&checksum.to_be_bytes());
+        bytes[tcp + 11] -= short;
+        bytes
+    }
+
+    #[test]
+    fn a_segment_is_as_much_short_as_the_packet_unless_its_checksum_is_yet_to_be_made() {
+        for is_ipv6 in [false, true] {
+            for short in 0..9 {
+                let bytes = frame(is_ipv6, short);
+                let look = look(&bytes).unwrap();
+                let segment = look.segment(&bytes, false).unwrap();
+                assert_eq!(segment.deficit(), u16::from(short));
+                assert_eq!((segment.ports, segment.sequence), (80 << 16 | 90, 65_536));
+                assert_eq!(segment.acknowledgment, 0xffff_0063 - u32::from(short));
+                assert_eq!(Order::Checksum.read(&segment, 8), (short < 8).then_some(short));
+                let partial = look.segment(&bytes, true).unwrap();
+                assert_eq!(Order::Checksum.read(&partial, 8), None);
+                assert_eq!(Order::Swap.read(&partial, 2), Some(1));
+            }
+        }
+    }
+
+    #[test]
+    fn a_packet_that_is_cut_anywhere_is_read_without_harm() {
+        for is_ipv6 in [false, true] {
+            let bytes = frame(is_ipv6, 1);
+            for length in 0..bytes.len() {
+                if let Some(look) = look(&bytes[..length]) {
+                    let _ = look.segment(&bytes[..length], false);
+                }
+            }
+        }
+    }
 }

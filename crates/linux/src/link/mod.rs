@@ -22,9 +22,11 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 
+use congestlab_core::law::Segment;
+use congestlab_core::law::words::Chain;
 use congestlab_core::law::xcp::Header;
 use congestlab_core::units::{BitRate, Duration};
-use congestlab_net::packet::{PS_PER_NS, Packet, Picos, flag};
+use congestlab_net::packet::{Kind, PS_PER_NS, Packet, Picos, flag};
 use congestlab_net::port::{Output, Port, PortConfig, PortEvent, Streams};
 use congestlab_net::queue::Limit;
 use congestlab_net::random::Stream;
@@ -34,7 +36,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 pub use behind::Behind;
 pub use clock::Clock;
 pub use frame::Refused;
-pub use report::{LATE_MAX, LATE_SHARE, Lateness, Report, Traffic, Xcp, allowed};
+pub use report::{LATE_MAX, LATE_SHARE, Lateness, Load, Report, Traffic, Xcp, allowed};
 
 use crate::error::{Context, Error, Result};
 use crate::sys::offload::Offloads;
@@ -113,6 +115,8 @@ struct Flying {
 struct Wire {
     way: Way,
     has_law: bool,
+    /// Chains of packets whose ECN fields tell a load, if the law is of MPCP's family.
+    chain: Option<Chain>,
     /// Frames of packets that the port holds, by [`Packet::seq`].
     held: Vec<Option<(Frame, Look)>>,
     free: Vec<u32>,
@@ -132,13 +136,9 @@ struct Wire {
 impl Output for Wire {
     fn deliver(&mut self, packet: &mut Packet) {
         let Some((mut frame, look)) = self.release(packet) else { return };
-        let is_marked = packet.flags & flag::ECN_MASK != look.flags & flag::ECN_MASK;
-        let header = packet.header::<Header>();
-        if is_marked || header.is_some() {
-            let is_partial = frame.has_partial_checksum();
-            let delta = header.unwrap_or_default().delta;
-            look.write(frame.bytes_mut(), delta, is_marked, is_partial);
-        }
+        let is_partial = frame.has_partial_checksum();
+        let delta = packet.header::<Header>().map(|header| header.delta);
+        look.write(frame.bytes_mut(), delta, packet.flags & flag::ECN_MASK, is_partial);
         self.fly(packet.at, frame, true);
     }
 
@@ -174,6 +174,7 @@ impl Wire {
 
     /// Takes a frame, which is a packet of the port's from now on.
     fn hold(&mut self, frame: Frame, look: Look) -> Packet {
+        let segment = self.chain.and_then(|chain| self.place(chain, &frame, &look));
         let slot = self.free.pop().unwrap_or_else(|| {
             self.held.push(None);
             self.held.len() as u32 - 1
@@ -182,14 +183,35 @@ impl Wire {
         let Look { size, kind, flags, flow, .. } = look;
         let mut packet = Packet { seq: slot, size, kind, flags, flow, ..Packet::default() };
         if packet.flags & flag::HEADER != 0 {
-            if self.has_law {
+            if self.has_law && self.chain.is_none() {
                 packet.set_header(look.header);
                 self.tally.xcp_packets += 1;
             } else {
                 packet.flags &= !flag::HEADER;
             }
         }
+        if let Some(segment) = segment {
+            packet.set_header(segment);
+        }
         packet
+    }
+
+    /// Returns the headers that say which packet of its chain a coded one is; `None`: its code says all, or it is no data of
+    /// TCP's.
+    fn place(&mut self, chain: Chain, frame: &Frame, look: &Look) -> Option<Segment> {
+        if look.flags & flag::ECN_MASK == 0 {
+            return None;
+        }
+        self.tally.coded_packets += 1;
+        if chain.packets == 1 || look.kind != Kind::Data {
+            return None;
+        }
+        let is_partial = frame.has_partial_checksum();
+        let segment = look.segment(frame.bytes(), is_partial)?;
+        let is_told = chain.place(|| Some(segment)).is_some();
+        self.tally.unplaced_packets += u64::from(!is_told);
+        self.tally.partial_packets += u64::from(!is_told && is_partial);
+        Some(segment)
     }
 
     /// Puts a frame on the wire, which keeps the order of time.
@@ -224,6 +246,7 @@ impl Track {
         let wire = Wire {
             way,
             has_law: config.law.is_some(),
+            chain: config.law.as_ref().and_then(|law| law.config.chain()),
             held: Vec::new(),
             free: Vec::new(),
             flying: VecDeque::new(),

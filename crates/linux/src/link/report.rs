@@ -1,6 +1,6 @@
 //! The results of a link in user space, and reasons to doubt them.
 
-use congestlab_core::law::{LinkReport, xcp};
+use congestlab_core::law::{LinkReport, mpcp, xcp};
 use congestlab_core::units::{Duration, SECOND};
 use congestlab_net::packet::{PS_PER_NS, Picos};
 use congestlab_net::port::PortStats;
@@ -57,6 +57,23 @@ pub struct Xcp {
     pub refused: Refused,
 }
 
+/// Counts and last load of a law of MPCP's family, with the names of the kernel's router ([`crate::router::Sample`]).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Load {
+    /// Load factor of the last interval.
+    pub load_factor: f64,
+    /// Zone of the load: 1 low, 2 high, 3 over.
+    pub load_code: u8,
+    /// Level of the load among the 3^n of chains of n packets, from 0.
+    pub load_level: u16,
+    /// Intervals so far.
+    pub intervals: u64,
+    /// Packets that came with a code.
+    pub coded_packets: u64,
+    /// Packets of these that should tell their place in a chain and told none; they passed as they were.
+    pub unplaced_packets: u64,
+}
+
 /// The result of one direction.
 #[derive(Clone, Debug, Serialize)]
 pub struct Traffic {
@@ -102,6 +119,11 @@ pub struct Traffic {
     pub lateness: Lateness,
     /// Counts of the XCP law, if the direction has one.
     pub xcp: Option<Xcp>,
+    /// Load that the direction's law tells, if the law is VCP, DPCP, TPCP or MPCP.
+    pub load: Option<Load>,
+    /// Coded packets whose place is in a checksum that was yet to be made.
+    #[serde(skip)]
+    partial_packets: u64,
     /// The counts as the simulator's port keeps them.
     #[serde(skip)]
     pub stats: PortStats,
@@ -135,6 +157,11 @@ pub(super) struct Tally {
     /// Packets with a header for the law.
     pub(super) xcp_packets: u64,
     pub(super) refused: Refused,
+    /// Packets with a code, those of them without the place that they should tell, and of these such with a checksum that is
+    /// yet to be made.
+    pub(super) coded_packets: u64,
+    pub(super) unplaced_packets: u64,
+    pub(super) partial_packets: u64,
 }
 
 fn ms(span: Duration) -> f64 {
@@ -191,6 +218,15 @@ impl Traffic {
                 refused_packets: tally.refused.total(),
                 refused: tally.refused,
             }),
+            load: stats.law.as_ref().and_then(LinkReport::part).map(|report: &mpcp::Report| Load {
+                load_factor: f64::from(report.load) / 1e6,
+                load_code: report.zone,
+                load_level: report.level,
+                intervals: report.intervals,
+                coded_packets: tally.coded_packets,
+                unplaced_packets: tally.unplaced_packets,
+            }),
+            partial_packets: tally.partial_packets,
             stats,
         }
     }
@@ -212,6 +248,10 @@ impl Traffic {
         lost(self.kernel_drops, "came faster than they could be fetched");
         lost(self.refused_frames, "were not taken by the interface behind");
         lost(self.oversized_frames, "held several packets: switch off the sender's offloads");
+        lost(
+            self.partial_packets,
+            "had a checksum yet to be made, which tells no place: switch off the sender's offloads",
+        );
     }
 }
 
