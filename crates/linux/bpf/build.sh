@@ -2,7 +2,7 @@
 # Builds the BPF programs: build.sh OUT [NAME...] writes OUT/NAME.bpf.o for each NAME.bpf.c here and for each law of
 # the list whose router needs no program of its own, or for those that are named. LAW=twin builds them on xcp-twin.c
 # instead of the Rust laws.
-# What ends in -vcp or -pxcp is built on vcp.rs or pxcp.rs, what ends in -dpcp on vcp.rs with chains of two,
+# What ends in -vcp or -pxcp is built on vcp.rs or pxcp.rs, what ends in -dpcp or -tpcp on vcp.rs with chains of two or three,
 # what ends in -xcpr on laws.rs with a window that the receiver keeps. router-NAME is router-law.bpf.c on link.rs.in with the link
 # law NAME of the list; with ROOT and OWN set, on the crate root in the file ROOT and its type OWN. All others are built
 # on laws.rs.
@@ -66,6 +66,7 @@ rust() {
     case $1 in
     dpcp) root=$bpf/vcp.rs flags="--cfg chains" ;;
     xcpr) root=$bpf/laws.rs flags="--cfg window" ;;
+    tpcp) root=$bpf/vcp.rs flags="--cfg chains --cfg three" ;;
     any-*)
         root=$(any_link "$1")
         # What one function calls of another lies in the one that calls, and nothing else is there.
@@ -110,6 +111,7 @@ laws_of() {
     *-scone) echo any-scone ;;
     *-vcp) echo vcp ;;
     *-dpcp) echo dpcp ;;
+    *-tpcp) echo tpcp ;;
     *-pxcp) echo pxcp ;;
     *-xcpr) echo xcpr ;;
     *) echo laws ;;
@@ -141,7 +143,7 @@ for family in $([ "$law" != rust ] || echo "$families"); do
     case $family in
     laws) header=law.h source=laws.rs ;;
     any-*) header=$family.h source=link.rs.in ;;
-    dpcp) header=dpcp.h source=vcp.rs ;;
+    dpcp | tpcp) header=$family.h source=vcp.rs ;;
     xcpr) header=xcpr.h source=laws.rs ;;
     *) header=$family.h source=$family.rs ;;
     esac

@@ -5,6 +5,9 @@
  *
  * DPCP's packets tell by the order of their sequence and acknowledgment number which of two they are: they are exchanged
  * where nature has it otherwise, and put right before TCP sees them. The checksum is a sum, so it stays as it is.
+ *
+ * TPCP's packets take their place off the acknowledgment number and leave the checksum that was right before: its sum is so
+ * much short (MP 5), until the receiver adds it again before TCP sees the packet.
  */
 #pragma once
 
@@ -20,7 +23,7 @@ static __u32 network(struct __sk_buff *skb)
 struct packet {
 	__u32 at;      /* IP */
 	__u32 tcp;     /* TCP */
-	__u32 payload; /* bytes */
+	__u32 length;  /* bytes of TCP, by IP's own length */
 	__u32 is_v6, code;
 	__u32 sequence, acknowledgment;
 	struct bpf_sock_tuple tuple; /* of whoever receives it */
@@ -42,6 +45,7 @@ static int is_data(struct __sk_buff *skb, struct packet *p)
 			return 0;
 		p->is_v6 = 0;
 		p->code = ip.tos & 3;
+		p->length = bpf_ntohs(ip.tot_len) - sizeof(ip);
 		p->tuple.ipv4.saddr = ip.saddr;
 		p->tuple.ipv4.daddr = ip.daddr;
 		p->tuple_size = sizeof(p->tuple.ipv4);
@@ -54,6 +58,7 @@ static int is_data(struct __sk_buff *skb, struct packet *p)
 			return 0;
 		p->is_v6 = 1;
 		p->code = ip.flow_lbl[0] >> 4 & 3;
+		p->length = bpf_ntohs(ip.payload_len);
 		__builtin_memcpy(p->tuple.ipv6.saddr, &ip.saddr, 32);
 		p->tuple_size = sizeof(p->tuple.ipv6);
 		p->tcp = p->at + sizeof(ip);
@@ -97,7 +102,124 @@ static int set_code(struct __sk_buff *skb, const struct packet *p, __u32 code)
 	return !bpf_skb_store_bytes(skb, p->at, bytes, sizeof(bytes), p->is_v6 ? BPF_F_RECOMPUTE_CSUM : 0);
 }
 
-#ifdef DPCP
+#ifdef TPCP
+#define UNKNOWN CHAIN
+#define CHECKSUM_PARTIAL 3
+#define PIECE 512 /* bytes that bpf_csum_diff takes at a time */
+#define PIECES 20 /* a packet of 9,000 bytes, the largest that Ethernets carry, has 18 */
+
+struct piece { __u8 bytes[PIECE]; };
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct piece);
+} pieces SEC(".maps");
+
+static __u32 fold(__u32 sum)
+{
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (sum & 0xffff) + (sum >> 16);
+}
+
+/* Whether the checksum is yet to be made of what its field holds, the sum of the pseudo header: so TCP leaves it. */
+static int is_partial(struct __sk_buff *skb)
+{
+	struct sk_buff *kernel = bpf_cast_to_kern_ctx(skb);
+
+	return BPF_CORE_READ_BITFIELD(kernel, ip_summed) == CHECKSUM_PARTIAL;
+}
+
+/* The place that the checksum of a packet tells: by how much its sum is short. Global: the verifier looks at it once. */
+__attribute__((noinline)) int deficit_of(struct __sk_buff *skb, struct packet *p)
+{
+	__u32 zero = 0, at, left, sum;
+	struct piece *piece = bpf_map_lookup_elem(&pieces, &zero);
+	__be16 field;
+
+	if (!p || !piece)
+		return UNKNOWN;
+	at = p->tcp;
+	left = p->length;
+	sum = bpf_htons(IPPROTO_TCP) + bpf_htons(left);
+	sum = p->is_v6 ? bpf_csum_diff(0, 0, (__be32 *)p->tuple.ipv6.saddr, 32, sum) :
+			 bpf_csum_diff(0, 0, &p->tuple.ipv4.saddr, 8, sum);
+	if (is_partial(skb)) {
+		if (bpf_skb_load_bytes(skb, at + offsetof(struct tcphdr, check), &field, sizeof(field)))
+			return UNKNOWN;
+		/* The field is as much more. */
+		sum = bpf_ntohs(fold(fold(sum) + (__u16)~field));
+		return sum == 0xffff ? 0 : 0xffff - sum;
+	}
+	for (int i = 0; i < PIECES && left; i++) {
+		__u32 size = left;
+
+		if (size >= PIECE)
+			size = PIECE;
+		else
+			__builtin_memset(piece->bytes, 0, PIECE);
+		/* Opaque, or the compiler checks a copy and the verifier does not believe it. */
+		asm volatile("" : "+r"(size));
+		if (size < 1 || size > PIECE || bpf_skb_load_bytes(skb, at, piece->bytes, size))
+			return UNKNOWN;
+		sum = bpf_csum_diff(0, 0, (__be32 *)piece->bytes, PIECE, sum);
+		at += size;
+		left -= size;
+	}
+	sum = bpf_ntohs(fold(sum));
+	if (left)
+		return UNKNOWN;
+	return sum == 0xffff || !sum ? 0 : 0xffff - sum;
+}
+
+/* The place of a packet; a super-packet is of firsts, for others can not be joined. */
+static __u32 place_of(struct __sk_buff *skb, struct packet *p)
+{
+	__u32 deficit = skb->gso_segs > 1 ? 0 : deficit_of(skb, p);
+
+	return deficit < CHAIN ? deficit : UNKNOWN;
+}
+
+/* Takes a place off the acknowledgment number, and leaves the checksum that the packet has without: one that is yet to be
+ * made gets it into its sum. A number that is smaller can not, and is that of a first one. */
+static void write_place(struct __sk_buff *skb, const struct packet *p, __u32 place)
+{
+	__be32 number = bpf_htonl(p->acknowledgment - place);
+	__u32 at = p->tcp + offsetof(struct tcphdr, check);
+	__be16 field;
+
+	if (!place || p->acknowledgment < place || skb->gso_segs > 1)
+		return;
+	if (bpf_skb_load_bytes(skb, at, &field, sizeof(field)) ||
+	    bpf_skb_store_bytes(skb, p->tcp + offsetof(struct tcphdr, ack_seq), &number, sizeof(number), 0)) {
+		COUNT(unwritten);
+		return;
+	}
+	if (!is_partial(skb))
+		return;
+	field = bpf_htons(fold(bpf_ntohs(field) + place));
+	bpf_skb_store_bytes(skb, at, &field, sizeof(field), 0);
+}
+
+/* Gives the packet its own number back, and with it a right checksum. */
+static void restore(struct __sk_buff *skb, const struct packet *p, __u32 place)
+{
+	__be32 number = bpf_htonl(p->acknowledgment + place);
+
+	if (!place || place == UNKNOWN)
+		return;
+	if (bpf_skb_store_bytes(skb, p->tcp + offsetof(struct tcphdr, ack_seq), &number, sizeof(number),
+				BPF_F_RECOMPUTE_CSUM))
+		COUNT(unwritten);
+}
+
+/* Whether a socket is none that takes data: those on the way when their connection ended go to a listener, one that waits for
+ * such packets, or to nobody. */
+static int is_over(const struct bpf_sock *sk)
+{
+	return !sk || sk->state == BPF_TCP_TIME_WAIT || sk->state == BPF_TCP_LISTEN;
+}
+#elif defined(DPCP)
 #define UNKNOWN 2
 #define NEAR (1 << 28) /* larger than any window, less than what tells two numbers apart */
 
@@ -192,6 +314,11 @@ int cl_host_in(struct __sk_buff *skb)
 		sk = bpf_skc_lookup_tcp(skb, &p.tuple, sizeof(p.tuple.ipv6), BPF_F_CURRENT_NETNS, 0);
 	else
 		sk = bpf_skc_lookup_tcp(skb, &p.tuple, sizeof(p.tuple.ipv4), BPF_F_CURRENT_NETNS, 0);
+#ifdef TPCP
+	/* Put right as well, or TCP takes it for damaged and its sender never hears that nobody is there. */
+	if (p.code && is_over(sk))
+		restore(skb, &p, place_of(skb, &p));
+#endif
 	if (!sk)
 		return TC_ACT_UNSPEC;
 	tp = bpf_skc_to_tcp_sock(sk);
@@ -200,9 +327,18 @@ int cl_host_in(struct __sk_buff *skb)
 		__u32 packets = skb->gso_segs > 1 ? skb->gso_segs : 1;
 
 #ifdef DPCP
-		law_pairs_on_data(&flow->echo, p.code, place_of(&p), packets);
+		__u32 place;
+#endif
+#ifdef TPCP
+		place = place_of(skb, &p);
+		restore(skb, &p, place);
+#elif defined(DPCP)
+		place = place_of(&p);
 		if (is_exchanged(tp, &p))
 			exchange(skb, &p);
+#endif
+#ifdef DPCP
+		law_chains_on_data(&flow->echo, p.code, place, packets);
 #else
 		law_counts_on_data(&flow->echo, p.code, packets);
 #endif

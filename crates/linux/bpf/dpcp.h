@@ -3,6 +3,12 @@
 #pragma once
 #include <linux/types.h>
 
+struct Chains {
+	__u32 word;
+	__u32 waiting;
+};
+_Static_assert(sizeof(struct Chains) == 8, "as Rust has it");
+
 struct Link {
 	__u64 state[20];
 };
@@ -27,16 +33,10 @@ struct Report {
 };
 _Static_assert(sizeof(struct Report) == 16, "as Rust has it");
 
-struct Pairs {
-	__u32 word;
-	__u32 waiting;
-};
-_Static_assert(sizeof(struct Pairs) == 8, "as Rust has it");
-
-struct PairsReader {
+struct ChainsReader {
 	__u32 heard;
 };
-_Static_assert(sizeof(struct PairsReader) == 4, "as Rust has it");
+_Static_assert(sizeof(struct ChainsReader) == 4, "as Rust has it");
 
 struct Sender {
 	__u64 state[14];
@@ -81,6 +81,7 @@ _Static_assert(sizeof(struct Ack) == 56, "as Rust has it");
 /* Hidden: static subprograms to the verifier, which then accepts map pointers and spin locks. */
 #define LAW extern __attribute__((visibility("hidden")))
 
+LAW __u64 law_chains_on_data(struct Chains *chains, __u64 code, __u64 index, __u64 packets);
 LAW __u64 law_link_init(struct Link *link, struct LinkConfig *config, __u64 phase, __u64 queue_phase);
 LAW __u64 law_link_mark(struct Link *link, __u64 index, __u64 found, __u32 *record);
 LAW __u64 law_link_next_deadline(struct Link *link);
@@ -89,12 +90,11 @@ LAW __u64 law_link_on_deadline(struct Link *link, __u64 now, __u64 backlog);
 LAW __u64 law_link_raise(struct Link *link, __u64 code);
 LAW __u64 law_link_report(struct Link *link, struct Report *report);
 LAW __u64 law_link_set_capacity(struct Link *link, __u64 capacity);
-LAW __u64 law_pairs_on_data(struct Pairs *pairs, __u64 code, __u64 index, __u64 packets);
-LAW __u64 law_reader_on_ack(struct PairsReader *reader, __u64 word);
+LAW __u64 law_reader_on_ack(struct ChainsReader *reader, __u64 word);
 LAW __u64 law_sender_downgrades(struct Sender *sender);
 LAW __u64 law_sender_init(struct Sender *sender, __u64 mss, __u64 initial_window);
 LAW __u64 law_sender_next_place(struct Sender *sender, struct SenderConfig *config, __u64 now, __u64 srtt);
-LAW __u64 law_sender_on_ack(struct Sender *sender, struct SenderConfig *config, __u64 now, struct Ack *ack, __u64 heard);
+LAW __u64 law_sender_on_ack(struct Sender *sender, struct SenderConfig *config, __u64 now, struct Ack *ack, __u64 part);
 LAW __u64 law_sender_on_loss(struct Sender *sender, struct SenderConfig *config, __u64 now, __u64 flight);
 LAW __u64 law_sender_on_timeout(struct Sender *sender, struct SenderConfig *config, __u64 now, __u64 flight, __u64 is_first);
 LAW __u64 law_sender_pacing_rate(struct Sender *sender, struct SenderConfig *config, __u64 srtt);

@@ -93,29 +93,40 @@ static void hear(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct flow *flo
 #endif
 
 #ifdef DPCP
-/* Global: the verifier looks at it once, not at all ways through two calls together (more than a million
+/* An echo of a code at a place: crates/core/src/law/mpcp/echo.rs. */
+#define ECHOED(code, place) ((code) | (place) << 2 | 3 << 5)
+
+/* Global: the verifier looks at it once, not at all ways through several calls together (more than a million
  * instructions). */
-__attribute__((noinline)) int hear_part(struct Sender *sender, struct Ack *ack, __u64 now, __u32 heard)
+__attribute__((noinline)) int hear_part(struct Sender *sender, struct Ack *ack, __u64 now, __u32 part)
 {
 	if (sender && ack)
-		law_sender_on_ack(sender, SENDER, now, ack, heard);
+		law_sender_on_ack(sender, SENDER, now, ack, part);
 	return 0;
 }
 
-/* A complete chain first, then what has begun behind it, to which the last packet is counted: Sender::on_pairs. */
+/* A complete chain first, digit by digit, then what has begun behind it, to which the last packet is counted:
+ * Sender::on_chains. */
 static void hear_chains(struct flow *flow, struct Ack *ack, __u64 now)
 {
-	__u32 heard = ack->reply.word;
-	__u64 behind = ack->acked;
+	__u32 heard = ack->reply.word, digits = heard & 0xffff, count = heard >> 24;
+	__u64 acked = ack->acked, behind = acked;
 
-	if (heard >> 8 & 0xff && heard >> 24) {
-		if (behind > flow->packet)
-			behind = flow->packet;
-		ack->acked -= behind;
-		hear_part(&flow->sender, ack, now, heard & 0xffff);
-		ack->acked = behind;
-		heard &= 0xffff0000;
+	if (digits && (!count || behind > flow->packet))
+		behind = count ? flow->packet : 0;
+	ack->acked = 0;
+	for (__u32 place = 0; place < CHAIN; place++) {
+		__u32 code = digits >> 2 * place & 3;
+
+		if (place == CHAIN - 1)
+			ack->acked = acked - behind;
+		if (code)
+			hear_part(&flow->sender, ack, now, ECHOED(code, place));
 	}
-	hear_part(&flow->sender, ack, now, heard);
+	ack->acked = behind;
+	if (count)
+		hear_part(&flow->sender, ack, now, ECHOED(heard >> 16 & 3, 0) | (count - 1) << 8);
+	else if (!digits)
+		hear_part(&flow->sender, ack, now, 0);
 }
 #endif

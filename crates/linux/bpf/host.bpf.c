@@ -8,8 +8,9 @@
  * kernel's own law, and when to take it back. What a window should be is the laws' business.
  *
  * With VCP defined the congestion header is the ECN field, and an option is the echo alone (host-vcp.bpf.c). With DPCP,
- * too, it is that of two packets, which the order of their numbers tells apart (host-dpcp.bpf.c). With XCPR the receiver keeps
- * the window: data carry XCP's option for routers, and every packet one more (host-xcpr.bpf.c).
+ * too, it is that of two packets, which the order of their numbers tells apart (host-dpcp.bpf.c), and with TPCP of three,
+ * which the checksum does (host-tpcp.bpf.c). With XCPR the receiver keeps the window: data carry XCP's option for routers, and
+ * every packet one more (host-xcpr.bpf.c).
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -22,7 +23,9 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
-#ifdef DPCP
+#ifdef TPCP
+#include "tpcp.h"
+#elif defined(DPCP)
 #include "dpcp.h"
 #elif defined(VCP)
 #include "vcp.h"
@@ -75,6 +78,7 @@ struct sk_buff {
 	unsigned int end;
 	__u16 network_header, mac_header;
 	int skb_iif;
+	__u8 ip_summed : 2;
 };
 struct skb_shared_info { unsigned short gso_segs; };
 struct bpf_sock_ops_kern { struct sock *sk; struct sk_buff *syn_skb, *skb; };
@@ -115,7 +119,9 @@ extern void *bpf_rdonly_cast(const void *, __u32) __attribute__((section(".ksyms
 #define DATA_OPTION 20
 #define ACK_OPTION 8
 #ifdef VCP
-#ifdef DPCP
+#ifdef TPCP
+#define EXID 0x5450 /* TP */
+#elif defined(DPCP)
 #define EXID 0x4450 /* DP */
 #else
 #define EXID 0x5643 /* VC */
@@ -128,6 +134,11 @@ extern void *bpf_rdonly_cast(const void *, __u32) __attribute__((section(".ksyms
 #else
 #define EXID 0x5843
 #define ROOM DATA_OPTION
+#endif
+#ifdef TPCP
+#define CHAIN 3 /* packets */
+#elif defined(DPCP)
+#define CHAIN 2
 #endif
 #define ROUTERS_MAX 15
 #define SUM_MASK 0x0fffffff
@@ -227,8 +238,8 @@ struct flow {
 	__u64 shims_came, shims_heard; /* the latter by the socket */
 
 #ifdef DPCP
-	struct Pairs echo; /* counted by whoever receives packets */
-	struct PairsReader reader;
+	struct Chains echo; /* counted by whoever receives packets */
+	struct ChainsReader reader;
 	__u32 came;	/* that the peer has stated last */
 	__u32 excused;	/* times that chains were given up, with which a loss was explained */
 #elif defined(VCP)
@@ -763,7 +774,9 @@ struct tcp_congestion_ops congestlab_old = { CALLBACKS, .cong_control = (void *)
 #define TAKEN 0x58435843
 
 /* How names of ours begin: host.rs. */
-#ifdef DPCP
+#ifdef TPCP
+#define NAME "tpcp"
+#elif defined(DPCP)
 #define NAME "dpcp"
 #elif defined(VCP)
 #define NAME "vcp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! VCP's laws as functions that C can call in BPF, as `laws.rs` has XCP's: names and rules are the same. With `chains`
-//! they are DPCP's.
+//! they are DPCP's, with `three` TPCP's.
 //!
-//! The law is MPCP's with chains of one packet, or of two. What longer chains need is not compiled: the settings say so
+//! The law is MPCP's with chains of one packet, of two or of three. What longer chains need is not compiled: the settings say so
 //! here, as constants.
 #![no_std]
 
@@ -18,7 +18,13 @@ use law::{Ack, Carried, LinkLaw as _, SenderLaw as _};
 use units::{Bytes, Duration, Rate, Ratio, Time};
 
 /// Packets of a chain.
-const N: u32 = if cfg!(chains) { 2 } else { 1 };
+const N: u32 = if cfg!(three) {
+    3
+} else if cfg!(chains) {
+    2
+} else {
+    1
+};
 
 /// [`mpcp::LinkConfig`] of such chains, as large as XCP's. Spans are ns, ratios millionths.
 #[repr(C)]
@@ -170,19 +176,21 @@ mod single {
 #[cfg(chains)]
 mod chains {
     use super::*;
-    use law::mpcp::{Algorithm2, Flow, Heard, Pairs, PairsReader};
+    use law::mpcp::{Algorithm2, Chains, ChainsReader, Echoed, Flow};
 
     exported! {
         // Returns the code with which packet `index` of a chain leaves that came with the code `found`; `record` is what is
         // remembered of its flow.
         fn law_link_mark(link: &Link, index: u64, found: u64, record: &mut u32) -> u64 {
             let mut flow = Flow::from_word(*record);
-            let code = flow.mark(index as u8 & 1, found as u8 & 3, &link.level(), Algorithm2::Corrected);
+            let code = flow.mark((index as u32 % N) as u8, found as u8 & 3, &link.level(), Algorithm2::Corrected);
             *record = flow.to_word();
             code as u64
         }
-        fn law_sender_on_ack(sender: &mut Sender, config: &SenderConfig, now: u64, ack: &Ack, heard: u64) -> u64 {
-            sender.on_part(&config.to_rust(), Time(now), ack, Heard::from_word(heard as u32));
+        // A part of what an ACK tells: an echo in the lowest byte, and above it how many first packets came before.
+        fn law_sender_on_ack(sender: &mut Sender, config: &SenderConfig, now: u64, ack: &Ack, part: u64) -> u64 {
+            let (echoed, before) = (Echoed(part as u32 & 0xff), part as u32 >> 8);
+            sender.on_part(&config.to_rust(), Time(now), ack, echoed, before);
             0
         }
         fn law_sender_next_place(sender: &mut Sender, config: &SenderConfig, now: u64, srtt: u64) -> u64 {
@@ -193,12 +201,12 @@ mod chains {
             let state = sender.state();
             state.downgrades as u64 | (state.is_downgraded as u64) << 8
         }
-        fn law_pairs_on_data(pairs: &mut Pairs, code: u64, index: u64, packets: u64) -> u64 {
-            pairs.on_data(code as u8, index as u32, packets as u32);
+        fn law_chains_on_data(chains: &mut Chains, code: u64, index: u64, packets: u64) -> u64 {
+            chains.on_data(N, code as u8, index as u32, packets as u32);
             0
         }
-        fn law_reader_on_ack(reader: &mut PairsReader, word: u64) -> u64 {
-            reader.on_ack(word as u32).to_word() as u64
+        fn law_reader_on_ack(reader: &mut ChainsReader, word: u64) -> u64 {
+            reader.on_ack(N, word as u32).to_word() as u64
         }
     }
 }

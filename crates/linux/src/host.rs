@@ -1,4 +1,5 @@
-//! XCP, XCP-r, VCP or DPCP on this host's sockets: loads `bpf/host.bpf.c`, selects the sockets that use it, and reads their state.
+//! XCP, XCP-r, VCP, DPCP or TPCP on this host's sockets: loads `bpf/host.bpf.c`, selects the sockets that use it, and reads their
+//! state.
 //!
 //! A congestion control belongs to the whole kernel; the programs that write headers belong to a control
 //! group. Several hosts can live beside each other under names of their own (a lab's), and one persistent
@@ -41,6 +42,7 @@ static XCP_OBJECT: &[u8] = include_bytes!("../bpf/objects/host.bpf.o");
 static XCP_R_OBJECT: &[u8] = include_bytes!("../bpf/objects/host-xcpr.bpf.o");
 static VCP_OBJECT: &[u8] = include_bytes!("../bpf/objects/host-vcp.bpf.o");
 static DPCP_OBJECT: &[u8] = include_bytes!("../bpf/objects/host-dpcp.bpf.o");
+static TPCP_OBJECT: &[u8] = include_bytes!("../bpf/objects/host-tpcp.bpf.o");
 
 /// Name of the persistent host that runs XCP, and of its congestion control.
 pub const NAME: &str = "xcp";
@@ -50,8 +52,10 @@ pub const XCP_R: &str = "xcpr";
 pub const VCP: &str = "vcp";
 /// Name of the persistent host that runs DPCP, and of its congestion control.
 pub const DPCP: &str = "dpcp";
+/// Name of the persistent host that runs TPCP, and of its congestion control.
+pub const TPCP: &str = "tpcp";
 /// Names of persistent hosts: there is one at most.
-pub const NAMES: [&str; 4] = [NAME, XCP_R, VCP, DPCP];
+pub const NAMES: [&str; 5] = [NAME, XCP_R, VCP, DPCP, TPCP];
 /// The program in its control group, by which it is found again.
 const PROGRAM: &str = "congestlab_host";
 /// The program for sockets that listen already.
@@ -64,7 +68,7 @@ const NAME_SIZE: usize = 16;
 /// Settings of a host.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Name of the congestion control: `xcp`, `xcpr`, `vcp` or `dpcp`, or for a host that is not persistent, that of the law and a
+    /// Name of the congestion control: `xcp`, `xcpr`, `vcp`, `dpcp` or `tpcp`, or for a host that is not persistent, that of the law and a
     /// suffix that nobody else uses. At most 15 bytes.
     pub name: String,
     /// Peers to speak XCP with; empty: all. A socket that chose XCP before it connected speaks it with any peer.
@@ -72,9 +76,9 @@ pub struct Config {
     /// True to give XCP to sockets that chose no congestion control and connect to these peers. Otherwise they
     /// must choose it.
     pub default: bool,
-    /// Encoding of the headers that peers are offered; VCP's and DPCP's is [`Encoding::Ecn`], XCP-r's the option.
+    /// Encoding of the headers that peers are offered; that of VCP, DPCP and TPCP is [`Encoding::Ecn`], XCP-r's the option.
     pub encoding: Encoding,
-    /// Interfaces at which headers of [`Encoding::Shim`], or codes of VCP and DPCP, are put in and taken out; [`Host::insert_at`] adds more.
+    /// Interfaces at which headers of [`Encoding::Shim`], or codes of VCP, DPCP and TPCP, are put in and taken out; [`Host::insert_at`] adds more.
     pub interfaces: Vec<String>,
     /// Law of the senders, with its settings.
     pub sender: Sender,
@@ -93,7 +97,8 @@ pub enum Sender {
     Xcp(xcp::SenderConfig),
     /// XCP-r with epochs, and the settings that it has of XCP.
     XcpR(xcp::SenderConfig),
-    /// VCP or DPCP: of MPCP's settings those that chains of one packet have and, with two packets, when a window is cut.
+    /// VCP, DPCP or TPCP: of MPCP's settings those that chains of one packet have and, with more, when a window is cut. Chains
+    /// are of three packets at most.
     Mpcp(mpcp::SenderConfig),
 }
 
@@ -103,6 +108,7 @@ impl Sender {
         match self {
             Self::Xcp(_) => NAME,
             Self::XcpR(_) => XCP_R,
+            Self::Mpcp(sender) if sender.n > 2 => TPCP,
             Self::Mpcp(sender) if sender.n > 1 => DPCP,
             Self::Mpcp(_) => VCP,
         }
@@ -118,6 +124,7 @@ impl Sender {
         match self {
             Self::Xcp(_) => XCP_OBJECT,
             Self::XcpR(_) => XCP_R_OBJECT,
+            Self::Mpcp(sender) if sender.n > 2 => TPCP_OBJECT,
             Self::Mpcp(sender) if sender.n > 1 => DPCP_OBJECT,
             Self::Mpcp(_) => VCP_OBJECT,
         }
@@ -176,6 +183,7 @@ fn title(name: &str) -> &'static str {
     match () {
         () if name.starts_with(XCP_R) => "XCP-r",
         () if name.starts_with(DPCP) => "DPCP",
+        () if name.starts_with(TPCP) => "TPCP",
         () if name.starts_with(VCP) => "VCP",
         () => "XCP",
     }
@@ -215,6 +223,11 @@ pub fn vcp_config(loss: mpcp::Loss) -> Sender {
 /// Returns DPCP's sender law as hosts run it, with this reaction to loss.
 pub fn dpcp_config(loss: mpcp::Loss) -> Sender {
     Sender::Mpcp(mpcp::SenderConfig { loss, ..mpcp::SenderConfig::of(2, true) })
+}
+
+/// Returns TPCP's sender law as hosts run it, with this reaction to loss.
+pub fn tpcp_config(loss: mpcp::Loss) -> Sender {
+    Sender::Mpcp(mpcp::SenderConfig { loss, ..mpcp::SenderConfig::of(3, true) })
 }
 
 /// Returns the control group of all processes.
@@ -261,7 +274,7 @@ impl Config {
     }
 
     /// True where each packet is written by itself: TCP's super-packets can be cut neither with a header between IP and TCP
-    /// nor with exchanged numbers.
+    /// nor with numbers that tell a place.
     fn is_single(&self) -> bool {
         self.encoding == Encoding::Shim || matches!(&self.sender, Sender::Mpcp(sender) if sender.n > 1)
     }
@@ -287,8 +300,8 @@ impl Config {
         };
         if !fits {
             return Err(Error::input(
-                "VCP and DPCP tell the load in the ECN field, XCP its header as an option or a shim",
-                "leave --encoding out with --law vcp and --law dpcp",
+                "VCP, DPCP and TPCP tell the load in the ECN field, XCP its header as an option or a shim",
+                "leave --encoding out with --law vcp, dpcp or tpcp",
             ));
         }
         if matches!(self.sender, Sender::XcpR(_)) && self.encoding != Encoding::Option {
@@ -428,7 +441,7 @@ pub struct Flow {
     pub negotiated: bool,
     /// Encoding of the headers of this connection.
     pub encoding: Encoding,
-    /// Code of the load that a connection of VCP or DPCP acts on: 1 low, 2 high, 3 over.
+    /// Code of the load that a connection of VCP, DPCP or TPCP acts on: 1 low, 2 high, 3 over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<u8>,
     /// Epochs that a sender of XCP-r has begun: changes of its window that the receiver did not make, the first included.
@@ -505,7 +518,7 @@ impl Host {
         let Some(programs) = &self.programs else {
             return Err(Error::input(
                 format!("headers can not be put in at {interface}: they travel as an option"),
-                "the encoding shim, VCP or DPCP",
+                "the encoding shim, VCP, DPCP or TPCP",
             ));
         };
         self.insertions.push(programs.insert(interface)?);
@@ -864,7 +877,7 @@ fn open(config: &Config, is_persistent: bool) -> Result<OpenObject> {
     let form = Form::of_kernel()?;
     if config.encoding != Encoding::Option && !form.has_casts {
         return Err(Error::missing(
-            "the kernel shows programs too little of a packet for VCP, DPCP and the encoding shim",
+            "the kernel shows programs too little of a packet for VCP, DPCP, TPCP and the encoding shim",
             "Linux 6.2 or later, or --law xcp --encoding option",
         ));
     }
@@ -1007,7 +1020,7 @@ pub fn status_of(name: &str) -> Result<Status> {
         opt_in: config[PERSISTENT - 2] == 0,
         encoding: match config[PERSISTENT - 1] {
             0 => Encoding::Option,
-            _ if name.starts_with(VCP) || name.starts_with(DPCP) => Encoding::Ecn,
+            _ if !name.starts_with(NAME) => Encoding::Ecn,
             _ => Encoding::Shim,
         },
         interfaces: shim::names(&installed.interfaces)?,
@@ -1031,7 +1044,7 @@ pub fn disable() -> Result<()> {
             return disable_named(name);
         }
     }
-    for name in [XCP_R, VCP, DPCP] {
+    for name in &NAMES[1..] {
         if has_control(name)? {
             return disable_named(name);
         }

@@ -127,7 +127,7 @@ fn count(path: &Path, end: &str, name: &str) -> u64 {
 #[test]
 fn hosts_fill_a_link_by_chains_that_tcp_never_sees() {
     let mut path = path!("dpcp/hosts", Encoding::Ecn);
-    path.is_dpcp = true;
+    path.chain = 2;
     for end in ["c", "s"] {
         ip(&format!("ip netns exec {}{end} sysctl -qw net.ipv4.tcp_ecn=1", path.id));
     }
@@ -175,7 +175,7 @@ fn hosts_fill_a_link_by_chains_that_tcp_never_sees() {
 #[test]
 fn a_firewall_that_drops_exchanged_numbers_stops_no_connection() {
     let mut path = path!("dpcp/firewall", Encoding::Ecn);
-    path.is_dpcp = true;
+    path.chain = 2;
     let mut host = enable!("dpcp/firewall", &path.config());
     for end in ["c", "s"] {
         path.namespace(end).run(|| host.insert_at("eth0")).unwrap().unwrap();
@@ -202,7 +202,7 @@ fn a_firewall_that_drops_exchanged_numbers_stops_no_connection() {
 #[test]
 fn a_peer_without_dpcp_gets_cubic() {
     let mut path = path!("dpcp/peer", Encoding::Ecn);
-    path.is_dpcp = true;
+    path.chain = 2;
     let mut host = enable!("dpcp/peer", &path.config());
     path.namespace("c").run(|| host.insert_at("eth0")).unwrap().unwrap();
     path.start("s", "iperf3 -s", false);

@@ -9,8 +9,8 @@ mod random;
 mod chains;
 mod counts;
 mod link;
+mod merged;
 mod order;
-mod pairs;
 mod sender;
 mod uno;
 #[cfg(feature = "words")]

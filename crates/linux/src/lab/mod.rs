@@ -129,7 +129,7 @@ pub struct LabReport {
 /// Congestion control and segment of a group of flows.
 #[derive(Clone, Debug, Serialize)]
 pub struct FlowReport {
-    /// Counts of hosts of XCP, XCP-r, VCP or DPCP, with fallbacks; `None` for other laws.
+    /// Counts of hosts of XCP, XCP-r, VCP, DPCP or TPCP, with fallbacks; `None` for other laws.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xcp: Option<host::Counters>,
     /// The kernel's name of the congestion control; `udp` for sources.
@@ -160,7 +160,7 @@ pub(crate) fn sleep_until(at: u64) {
 /// Bytes of a segment that are no payload.
 pub(crate) fn headers(kind: &GroupKind) -> u16 {
     match kind {
-        // IP, TCP, timestamps (RFC 7323, padded), and XCP's header, either way, or the echo of VCP and DPCP.
+        // IP, TCP, timestamps (RFC 7323, padded), and XCP's header, either way, or the echo of VCP, DPCP and TPCP.
         GroupKind::Tcp(config) if is_coded(&config.law) => 60,
         // XCP-r's receivers are told, and tell, in an option more.
         GroupKind::Tcp(tcp::Config { law: law @ SenderConfig::XcpR(_), .. }) => 60 + law.needs().header_bytes,
@@ -290,17 +290,17 @@ fn require_law(name: &str, kind: &GroupKind) -> Result<()> {
         (None, SenderConfig::XcpR(_)) => Ok(()),
         (None, law) => Err(Error::input(
             format!("flows.{name}.law = \"{}\": neither the kernel nor the host agent has it", law.name()),
-            "allowed in a live lab: xcp, xcp-r, pxcp, vcp, dpcp and the kernel's own; or simulate it",
+            "allowed in a live lab: xcp, xcp-r, pxcp, vcp, dpcp, tpcp and the kernel's own; or simulate it",
         )),
     }
 }
 
-/// True for VCP, which is MPCP with chains of one packet, and for DPCP with the numbers that its programs have.
+/// True for VCP, which is MPCP with chains of one packet, and for DPCP and TPCP with the numbers that their programs have.
 fn is_coded(law: &SenderConfig) -> bool {
     let SenderConfig::Mpcp(config) = law else { return false };
-    let usual = mpcp::SenderConfig::of(2, true);
+    let usual = mpcp::SenderConfig::of(config.n, true);
     let own = |of: &mpcp::SenderConfig| (of.order, of.kappa, of.eta, of.strikes, of.resume, of.relapses);
-    config.n == 1 || config.n == 2 && own(config) == own(&usual)
+    config.n == 1 || config.n <= 3 && own(config) == own(&usual)
 }
 
 /// The law as it is when nothing but its name is said, or what the kernel does in any case.
@@ -351,13 +351,14 @@ fn enable(
         names.push(match (&group.kind, kernel_law(&group.kind)) {
             (GroupKind::Tcp(tcp::Config { law: SenderConfig::Mpcp(sender), initial_window, .. }), _) => {
                 // A name has 15 bytes.
-                let law = if sender.n > 1 { host::DPCP } else { host::VCP };
-                let name = format!("{law}{}{}.{index}", if sender.n > 1 { "" } else { "." }, guard.id());
+                let sender = host::Sender::Mpcp(*sender);
+                let law = sender.name();
+                let name = format!("{law}{}{}.{index}", if law == host::VCP { "." } else { "" }, guard.id());
                 let mut vcp = host::enable(
                     &host::Config {
                         default: false,
                         encoding: Encoding::Ecn,
-                        sender: host::Sender::Mpcp(*sender),
+                        sender,
                         initial_window: *initial_window,
                         ..host::Config::new(&name, cgroup)
                     },
@@ -422,7 +423,7 @@ struct Lab<'a> {
     topology: Topology,
     network: Network,
     congestion: Vec<String>,
-    /// By group, where XCP, XCP-r, VCP or DPCP is its law.
+    /// By group, where XCP, XCP-r, VCP, DPCP or TPCP is its law.
     xcp: Vec<Option<Host>>,
     /// By direction, where the kernel runs a law.
     samplers: Vec<Option<router::Reader>>,

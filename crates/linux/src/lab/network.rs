@@ -128,6 +128,9 @@ pub(super) fn needs_user_space(port: &PortConfig) -> Option<&'static str> {
         (_, Discipline::Step(_), _) => Some("step marking"),
         (_, Discipline::XcpTcp(_), _) => Some("two classes"),
         (_, discipline, _) if *discipline != Discipline::DropTail => Some(discipline.name()),
+        (_, _, Some(LawConfig { config: LinkConfig::Mpcp(config), .. })) if config.n > 2 => {
+            Some("chains that the checksum tells")
+        }
         (_, _, Some(law)) if law_of(law, Encoding::Option).is_none() => {
             Some("a law that is neither XCP, P-XCP, VCP nor DPCP")
         }

@@ -4,8 +4,8 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread::{JoinHandle, sleep};
 use std::time::Duration;
 use std::{fs, io, thread};
@@ -13,7 +13,7 @@ use std::{fs, io, thread};
 use congestlab_core::law::{Protocol, mpcp};
 use congestlab_core::units::BitRate;
 use congestlab_linux::host::{self, Config, Encoding, Host, Law, LossPolicy, Reason, Socket};
-use congestlab_linux::link::{Clock, Direction, Link, UNLIMITED};
+use congestlab_linux::link::{Clock, Direction, Event, Link, Report, UNLIMITED};
 use congestlab_linux::router::{self, AnyLaw, Queue};
 use congestlab_linux::sys::netns::Namespace;
 use congestlab_linux::sys::offload::Offloads;
@@ -26,13 +26,16 @@ pub(crate) struct Path {
     pub(crate) id: String,
     pub(crate) cgroup: PathBuf,
     encoding: Encoding,
-    /// With [`Encoding::Ecn`]: DPCP instead of VCP.
-    pub(crate) is_dpcp: bool,
+    /// With [`Encoding::Ecn`]: packets of a chain; 1 is VCP, 2 DPCP, 3 TPCP.
+    pub(crate) chain: u32,
     /// With [`Encoding::Option`]: hosts run XCP-r instead of XCP.
     pub(crate) is_xcp_r: bool,
     children: Vec<Child>,
     served: u16,
-    wire: Option<JoinHandle<()>>,
+    wire: Option<JoinHandle<Report>>,
+    /// Of the wire.
+    pub(crate) clock: Arc<Clock>,
+    pub(crate) events: mpsc::Receiver<Event>,
     stop: Arc<AtomicBool>,
 }
 
@@ -44,8 +47,7 @@ impl Drop for Path {
         }
         // An end that never hears of the other's keeps its congestion control for minutes.
         sleep(Duration::from_millis(200));
-        self.stop.store(true, Ordering::Relaxed);
-        let _ = self.wire.take().map(JoinHandle::join);
+        self.end();
         for end in ["c", "r", "w", "s"] {
             let _ = command::query(&format!("ip netns delete {}{end}", self.id));
         }
@@ -60,6 +62,13 @@ impl Drop for Path {
     }
 }
 
+/// Of a wire one way, ps.
+pub(crate) const DELAY: u64 = 5_000_000_000;
+
+pub(crate) fn wire(port: PortConfig) -> Direction {
+    Direction::new(port, 1, "wire")
+}
+
 pub(crate) fn ip(line: &str) {
     command::query(line).unwrap_or_else(|error| panic!("{line}: {error}"));
 }
@@ -67,6 +76,11 @@ pub(crate) fn ip(line: &str) {
 impl Path {
     /// Or what is missing for that.
     pub(crate) fn new(encoding: Encoding) -> Result<Self, String> {
+        Self::over(encoding, wire(PortConfig::new(UNLIMITED, DELAY, Limit::None)))
+    }
+
+    /// With this wire towards the server.
+    pub(crate) fn over(encoding: Encoding, forward: Direction) -> Result<Self, String> {
         for tool in ["ip", "tc", "iperf3", "tcpdump", "nft"] {
             let found = Command::new("sh").args(["-c", &format!("command -v {tool}")]).output();
             if !found.is_ok_and(|found| found.status.success()) {
@@ -77,15 +91,18 @@ impl Path {
         let id = format!("cl-h{random:08x}");
         let cgroup = cgroup::root().map_err(|error| error.to_string())?.join(&id);
         fs::create_dir(&cgroup).map_err(|error| format!("no control group: {error}"))?;
+        let clock = Arc::new(Clock::start());
         let mut path = Self {
             id,
             cgroup,
             encoding,
-            is_dpcp: false,
+            chain: 1,
             is_xcp_r: false,
             children: vec![],
             served: 0,
             wire: None,
+            clock,
+            events: mpsc::channel().1,
             stop: Arc::default(),
         };
         let id = &path.id;
@@ -117,22 +134,35 @@ impl Path {
             ip(&format!("ip -n {id}{end} route add default via fd00:{net}::1"));
         }
         ip(&format!("ip netns exec {id}r sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1"));
-        let one_way =
-            || Some(Direction::new(PortConfig::new(UNLIMITED, 5_000_000_000, Limit::None), 1, "wire"));
+        let back = wire(PortConfig::new(UNLIMITED, DELAY, Limit::None));
         let space = Namespace::open(&format!("{id}w")).unwrap();
-        let clock = Arc::new(Clock::start());
-        let link = space.run(|| Link::new("w0", "w1", one_way(), one_way(), clock).unwrap()).unwrap();
+        let clock = path.clock.clone();
+        let mut link =
+            space.run(|| Link::new("w0", "w1", Some(forward), Some(back), clock).unwrap()).unwrap();
+        path.events = link.listen();
         let stop = path.stop.clone();
-        path.wire = Some(thread::spawn(move || drop(link.run(&stop))));
+        path.wire = Some(thread::spawn(move || link.run(&stop).unwrap()));
         Ok(path)
+    }
+
+    /// A file for what a program says.
+    pub(crate) fn log(&self) -> PathBuf {
+        std::env::temp_dir().join(&self.id).with_extension("json")
+    }
+
+    /// Cuts the wire, and says what it did; the first time.
+    pub(crate) fn end(&mut self) -> Option<Report> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.wire.take()?.join().ok()
     }
 
     pub(crate) fn config(&self) -> Config {
         if self.encoding == Encoding::Ecn || self.is_xcp_r {
-            let sender = match self.encoding {
-                Encoding::Ecn if self.is_dpcp => host::dpcp_config(mpcp::Loss::Tcp),
-                Encoding::Ecn => host::vcp_config(mpcp::Loss::Tcp),
-                Encoding::Option | Encoding::Shim => host::xcp_r_config(LossPolicy::Tcp),
+            let sender = match (self.encoding, self.chain) {
+                (Encoding::Ecn, 1) => host::vcp_config(mpcp::Loss::Tcp),
+                (Encoding::Ecn, 2) => host::dpcp_config(mpcp::Loss::Tcp),
+                (Encoding::Ecn, _) => host::tpcp_config(mpcp::Loss::Tcp),
+                _ => host::xcp_r_config(LossPolicy::Tcp),
             };
             let config = Config::new(format!("{}_{}", sender.name(), &self.id[5..]), &self.cgroup);
             return Config { encoding: self.encoding, sender, ..config };
@@ -184,7 +214,7 @@ impl Path {
     pub(crate) fn attach(&self, rate: u64, shape: Option<Queue>) {
         let rate = BitRate(rate);
         let law = match self.encoding {
-            Encoding::Ecn if self.is_dpcp => router::dpcp(rate),
+            Encoding::Ecn if self.chain > 1 => router::dpcp(rate),
             Encoding::Ecn => router::vcp(rate),
             Encoding::Quic => {
                 let scone = AnyLaw::new(Protocol::of("scone").unwrap(), rate, None).unwrap();

@@ -2,23 +2,23 @@
 //! 39(5) 2009: MP). One packet is VCP (SIGCOMM 2005: VP; its ns-2 code: VNS), two are DPCP, three TPCP. A-n,
 //! C-n: assumptions and contradictions, told on the pages `docs/protocols/vcp.md` and `mpcp.md`.
 
+mod chains;
 mod counts;
 mod echo;
 mod growth;
 mod level;
 mod link;
 mod order;
-mod pairs;
 mod sender;
 #[cfg(feature = "words")]
 mod words;
 
+pub use chains::{Chains, ChainsReader, Heard};
 pub use counts::{Counts, CountsReader};
 pub use echo::{Echo, Echoed};
 pub use level::{DIGITS_MAX, HIGH, LOW, Level, OVERLOAD};
 pub use link::{Algorithm2, Flow, Link, LinkConfig, Report};
 pub use order::Order;
-pub use pairs::{Heard, Pairs, PairsReader};
 pub use sender::{Cut, Hold, Loss, Sender, SenderConfig, State};
 
 use super::{Column, Hue, Look, Protocol, Shape};

@@ -135,7 +135,7 @@ impl SenderConfig {
     }
 
     #[inline]
-    fn digits(&self) -> u8 {
+    pub(super) fn digits(&self) -> u8 {
         self.n.clamp(1, DIGITS_MAX) as u8
     }
 }
@@ -436,19 +436,12 @@ impl Sender {
         }
     }
 
-    /// Takes in the code of a chain's first packet, before an ACK that tells more.
-    #[inline(always)]
-    pub(super) fn take_first(&mut self, config: &SenderConfig, now: Time, ack: &Ack, code: u8) {
-        let rtt = round_trip(ack.srtt);
-        self.resume(now, rtt);
-        self.take(config, now, rtt, 0, code);
-    }
-
     /// Counts so many echoes of first packets before the one that an ACK tells.
     #[inline(always)]
-    pub(super) fn note_firsts(&mut self, now: Time, more: u32) {
+    pub(super) fn note_firsts(&mut self, config: &SenderConfig, now: Time, more: u32) {
         if more > 0 && !self.is_downgraded && now >= self.until {
-            let run = if self.echoed == 0 { self.run } else { 0 };
+            // Of two, echoes of one type in a row; of more, chains since a complete one.
+            let run = if self.echoed == 0 || config.digits() > 2 { self.run } else { 0 };
             (self.run, self.echoed) = (run.saturating_add(more), 0);
         }
     }
