@@ -187,6 +187,13 @@ fn link_outcome(model: &Model, link: usize, number: &dyn Fn(usize) -> Option<f64
     })
 }
 
+/// Bytes of a burst for each byte that ns-2 sends of it: there the last segment is whole.
+fn whole_segments(config: &tcp::Config) -> f64 {
+    let App::Bursts { size, .. } = config.app else { return 1.0 };
+    let segment = u64::from(config.segment);
+    size.0 as f64 / (size.0.div_ceil(segment) * segment) as f64
+}
+
 /// Reads `flow F G S D N R T C M W DW NW RW TW I IA`. The SYN is a packet of its sink's bytes.
 fn flow_outcome(flow: &Flow<'_>, number: &dyn Fn(usize) -> Option<f64>) -> Option<FlowOutcome> {
     let start = flow.start.0 as f64 / 1e9;
@@ -195,8 +202,9 @@ fn flow_outcome(flow: &Flow<'_>, number: &dyn Fn(usize) -> Option<f64>) -> Optio
     let to = flow.measure.to.0 as f64 / 1e9;
     let span = completion.map_or(to, |done| done.min(to)) - flow.measure.from.0 as f64 / 1e9;
     let syn = if flow.measure.from == flow.start { f64::from(ACK) } else { 0.0 };
-    let rate = |bytes: f64| (span > 0.0).then(|| (bytes - syn).max(0.0) * 8.0 / span);
-    let of_data = |at: usize| Some((number(at)? - f64::from(ACK)).max(0.0) as u64);
+    let part = whole_segments(flow.config);
+    let rate = |bytes: f64| (span > 0.0).then(|| (bytes - syn).max(0.0) * part * 8.0 / span);
+    let of_data = |at: usize| Some(((number(at)? - f64::from(ACK)).max(0.0) * part) as u64);
     let but_the_syn = |at: usize| Some((number(at)? - 1.0).max(0.0) as u64);
     let (delivered, sent) = (of_data(4)?, but_the_syn(5)?);
     let (retransmits, timeouts, longest) = (number(6)? as u64, number(7)? as u64, number(10)?);

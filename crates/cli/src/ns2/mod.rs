@@ -207,6 +207,7 @@ const LOST: &str = "lost packets: it repairs losses as Reno does, and there were
 /// Links and groups that a claim reads, if ns-2 runs them at each point that it is about.
 fn needs(claim: &CheckedClaim, points: &[Point]) -> Result<BTreeSet<(String, String)>, String> {
     let mut needs = BTreeSet::new();
+    let mut returns = BTreeMap::new();
     for (table, name, value) in claim.metrics().iter().flat_map(|metric| metric.reads()) {
         let told: &[&str] = if table == "links" { &OF_LINKS } else { &OF_FLOWS };
         let is_told = told.contains(&value) || SERIES.contains(&value);
@@ -224,6 +225,14 @@ fn needs(claim: &CheckedClaim, points: &[Point]) -> Result<BTreeSet<(String, Str
                 return Err(why.clone());
             }
             let group = point.model.groups.iter().find(|group| table == "flows" && group.name == name);
+            if let Some(group) = group {
+                let is_bytes = network::returns_bytes(group);
+                if *returns.entry(name).or_insert(is_bytes) != is_bytes {
+                    return Err(format!(
+                        "`{name}` returns bytes and rates by turns, and ns-2's XCP rates alone"
+                    ));
+                }
+            }
             if let Some(why) = group.and_then(|group| untold(&point.model, group)) {
                 return Err(format!("`{name}` {why}"));
             }
@@ -432,4 +441,28 @@ fn verdict(
         text.push_str(&format!(" ({remark})"));
     }
     Said { verdict: Some(verdict.judgement), text, has_run: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn feedback_in_bytes_is_not_held_against_rates_where_there_are_rates_alone() {
+        let sender = |rest: &str| format!("{{ xcp = {{ request = \"unlimited\"{rest} }} }}");
+        let (bytes, rates) = (sender(", feedback = \"bytes\""), sender(""));
+        let text = format!(
+            "[run]\nduration = \"10 s\"\n[links.a]\nrate = \"10 Mbit/s\"\ndelay = \"20 ms\"\nlaw = \"xcp\"\n[flows.f]\npath = \
+             [\"a\"]\nlaw = {bytes}\n[sweep.zip]\n\"flows.f.law\" = [{bytes}, {rates}]\n[figure]\nof = \"it\"\ntitle = \"It\"\nx = \
+             \"time\"\nlines = [{{ name = \"it\", metric = \"links.a.queue_packets\", y = \"queue\" }}]\n[[claims]]\nthat = \"rates differ \
+             from bytes\"\nmetric = \"flows.f[0].goodput_bps\"\nat_least = 1.02\nonly = {{ \"flows.f.law\" = [{rates}] }}\nagainst = {{ \
+             \"flows.f.law\" = [{bytes}] }}\n[[claims]]\nthat = \"bytes use it\"\nmetric = \"flows.f[0].goodput_bps\"\nat_least = 1\nonly = \
+             {{ \"flows.f.law\" = [{bytes}] }}\n"
+        );
+        let scenario = Scenario::parse("test", &text, Path::new(""), &[], None)
+            .unwrap_or_else(|wrong| panic!("{wrong}\n{text}"));
+        let refusals = refusals(&scenario).unwrap_or_else(|_| panic!("each point is a scenario"));
+        let why = "`f` returns bytes and rates by turns, and ns-2's XCP rates alone";
+        assert_eq!(refusals, [Some(why.to_owned()), None]);
+    }
 }

@@ -15,7 +15,7 @@ use congestlab_scenario::net::queue::{Discipline, Limit};
 use congestlab_scenario::net::random::Probability;
 use congestlab_scenario::net::service::Service;
 use congestlab_scenario::net::source::Pattern;
-use congestlab_scenario::net::tcp::{self, Advertise, App, Recovery};
+use congestlab_scenario::net::tcp::{self, Advertise, App, Recovery, Wait};
 use congestlab_scenario::sim::model::{Device, Group, GroupKind, Model, Pipe};
 use congestlab_scenario::sim::{measure_of, segments_of, starts_of};
 use congestlab_scenario::units::{Duration, Ratio, Time};
@@ -114,8 +114,17 @@ fn refusal(model: &Model, part: &Part) -> Option<String> {
     for &link in &part.links {
         let port = &model.links[link].port;
         let carries_data = part.groups.iter().any(|&group| model.groups[group].path.contains(&(link as u32)));
-        if port.ack_loss != Probability::ZERO && (carries_data || port.errors.is_some()) {
+        if port.ack_loss == Probability::ZERO {
+            continue;
+        }
+        if carries_data || port.errors.is_some() {
             return Some(format!("`{}` loses ACKs alone", model.links[link].name));
+        }
+        if all_answered(model, part, link).is_none() {
+            return Some(format!(
+                "`{}` loses the answers to SYNs, too, which are on their way all the time",
+                model.links[link].name
+            ));
         }
     }
     Nodes::new(model, part).err()
@@ -200,8 +209,8 @@ fn sender_refusal(model: &Model, group: &Group, config: &tcp::Config) -> Option<
     if !is_free {
         return Some("has an advertised window that changes".into());
     }
-    if matches!(config.app, App::Bursts { .. }) {
-        return Some("sends bursts".into());
+    if let Some(why) = bursts_refusal(model, group, config) {
+        return Some(why.into());
     }
     let SenderConfig::Xcp(xcp) = &config.law else {
         return agent(config)
@@ -221,6 +230,9 @@ fn sender_refusal(model: &Model, group: &Group, config: &tcp::Config) -> Option<
     }
     let law = |&link: &u32| model.links[link as usize].port.law.as_ref().map(|law| &law.config);
     let routers = group.path.iter().filter_map(law).count();
+    if routers == 0 {
+        return Some("meets no router with XCP: its window passes 2^31 there, of which ns-2 dies".into());
+    }
     let captures =
         group.path.iter().filter_map(law).all(|law| matches!(law, LinkConfig::Xcp(xcp) if xcp.capture));
     // ns-2's asks for all that there is, always (3): the same as long as nothing but the link limits it, and where nobody looks at
@@ -237,12 +249,50 @@ fn sender_refusal(model: &Model, group: &Group, config: &tcp::Config) -> Option<
     Some("crosses routers that do not take over what others granted, as ns-2's do".into())
 }
 
-/// Segments that a flow has under way if the flows of its narrowest link share it equally.
-fn share(model: &Model, group: &Group, config: &tcp::Config) -> f64 {
+/// Seconds that a packet and its answer are on the wires.
+fn round_trip(model: &Model, group: &Group) -> f64 {
     let seconds =
         |way: &[u32]| way.iter().map(|&link| seconds(model.links[link as usize].port.delay)).sum::<f64>();
     let pipes = group.access.iter().chain(&group.exit).map(|pipe| 2.0 * self::seconds(pipe.delay));
-    let rtt = seconds(&group.path) + seconds(&group.back) + pipes.sum::<f64>();
+    seconds(&group.path) + seconds(&group.back) + pipes.sum::<f64>()
+}
+
+/// When the last answer to a SYN has passed the link and no ACK of data has yet, s; `None`: there is no such time. A port here
+/// loses pure ACKs, and the answer to a SYN is none (docs/ns2.md 27).
+fn all_answered(model: &Model, part: &Part, link: usize) -> Option<f64> {
+    let (mut answered, mut next) = (0.0_f64, f64::INFINITY);
+    let groups = part.groups.iter().map(|&group| &model.groups[group]);
+    for group in groups.filter(|group| group.back.contains(&(link as u32))) {
+        let rtt = round_trip(model, group);
+        for start in starts_of(group, model.seed).into_iter().map(of) {
+            answered = answered.max(start + rtt);
+            next = next.min(start + 2.0 * rtt);
+        }
+    }
+    (answered < next).then_some(if next.is_finite() { (answered + next) / 2.0 } else { 0.0 })
+}
+
+/// As a clause after the name: bursts that ns-2 would send otherwise.
+fn bursts_refusal(model: &Model, group: &Group, config: &tcp::Config) -> Option<&'static str> {
+    let App::Bursts { pause, wait, total, .. } = config.app else { return None };
+    if !matches!(config.law, SenderConfig::Reno(_)) {
+        return Some("sends bursts");
+    }
+    if total.is_some() || group.stop != Time::NEVER {
+        return Some("sends bursts that end");
+    }
+    // What it waits at most between two packets that it could send.
+    let silence = match wait {
+        Wait::Write => 0.0,
+        Wait::Ack => round_trip(model, group),
+    } + pause.0 as f64 / 1e9;
+    let timeout = config.min_rto.0 as f64 / 1e9;
+    (silence > timeout).then_some("begins anew after a pause, where ns-2's TCP keeps its window")
+}
+
+/// Segments that a flow has under way if the flows of its narrowest link share it equally.
+fn share(model: &Model, group: &Group, config: &tcp::Config) -> f64 {
+    let rtt = round_trip(model, group);
     let shares = group.path.iter().map(|link| {
         let flows: u32 =
             model.groups.iter().filter(|other| other.path.contains(link)).map(|other| other.count).sum();
@@ -446,7 +496,8 @@ pub(super) fn describe(model: &Model, part: &Part) -> Result<String, String> {
             let _ = writeln!(text, "lossy {link} byte {rate} {bytes}");
         }
         if port.ack_loss != Probability::ZERO {
-            let _ = writeln!(text, "lossy {link} pkt {}", port.ack_loss.to_f64());
+            let from = all_answered(model, part, link).ok_or("answers to SYNs that would be lost")?;
+            let _ = writeln!(text, "lossy {link} pkt {} 1 {from}", port.ack_loss.to_f64());
         }
     }
     let mut number = 0;
@@ -482,11 +533,23 @@ pub(super) fn describe(model: &Model, part: &Part) -> Result<String, String> {
                 App::Own => segments_of(group, index, model.seed).map_or(-1, |segments| segments as i64),
                 App::Transfer(size) => size.0.div_ceil(config.segment.into()) as i64,
             };
+            let bursts = match config.app {
+                App::Bursts { size, pause, wait, buffer, .. } => {
+                    let segments = |bytes: u64| bytes.div_ceil(config.segment.into()).max(1);
+                    let wait = match wait {
+                        Wait::Write => "write",
+                        Wait::Ack => "ack",
+                    };
+                    let pause = pause.0 as f64 / 1e9;
+                    format!("{{{} {pause} {wait} {}}}", segments(size.0), segments(buffer.0))
+                }
+                _ => "{}".into(),
+            };
             let measure = measure_of(model, group, start);
             let stop = end_of(model, group);
             let _ = writeln!(
                 text,
-                "flow {number} {agent} {ways} {} {} {} {} {} {} {} {} {stop} {packets} {} {}",
+                "flow {number} {agent} {ways} {} {} {} {} {} {} {} {} {stop} {packets} {} {} {bursts}",
                 config.segment,
                 config.ack,
                 u8::from(config.delayed_ack),
@@ -547,6 +610,7 @@ mod tests {
             ("law = { xcp = { max_interval = \"3 s\" } }", "law = \"xcp\""),
             ("error = { packet_error_rate = 0.1 }", "law = \"sack\""),
             ("reverse = { ack_loss = 0.1 }", "law = \"sack\""),
+            ("reverse = { ack_loss = 0.1 }", "law = \"sack\"\ncount = 2\nstart = { every = \"39 ms\" }"),
             ("", "law = \"sack\"\ndelayed_ack = true"),
             (
                 "",
@@ -554,6 +618,11 @@ mod tests {
             ),
             ("law = \"xcp\"", "law = { cbr = { rate = \"1 Mbit/s\" } }"),
             ("law = \"xcp\"", "law = { xcp = { feedback = \"bytes\" } }"),
+            ("", "law = \"sack\"\napp = { bursts = { size = \"20 kB\", pause = \"1 s\" } }"),
+            (
+                "",
+                "law = \"sack\"\napp = { bursts = { size = \"20 kB\", pause = \"959 ms\", wait = \"ack\" } }",
+            ),
         ] {
             assert_eq!(refusal(link, flow), None, "{link} and {flow}");
         }
@@ -591,6 +660,32 @@ mod tests {
                 "window that changes",
             ),
             ("ack_loss = 0.1", "law = \"sack\"", "loses ACKs alone"),
+            (
+                "",
+                "law = \"sack\"\napp = { bursts = { size = \"20 kB\", pause = \"1 s\", wait = \"ack\" } }",
+                "keeps its window",
+            ),
+            (
+                "",
+                "law = \"sack\"\napp = { bursts = { size = \"20 kB\", pause = \"2 s\" } }",
+                "keeps its window",
+            ),
+            (
+                "",
+                "law = \"sack\"\nsize = \"1 MB\"\napp = { bursts = { size = \"20 kB\", pause = \"10 ms\" } }",
+                "bursts that end",
+            ),
+            (
+                "law = \"xcp\"",
+                "law = \"xcp\"\napp = { bursts = { size = \"20 kB\", pause = \"10 ms\" } }",
+                "sends bursts",
+            ),
+            (
+                "reverse = { ack_loss = 0.1 }",
+                "law = \"sack\"\ncount = 2\nstart = { every = \"40 ms\" }",
+                "loses the answers to SYNs",
+            ),
+            ("", "law = { xcp = { request = \"unlimited\" } }", "meets no router with XCP"),
         ] {
             let found = refusal(link, flow);
             assert!(found.as_ref().is_some_and(|found| found.contains(why)), "{link} and {flow}: {found:?}");

@@ -80,12 +80,15 @@ proc change {i rate} {
     if {$law($i) eq "xcp"} { [$link queue] set-link-capacity $rate }
 }
 
-# A wire that loses packets at its far end; unit: pkt, or byte: as many as if of packets of `size` bytes that part broke.
-proc lossy {i unit rate {size 1}} {
+# A wire that loses packets at its far end, from some time on; unit: pkt, or byte: as many as if of packets of `size` bytes that
+# part broke.
+proc lossy {i unit rate {size 1} {from 0}} {
     global ns ends
     set model [new ErrorModel]
     $model unit $unit
-    $model set rate_ [expr {$unit eq "byte" ? 1 - pow(1 - $rate, 1.0 / $size) : $rate}]
+    set rate [expr {$unit eq "byte" ? 1 - pow(1 - $rate, 1.0 / $size) : $rate}]
+    $model set rate_ [expr {$from > 0 ? 0 : $rate}]
+    if {$from > 0} { $ns at $from "$model set rate_ $rate" }
     $model ranvar [new RandomVariable/Uniform]
     $ns link-lossmodel $model {*}$ends($i)
     # docs/ns2.md 13: otherwise the losses go to the queue monitor.
@@ -159,8 +162,9 @@ proc datagrams {index way back access exit segment rate start stop schedule} {
     if {$active && $stop < $duration} { $ns at $stop "$cbr stop" }
 }
 
-# way, back, access, exit: as in `ends`; ack: size of ACKs; delayed: one for two segments, or after 100 ms; packets: -1 has no end; from, to: the measured time.
-proc flow {f kind way back access exit segment ack delayed window initial min_rto ecn start stop packets from to} {
+# way, back, access, exit: as in `ends`; ack: size of ACKs; delayed: one for two segments, or after 100 ms; packets: -1 has no end; from, to: the measured time;
+# bursts: {} or {packets pause write|ack buffer}, in place of `packets`.
+proc flow {f kind way back access exit segment ack delayed window initial min_rto ecn start stop packets from to bursts} {
     global ns flows tcps sinks duration
     foreach {source target} [ends $way $back $access $exit] {}
     set agent $kind
@@ -204,7 +208,13 @@ proc flow {f kind way back access exit segment ack delayed window initial min_rt
     set ::flow_last_sent($f) 0
     set ::flow_done($f) -1
     $tcp proc done {} [list finished $f]
-    if {$packets < 0} {
+    if {$bursts ne ""} {
+        set ::flow_written($f) 0
+        # The SYN is a packet of its own.
+        $ns at $start "begin_bursts $f"
+        set ::flow_bursts($f) $bursts
+        $tcp proc done {} [list wrote $f]
+    } elseif {$packets < 0} {
         $ns at $start "$tcp send -1"
         if {$stop < $duration} { $ns at $stop "$tcp advance 0" }
     } else {
@@ -218,6 +228,41 @@ proc flow {f kind way back access exit segment ack delayed window initial min_rt
     }
     set ::flow_span($f) [list $from $to]
     lappend flows $f
+}
+
+# The first burst is there when the connection opens.
+proc begin_bursts {f} {
+    global flow_bursts flow_opened
+    set flow_opened($f) 0
+    $::tcps($f) advanceby 1
+}
+# Who waits for the last ACK pauses from it on; the first one is that of the SYN.
+proc wrote {f} {
+    global ns flow_bursts flow_opened
+    foreach {packets pause wait buffer} $flow_bursts($f) {}
+    if {!$flow_opened($f)} {
+        set flow_opened($f) 1
+        $ns at [$ns now] "write $f"
+    } elseif {$wait eq "ack"} {
+        $ns at [expr {[$ns now] + $pause}] "write $f"
+    }
+}
+proc write {f} {
+    global tcps flow_bursts flow_written
+    foreach {packets pause wait buffer} $flow_bursts($f) {}
+    incr flow_written($f) $packets
+    $tcps($f) advanceby $packets
+    if {$wait eq "write"} { buffered $f }
+}
+# Who waits for room pauses from when all that was written has it; looked at every 10 ms where it has not.
+proc buffered {f} {
+    global ns tcps flow_bursts flow_written
+    foreach {packets pause wait buffer} $flow_bursts($f) {}
+    if {$flow_written($f) - [$tcps($f) set ack_] <= $buffer} {
+        $ns at [expr {[$ns now] + $pause}] "write $f"
+    } else {
+        $ns at [expr {[$ns now] + 0.01}] "buffered $f"
+    }
 }
 
 proc finished {f} {
@@ -304,7 +349,7 @@ proc look_at_queues {every} {
     }
     $ns at [expr {[$ns now] + $every}] "look_at_queues $every"
 }
-proc look_at_windows {every} {
+proc look_at_windows {sample every} {
     global ns flows tcps flow_span flow_window_sum flow_window_count flow_window_max
     global flow_packets flow_packets_at flow_idle flow_idle_total flow_done
     set now [$ns now]
@@ -317,17 +362,19 @@ proc look_at_windows {every} {
             incr flow_window_count($f)
         }
         set packets [$tcps($f) set ndatapack_]
-        if {$packets != $flow_packets($f)} {
-            set flow_packets($f) $packets
-            set flow_packets_at($f) $now
-        } elseif {$packets > 1 && $flow_done($f) < 0} {
-            # The first is the SYN. Who has sent it and nothing yet is not idle.
-            set idle [expr {$now - $flow_packets_at($f)}]
+        # The first is the SYN. Who has sent it and nothing yet is not idle.
+        if {$flow_packets($f) > 1 && $flow_done($f) < 0} {
+            # Whole samples from the one that saw the last packet to this one, which may see the next.
+            set idle [expr {($sample - $flow_packets_at($f)) * $every}]
             set flow_idle_total($f) [expr {max($idle, $flow_idle_total($f))}]
             if {$now >= $from && $now <= $to} { set flow_idle($f) [expr {max($idle, $flow_idle($f))}] }
         }
+        if {$packets != $flow_packets($f)} {
+            set flow_packets($f) $packets
+            set flow_packets_at($f) $sample
+        }
     }
-    $ns at [expr {$now + $every}] "look_at_windows $every"
+    $ns at [expr {$now + $every}] "look_at_windows [incr sample] $every"
 }
 
 proc end_of_bin {k} {
@@ -388,7 +435,7 @@ proc go {} {
     set queues [expr {max(0.001, $duration * [llength $links] / 1e6)}]
     set windows [expr {max(0.01, $duration * [llength $flows] / 1e6)}]
     $ns at 0 "look_at_queues $queues"
-    $ns at 0 "look_at_windows $windows"
+    $ns at 0 "look_at_windows 0 $windows"
     $ns at $duration finish
     $ns run
 }
