@@ -448,8 +448,8 @@ impl CheckedClaim {
             || monotone.is_some()
             || crossover.is_some()
             || self.quote().is_some_and(|quote| {
-                let words = quote.split(|letter: char| !letter.is_alphabetic()).map(str::to_lowercase);
-                words.into_iter().any(|word| EFFECTS.iter().any(|effect| word.starts_with(effect)))
+                let mut words = quote.split(|letter: char| !letter.is_alphabetic()).map(str::to_lowercase);
+                words.any(|word| EFFECTS.iter().any(|effect| word.starts_with(effect)))
             })
     }
 
