@@ -3,6 +3,7 @@
 //! Whoever asks may be hostile: a request is at most 8 KiB and takes at most 5 s, so does its answer, 16 are served at
 //! once and others refused, and numbers are gathered once a second at most. There is no keep-alive.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -24,6 +25,8 @@ const PATIENCE_S: f64 = 5.0;
 const REST_MAX: usize = 64 << 10;
 const REST_S: f64 = 1.0;
 const AT_ONCE: usize = 16;
+/// Refused connections that are not closed yet.
+const REFUSED_MAX: usize = 64;
 /// Age of numbers that are told again.
 const FRESH_S: f64 = 1.0;
 const TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -66,7 +69,7 @@ pub(super) fn serve(address: SocketAddr, counts: Arc<Mutex<Counts>>) -> Result<S
 }
 
 fn accept(listener: &TcpListener, numbers: Arc<impl Fn() -> String + Send + Sync + 'static>) {
-    let served = Arc::new(AtomicUsize::new(0));
+    let (served, mut refused) = (Arc::new(AtomicUsize::new(0)), VecDeque::new());
     loop {
         let Ok((stream, _)) = listener.accept() else {
             // Out of files, for example: others may give some back.
@@ -75,11 +78,21 @@ fn accept(listener: &TcpListener, numbers: Arc<impl Fn() -> String + Send + Sync
         };
         if served.fetch_add(1, Ordering::Relaxed) >= AT_ONCE {
             served.fetch_sub(1, Ordering::Relaxed);
-            // It fits into the socket's memory, or is lost: nobody waits for that.
-            let _ =
-                stream.set_nonblocking(true).and_then(|()| (&stream).write(answer(503, "", true).as_bytes()));
+            // It fits into the socket's memory, or is lost: nobody waits for that. Closed at once, with its request unread, the
+            // connection would be reset, and the answer lost.
+            let told = stream
+                .set_nonblocking(true)
+                .and_then(|()| (&stream).write(answer(503, "", true).as_bytes()))
+                .and_then(|_| stream.shutdown(Shutdown::Write));
+            if told.is_ok() {
+                refused.push_back(stream);
+            }
+            if refused.len() > REFUSED_MAX {
+                refused.pop_front();
+            }
             continue;
         }
+        refused.clear();
         let (numbers, counted) = (numbers.clone(), Counted(served.clone()));
         let spawned = thread::Builder::new().name("metrics".into()).spawn(move || {
             let _counted = counted;
