@@ -332,7 +332,7 @@ fn apply_host(host: &Host, screen: &Screen) -> Result<Done, Failure> {
     Ok(Done::Changed(match patiently(screen, || host::ensure(&config))? {
         host::Change::None => return Ok(Done::Nothing),
         host::Change::Enabled => format!("{law} enabled for new connections"),
-        host::Change::Again => format!("{law} enabled again, with other settings"),
+        host::Change::Again => format!("{law} disabled and enabled again"),
         host::Change::Set { added, removed, interfaces } => {
             let parts = [
                 ("peers added: ", list(&added)),

@@ -27,7 +27,8 @@ pub enum Change {
     None,
     /// The host was enabled.
     Enabled,
-    /// The host was disabled and enabled with other settings; its connections fell back.
+    /// The host was disabled and enabled again, with other settings or because the last interface with its programs was gone; its
+    /// connections fell back.
     Again,
     /// Peers or interfaces were changed while it ran.
     Set {
@@ -225,7 +226,15 @@ pub fn ensure(config: &Config) -> Result<Change> {
     let added: Vec<Prefix> = wanted.iter().copied().filter(|prefix| !have.contains_key(prefix)).collect();
     let is_over = |(prefix, mark): &(&Prefix, &u8)| **mark == APPLIED && !wanted.contains(prefix);
     let removed: Vec<Prefix> = have.iter().filter(is_over).map(|(prefix, _)| *prefix).collect();
-    let interfaces = installed.insert(&mut host, config)?;
+    let interfaces = match installed.insert(&mut host, config) {
+        // The programs went with the last interface that had them.
+        Err(Error::Missing { .. }) if installed.mark(scope) == Some(APPLIED) => {
+            disable_named(&config.name)?;
+            enable_as(config, true, APPLIED)?;
+            return Ok(Change::Again);
+        }
+        inserted => inserted?,
+    };
     if added.is_empty() && removed.is_empty() && interfaces.is_empty() {
         return Ok(Change::None);
     }

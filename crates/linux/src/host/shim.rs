@@ -69,7 +69,10 @@ impl Programs {
         let mut fds = vec![];
         for (name, _) in PROGRAMS {
             let program = all.iter().find(|program| program.name == name);
-            let program = program.ok_or_else(|| Error::missing(format!("no program {name}"), ""))?;
+            let program = program.ok_or_else(|| {
+                let what = format!("the program {name} is gone with the last interface that had it");
+                Error::missing(what, "congestlab host disable, then congestlab host enable")
+            })?;
             let fd = Program::fd_from_id(program.id).map_err(os);
             fds.push(fd.context(|| format!("can not open the program {name}"))?);
         }
