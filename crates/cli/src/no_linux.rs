@@ -31,6 +31,9 @@ pub(crate) enum Command {
     /// Split TCP connections at a satellite link (not in this build)
     #[command(disable_help_flag = true)]
     Gateway(Anything),
+    /// Test elements that lower the codes of SCONE (not in this build)
+    #[command(disable_help_flag = true)]
+    Scone(Anything),
 }
 
 /// Arguments of a command that is not in this build.
@@ -53,6 +56,7 @@ pub(crate) fn execute(command: &Command, _screen: &Screen) -> Result<ExitCode, F
         Command::Host(_) => "host",
         Command::Apply(_) => "apply",
         Command::Gateway(_) => "gateway",
+        Command::Scone(_) => "scone",
     };
     Err(Failure::Missing(Message::new(
         format!("`congestlab {name}` is not in this build, which only simulates"),
@@ -87,6 +91,7 @@ mod tests {
             "host status",
             "apply --watch /etc/congestlab/apply.toml",
             "gateway run --satellite sat0 --law xcp",
+            "scone test 10.0.2.2:4433",
             "doctor",
             "doctor -h",
         ] {

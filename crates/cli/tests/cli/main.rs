@@ -19,6 +19,8 @@ mod plot;
 mod report;
 #[cfg(feature = "linux")]
 mod router;
+#[cfg(feature = "linux")]
+mod scone;
 mod sweep;
 
 use std::path::{Path, PathBuf};

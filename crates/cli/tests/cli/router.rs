@@ -51,7 +51,7 @@ fn a_rate_is_set_while_the_law_runs_and_a_wrong_one_changes_nothing() {
     let error = set("20 Mbit/s").exits(2).stderr();
     assert!(error.contains("left has no router's law") && error.contains("router attach left"), "{error}");
 
-    for law in ["xcp", "pxcp", "vcp", "dpcp"] {
+    for law in ["xcp", "pxcp", "vcp", "dpcp", "scone"] {
         router(&room, &["attach", "left", "--law", law, "--rate", "10 Mbit/s"]).exits(0);
         let before = state(&room);
         assert!(before.0 == 10_000_000 && before.1.contains("rate 10Mbit"), "{before:?}");
