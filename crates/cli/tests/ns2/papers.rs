@@ -367,6 +367,24 @@ fn acks_are_delayed_there_as_here() {
     assert!(second < 0.3 * each, "{second} and {each}");
 }
 
+/// Connections open in both simulators before ACKs are lost (docs/ns2.md 27): half of them lost, and no flow of XCP, which begins with
+/// twenty packets, has a timeout. With answers to SYNs lost all fifteen would have none with a chance of 2^-15.
+#[test]
+fn answers_to_syns_are_not_lost_with_acks() {
+    let Some(_guard) = ready("answers_to_syns_are_not_lost_with_acks") else { return };
+    let figure = "[run]\nduration = \"10 s\"\n[links.bottleneck]\nrate = \"20 Mbit/s\"\ndelay = \"20 ms\"\nqueue = \
+                  \"500 packets\"\npacket_size = \"1000 B\"\nlaw = \"xcp\"\nreverse = { ack_loss = 0.5 }\n[flows.f]\nlaw = \
+                  { xcp = { request = \"unlimited\" } }\ncount = 3\npath = [\"bottleneck\"]\nsegment = \"1000 B\"\n\
+                  initial_window = 20\nrecovery = \"reno\"\nmin_rto = \"1 s\"\n[sweep]\ngrid = { \"run.seed\" = [1, 2, 3, 4, 5] \
+                  }\n[figure]\nof = \"XR\"\ntitle = \"Lost ACKs\"\nx = \"run.seed\"\nlines = [{ name = \"it\", metric = \
+                  \"links.bottleneck.utilization\", y = \"utilization\" }]\n[[claims]]\nthat = \"no timeout\"\nmetric = \
+                  \"sum(flows.f.timeouts_total)\"\nequals = 0\n";
+    let folder = paper(figure);
+    let json = ran(folder.path(), None);
+    let claim = &json["figures"][0]["claims"][0];
+    assert_eq!((&claim["holds"], &claim["ns2"]["holds"]), (&true.into(), &true.into()), "{claim}");
+}
+
 /// A mean of what is left of five seeds is none; what is said of each run is said of those.
 #[test]
 fn runs_that_ns2_dies_of_have_no_part_in_a_verdict() {
