@@ -101,7 +101,7 @@ fn half_of_the_acks_may_get_lost() {
     for percent in [10, 30, 50] {
         // A machine that is busy with something else meanwhile does this to either: the next pair may be spared.
         let mut seen = vec![];
-        let is_met = (0..4).any(|_| {
+        let is_met = (0..8).any(|_| {
             lose_acks(&path, 0);
             let without = goodput(&path, &clock);
             lose_acks(&path, percent);
