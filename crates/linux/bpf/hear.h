@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What a packet with the option brings to a socket, and DPCP's law of it. A part of host.bpf.c, whose state it shares. */
+/* What a packet with the option brings to a socket, DPCP's law of it, and when a socket leaves its law. A part of host.bpf.c, whose state it shares. */
 #pragma once
 
 #ifndef VCP
@@ -128,5 +128,59 @@ static void hear_chains(struct flow *flow, struct Ack *ack, __u64 now)
 		hear_part(&flow->sender, ack, now, ECHOED(heard >> 16 & 3, 0) | (count - 1) << 8);
 	else if (!digits)
 		hear_part(&flow->sender, ack, now, 0);
+}
+#endif
+
+/* Whether to leave XCP, and why. */
+static __u8 judge(struct tcp_sock *tp, struct flow *flow, __u64 now, __u64 acked)
+{
+	__u64 patience = PATIENCE * srtt_of(tp);
+	__u8 heard = flow->has_heard;
+
+	if (flow->must_leave)
+		return flow->must_leave;
+	if (heard) {
+		flow->silent = 0;
+#ifndef VCP /* low load is what a path without a router says, too */
+		if (heard == VERDICT && flow->routers)
+			flow->unserved = 0;
+		else if (heard == VERDICT && acked && !flow->unserved)
+			flow->unserved = now;
+#endif
+	} else if (acked && !tp->sacked_out && !flow->silent) {
+		/* With SACK blocks there may have been no room for an echo. */
+		flow->silent = now;
+	}
+	flow->has_heard = NOTHING;
+	if (!acked)
+		return NEVER;
+	if (flow->silent && now - flow->silent >= patience)
+		return STRIPPED;
+	if (heard == VERDICT && flow->unserved && now - flow->unserved >= patience)
+		return NO_ROUTER;
+	return NEVER;
+}
+
+#ifndef VCP
+/* Counts feedback of this round trip, B/s. */
+static void tally(struct flow *flow, __u64 now, __u64 srtt, __s64 feedback)
+{
+	if (now - flow->began >= srtt) {
+		flow->feedback = flow->net;
+		flow->net = 0;
+		flow->began = now;
+	}
+	flow->net += feedback;
+}
+#endif
+
+#ifdef XCPR
+/* Bytes of a round trip as B/s. There is no signed division here. */
+static __s64 a_second(__s64 bytes, __u64 srtt)
+{
+	__u64 amount = bytes < 0 ? -bytes : bytes;
+
+	amount = amount * 1000000000 / (srtt ? srtt : 1);
+	return bytes < 0 ? -amount : amount;
 }
 #endif

@@ -583,60 +583,6 @@ static void listen(struct flow *flow)
 
 #include "hear.h"
 
-/* Whether to leave XCP, and why. */
-static __u8 judge(struct tcp_sock *tp, struct flow *flow, __u64 now, __u64 acked)
-{
-	__u64 patience = PATIENCE * srtt_of(tp);
-	__u8 heard = flow->has_heard;
-
-	if (flow->must_leave)
-		return flow->must_leave;
-	if (heard) {
-		flow->silent = 0;
-#ifndef VCP /* low load is what a path without a router says, too */
-		if (heard == VERDICT && flow->routers)
-			flow->unserved = 0;
-		else if (heard == VERDICT && acked && !flow->unserved)
-			flow->unserved = now;
-#endif
-	} else if (acked && !tp->sacked_out && !flow->silent) {
-		/* With SACK blocks there may have been no room for an echo. */
-		flow->silent = now;
-	}
-	flow->has_heard = NOTHING;
-	if (!acked)
-		return NEVER;
-	if (flow->silent && now - flow->silent >= patience)
-		return STRIPPED;
-	if (heard == VERDICT && flow->unserved && now - flow->unserved >= patience)
-		return NO_ROUTER;
-	return NEVER;
-}
-
-#ifndef VCP
-/* Counts feedback of this round trip, B/s. */
-static void tally(struct flow *flow, __u64 now, __u64 srtt, __s64 feedback)
-{
-	if (now - flow->began >= srtt) {
-		flow->feedback = flow->net;
-		flow->net = 0;
-		flow->began = now;
-	}
-	flow->net += feedback;
-}
-#endif
-
-#ifdef XCPR
-/* Bytes of a round trip as B/s. There is no signed division here. */
-static __s64 a_second(__s64 bytes, __u64 srtt)
-{
-	__u64 amount = bytes < 0 ? -bytes : bytes;
-
-	amount = amount * 1000000000 / (srtt ? srtt : 1);
-	return bytes < 0 ? -amount : amount;
-}
-#endif
-
 static void cong_control(struct sock *sk, const struct rate_sample *rs)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -1250,30 +1196,6 @@ int congestlab_host(struct bpf_sock_ops *ctx)
 #include "shim.h"
 #endif
 
-/* For sockets that listened before: on_listen was not called for them. Writes a byte for each that can
- * not be reached, which is all of them before Linux 6.12. */
-struct bpf_iter_meta { void *seq; };
-
-SEC("iter/tcp")
-int cl_listeners(__u64 *ctx)
-{
-	struct bpf_iter_meta *meta = (struct bpf_iter_meta *)ctx[0];
-	struct sock_common *common = (struct sock_common *)ctx[1];
-	int flags = 0, one = 1;
-	struct tcp_sock *tp;
-
-	if (!common || common->skc_state != BPF_TCP_LISTEN)
-		return 0;
-	tp = bpf_skc_to_tcp_sock(common);
-	if (!tp)
-		return 0;
-	if (config.encoding == SHIM)
-		bpf_setsockopt(tp, SOL_TCP, TCP_SAVE_SYN, &one, sizeof(one));
-	bpf_getsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags));
-	flags |= BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG;
-	if (bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags)))
-		bpf_seq_write(meta->seq, &one, 1);
-	return 0;
-}
+#include "listeners.h"
 
 char _license[] SEC("license") = "GPL";
