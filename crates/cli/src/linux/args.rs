@@ -59,7 +59,7 @@ pub(crate) enum Command {
     /// Run a link law on the outgoing traffic of an interface of this machine (needs root)
     #[command(subcommand)]
     Router(RouterCommand),
-    /// Use XCP, XCP-r, VCP or DPCP on this machine's own connections, without a change to applications (needs root)
+    /// Use XCP, XCP-r, VCP, DPCP or TPCP on this machine's own connections, without a change to applications (needs root)
     #[command(subcommand)]
     Host(HostCommand),
     /// Give this machine the routers and the host of a file, and take away those that the file no longer names (needs root)
@@ -122,7 +122,7 @@ pub(crate) enum HostCommand {
 #[derive(Debug, Args)]
 pub(crate) struct HostEnableArguments {
     /// Law of the senders
-    #[arg(long, value_parser = ["xcp", "xcp-r", "vcp", "dpcp"])]
+    #[arg(long, value_parser = ["xcp", "xcp-r", "vcp", "dpcp", "tpcp"])]
     pub(crate) law: String,
     /// Peers to use the law with, such as 10.0.2.0/24 or 2001:db8::/32; may be repeated [default: all]
     #[arg(long, value_name = "PREFIX")]
@@ -134,7 +134,7 @@ pub(crate) struct HostEnableArguments {
     /// [default: option]
     #[arg(long, value_parser = ["option", "shim"])]
     pub(crate) encoding: Option<String>,
-    /// Interface at which --encoding shim puts headers in, or VCP and DPCP their codes; may be repeated [default: all that are up,
+    /// Interface at which --encoding shim puts headers in, or VCP, DPCP and TPCP their codes; may be repeated [default: all that are up,
     /// but lo]
     #[arg(long, value_name = "IFACE")]
     pub(crate) interface: Vec<String>,

@@ -1,4 +1,4 @@
-//! `congestlab host`: XCP, XCP-r, VCP or DPCP on this machine's own connections.
+//! `congestlab host`: XCP, XCP-r, VCP, DPCP or TPCP on this machine's own connections.
 
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
@@ -157,7 +157,11 @@ pub(super) fn sender(law: &str, loss: &str) -> Result<Sender, Failure> {
         }
         _ => mpcp::Loss::Tcp,
     };
-    Ok(if law == host::DPCP { host::dpcp_config(loss) } else { host::vcp_config(loss) })
+    Ok(match law {
+        host::DPCP => host::dpcp_config(loss),
+        host::TPCP => host::tpcp_config(loss),
+        _ => host::vcp_config(loss),
+    })
 }
 
 fn text(status: &Status) -> String {

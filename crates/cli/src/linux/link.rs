@@ -84,9 +84,12 @@ pub(crate) struct LinkArguments {
     /// Probability that a pure ACK is lost besides, such as 0.05 [default: 0]
     #[arg(long, value_name = "P", value_parser = probability)]
     ack_loss: Option<f64>,
-    /// Link law of both directions, such as xcp [default: none]
+    /// Link law of both directions, such as xcp or tpcp [default: none]
     #[arg(long, value_name = "LAW")]
     law: Option<String>,
+    /// Change a setting of the law, by its name in scenarios: --law mpcp --set n=4; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", requires = "law", value_parser = setting)]
+    set: Vec<String>,
     /// Print a line each second with throughput, queue, drops and lateness
     #[arg(long)]
     meter: bool,
@@ -107,6 +110,20 @@ fn rate(text: &str) -> Result<String, String> {
         Ok(_) => Ok(text.into()),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// A line of TOML; what is no number, truth value or text in quotes is a text.
+fn setting(text: &str) -> Result<String, String> {
+    let Some((key, value)) = text.split_once('=') else {
+        return Err("expected KEY=VALUE, such as n=4".into());
+    };
+    let (key, value) = (key.trim(), value.trim());
+    if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)) {
+        return Err(format!("{key:?} is no name of a setting"));
+    }
+    let is_bare =
+        value.parse::<f64>().is_ok() || value == "true" || value == "false" || value.starts_with('"');
+    Ok(format!("{key} = {}", if is_bare { value.to_owned() } else { Value::from(value).to_string() }))
 }
 
 fn delay(text: &str) -> Result<String, String> {
@@ -242,7 +259,10 @@ fn directions(arguments: &LinkArguments) -> Result<[Option<Direction>; 2], Failu
         let given = numbers.iter().filter_map(|(key, value)| Some(format!("{key} = {:?}", (*value)?)));
         keys.extend(given);
         if let Some(law) = arguments.law.as_deref().filter(|_| service.is_some()) {
-            keys.push(format!("law = {}", quoted(law)));
+            keys.push(match &*arguments.set {
+                [] => format!("law = {}", quoted(law)),
+                set => format!("law = {{ {} = {{ {} }} }}", quoted(law), set.join(", ")),
+            });
         }
         keys.join("\n")
     };

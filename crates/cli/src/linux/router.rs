@@ -139,8 +139,8 @@ fn named(arguments: &AttachArguments, rate: BitRate) -> Result<Law, Failure> {
             };
             if protocol.sender.as_ref().is_some_and(|sender| sender.needs().writes_segments) {
                 let text = format!("there is no program of the law {name} for the kernel");
-                let help = "it tells places by TCP's checksum, which an interface may have yet to compute; of its family vcp and \
-                            dpcp have programs";
+                let help = "it tells places by TCP's checksum, and one that an interface has yet to make holds no deficit; of its \
+                            family vcp and dpcp have programs, and congestlab link serves all of it in user space";
                 return Err(Failure::Input(Message::new(text, help)));
             }
             let read = |path: &Path| {
