@@ -26,7 +26,7 @@ fn alone(code: u8, count: u8) -> Heard {
 #[test]
 fn each_ack_tells_what_came_since() {
     let (mut chains, mut reader) = (Chains::default(), ChainsReader::default());
-    let mut come = |chains: &mut Chains, code, index| chains.on_data(2, code, index, 1);
+    let come = |chains: &mut Chains, code, index| chains.on_data(2, code, index, 1);
     assert_eq!(reader.on_ack(2, chains.word), NOTHING);
     come(&mut chains, HIGH, 0);
     assert_eq!(reader.on_ack(2, chains.word), alone(HIGH, 1));
