@@ -4,7 +4,7 @@
 //! Skips with the reason where the privilege, a tool or the kernel's part is missing.
 
 use std::fs;
-use std::path::Path as File;
+use std::path::{Path as File, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::thread::sleep;
 use std::time::Duration;
@@ -54,17 +54,22 @@ fn mean(loads: &[i64]) -> i64 {
     loads.iter().sum::<i64>() / loads.len() as i64
 }
 
+/// A file for what iperf3 says.
+fn log_of(path: &Path) -> PathBuf {
+    std::env::temp_dir().join(&path.id).with_extension("json")
+}
+
 /// What iperf3 says at its end.
 fn told(path: &Path) -> serde_json::Value {
     for _ in 0..100 {
-        let text = fs::read_to_string(path.log()).unwrap_or_default();
+        let text = fs::read_to_string(log_of(path)).unwrap_or_default();
         if let Ok(json) = serde_json::from_str(&text) {
-            let _ = fs::remove_file(path.log());
+            let _ = fs::remove_file(log_of(path));
             return json;
         }
         sleep(100 * MS);
     }
-    panic!("iperf3 has not said how it went: {:?}", fs::read_to_string(path.log()));
+    panic!("iperf3 has not said how it went: {:?}", fs::read_to_string(log_of(path)));
 }
 
 /// A count of a host's TCP.
@@ -96,14 +101,15 @@ fn hosts_fill_a_link_by_chains_of_three_that_tcp_never_sees() {
     for end in ["c", "s"] {
         path.namespace(end).run(|| host.insert_at("eth0")).unwrap().unwrap();
     }
-    path.start("s", "iperf3 -s", true);
     let mut filled = vec![];
     let mut spans = vec![];
     for (address, seconds) in [("10.0.2.2", SECONDS), ("fd00:2::2", 6)] {
+        let port = path.serve(true);
         let began = path.clock.now();
+        let log = log_of(&path);
         path.start(
             "c",
-            &format!("iperf3 -c {address} -t {seconds} -J --logfile {}", path.log().display()),
+            &format!("iperf3 -c {address} -p {port} -t {seconds} -J --logfile {}", log.display()),
             true,
         );
         let socket =

@@ -145,11 +145,6 @@ impl Path {
         Ok(path)
     }
 
-    /// A file for what a program says.
-    pub(crate) fn log(&self) -> PathBuf {
-        std::env::temp_dir().join(&self.id).with_extension("json")
-    }
-
     /// Cuts the wire, and says what it did; the first time.
     pub(crate) fn end(&mut self) -> Option<Report> {
         self.stop.store(true, Ordering::Relaxed);
