@@ -273,7 +273,7 @@ fn what_can_not_run_live_is_refused_before_anything_is_made() {
     require_lab!("refused");
     let folder = Folder::new(SCENARIO);
     let cases: [(&[&str], &str); 14] = [
-        (&["--set", "flows.ftp.law=\"tpcp\""], "tpcp"),
+        (&["--set", "flows.ftp.law={ mpcp = { n = 4 } }"], "mpcp"),
         (&["--set", "flows.ftp.count=65"], "65 flows"),
         (&["--set", "flows.ftp.segment=\"100 B\""], "100 B"),
         (&["--set", "flows.ftp.profile=\"ns2\""], "ns2"),

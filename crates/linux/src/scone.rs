@@ -728,9 +728,9 @@ fn without_code(payload: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// VM9.3: the first two bytes.
+    /// The first two bytes, by docs/design/modern.md 9.2.
     #[test]
-    fn vm9_3_codes_as_bytes() {
+    fn codes_are_bytes_that_a_packet_begins_with() {
         for (code, bytes) in [
             (0, [0xc0, 0x6f]),
             (59, [0xdd, 0xef]),

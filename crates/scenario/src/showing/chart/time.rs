@@ -26,7 +26,7 @@ pub fn over_time(runs: &[RunFolder], wish: &Wish) -> Result<Picture, ChartError>
         return Err(ChartError::Unknown {
             what: "over time there are no lines by",
             found: by.to_owned(),
-            allowed: choices(by, known.into_iter()).into(),
+            allowed: choices(by, known).into(),
         });
     }
     let mut panels: Vec<Panel> = Vec::new();
