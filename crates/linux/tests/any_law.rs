@@ -48,6 +48,45 @@ const OPS: usize = 8;
 const PADDING: usize = 16;
 const COLUMNS: usize = 8;
 
+/// A packet whose flow a router remembers: the one that the law asks for first, so that the kernel's packet can be told.
+struct Known {
+    carried: Carried,
+    asked: Option<[u32; 3]>,
+}
+
+impl Packet for Known {
+    fn size(&self) -> Bytes {
+        self.carried.size
+    }
+
+    fn ecn(&self) -> u8 {
+        self.carried.ecn()
+    }
+
+    fn set_ecn(&mut self, code: u8) {
+        self.carried.set_ecn(code);
+    }
+
+    fn words(&self, tag: Tag) -> Option<&Words> {
+        self.carried.words(tag)
+    }
+
+    fn words_mut(&mut self, tag: Tag) -> Option<&mut Words> {
+        self.carried.words_mut(tag)
+    }
+
+    fn add(&mut self, tag: Tag) -> Option<&mut Words> {
+        self.carried.add(tag)
+    }
+
+    fn memory(&mut self, flow: [u32; 3], now: Time, is_new: bool) -> Option<&mut [u32]> {
+        if *self.asked.get_or_insert(flow) != flow {
+            return None;
+        }
+        self.carried.memory(flow, now, is_new)
+    }
+}
+
 /// A law that a test runs beside the kernel's.
 struct Native {
     config: LinkConfig,
@@ -168,8 +207,15 @@ impl Native {
         bytes.extend(told.iter().flat_map(|word| word.to_le_bytes()));
         bytes.resize(OP, 0);
         if kind == 4 {
-            self.link.on_arrival(Time(self.now), &passing);
-            self.link.on_departure(Time(self.now), &mut passing, Bytes(words[3]));
+            let mut packet = Known { carried: passing, asked: None };
+            self.link.on_arrival(Time(self.now), &packet);
+            self.link.on_departure(Time(self.now), &mut packet, Bytes(words[3]));
+            passing = packet.carried;
+            if let Some(flow) = packet.asked {
+                // Bit 2 of `remembers`: the memory is that of the flow behind it.
+                let known = [4, flow[0], flow[1], flow[2]].map(u32::to_le_bytes);
+                bytes[76..92].copy_from_slice(known.as_flattened());
+            }
         }
         let report = self.link.report();
         let mut columns = vec![report.intervals()];
