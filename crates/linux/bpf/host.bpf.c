@@ -7,10 +7,9 @@
  * This file moves fields and keeps the peace: whom to speak to, when to leave a connection to the
  * kernel's own law, and when to take it back. What a window should be is the laws' business.
  *
- * With VCP defined the congestion header is the ECN field, and an option is the echo alone (host-vcp.bpf.c). With DPCP,
- * too, it is that of two packets, which the order of their numbers tells apart (host-dpcp.bpf.c), and with TPCP of three,
- * which the checksum does (host-tpcp.bpf.c). With XCPR the receiver keeps the window: data carry XCP's option for routers, and
- * every packet one more (host-xcpr.bpf.c).
+ * With VCP defined the congestion header is the ECN field, and an option is the echo alone (host-vcp.bpf.c); with DPCP, too,
+ * that of two packets, which the order of their numbers tells apart (host-dpcp.bpf.c); with TPCP of three, by the checksum
+ * (host-tpcp.bpf.c). With XCPR the receiver keeps the window: every packet has one option more (host-xcpr.bpf.c).
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>

@@ -239,7 +239,7 @@ fn what_stays_is_found_and_removed() {
     let gone = host::disable_named(&config.name);
     assert!(matches!(again, Err(Error::Input { .. })), "{again:?}");
     let details = status.unwrap().details.unwrap();
-    assert_eq!((&*details.law, details.loss, &*details.fallback), (&*config.name, "maintain", "cubic"));
+    assert_eq!((&*details.law, details.loss, &*details.fallback), (host::NAME, "maintain", "cubic"));
     assert_eq!(
         (&details.to, &details.cgroup),
         (&vec!["10.0.2.0/24".into(), "2001:db8::/32".into()], &path.cgroup)
@@ -255,20 +255,21 @@ fn what_stays_is_found_and_removed() {
 fn peers_come_and_go_while_it_stands() {
     let mut path = path!("peers_come_and_go_while_it_stands", Encoding::Option);
     path.attach(20_000_000, Some(Queue::Packets(200)));
-    path.start("s", "iperf3 -s", true);
+    let mut servers = [(); 3].map(|()| path.serve(true)).into_iter();
     let prefixes =
         |texts: &[&str]| -> Vec<Prefix> { texts.iter().map(|text| text.parse().unwrap()).collect() };
     let to = |texts: &[&str]| Config { to: prefixes(texts), ..path.config() };
     let name = path.config().name;
     let details = || host::status_of(&name).unwrap().details.unwrap();
-    let transfer = || {
-        path.run("c", "iperf3 -c 10.0.2.2 -n 100K", true);
+    let mut transfer = || {
+        let port = servers.next().unwrap();
+        path.run("c", &format!("iperf3 -c 10.0.2.2 -p {port} -n 100K"), true);
         details().counters.connections
     };
     if let Err(error @ Error::Missing { .. }) = host::enable(&to(&["10.9.0.0/16"]), true) {
         return eprintln!("SKIP peers_come_and_go_while_it_stands: {error}");
     }
-    let work = || {
+    let mut work = || {
         let before = transfer();
         let more = host::enable(&to(&["10.0.2.0/24"]), true).map(|host| host.unwrap().has_more_peers());
         let after = transfer();
@@ -306,7 +307,7 @@ fn peers_come_and_go_while_it_stands() {
         let other = Config { initial_window: 7, ..config };
         assert_eq!(host::ensure(&other).unwrap(), host::Change::Again);
     };
-    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(&mut work));
     let disabled = host::disable_named(&name);
     if let Err(panic) = result {
         std::panic::resume_unwind(panic);

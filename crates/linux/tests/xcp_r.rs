@@ -65,9 +65,9 @@ fn windows_that_receivers_keep_fill_a_link() {
     path.is_xcp_r = true;
     let host = enable!("xcp-r/fills", &path.config());
     path.attach(20_000_000, Some(Queue::Bytes(200_000)));
-    path.start("s", "iperf3 -s", true);
     for address in ["10.0.2.2", "fd00:2::2"] {
-        path.start("c", &format!("iperf3 -c {address} -t 4"), true);
+        let port = path.serve(true);
+        path.start("c", &format!("iperf3 -c {address} -p {port} -t 4"), true);
         let is_full =
             |socket: &Socket| socket.flow.law == Law::Xcp && (0.9..1.2).contains(&(rate(socket) / 2.5e6));
         let socket = path.until(&host, "a full link", is_full);

@@ -113,7 +113,7 @@ pub(super) struct Look {
 
 /// A deficit of the checksum that no place in a chain has.
 const SHORT_MAX: u16 = 0xfffe;
-/// What [`hash`] begins with.
+/// Value of [`hash`] before the first byte.
 const HASH: u32 = 0x811c_9dc5;
 
 /// Adds bytes to a hash (FNV-1a).
