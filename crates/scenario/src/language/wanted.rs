@@ -355,7 +355,7 @@ mod tests {
         let host = wanted.host.as_ref().expect("a host");
         assert_eq!((host.law.value, host.to.len(), host.opt_in), ("xcp", 2, false));
         let found = wanted.refuse([(host.to[1].place, "wrong".into(), "right".into())]);
-        assert_eq!(found.to_string(), "x.toml:8:23: wrong; right");
+        assert_eq!(found.to_string(), "x.toml:8:22: wrong; right");
     }
 
     #[test]
