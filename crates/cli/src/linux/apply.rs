@@ -114,7 +114,7 @@ fn attach_arguments<'a>(
         arguments.queue = Some(read.map_err(wrong)?);
     }
     for Placed { value: (key, value), place } in settings {
-        let is_own = ["xcp", "pxcp", "vcp", "dpcp"].contains(&&*router.law.value);
+        let is_own = super::router::OWN.contains(&&*router.law.value);
         if !is_own {
             arguments.set.push(format!("{key}={value}"));
             continue;
@@ -197,10 +197,16 @@ fn wrong_host(host: &Host) -> Vec<Wrong> {
             super::host::sender(&arguments.law, &arguments.loss).err().map(|other| wrong(loss.place, other)),
         );
     }
-    let is_coded = host.law.value != host::NAME;
-    if let Some(encoding) = host.encoding.as_ref().filter(|_| is_coded) {
-        let text = format!("{} tells the load in the ECN field, and has no other encoding", host.law.value);
-        found.push((encoding.place, text, "leave it out; option and shim are XCP's".into()));
+    let is_coded = !host.law.value.starts_with(host::NAME);
+    if let Some(encoding) = &host.encoding {
+        let law = host.law.value;
+        if is_coded {
+            let text = format!("{law} tells the load in the ECN field, and has no other encoding");
+            found.push((encoding.place, text, "leave it out; option and shim are XCP's".into()));
+        } else if law != host::NAME && encoding.value == "shim" {
+            let text = format!("{law} tells windows in a TCP option, not in a shim");
+            found.push((encoding.place, text, "leave it out; shim is XCP's".into()));
+        }
     }
     let is_option = !is_coded && host.encoding.as_ref().is_none_or(|encoding| encoding.value == "option");
     if let Some(interface) = host.interfaces.first().filter(|_| is_option) {

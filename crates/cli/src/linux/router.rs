@@ -124,6 +124,9 @@ fn set(interface: &str, rate: BitRate, dry_run: bool, screen: &Screen) -> Result
 /// More than any program has, in bytes.
 const PROGRAM_MAX: u64 = 16 << 20;
 
+/// Laws with programs of their own; [`AnyLaw`] has the others.
+pub(super) const OWN: [&str; 4] = ["xcp", "pxcp", "vcp", "dpcp"];
+
 /// The law of that name, with its usual constants.
 fn named(arguments: &AttachArguments, rate: BitRate) -> Result<Law, Failure> {
     let name = arguments.law.as_str();
@@ -134,7 +137,7 @@ fn named(arguments: &AttachArguments, rate: BitRate) -> Result<Law, Failure> {
         "pxcp" => router::pxcp(rate),
         _ => {
             let Some(protocol) = Protocol::of(name) else {
-                let known = choices(name, ["xcp", "pxcp", "vcp", "dpcp"].into_iter().chain(AnyLaw::names()));
+                let known = choices(name, OWN.into_iter().chain(AnyLaw::names()));
                 return Err(Failure::Input(Message::new(format!("there is no law `{name}`"), known)));
             };
             if protocol.sender.as_ref().is_some_and(|sender| sender.needs().writes_segments) {

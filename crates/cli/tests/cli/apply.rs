@@ -258,6 +258,10 @@ fn a_wrong_file_is_refused_with_the_place_and_what_is_allowed() {
     };
     let right = "[routers.eth1]\nlaw = \"rcp\"\nrate = \"1 Gbit/s\"\nset = { interval = \"20 ms\" }\n[host]\nlaw = \"xcp\"\n";
     assert_eq!(check(right, 0).stdout(), "apply.toml: valid, 1 routers, a host\n");
+    for law in ["xcp-r", "vcp", "dpcp", "tpcp"] {
+        let host = format!("[host]\nlaw = \"{law}\"\n");
+        assert_eq!(check(&host, 0).stdout(), "apply.toml: valid, 0 routers, a host\n", "{law}");
+    }
     let router = |rest: &str| format!("[routers.eth1]\nrate = \"1 Gbit/s\"\n{rest}\n");
     for (text, expected) in [
         (router("law = \"xpc\""), "apply.toml:3:7: there is no law `xpc`; did you mean `xcp`?"),
@@ -293,6 +297,14 @@ fn a_wrong_file_is_refused_with_the_place_and_what_is_allowed() {
         (
             "[host]\nlaw = \"vcp\"\nencoding = \"shim\"\n".into(),
             "apply.toml:3:12: vcp tells the load in the ECN field",
+        ),
+        (
+            "[host]\nlaw = \"xcp-r\"\nencoding = \"shim\"\n".into(),
+            "apply.toml:3:12: xcp-r tells windows in a TCP option",
+        ),
+        (
+            "[host]\nlaw = \"tpcp\"\nencoding = \"option\"\n".into(),
+            "apply.toml:3:12: tpcp tells the load in the ECN field",
         ),
         (
             "[host]\nlaw = \"xcp\"\ninterfaces = [\"eth0\"]\n".into(),

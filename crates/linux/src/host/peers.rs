@@ -10,7 +10,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use super::form::Form;
 use super::{
     Config, Counters, Encoding, Host, Installed, MACHINE, NAMES, Prefix, disable_named, enable_as,
-    has_control, not_enabled, remove_strays, scope, shim, text, title,
+    has_control, law, not_enabled, remove_strays, scope, shim, title,
 };
 use crate::error::{Context, Error, Result};
 use crate::sys::bpf::os;
@@ -273,7 +273,7 @@ pub fn counters() -> Result<Option<(String, Counters)>> {
         if let Some((installed, host)) = Host::find(name)?
             && [MACHINE, here].into_iter().any(|scope| installed.mark(scope).is_some())
         {
-            return Ok(Some((text(&installed.config[..super::NAME_SIZE]), host.counters()?)));
+            return Ok(Some((law(name), host.counters()?)));
         }
     }
     Ok(None)

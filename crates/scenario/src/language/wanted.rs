@@ -86,8 +86,10 @@ words! {
     /// Law of a host.
     SenderLaw {
         Xcp = "xcp",
+        XcpR = "xcp-r",
         Vcp = "vcp",
         Dpcp = "dpcp",
+        Tpcp = "tpcp",
     }
 }
 
@@ -184,7 +186,7 @@ pub struct Router {
 /// A host that is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// Law of the senders: `xcp`, `vcp` or `dpcp`.
+    /// Law of the senders: `xcp`, `xcp-r`, `vcp`, `dpcp` or `tpcp`.
     pub law: Placed<&'static str>,
     /// Prefixes of the peers; empty: all.
     pub to: Vec<Placed<String>>,
@@ -386,7 +388,7 @@ mod tests {
                 "[routers.e]\nlaw = \"xcp\"\nshape = false\nset = { k = [1] }\n",
                 "x.toml:4:13: `routers.e.set.k` is an array, not a setting",
             ),
-            ("[host]\nlaw = \"tcp\"\n", "x.toml:2:7: unknown `host.law` \"tcp\"; did you mean `xcp`?"),
+            ("[host]\nlaw = \"tcp\"\n", "x.toml:2:7: unknown `host.law` \"tcp\"; did you mean `tpcp`?"),
             ("[host]\nlaw = \"xcp\"\nto = []\n", "x.toml:3:6: `host.to` names no peer"),
             ("[host]\nlaw = \"xcp\"\nto = \"10.0.0.0/8\"\n", "x.toml:3:6: `host.to` is a string, not a list"),
             (
