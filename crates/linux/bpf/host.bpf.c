@@ -152,20 +152,7 @@ struct option {
 };
 _Static_assert(sizeof(struct option) == DATA_OPTION, "wire/option.rs");
 
-/* Bits of the echo in a SYN and a SYN-ACK: the same file's Hello. With VCP it says that the side's
- * interface reads and writes codes. */
-#define HELLO_SHIM 1
-
-/* crates/core/src/wire/xcp.rs, version 3 */
-#define SHIM_PROTOCOL 253
-#define STANDARD 0x31 /* version and format */
-#define MINIMAL 0x32
-
-struct shim {
-	__u8 protocol, length, version_format, unused;
-	__be32 x, rtt, reverse, delta;
-};
-_Static_assert(sizeof(struct shim) == DATA_OPTION, "takes the room of the option");
+#include "wire.h"
 
 /* The draft's header counts no routers. But a demand is stated in steps of so many B/s, and so is any
  * sum of demands that come back as they left, whichever packets or ACKs were lost; what a router
@@ -187,7 +174,7 @@ struct config {
 	struct SenderConfig sender;
 	__u32 initial_window; /* packets */
 	__u8 is_default;      /* ours for sockets that chose none, if the prefixes say so */
-	__u8 encoding;	      /* 1: the header between IP and TCP, where the peer and the interfaces can */
+	__u8 encoding;	      /* 1: the header between IP and TCP, where the peer and the interfaces can; 3: XCP-i's */
 	__u8 is_persistent;
 	__u8 has_casts;	      /* the kernel's bpf_cast_to_kern_ctx and bpf_rdonly_cast */
 };
@@ -196,7 +183,7 @@ struct config {
 const volatile struct config config SEC(".rodata.config");
 #define SENDER ((struct SenderConfig *)&config.sender)
 
-enum encoding { OPTION, SHIM };
+enum encoding { OPTION, SHIM, XCPI };
 enum law { NOBODY, XCP, FALLBACK };
 enum why { NEVER, NO_OPTION, NO_ROUTER, STRIPPED, LOSS };
 /* An echo that may or may not have met a router, or one that tells. */
@@ -235,6 +222,7 @@ struct flow {
 	/* Of headers between IP and TCP, by whoever receives packets: the socket is not locked there. */
 	__s64 delta_came, reverse_came;
 	__u64 shims_came, shims_heard; /* the latter by the socket */
+	__u64 is_interoperable; /* data have XCP-i's form */
 
 #ifdef DPCP
 	struct Chains echo; /* counted by whoever receives packets */
@@ -861,7 +849,7 @@ static int is_covered(struct bpf_sock_ops *ctx, int index)
 	struct interface key = { .index = index };
 	struct bpf_sock_ops_kern *kernel;
 
-	if (config.encoding != SHIM || !config.has_casts)
+	if (!(config.encoding & SHIM) || !config.has_casts)
 		return 0;
 	kernel = bpf_cast_to_kern_ctx(ctx);
 	key.namespace = kernel->sk->__sk_common.skc_net.net->ns.inum;
@@ -882,8 +870,8 @@ static int has_offered_shim(struct bpf_sock_ops *ctx)
 {
 	struct option option = {};
 
-	return config.encoding == SHIM && find(ctx, &option, BPF_LOAD_HDR_OPT_TCP_SYN) == ACK_OPTION &&
-	       bpf_ntohl(option.ack_echo) & HELLO_SHIM;
+	return config.encoding & SHIM && find(ctx, &option, BPF_LOAD_HDR_OPT_TCP_SYN) == ACK_OPTION ?
+		       bpf_ntohl(option.ack_echo) & HELLO : 0;
 }
 #endif
 
@@ -909,10 +897,10 @@ static int on_established(struct bpf_sock_ops *ctx, struct tcp_sock *tp, int is_
 	is_shim = 0;
 #else
 	if (is_active)
-		is_shim = length == ACK_OPTION && bpf_ntohl(option.ack_echo) & HELLO_SHIM &&
-			  is_covered(ctx, interface_of(tp));
+		is_shim = length == ACK_OPTION && is_covered(ctx, interface_of(tp)) ?
+				  bpf_ntohl(option.ack_echo) & HELLO : 0;
 	else
-		is_shim = !length && has_offered_shim(ctx);
+		is_shim = length ? 0 : has_offered_shim(ctx);
 #endif
 	flow = bpf_sk_storage_get(&flows, tp, 0,
 				  length || is_shim || is_ours ? BPF_SK_STORAGE_GET_F_CREATE : 0);
@@ -927,7 +915,8 @@ static int on_established(struct bpf_sock_ops *ctx, struct tcp_sock *tp, int is_
 		return 1;
 	}
 	flow->is_spoken = 1;
-	flow->is_shim = is_shim;
+	flow->is_shim = is_shim & HELLO_SHIM;
+	flow->is_interoperable = is_shim & HELLO_XCPI && config.encoding & XCPI;
 #ifdef VCP
 	flow->family = FAMILY_VCP;
 #elif defined(XCPR)
@@ -954,7 +943,7 @@ static int reserve(struct bpf_sock_ops *ctx, struct flow *flow, int is_data)
 #ifdef PLAIN
 	if (flow->is_shim) {
 		if (ctx->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS)
-			bpf_reserve_hdr_opt(ctx, sizeof(struct shim), 0);
+			bpf_reserve_hdr_opt(ctx, flow->is_interoperable ? LENGTH_MAX : sizeof(struct shim), 0);
 		return 1;
 	}
 #endif
@@ -1045,7 +1034,7 @@ static int on_write(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
 		/* Only the room, which on_length made, says that a Hello is wanted. */
 		int index = tp ? interface_of(tp) : arrival_of(ctx);
 
-		option.ack_echo = bpf_htonl(is_covered(ctx, index) ? HELLO_SHIM : 0);
+		option.ack_echo = bpf_htonl(is_covered(ctx, index) ? HELLO : 0);
 		return !bpf_store_hdr_opt(ctx, &option, ACK_OPTION, 0);
 	}
 	flow = tp ? bpf_sk_storage_get(&flows, tp, 0, 0) : 0;
@@ -1159,7 +1148,7 @@ static int answer(struct bpf_sock_ops *ctx)
 		return 0;
 	switch (ctx->op) {
 	case BPF_SOCK_OPS_TCP_LISTEN_CB:
-		if (config.encoding == SHIM)
+		if (config.encoding & SHIM)
 			bpf_setsockopt(ctx, SOL_TCP, TCP_SAVE_SYN, &one, sizeof(one));
 		bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
 		return 0;

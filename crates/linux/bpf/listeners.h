@@ -19,7 +19,7 @@ int cl_listeners(__u64 *ctx)
 	tp = bpf_skc_to_tcp_sock(common);
 	if (!tp)
 		return 0;
-	if (config.encoding == SHIM)
+	if (config.encoding & SHIM)
 		bpf_setsockopt(tp, SOL_TCP, TCP_SAVE_SYN, &one, sizeof(one));
 	bpf_getsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags));
 	flags |= BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG;

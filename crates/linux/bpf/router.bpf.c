@@ -16,6 +16,10 @@ enum encoding { OPTION, SHIM };
 /* Written by user space; the capacity, with which the law's constants begin, also later. */
 struct config {
 	struct LinkConfig law;
+#ifdef XCPI
+	__be32 own; /* our address towards this port's links */
+	__u32 pad;
+#endif
 	__u64 phase, queue_phase;
 	__u32 encoding;
 	__u32 link_header; /* bytes before IP: 14, or 0 on interfaces without Ethernet */
@@ -29,6 +33,9 @@ struct port {
 	__u64 began;
 	struct Report report;
 	__u64 counts[COUNTS];
+#ifdef XCPI
+	__u64 crossings[8]; /* by enum crossed; a mask bounds each access */
+#endif
 	struct Link link;
 };
 
@@ -47,8 +54,11 @@ static __always_inline void start(struct port *port, struct config *config)
 #define SHIM_PROTOCOL 253 /* crates/core/src/wire/xcp.rs */
 #define SHIM_LENGTH 20
 
+#define INTEROPERABLE 3
+#define INTEROPERABLE_LENGTH 28
+
 /* What a packet asks for, as on the wire, but for the byte order. */
-struct asked { __u32 x, rtt, delta; };
+struct asked { __u32 x, rtt, delta, format; };
 
 static __always_inline int parse_shim(struct __sk_buff *skb, struct packet *p, struct asked *asked)
 {
@@ -59,10 +69,14 @@ static __always_inline int parse_shim(struct __sk_buff *skb, struct packet *p, s
 		return TRUNCATED;
 	if (bytes[2] >> 4 != 3)
 		return VERSION;
-	if (bytes[1] != SHIM_LENGTH)
+	asked->format = bytes[2] & 0xf;
+	/* XCP-i's has the draft's, and more behind it (docs/protocols/xcp-i.md). */
+	if (bytes[1] != (asked->format == INTEROPERABLE ? INTEROPERABLE_LENGTH : SHIM_LENGTH))
 		return WRONG_LENGTH;
-	if ((bytes[2] & 0xf) != 1)
+	if (asked->format != 1 && asked->format != INTEROPERABLE)
 		return OTHER; /* the minimal format, of ACKs */
+	if (p->at + bytes[1] > p->end)
+		return TRUNCATED;
 	p->header = p->at;
 	asked->x = bpf_ntohl(words[1]);
 	asked->rtt = bpf_ntohl(words[2]);
@@ -102,7 +116,7 @@ static __always_inline __s64 clamp(__s64 value, __s64 least, __s64 most)
 }
 
 /* The share of a packet: of all its segments together, then divided among them. */
-static __always_inline void allot(struct port *port, const struct packet *p, struct asked *asked, __u64 now,
+static __always_inline void allot(struct Link *link, __u32 *rest, const struct packet *p, struct asked *asked, __u64 now,
 				  __u64 backlog)
 {
 	__s64 segments = p->segments, demand = (__s32)asked->delta, scaled, total, each;
@@ -114,16 +128,16 @@ static __always_inline void allot(struct port *port, const struct packet *p, str
 	header.rtt = asked->rtt & ~ROUTERS_MAX;
 	header.delta = scaled;
 	header.reverse = 0;
-	law_link_on_arrival(&port->link, now, &header, p->size);
-	law_link_on_departure(&port->link, now, &header, p->size, backlog);
+	law_link_on_arrival(link, now, &header, p->size);
+	law_link_on_departure(link, now, &header, p->size, backlog);
 	if (header.delta == scaled)
 		return; /* it keeps what it asked for */
 	/* Rounded down, which the machine does for numbers above zero only. */
-	total = header.delta + (__s64)port->rest;
+	total = header.delta + (__s64)*rest;
 	each = (__s64)((__u64)(total + (segments << 32)) / (__u64)segments) - (1ll << 32);
 	if (each > demand)
 		each = demand;
-	port->rest = total - each * segments;
+	*rest = total - each * segments;
 	asked->delta = each;
 }
 
@@ -145,6 +159,10 @@ static __always_inline int write(struct __sk_buff *skb, __u32 encoding, const st
 	return bpf_l4_csum_replace(skb, p->checksum, 0, difference, 0);
 }
 
+#ifdef XCPI
+#include "xcpi.h"
+#endif
+
 SEC("tc")
 int cl_router(struct __sk_buff *skb)
 {
@@ -156,6 +174,10 @@ int cl_router(struct __sk_buff *skb)
 	struct port *p;
 	__u32 key = 0;
 	__u32 kind;
+#ifdef XCPI
+	int is_interoperable, crossed = 0;
+	struct extension more = {};
+#endif
 
 	c = bpf_map_lookup_elem(&config, &key);
 	p = bpf_map_lookup_elem(&port, &key);
@@ -163,6 +185,17 @@ int cl_router(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 	kind = parse(skb, &packet, &asked, c->link_header, c->encoding);
 	before = asked;
+#ifdef XCPI
+	is_interoperable = kind == WORKED_ON && c->encoding == SHIM && asked.format == INTEROPERABLE &&
+			   !bpf_skb_load_bytes(skb, packet.header + SHIM_LENGTH, &more, sizeof(more));
+	if (is_interoperable) {
+		crossed = cross(skb, &packet, &asked, &more);
+		/* Opaque, or the compiler knows the range and the verifier does not. */
+		asm volatile("" : "+r"(crossed));
+		crossed &= 7;
+		now = bpf_ktime_get_ns();
+	}
+#endif
 	now -= p->began;
 
 	bpf_spin_lock(&p->lock);
@@ -175,7 +208,7 @@ int cl_router(struct __sk_buff *skb)
 		law_link_report(&p->link, &p->report);
 	}
 	if (kind == WORKED_ON) {
-		allot(p, &packet, &asked, now, backlog);
+		allot(&p->link, &p->rest, &packet, &asked, now, backlog);
 	} else {
 		struct Header none = {};
 
@@ -183,6 +216,10 @@ int cl_router(struct __sk_buff *skb)
 		law_link_on_other_departure(&p->link, now, backlog);
 	}
 	count(p, &packet, kind);
+#ifdef XCPI
+	if (is_interoperable)
+		p->crossings[crossed] += packet.segments;
+#endif
 	bpf_spin_unlock(&p->lock);
 
 	if (kind != WORKED_ON)
@@ -190,6 +227,13 @@ int cl_router(struct __sk_buff *skb)
 	/* The draft's header counts no routers, and 0 says there that the time is unknown. */
 	if (c->encoding == OPTION && (asked.rtt & ROUTERS_MAX) != ROUTERS_MAX)
 		asked.rtt++;
+#ifdef XCPI
+	if (is_interoperable && bpf_skb_store_bytes(skb, packet.header + SHIM_LENGTH, &more, sizeof(more),
+						    BPF_F_RECOMPUTE_CSUM)) {
+		count_unwritable(p, &packet, kind);
+		return TC_ACT_UNSPEC;
+	}
+#endif
 	if (write(skb, c->encoding, &packet, &asked, &before))
 		count_unwritable(p, &packet, kind);
 	return TC_ACT_UNSPEC;

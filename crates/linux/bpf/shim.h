@@ -6,7 +6,7 @@
 #pragma once
 
 /* An IP header and the one behind it, so that both are written at once. */
-struct v4 { struct iphdr ip; struct shim shim; };
+struct v4 { struct iphdr ip; struct shim shim; struct extension more; };
 struct v6 { struct ipv6hdr ip; struct shim shim; };
 
 /* Where IP begins: bytes from the first that a program here can see. */
@@ -38,7 +38,8 @@ static int fill(struct __sk_buff *skb, struct tcp_sock *tp, struct flow *flow,
 	struct Header header = {};
 	struct tcphdr tcp;
 	__s64 sum, reverse;
-	__u32 size, whole = tp->inet_conn.icsk_af_ops->net_header_len + segment->size + sizeof(*shim);
+	__u32 size, whole = tp->inet_conn.icsk_af_ops->net_header_len + segment->size +
+		(flow->is_interoperable ? LENGTH_MAX : sizeof(*shim));
 
 	if (bpf_skb_load_bytes(skb, segment->at, &tcp, sizeof(tcp)) || segment->size < tcp.doff * 4)
 		return 0;
@@ -79,6 +80,7 @@ int cl_host_out(struct __sk_buff *skb)
 	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : 0;
 	struct flow *flow = tp ? bpf_sk_storage_get(&flows, tp, 0, 0) : 0;
 	struct segment segment;
+	int is_interoperable;
 	__u32 at;
 
 	if (!flow || !flow->is_shim)
@@ -94,12 +96,20 @@ int cl_host_out(struct __sk_buff *skb)
 		segment = (struct segment){ at + sizeof(v4.ip), bpf_ntohs(v4.ip.tot_len) - sizeof(v4.ip) };
 		if (!fill(skb, tp, flow, &segment, &v4.shim))
 			return TC_ACT_UNSPEC;
+		/* The cloud may begin behind this host, which is then the edge before it (XI III-B). */
+		v4.more = (struct extension){ v4.ip.ttl, 0, 0, v4.ip.saddr };
+		is_interoperable = flow->is_interoperable && v4.shim.version_format == STANDARD;
+		if (is_interoperable) {
+			v4.shim.version_format = INTEROPERABLE;
+			v4.shim.length = LENGTH_MAX;
+		}
 		v4.ip.protocol = SHIM_PROTOCOL;
-		v4.ip.tot_len = bpf_htons(bpf_ntohs(v4.ip.tot_len) + sizeof(v4.shim));
+		v4.ip.tot_len = bpf_htons(bpf_ntohs(v4.ip.tot_len) + v4.shim.length);
 		sum_up(&v4.ip);
-		if (bpf_skb_adjust_room(skb, sizeof(v4.shim), BPF_ADJ_ROOM_NET, 0))
+		if (bpf_skb_adjust_room(skb, v4.shim.length, BPF_ADJ_ROOM_NET, 0))
 			goto no_room;
-		if (bpf_skb_store_bytes(skb, at, &v4, sizeof(v4), BPF_F_RECOMPUTE_CSUM))
+		if (is_interoperable ? bpf_skb_store_bytes(skb, at, &v4, sizeof(v4), BPF_F_RECOMPUTE_CSUM) :
+				       bpf_skb_store_bytes(skb, at, &v4, offsetof(struct v4, more), BPF_F_RECOMPUTE_CSUM))
 			return TC_ACT_SHOT;
 	} else if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
 		struct v6 v6;
@@ -130,8 +140,8 @@ no_room:
  * protocol's number: the kernel answers for what it does not know. */
 static int is_valid(const struct shim *shim)
 {
-	return shim->protocol == IPPROTO_TCP && shim->length == sizeof(*shim) &&
-	       shim->version_format >> 4 == STANDARD >> 4;
+	return shim->protocol == IPPROTO_TCP && shim->version_format >> 4 == STANDARD >> 4 &&
+	       shim->length == (shim->version_format == INTEROPERABLE ? LENGTH_MAX : sizeof(*shim));
 }
 
 /* Whether the kernel will send it on to another machine. */
@@ -165,7 +175,7 @@ static int deliver(struct __sk_buff *skb, struct bpf_sock_tuple *tuple, __u32 si
 	if (flow && !shim) {
 		flow->is_shim = 0;
 	} else if (flow && flow->is_shim) {
-		if ((shim->version_format & 0xf) == (STANDARD & 0xf))
+		if (shim->version_format == STANDARD || shim->version_format == INTEROPERABLE)
 			__sync_fetch_and_add(&flow->delta_came, (__s64)(__s32)bpf_ntohl(shim->delta));
 		__sync_fetch_and_add(&flow->reverse_came, (__s64)(__s32)bpf_ntohl(shim->reverse));
 		__sync_fetch_and_add(&flow->shims_came, 1);
@@ -213,9 +223,10 @@ int cl_host_in(struct __sk_buff *skb)
 		if (v4.ip.protocol != SHIM_PROTOCOL)
 			return TC_ACT_UNSPEC;
 		if (v4.ip.ihl != 5 || v4.ip.frag_off & bpf_htons(0x3fff) ||
-		    bpf_ntohs(v4.ip.tot_len) < sizeof(v4) + sizeof(struct tcphdr) ||
+		    bpf_ntohs(v4.ip.tot_len) < offsetof(struct v4, more) + sizeof(struct tcphdr) ||
 		    bpf_skb_load_bytes(skb, at, &v4, sizeof(v4)) || !is_valid(&v4.shim) ||
-		    bpf_skb_load_bytes(skb, at + sizeof(v4), &ports, sizeof(ports)))
+		    bpf_ntohs(v4.ip.tot_len) < sizeof(v4.ip) + v4.shim.length + sizeof(struct tcphdr) ||
+		    bpf_skb_load_bytes(skb, at + sizeof(v4.ip) + v4.shim.length, &ports, sizeof(ports)))
 			goto refuse;
 		__builtin_memcpy(&tuple.ipv4.sport, &ports, sizeof(ports));
 		route.family = AF_INET;
@@ -225,9 +236,9 @@ int cl_host_in(struct __sk_buff *skb)
 		if (!deliver(skb, &tuple, sizeof(tuple.ipv4), &v4.shim) && is_forwarded(skb, &route))
 			return TC_ACT_UNSPEC;
 		v4.ip.protocol = IPPROTO_TCP;
-		v4.ip.tot_len = bpf_htons(bpf_ntohs(v4.ip.tot_len) - sizeof(v4.shim));
+		v4.ip.tot_len = bpf_htons(bpf_ntohs(v4.ip.tot_len) - v4.shim.length);
 		sum_up(&v4.ip);
-		if (bpf_skb_adjust_room(skb, -(__s32)sizeof(v4.shim), BPF_ADJ_ROOM_NET, 0))
+		if (bpf_skb_adjust_room(skb, -(__s32)v4.shim.length, BPF_ADJ_ROOM_NET, 0))
 			goto refuse;
 		bpf_skb_store_bytes(skb, at, &v4.ip, sizeof(v4.ip), BPF_F_RECOMPUTE_CSUM);
 	} else if (skb->protocol == bpf_htons(ETH_P_IPV6)) {

@@ -54,6 +54,8 @@ pub const VCP: &str = "vcp";
 pub const DPCP: &str = "dpcp";
 /// Name of the persistent host that runs TPCP, and of its congestion control.
 pub const TPCP: &str = "tpcp";
+/// Law of a host that runs XCP and says in its headers what routers with XCP-i want to know ([`Config::interoperable`]).
+pub const XCP_I: &str = "xcp-i";
 /// Names of persistent hosts: there is one at most.
 pub const NAMES: [&str; 5] = [NAME, XCP_R, VCP, DPCP, TPCP];
 /// The program in its control group, by which it is found again.
@@ -78,6 +80,8 @@ pub struct Config {
     pub default: bool,
     /// Encoding of the headers that peers are offered; that of VCP, DPCP and TPCP is [`Encoding::Ecn`], XCP-r's the option.
     pub encoding: Encoding,
+    /// True to say in the headers of data what routers with XCP-i want to know; with [`Encoding::Shim`], to peers that take it so.
+    pub interoperable: bool,
     /// Interfaces at which headers of [`Encoding::Shim`], or codes of VCP, DPCP and TPCP, are put in and taken out; [`Host::insert_at`] adds more.
     pub interfaces: Vec<String>,
     /// Law of the senders, with its settings.
@@ -247,6 +251,7 @@ impl Config {
             to: vec![],
             default: true,
             encoding: Encoding::Option,
+            interoperable: false,
             interfaces: vec![],
             sender: sender_config(LossPolicy::Tcp),
             initial_window: 1, // TH Ex. 11
@@ -267,9 +272,8 @@ impl Config {
         bytes[NAME_SIZE..][..self.fallback.len()].copy_from_slice(self.fallback.as_bytes());
         bytes.extend(self.sender.bytes());
         bytes.extend(self.initial_window.to_ne_bytes());
-        bytes.extend(
-            [self.default, self.encoding != Encoding::Option, is_persistent, has_casts].map(u8::from),
-        );
+        let encoding = u8::from(self.encoding != Encoding::Option) | u8::from(self.interoperable) << 1;
+        bytes.extend([self.default.into(), encoding, is_persistent.into(), has_casts.into()]);
         bytes
     }
 
@@ -307,6 +311,10 @@ impl Config {
         if matches!(self.sender, Sender::XcpR(_)) && self.encoding != Encoding::Option {
             let what = "XCP-r's receivers tell windows in a TCP option, not in a shim";
             return Err(Error::input(what, "leave --encoding out with --law xcp-r"));
+        }
+        if self.interoperable && (self.encoding != Encoding::Shim || !matches!(self.sender, Sender::Xcp(_))) {
+            let what = "what XCP-i's routers want to know stands in XCP's header between IP and TCP alone";
+            return Err(Error::input(what, "leave --encoding out with --law xcp-i"));
         }
         if self.encoding == Encoding::Option && !self.interfaces.is_empty() {
             let what = format!("the encoding option needs no interface such as {}", self.interfaces[0]);
@@ -1014,7 +1022,7 @@ pub fn status_of(name: &str) -> Result<Status> {
         None => return Ok(Status::default()),
     };
     let details = Details {
-        law: law(name),
+        law: if config[PERSISTENT - 1] & 2 == 0 { law(name) } else { XCP_I.into() },
         scope: if is_everywhere { "machine" } else { "namespace" },
         to: to.iter().map(Prefix::to_string).collect(),
         opt_in: config[PERSISTENT - 2] == 0,

@@ -27,6 +27,7 @@
 //! ```
 
 pub mod doctor;
+pub mod edge;
 mod encoding;
 pub mod error;
 pub mod gateway;

@@ -1,13 +1,15 @@
-//! A law at an interface of a router, XCP, P-XCP, VCP, DPCP or any other for links: the shaper, the BPF program at its egress, and their counts.
+//! A law at an interface of a router, XCP, P-XCP, XCP-i, VCP, DPCP or any other for links: the shaper, the BPF program at its egress, and their counts.
 //!
 //! Nothing is kept on disk or in a bpffs: the program is attached to the interface and its maps belong to
 //! the program, so it is found again by asking the kernel, and is gone with the interface.
 
 mod any;
+pub mod clouds;
 mod ensure;
 mod program;
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 
 use congestlab_core::law::{mpcp, pxcp, xcp};
@@ -94,6 +96,8 @@ pub enum Law {
     Mpcp(mpcp::LinkConfig),
     /// P-XCP.
     Pxcp(pxcp::LinkConfig),
+    /// XCP-i: XCP, which also finds clouds of routers without it, and the address by which such routers know this port.
+    XcpI(xcp::LinkConfig, Ipv4Addr),
     /// Any other.
     Any(Box<AnyLaw>),
 }
@@ -107,6 +111,8 @@ impl Law {
     const ANY: u32 = 3;
     /// Number of DPCP.
     const DPCP: u32 = 4;
+    /// Number of XCP-i.
+    const XCP_I: u32 = 5;
 
     /// Gives a constant another value: `alpha`, `beta` or `gamma` of XCP and P-XCP, `k` or `r-max` of P-XCP, of any other law its
     /// factors and shares. Returns false if the law has none of that name, or not such a one.
@@ -115,9 +121,17 @@ impl Law {
             (Self::Any(law), _) => return law.tell(name, value),
             (Self::Pxcp(law), "k") => &mut law.k,
             (Self::Pxcp(law), "r-max") if value < Ratio::ONE => &mut law.r_max,
-            (Self::Xcp(law) | Self::Pxcp(pxcp::LinkConfig { xcp: law, .. }), "alpha") => &mut law.alpha,
-            (Self::Xcp(law) | Self::Pxcp(pxcp::LinkConfig { xcp: law, .. }), "beta") => &mut law.beta,
-            (Self::Xcp(law) | Self::Pxcp(pxcp::LinkConfig { xcp: law, .. }), "gamma") => &mut law.gamma,
+            (
+                Self::Xcp(law) | Self::XcpI(law, _) | Self::Pxcp(pxcp::LinkConfig { xcp: law, .. }),
+                "alpha",
+            ) => &mut law.alpha,
+            (Self::Xcp(law) | Self::XcpI(law, _) | Self::Pxcp(pxcp::LinkConfig { xcp: law, .. }), "beta") => {
+                &mut law.beta
+            }
+            (
+                Self::Xcp(law) | Self::XcpI(law, _) | Self::Pxcp(pxcp::LinkConfig { xcp: law, .. }),
+                "gamma",
+            ) => &mut law.gamma,
             _ => return false,
         };
         *place = value;
@@ -137,6 +151,7 @@ impl Law {
             Self::Mpcp(law) if law.n > 1 => program::DPCP,
             Self::Mpcp(_) => program::VCP,
             Self::Pxcp(_) => program::PXCP,
+            Self::XcpI(..) => program::XCP_I,
         }
     }
 
@@ -147,13 +162,14 @@ impl Law {
             Self::Mpcp(law) if law.n > 1 => Self::DPCP,
             Self::Mpcp(_) => Self::VCP,
             Self::Pxcp(_) => Self::PXCP,
+            Self::XcpI(..) => Self::XCP_I,
             Self::Any(_) => Self::ANY,
         }
     }
 
     fn first_interval(&self) -> Duration {
         match self {
-            Self::Xcp(law) => law.initial_interval,
+            Self::Xcp(law) | Self::XcpI(law, _) => law.initial_interval,
             Self::Mpcp(law) => law.interval,
             Self::Pxcp(law) => law.xcp.initial_interval,
             Self::Any(law) => law.config.first_interval(),
@@ -167,6 +183,10 @@ impl Law {
         match self {
             Self::Any(law) => return law.constants(phases),
             Self::Xcp(law) => xcp_constants(&mut bytes, law),
+            Self::XcpI(law, own) => {
+                xcp_constants(&mut bytes, law);
+                bytes.extend(own.octets());
+            }
             Self::Pxcp(law) => {
                 xcp_constants(&mut bytes, &law.xcp);
                 for ratio in [law.k, law.r_max, law.weight_cap] {
@@ -226,6 +246,11 @@ pub fn pxcp(rate: BitRate) -> Law {
     Law::Pxcp(pxcp::LinkConfig { xcp: xcp::LinkConfig { capacity: rate.bytes(), ..law.xcp }, ..law })
 }
 
+/// Returns XCP-i with XCP's usual constants for a link of this rate, whose port has this address.
+pub fn xcp_i(rate: BitRate, address: Ipv4Addr) -> Law {
+    Law::XcpI(xcp::LinkConfig { capacity: rate.bytes(), ..xcp::LinkConfig::DEFAULT }, address)
+}
+
 /// State of an interface with a router's law.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Status {
@@ -259,6 +284,9 @@ pub struct Status {
     /// Series of the law's last report, by name; of XCP, P-XCP, VCP and DPCP none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub series: BTreeMap<String, f64>,
+    /// Routers before clouds, if the law is XCP-i; the same for all ports of a router.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peers: Option<Vec<clouds::Peer>>,
 }
 
 /// Backlog and drops of an interface's queue.
@@ -380,11 +408,13 @@ pub fn check_encoding(config: &Config) -> Result<()> {
     let fits = match &config.law {
         Law::Mpcp(_) => config.encoding == Encoding::Ecn,
         Law::Xcp(_) | Law::Pxcp(_) => matches!(config.encoding, Encoding::Option | Encoding::Shim),
+        Law::XcpI(..) => config.encoding == Encoding::Shim,
         Law::Any(law) => config.encoding == law.encoding(),
     };
     if !fits {
         return Err(Error::input(
-            "XCP tells its header as an option or a shim, VCP and DPCP the load in the ECN field, any other law what is its own",
+            "XCP tells its header as an option or a shim, XCP-i as a shim, VCP and DPCP the load in the ECN field, any other law \
+             what is its own",
             "--encoding is for XCP and P-XCP",
         ));
     }
@@ -570,6 +600,10 @@ pub fn status(name: Option<&str>) -> Result<Vec<Status>> {
             bucket_bytes: shaper.map(|shaper| shaper.bucket),
             warning: shaper.and_then(|shaper| ensure::warning(interface, shaper)),
             series: settings.series(&sample),
+            peers: match settings.law() {
+                Law::XCP_I => Some(clouds::Table::of(&attached)?.peers()?),
+                _ => None,
+            },
             sample,
             queue: Backlog::from(&qdisc),
             qdisc: qdisc.kind,

@@ -203,7 +203,7 @@ fn wrong_host(host: &Host) -> Vec<Wrong> {
         if is_coded {
             let text = format!("{law} tells the load in the ECN field, and has no other encoding");
             found.push((encoding.place, text, "leave it out; option and shim are XCP's".into()));
-        } else if law != host::NAME && encoding.value == "shim" {
+        } else if law == "xcp-r" && encoding.value == "shim" {
             let text = format!("{law} tells windows in a TCP option, not in a shim");
             found.push((encoding.place, text, "leave it out; shim is XCP's".into()));
         }

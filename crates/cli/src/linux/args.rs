@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use congestlab_linux::router::Queue;
-use congestlab_linux::{lab, supervisor};
+use congestlab_linux::{edge, lab, supervisor};
 use congestlab_scenario::units::{BitRate, Bytes, Ratio};
 
 use super::gateway::GatewayCommand;
@@ -19,6 +19,10 @@ Example:
 const ATTACH_EXAMPLE: &str = "\
 Example:
   sudo congestlab router attach eth1 --law xcp --rate \"1 Gbit/s\"";
+const AGENT_EXAMPLE: &str = "\
+Example:
+  sudo congestlab router attach eth1 --law xcp-i --rate \"1 Gbit/s\"
+  sudo congestlab router agent";
 const SET_EXAMPLE: &str = "\
 Example:
   sudo congestlab router set eth1 --rate \"500 Mbit/s\"";
@@ -122,7 +126,7 @@ pub(crate) enum HostCommand {
 #[derive(Debug, Args)]
 pub(crate) struct HostEnableArguments {
     /// Law of the senders
-    #[arg(long, value_parser = ["xcp", "xcp-r", "vcp", "dpcp", "tpcp"])]
+    #[arg(long, value_parser = ["xcp", "xcp-r", "xcp-i", "vcp", "dpcp", "tpcp"])]
     pub(crate) law: String,
     /// Peers to use the law with, such as 10.0.2.0/24 or 2001:db8::/32; may be repeated [default: all]
     #[arg(long, value_name = "PREFIX")]
@@ -230,6 +234,14 @@ pub(crate) enum RouterCommand {
         #[arg(long)]
         dry_run: bool,
     },
+    /// Ask, and answer, for the bandwidth of clouds between routers with XCP-i, until Ctrl-C: one for each such router, and for
+    /// each sending host before a cloud
+    #[command(after_help = AGENT_EXAMPLE)]
+    Agent {
+        /// Port of UDP; the same on all nodes
+        #[arg(long, default_value_t = edge::PORT)]
+        port: u16,
+    },
     /// Take the law off, and leave the interface as it was before
     Detach {
         /// Interface, such as eth1
@@ -246,7 +258,7 @@ pub(crate) struct AttachArguments {
     /// Interface whose outgoing traffic is controlled, such as eth1
     #[arg(value_name = "IFACE")]
     pub(crate) interface: String,
-    /// Law of the link: xcp, pxcp, vcp, dpcp, any other link law whose program is part of this command (abc, rcp, scone), or one of
+    /// Law of the link: xcp, pxcp, xcp-i, vcp, dpcp, any other link law whose program is part of this command (abc, rcp, scone), or one of
     /// your own that `build law` made a program of
     #[arg(long, value_name = "LAW")]
     pub(crate) law: String,

@@ -62,9 +62,11 @@ pub(crate) fn host(command: &HostCommand, screen: &Screen) -> Result<(), Failure
 pub(super) fn config(arguments: &HostEnableArguments) -> Result<Config, Failure> {
     let sender = sender(&arguments.law, &arguments.loss)?;
     let is_coded = matches!(sender, Sender::Mpcp(_));
+    let is_interoperable = arguments.law == "xcp-i";
     let encoding = match arguments.encoding.as_deref() {
         None if is_coded => Encoding::Ecn,
         Some("shim") => Encoding::Shim,
+        None if is_interoperable => Encoding::Shim,
         _ => Encoding::Option,
     };
     Ok(Config {
@@ -72,6 +74,7 @@ pub(super) fn config(arguments: &HostEnableArguments) -> Result<Config, Failure>
         to: arguments.to.iter().map(|prefix| prefix.parse()).collect::<Result<_, _>>()?,
         default: !arguments.opt_in,
         encoding,
+        interoperable: is_interoperable,
         interfaces: match encoding {
             Encoding::Shim | Encoding::Ecn if arguments.interface.is_empty() => host::interfaces()?,
             _ => arguments.interface.clone(),
@@ -142,7 +145,8 @@ pub(super) fn patiently<T>(screen: &Screen, work: impl FnOnce() -> T) -> T {
 /// The law, with a reaction to loss that it has.
 pub(super) fn sender(law: &str, loss: &str) -> Result<Sender, Failure> {
     if law.starts_with(host::NAME) {
-        let config = if law == host::NAME { host::sender_config } else { host::xcp_r_config };
+        // XCP-i is its routers' affair: its senders are XCP's.
+        let config = if law == "xcp-r" { host::xcp_r_config } else { host::sender_config };
         return Ok(config(match loss {
             "maintain" => LossPolicy::Maintain,
             "fallback" => LossPolicy::Fallback,

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use congestlab_linux::edge::{Agent, Event};
+use congestlab_linux::router::clouds::{self, Crossings, Known, Peer};
 use congestlab_linux::router::{self, AnyLaw, Config, Encoding, Flows, Law, Load, Queue, Refused, Status};
 use congestlab_linux::sys::command::{self, Mode};
 use congestlab_scenario::diagnostic::choices;
@@ -30,6 +32,7 @@ pub(crate) fn router(command: &RouterCommand, screen: &Screen) -> Result<(), Fai
             }
             Ok(router::detach(interface)?)
         }
+        RouterCommand::Agent { port } => agent(*port, screen),
         RouterCommand::Status { interface } => {
             let all = router::status(interface.as_deref())?;
             if screen.json {
@@ -73,6 +76,27 @@ fn attach(arguments: &AttachArguments, screen: &Screen) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Serves until a signal. What virtual routers were told holds for some seconds more, and then packets pass as before.
+fn agent(port: u16, screen: &Screen) -> Result<(), Failure> {
+    let stop = machine::stop_flag()?;
+    let mut agent = Agent::new(port)?;
+    screen.note(if agent.is_router() {
+        "asks and answers for clouds until Ctrl-C; see `congestlab router status`"
+    } else {
+        "no interface here runs XCP-i: only answers, as a sending host before a cloud does, until Ctrl-C"
+    });
+    let is_loud = screen.verbose;
+    let mut failed = None;
+    agent.run(&stop, |event| {
+        // Estimates come once a second for each cloud.
+        let is_news = matches!(event, Event::Broken(_) | Event::Idle(_));
+        if (is_news || is_loud) && failed.is_none() {
+            failed = print(&format!("{event}\n")).err();
+        }
+    })?;
+    failed.map_or(Ok(()), Err)
+}
+
 /// The settings that arguments tell; without a rate the shaper that is there is asked for it.
 pub(super) fn config(arguments: &AttachArguments) -> Result<Config, Failure> {
     let rate = match arguments.rate {
@@ -92,6 +116,7 @@ pub(super) fn config_at(arguments: &AttachArguments, rate: BitRate) -> Result<Co
             (Law::Any(law), None) => law.encoding(),
             // It is refused: only XCP's header can be elsewhere.
             (Law::Any(_), Some(_)) => Encoding::Shim,
+            (Law::XcpI(..), None) => Encoding::Shim,
             (_, None | Some(EncodingShown::Option)) => Encoding::Option,
             (_, Some(EncodingShown::Shim)) => Encoding::Shim,
         },
@@ -125,7 +150,7 @@ fn set(interface: &str, rate: BitRate, dry_run: bool, screen: &Screen) -> Result
 const PROGRAM_MAX: u64 = 16 << 20;
 
 /// Laws with programs of their own; [`AnyLaw`] has the others.
-pub(super) const OWN: [&str; 4] = ["xcp", "pxcp", "vcp", "dpcp"];
+pub(super) const OWN: [&str; 5] = ["xcp", "pxcp", "xcp-i", "vcp", "dpcp"];
 
 /// The law of that name, with its usual constants.
 fn named(arguments: &AttachArguments, rate: BitRate) -> Result<Law, Failure> {
@@ -135,6 +160,7 @@ fn named(arguments: &AttachArguments, rate: BitRate) -> Result<Law, Failure> {
         "vcp" => router::vcp(rate),
         "dpcp" => router::dpcp(rate),
         "pxcp" => router::pxcp(rate),
+        "xcp-i" => router::xcp_i(rate, clouds::address_of(&arguments.interface)?),
         _ => {
             let Some(protocol) = Protocol::of(name) else {
                 let known = choices(name, OWN.into_iter().chain(AnyLaw::names()));
@@ -197,8 +223,20 @@ pub(super) fn law(arguments: &AttachArguments, rate: BitRate) -> Result<Law, Fai
 
 /// One interface for people.
 fn table(status: &Status) -> String {
-    let Status { interface, law, encoding, hook, shaped, shaper_gone, qdisc, sample, queue, series, .. } =
-        status;
+    let Status {
+        interface,
+        law,
+        encoding,
+        hook,
+        shaped,
+        shaper_gone,
+        qdisc,
+        sample,
+        queue,
+        series,
+        peers,
+        ..
+    } = status;
     let bits = |bytes: u64| BitRate(bytes.saturating_mul(8));
     let head = format!(
         "{interface}: {law}, {}, {}, {}",
@@ -253,7 +291,52 @@ fn table(status: &Status) -> String {
         lines.insert(6, flows);
     }
     lines.extend(refused(&sample.refused));
+    if let Some(crossings) = &sample.crossings {
+        lines.extend(across(crossings, peers.as_deref().unwrap_or_default()));
+    }
     lines.join("\n") + "\n"
+}
+
+/// The most routers before clouds that a table names.
+const PEERS_SHOWN: usize = 20;
+
+/// Lines about packets that crossed clouds, and the routers before these.
+fn across(crossings: &Crossings, peers: &[Peer]) -> Vec<String> {
+    let Crossings { direct_packets, cloud_packets, anomaly_packets, waiting_packets, held_packets } =
+        crossings;
+    let mut lines = vec![
+        format!("  came directly       {direct_packets}"),
+        format!("  came through clouds {}", cloud_packets + waiting_packets + held_packets),
+    ];
+    let some = [
+        (anomaly_packets, "with a TTL above the header's"),
+        (waiting_packets, "of routers that the table has no place for"),
+        (held_packets, "without an increase"),
+    ];
+    lines.extend(
+        some.iter().filter(|(count, _)| **count > 0).map(|(count, what)| format!("    {count:<10} {what}")),
+    );
+    for peer in peers.iter().take(PEERS_SHOWN) {
+        let routers = if peer.hops == 1 { "router" } else { "routers" };
+        let bandwidth = match (peer.known, peer.bandwidth_bps) {
+            (_, Some(bandwidth)) => {
+                format!("{} for it, {} B wait", BitRate(bandwidth), peer.cloud_queue_bytes)
+            }
+            (Known::Stale, _) => "its bandwidth is no longer known: no increase".into(),
+            _ => "its bandwidth is not known: packets pass as they are".into(),
+        };
+        lines.push(format!(
+            "    from {}, {} {routers} between, {} packets, the last {:.1} s ago; {bandwidth}",
+            peer.address,
+            peer.hops,
+            peer.packets,
+            peer.idle_ms / 1000.0
+        ));
+    }
+    if peers.len() > PEERS_SHOWN {
+        lines.push(format!("    and {} more (--json has all)", peers.len() - PEERS_SHOWN));
+    }
+    lines
 }
 
 /// Any law that tells its own series.

@@ -9,6 +9,7 @@ use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
 use serde::Serialize;
 
 use super::any::{self, AnyLaw, COLUMNS, NAME};
+use super::clouds::{Crossings, Table};
 use super::pxcp::Counted;
 use super::{Config, Encoding, Law};
 use crate::error::{Context, Error, Result};
@@ -22,6 +23,9 @@ pub(super) const VCP: &[u8] = include_bytes!("../../bpf/objects/router-vcp.bpf.o
 pub(super) const DPCP: &[u8] = include_bytes!("../../bpf/objects/router-dpcp.bpf.o");
 /// The object file of `bpf/router-pxcp.bpf.c`.
 pub(super) const PXCP: &[u8] = include_bytes!("../../bpf/objects/router-pxcp.bpf.o");
+
+/// The object file of `bpf/router-xcpi.bpf.c`.
+pub(super) const XCP_I: &[u8] = include_bytes!("../../bpf/objects/router-xcpi.bpf.o");
 
 /// Name of the program at the interface.
 pub(super) const PROGRAM: &str = "cl_router";
@@ -154,6 +158,9 @@ pub struct Sample {
     /// Flows, if the law is P-XCP.
     #[serde(flatten)]
     pub flows: Option<Flows>,
+    /// Packets by what they have crossed, if the law is XCP-i.
+    #[serde(flatten)]
+    pub crossings: Option<Crossings>,
     /// Numerators of the series of a law that is neither XCP, P-XCP, VCP nor DPCP.
     #[serde(skip)]
     pub columns: [i64; COLUMNS],
@@ -199,6 +206,7 @@ impl Sample {
             bounded_packets: xcp(6),
             load,
             flows: if settings.law() == Law::PXCP { Flows::new(port) } else { None },
+            crossings: (settings.law() == Law::XCP_I).then(|| Crossings::new(|index| count(11 + index))),
             columns: [0; COLUMNS],
             last: [0; 2],
         }
@@ -225,6 +233,7 @@ impl Sample {
             bounded_packets: 0,
             load: None,
             flows: None,
+            crossings: None,
             columns: std::array::from_fn(|column| word(2 + column) as i64),
             last: [word(COUNTS + 11), word(COUNTS + 12)],
         }
@@ -278,6 +287,7 @@ impl Settings {
             Law::VCP => "vcp".into(),
             Law::DPCP => "dpcp".into(),
             Law::PXCP => "pxcp".into(),
+            Law::XCP_I => "xcp-i".into(),
             Law::ANY => {
                 let at = self.0.len() - Self::WORDS - NAME;
                 let name = self.0[at..at + NAME].iter().take_while(|byte| **byte != 0);
@@ -355,6 +365,13 @@ impl Program {
             && let Some(mut map) = opened.maps_mut().find(|map| map.name() == FLOWS)
         {
             map.set_max_entries(flows.max(1)).map_err(|error| refused("size a map", os(error)))?;
+        }
+        // A router has one table, whose virtual routers all of its ports share (XI III-A.3).
+        let table = if matches!(config.law, Law::XcpI(..)) { Table::here()? } else { None };
+        for (name, shared) in table.iter().flat_map(Table::maps) {
+            if let Some(mut map) = opened.maps_mut().find(|map| map.name() == name) {
+                map.reuse_fd(shared.as_fd()).map_err(|error| refused("share a map", os(error)))?;
+            }
         }
         let object = opened.load().map_err(|error| match os(error) {
             error if error.kind() == std::io::ErrorKind::PermissionDenied => {

@@ -87,6 +87,7 @@ words! {
     SenderLaw {
         Xcp = "xcp",
         XcpR = "xcp-r",
+        XcpI = "xcp-i",
         Vcp = "vcp",
         Dpcp = "dpcp",
         Tpcp = "tpcp",
