@@ -1,7 +1,7 @@
 # congestlab: `make demo` shows it, `make test` proves it.
 .POSIX:
 .PHONY: help build release deb demo test setup lint docs bench bench-peers papers bench-linux geo check-bare check-live check-clean check-python \
-	wheel check-wheel page check-page bpf fuzz install clean
+	wheel check-wheel sbom page check-page bpf fuzz install clean
 
 help:
 	@echo 'make demo     build, then XCP and CUBIC on one bottleneck: a table, demo.png, demo.svg'
@@ -19,6 +19,7 @@ help:
 	@echo 'make check-python  the Python package: its module, documents and notebooks (minutes; wants a network)'
 	@echo 'make wheel    the wheel of the Python package, with the command in it (many minutes; wants a network)'
 	@echo 'make check-wheel  the wheel in an empty environment, and what auditwheel says of it'
+	@echo 'make sbom     what the command is made of, as a bill of materials (CycloneDX), in target/congestlab.cdx.json'
 	@echo 'make page     the site: the book, the papers, the playground, in target/site (minutes; wants a network)'
 	@echo 'make check-page  every scenario in the playground against the command, and the page in Chromium (minutes)'
 	@echo 'make bench-linux  what the kernel programs and the user-space link cost (root; idle machine)'
@@ -94,6 +95,10 @@ wheel:
 
 check-wheel:
 	tools/test-python --wheel target/wheels/congestlab-*.whl
+
+sbom:
+	mkdir -p target
+	tools/sbom >target/congestlab.cdx.json
 
 page:
 	tools/page

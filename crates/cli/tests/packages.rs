@@ -154,3 +154,53 @@ fn a_package_for_debian_has_all_that_a_router_wants_for_years() {
     }
     assert_eq!(calls, 4);
 }
+
+/// Every crate that is compiled into the command or builds it, no other, each with licence and, from a registry, hash; the
+/// same bytes each time.
+#[test]
+fn the_bill_of_materials_has_all_that_the_command_is_made_of() {
+    let test = "the_bill_of_materials_has_all_that_the_command_is_made_of";
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let run = || Command::new(top.join("tools/sbom")).arg("--no-default-features").output();
+    if !Command::new("python3").args(["-c", "import tomllib"]).output().is_ok_and(|out| out.status.success())
+    {
+        return println!("SKIP {test}: there is no python3 of 3.11 or newer");
+    }
+    let made = run().expect("python3 runs");
+    assert!(made.status.success(), "{}", text(&made));
+    assert_eq!(made.stdout, run().expect("python3 runs").stdout);
+    let bill: serde_json::Value = serde_json::from_slice(&made.stdout).expect("JSON");
+    assert_eq!((&bill["bomFormat"], &bill["specVersion"]), (&"CycloneDX".into(), &"1.5".into()));
+    let word =
+        |component: &serde_json::Value, key: &str| component[key].as_str().unwrap_or_default().to_owned();
+    let components = bill["components"].as_array().expect("components");
+    let mut listed: Vec<String> =
+        components.iter().map(|each| format!("{} v{}", word(each, "name"), word(each, "version"))).collect();
+    listed.push(format!("congestlab v{}", env!("CARGO_PKG_VERSION")));
+    listed.sort();
+    let arguments = ["tree", "--package", "congestlab", "--no-default-features", "--edges", "normal,build"];
+    let tree = cargo(&top, &[&arguments[..], &["--prefix", "none", "--locked"]].concat());
+    assert!(tree.status.success(), "{}", text(&tree));
+    let tree = String::from_utf8_lossy(&tree.stdout).into_owned();
+    let words = |line: &str| line.split(' ').take(2).collect::<Vec<_>>().join(" ");
+    let mut expected: Vec<String> = tree.lines().filter(|line| !line.is_empty()).map(words).collect();
+    expected.sort();
+    expected.dedup();
+    assert!(expected.len() > 50, "{expected:?}");
+    assert_eq!(listed, expected);
+    for component in components {
+        assert!(component["licenses"][0]["expression"].is_string(), "{component}");
+        let hash = component["hashes"][0]["content"].as_str();
+        assert!(
+            CRATES.contains(&&*word(component, "name")) || hash.is_some_and(|hash| hash.len() == 64),
+            "{component}"
+        );
+    }
+    // Each is named once in the graph, and nothing is needed that is not named.
+    let graph = bill["dependencies"].as_array().expect("a graph");
+    let names: Vec<_> = graph.iter().map(|each| word(each, "ref")).collect();
+    assert_eq!(names.len(), listed.len());
+    for need in graph.iter().filter_map(|each| each["dependsOn"].as_array()).flatten() {
+        assert!(names.iter().any(|name| name == need), "{need}");
+    }
+}
