@@ -97,6 +97,7 @@ impl Histogram {
 }
 
 /// Values below 64 ns have a bucket each; every octave above has 64.
+#[inline]
 fn bucket_of(value: u64) -> usize {
     let shift = (value >> SUB_BITS | 1).ilog2();
     ((shift as usize) << SUB_BITS) + (value >> shift) as usize

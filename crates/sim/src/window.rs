@@ -885,23 +885,23 @@ impl<'a> Domain<'a> {
         if self.arrivals[link].is_some() {
             self.log(link);
         }
-        let Some(port) = &mut self.ports[link] else { return };
+        let Some(port) = self.ports[link].as_deref_mut() else { return };
         // Fabric::unkey, with what is the same for all keys taken out of the loop.
         let bits = 64 - self.fabric.shift;
         let (begin, ordinals) = (self.fabric.window << self.fabric.shift, (1 << bits) - 1);
+        let mut wire = Wire::<PROBED> { fabric: &mut self.fabric, link: link as u32 };
         for keys in self.keys.chunks(BATCH) {
-            if !self.fabric.goes_on() {
+            if !wire.goes_on() {
                 break;
             }
             for &key in keys {
                 let now = begin + (key >> bits);
-                let packet = *self.fabric.packet(key & ordinals);
-                let mut wire = Wire::<PROBED> { fabric: &mut self.fabric, link: link as u32 };
+                let packet = *wire.fabric.packet(key & ordinals);
                 port.advance_to_arrival(now, &mut wire);
                 port.arrive(now, packet, &mut wire);
             }
         }
-        port.advance_before(end, &mut Wire::<PROBED> { fabric: &mut self.fabric, link: link as u32 });
+        port.advance_before(end, &mut wire);
         self.keys.clear();
         std::mem::swap(&mut self.keys, &mut self.fabric.inbox[link]);
         let next = port.next_event();

@@ -204,6 +204,7 @@ impl Bic {
 impl SenderLaw for Bic {
     type Config = Config;
     type Echo = ();
+    const IS_SILENT: bool = true;
 
     #[inline(always)]
     fn name(_config: &Config) -> &'static str {

@@ -184,6 +184,7 @@ impl Cubic {
 impl SenderLaw for Cubic {
     type Config = Config;
     type Echo = ();
+    const IS_SILENT: bool = true;
 
     #[inline(always)]
     fn name(_config: &Config) -> &'static str {

@@ -88,6 +88,9 @@ impl Receiving for Listening {
 
 /// An echo law: the state of one flow's receiver.
 pub trait EchoLaw<Config>: Sized {
+    /// False if it keeps nothing and says nothing, so that nobody need call it.
+    const TAKES_PART: bool = true;
+
     /// Creates the state of a new connection. `mss` counts the whole IP packet.
     fn start(config: &Config, mss: Bytes) -> Self;
 
@@ -100,6 +103,8 @@ pub trait EchoLaw<Config>: Sized {
 
 /// The receivers of laws that need nothing of theirs.
 impl<Config> EchoLaw<Config> for () {
+    const TAKES_PART: bool = false;
+
     #[inline(always)]
     fn start(_config: &Config, _mss: Bytes) -> Self {}
 

@@ -130,6 +130,7 @@ impl HighSpeed {
 impl SenderLaw for HighSpeed {
     type Config = Config;
     type Echo = ();
+    const IS_SILENT: bool = true;
 
     #[inline(always)]
     fn name(_config: &Config) -> &'static str {

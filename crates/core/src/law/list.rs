@@ -74,6 +74,8 @@ macro_rules! protocols {
 
         protocols! { types
             /// Configuration of a sender law, shared by all flows that run it.
+            // A tag in the gaps of a variant would take three instructions more to read, at every packet.
+            #[repr(u8)]
             (Clone, Debug, PartialEq, Eq) SenderConfig:
             $($($(#[$if_sender])* $Sender(<$sender as SenderLaw>::Config),)?)*
         }
@@ -92,6 +94,7 @@ macro_rules! protocols {
         protocols! { types
             /// A link law at work: the state of one output port.
             #[expect(clippy::large_enum_variant, reason = "ports are few, and without an allocator nothing can be boxed")]
+            #[repr(u8)]
             (Clone, Debug) Link: $($($(#[$if_link])* $Link($link),)?)*
         }
         protocols! { types
@@ -122,6 +125,16 @@ macro_rules! protocols {
             pub fn new(config: &SenderConfig, mss: Bytes) -> Self {
                 match config {
                     $($($(#[$if_sender])* SenderConfig::$Sender(config) => Self::$Sender(EchoLaw::start(config, mss)),)?)*
+                }
+            }
+
+            /// Returns false if the receiver has no part in the law: [`EchoLaw::TAKES_PART`].
+            #[inline]
+            pub fn takes_part(&self) -> bool {
+                match self {
+                    $($($(#[$if_sender])* Self::$Sender(_) => {
+                        <<$sender as SenderLaw>::Echo as EchoLaw<<$sender as SenderLaw>::Config>>::TAKES_PART
+                    })?)*
                 }
             }
 
@@ -425,6 +438,12 @@ impl SenderConfig {
     #[inline]
     pub fn needs(&self) -> Needs {
         of_sender!(Self, self, config: Law => <Law as SenderLaw>::needs(config))
+    }
+
+    /// Returns true if the law says nothing when it sends: [`SenderLaw::IS_SILENT`].
+    #[inline]
+    pub fn is_silent(&self) -> bool {
+        of_sender!(Self, self, _config: Law => <Law as SenderLaw>::IS_SILENT)
     }
 
     /// Returns the configuration of that type, the law's own or that of the law that it is a variant of.

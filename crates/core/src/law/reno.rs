@@ -118,6 +118,7 @@ impl Reno {
 impl SenderLaw for Reno {
     type Config = Config;
     type Echo = ();
+    const IS_SILENT: bool = true;
 
     #[inline(always)]
     fn name(_config: &Config) -> &'static str {

@@ -195,6 +195,9 @@ pub trait SenderLaw: Sized + 'static {
     type Config: Settings;
     /// The receiver's part; `()`: it has none.
     type Echo: EchoLaw<Self::Config>;
+    /// True if the law puts nothing on packets and never paces, so that nobody need call [`SenderLaw::on_send`] and
+    /// [`SenderLaw::pacing_rate`].
+    const IS_SILENT: bool = false;
 
     /// Returns the name of the law, that of a protocol of its file.
     fn name(config: &Self::Config) -> &'static str;

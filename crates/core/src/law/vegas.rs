@@ -183,6 +183,7 @@ impl Vegas {
 impl SenderLaw for Vegas {
     type Config = Config;
     type Echo = ();
+    const IS_SILENT: bool = true;
 
     #[inline(always)]
     fn name(_config: &Config) -> &'static str {

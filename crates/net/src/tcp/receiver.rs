@@ -39,6 +39,8 @@ pub struct Receiver {
     flow: u32,
     /// Sequence number of segment 0.
     base: u32,
+    /// The law has a part for receivers: else `echo` need not be called.
+    has_echo: bool,
     /// Congestion was experienced, and the sender has not said that it knows (RFC 3168 §6.1.3).
     has_mark: bool,
     duplicates: u32,
@@ -83,8 +85,10 @@ pub struct ReceiverStats {
 impl Receiver {
     /// Creates the receiver of a flow whose sender has the same `isn`.
     pub fn new(config: &Config, flow: u32, isn: u32, measure: Measure) -> Self {
+        let echo = Echo::new(&config.law, in_bytes(config, 1));
         Self {
-            echo: Echo::new(&config.law, in_bytes(config, 1)),
+            has_echo: echo.takes_part(),
+            echo,
             next: 0,
             stamp_ns: 0,
             deadline: Time::NEVER,
@@ -188,15 +192,8 @@ impl Receiver {
     #[inline]
     fn handle_data(&mut self, config: &Config, now: Time, packet: &Packet, answer: &mut Packet) -> bool {
         self.received_packets += 1;
-        let around = Around {
-            config,
-            now,
-            next: self.next,
-            came: absolute(packet.seq, self.base, self.next),
-            connection: self.connection.as_deref(),
-            window: self.window.as_deref(),
-        };
-        let heard = self.echo.on_data(&config.law, packet, around);
+        let index = absolute(packet.seq, self.base, self.next);
+        let heard = if self.has_echo { self.hear(config, now, packet, index) } else { Heard::Taken };
         if heard == Heard::Unreadable {
             return false;
         }
@@ -205,7 +202,6 @@ impl Receiver {
         }
         self.has_mark |= config.ecn && packet.flags & flag::ECN_MASK == flag::CE;
 
-        let index = around.came;
         let is_waiting = self.deadline != Time::NEVER;
         // RFC 7323 §4.3: what an ACK echoes comes from the last segment in sequence; if ACKs are
         // delayed, from the first one that it acknowledges. ns-2 echoes the packet's own.
@@ -244,6 +240,14 @@ impl Receiver {
         }
         self.acknowledge(config, now, Kind::Ack, answer);
         true
+    }
+
+    /// The law takes the data packet that is segment `came`.
+    #[inline(always)]
+    fn hear(&mut self, config: &Config, now: Time, packet: &Packet, came: Option<u64>) -> Heard {
+        let (connection, window) = (self.connection.as_deref(), self.window.as_deref());
+        let around = Around { config, now, next: self.next, came, connection, window };
+        self.echo.on_data(&config.law, packet, around)
     }
 
     /// A duplicate, a segment beyond a gap, or one that fills it.
@@ -292,15 +296,11 @@ impl Receiver {
             ..Packet::default()
         };
         packet.set_window(advertised);
-        let around = Around {
-            config,
-            now,
-            next: self.next,
-            came: None,
-            connection: self.connection.as_deref(),
-            window: self.window.as_deref(),
-        };
-        packet.set_reply(self.echo.on_ack(&config.law, around));
+        if self.has_echo {
+            let (connection, window) = (self.connection.as_deref(), self.window.as_deref());
+            let around = Around { config, now, next: self.next, came: None, connection, window };
+            packet.set_reply(self.echo.on_ack(&config.law, around));
+        }
         if let Some(beyond) = &self.out_of_order
             && config.recovery.has_sack()
         {

@@ -8,7 +8,7 @@ mod stats;
 
 use alloc::boxed::Box;
 use congestlab_core::law;
-use congestlab_core::units::{Bytes, Duration, Time};
+use congestlab_core::units::{Bytes, Duration, Rate, Time};
 
 use super::delivery::Delivery;
 use super::rtt::{CAUTIOUS_RTO, INITIAL_RTO, RoundTrip};
@@ -72,6 +72,8 @@ mod bit {
     pub(super) const PROBES: u16 = 1 << 11;
     /// The flow is older than the measurement, which has not begun.
     pub(super) const EARLY: u16 = 1 << 12;
+    /// The law says nothing when it sends, and need not be called.
+    pub(super) const SILENT: u16 = 1 << 13;
 }
 
 /// Segment to send next.
@@ -174,7 +176,9 @@ impl Sender {
             base: isn.wrapping_add(1),
             awnd: 0,
             inflation: 0,
-            flags: if probes { bit::PROBES } else { 0 } | if start < measure.from { bit::EARLY } else { 0 },
+            flags: if probes { bit::PROBES } else { 0 }
+                | if start < measure.from { bit::EARLY } else { 0 }
+                | if config.law.is_silent() { bit::SILENT } else { 0 },
             mode: Mode::Closed,
             dup_acks: 0,
             backoff: 0,
@@ -441,17 +445,17 @@ impl Sender {
         }
         let sample = delivery.sample();
         let report = law::Delivery {
-            total: in_bytes(config, sample.total),
-            newly: in_bytes(config, sample.newly),
-            prior: in_bytes(config, sample.prior),
+            total: sent_bytes(config, sample.total),
+            newly: sent_bytes(config, sample.newly),
+            prior: sent_bytes(config, sample.prior),
             interval: sample.interval,
-            lost: in_bytes(config, sample.lost),
-            lost_since: in_bytes(config, sample.lost_since),
-            sent_flight: in_bytes(config, sample.sent_flight),
-            lost_until: in_bytes(config, sample.lost_until),
-            lost_flight: in_bytes(config, sample.lost_flight),
-            prior_flight: in_bytes(config, prior_flight),
-            flight: in_bytes(config, flight),
+            lost: sent_bytes(config, sample.lost),
+            lost_since: sent_bytes(config, sample.lost_since),
+            sent_flight: sent_bytes(config, sample.sent_flight),
+            lost_until: sent_bytes(config, sample.lost_until),
+            lost_flight: sent_bytes(config, sample.lost_flight),
+            prior_flight: sent_bytes(config, prior_flight),
+            flight: sent_bytes(config, flight),
             rtt,
             is_app_limited: sample.is_app_limited,
             in_recovery,
@@ -934,20 +938,11 @@ impl Sender {
         if let Some(connection) = &self.connection {
             connection.show(config, index, packet);
         }
-        let send = law::Send {
-            size: Bytes(u64::from(size)),
-            // docs/design/contract.md 4: the first data packet does not state the RTT that the SYN measured;
-            // ns-2's does.
-            srtt: if index == 0 && is_new && !config.ns2 { Duration(0) } else { self.rtt.srtt() },
-            awnd: self.awnd_bytes(config),
-            backlog: in_bytes(config, available - self.next),
-            inflation: match self.mode {
-                Mode::Recovery if !PLAIN => in_bytes(config, u64::try_from(self.inflation).unwrap_or(0)),
-                _ => Bytes(0),
-            },
-            is_window_limited,
+        let pacing = if self.flags & bit::SILENT != 0 {
+            None
+        } else {
+            self.tell::<PLAIN>(config, now, index == 0 && is_new, is_window_limited, available, packet)
         };
-        let pacing = self.law.on_send(&config.law, now, &send, self.rtt.srtt(), packet);
         if is_new {
             self.next += 1;
             if config.ecn {
@@ -987,6 +982,34 @@ impl Sender {
             let earliest = now.0.saturating_sub((PACING_BURST - 1).saturating_mul(interval));
             self.release = Time(self.release.0.max(earliest).saturating_add(interval));
         }
+    }
+
+    /// Lets the law put on a data packet what it tells, and returns the rate to pace at. `is_first`: it is the first of
+    /// the connection.
+    #[inline(always)]
+    fn tell<const PLAIN: bool>(
+        &mut self,
+        config: &Config,
+        now: Time,
+        is_first: bool,
+        is_window_limited: bool,
+        available: u64,
+        packet: &mut Packet,
+    ) -> Option<Rate> {
+        let send = law::Send {
+            size: Bytes(u64::from(packet.size)),
+            // docs/design/contract.md 4: the first data packet does not state the RTT that the SYN measured;
+            // ns-2's does.
+            srtt: if is_first && !config.ns2 { Duration(0) } else { self.rtt.srtt() },
+            awnd: self.awnd_bytes(config),
+            backlog: in_bytes(config, available - self.next),
+            inflation: match self.mode {
+                Mode::Recovery if !PLAIN => in_bytes(config, u64::try_from(self.inflation).unwrap_or(0)),
+                _ => Bytes(0),
+            },
+            is_window_limited,
+        };
+        self.law.on_send(&config.law, now, &send, self.rtt.srtt(), packet)
     }
 
     /// `flight` segments were in flight before `index` was sent; `is_last`: there is no more data.
