@@ -256,6 +256,79 @@ fn what_a_limited_flow_leaves_goes_to_the_others() {
     assert!((report.advice.0 as f64 - expected).abs() < 10.0, "{report:?}, {expected}");
 }
 
+/// A flow alone that is limited elsewhere is advised the whole link, whatever it sends: it keeps nothing from anybody. Without that it
+/// was advised what is left of the link beside 1.25 of its rate, .23 of the link for .6.
+#[test]
+fn a_lone_flow_is_advised_the_link_whatever_it_sends() {
+    for percent in [1u64, 10, 30, 50, 60, 65, 69, 75, 95] {
+        let mut router = Router::new(alone(60_000_000));
+        router.sends(0, 200, &[(1, 60_000_000 * percent / 100)]);
+        let report = router.law.report();
+        assert_eq!((report.flows, report.limited), (1, u32::from(percent < 69)), "{percent} %");
+        assert_eq!(report.advice.0, 7_500_000, "{percent} %");
+    }
+}
+
+/// Flows that are all limited elsewhere, by what they send, with what water filling advises: min(A, 1.25 r + A / 8) of all are the
+/// link. None is advised less than it sends, nor more than that solution.
+#[test]
+fn limited_flows_are_not_advised_less_than_they_send() {
+    const LINK: u64 = 60_000_000;
+    for percents in
+        [&[60u64, 10][..], &[30, 30, 30], &[50, 20, 10], &[40, 10, 5, 5], &[20, 20, 20, 20], &[5; 8]]
+    {
+        let flows: Vec<(u32, u64)> = (1..).zip(percents.iter().map(|part| LINK * part / 100)).collect();
+        let (mut low, mut high) = (0.0, LINK as f64);
+        for _ in 0..60 {
+            let middle = (low + high) / 2.0;
+            let taken: f64 =
+                flows.iter().map(|&(_, sent)| (1.25 * sent as f64 + middle / 8.0).min(middle)).sum();
+            if taken < LINK as f64 { low = middle } else { high = middle }
+        }
+        // At first all send little, and each is advised the link.
+        let mut router = Router::new(alone(LINK));
+        let little: Vec<(u32, u64)> = flows.iter().map(|&(flow, _)| (flow, LINK / 1000)).collect();
+        router.sends(0, 200, &little);
+        assert!(router.law.report().advice.0 >= LINK * 98 / 800);
+        let largest = flows.iter().map(|&(_, sent)| sent).max().unwrap() as f64;
+        for second in 200..500 {
+            router.sends(second, second + 1, &flows);
+            let advice = 8.0 * router.law.report().advice.0 as f64;
+            assert!(advice + 8.0 >= largest, "{percents:?} at {second} s: {advice} for {largest}");
+            // The interval after the change has packets of both.
+            assert!(second < 210 || advice <= low + 16.0, "{percents:?} at {second} s: {advice}, {low}");
+        }
+    }
+}
+
+/// Of a flow that asks in each datagram, as what only looks like SCONE does, four are lowered at once, then one in each quarter of a
+/// period; when the code changes, four at once again. A sender that asks as the draft says is always answered.
+#[test]
+fn few_packets_of_a_flow_are_lowered() {
+    let mut router = Router::new(alone(50_000_000));
+    let lowered = |router: &mut Router, flow, from: u64, to: u64| {
+        (from..to).filter(|tenth| router.passes(Time(tenth * S / 10), flow, 40, UNKNOWN) < UNKNOWN).count()
+    };
+    assert_eq!(lowered(&mut router, 1, 0, 160), 4);
+    assert_eq!(lowered(&mut router, 1, 160, 830), 4, "67 s");
+    assert_eq!(lowered(&mut router, 1, 830, 7530), 40, "670 s");
+    // A second flow halves the advice.
+    assert_eq!(lowered(&mut router, 2, 7530, 7550), 4);
+    assert_eq!(lowered(&mut router, 1, 7550, 7600), 4);
+    assert_eq!(lowered(&mut router, 1, 7600, 7650), 0);
+    let mut random = Random::new(6);
+    let mut router = Router::new(alone(50_000_000));
+    assert_eq!(lowered(&mut router, 3, 0, 20), 4);
+    let mut now = 2 * S;
+    for _ in 0..1000 {
+        now += 20 * S + random.below(10 * S);
+        assert!(router.passes(Time(now), 3, 40, UNKNOWN) < UNKNOWN, "at {now} ns");
+    }
+    // Without the limit all are.
+    let mut router = Router::new(LinkConfig { updates: u32::MAX, ..alone(50_000_000) });
+    assert_eq!(lowered(&mut router, 1, 0, 1000), 1000);
+}
+
 /// Flows that still keep to a lower code than they were told last are not limited elsewhere.
 #[test]
 fn who_keeps_to_an_old_advice_is_not_limited() {
@@ -414,6 +487,7 @@ fn nothing_overflows() {
             capacity: Rate(any()),
             interval: Duration(any()),
             hold: Duration(any()),
+            updates: any() as u32,
             ..LinkConfig::DEFAULT
         };
         let mut router = Router { law: Link::new(config, Duration(any())), records: BTreeMap::new() };

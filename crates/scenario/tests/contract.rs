@@ -129,7 +129,7 @@ fn every_alternative_in_the_example_is_accepted() {
         ("flows.ftp.law", "{ scone = { period = \"10 s\", every = \"3 s\" } }"),
         (
             "links.bottleneck.law",
-            "{ scone = { eta = 0.9, interval = \"1 s\", hold = \"10 s\", capacity = \"5 Mbit/s\" } }",
+            "{ scone = { eta = 0.9, interval = \"1 s\", hold = \"10 s\", updates = 8, capacity = \"5 Mbit/s\" } }",
         ),
         (
             "links.bottleneck.law",

@@ -35,6 +35,8 @@ pub struct LinkConfig {
     pub interval: Duration,
     /// Time for which there must be room before an advice rises: the period of senders.
     pub hold: Duration,
+    /// Packets of a flow that are lowered in `hold`, and as many at once when the flow begins or its code changes.
+    pub updates: u32,
 }
 
 impl LinkConfig {
@@ -44,6 +46,7 @@ impl LinkConfig {
         eta: Ratio::ppm(980_000),
         interval: Duration(5_000_000_000),
         hold: Duration(67_000_000_000),
+        updates: 4,
     };
 
     /// Returns what the link advises in all.
@@ -68,6 +71,11 @@ impl Settings for LinkConfig {
             "hold",
             "Time for which there must be room before an advice rises; 67 s (the draft's period).",
             Field::Span(&mut self.hold),
+        );
+        tell(
+            "updates",
+            "Packets of a flow that are lowered in `hold`; 4: a sender of the draft asks no more often.",
+            Field::Count(&mut self.updates),
         );
         tell(
             "capacity",
@@ -160,8 +168,9 @@ struct Census {
     greedy: u32,
     /// Flows that are limited elsewhere.
     limited: u32,
-    /// Sum of [`GROWTH`] of what the latter send.
+    /// Sum of [`GROWTH`] of what the latter send, and the largest of it.
     wanted: Rate,
+    largest: Rate,
     /// Rate of the traffic that asks for no advice.
     others: Rate,
 }
@@ -179,17 +188,19 @@ struct Known {
     before: u8,
     /// Interval in which the higher one was told.
     raised: u32,
+    /// Time at which as many packets may be lowered at once as in a period, ms, modulo 2^32.
+    rested: u32,
 }
 
 impl Known {
-    const WORDS: u32 = 6;
+    const WORDS: u32 = 7;
     /// The record of a flow that the link does not remember. It has values, and is no `Option`, since a compiler saves what is not
     /// there, too, and a kernel refuses that.
-    const NONE: Self = Self { number: 0, interval: 0, bytes: 0, told: 0, before: 0, raised: 0 };
+    const NONE: Self = Self { number: 0, interval: 0, bytes: 0, told: 0, before: 0, raised: 0, rested: 0 };
 
     #[inline(always)]
     fn read(words: &[u32]) -> Option<Self> {
-        let [number, interval, low, high, codes, raised, ..] = words else { return None };
+        let [number, interval, low, high, codes, raised, rested, ..] = words else { return None };
         Some(Self {
             number: *number,
             interval: *interval,
@@ -197,16 +208,35 @@ impl Known {
             told: *codes as u8,
             before: (*codes >> 8) as u8,
             raised: *raised,
+            rested: *rested,
         })
     }
 
     #[inline(always)]
     fn write(self, words: &mut [u32]) {
-        if let [number, interval, low, high, codes, raised, ..] = words {
+        if let [number, interval, low, high, codes, raised, rested, ..] = words {
             (*number, *interval) = (self.number, self.interval);
             (*low, *high) = (self.bytes as u32, (self.bytes >> 32) as u32);
             (*codes, *raised) = ((self.before as u32) << 8 | self.told as u32, self.raised);
+            *rested = self.rested;
         }
+    }
+
+    /// Returns whether a packet of the flow may be lowered to a code now, and counts it. What only looks like SCONE, in each
+    /// datagram, is so damaged a few times in a period (draft-ietf-scone-protocol-07 §9.3); a new code may be told at once.
+    #[inline(always)]
+    fn may_tell(&mut self, code: u8, now: Time, config: &LinkConfig) -> bool {
+        // Half of the clock's circle at most, or what lies ahead could not be told from what is past.
+        let hold = (config.hold.0 / 1_000_000).min(1 << 31) as u32;
+        let step = hold / config.updates.max(1);
+        let now = (now.0 / 1_000_000) as u32;
+        let ahead = self.rested.wrapping_sub(now);
+        let ahead = if code != self.told || ahead > hold { 0 } else { ahead };
+        if ahead > hold - step {
+            return false;
+        }
+        self.rested = now.wrapping_add(ahead + step);
+        true
     }
 
     /// Notes a code that is told to the flow.
@@ -262,15 +292,22 @@ impl Link {
         }
     }
 
-    /// A by the flows of the last interval: g A + S + l A / 8 = eta C - u, where l flows that are limited elsewhere are left S and
-    /// an eighth of the advice each.
+    /// A by the flows of the last interval: each takes A, or 1.25 of what it sends and A / 8 if that is less, and together they take
+    /// eta C - u. Whoever is counted among those that take A, A is at most that: so it is the largest of what follows when all that
+    /// are limited elsewhere are taken to be so, all but the largest of them, and none. Without the latter two a flow alone, or one
+    /// that is large among them, would be advised less than it sends.
     #[inline]
     fn fair(&self) -> Rate {
-        let Census { greedy, limited, wanted, others } = self.last;
-        let room = self.config.whole() - others - wanted;
-        let eighths = greedy as u64 * RETURN + limited as u64;
-        let share = mul_div(room.0, RETURN, eighths.max(RETURN));
-        Rate(share).min(self.config.whole()).max(LEAST)
+        let Census { greedy, limited, wanted, largest, others } = self.last;
+        let (greedy, limited) = (greedy as u64, limited as u64);
+        let room = self.config.whole() - others;
+        let share = |greedy: u64, limited: u64, wanted: Rate| {
+            mul_div((room - wanted).0, RETURN, (greedy * RETURN + limited).max(1))
+        };
+        let all = share(greedy, limited, wanted);
+        let but_one = share(greedy + limited.min(1), limited.saturating_sub(1), wanted - largest);
+        let none = share(greedy + limited, 0, Rate(0));
+        Rate(all.max(but_one).max(none)).min(room).max(LEAST)
     }
 
     #[inline]
@@ -311,6 +348,7 @@ impl Link {
             told: super::UNKNOWN,
             before: super::UNKNOWN,
             raised: self.intervals as u32,
+            rested: 0,
         }
     }
 
@@ -327,6 +365,7 @@ impl Link {
         if sent < Rate(USED.of(kept.0)) && wanted + Rate(advice.0 / RETURN) < advice {
             self.running.limited += 1;
             self.running.wanted += wanted;
+            self.running.largest = self.running.largest.max(wanted);
         } else {
             self.running.greedy += 1;
         }
@@ -409,7 +448,8 @@ impl LinkLaw for Link {
         }
     }
 
-    /// Lowers the code of a packet that carries one to the link's own, and counts what its flow sends.
+    /// Lowers the code of a packet that carries one to the link's own, unless its flow had enough of that, and counts what the flow
+    /// sends.
     #[inline]
     fn on_departure(&mut self, now: Time, packet: &mut impl Packet, _backlog: Bytes) {
         let Some(header) = packet.header::<Header>() else { return };
@@ -420,13 +460,15 @@ impl LinkLaw for Link {
         }
         // A flow that the link does not remember is known by its name.
         let own = self.code_for(if known.number == 0 { header.flow } else { known.number });
+        let mut lowers = own < asked;
         if known.number > 0
             && let Some(words) = packet.memory([header.flow, !header.flow, 1], now, true)
         {
+            lowers = lowers && known.may_tell(own, now, &self.config);
             known.tell(own, self.period());
             known.write(words);
         }
-        if own < asked {
+        if lowers {
             packet.set_header(Header { signal: own, ..header });
         }
     }
