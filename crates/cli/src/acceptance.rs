@@ -183,7 +183,7 @@ fn columns(arguments: &AcceptanceArguments, beside: &[String]) -> Result<Vec<Col
 }
 
 /// The switches of a law that are on: of its links first, then of its flows, each name once.
-fn parts(law: &str) -> Vec<&'static str> {
+pub(crate) fn parts(law: &str) -> Vec<&'static str> {
     let mut parts = Vec::new();
     let mut take = |key: &'static str, _: &'static str, field: Field<'_>| {
         if matches!(field, Field::Switch(true) | Field::Weight(Some(_))) && !parts.contains(&key) {
@@ -200,7 +200,7 @@ fn parts(law: &str) -> Vec<&'static str> {
 }
 
 /// Names of the settings of a law, on a link or of a flow.
-fn keys(law: &str, is_link: bool) -> Vec<&'static str> {
+pub(crate) fn keys(law: &str, is_link: bool) -> Vec<&'static str> {
     let mut keys = Vec::new();
     let Some(protocol) = Protocol::of(law) else { return keys };
     let mut take = |key: &'static str, _: &'static str, _: Field<'_>| keys.push(key);
@@ -249,6 +249,11 @@ fn settings(
         sets.extend(discipline(case, path, column, disciplines));
     }
     Ok(sets)
+}
+
+/// Returns the queues that laws want of the links that they run on, by law.
+pub(crate) fn disciplines() -> Result<BTreeMap<String, toml::Value>, Failure> {
+    Ok(cards::read()?.disciplines)
 }
 
 /// The queue that a law wants of a link, beside its law's path, unless the case is about one.

@@ -59,6 +59,10 @@ const ACCEPTANCE_EXAMPLE: &str = "\
 Example:
   congestlab acceptance xcp2 --quick --html card.html";
 
+const SEARCH_EXAMPLE: &str = "\
+Example:
+  congestlab search xcp2 --against cubic --budget 5000 --out found";
+
 /// Simulates explicit congestion control (XCP) beside TCP from one scenario file.
 #[derive(Debug, Parser)]
 #[command(name = "congestlab", version = LONG_VERSION.as_str(), after_help = EXIT_STATUS, max_term_width = 100)]
@@ -109,6 +113,9 @@ pub(crate) enum Command {
     /// Measure a law beside others in many cases, and print its report card
     #[command(after_help = ACCEPTANCE_EXAMPLE)]
     Acceptance(AcceptanceArguments),
+    /// Search for networks in which a law does harm, and write the simplest as scenarios
+    #[command(after_help = SEARCH_EXAMPLE)]
+    Search(SearchArguments),
     /// Draw sweeps and runs that are on disk for a publication: SVG, PNG, PDF, and their numbers
     Plot(PlotArguments),
     /// Draw a run or a sweep that is on disk: report.html, and pictures for a paper
@@ -318,6 +325,37 @@ pub(crate) struct AcceptanceArguments {
     /// Fail with status 3 if the law misses a bound
     #[arg(long)]
     pub(crate) check: bool,
+    /// Runs at once, 1 to 1024 [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(crate) threads: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SearchArguments {
+    /// Law of flows, such as xcp2; links run its link law
+    #[arg(value_name = "LAW")]
+    pub(crate) law: String,
+    /// Switch a part of the law off, such as bound_headers; may be repeated
+    #[arg(long, value_name = "PART")]
+    pub(crate) without: Vec<String>,
+    /// Count the harm that is beyond another law's in the same case; each case is two runs then
+    #[arg(long, value_name = "LAW")]
+    pub(crate) against: Option<String>,
+    /// Seed of the search and of its runs: the same seed and budget find the same on every machine
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Runs in all, of 20 simulated seconds each, 10 to 10000000
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = budget)]
+    pub(crate) budget: u64,
+    /// End after this time, such as "10 min", with what was found so far; that depends on the machine
+    #[arg(long, value_name = "TIME")]
+    pub(crate) limit: Option<Time>,
+    /// Cases to write at most
+    #[arg(long, value_name = "N", default_value_t = 12)]
+    pub(crate) keep: usize,
+    /// New or empty folder for a scenario for each case, and found.json [default: found/LAW-SEED]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) out: Option<PathBuf>,
     /// Runs at once, 1 to 1024 [default: one for each core]
     #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) threads: Option<usize>,
@@ -667,6 +705,13 @@ fn seeds(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(number) if (1..=100_000).contains(&number) => Ok(number),
         _ => Err("expected a number from 1 to 100000".into()),
+    }
+}
+
+fn budget(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(number) if (10..=10_000_000).contains(&number) => Ok(number),
+        _ => Err("expected a number from 10 to 10000000".into()),
     }
 }
 

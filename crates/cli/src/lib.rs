@@ -38,6 +38,7 @@ mod picture;
 mod plot;
 mod report;
 mod run;
+mod search;
 mod sweep;
 mod table;
 mod trial;
@@ -126,6 +127,7 @@ fn execute(command: &Command, screen: &Screen) -> Result<ExitCode, Failure> {
         Command::Sweep(arguments) => sweep::sweep(arguments, screen)?,
         Command::Papers(command) => papers::papers(command, screen)?,
         Command::Acceptance(arguments) => acceptance::acceptance(arguments, screen)?,
+        Command::Search(arguments) => search::search(arguments, screen)?,
         Command::Plot(arguments) => plot::plot(arguments, screen)?,
         Command::Report(arguments) => report::report(arguments, screen)?,
         Command::Wireshark(command) => wireshark::wireshark(command, screen)?,

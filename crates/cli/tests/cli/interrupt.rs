@@ -96,6 +96,21 @@ fn an_interrupted_sweep_keeps_what_is_complete_and_goes_on_from_there() {
     assert!(again.contains("1 run in") && again.contains("1 kept"), "{again}");
 }
 
+#[test]
+fn an_interrupted_search_keeps_what_it_found() {
+    let lab = Lab::new(SCENARIO);
+    let arguments = ["search", "xcp", "--budget", "1000000", "--threads", "1", "--json", "--out", "found"];
+    let finished = interrupt(&lab, &arguments, Signal::INT).exits(130);
+    let list = finished.json();
+    assert_eq!(list["complete"], false);
+    assert!(finished.stderr().contains("interrupted after"), "{}", finished.stderr());
+    for found in list["found"].as_array().expect("a list") {
+        lab.run(&["check", &format!("found/{}", found["file"].as_str().expect("a name"))]).exits(0);
+    }
+    let left = std::fs::read_dir(lab.path("found")).expect("it is there");
+    assert!(left.flatten().all(|entry| !entry.file_name().to_string_lossy().ends_with(".part")));
+}
+
 /// What only reads has nothing to finish, and the same status.
 #[test]
 fn what_reads_results_is_interrupted_too() {

@@ -21,6 +21,7 @@ mod report;
 mod router;
 #[cfg(feature = "linux")]
 mod scone;
+mod search;
 mod sweep;
 
 use std::path::{Path, PathBuf};
