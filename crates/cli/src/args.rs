@@ -40,6 +40,9 @@ Examples:
 const REPORT_EXAMPLE: &str = "\
 Example:
   congestlab report runs/first-1-* --figures pictures";
+const SERVE_EXAMPLE: &str = "\
+Example:
+  congestlab serve runs";
 const EXPORT_EXAMPLE: &str = "\
 Example:
   congestlab export qlog runs/first-1-* -o first.qlog";
@@ -121,6 +124,9 @@ pub(crate) enum Command {
     /// Draw a run or a sweep that is on disk: report.html, and pictures for a paper
     #[command(after_help = REPORT_EXAMPLE)]
     Report(ReportArguments),
+    /// Show a folder of runs and sweeps in a browser, on this machine alone
+    #[command(after_help = SERVE_EXAMPLE)]
+    Serve(ServeArguments),
     /// Run XCP and CUBIC on one bottleneck, print a table and draw a picture
     Demo(DemoArguments),
     /// Explain which feedback a packet of a flow got at a time, and why
@@ -615,6 +621,16 @@ pub(crate) struct DiffArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    /// Folder in which runs (run --out) and sweeps are looked for, four folders deep
+    #[arg(value_name = "RUNS", value_hint = ValueHint::DirPath)]
+    pub(crate) runs: PathBuf,
+    /// Port on 127.0.0.1 [default: one that is free]
+    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+    pub(crate) port: u16,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct CompareArguments {
     /// Folder of a run, simulated or live, that --out wrote
     #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
@@ -626,6 +642,9 @@ pub(crate) struct CompareArguments {
     /// FILE has no extension
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) plot: Option<PathBuf>,
+    /// With --json: put the picture into the object, as svg
+    #[arg(long)]
+    pub(crate) inline: bool,
     /// Largest difference that still agrees; may be repeated: of goodput and rtt as a share, of queue and
     /// queue_p95 in packets, of drops and utilization as a number, of convergence as a factor
     /// [default: goodput=0.05, queue=10, convergence=1.5; the others are not judged]

@@ -24,6 +24,10 @@ const FLOWS_SHOWN_MAX: usize = 12;
 pub(crate) fn compare(arguments: &CompareArguments, screen: &Screen) -> Result<(), Failure> {
     let runs = [open_folder(&arguments.one)?, open_folder(&arguments.other)?];
     let runs = [&runs[0], &runs[1]];
+    if arguments.inline && !screen.json {
+        let text = "--inline puts the picture into the object of --json, which is not asked for";
+        return Err(Failure::Input(Message::new(text, "add --json, or draw to a file with --plot")));
+    }
     let pictures = arguments.plot.as_deref().map(pictures).transpose()?.unwrap_or_default();
     let mut quantities = QUANTITIES;
     let told = compare::tolerances(runs);
@@ -70,6 +74,9 @@ pub(crate) fn compare(arguments: &CompareArguments, screen: &Screen) -> Result<(
             |Tolerance { of, at_most, because }| json!({ "of": of, "at_most": at_most, "because": because }),
         );
         object["tolerances"] = told.collect();
+        if arguments.inline {
+            object["svg"] = figure(runs)?.to_svg().into();
+        }
         print(&store::pretty(&object))?;
     } else {
         let reasons = told.iter().map(|Tolerance { of, at_most, because }| {

@@ -6,9 +6,9 @@
 //!
 //! [`args`] defines the command line, from which help, completions and man pages come. [`execute`] hands each
 //! command to the module of its name: [`run`], [`sweep`], [`papers`], [`acceptance`], [`report`], [`demo`], [`explain`],
-//! [`diff`], [`compare`], [`wireshark`], [`new`], [`build`], [`trial`], and `linux` for those on real packets (or `no_linux`, in a build
+//! [`diff`], [`compare`], [`serve`], [`wireshark`], [`new`], [`build`], [`trial`], and `linux` for those on real packets (or `no_linux`, in a build
 //! without them). They share [`output`] (data to stdout, words to stderr), [`failure`] (messages and the exit
-//! codes of docs/design/contract.md 5), [`machine`] (clocks, memory, signals), [`table`] and [`plot`]. [`ns2`]
+//! codes of docs/design/contract.md 5), [`http`], [`machine`] (clocks, memory, signals), [`table`] and [`plot`]. [`ns2`]
 //! runs a model in ns-2, for `papers`.
 #![cfg_attr(doc, expect(rustdoc::invalid_html_tags, reason = "help for terminals writes <scenario>"))]
 
@@ -25,6 +25,7 @@ mod diff;
 mod explain;
 mod export;
 mod failure;
+mod http;
 #[cfg(feature = "linux")]
 mod linux;
 mod machine;
@@ -39,6 +40,7 @@ mod plot;
 mod report;
 mod run;
 mod search;
+mod serve;
 mod sweep;
 mod table;
 mod trial;
@@ -135,6 +137,7 @@ fn execute(command: &Command, screen: &Screen) -> Result<ExitCode, Failure> {
         Command::Explain(arguments) => explain::explain(arguments, screen)?,
         Command::Export(arguments) => export::export(arguments, screen)?,
         Command::Diff(arguments) => diff::diff(arguments, screen)?,
+        Command::Serve(arguments) => serve::serve(arguments, screen)?,
         Command::Compare(arguments) => compare::compare(arguments, screen)?,
         Command::Schema => print(&store::pretty(&schema::schema()))?,
         Command::Completions { shell } => {

@@ -113,6 +113,11 @@ impl Clock {
     }
 }
 
+/// Returns bits that nobody can guess, from the system.
+pub(crate) fn secret() -> std::io::Result<u128> {
+    system::secret()
+}
+
 /// Columns of the terminal behind stderr; 0: none, or it does not say.
 pub(crate) fn columns() -> u16 {
     system::columns()

@@ -5,6 +5,7 @@ pub(crate) mod origin;
 pub mod paper;
 pub(crate) mod records;
 pub mod result;
+pub(crate) mod standing;
 pub mod store;
 pub mod sweep;
 pub mod table;

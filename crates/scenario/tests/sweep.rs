@@ -9,7 +9,7 @@ use congestlab_scenario::Scenario;
 use congestlab_scenario::claims::Verdict;
 use congestlab_scenario::result::Meta;
 use congestlab_scenario::sim::{self, Engine, model::Model, outcome::Outcome};
-use congestlab_scenario::sweep::{self, Elsewhere, Options, PointResult, Progress, SweepError};
+use congestlab_scenario::sweep::{self, Elsewhere, Options, PointResult, Progress, SweepError, standing};
 use parquet::file::reader::FileReader as _;
 use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::record::Field;
@@ -123,7 +123,12 @@ fn a_sweep_does_only_what_is_missing() {
     };
     let mut all = names();
     all.sort();
-    assert_eq!(all, ["1.log", "2.log"], "one file for each command that ran something, and no claim is left");
+    let expected = ["1.log", "2.log", "plan.json"];
+    assert_eq!(all, expected, "one file for each command that ran something, and no claim is left");
+    // Records of other code are none of this sweep's.
+    let standing = standing(folder.path()).unwrap().unwrap();
+    assert_eq!((standing.done, standing.all), (6, Some(6)));
+    assert_eq!(standing.scenario.as_deref(), Some(scenario.name()));
     std::fs::remove_dir_all(folder.path()).unwrap();
     assert_eq!(run(&scenario, folder.path(), "v1").1, 6);
     let log = points.join("1.log");

@@ -1,32 +1,21 @@
 //! The numbers of routers and host over HTTP, in Prometheus' text format (version 0.0.4), for `congestlab apply --watch`.
 //!
-//! Whoever asks may be hostile: a request is at most 8 KiB and takes at most 5 s, so does its answer, 16 are served at
-//! once and others refused, and numbers are gathered once a second at most. There is no keep-alive.
+//! Whoever asks may be hostile: [`crate::http`] serves no more than it can, and numbers are gathered once a second at most.
 
-use std::collections::VecDeque;
 use std::fmt::Write as _;
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
 
 use congestlab_linux::host::{self, Counters};
 use congestlab_linux::router::{self, Status};
 use congestlab_scenario::export::sample;
 
 use crate::failure::{Failure, Message};
+use crate::http::{self, Answer, Request};
 use crate::machine::Clock;
 
-const REQUEST_MAX: usize = 8192;
-const PATIENCE_S: f64 = 5.0;
-/// What is read and thrown away behind a refused request, so that the answer is not lost to a reset.
-const REST_MAX: usize = 64 << 10;
-const REST_S: f64 = 1.0;
-const AT_ONCE: usize = 16;
-/// Refused connections that are not closed yet.
-const REFUSED_MAX: usize = 64;
 /// Age of numbers that are told again.
 const FRESH_S: f64 = 1.0;
 const TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -62,159 +51,18 @@ pub(super) fn serve(address: SocketAddr, counts: Arc<Mutex<Counts>>) -> Result<S
             }
         }
     };
-    let spawned =
-        thread::Builder::new().name("metrics".into()).spawn(move || accept(&listener, Arc::new(numbers)));
+    let spawned = thread::Builder::new().name("metrics".into()).spawn(move || {
+        http::accept(&listener, "metrics", Arc::new(move |request: &Request| answer(request, &numbers)));
+    });
     spawned.map_err(failed)?;
     Ok(bound)
 }
 
-fn accept(listener: &TcpListener, numbers: Arc<impl Fn() -> String + Send + Sync + 'static>) {
-    let (served, mut refused) = (Arc::new(AtomicUsize::new(0)), VecDeque::new());
-    loop {
-        let Ok((stream, _)) = listener.accept() else {
-            // Out of files, for example: others may give some back.
-            thread::sleep(Duration::from_millis(100));
-            continue;
-        };
-        if served.fetch_add(1, Ordering::Relaxed) >= AT_ONCE {
-            served.fetch_sub(1, Ordering::Relaxed);
-            // It fits into the socket's memory, or is lost: nobody waits for that. Closed at once, with its request unread, the
-            // connection would be reset, and the answer lost.
-            let told = stream
-                .set_nonblocking(true)
-                .and_then(|()| (&stream).write(answer(503, "", true).as_bytes()))
-                .and_then(|_| stream.shutdown(Shutdown::Write));
-            if told.is_ok() {
-                refused.push_back(stream);
-            }
-            if refused.len() > REFUSED_MAX {
-                refused.pop_front();
-            }
-            continue;
-        }
-        refused.clear();
-        let (numbers, counted) = (numbers.clone(), Counted(served.clone()));
-        let spawned = thread::Builder::new().name("metrics".into()).spawn(move || {
-            let _counted = counted;
-            let _ = serve_one(&stream, &*numbers);
-        });
-        drop(spawned);
+fn answer(request: &Request, numbers: &impl Fn() -> String) -> Answer {
+    match request.path() {
+        "/metrics" => Answer::of(TYPE, numbers()),
+        _ => Answer::refusal(404, "the numbers are at /metrics"),
     }
-}
-
-/// One of those that are served, until it is dropped.
-struct Counted(Arc<AtomicUsize>);
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-fn serve_one(stream: &TcpStream, numbers: &impl Fn() -> String) -> io::Result<()> {
-    let (code, is_head) = match request(stream)? {
-        Ok(is_head) => (200, is_head),
-        Err(code) => (code, false),
-    };
-    let body = if code == 200 { numbers() } else { String::new() };
-    send(stream, answer(code, &body, !is_head).as_bytes())?;
-    stream.shutdown(Shutdown::Write)?;
-    let (clock, mut rest, mut buffer) = (Clock::start(), 0, [0; 4096]);
-    while rest < REST_MAX && code != 200 {
-        match read(stream, &mut buffer, &clock, REST_S)? {
-            0 => break,
-            count => rest += count,
-        }
-    }
-    Ok(())
-}
-
-/// Reads a request to its end. Returns whether only the head of the answer is wanted, or the status that refuses it.
-fn request(stream: &TcpStream) -> io::Result<Result<bool, u16>> {
-    let (clock, mut bytes, mut buffer) = (Clock::start(), Vec::new(), [0; 1024]);
-    loop {
-        if bytes.windows(4).any(|end| end == b"\r\n\r\n") || bytes.windows(2).any(|end| end == b"\n\n") {
-            return Ok(judge(&bytes));
-        }
-        if bytes.len() >= REQUEST_MAX {
-            return Ok(Err(431));
-        }
-        match read(stream, &mut buffer, &clock, PATIENCE_S) {
-            Ok(0) => return Ok(Err(400)),
-            Ok(count) => bytes.extend(&buffer[..count]),
-            Err(error) if is_late(&error) => return Ok(Err(408)),
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-/// Judges the first line.
-fn judge(bytes: &[u8]) -> Result<bool, u16> {
-    let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let line = std::str::from_utf8(line).map_err(|_| 400_u16)?;
-    let words: Vec<&str> = line.trim_end().split(' ').collect();
-    let [method, target, version] = words[..] else { return Err(400) };
-    if !version.starts_with("HTTP/1.") {
-        return Err(400);
-    }
-    if !["GET", "HEAD"].contains(&method) {
-        return Err(405);
-    }
-    if target.split('?').next() == Some("/metrics") { Ok(method == "HEAD") } else { Err(404) }
-}
-
-fn is_late(error: &io::Error) -> bool {
-    [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind())
-}
-
-/// What is left of the time, or the error that it is over.
-fn left(clock: &Clock, most: f64) -> io::Result<Option<Duration>> {
-    let left = most - clock.wall();
-    // A socket takes no time of 0.
-    if left < 0.001 { Err(ErrorKind::TimedOut.into()) } else { Ok(Some(Duration::from_secs_f64(left))) }
-}
-
-fn read(mut stream: &TcpStream, buffer: &mut [u8], clock: &Clock, most: f64) -> io::Result<usize> {
-    loop {
-        stream.set_read_timeout(left(clock, most)?)?;
-        match stream.read(buffer) {
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            other => return other,
-        }
-    }
-}
-
-/// Sends all, or gives up: who reads a byte at a time has as long as who reads nothing.
-fn send(mut stream: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
-    let clock = Clock::start();
-    while !bytes.is_empty() {
-        stream.set_write_timeout(left(&clock, PATIENCE_S)?)?;
-        match stream.write(bytes) {
-            Ok(count) => bytes = &bytes[count..],
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-fn answer(code: u16, body: &str, has_body: bool) -> String {
-    let (reason, said) = match code {
-        200 => ("OK", ""),
-        400 => ("Bad Request", "this is no request of HTTP/1\n"),
-        404 => ("Not Found", "the numbers are at /metrics\n"),
-        405 => ("Method Not Allowed", "allowed: GET, HEAD\n"),
-        408 => ("Request Timeout", "the request did not end in 5 s\n"),
-        431 => ("Request Header Fields Too Large", "a request may have 8 KiB\n"),
-        _ => ("Service Unavailable", "too many requests at once\n"),
-    };
-    let allow = if code == 405 { "Allow: GET, HEAD\r\n" } else { "" };
-    let body = if code == 200 { body } else { said };
-    format!(
-        "HTTP/1.0 {code} {reason}\r\nContent-Type: {TYPE}\r\nContent-Length: {}\r\n{allow}Connection: close\r\n\r\n{}",
-        body.len(),
-        if has_body { body } else { "" }
-    )
 }
 
 /// Samples by family, in the order in which the families are told.
@@ -372,14 +220,20 @@ fn add_host(families: &mut Families, law: &str, counters: &Counters) {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::io::{Read as _, Write as _};
+    use std::net::{Shutdown, TcpStream};
+    use std::time::Duration;
 
     use super::*;
+    use crate::http::AT_ONCE;
 
     /// A server with these numbers.
     fn server() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
         let address = listener.local_addr().expect("bound");
-        thread::spawn(move || accept(&listener, Arc::new(|| "x 1\n".to_owned())));
+        let numbers = || "x 1\n".to_owned();
+        let answer = move |request: &Request| answer(request, &numbers);
+        thread::spawn(move || http::accept(&listener, "metrics", Arc::new(answer)));
         address
     }
 

@@ -1,5 +1,6 @@
 //! The facts about a machine on other systems, as the standard library tells them. Nothing but comfort is missing.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -22,6 +23,13 @@ pub(super) fn thread_seconds() -> f64 {
 
 pub(super) fn host() -> String {
     std::env::var("COMPUTERNAME").unwrap_or("unknown".into())
+}
+
+/// Bits that nobody can guess: the keys of the standard library's hash tables are the system's random numbers, and it keeps
+/// them to itself.
+pub(super) fn secret() -> io::Result<u128> {
+    let half = |which: u8| u128::from(RandomState::new().hash_one(which));
+    Ok(half(0) << 64 | half(1))
 }
 
 /// No limit that is known.

@@ -1,6 +1,7 @@
 //! The facts about a machine on Unix.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -39,6 +40,13 @@ fn seconds(id: ClockId) -> f64 {
 
 pub(super) fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// Bits that nobody can guess.
+pub(super) fn secret() -> io::Result<u128> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(u128::from_ne_bytes(bytes))
 }
 
 /// Bytes of address space that the process was allowed.

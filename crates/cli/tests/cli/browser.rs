@@ -108,8 +108,12 @@ impl Browser {
 
     /// Opens a file and waits until it is loaded and painted.
     pub(crate) fn open(&mut self, path: &Path) {
+        self.navigate(&format!("file://{}", path.display()));
+    }
+
+    /// Opens an address and waits until it is loaded and painted.
+    pub(crate) fn navigate(&mut self, url: &str) {
         self.events.clear();
-        let url = format!("file://{}", path.display());
         self.call("Page.navigate", json!({ "url": url }));
         while !self.events.iter().any(|event| event["method"] == "Page.loadEventFired") {
             let message = self.receive();

@@ -22,6 +22,7 @@ mod router;
 #[cfg(feature = "linux")]
 mod scone;
 mod search;
+mod serve;
 mod sweep;
 
 use std::path::{Path, PathBuf};

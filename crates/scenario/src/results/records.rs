@@ -184,6 +184,11 @@ impl Records {
         Ok(())
     }
 
+    /// Runs of which there is a record.
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
     /// There is no record.
     pub(crate) fn is_empty(&self) -> bool {
         self.places.is_empty()

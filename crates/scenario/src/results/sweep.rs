@@ -22,7 +22,8 @@ use crate::results::origin::run_name;
 pub use crate::results::origin::settings_json;
 use crate::results::records::Records;
 use crate::results::result::{Meta, RunResult};
-use crate::results::{folder, records, store};
+pub use crate::results::standing::{Standing, standing};
+use crate::results::{folder, records, standing, store};
 use crate::text::diagnostic::Diagnostics;
 use crate::text::disk;
 
@@ -332,6 +333,8 @@ pub fn run<'a>(
     };
     if !matches!(options.work, Work::Merge(_)) {
         leave_out_other(options.folder, scenario)?;
+        let records = job.records.lock().unwrap_or_else(PoisonError::into_inner);
+        plan(&folder, scenario, &tasks, &records)?;
     }
     match &options.work {
         Work::All => job.run(tasks.iter().collect())?,
@@ -355,6 +358,13 @@ pub fn run<'a>(
         _ => tasks.par_iter().filter(is_missing).map(|task| task.points.len()).sum(),
     };
     Ok(Results { scenario, folder, points, tasks, task_of, records, missing })
+}
+
+/// Says in the folder, for those who look on, how many runs there are to be, and how many of the records are of none of them.
+fn plan(folder: &Path, scenario: &Scenario, tasks: &[Task], records: &Records) -> Result<(), SweepError> {
+    let own = tasks.iter().filter(|task| records.find(task.hash).is_some()).count();
+    standing::plan(folder, scenario.name(), tasks.len(), records.len() - own)
+        .map_err(|error| SweepError::Write { path: folder.to_owned(), error })
 }
 
 /// The points of a sweep, all read and found right.
@@ -414,6 +424,7 @@ impl<'a> Elsewhere<'a> {
         let records =
             Records::open(&folder).map_err(|error| SweepError::Read { path: folder.clone(), error })?;
         leave_out_other(options.folder, scenario)?;
+        plan(&folder, scenario, &laid.tasks, &records)?;
         let point = |task: &Task| &laid.points[task.points[0]];
         let is_complete = |task: &Task| complete(&records, task, point(task), scenario).is_some();
         let is_complete = laid.tasks.par_iter().map(is_complete).collect();

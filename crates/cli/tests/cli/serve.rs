@@ -1,0 +1,323 @@
+//! `congestlab serve`: the list, reports and comparisons for a browser of this machine, and nothing for anybody else.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::browser::Browser;
+use crate::{Lab, SCENARIO};
+
+/// A server of a folder of the lab, until it is dropped.
+struct Server {
+    child: Child,
+    port: u16,
+    token: String,
+}
+
+impl Server {
+    fn start(lab: &Lab, folder: &str) -> Self {
+        let mut command = lab.command(&["serve", folder, "--quiet"]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+        let mut line = String::new();
+        let stdout = child.stdout.take().expect("piped");
+        BufReader::new(stdout).read_line(&mut line).expect("it says where it is");
+        let rest = line.trim().strip_prefix("http://127.0.0.1:").expect("an address of this machine alone");
+        let (port, token) = rest.split_once('/').expect("a token");
+        let token = token.strip_suffix('/').expect("a folder").to_owned();
+        assert!(token.len() == 32 && token.bytes().all(|byte| byte.is_ascii_hexdigit()), "{token}");
+        Self { child, port: port.parse().expect("a port"), token }
+    }
+
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/{}/", self.port, self.token)
+    }
+
+    /// The answer to these bytes.
+    fn ask(&self, request: &str) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("it listens");
+        let _ = stream.write_all(request.as_bytes());
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    /// The answer to a browser of this machine that asks for what is behind the token.
+    fn get(&self, target: &str) -> (u16, String) {
+        let Self { port, token, .. } = self;
+        let answer = self.ask(&format!("GET /{token}/{target} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n"));
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no head in {answer:?}"));
+        (head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a code"), body.to_owned())
+    }
+
+    fn list(&self, since: u64) -> Value {
+        let (code, body) = self.get(&format!("list?since={since}"));
+        assert_eq!(code, 200, "{body}");
+        serde_json::from_str(&body).expect("JSON")
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("it runs");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Two runs and a sweep of two points below `all`.
+fn lab() -> Lab {
+    let sweep = "\n[sweep]\ngrid = { \"run.seed\" = [1, 2] }\n";
+    let lab = Lab::new(&format!("{SCENARIO}{sweep}"));
+    for seed in ["1", "2"] {
+        lab.run(&["run", "scenario.toml", "--out", "all/runs", "--quiet", "--seed", seed]).exits(0);
+    }
+    lab.run(&["sweep", "scenario.toml", "--out", "all/swept", "--quiet"]).exits(0);
+    lab
+}
+
+fn ids(list: &Value, kind: &str) -> Vec<String> {
+    let lines = list["lines"].as_array().expect("lines").iter().filter(|line| line["kind"] == kind);
+    lines.map(|line| line["id"].as_str().expect("a name").to_owned()).collect()
+}
+
+#[test]
+fn runs_and_sweeps_are_listed_shown_and_compared() {
+    let lab = lab();
+    let server = Server::start(&lab, "all");
+    let list = server.list(0);
+    let (runs, sweeps) = (ids(&list, "run"), ids(&list, "sweep"));
+    assert_eq!((runs.len(), sweeps), (2, vec!["swept".to_owned()]), "{list}");
+    let line =
+        |id: &str| list["lines"].as_array().and_then(|lines| lines.iter().find(|line| line["id"] == id));
+    let sweep = line("swept").expect("a sweep");
+    assert_eq!((&sweep["done"], &sweep["all"], &sweep["complete"]), (&2.into(), &2.into(), &true.into()));
+    let run = line(&runs[0]).expect("a run");
+    let summary = fs::read(lab.path("all").join(&runs[0]).join("summary.json")).expect("a file");
+    let summary: Value = serde_json::from_slice(&summary).expect("JSON");
+    assert_eq!(run["utilization"], summary["links"]["bottleneck"]["utilization"]);
+    assert_eq!((&run["scenario"], &run["seed"]), (&"scenario".into(), &summary["seed"]));
+    assert_eq!((&run["laws"][0], &run["flows"]), (&"xcp".into(), &2.into()));
+
+    let (code, page) = server.get(&format!("report?of={}", runs[0]));
+    assert_eq!(code, 200);
+    assert_eq!(
+        page.into_bytes(),
+        fs::read(lab.path("all").join(&runs[0]).join("report.html")).expect("a file")
+    );
+    assert_eq!(server.get("report?of=swept").0, 200);
+    let (code, body) = server.get(&format!("compare?one={}&other={}", runs[0], runs[1]));
+    let found: Value = serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {code} {body}"));
+    assert!(found["rows"].as_array().is_some_and(|rows| rows.len() > 10), "{body}");
+    assert!(found["svg"].as_str().is_some_and(|svg| svg.contains("<svg")), "{body}");
+    assert_eq!(server.get(&format!("compare?one={}&other=swept", runs[0])).0, 404, "a sweep is no run");
+
+    // What a reader of the tables refuses, or dies of, is an answer, and the server lives.
+    let table = lab.path("all").join(&runs[1]).join("links.parquet");
+    fs::write(&table, b"PAR1").expect("writable");
+    let (code, body) = server.get(&format!("compare?one={}&other={}", runs[0], runs[1]));
+    assert_eq!((code, body.contains("damaged")), (400, true), "{body}");
+
+    // What comes, changes and goes is told to who has the rest.
+    std::thread::sleep(Duration::from_millis(1100));
+    let version = server.list(0)["version"].as_u64().expect("a number");
+    assert_eq!(ids(&server.list(version), "run").len(), 0);
+    lab.run(&["run", "scenario.toml", "--out", "all/more/deep", "--quiet"]).exits(0);
+    fs::remove_dir_all(lab.path("all").join(&runs[0])).expect("writable");
+    std::thread::sleep(Duration::from_millis(1100));
+    let list = server.list(version);
+    assert_eq!((ids(&list, "run").len(), &list["gone"][0]), (1, &runs[0].clone().into()), "{list}");
+    assert_eq!(server.get(&format!("report?of={}", runs[0])).0, 404);
+}
+
+/// Another machine's pages, names that were bound to this address, guesses, and names of files.
+#[test]
+fn nobody_else_gets_anything() {
+    let lab = lab();
+    fs::write(lab.path("secret"), "kept").expect("writable");
+    let server = Server::start(&lab, "all");
+    let runs = ids(&server.list(0), "run");
+    // A folder that looks like a run, and whose report leads elsewhere; and one that is elsewhere.
+    let trap = lab.path("all/trap-1-0");
+    fs::create_dir(&trap).expect("writable");
+    fs::write(trap.join("summary.json"), "{}").expect("writable");
+    std::os::unix::fs::symlink(lab.path("secret"), trap.join("report.html")).expect("links");
+    std::os::unix::fs::symlink("/etc", lab.path("all/away")).expect("links");
+    std::thread::sleep(Duration::from_millis(1100));
+    assert_eq!(ids(&server.list(0), "run").len(), 3);
+    let Server { port, token, .. } = &server;
+    let own = format!("Host: 127.0.0.1:{port}\r\n");
+    let get = |target: &str, headers: &str| server.ask(&format!("GET {target} HTTP/1.1\r\n{headers}\r\n"));
+    let code = |answer: &str| answer.split(' ').nth(1).unwrap_or_default().to_owned();
+    let page = format!("/{token}/");
+    let localhost = format!(
+        "Host: localhost:{port}\r\nOrigin: http://localhost:{port}\r\nSec-Fetch-Site: same-origin\r\n"
+    );
+    for friend in [own.clone(), localhost, format!("{own}Sec-Fetch-Site: none\r\n")] {
+        let answer = get(&page, &friend);
+        assert_eq!(code(&answer), "200", "{answer}");
+        for header in [
+            "Content-Security-Policy: default-src 'none'; script-src 'self'",
+            "frame-ancestors 'none'",
+            "Referrer-Policy: no-referrer",
+            "X-Content-Type-Options: nosniff",
+            "Cache-Control: no-store",
+            "Cross-Origin-Resource-Policy: same-origin",
+        ] {
+            assert!(answer.contains(header), "{header}: {answer}");
+        }
+        assert!(!answer.contains("Access-Control"), "{answer}");
+    }
+    let mut wrong = token.clone();
+    wrong.replace_range(31.., if token.ends_with('0') { "1" } else { "0" });
+    let behind = |target: &str| format!("/{token}/{target}");
+    let list = behind("list?since=0");
+    for (target, headers, expected) in [
+        // Bound anew to this machine's address.
+        (list.as_str(), format!("Host: evil.example:{port}\r\n"), "421"),
+        (&list, "Host: 127.0.0.1\r\n".into(), "421"),
+        (&list, format!("{own}Host: evil.example\r\n"), "421"),
+        (&list, String::new(), "421"),
+        // Of another page.
+        (&list, format!("{own}Origin: https://evil.example\r\n"), "403"),
+        (&list, format!("{own}Origin: null\r\n"), "403"),
+        (&list, format!("{own}Origin: http://127.0.0.1:1\r\n"), "403"),
+        (&list, format!("{own}Sec-Fetch-Site: cross-site\r\n"), "403"),
+        (&list, format!("{own}Sec-Fetch-Site: same-site\r\n"), "403"),
+        // Without the address.
+        ("/", own.clone(), "404"),
+        ("/list?since=0", own.clone(), "404"),
+        ("//list?since=0", own.clone(), "404"),
+        (&format!("/{wrong}/"), own.clone(), "404"),
+        (&format!("/{}/", &token[..31]), own.clone(), "404"),
+        // For files.
+        (&behind("../secret"), own.clone(), "404"),
+        (&behind("report?of=../secret"), own.clone(), "404"),
+        (&behind("report?of=%2e%2e"), own.clone(), "404"),
+        (&behind("report?of=/etc/passwd"), own.clone(), "404"),
+        (&behind("report?of=away"), own.clone(), "404"),
+        (&behind("report?of=trap-1-0"), own.clone(), "404"),
+        (&behind(&format!("report?of={}/..", runs[0])), own.clone(), "404"),
+        (&behind(&format!("report?of={}%00", runs[0])), own.clone(), "404"),
+        (&behind(&format!("compare?one={}&other=--help", runs[0])), own.clone(), "404"),
+        (&behind("page.js/../../secret"), own.clone(), "404"),
+        // No questions.
+        (&behind("report"), own.clone(), "400"),
+        (&behind("report?of=%ff"), own.clone(), "400"),
+        (&behind("list?since=-1"), own.clone(), "400"),
+        (&behind("list"), format!("{own}X: {}\r\n", "x".repeat(9000)), "431"),
+    ] {
+        let answer = get(target, &headers);
+        assert_eq!(code(&answer), expected, "{target} {headers}: {answer}");
+        assert!(!answer.contains("kept") && !answer.contains("root:"), "{answer}");
+        assert!(answer.contains("default-src 'none'") || expected == "431", "{answer}");
+    }
+    for method in ["POST", "PUT", "DELETE", "OPTIONS"] {
+        let answer = server.ask(&format!("{method} {list} HTTP/1.1\r\n{own}\r\n"));
+        assert_eq!(code(&answer), "405", "{answer}");
+    }
+    // Nothing of this has changed anything.
+    assert_eq!(fs::read_to_string(lab.path("secret")).expect("a file"), "kept");
+    assert_eq!(server.get("").0, 200);
+}
+
+#[test]
+fn a_signal_ends_it_and_leaves_nothing() {
+    let lab = lab();
+    let before = lab.files();
+    for signal in [Signal::INT, Signal::TERM] {
+        let mut server = Server::start(&lab, "all");
+        server.list(0);
+        server.signal(signal);
+        let mut status = None;
+        for _ in 0..100 {
+            status = status.or(server.child.try_wait().expect("a child"));
+            if status.is_none() {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+        let status = status.expect("it ends within five seconds");
+        assert_eq!(status.code(), Some(0), "to be ended is no failure of what has no other end");
+    }
+    assert_eq!(lab.files(), before);
+    let finished = lab.run(&["serve", "none"]).exits(2);
+    assert!(finished.stderr().contains("can not read none"), "{}", finished.stderr());
+    let finished = lab.run(&["serve", "scenario.toml"]).exits(2);
+    assert_eq!(finished.stdout(), "");
+}
+
+/// A sweep that a kill ended shows how far it came, and records of other sweeps are not counted.
+#[test]
+fn a_sweep_on_its_way_says_how_far_it_is() {
+    let lab = lab();
+    lab.run(&["sweep", "scenario.toml", "--out", "all/part", "--quiet", "--shard", "1/2"]).exits(0);
+    let server = Server::start(&lab, "all");
+    let list = server.list(0);
+    let lines = list["lines"].as_array().expect("lines");
+    let part = lines.iter().find(|line| line["id"] == "part").expect("a sweep");
+    let done = part["done"].as_u64().expect("a number");
+    assert_eq!((&part["all"], &part["complete"]), (&2.into(), &(done == 2).into()), "{part}");
+    assert_eq!(part["scenario"], "scenario");
+}
+
+/// Ten thousand runs: the document holds those that can be seen, and a view is one short piece of work.
+#[test]
+fn ten_thousand_runs_are_listed_without_a_stutter() {
+    let test = "ten_thousand_runs_are_listed_without_a_stutter";
+    let lab = lab();
+    let server = Server::start(&lab, "all");
+    let run = ids(&server.list(0), "run").remove(0);
+    drop(server);
+    let folder = lab.path("all").join(&run);
+    let read = |name: &str| fs::read(folder.join(name)).expect("a file");
+    let (summary, scenario) = (read("summary.json"), read("scenario.toml"));
+    for index in 0..10_000 {
+        let copy = lab.path(&format!("all/many/copy-{index}-0123456789abcdef"));
+        fs::create_dir_all(&copy).expect("writable");
+        fs::write(copy.join("summary.json"), &summary).expect("writable");
+        fs::write(copy.join("scenario.toml"), &scenario).expect("writable");
+    }
+    let Some(mut browser) = Browser::start() else {
+        return println!("SKIP {test}: there is no chromium");
+    };
+    let server = Server::start(&lab, "all");
+    browser.navigate(&server.url());
+    let wait = |browser: &mut Browser, what: &str| {
+        // The first look reads ten thousand summaries, in a build for tests.
+        for _ in 0..3600 {
+            if browser.run(what) == true {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("never: {what}: {}", browser.run("document.body.innerText"));
+    };
+    wait(&mut browser, "document.querySelector('#said').textContent.startsWith('10003 of 10003')");
+    let rows = "document.querySelectorAll('#rows > *').length";
+    assert!(
+        browser.run(rows).as_u64().is_some_and(|rows| (10..100).contains(&rows)),
+        "{}",
+        browser.run(rows)
+    );
+    // Milliseconds of work until a view is in the document, of a hundred views: the median, and the slowest.
+    let views = "(async () => { const all = []; const body = document.querySelector('#body'); \
+                 for (let i = 0; i < 100; i += 1) { body.scrollTop = i * 2800; \
+                 const began = performance.now(); draw(); all.push(performance.now() - began); \
+                 await new Promise(requestAnimationFrame); } return all.sort((a, b) => a - b); })()";
+    let views = browser.run(views);
+    let (view, slowest) = (views[50].as_f64().expect("a number"), views[99].as_f64().expect("a number"));
+    let filtered = "(() => { const began = performance.now(); const filter = document.querySelector('#filter'); \
+                    filter.value = 'copy-99'; filter.dispatchEvent(new Event('input')); \
+                    return performance.now() - began; })()";
+    let filter = browser.run(filtered).as_f64().expect("a number");
+    println!("10,003 lines: a view {view:.1} ms, the slowest {slowest:.1} ms, a filter {filter:.1} ms");
+    // A frame is 16 ms. The slowest is not judged: on a machine with much else to do it waits for its turn.
+    assert!(view < 50.0 && filter < 500.0, "{view} ms, {filter} ms");
+}
