@@ -1,0 +1,280 @@
+//! Policing of senders that lie or do not listen (docs/design/protocols.md 13.4).
+
+#[path = "xcp/random.rs"]
+mod random;
+
+use congestlab_core::law::police::{Police, Record};
+use congestlab_core::law::xcp::Header;
+use congestlab_core::units::{Bytes, Duration, Rate, SECOND, Time};
+use random::Random;
+
+const MS: u64 = SECOND / 1000;
+const MTU: Bytes = Bytes(1500);
+/// 40 Mbit/s: 3333 packets a second.
+const CAPACITY: Rate = Rate(5_000_000);
+const RTT: Duration = Duration(80 * MS);
+
+/// A flow that sends evenly, with the fate of its packets.
+struct Flow {
+    record: Option<Record>,
+    /// B/s.
+    rate: u64,
+    next: u64,
+    /// Factor of the spacing that it states; 0: it has no header.
+    states: u64,
+    sent: u64,
+    passed: u64,
+    /// Sum of what its X counts for, 2^-28 s.
+    counted: u64,
+}
+
+impl Flow {
+    fn new(rate: u64, states: u64) -> Self {
+        Self { record: None, rate, next: 0, states, sent: 0, passed: 0, counted: 0 }
+    }
+
+    fn spacing(&self) -> u64 {
+        MTU.0 * SECOND / self.rate
+    }
+
+    fn is_held(&self) -> bool {
+        self.record.is_some_and(|record| record.is_held())
+    }
+}
+
+/// A link with a policer and flows that arrive at it, each in its own time.
+struct Link {
+    police: Police,
+    flows: Vec<Flow>,
+    now: u64,
+}
+
+impl Link {
+    fn new(flows: Vec<Flow>) -> Self {
+        Self { police: Police::new(), flows, now: 0 }
+    }
+
+    /// Runs for so long. Each packet is granted `delta`, by the flow's place.
+    fn run(&mut self, time: u64, delta: impl Fn(usize, &Flow) -> i32) {
+        let end = self.now + time;
+        loop {
+            let Some((at, flow)) = self.flows.iter_mut().enumerate().min_by_key(|(_, flow)| flow.next) else {
+                return;
+            };
+            if flow.next >= end {
+                self.now = end;
+                return;
+            }
+            let now = Time(flow.next);
+            let x = Duration(flow.spacing()).to_header();
+            let mut header = (flow.states > 0).then(|| Header {
+                x: u32::try_from(u64::from(x) * flow.states).unwrap(),
+                rtt: RTT.to_header(),
+                delta: 1000,
+                reverse: 0,
+            });
+            flow.sent += 1;
+            let passes = match &mut flow.record {
+                Some(record) => self.police.judge(now, CAPACITY, record, MTU, header.as_mut()),
+                None => {
+                    flow.record = Some(Record::first(now, MTU));
+                    self.police.judge_unknown(now, CAPACITY, MTU, header.as_mut())
+                }
+            };
+            if passes {
+                flow.passed += 1;
+                flow.counted += header.map_or(0, |header| u64::from(header.x));
+                let granted = delta(at, flow);
+                if let Some(record) = &mut flow.record {
+                    record.note_grant(granted);
+                }
+            }
+            flow.next += flow.spacing();
+        }
+    }
+}
+
+fn nothing(_: usize, _: &Flow) -> i32 {
+    0
+}
+
+/// Ten flows, each with a tenth of the link.
+fn ten() -> Vec<Flow> {
+    (0..10).map(|_| Flow::new(CAPACITY.0 / 10, 1)).collect()
+}
+
+#[test]
+fn honest_flows_keep_all_packets_and_headers() {
+    let mut link = Link::new(ten());
+    link.run(100 * SECOND, nothing);
+    assert_eq!((link.police.counts().dropped, link.police.counts().offenders), (0, 0));
+    // The first packet of a flow may state nothing yet: the sender knows no round trip then.
+    assert_eq!(link.police.counts().clamped, 10);
+    let share = link.police.share().0;
+    assert!(share.abs_diff(CAPACITY.0 / 10) < CAPACITY.0 / 100, "{share} B/s");
+}
+
+/// The spacing that a flow states adds up to the time, and an eighth more at most.
+#[test]
+fn five_times_the_spacing_counts_for_the_time_that_passes() {
+    for factor in [2, 5, 100] {
+        let mut flows = ten();
+        flows[9].states = factor;
+        let mut link = Link::new(flows);
+        link.run(100 * SECOND, nothing);
+        let seconds = |flow: &Flow| flow.counted as f64 / f64::from(1 << 28);
+        let (liar, honest) = (seconds(&link.flows[9]), seconds(&link.flows[0]));
+        assert!((110.0..=113.5).contains(&liar), "{factor}: {liar} s");
+        assert!((99.0..=100.1).contains(&honest), "{factor}: {honest} s");
+        assert_eq!(link.police.counts().dropped, 0, "clamped is enough");
+    }
+}
+
+/// 72 of 80 Mbit/s was what datagrams at line rate took; the flows that have made way want more than they have.
+#[test]
+fn datagrams_at_line_rate_are_held_to_a_share() {
+    let mut flows = ten();
+    for flow in &mut flows {
+        flow.rate = CAPACITY.0 / 200;
+    }
+    flows[9] = Flow::new(CAPACITY.0, 0);
+    let mut link = Link::new(flows);
+    link.run(10 * SECOND, nothing);
+    assert!(link.flows[9].is_held(), "after ten seconds at most");
+    let before = link.flows[9].passed;
+    link.run(20 * SECOND, nothing);
+    let rate = (link.flows[9].passed - before) * MTU.0 / 20;
+    assert!(rate.abs_diff(CAPACITY.0 / 10) < CAPACITY.0 / 50, "{rate} B/s");
+    assert_eq!(link.police.counts().offenders, 1);
+    assert!((0..9).all(|at| link.flows[at].sent == link.flows[at].passed));
+}
+
+/// The flow has three shares and is told to give a tenth of what is too much in each round trip.
+fn told(at: usize, flow: &Flow) -> i32 {
+    if at < 7 || flow.rate <= CAPACITY.0 / 10 {
+        return 0;
+    }
+    let excess = flow.rate - CAPACITY.0 / 10;
+    let packets = flow.rate * RTT.0 / SECOND / MTU.0;
+    -i32::try_from(excess / 10 / packets.max(1)).unwrap()
+}
+
+fn three_shares() -> Vec<Flow> {
+    let mut flows = ten();
+    for flow in &mut flows[..7] {
+        flow.rate = CAPACITY.0 / 10;
+    }
+    flows.truncate(8);
+    flows[7].rate = CAPACITY.0 / 10 * 3;
+    flows
+}
+
+#[test]
+fn who_does_not_fall_when_told_is_held_and_who_falls_is_not() {
+    let mut deaf = Link::new(three_shares());
+    deaf.run(20 * SECOND, told);
+    assert!(deaf.flows[7].is_held());
+    assert_eq!(deaf.police.counts().offenders, 1);
+
+    let mut heeds = Link::new(three_shares());
+    for _ in 0..250 {
+        heeds.run(RTT.0, told);
+        let share = CAPACITY.0 / 10;
+        let freed = (heeds.flows[7].rate - share) / 10;
+        heeds.flows[7].rate -= freed;
+    }
+    assert_eq!(heeds.police.counts().offenders, 0);
+}
+
+/// A flow with an old window sends it after a silence: three shares at once, and then falls as it is told.
+#[test]
+fn a_burst_after_a_silence_is_no_offence() {
+    let mut link = Link::new(three_shares());
+    for _ in 0..20 {
+        let share = CAPACITY.0 / 10;
+        link.flows[7].rate = share / 20;
+        link.run(5 * SECOND, told);
+        link.flows[7].rate = share * 3;
+        for _ in 0..60 {
+            link.run(RTT.0, told);
+            link.flows[7].rate -= (link.flows[7].rate - share) / 10;
+        }
+    }
+    assert_eq!(link.police.counts().offenders, 0);
+}
+
+#[test]
+fn nobody_is_held_while_the_link_has_room() {
+    let flows = vec![Flow::new(CAPACITY.0 / 100, 1), Flow::new(CAPACITY.0 * 8 / 10, 0)];
+    let mut link = Link::new(flows);
+    link.run(60 * SECOND, nothing);
+    assert_eq!((link.police.counts().offenders, link.police.counts().dropped), (0, 0));
+}
+
+/// An offender that keeps to its share by itself is free again.
+#[test]
+fn an_offender_is_forgiven() {
+    let mut flows = ten();
+    flows[9] = Flow::new(CAPACITY.0, 0);
+    let mut link = Link::new(flows);
+    link.run(10 * SECOND, nothing);
+    assert!(link.flows[9].is_held());
+    link.flows[9].rate = CAPACITY.0 / 10;
+    link.run(10 * SECOND, nothing);
+    assert!(!link.flows[9].is_held());
+    let (sent, passed) = (link.flows[9].sent, link.flows[9].passed);
+    link.run(10 * SECOND, nothing);
+    assert_eq!(link.flows[9].sent - sent, link.flows[9].passed - passed);
+}
+
+/// A million flows of one packet each state the largest X: together they count as one flow, and nothing grows.
+#[test]
+fn forged_flows_count_as_one() {
+    let mut police = Police::new();
+    let mut counted = 0;
+    for packet in 0..1_000_000u64 {
+        let mut header = Header { x: u32::MAX, rtt: u32::MAX, delta: i32::MAX, reverse: 0 };
+        if police.judge_unknown(Time(packet * 10_000), CAPACITY, Bytes(60), Some(&mut header)) {
+            counted += u64::from(header.x);
+        }
+    }
+    let seconds = counted as f64 / f64::from(1 << 28);
+    assert!(seconds <= 10.0 * 9.0 / 8.0 + 1.0, "{seconds} s of ten");
+    assert!(size_of::<Record>() <= 96 && size_of::<Police>() <= 192);
+}
+
+/// Whatever comes: X is never raised, nothing else of a header is touched, who is not held loses nothing, and no sum overflows.
+#[test]
+fn any_packets_are_judged() {
+    for seed in 0..50 {
+        let mut random = Random::new(seed);
+        let mut police = Police::new();
+        let mut records = [Record::default(); 4];
+        let mut now = 0u64;
+        for _ in 0..2000 {
+            let any = |random: &mut Random, most: u32| random.next() >> random.below(u64::from(most)).min(63);
+            now = now.saturating_add(any(&mut random, 64) >> 20);
+            let capacity = Rate(any(&mut random, 64) >> 8);
+            let size = Bytes(any(&mut random, 16) & 0xffff);
+            let came = Header {
+                x: any(&mut random, 32) as u32,
+                rtt: any(&mut random, 32) as u32,
+                delta: any(&mut random, 32) as i32,
+                reverse: any(&mut random, 32) as i32,
+            };
+            let mut left = came;
+            let header = if random.below(4) == 0 { None } else { Some(&mut left) };
+            let flow = random.below(5) as usize;
+            let passes = match records.get_mut(flow) {
+                Some(record) => {
+                    let passes = police.judge(Time(now), capacity, record, size, header);
+                    assert!(passes || record.is_held(), "seed {seed}");
+                    record.note_grant(any(&mut random, 32) as i32);
+                    passes
+                }
+                None => police.judge_unknown(Time(now), capacity, size, header),
+            };
+            assert!(left.x <= came.x && Header { x: came.x, ..left } == came, "seed {seed}, {passes}");
+        }
+    }
+}
