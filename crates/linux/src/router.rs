@@ -7,6 +7,7 @@ mod any;
 pub mod clouds;
 mod ensure;
 mod program;
+mod source;
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -30,6 +31,7 @@ pub use ensure::{Change, Part, ensure, ensured};
 pub(crate) use program::refused;
 use program::{CONFIG, PORT, PROGRAM, Settings, incomplete, read};
 pub use program::{Flows, Load, OBJECT, Program, Refused, Sample, law_name, law_name_in};
+pub use source::{Fed, Feeder, PATIENCE, Source, SourceKind, SourceState};
 
 /// Handle of the root qdisc that is ours.
 const HANDLE: u32 = 0xcc1_0000;
@@ -272,7 +274,10 @@ pub struct Status {
     pub mtu: u32,
     /// Bytes that the bucket of the shaper holds that [`attach`] set up; `None`: there is none.
     pub bucket_bytes: Option<u64>,
-    /// Warning of packets that the bucket can not hold, because the MTU was raised since.
+    /// Source of the capacity while somebody reads it; `None`: it is fixed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<Fed>,
+    /// Warning of packets that the bucket can not hold, because the MTU was raised since, or of a capacity that is not its source's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
     /// Counts and last decision of the law.
@@ -589,6 +594,7 @@ pub fn status(name: Option<&str>) -> Result<Vec<Status>> {
         let sample = Sample::new(&settings, &read(attached.map(PORT)?, MapFlags::LOCK)?);
         let (was_shaped, is_ours) = (settings.undo() & SHAPED != 0, qdisc.handle == HANDLE);
         let shaper = if was_shaped && is_ours { Shaper::of(interface)? } else { None };
+        let source = Fed::of(settings.undo());
         Ok(Status {
             interface: interface.name.clone(),
             law: settings.name(),
@@ -598,7 +604,10 @@ pub fn status(name: Option<&str>) -> Result<Vec<Status>> {
             shaper_gone: was_shaped && !is_ours,
             mtu: interface.mtu,
             bucket_bytes: shaper.map(|shaper| shaper.bucket),
-            warning: shaper.and_then(|shaper| ensure::warning(interface, shaper)),
+            source,
+            warning: shaper
+                .and_then(|shaper| ensure::warning(interface, shaper))
+                .or_else(|| source.and_then(Fed::warning)),
             series: settings.series(&sample),
             peers: match settings.law() {
                 Law::XCP_I => Some(clouds::Table::of(&attached)?.peers()?),
@@ -626,24 +635,58 @@ pub fn status(name: Option<&str>) -> Result<Vec<Status>> {
 /// at the end of the control interval that is running. Limits of queues stay as they are.
 ///
 /// # Errors
-/// If the rate is out of range, the interface has no law or its shaper is gone, or the privilege is missing. Nothing is
-/// changed then.
+/// If the rate is out of range, the interface has no law or its shaper is gone, somebody reads its capacity from a source, or the
+/// privilege is missing. Nothing is changed then.
 pub fn set_rate(name: &str, rate: BitRate) -> Result<()> {
     check_rate(rate)?;
     let interface = Interface::find(name)?;
     let attached = interface.require_attached()?;
     let settings = attached.settings()?;
+    if let Some(Fed { kind, pid, state: SourceState::Fresh | SourceState::Stale }) = Fed::of(settings.undo())
+    {
+        return Err(Error::input(
+            format!("process {pid} reads the capacity of {name} from {kind}, and would undo this"),
+            format!("end it first: kill {pid}"),
+        ));
+    }
+    set_all(&interface, &attached, settings, rate, None)
+}
+
+/// Tells law and shaper a rate that a source has brought, and what became of the source; `None`: the rate is fixed again.
+fn feed(name: &str, rate: BitRate, fed: Option<Fed>) -> Result<()> {
+    let interface = Interface::find(name)?;
+    let attached = interface.require_attached()?;
+    let settings = attached.settings()?;
+    set_all(&interface, &attached, settings, rate, fed)
+}
+
+/// Changes what is not so yet.
+fn set_all(
+    interface: &Interface,
+    attached: &Attached,
+    mut settings: Settings,
+    rate: BitRate,
+    fed: Option<Fed>,
+) -> Result<()> {
+    let name = &interface.name;
     if settings.undo() & SHAPED != 0 {
-        let Some(shaper) = Shaper::of(&interface)? else {
+        let Some(shaper) = Shaper::of(interface)? else {
             return Err(Error::input(
                 format!("the shaper of {name} is gone"),
                 format!("congestlab router detach {name}"),
             ));
         };
-        // The kernel gives the limit to the queue inside, whatever it counts in (fifo_set_limit).
-        command::run(&bucket("change", &interface, rate, shaper.limit))?;
+        if fed.is_none() || shaper.rate != rate.bytes() {
+            // The kernel gives the limit to the queue inside, whatever it counts in (fifo_set_limit).
+            command::run(&bucket("change", interface, rate, shaper.limit))?;
+        }
     }
-    tell_rate(&attached, settings, name, rate)
+    let undo = Fed::write(settings.undo(), fed);
+    if fed.is_some() && settings.capacity() == rate.bytes() && settings.undo() == undo {
+        return Ok(());
+    }
+    settings.set_undo(undo);
+    tell_rate(attached, settings, name, rate)
 }
 
 /// Tells the law its rate.

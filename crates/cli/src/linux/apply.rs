@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use congestlab_linux::host::{self, Prefix};
-use congestlab_linux::router::{self, Law};
+use congestlab_linux::router::{self, Config, Feeder, Law, Source};
 use congestlab_linux::sys::command::{self, Mode};
 use congestlab_linux::sys::links::LinkEvents;
 use congestlab_scenario::units::{BitRate, Ratio};
@@ -52,7 +52,18 @@ pub(crate) fn apply(arguments: &ApplyArguments, screen: &Screen) -> Result<(), F
     if arguments.watch {
         return watch(file, wanted, arguments, &stop, screen);
     }
-    let items = all(&wanted, &stop, screen);
+    // Somebody has to stay and read it.
+    let sources = wanted.routers.iter().filter_map(|router| router.capacity_from.as_ref());
+    let wrong: Vec<Wrong> = sources
+        .map(|source| {
+            let text = format!("the capacity can not follow {} when nobody stays", source.value);
+            (source.place, text, "congestlab apply --watch".to_owned())
+        })
+        .collect();
+    if !wrong.is_empty() {
+        return Err(Failure::Scenario(wanted.refuse(wrong)));
+    }
+    let items = all(&wanted, &mut Feeders::new(file), &stop, screen);
     tell(&items, screen)?;
     failures(&items, Some(&wanted))?;
     if stop.load(Ordering::Relaxed) { Err(Failure::Interrupted("interrupted".into())) } else { Ok(()) }
@@ -61,7 +72,9 @@ pub(crate) fn apply(arguments: &ApplyArguments, screen: &Screen) -> Result<(), F
 /// Reads the file, and judges what needs no machine for it.
 fn load(file: &Path) -> Result<Wanted, Diagnostics> {
     let wanted = Wanted::load(file)?;
-    let mut wrong: Vec<Wrong> = wanted.routers.iter().flat_map(wrong_router).collect();
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let mut wrong: Vec<Wrong> =
+        wanted.routers.iter().flat_map(|router| wrong_router(router, folder)).collect();
     wrong.extend(wanted.host.iter().flat_map(wrong_host));
     if wrong.is_empty() { Ok(wanted) } else { Err(wanted.refuse(wrong)) }
 }
@@ -95,6 +108,7 @@ fn attach_arguments<'a>(
         object: None,
         set: vec![],
         rate: router.rate.as_ref().map(|rate| rate.value),
+        capacity_from: router.capacity_from.as_ref().map(|source| source.value.clone()),
         encoding: router.encoding.as_ref().map(|encoding| match encoding.value {
             "shim" => EncodingShown::Shim,
             _ => EncodingShown::Option,
@@ -138,7 +152,7 @@ fn attach_arguments<'a>(
 }
 
 /// What is wrong with a router, whatever the machine.
-fn wrong_router(router: &Router) -> Vec<Wrong> {
+fn wrong_router(router: &Router, folder: &Path) -> Vec<Wrong> {
     // That of the shaper that is there says nothing of the law.
     let rate = router.rate.as_ref().map_or(BitRate(1_000_000_000), |rate| rate.value);
     let law = |settings: &[&Placed<(String, String)>], place| -> Result<Law, Wrong> {
@@ -158,6 +172,16 @@ fn wrong_router(router: &Router) -> Vec<Wrong> {
     let all: Vec<&Placed<(String, String)>> = router.set.iter().collect();
     if let (true, Some(first)) = (found.is_empty(), all.first()) {
         found.extend(law(&all, first.place).err());
+    }
+    if let (true, Some(source)) = (found.is_empty(), &router.capacity_from) {
+        let config = attach_arguments(router, []).and_then(|arguments| {
+            super::router::config_at(&arguments, rate).map_err(|failure| wrong(source.place, failure))
+        });
+        let checked = config.and_then(|config| {
+            let read = Source::parse(&source.value, folder).and_then(|source| source.check(&config));
+            read.map_err(|error| wrong(source.place, error))
+        });
+        found.extend(checked.err());
     }
     if let (true, Some(encoding)) = (found.is_empty(), &router.encoding) {
         let config = attach_arguments(router, []).and_then(|arguments| {
@@ -271,15 +295,17 @@ fn words(failure: &Failure) -> String {
 }
 
 /// Makes everything as the file has it, each for itself: what fails keeps nothing else from being applied.
-fn all(wanted: &Wanted, stop: &AtomicBool, screen: &Screen) -> Vec<Item> {
+fn all(wanted: &Wanted, feeders: &mut Feeders, stop: &AtomicBool, screen: &Screen) -> Vec<Item> {
     let names: Vec<&str> = wanted.routers.iter().map(|router| &*router.interface.value).collect();
+    feeders.keep(wanted);
     // First what the file no longer names: a law that is another may need its place.
     let mut items = all_others(&names, wanted.host.is_some());
     for router in &wanted.routers {
         if stop.load(Ordering::Relaxed) {
             return items;
         }
-        items.push(Item::new(&router.interface.value, router.interface.place, apply_router(router)));
+        let done = apply_router(router, feeders, screen);
+        items.push(Item::new(&router.interface.value, router.interface.place, done));
     }
     if let Some(host) = wanted.host.as_ref().filter(|_| !stop.load(Ordering::Relaxed)) {
         items.push(Item::new("host", host.law.place, apply_host(host, screen)));
@@ -314,12 +340,67 @@ fn all_others(routers: &[&str], has_host: bool) -> Vec<Item> {
     items
 }
 
-fn apply_router(router: &Router) -> Result<Done, Failure> {
+/// Who reads the sources of capacities, by interface, with the source as it is written and the rate that holds without it.
+struct Feeders<'a> {
+    folder: &'a Path,
+    all: BTreeMap<String, (String, BitRate, Feeder)>,
+}
+
+impl<'a> Feeders<'a> {
+    fn new(file: &'a Path) -> Self {
+        Self { folder: file.parent().unwrap_or(Path::new("")), all: BTreeMap::new() }
+    }
+
+    /// Ends those that nobody wants any more: the fixed rate holds then.
+    fn keep(&mut self, wanted: &Wanted) {
+        self.all.retain(|interface, (source, _, _)| {
+            let router = wanted.routers.iter().find(|router| router.interface.value == *interface);
+            router
+                .and_then(|router| router.capacity_from.as_ref())
+                .is_some_and(|other| other.value == *source)
+        });
+    }
+
+    /// Makes an interface have this law, at the rate that its source said last if there is one. Returns the rate, too.
+    fn ensure(&mut self, config: &Config, interface: &str) -> Result<(router::Change, BitRate), Failure> {
+        // With another rate to fall back to somebody else has to read.
+        self.all.retain(|name, (_, fixed, _)| name != interface || *fixed == config.rate);
+        let ensure = |rate: BitRate| {
+            let at_rate = Config { rate, ..config.clone() };
+            Ok((router::ensure(interface, &at_rate)?, rate))
+        };
+        match self.all.get(interface) {
+            Some((_, _, feeder)) => feeder.hold(ensure),
+            None => ensure(config.rate),
+        }
+    }
+
+    /// Begins to read a source that nobody reads yet.
+    fn feed(&mut self, router: &Router, fixed: BitRate, screen: &Screen) -> Result<(), Failure> {
+        let interface = &router.interface.value;
+        let Some(source) = router.capacity_from.as_ref().filter(|_| !self.all.contains_key(interface)) else {
+            return Ok(());
+        };
+        let (read, told) =
+            (Source::parse(&source.value, self.folder)?, Screen { quiet: false, ..screen.clone() });
+        let feeder = Feeder::start(interface, &read, fixed, move |line| told.note(line))?;
+        self.all.insert(interface.clone(), (source.value.clone(), fixed, feeder));
+        Ok(())
+    }
+}
+
+fn apply_router(router: &Router, feeders: &mut Feeders<'_>, screen: &Screen) -> Result<Done, Failure> {
     let failed = |(_, text, help): Wrong| Failure::Input(Message::new(text, help));
     let arguments = attach_arguments(router, &router.set).map_err(failed)?;
-    let config = super::router::config(&arguments)?;
-    let (law, rate) = (&router.law.value, config.rate);
-    Ok(Done::Changed(match router::ensure(&arguments.interface, &config)? {
+    // Its shaper may state another rate than a moment ago: that is the source, and no other rate to hold without it.
+    let fixed = match feeders.all.get(&arguments.interface) {
+        Some((_, fixed, _)) if arguments.rate.is_none() => super::router::config_at(&arguments, *fixed)?,
+        _ => super::router::config(&arguments)?,
+    };
+    let (done, rate) = feeders.ensure(&fixed, &arguments.interface)?;
+    feeders.feed(router, fixed.rate, screen)?;
+    let law = &router.law.value;
+    Ok(Done::Changed(match done {
         router::Change::None => return Ok(Done::Nothing),
         router::Change::Attached => format!("attached {law} at {rate}"),
         router::Change::Replaced => format!("{law} at {rate} in place of what was there; its queue stayed"),
@@ -412,11 +493,12 @@ fn watch(
     }
     let mut text = std::fs::read(file).ok();
     let mut told: BTreeMap<String, String> = BTreeMap::new();
+    let mut feeders = Feeders::new(file);
     let mut is_first = true;
     // What it waits for is no change.
     let silent = Screen { quiet: true, ..screen.clone() };
     while !stop.load(Ordering::Relaxed) {
-        let items = all(&wanted, stop, &silent);
+        let items = all(&wanted, &mut feeders, stop, &silent);
         // Who may not change anything now may not later.
         let has_no_right = |item: &Item| matches!(&item.result, Err((_, Failure::Missing(_))));
         if is_first && !items.is_empty() && items.iter().all(has_no_right) {
@@ -463,6 +545,7 @@ fn watch(
             }
         }
     }
+    drop(feeders);
     screen.note("what was applied stays; congestlab apply --undo takes it away");
     Ok(())
 }

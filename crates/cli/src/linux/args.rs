@@ -17,8 +17,9 @@ const LIVE_EXAMPLE: &str = "\
 Example:
   sudo congestlab live run scenarios/live/shares.toml --out runs";
 const ATTACH_EXAMPLE: &str = "\
-Example:
-  sudo congestlab router attach eth1 --law xcp --rate \"1 Gbit/s\"";
+Examples:
+  sudo congestlab router attach eth1 --law xcp --rate \"1 Gbit/s\"
+  sudo congestlab router attach wwan0 --law xcp --rate \"20 Mbit/s\" --capacity-from command:modem-rate";
 const AGENT_EXAMPLE: &str = "\
 Example:
   sudo congestlab router attach eth1 --law xcp-i --rate \"1 Gbit/s\"
@@ -273,6 +274,10 @@ pub(crate) struct AttachArguments {
     /// shaper]
     #[arg(long, required_unless_present = "no_shape")]
     pub(crate) rate: Option<BitRate>,
+    /// Stay, and let the capacity follow a source: trace:FILE (a recorded trace), command:'CMD' (rates that a command prints), drain
+    /// (measured at the queue) or qdisc (stated by the shaper), both with --no-shape; the rate holds whenever that is stale
+    #[arg(long, value_name = "SOURCE")]
+    pub(crate) capacity_from: Option<String>,
     /// Place of XCP's congestion header in packets [default: option]
     #[arg(long, value_enum)]
     pub(crate) encoding: Option<EncodingShown>,

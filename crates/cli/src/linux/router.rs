@@ -1,11 +1,16 @@
 //! `congestlab router`: link laws at the interfaces of a router.
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use congestlab_linux::edge::{Agent, Event};
 use congestlab_linux::router::clouds::{self, Crossings, Known, Peer};
-use congestlab_linux::router::{self, AnyLaw, Config, Encoding, Flows, Law, Load, Queue, Refused, Status};
+use congestlab_linux::router::{
+    self, AnyLaw, Config, Encoding, Fed, Feeder, Flows, Law, Load, Queue, Refused, Source, SourceState,
+    Status,
+};
 use congestlab_linux::sys::command::{self, Mode};
 use congestlab_scenario::diagnostic::choices;
 use congestlab_scenario::laws::Protocol;
@@ -57,6 +62,11 @@ fn attach(arguments: &AttachArguments, screen: &Screen) -> Result<(), Failure> {
         command::set_mode(Mode::DryRun);
     }
     let config = config(arguments)?;
+    let source = arguments.capacity_from.as_deref().map(|text| Source::parse(text, Path::new("")));
+    let source = source.transpose()?;
+    if let Some(source) = &source {
+        source.check(&config)?;
+    }
     // Ctrl-C must not leave half of it behind: it waits for the end, and then all is undone.
     let stop = machine::stop_flag()?;
     router::attach(&arguments.interface, &config)?;
@@ -72,6 +82,9 @@ fn attach(arguments: &AttachArguments, screen: &Screen) -> Result<(), Failure> {
             arguments.law,
             rate = config.rate
         ));
+        if let Some(source) = &source {
+            return follow(interface, source, config.rate, &stop, screen);
+        }
     }
     Ok(())
 }
@@ -95,6 +108,32 @@ fn agent(port: u16, screen: &Screen) -> Result<(), Failure> {
         }
     })?;
     failed.map_or(Ok(()), Err)
+}
+
+/// How long the end of a source's reader may be unseen.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Reads a source until a signal comes or the law is gone.
+fn follow(
+    interface: &str,
+    source: &Source,
+    fixed: BitRate,
+    stop: &AtomicBool,
+    screen: &Screen,
+) -> Result<(), Failure> {
+    let told = screen.clone();
+    let feeder = Feeder::start(interface, source, fixed, move |line| told.note(line))?;
+    screen.note(&format!("{interface}: the capacity comes from {}, until this command ends", source.kind()));
+    while !stop.load(Ordering::Relaxed) {
+        if feeder.is_gone() {
+            let text = format!("{interface} has no router's law any more, so nothing is told its capacity");
+            return Err(Failure::Run(Message::new(text, "")));
+        }
+        thread::sleep(LOOK);
+    }
+    drop(feeder);
+    screen.note(&format!("{interface} keeps its law, at {fixed}; congestlab router detach {interface}"));
+    Ok(())
 }
 
 /// The settings that arguments tell; without a rate the shaper that is there is asked for it.
@@ -259,7 +298,7 @@ fn table(status: &Status) -> String {
         let level = load_level.map_or_else(String::new, |level| format!(", level {} of 9", level + 1));
         let lines = [
             head,
-            format!("  capacity            {}", BitRate(sample.capacity_bps)),
+            capacity(status),
             format!("  load factor         {load_factor:.3}, {word}{level}"),
             format!("  queue now           {} B, {} packets", queue.queue_bytes, queue.queue_packets),
             format!("  drops               {}", queue.drops),
@@ -273,7 +312,7 @@ fn table(status: &Status) -> String {
     let sign = if sample.feedback_Bps < 0 { "-" } else { "" };
     let mut lines = vec![
         head,
-        format!("  capacity            {}", BitRate(sample.capacity_bps)),
+        capacity(status),
         format!("  input rate          {}", bits(sample.input_Bps)),
         format!("  control interval    {:.3} ms", sample.interval_ms),
         format!("  aggregate feedback  {sign}{}", bits(sample.feedback_Bps.unsigned_abs())),
@@ -339,9 +378,20 @@ fn across(crossings: &Crossings, peers: &[Peer]) -> Vec<String> {
     lines
 }
 
+/// The capacity, and where it comes from.
+fn capacity(status: &Status) -> String {
+    let from = status.source.map_or_else(String::new, |Fed { kind, state, pid }| match state {
+        SourceState::Fresh => format!(", from {kind} (process {pid})"),
+        SourceState::Stale => format!(", fixed: {kind} (process {pid}) is stale"),
+        SourceState::Unread => format!(", from {kind} until process {pid} ended"),
+    });
+    format!("  capacity            {}{from}", BitRate(status.sample.capacity_bps))
+}
+
 /// Any law that tells its own series.
-fn any_table(head: String, Status { sample, queue, series, .. }: &Status) -> String {
-    let mut lines = vec![head, format!("  capacity            {}", BitRate(sample.capacity_bps))];
+fn any_table(head: String, status: &Status) -> String {
+    let Status { sample, queue, series, .. } = status;
+    let mut lines = vec![head, capacity(status)];
     lines.extend(series.iter().map(|(name, value)| format!("  {name:<19} {value}")));
     lines.extend([
         format!("  intervals           {}", sample.intervals),

@@ -10,24 +10,24 @@ use crate::router::{room, router, state};
 use crate::{Finished, Lab, SCENARIO};
 
 /// A file for `apply`, and the namespace in which it is applied.
-struct Applied {
-    room: Room,
-    lab: Lab,
+pub(crate) struct Applied {
+    pub(crate) room: Room,
+    pub(crate) lab: Lab,
 }
 
 impl Applied {
     /// `None`: said why.
-    fn new(test: &str) -> Option<Self> {
+    pub(crate) fn new(test: &str) -> Option<Self> {
         Some(Self { room: room(test)?, lab: Lab::new(SCENARIO) })
     }
 
-    fn write(&self, text: &str) {
+    pub(crate) fn write(&self, text: &str) {
         // As a whole, or a look would see a half.
         let (new, file) = (self.lab.path("new.toml"), self.lab.path("apply.toml"));
         std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, file)).expect("room");
     }
 
-    fn command(&self, words: &[&str]) -> Command {
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new("ip");
         let binary = env!("CARGO_BIN_EXE_congestlab");
         command
@@ -37,7 +37,7 @@ impl Applied {
         command
     }
 
-    fn apply(&self, words: &[&str]) -> Finished {
+    pub(crate) fn apply(&self, words: &[&str]) -> Finished {
         Finished(self.command(words).output().expect("ip has run before"))
     }
 
@@ -47,12 +47,12 @@ impl Applied {
         self.apply(&["apply.toml"]).exits(0).stdout()
     }
 
-    fn ip(&self, words: &str) {
+    pub(crate) fn ip(&self, words: &str) {
         let status = Command::new("ip").args(["-n", &self.room.0]).args(words.split(' ')).status();
         assert!(status.is_ok_and(|status| status.success()), "{words}");
     }
 
-    fn status(&self) -> Value {
+    pub(crate) fn status(&self) -> Value {
         router(&self.room, &["status", "left", "--json"]).exits(0).json()["interfaces"][0].clone()
     }
 }
@@ -171,14 +171,26 @@ fn mtu_that_was_raised_is_told_and_followed() {
 }
 
 /// The lines that a child says, until one has the words.
-struct Watch {
-    child: Child,
+pub(crate) struct Watch {
+    pub(crate) child: Child,
     lines: BufReader<ChildStderr>,
 }
 
 impl Watch {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let mut child =
+            command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("ip has run before");
+        let lines = BufReader::new(child.stderr.take().expect("piped"));
+        Self { child, lines }
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).expect("it runs");
+    }
+
     #[track_caller]
-    fn says(&mut self, words: &str) -> String {
+    pub(crate) fn says(&mut self, words: &str) -> String {
         let mut said = String::new();
         loop {
             let mut line = String::new();
@@ -206,10 +218,7 @@ fn watch_applies_again_when_interfaces_or_the_file_change() {
     at.ip("link set lo up");
     let file = "[routers.left]\nlaw = \"xcp\"\nrate = \"10 Mbit/s\"\n";
     at.write(file);
-    let mut command = at.command(&["--watch", "apply.toml", "--metrics", "0"]);
-    let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("ip has run before");
-    let lines = BufReader::new(child.stderr.take().expect("piped"));
-    let mut watch = Watch { child, lines };
+    let mut watch = Watch::start(&mut at.command(&["--watch", "apply.toml", "--metrics", "0"]));
     let place = watch.says("metrics are at http://127.0.0.1:");
     watch.says("left: attached xcp at 10 Mbit/s");
     let url = place.trim().rsplit(' ').next().unwrap_or_default();
@@ -241,8 +250,7 @@ fn watch_applies_again_when_interfaces_or_the_file_change() {
     at.write(&file.replace("10 Mbit", "20 Mbit"));
     watch.says("apply.toml has changed");
     watch.says("left: xcp at 20 Mbit/s has a new rate, before 10 Mbit/s");
-    let pid = rustix::process::Pid::from_child(&watch.child);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
+    watch.signal(rustix::process::Signal::TERM);
     watch.says("what was applied stays");
     assert!(watch.child.wait().expect("ours").success());
     assert_eq!(at.status()["capacity_bps"], 20_000_000);
@@ -288,6 +296,14 @@ fn a_wrong_file_is_refused_with_the_place_and_what_is_allowed() {
         (
             "[routers.eth1]\nlaw = \"xcp\"\nrate = \"2 Tbit/s\"\n".into(),
             "apply.toml:3:8: a router can not hold a rate of 2 Tbit/s",
+        ),
+        (
+            router("law = \"xcp\"\ncapacity_from = \"modem\""),
+            "apply.toml:4:17: `modem` is no source of a capacity; allowed: trace:FILE, command:'CMD', drain, qdisc",
+        ),
+        (
+            router("law = \"xcp\"\ncapacity_from = \"drain\""),
+            "apply.toml:4:17: drain would be that of the shaper which is to follow it; --no-shape",
         ),
         (
             "[host]\nlaw = \"xcp\"\nto = [\"10.0.0.0/33\"]\n".into(),

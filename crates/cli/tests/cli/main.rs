@@ -5,6 +5,8 @@ mod acceptance;
 mod apply;
 mod behaviour;
 mod browser;
+#[cfg(feature = "linux")]
+mod capacity;
 mod claims;
 mod compare;
 #[cfg(feature = "linux")]

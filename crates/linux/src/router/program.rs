@@ -318,7 +318,7 @@ impl Settings {
         self.word(2)
     }
 
-    fn set_undo(&mut self, undo: u32) {
+    pub(super) fn set_undo(&mut self, undo: u32) {
         let at = self.0.len() - Self::WORDS + 8;
         self.0[at..at + 4].copy_from_slice(&undo.to_ne_bytes());
     }

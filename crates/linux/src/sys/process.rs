@@ -1,6 +1,10 @@
 //! Calls of the kernel about processes that the standard library does not offer.
 #![expect(unsafe_code, reason = "dispositions of signals")]
 
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+use rustix::process::{Signal, set_parent_process_death_signal};
 use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::error::{Context, Error, Result};
@@ -10,6 +14,14 @@ pub fn ignore_signals() {
     for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGPIPE] {
         // SAFETY: SIG_IGN runs no code of ours, and these are signals that may be ignored.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
+/// The command is killed when the thread that starts it ends, also by `kill -9` of its process.
+pub(crate) fn die_with_parent(command: &mut Command) {
+    // SAFETY: between fork and exec one system call is made, and nothing is allocated.
+    unsafe {
+        command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::KILL))?));
     }
 }
 

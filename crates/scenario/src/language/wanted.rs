@@ -41,6 +41,8 @@ record! {
         law: String = required,
         /// Rate of the link, in bits of IP packets; without a shaper of its own that of the shaper.
         rate: BitRate,
+        /// Source that the capacity follows: "trace:FILE", "command:CMD", "drain" or "qdisc"; `rate` holds while it is stale.
+        capacity_from: String,
         /// Limit of the queue, such as "200 packets" or "250 kB"; 100 ms at the rate, at least 100 kB.
         queue: String,
         /// False to use the queue that is there instead of holding the rate; true.
@@ -174,6 +176,8 @@ pub struct Router {
     pub law: Placed<String>,
     /// Rate of the link; `None`: that of the shaper that is there.
     pub rate: Option<Placed<BitRate>>,
+    /// Source of the capacity, as on the command line.
+    pub capacity_from: Option<Placed<String>>,
     /// Limit of the queue, as on the command line.
     pub queue: Option<Placed<String>>,
     /// True if the rate is to be held by a shaper.
@@ -274,7 +278,7 @@ fn check_name(name: &str, span: Span, findings: &mut Findings) {
 
 /// The keys of a router that fit together.
 fn router(name: &At<String>, keys: &At<RouterKeys>, findings: &mut Findings) -> Option<Router> {
-    let RouterKeys { law, rate, queue, shape, encoding, set } = &keys.value;
+    let RouterKeys { law, rate, capacity_from, queue, shape, encoding, set } = &keys.value;
     check_name(&name.value, name.span, findings);
     let is_shaped = shape.as_ref().is_none_or(|shape| shape.value);
     findings.at.extend(["routers".to_owned(), name.value.clone()]);
@@ -296,6 +300,7 @@ fn router(name: &At<String>, keys: &At<RouterKeys>, findings: &mut Findings) -> 
         interface: Placed::of(name, Clone::clone),
         law: Placed::of(law.as_ref()?, Clone::clone),
         rate: rate.as_ref().map(|rate| Placed::of(rate, |rate| *rate)),
+        capacity_from: capacity_from.as_ref().map(|source| Placed::of(source, Clone::clone)),
         queue: queue.as_ref().map(|queue| Placed::of(queue, Clone::clone)),
         shape: is_shaped,
         encoding: encoding.as_ref().map(|encoding| Placed::of(encoding, Encoding::word)),
