@@ -231,6 +231,7 @@ const NAMERS: &[(&str, &str)] = &[
     ("core/src/wire/segment.rs", WIRE),
     ("core/src/wire/xcp.rs", WIRE),
     ("core/src/wire/xcp_extended.rs", WIRE),
+    ("linux/src/edge/mod.rs", XCP_I),
     ("linux/src/host.rs", KERNEL),
     ("linux/src/lab/mod.rs", LAB),
     ("linux/src/lab/network.rs", LAB),

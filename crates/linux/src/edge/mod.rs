@@ -4,8 +4,8 @@
 //! it hears, and tells the virtual routers. As the upstream one it answers whoever asks, with trains of probes. What is sent, and when
 //! an answer is overdue, is [`Entry`]'s decision, as in the simulator; what is not in XI is in docs/protocols/xcp-i.md, "On Linux".
 //!
-//! It refuses to probe for who has not shown that answers reach it, to send more than [`BUSY`] allows, and to ask more than
-//! [`ASKED`] routers: packets, and the addresses in their headers, may be anybody's.
+//! It refuses to probe for who has not shown that answers reach it, to send more than `BUSY` allows, and to ask more than
+//! `ASKED` routers: packets, and the addresses in their headers, may be anybody's.
 
 pub mod estimate;
 pub mod message;
