@@ -22,6 +22,7 @@ use crate::results::origin::run_name;
 pub use crate::results::origin::settings_json;
 use crate::results::records::Records;
 use crate::results::result::{Meta, RunResult};
+use crate::results::standing::POINTS;
 pub use crate::results::standing::{Standing, standing};
 use crate::results::{folder, records, standing, store};
 use crate::text::diagnostic::Diagnostics;
@@ -234,8 +235,6 @@ impl<'a> Options<'a> {
 /// Simulates one point.
 pub type Simulate<'a> = dyn Fn(&Scenario, &congestlab_sim::model::Model) -> (Outcome, Meta) + Sync + 'a;
 
-/// Where what is complete is kept, below the folder of a sweep.
-pub(crate) const POINTS: &str = "points";
 /// Where the folders of runs are, below the folder of a sweep.
 const RUNS: &str = "runs";
 
