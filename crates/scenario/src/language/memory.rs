@@ -33,7 +33,7 @@ const QUEUE: u64 = 128;
 /// Memory of a link's law: its part of the file.
 const LAW: u64 = 2_048;
 /// Memory of a group: its part of the file and of the model.
-const GROUP: u64 = 4_096;
+const GROUP: u64 = 4_224;
 /// Sender, receiver, histogram of round trip times, result.
 const FLOW: u64 = 2_048;
 /// The XCP-i agents of both hosts.
