@@ -284,6 +284,11 @@ fn two_limbs_compute_as_128_bits() {
         let sum = Wide::product(a, b).plus(c);
         assert_eq!(sum.over(1 << 63).to_u64(), saturated((product + u128::from(c)) >> 63));
         assert_eq!(sum > Wide::product(a, b), c > 0);
+        assert_eq!(sum.is_at_most(Wide::product(a, b)), u64::from(c == 0));
+        assert_eq!(Wide::product(a, b).is_at_most(sum), 1);
+        let other = Wide::product(b, c);
+        assert_eq!(other.is_at_most(sum), u64::from(other <= sum));
+        assert_eq!(sum.is_at_most(other), u64::from(sum <= other));
         let places = random.below(128) as u32;
         let shifted = Wide::shifted(a, places);
         if u128::from(a).leading_zeros() >= places {

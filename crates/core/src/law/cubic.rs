@@ -259,9 +259,7 @@ fn cube_root(cube: Wide) -> u64 {
     let mut root: u64 = 0;
     for bit in (0..32).rev() {
         let candidate = root | (1 << bit);
-        if Wide::product(candidate * candidate, candidate) <= cube {
-            root = candidate;
-        }
+        root |= Wide::product(candidate * candidate, candidate).is_at_most(cube) << bit;
     }
     root
 }

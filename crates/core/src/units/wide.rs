@@ -67,6 +67,19 @@ impl Wide {
         }
     }
 
+    /// Returns 1 if `self <= other`, else 0, without a branch: a loop that branches on it has as many ways through it as values
+    /// can come out, and the kernel's verifier goes them all.
+    #[inline(always)]
+    pub const fn is_at_most(self, other: Self) -> u64 {
+        // What a subtraction of `b` from `a` borrows.
+        const fn borrow(a: u64, b: u64, difference: u64) -> u64 {
+            ((!a & b) | ((!a | b) & difference)) >> 63
+        }
+        let low = borrow(other.lo, self.lo, other.lo.wrapping_sub(self.lo));
+        let difference = other.hi.wrapping_sub(self.hi);
+        1 - borrow(other.hi, self.hi, difference.wrapping_sub(low))
+    }
+
     /// Returns `self * 2^32`, saturating.
     #[inline(always)]
     pub const fn times_2_32(self) -> Self {
