@@ -233,6 +233,7 @@ const NAMERS: &[(&str, &str)] = &[
     ("core/src/wire/xcp_extended.rs", WIRE),
     ("linux/src/edge/mod.rs", XCP_I),
     ("linux/src/host.rs", KERNEL),
+    ("linux/src/host/sender.rs", KERNEL),
     ("linux/src/lab/mod.rs", LAB),
     ("linux/src/lab/network.rs", LAB),
     ("linux/src/link/frame.rs", BYTES),

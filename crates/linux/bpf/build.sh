@@ -3,7 +3,7 @@
 # the list whose router needs no program of its own, or for those that are named. LAW=twin builds them on xcp-twin.c
 # instead of the Rust laws.
 # What ends in -vcp or -pxcp is built on vcp.rs or pxcp.rs, what ends in -dpcp or -tpcp on vcp.rs with chains of two or three,
-# what ends in -xcpr on laws.rs with a window that the receiver keeps. router-NAME is router-law.bpf.c on link.rs.in with the link
+# what ends in -xcpr on laws.rs with a window that the receiver keeps, host-NAME with a law that counts marks on marks.rs. router-NAME is router-law.bpf.c on link.rs.in with the link
 # law NAME of the list; with ROOT and OWN set, on the crate root in the file ROOT and its type OWN. All others are built
 # on laws.rs.
 # Needs, on Debian: apt-get install rustc-web libstd-rust-web-dev-bpf clang-19 llvm-19 bpftool libbpf-dev
@@ -67,6 +67,7 @@ rust() {
     dpcp) root=$bpf/vcp.rs flags="--cfg chains" ;;
     xcpr) root=$bpf/laws.rs flags="--cfg window" ;;
     tpcp) root=$bpf/vcp.rs flags="--cfg chains --cfg three" ;;
+    dctcp | prague | abc) root=$bpf/marks.rs flags="--cfg $1" ;;
     any-*)
         root=$(any_link "$1")
         # What one function calls of another lies in the one that calls, and nothing else is there.
@@ -114,6 +115,7 @@ laws_of() {
     *-tpcp) echo tpcp ;;
     *-pxcp) echo pxcp ;;
     *-xcpr) echo xcpr ;;
+    *-dctcp | *-prague | *-abc) echo "${1#*-}" ;;
     *) echo laws ;;
     esac
 }
@@ -145,6 +147,7 @@ for family in $([ "$law" != rust ] || echo "$families"); do
     any-*) header=$family.h source=link.rs.in ;;
     dpcp | tpcp) header=$family.h source=vcp.rs ;;
     xcpr) header=xcpr.h source=laws.rs ;;
+    dctcp | prague | abc) header=$family.h source=marks.rs ;;
     *) header=$family.h source=$family.rs ;;
     esac
     bpftool btf dump file "$out/$family.o" format raw |

@@ -83,6 +83,19 @@ static void hear(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct flow *flo
 }
 #endif
 
+#elif defined(MARKS)
+/* A packet with the option came. One that acknowledges less than another before was overtaken. */
+static void hear(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct flow *flow,
+		 const struct option *option, int length)
+{
+	struct tcphdr *tcp = ctx->skb_data;
+
+	flow->has_heard = ECHO;
+	flow->was_answered = 1;
+	if ((void *)(tcp + 1) <= ctx->skb_data_end && (__s32)(bpf_ntohl(tcp->ack_seq) - tp->snd_una) >= 0)
+		flow->came = bpf_ntohl(option->ack_echo);
+}
+
 #else
 /* A packet with the option came. */
 static void hear(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct flow *flow,

@@ -1,4 +1,4 @@
-//! XCP, XCP-r, VCP, DPCP or TPCP on this host's sockets: loads `bpf/host.bpf.c`, selects the sockets that use it, and reads their
+//! A sender law on this host's sockets, XCP's or another ([`Sender`]): loads `bpf/host.bpf.c`, selects the sockets that use it, and reads their
 //! state.
 //!
 //! A congestion control belongs to the whole kernel; the programs that write headers belong to a control
@@ -8,6 +8,7 @@
 pub mod form;
 mod peers;
 mod prefix;
+mod sender;
 mod shim;
 
 use std::collections::BTreeMap;
@@ -19,8 +20,6 @@ use std::time::Duration;
 use std::{fmt, io, thread};
 
 pub use congestlab_core::law::xcp::LossPolicy;
-use congestlab_core::law::{mpcp, xcp};
-use congestlab_core::units::{Rate, Ratio};
 use libbpf_rs::query::{MapInfoIter, ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject};
 use rustix::process::geteuid;
@@ -29,6 +28,11 @@ use serde::Serialize;
 use self::form::Form;
 pub use self::peers::{Change, counters, ensure, ensured, remove, remove_named};
 pub use self::prefix::Prefix;
+pub use self::sender::{
+    ABC, DCTCP, DPCP, NAME, NAMES, PRAGUE, Sender, TPCP, VCP, XCP_I, XCP_R, abc_config, dctcp_config,
+    dpcp_config, prague_config, sender_config, tpcp_config, vcp_config, xcp_r_config,
+};
+use self::sender::{law, title};
 pub use crate::encoding::Encoding;
 use crate::error::{Context, Error, Result};
 use crate::interface::Interface;
@@ -37,27 +41,6 @@ use crate::sys::diag::{Diag, States};
 use crate::sys::netns::{self, Namespace};
 use crate::sys::{attachment, cgroup, command, offload};
 
-/// Object files that `bpf/build.sh` makes.
-static XCP_OBJECT: &[u8] = include_bytes!("../bpf/objects/host.bpf.o");
-static XCP_R_OBJECT: &[u8] = include_bytes!("../bpf/objects/host-xcpr.bpf.o");
-static VCP_OBJECT: &[u8] = include_bytes!("../bpf/objects/host-vcp.bpf.o");
-static DPCP_OBJECT: &[u8] = include_bytes!("../bpf/objects/host-dpcp.bpf.o");
-static TPCP_OBJECT: &[u8] = include_bytes!("../bpf/objects/host-tpcp.bpf.o");
-
-/// Name of the persistent host that runs XCP, and of its congestion control.
-pub const NAME: &str = "xcp";
-/// Name of the persistent host that runs XCP-r, and of its congestion control; a kernel takes no dash in one.
-pub const XCP_R: &str = "xcpr";
-/// Name of the persistent host that runs VCP, and of its congestion control.
-pub const VCP: &str = "vcp";
-/// Name of the persistent host that runs DPCP, and of its congestion control.
-pub const DPCP: &str = "dpcp";
-/// Name of the persistent host that runs TPCP, and of its congestion control.
-pub const TPCP: &str = "tpcp";
-/// Law of a host that runs XCP and says in its headers what routers with XCP-i want to know ([`Config::interoperable`]).
-pub const XCP_I: &str = "xcp-i";
-/// Names of persistent hosts: there is one at most.
-pub const NAMES: [&str; 5] = [NAME, XCP_R, VCP, DPCP, TPCP];
 /// The program in its control group, by which it is found again.
 const PROGRAM: &str = "congestlab_host";
 /// The program for sockets that listen already.
@@ -70,19 +53,21 @@ const NAME_SIZE: usize = 16;
 /// Settings of a host.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Name of the congestion control: `xcp`, `xcpr`, `vcp`, `dpcp` or `tpcp`, or for a host that is not persistent, that of the law and a
-    /// suffix that nobody else uses. At most 15 bytes.
+    /// Name of the congestion control: that of the law ([`NAMES`]), or for a host that is not persistent, with a suffix that nobody
+    /// else uses. At most 15 bytes.
     pub name: String,
     /// Peers to speak XCP with; empty: all. A socket that chose XCP before it connected speaks it with any peer.
     pub to: Vec<Prefix>,
     /// True to give XCP to sockets that chose no congestion control and connect to these peers. Otherwise they
     /// must choose it.
     pub default: bool,
-    /// Encoding of the headers that peers are offered; that of VCP, DPCP and TPCP is [`Encoding::Ecn`], XCP-r's the option.
+    /// Encoding of the headers that peers are offered; of laws that have the ECN field for themselves [`Encoding::Ecn`], of XCP-r
+    /// the option.
     pub encoding: Encoding,
     /// True to say in the headers of data what routers with XCP-i want to know; with [`Encoding::Shim`], to peers that take it so.
     pub interoperable: bool,
-    /// Interfaces at which headers of [`Encoding::Shim`], or codes of VCP, DPCP and TPCP, are put in and taken out; [`Host::insert_at`] adds more.
+    /// Interfaces at which headers of [`Encoding::Shim`], or codes of [`Encoding::Ecn`], are put in and taken out;
+    /// [`Host::insert_at`] adds more.
     pub interfaces: Vec<String>,
     /// Law of the senders, with its settings.
     pub sender: Sender,
@@ -92,146 +77,6 @@ pub struct Config {
     pub cgroup: PathBuf,
     /// Congestion control of connections whose peers or routers do not answer XCP, such as `cubic`.
     pub fallback: String,
-}
-
-/// A sender law, with its settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sender {
-    /// XCP.
-    Xcp(xcp::SenderConfig),
-    /// XCP-r with epochs, and the settings that it has of XCP.
-    XcpR(xcp::SenderConfig),
-    /// VCP, DPCP or TPCP: of MPCP's settings those that chains of one packet have and, with more, when a window is cut. Chains
-    /// are of three packets at most.
-    Mpcp(mpcp::SenderConfig),
-}
-
-impl Sender {
-    /// Returns the name of the law.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Xcp(_) => NAME,
-            Self::XcpR(_) => XCP_R,
-            Self::Mpcp(sender) if sender.n > 2 => TPCP,
-            Self::Mpcp(sender) if sender.n > 1 => DPCP,
-            Self::Mpcp(_) => VCP,
-        }
-    }
-
-    /// Returns the name of the law as people write it.
-    pub fn title(&self) -> &'static str {
-        title(self.name())
-    }
-
-    /// Returns the object file with the law's programs.
-    fn object(&self) -> &'static [u8] {
-        match self {
-            Self::Xcp(_) => XCP_OBJECT,
-            Self::XcpR(_) => XCP_R_OBJECT,
-            Self::Mpcp(sender) if sender.n > 2 => TPCP_OBJECT,
-            Self::Mpcp(sender) if sender.n > 1 => DPCP_OBJECT,
-            Self::Mpcp(_) => VCP_OBJECT,
-        }
-    }
-
-    /// Returns `struct SenderConfig` of `bpf/law.h` or `bpf/vcp.h`: as many bytes for each law.
-    fn bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(32);
-        match self {
-            Self::Xcp(sender) | Self::XcpR(sender) => {
-                bytes.extend(sender.desired_rate.0.to_ne_bytes());
-                let words = [
-                    u32::from(sender.request == xcp::RequestPolicy::Unlimited),
-                    match sender.loss {
-                        xcp::LossPolicy::Tcp => 0,
-                        xcp::LossPolicy::Maintain => 1,
-                        xcp::LossPolicy::Fallback => 2,
-                    },
-                    u32::from(sender.rate_source == xcp::RateSource::Measured),
-                    sender.aging.map_or(0, |weight| weight.0),
-                    sender.price.0,
-                ];
-                bytes.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
-                let switches =
-                    [sender.clamp, sender.pacing, sender.profile == xcp::Profile::Ns2, sender.safety_net];
-                bytes.extend(switches.map(u8::from));
-            }
-            Self::Mpcp(sender) => {
-                let micros = |span: u64| u32::try_from(span / 1000).unwrap_or(u32::MAX);
-                let words = [
-                    sender.alpha.0,
-                    sender.beta.0,
-                    sender.xi.0,
-                    u32::from(sender.loss == mpcp::Loss::Maintain),
-                    sender.exponent_max.0,
-                    micros(sender.interval.0),
-                    micros(sender.rtt_max.0),
-                ];
-                bytes.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
-                let is_round_trip = sender.hold == mpcp::Hold::RoundTrip;
-                let is_late = sender.cut == mpcp::Cut::Complete;
-                bytes.extend([is_round_trip, sender.pacing, sender.smooth, is_late].map(u8::from));
-            }
-        }
-        bytes
-    }
-}
-
-/// The law with that name, as commands and scenarios write it.
-fn law(name: &str) -> String {
-    title(name).to_lowercase()
-}
-
-/// The law with that name, as people write it.
-fn title(name: &str) -> &'static str {
-    match () {
-        () if name.starts_with(XCP_R) => "XCP-r",
-        () if name.starts_with(DPCP) => "DPCP",
-        () if name.starts_with(TPCP) => "TPCP",
-        () if name.starts_with(VCP) => "VCP",
-        () => "XCP",
-    }
-}
-
-/// Returns the sender law as hosts run it, with this reaction to loss. Protections that a simulation may
-/// switch off are on; the safety net is one of them.
-pub fn sender_config(loss: xcp::LossPolicy) -> Sender {
-    Sender::Xcp(xcp::SenderConfig {
-        request: xcp::RequestPolicy::Demand,
-        loss,
-        safety_net: loss == LossPolicy::Maintain,
-        clamp: true,
-        aging: Some(Ratio::ppm(500_000)), // draft-03 §4.1.3.1
-        pacing: true,
-        rate_source: xcp::RateSource::Window,
-        feedback: xcp::Feedback::Rate,
-        price: Ratio::ONE,
-        desired_rate: Rate(10_000_000_000 / 8), // what a header can ask for in a round trip or two
-        profile: xcp::Profile::Standard,
-    })
-}
-
-/// Returns XCP-r's sender law as hosts run it, with this reaction to loss: [`sender_config`]'s, but for the safety net.
-pub fn xcp_r_config(loss: xcp::LossPolicy) -> Sender {
-    match sender_config(loss) {
-        Sender::Xcp(xcp) => Sender::XcpR(xcp::SenderConfig { safety_net: false, ..xcp }),
-        other => other,
-    }
-}
-
-/// Returns VCP's sender law as hosts run it, with this reaction to loss.
-pub fn vcp_config(loss: mpcp::Loss) -> Sender {
-    Sender::Mpcp(mpcp::SenderConfig { loss, ..mpcp::SenderConfig::of(1, true) })
-}
-
-/// Returns DPCP's sender law as hosts run it, with this reaction to loss.
-pub fn dpcp_config(loss: mpcp::Loss) -> Sender {
-    Sender::Mpcp(mpcp::SenderConfig { loss, ..mpcp::SenderConfig::of(2, true) })
-}
-
-/// Returns TPCP's sender law as hosts run it, with this reaction to loss.
-pub fn tpcp_config(loss: mpcp::Loss) -> Sender {
-    Sender::Mpcp(mpcp::SenderConfig { loss, ..mpcp::SenderConfig::of(3, true) })
 }
 
 /// Returns the control group of all processes.
@@ -278,9 +123,9 @@ impl Config {
     }
 
     /// True where each packet is written by itself: TCP's super-packets can be cut neither with a header between IP and TCP
-    /// nor with numbers that tell a place.
+    /// nor with numbers that tell a place, and have one code for all.
     fn is_single(&self) -> bool {
-        self.encoding == Encoding::Shim || matches!(&self.sender, Sender::Mpcp(sender) if sender.n > 1)
+        self.encoding == Encoding::Shim || self.sender.is_single()
     }
 
     fn check(&self) -> Result<()> {
@@ -298,14 +143,15 @@ impl Config {
                 format!("at most 15 letters, digits, _ and . that begin with {law}"),
             ));
         }
-        let fits = match self.sender {
-            Sender::Mpcp(_) => self.encoding == Encoding::Ecn,
-            _ => matches!(self.encoding, Encoding::Option | Encoding::Shim),
+        let fits = if self.sender.owns_ecn() {
+            self.encoding == Encoding::Ecn
+        } else {
+            matches!(self.encoding, Encoding::Option | Encoding::Shim)
         };
         if !fits {
             return Err(Error::input(
-                "VCP, DPCP and TPCP tell the load in the ECN field, XCP its header as an option or a shim",
-                "leave --encoding out with --law vcp, dpcp or tpcp",
+                format!("{} has the ECN field for its codes, XCP an option or a shim", self.sender.title()),
+                "leave --encoding out with laws other than XCP",
             ));
         }
         if matches!(self.sender, Sender::XcpR(_)) && self.encoding != Encoding::Option {
@@ -460,7 +306,7 @@ pub struct Flow {
 impl Flow {
     /// Reads the bytes of a `struct flow` of `host.bpf.c`; returns `None` if they are too few.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
-        let (is_vcp, is_xcp_r) = (*bytes.get(35)? == 1, bytes[35] == 2);
+        let (is_vcp, is_xcp_r, has_marks) = (*bytes.get(35)? == 1, bytes[35] == 2, bytes[35] == 3);
         let routers = *bytes.get(26)?; // of VCP the code
         Some(Self {
             window_bytes: word(bytes, 0),
@@ -482,7 +328,7 @@ impl Flow {
             routers: if is_vcp { 0 } else { routers },
             negotiated: *bytes.get(27)? != 0,
             encoding: match *bytes.get(28)? {
-                _ if is_vcp => Encoding::Ecn,
+                _ if is_vcp || has_marks => Encoding::Ecn,
                 0 => Encoding::Option,
                 _ => Encoding::Shim,
             },
@@ -526,7 +372,7 @@ impl Host {
         let Some(programs) = &self.programs else {
             return Err(Error::input(
                 format!("headers can not be put in at {interface}: they travel as an option"),
-                "the encoding shim, VCP, DPCP or TPCP",
+                "the encoding shim, or a law with codes in the ECN field",
             ));
         };
         self.insertions.push(programs.insert(interface)?);

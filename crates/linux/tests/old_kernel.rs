@@ -344,6 +344,8 @@ fn every_field_that_the_programs_read_is_there() {
         ("host-vcp.bpf.o", 25),
         ("router-vcp.bpf.o", 3),
         ("host-dpcp.bpf.o", 25),
+        ("host-dctcp.bpf.o", 25),
+        ("host-abc.bpf.o", 25),
         ("router-dpcp.bpf.o", 3),
     ] {
         let (missing, count) = missing(&Object::open(name), &kernel);

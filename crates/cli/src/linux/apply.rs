@@ -203,7 +203,7 @@ fn enable_arguments(host: &Host) -> HostEnableArguments {
         encoding: host.encoding.as_ref().map(|encoding| encoding.value.into()),
         interface: host.interfaces.iter().map(|interface| interface.value.clone()).collect(),
         loss: host.loss.as_ref().map_or("tcp", |loss| loss.value).into(),
-        initial_window: host.initial_window.unwrap_or(1),
+        initial_window: host.initial_window,
         fallback: host.fallback.as_ref().map_or("cubic", |fallback| &fallback.value).into(),
         dry_run: false,
     }

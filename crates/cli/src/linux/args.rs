@@ -64,7 +64,7 @@ pub(crate) enum Command {
     /// Run a link law on the outgoing traffic of an interface of this machine (needs root)
     #[command(subcommand)]
     Router(RouterCommand),
-    /// Use XCP, XCP-r, VCP, DPCP or TPCP on this machine's own connections, without a change to applications (needs root)
+    /// Use XCP or another law on this machine's own connections, without a change to applications (needs root)
     #[command(subcommand)]
     Host(HostCommand),
     /// Give this machine the routers and the host of a file, and take away those that the file no longer names (needs root)
@@ -127,7 +127,7 @@ pub(crate) enum HostCommand {
 #[derive(Debug, Args)]
 pub(crate) struct HostEnableArguments {
     /// Law of the senders
-    #[arg(long, value_parser = ["xcp", "xcp-r", "xcp-i", "vcp", "dpcp", "tpcp"])]
+    #[arg(long, value_parser = ["xcp", "xcp-r", "xcp-i", "vcp", "dpcp", "tpcp", "dctcp", "prague", "abc"])]
     pub(crate) law: String,
     /// Peers to use the law with, such as 10.0.2.0/24 or 2001:db8::/32; may be repeated [default: all]
     #[arg(long, value_name = "PREFIX")]
@@ -139,17 +139,17 @@ pub(crate) struct HostEnableArguments {
     /// [default: option]
     #[arg(long, value_parser = ["option", "shim"])]
     pub(crate) encoding: Option<String>,
-    /// Interface at which --encoding shim puts headers in, or VCP, DPCP and TPCP their codes; may be repeated [default: all that are up,
+    /// Interface at which --encoding shim puts headers in, or laws with the ECN field their codes; may be repeated [default: all that are up,
     /// but lo]
     #[arg(long, value_name = "IFACE")]
     pub(crate) interface: Vec<String>,
     /// Reaction to loss: halve the window as TCP does, maintain it, or run TCP beside XCP and follow the
-    /// smaller window (XCP and XCP-r alone)
+    /// smaller window (XCP and XCP-r alone); DCTCP, Prague and ABC have tcp alone
     #[arg(long, value_parser = ["tcp", "maintain", "fallback"], default_value = "tcp")]
     pub(crate) loss: String,
-    /// Initial congestion window, packets
-    #[arg(long, value_name = "PACKETS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) initial_window: u32,
+    /// Initial congestion window, packets [default: 1; 10 with DCTCP, Prague and ABC]
+    #[arg(long, value_name = "PACKETS", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) initial_window: Option<u32>,
     /// The kernel's congestion control for connections that get no answer
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     pub(crate) fallback: String,

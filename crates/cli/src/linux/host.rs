@@ -1,4 +1,4 @@
-//! `congestlab host`: XCP, XCP-r, VCP, DPCP or TPCP on this machine's own connections.
+//! `congestlab host`: XCP or another law on this machine's own connections.
 
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
@@ -61,7 +61,7 @@ pub(crate) fn host(command: &HostCommand, screen: &Screen) -> Result<(), Failure
 /// The settings that arguments tell.
 pub(super) fn config(arguments: &HostEnableArguments) -> Result<Config, Failure> {
     let sender = sender(&arguments.law, &arguments.loss)?;
-    let is_coded = matches!(sender, Sender::Mpcp(_));
+    let is_coded = sender.owns_ecn();
     let is_interoperable = arguments.law == "xcp-i";
     let encoding = match arguments.encoding.as_deref() {
         None if is_coded => Encoding::Ecn,
@@ -79,8 +79,8 @@ pub(super) fn config(arguments: &HostEnableArguments) -> Result<Config, Failure>
             Encoding::Shim | Encoding::Ecn if arguments.interface.is_empty() => host::interfaces()?,
             _ => arguments.interface.clone(),
         },
+        initial_window: arguments.initial_window.unwrap_or(sender.initial_window()),
         sender,
-        initial_window: arguments.initial_window,
         cgroup: host::everything()?,
         fallback: arguments.fallback.clone(),
     })
@@ -152,6 +152,19 @@ pub(super) fn sender(law: &str, loss: &str) -> Result<Sender, Failure> {
             "fallback" => LossPolicy::Fallback,
             _ => LossPolicy::Tcp,
         }));
+    }
+    let marked = match law {
+        "dctcp" => Some(host::dctcp_config()),
+        "prague" => Some(host::prague_config()),
+        "abc" => Some(host::abc_config()),
+        _ => None,
+    };
+    if let Some(marked) = marked {
+        if loss != "tcp" {
+            let text = format!("{} has no --loss {loss}", marked.title());
+            return Err(Failure::Input(Message::new(text, "--loss tcp")));
+        }
+        return Ok(marked);
     }
     let loss = match loss {
         "maintain" => mpcp::Loss::Maintain,

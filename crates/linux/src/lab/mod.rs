@@ -129,7 +129,7 @@ pub struct LabReport {
 /// Congestion control and segment of a group of flows.
 #[derive(Clone, Debug, Serialize)]
 pub struct FlowReport {
-    /// Counts of hosts of XCP, XCP-r, VCP, DPCP or TPCP, with fallbacks; `None` for other laws.
+    /// Counts of hosts with a law of ours, with fallbacks; `None` for the kernel's laws.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xcp: Option<host::Counters>,
     /// The kernel's name of the congestion control; `udp` for sources.
@@ -160,8 +160,8 @@ pub(crate) fn sleep_until(at: u64) {
 /// Bytes of a segment that are no payload.
 pub(crate) fn headers(kind: &GroupKind) -> u16 {
     match kind {
-        // IP, TCP, timestamps (RFC 7323, padded), and XCP's header, either way, or the echo of VCP, DPCP and TPCP.
-        GroupKind::Tcp(config) if is_coded(&config.law) => 60,
+        // IP, TCP, timestamps (RFC 7323, padded), and XCP's header, either way, or the echo of laws with codes.
+        GroupKind::Tcp(config) if coded(&config.law).is_some() => 60,
         // XCP-r's receivers are told, and tell, in an option more.
         GroupKind::Tcp(tcp::Config { law: law @ SenderConfig::XcpR(_), .. }) => 60 + law.needs().header_bytes,
         GroupKind::Tcp(config) => 52 + config.law.needs().header_bytes,
@@ -282,7 +282,7 @@ fn require_law(name: &str, kind: &GroupKind) -> Result<()> {
             "leave it out, or simulate it",
         )),
         (None, SenderConfig::Xcp(_)) => Ok(()),
-        (None, law) if is_coded(law) => Ok(()),
+        (None, law) if coded(law).is_some() => Ok(()),
         (None, SenderConfig::XcpR(config)) if !config.epochs => Err(Error::input(
             format!("flows.{name}.law.xcp-r.epochs = false: the host agent numbers a sender's own changes"),
             "leave it out, or simulate it",
@@ -290,17 +290,27 @@ fn require_law(name: &str, kind: &GroupKind) -> Result<()> {
         (None, SenderConfig::XcpR(_)) => Ok(()),
         (None, law) => Err(Error::input(
             format!("flows.{name}.law = \"{}\": neither the kernel nor the host agent has it", law.name()),
-            "allowed in a live lab: xcp, xcp-r, pxcp, vcp, dpcp, tpcp and the kernel's own; or simulate it",
+            "allowed in a live lab: xcp, xcp-r, pxcp, vcp, dpcp, tpcp, dctcp, prague, abc and the kernel's own; or simulate it",
         )),
     }
 }
 
-/// True for VCP, which is MPCP with chains of one packet, and for DPCP and TPCP with the numbers that their programs have.
-fn is_coded(law: &SenderConfig) -> bool {
-    let SenderConfig::Mpcp(config) = law else { return false };
-    let usual = mpcp::SenderConfig::of(config.n, true);
-    let own = |of: &mpcp::SenderConfig| (of.order, of.kappa, of.eta, of.strikes, of.resume, of.relapses);
-    config.n == 1 || config.n <= 3 && own(config) == own(&usual)
+/// The agent's law with codes in the ECN field: VCP, which is MPCP with chains of one packet, DPCP and TPCP with the numbers that their
+/// programs have, and laws that count marks.
+fn coded(law: &SenderConfig) -> Option<host::Sender> {
+    match law {
+        SenderConfig::Mpcp(config) => {
+            let usual = mpcp::SenderConfig::of(config.n, true);
+            let own =
+                |of: &mpcp::SenderConfig| (of.order, of.kappa, of.eta, of.strikes, of.resume, of.relapses);
+            let has = config.n == 1 || config.n <= 3 && own(config) == own(&usual);
+            has.then_some(host::Sender::Mpcp(*config))
+        }
+        SenderConfig::Dctcp(config) => Some(host::Sender::Dctcp(*config)),
+        SenderConfig::Prague(config) => Some(host::Sender::Prague(*config)),
+        SenderConfig::Abc(config) => Some(host::Sender::Abc(*config)),
+        _ => None,
+    }
 }
 
 /// The law as it is when nothing but its name is said, or what the kernel does in any case.
@@ -348,13 +358,13 @@ fn enable(
         let cgroup = apps::cgroup(guard, index);
         fs::create_dir(&cgroup).context(|| format!("can not make {}", cgroup.display()))?;
         let mut host = None;
-        names.push(match (&group.kind, kernel_law(&group.kind)) {
-            (GroupKind::Tcp(tcp::Config { law: SenderConfig::Mpcp(sender), initial_window, .. }), _) => {
+        let own = if let GroupKind::Tcp(config) = &group.kind { coded(&config.law) } else { None };
+        names.push(match (&group.kind, own) {
+            (GroupKind::Tcp(tcp::Config { initial_window, .. }), Some(sender)) => {
                 // A name has 15 bytes.
-                let sender = host::Sender::Mpcp(*sender);
                 let law = sender.name();
-                let name = format!("{law}{}{}.{index}", if law == host::VCP { "." } else { "" }, guard.id());
-                let mut vcp = host::enable(
+                let name = format!("{law}{}{}.{index}", if law.len() < 4 { "." } else { "" }, guard.id());
+                let mut coded = host::enable(
                     &host::Config {
                         default: false,
                         encoding: Encoding::Ecn,
@@ -364,10 +374,10 @@ fn enable(
                     },
                     false,
                 )?;
-                if let Some(vcp) = &mut vcp {
-                    insert(vcp, index)?;
+                if let Some(coded) = &mut coded {
+                    insert(coded, index)?;
                 }
-                host = vcp;
+                host = coded;
                 name
             }
             (
@@ -398,7 +408,7 @@ fn enable(
                 }
                 name
             }
-            (_, law) => law.unwrap_or("udp").into(),
+            (kind, _) => kernel_law(kind).unwrap_or("udp").into(),
         });
         hosts.push(host);
     }
@@ -423,7 +433,7 @@ struct Lab<'a> {
     topology: Topology,
     network: Network,
     congestion: Vec<String>,
-    /// By group, where XCP, XCP-r, VCP, DPCP or TPCP is its law.
+    /// By group, where its law is one of ours.
     xcp: Vec<Option<Host>>,
     /// By direction, where the kernel runs a law.
     samplers: Vec<Option<router::Reader>>,

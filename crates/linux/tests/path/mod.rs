@@ -30,6 +30,8 @@ pub(crate) struct Path {
     pub(crate) chain: u32,
     /// With [`Encoding::Option`]: hosts run XCP-r instead of XCP.
     pub(crate) is_xcp_r: bool,
+    /// With [`Encoding::Ecn`]: another law of the senders.
+    pub(crate) sender: Option<host::Sender>,
     children: Vec<Child>,
     served: u16,
     wire: Option<JoinHandle<Report>>,
@@ -98,6 +100,7 @@ impl Path {
             encoding,
             chain: 1,
             is_xcp_r: false,
+            sender: None,
             children: vec![],
             served: 0,
             wire: None,
@@ -154,13 +157,15 @@ impl Path {
     pub(crate) fn config(&self) -> Config {
         if self.encoding == Encoding::Ecn || self.is_xcp_r {
             let sender = match (self.encoding, self.chain) {
+                _ if self.sender.is_some() => self.sender.clone().unwrap(),
                 (Encoding::Ecn, 1) => host::vcp_config(mpcp::Loss::Tcp),
                 (Encoding::Ecn, 2) => host::dpcp_config(mpcp::Loss::Tcp),
                 (Encoding::Ecn, _) => host::tpcp_config(mpcp::Loss::Tcp),
                 _ => host::xcp_r_config(LossPolicy::Tcp),
             };
             let config = Config::new(format!("{}_{}", sender.name(), &self.id[5..]), &self.cgroup);
-            return Config { encoding: self.encoding, sender, ..config };
+            let initial_window = sender.initial_window();
+            return Config { encoding: self.encoding, sender, initial_window, ..config };
         }
         let name = format!("xcp_{}", &self.id[4..]);
         Config { encoding: self.encoding, ..Config::new(name, &self.cgroup) }

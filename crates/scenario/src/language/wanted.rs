@@ -93,6 +93,9 @@ words! {
         Vcp = "vcp",
         Dpcp = "dpcp",
         Tpcp = "tpcp",
+        Dctcp = "dctcp",
+        Prague = "prague",
+        Abc = "abc",
     }
 }
 
@@ -191,7 +194,7 @@ pub struct Router {
 /// A host that is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// Law of the senders: `xcp`, `xcp-r`, `vcp`, `dpcp` or `tpcp`.
+    /// Law of the senders: `xcp`, `xcp-r`, `vcp`, `dpcp`, `tpcp`, `dctcp`, `prague` or `abc`.
     pub law: Placed<&'static str>,
     /// Prefixes of the peers; empty: all.
     pub to: Vec<Placed<String>>,
@@ -203,7 +206,7 @@ pub struct Host {
     pub encoding: Option<Placed<&'static str>>,
     /// Interfaces at which headers or codes are put in; empty: all that are up.
     pub interfaces: Vec<Placed<String>>,
-    /// Initial congestion window, packets.
+    /// Initial congestion window, packets; `None`: the law's.
     pub initial_window: Option<u32>,
     /// Congestion control of connections that get no answer.
     pub fallback: Option<Placed<String>>,
