@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use congestlab_scenario::chart::Kind;
+use congestlab_scenario::measured::Place;
 use congestlab_scenario::sweep::Shard;
 use congestlab_scenario::units::Time;
 
@@ -54,7 +55,8 @@ Example:
   congestlab diff runs/first-1-* runs/first-2-* --tolerance 0.01";
 const COMPARE_EXAMPLE: &str = "\
 Example:
-  congestlab compare runs/shares-1-* live/shares-1-*-live --tolerance goodput=0.1";
+  congestlab compare runs/shares-1-* live/shares-1-*-live --tolerance goodput=0.1
+  congestlab compare runs/two-1-* iperf3.json --plot two.svg";
 const PAPERS_EXAMPLE: &str = "\
 Example:
   congestlab papers run katabi2002 fig09 --quick";
@@ -135,7 +137,8 @@ pub(crate) enum Command {
     /// Print the differences of two runs: settings, metrics, first event and packet
     #[command(after_help = DIFF_EXAMPLE)]
     Diff(DiffArguments),
-    /// Compare two runs number by number, such as a simulated and a live one, and draw one over the other
+    /// Compare two runs number by number, such as a simulated and a live one, or a run with what iperf3, ss or flent
+    /// measured, and draw one over the other
     #[command(after_help = COMPARE_EXAMPLE)]
     Compare(CompareArguments),
     /// Write a run that is on disk for other tools: qlog of its flows, OpenMetrics of its numbers
@@ -633,11 +636,22 @@ pub(crate) struct ServeArguments {
 #[derive(Debug, Args)]
 pub(crate) struct CompareArguments {
     /// Folder of a run, simulated or live, that --out wrote
-    #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
+    #[arg(value_name = "RUN", value_hint = ValueHint::AnyPath)]
     pub(crate) one: PathBuf,
-    /// Folder of another run of the same flows and links; the order changes no verdict
-    #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
+    /// Folder of another run of the same flows and links, or a file of measured flows: of `iperf3 -J`, of `ss -tin` over
+    /// time, of flent; the order changes no verdict
+    #[arg(value_name = "RUN|FILE", value_hint = ValueHint::AnyPath)]
     pub(crate) other: PathBuf,
+    /// Another file of the same measurement, whose flows are added; may be repeated
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) with: Vec<PathBuf>,
+    /// Flow of the run and the measured flow that it is held against, by number or name, such as 'ftp[0]=1'; may be
+    /// repeated, and compares no others [default: all, in order]
+    #[arg(long, value_name = "FLOW=MEASURED", value_parser = crate::compare::pair)]
+    pub(crate) pair: Vec<(Place, String)>,
+    /// Time of the run at which the first measured flow begins, in seconds [default: when the first of the run's does]
+    #[arg(long, value_name = "SECONDS", allow_hyphen_values = true, value_parser = crate::compare::at)]
+    pub(crate) at: Option<f64>,
     /// Draw throughput, windows and queues of one run over the other: FILE.svg, FILE.png, or both if
     /// FILE has no extension
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -647,7 +661,8 @@ pub(crate) struct CompareArguments {
     pub(crate) inline: bool,
     /// Largest difference that still agrees; may be repeated: of goodput and rtt as a share, of queue and
     /// queue_p95 in packets, of drops and utilization as a number, of convergence as a factor
-    /// [default: goodput=0.05, queue=10, convergence=1.5; the others are not judged]
+    /// [default: goodput=0.05, queue=10, convergence=1.5; the others are not judged]. Of measured flows: goodput, rtt,
+    /// cwnd as a share, retransmissions as a number, convergence; only goodput is judged by default
     #[arg(long, value_name = "NAME=VALUE", value_parser = crate::compare::tolerance)]
     pub(crate) tolerance: Vec<(&'static str, f64)>,
     /// Show every number, not only those that matter

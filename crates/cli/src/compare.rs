@@ -1,4 +1,5 @@
-//! `congestlab compare`: how far a simulation and real TCP agree, as a table and a picture.
+//! `congestlab compare`: how far a simulation and real TCP agree, or a run and what another program measured, as a table
+//! and a picture.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,6 +8,9 @@ use congestlab_scenario::compare::{
     self, CompareError, Comparison, Curve, Curves, Measure, QUANTITIES, Quantity, Row as Number, Tolerance,
 };
 use congestlab_scenario::folder::RunFolder;
+use congestlab_scenario::measured::{
+    self, Against, MEASURED_QUANTITIES, MeasuredFlow, Measurement, Pairing, Place,
+};
 use congestlab_scenario::store;
 use congestlab_scenario::style::{self, Look};
 use serde_json::json;
@@ -21,16 +25,24 @@ use crate::table::{NOTHING, Table, number, percent, rate};
 /// Number of flows up to which every number is shown; of more flows, only numbers that disagree are.
 const FLOWS_SHOWN_MAX: usize = 12;
 
+/// Two runs, or one and a measurement.
+enum Sides {
+    Runs(Box<[RunFolder; 2]>),
+    /// The run, the files, what is held against what, and true if the run was named first.
+    Measured(Box<RunFolder>, Vec<Measurement>, Pairing, bool),
+}
+
 pub(crate) fn compare(arguments: &CompareArguments, screen: &Screen) -> Result<(), Failure> {
-    let runs = [open_folder(&arguments.one)?, open_folder(&arguments.other)?];
-    let runs = [&runs[0], &runs[1]];
+    let sides = open(arguments)?;
     if arguments.inline && !screen.json {
         let text = "--inline puts the picture into the object of --json, which is not asked for";
         return Err(Failure::Input(Message::new(text, "add --json, or draw to a file with --plot")));
     }
     let pictures = arguments.plot.as_deref().map(pictures).transpose()?.unwrap_or_default();
-    let mut quantities = QUANTITIES;
-    let told = compare::tolerances(runs);
+    let (mut quantities, told) = match &sides {
+        Sides::Runs(runs) => (QUANTITIES.to_vec(), compare::tolerances([&runs[0], &runs[1]])),
+        Sides::Measured(run, ..) => (MEASURED_QUANTITIES.to_vec(), measured::tolerances(run)),
+    };
     let told: Vec<&Tolerance<'_>> =
         told.iter().filter(|told| !arguments.tolerance.iter().any(|(name, _)| *name == told.of)).collect();
     for Tolerance { of, at_most, .. } in &told {
@@ -39,43 +51,34 @@ pub(crate) fn compare(arguments: &CompareArguments, screen: &Screen) -> Result<(
         }
     }
     for (name, tolerance) in &arguments.tolerance {
-        for quantity in quantities.iter_mut().filter(|quantity| quantity.name == *name) {
-            quantity.tolerance = Some(*tolerance);
-        }
+        let Some(quantity) = quantities.iter_mut().find(|quantity| quantity.name == *name) else {
+            let known: Vec<&str> = quantities.iter().map(|quantity| quantity.name).collect();
+            let what = if matches!(sides, Sides::Runs(_)) { "two runs" } else { "a run and a measurement" };
+            let text = format!("{name} is not compared between {what}");
+            return Err(Failure::Input(Message::new(text, format!("allowed: {}", known.join(", ")))));
+        };
+        quantity.tolerance = Some(*tolerance);
     }
-    let comparison = compare::compare(runs, &quantities).map_err(|error| match error {
-        CompareError::Folder(error) => bad_folder(&error),
-        error @ CompareError::Different(_) => {
-            Failure::Input(Message::new(error.to_string(), "compare runs of one scenario"))
-        }
-    })?;
+    let (comparison, drawn) = held(&sides, &quantities, arguments.at)?;
     if !screen.json {
         for warning in &comparison.warnings {
             screen.note(&format!("warning: {warning}"));
         }
     }
     if !pictures.is_empty() {
-        draw(runs, &pictures)?;
+        draw(&figure(&sides, drawn.as_ref())?, &pictures)?;
     }
     let pictures: Vec<String> = pictures.iter().map(|(path, _)| path.display().to_string()).collect();
     if screen.json {
-        let about = runs.map(|run| {
-            json!({
-                "path": run.path(),
-                "live": compare::is_live(run),
-                "seed": run.summary()["seed"],
-                "fingerprint": run.fingerprint(),
-            })
-        });
         let mut object = json!(comparison);
-        object["runs"] = json!(about);
+        object["runs"] = about(&sides);
         object["pictures"] = json!(pictures);
         let told = told.iter().map(
             |Tolerance { of, at_most, because }| json!({ "of": of, "at_most": at_most, "because": because }),
         );
         object["tolerances"] = told.collect();
         if arguments.inline {
-            object["svg"] = figure(runs)?.to_svg().into();
+            object["svg"] = figure(&sides, drawn.as_ref())?.to_svg().into();
         }
         print(&store::pretty(&object))?;
     } else {
@@ -83,7 +86,7 @@ pub(crate) fn compare(arguments: &CompareArguments, screen: &Screen) -> Result<(
             let bound = at_most.map_or_else(|| "not judged".into(), |at_most| at_most.to_string());
             format!("allowed   {of}: {bound}, because {because}\n")
         });
-        print(&(tell(runs, &comparison, &pictures, arguments.all) + &reasons.collect::<String>()))?;
+        print(&(tell(&sides, &comparison, &pictures, arguments.all) + &reasons.collect::<String>()))?;
     }
     if comparison.holds {
         return Ok(());
@@ -96,25 +99,139 @@ pub(crate) fn compare(arguments: &CompareArguments, screen: &Screen) -> Result<(
     Err(Failure::Claim(Message::new(text, "")))
 }
 
+/// Opens what is to be compared: a folder is a run, a file a measurement.
+fn open(arguments: &CompareArguments) -> Result<Sides, Failure> {
+    let paths = [&arguments.one, &arguments.other];
+    let are_files = paths.map(|path| path.is_file());
+    let input = |text: String, help: &str| Err(Failure::Input(Message::new(text, help)));
+    let (folder, first, is_first) = match are_files {
+        [false, false] => {
+            for (option, is_given) in [
+                ("--with", !arguments.with.is_empty()),
+                ("--pair", !arguments.pair.is_empty()),
+                ("--at", arguments.at.is_some()),
+            ] {
+                if is_given {
+                    let text = format!("{option} is about a measurement, and both are runs");
+                    return input(text, "give the file of a measurement in the place of one run");
+                }
+            }
+            return Ok(Sides::Runs(Box::new([open_folder(paths[0])?, open_folder(paths[1])?])));
+        }
+        [true, true] => {
+            let [one, other] = paths.map(|path| path.display());
+            let help = "name the folder of a run and one file, and further files by --with";
+            return input(format!("{one} and {other} are both files"), help);
+        }
+        [false, true] => (paths[0], paths[1], true),
+        [true, false] => (paths[1], paths[0], false),
+    };
+    let run = open_folder(folder)?;
+    let files = [first].into_iter().chain(&arguments.with);
+    let files: Result<Vec<Measurement>, _> = files.map(|path| measured::read(path)).collect();
+    let files = files.map_err(|error| {
+        let help = error.help.clone();
+        Failure::Input(Message::new(error.to_string(), help))
+    })?;
+    let pairing = measured::pair(&run, &files, &arguments.pair)
+        .map_err(|(text, help)| Failure::Input(Message::new(text, help)))?;
+    Ok(Sides::Measured(Box::new(run), files, pairing, is_first))
+}
+
+/// Compares; lines of a measurement come with it.
+fn held(
+    sides: &Sides,
+    quantities: &[Quantity],
+    at: Option<f64>,
+) -> Result<(Comparison, Option<Curves>), Failure> {
+    match sides {
+        Sides::Runs(runs) => {
+            let comparison =
+                compare::compare([&runs[0], &runs[1]], quantities).map_err(|error| match error {
+                    CompareError::Folder(error) => bad_folder(&error),
+                    error @ CompareError::Different(_) => {
+                        Failure::Input(Message::new(error.to_string(), "compare runs of one scenario"))
+                    }
+                })?;
+            Ok((comparison, None))
+        }
+        Sides::Measured(run, files, pairing, is_first) => {
+            let found = measured::against(run, files, pairing, at, quantities);
+            let Against { mut comparison, curves } = found.map_err(|error| bad_folder(&error))?;
+            if !is_first {
+                for row in &mut comparison.rows {
+                    std::mem::swap(&mut row.one, &mut row.other);
+                }
+            }
+            Ok((comparison, Some(curves)))
+        }
+    }
+}
+
+/// Both sides for programs.
+fn about(sides: &Sides) -> serde_json::Value {
+    let of_run = |run: &RunFolder| {
+        json!({
+            "path": run.path(),
+            "live": compare::is_live(run),
+            "seed": run.summary()["seed"],
+            "fingerprint": run.fingerprint(),
+        })
+    };
+    match sides {
+        Sides::Runs(runs) => json!([of_run(&runs[0]), of_run(&runs[1])]),
+        Sides::Measured(run, files, pairing, is_first) => {
+            let flows: Vec<&MeasuredFlow> = files.iter().flat_map(|file| &file.flows).collect();
+            let pairs = pairing.0.iter().map(|(place, number)| (place.to_string(), &flows[*number].name));
+            let pairs: Vec<_> =
+                pairs.map(|(flow, measured)| json!({ "flow": flow, "measured": measured })).collect();
+            let files = files.iter().map(|file| json!({ "path": file.path, "by": file.by.name() }));
+            let of_files = json!({ "measured": files.collect::<Vec<_>>(), "pairs": pairs });
+            if *is_first { json!([of_run(run), of_files]) } else { json!([of_files, of_run(run)]) }
+        }
+    }
+}
+
 fn judged(comparison: &Comparison) -> usize {
     comparison.rows.iter().filter(|row| row.holds.is_some()).count()
 }
 
-/// Names of the runs: `simulated` and `live` if that differs, else `one` and `other`.
-fn names(runs: [&RunFolder; 2]) -> [&'static str; 2] {
-    match runs.map(compare::is_live) {
-        [true, false] => ["live", "simulated"],
-        [false, true] => ["simulated", "live"],
-        _ => ["one", "other"],
-    }
+/// Names of the sides: `simulated`, `live` and `measured` if they differ, else `one` and `other`.
+fn names(sides: &Sides) -> [&'static str; 2] {
+    let kind = |run: &RunFolder| if compare::is_live(run) { "live" } else { "simulated" };
+    let names = match sides {
+        Sides::Runs(runs) => [kind(&runs[0]), kind(&runs[1])],
+        Sides::Measured(run, _, _, true) => [kind(run), "measured"],
+        Sides::Measured(run, _, _, false) => ["measured", kind(run)],
+    };
+    if names[0] == names[1] { ["one", "other"] } else { names }
 }
 
-fn tell(runs: [&RunFolder; 2], comparison: &Comparison, pictures: &[String], all: bool) -> String {
-    let names = names(runs);
+fn tell(sides: &Sides, comparison: &Comparison, pictures: &[String], all: bool) -> String {
+    let names = names(sides);
     let mut text = String::new();
-    for (name, run) in names.iter().zip(runs) {
+    let of_run = |run: &RunFolder| {
         let kind = if compare::is_live(run) { "real TCP" } else { "simulated" };
-        let _ = writeln!(text, "{name:9}  {}, {kind}, seed {}", run.path().display(), run.summary()["seed"]);
+        format!("{}, {kind}, seed {}", run.path().display(), run.summary()["seed"])
+    };
+    let lines = match sides {
+        Sides::Runs(runs) => [of_run(&runs[0]), of_run(&runs[1])],
+        Sides::Measured(run, files, _, is_first) => {
+            let files: Vec<String> =
+                files.iter().map(|file| format!("{}, {}", file.path.display(), file.by.name())).collect();
+            let lines = [of_run(run), files.join("; ")];
+            let [run, files] = lines;
+            if *is_first { [run, files] } else { [files, run] }
+        }
+    };
+    for (name, line) in names.iter().zip(lines) {
+        let _ = writeln!(text, "{name:9}  {line}");
+    }
+    if let Sides::Measured(_, files, pairing, _) = sides {
+        let flows: Vec<&MeasuredFlow> = files.iter().flat_map(|file| &file.flows).collect();
+        for (place, number) in pairing.0.iter().take(FLOWS_SHOWN_MAX) {
+            let _ = writeln!(text, "{:9}  {place} and {}", "", flows[*number].name);
+        }
     }
     text.push('\n');
     let mut table = Table::new(["", names[0], names[1], "difference", "allowed", "agree"]);
@@ -122,7 +239,7 @@ fn tell(runs: [&RunFolder; 2], comparison: &Comparison, pictures: &[String], all
     let mut hidden = 0;
     for row in &comparison.rows {
         let is_shown = match row.quantity {
-            "goodput" | "rtt" => flows <= FLOWS_SHOWN_MAX,
+            "goodput" | "rtt" | "cwnd" | "retransmissions" => flows <= FLOWS_SHOWN_MAX,
             // Mostly ACKs.
             _ => !row.metric.contains(".reverse\""),
         };
@@ -197,8 +314,7 @@ fn pictures(path: &Path) -> Result<Vec<(PathBuf, &'static str)>, Failure> {
     Ok(pictures)
 }
 
-fn draw(runs: [&RunFolder; 2], pictures: &[(PathBuf, &str)]) -> Result<(), Failure> {
-    let figure = figure(runs)?;
+fn draw(figure: &Figure, pictures: &[(PathBuf, &str)]) -> Result<(), Failure> {
     for (path, kind) in pictures {
         let bytes = match *kind {
             "svg" => figure.to_svg().into_bytes(),
@@ -213,12 +329,23 @@ fn draw(runs: [&RunFolder; 2], pictures: &[(PathBuf, &str)]) -> Result<(), Failu
 
 /// Throughput, window and queue: one run as thin lines over the pale, wide lines of the other. Real
 /// packets lie beneath.
-fn figure(runs: [&RunFolder; 2]) -> Result<Figure, Failure> {
-    let names = names(runs);
-    let below = usize::from(names[0] != "live" && names[1] == "live");
+fn figure(sides: &Sides, measured: Option<&Curves>) -> Result<Figure, Failure> {
+    let names = names(sides);
+    let below = usize::from(matches!(names, [_, "measured"] | ["simulated", "live"]));
     let above = 1 - below;
-    let read = |run: usize| compare::curves(runs[run]).map_err(|error| bad_folder(&error));
-    let (wide, thin) = (read(below)?, read(above)?);
+    let read = |run: &RunFolder| compare::curves(run).map_err(|error| bad_folder(&error));
+    let (wide, thin, of) = match sides {
+        Sides::Runs(runs) => (
+            read(&runs[below])?,
+            read(&runs[above])?,
+            format!("{} over {}", runs[above].name(), runs[below].name()),
+        ),
+        Sides::Measured(run, files, ..) => {
+            let file = files.first().and_then(|file| file.path.file_name()).unwrap_or_default();
+            let of = format!("{} over {}", run.name(), file.to_string_lossy());
+            (measured.cloned().unwrap_or_default(), read(run)?, of)
+        }
+    };
     let highest =
         [&wide, &thin].into_iter().flat_map(|curves| &curves.throughput).flat_map(|curve| &curve.points);
     let (factor, unit) = match highest.map(|(_, value)| *value).fold(0.0, f64::max) {
@@ -226,7 +353,7 @@ fn figure(runs: [&RunFolder; 2]) -> Result<Figure, Failure> {
         2e6.. => (1e6, "Mbit/s"),
         _ => (1e3, "kbit/s"),
     };
-    let row = |label: String, of: fn(&Curves) -> &[Curve], factor: f64, is_links: bool| {
+    let row = |label: String, lines_of: fn(&Curves) -> &[Curve], factor: f64, is_links: bool| {
         let lines = |curves: &Curves, run: usize| -> Vec<Line> {
             let line = |(place, curve): (usize, &Curve)| Line {
                 name: format!("{}, {}", curve.name, names[run]),
@@ -238,7 +365,12 @@ fn figure(runs: [&RunFolder; 2]) -> Result<Figure, Failure> {
                 },
                 points: curve.points.iter().map(|(t, value)| (*t, value / factor)).collect(),
             };
-            of(curves).iter().enumerate().filter(|(_, curve)| !curve.points.is_empty()).map(line).collect()
+            lines_of(curves)
+                .iter()
+                .enumerate()
+                .filter(|(_, curve)| !curve.points.is_empty())
+                .map(line)
+                .collect()
         };
         Row::new(label, vec![[lines(&wide, below), lines(&thin, above)].concat()])
     };
@@ -253,7 +385,7 @@ fn figure(runs: [&RunFolder; 2]) -> Result<Figure, Failure> {
                 number(Some(wide.throughput_over_s.max(thin.throughput_over_s)))
             ),
         )),
-        columns: vec![format!("{} over {}", runs[above].name(), runs[below].name())],
+        columns: vec![of],
         rows: vec![
             row(format!("received throughput ({unit})"), |curves| &curves.throughput, factor, false),
             row("cwnd (packets)".into(), |curves| &curves.cwnd, 1.0, false),
@@ -270,10 +402,12 @@ fn figure(runs: [&RunFolder; 2]) -> Result<Figure, Failure> {
 
 /// A tolerance as `--tolerance` takes it: `goodput=0.05`.
 pub(crate) fn tolerance(text: &str) -> Result<(&'static str, f64), String> {
-    let known = || QUANTITIES.map(|quantity| quantity.name).join(", ");
     let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE, such as goodput=0.05")?;
-    let quantity: Quantity = QUANTITIES
-        .into_iter()
+    let more =
+        MEASURED_QUANTITIES.into_iter().filter(|more| QUANTITIES.iter().all(|one| one.name != more.name));
+    let all = || QUANTITIES.into_iter().chain(more.clone());
+    let known = || all().map(|quantity| quantity.name).collect::<Vec<_>>().join(", ");
+    let quantity: Quantity = all()
         .find(|quantity| quantity.name == name.trim())
         .ok_or_else(|| format!("`{name}` is none of {}", known()))?;
     let (least, what) = match quantity.measure {
@@ -286,6 +420,29 @@ pub(crate) fn tolerance(text: &str) -> Result<(&'static str, f64), String> {
         _ => Err(format!("`{value}` is not {what}, which {name} wants")),
     }
 }
+
+/// A pair as `--pair` takes it: `ftp[0]=1`, or `ftp[0]=100.64.0.2:40642`.
+pub(crate) fn pair(text: &str) -> Result<(Place, String), String> {
+    let expected = "expected GROUP[INDEX]=NUMBER, such as ftp[0]=1, or =NAME";
+    let (flow, name) = text.split_once("]=").ok_or(expected)?;
+    let (group, index) = flow.rsplit_once('[').ok_or(expected)?;
+    let index = index.parse().map_err(|_| format!("`{index}` is no place in a group; {expected}"))?;
+    if name.is_empty() {
+        return Err(expected.into());
+    }
+    Ok((Place { group: group.into(), index }, name.into()))
+}
+
+/// A time as `--at` takes it: seconds of the run.
+pub(crate) fn at(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(at) if at.abs() <= AT_MAX_S => Ok(at),
+        _ => Err(format!("`{text}` is no time: seconds from -{AT_MAX_S:e} to {AT_MAX_S:e}")),
+    }
+}
+
+/// Longest shift of a measurement, s: more than any run lasts.
+const AT_MAX_S: f64 = 1e9;
 
 #[cfg(test)]
 mod tests {
@@ -306,6 +463,20 @@ mod tests {
         ] {
             let error = tolerance(text).expect_err(text);
             assert!(error.contains(says), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_pair_names_a_flow_of_the_run_and_one_that_was_measured() {
+        let place = |group: &str, index| Place { group: group.into(), index };
+        assert_eq!(pair("ftp[1]=0"), Ok((place("ftp", 1), "0".into())));
+        assert_eq!(pair("a[b][2]=TCP upload::1"), Ok((place("a[b]", 2), "TCP upload::1".into())));
+        for text in ["ftp", "ftp=1", "ftp[0]", "ftp[0]=", "ftp[x]=1", "ftp[-1]=1", "ftp[0] = 1"] {
+            assert!(pair(text).is_err_and(|error| error.contains("GROUP[INDEX]")), "{text}");
+        }
+        assert_eq!(at("-1.5"), Ok(-1.5));
+        for text in ["nan", "inf", "1e10", "5 s", ""] {
+            assert!(at(text).is_err(), "{text}");
         }
     }
 }

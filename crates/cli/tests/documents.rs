@@ -46,7 +46,7 @@ impl Reader {
         for name in ["congestlab", "make"] {
             symlink(env!("CARGO_BIN_EXE_congestlab"), bin.join(name)).expect("writable");
         }
-        for part in ["", "beyond", "live", "recipes"] {
+        for part in ["", "beyond", "live", "measured", "recipes"] {
             fs::create_dir_all(scenarios.join(part)).expect("writable");
             let entries = fs::read_dir(top().join("scenarios").join(part)).expect("a folder").flatten();
             for file in entries.filter(|entry| entry.path().is_file()) {
@@ -249,7 +249,7 @@ fn the_page_on_explanations_shows_what_the_command_prints() {
 
 #[test]
 fn the_page_on_comparisons_shows_what_the_command_prints() {
-    hold("docs/compare.md", &["compare.svg"]);
+    hold("docs/compare.md", &["compare.svg", "measured.svg"]);
 }
 
 #[test]

@@ -3,7 +3,8 @@
 //! A [`Scenario`] is a file that was read, found right, and has every default filled in; its
 //! [`Scenario::model`] is the input of `congestlab-sim`. [`result`] names the results, [`metric`] reads
 //! them, [`claims`] judges them, [`sweep`] makes many runs of one file, [`store`] keeps them, [`folder`]
-//! reads them again, [`report`] shows them, [`compare`] tells how far two agree. The language of the files
+//! reads them again, [`report`] shows them, [`compare`] tells how far two agree, [`measured`] how far a run and what
+//! other programs recorded. The language of the files
 //! is described in `docs/scenario.md` and, for machines, by [`schema`].
 //!
 //! A text becomes a run, and the run a number:
@@ -56,7 +57,7 @@ pub use language::measure::Measure;
 pub use language::scenario::{FILE_BYTES_MAX, Scenario, Varied};
 pub use language::{law, memory, schema, wanted};
 pub use results::{folder, paper, result, store, sweep, table, trial};
-pub use showing::{capture, chart, compare, diff, explain, export, recording, report, style};
+pub use showing::{capture, chart, compare, diff, explain, export, measured, recording, report, style};
 pub use text::diagnostic::{self, Diagnostics};
 pub use text::files::Files;
 pub use text::{cells, disk, number, printable};

@@ -6,6 +6,7 @@ pub mod compare;
 pub mod diff;
 pub mod explain;
 pub mod export;
+pub mod measured;
 pub mod recording;
 pub mod report;
 pub mod style;

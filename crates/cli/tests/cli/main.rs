@@ -14,6 +14,7 @@ mod doctor;
 mod export;
 mod folders;
 mod interrupt;
+mod measured;
 mod memory;
 mod papers;
 mod pictures;

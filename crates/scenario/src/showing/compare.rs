@@ -37,12 +37,14 @@ pub struct Quantity {
     /// Largest difference that still agrees; `None`: it is shown, not judged.
     pub tolerance: Option<f64>,
     /// The key in the results.
-    key: &'static str,
-    of: Of,
+    pub(crate) key: &'static str,
+    /// What it is measured of.
+    pub(crate) of: Of,
 }
 
+/// Elements that have quantities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Of {
+pub(crate) enum Of {
     Flows,
     Links,
     Run,
@@ -60,7 +62,7 @@ pub const QUANTITIES: [Quantity; 7] = [
 ];
 
 impl Quantity {
-    const fn new(
+    pub(crate) const fn new(
         name: &'static str,
         of: Of,
         key: &'static str,
@@ -70,7 +72,7 @@ impl Quantity {
         Self { name, measure, tolerance, key, of }
     }
 
-    fn row(&self, metric: String, [one, other]: [Option<f64>; 2]) -> Row {
+    pub(crate) fn row(&self, metric: String, [one, other]: [Option<f64>; 2]) -> Row {
         let difference = one.zip(other).map(|(one, other)| self.measure.of(one, other));
         let holds = self.tolerance.map(|tolerance| match difference {
             Some(difference) => difference <= tolerance,
@@ -199,7 +201,8 @@ pub fn compare(runs: [&RunFolder; 2], quantities: &[Quantity]) -> Result<Compari
     Ok(Comparison { holds, rows, warnings: warnings(runs) })
 }
 
-fn elements<'a>(run: &'a RunFolder, kind: &str) -> impl Iterator<Item = (&'a String, &'a Json)> {
+/// Names and results of flows or links, in the order of the file.
+pub(crate) fn elements<'a>(run: &'a RunFolder, kind: &str) -> impl Iterator<Item = (&'a String, &'a Json)> {
     run.summary()[kind].as_object().into_iter().flatten()
 }
 
@@ -227,25 +230,9 @@ fn require_same(runs: [&RunFolder; 2]) -> Result<(), CompareError> {
 }
 
 fn warnings(runs: [&RunFolder; 2]) -> Vec<String> {
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<String> = Vec::new();
     if runs.into_iter().any(is_live) {
-        for run in runs.into_iter().filter(|run| !is_live(run)) {
-            let links = &run.scenario().base_model().links;
-            let late = links
-                .iter()
-                .filter(|link| link.port.law.is_some() && link.port.feedback_at == FeedbackAt::Departure);
-            for link in late {
-                warnings.push(format!(
-                    "the law of {} in {} saw packets depart, a kernel's sees them arrive: simulate with \
-                     feedback_at = \"enqueue\"",
-                    link.name,
-                    run.path().display()
-                ));
-            }
-        }
-    }
-    for run in runs.into_iter().filter(|run| run.summary()["live"]["trustworthy"] == false) {
-        warnings.push(format!("the machine was too busy for {}: run it again", run.path().display()));
+        warnings = runs.into_iter().flat_map(doubts).collect();
     }
     let [one, other] = runs.map(|run| run.scenario().base_model());
     if (one.warmup, one.duration) != (other.warmup, other.duration) {
@@ -254,8 +241,30 @@ fn warnings(runs: [&RunFolder; 2]) -> Vec<String> {
     warnings
 }
 
+/// Returns the reasons for which a run means less beside real packets: a law that saw them depart, a busy machine.
+pub(crate) fn doubts(run: &RunFolder) -> Vec<String> {
+    let path = run.path().display();
+    if is_live(run) {
+        let is_busy = run.summary()["live"]["trustworthy"] == false;
+        return is_busy
+            .then(|| format!("the machine was too busy for {path}: run it again"))
+            .into_iter()
+            .collect();
+    }
+    let links = run.scenario().base_model().links.iter();
+    let late = links.filter(|link| link.port.law.is_some() && link.port.feedback_at == FeedbackAt::Departure);
+    let told = late.map(|link| {
+        format!(
+            "the law of {} in {path} saw packets depart, a kernel's sees them arrive: simulate with \
+             feedback_at = \"enqueue\"",
+            link.name
+        )
+    });
+    told.collect()
+}
+
 /// Seconds from the start of the last flow until all share fairly, up to the end of the first.
-fn convergence(run: &RunFolder) -> Result<Option<f64>, FolderError> {
+pub(crate) fn convergence(run: &RunFolder) -> Result<Option<f64>, FolderError> {
     // More flows than the results list are too many to look at one by one.
     let listed: Option<Vec<&Vec<Json>>> = elements(run, "flows").map(|(_, flows)| flows.as_array()).collect();
     let Some(listed) = listed else { return Ok(None) };
@@ -311,7 +320,7 @@ pub struct Curves {
 /// into which bin, not who gets how much.
 const SMOOTHING: f64 = 1.0 / 60.0;
 /// Points of a curve, about twice the pixels of its chart.
-const POINTS_MAX: usize = 1000;
+pub(crate) const POINTS_MAX: usize = 1000;
 /// Links that can be told apart.
 const LINKS_DRAWN_MAX: usize = 8;
 
@@ -378,7 +387,7 @@ pub fn curves(run: &RunFolder) -> Result<Curves, FolderError> {
 }
 
 /// Neighbours as one point, their mean at the time of the last, so that at most `most` are left.
-fn thinned(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
+pub(crate) fn thinned(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
     let together = points.len().div_ceil(most).max(1);
     let mean =
         |points: &[(f64, f64)]| points.iter().map(|(_, value)| value).sum::<f64>() / points.len() as f64;
