@@ -1,6 +1,6 @@
 # congestlab: `make demo` shows it, `make test` proves it.
 .POSIX:
-.PHONY: help build release deb demo test setup lint docs bench bench-peers papers bench-linux geo check-bare check-live check-clean check-python \
+.PHONY: help build release deb demo test setup lint docs bench bench-peers papers bench-linux geo check-bare check-packages check-live check-clean check-python \
 	wheel check-wheel sbom page check-page bpf fuzz install clean
 
 help:
@@ -14,6 +14,7 @@ help:
 	@echo 'make bench    what the simulator costs, written into docs/performance.md (minutes; idle machine)'
 	@echo 'make bench-peers  what ns-2 and ns-3 cost on the same dumbbells (many minutes; idle machine)'
 	@echo 'make check-bare   make demo and make test on bare Debian 12 and 13 (root; hours)'
+	@echo 'make check-packages  every package installed on a bare Debian, and the demo there (root, a network; half an hour)'
 	@echo 'make check-live   real TCP in namespaces against what it must do (root; half an hour)'
 	@echo 'make check-clean  kill labs and links at random moments and look for what is left (root; minutes)'
 	@echo 'make check-python  the Python package: its module, documents and notebooks (minutes; wants a network)'
@@ -80,6 +81,9 @@ papers: build
 
 check-bare:
 	tools/check-bare
+
+check-packages:
+	tools/check-packages
 
 check-live: build
 	tools/check-live

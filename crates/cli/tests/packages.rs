@@ -204,3 +204,84 @@ fn the_bill_of_materials_has_all_that_the_command_is_made_of() {
         assert!(names.iter().any(|name| name == need), "{need}");
     }
 }
+
+/// Systems other than Linux on which the command, without real packets, must compile.
+const OTHER_SYSTEMS: [&str; 3] = ["x86_64-pc-windows-gnu", "aarch64-apple-darwin", "x86_64-apple-darwin"];
+
+/// The compiler's word, no run: nothing here starts programs of another system.
+#[test]
+fn the_simulator_compiles_for_windows_and_macos() {
+    let test = "the_simulator_compiles_for_windows_and_macos";
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let root = Command::new(rustc).args(["--print", "sysroot"]).current_dir(&top).output().expect("rustc");
+    let libraries = PathBuf::from(String::from_utf8_lossy(&root.stdout).trim()).join("lib/rustlib");
+    let (there, missing): (Vec<_>, Vec<_>) =
+        OTHER_SYSTEMS.into_iter().partition(|system| libraries.join(system).join("lib").is_dir());
+    if !missing.is_empty() {
+        let missing = missing.join(" ");
+        println!("SKIP {test}: no standard library for {missing} (rustup target add {missing})");
+    }
+    for system in there {
+        let arguments =
+            ["check", "--locked", "--package", "congestlab", "--no-default-features", "--target", system];
+        let checked = cargo(&top, &arguments);
+        let said = text(&checked);
+        // Crates for that system alone are in no cache of who builds for this one.
+        if ["unable to update registry", "failed to download", "attempting to make an HTTP request"]
+            .iter()
+            .any(|reason| said.contains(reason))
+        {
+            println!(
+                "SKIP {test} ({system}): not all crates for it are here (cargo fetch --target {system})"
+            );
+            continue;
+        }
+        assert!(checked.status.success(), "{system}: {said}");
+        assert!(!said.contains("warning:"), "{system}: {said}");
+    }
+}
+
+/// A container's file is checked by what is made of it: each step is in the script of its stage, which a shell understands.
+#[test]
+fn every_step_of_the_container_is_in_a_script() {
+    let test = "every_step_of_the_container_is_in_a_script";
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let file =
+        std::fs::read_to_string(top.join("packaging/Containerfile")).expect("a file of the repository");
+    let tool = |argument: &str| Command::new(top.join("tools/containerfile")).arg(argument).output();
+    if !Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        return println!("SKIP {test}: there is no python3");
+    }
+    let printed = |argument: &str| {
+        let output = tool(argument).expect("python3 runs");
+        assert!(output.status.success(), "{}", text(&output));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let release = printed("release").trim().to_owned();
+    let from: Vec<&str> = file.lines().filter(|line| line.starts_with("FROM ")).collect();
+    assert!(from.iter().all(|line| line.contains(&format!("debian:{release}-slim"))), "{from:?}");
+    let stages: Vec<String> = printed("stages").lines().map(str::to_owned).collect();
+    assert_eq!(stages.len(), from.len());
+    let scripts: Vec<String> = stages.iter().map(|stage| printed(stage)).collect();
+    for script in &scripts {
+        let parsed = Command::new("sh").args(["-n", "-c", script]).status().expect("a shell");
+        assert!(parsed.success(), "{script}");
+    }
+    let steps = file.lines().filter(|line| line.starts_with("RUN ")).count();
+    let made: usize = scripts.iter().map(|script| script.matches("sh -euc ").count()).sum();
+    assert_eq!(made, steps);
+    // The compiler is the oldest that the workspace says it builds with, and the last stage ends with what the first made.
+    let oldest = env!("CARGO_PKG_RUST_VERSION");
+    assert!(scripts[0].contains(&format!("rustup toolchain install {oldest}")), "{oldest}: {}", scripts[0]);
+    let (built, last) = (&scripts[0], scripts.last().expect("a stage"));
+    assert!(
+        built.contains("/out/usr/bin/congestlab") && last.contains("\"$STAGES\"/build/out/usr/."),
+        "{last}"
+    );
+    assert!(
+        last.trim_end().ends_with("/usr/bin/congestlab \"$@\"") && last.contains("--reuid=congestlab"),
+        "{last}"
+    );
+    assert!(!tool("none").expect("python3 runs").status.success());
+}
