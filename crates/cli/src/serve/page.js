@@ -186,21 +186,38 @@ async function ask() {
   isWaiting = false;
 }
 
+// Titles sort. One of them is reached by Tab, the others from it by arrows.
+const sorters = [];
 for (const [title, key, , isNumber] of COLUMNS) {
   const cell = made("div", "", { role: "columnheader" });
   if (isNumber) cell.classList.add("number");
   if (title !== "") {
-    const button = made("button", title, { type: "button", tabindex: "-1" });
+    const button = made("button", title, { type: "button", tabindex: sorters.length === 0 ? "0" : "-1" });
     button.addEventListener("click", () => {
       sorted = { key, up: sorted.key === key ? !sorted.up : true };
+      for (const each of sorters) each.parentElement.removeAttribute("aria-sort");
+      cell.setAttribute("aria-sort", sorted.up ? "ascending" : "descending");
       arrange();
     });
+    sorters.push(button);
     cell.append(button);
   } else {
     cell.setAttribute("aria-label", "compare");
   }
   at("head").append(cell);
 }
+at("head").addEventListener("keydown", (event) => {
+  // Arrows and Enter on a title are not for the lines below it.
+  event.stopPropagation();
+  const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+  const place = sorters.indexOf(event.target);
+  if (step === undefined || place < 0) return;
+  const next = sorters[(place + step + sorters.length) % sorters.length];
+  event.target.tabIndex = -1;
+  next.tabIndex = 0;
+  next.focus();
+  event.preventDefault();
+});
 at("table").addEventListener("keydown", (event) => {
   const page = Math.max(1, Math.floor(at("body").clientHeight / HEIGHT) - 1);
   const step = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity }[event.key];

@@ -69,6 +69,9 @@ impl Browser {
         for domain in ["Runtime", "Log", "Network", "Page"] {
             browser.call(&format!("{domain}.enable"), json!({}));
         }
+        // A frame with an origin of its own is a process of its own, of which the page's session hears nothing.
+        let all = json!({ "autoAttach": true, "waitForDebuggerOnStart": false, "flatten": true });
+        browser.call("Target.setAutoAttach", all);
         Some(browser)
     }
 
@@ -136,14 +139,59 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
+    /// The value of an expression in the frame of another origin that is there; waits until there is one.
+    #[track_caller]
+    pub(crate) fn run_in_frame(&mut self, expression: &str) -> Value {
+        let frame = loop {
+            let of = |event: &Value, method: &str| {
+                (event["method"] == method)
+                    .then(|| event["params"]["sessionId"].as_str().map(str::to_owned))
+                    .flatten()
+            };
+            let gone: Vec<String> =
+                self.events.iter().filter_map(|event| of(event, "Target.detachedFromTarget")).collect();
+            let is_frame = |event: &&Value| event["params"]["targetInfo"]["type"] == "iframe";
+            let attached = self.events.iter().rev().filter(is_frame);
+            let mut there = attached.filter_map(|event| of(event, "Target.attachedToTarget"));
+            if let Some(session) = there.find(|session| !gone.contains(session)) {
+                break session;
+            }
+            let message = self.receive();
+            self.events.push(message);
+        };
+        let page = self.session.replace(frame);
+        let value = self.run(expression);
+        self.session = page;
+        value
+    }
+
+    /// Presses a key and lets it go, with Shift held if it begins with `Shift+`.
     pub(crate) fn press(&mut self, key: &str) {
+        let (modifiers, key) = key.strip_prefix("Shift+").map_or((0, key), |key| (8, key));
+        // Buttons hear the character that a key makes, and fields the key's number.
+        let (code, text) = match key {
+            "Tab" => (9, None),
+            "Backspace" => (8, None),
+            "Enter" => (13, Some("\r")),
+            " " => (32, Some(" ")),
+            _ => (0, None),
+        };
         for kind in ["keyDown", "keyUp"] {
-            let mut event = json!({ "type": kind, "key": key });
-            if key == "Tab" {
-                event["windowsVirtualKeyCode"] = json!(9);
+            let mut event = json!({ "type": kind, "key": key, "modifiers": modifiers });
+            if code > 0 {
+                event["windowsVirtualKeyCode"] = json!(code);
+            }
+            if let Some(text) = text.filter(|_| kind == "keyDown") {
+                event["text"] = json!(text);
             }
             self.call("Input.dispatchKeyEvent", event);
         }
+        self.painted();
+    }
+
+    /// Types a text into what has the focus.
+    pub(crate) fn type_text(&mut self, text: &str) {
+        self.call("Input.insertText", json!({ "text": text }));
         self.painted();
     }
 

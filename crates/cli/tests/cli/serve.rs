@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::browser::Browser;
 use crate::{Lab, SCENARIO};
@@ -289,16 +289,7 @@ fn ten_thousand_runs_are_listed_without_a_stutter() {
     };
     let server = Server::start(&lab, "all");
     browser.navigate(&server.url());
-    let wait = |browser: &mut Browser, what: &str| {
-        // The first look reads ten thousand summaries, in a build for tests.
-        for _ in 0..3600 {
-            if browser.run(what) == true {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        panic!("never: {what}: {}", browser.run("document.body.innerText"));
-    };
+    // The first look reads ten thousand summaries, in a build for tests.
     wait(&mut browser, "document.querySelector('#said').textContent.startsWith('10003 of 10003')");
     let rows = "document.querySelectorAll('#rows > *').length";
     assert!(
@@ -319,4 +310,117 @@ fn ten_thousand_runs_are_listed_without_a_stutter() {
     let left = browser.run(filtered);
     let left: u64 = left.as_str().expect("a text").parse().expect("a number");
     assert!((2..1000).contains(&left), "{left} lines pass the filter");
+}
+
+/// Waits until the page says so.
+#[track_caller]
+fn wait(browser: &mut Browser, what: &str) {
+    for _ in 0..3600 {
+        if browser.run(what) == true {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("never: {what}: {}", browser.run("document.body.innerText"));
+}
+
+/// Filter, list, marks, comparison, report and titles, without a mouse.
+#[test]
+fn the_page_is_used_by_keys_alone() {
+    let test = "the_page_is_used_by_keys_alone";
+    let lab = lab();
+    let Some(mut browser) = Browser::start() else {
+        return println!("SKIP {test}: there is no chromium");
+    };
+    let server = Server::start(&lab, "all");
+    let runs = ids(&server.list(0), "run");
+    let arguments = ["compare", &format!("all/{}", runs[0]), &format!("all/{}", runs[1]), "--all", "--json"];
+    let compared = lab.run(&arguments).json();
+    browser.navigate(&server.url());
+    wait(&mut browser, "document.querySelector('#said').textContent === '3 of 3'");
+    let focused = |browser: &mut Browser| {
+        let focused = browser.run("document.activeElement.id || document.activeElement.tagName");
+        focused.as_str().expect("a text").to_owned()
+    };
+    let active = "document.querySelector('#active > :nth-child(2)').title";
+    let listed = |browser: &mut Browser| {
+        let rows = "[...document.querySelectorAll('#rows > * > :nth-child(2)')].map((cell) => cell.title)";
+        browser.run(rows)
+    };
+
+    browser.press("Tab");
+    assert_eq!(focused(&mut browser), "filter");
+    browser.type_text("sweep");
+    assert_eq!(listed(&mut browser), json!(["swept"]));
+    for _ in 0..5 {
+        browser.press("Backspace");
+    }
+    assert_eq!(listed(&mut browser).as_array().map(Vec::len), Some(3));
+
+    // Two runs cannot be compared before they are marked.
+    browser.press("Tab");
+    assert_eq!(focused(&mut browser), "table");
+    for key in ["End", " ", "ArrowUp", " "] {
+        browser.press(key);
+    }
+    assert_eq!(browser.run("document.querySelectorAll('[aria-selected=true]').length"), 2);
+    browser.press("Shift+Tab");
+    assert_eq!(focused(&mut browser), "compare");
+    browser.press("Enter");
+    wait(&mut browser, "document.querySelector('#content').innerText.startsWith('The runs ')");
+    let verdict = browser.run("document.querySelector('#content > p').textContent");
+    let expected = if compared["holds"] == true { "The runs agree." } else { "The runs do not agree." };
+    assert!(verdict.as_str().is_some_and(|said| said.starts_with(expected)), "{verdict}: {compared}");
+    let metrics = "[...document.querySelectorAll('#content td:first-child')].map((cell) => cell.textContent)";
+    let expected: Vec<_> =
+        compared["rows"].as_array().expect("rows").iter().map(|row| &row["metric"]).collect();
+    assert_eq!(browser.run(metrics), json!(expected));
+    wait(&mut browser, "document.querySelector('#content img').naturalWidth > 100");
+
+    // Behind the list and one of its titles: the button that closes, and the list has the focus again.
+    for expected in ["table", "BUTTON", "close"] {
+        browser.press("Tab");
+        assert_eq!(focused(&mut browser), expected);
+    }
+    browser.press(" ");
+    assert_eq!(
+        (browser.run("document.querySelector('#shown').hidden"), focused(&mut browser)),
+        (json!(true), "table".into())
+    );
+
+    // A report is in a frame that has nothing of the page, and whose page has nothing of it.
+    let run = browser.run(active);
+    browser.press("Enter");
+    let drawn = "document.readyState === 'complete' && document.querySelectorAll('canvas').length > 0";
+    let is_drawn = (0..600).any(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        browser.run_in_frame(drawn) == true
+    });
+    assert!(is_drawn, "{}", browser.run_in_frame("document.body.innerText"));
+    assert_eq!(browser.run_in_frame("document.querySelector('h1').textContent"), "scenario");
+    let asked = browser.run_in_frame("decodeURIComponent(location.search)");
+    assert_eq!(asked, format!("?of={}", run.as_str().expect("a name")));
+    let reaches =
+        "(() => { try { return String(parent.document.title); } catch (error) { return error.name; } })()";
+    assert_eq!(browser.run_in_frame(reaches), "SecurityError");
+    assert_eq!(browser.run("document.querySelector('iframe').contentDocument === null"), true);
+    for expected in ["BUTTON", "close", "IFRAME"] {
+        browser.press("Tab");
+        assert_eq!(focused(&mut browser), expected);
+    }
+    browser.press("Shift+Tab");
+    browser.press("Enter");
+    assert_eq!(focused(&mut browser), "table");
+
+    // Titles sort, either way; arrows go from one to the next.
+    browser.press("Tab");
+    browser.press("ArrowRight");
+    assert_eq!(browser.run("document.activeElement.textContent"), "seed");
+    let seeds = "[...document.querySelectorAll('#rows > * > :nth-child(3)')].map((cell) => cell.textContent)";
+    browser.press("Enter");
+    assert_eq!(browser.run(seeds), json!(["1", "2", "-"]));
+    browser.press("Enter");
+    assert_eq!(browser.run(seeds), json!(["2", "1", "-"]));
+    assert_eq!(browser.run("document.activeElement.parentElement.getAttribute('aria-sort')"), "descending");
+    assert!(browser.complaints().is_empty(), "{:?}", browser.complaints());
 }
