@@ -35,10 +35,8 @@ pub(super) fn read(top: &Node<'_>) -> Result<Read, Wrong> {
             continue;
         }
         flow.from_s = flow.bytes.iter().map(|span| span.from_s).fold(f64::INFINITY, f64::min);
-        if let Some(about) = about(name) {
-            if let Some(again) = about.maybe("TCP_RETRANSMIT") {
-                flow.retransmits_total = Some(again.number_or_text()?);
-            }
+        if let Some(again) = about(name).and_then(|about| about.maybe("TCP_RETRANSMIT")) {
+            flow.retransmits_total = Some(again.number_or_text()?);
         }
         flows.push(flow);
     }
