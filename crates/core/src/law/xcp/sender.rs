@@ -355,10 +355,10 @@ impl SenderLaw for Sender {
         Self::new(mss, initial_window)
     }
 
-    /// Applies the feedback: W += Reverse_Feedback * srtt, at least 1 MSS (draft-03 §4.1.3, TH 6).
-    /// Every ACK carries its own, so duplicates count too, and ACKs of packets sent before a loss
-    /// or timeout.
-    #[inline]
+    /// Applies the feedback: W += Reverse_Feedback * srtt, at least 1 MSS (draft-03 §4.1.3, TH 6). Every ACK carries
+    /// its own, so duplicates count too, and ACKs of packets sent before a loss or timeout.
+    #[cfg_attr(target_arch = "bpf", inline)]
+    #[cfg_attr(not(target_arch = "bpf"), inline(always))] // in line where the list asks for XCP first
     fn on_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
         if config.profile == Profile::Thesis {
             return self.thesis_on_ack(config, ack);
