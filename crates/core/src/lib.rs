@@ -41,7 +41,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "words")]
+#[cfg(feature = "alloc")]
 extern crate alloc;
 
 #[cfg(any(test, feature = "outside"))]

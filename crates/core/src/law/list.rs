@@ -14,6 +14,18 @@ use crate::units::{Bytes, Duration, Rate, Time};
 use alloc::vec::Vec;
 use core::any::Any;
 
+/// A state that is so large that it would make the flows of every other law larger: in a box, where there is an allocator.
+#[cfg(feature = "alloc")]
+type Kept<State> = alloc::boxed::Box<State>;
+#[cfg(not(feature = "alloc"))]
+type Kept<State> = State;
+
+/// The type of a law's state in [`Law`]: `apart` stands in the list where it is larger than XCP's.
+macro_rules! kept {
+    ($law:ty) => { $law };
+    ($law:ty, apart) => { Kept<$law> };
+}
+
 /// A protocol as scenarios name it. One law file may have several, which are presets of one law.
 #[derive(Clone, Debug)]
 pub struct Protocol {
@@ -62,7 +74,7 @@ macro_rules! protocols {
     };
     ($d:tt $($(#[$on:meta])* $module:ident {
         $(link $(#[$if_link:meta])* $Link:ident($link:ty))?
-        $(sender $(#[$if_sender:meta])* $Sender:ident($sender:ty))?
+        $(sender $(#[$if_sender:meta])* $Sender:ident($sender:ty) $($apart:ident)?)?
     })*) => {
         impl Protocol {
             /// Returns all protocols, in the order of the list.
@@ -81,7 +93,7 @@ macro_rules! protocols {
         }
         protocols! { types
             /// A sender law of any protocol, with its state.
-            (Clone, Debug) Law: $($($(#[$if_sender])* $Sender($sender),)?)*
+            (Clone, Debug) Law: $($($(#[$if_sender])* $Sender(kept!($sender $(, $apart)?)),)?)*
         }
         protocols! { types
             /// The receiver's part of a law of any protocol, with its state.
@@ -113,7 +125,7 @@ macro_rules! protocols {
                 match config {
                     $($($(#[$if_sender])* SenderConfig::$Sender(config) => {
                         let law = <$sender>::start(config, mss, initial_window);
-                        Self { window: law.window(), law: Law::$Sender(law) }
+                        Self { window: law.window(), law: Law::$Sender(law.into()) }
                     })?)*
                 }
             }
@@ -225,9 +237,21 @@ macro_rules! protocols {
         }
 
         macro_rules! of_flow {
+            ($d state:expr, $d config:expr, |mut $d law:ident, $d own:ident| $d body:expr) => {
+                match ($d state, $d config) {
+                    $($($(#[$if_sender])* (Law::$Sender(law), SenderConfig::$Sender($d own)) => {
+                        let $d law: &mut $sender = law;
+                        $d body
+                    })?)*
+                    _ => Default::default(),
+                }
+            };
             ($d state:expr, $d config:expr, |$d law:ident, $d own:ident| $d body:expr) => {
                 match ($d state, $d config) {
-                    $($($(#[$if_sender])* (Law::$Sender($d law), SenderConfig::$Sender($d own)) => $d body,)?)*
+                    $($($(#[$if_sender])* (Law::$Sender(law), SenderConfig::$Sender($d own)) => {
+                        let $d law: &$sender = law;
+                        $d body
+                    })?)*
                     _ => Default::default(),
                 }
             };
@@ -240,16 +264,16 @@ macro_rules! protocols {
 protocols! { $
     xcp { link Xcp(super::xcp::Link) sender Xcp(super::xcp::Sender) }
     pxcp { link Pxcp(super::pxcp::Link) }
-    xcp2 { link Xcp2(super::xcp2::Link) sender Xcp2(super::xcp2::Sender) }
-    xcp_r { sender XcpR(super::xcp_r::Sender) }
-    xcp_r_v0 { sender XcpRV0(super::xcp_r_v0::Sender) }
+    xcp2 { link Xcp2(super::xcp2::Link) sender Xcp2(super::xcp2::Sender) apart }
+    xcp_r { sender XcpR(super::xcp_r::Sender) apart }
+    xcp_r_v0 { sender XcpRV0(super::xcp_r_v0::Sender) apart }
     reno { sender Reno(super::reno::Reno) }
     cubic { sender Cubic(super::cubic::Cubic) }
     mpcp { link Mpcp(super::mpcp::Link) sender Mpcp(super::mpcp::Sender) }
     highspeed { sender HighSpeed(super::highspeed::HighSpeed) }
     bic { sender Bic(super::bic::Bic) }
     vegas { sender Vegas(super::vegas::Vegas) }
-    bbr { sender Bbr(super::bbr::Bbr) }
+    bbr { sender Bbr(super::bbr::Bbr) apart }
     peach { sender Peach(super::peach::Peach) }
     dctcp { sender Dctcp(super::dctcp::Sender) }
     prague { sender Prague(super::prague::Sender) }
@@ -265,6 +289,9 @@ protocols! { $
     }
 }
 
+#[cfg(feature = "alloc")]
+const _: () = assert!(size_of::<Law>() <= 144, "a sender law makes every flow larger: keep its state apart");
+
 // What is asked for every packet asks for XCP first, whose law is then in line with the machinery around it: a call and its
 // registers cost a tenth of what an XCP packet takes. All others are called, as before.
 
@@ -279,7 +306,7 @@ pub struct Sender {
 /// Calls a sender law, and keeps its window.
 macro_rules! call {
     ($sender:expr, $config:expr, |$law:ident, $own:ident| $body:expr) => {
-        of_flow!(&mut $sender.law, $config, |$law, $own| {
+        of_flow!(&mut $sender.law, $config, |mut $law, $own| {
             let result = $body;
             $sender.window = $law.window();
             result
@@ -303,7 +330,10 @@ impl Sender {
     /// Takes the number from which the law draws: [`SenderLaw::seed`].
     #[inline]
     pub fn seed(&mut self, seed: u64) {
-        of_sender!(Law, &mut self.law, law => SenderLaw::seed(law, seed));
+        of_sender!(Law, &mut self.law, law: Own => {
+            let law: &mut Own = law;
+            SenderLaw::seed(law, seed);
+        });
     }
 
     /// Takes one acknowledgment: [`SenderLaw::on_ack`].
@@ -460,13 +490,17 @@ impl Sender {
 impl Law {
     /// Calls `tell` with each metric of the law's own: [`SenderLaw::each`].
     pub fn each(&self, tell: &mut impl FnMut(&'static str, i64, u32)) {
-        of_sender!(Self, self, law => SenderLaw::each(law, tell))
+        of_sender!(Self, self, law: Own => {
+            let law: &Own = law;
+            SenderLaw::each(law, tell)
+        })
     }
 
     /// Returns the state of that type, the law's own or that of the law that it is a variant of.
     #[inline]
     pub fn part<T: Any>(&self) -> Option<&T> {
-        of_sender!(Self, self, law => {
+        of_sender!(Self, self, law: Own => {
+            let law: &Own = law;
             (law as &dyn Any).downcast_ref().or_else(|| SenderLaw::base_state(law).downcast_ref())
         })
     }
