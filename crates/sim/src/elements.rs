@@ -281,8 +281,9 @@ impl Elements {
             // hosts' memory, which a million flows notice.
             groups.push(match (hosts.next(), hosts.next()) {
                 (Some(Hosts::Senders(config, senders)), Some(Hosts::Receivers(_, receivers))) => {
-                    let flows = (0..).zip(senders.into_iter().zip(receivers).zip(starts));
-                    let finished = flows.map(|(index, ((mut sender, receiver), &start))| {
+                    // Those whose memory it is come first, or the results get memory of their own.
+                    let flows = senders.into_iter().zip(receivers).zip(starts).zip(0..);
+                    let finished = flows.map(|(((mut sender, receiver), &start), index)| {
                         sender.endpoint.finish(Time(model.duration / PS_PER_NS));
                         tcp_outcome(model, group, &config, start, &sender.endpoint, &receiver.endpoint, index)
                     });
