@@ -176,7 +176,7 @@ mod tests {
     fn outcome(model: &Model, threads: usize, rule: Rule, tap: Option<&dyn Tap>) -> Outcome {
         let network = Network::new(model);
         let stop = AtomicBool::new(false);
-        let mut elements = Elements::new(model, &network, &stop);
+        let mut elements = Elements::new(model, &network, false, &stop);
         let (end, bin, events) = (model.duration, model.sample_every, model.record_events);
         let span = Span { end, bin, events, tap, stop: &stop };
         let plan = Plan::new(&network, 1, threads).expect("a network with windows");

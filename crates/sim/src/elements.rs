@@ -8,7 +8,7 @@ use congestlab_core::law::queue::Value;
 use congestlab_core::units::{Duration, Time};
 use congestlab_net::medium::Medium;
 use congestlab_net::packet::{Kind, PS_PER_NS, Packet, Picos};
-use congestlab_net::port::{Output, Port, PortConfig, PortCounts, PortEvent, PortStats, Streams};
+use congestlab_net::port::{LawConfig, Output, Port, PortConfig, PortCounts, PortEvent, PortStats, Streams};
 use congestlab_net::queue::Reason;
 use congestlab_net::random::Stream;
 use congestlab_net::source::{Source, SourceConfig};
@@ -61,6 +61,18 @@ fn all<T>(count: usize, items: impl Iterator<Item = T>) -> Vec<T> {
     list
 }
 
+/// So many control intervals without a packet may pass when the run is over: a fraction of a second, in which nobody can
+/// stop it.
+const QUIET: u64 = 10_000_000;
+
+/// True if the intervals of a law that no packet comes to can pass at the end, all at once; they come off `quiet`.
+fn passes_at_the_end(law: &LawConfig, duration: Picos, quiet: &mut u64) -> bool {
+    let shortest = law.config.shortest_interval(Duration(u64::MAX)).0.saturating_mul(PS_PER_NS).max(1);
+    let left = quiet.checked_sub(duration / shortest);
+    *quiet = left.unwrap_or(*quiet);
+    left.is_some()
+}
+
 /// True if drawn sequence numbers decide what the group's packets can say.
 fn has_numbers(group: &Group) -> bool {
     matches!(&group.kind, GroupKind::Tcp(config) if config.law.needs().writes_segments)
@@ -73,7 +85,7 @@ fn port_of(model: &Model, link: &Link) -> Port {
     Port::new(&config, Streams::new(stream), model.warmup, model.duration)
 }
 
-/// A port that nothing ever came to, at the end of the run.
+/// A port that nothing ever came to, at the end of the run: its law's intervals have passed.
 fn unused(model: &Model, link: &Link) -> Port {
     struct Nowhere;
     impl Output for Nowhere {
@@ -106,11 +118,19 @@ pub(crate) struct Elements {
 }
 
 impl Elements {
-    /// Once `stop` is raised, no more hosts are built.
-    pub(crate) fn new(model: &Model, network: &Network, stop: &AtomicBool) -> Self {
+    /// Once `stop` is raised, no more hosts are built. `is_watched`: somebody is told what happens at ports.
+    pub(crate) fn new(model: &Model, network: &Network, is_watched: bool, stop: &AtomicBool) -> Self {
         let sampled = model.sample_every.is_some() || model.record_events;
-        let mut is_needed: Vec<bool> =
-            model.links.iter().map(|link| link.port.law.is_some() || model.sample_every.is_some()).collect();
+        let is_heard = is_watched || sampled;
+        let mut quiet = QUIET;
+        let mut is_needed: Vec<bool> = model
+            .links
+            .iter()
+            .map(|link| match &link.port.law {
+                None => model.sample_every.is_some(),
+                Some(law) => is_heard || !passes_at_the_end(law, model.duration, &mut quiet),
+            })
+            .collect();
         let crossed = network.routes.iter().filter_map(|hop| match hop {
             Hop::Link(link) => Some(link),
             Hop::Host(_) | Hop::Device(_) => None,

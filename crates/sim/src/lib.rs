@@ -204,7 +204,7 @@ pub fn run_tapped(
     tap: Option<&dyn Tap>,
 ) -> Outcome {
     let network = Network::new(model);
-    let mut elements = Elements::new(model, &network, stop);
+    let mut elements = Elements::new(model, &network, false, stop);
     let span = Span { end: model.duration, bin: model.sample_every, events: model.record_events, tap, stop };
     let complete = match engine {
         // Some hosts may never have been built.
@@ -246,7 +246,7 @@ pub fn watch(
     each: &mut dyn FnMut(Picos, &Step) -> ControlFlow<()>,
 ) -> bool {
     let network = Network::new(model);
-    let mut elements = Elements::new(model, &network, stop);
+    let mut elements = Elements::new(model, &network, true, stop);
     let span = Span { end: model.duration, bin: None, events: false, tap: None, stop };
     if stop.load(Relaxed) {
         return false;

@@ -287,6 +287,32 @@ fn series_and_events_change_nothing_and_do_not_depend_on_the_engine() {
     }
 }
 
+/// Links with laws beside a network, which no flow crosses: their intervals pass while the run goes on if events are wanted,
+/// else when it is over.
+#[test]
+fn laws_that_no_packet_comes_to_end_alike_whoever_hears_their_intervals() {
+    let mut laws = 0;
+    for seed in 2100..2110 {
+        let mut plain = common::random_model(&mut Draw::new(seed), seed);
+        let others = (0..10).flat_map(|n| common::random_model(&mut Draw::new(100 * seed + n), seed).links);
+        for link in others.filter(|link| link.port.law.is_some()) {
+            laws += 1;
+            plain.links.push(Link { name: format!("idle{laws}"), ..link });
+        }
+        check(&plain, &format!("seed {seed} beside idle laws"));
+        let probed = Model { record_events: true, ..plain.clone() };
+        let window = Engine::Window { threads: 1, divisor: 1 };
+        let (plain, probed) = (outcome(&plain, window), outcome(&probed, window));
+        assert_eq!(plain.links, probed.links, "seed {seed}");
+        assert_eq!(
+            (plain.fingerprint, plain.packet_hops, plain.seed_used),
+            (probed.fingerprint, probed.packet_hops, probed.seed_used),
+            "seed {seed}"
+        );
+    }
+    assert!(laws > 50, "{laws} laws");
+}
+
 /// When a packet was sent, what it was, and whether the wire lost it.
 type Sent = (Picos, Packet, bool);
 
