@@ -1,5 +1,6 @@
 //! What runs gave: results, their folders and tables, sweeps, the folders of papers, the trial of a law.
 
+mod columns;
 pub mod folder;
 pub(crate) mod origin;
 pub mod paper;

@@ -11,9 +11,13 @@ use serde_json::Value as Json;
 
 use crate::judging::fairness::jain;
 use crate::language::scenario::Scenario;
+use crate::results::columns::each_number;
 
 /// Version of the result object.
 pub const SCHEMA: u32 = 1;
+/// Number of metrics whose values over a million flows are in memory at once, 8 MB each: all would be more than the flows.
+const COLUMNS: usize = 4;
+
 /// Number of flows in a group above which `--flows summary` gives distributions.
 pub const FLOWS_LISTED_MAX: usize = 10_000;
 
@@ -123,7 +127,8 @@ pub struct Distribution {
 
 impl Distribution {
     fn of(mut values: Vec<f64>) -> Self {
-        values.sort_by(f64::total_cmp);
+        // Values that are equal are the same, so their order is of no matter.
+        values.sort_unstable_by(f64::total_cmp);
         let count = values.len();
         let quantile = |percent: usize| values.get((count * percent).div_ceil(100).max(1) - 1).copied();
         Self {
@@ -142,19 +147,24 @@ impl Distribution {
 
 impl Summary {
     fn of(flows: &[FlowOutcome]) -> Self {
-        // Row by row: all rows at once as JSON are gigabytes for a million flows.
-        let mut columns: Vec<(String, Vec<f64>)> = Vec::new();
-        for flow in flows {
-            let Ok(Json::Object(row)) = serde_json::to_value(flow) else { continue };
-            if columns.is_empty() {
-                columns = row.keys().map(|key| (key.clone(), Vec::new())).collect();
-            }
-            for ((_, column), value) in columns.iter_mut().zip(row.values()) {
-                column.extend(value.as_f64());
-            }
+        let mut names = Vec::new();
+        if let Some(flow) = flows.first() {
+            each_number(flow, &mut |_, name, _| names.push(name.to_owned()));
         }
-        let metrics = columns.into_iter().map(|(key, values)| (key, Distribution::of(values))).collect();
-        Self { count: flows.len(), metrics: Ordered(metrics) }
+        let mut metrics = Vec::with_capacity(names.len());
+        for first in (0..names.len()).step_by(COLUMNS) {
+            let width = COLUMNS.min(names.len() - first);
+            let mut columns: Vec<Vec<f64>> = (0..width).map(|_| Vec::with_capacity(flows.len())).collect();
+            for flow in flows {
+                each_number(flow, &mut |place, _, number| {
+                    if let Some(column) = columns.get_mut(place.wrapping_sub(first)) {
+                        column.extend(number);
+                    }
+                });
+            }
+            metrics.extend(columns.into_iter().map(Distribution::of));
+        }
+        Self { count: flows.len(), metrics: Ordered(names.into_iter().zip(metrics).collect()) }
     }
 }
 
