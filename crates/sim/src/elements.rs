@@ -121,22 +121,20 @@ impl Elements {
     /// Once `stop` is raised, no more hosts are built. `is_watched`: somebody is told what happens at ports.
     pub(crate) fn new(model: &Model, network: &Network, is_watched: bool, stop: &AtomicBool) -> Self {
         let sampled = model.sample_every.is_some() || model.record_events;
-        let is_heard = is_watched || sampled;
-        let mut quiet = QUIET;
-        let mut is_needed: Vec<bool> = model
-            .links
-            .iter()
-            .map(|link| match &link.port.law {
-                None => model.sample_every.is_some(),
-                Some(law) => is_heard || !passes_at_the_end(law, model.duration, &mut quiet),
-            })
-            .collect();
         let crossed = network.routes.iter().filter_map(|hop| match hop {
             Hop::Link(link) => Some(link),
             Hop::Host(_) | Hop::Device(_) => None,
         });
+        let mut is_needed = vec![model.sample_every.is_some(); model.links.len()];
         for &link in crossed.chain(model.devices.iter().flat_map(|device| &device.links)) {
             is_needed[link as usize] = true;
+        }
+        let is_heard = is_watched || sampled;
+        let mut quiet = QUIET;
+        for (link, is_needed) in model.links.iter().zip(&mut is_needed) {
+            if let Some(law) = &link.port.law {
+                *is_needed = *is_needed || is_heard || !passes_at_the_end(law, model.duration, &mut quiet);
+            }
         }
         let ports = model.links.iter().zip(is_needed);
         let mut ports: Vec<_> =
