@@ -37,9 +37,9 @@ use worker::{Line, Listeners, Manner, Shared, Worker};
 const STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// Descriptors of a connection without pipes, and of a pipe.
 const FILES: u64 = 2;
-/// Descriptors of everything else: listeners and epoll of each thread, programs and maps of XCP.
+/// Descriptors of everything else: listeners, epoll and sockets for later of each thread, programs and maps of XCP.
 const FILES_BESIDE: u64 = 64;
-const FILES_OF_THREAD: u64 = 8;
+const FILES_OF_THREAD: u64 = 8 + worker::READY_FILES;
 /// Connections at a time where nobody says how many.
 const CONNECTIONS: u64 = 16_384;
 

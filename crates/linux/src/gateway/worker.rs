@@ -19,7 +19,7 @@ use super::pair::{Broken, Origin, Pair, Pipes, Progress};
 use super::report::{Connection, Counters, Phase};
 use super::rules::Ports;
 use crate::error::{self, Context};
-use crate::sys::tcp;
+use crate::sys::{schedule, tcp};
 
 /// Connections that are accepted before it is the others' turn.
 const ACCEPTS: usize = 64;
@@ -30,6 +30,10 @@ const BACKLOG: i32 = 4096;
 const UNSENT: u32 = 1 << 18;
 /// Probes without an answer after which a silent peer is given up.
 const PROBES: u32 = 3;
+/// Sockets of a kind that are made before there is a connection for them. A thread has four kinds at most.
+const READY: usize = 4;
+/// Open files that these are, at most.
+pub(super) const READY_FILES: u64 = 4 * READY as u64;
 /// How often to look whether to stop when nothing happens.
 const IDLE_NS: u64 = 1_000_000_000;
 const NS_PER_S: u64 = 1_000_000_000;
@@ -215,17 +219,70 @@ impl Manner {
         Ok(socket)
     }
 
-    /// Continues a connection from its client's address and port.
-    fn onward(&self, origin: Origin, client: SocketAddr, server: SocketAddr) -> rustix::io::Result<OwnedFd> {
-        let other = match origin {
+    /// Makes a socket for the other half of connections of this kind.
+    fn other_half(&self, kind: Kind) -> rustix::io::Result<OwnedFd> {
+        let other = match kind.origin {
             Origin::Terrestrial => Origin::Satellite,
             Origin::Satellite => Origin::Terrestrial,
         };
-        let socket = self.socket(client, self.towards(other))?;
+        let any = if kind.is_ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        self.socket(SocketAddr::new(any, 0), self.towards(other))
+    }
+
+    /// Continues a connection from its client's address and port.
+    fn onward(
+        &self,
+        ready: &mut Ready,
+        origin: Origin,
+        client: SocketAddr,
+        server: SocketAddr,
+    ) -> rustix::io::Result<OwnedFd> {
+        let kind = Kind { origin, is_ipv6: client.is_ipv6() };
+        let socket = match ready.take(kind) {
+            Some(socket) => socket,
+            None => self.other_half(kind)?,
+        };
         bind(&socket, &client)?;
         match connect(&socket, &server) {
             Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
             Err(error) => Err(error),
+        }
+    }
+}
+
+/// Kind of a connection, by what its other half needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Kind {
+    origin: Origin,
+    is_ipv6: bool,
+}
+
+/// Sockets for connections that are yet to come. To make one takes a dozen system calls, which a client would wait for.
+#[derive(Debug, Default)]
+struct Ready {
+    /// By kind, those that connections came of so far.
+    kinds: Vec<(Kind, Vec<OwnedFd>)>,
+}
+
+impl Ready {
+    fn take(&mut self, kind: Kind) -> Option<OwnedFd> {
+        match self.kinds.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, sockets)) => sockets.pop(),
+            None => {
+                self.kinds.push((kind, vec![]));
+                None
+            }
+        }
+    }
+
+    /// Returns a kind of which there should be more.
+    fn wanted(&self) -> Option<Kind> {
+        self.kinds.iter().find(|(_, sockets)| sockets.len() < READY).map(|(kind, _)| *kind)
+    }
+
+    fn put(&mut self, kind: Kind, socket: OwnedFd) {
+        if let Some((_, sockets)) = self.kinds.iter_mut().find(|(known, _)| *known == kind) {
+            sockets.push(socket);
         }
     }
 }
@@ -263,6 +320,7 @@ pub(super) struct Worker<'a> {
     pairs: BTreeMap<u64, Pair>,
     next: u64,
     pipes: Pipes,
+    ready: Ready,
     /// Connections that have more to move at once.
     busy: BTreeSet<u64>,
     /// Connections whose server has not answered yet, with the time at which they are given up.
@@ -294,6 +352,7 @@ impl<'a> Worker<'a> {
             pairs: BTreeMap::new(),
             next: FIRST,
             pipes: Pipes::new(manner.pipes),
+            ready: Ready::default(),
             busy: BTreeSet::new(),
             waiting: VecDeque::new(),
             questions,
@@ -304,14 +363,26 @@ impl<'a> Worker<'a> {
 
     /// Works until it is told to stop. Its connections break then.
     pub(super) fn run(mut self) -> std::io::Result<()> {
+        // Whoever opens a connection waits for this thread several times. Where the kernel knows no slices, it waits its turn.
+        let _ = schedule::be_prompt();
         let mut events = Vec::with_capacity(256);
         while !self.shared.stop.load(Relaxed) {
-            let wait = if self.busy.is_empty() { self.until_next(now()) } else { 0 };
+            // Sockets for later are made when there is nothing else to do.
+            let wanted = self.ready.wanted();
+            let is_idle = self.busy.is_empty() && wanted.is_none();
+            let wait = if is_idle { self.until_next(now()) } else { 0 };
             let timeout = Timespec { tv_sec: (wait / NS_PER_S) as i64, tv_nsec: (wait % NS_PER_S) as i64 };
             events.clear();
             match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&timeout)) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
+            }
+            if let (Some(kind), true, true) = (wanted, events.is_empty(), self.busy.is_empty()) {
+                // None left, or no memory: a connection that comes will say so.
+                match self.manner.other_half(kind) {
+                    Ok(socket) => self.ready.put(kind, socket),
+                    Err(_) => self.ready = Ready::default(),
+                }
             }
             for busy in std::mem::take(&mut self.busy) {
                 self.advance(busy, [true; 2]);
@@ -367,7 +438,7 @@ impl<'a> Worker<'a> {
                 self.shared.over_limit.fetch_add(1, Relaxed);
                 continue;
             };
-            let far = match self.manner.onward(origin, client, server) {
+            let far = match self.manner.onward(&mut self.ready, origin, client, server) {
                 Ok(far) => far,
                 Err(_) => {
                     self.shared.failed.fetch_add(1, Relaxed);
@@ -417,7 +488,8 @@ impl<'a> Worker<'a> {
         if side == 1 && !pair.is_connected && flags.contains(epoll::EventFlags::OUT) {
             pair.is_connected = true;
             self.shared.waiting.fetch_sub(1, Relaxed);
-            due = [true; 2];
+            // What the client has sent has waited; what the server sends from now on is told.
+            due[0] = true;
         }
         self.advance(number, due);
     }
