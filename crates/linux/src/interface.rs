@@ -143,6 +143,15 @@ impl Interface {
         Ok(is_missing)
     }
 
+    /// Puts a program in the place of one that hangs there; no packet passes without either.
+    pub(crate) fn replace(&self, place: Place, hung: &Hung, program: BorrowedFd<'_>) -> Result<()> {
+        let done = match hung.hook {
+            Hook::Tcx => bpf::replace(program, hung.program.as_fd(), self.index, place.kind()),
+            Hook::Clsact => self.filter(place, program).replace(true).attach().map(drop).map_err(os),
+        };
+        done.map_err(|error| refused("replace a program", error))
+    }
+
     pub(crate) fn detach(&self, place: Place, hung: &Hung) -> Result<()> {
         let done = match hung.hook {
             Hook::Tcx => bpf::detach(hung.program.as_fd(), self.index, place.kind()),

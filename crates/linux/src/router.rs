@@ -27,7 +27,7 @@ use crate::sys::command;
 use crate::sys::qdisc::{Qdisc, QdiscReader};
 pub use any::AnyLaw;
 use ensure::Shaper;
-pub use ensure::{Change, Part, ensure, ensured};
+pub use ensure::{Change, Part, ensure, ensured, replace};
 pub(crate) use program::refused;
 use program::{CONFIG, PORT, PROGRAM, Settings, incomplete, read};
 pub use program::{Flows, Load, OBJECT, Program, Refused, Sample, law_name, law_name_in};
@@ -274,10 +274,13 @@ pub struct Status {
     pub mtu: u32,
     /// Bytes that the bucket of the shaper holds that [`attach`] set up; `None`: there is none.
     pub bucket_bytes: Option<u64>,
+    /// True if the program is that of another build of congestlab, whose numbers may stand elsewhere.
+    pub other_build: bool,
     /// Source of the capacity while somebody reads it; `None`: it is fixed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Fed>,
-    /// Warning of packets that the bucket can not hold, because the MTU was raised since, or of a capacity that is not its source's.
+    /// Warning of packets that the bucket can not hold, because the MTU was raised since, of a capacity that is not its source's, or of
+    /// a program of another build.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
     /// Counts and last decision of the law.
@@ -457,7 +460,9 @@ fn attach_as(name: &str, config: &Config, mark: u32) -> Result<()> {
     if has_law {
         return Err(Error::input(
             format!("{name} has a router's law already"),
-            format!("congestlab router detach {name}"),
+            format!(
+                "put another in its place with --replace, or take it off: congestlab router detach {name}"
+            ),
         ));
     }
     if handle == HANDLE {
@@ -604,10 +609,12 @@ pub fn status(name: Option<&str>) -> Result<Vec<Status>> {
             shaper_gone: was_shaped && !is_ours,
             mtu: interface.mtu,
             bucket_bytes: shaper.map(|shaper| shaper.bucket),
+            other_build: settings.is_of_other_build(),
             source,
             warning: shaper
                 .and_then(|shaper| ensure::warning(interface, shaper))
-                .or_else(|| source.and_then(Fed::warning)),
+                .or_else(|| source.and_then(Fed::warning))
+                .or_else(|| ensure::other_build(&interface.name, &settings)),
             series: settings.series(&sample),
             peers: match settings.law() {
                 Law::XCP_I => Some(clouds::Table::of(&attached)?.peers()?),
@@ -642,14 +649,19 @@ pub fn set_rate(name: &str, rate: BitRate) -> Result<()> {
     let interface = Interface::find(name)?;
     let attached = interface.require_attached()?;
     let settings = attached.settings()?;
-    if let Some(Fed { kind, pid, state: SourceState::Fresh | SourceState::Stale }) = Fed::of(settings.undo())
-    {
-        return Err(Error::input(
+    require_unread(name, &settings)?;
+    set_all(&interface, &attached, settings, rate, None)
+}
+
+/// Refuses to change a rate that a process reads from a source.
+fn require_unread(name: &str, settings: &Settings) -> Result<()> {
+    match Fed::of(settings.undo()) {
+        Some(Fed { kind, pid, state: SourceState::Fresh | SourceState::Stale }) => Err(Error::input(
             format!("process {pid} reads the capacity of {name} from {kind}, and would undo this"),
             format!("end it first: kill {pid}"),
-        ));
+        )),
+        _ => Ok(()),
     }
-    set_all(&interface, &attached, settings, rate, None)
 }
 
 /// Tells law and shaper a rate that a source has brought, and what became of the source; `None`: the rate is fixed again.

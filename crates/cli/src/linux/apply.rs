@@ -120,6 +120,7 @@ fn attach_arguments<'a>(
         r_max: None,
         no_shape: !router.shape,
         queue: None,
+        replace: false,
         dry_run: false,
     };
     if let Some(queue) = &router.queue {

@@ -69,7 +69,30 @@ fn attach(arguments: &AttachArguments, screen: &Screen) -> Result<(), Failure> {
     }
     // Ctrl-C must not leave half of it behind: it waits for the end, and then all is undone.
     let stop = machine::stop_flag()?;
-    router::attach(&arguments.interface, &config)?;
+    let (interface, rate) = (&arguments.interface, config.rate);
+    let change = match arguments.replace {
+        true => router::replace(interface, &config)?,
+        false => router::attach(interface, &config).map(|()| router::Change::Attached)?,
+    };
+    if change != router::Change::Attached && !arguments.dry_run {
+        screen.note(&match change {
+            router::Change::None => {
+                format!("{interface} runs {} at {rate} already, as this version has it", arguments.law)
+            }
+            router::Change::Set(parts) => {
+                let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
+                format!("{interface} runs {} at {rate}: {}", arguments.law, parts.join(", "))
+            }
+            _ => format!(
+                "{interface} runs {} at {rate}, in the place of what was there; its queue stayed",
+                arguments.law
+            ),
+        });
+        return match &source {
+            Some(source) => follow(interface, source, rate, &stop, screen),
+            None => Ok(()),
+        };
+    }
     if stop.load(Ordering::Relaxed) {
         router::detach(&arguments.interface)?;
         return Err(Failure::Interrupted("interrupted; nothing is attached".into()));

@@ -109,3 +109,58 @@ fn a_shaper_of_somebody_else_keeps_its_rate_and_one_that_is_gone_is_told() {
     assert!(error.contains("the shaper of left is gone"), "{error}");
     assert_eq!(state(&room).0, 10_000_000);
 }
+
+/// By tcx, and by the filter that kernels before it have.
+#[test]
+fn a_law_is_put_in_the_place_of_another_and_its_queue_stays() {
+    let Some(room) = room("a_law_is_put_in_the_place_of_another_and_its_queue_stays") else { return };
+    for way in ["tcx", "clsact"] {
+        let attach = |words: &str| {
+            let line =
+                ["netns", "exec", &room.0, env!("CARGO_BIN_EXE_congestlab"), "router", "attach", "left"];
+            let mut command = Command::new("ip");
+            command.args(line).args(words.split(' '));
+            if way == "clsact" {
+                command.env("CONGESTLAB_CLSACT", "1");
+            }
+            Finished(command.output().expect("ip has run before"))
+        };
+        let law = || {
+            let status = router(&room, &["status", "left", "--json"]).exits(0).json();
+            let one = &status["interfaces"][0];
+            assert_eq!((&one["hook"], &one["other_build"]), (&way.into(), &false.into()), "{one:#}");
+            one["law"].as_str().expect("a name").to_owned()
+        };
+        attach("--law xcp --rate 10Mbit/s --replace").exits(0);
+        let before = state(&room);
+        let error = attach("--law pxcp --rate 10Mbit/s").exits(2).stderr();
+        assert!(error.contains("with --replace"), "{error}");
+        let said = attach("--law xcp --rate 10Mbit/s --replace").exits(0).stderr();
+        assert!(said.contains("left runs xcp at 10 Mbit/s already"), "{said}");
+        let printed = attach("--law pxcp --rate 10Mbit/s --replace --dry-run").exits(0).stdout();
+        assert!(printed.contains("bpf replace cl_router"), "{printed}");
+        assert_eq!(law(), "xcp");
+        for other in ["pxcp", "vcp", "scone", "xcp"] {
+            let said = attach(&format!("--law {other} --rate 10Mbit/s --replace")).exits(0).stderr();
+            assert!(said.contains("in the place of what was there; its queue stayed"), "{said}");
+            assert_eq!((law(), state(&room)), (other.into(), before.clone()));
+        }
+        let said = attach("--law xcp --rate 20Mbit/s --replace").exits(0).stderr();
+        assert!(said.contains("rate, before 10 Mbit/s"), "{said}");
+        let error = attach("--law xcp --rate 20Mbit/s --replace --no-shape").exits(2).stderr();
+        assert!(error.contains("congestlab router detach left"), "{error}");
+        assert_eq!(state(&room).0, 20_000_000);
+        router(&room, &["detach", "left"]).exits(0);
+        let qdiscs = qdiscs_of_nothing(&room);
+        assert!(!qdiscs.contains("tbf") && !qdiscs.contains("clsact"), "{qdiscs}");
+    }
+}
+
+/// Qdiscs of an interface without a law.
+fn qdiscs_of_nothing(room: &Room) -> String {
+    let status = router(room, &["status", "--json"]).exits(0).json();
+    assert_eq!(status["interfaces"], Value::Array(vec![]));
+    let line = ["netns", "exec", &room.0, "tc", "qdisc", "show", "dev", "left"];
+    let qdiscs = Command::new("ip").args(line).output().expect("ip has run before").stdout;
+    String::from_utf8_lossy(&qdiscs).into_owned()
+}

@@ -51,6 +51,11 @@ impl AnyLaw {
         OBJECTS.iter().map(|(name, _)| *name)
     }
 
+    /// Returns the program of a law that is part of this program.
+    pub(super) fn object_of(name: &str) -> Option<&'static [u8]> {
+        OBJECTS.iter().find(|(of, _)| *of == name).map(|(_, object)| *object)
+    }
+
     /// Returns a protocol's link law with its defaults for a link of this rate. `object` is its program; `None`: the one that is part
     /// of this program.
     ///
@@ -62,10 +67,10 @@ impl AnyLaw {
         };
         let name = config.name();
         config.set_capacity(rate.bytes());
-        let own = OBJECTS.iter().find(|(of, _)| *of == name);
+        let own = Self::object_of(name);
         let object = match (object, own) {
             (Some(object), _) => object.into(),
-            (None, Some((_, object))) => Cow::Borrowed(*object),
+            (None, Some(object)) => Cow::Borrowed(object),
             (None, None) => {
                 let known: Vec<&str> = Self::names().collect();
                 return Err(Error::input(

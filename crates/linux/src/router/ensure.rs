@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::program::Settings;
 use super::{
-    Attached, CLSACT, Config, Interface, PLACE, PROGRAM, Program, Queue, SHAPED, attach_as, bucket, burst,
-    check_rate, detach, json, law_name, tell_rate,
+    Attached, Config, Fed, Interface, PLACE, PROGRAM, Program, Queue, SHAPED, attach_as, bucket, burst,
+    check_encoding, check_rate, detach, json, law_name, require_unread, tell_rate,
 };
 use crate::error::{Error, Result};
 use crate::sys::command;
@@ -125,13 +125,33 @@ pub(super) fn warning(interface: &Interface, shaper: Shaper) -> Option<String> {
 /// # Errors
 /// As [`attach`](super::attach), and if the interface has another law that was attached by hand: it is left alone.
 pub fn ensure(name: &str, config: &Config) -> Result<Change> {
+    ensure_as(name, config, APPLIED)
+}
+
+/// Makes the interface have this law as [`ensure`] does, also in the place of one that was attached by hand, or by another build of
+/// this program: queue and connections stay, and the law begins anew, with the capacity and constants that are told here.
+///
+/// # Errors
+/// As [`attach`](super::attach), if the queue could not stay, and if somebody reads the capacity from a source.
+pub fn replace(name: &str, config: &Config) -> Result<Change> {
+    ensure_as(name, config, 0)
+}
+
+/// With the mark of [`ensure`], or none.
+fn ensure_as(name: &str, config: &Config, mark: u32) -> Result<Change> {
     check_rate(config.rate)?;
+    check_encoding(config)?;
     let interface = Interface::find(name)?;
     let Some(attached) = interface.attached()? else {
-        attach_as(name, config, APPLIED)?;
+        attach_as(name, config, mark)?;
         return Ok(Change::Attached);
     };
-    let settings = attached.settings()?;
+    let mut settings = attached.settings()?;
+    if mark == 0 {
+        require_unread(name, &settings)?;
+        // Of a source that nobody reads any more this is the end.
+        settings.set_undo(Fed::write(settings.undo(), None));
+    }
     let shaper = if settings.undo() & SHAPED == 0 { None } else { Shaper::of(&interface)? };
     let is_there = match (config.shape, shaper) {
         (None, None) => settings.undo() & SHAPED == 0,
@@ -139,7 +159,15 @@ pub fn ensure(name: &str, config: &Config) -> Result<Change> {
         _ => false,
     };
     let is_same = settings.are_those_of(config, interface.link_header);
-    if !(is_there && is_same) && settings.undo() & APPLIED == 0 {
+    if mark == 0 && !is_there {
+        return Err(Error::input(
+            format!(
+                "the queue of {name} is not one that such a law can be put before: packets or bytes, a shaper or none"
+            ),
+            format!("congestlab router detach {name}, then attach; what waits in the queue is lost"),
+        ));
+    }
+    if mark == APPLIED && !(is_there && is_same) && settings.undo() & APPLIED == 0 {
         return Err(Error::input(
             format!("{name} has the law {} otherwise than wanted, attached by hand", settings.name()),
             format!("congestlab router detach {name}"),
@@ -147,7 +175,7 @@ pub fn ensure(name: &str, config: &Config) -> Result<Change> {
     }
     if !is_there {
         detach(name)?;
-        attach_as(name, config, APPLIED)?;
+        attach_as(name, config, mark)?;
         return Ok(Change::Again);
     }
     let parts = parts(&interface, &settings, shaper, config);
@@ -161,7 +189,7 @@ pub fn ensure(name: &str, config: &Config) -> Result<Change> {
         tell_rate(&attached, settings, name, config.rate)?;
         return Ok(Change::Set(parts));
     }
-    replace(&interface, &attached, &settings, config)?;
+    put(&interface, &attached, settings.undo() | mark, config)?;
     Ok(Change::Replaced)
 }
 
@@ -185,19 +213,15 @@ fn parts(interface: &Interface, settings: &Settings, shaper: Option<Shaper>, con
     parts
 }
 
-/// Puts a program in the place of the one that hangs there. It is loaded before that is taken away; the queue stays.
-fn replace(interface: &Interface, attached: &Attached, settings: &Settings, config: &Config) -> Result<()> {
+/// Puts a program in the place of the one that hangs there, in one step: whoever is killed leaves the one or the other. The queue
+/// stays.
+fn put(interface: &Interface, attached: &Attached, undo: u32, config: &Config) -> Result<()> {
     let name = &interface.name;
     if !command::announce(&format!("bpf replace {PROGRAM} ({}) at tcx egress of {name}", law_name())) {
         return Ok(());
     }
-    let mut program =
-        Program::load(config.law.object(), config, interface.link_header, settings.undo() | APPLIED)?;
-    interface.detach(PLACE, &attached.hung)?;
-    if program.with_fd(|program| interface.attach(PLACE, program))?? {
-        program.add_undo(CLSACT)?;
-    }
-    Ok(())
+    let program = Program::load(config.law.object(), config, interface.link_header, undo)?;
+    program.with_fd(|program| interface.replace(PLACE, &attached.hung, program))?
 }
 
 /// Returns the names of the interfaces whose laws [`ensure`] has attached.
@@ -214,4 +238,140 @@ pub fn ensured() -> Result<Vec<String>> {
         }
     }
     Ok(names)
+}
+
+/// Warns of a program that another build has loaded.
+pub(super) fn other_build(name: &str, settings: &Settings) -> Option<String> {
+    settings.is_of_other_build().then(|| {
+        format!(
+            "the program of {} is that of another version, whose numbers may stand elsewhere: congestlab router attach {name} --replace, \
+             with what it was attached with, puts this version's in its place",
+            settings.name()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::thread::{scope, sleep};
+    use std::time::Duration;
+
+    use libbpf_rs::{MapCore as _, MapFlags};
+
+    use super::super::{CONFIG, Encoding, attach, law, status};
+    use super::*;
+    use crate::sys::netns::Namespace;
+
+    /// A namespace that is removed in the end.
+    struct Lab(Option<Namespace>);
+
+    impl Drop for Lab {
+        fn drop(&mut self) {
+            self.0.take().map(Namespace::delete);
+        }
+    }
+
+    fn config(mbits: u64) -> Config {
+        let rate = BitRate(mbits * 1_000_000);
+        Config { rate, law: law(rate), encoding: Encoding::Option, shape: Some(Queue::Packets(1000)) }
+    }
+
+    /// As a build leaves it that stamped nothing.
+    fn age() {
+        let attached = Interface::find("v0").unwrap().require_attached().unwrap();
+        let mut settings = attached.settings().unwrap();
+        let at = settings.0.len() - 3;
+        settings.0[at..].fill(0);
+        attached.map(CONFIG).unwrap().update(&0u32.to_ne_bytes(), &settings.0, MapFlags::ANY).unwrap();
+    }
+
+    fn refused(result: Result<impl fmt::Debug>) -> String {
+        match result {
+            Err(Error::Input { what, help }) => format!("{what}; {help}"),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn received() -> u64 {
+        let list = json("ip -j -s link show dev v1").unwrap();
+        list[0]["stats64"]["rx"]["packets"].as_u64().unwrap()
+    }
+
+    #[test]
+    fn a_program_of_another_build_is_replaced_and_no_packet_is_lost() {
+        let name = format!("cl-replace-{}", std::process::id());
+        let lab = match Namespace::create(&name) {
+            Ok(namespace) => Lab(Some(namespace)),
+            Err(error) => return eprintln!("SKIP router/replace: no namespace: {error}"),
+        };
+        lab.0
+            .as_ref()
+            .unwrap()
+            .run(|| {
+                let _ = std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+                for line in [
+                    "ip link add v0 type veth peer name v1",
+                    "ip link set v1 up",
+                    "ip link set v0 up",
+                    "ip address add 10.77.0.1/24 dev v0",
+                    "ip neighbour add 10.77.0.2 lladdr 02:00:00:00:00:02 dev v0",
+                ] {
+                    command::run(line).unwrap();
+                }
+                match attach("v0", &config(10)) {
+                    Err(error @ Error::Missing { .. }) => return eprintln!("SKIP router/replace: {error}"),
+                    done => done.unwrap(),
+                }
+                let look = || status(Some("v0")).unwrap().remove(0);
+                assert!(!look().other_build && look().warning.is_none());
+                assert_eq!(replace("v0", &config(10)).unwrap(), Change::None);
+                age();
+                let old = look();
+                assert!(old.other_build && old.warning.is_some_and(|text| text.contains("--replace")));
+                assert!(refused(attach("v0", &config(10))).contains("--replace"));
+                assert!(refused(ensure("v0", &config(10))).contains("by hand"));
+                let bytes = Config { shape: Some(Queue::Bytes(100_000)), ..config(10) };
+                assert!(refused(replace("v0", &bytes)).contains("detach v0"));
+                assert!(refused(replace("v0", &Config { shape: None, ..config(10) })).contains("detach v0"));
+
+                let (before, interface) = (received(), Interface::find("v0").unwrap());
+                let sent = 3000;
+                scope(|scope| {
+                    let sending = scope.spawn(|| {
+                        // A thread of a scope is in the namespace of the one that began it.
+                        let socket = UdpSocket::bind(("10.77.0.1", 0)).unwrap();
+                        for _ in 0..sent {
+                            socket.send_to(&[0; 100], ("10.77.0.2", 9)).unwrap();
+                            sleep(Duration::from_micros(500));
+                        }
+                    });
+                    let mut times = 0;
+                    while !sending.is_finished() || times == 0 {
+                        age();
+                        assert_eq!(replace("v0", &config(10)).unwrap(), Change::Replaced);
+                        assert_eq!(interface.programs(PLACE).unwrap().len(), 1);
+                        times += 1;
+                    }
+                });
+                // The shaper lets go what waits.
+                for _ in 0..100 {
+                    if received() - before >= sent {
+                        break;
+                    }
+                    sleep(Duration::from_millis(20));
+                }
+                let now = look();
+                assert_eq!((received() - before, now.queue.drops), (sent, 0));
+                assert!(!now.other_build && now.shaped && now.sample.packets < sent, "{now:?}");
+                assert_eq!(replace("v0", &config(10)).unwrap(), Change::None);
+                let set = Change::Set(vec![Part::Rate(BitRate(10_000_000))]);
+                assert_eq!(replace("v0", &config(20)).unwrap(), set);
+                detach("v0").unwrap();
+                assert_eq!(interface.programs(PLACE).unwrap().len(), 0);
+                assert!(!interface.has_our_shaper().unwrap());
+                assert_eq!(replace("v0", &config(10)).unwrap(), Change::Attached);
+            })
+            .unwrap();
+    }
 }

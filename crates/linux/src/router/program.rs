@@ -256,7 +256,8 @@ impl Settings {
             Encoding::Ecn => 2,
             Encoding::Quic => 3,
         };
-        for word in [encoding, link_header, undo, config.law.number()] {
+        let law = config.law.number() | stamp(config.law.object()) << BUILD;
+        for word in [encoding, link_header, undo, law] {
             bytes.extend(word.to_ne_bytes());
         }
         Self(bytes)
@@ -278,7 +279,24 @@ impl Settings {
 
     /// Returns [`Law::number`].
     pub(super) fn law(&self) -> u32 {
-        self.word(3)
+        self.word(3) & ((1 << BUILD) - 1)
+    }
+
+    /// Returns true if the program is not the one that this build has of the law: its counts and state may stand elsewhere. Of laws
+    /// whose programs are no part of this one nobody knows.
+    pub(super) fn is_of_other_build(&self) -> bool {
+        let object = match self.law() {
+            Law::VCP => VCP,
+            Law::DPCP => DPCP,
+            Law::PXCP => PXCP,
+            Law::XCP_I => XCP_I,
+            Law::ANY => match AnyLaw::object_of(&self.name()) {
+                Some(object) => object,
+                None => return false,
+            },
+            _ => OBJECT,
+        };
+        self.word(3) >> BUILD != stamp(object)
     }
 
     /// Returns the name of the law.
@@ -341,6 +359,16 @@ impl Settings {
     }
 }
 
+/// Where, in the word that names the law, the stamp of the program's object begins.
+const BUILD: u32 = 8;
+
+/// Returns 24 bits by which an object is told from that of another build (FNV-1a), none of them 0: builds before had none.
+fn stamp(object: &[u8]) -> u32 {
+    let hash =
+        object.iter().fold(0x811c_9dc5u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
+    ((hash >> 24 ^ hash) & 0x00ff_ffff).max(1)
+}
+
 /// The router's program, loaded and initialised, at no interface yet.
 #[derive(Debug)]
 pub struct Program {
@@ -370,6 +398,12 @@ impl Program {
         let table = if matches!(config.law, Law::XcpI(..)) { Table::here()? } else { None };
         for (name, shared) in table.iter().flat_map(Table::maps) {
             if let Some(mut map) = opened.maps_mut().find(|map| map.name() == name) {
+                if map.value_size() != shared.value_size() {
+                    return Err(Error::input(
+                        "the ports of this router with XCP-i share a table of clouds, and theirs is that of another version",
+                        "congestlab router detach each of them, then attach them again",
+                    ));
+                }
                 map.reuse_fd(shared.as_fd()).map_err(|error| refused("share a map", os(error)))?;
             }
         }

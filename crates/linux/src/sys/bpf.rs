@@ -53,6 +53,26 @@ pub fn attach(program: BorrowedFd<'_>, target: i32, kind: AttachType, is_first: 
     check(unsafe { libbpf_sys::bpf_prog_attach_opts(program.as_raw_fd(), target, kind, &options) })
 }
 
+/// Puts a program in the place of another one of a target, in one step: each packet passes the one or the other.
+///
+/// # Errors
+/// If the other is not attached to the target, or the privilege is missing.
+pub fn replace(
+    program: BorrowedFd<'_>,
+    other: BorrowedFd<'_>,
+    target: i32,
+    kind: AttachType,
+) -> io::Result<()> {
+    let options = libbpf_sys::bpf_prog_attach_opts {
+        sz: size_of::<libbpf_sys::bpf_prog_attach_opts>() as _,
+        flags: libbpf_sys::BPF_F_REPLACE,
+        __bindgen_anon_1: libbpf_sys::bpf_prog_attach_opts__bindgen_ty_1 { replace_fd: other.as_raw_fd() },
+        ..Default::default()
+    };
+    // SAFETY: as in `attach`.
+    check(unsafe { libbpf_sys::bpf_prog_attach_opts(program.as_raw_fd(), target, kind, &options) })
+}
+
 /// Keeps a map for as long as a program, even if the program does not use it.
 ///
 /// # Errors
