@@ -26,6 +26,30 @@ count = 2
 path = ["bottleneck"]
 "#;
 
+/// Two routers with XCP-i, and between them one without it.
+const CLOUD: &str = r#"
+[run]
+duration = "12 s"
+warmup = "4 s"
+[links.a]
+at = "A"
+rate = "30 Mbit/s"
+law = { xcp = { interoperable = true, estimator = { direct = { capacity = "10 Mbit/s" } } } }
+[links.cloud]
+at = "B"
+rate = "10 Mbit/s"
+delay = "10 ms"
+queue = "100 packets"
+reverse = { at = "C" }
+[links.c]
+at = "C"
+rate = "30 Mbit/s"
+law = { xcp = { interoperable = true, period = "500 ms", signed = false } }
+[flows.ftp]
+law = { xcp = { interoperable = true } }
+path = ["a", "cloud", "c"]
+"#;
+
 /// What a lab needs that this machine does not have.
 fn missing() -> Option<&'static str> {
     match congestlab_linux::sys::process::require_privilege() {
@@ -309,6 +333,78 @@ fn what_can_not_run_live_is_refused_before_anything_is_made() {
 }
 
 #[test]
+fn routers_with_xcp_i_find_a_cloud_and_what_it_carries() {
+    require_lab!("xcp-i");
+    let folder = Folder::new(CLOUD);
+    let result = result(&folder.run(&["--json"]));
+    let (live, flow) = (&result["live"], &result["flows"]["ftp"][0]);
+    assert!(live["links"]["c"].as_str().is_some_and(|choice| choice.contains("XCP-i")), "{live:#}");
+    // 8 bytes of header more than XCP: 1420 B of payload in 1500 B.
+    let ratio = flow["payload_bps"].as_f64().unwrap() / flow["goodput_bps"].as_f64().unwrap();
+    assert!((ratio - 1420.0 / 1500.0).abs() < 1e-9, "{ratio}");
+    assert_eq!(live["checksum_errors"], 0);
+    // The sender is next to A; what comes to C has crossed the cloud.
+    let crossings = |link: &str, count: &str| live["routers"][link][count].as_u64().unwrap();
+    assert!(crossings("a", "direct_packets") > 1000 && crossings("a", "cloud_packets") == 0, "{live:#}");
+    assert!(crossings("c", "cloud_packets") > 1000 && crossings("c", "direct_packets") == 0, "{live:#}");
+    let (before, behind) = (&live["agents"]["A"], &live["agents"]["C"]);
+    assert!(before["probes"].as_u64().is_some_and(|probes| probes >= 150), "{before:#}");
+    assert!(behind["estimates"].as_u64().is_some_and(|estimates| estimates >= 3), "{behind:#}");
+    let peers = behind["peers"].as_array().expect("a list");
+    assert_eq!((peers.len(), &peers[0]["hops"]), (1, &Value::from(1)), "{behind:#}");
+    assert!(peers[0]["ruled_packets"].as_u64().is_some_and(|ruled| ruled > 500), "{behind:#}");
+    // Others may make this machine slow, and its estimates low.
+    let utilization = result["links"]["cloud"]["utilization"].as_f64().expect("a number");
+    assert!((0.5..1.05).contains(&utilization), "{:#}", result["links"]);
+}
+
+#[test]
+fn what_xcp_i_can_not_do_live_is_refused_with_its_place() {
+    require_lab!("xcp-i-refused");
+    let folder = Folder::new(CLOUD);
+    let cases: [(&[&str], &str); 12] = [
+        (&["links.a.law.xcp.estimator=\"oracle\""], "the cloud of `links.cloud` is not probed directly"),
+        (&["links.a.law.xcp.estimator=\"pathchirp\""], "estimator = { direct ="),
+        (
+            &["links.a.law.xcp.estimator={ direct = { capacity = \"10 Mbit/s\", passive = true } }"],
+            "without `passive`",
+        ),
+        (&["links.c.law.xcp.signed=true"], "`links.c.law.xcp.signed`"),
+        (&["links.c.law.xcp.period=\"interval\""], "allowed: \"500 ms\" and more"),
+        (&["links.c.law.xcp.period=\"400 ms\""], "`links.c.law.xcp.period`"),
+        (&["links.c.law.xcp.virtual_queue=\"host\""], "`links.c.law.xcp.virtual_queue`"),
+        (&["links.c.law.xcp.no_estimate=\"hold\""], "`links.c.law.xcp.no_estimate`"),
+        (&["links.c.law.xcp.release=0.5", "links.c.law.xcp.give_back=0.1"], "`links.c.law.xcp.give_back`"),
+        (&["links.c.law={ pxcp = { interoperable = true } }"], "`links.c.law` is pxcp with XCP-i"),
+        (&["flows.ftp.path=[\"a\", \"cloud\"]"], "the path of `flows.ftp` ends with links without XCP-i"),
+        (
+            &["links.c.discipline={ red = { min = \"20 packets\", max = \"60 packets\" } }"],
+            "links.c: RED wants a link in user space, which does not run XCP-i",
+        ),
+    ];
+    for (sets, names) in cases {
+        let arguments: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+        let output = folder.run(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{sets:?}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(names), "{sets:?}: {}", text(&output.stderr));
+    }
+    let output = folder.run(&["--set", "links.c.law.xcp.release=0.5"]);
+    assert!(text(&output.stderr).contains("--set"), "{}", text(&output.stderr));
+    // Which of two clouds would the requests of C take?
+    let second = CLOUD[CLOUD.find("[links.cloud]").unwrap()..CLOUD.find("[links.c]").unwrap()]
+        .replace("links.cloud", "links.other")
+        .replace("at = \"B\"", "at = \"D\"");
+    let other = "[flows.two]\nlaw = { xcp = { interoperable = true } }\npath = [\"a\", \"other\", \"c\"]\n";
+    let output = Folder::new(&format!("{CLOUD}{second}{other}")).run(&[]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("two ways lead from the router C to A"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[test]
 fn without_privilege_the_status_is_4() {
     require_lab!("without-privilege");
     let folder = Folder::new(SCENARIO);
@@ -342,8 +438,10 @@ fn ctrl_c_ends_a_lab_with_status_130_and_leaves_nothing() {
 #[test]
 fn a_lab_that_is_killed_is_removed_by_its_supervisor() {
     require_lab!("killed");
-    let folder = Folder::new(&SCENARIO.replace("law = \"cubic\"", "law = \"xcp\""));
-    for moment in 0..5 {
+    let folders = [SCENARIO.replace("law = \"cubic\"", "law = \"xcp\""), CLOUD.into()];
+    let folders = folders.each_ref().map(|scenario| Folder::new(scenario));
+    for moment in 0..8 {
+        let folder = &folders[moment % 2];
         let mut child = folder.command(&["--set", "run.duration=\"60 s\""]).spawn().expect("it runs");
         let id = await_lab(&mut child);
         // Some moment of building, checking and running.

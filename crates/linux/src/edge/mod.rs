@@ -21,6 +21,7 @@ use congestlab_core::law::xcp_i::{Action, Config as Exchange, Entry, Period, Sta
 use congestlab_core::units::{BitRate, Duration, Rate, SECOND, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
+use serde::Serialize;
 
 use crate::error::{Context, Result};
 use crate::router::clouds::{Table, Told, now};
@@ -31,8 +32,9 @@ use message::{HEADERS, Kind, Message, SIZE};
 /// Port of UDP at which agents listen, of those that nobody is given (RFC 6335 §6).
 pub const PORT: u16 = 58_430;
 
-/// XI gives no times but three attempts; a period of 1 s is A-09's for estimators that are none of a simulator's.
-const EXCHANGE: Exchange = Exchange { period: Period::Every(Duration(SECOND)), ..Exchange::DEFAULT };
+/// Times of an agent's requests where nobody says otherwise. XI gives none but three attempts; a period of 1 s is A-09's for
+/// estimators that are none of a simulator's.
+pub const EXCHANGE: Exchange = Exchange { period: Period::Every(Duration(SECOND)), ..Exchange::DEFAULT };
 /// Time between two looks at the table, each with a short request that measures the way: half of the round trip that XCP's
 /// virtual router needs a queue for, or less, on paths that are worth it.
 const LOOK: u64 = SECOND / 10;
@@ -120,7 +122,7 @@ impl fmt::Display for Event {
 }
 
 /// Counts of an agent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Stats {
     /// Requests sent, repeated ones too, and those that only measure the way.
     pub requests: u64,
@@ -282,6 +284,7 @@ struct Due {
 pub struct Agent {
     socket: UdpSocket,
     port: u16,
+    exchange: Exchange,
     /// For nonces and cookies, which nobody can guess.
     random: RandomState,
     id: u32,
@@ -309,12 +312,26 @@ impl Agent {
     /// # Errors
     /// If the port is in use, or the privilege to look at the router's table is missing.
     pub fn new(port: u16) -> Result<Self> {
+        Self::asking(port, EXCHANGE)
+    }
+
+    /// Makes an agent whose requests have these times; a period of [`Period::Interval`] is one of a second, for no agent hears of the
+    /// control intervals of a kernel's virtual router.
+    ///
+    /// # Errors
+    /// As [`Agent::new`].
+    pub fn asking(port: u16, exchange: Exchange) -> Result<Self> {
+        let period = match exchange.period {
+            Period::Interval => EXCHANGE.period,
+            every @ Period::Every(_) => every,
+        };
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port))
             .context(|| format!("can not listen at port {port} of UDP; is there an agent already?"))?;
         udp::set_stamped(socket.as_fd()).context(|| "can not have datagrams stamped".into())?;
         Ok(Self {
             socket,
             port,
+            exchange: Exchange { period, ..exchange },
             random: RandomState::new(),
             id: 0,
             table: Table::here()?,
@@ -391,6 +408,8 @@ impl Agent {
             self.answer(message, from, tell);
             return Ok(());
         }
+        let exchange = self.exchange;
+        let period = if let Period::Every(period) = exchange.period { period.0 } else { SECOND };
         // The monotonic time at which it came; the wall clock may be set at any time, but hardly in between.
         let here = now();
         let time = clock_gettime(ClockId::Realtime);
@@ -417,7 +436,7 @@ impl Agent {
                     cloud.look = (0, 0, 0);
                 } else {
                     let takes = Duration(u64::from(message.gap) * u64::from(message.count) + AFTER);
-                    cloud.entry.on_ack(&EXCHANGE, Time(here), message.id, message.nonce, takes);
+                    cloud.entry.on_ack(&exchange, Time(here), message.id, message.nonce, takes);
                     cloud.entry.set_rtt(Duration(here.saturating_sub(message.echo)));
                 }
             }
@@ -441,9 +460,9 @@ impl Agent {
                 match cloud.evaluate(message.gap) {
                     Some(bandwidth) => {
                         let capacity = cloud.capacity().unwrap_or(bandwidth);
-                        cloud.entry.on_bandwidth(&EXCHANGE, Time(here), bandwidth as i64);
+                        cloud.entry.on_bandwidth(&exchange, Time(here), bandwidth as i64);
                         cloud.told.bandwidth = bandwidth as u64;
-                        cloud.told.valid_until = here + u64::from(EXCHANGE.stale) * SECOND;
+                        cloud.told.valid_until = here + u64::from(exchange.stale) * period;
                         cloud.told.held_until = cloud.told.valid_until + HELD;
                         self.stats.estimates += 1;
                         tell(Event::Estimate {
@@ -455,7 +474,7 @@ impl Agent {
                         });
                     }
                     None => {
-                        cloud.entry.on_nothing(&EXCHANGE, Time(here));
+                        cloud.entry.on_nothing(&exchange, Time(here));
                         self.stats.spoilt += 1;
                     }
                 }
@@ -480,7 +499,7 @@ impl Agent {
     /// Looks at the table, asks whom it is worth, and serves what is due.
     fn look(&mut self, tell: &mut impl FnMut(Event)) -> Result<()> {
         let Some(table) = &self.table else { return Ok(()) };
-        let here = now();
+        let (exchange, here) = (self.exchange, now());
         table.greet(here + 3 * LOOK + SECOND)?;
         let peers = table.peers()?;
         let is_full = peers.len() >= PLACES;
@@ -488,7 +507,7 @@ impl Agent {
         for peer in &peers {
             let idle = (peer.idle_ms * 1e6) as u64;
             let Some(cloud) = self.clouds.get_mut(&peer.address) else {
-                let limit = if is_full { CROWDED } else { EXCHANGE.idle.0 };
+                let limit = if is_full { CROWDED } else { exchange.idle.0 };
                 if idle > limit {
                     table.forget(peer.address)?;
                 } else if peer.packets >= WORTH && idle < SECOND && self.clouds.len() < ASKED {
@@ -513,7 +532,7 @@ impl Agent {
         let mut repeat = vec![];
         let mut gone = vec![];
         for (address, cloud) in &mut self.clouds {
-            match cloud.entry.on_deadline(&EXCHANGE, Time(here)) {
+            match cloud.entry.on_deadline(&exchange, Time(here)) {
                 Action::Nothing => {}
                 Action::Begin => begin.push(*address),
                 Action::Repeat => repeat.push(*address),
@@ -534,7 +553,7 @@ impl Agent {
         for address in begin {
             let (id, nonce) = self.draw();
             if let Some(cloud) = self.clouds.get_mut(&address) {
-                cloud.entry.begin(&EXCHANGE, Time(here), id, nonce);
+                cloud.entry.begin(&exchange, Time(here), id, nonce);
                 cloud.next_round();
                 repeat.push(address);
             }

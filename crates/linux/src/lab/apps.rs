@@ -135,7 +135,7 @@ impl Apps {
             for host in [flow.source, flow.sink] {
                 orders[host].cgroup.clone_from(cgroup);
             }
-            let payload = |bytes: u64| (bytes as f64 / scale(&group.kind)).ceil() as u64;
+            let payload = |bytes: u64| (bytes as f64 / scale(group)).ceil() as u64;
             let [source, sink] = [flow.source, flow.sink]
                 .map(|host| SocketAddrV4::new(topology.hosts[host].address, flow.port));
             match options.app {
@@ -191,7 +191,7 @@ impl Apps {
         let end = group.stop.0.min(model.duration / PS_PER_NS);
         match size_of(&group.kind) {
             Some(size) => {
-                let payload = (size as f64 / scale(&group.kind)).ceil() as u64;
+                let payload = (size as f64 / scale(group)).ceil() as u64;
                 client.extend(words(&format!("-n {payload}")));
             }
             // Whole seconds; the lab ends it when the flow stops.

@@ -6,6 +6,7 @@
 //! with its [`Guard`].
 
 pub mod apps;
+pub mod clouds;
 pub mod endpoint;
 mod network;
 pub mod probe;
@@ -41,6 +42,7 @@ use crate::sys::diag::{Diag, State, States};
 use crate::sys::netns::Namespace;
 use crate::sys::qdisc::{Qdisc, QdiscReader};
 use apps::Apps;
+use clouds::{Agents, Nodes};
 use network::Network;
 use topology::{Topology, segment};
 use watch::{FlowCounts, FlowHistory, FlowPoint, LinkHistory, LinkPoint};
@@ -120,6 +122,9 @@ pub struct LabReport {
     pub lateness: BTreeMap<String, [link::Lateness; 2]>,
     /// Congestion control and segment of each group of flows.
     pub flows: BTreeMap<String, FlowReport>,
+    /// Counts of each agent of XCP-i, by its router's or host's name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub agents: BTreeMap<String, clouds::AgentReport>,
     /// Counts of the law's program, for each link direction that has it.
     pub routers: BTreeMap<String, router::Sample>,
     /// TCP segments with a wrong checksum, as the hosts' kernels count them.
@@ -158,13 +163,15 @@ pub(crate) fn sleep_until(at: u64) {
 }
 
 /// Bytes of a segment that are no payload.
-pub(crate) fn headers(kind: &GroupKind) -> u16 {
-    match kind {
+pub(crate) fn headers(group: &Group) -> u16 {
+    // TTL and address of XCP-i stand behind the header.
+    let more = if group.interoperable.is_some() { 8 } else { 0 };
+    match &group.kind {
         // IP, TCP, timestamps (RFC 7323, padded), and XCP's header, either way, or the echo of laws with codes.
         GroupKind::Tcp(config) if coded(&config.law).is_some() => 60,
         // XCP-r's receivers are told, and tell, in an option more.
         GroupKind::Tcp(tcp::Config { law: law @ SenderConfig::XcpR(_), .. }) => 60 + law.needs().header_bytes,
-        GroupKind::Tcp(config) => 52 + config.law.needs().header_bytes,
+        GroupKind::Tcp(config) => 52 + config.law.needs().header_bytes + more,
         GroupKind::Source(_) => 0,
     }
 }
@@ -183,9 +190,15 @@ pub fn run(
 ) -> Result<Live> {
     let model = scenario.model(&Measure { series: true, events: true });
     let topology = Topology::new(scenario, &model)?;
+    let nodes = Nodes::new(&model, &topology)?;
     for link in &model.links {
         require_calm(&link.name, &link.port)?;
     }
+    require_kernel(&model)?;
+    // Only the draft's header has room for what XCP-i's routers want to know; a router reads one encoding.
+    let is_interoperable = model.groups.iter().any(|group| group.interoperable.is_some());
+    let encoding = if is_interoperable { Encoding::Shim } else { options.encoding };
+    let options = &Options { encoding, ..options.clone() };
     for group in &model.groups {
         require_law(&group.name, &group.kind)?;
         require_load(group)?;
@@ -194,7 +207,12 @@ pub fn run(
         {
             let what =
                 format!("flows.{}.law = \"xcp-r\": its receivers tell windows in a TCP option", group.name);
-            return Err(Error::input(what, "leave --encoding shim out, or simulate it"));
+            let help = if is_interoperable {
+                "leave interoperable flows beside them out, whose header is a shim, or simulate it"
+            } else {
+                "leave --encoding shim out, or simulate it"
+            };
+            return Err(Error::input(what, help));
         }
         if !group.switches.is_empty() {
             return Err(Error::input(
@@ -205,7 +223,7 @@ pub fn run(
     }
     apps::require(options)?;
     let guard = Guard::start()?;
-    let lab = Lab::build(&guard, &model, topology, options, tell);
+    let lab = Lab::build(&guard, &model, topology, nodes, options, tell);
     let result = lab.and_then(|mut lab| lab.run(stop, tell));
     // What the lab holds open is closed by now: its namespaces go at once.
     guard.finish().and(result)
@@ -224,6 +242,21 @@ fn require_load(group: &Group) -> Result<()> {
         GroupKind::Source(_) => return Ok(()),
     };
     Err(Error::input(format!("flows.{}.{key}: {why}", group.name), "leave it out, or simulate it"))
+}
+
+/// Refuses ports of XCP-i that the kernel can not serve: no link in user space finds clouds.
+fn require_kernel(model: &Model) -> Result<()> {
+    let routers = model.devices.iter().filter(|device| device.router().is_some());
+    for &direction in routers.flat_map(|router| &router.links) {
+        let link = &model.links[direction as usize];
+        if let Some(reason) = network::needs_user_space(&link.port) {
+            return Err(Error::input(
+                format!("links.{}: {reason} wants a link in user space, which does not run XCP-i", link.name),
+                "leave it, or interoperable, out; or simulate it",
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses what neither the kernel nor a link in user space does to packets on their way.
@@ -392,11 +425,13 @@ fn enable(
                     SenderConfig::XcpR(config) => host::Sender::XcpR(config.xcp.clone()),
                     law => host::Sender::Xcp(law.part::<xcp::SenderConfig>().cloned().unwrap_or_default()),
                 };
+                let interoperable = group.interoperable.is_some();
                 let name = format!("{}.{}.{index}", sender.name(), guard.id());
                 host = host::enable(
                     &host::Config {
                         default: false,
                         encoding,
+                        interoperable,
                         sender,
                         initial_window: *initial_window,
                         ..host::Config::new(&name, cgroup)
@@ -431,6 +466,7 @@ fn require_congestion(name: &str) -> Result<()> {
 struct Lab<'a> {
     model: &'a Model,
     topology: Topology,
+    nodes: Nodes,
     network: Network,
     congestion: Vec<String>,
     /// By group, where its law is one of ours.
@@ -459,11 +495,12 @@ impl<'a> Lab<'a> {
         guard: &Guard,
         model: &'a Model,
         topology: Topology,
+        nodes: Nodes,
         options: &'a Options,
         tell: &dyn Fn(News<'_>),
     ) -> Result<Self> {
         let tick = tick(model);
-        let network = Network::build(guard, &topology, model, tick, options)?;
+        let network = Network::build(guard, &topology, &nodes, model, tick, options)?;
         for (link, choice) in model.links.iter().zip(&network.choices) {
             tell(News::Line(&format!("link {}: {choice}", link.name)));
         }
@@ -493,6 +530,7 @@ impl<'a> Lab<'a> {
             events: Vec::new(),
             model,
             topology,
+            nodes,
             network,
             congestion,
             xcp,
@@ -508,12 +546,14 @@ impl<'a> Lab<'a> {
     fn run(&mut self, stop: &AtomicBool, tell: &dyn Fn(News<'_>)) -> Result<Live> {
         let (checks, _) = self.with_cables(Clock::start(), |lab, _| lab.check(stop, tell))?;
         self.base = self.queues()?;
+        let agents = Agents::start(&self.nodes, &self.topology, &self.network)?;
         let zero = monotonic() + COUNTDOWN;
         let (reached, reports) =
             self.with_cables(Clock::at(zero), |lab, events| lab.watch(zero, events, stop, tell))?;
+        let agents = agents.end()?;
         let errors = self.checksum_errors()?;
         self.apps.end(&mut self.flows);
-        let report = self.report(checks, &reports, errors)?;
+        let report = self.report(checks, &reports, agents, errors)?;
         self.absorb(&reports);
         let outcome =
             watch::outcome(self.model, &self.links, &self.flows, std::mem::take(&mut self.events), reached);
@@ -809,6 +849,7 @@ impl<'a> Lab<'a> {
         &self,
         self_check: Vec<probe::Check>,
         reports: &[Report],
+        agents: BTreeMap<String, clouds::AgentReport>,
         checksum_errors: u64,
     ) -> Result<LabReport> {
         let mut doubts: Vec<String> = self_check.iter().filter_map(probe::Check::doubt).collect();
@@ -818,12 +859,13 @@ impl<'a> Lab<'a> {
             lateness.insert(cable.name.clone(), [report.forward.lateness, report.back.lateness]);
         }
         doubts.extend(self.apps.failures());
+        doubts.extend(agents.iter().filter_map(|(name, agent)| agent.doubt(name)));
         let links = self.model.links.iter().map(|link| link.name.clone()).zip(self.network.choices.clone());
         let mut flows = BTreeMap::new();
         for ((group, congestion), xcp) in self.model.groups.iter().zip(&self.congestion).zip(&self.xcp) {
             let segment = segment(&group.kind);
             let is_source = matches!(group.kind, GroupKind::Source(_));
-            let headers = if is_source { udp::HEADERS } else { headers(&group.kind) };
+            let headers = if is_source { udp::HEADERS } else { headers(group) };
             let report = FlowReport {
                 congestion: congestion.clone(),
                 segment,
@@ -851,6 +893,7 @@ impl<'a> Lab<'a> {
             self_check,
             lateness,
             flows,
+            agents,
             routers,
             checksum_errors,
         })

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io;
+use std::net::Ipv4Addr;
 
 use congestlab_core::law::{LinkConfig, mpcp};
 use congestlab_core::units::BitRate;
@@ -12,9 +13,10 @@ use congestlab_scenario::net::queue::{Discipline, Limit};
 use congestlab_scenario::net::random::Probability;
 use congestlab_scenario::net::service::Service;
 use congestlab_scenario::net::tcp;
-use congestlab_scenario::sim::model::{GroupKind, Model, Pipe};
+use congestlab_scenario::sim::model::{Group, GroupKind, Model, Pipe};
 
 use super::Options;
+use super::clouds::Nodes;
 use super::topology::{Topology, segment};
 use crate::encoding::Encoding;
 use crate::error::{Context, Result};
@@ -103,6 +105,8 @@ struct Lane {
     name: String,
     /// In the model; a host's own link has none.
     direction: Option<u32>,
+    /// Address by which others know the port, if it runs XCP-i.
+    own: Option<Ipv4Addr>,
 }
 
 /// Connects namespaces.
@@ -131,7 +135,7 @@ pub(super) fn needs_user_space(port: &PortConfig) -> Option<&'static str> {
         (_, _, Some(LawConfig { config: LinkConfig::Mpcp(config), .. })) if config.n > 2 => {
             Some("chains that the checksum tells")
         }
-        (_, _, Some(law)) if law_of(law, Encoding::Option).is_none() => {
+        (_, _, Some(law)) if law_of(law, Encoding::Option, None).is_none() => {
             Some("a law that is neither XCP, P-XCP, VCP nor DPCP")
         }
         // The router's program learns of a new rate as its new capacity.
@@ -142,12 +146,14 @@ pub(super) fn needs_user_space(port: &PortConfig) -> Option<&'static str> {
     }
 }
 
-/// The law as the kernel runs it, and where it travels: XCP's header as this says. `None`: the kernel has it not.
-fn law_of(law: &LawConfig, encoding: Encoding) -> Option<(router::Law, Encoding)> {
-    match &law.config {
-        LinkConfig::Xcp(config) => Some((router::Law::Xcp(*config), encoding)),
-        LinkConfig::Pxcp(config) => Some((router::Law::Pxcp(*config), encoding)),
-        LinkConfig::Mpcp(config) if config.n == 1 || is_dpcp(config) => {
+/// The law as the kernel runs it, and where it travels: XCP's header as this says. `None`: the kernel has it not. A port with an
+/// address of its own runs XCP-i.
+fn law_of(law: &LawConfig, encoding: Encoding, own: Option<Ipv4Addr>) -> Option<(router::Law, Encoding)> {
+    match (&law.config, own) {
+        (LinkConfig::Xcp(config), Some(own)) => Some((router::Law::XcpI(*config, own), Encoding::Shim)),
+        (LinkConfig::Xcp(config), None) => Some((router::Law::Xcp(*config), encoding)),
+        (LinkConfig::Pxcp(config), None) => Some((router::Law::Pxcp(*config), encoding)),
+        (LinkConfig::Mpcp(config), None) if config.n == 1 || is_dpcp(config) => {
             Some((router::Law::Mpcp(*config), Encoding::Ecn))
         }
         _ => None,
@@ -173,6 +179,7 @@ impl Network {
     pub(super) fn build(
         guard: &Guard,
         topology: &Topology,
+        nodes: &Nodes,
         model: &Model,
         sample_every: Picos,
         options: &Options,
@@ -209,13 +216,20 @@ impl Network {
             };
             let lane = |side: usize| {
                 let link = &model.links[2 * index + side];
-                let direction = Some((2 * index + side) as u32);
-                Some(Lane { port: link.port.clone(), name: link.name.clone(), direction })
+                let direction = (2 * index + side) as u32;
+                let own = nodes.address_at(model, ends[side], direction);
+                Some(Lane {
+                    port: link.port.clone(),
+                    name: link.name.clone(),
+                    direction: Some(direction),
+                    own,
+                })
             };
             builder.connect([end(0), end(1)], [lane(0), lane(1)])?;
         }
         for (number, host) in topology.hosts.iter().enumerate() {
-            let kind = &model.groups[host.group].kind;
+            let group = &model.groups[host.group];
+            let kind = &group.kind;
             let (near, far) = (format!("host{number}"), format!("host{number}r"));
             let own = segment(kind);
             let ends = [
@@ -223,12 +237,17 @@ impl Network {
                 End { namespace: &routers[host.router], router: host.router, interface: far.clone(), mtu },
             ];
             let lane = || {
-                host.pipe.map(|pipe| Lane { port: port_of(pipe), name: host.name.clone(), direction: None })
+                host.pipe.map(|pipe| Lane {
+                    port: port_of(pipe),
+                    name: host.name.clone(),
+                    direction: None,
+                    own: None,
+                })
             };
             builder.connect(ends, [lane(), lane()])?;
             let (name, address) = (hosts[number].name(), host.address);
             run(&format!("ip -n {name} address add {address}/32 dev {near}"))?;
-            let options = route_options(kind, host.is_source);
+            let options = route_options(group, host.is_source);
             run(&format!(
                 "ip -n {name} route add default via {GATEWAY} dev {near} onlink src {address}{options}"
             ))?;
@@ -239,6 +258,16 @@ impl Network {
         for (&(router, host), &direction) in &topology.routes {
             let interface = format!("link{}{}", direction / 2, ["a", "b"][direction as usize % 2]);
             let (name, address) = (routers[router].name(), topology.hosts[host].address);
+            run(&format!("ip -n {name} route add {address}/32 via {GATEWAY} dev {interface} onlink"))?;
+        }
+        for (&router, node) in &nodes.routers {
+            let (name, address) = (routers[router].name(), node.address);
+            run(&format!("ip -n {name} link set dev lo up"))?;
+            run(&format!("ip -n {name} address add {address}/32 dev lo"))?;
+        }
+        for (&(router, node), &direction) in &nodes.ways {
+            let interface = format!("link{}{}", direction / 2, ["a", "b"][direction as usize % 2]);
+            let (name, address) = (routers[router].name(), nodes.routers[&node].address);
             run(&format!("ip -n {name} route add {address}/32 via {GATEWAY} dev {interface} onlink"))?;
         }
         let Builder { shaped, cables, choices, .. } = builder;
@@ -271,14 +300,14 @@ impl Builder<'_> {
             lanes.each_ref().map(|lane| lane.as_ref().and_then(|lane| needs_user_space(&lane.port)));
         let mut directions = [None, None];
         for (side, lane) in lanes.iter().enumerate() {
-            let Some(Lane { port, name, direction }) = lane else { continue };
+            let Some(Lane { port, name, direction, own }) = lane else { continue };
             let user = if reasons[side].is_some() {
                 Some(PortConfig { sample_every: Some(self.sample_every), ..port.clone() })
             } else {
                 wire_of(port)
             };
             if let Some(direction) = direction {
-                self.choices[*direction as usize] = choice(port, reasons[side]);
+                self.choices[*direction as usize] = choice(port, reasons[side], own.is_some());
             }
             directions[side] = user.map(|port| Direction::new(port, self.seed, name));
         }
@@ -325,7 +354,7 @@ impl Builder<'_> {
             if is_wire || !self.offloads {
                 namespace.run(|| Offloads::off(interface).map(Offloads::keep))??;
             }
-            let Some(Lane { port, direction, .. }) = &lanes[side] else { continue };
+            let Some(Lane { port, direction, own, .. }) = &lanes[side] else { continue };
             if reasons[side].is_some() {
                 continue;
             }
@@ -337,7 +366,7 @@ impl Builder<'_> {
                 mtu: *mtu,
                 has_law: port.law.is_some(),
             };
-            shaped.create(namespace, port, self.encoding)?;
+            shaped.create(namespace, port, self.encoding, *own)?;
             if let Some(direction) = direction {
                 self.shaped[*direction as usize] = Some(shaped);
             }
@@ -347,9 +376,15 @@ impl Builder<'_> {
 }
 
 impl Shaped {
-    fn create(&self, namespace: &Namespace, port: &PortConfig, encoding: Encoding) -> Result<()> {
+    fn create(
+        &self,
+        namespace: &Namespace,
+        port: &PortConfig,
+        encoding: Encoding,
+        own: Option<Ipv4Addr>,
+    ) -> Result<()> {
         let rate = port.service.rate_at(0);
-        let Some((law, encoding)) = port.law.as_ref().and_then(|law| law_of(law, encoding)) else {
+        let Some((law, encoding)) = port.law.as_ref().and_then(|law| law_of(law, encoding, own)) else {
             run(&self.line("add", namespace, rate))?;
             return run(&self.queue(namespace)).map(drop);
         };
@@ -412,9 +447,10 @@ pub(super) fn port_of(pipe: Pipe) -> PortConfig {
 }
 
 /// Says in words where a direction is queued and delayed.
-fn choice(port: &PortConfig, reason: Option<&str>) -> String {
+fn choice(port: &PortConfig, reason: Option<&str>, is_interoperable: bool) -> String {
     let ms = port.delay as f64 / 1e9;
     let kernel = match port.law.as_ref().map(|law| &law.config) {
+        Some(_) if is_interoperable => "kernel (tbf and the XCP-i program)",
         Some(LinkConfig::Mpcp(config)) if config.n > 1 => "kernel (tbf and the DPCP program)",
         Some(LinkConfig::Mpcp(_)) => "kernel (tbf and the VCP program)",
         Some(LinkConfig::Pxcp(_)) => "kernel (tbf and the P-XCP program)",
@@ -474,8 +510,8 @@ fn tune(kind: &GroupKind) -> Result<()> {
 }
 
 /// Options by which a host's route tells TCP about the path (ip-route(8)).
-fn route_options(kind: &GroupKind, is_source: bool) -> String {
-    let GroupKind::Tcp(config) = kind else { return String::new() };
+fn route_options(group: &Group, is_source: bool) -> String {
+    let GroupKind::Tcp(config) = &group.kind else { return String::new() };
     let mut options = String::new();
     if is_source {
         // The kernel has whole milliseconds.
@@ -486,7 +522,7 @@ fn route_options(kind: &GroupKind, is_source: bool) -> String {
             options += " quickack 1";
         }
         if let Some(packets) = config.awnd {
-            let payload = u64::from(config.segment.saturating_sub(super::headers(kind)));
+            let payload = u64::from(config.segment.saturating_sub(super::headers(group)));
             options += &format!(" window {}", u64::from(packets).saturating_mul(payload).min(1 << 30));
         }
     }

@@ -14,7 +14,7 @@ use congestlab_core::law::{LinkReport, Series as _};
 use congestlab_core::units::Time;
 use congestlab_scenario::net::packet::{PS_PER_NS, Picos};
 use congestlab_scenario::net::service::PS_PER_S;
-use congestlab_scenario::sim::model::{GroupKind, Model, Start};
+use congestlab_scenario::sim::model::{Group, GroupKind, Model, Start};
 use congestlab_scenario::sim::outcome::{Element, Event, FlowOutcome, LinkOutcome, Outcome, Sample};
 use congestlab_scenario::sim::{measure_of, starts_of};
 
@@ -263,9 +263,9 @@ fn link_outcome(model: &Model, index: usize, history: &LinkHistory, end: Picos) 
 }
 
 /// IP bytes for each byte of payload.
-pub(super) fn scale(kind: &GroupKind) -> f64 {
-    let whole = f64::from(segment(kind));
-    whole / (whole - f64::from(headers(kind)))
+pub(super) fn scale(group: &Group) -> f64 {
+    let whole = f64::from(segment(&group.kind));
+    whole / (whole - f64::from(headers(group)))
 }
 
 fn flow_outcome(model: &Model, group: usize, start: Time, history: &FlowHistory, end: Picos) -> FlowOutcome {
@@ -274,7 +274,7 @@ fn flow_outcome(model: &Model, group: usize, start: Time, history: &FlowHistory,
     let from = measure.from.0.saturating_mul(PS_PER_NS).min(end);
     let to = measure.to.0.saturating_mul(PS_PER_NS).min(end);
     let to = history.completion.map_or(to, |completion| completion.min(to)).max(from);
-    let scale = scale(&group.kind);
+    let scale = scale(group);
     let points = &history.points;
     let sent = |t| at(points, |point| point.at, |point| point.sent, t);
     let delivered = |t| at(points, |point| point.at, |point| point.delivered, t);
@@ -358,8 +358,8 @@ fn series(model: &Model, links: &[LinkHistory], flows: &[FlowHistory], end: Pico
             put_link(&mut series, Element::Link(index as u32), history, t, bin);
         }
         for (history, &(group, flow)) in flows.iter().zip(&names) {
-            let kind = &model.groups[group as usize].kind;
-            put_flow(&mut series, Element::Flow(group, flow), history, t, bin, kind);
+            let of = &model.groups[group as usize];
+            put_flow(&mut series, Element::Flow(group, flow), history, t, bin, of);
         }
         t += bin;
     }
@@ -389,7 +389,7 @@ fn put_flow(
     history: &FlowHistory,
     t: Picos,
     bin: Picos,
-    kind: &GroupKind,
+    group: &Group,
 ) {
     let points = &history.points;
     let mean = |value: fn(&FlowPoint) -> u64, bytes: f64| {
@@ -397,7 +397,7 @@ fn put_flow(
         grown * 8.0 / seconds(bin) * bytes
     };
     let mut put = |metric, value| series.push(Sample { at: t, element, metric, value });
-    put("throughput_bps", mean(|point| point.sent, scale(kind)));
+    put("throughput_bps", mean(|point| point.sent, scale(group)));
     let last = points[..points.partition_point(|point| point.at <= t)].last();
     if let Some(last) = last.filter(|last| last.cwnd > 0) {
         put("cwnd_packets", last.cwnd.into());
@@ -405,8 +405,8 @@ fn put_flow(
     if let Some(last) = last.filter(|last| last.srtt > 0) {
         put("srtt_ms", f64::from(last.srtt) / 1e3);
     }
-    put("goodput_bps", mean(|point| point.delivered, scale(kind)));
-    put("received_bps", mean(|point| point.received, segment(kind).into()));
+    put("goodput_bps", mean(|point| point.delivered, scale(group)));
+    put("received_bps", mean(|point| point.received, segment(&group.kind).into()));
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ pub use report::{LATE_MAX, LATE_SHARE, Lateness, Load, Report, Traffic, Xcp, all
 use crate::error::{Context, Error, Result};
 use crate::sys::offload::Offloads;
 use crate::sys::packet::{BATCH, Frame, Socket};
-use crate::sys::schedule::be_punctual;
+use crate::sys::schedule::be_prior;
 use frame::{ETHERNET, Look, TAGS, look};
 use report::Tally;
 
@@ -434,7 +434,7 @@ impl Link {
     /// If the kernel takes the interfaces away.
     pub fn run(self, stop: &AtomicBool) -> Result<Report> {
         // Where that is not allowed, the lateness will tell.
-        let _ = be_punctual();
+        let _ = be_prior();
         let Self { clock, sockets, directions, room, listener, _offloads } = self;
         let begin = clock.now();
         let [forward, back] = &directions;

@@ -124,6 +124,13 @@ record! {
     }
 }
 
+impl Direct {
+    /// Returns true if traffic that goes missing overrides the probes.
+    pub(crate) fn is_passive(&self) -> bool {
+        self.passive.as_ref().is_some_and(|at| at.value)
+    }
+}
+
 /// The estimators, as scenarios name them.
 const NAMES: &[&str] = &["oracle", "pathchirp", "pathload", "direct", "passive"];
 

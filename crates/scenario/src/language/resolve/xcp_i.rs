@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use congestlab_core::law::LinkConfig;
 use congestlab_core::law::xcp_i::{Config as Exchange, Period as AskEvery};
-use congestlab_core::units::{Duration, Rate, Ratio};
+use congestlab_core::law::{LinkConfig, SenderConfig};
+use congestlab_core::units::{Duration, Rate, Ratio, SECOND};
 use congestlab_net::xcp_i::{self, Config};
 use congestlab_sim::cloud::{self, HOSTS, Node};
-use congestlab_sim::model::{Device, DeviceKind, Group, Model, Router};
+use congestlab_sim::model::{Device, DeviceKind, Group, GroupKind, Model, Router};
 
 use super::link::directions;
 use crate::language::estimator::Estimator;
@@ -214,9 +214,6 @@ pub(super) fn interoperate(
             findings.error("scenario::xcp-i", span, message, help);
         }
     }
-    if findings.is_live {
-        refuse_live(links, flows, findings);
-    }
     let owners = cloud::routers(model);
     let count: u32 = model.groups.iter().map(|group| group.count).sum();
     for (index, (name, flow)) in flows.0.iter().enumerate() {
@@ -241,23 +238,95 @@ pub(super) fn interoperate(
     look_at_links(model, links, findings);
     look_at_flows(model, links, flows, findings);
     look_for_loops(model, flows, findings);
+    if findings.is_live {
+        refuse_live(model, links, flows, findings);
+    }
     write_estimators(model, links);
 }
 
-/// Real packets carry no header of XCP-i.
-fn refuse_live(links: &Named<Link>, flows: &Named<Flow>, findings: &mut Findings) {
-    let links = directions(links).filter_map(|(place, link, _)| {
-        let (_, span) = told(link).filter(|(keys, _)| keys.is_on())?;
-        Some((place, span))
-    });
-    let flows = flows.0.iter().filter_map(|(name, flow)| {
-        let law = flow.value.law.as_ref()?;
-        (law.value.is_interoperable()?).then(|| (format!("flows.{}", name.value), law.span))
-    });
-    for (place, span) in links.chain(flows) {
-        let message = format!("`{place}.law` is interoperable: XCP-i is in the simulator only");
-        findings.error("scenario::live", span, message, "a live run has XCP: leave `interoperable` out");
+/// Refuses what nodes of XCP-i with real packets do not do (docs/linux.md, XCP-i).
+fn refuse_live(model: &Model, links: &mut Named<Link>, flows: &Named<Flow>, findings: &mut Findings) {
+    let mut refuse = |span: Span, message: String, help: &str| {
+        findings.error("scenario::live", span, message, format!("{help}; or simulate it"));
+    };
+    for (place, link, _) in directions(links) {
+        if let Some((_, span)) = told(link).filter(|(keys, _)| keys.is_on())
+            && let Some(law) = link.law.as_ref().map(|law| &law.value.0)
+            && !matches!(law.config, LinkConfig::Xcp(_))
+        {
+            let message = format!("`{place}.law` is {} with XCP-i", law.name);
+            refuse(span, message, "a live lab's routers have XCP-i with the law xcp");
+        }
     }
+    for (group, (name, flow)) in model.groups.iter().zip(&flows.0) {
+        let Some(law) = flow.value.law.as_ref().filter(|_| group.interoperable.is_some()) else { continue };
+        let GroupKind::Tcp(config) = &group.kind else { continue };
+        if !matches!(config.law, SenderConfig::Xcp(_)) {
+            let message = format!("`flows.{}.law` is {} with XCP-i", name.value, law.value.name());
+            refuse(law.span, message, "a live lab's hosts have XCP-i with the law xcp");
+        }
+    }
+    let mut looked_at = BTreeSet::new();
+    for cloud in cloud::clouds(model) {
+        let Some(&exit) = cloud.exits.first() else {
+            let Node::Receiver(group) = cloud.down else { continue };
+            let (name, flow) = &flows.0[group as usize];
+            let Some(law) = &flow.value.law else { continue };
+            let message = format!("the path of `flows.{}` ends with links without XCP-i", name.value);
+            let help = "a live lab's receivers are no edges of clouds: write interoperable = true on the last \
+                        link's law";
+            refuse(law.span, message, help);
+            continue;
+        };
+        let estimator = cloud.bounds().find_map(|link| law_of(links, link)?.value.0.beside.estimator.clone());
+        let is_direct = estimator
+            .as_ref()
+            .is_some_and(|at| matches!(&at.value, Estimator::Direct(direct) if !direct.is_passive()));
+        let Some(law) = law_of(links, exit) else { continue };
+        if !is_direct {
+            let inside =
+                cloud.inside.iter().map(|&link| format!("`links.{}`", model.links[link as usize].name));
+            let inside = inside.collect::<Vec<_>>().join(", ");
+            let message = format!("the cloud of {inside} is not probed directly, without `passive`");
+            let help = "a live lab's agents do nothing else: estimator = { direct = { capacity = ... } }";
+            refuse(estimator.map_or(law.span, |at| at.span), message, help);
+        }
+        let Node::Router(device) = cloud.down else { continue };
+        let Some(router) = model.devices[device as usize].router().filter(|_| looked_at.insert(device))
+        else {
+            continue;
+        };
+        let at: BTreeMap<&str, Span> = spans(&law.value.0.beside).collect();
+        let (link, name) = (&model.links[exit as usize].name, law.value.0.name);
+        for (key, help) in not_live(&router.config) {
+            let span = at.get(key).copied().unwrap_or(law.span);
+            refuse(
+                span,
+                format!("`links.{link}.law.{name}.{key}` is not what a live lab's routers do"),
+                help,
+            );
+        }
+    }
+}
+
+/// The shortest period of an agent with real packets: between two trains for the same edge it rests for 0.3 s.
+const PERIOD_MIN: Duration = Duration(SECOND / 2);
+
+/// Returns the settings that such an agent does not have, with what to write.
+fn not_live(config: &Config) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
+    let is_slow = matches!(config.exchange.period, AskEvery::Every(period) if period >= PERIOD_MIN);
+    let is_cloud = matches!(config.virtual_queue, xcp_i::VirtualQueue::Auto | xcp_i::VirtualQueue::Cloud);
+    let default = Config::new(config.law.clone());
+    let all = [
+        ("period", is_slow, "allowed: \"500 ms\" and more"),
+        ("signed", !config.signed, "no bandwidth is found that is below zero: write false"),
+        ("virtual_queue", is_cloud, "allowed: \"cloud\""),
+        ("no_estimate", config.no_estimate == default.no_estimate, "allowed: \"pass\""),
+        ("release", config.release == default.release, "allowed: 1"),
+        ("give_back", config.give_back == default.give_back, "allowed: 0"),
+        ("table", config.table == default.table, "allowed: 1024"),
+    ];
+    all.into_iter().filter(|(_, is_live, _)| !is_live).map(|(key, _, help)| (key, help))
 }
 
 /// Writes down who is asked where nobody says it: at the edge whose word counts first.
