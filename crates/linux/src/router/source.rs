@@ -219,13 +219,13 @@ impl Fed {
     }
 }
 
-/// What a look at a source brings.
+/// Finding of one look at a source.
 enum Look {
     /// Nothing new.
     Nothing,
     /// The rate, confirmed or new.
     Rate(BitRate),
-    /// It is of no use, and why.
+    /// A look that found nothing of use, and why.
     Useless(String),
 }
 
@@ -281,7 +281,7 @@ fn since(clock: &Clock) -> Duration {
     Duration::from_nanos(clock.now() / 1000)
 }
 
-/// What a trace offers on average within a step, from its beginning on.
+/// Mean of the rate that a trace offers within a step, from its beginning on.
 fn offered(trace: &Trace, step: u64) -> BitRate {
     let stamps = trace.stamps();
     let period = stamps.last().map_or(1, |last| u64::from(*last)).max(1);
@@ -448,7 +448,7 @@ impl Drain {
     }
 }
 
-/// What a feeder says of itself to others.
+/// State of a feeder, as others read it.
 #[derive(Debug, Default)]
 struct Shared {
     rate: BitRate,
