@@ -278,3 +278,36 @@ fn any_packets_are_judged() {
         }
     }
 }
+
+/// Datagrams at the line's rate that were there first leave room for nobody: who repeats its first packet after ever longer
+/// timeouts, and loses it each time, wants a share all the same.
+#[test]
+fn flows_that_can_not_begin_want_a_share() {
+    for is_told in [false, true] {
+        let mut police = Police::new();
+        let mut first = Record::first(Time(0), MTU);
+        let mut others: Vec<(Record, u64, u64)> =
+            (0..9).map(|flow| (Record::default(), SECOND + flow * 100 * MS, SECOND)).collect();
+        let spacing = MTU.0 * SECOND / CAPACITY.0;
+        let mut held_at = None;
+        for packet in 0..60 * SECOND / spacing {
+            let now = packet * spacing;
+            let passes = police.judge(Time(now), CAPACITY, &mut first, MTU, None);
+            if first.is_held() {
+                held_at = Some(now);
+                assert!(passes || first.is_held());
+                break;
+            }
+            for (record, next, timeout) in &mut others {
+                if now >= *next {
+                    let header = Header { x: 1000, rtt: RTT.to_header(), delta: 0, reverse: 0 };
+                    let mut header = is_told.then_some(header);
+                    assert!(police.judge(Time(now), CAPACITY, record, Bytes(40), header.as_mut()));
+                    record.note_drop();
+                    (*next, *timeout) = (now + *timeout, *timeout * 2);
+                }
+            }
+        }
+        assert!(held_at.is_some_and(|at| at < 20 * SECOND), "told: {is_told}, {held_at:?}");
+    }
+}

@@ -9,12 +9,13 @@
 //!
 //! The share is what a flow would have if all were served equally and those that want less had what they want: max-min, as
 //! the rate alpha of CSFQ (Stoica, Shenker and Zhang, SIGCOMM 1998). Rates alone do not tell it, for honest flows have made
-//! way. So flows count as wanting more when their headers ask for more.
+//! way. So flows count as wanting more when their headers ask for more, or when a queue has no room for their packets.
 //!
 //! Records of flows are the caller's, in a table that does not grow; what comes without a record is one flow together
 //! ([`Police::judge_unknown`]). Nothing here bans, remembers addresses, or looks at what ACKs bring back: a sender that
 //! gets more than was granted shows it by its rate.
 
+use super::Packet;
 use super::xcp::Header;
 use crate::units::{Bytes, Duration, Rate, SECOND, Time, mul_div};
 
@@ -31,6 +32,8 @@ const EVIDENCE: u32 = 8;
 /// Windows after which an offender is held, and the most that count.
 const HELD: u8 = 6;
 const MOST: u8 = 12;
+/// The longest time between two packets for which a flow counts that waits to repeat a lost one: three timeouts of TCP.
+const STARVED: u64 = 8 * SECOND;
 /// Part of its time by which a flow's stated spacing may exceed it: one in so many.
 const SLACK: u64 = 8;
 /// The most spacing that a flow may state at once, 2^-28 s: a second's.
@@ -75,7 +78,9 @@ pub struct Record {
     wants: bool,
     /// Windows that were closed, up to two.
     windows: u8,
-    pad: u32,
+    /// A queue dropped a packet of this window.
+    is_starved: bool,
+    pad: [u8; 3],
 }
 
 impl Record {
@@ -109,6 +114,21 @@ impl Record {
         self.granted = self.granted.saturating_add(delta as i64);
     }
 
+    /// Notes that a packet of the flow found no room in a queue: it wants more than it has, since when it sent last. Who can
+    /// not even begin says so by nothing else.
+    #[inline]
+    pub fn note_drop(&mut self) {
+        self.is_starved = true;
+    }
+
+    /// Notes what a packet of the flow carries away as it leaves.
+    #[inline]
+    pub fn note_departure(&mut self, packet: &impl Packet) {
+        if let Some(header) = packet.header::<Header>() {
+            self.note_grant(header.delta);
+        }
+    }
+
     /// Length of the window, from what the flow states.
     #[inline]
     fn window(&self) -> u64 {
@@ -130,6 +150,18 @@ pub struct Counts {
     pub dropped: u64,
     /// Times that a flow began to be held.
     pub offenders: u64,
+}
+
+impl Counts {
+    /// Returns what was counted after `before`.
+    #[inline]
+    pub const fn since(self, before: Self) -> Self {
+        Self {
+            clamped: self.clamped - before.clamped,
+            dropped: self.dropped - before.dropped,
+            offenders: self.offenders - before.offenders,
+        }
+    }
 }
 
 /// Policing at a link.
@@ -221,6 +253,27 @@ impl Police {
         passes
     }
 
+    /// Judges a packet that arrives, of a flow with this record or without one, by the header that it carries. False: it is
+    /// to be dropped.
+    #[inline]
+    pub fn judge_packet(
+        &mut self,
+        now: Time,
+        capacity: Rate,
+        flow: Option<&mut Record>,
+        packet: &mut impl Packet,
+    ) -> bool {
+        let (size, mut header) = (packet.size(), packet.header::<Header>());
+        let passes = match flow {
+            Some(flow) => self.judge(now, capacity, flow, size, header.as_mut()),
+            None => self.judge_unknown(now, capacity, size, header.as_mut()),
+        };
+        if let Some(header) = header {
+            packet.set_header(header);
+        }
+        passes
+    }
+
     #[inline]
     fn note_arrival(&mut self, now: Time, capacity: Rate, size: Bytes) {
         if now - self.began >= Duration(PERIOD) {
@@ -298,8 +351,10 @@ impl Police {
             flow.score = flow.score.saturating_sub(1);
             flow.is_held &= flow.score > 0;
         }
-        // The share of flows that want more or have more.
-        if flow.wants || rate >= self.share {
+        // The share of flows that want more or have more. Who waits to repeat what was lost wants all the time.
+        if flow.is_starved {
+            self.wanting = self.wanting.saturating_add(elapsed.0.min(STARVED));
+        } else if flow.wants || rate >= self.share {
             self.wanting = self.wanting.saturating_add(elapsed.0.min(2 * window));
         } else {
             self.content = self.content.saturating_add(flow.bytes);
@@ -308,7 +363,8 @@ impl Police {
         flow.rate = rate;
         flow.began = now;
         flow.windows = (flow.windows + 1).min(2);
-        (flow.bytes, flow.packets, flow.granted, flow.wants) = (0, 0, 0, false);
+        (flow.bytes, flow.packets, flow.granted) = (0, 0, 0);
+        (flow.wants, flow.is_starved) = (false, false);
     }
 
     /// Closes a period: estimates the share anew.
