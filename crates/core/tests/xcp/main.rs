@@ -4,6 +4,7 @@
 mod any;
 mod differential;
 mod hostile;
+mod liar;
 mod link;
 mod loops;
 mod net;

@@ -294,6 +294,12 @@ fn require_law(name: &str, kind: &GroupKind) -> Result<()> {
             "leave it out, or simulate it",
         ));
     }
+    if let Some(xcp::SenderConfig { profile: xcp::Profile::Liar(_), .. }) = config.law.part() {
+        return Err(Error::input(
+            format!("flows.{name}.law has stated_rtt, forged or deaf: no host agent lies to links"),
+            "leave them out, or simulate it",
+        ));
+    }
     if config.recovery == tcp::Recovery::Fack {
         return Err(Error::input(
             format!("flows.{name}: no kernel repairs losses by FACK since Linux 4.15, which has RACK"),

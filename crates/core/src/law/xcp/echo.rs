@@ -134,7 +134,7 @@ impl EchoLaw<SenderConfig> for Returned {
     #[inline(always)]
     fn start(config: &SenderConfig, _mss: Bytes) -> Self {
         match config.feedback {
-            _ if config.profile == Profile::Thesis => Self::Rate(Echo::default()),
+            _ if matches!(config.profile, Profile::Thesis) => Self::Rate(Echo::default()),
             Feedback::Rate => Self::Rate(Echo::default()),
             Feedback::Bytes => Self::Bytes(ByteEcho::default()),
             Feedback::Sum => Self::Sum { rest: 0, stated: 0 },

@@ -10,6 +10,7 @@
 //! implementation's thesis. Where they disagree, `docs/protocols/xcp.md` says whom we follow.
 
 mod echo;
+mod liar;
 mod link;
 mod sender;
 mod spread;
@@ -18,6 +19,7 @@ mod thesis;
 pub mod words;
 
 pub use echo::{ByteEcho, CumulativeEcho, Echo, EchoReader, Returned};
+pub use liar::Lies;
 pub(in crate::law) use link::{Apart, Pool};
 pub use link::{Link, LinkConfig, Report, SHARE_PLACES, Share};
 pub use sender::{Feedback, LossPolicy, Profile, RateSource, RequestPolicy, Sender, SenderConfig};

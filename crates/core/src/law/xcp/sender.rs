@@ -1,7 +1,7 @@
 //! Sender law of XCP: states the flow's rate and what more it could use, and moves the window by the
 //! feedback of each ACK (draft-03 §4.1, K02 §3.4).
 
-use super::{EchoReader, Header, Returned, feedback};
+use super::{EchoReader, Header, Lies, Returned, feedback};
 #[cfg(feature = "words")]
 use crate::law::settings::Finding;
 use crate::law::settings::{Field, Settings, words};
@@ -96,7 +96,9 @@ pub struct SenderConfig {
 }
 
 /// Implementation that a sender follows.
+// A tag of its own, so that senders apart are one comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Profile {
     /// draft-03's sender.
     Standard,
@@ -105,6 +107,16 @@ pub enum Profile {
     Ns2,
     /// TH's: of the rest of the configuration only `clamp` and `desired_rate` count.
     Thesis,
+    /// draft-03's, that lies.
+    Liar(Lies),
+}
+
+impl Profile {
+    /// True for senders whose ACKs and headers are handled apart. No kernel runs one.
+    #[inline(always)]
+    const fn is_apart(self) -> bool {
+        !cfg!(target_arch = "bpf") && matches!(self, Self::Thesis | Self::Liar(_))
+    }
 }
 
 words!(RequestPolicy { Demand = "demand", Unlimited = "unlimited", });
@@ -148,6 +160,7 @@ impl Settings for SenderConfig {
             "With loss = maintain: TCP's window while a tenth is lost and round trips are long, or links ask for less; false.",
             Field::Switch(&mut self.safety_net),
         );
+        self.profile.each(tell);
     }
 
     #[cfg(feature = "words")]
@@ -360,8 +373,8 @@ impl SenderLaw for Sender {
     #[cfg_attr(target_arch = "bpf", inline)]
     #[cfg_attr(not(target_arch = "bpf"), inline(always))] // in line where the list asks for XCP first
     fn on_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
-        if config.profile == Profile::Thesis {
-            return self.thesis_on_ack(config, ack);
+        if config.profile.is_apart() {
+            return self.apart_on_ack(config, now, ack);
         }
         let change = self.change(config, ack);
         self.note_ack(config, now, ack);
@@ -372,7 +385,7 @@ impl SenderLaw for Sender {
     /// cannot pass what the receiver advertises.
     #[inline]
     fn on_loss(&mut self, config: &SenderConfig, now: Time, flight: Bytes) {
-        if config.profile == Profile::Thesis {
+        if matches!(config.profile, Profile::Thesis) {
             return;
         }
         self.in_recovery = true;
@@ -399,7 +412,7 @@ impl SenderLaw for Sender {
     /// One segment, whatever the policy: the ACK clock is gone.
     #[inline]
     fn on_timeout(&mut self, config: &SenderConfig, now: Time, flight: Bytes, is_first: bool) {
-        if config.profile == Profile::Thesis {
+        if matches!(config.profile, Profile::Thesis) {
             return;
         }
         self.in_recovery = true;
@@ -429,7 +442,10 @@ impl SenderLaw for Sender {
 
     #[inline(always)]
     fn on_send(&mut self, config: &SenderConfig, now: Time, send: &Send, packet: &mut impl Packet) {
-        let header = self.header(config, now, send);
+        if config.profile.is_apart() {
+            return self.apart_on_send(config, now, send, packet);
+        }
+        let header = self.standard_header(config, now, send);
         packet.add_header(header);
     }
 
@@ -458,7 +474,7 @@ impl Sender {
     /// Returns the change of the window that an ACK asks for, bytes with [`PLACES`]; [`Sender::note_ack`] makes it heard.
     #[inline(always)]
     pub(in crate::law) fn change(&self, config: &SenderConfig, ack: &Ack) -> i64 {
-        if config.profile == Profile::Ns2 && ack.is_duplicate {
+        if matches!(config.profile, Profile::Ns2) && ack.is_duplicate {
             return 0;
         }
         // At most 2^31 * 2^32: fits.
@@ -516,9 +532,39 @@ impl Sender {
     /// While the round trip time is unknown the header is empty (draft-03 §4.1.1).
     #[inline(always)]
     pub fn header(&mut self, config: &SenderConfig, now: Time, send: &Send) -> Header {
-        if config.profile == Profile::Thesis {
-            return self.thesis_on_send(config, send);
+        if config.profile.is_apart() {
+            return self.apart_header(config, now, send);
         }
+        self.standard_header(config, now, send)
+    }
+
+    #[cold]
+    #[inline] // or it would be in each BPF object
+    fn apart_on_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
+        match config.profile {
+            Profile::Liar(lies) => self.liar_on_ack(config, lies, now, ack),
+            _ => self.thesis_on_ack(config, ack),
+        }
+    }
+
+    #[cold]
+    #[inline]
+    fn apart_on_send(&mut self, config: &SenderConfig, now: Time, send: &Send, packet: &mut impl Packet) {
+        let header = self.apart_header(config, now, send);
+        packet.add_header(header);
+    }
+
+    #[inline(always)]
+    fn apart_header(&mut self, config: &SenderConfig, now: Time, send: &Send) -> Header {
+        match config.profile {
+            Profile::Liar(lies) => self.liar_header(config, lies, now, send),
+            _ => self.thesis_on_send(config, send),
+        }
+    }
+
+    /// The header of draft-03's sender.
+    #[inline(always)]
+    pub(super) fn standard_header(&mut self, config: &SenderConfig, now: Time, send: &Send) -> Header {
         self.awnd = send.awnd;
         if config.is_metered() {
             self.meter(config, now, send.srtt);
@@ -567,7 +613,7 @@ impl Sender {
     /// The window whose rate the header states.
     #[inline(always)]
     fn stated_window(&self, config: &SenderConfig, send: &Send) -> Bytes {
-        if config.profile == Profile::Ns2 {
+        if matches!(config.profile, Profile::Ns2) {
             // NS2: `window()`, a count of packets.
             let packets = |bytes: Bytes| bytes.0 / self.mss().0.max(1); // max: for BPF, which must see it
             let window = packets(self.window() + send.inflation).min(packets(send.awnd)).max(1);
@@ -606,7 +652,7 @@ impl Sender {
     /// demand comes back as it left (draft-03 §5.6).
     #[inline(always)]
     fn growth_limit(&self, config: &SenderConfig, rtt: u32) -> u64 {
-        if config.profile == Profile::Ns2 {
+        if matches!(config.profile, Profile::Ns2) {
             return u64::MAX;
         }
         Wide::product(config.desired_rate.0, rtt as u64).to_u64()

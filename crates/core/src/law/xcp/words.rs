@@ -35,6 +35,10 @@ pub(super) fn explain(
         let text = "after a loss Reno sets the window until XCP's feedback is the stricter";
         return rule(text, "draft-03 section 5.1");
     }
+    if let Profile::Liar(_) = config.profile {
+        let text = "the sender lies: it takes what links granted by its factor, or does not hear that they take away";
+        return rule(text, "docs/design/protocols.md 13.4");
+    }
     match config.feedback {
         Feedback::Rate => rule("W becomes W + Reverse_Feedback srtt", "draft-03 section 4.1.3"),
         Feedback::Bytes => rule("W becomes W + H_feedback", "K02 section 3.4"),
@@ -115,6 +119,12 @@ pub(crate) fn follow(config: Option<&mut SenderConfig>, is_own: bool, implementa
         _ => Profile::Standard,
     };
     if let Some(config) = config {
+        if let Profile::Liar(_) = config.profile {
+            return Followed {
+                stranger: Some("it lies as no sender of that kind does"),
+                ..Followed::default()
+            };
+        }
         config.profile = profile;
     }
     if implementation != "thesis" {

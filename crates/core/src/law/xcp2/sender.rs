@@ -111,7 +111,7 @@ impl Sender {
     #[inline]
     fn take(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
         // Other implementations have no such windows.
-        if !config.sparse || self.xcp.is_tcp() || config.xcp.profile != Profile::Standard {
+        if !config.sparse || self.xcp.is_tcp() || !matches!(config.xcp.profile, Profile::Standard) {
             self.small = 0;
             return self.xcp.on_ack(&config.xcp, now, ack);
         }
@@ -199,7 +199,7 @@ impl SenderLaw for Sender {
             && let Some(window) = self.beside.on_timeout(now, Bytes(window >> PLACES), flight, is_first)
         {
             self.follow(window);
-        } else if config.sparse && !self.xcp.is_tcp() && config.xcp.profile == Profile::Standard {
+        } else if config.sparse && !self.xcp.is_tcp() && matches!(config.xcp.profile, Profile::Standard) {
             self.shrink(window.min(with_places(self.mss) / 2));
         }
     }
