@@ -8,7 +8,7 @@ use congestlab_core::law::{self, Remembers, Tag, Words};
 use congestlab_core::units::{Bytes, Duration, Time};
 
 /// Flows whose hashes fall together: the least recently seen of so many gives way.
-const WAYS: u32 = 8;
+pub(crate) const WAYS: u32 = 8;
 
 /// A bounded table of flows.
 #[derive(Clone, Debug)]
@@ -31,7 +31,20 @@ struct Entry {
     seen: Time,
 }
 
+/// Returns the bucket of a flow among so many.
+#[inline]
+pub(crate) fn place(key: [u32; 3], buckets: u32) -> usize {
+    let word = (u64::from(key[0]) << 32 | u64::from(key[1])) ^ u64::from(key[2]) << 16;
+    let hash = word.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32; // Fibonacci hashing
+    ((hash * u64::from(buckets)) >> 32) as usize
+}
+
 impl Flows {
+    /// A table for a law that remembers nothing.
+    pub(crate) const fn none() -> Self {
+        Self { buckets: 1, ways: 1, idle: Duration(0), words: 0, entries: Vec::new(), records: Vec::new() }
+    }
+
     pub(crate) fn new(wanted: Remembers) -> Self {
         let Remembers { flows, idle, words } = wanted;
         let ways = flows.clamp(1, WAYS);
@@ -47,9 +60,7 @@ impl Flows {
             self.entries.resize(most, Entry::default());
             self.records.resize(most * self.words, 0);
         }
-        let word = (u64::from(key[0]) << 32 | u64::from(key[1])) ^ u64::from(key[2]) << 16;
-        let hash = word.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32; // Fibonacci hashing
-        let first = ((hash * u64::from(self.buckets)) >> 32) as usize * self.ways as usize;
+        let first = place(key, self.buckets) * self.ways as usize;
         let bucket = self.entries.get_mut(first..first + self.ways as usize)?;
         let (at, is_known) = match bucket.iter().position(|entry| entry.key == key) {
             Some(at) => (at, true),

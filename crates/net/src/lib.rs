@@ -49,6 +49,7 @@ mod flows;
 pub mod impairments;
 pub mod medium;
 pub mod packet;
+mod policer;
 pub mod port;
 pub mod queue;
 pub mod random;

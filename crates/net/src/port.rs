@@ -7,10 +7,10 @@
 //! begins: the packet leaves the queue, the law edits its header and its fate on the wire is drawn, so
 //! it is handed on at once with the time at which it reaches the far end.
 
+mod beside;
 mod counts;
 
 use crate::errors::ErrorRate;
-use crate::flows::{Flows, Known};
 use crate::impairments::{Errors, Reorder, Spans};
 use crate::packet::{PS_PER_NS, Packet, Picos, flag};
 use crate::queue::meter::Meter;
@@ -21,6 +21,7 @@ use crate::service::{Frame, Server, Service};
 use crate::stats::Histogram;
 use crate::xcp_i::PortView;
 use alloc::boxed::Box;
+use beside::Beside;
 use congestlab_core::law::queue::{Arrival, Departure, Queue, QueueSample, Verdict};
 use congestlab_core::law::{Link, LinkConfig, LinkReport, LinkView, Series, Steered as _};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Time};
@@ -61,6 +62,8 @@ pub struct PortConfig {
     pub law: Option<LawConfig>,
     /// Moment at which the law sees departures.
     pub feedback_at: FeedbackAt,
+    /// Records of the policer that arrivals of the law pass first ([`congestlab_core::law::police`]); `None`: there is none.
+    pub police: Option<u32>,
     /// Errors on the wire, for all packets by size; `None`: there are none.
     pub errors: Option<ErrorRate>,
     /// Probability that a pure ACK is lost on the wire, besides errors.
@@ -83,6 +86,7 @@ impl PortConfig {
             discipline: Discipline::DropTail,
             law: None,
             feedback_at: FeedbackAt::Departure,
+            police: None,
             errors: None,
             ack_loss: Probability::ZERO,
             ack_blackout: Spans::default(),
@@ -240,25 +244,20 @@ fn start(law: &LawConfig, service: &Service, phase: &mut Stream) -> Link {
 #[inline]
 fn edit(
     law: &mut Link,
-    flows: &mut Option<Box<Flows>>,
+    beside: &mut Option<Box<Beside>>,
     now: Picos,
     packet: &mut Packet,
     backlog: Bytes,
     out: &mut impl Output,
 ) {
     let seen = if out.watches() { law.view(packet).map(|view| (*packet, view)) } else { None };
-    match flows {
+    match beside {
         None => law.on_departure(nanos(now), packet, backlog),
-        Some(flows) => edit_known(law, flows, now, packet, backlog),
+        Some(beside) => beside.edit(law, nanos(now), packet, backlog),
     }
     if let Some((asked, view)) = seen {
         out.event(now, PortEvent::Feedback { packet: *packet, asked, view });
     }
-}
-
-/// The law edits the codes of a packet whose flow the router may know.
-fn edit_known(law: &mut Link, flows: &mut Flows, now: Picos, packet: &mut Packet, backlog: Bytes) {
-    law.on_departure(nanos(now), &mut Known { packet, flows }, backlog);
 }
 
 /// Laws see nanoseconds; within a nanosecond they see no time pass.
@@ -338,6 +337,10 @@ pub struct Port {
     is_faultless: bool,
     /// `parts.others` are there: packets wait in several queues.
     has_others: bool,
+    /// Something looks at arrivals before the law does: [`Port::look_first`].
+    looks_first: bool,
+    /// True where `looks_first` or `has_others` is: one question whose answer is mostly no.
+    is_special: bool,
     server: Server,
     queue: Fifo,
     meter: Meter,
@@ -351,8 +354,8 @@ pub struct Port {
 struct Parts {
     law: Option<Link>,
     feedback_at: FeedbackAt,
-    /// Table of flows, for laws that want them remembered.
-    flows: Option<Box<Flows>>,
+    /// Memory of flows, where somebody wants them remembered.
+    beside: Option<Box<Beside>>,
     /// `None`: the queue is drop-tail.
     queue_law: Option<Queue>,
     /// Queues beside the port's first.
@@ -454,11 +457,7 @@ impl Port {
         let sample_every = config.sample_every.unwrap_or(NEVER).max(1);
         let mut parts = Parts {
             feedback_at: config.feedback_at,
-            flows: config
-                .law
-                .as_ref()
-                .and_then(|law| law.config.remembers())
-                .map(|wanted| Box::new(Flows::new(wanted))),
+            beside: Beside::new(config),
             queue_law,
             others: Others::new(&config.discipline, config.limit),
             told,
@@ -497,9 +496,15 @@ impl Port {
             && parts.ack_loss == Probability::ZERO
             && parts.ack_blackout.is_empty()
             && parts.reorder.is_none();
-        let is_plain =
-            server.is_fixed() && parts.law.is_none() && config.discipline.passes_idle() && is_faultless;
+        let is_plain = server.is_fixed()
+            && parts.law.is_none()
+            && config.police.is_none()
+            && config.discipline.passes_idle()
+            && is_faultless;
         let is_bare = is_plain && parts.queue_law.is_none() && parts.others.is_empty();
+        let has_others = !parts.others.is_empty();
+        let looks_first =
+            config.police.is_some() || (parts.watches.is_some() && config.feedback_at == FeedbackAt::Enqueue);
         Self {
             departure: NEVER,
             timer: parts.timer(),
@@ -515,7 +520,9 @@ impl Port {
             is_plain,
             is_bare,
             is_faultless,
-            has_others: !parts.others.is_empty(),
+            has_others,
+            looks_first,
+            is_special: has_others || looks_first,
             server,
             queue: Fifo::new(config.discipline.limit(0, config.limit)),
             meter: Meter::new(),
@@ -584,6 +591,7 @@ impl Port {
         stats.queue_end_packets = waiting;
         stats.note_queue(self.meter.longest);
         stats.law = parts.law.as_ref().map(Link::report);
+        stats.police = parts.beside.as_ref().and_then(|beside| beside.counts());
         if let Some((_, bytes)) = parts.measured_from {
             stats.measured_bytes = sent_bytes - bytes;
             stats.queue_mean_packets = self.meter.mean();
@@ -842,6 +850,7 @@ impl Port {
             let stats = &mut parts.stats;
             stats.note_queue(self.meter.longest);
             stats.law = parts.law.as_ref().map(Link::report);
+            stats.police = parts.beside.as_ref().and_then(|beside| beside.counts());
             stats.before = PortCounts {
                 arrived_packets: self.arrived,
                 sent_packets: self.started - u64::from(is_sending),
@@ -898,18 +907,20 @@ impl Port {
             Some(law) if self.has_others => law.classify(packet, packet.flow),
             _ => 0,
         };
-        let is_of_link_law = !self.has_others || parts.is_of_link_law(queue);
-        if let Some(window) = parts.watches
-            && parts.feedback_at == FeedbackAt::Enqueue
-        {
-            parts.tell_offered(now, window);
+        let mut is_of_link_law = true;
+        if self.is_special {
+            if self.looks_first && !self.look_first(now, packet, out) {
+                return;
+            }
+            is_of_link_law = self.parts.is_of_link_law(queue);
         }
+        let parts = &mut *self.parts;
         if let Some(law) = &mut parts.law
             && is_of_link_law
         {
             law.on_arrival(nanos(now), packet);
             if parts.feedback_at == FeedbackAt::Enqueue {
-                edit(law, &mut parts.flows, now, packet, backlog, out);
+                edit(law, &mut parts.beside, now, packet, backlog, out);
             }
         }
         let has_law = parts.queue_law.is_some();
@@ -944,6 +955,33 @@ impl Port {
                 self.transmit(now, packet, out);
             }
         }
+    }
+
+    /// Tells the law what a trace offered, if it watches arrivals, and asks the policer; false: it has dropped the packet.
+    #[cold]
+    #[inline(never)]
+    fn look_first(&mut self, now: Picos, packet: &mut Packet, out: &mut impl Output) -> bool {
+        let parts = &mut *self.parts;
+        if let Some(window) = parts.watches
+            && parts.feedback_at == FeedbackAt::Enqueue
+        {
+            parts.tell_offered(now, window);
+        }
+        if let Some(law) = parts.queue_law.as_ref().filter(|_| self.has_others)
+            && !parts.is_of_link_law(law.classify(packet, packet.flow))
+        {
+            return true;
+        }
+        let capacity = parts.queue_law.as_ref().map_or(parts.told, |queue| queue.share(parts.told));
+        if parts.beside.as_mut().is_none_or(|beside| beside.judge(nanos(now), capacity, packet)) {
+            return true;
+        }
+        // No queue law hears of it: the packet has come to no queue.
+        let reason = Reason::Policed;
+        parts.stats.drops[reason as usize] += 1;
+        self.mix_arrival(now, packet, Outcome::Dropped(reason));
+        out.event(now, PortEvent::Dropped { packet: *packet, reason });
+        false
     }
 
     /// The queue law decides on an arrival.
@@ -1046,6 +1084,9 @@ impl Port {
             let mut queues = Waiting::new(&self.queue, &mut parts.others, &parts.service, now);
             law.on_drop(queue, reason, &mut queues);
         }
+        if let Some(beside) = &mut parts.beside {
+            beside.note_drop(packet);
+        }
         out.event(now, PortEvent::Dropped { packet: *packet, reason });
     }
 
@@ -1083,7 +1124,7 @@ impl Port {
         }
         if let Some(law) = &mut parts.law {
             if parts.feedback_at == FeedbackAt::Departure {
-                edit(law, &mut parts.flows, now, packet, backlog, out);
+                edit(law, &mut parts.beside, now, packet, backlog, out);
             }
             self.fingerprint = fold(self.fingerprint ^ now, u64::from(packet.words[2]) ^ MIX[1]);
         }

@@ -278,8 +278,9 @@ fn a_port_loses_no_packet_and_makes_none() {
             *total += drops;
         }
     }
-    // Those of a medium are its own.
-    let mut reasons = Reason::ALL.into_iter().filter(|&reason| reason != Reason::ExcessiveCollisions);
+    // Those of a medium and of a policer are tried in files of their own.
+    let elsewhere = [Reason::ExcessiveCollisions, Reason::Policed];
+    let mut reasons = Reason::ALL.into_iter().filter(|reason| !elsewhere.contains(reason));
     let seen = reasons.all(|reason| totals.drops[reason as usize] > 100)
         && totals.errors > 100
         && totals.marks > 100;

@@ -396,7 +396,7 @@ fn a_claim_about_nothing_is_refused() {
         ("links.pipe.drops_by_reason.quue-full", "did you mean `queue-full`?"),
         (
             "links.pipe.drops_by_reason",
-            "allowed: queue-full, red-early, red-forced, pushed-out, xcp-queue-full, excessive-collisions, aqm",
+            "allowed: queue-full, red-early, red-forced, pushed-out, xcp-queue-full, excessive-collisions, aqm, policed",
         ),
         ("links.pipe.drops_by_reason.queue-full.x", "`queue-full` has nothing below it"),
         ("flows.ftp[2].timeouts", "no [2] in `ftp`, which has 2; allowed: [0] to [1]"),

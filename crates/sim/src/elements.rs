@@ -367,6 +367,8 @@ fn link_outcome(model: &Model, link: &Link, stats: &PortStats, no_drops: &DropsB
         marks: counts.marks,
         collisions: counts.collisions,
         bounded_packets: counts.bounded_packets,
+        policed_flows: counts.police.map(|police| police.offenders),
+        clamped_packets: counts.police.map(|police| police.clamped),
         xcp_i: None,
         in_flight_end: stats.in_flight_end,
         queue_mean_packets: stats.queue_mean_packets,
@@ -386,6 +388,8 @@ fn link_outcome(model: &Model, link: &Link, stats: &PortStats, no_drops: &DropsB
         marks_total: total.marks,
         collisions_total: total.collisions,
         bounded_packets_total: total.bounded_packets,
+        policed_flows_total: total.police.map(|police| police.offenders),
+        clamped_packets_total: total.police.map(|police| police.clamped),
         queue_max_packets_total: total.queue_max_packets,
     }
 }

@@ -59,6 +59,12 @@ pub struct LinkOutcome {
     /// law is not XCP's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bounded_packets: Option<u64>,
+    /// Times that the link's policer began to hold a flow to its share; absent where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policed_flows: Option<u64>,
+    /// Packets whose stated spacing the link's policer lowered; absent where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clamped_packets: Option<u64>,
     /// Counts of the XCP-i agent of the link's router, for all of its ports and the whole run
     /// ([`Stats`](congestlab_net::xcp_i::Stats)); absent where there is no agent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,6 +107,12 @@ pub struct LinkOutcome {
     /// Packets whose XCP header claimed more than it may, in the whole run; absent where the law is not XCP's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bounded_packets_total: Option<u64>,
+    /// Times that the link's policer began to hold a flow to its share, in the whole run; absent where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policed_flows_total: Option<u64>,
+    /// Packets whose stated spacing the link's policer lowered, in the whole run; absent where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clamped_packets_total: Option<u64>,
     /// Most packets that waited at once, in the whole run.
     pub queue_max_packets_total: u64,
 }

@@ -90,6 +90,27 @@ fn codes_of_load_run_alike_on_every_engine() {
     assert!(downgraded > 5, "chains were troubled in too few networks: {downgraded}");
 }
 
+/// Policers before XCP's law, tables that are too small among them, and senders that lie beside those that do not.
+#[test]
+fn policed_networks_run_alike_on_every_engine() {
+    let (mut clamped, mut dropped) = (0, 0);
+    for seed in 9000..9040 {
+        let mut draw = Draw::new(seed);
+        let mut model = common::random_model(&mut draw, seed);
+        common::police(&mut draw, &mut model);
+        if seed % 2 == 0 {
+            model.sample_every = Some(70_000_000_000);
+            model.record_events = true;
+        }
+        check(&model, &format!("seed {seed} with policers"));
+        for link in outcome(&model, Engine::Reference).links {
+            clamped += link.clamped_packets_total.unwrap_or(0);
+            dropped += link.drops_by_reason_total["policed"];
+        }
+    }
+    assert!(clamped > 1000 && dropped > 500, "too little was policed: {clamped} lowered, {dropped} dropped");
+}
+
 /// Many networks side by side are run part by part.
 #[test]
 fn networks_that_nothing_connects_run_alike_on_every_engine() {

@@ -141,6 +141,9 @@ fn link_refusal(port: &PortConfig) -> Option<&'static str> {
     if !port.ack_blackout.is_empty() {
         return Some("times without ACKs");
     }
+    if port.police.is_some() {
+        return Some("a policer");
+    }
     if port.reorder.is_some() {
         return Some("packets that are overtaken");
     }
@@ -219,6 +222,7 @@ fn sender_refusal(model: &Model, group: &Group, config: &tcp::Config) -> Option<
     };
     let lacking = [
         (xcp.profile == Profile::Thesis, "runs the thesis's sender"),
+        (matches!(xcp.profile, Profile::Liar(_)), "lies to links, as ns-2's XCP does not"),
         (xcp.pacing, "paces, and ns-2's XCP does not"),
         (xcp.price != Ratio::ONE, "pays a price, which ns-2's XCP does not know"),
         (xcp.loss != LossPolicy::Tcp, "takes losses otherwise than TCP, as ns-2's XCP does not"),

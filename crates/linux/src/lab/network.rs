@@ -126,6 +126,9 @@ struct Builder<'a> {
 
 /// Why the kernel's own queues can not be this port.
 pub(super) fn needs_user_space(port: &PortConfig) -> Option<&'static str> {
+    if port.police.is_some() {
+        return Some("a policer");
+    }
     match (&port.service, &port.discipline, &port.law) {
         (Service::Trace(_), ..) => Some("a recorded trace"),
         (_, Discipline::Red(_), _) => Some("RED"),

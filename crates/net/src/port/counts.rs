@@ -2,6 +2,7 @@
 
 use crate::queue::Reason;
 use crate::stats::Histogram;
+use congestlab_core::law::police::Counts;
 use congestlab_core::law::{LinkReport, Series};
 use congestlab_core::units::Duration;
 
@@ -42,6 +43,8 @@ pub struct PortStats {
     pub before: PortCounts,
     /// Last report of the law, if there is one.
     pub law: Option<LinkReport>,
+    /// Counts of the policer, if there is one.
+    pub police: Option<Counts>,
 }
 
 /// Times that packets waited, from their arrival until their transmission began. Percentiles are those of [`Histogram`].
@@ -70,6 +73,7 @@ impl PortStats {
             marks: self.marks,
             collisions: self.collisions,
             bounded_packets: self.law.as_ref().and_then(Series::bounded_packets),
+            police: self.police,
             queue_max_packets: self.queue_max_packets,
         }
     }
@@ -85,6 +89,7 @@ impl PortStats {
             marks: all.marks - before.marks,
             collisions: all.collisions.map(|all| all - before.collisions.unwrap_or(0)),
             bounded_packets: all.bounded_packets.map(|all| all - before.bounded_packets.unwrap_or(0)),
+            police: all.police.map(|all| all.since(before.police.unwrap_or_default())),
             queue_max_packets: self.measured_max_packets,
         }
     }
@@ -113,6 +118,8 @@ pub struct PortCounts {
     pub collisions: Option<u64>,
     /// Packets that counted for less than they stated; `None`: the law has no such bound.
     pub bounded_packets: Option<u64>,
+    /// Counts of the policer; `None`: there is none.
+    pub police: Option<Counts>,
     /// The most packets that waited at once.
     pub queue_max_packets: u64,
 }

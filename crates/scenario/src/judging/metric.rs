@@ -1005,6 +1005,10 @@ pub(crate) fn fields(table: &str, is_series: bool) -> Vec<String> {
                 collisions_total: Some(0),
                 bounded_packets: Some(0),
                 bounded_packets_total: Some(0),
+                policed_flows: Some(0),
+                policed_flows_total: Some(0),
+                clamped_packets: Some(0),
+                clamped_packets_total: Some(0),
                 xcp_i: Some(Default::default()),
                 ..LinkOutcome::default()
             };

@@ -13,8 +13,8 @@ use crate::language::load::{Awnd, Gap, Load, Reader, Size};
 use crate::language::medium::Medium;
 use crate::language::queue::Amount;
 use crate::text::decode::{
-    At, Chance, Language, Named, PacketSize, below, choice_schema, record, unknown_key, variant, words,
-    wrong_type,
+    At, Chance, Language, Named, PacketSize, below, choice_schema, integer, record, unknown_key, variant,
+    words, wrong_type,
 };
 use crate::text::diagnostic::{Findings, choices};
 use crate::text::tree::{Node, Value};
@@ -135,10 +135,33 @@ record! {
         reorder: Reordering,
         /// Moment at which the law sees a packet depart: departure (default; its transmission begins), enqueue.
         feedback_at: FeedbackAt,
+        /// Records of a policer of senders that lie to XCP's law or do not listen; 0 (default): there is none.
+        police: Police,
         /// XCP takes headers as they come. ns2: shortest control interval 1 ms. thesis: grants alpha C when nothing came, as TH's router.
         profile: Profile,
         /// The other direction; absent keys mirror this one.
         reverse: Reverse,
+    }
+}
+
+/// The most records of a policer, 96 MB.
+const POLICE_MAX: u32 = 1_000_000;
+
+/// Records of a policer; 0: there is none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Police(pub(crate) u32);
+
+impl Language for Police {
+    fn decode(node: &Node, findings: &mut Findings) -> Option<Self> {
+        integer(node, 0, POLICE_MAX.into(), findings).map(Self)
+    }
+
+    fn encode(&self) -> Value {
+        Value::Integer(self.0.into())
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "minimum": 0, "maximum": POLICE_MAX })
     }
 }
 

@@ -46,6 +46,8 @@ const SAMPLE: u64 = 2 * size_of::<Sample>() as u64;
 const EVENT: u64 = 2 * size_of::<Event>() as u64;
 /// A flow that a router remembers: its name, when it was seen; what is kept comes to that.
 const FLOW_ENTRY: u64 = 24;
+/// A record of a policer.
+const POLICED: u64 = 96;
 /// Values in a bin for each flow of VCP's family beside.
 const CODE_SAMPLES: u64 = 2;
 /// Values in a bin for each flow.
@@ -417,7 +419,13 @@ fn written(link: &Link, load: &Load, is_sampled: bool) -> u64 {
     let has_law = link.port.law.is_some();
     let has_port = has_law || is_sampled || load.arrivals > 0;
     let others = QUEUE * (link.port.discipline.queues() as u64 - 1);
-    LINK + if has_port { PORT + others } else { 0 } + if has_law { LAW } else { 0 }
+    LINK + policed(link, load) + if has_port { PORT + others } else { 0 } + if has_law { LAW } else { 0 }
+}
+
+/// Bytes of a policer's table, which is there once a packet comes.
+fn policed(link: &Link, load: &Load) -> u64 {
+    let records = link.port.police.filter(|_| load.arrivals > 0);
+    records.map_or(0, |records| u64::from(records) * POLICED)
 }
 
 /// Codes of load are echoed to its flows.

@@ -91,6 +91,25 @@ pub(crate) fn random_model(draw: &mut Draw, seed: u64) -> Model {
     model
 }
 
+/// Policers on links with a law, lies of XCP's senders, and time enough for the ones to find the others.
+pub(crate) fn police(draw: &mut Draw, model: &mut Model) {
+    model.duration *= 8;
+    for link in model.links.iter_mut().filter(|link| link.port.law.is_some()) {
+        link.port.police = Some(draw.of(&[1, 3, 64]));
+    }
+    for group in &mut model.groups {
+        if let GroupKind::Tcp(Config { law: SenderConfig::Xcp(xcp), .. }) = &mut group.kind
+            && draw.one_in(2)
+        {
+            xcp.profile = xcp::Profile::Liar(xcp::Lies {
+                stated_rtt: Ratio::ppm(draw.of(&[1_000_000, 20_000_000])),
+                forged: Ratio::ppm(draw.of(&[1_000_000, 2_000_000])),
+                deaf: draw.one_in(2),
+            });
+        }
+    }
+}
+
 /// Makes some links and flows of VCP's family, mostly such that they understand each other.
 pub(crate) fn add_codes(draw: &mut Draw, model: &mut Model) {
     let n = draw.between(1, 8) as u32;

@@ -49,11 +49,13 @@ pub enum Reason {
     ExcessiveCollisions,
     /// Active queue management chose the packet, although there was room for it.
     Aqm,
+    /// The packet was of a flow that the link's policer holds to its share.
+    Policed,
 }
 
 impl Reason {
     /// All reasons, in the order of their discriminants.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::QueueFull,
         Self::RedEarly,
         Self::RedForced,
@@ -61,6 +63,7 @@ impl Reason {
         Self::XcpQueueFull,
         Self::ExcessiveCollisions,
         Self::Aqm,
+        Self::Policed,
     ];
 
     /// Returns the reason's name in results and events.
@@ -73,6 +76,7 @@ impl Reason {
             Self::XcpQueueFull => "xcp-queue-full",
             Self::ExcessiveCollisions => "excessive-collisions",
             Self::Aqm => "aqm",
+            Self::Policed => "policed",
         }
     }
 }

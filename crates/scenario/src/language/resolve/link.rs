@@ -10,7 +10,7 @@ use congestlab_net::service::{RateError, Service, Steps};
 use congestlab_net::trace::Trace;
 
 use super::{PACKET_SIZE, check, classes, picos, xcp_i};
-use crate::language::file::{Errors, FeedbackAt, Link, Profile, Rate, Reverse};
+use crate::language::file::{Errors, FeedbackAt, Link, Police, Profile, Rate, Reverse};
 use crate::language::law::{Discipline, LinkLaw, Red, Step, StepAt};
 use crate::language::queue::{Amount, PACKETS_MAX, bdp_packets};
 use crate::language::{file, impairments};
@@ -222,6 +222,7 @@ pub(super) fn port(
     let law =
         link.law.as_mut().map(|At { value: chosen, span }| self::law(chosen, *span, wire, profile, findings));
     let feedback_at = fill(&mut link.feedback_at, span, || FeedbackAt::Departure).value;
+    let police = police(link, has_law, findings);
     Some(PortConfig {
         limit,
         discipline,
@@ -230,12 +231,34 @@ pub(super) fn port(
             FeedbackAt::Departure => port::FeedbackAt::Departure,
             FeedbackAt::Enqueue => port::FeedbackAt::Enqueue,
         },
+        police,
         errors,
         ack_blackout: impairments::blackouts(link.ack_blackout.as_ref(), duration, findings)?,
         reorder: impairments::reorder(link.reorder.as_ref(), findings),
         ack_loss: Probability::from_f64(fill(&mut link.ack_loss, span, || Chance(0.0)).value.0),
         ..PortConfig::new(wire.service.clone(), picos(wire.delay), limit)
     })
+}
+
+/// The records of the link's policer, which reads headers of XCP.
+fn police(link: &Link, has_law: bool, findings: &mut Findings) -> Option<u32> {
+    let At { value: Police(records), span } = link.police.as_ref().filter(|police| police.value.0 > 0)?;
+    let help = "it measures flows against what XCP grants them: write law = \"xcp\", \"pxcp\" or \"xcp2\", or police = 0";
+    let place = findings.place();
+    match &link.law {
+        None if has_law => {}
+        None => {
+            let message = format!("`{place}.police` is {records}, but the link has no law");
+            findings.error("scenario::law", *span, message, help);
+        }
+        Some(law) if law.value.xcp_i().is_none() => {
+            let message =
+                format!("`{place}.police` is {records}, but the link's law is {}", law.value.0.name);
+            findings.error("scenario::law", *span, message, help);
+        }
+        Some(_) => {}
+    }
+    Some(*records)
 }
 
 /// An amount that is not in bytes, in packets.
