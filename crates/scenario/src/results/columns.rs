@@ -31,7 +31,7 @@ pub(crate) fn each_number(record: &impl Serialize, tell: &mut impl FnMut(usize, 
     let _ = record.serialize(Record { next: 0, tell });
 }
 
-/// What is asked of a record: its fields, one after the other.
+/// A serializer of a record: tells its fields, one after the other.
 struct Record<'a, Tell> {
     next: usize,
     tell: &'a mut Tell,
@@ -52,7 +52,7 @@ impl<Tell: FnMut(usize, &'static str, Option<f64>)> SerializeStruct for Record<'
     }
 }
 
-/// What is asked of a field: its number.
+/// A serializer of a field: its number.
 struct Number;
 
 /// The methods of a serializer for values that it has no use for.
@@ -73,7 +73,7 @@ macro_rules! refuse_parts {
     };
 }
 
-/// Both have no use for text and for values within values.
+/// Refusals that both have in common: of text and of values within values.
 macro_rules! refuse_others {
     () => {
         type Error = Other;
@@ -173,7 +173,7 @@ mod tests {
 
     use super::*;
 
-    /// What JSON makes of a record: names, and numbers where it has any.
+    /// Names that JSON has of a record, and numbers where it has any.
     fn by_json(record: &impl Serialize) -> Vec<(String, Option<f64>)> {
         let Ok(Json::Object(row)) = serde_json::to_value(record) else { return Vec::new() };
         row.into_iter().map(|(name, value)| (name, value.as_f64())).collect()
