@@ -244,7 +244,7 @@ fn core_has_no_float_and_neither_core_nor_net_has_std() {
         for (path, text) in sources_of(room) {
             // For laws that are no part of it and sentences about laws, which kernels do without.
             let code = code(&text)
-                .replace("#[cfg(feature = \"alloc\")]\nextern crate alloc;", "")
+                .replace("#[cfg(any(feature = \"alloc\", feature = \"words\"))]\nextern crate alloc;", "")
                 .replace("#[cfg(any(test, feature = \"outside\"))]\nextern crate std;", "");
             assert!(!code.contains("extern crate std"), "{} uses std", path.display());
             assert!(

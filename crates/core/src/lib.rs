@@ -41,7 +41,8 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "alloc")]
+// Words are strings, also where a compiler for kernels is told of `words` alone.
+#[cfg(any(feature = "alloc", feature = "words"))]
 extern crate alloc;
 
 #[cfg(any(test, feature = "outside"))]

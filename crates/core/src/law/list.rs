@@ -150,7 +150,8 @@ macro_rules! protocols {
                 }
             }
 
-            #[inline(never)]
+            #[cfg_attr(target_arch = "bpf", inline(always))]
+            #[cfg_attr(not(target_arch = "bpf"), inline(never))]
             fn on_data_of_others(
                 &mut self,
                 config: &SenderConfig,
@@ -165,7 +166,8 @@ macro_rules! protocols {
                 }
             }
 
-            #[inline(never)]
+            #[cfg_attr(target_arch = "bpf", inline(always))]
+            #[cfg_attr(not(target_arch = "bpf"), inline(never))]
             fn on_ack_of_others(&mut self, config: &SenderConfig, receiver: impl Receiving) -> Reply {
                 match (self, config) {
                     $($($(#[$if_sender])* (Self::$Sender(echo), SenderConfig::$Sender(config)) => {
@@ -293,7 +295,8 @@ protocols! { $
 const _: () = assert!(size_of::<Law>() <= 144, "a sender law makes every flow larger: keep its state apart");
 
 // What is asked for every packet asks for XCP first, whose law is then in line with the machinery around it: a call and its
-// registers cost a tenth of what an XCP packet takes. All others are called, as before.
+// registers cost a tenth of what an XCP packet takes. All others are called, as before; but not in BPF, whose functions take five words and
+// return one.
 
 /// A sender law with its state for one flow.
 #[derive(Clone, Debug)]
@@ -348,7 +351,8 @@ impl Sender {
         }
     }
 
-    #[inline(never)]
+    #[cfg_attr(target_arch = "bpf", inline(always))]
+    #[cfg_attr(not(target_arch = "bpf"), inline(never))]
     fn on_ack_of_others(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
         call!(self, config, |law, config| law.on_ack(config, now, ack))
     }
@@ -404,7 +408,8 @@ impl Sender {
         }
     }
 
-    #[inline(never)]
+    #[cfg_attr(target_arch = "bpf", inline(always))]
+    #[cfg_attr(not(target_arch = "bpf"), inline(never))]
     fn on_send_of_others(
         &mut self,
         config: &SenderConfig,
@@ -593,7 +598,8 @@ impl Link {
         }
     }
 
-    #[inline(never)]
+    #[cfg_attr(target_arch = "bpf", inline(always))]
+    #[cfg_attr(not(target_arch = "bpf"), inline(never))]
     fn on_arrival_of_others(&mut self, now: Time, packet: &impl Packet) {
         of_link!(Self, self, law => LinkLaw::on_arrival(law, now, packet))
     }
@@ -607,7 +613,8 @@ impl Link {
         }
     }
 
-    #[inline(never)]
+    #[cfg_attr(target_arch = "bpf", inline(always))]
+    #[cfg_attr(not(target_arch = "bpf"), inline(never))]
     fn on_departure_of_others(&mut self, now: Time, packet: &mut impl Packet, backlog: Bytes) {
         of_link!(Self, self, law => LinkLaw::on_departure(law, now, packet, backlog))
     }
