@@ -234,6 +234,7 @@ const NAMERS: &[(&str, &str)] = &[
     ("linux/src/edge/mod.rs", XCP_I),
     ("linux/src/host.rs", KERNEL),
     ("linux/src/host/sender.rs", KERNEL),
+    ("linux/src/lab/clouds.rs", XCP_I),
     ("linux/src/lab/mod.rs", LAB),
     ("linux/src/lab/network.rs", LAB),
     ("linux/src/link/frame.rs", BYTES),
