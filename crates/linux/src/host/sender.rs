@@ -30,7 +30,7 @@ pub const DCTCP: &str = "cdctcp";
 pub const PRAGUE: &str = "cprag";
 /// Name of the persistent host that runs ABC, and of its congestion control.
 pub const ABC: &str = "abc";
-/// Law of a host that runs XCP and says in its headers what routers with XCP-i want to know ([`Config::interoperable`]).
+/// Law of a host that runs XCP and says in its headers what routers with XCP-i want to know ([`super::Config::interoperable`]).
 pub const XCP_I: &str = "xcp-i";
 /// Names of persistent hosts: there is one at most.
 pub const NAMES: [&str; 8] = [NAME, XCP_R, VCP, DPCP, TPCP, DCTCP, PRAGUE, ABC];
