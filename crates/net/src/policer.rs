@@ -16,6 +16,12 @@ const IDLE: Duration = Duration(10 * SECOND);
 #[derive(Clone, Debug)]
 pub(crate) struct Policer {
     police: Police,
+    table: Table,
+}
+
+/// Records of flows: a flow has one of its bucket's slots, or none.
+#[derive(Clone, Debug)]
+struct Table {
     buckets: u32,
     ways: u32,
     /// Empty until the first packet comes.
@@ -41,17 +47,7 @@ impl Slot {
     }
 }
 
-impl Policer {
-    /// Creates a policer with so many records.
-    pub(crate) fn new(records: u32) -> Self {
-        let ways = records.clamp(1, WAYS);
-        Self { police: Police::new(), buckets: (records / ways).max(1), ways, slots: Vec::new() }
-    }
-
-    pub(crate) const fn counts(&self) -> Counts {
-        self.police.counts()
-    }
-
+impl Table {
     /// The slots in which a flow may be.
     #[inline]
     fn bucket(&mut self, flow: u32) -> &mut [Slot] {
@@ -62,14 +58,27 @@ impl Policer {
         let first = place([flow, 0, 0], self.buckets) * ways;
         self.slots.get_mut(first..first + ways).unwrap_or_default()
     }
+}
+
+impl Policer {
+    /// Creates a policer with so many records.
+    pub(crate) fn new(records: u32) -> Self {
+        let ways = records.clamp(1, WAYS);
+        let table = Table { buckets: (records / ways).max(1), ways, slots: Vec::new() };
+        Self { police: Police::new(), table }
+    }
+
+    pub(crate) const fn counts(&self) -> Counts {
+        self.police.counts()
+    }
 
     /// Judges a packet that arrives at a link of so much capacity. False: it is to be dropped. May lower what its header
     /// states.
     pub(crate) fn judge(&mut self, now: Time, capacity: Rate, packet: &mut Packet) -> bool {
-        let mut police = self.police;
-        let bucket = self.bucket(packet.flow);
+        let Self { police, table } = self;
+        let bucket = table.bucket(packet.flow);
         let known = bucket.iter_mut().find(|slot| slot.flow == Some(packet.flow));
-        let passes = match known {
+        match known {
             Some(slot) => police.judge_packet(now, capacity, Some(&mut slot.record), packet),
             None => {
                 let free = bucket.iter_mut().filter_map(|slot| Some((slot.room(now)?, slot)));
@@ -79,14 +88,12 @@ impl Policer {
                 }
                 police.judge_packet(now, capacity, None, packet)
             }
-        };
-        self.police = police;
-        passes
+        }
     }
 
     /// The record of a packet's flow.
     fn record(&mut self, packet: &Packet) -> Option<&mut Record> {
-        let slot = self.bucket(packet.flow).iter_mut().find(|slot| slot.flow == Some(packet.flow));
+        let slot = self.table.bucket(packet.flow).iter_mut().find(|slot| slot.flow == Some(packet.flow));
         slot.map(|slot| &mut slot.record)
     }
 
@@ -116,7 +123,7 @@ mod tests {
     }
 
     fn knows(policer: &Policer, flow: u32) -> bool {
-        policer.slots.iter().any(|slot| slot.flow == Some(flow))
+        policer.table.slots.iter().any(|slot| slot.flow == Some(flow))
     }
 
     /// A million names of one packet each neither grow the table nor take the place of a flow that sends.
@@ -134,7 +141,11 @@ mod tests {
                     policer.judge(now, CAPACITY, &mut packet(0));
                 }
             }
-            assert!(policer.slots.len() <= records as usize, "{} of {records}", policer.slots.len());
+            assert!(
+                policer.table.slots.len() <= records as usize,
+                "{} of {records}",
+                policer.table.slots.len()
+            );
             assert!(knows(&policer, 0), "{records}");
         }
     }
