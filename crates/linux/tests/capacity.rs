@@ -10,49 +10,9 @@ use congestlab_core::units::BitRate;
 use congestlab_linux::Error;
 use congestlab_linux::router::{self, Config, Encoding, Feeder, Queue, Reader, Source, SourceState};
 use congestlab_linux::sys::command::run;
-use congestlab_linux::sys::netns::Namespace;
 
-/// A namespace with a pair of interfaces, v0 and v1, removed in the end.
-struct Lab(Option<Namespace>);
-
-impl Lab {
-    /// Or the reason why there is none.
-    fn new(test: &str) -> Option<Self> {
-        let name = format!("cl-capacity-{}-{}", std::process::id(), test.len());
-        let namespace = match Namespace::create(&name) {
-            Ok(namespace) => namespace,
-            Err(error) => {
-                eprintln!("SKIP {test}: no namespace: {error}");
-                return None;
-            }
-        };
-        let lab = Self(Some(namespace));
-        lab.inside(|| {
-            // Its neighbour discovery would be counted, too.
-            let _ = std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
-            for line in [
-                "ip link add v0 type veth peer name v1",
-                "ip link set v1 up",
-                "ip link set v0 up",
-                "ip address add 10.77.0.1/24 dev v0",
-                "ip neighbour add 10.77.0.2 lladdr 02:00:00:00:00:02 dev v0",
-            ] {
-                run(line).unwrap();
-            }
-        });
-        Some(lab)
-    }
-
-    fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        self.0.as_ref().unwrap().run(work).unwrap()
-    }
-}
-
-impl Drop for Lab {
-    fn drop(&mut self) {
-        self.0.take().map(Namespace::delete);
-    }
-}
+mod lab;
+use lab::Lab;
 
 /// XCP with this rate; false: said why not.
 fn attach(test: &str, rate: BitRate, shape: Option<Queue>) -> bool {

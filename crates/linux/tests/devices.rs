@@ -4,60 +4,20 @@
 mod clsact;
 #[expect(dead_code, reason = "other tests want other frames")]
 mod frames;
+mod lab;
 
 use congestlab_core::units::BitRate;
 use congestlab_linux::Error;
 use congestlab_linux::router::{self, Config, Encoding, Queue};
 use congestlab_linux::sys::command::{query, run};
-use congestlab_linux::sys::netns::Namespace;
 use congestlab_linux::sys::packet::{Frame, Socket};
+use lab::Lab;
 
 const RATE: BitRate = BitRate(50_000_000);
 /// XCP's option of data packets: X, round trip time, demand and echo.
 const OPTION: [u8; 20] = [253, 20, 0x58, 0x43, 0, 0, 0x40, 0, 0, 0x20, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0];
 /// Bytes before IP in a frame of the tests.
 const ETHERNET: usize = 14;
-
-/// A namespace, removed in the end.
-struct Lab(Option<Namespace>);
-
-impl Lab {
-    /// Or the reason why there is none.
-    fn new(test: &str) -> Option<Self> {
-        let name = format!("cl-devices-{}-{}", std::process::id(), test.len());
-        let namespace = match Namespace::create(&name) {
-            Ok(namespace) => namespace,
-            Err(error) => {
-                eprintln!("SKIP {test}: no namespace: {error}");
-                return None;
-            }
-        };
-        let lab = Self(Some(namespace));
-        lab.inside(|| {
-            // Its neighbour discovery would be counted, too.
-            let _ = std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
-            for line in [
-                "ip link add v0 type veth peer name v1",
-                "ip link set v1 up",
-                "ip link set v0 up",
-                "ip address add 10.77.0.1/24 dev v0",
-            ] {
-                run(line).unwrap();
-            }
-        });
-        Some(lab)
-    }
-
-    fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        self.0.as_ref().unwrap().run(work).unwrap()
-    }
-}
-
-impl Drop for Lab {
-    fn drop(&mut self) {
-        self.0.take().map(Namespace::delete);
-    }
-}
 
 /// False: said why not.
 fn attach(test: &str, interface: &str, encoding: Encoding, shape: Option<Queue>) -> bool {

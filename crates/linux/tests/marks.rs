@@ -5,8 +5,7 @@
 
 use std::path::Path as File;
 use std::sync::atomic::AtomicBool;
-use std::thread::sleep;
-use std::time::Duration;
+use std::thread;
 
 use congestlab_core::law::Protocol;
 use congestlab_core::units::BitRate;
@@ -22,7 +21,6 @@ use congestlab_scenario::{Measure, Scenario};
 mod path;
 use path::{Path, ip, wire};
 
-const MS: Duration = Duration::from_millis(1);
 const RATE: u64 = 20_000_000;
 const SECONDS: u64 = 10;
 
@@ -62,33 +60,26 @@ fn hosts(test: &str, path: &mut Path, sender: Sender) -> Option<Host> {
 fn transfer(path: &mut Path, host: &Host, address: &str) -> f64 {
     let port = path.serve(true);
     let name = path.config().name;
-    let transfer =
-        path.command("c", &format!("iperf3 -c {address} -p {port} -t {SECONDS} -O 2 -J"), true).spawn_read();
+    let mut client = path.command("c", &format!("iperf3 -c {address} -p {port} -t {SECONDS} -O 2 -J"), true);
+    let transfer = thread::spawn(move || client.output().unwrap());
     let socket =
         path.until(host, "the law", |socket| socket.flow.law == Law::Xcp && socket.cwnd_packets > 10);
     assert_eq!((socket.flow.encoding, &*socket.congestion_control), (Encoding::Ecn, &*name));
     assert!(socket.flow.negotiated && socket.flow.fallbacks == 0, "{socket:?}");
-    let json: serde_json::Value = serde_json::from_str(&transfer.join().unwrap()).unwrap();
+    let output = transfer.join().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     json["end"]["sum_received"]["bits_per_second"].as_f64().unwrap_or_else(|| panic!("{json}"))
 }
 
-trait SpawnRead {
-    fn spawn_read(self) -> std::thread::JoinHandle<String>;
-}
-
-impl SpawnRead for std::process::Command {
-    fn spawn_read(mut self) -> std::thread::JoinHandle<String> {
-        std::thread::spawn(move || {
-            let output = self.output().unwrap();
-            assert!(output.status.success(), "{output:?}");
-            String::from_utf8(output.stdout).unwrap()
-        })
-    }
-}
-
 /// Sends with the law over a link in user space that is the simulation's own, IPv4 and IPv6; what the link says, the goodputs of
-/// these and of the simulation, and its mean queue.
-fn over_a_link(test: &str, law: &str, sender: Sender, discipline: &str) -> Option<(Report, [f64; 3], f64)> {
+/// these and of the simulation, and the mean queues of both.
+fn over_a_link(
+    test: &str,
+    law: &str,
+    sender: Sender,
+    discipline: &str,
+) -> Option<(Report, [f64; 3], [f64; 2])> {
     let scenario = scenario(law, discipline);
     let model = scenario.model(&Measure::default());
     let mut path = match Path::over(Encoding::Ecn, wire(model.links[0].port.clone())) {
@@ -118,8 +109,11 @@ fn over_a_link(test: &str, law: &str, sender: Sender, discipline: &str) -> Optio
     let json = result.to_json();
     let number = |value: &serde_json::Value| value.as_f64().unwrap_or_else(|| panic!("{json}"));
     let goodput = number(&json["flows"]["ftp"][0]["goodput_bps"]);
-    let queue = number(&json["links"]["link"]["queue_mean_packets"]);
-    Some((report, [real[0], real[1], goodput], queue))
+    let queues =
+        [report.forward.queue_mean_packets.unwrap(), number(&json["links"]["link"]["queue_mean_packets"])];
+    let goodputs = [real[0], real[1], goodput];
+    eprintln!("real and simulated: {goodputs:?} bit/s, {queues:?} packets; {} marks", report.forward.marks);
+    Some((report, goodputs, queues))
 }
 
 /// Payload of packets of 1500 bytes that fill the link, less what the marks may cost.
@@ -130,7 +124,7 @@ fn is_full(goodput: f64) -> bool {
 #[test]
 fn dctcp_holds_a_queue_at_the_threshold_of_a_link_that_marks() {
     let test = "dctcp_holds_a_queue_at_the_threshold_of_a_link_that_marks";
-    let Some((report, goodputs, queue)) =
+    let Some((report, goodputs, [real, queue])) =
         over_a_link(test, "dctcp", host::dctcp_config(), "{ step = { sojourn = \"4 ms\" } }")
     else {
         return;
@@ -138,28 +132,19 @@ fn dctcp_holds_a_queue_at_the_threshold_of_a_link_that_marks() {
     assert!(goodputs.iter().all(|&goodput| is_full(goodput)), "{goodputs:?}");
     // 4 ms are 6.7 packets; CUBIC fills 400.
     assert!(report.forward.marks > 100 && report.forward.drops == 0, "{report:?}");
-    let real = report.forward.queue_mean_packets.unwrap();
-    eprintln!(
-        "goodputs {goodputs:?}, {} marks, real {real}, simulated {queue} packets",
-        report.forward.marks
-    );
     assert!(real > 1.0 && (real - queue).abs() < 4.0, "real {real}, simulated {queue} packets");
 }
 
 #[test]
 fn prague_has_a_short_queue_beside_dualpi2() {
     let test = "prague_has_a_short_queue_beside_dualpi2";
-    let Some((report, goodputs, queue)) = over_a_link(test, "prague", host::prague_config(), "\"dualpi2\"")
+    let Some((report, goodputs, [real, queue])) =
+        over_a_link(test, "prague", host::prague_config(), "\"dualpi2\"")
     else {
         return;
     };
     assert!(goodputs.iter().all(|&goodput| goodput > 0.8 * goodputs[2]), "{goodputs:?}");
     assert!(report.forward.marks > 100 && report.forward.drops == 0, "{report:?}");
-    let real = report.forward.queue_mean_packets.unwrap();
-    eprintln!(
-        "goodputs {goodputs:?}, {} marks, real {real}, simulated {queue} packets",
-        report.forward.marks
-    );
     assert!((real - queue).abs() < 4.0, "real {real}, simulated {queue} packets");
 }
 
@@ -200,6 +185,5 @@ fn a_peer_that_counts_no_marks_gets_cubic() {
         let socket = path.until(&host, "fallback", |socket| socket.flow.law == Law::Fallback);
         let found = (socket.flow.reason, &*socket.congestion_control);
         assert_eq!(found, (Some(Reason::NoOption), "cubic"), "{name}");
-        sleep(MS);
     }
 }

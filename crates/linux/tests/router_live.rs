@@ -4,6 +4,7 @@
 mod clsact;
 #[expect(dead_code, reason = "other tests want other frames")]
 mod frames;
+mod lab;
 
 use std::net::UdpSocket;
 use std::thread::sleep;
@@ -14,48 +15,10 @@ use congestlab_core::units::BitRate;
 use congestlab_linux::Error;
 use congestlab_linux::router::{self, AnyLaw, Config, Encoding, Hook, Law, Queue, Reader};
 use congestlab_linux::sys::command::{Mode, query, run, set_mode};
-use congestlab_linux::sys::netns::Namespace;
 use congestlab_linux::sys::packet::{Frame, Socket};
+use lab::Lab;
 
 const RATE: BitRate = BitRate(50_000_000);
-
-/// A namespace with a pair of interfaces, v0 and v1, removed in the end.
-struct Lab(Option<Namespace>);
-
-impl Lab {
-    /// Or the reason why there is none.
-    fn new(test: &str) -> Option<Self> {
-        let name = format!("cl-test-{}-{}", std::process::id(), test.len());
-        let namespace = match Namespace::create(&name) {
-            Ok(namespace) => namespace,
-            Err(error) => {
-                eprintln!("SKIP {test}: no namespace: {error}");
-                return None;
-            }
-        };
-        let lab = Self(Some(namespace));
-        lab.inside(|| {
-            // Its neighbour discovery would be counted, too.
-            let _ = std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
-            run("ip link add v0 type veth peer name v1").unwrap();
-            run("ip link set v1 up").unwrap();
-            run("ip link set v0 up").unwrap();
-            run("ip address add 10.77.0.1/24 dev v0").unwrap();
-            run("ip neighbour add 10.77.0.2 lladdr 02:00:00:00:00:02 dev v0").unwrap();
-        });
-        Some(lab)
-    }
-
-    fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        self.0.as_ref().unwrap().run(work).unwrap()
-    }
-}
-
-impl Drop for Lab {
-    fn drop(&mut self) {
-        self.0.take().map(Namespace::delete);
-    }
-}
 
 fn config(shape: Option<Queue>) -> Config {
     Config { rate: RATE, law: router::law(RATE), encoding: Encoding::Option, shape }
