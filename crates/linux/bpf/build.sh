@@ -3,8 +3,8 @@
 # the list whose router needs no program of its own, or for those that are named. LAW=twin builds them on xcp-twin.c
 # instead of the Rust laws.
 # What ends in -vcp or -pxcp is built on vcp.rs or pxcp.rs, what ends in -dpcp or -tpcp on vcp.rs with chains of two or three,
-# what ends in -xcpr on laws.rs with a window that the receiver keeps, host-NAME with a law that counts marks on marks.rs. router-NAME is router-law.bpf.c on link.rs.in with the link
-# law NAME of the list; with ROOT and OWN set, on the crate root in the file ROOT and its type OWN. All others are built
+# what ends in -xcpr on laws.rs with a window that the receiver keeps, and host-dctcp, host-prague and host-abc on marks.rs.
+# router-NAME is router-law.bpf.c on link.rs.in with the link law NAME of the list; with ROOT and OWN set, on the crate root in the file ROOT and its type OWN. All others are built
 # on laws.rs.
 # Needs, on Debian: apt-get install rustc-web libstd-rust-web-dev-bpf clang-19 llvm-19 bpftool libbpf-dev
 set -eu

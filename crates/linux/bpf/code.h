@@ -339,8 +339,6 @@ int cl_host_in(struct __sk_buff *skb)
 #endif
 #ifdef DPCP
 		law_chains_on_data(&flow->echo, p.code, place, packets);
-#elif defined(MARKS)
-		law_counts_on_data(&flow->echo, SENDER, p.code, packets);
 #else
 		law_counts_on_data(&flow->echo, p.code, packets);
 #endif

@@ -8,16 +8,6 @@ struct Counts {
 };
 _Static_assert(sizeof(struct Counts) == 8, "as Rust has it");
 
-struct SenderConfig {
-	__u64 rtt_target;
-	__u32 transition;
-	__u8 rtt_independent;
-	__u8 linux;
-	__u8 pacing;
-	__u8 rest[17];
-};
-_Static_assert(sizeof(struct SenderConfig) == 32, "as Rust has it");
-
 struct CountsReader {
 	__u32 told;
 	__u32 counts[3];
@@ -28,6 +18,16 @@ struct Sender {
 	__u64 state[10];
 };
 _Static_assert(sizeof(struct Sender) == 80, "as Rust has it");
+
+struct SenderConfig {
+	__u64 rtt_target;
+	__u32 transition;
+	__u8 rtt_independent;
+	__u8 linux;
+	__u8 pacing;
+	__u8 rest[17];
+};
+_Static_assert(sizeof(struct SenderConfig) == 32, "as Rust has it");
 
 struct Reply {
 	__u32 word;
@@ -52,8 +52,8 @@ _Static_assert(sizeof(struct Ack) == 56, "as Rust has it");
 /* Hidden: static subprograms to the verifier, which then accepts map pointers and spin locks. */
 #define LAW extern __attribute__((visibility("hidden")))
 
-LAW __u64 law_counts_on_ack(struct Counts *counts, struct SenderConfig *config);
-LAW __u64 law_counts_on_data(struct Counts *counts, struct SenderConfig *config, __u64 code, __u64 packets);
+LAW __u64 law_counts_on_ack(struct Counts *counts);
+LAW __u64 law_counts_on_data(struct Counts *counts, __u64 code, __u64 packets);
 LAW __u64 law_reader_init(struct CountsReader *reader, __u64 word);
 LAW __u64 law_reader_on_ack(struct CountsReader *reader, __u64 word);
 LAW __u64 law_sender_init(struct Sender *sender, struct SenderConfig *config, __u64 mss, __u64 initial_window);

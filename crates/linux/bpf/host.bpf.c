@@ -9,7 +9,8 @@
  *
  * With VCP defined the congestion header is the ECN field, and an option is the echo alone (host-vcp.bpf.c); with DPCP, too,
  * that of two packets, which the order of their numbers tells apart (host-dpcp.bpf.c); with TPCP of three, by the checksum
- * (host-tpcp.bpf.c); with MARKS the law is one that counts its codes (host-dctcp.bpf.c). With XCPR the receiver keeps the window: every packet has one option more (host-xcpr.bpf.c).
+ * (host-tpcp.bpf.c); with MARKS the law is one whose receivers count its codes (host-dctcp.bpf.c). With XCPR the receiver
+ * keeps the window: every packet has one option more (host-xcpr.bpf.c).
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -471,22 +472,33 @@ static void blame(struct tcp_sock *tp, struct flow *flow, __u64 now)
 
 #ifdef MARKS
 /* Global: the verifier looks at each once, not at all ways through a law and what surrounds it. */
-__attribute__((noinline)) int take_ack(struct Sender *sender, struct Ack *ack, __u64 now)
+#define APART __attribute__((noinline))
+#else
+#define APART static __always_inline
+#endif
+
+#if !defined(DPCP) && !defined(XCPR)
+APART int take_ack(struct Sender *sender, struct Ack *ack, __u64 now)
 {
 	if (sender && ack)
 		law_sender_on_ack(sender, SENDER, now, ack);
 	return 0;
 }
+#endif
 
-__attribute__((noinline)) int take_loss(struct Sender *sender, __u64 now, __u64 flight, __u32 is_timeout, __u32 is_first)
+APART int take_loss(struct Sender *sender, __u64 now, __u64 flight)
 {
-	if (sender && is_timeout)
-		law_sender_on_timeout(sender, SENDER, now, flight, is_first);
-	else if (sender)
+	if (sender)
 		law_sender_on_loss(sender, SENDER, now, flight);
 	return 0;
 }
-#endif
+
+APART int take_timeout(struct Sender *sender, __u64 now, __u64 flight, __u32 is_first)
+{
+	if (sender)
+		law_sender_on_timeout(sender, SENDER, now, flight, is_first);
+	return 0;
+}
 
 SEC("struct_ops")
 void BPF_PROG(xcp_set_state, struct sock *sk, __u8 state)
@@ -505,18 +517,10 @@ void BPF_PROG(xcp_set_state, struct sock *sk, __u8 state)
 			blame(tp, flow, now);
 		if (repeats >= PATIENCE && !flow->was_answered)
 			flow->is_mute = 1;
-#ifdef MARKS
-		take_loss(&flow->sender, now, flight_of(tp) * flow->packet, 1, !repeats);
-#else
-		law_sender_on_timeout(&flow->sender, SENDER, now, flight_of(tp) * flow->packet, !repeats);
-#endif
+		take_timeout(&flow->sender, now, flight_of(tp) * flow->packet, !repeats);
 	} else if ((state == TCP_CA_RECOVERY || state == TCP_CA_CWR) && before < TCP_CA_CWR) {
 		blame(tp, flow, now);
-#ifdef MARKS
-		take_loss(&flow->sender, now, flight_of(tp) * flow->packet, 0, 0);
-#else
-		law_sender_on_loss(&flow->sender, SENDER, now, flight_of(tp) * flow->packet);
-#endif
+		take_loss(&flow->sender, now, flight_of(tp) * flow->packet);
 	} else {
 		return;
 	}
@@ -604,12 +608,10 @@ static void cong_control(struct sock *sk, const struct rate_sample *rs)
 #endif
 #ifdef DPCP
 	hear_chains(flow, &ack, now);
-#elif defined(MARKS)
-	take_ack(&flow->sender, &ack, now);
 #elif defined(XCPR)
 	tally(flow, now, srtt, a_second(law_sender_on_ack(&flow->sender, SENDER, now, &ack, flow->came), srtt));
 #else
-	law_sender_on_ack(&flow->sender, SENDER, now, &ack);
+	take_ack(&flow->sender, &ack, now);
 #endif
 #ifdef PLAIN
 	if (config.sender.safety_net && rs->losses > 0)
@@ -1034,7 +1036,7 @@ static int on_write(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
 	if (!flow || !flow->is_spoken)
 		return 0;
 #ifdef MARKS
-	option.ack_echo = bpf_htonl(law_counts_on_ack(&flow->echo, SENDER));
+	option.ack_echo = bpf_htonl(law_counts_on_ack(&flow->echo));
 #elif defined(VCP)
 	option.ack_echo = bpf_htonl(flow->echo.word);
 #else

@@ -60,7 +60,7 @@ impl SenderConfig {
 /// The most packets that a super-packet has here: 64 kB of the smallest.
 const PACKETS_MAX: u64 = 128;
 
-/// The receiver's counts, zeros at the beginning.
+/// The receiver's counts, zeros at the beginning. No setting changes how these laws count.
 #[repr(C)]
 pub struct Counts {
     words: [u32; 2],
@@ -152,18 +152,18 @@ exported! {
             None => 0,
         }
     }
-    fn law_counts_on_data(counts: &mut Counts, config: &SenderConfig, code: u64, packets: u64) -> u64 {
+    fn law_counts_on_data(counts: &mut Counts, code: u64, packets: u64) -> u64 {
         let packet = Carried { ecn: code as u32, ..Carried::default() };
         let mut left = if packets < PACKETS_MAX { packets } else { PACKETS_MAX };
         while left > 0 {
-            counts.echo().on_data(&config.to_rust(), &packet, Listening::default());
+            counts.echo().on_data(&Config::default(), &packet, Listening::default());
             left -= 1;
         }
         0
     }
     // Returns what the option says of the counts.
-    fn law_counts_on_ack(counts: &mut Counts, config: &SenderConfig) -> u64 {
-        to_wire(counts.echo().on_ack(&config.to_rust(), Listening::default())) as u64
+    fn law_counts_on_ack(counts: &mut Counts) -> u64 {
+        to_wire(counts.echo().on_ack(&Config::default(), Listening::default())) as u64
     }
     // The law begins anew: what was told before is not its affair.
     fn law_reader_init(reader: &mut CountsReader, word: u64) -> u64 {

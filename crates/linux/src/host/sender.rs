@@ -4,16 +4,6 @@ use congestlab_core::law::xcp::LossPolicy;
 use congestlab_core::law::{abc, dctcp, mpcp, prague, xcp};
 use congestlab_core::units::{Rate, Ratio};
 
-/// Object files that `bpf/build.sh` makes.
-static XCP_OBJECT: &[u8] = include_bytes!("../../bpf/objects/host.bpf.o");
-static XCP_R_OBJECT: &[u8] = include_bytes!("../../bpf/objects/host-xcpr.bpf.o");
-static VCP_OBJECT: &[u8] = include_bytes!("../../bpf/objects/host-vcp.bpf.o");
-static DPCP_OBJECT: &[u8] = include_bytes!("../../bpf/objects/host-dpcp.bpf.o");
-static TPCP_OBJECT: &[u8] = include_bytes!("../../bpf/objects/host-tpcp.bpf.o");
-static DCTCP_OBJECT: &[u8] = include_bytes!("../../bpf/objects/host-dctcp.bpf.o");
-static PRAGUE_OBJECT: &[u8] = include_bytes!("../../bpf/objects/host-prague.bpf.o");
-static ABC_OBJECT: &[u8] = include_bytes!("../../bpf/objects/host-abc.bpf.o");
-
 /// Name of the persistent host that runs XCP, and of its congestion control.
 pub const NAME: &str = "xcp";
 /// Name of the persistent host that runs XCP-r, and of its congestion control; a kernel takes no dash in one.
@@ -34,6 +24,25 @@ pub const ABC: &str = "abc";
 pub const XCP_I: &str = "xcp-i";
 /// Names of persistent hosts: there is one at most.
 pub const NAMES: [&str; 8] = [NAME, XCP_R, VCP, DPCP, TPCP, DCTCP, PRAGUE, ABC];
+
+/// Each law's name, its name as people write it, and its object file, which `bpf/build.sh` makes.
+static PROGRAMS: [(&str, &str, &[u8]); NAMES.len()] = [
+    (NAME, "XCP", include_bytes!("../../bpf/objects/host.bpf.o")),
+    (XCP_R, "XCP-r", include_bytes!("../../bpf/objects/host-xcpr.bpf.o")),
+    (VCP, "VCP", include_bytes!("../../bpf/objects/host-vcp.bpf.o")),
+    (DPCP, "DPCP", include_bytes!("../../bpf/objects/host-dpcp.bpf.o")),
+    (TPCP, "TPCP", include_bytes!("../../bpf/objects/host-tpcp.bpf.o")),
+    (DCTCP, "DCTCP", include_bytes!("../../bpf/objects/host-dctcp.bpf.o")),
+    (PRAGUE, "Prague", include_bytes!("../../bpf/objects/host-prague.bpf.o")),
+    (ABC, "ABC", include_bytes!("../../bpf/objects/host-abc.bpf.o")),
+];
+
+/// The row of the law whose name a host's name begins with: the longest, for `xcpr` begins with `xcp`.
+fn program(name: &str) -> &'static (&'static str, &'static str, &'static [u8]) {
+    let rows = PROGRAMS.iter().filter(|(own, ..)| name.starts_with(own));
+    rows.max_by_key(|(own, ..)| own.len()).unwrap_or(&PROGRAMS[0])
+}
+
 /// A sender law, with its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sender {
@@ -92,16 +101,7 @@ impl Sender {
 
     /// Returns the object file with the law's programs.
     pub(super) fn object(&self) -> &'static [u8] {
-        match self {
-            Self::Xcp(_) => XCP_OBJECT,
-            Self::XcpR(_) => XCP_R_OBJECT,
-            Self::Mpcp(sender) if sender.n > 2 => TPCP_OBJECT,
-            Self::Mpcp(sender) if sender.n > 1 => DPCP_OBJECT,
-            Self::Mpcp(_) => VCP_OBJECT,
-            Self::Dctcp(_) => DCTCP_OBJECT,
-            Self::Prague(_) => PRAGUE_OBJECT,
-            Self::Abc(_) => ABC_OBJECT,
-        }
+        program(self.name()).2
     }
 
     /// Returns `struct SenderConfig` of `bpf/law.h`, `bpf/vcp.h` or `bpf/dctcp.h`: as many bytes for each law.
@@ -163,16 +163,7 @@ pub(super) fn law(name: &str) -> String {
 
 /// The law with that name, as people write it.
 pub(super) fn title(name: &str) -> &'static str {
-    match () {
-        () if name.starts_with(XCP_R) => "XCP-r",
-        () if name.starts_with(DPCP) => "DPCP",
-        () if name.starts_with(TPCP) => "TPCP",
-        () if name.starts_with(VCP) => "VCP",
-        () if name.starts_with(DCTCP) => "DCTCP",
-        () if name.starts_with(PRAGUE) => "Prague",
-        () if name.starts_with(ABC) => "ABC",
-        () => "XCP",
-    }
+    program(name).1
 }
 
 /// Returns the sender law as hosts run it, with this reaction to loss. Protections that a simulation may
