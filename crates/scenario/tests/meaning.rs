@@ -174,6 +174,30 @@ fn a_bdp_is_of_the_longest_round_trip_that_crosses() {
     assert_eq!(limit(&[("links.a.delay", "0 s"), ("flows.two.path", "[\"b\"]")], 0), Limit::Packets(1));
 }
 
+/// T of flow two: 106 ms, and 1540 B at 10, 5, 100 and 100 Mbit/s, 1232 + 2464 + 2 x 123.2 us.
+#[test]
+fn a_law_that_is_told_no_round_trip_is_told_the_longest_of_its_flows() {
+    let told = |settings: &[(&str, &str)]| {
+        let laws = [("links.*.law", "hpcc"), ("flows.*.law", "hpcc")];
+        let model = model(&[&laws, settings].concat());
+        let sender = |group: usize| match &tcp(&model, group).law {
+            SenderConfig::Hpcc(config) => config.base_rtt.0,
+            other => panic!("{other:?}"),
+        };
+        let link = |at: usize| match &model.links[at].port.law {
+            Some(LawConfig { config: LinkConfig::Hpcc(config), .. }) => config.base_rtt.0,
+            other => panic!("{other:?}"),
+        };
+        [sender(0), sender(1), link(0), link(2)]
+    };
+    assert_eq!(told(&[]), [109_942_400; 4]);
+    let apart = [("flows.two.path", "[\"b\"]")];
+    assert_eq!(told(&apart), [81_232_000, 28_710_400, 81_232_000, 28_710_400]);
+    let both = "{ hpcc = { base_rtt = \"13 us\" } }";
+    let written = [("links.a.law", both), ("flows.one.law", both)];
+    assert_eq!(told(&written), [13_000, 109_942_400, 13_000, 109_942_400]);
+}
+
 #[test]
 fn a_reverse_mirrors_rate_delay_and_limit_and_nothing_else() {
     let lossy = [

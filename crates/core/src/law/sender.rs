@@ -155,6 +155,8 @@ pub struct Needs {
     /// The most that a flow asks links for; `None`: it asks for nothing. What links give it can be lost before it is known to be
     /// too much, which is what a run's memory is judged by.
     pub asks: Option<Rate>,
+    /// True if a flow begins at the rate of its line: at the most that it asks for.
+    pub begins_at_line_rate: bool,
     /// Part of its packets that a flow may lose, for a run's memory; `None`: what TCP loses with such a window.
     pub loses: Option<Ratio>,
     /// True if each packet is acknowledged, whatever the receiver would rather do.
@@ -180,6 +182,7 @@ impl Needs {
         states_round_trip: false,
         is_interoperable: false,
         asks: None,
+        begins_at_line_rate: false,
         loses: None,
         each_acknowledged: false,
         withstands_loss: false,

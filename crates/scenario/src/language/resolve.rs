@@ -54,6 +54,8 @@ pub(crate) fn resolve(file: &mut File, files: &Files, findings: &mut Findings) -
     let mut paths = Vec::new();
     let names = flow::Names::new(links);
     let mut round_trips = vec![None::<Duration>; links.0.len()];
+    // The same, and the times that a packet and its ACK take to leave each hop.
+    let mut base_rtts = vec![Duration(0); links.0.len()];
     for (name, flow) in &mut flows.0 {
         findings.at = vec!["flows".into(), name.value.clone()];
         let path = flow::path(flow.value.path.as_ref(), &names, findings);
@@ -66,9 +68,13 @@ pub(crate) fn resolve(file: &mut File, files: &Files, findings: &mut Findings) -
                 path.iter().map(|&at| propagation(at).saturating_add(propagation(at ^ 1))).sum();
             let own: u64 = hops.iter().flatten().map(|(_, delay)| 2 * delay.0).sum();
             let round_trip = Duration(both_ways.saturating_add(own));
+            let rates = path.iter().filter_map(|&at| Some(wires[at as usize].as_ref()?.rate));
+            let rates = rates.chain(hops.iter().flatten().map(|&(rate, _)| rate));
+            let base_rtt = Duration(round_trip.0.saturating_add(flow::departures(&flow.value, rates)));
             for &at in path {
-                let longest = &mut round_trips[at as usize / 2];
-                *longest = Some(longest.map_or(round_trip, |other| other.max(round_trip)));
+                let at = at as usize / 2;
+                round_trips[at] = round_trips[at].max(Some(round_trip));
+                base_rtts[at] = base_rtts[at].max(base_rtt);
             }
         }
         paths.push((path, switches, hops));
@@ -83,15 +89,17 @@ pub(crate) fn resolve(file: &mut File, files: &Files, findings: &mut Findings) -
     let mut ports = Vec::new();
     for (index, (name, link)) in links.0.iter_mut().enumerate() {
         let round_trip = round_trips[index];
+        let base_rtt = base_rtts[index];
         findings.at = vec!["links".into(), name.value.clone()];
-        let forward = wires[2 * index]
-            .as_ref()
-            .and_then(|wire| link::port(&mut link.value, link.span, wire, round_trip, duration, findings));
+        let forward = wires[2 * index].as_ref().and_then(|wire| {
+            link::port(&mut link.value, link.span, wire, round_trip, base_rtt, duration, findings)
+        });
         ports.push(forward.map(|port| model::Link { name: name.value.clone(), port }));
         findings.at.push("reverse".into());
         let Some(At { value: Reverse(reverse), span }) = &mut link.value.reverse else { return None };
         let wire = wires[2 * index + 1].as_ref();
-        let backward = wire.and_then(|wire| link::port(reverse, *span, wire, round_trip, duration, findings));
+        let backward =
+            wire.and_then(|wire| link::port(reverse, *span, wire, round_trip, base_rtt, duration, findings));
         ports.push(backward.map(|port| model::Link { name: format!("{}.reverse", name.value), port }));
     }
 
@@ -99,7 +107,9 @@ pub(crate) fn resolve(file: &mut File, files: &Files, findings: &mut Findings) -
     for ((name, flow), (path, switches, hops)) in flows.0.iter_mut().zip(paths) {
         findings.at = vec!["flows".into(), name.value.clone()];
         let first = path.as_ref().and_then(|path| wires[*path.first()? as usize].as_ref());
-        let group = flow::group(&name.value, flow, path.as_deref(), hops, first, duration, findings);
+        let base_rtt = path.iter().flatten().map(|&at| base_rtts[at as usize / 2]).max();
+        let path = path.as_deref();
+        let group = flow::group(&name.value, flow, path, hops, first, base_rtt, duration, findings);
         groups.push(group.zip(switches).map(|(group, switches)| model::Group { switches, ..group }));
     }
     findings.at.clear();

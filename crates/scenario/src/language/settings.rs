@@ -225,6 +225,19 @@ impl<C: Configuration> Chosen<C> {
         }
     }
 
+    /// Sets a time that the surroundings give, unless it is written or zero.
+    pub(crate) fn set_span(&mut self, key: &'static str, span: Duration) {
+        if span.0 > 0 && self.span(key).is_none() {
+            self.config.each(&mut |name, _, field| {
+                if let Field::Span(to) = field
+                    && name == key
+                {
+                    *to = span;
+                }
+            });
+        }
+    }
+
     /// Writes every setting out that nobody has written, but rates: see [`Field::Rate`].
     pub(crate) fn write_rest(&mut self, span: Span) {
         let written = &mut self.written;

@@ -50,7 +50,7 @@ impl Settings for LinkConfig {
         match self.telemetry {
             Telemetry::Load => tell(
                 "base_rtt",
-                "Round trip without queues, over which load is measured; 13 us (HPCC's code).",
+                "Round trip without queues, over which load is measured; absent: the longest of the link's flows, in the kernel 13 us (HPCC's code).",
                 Field::Span(&mut self.base_rtt),
             ),
             Telemetry::Csig => tell(

@@ -59,7 +59,11 @@ impl SenderConfig {
 
 impl Settings for SenderConfig {
     fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
-        tell("base_rtt", "Round trip without queues; 13 us (HPCC's code).", Field::Span(&mut self.base_rtt));
+        tell(
+            "base_rtt",
+            "Round trip without queues; absent: the longest of flows that share a link with it, in the kernel 13 us (HPCC's code).",
+            Field::Span(&mut self.base_rtt),
+        );
         tell("eta", "Load that is aimed at; 0.95 (HPCC).", Field::Share(&mut self.eta));
         tell(
             "additive",
@@ -176,7 +180,12 @@ impl SenderLaw for Sender {
 
     #[inline(always)]
     fn needs(config: &SenderConfig) -> Needs {
-        Needs { asks: Some(config.desired_rate), header_bytes: config.telemetry.bytes(), ..Needs::NONE }
+        Needs {
+            asks: Some(config.desired_rate),
+            begins_at_line_rate: true,
+            header_bytes: config.telemetry.bytes(),
+            ..Needs::NONE
+        }
     }
 
     /// The first window is what the line carries in a round trip, whatever others begin with.

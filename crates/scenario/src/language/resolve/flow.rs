@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use congestlab_core::law::SenderConfig;
-use congestlab_core::units::{BitRate, Bytes, Duration, Time};
+use congestlab_core::units::{BitRate, Bytes, Duration, Time, mul_div};
 use congestlab_net::packet::UNLIMITED;
 use congestlab_net::source::{Pattern, SourceConfig};
 use congestlab_net::{tcp, xcp_i};
@@ -132,12 +132,41 @@ pub(super) fn hop(hop: &mut Option<At<Hop>>) -> Option<(BitRate, Duration)> {
     Some((hop.value.rate.as_ref()?.value, delay))
 }
 
+/// Nanoseconds that a packet takes to leave each hop of these rates, and its ACK on the way back.
+pub(super) fn departures(flow: &Flow, rates: impl Iterator<Item = BitRate>) -> u64 {
+    let packet = flow.segment.as_ref().map_or(PACKET_SIZE, |at| at.value).0;
+    let ack = flow.ack.as_ref().map_or(HEADERS, |at| at.value.0);
+    let bits = 8 * (u64::from(packet) + u64::from(ack));
+    rates.map(|rate| mul_div(bits, 1_000_000_000, rate.0.max(1))).fold(0, u64::saturating_add)
+}
+
+/// How a flow is connected.
+#[derive(Clone, Copy)]
+struct Line {
+    access: Option<BitRate>,
+    /// Rate of the first link.
+    first: Option<BitRate>,
+    /// The longest round trip without queues of the flows that share a link with it.
+    base_rtt: Duration,
+}
+
+impl Line {
+    /// The speed of the sender's interface (draft-03 §4.1.1.2). A host without an access link sits at the router, and its
+    /// interface limits nothing; but it must not ask without end, because where no XCP router answers, the demand comes
+    /// back as it left (draft-03 §5.6). One that begins at this speed, asked by nobody, has that of the link.
+    fn most(self, begins_at_it: bool) -> Option<BitRate> {
+        let interface = |first: BitRate| BitRate(first.0.saturating_mul(10).min(RATE_MAX));
+        self.access.or(self.first.map(|first| if begins_at_it { first } else { interface(first) }))
+    }
+}
+
 pub(super) fn group(
     name: &str,
     flow: &mut At<Flow>,
     path: Option<&[u32]>,
     hops: [Option<(BitRate, Duration)>; 2],
     first: Option<&Wire>,
+    base_rtt: Option<Duration>,
     duration: Duration,
     findings: &mut Findings,
 ) -> Option<model::Group> {
@@ -157,12 +186,12 @@ pub(super) fn group(
     let kind = if is_source {
         source(flow, segment, findings).map(GroupKind::Source)
     } else {
-        // The speed of the sender's interface (draft-03 §4.1.1.2). A host without an access link sits
-        // at the router, and its interface limits nothing; but it must not ask without end, because
-        // where no XCP router answers, the demand comes back as it left (draft-03 §5.6).
-        let interface = |first: BitRate| BitRate(first.0.saturating_mul(10).min(RATE_MAX));
-        let desired = hops[0].map(|(rate, _)| rate).or(first.map(|wire| interface(wire.rate)));
-        tcp(flow, span, segment, desired, findings).map(GroupKind::Tcp)
+        let line = Line {
+            access: hops[0].map(|(rate, _)| rate),
+            first: first.map(|wire| wire.rate),
+            base_rtt: base_rtt.unwrap_or(Duration(0)),
+        };
+        tcp(flow, span, segment, line, findings).map(GroupKind::Tcp)
     };
     let is_interoperable = match &mut flow.law {
         Some(At { value: FlowLaw::Sender(chosen), span }) if chosen.config.needs().is_interoperable => {
@@ -310,7 +339,7 @@ fn tcp(
     flow: &mut Flow,
     span: Span,
     segment: u16,
-    desired: Option<BitRate>,
+    line: Line,
     findings: &mut Findings,
 ) -> Option<tcp::Config> {
     let profile = flow.profile.as_ref().map(|profile| (profile.value, profile.span));
@@ -319,7 +348,7 @@ fn tcp(
     let At { value: law, span: law_span } = flow.law.as_mut()?;
     let FlowLaw::Sender(chosen) = law else { return None };
     let name = chosen.name;
-    let law = self::law(chosen, *law_span, desired, profile, findings)?;
+    let law = self::law(chosen, *law_span, line, profile, findings)?;
     if let Some(ecn) = flow.ecn.as_ref().filter(|ecn| ecn.value && law.needs().owns_ecn) {
         let message =
             format!("`{}.ecn` is true, but {name} has the two ECN bits for itself", findings.place());
@@ -408,19 +437,21 @@ fn recovery(flow: &mut Flow, span: Span, is_ns2: bool, findings: &mut Findings) 
     })
 }
 
-/// The law of a sender. `desired`: what it can use at most, unless the file says.
+/// The law of a sender, told of its line what the file does not say.
 fn law(
     law: &mut Chosen<SenderConfig>,
     span: Span,
-    desired: Option<BitRate>,
+    line: Line,
     profile: Option<(Profile, Span)>,
     findings: &mut Findings,
 ) -> Option<SenderConfig> {
     if let Some((profile, span)) = profile {
         follow(law, profile.word(), span, findings);
     }
-    if law.config.needs().asks.is_some() {
-        law.write_rate("desired_rate", desired?, span);
+    law.set_span("base_rtt", line.base_rtt);
+    let needs = law.config.needs();
+    if needs.asks.is_some() {
+        law.write_rate("desired_rate", line.most(needs.begins_at_line_rate)?, span);
     }
     check(law, span, findings);
     law.write_rest(span);

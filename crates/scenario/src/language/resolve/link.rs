@@ -138,6 +138,7 @@ pub(super) fn port(
     span: Span,
     wire: &Wire,
     round_trip: Option<Duration>,
+    base_rtt: Duration,
     duration: Duration,
     findings: &mut Findings,
 ) -> Option<PortConfig> {
@@ -219,8 +220,10 @@ pub(super) fn port(
         }
     };
     let profile = link.profile.as_ref().map(|profile| profile.value);
-    let law =
-        link.law.as_mut().map(|At { value: chosen, span }| self::law(chosen, *span, wire, profile, findings));
+    let law = link
+        .law
+        .as_mut()
+        .map(|At { value: chosen, span }| self::law(chosen, *span, wire, base_rtt, profile, findings));
     let feedback_at = fill(&mut link.feedback_at, span, || FeedbackAt::Departure).value;
     let police = police(link, has_law, findings);
     Some(PortConfig {
@@ -404,6 +407,7 @@ fn law(
     LinkLaw(law): &mut LinkLaw,
     span: Span,
     wire: &Wire,
+    base_rtt: Duration,
     profile: Option<Profile>,
     findings: &mut Findings,
 ) -> LawConfig {
@@ -411,6 +415,7 @@ fn law(
         law.follow(profile.word());
     }
     let follows_service = law.span("capacity").is_none();
+    law.set_span("base_rtt", base_rtt);
     check(law, span, findings);
     law.write_rest(span);
     xcp_i::link(law, span, findings);
