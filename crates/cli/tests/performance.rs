@@ -2,8 +2,14 @@
 //! short cases. What costs more than it says fails, and what costs less, until the page says so.
 
 use std::fs;
-use std::path::PathBuf;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::AtomicBool;
+
+use congestlab_scenario::sim;
+use congestlab_scenario::sim::watch::Step;
+use congestlab_scenario::{Measure, Scenario};
 
 /// The count may be so far from the page, above or below.
 const TOLERANCE: f64 = 0.03;
@@ -83,4 +89,68 @@ fn the_page_says_how_many_instructions_a_packet_hop_takes() {
     assert!(output.status.success(), "{counted}{}", String::from_utf8_lossy(&output.stderr));
     let untrue = untruths(&page, &counted);
     assert!(untrue.is_empty(), "{untrue:#?}\ntools/bench --write gate puts the page right");
+}
+
+/// Flows in the manner of K02 fig. 4 and 6, for twenty round trips after a hundred: what the first ten do.
+fn quiet(flows: u32, is_two_way: bool, is_paced: bool) -> String {
+    let back = "
+        [flows.back]
+        law = { xcp = { request = \"unlimited\" } }
+        count = 50
+        path = [\"a.reverse\"]
+        segment = \"1000 B\"
+        start = { uniform = \"1 s\" }";
+    let text = format!(
+        "[run]
+        duration = \"9.6 s\"
+        [links.a]
+        rate = \"150 Mbit/s\"
+        delay = \"40 ms\"
+        packet_size = \"1000 B\"
+        law = {{ xcp = {{ bound_headers = false, max_interval = \"3 s\" }} }}
+        reverse = {{ law = {{ xcp = {{ bound_headers = false, max_interval = \"3 s\" }} }} }}
+        [flows.x]
+        law = {{ xcp = {{ request = \"unlimited\", pacing = {is_paced} }} }}
+        count = {flows}
+        path = [\"a\"]
+        segment = \"1000 B\"
+        start = {{ uniform = \"1 s\" }}{}",
+        if is_two_way { back } else { "" }
+    );
+    let scenario = Scenario::parse("quiet.toml", &text, Path::new(""), &[], None).expect("a scenario");
+    let model = scenario.model(&Measure::default());
+    const FROM: u64 = 8_000_000_000_000;
+    let (mut acks, mut moves) = (0_u64, vec![FROM, model.duration]);
+    for flow in 0..flows.min(10) {
+        let mut watch = |at: u64, step: &Step| {
+            if let Step::Acted { packet: Some(_), before, after } = step
+                && at >= FROM
+            {
+                acks += 1;
+                if before.law.window() != after.law.window() {
+                    moves.push(at);
+                }
+            }
+            ControlFlow::Continue(())
+        };
+        assert!(sim::watch(&model, Some(flow), &AtomicBool::new(false), &mut |_| (), &mut watch));
+    }
+    moves.sort_unstable();
+    let longest = moves.windows(2).map(|two| two[1] - two[0]).max().unwrap_or_default() as f64 / 80e9;
+    format!("{acks} | {:.1} % | {longest:.3}", 100.0 * (moves.len() - 2) as f64 / acks as f64)
+}
+
+#[test]
+fn the_page_says_how_long_windows_of_xcp_stand_still() {
+    let page = fs::read_to_string(top().join("docs/performance.md")).expect("a document of the repository");
+    let cases = [
+        ("50 flows, 50 the other way", 50, true, false),
+        ("50 flows", 50, false, false),
+        ("50 flows, paced", 50, false, true),
+        ("one flow, paced", 1, false, true),
+    ];
+    for (name, flows, is_two_way, is_paced) in cases {
+        let found = quiet(flows, is_two_way, is_paced);
+        assert_eq!(row(&page, name).join(" | "), found, "{name}");
+    }
 }
