@@ -124,6 +124,7 @@ fn every_law_of_the_list_compiles_for_bpf_and_cannot_panic() {
         "sender_on_delivery:",
         "sender_probe:",
         "sender_on_probe_ack:",
+        "sender_slow_start:",
         "echo_on_data:",
         "extension_on_packet:",
         "entry_on_deadline:",

@@ -26,6 +26,7 @@ fn config(variant: Variant, initial_window: u32, awnd: Option<u32>) -> Config {
         delayed_ack: false,
         ecn: false,
         ns2: false,
+        linux: None,
         app: App::Endless,
     }
 }

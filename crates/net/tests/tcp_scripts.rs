@@ -33,7 +33,7 @@ use std::collections::{BTreeMap, VecDeque};
 use congestlab_core::law::{SenderConfig, cubic, reno, xcp, xcp_r};
 use congestlab_core::units::{Bytes, Duration, Rate, Time};
 use congestlab_net::packet::{Kind, Packet, UNLIMITED, flag};
-use congestlab_net::tcp::{Advertise, App, Config, Measure, Receiver, Recovery, Sender, Wait};
+use congestlab_net::tcp::{Advertise, App, Config, Measure, Receiver, Recovery, Sender, SlowStart, Wait};
 
 const MS: f64 = 1e6;
 
@@ -222,6 +222,7 @@ fn configure(lines: &[(usize, &str)]) -> Result<Run> {
         delayed_ack: false,
         ecn: false,
         ns2: false,
+        linux: None,
         app: App::Endless,
         advertise: Advertise::Always,
     };
@@ -240,6 +241,13 @@ fn configure(lines: &[(usize, &str)]) -> Result<Run> {
             "delayed_ack" => config.delayed_ack = value == "true",
             "ecn" => config.ecn = value == "true",
             "ns2" => config.ns2 = value == "true",
+            "linux" => {
+                config.linux = match value {
+                    "standard" => Some(SlowStart::Standard),
+                    "hystart++" => Some(SlowStart::HyStart),
+                    _ => return Err(format!("{value:?} is no slow start")),
+                }
+            }
             "transfer" => config.app = App::Transfer(Bytes(u64::from(number()?))),
             "bursts" => {
                 let parts: Vec<_> = value.split('/').collect();
@@ -524,6 +532,14 @@ scripts! {
     feedback_adds_up_until_acknowledged
     feedback_moves_the_window
     limited_transmit_without_sack
+    linux_finds_a_lost_retransmission
+    linux_halves_a_window_of_twenty_smoothly
+    linux_probes_a_lost_tail
+    linux_receivers_delay_after_sixteen
+    linux_receivers_report_duplicates
+    linux_takes_what_is_later_than_the_window_for_lost
+    linux_times_out_after_the_probe
+    linux_waits_for_what_was_overtaken
     maintain_repeats_a_loss_once_per_round_trip
     maintain_takes_silence_for_a_timeout
     no_new_data_after_the_stop

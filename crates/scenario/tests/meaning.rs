@@ -10,7 +10,7 @@ use congestlab_scenario::net::errors::ErrorRate;
 use congestlab_scenario::net::port::{FeedbackAt, LawConfig};
 use congestlab_scenario::net::queue::{Discipline, Limit, red};
 use congestlab_scenario::net::random::Probability;
-use congestlab_scenario::net::tcp::{App, Config, Recovery, Wait};
+use congestlab_scenario::net::tcp::{App, Config, Recovery, SlowStart, Wait};
 use congestlab_scenario::sim::model::{GroupKind, Model, Start};
 use congestlab_scenario::sim::outcome::{Event, Sample};
 use congestlab_scenario::sim::{self, Engine};
@@ -115,6 +115,25 @@ fn ns2_is_reno_recovery_an_early_timeout_and_a_short_interval() {
     assert_eq!((config.min_interval, *follows_service), (Duration(1_000_000), true));
     assert!(!config.bound_headers);
     assert!(!tcp(&self::model(&[]), 1).ns2);
+}
+
+#[test]
+fn linux_is_its_defaults_and_hystart_for_cubic() {
+    let of = |law: &str, more: &[(&str, &str)]| {
+        let mut settings = vec![("flows.one.law", law), ("flows.one.profile", "linux")];
+        settings.extend(more);
+        tcp(&model(&settings), 0).clone()
+    };
+    let config = of("sack", &[]);
+    assert_eq!((config.recovery, config.initial_window, config.ns2), (Recovery::Sack, 10, false));
+    assert_eq!((config.min_rto, config.delayed_ack), (Duration(200_000_000), true));
+    assert_eq!(config.linux, Some(SlowStart::Standard));
+    assert_eq!(of("cubic", &[]).linux, Some(SlowStart::HyStart));
+    assert_eq!(of("cubic", &[("flows.one.slow_start", "standard")]).linux, Some(SlowStart::Standard));
+    assert_eq!(of("bic", &[("flows.one.slow_start", "hystart++")]).linux, Some(SlowStart::HyStart));
+    let told = of("cubic", &[("flows.one.initial_window", "4"), ("flows.one.delayed_ack", "false")]);
+    assert_eq!((told.initial_window, told.delayed_ack), (4, false));
+    assert_eq!(tcp(&model(&[]), 0).linux, None);
 }
 
 #[test]

@@ -43,6 +43,7 @@ fn dumbbell(count: u32, link: LinkConfig, sender: SenderConfig) -> Model {
         delayed_ack: false,
         ecn: false,
         ns2: false,
+        linux: None,
         app: App::Endless,
         advertise: Advertise::Always,
     };

@@ -62,6 +62,7 @@ fn main() {
         delayed_ack: false,
         ecn: false,
         ns2: false,
+        linux: None,
         app: App::Endless,
         advertise: Advertise::Always,
     };

@@ -90,6 +90,27 @@ fn codes_of_load_run_alike_on_every_engine() {
     assert!(downgraded > 5, "chains were troubled in too few networks: {downgraded}");
 }
 
+/// RACK's and TLP's timers among the others, with links that lose, reorder and mark.
+#[test]
+fn senders_as_linux_run_alike_on_every_engine() {
+    let (mut repeated, mut expired) = (0, 0);
+    for seed in 9200..9300 {
+        let mut draw = Draw::new(seed);
+        let mut model = common::random_model(&mut draw, seed);
+        common::as_linux(&mut draw, &mut model);
+        if seed % 2 == 0 {
+            model.sample_every = Some(7_000_000_000);
+            model.record_events = true;
+        }
+        check(&model, &format!("seed {seed} as Linux"));
+        let got = outcome(&model, Engine::Reference);
+        for flow in got.groups.iter().flatten() {
+            (repeated, expired) = (repeated + flow.retransmits, expired + flow.timeouts);
+        }
+    }
+    assert!(repeated > 2000 && expired > 20, "too little was lost: {repeated} again, {expired} timeouts");
+}
+
 /// Policers before XCP's law, tables that are too small among them, and senders that lie beside those that do not.
 #[test]
 fn policed_networks_run_alike_on_every_engine() {

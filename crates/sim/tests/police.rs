@@ -59,6 +59,7 @@ fn sender(app: App, change: impl FnOnce(&mut xcp::SenderConfig)) -> GroupKind {
         delayed_ack: false,
         ecn: false,
         ns2: false,
+        linux: None,
         app,
         advertise: Advertise::Always,
     })

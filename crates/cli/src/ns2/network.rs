@@ -212,6 +212,9 @@ fn sender_refusal(model: &Model, group: &Group, config: &tcp::Config) -> Option<
     if !is_free {
         return Some("has an advertised window that changes".into());
     }
+    if config.linux.is_some() {
+        return Some("has the ways of Linux's TCP, which ns-2's lacks".into());
+    }
     if let Some(why) = bursts_refusal(model, group, config) {
         return Some(why.into());
     }

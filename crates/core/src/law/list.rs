@@ -363,6 +363,24 @@ impl Sender {
         call!(self, config, |law, config| SenderLaw::on_delivery(law, config, now, delivery))
     }
 
+    /// Grows the window in slow start: [`SenderLaw::slow_start`].
+    #[inline]
+    pub fn slow_start(&mut self, config: &SenderConfig, growth: Bytes) -> bool {
+        call!(self, config, |law, _config| SenderLaw::slow_start(law, growth))
+    }
+
+    /// Ends slow start: [`SenderLaw::leave_slow_start`].
+    #[inline]
+    pub fn leave_slow_start(&mut self, config: &SenderConfig) {
+        call!(self, config, |law, _config| SenderLaw::leave_slow_start(law))
+    }
+
+    /// Shows another window until the law is asked again, for machinery that lowers it bit by bit.
+    #[inline]
+    pub fn hold(&mut self, window: Bytes) {
+        self.window = window;
+    }
+
     /// Reacts to a loss: [`SenderLaw::on_loss`].
     #[inline]
     pub fn on_loss(&mut self, config: &SenderConfig, now: Time, flight: Bytes) {
@@ -825,6 +843,13 @@ impl LinkConfig {
 impl SenderConfig {
     /// Follows the implementation of that name, if the law knows it; returns what of it, or of the settings, does nothing.
     pub fn follow(&mut self, implementation: &str) -> Followed {
+        if implementation == "linux" {
+            return Followed {
+                ignored: &["byte_counting", "limited_slow_start"],
+                known: "slow start is there what `slow_start` says, and counts bytes",
+                ..Followed::default()
+            };
+        }
         let is_own = matches!(self, Self::Xcp(_));
         super::xcp::words::follow(self.part_mut(), is_own, implementation)
     }

@@ -748,6 +748,8 @@ trait SenderState: Debug + marker::Send + Sync {
     fn seed(&mut self, seed: u64);
     fn on_ack(&mut self, config: &dyn Any, now: Time, ack: &Ack);
     fn on_delivery(&mut self, config: &dyn Any, now: Time, delivery: &Delivery) -> bool;
+    fn slow_start(&mut self, growth: Bytes) -> bool;
+    fn leave_slow_start(&mut self);
     fn on_loss(&mut self, config: &dyn Any, now: Time, flight: Bytes);
     fn on_mark(&mut self, config: &dyn Any, now: Time, flight: Bytes);
     fn on_timeout(&mut self, config: &dyn Any, now: Time, flight: Bytes, is_first: bool);
@@ -847,6 +849,14 @@ where
 
     fn on_delivery(&mut self, config: &dyn Any, now: Time, delivery: &Delivery) -> bool {
         config.downcast_ref().is_some_and(|config| SenderLaw::on_delivery(self, config, now, delivery))
+    }
+
+    fn slow_start(&mut self, growth: Bytes) -> bool {
+        SenderLaw::slow_start(self, growth)
+    }
+
+    fn leave_slow_start(&mut self) {
+        SenderLaw::leave_slow_start(self);
     }
 
     fn on_loss(&mut self, config: &dyn Any, now: Time, flight: Bytes) {
@@ -1027,6 +1037,20 @@ impl SenderLaw for Sender {
     fn on_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
         if let Some(law) = &mut self.0 {
             law.on_ack(config.0.any(), now, ack);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn slow_start(&mut self, growth: Bytes) -> bool {
+        self.0.as_mut().is_some_and(|law| law.slow_start(growth))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn leave_slow_start(&mut self) {
+        if let Some(law) = &mut self.0 {
+            law.leave_slow_start();
         }
     }
 

@@ -161,6 +161,9 @@ pub struct Needs {
     pub loses: Option<Ratio>,
     /// True if each packet is acknowledged, whatever the receiver would rather do.
     pub each_acknowledged: bool,
+    /// True if the window has a slow-start threshold, at which a loss leaves it, and slow start can be run from outside:
+    /// [`SenderLaw::slow_start`], [`SenderLaw::leave_slow_start`].
+    pub slow_start: bool,
     /// True if a loss does not lower the rate: then lost retransmissions must be found, too, without a timeout.
     pub withstands_loss: bool,
     /// True if the SYN carries the law's header, and what the SYN-ACK returns goes to [`SenderLaw::on_ack`].
@@ -185,6 +188,7 @@ impl Needs {
         begins_at_line_rate: false,
         loses: None,
         each_acknowledged: false,
+        slow_start: false,
         withstands_loss: false,
         handshake: false,
         header_bytes: 0,
@@ -228,6 +232,17 @@ pub trait SenderLaw: Sized + 'static {
 
     /// Takes one acknowledgment, a duplicate too: each may carry a reply.
     fn on_ack(&mut self, config: &Self::Config, now: Time, ack: &Ack);
+
+    /// Grows the window by `growth`, not beyond its threshold, if it is in slow start; returns false if it is not. For
+    /// machinery that runs slow start itself, of laws that let it ([`Needs::slow_start`]).
+    #[inline(always)]
+    fn slow_start(&mut self, _growth: Bytes) -> bool {
+        false
+    }
+
+    /// Ends slow start: the threshold is the window from now on.
+    #[inline(always)]
+    fn leave_slow_start(&mut self) {}
 
     /// Reacts to a loss when fast retransmit begins: once per window of data. `flight` is FlightSize (RFC 5681 §3.2).
     fn on_loss(&mut self, config: &Self::Config, now: Time, flight: Bytes);

@@ -74,6 +74,12 @@ exported! {
         sender.on_probe_ack(config, Bytes(awnd));
         sender.window().0
     }
+    fn sender_slow_start(sender: &mut Sender, config: &SenderConfig, growth: u64) -> u64 {
+        if !sender.slow_start(config, Bytes(growth)) {
+            sender.leave_slow_start(config);
+        }
+        sender.window().0
+    }
     fn sender_on_loss(sender: &mut Sender, config: &SenderConfig, now: u64, flight: u64) -> u64 {
         sender.on_loss(config, Time(now), Bytes(flight));
         sender.window().0

@@ -135,6 +135,7 @@ mod tests {
             delayed_ack: false,
             ecn: false,
             ns2: false,
+            linux: None,
             app,
         }
     }

@@ -18,11 +18,16 @@
 
 mod delivery;
 mod headers;
+mod hystart;
+mod linux;
+mod prr;
+mod rack;
 mod ranges;
 mod receiver;
 mod rtt;
 mod scoreboard;
 mod sender;
+mod tail;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -56,6 +61,15 @@ impl Recovery {
     pub fn has_sack(self) -> bool {
         matches!(self, Self::Sack | Self::Fack)
     }
+}
+
+/// Slow start of a sender with the ways of Linux, which adds all that an ACK acknowledges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlowStart {
+    /// Until something is lost.
+    Standard,
+    /// HyStart++, until round trips become longer (RFC 9406); at most eight segments an ACK.
+    HyStart,
 }
 
 /// Moment at which the pause between two bursts begins.
@@ -118,6 +132,10 @@ pub struct Config {
     pub ecn: bool,
     /// True for the ways of ns-2.35's `Agent/TCP/Reno/XCP` and its sink (docs/design/contract.md 1, `profile = "ns2"`).
     pub ns2: bool,
+    /// The ways of Linux's TCP, with `recovery` by SACK and a law that lets slow start be run
+    /// ([`law::Needs::slow_start`]): losses found by RACK and TLP (RFC 8985), repaired by PRR (RFC 9937), this slow start,
+    /// `min_rto` a floor of the variation, delayed ACKs and DSACK as there; `None`: what the RFCs above say.
+    pub linux: Option<SlowStart>,
     /// Data that the application sends.
     pub app: App,
 }

@@ -13,6 +13,12 @@ use crate::packet::{Kind, Packet, SACK_BLOCKS, flag};
 /// 500 ms; ns-2's 100 ms stay below every retransmission timeout in use, 200 ms included.
 const DELAYED_ACK: Duration = Duration(100_000_000);
 
+/// The same of Linux while data keeps coming (TCP_DELACK_MIN).
+const LINUX_DELAYED_ACK: Duration = Duration(40_000_000);
+
+/// Segments that Linux acknowledges at once at the beginning (TCP_MAX_QUICKACKS).
+const LINUX_QUICK: u64 = 16;
+
 /// Segments received beyond a gap.
 #[derive(Clone, Debug, Default)]
 struct OutOfOrder {
@@ -215,7 +221,11 @@ impl Receiver {
             u64::from(packet.size)
         } else {
             let before = self.next;
-            self.handle_disorder(index, packet);
+            let is_new = self.handle_disorder(index, packet);
+            if let Some(segment) = index.filter(|_| !is_new && config.linux.is_some()) {
+                self.answer_duplicate(config, now, segment, answer);
+                return true;
+            }
             (config.bytes_of(self.next) - config.bytes_of(before)).0
         };
         self.delivered_bytes += delivered;
@@ -234,8 +244,13 @@ impl Receiver {
             return true;
         }
         // RFC 5681 §4.2: disorder, and the filling of a gap, are reported at once.
-        if config.delayed_ack && is_plain && !is_waiting && heard != Heard::Urgent {
-            self.deadline = now + DELAYED_ACK;
+        if config.delayed_ack
+            && is_plain
+            && !is_waiting
+            && heard != Heard::Urgent
+            && (config.linux.is_none() || self.next > LINUX_QUICK)
+        {
+            self.deadline = now + if config.linux.is_none() { DELAYED_ACK } else { LINUX_DELAYED_ACK };
             return false;
         }
         self.acknowledge(config, now, Kind::Ack, answer);
@@ -250,9 +265,24 @@ impl Receiver {
         self.echo.on_data(&config.law, packet, around)
     }
 
-    /// A duplicate, a segment beyond a gap, or one that fills it.
+    /// DSACK: the first block is of the segment that came again (RFC 2883 §4).
+    #[cold]
+    fn answer_duplicate(&mut self, config: &Config, now: Time, segment: u64, answer: &mut Packet) {
+        if now < self.measure.from || self.measure.to < now {
+            self.note_outside(now, 0);
+        }
+        self.acknowledge(config, now, Kind::Ack, answer);
+        for block in (1..SACK_BLOCKS).rev() {
+            let (start, end) = answer.sack(block - 1);
+            answer.set_sack(block, start, end);
+        }
+        let start = self.base.wrapping_add(segment as u32);
+        answer.set_sack(0, start, start.wrapping_add(1));
+    }
+
+    /// A duplicate, a segment beyond a gap, or one that fills it; true if it is new.
     #[inline(never)]
-    fn handle_disorder(&mut self, index: Option<u64>, packet: &Packet) {
+    fn handle_disorder(&mut self, index: Option<u64>, packet: &Packet) -> bool {
         let is_new = match index {
             Some(index) if index >= self.next => {
                 let beyond = self.out_of_order.get_or_insert_default();
@@ -274,6 +304,7 @@ impl Receiver {
         if !is_new && packet.flags & flag::RETRANSMIT != 0 {
             self.duplicates = self.duplicates.saturating_add(1);
         }
+        is_new
     }
 
     #[inline(always)]

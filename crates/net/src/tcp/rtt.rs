@@ -52,6 +52,16 @@ impl RoundTrip {
         Duration(rto.min(MAX_RTO.0))
     }
 
+    /// Linux's: its floor is one of four times the variation, and comes on top of the round trip (`tcp_rtt_estimator` in
+    /// net/ipv4/tcp_input.c).
+    pub(super) fn linux_rto(&self, initial: Duration, min: Duration, backoff: u8) -> Duration {
+        let floored = match self.srtt {
+            0 => initial.0,
+            srtt => srtt.saturating_add(min.0),
+        };
+        self.rto(initial, Duration(floored), backoff)
+    }
+
     /// A segment sent so long ago that no acknowledgment has come for is lost: the timeout without
     /// its floor, and at least a quarter of a round trip for reordering (RFC 8985 §6.2, step 4).
     #[inline]
@@ -90,6 +100,18 @@ mod tests {
         rtt.sample(Duration(10 * MS));
         let rto = |backoff| rtt.rto(INITIAL_RTO, Duration(1000 * MS), backoff).0 / MS;
         assert_eq!([rto(0), rto(1), rto(5), rto(6), rto(255)], [1000, 2000, 32_000, 60_000, 60_000]);
+    }
+
+    #[test]
+    fn linux_adds_its_floor_to_the_round_trip() {
+        let mut rtt = RoundTrip::default();
+        let rto = |rtt: &RoundTrip, backoff| rtt.linux_rto(INITIAL_RTO, Duration(200 * MS), backoff).0 / MS;
+        assert_eq!(rto(&rtt, 0), 1000);
+        (0..60).for_each(|_| rtt.sample(Duration(100 * MS)));
+        assert_eq!([rto(&rtt, 0), rto(&rtt, 1)], [300, 600]);
+        rtt.sample(Duration(500 * MS));
+        // RFC 6298: srtt 150 ms, rttvar 100 ms.
+        assert_eq!(rto(&rtt, 0), 550);
     }
 
     #[test]

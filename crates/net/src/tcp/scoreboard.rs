@@ -15,6 +15,7 @@ use congestlab_core::units::{Duration, Time};
 
 use super::Recovery;
 use super::delivery::Delivery;
+use super::linux::Linux;
 use super::ranges::Ranges;
 use crate::packet::SACK_BLOCKS;
 use crate::random::Stream;
@@ -61,6 +62,8 @@ pub(super) struct Scoreboard {
     heard: [(u32, u32); SACK_BLOCKS],
     /// For laws that want samples of the delivery rate; such a scoreboard is never given up.
     pub(super) delivery: Option<Box<Delivery>>,
+    /// For senders with the ways of Linux, likewise: then it is RACK that knows what is lost and in flight.
+    pub(super) linux: Option<Box<Linux>>,
     /// For laws that send probes; likewise.
     pub(super) probes: Option<Box<Probes>>,
 }
@@ -106,13 +109,14 @@ impl Scoreboard {
             expiry: Time::NEVER,
             heard: [(0, 0); SACK_BLOCKS],
             delivery: None,
+            linux: None,
             probes: None,
         }
     }
 
     /// Nothing left to remember.
     pub(super) fn is_clean(&self, una: u64) -> bool {
-        let is_kept = self.delivery.is_some() || self.probes.is_some();
+        let is_kept = self.delivery.is_some() || self.probes.is_some() || self.linux.is_some();
         !is_kept && self.sacked.is_empty() && self.high_rxt <= una && self.timeout <= una
     }
 
@@ -128,13 +132,18 @@ impl Scoreboard {
 
     /// The receiver holds `start..end`; true if some of it is news.
     pub(super) fn sack(&mut self, start: u64, end: u64) -> bool {
-        if let Some(delivery) = &mut self.delivery {
+        if self.delivery.is_some() || self.linux.is_some() {
             let mut segment = start;
             while segment < end {
                 match self.sacked.around(segment) {
                     Some(range) => segment = range.1,
                     None => {
-                        delivery.deliver(segment);
+                        if let Some(delivery) = &mut self.delivery {
+                            delivery.deliver(segment);
+                        }
+                        if let Some(linux) = &mut self.linux {
+                            linux.rack.sack(segment);
+                        }
                         segment += 1;
                     }
                 }
@@ -156,6 +165,9 @@ impl Scoreboard {
         if let Some(delivery) = &mut self.delivery {
             delivery.advance(una);
         }
+        if let Some(linux) = &mut self.linux {
+            linux.rack.advance(una);
+        }
         let removed = self.sacked.remove_below(una);
         if una < self.high_rxt {
             self.sacked_below_rxt -= removed;
@@ -170,6 +182,9 @@ impl Scoreboard {
 
     /// Applies what [`Scoreboard::sack`] and [`Scoreboard::advance`] changed to the loss estimate.
     pub(super) fn update(&mut self) {
+        if self.linux.is_some() {
+            return;
+        }
         if self.sacked.is_empty() {
             (self.third, self.lost, self.sacked_above_lost) = (0, self.timeout, 0);
         } else {
@@ -213,16 +228,23 @@ impl Scoreboard {
     /// repeating what arrived; the evidence suffices, because a receiver that discarded data
     /// acknowledges at most up to it, and that segment is then the first one here.
     pub(super) fn on_timeout(&mut self, una: u64, next: u64) {
-        if self.sacked.first().is_some_and(|first| first.0 <= una) {
-            self.sacked.clear();
-            self.heard = [(0, 0); SACK_BLOCKS];
-        }
+        self.forget_withdrawn(una);
         self.high_rxt = una;
         self.sacked_below_rxt = 0;
         self.watched.clear();
         self.again.clear();
         self.timeout = next;
         self.update();
+    }
+
+    /// Forgets all SACK information if the receiver has dropped some of what it reported: true then.
+    pub(super) fn forget_withdrawn(&mut self, una: u64) -> bool {
+        let has_reneged = self.sacked.first().is_some_and(|first| first.0 <= una);
+        if has_reneged {
+            self.sacked.clear();
+            self.heard = [(0, 0); SACK_BLOCKS];
+        }
+        has_reneged
     }
 
     /// snd.fack: the segment after the highest that the receiver is known to hold.
@@ -238,6 +260,9 @@ impl Scoreboard {
     /// Segments in flight (SetPipe of RFC 6675 §4): those neither SACKed nor lost, and those
     /// retransmitted and not SACKed, nor lost again.
     pub(super) fn pipe(&self, una: u64, next: u64) -> u64 {
+        if let Some(linux) = &self.linux {
+            return linux.rack.pipe(una, next);
+        }
         let first = (next - una.max(self.lost)) - self.sacked_above_lost;
         let repeated = (self.high_rxt - una) - self.sacked_below_rxt - self.again.len() as u64;
         first + repeated
@@ -256,6 +281,9 @@ impl Scoreboard {
 
     /// NextSeg, rule 1 (RFC 6675 §4): the lowest lost segment not yet retransmitted, or lost again.
     pub(super) fn next_lost(&self) -> Option<u64> {
+        if let Some(linux) = &self.linux {
+            return linux.rack.next_lost();
+        }
         let once = || Some(self.candidate()).filter(|&segment| segment < self.lost);
         self.again.first().copied().or_else(once)
     }

@@ -2,15 +2,18 @@
 //!
 //! References: RFC 5681 (fast retransmit, restart), RFC 6298 (timer), RFC 6582 (NewReno), RFC 6675
 //! (SACK), Mathis and Mahdavi 1996 (FACK), RFC 3042 (limited transmit), RFC 3168 (ECN), RFC 7323
-//! (timestamps), RFC 9293 §3.8.6.1 (zero-window probes); ns-2.35 `tcp-reno.cc` for the profile of that name.
+//! (timestamps), RFC 9293 §3.8.6.1 (zero-window probes), and those of `linux`; ns-2.35 `tcp-reno.cc` for the profile of that name.
 
+mod linux;
 mod stats;
+mod watch;
 
 use alloc::boxed::Box;
 use congestlab_core::law;
 use congestlab_core::units::{Bytes, Duration, Rate, Time};
 
 use super::delivery::Delivery;
+use super::linux::Linux;
 use super::rtt::{CAUTIOUS_RTO, INITIAL_RTO, RoundTrip};
 use super::scoreboard::{DUP_THRESH, Scoreboard};
 use super::{App, Config, Connection, Measure, Recovery, Wait, absolute, in_bytes, sent_bytes};
@@ -74,6 +77,10 @@ mod bit {
     pub(super) const EARLY: u16 = 1 << 12;
     /// The law says nothing when it sends, and need not be called.
     pub(super) const SILENT: u16 = 1 << 13;
+    /// The ways are those of Linux: the scoreboard has RACK.
+    pub(super) const LINUX: u16 = 1 << 14;
+    /// A tail loss probe has to go.
+    pub(super) const TAIL: u16 = 1 << 15;
 }
 
 /// Segment to send next.
@@ -165,10 +172,11 @@ impl Sender {
             write_at: Time::NEVER,
             sent_at: Time::NEVER,
             stop,
-            scoreboard: (samples || probes).then(|| {
+            scoreboard: (samples || probes || config.linux.is_some()).then(|| {
                 let mut board = Box::new(Scoreboard::new(0, config.recovery));
                 board.delivery = samples.then(|| Box::new(Delivery::new()));
                 board.probes = probes.then(Box::default);
+                board.linux = config.linux.map(|slow_start| Box::new(Linux::new(slow_start)));
                 board
             }),
             connection: None,
@@ -178,7 +186,8 @@ impl Sender {
             inflation: 0,
             flags: if probes { bit::PROBES } else { 0 }
                 | if start < measure.from { bit::EARLY } else { 0 }
-                | if config.law.is_silent() { bit::SILENT } else { 0 },
+                | if config.law.is_silent() { bit::SILENT } else { 0 }
+                | if config.linux.is_some() { bit::LINUX } else { 0 },
             mode: Mode::Closed,
             dup_acks: 0,
             backoff: 0,
@@ -362,11 +371,16 @@ impl Sender {
         if is_probe {
             self.law.on_probe_ack(&config.law, self.awnd_bytes(config));
         }
+        let acked = if PLAIN || self.flags & bit::LINUX == 0 {
+            sent_bytes(config, advanced)
+        } else {
+            self.start_slowly(config, ack, advanced, rtt)
+        };
         self.law.on_ack(
             &config.law,
             now,
             &law::Ack {
-                acked: sent_bytes(config, advanced),
+                acked,
                 flight: sent_bytes(config, flight),
                 awnd: self.awnd_bytes(config),
                 rtt,
@@ -403,6 +417,10 @@ impl Sender {
     #[inline(never)]
     fn inspect(&mut self, config: &Config, now: Time, packet: &Packet, advanced: u64, is_duplicate: bool) {
         self.end_watch();
+        if self.flags & bit::LINUX != 0 {
+            self.inspect_as_linux(config, now, packet, advanced);
+            return;
+        }
         if let Some(delivery) = self.delivery() {
             delivery.begin(now);
         }
@@ -410,11 +428,7 @@ impl Sender {
         if advanced > 0 {
             self.progress(config, now, advanced);
         }
-        if packet.flags & flag::ECE != 0 && config.ecn && self.mode == Mode::Open {
-            self.reduce(config, now, law::Sender::on_mark);
-            self.mode = Mode::Reduced;
-            self.recover = self.next;
-        }
+        self.hear_mark(config, now, packet);
         // RFC 6675 §2: with SACK, a duplicate is what reports something new above the cumulative ACK.
         if if config.recovery.has_sack() { has_news } else { is_duplicate } {
             self.handle_duplicate(config, now);
@@ -428,6 +442,15 @@ impl Sender {
         }
         self.find_lost_again(config, now);
         self.begin_watch();
+    }
+
+    /// RFC 3168 §6.1.2: the window is reduced for marks once a window of data.
+    fn hear_mark(&mut self, config: &Config, now: Time, packet: &Packet) {
+        if packet.flags & flag::ECE != 0 && config.ecn && self.mode == Mode::Open {
+            self.reduce(config, now, law::Sender::on_mark);
+            self.mode = Mode::Reduced;
+            self.recover = self.next;
+        }
     }
 
     /// Tells the law what the ACK says of the rate at which data arrives, if it wants to know.
@@ -618,51 +641,6 @@ impl Sender {
         self.restart_timer(config, now);
     }
 
-    // P-XCP keeps its window at a loss (PX §III), so it has to find losses as long as ACKs come, also
-    // those of retransmissions: each loss is repeated once per round trip (docs/design/protocols.md 2.3). BBR's rate
-    // does not fall with losses either, and those who made it find them (Linux by RACK, RFC 8985). The
-    // timer, which leaves one segment of the window, is for silence. One timer serves both: between
-    // `end_watch` and `begin_watch` it is that of RFC 6298, else whichever comes first.
-
-    fn begin_watch(&mut self) {
-        if let Some(board) = &mut self.scoreboard
-            && let Some(since) = board.watched_since()
-        {
-            let due = since + self.rtt.patience();
-            if due < self.timer {
-                board.expiry = core::mem::replace(&mut self.timer, due);
-            }
-        }
-    }
-
-    fn end_watch(&mut self) {
-        if let Some(board) = &mut self.scoreboard
-            && board.expiry != Time::NEVER
-        {
-            self.timer = core::mem::replace(&mut board.expiry, Time::NEVER);
-        }
-    }
-
-    /// The timer has expired: true if it was for a retransmission.
-    #[inline(never)]
-    fn serves_watched(&mut self, config: &Config, now: Time) -> bool {
-        self.end_watch();
-        let is_watched = now < self.timer;
-        if is_watched {
-            self.find_lost_again(config, now);
-            self.begin_watch();
-        }
-        is_watched
-    }
-
-    fn find_lost_again(&mut self, config: &Config, now: Time) {
-        let (una, patience) = (self.una, self.rtt.patience());
-        let is_lost = self.scoreboard.as_mut().is_some_and(|board| board.find_lost_again(una, now, patience));
-        if is_lost && matches!(self.mode, Mode::Open | Mode::Reduced) {
-            self.enter_recovery(config, now);
-        }
-    }
-
     /// The law reduces its window for a loss or a mark.
     fn reduce(&mut self, config: &Config, now: Time, react: Reaction) {
         let before = self.law.window();
@@ -680,7 +658,9 @@ impl Sender {
     /// RFC 6298 §5.4–5.6, RFC 5681 §3.1.
     fn handle_timeout(&mut self, config: &Config, now: Time) {
         let flight = self.flight_size(config);
-        let is_first = self.flags & bit::EXPIRED == 0;
+        // Linux: nor where the window has just been reduced (`tcp_enter_loss` in net/ipv4/tcp_input.c).
+        let is_reduced = self.flags & bit::LINUX != 0 && matches!(self.mode, Mode::Recovery | Mode::Reduced);
+        let is_first = self.flags & bit::EXPIRED == 0 && !is_reduced;
         self.timeouts += 1;
         self.law.on_timeout(&config.law, now, flight, is_first);
         self.mode = Mode::Loss;
@@ -694,7 +674,11 @@ impl Sender {
             self.flags |= bit::CWR;
         }
         let (una, next) = (self.una, self.next);
-        self.board(config).on_timeout(una, next);
+        if self.flags & bit::LINUX != 0 {
+            self.expire_as_linux(now);
+        } else {
+            self.board(config).on_timeout(una, next);
+        }
         self.backoff = self.backoff.saturating_add(1);
         self.restart_timer(config, now);
     }
@@ -849,7 +833,8 @@ impl Sender {
             if PLAIN { is_new_allowed.then_some(Pick::New) } else { self.pick(config, is_new_allowed) };
         let Some(pick) = pick else { return false };
         let flight = if PLAIN { outstanding } else { self.pipe() };
-        if pick != Pick::Repeat && !self.has_room_beside::<PLAIN>(config, flight) {
+        let is_forced = !PLAIN && (pick == Pick::Repeat || self.flags & bit::TAIL != 0);
+        if !is_forced && !self.has_room_beside::<PLAIN>(config, flight) {
             self.flags |= bit::WINDOW_LIMITED;
             return false;
         }
@@ -871,6 +856,9 @@ impl Sender {
         if self.flags & bit::REPEAT != 0 {
             return Some(Pick::Repeat);
         }
+        if self.flags & bit::TAIL != 0 {
+            return Some(if is_new_allowed { Pick::New } else { Pick::Rescue(self.next - 1) });
+        }
         let Some(board) = &self.scoreboard else {
             return is_new_allowed.then_some(Pick::New);
         };
@@ -883,7 +871,7 @@ impl Sender {
         if is_new_allowed {
             return Some(Pick::New);
         }
-        if !is_sack_recovery || config.recovery == Recovery::Fack {
+        if !is_sack_recovery || config.recovery == Recovery::Fack || self.flags & bit::LINUX != 0 {
             return None;
         }
         let rescue = || board.rescue(self.una, self.next).map(Pick::Rescue);
@@ -1015,6 +1003,10 @@ impl Sender {
     /// `flight` segments were in flight before `index` was sent; `is_last`: there is no more data.
     #[inline(never)]
     fn record_delivery(&mut self, config: &Config, now: Time, index: u64, flight: u64, is_last: bool) {
+        if self.flags & bit::LINUX != 0 {
+            self.record_as_linux(config, now, index);
+            return;
+        }
         let is_idle = is_last && self.has_room(config, flight + 1);
         if let Some(delivery) = self.delivery() {
             delivery.note_sent(now, index, flight);
@@ -1027,7 +1019,7 @@ impl Sender {
     #[inline(never)]
     fn note_retransmission(&mut self, config: &Config, now: Time, pick: Pick, index: u64) {
         self.flags &= !bit::REPEAT;
-        let Some(board) = &mut self.scoreboard else { return };
+        let Some(board) = self.scoreboard.as_mut().filter(|board| board.linux.is_none()) else { return };
         if matches!(pick, Pick::Rescue(_)) {
             board.note_rescue(self.recover);
             return;
@@ -1135,6 +1127,9 @@ impl Sender {
 
     #[inline]
     fn rto(&self, config: &Config) -> Duration {
+        if self.flags & bit::LINUX != 0 {
+            return self.linux_rto(config);
+        }
         let rto = self.rtt.rto(INITIAL_RTO, config.min_rto, self.backoff);
         let is_established = self.mode != Mode::SynSent;
         if self.flags & bit::SYN_EXPIRED != 0 && is_established { rto.max(CAUTIOUS_RTO) } else { rto }

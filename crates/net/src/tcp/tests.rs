@@ -11,7 +11,7 @@ use congestlab_core::law::{
 use congestlab_core::units::{Bytes, Duration, Rate, Time};
 
 use super::scoreboard::DUP_THRESH;
-use super::{Advertise, App, Config, Measure, Receiver, Recovery, Sender, Wait, absolute};
+use super::{Advertise, App, Config, Measure, Receiver, Recovery, Sender, SlowStart, Wait, absolute};
 use crate::packet::{Kind, Packet, SACK_BLOCKS, flag};
 
 const MS: u64 = 1_000_000;
@@ -231,6 +231,10 @@ impl Pair {
         }
         let near = |seq| absolute(seq, base, naive.una).expect("honest numbers");
         let una = near(packet.seq).max(naive.una);
+        if self.config.linux.is_some() {
+            naive.una = una;
+            return;
+        }
         let blocks: Vec<_> =
             (0..SACK_BLOCKS).map(|i| packet.sack(i)).map(|(s, e)| (near(s), near(e))).collect();
         if una > naive.una {
@@ -262,6 +266,9 @@ impl Pair {
     }
 
     fn find_lost_again(&mut self) {
+        if self.config.linux.is_some() {
+            return;
+        }
         self.naive.find_lost_again(self.now, self.sender.patience().0);
         if self.repair == Repair::None && !self.naive.again.is_empty() {
             self.repair = Repair::Recovery;
@@ -296,6 +303,8 @@ impl Pair {
         if packet.flags & flag::RETRANSMIT == 0 {
             assert_eq!(segment, naive.next, "new data goes in order");
             naive.next += 1;
+        } else if self.config.linux.is_some() {
+            assert!((naive.una..naive.next).contains(&segment), "{segment} is not outstanding");
         } else if self.config.recovery.has_sack() {
             assert!(self.repair != Repair::None, "nothing is to be repaired");
             // Rules 3 and 4 are RFC 6675's only.
@@ -339,7 +348,7 @@ impl Pair {
     }
 
     fn compare(&self) {
-        if self.config.recovery.has_sack() {
+        if self.config.recovery.has_sack() && self.config.linux.is_none() {
             assert_eq!(self.sender.pipe(), self.naive.pipe(), "at {} ns", self.now);
         }
     }
@@ -357,6 +366,7 @@ fn config(law: SenderConfig, recovery: Recovery, app: App) -> Config {
         delayed_ack: false,
         ecn: false,
         ns2: false,
+        linux: None,
         advertise: Advertise::Always,
         app,
     }
@@ -391,54 +401,62 @@ fn laws() -> [SenderConfig; 17] {
     ]
 }
 
+/// Every law with every way of repairing losses.
+fn senders() -> Vec<(SenderConfig, Recovery, Option<SlowStart>)> {
+    let plain = laws().into_iter().flat_map(|law| RECOVERIES.map(|recovery| (law.clone(), recovery, None)));
+    let linux = laws().into_iter().filter(|law| law.needs().slow_start).flat_map(|law| {
+        [SlowStart::Standard, SlowStart::HyStart].map(|start| (law.clone(), Recovery::Sack, Some(start)))
+    });
+    plain.chain(linux).collect()
+}
+
 #[test]
 fn every_byte_arrives_once_whatever_the_pipe_does() {
     let total = 400_123;
     let mut seed = 0;
     let (mut worst, mut repeats) = ((0, 0), [0; 2]);
-    for law in laws() {
-        for recovery in RECOVERIES {
-            for (loss, ack_loss, repeat, reorder) in [
-                (0, 0, 0, 0),
-                (1, 0, 0, 0),
-                (10, 0, 0, 0),
-                (30, 30, 0, 0),
-                (0, 50, 0, 0),
-                (0, 0, 20, 20),
-                (5, 5, 5, 5),
-            ] {
-                for (awnd, delayed_ack, ns2) in
-                    [(None, false, false), (Some(7), true, false), (Some(100), false, true)]
-                {
-                    seed += 1;
-                    let weather = Weather { loss, ack_loss, repeat, reorder };
-                    let config = Config {
-                        awnd,
-                        delayed_ack,
-                        ns2,
-                        ..config(law.clone(), recovery, App::Transfer(Bytes(total)))
-                    };
-                    let mut pair = Pair::new(config, seed, weather, Time::NEVER);
-                    while pair.step() {}
-                    let (sent, received) = (pair.sender.stats(), pair.receiver.stats());
-                    assert!(
-                        sent.completion.is_some(),
-                        "{law:?} {recovery:?} never completes: {:?}",
-                        pair.sender
+    for (law, recovery, linux) in senders() {
+        for (loss, ack_loss, repeat, reorder) in [
+            (0, 0, 0, 0),
+            (1, 0, 0, 0),
+            (10, 0, 0, 0),
+            (30, 30, 0, 0),
+            (0, 50, 0, 0),
+            (0, 0, 20, 20),
+            (5, 5, 5, 5),
+        ] {
+            for (awnd, delayed_ack, ns2) in
+                [(None, false, false), (Some(7), true, false), (Some(100), false, true)]
+            {
+                seed += 1;
+                let weather = Weather { loss, ack_loss, repeat, reorder };
+                let config = Config {
+                    awnd,
+                    delayed_ack,
+                    ns2: ns2 && linux.is_none(),
+                    linux,
+                    ..config(law.clone(), recovery, App::Transfer(Bytes(total)))
+                };
+                let mut pair = Pair::new(config, seed, weather, Time::NEVER);
+                while pair.step() {}
+                let (sent, received) = (pair.sender.stats(), pair.receiver.stats());
+                assert!(
+                    sent.completion.is_some(),
+                    "{law:?} {recovery:?} {linux:?} never completes: {:?}",
+                    pair.sender
+                );
+                assert_eq!(received.total.delivered_bytes, total);
+                assert_eq!(sent.total.sent_packets, 401 + sent.total.retransmits + sent.probes);
+                assert_eq!(sent.probes > 0, law.needs().probes);
+                assert!(repeat > 0 || received.total.spurious_retransmits <= sent.total.retransmits);
+                if loss + ack_loss + repeat + reorder == 0 {
+                    assert_eq!(
+                        (sent.total.retransmits, sent.total.timeouts, sent.total.window_cuts),
+                        (0, 0, 0)
                     );
-                    assert_eq!(received.total.delivered_bytes, total);
-                    assert_eq!(sent.total.sent_packets, 401 + sent.total.retransmits + sent.probes);
-                    assert_eq!(sent.probes > 0, law.needs().probes);
-                    assert!(repeat > 0 || received.total.spurious_retransmits <= sent.total.retransmits);
-                    if loss + ack_loss + repeat + reorder == 0 {
-                        assert_eq!(
-                            (sent.total.retransmits, sent.total.timeouts, sent.total.window_cuts),
-                            (0, 0, 0)
-                        );
-                    }
-                    worst = worst.max((sent.total.timeouts, seed));
-                    repeats[usize::from(pair.config.repeats_again())] += pair.repeats;
                 }
+                worst = worst.max((sent.total.timeouts, seed));
+                repeats[usize::from(pair.config.repeats_again())] += pair.repeats;
             }
         }
     }
@@ -502,16 +520,21 @@ fn bursts_end_when_all_is_sent() {
 fn arbitrary_packets_do_no_harm() {
     let mut laws = laws().to_vec();
     laws.extend([1, 2].map(|n| SenderConfig::Mpcp(mpcp::SenderConfig::of(n, true))));
-    for seed in 0..400 {
+    for seed in 0..500 {
         let mut random = Random(seed);
         let recovery = RECOVERIES[seed as usize % RECOVERIES.len()];
         let law = laws[(seed / 4) as usize % laws.len()].clone();
-        let config = Config {
+        let mut config = Config {
             delayed_ack: seed % 2 == 0,
             ecn: seed % 5 == 0,
             ns2: seed % 7 == 0,
             ..config(law, recovery, App::Endless)
         };
+        if seed >= 400 {
+            config.law = laws[seed as usize % 4].clone();
+            config.recovery = Recovery::Sack;
+            config.linux = Some([SlowStart::Standard, SlowStart::HyStart][(seed / 4) as usize % 2]);
+        }
         let measure = Measure { from: Time(0), to: Time::NEVER };
         let isn = u32::MAX - 5;
         let mut sender = Sender::new(&config, 0, Time(0), Time::NEVER, isn, measure);

@@ -72,12 +72,34 @@ words! {
 }
 
 words! {
-    /// An implementation whose ways are followed.
-    Profile {
+    /// An implementation whose ways a link follows.
+    LinkProfile {
         /// ns-2.35.
         Ns2 = "ns2",
         /// The Linux implementation of XCP in a thesis of 2005.
         Thesis = "thesis",
+    }
+}
+
+words! {
+    /// An implementation whose ways a flow follows.
+    FlowProfile {
+        /// ns-2.35.
+        Ns2 = "ns2",
+        /// The Linux implementation of XCP in a thesis of 2005.
+        Thesis = "thesis",
+        /// The TCP of today's Linux.
+        Linux = "linux",
+    }
+}
+
+words! {
+    /// Slow starts of Linux's profile.
+    SlowStart {
+        /// Until something is lost.
+        Standard = "standard",
+        /// RFC 9406.
+        HyStart = "hystart++",
     }
 }
 
@@ -138,7 +160,7 @@ record! {
         /// Records of a policer of senders that lie to XCP's law or do not listen; 0 (default): there is none.
         police: Police,
         /// XCP takes headers as they come. ns2: shortest control interval 1 ms. thesis: grants alpha C when nothing came, as TH's router.
-        profile: Profile,
+        profile: LinkProfile,
         /// The other direction; absent keys mirror this one.
         reverse: Reverse,
     }
@@ -338,7 +360,10 @@ record! {
         /// Explicit congestion notification; false.
         ecn: bool,
         /// ns2: Reno recovery, initial window 2, minimum RTO 0.2 s, feedback of duplicate ACKs dropped. thesis: XCP's sender as TH built it.
-        profile: Profile,
+        /// linux: RACK-TLP, PRR, byte counting, initial window 10, minimum RTO 0.2 s and delayed ACKs of Linux's TCP.
+        profile: FlowProfile,
+        /// Slow start of profile linux: standard, or hystart++ (RFC 9406); hystart++ for CUBIC, standard for others.
+        slow_start: SlowStart,
         /// Pattern in which the application has data; absent: always.
         app: App,
     }

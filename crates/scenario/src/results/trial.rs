@@ -491,7 +491,7 @@ fn connection(random: &mut Random, config: &SenderConfig) -> Result<(), Broken> 
     for _ in 0..EVENTS {
         now = random.after(now);
         let flight = Bytes(random.word());
-        match random.below(13) {
+        match random.below(14) {
             11 => {
                 let ask = Ask { srtt: Duration(random.word()), awnd: Bytes(random.word()) };
                 let turn = law.probe(config, Time(now), &ask);
@@ -500,6 +500,11 @@ fn connection(random: &mut Random, config: &SenderConfig) -> Result<(), Broken> 
                 }
             }
             12 => law.on_probe_ack(config, Bytes(random.word())),
+            13 if !law.slow_start(config, Bytes(random.word())) => law.leave_slow_start(config),
+            13 if !config.needs().slow_start => {
+                return Err("its slow start can be run from outside, and it does not say so".into());
+            }
+            13 => {}
             10 => {
                 let delivery = Delivery {
                     total: Bytes(random.word()),

@@ -15,7 +15,7 @@ use congestlab_net::queue::{Discipline, Limit, red, step, xcp_tcp};
 use congestlab_net::random::{Probability, Stream};
 use congestlab_net::service::{Service, Steps};
 use congestlab_net::source::{Pattern, SourceConfig};
-use congestlab_net::tcp::{Advertise, App, Config, Recovery, Wait};
+use congestlab_net::tcp::{Advertise, App, Config, Recovery, SlowStart, Wait};
 use congestlab_net::trace::Trace;
 use congestlab_net::xcp_i;
 use congestlab_sim::model::{
@@ -147,6 +147,24 @@ pub(crate) fn add_codes(draw: &mut Draw, model: &mut Model) {
                 resume: draw.between(1, 8) as u32,
                 ..mpcp::SenderConfig::of(n, false)
             });
+        }
+    }
+}
+
+/// Senders with the ways of Linux's TCP in the place of others that are not XCP's.
+pub(crate) fn as_linux(draw: &mut Draw, model: &mut Model) {
+    for group in &mut model.groups {
+        if let GroupKind::Tcp(config) = &mut group.kind
+            && config.law.part::<xcp::SenderConfig>().is_none()
+        {
+            config.law = draw.of(&[
+                SenderConfig::Reno(reno::Config::DEFAULT),
+                SenderConfig::Cubic(cubic::Config {}),
+                SenderConfig::HighSpeed(highspeed::Config::default()),
+                SenderConfig::Bic(bic::Config::default()),
+            ]);
+            (config.recovery, config.ns2) = (Recovery::Sack, false);
+            config.linux = Some(draw.of(&[SlowStart::Standard, SlowStart::HyStart]));
         }
     }
 }
@@ -590,6 +608,7 @@ fn random_tcp(draw: &mut Draw, segment: u16) -> Config {
         delayed_ack: draw.one_in(3),
         ecn: draw.one_in(3),
         ns2: draw.one_in(5),
+        linux: None,
         advertise: Advertise::Always,
         app: match draw.below(5) {
             0 => App::Transfer(Bytes(draw.between(1, 300_000))),

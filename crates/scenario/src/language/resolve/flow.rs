@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use congestlab_core::law::SenderConfig;
+use congestlab_core::law::{Protocol, SenderConfig};
 use congestlab_core::units::{BitRate, Bytes, Duration, Time, mul_div};
 use congestlab_net::packet::UNLIMITED;
 use congestlab_net::source::{Pattern, SourceConfig};
@@ -11,7 +11,7 @@ use congestlab_sim::model::{self, GroupKind, Pipe};
 
 use super::link::Wire;
 use super::{PACKET_SIZE, check, picos};
-use crate::language::file::{App, Flow, Hop, Link, Profile, Recovery, Start, Wait};
+use crate::language::file::{App, Flow, FlowProfile, Hop, Link, Recovery, SlowStart, Start, Wait};
 use crate::language::impairments::Switch;
 use crate::language::law::FlowLaw;
 use crate::language::load;
@@ -292,6 +292,7 @@ fn warn_without_effect(flow: &Flow, findings: &mut Findings) {
         ("recovery", flow.recovery.as_ref().map(|at| at.span)),
         ("ecn", flow.ecn.as_ref().map(|at| at.span)),
         ("profile", flow.profile.as_ref().map(|at| at.span)),
+        ("slow_start", flow.slow_start.as_ref().map(|at| at.span)),
         ("app", flow.app.as_ref().map(|at| at.span)),
     ];
     for (key, span) in keys {
@@ -343,12 +344,18 @@ fn tcp(
     findings: &mut Findings,
 ) -> Option<tcp::Config> {
     let profile = flow.profile.as_ref().map(|profile| (profile.value, profile.span));
-    let is_ns2 = profile.is_some_and(|(profile, _)| profile == Profile::Ns2);
+    let follows = |which| profile.is_some_and(|(profile, _)| profile == which);
+    let (is_ns2, is_linux) = (follows(FlowProfile::Ns2), follows(FlowProfile::Linux));
     let recovery = recovery(flow, span, is_ns2, findings)?;
     let At { value: law, span: law_span } = flow.law.as_mut()?;
     let FlowLaw::Sender(chosen) = law else { return None };
     let name = chosen.name;
-    let law = self::law(chosen, *law_span, line, profile, findings)?;
+    let law_span = *law_span;
+    if is_linux && !is_of_linux(name, &chosen.config, recovery, profile?.1, findings) {
+        return None;
+    }
+    let law = self::law(chosen, law_span, line, profile, findings)?;
+    let linux = slow_start(flow, span, is_linux, name, findings);
     if let Some(ecn) = flow.ecn.as_ref().filter(|ecn| ecn.value && law.needs().owns_ecn) {
         let message =
             format!("`{}.ecn` is true, but {name} has the two ECN bits for itself", findings.place());
@@ -356,8 +363,12 @@ fn tcp(
         findings.error("scenario::ecn", ecn.span, message, help);
     }
     let own_window = || law.needs().initial_window.unwrap_or_else(|| rfc5681_initial_window(segment));
-    let default_window = if is_ns2 { 2 } else { own_window() };
-    let default_rto = Duration(if is_ns2 { 200_000_000 } else { 1_000_000_000 });
+    let default_window = match profile {
+        Some((FlowProfile::Ns2, _)) => 2,
+        Some((FlowProfile::Linux, _)) => 10,
+        _ => own_window(),
+    };
+    let default_rto = Duration(if is_ns2 || is_linux { 200_000_000 } else { 1_000_000_000 });
     let min_rto = fill(&mut flow.min_rto, span, || default_rto);
     if min_rto.value.0 == 0 {
         let message = format!("`{}.min_rto` is zero", findings.place());
@@ -392,10 +403,63 @@ fn tcp(
         advertise,
         recovery,
         min_rto: min_rto.value,
-        delayed_ack: fill(&mut flow.delayed_ack, span, || false).value && !each_acknowledged,
+        delayed_ack: fill(&mut flow.delayed_ack, span, || is_linux).value && !each_acknowledged,
         ecn: fill(&mut flow.ecn, span, || false).value,
         ns2: is_ns2,
+        linux,
         app,
+    })
+}
+
+/// True if a flow can have the ways of Linux, which repairs losses by SACK and knows when slow start is over.
+fn is_of_linux(
+    name: &str,
+    law: &SenderConfig,
+    recovery: tcp::Recovery,
+    span: Span,
+    findings: &mut Findings,
+) -> bool {
+    let fits = |name: &str, law: &SenderConfig| {
+        law.needs().slow_start && own_recovery(name).is_none_or(|recovery| recovery == Recovery::Sack)
+    };
+    if !fits(name, law) {
+        let all =
+            Protocol::all().filter(|known| known.sender.as_ref().is_some_and(|law| fits(known.name, law)));
+        let all: Vec<&str> = all.map(|known| known.name).collect();
+        let message = format!("`{}.profile` is \"linux\", whose ways do not fit {name}", findings.place());
+        let help = format!("allowed with it: law = {}", all.join(", "));
+        findings.error("scenario::profile", span, message, help);
+        return false;
+    }
+    if recovery != tcp::Recovery::Sack {
+        let message = format!("`{}.recovery` contradicts the profile \"linux\"", findings.place());
+        let help = "Linux repairs losses by SACK, which RACK and TLP find; leave `recovery` out";
+        findings.error("scenario::profile", span, message, help);
+        return false;
+    }
+    true
+}
+
+/// The slow start of a sender with the ways of Linux, where CUBIC alone looks for the end of its own.
+fn slow_start(
+    flow: &mut Flow,
+    span: Span,
+    is_linux: bool,
+    name: &str,
+    findings: &mut Findings,
+) -> Option<tcp::SlowStart> {
+    if !is_linux {
+        if let Some(written) = &flow.slow_start {
+            let message = format!("`{}.slow_start` is of the profile \"linux\"", findings.place());
+            let help = "write profile = \"linux\" too, or leave it out: the law has its own slow start";
+            findings.error("scenario::profile", written.span, message, help);
+        }
+        return None;
+    }
+    let default = if name == "cubic" { SlowStart::HyStart } else { SlowStart::Standard };
+    Some(match fill(&mut flow.slow_start, span, || default).value {
+        SlowStart::Standard => tcp::SlowStart::Standard,
+        SlowStart::HyStart => tcp::SlowStart::HyStart,
     })
 }
 
@@ -414,13 +478,7 @@ fn recovery(flow: &mut Flow, span: Span, is_ns2: bool, findings: &mut Findings) 
         FlowLaw::Sender(chosen) => chosen.name,
         _ => "",
     };
-    let by_law = match name {
-        "reno" => Some(Recovery::Reno),
-        "newreno" => Some(Recovery::NewReno),
-        "sack" => Some(Recovery::Sack),
-        "fack" => Some(Recovery::Fack),
-        _ => None,
-    };
+    let by_law = own_recovery(name);
     let default = by_law.unwrap_or(if is_ns2 { Recovery::Reno } else { Recovery::Sack });
     let recovery = fill(&mut flow.recovery, span, || default);
     if by_law.is_some_and(|by_law| by_law != recovery.value) {
@@ -437,12 +495,23 @@ fn recovery(flow: &mut Flow, span: Span, is_ns2: bool, findings: &mut Findings) 
     })
 }
 
+/// The recovery that a law's name names.
+fn own_recovery(name: &str) -> Option<Recovery> {
+    match name {
+        "reno" => Some(Recovery::Reno),
+        "newreno" => Some(Recovery::NewReno),
+        "sack" => Some(Recovery::Sack),
+        "fack" => Some(Recovery::Fack),
+        _ => None,
+    }
+}
+
 /// The law of a sender, told of its line what the file does not say.
 fn law(
     law: &mut Chosen<SenderConfig>,
     span: Span,
     line: Line,
-    profile: Option<(Profile, Span)>,
+    profile: Option<(FlowProfile, Span)>,
     findings: &mut Findings,
 ) -> Option<SenderConfig> {
     if let Some((profile, span)) = profile {

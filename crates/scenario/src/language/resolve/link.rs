@@ -10,7 +10,7 @@ use congestlab_net::service::{RateError, Service, Steps};
 use congestlab_net::trace::Trace;
 
 use super::{PACKET_SIZE, check, classes, picos, xcp_i};
-use crate::language::file::{Errors, FeedbackAt, Link, Police, Profile, Rate, Reverse};
+use crate::language::file::{Errors, FeedbackAt, Link, LinkProfile, Police, Rate, Reverse};
 use crate::language::law::{Discipline, LinkLaw, Red, Step, StepAt};
 use crate::language::queue::{Amount, PACKETS_MAX, bdp_packets};
 use crate::language::{file, impairments};
@@ -408,7 +408,7 @@ fn law(
     span: Span,
     wire: &Wire,
     base_rtt: Duration,
-    profile: Option<Profile>,
+    profile: Option<LinkProfile>,
     findings: &mut Findings,
 ) -> LawConfig {
     if let Some(profile) = profile {
