@@ -533,6 +533,7 @@ scripts! {
     feedback_moves_the_window
     limited_transmit_without_sack
     linux_finds_a_lost_retransmission
+    linux_grows_its_patience_with_duplicates
     linux_halves_a_window_of_twenty_smoothly
     linux_probes_a_lost_tail
     linux_receivers_delay_after_sixteen

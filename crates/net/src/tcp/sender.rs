@@ -374,7 +374,7 @@ impl Sender {
         let acked = if PLAIN || self.flags & bit::LINUX == 0 {
             sent_bytes(config, advanced)
         } else {
-            self.start_slowly(config, ack, advanced, rtt)
+            self.hear_as_linux(config, now, packet, ack, advanced, rtt)
         };
         self.law.on_ack(
             &config.law,
@@ -417,18 +417,23 @@ impl Sender {
     #[inline(never)]
     fn inspect(&mut self, config: &Config, now: Time, packet: &Packet, advanced: u64, is_duplicate: bool) {
         self.end_watch();
-        if self.flags & bit::LINUX != 0 {
-            self.inspect_as_linux(config, now, packet, advanced);
-            return;
-        }
         if let Some(delivery) = self.delivery() {
             delivery.begin(now);
         }
+        let before = self.mode;
         let has_news = self.update_scoreboard(config, packet);
         if advanced > 0 {
             self.progress(config, now, advanced);
         }
-        self.hear_mark(config, now, packet);
+        if packet.flags & flag::ECE != 0 && config.ecn && self.mode == Mode::Open {
+            self.reduce(config, now, law::Sender::on_mark);
+            self.mode = Mode::Reduced;
+            self.recover = self.next;
+        }
+        if self.flags & bit::LINUX != 0 {
+            self.inspect_as_linux(config, now, packet, advanced, before);
+            return;
+        }
         // RFC 6675 §2: with SACK, a duplicate is what reports something new above the cumulative ACK.
         if if config.recovery.has_sack() { has_news } else { is_duplicate } {
             self.handle_duplicate(config, now);
@@ -442,15 +447,6 @@ impl Sender {
         }
         self.find_lost_again(config, now);
         self.begin_watch();
-    }
-
-    /// RFC 3168 §6.1.2: the window is reduced for marks once a window of data.
-    fn hear_mark(&mut self, config: &Config, now: Time, packet: &Packet) {
-        if packet.flags & flag::ECE != 0 && config.ecn && self.mode == Mode::Open {
-            self.reduce(config, now, law::Sender::on_mark);
-            self.mode = Mode::Reduced;
-            self.recover = self.next;
-        }
     }
 
     /// Tells the law what the ACK says of the rate at which data arrives, if it wants to know.
@@ -1127,12 +1123,22 @@ impl Sender {
 
     #[inline]
     fn rto(&self, config: &Config) -> Duration {
-        if self.flags & bit::LINUX != 0 {
-            return self.linux_rto(config);
+        if self.flags & (bit::SYN_EXPIRED | bit::LINUX) != 0 {
+            return self.unusual_rto(config);
         }
-        let rto = self.rtt.rto(INITIAL_RTO, config.min_rto, self.backoff);
-        let is_established = self.mode != Mode::SynSent;
-        if self.flags & bit::SYN_EXPIRED != 0 && is_established { rto.max(CAUTIOUS_RTO) } else { rto }
+        self.rtt.rto(INITIAL_RTO, config.min_rto, self.backoff)
+    }
+
+    /// Linux's timeout, and that of the first data after a SYN that was repeated (RFC 6298 §5.7).
+    #[cold]
+    fn unusual_rto(&self, config: &Config) -> Duration {
+        let rto = if self.flags & bit::LINUX == 0 {
+            self.rtt.rto(INITIAL_RTO, config.min_rto, self.backoff)
+        } else {
+            self.rtt.linux_rto(INITIAL_RTO, config.min_rto, self.backoff)
+        };
+        let is_cautious = self.flags & bit::SYN_EXPIRED != 0 && self.mode != Mode::SynSent;
+        if is_cautious { rto.max(CAUTIOUS_RTO) } else { rto }
     }
 
     #[inline]

@@ -9,7 +9,7 @@ use congestlab_core::units::{Bytes, Duration, Time};
 
 use super::super::prr::Prr;
 use super::super::tail::Tail;
-use super::{CAUTIOUS_RTO, Config, INITIAL_RTO, Linux, Mode, Sender, absolute, bit, sent_bytes};
+use super::{Config, Linux, Mode, Sender, absolute, bit, sent_bytes};
 use crate::packet::Packet;
 
 impl Sender {
@@ -17,20 +17,22 @@ impl Sender {
         self.scoreboard.as_mut().and_then(|board| board.linux.as_deref_mut())
     }
 
-    /// Linux's timeout; before the first data after a SYN that was repeated, that of RFC 6298 §5.7.
+    /// Takes an acknowledgment up to `ack`, by which the window grows in slow start; returns what of it is left to the law.
     #[cold]
-    pub(super) fn linux_rto(&self, config: &Config) -> Duration {
-        let rto = self.rtt.linux_rto(INITIAL_RTO, config.min_rto, self.backoff);
-        let is_cautious = self.flags & bit::SYN_EXPIRED != 0 && self.mode != Mode::SynSent;
-        if is_cautious { rto.max(CAUTIOUS_RTO) } else { rto }
-    }
-
-    /// Lets the window grow in slow start by an acknowledgment up to `ack`; returns what of it is left to the law.
-    pub(super) fn start_slowly(&mut self, config: &Config, ack: u64, advanced: u64, rtt: Duration) -> Bytes {
+    pub(super) fn hear_as_linux(
+        &mut self,
+        config: &Config,
+        now: Time,
+        packet: &Packet,
+        ack: u64,
+        advanced: u64,
+        rtt: Duration,
+    ) -> Bytes {
         let acked = sent_bytes(config, advanced);
         let (next, mss) = (self.next, u64::from(config.segment));
         let is_limited = self.flags & bit::WINDOW_LIMITED != 0;
         let Some(linux) = self.linux() else { return acked };
+        linux.rack.begin(now, Time(packet.stamp_ns));
         if advanced == 0 {
             return acked;
         }
@@ -52,17 +54,16 @@ impl Sender {
         acked
     }
 
-    /// As `inspect`.
-    pub(super) fn inspect_as_linux(&mut self, config: &Config, now: Time, packet: &Packet, advanced: u64) {
-        let before = self.mode;
-        if let Some(linux) = self.linux() {
-            linux.rack.begin(now, Time(packet.stamp_ns));
-        }
-        self.update_scoreboard(config, packet);
-        if advanced > 0 {
-            self.progress(config, now, advanced);
-        }
-        self.hear_mark(config, now, packet);
+    /// The end of `inspect`: the scoreboard has taken the acknowledgment in. `before`: the mode before it.
+    #[cold]
+    pub(super) fn inspect_as_linux(
+        &mut self,
+        config: &Config,
+        now: Time,
+        packet: &Packet,
+        advanced: u64,
+        before: Mode,
+    ) {
         let is_bare = advanced == 0 && packet.sack(0) == (0, 0);
         let (una, next, dsack) = (self.una, self.next, self.duplicate(packet));
         let is_exit = matches!(before, Mode::Recovery | Mode::Loss) && self.mode == Mode::Open;
@@ -83,9 +84,9 @@ impl Sender {
     fn duplicate(&self, packet: &Packet) -> Option<u64> {
         let place = |seq| absolute(seq, self.base, self.una);
         let block = |index| Some((place(packet.sack(index).0)?, place(packet.sack(index).1)?));
-        let (first, second) = (block(0)?, block(1)?);
+        let first = block(0)?;
         let is_below = first.1 <= place(packet.seq)?;
-        let is_within = second.0 <= first.0 && first.1 <= second.1;
+        let is_within = block(1).is_some_and(|second| second.0 <= first.0 && first.1 <= second.1);
         (first.0 < first.1 && (is_below || is_within)).then_some(first.1)
     }
 
@@ -151,6 +152,7 @@ impl Sender {
     }
 
     /// As `begin_watch`.
+    #[cold]
     pub(super) fn watch_as_linux(&mut self) {
         if let Some(board) = &mut self.scoreboard
             && let Some(linux) = &board.linux
@@ -164,6 +166,7 @@ impl Sender {
     }
 
     /// The sender's timer has expired, and is again that of retransmissions: true if that has not.
+    #[cold]
     pub(super) fn serves_as_linux(&mut self, config: &Config, now: Time) -> bool {
         let Some(linux) = self.linux() else { return false };
         if now >= linux.reorder_at {
@@ -185,6 +188,7 @@ impl Sender {
     }
 
     /// The retransmission timer has expired: RFC 8985 §6.3. The first segment goes, whatever is in flight.
+    #[cold]
     pub(super) fn expire_as_linux(&mut self, now: Time) {
         let (una, srtt) = (self.una, self.rtt.srtt());
         let Some(board) = &mut self.scoreboard else { return };
@@ -201,6 +205,7 @@ impl Sender {
     }
 
     /// As `record_delivery`: segment `index` is sent.
+    #[cold]
     pub(super) fn record_as_linux(&mut self, config: &Config, now: Time, index: u64) {
         self.end_watch();
         let is_probe = self.flags & bit::TAIL != 0;

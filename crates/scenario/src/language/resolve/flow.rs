@@ -351,7 +351,7 @@ fn tcp(
     let FlowLaw::Sender(chosen) = law else { return None };
     let name = chosen.name;
     let law_span = *law_span;
-    if is_linux && !is_of_linux(name, &chosen.config, recovery, profile?.1, findings) {
+    if is_linux && !is_of_linux(name, &chosen.config, flow.recovery.as_ref()?, profile?.1, findings) {
         return None;
     }
     let law = self::law(chosen, law_span, line, profile, findings)?;
@@ -415,7 +415,7 @@ fn tcp(
 fn is_of_linux(
     name: &str,
     law: &SenderConfig,
-    recovery: tcp::Recovery,
+    recovery: &At<Recovery>,
     span: Span,
     findings: &mut Findings,
 ) -> bool {
@@ -431,10 +431,10 @@ fn is_of_linux(
         findings.error("scenario::profile", span, message, help);
         return false;
     }
-    if recovery != tcp::Recovery::Sack {
+    if recovery.value != Recovery::Sack {
         let message = format!("`{}.recovery` contradicts the profile \"linux\"", findings.place());
         let help = "Linux repairs losses by SACK, which RACK and TLP find; leave `recovery` out";
-        findings.error("scenario::profile", span, message, help);
+        findings.error("scenario::profile", recovery.span, message, help);
         return false;
     }
     true
