@@ -55,7 +55,7 @@ impl Store {
             limits: (0..queues).map(|queue| discipline.limit(queue, port)).collect(),
             total: discipline.total(port),
             held: vec![VecDeque::new(); queues],
-            records: vec![Record::default(); if queues > 1 { queues } else { 0 }],
+            records: vec![Record::default(); if queues > 1 { discipline.records() } else { 0 }],
             now: Time(0),
             waits: true,
             unused: None,
@@ -212,6 +212,7 @@ fn any(random: &mut Random) -> Discipline {
         _ => {
             let min = 1 + random.below(400_000) as u32;
             let dynamic = xcp_tcp::Dynamic {
+                follow: if random.coin() { xcp_tcp::Follow::Flows } else { xcp_tcp::Follow::Windows },
                 kappa: Ratio(random.half()),
                 min: Ratio(min),
                 max: Ratio(1_000_000 - min),
@@ -276,9 +277,10 @@ fn every_queue_law_survives_any_input_and_keeps_to_its_queues() {
                     let (packet, is_low) = (any_packet(&mut random), random.below(3) == 0);
                     store.waits = !is_empty || random.coin();
                     store.unused = (is_empty && random.coin()).then(|| Bytes(random.word()));
-                    let queue = law.classify(&packet, random.half());
+                    let flow = random.half();
+                    let queue = law.classify(&packet, flow);
                     assert!(queue < queues);
-                    let arrival = Arrival { now, queue, packet: &packet, is_low_priority: is_low };
+                    let arrival = Arrival { now, queue, flow, packet: &packet, is_low_priority: is_low };
                     let verdict = law.on_enqueue(&arrival, &mut store, &mut Draw(&mut random));
                     // Where others go for it a packet needs no room.
                     let has_room = store.has_room(queue, packet.size) || drops_others;
@@ -363,7 +365,7 @@ impl Driven {
     fn arrive(&mut self, flow: u32, size: u64) -> Vec<(usize, usize)> {
         let packet = Carried { size: Bytes(size), ..Carried::default() };
         let (queue, now) = (self.law.classify(&packet, flow), self.store.now);
-        let arrival = Arrival { now, queue, packet: &packet, is_low_priority: false };
+        let arrival = Arrival { now, queue, flow, packet: &packet, is_low_priority: false };
         let verdict = self.law.on_enqueue(&arrival, &mut self.store, &mut Draw(&mut self.random));
         assert_eq!(verdict, Verdict::Pass);
         self.store.held[queue].push_back(Held { packet, is_low: false, since: now });

@@ -1000,7 +1000,8 @@ impl Port {
         let mut queues =
             Waiting::new(&self.queue, &mut parts.others, &parts.service, now).met(waits, idle_since);
         let is_low_priority = is_low_priority(packet);
-        let arrival = Arrival { now: nanos(now), queue, packet: &*packet, is_low_priority };
+        let arrival =
+            Arrival { now: nanos(now), queue, flow: packet.flow, packet: &*packet, is_low_priority };
         match law.on_enqueue(&arrival, &mut queues, &mut parts.streams.queue) {
             Verdict::Pass => {}
             Verdict::Mark => self.mark(now, packet, out),

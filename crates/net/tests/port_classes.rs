@@ -6,7 +6,7 @@ use congestlab_core::units::{BitRate, Rate, Ratio};
 use congestlab_net::packet::{Kind, Packet, Picos};
 use congestlab_net::port::{LawConfig, Output, Port, PortConfig, PortEvent, Sample, Streams};
 use congestlab_net::queue::xcp_tcp::{
-    self, Config, Dynamic, LOSS_PLACES, WINDOW_PLACES, next_weight, tcp_window,
+    self, Config, Dynamic, Follow, LOSS_PLACES, WINDOW_PLACES, next_weight, tcp_window,
 };
 use congestlab_net::queue::{Discipline, Limit, Reason, red};
 use congestlab_net::random::{Probability, Stream};
@@ -14,8 +14,13 @@ use congestlab_net::service::Service;
 
 const MS: Picos = 1_000_000_000;
 const END: Picos = 20_000 * MS;
-const DYNAMIC: Dynamic =
-    Dynamic { kappa: Ratio::ppm(100_000), min: Ratio::ppm(50_000), max: Ratio::ppm(950_000) };
+const DYNAMIC: Dynamic = Dynamic {
+    follow: Follow::Windows,
+    kappa: Ratio::ppm(100_000),
+    min: Ratio::ppm(50_000),
+    max: Ratio::ppm(950_000),
+};
+const FLOWS: Dynamic = Dynamic { follow: Follow::Flows, ..DYNAMIC };
 
 /// K02 eq. 10 in floats.
 fn window_of(loss_rate: f64) -> f64 {
@@ -234,4 +239,90 @@ fn dynamic_weights_give_way_to_the_smaller_windows() {
         }
     }
     assert_eq!(log.samples.last().expect("samples").weight, DYNAMIC.max);
+}
+
+/// The weight after 10 s in which as many flows of XCP and of the rest always have something to send, `noise` beside.
+fn followed(flows: [u32; 2], mut noise: impl FnMut(u32) -> Option<Packet>) -> f64 {
+    let (mut port, mut log) = (port(&config(500_000, Some(FLOWS))), Log::default());
+    for at in 0..10_000u32 {
+        let time = u64::from(at) * MS;
+        // In no order, or the queue's drops would be those of some flows.
+        let turn = |flows: u32| (at.wrapping_mul(0x9e37_79b9) >> 16) % flows;
+        if flows[0] > 0 {
+            arrive(&mut port, &mut log, time, Packet { flow: turn(flows[0]), ..xcp_packet(at, 1000, 50) });
+        }
+        if flows[1] > 0 {
+            let flow = 1000 + turn(flows[1]);
+            arrive(&mut port, &mut log, time, Packet { flow, seq: at, size: 1000, ..Packet::default() });
+        }
+        if let Some(packet) = noise(at) {
+            arrive(&mut port, &mut log, time, packet);
+        }
+    }
+    f64::from(log.samples.last().expect("samples").weight.0) / 1e6
+}
+
+/// docs/design/protocols.md 13.5: a flow has as much in one class as in the other.
+#[test]
+fn weights_follow_the_numbers_of_flows_whatever_the_windows() {
+    for (xcp, tcp) in [(1, 1), (3, 30), (20, 10), (30, 3)] {
+        let (weight, part) = (followed([xcp, tcp], |_| None), f64::from(xcp) / f64::from(xcp + tcp));
+        assert!((weight / part - 1.0).abs() < 0.05, "{xcp} and {tcp}: {weight}, not {part}");
+    }
+    assert_eq!(followed([0, 10], |_| None), 0.05);
+    assert_eq!(followed([10, 0], |_| None), 0.95);
+}
+
+/// ACKs are no data, and packets that are each of another flow have no part in what the class carries.
+#[test]
+fn acks_and_forged_packets_are_no_flows() {
+    let quiet = followed([10, 10], |_| None);
+    let acks = |at| Some(Packet { flow: 2000 + at % 50, size: 60, kind: Kind::Ack, ..Packet::default() });
+    let forged = |at| (at % 5 == 0).then(|| Packet { flow: 5000 + at, size: 1000, ..Packet::default() });
+    let forged_xcp = |at| (at % 5 == 0).then(|| Packet { flow: 5000 + at, ..xcp_packet(at, 1000, 1) });
+    for weight in [followed([10, 10], acks), followed([10, 10], forged), followed([10, 10], forged_xcp)] {
+        assert!((weight - quiet).abs() < 0.03, "{weight}, not {quiet}");
+    }
+}
+
+/// Ten flows of TCP that are limited elsewhere have a hundredth of the link, and keep it.
+#[test]
+fn a_class_that_is_limited_elsewhere_leaves_the_rest_to_xcp() {
+    let limited =
+        |at| (at % 100 == 0).then(|| Packet { flow: 1000 + at / 100 % 10, size: 1000, ..Packet::default() });
+    assert_eq!(followed([2, 0], limited), 0.95);
+    // Every sixth packet: it keeps a sixth and a quarter of that.
+    let more =
+        |at| (at % 6 == 0).then(|| Packet { flow: 1000 + at / 6 % 10, size: 1000, ..Packet::default() });
+    let weight = followed([2, 0], more);
+    assert!((weight - (1.0 - 1.25 / 6.0)).abs() < 0.01, "{weight}");
+}
+
+/// A class whose queue was long and is empty is an idle link to RED, though XCP keeps the link busy.
+#[test]
+fn red_forgets_a_long_queue_while_its_class_is_empty() {
+    let dropped = |dynamic| {
+        let mut config = config(500_000, Some(dynamic));
+        let Discipline::XcpTcp(two) = &mut config.discipline else { unreachable!("two classes") };
+        two.red.thresholds = red::Thresholds::Packets { min: 5, max: 10 };
+        two.red.weight = Probability::from_f64(0.01).into();
+        let (mut port, mut log) = (port(&config), Log::default());
+        for at in 0..4_000 {
+            arrive(&mut port, &mut log, at * MS, xcp_packet(at as u32, 1000, 50));
+            // The queue is full for a second, then nothing comes for two, then a packet from time to time.
+            let packets = if at < 1000 { 3 } else { u32::from(at > 3000 && at % 50 == 0) };
+            for _ in 0..packets {
+                arrive(
+                    &mut port,
+                    &mut log,
+                    at * MS,
+                    Packet { seq: at as u32, size: 1000, ..Packet::default() },
+                );
+            }
+        }
+        let late = log.order.iter().filter(|&&(seq, is_xcp)| !is_xcp && seq > 3000).count();
+        19 - late
+    };
+    assert_eq!(dropped(FLOWS), 0);
+    assert!(dropped(DYNAMIC) > 0, "RED drops what comes long after the queue");
 }

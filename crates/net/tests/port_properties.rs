@@ -56,8 +56,12 @@ fn on_the_clock(draw: &mut Stream, most: Picos) -> Picos {
 /// The same, or with two classes in the place of RED, or with a law that tells its settings itself in that of none.
 fn random_port(draw: &mut Stream) -> PortConfig {
     let mut config = random_config(draw);
-    let bounds =
-        xcp_tcp::Dynamic { kappa: Ratio::ppm(100_000), min: Ratio::ppm(50_000), max: Ratio::ppm(950_000) };
+    let bounds = xcp_tcp::Dynamic {
+        follow: if draw.below(2) == 0 { xcp_tcp::Follow::Flows } else { xcp_tcp::Follow::Windows },
+        kappa: Ratio::ppm(100_000),
+        min: Ratio::ppm(50_000),
+        max: Ratio::ppm(950_000),
+    };
     if let Discipline::Red(red) = config.discipline
         && draw.below(2) == 0
     {

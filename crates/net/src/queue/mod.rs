@@ -11,8 +11,8 @@ use crate::service::{PS_PER_S, Service};
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
-use congestlab_core::law::queue::{Chance, Draws, Queues, Record};
-pub use congestlab_core::law::queue::{Discipline, Limit, Reason, red, step, xcp_tcp};
+use congestlab_core::law::queue::{Chance, Draws, Queues};
+pub use congestlab_core::law::queue::{Discipline, Limit, Reason, Record, red, step, xcp_tcp};
 use congestlab_core::units::{Bytes, Duration};
 
 impl Draws for Stream {
@@ -112,7 +112,7 @@ impl Queues for Waiting<'_> {
 #[derive(Clone, Debug)]
 pub(crate) struct Others {
     fifos: Vec<Fifo>,
-    /// Statistics of every queue, the first too; none where it is alone.
+    /// Records of the law, one of every queue, the first too, and as many more as it wants; none where a queue is alone.
     records: Vec<Record>,
     /// Packets and bytes that wait here.
     packets: usize,
@@ -126,7 +126,7 @@ impl Others {
         let queues = discipline.queues();
         Self {
             fifos: (1..queues).map(|queue| Fifo::new(discipline.limit(queue, port))).collect(),
-            records: if queues > 1 { vec![Record::default(); queues] } else { Vec::new() },
+            records: if queues > 1 { vec![Record::default(); discipline.records()] } else { Vec::new() },
             packets: 0,
             bytes: 0,
             total: discipline.total(port),

@@ -3,16 +3,18 @@
 use congestlab_core::units::Ratio;
 
 use crate::language::queue::Amount;
-use crate::text::decode::{At, Chance, record};
+use crate::text::decode::{At, Chance, record, words};
 
 record! {
     /// XCP's packets in a queue of their own beside everything else (NS2; K02, 8.2).
     XcpTcp {
         /// XCP's part of the link and the rest's, 1 in sum; [0.5, 0.5] (NS2).
         weights: Vec<At<Chance>>,
-        /// Let the weights follow the mean windows of both (K02, 8.2); false.
+        /// Let the weights follow the traffic; false.
         dynamic: bool,
-        /// Gain of dynamic weights; 0.1.
+        /// What dynamic weights follow; "windows".
+        follow: Follow,
+        /// Gain of weights that follow windows; 0.1.
         kappa: Ratio,
         /// Least and most that a dynamic weight becomes; [0.05, 0.95].
         bounds: Vec<At<Chance>>,
@@ -22,6 +24,16 @@ record! {
         tcp_queue: Amount,
         /// Random early detection in the other queue.
         red: ClassRed,
+    }
+}
+
+words! {
+    /// What dynamic weights follow.
+    Follow {
+        /// The mean windows of both (K02, 8.2).
+        Windows = "windows",
+        /// The numbers of flows of both.
+        Flows = "flows",
     }
 }
 

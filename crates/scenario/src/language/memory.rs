@@ -6,7 +6,7 @@ use congestlab_core::law::Remembers;
 use congestlab_core::units::{Duration, Ratio, Time};
 use congestlab_net::packet::{PS_PER_NS, Picos};
 use congestlab_net::port::PortConfig;
-use congestlab_net::queue::Limit;
+use congestlab_net::queue::{Limit, Record};
 use congestlab_net::service::PS_PER_S;
 use congestlab_net::source::SourceConfig;
 use congestlab_net::tcp::App;
@@ -30,6 +30,8 @@ const LINK: u64 = 4_608;
 const PORT: u64 = 2_048;
 /// A queue of a port beside its first, without packets, and what its law keeps of it.
 const QUEUE: u64 = 128;
+/// A record of a queue law beside those of its queues.
+const RECORD: u64 = size_of::<Record>() as u64;
 /// Memory of a link's law: its part of the file.
 const LAW: u64 = 2_048;
 /// Memory of a group: its part of the file and of the model.
@@ -418,7 +420,8 @@ impl<'a> Judge<'a> {
 fn written(link: &Link, load: &Load, is_sampled: bool) -> u64 {
     let has_law = link.port.law.is_some();
     let has_port = has_law || is_sampled || load.arrivals > 0;
-    let others = QUEUE * (link.port.discipline.queues() as u64 - 1);
+    let (queues, records) = (link.port.discipline.queues() as u64, link.port.discipline.records() as u64);
+    let others = QUEUE * (queues - 1) + RECORD * (records - queues);
     LINK + policed(link, load) + if has_port { PORT + others } else { 0 } + if has_law { LAW } else { 0 }
 }
 

@@ -64,9 +64,12 @@ pub(crate) fn random_model(draw: &mut Draw, seed: u64) -> Model {
     }
     // A stream of their own, so that the rest of a network stays what it was without them.
     let mut classes = Draw(Stream::named(seed, "two classes"));
+    let mut counts = Draw(Stream::named(seed, "weights that follow flows"));
     for link in links.iter_mut().filter(|link| link.port.law.is_some()) {
         if classes.one_in(4) {
-            link.port.discipline = Discipline::XcpTcp(two_classes(link.port.limit, classes.one_in(2)));
+            let follow = if counts.one_in(2) { xcp_tcp::Follow::Flows } else { xcp_tcp::Follow::Windows };
+            link.port.discipline =
+                Discipline::XcpTcp(two_classes(link.port.limit, classes.one_in(2), follow));
         }
     }
     let duration = draw.between(150, 600) * MS;
@@ -311,9 +314,13 @@ pub(crate) fn link_law(draw: &mut Draw, capacity: Rate) -> LinkConfig {
 }
 
 /// XCP's packets apart, with weights that stay or follow.
-fn two_classes(limit: Limit, is_dynamic: bool) -> xcp_tcp::Config {
-    let dynamic =
-        xcp_tcp::Dynamic { kappa: Ratio::ppm(100_000), min: Ratio::ppm(50_000), max: Ratio::ppm(950_000) };
+fn two_classes(limit: Limit, is_dynamic: bool, follow: xcp_tcp::Follow) -> xcp_tcp::Config {
+    let dynamic = xcp_tcp::Dynamic {
+        follow,
+        kappa: Ratio::ppm(100_000),
+        min: Ratio::ppm(50_000),
+        max: Ratio::ppm(950_000),
+    };
     xcp_tcp::Config {
         weight: Ratio::ppm(if is_dynamic { 500_000 } else { 300_000 }),
         limit,

@@ -5,6 +5,7 @@
 //! The law's memory is bounded: a record for each of so many queues, however many flows there are. Flows that share a
 //! queue share its turns.
 
+use super::census::mix;
 use super::codel::{self, Control};
 use super::{Arrival, Departure, Draws, Limit, QueueLaw, Queues, Reason, Record, Verdict, Victim};
 use crate::law::Packet;
@@ -178,13 +179,6 @@ impl FqCodel {
             }
         }
     }
-}
-
-/// splitmix64's mixing of 64 bits: neighbours are far apart.
-const fn mix(bits: u64) -> u64 {
-    let bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
 }
 
 impl QueueLaw for FqCodel {

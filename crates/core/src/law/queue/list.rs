@@ -90,6 +90,14 @@ macro_rules! disciplines {
                 }
             }
 
+            /// Returns the number of records of a law of several queues: [`QueueLaw::records`].
+            pub fn records(&self) -> usize {
+                match self {
+                    Self::DropTail => 1,
+                    $(Self::$Variant(config) => <$law as QueueLaw>::records(config),)*
+                }
+            }
+
             /// Returns the limit of a queue: [`QueueLaw::limit`].
             pub fn limit(&self, queue: usize, port: Limit) -> Limit {
                 match self {

@@ -5,6 +5,7 @@
 //! shows it the queues ([`Queues`]) with a record beside each where there are several, gives it draws ([`Draws`]) and does
 //! what it says ([`Verdict`], [`Victim`]). So one law serves a simulated port, a link in user space and a test alike.
 
+mod census;
 pub mod codel;
 pub mod dualpi2;
 pub mod fq_codel;
@@ -149,7 +150,8 @@ pub trait Queues {
     /// Returns what the link could have carried since it has had nothing to do; `None`: it has.
     fn unused(&self) -> Option<Bytes>;
 
-    /// Returns the law's record of a queue, zeros at first; `None` where there is one queue only.
+    /// Returns the law's record of a queue, zeros at first, or one of those behind them that [`QueueLaw::records`] asks for;
+    /// `None` where there is one queue only.
     fn record(&mut self, queue: usize) -> Option<&mut Record>;
 }
 
@@ -160,6 +162,8 @@ pub struct Arrival<'a, P> {
     pub now: Time,
     /// Queue that the law chose for it.
     pub queue: usize,
+    /// Number of its flow.
+    pub flow: u32,
     /// The packet.
     pub packet: &'a P,
     /// True for packets that are the first to go.
@@ -221,6 +225,12 @@ pub trait QueueLaw: Sized {
     #[inline]
     fn queues(_config: &Self::Config) -> usize {
         1
+    }
+
+    /// Returns the number of records that the law keeps where it has several queues: one of each, and as many more as it needs.
+    #[inline]
+    fn records(config: &Self::Config) -> usize {
+        Self::queues(config)
     }
 
     /// Returns the limit of a queue, `port` being that of the port.

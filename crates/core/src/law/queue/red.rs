@@ -108,13 +108,7 @@ impl QueueLaw for Red {
         queues: &mut impl Queues,
         draws: &mut impl Draws,
     ) -> Verdict {
-        let found = Found {
-            packets: queues.packets(arrival.queue),
-            bytes: queues.bytes(arrival.queue).0,
-            is_full: !queues.has_room(arrival.queue, arrival.packet.size()),
-            unused: queues.unused(),
-        };
-        self.arrive(arrival.packet, found, draws)
+        self.meet(arrival, queues, queues.unused(), draws)
     }
 
     fn sample(&mut self, _queues: &impl Queues) {}
@@ -130,6 +124,23 @@ impl Red {
             average: 0,
             count: config.count_below(),
         }
+    }
+
+    /// Decides on a packet that arrives at a queue, which since it has been empty could have sent so much; `None`: it is not.
+    pub(super) fn meet(
+        &mut self,
+        arrival: &Arrival<'_, impl Packet>,
+        queues: &impl Queues,
+        unused: Option<Bytes>,
+        draws: &mut impl Draws,
+    ) -> Verdict {
+        let found = Found {
+            packets: queues.packets(arrival.queue),
+            bytes: queues.bytes(arrival.queue).0,
+            is_full: !queues.has_room(arrival.queue, arrival.packet.size()),
+            unused,
+        };
+        self.arrive(arrival.packet, found, draws)
     }
 
     /// One packet arrives (F93 §4 and fig. 2; the count makes the gaps between drops uniform).

@@ -10,10 +10,17 @@
 //! larger gives way to the smaller (K02 §8.2): XCP's is what its headers state, TCP's is what its
 //! queue's losses allow (K02 eq. 10). Windows say something of rates at equal round trip times only, and
 //! TCP's includes RED's standing queue: each is divided by its own before they are compared.
+//!
+//! TCP's window is what a formula for Reno says, which holds for no other congestion control. With [`Follow::Flows`] the
+//! weights are as the numbers of flows instead, whatever these do: a census counts them, in both classes alike, so that no header is
+//! believed and what it errs by is in both. RED's average then falls while its class has nothing waiting, as on an idle link (F93
+//! §4): one that XCP keeps busy is never idle, and RED would drop for seconds what comes after a long queue.
 
-use super::{Arrival, Departure, Draws, Limit, QueueLaw, QueueSeries, Queues, Reason, Value, Verdict, red};
+use super::{
+    Arrival, Departure, Draws, Limit, QueueLaw, QueueSeries, Queues, Reason, Value, Verdict, census, red,
+};
 use crate::law::{Column, Packet, xcp};
-use crate::units::{Bytes, Rate, Ratio};
+use crate::units::{Bytes, Duration, Rate, Ratio, Time};
 
 /// The queue of all packets but XCP's.
 const TCP: usize = 0;
@@ -37,12 +44,23 @@ pub struct Config {
 /// Weights that follow the traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dynamic {
-    /// kappa, the gain, above 0 and below 1 (K02 §8.2); 0.1.
+    /// What the weights follow; windows (K02 §8.2).
+    pub follow: Follow,
+    /// kappa, the gain of windows, above 0 and below 1 (K02 §8.2); 0.1.
     pub kappa: Ratio,
     /// Lower bound of both weights; 0.05.
     pub min: Ratio,
     /// Upper bound of both weights; 0.95.
     pub max: Ratio,
+}
+
+/// What weights follow that are not constant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follow {
+    /// The mean windows that XCP's headers state and that TCP's losses allow (K02 §8.2).
+    Windows,
+    /// The numbers of flows.
+    Flows,
 }
 
 /// State of the classes at an instant, and their counts since the sample before.
@@ -194,6 +212,54 @@ impl Seen {
     }
 }
 
+/// Time that flows are counted for: many round trips, and short beside the 10 s in which the weights have to follow.
+const CENSUS: Duration = Duration(1_000_000_000);
+/// Part of a class's use that it may have more, where nothing here limits it.
+const ROOM: u64 = 4;
+
+/// Measurements of a census that is going on.
+#[derive(Clone, Copy, Debug)]
+struct Counting {
+    since: Time,
+    /// Bytes, arrivals, and bytes that these found waiting, of the other class.
+    bytes: u64,
+    arrivals: u64,
+    backlog: u64,
+    /// Losses and marks of the other class.
+    losses: u64,
+}
+
+impl Counting {
+    fn new(since: Time) -> Self {
+        Self { since, bytes: 0, arrivals: 0, backlog: 0, losses: 0 }
+    }
+}
+
+/// Results of a census.
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    /// Flows of the other class and of XCP's.
+    flows: [u64; 2],
+    /// Rate of the other class, if nothing limits it here.
+    free: Option<Rate>,
+}
+
+impl Counted {
+    /// Returns XCP's next weight: half of the way to its part of the flows. A class that neither waits nor loses is limited
+    /// elsewhere: it keeps what it uses and a quarter more, in which it can grow.
+    fn next_weight(&self, weight: Ratio, dynamic: &Dynamic, capacity: Rate) -> Ratio {
+        let one = u128::from(Ratio::ONE.0);
+        let [tcp, xcp] = self.flows.map(u128::from);
+        let Some(mut part) = (one * xcp).checked_div(tcp + xcp) else { return weight };
+        if let Some(Rate(used)) = self.free {
+            let kept = (one * u128::from(used.saturating_add(used / ROOM))).checked_div(capacity.0.into());
+            part = part.max(one - kept.unwrap_or(one).min(one));
+        }
+        let next = (u64::from(weight.0) + part as u64) / 2;
+        Ratio(next.clamp(dynamic.min.0.into(), dynamic.max.0.into()) as u32)
+    }
+}
+
 /// RED of one class, and whose turn it is.
 #[derive(Clone, Debug)]
 pub struct XcpTcp {
@@ -205,10 +271,62 @@ pub struct XcpTcp {
     /// beyond a packet of either.
     lead: i64,
     losses: Losses,
+    /// The census that goes on, if weights follow it, and the last one's results, which the next control interval takes.
+    counting: Option<Counting>,
+    counted: Option<Counted>,
+    /// When the other class's last packet left, if weights follow flows, and that class's rate; `None`: some wait.
+    idle_since: Option<Time>,
+    rate: Rate,
     /// Measurements since the last control interval.
     seen: Seen,
     /// Counts since the last sample.
     sample: Sample,
+}
+
+impl XcpTcp {
+    /// Counts an arrival in the census, if weights follow it, and ends a census that has gone on for long enough.
+    fn count(
+        &mut self,
+        arrival: &Arrival<'_, impl Packet>,
+        found: Bytes,
+        verdict: Verdict,
+        queues: &mut impl Queues,
+    ) {
+        if !self.follows_flows() {
+            return;
+        }
+        let Arrival { now, queue, flow, packet, .. } = *arrival;
+        let counting = self.counting.get_or_insert(Counting::new(now));
+        let span = now - counting.since;
+        if span >= CENSUS {
+            // Flows that leave no packet waiting and lose none want no more than they have.
+            let is_free = counting.losses == 0
+                && counting.backlog <= counting.arrivals.saturating_mul(self.packet_size.into());
+            let free = is_free.then(|| Bytes(counting.bytes).per(span));
+            let flows = [TCP, XCP].map(|class| census::take(queues, Self::cells(class)));
+            self.counted = Some(Counted { flows, free });
+            *counting = Counting::new(now);
+        }
+        let is_dropped = matches!(verdict, Verdict::Drop(_));
+        if !is_dropped {
+            census::note(queues, Self::cells(queue), flow, packet.size());
+        }
+        if queue == TCP {
+            counting.arrivals += 1;
+            counting.backlog = counting.backlog.saturating_add(found.0);
+            counting.losses += u64::from(verdict != Verdict::Pass);
+            counting.bytes = counting.bytes.saturating_add(if is_dropped { 0 } else { packet.size().0 });
+        }
+    }
+
+    fn follows_flows(&self) -> bool {
+        self.dynamic.is_some_and(|dynamic| dynamic.follow == Follow::Flows)
+    }
+
+    /// The first record of a class's census, behind those of the queues.
+    fn cells(class: usize) -> usize {
+        2 + class * census::RECORDS
+    }
 }
 
 impl QueueLaw for XcpTcp {
@@ -233,6 +351,10 @@ impl QueueLaw for XcpTcp {
             weight: config.weight,
             lead: 0,
             losses: Losses::default(),
+            counting: None,
+            counted: None,
+            idle_since: None,
+            rate: Rate(0),
             seen: Seen::default(),
             sample: Sample::default(),
         }
@@ -240,6 +362,11 @@ impl QueueLaw for XcpTcp {
 
     fn queues(_config: &Config) -> usize {
         2
+    }
+
+    fn records(config: &Config) -> usize {
+        let follows = config.dynamic.is_some_and(|dynamic| dynamic.follow == Follow::Flows);
+        Self::queues(config) + if follows { 2 * census::RECORDS } else { 0 }
     }
 
     fn marks(config: &Config) -> bool {
@@ -262,6 +389,12 @@ impl QueueLaw for XcpTcp {
     fn on_interval(&mut self, capacity: Rate) -> bool {
         let seen = core::mem::take(&mut self.seen);
         let Some(dynamic) = &self.dynamic else { return false };
+        if dynamic.follow == Follow::Flows {
+            self.rate = Rate(Ratio(Ratio::ONE.0 - self.weight.0).of(capacity.0));
+            let Some(counted) = self.counted.take() else { return false };
+            let next = counted.next_weight(self.weight, dynamic, capacity);
+            return core::mem::replace(&mut self.weight, next) != next;
+        }
         if seen.x == 0 {
             return false;
         }
@@ -303,10 +436,17 @@ impl QueueLaw for XcpTcp {
             }
             self.seen.arrive(XCP, found);
             let has_room = queues.has_room(XCP, arrival.packet.size());
-            return if has_room { Verdict::Pass } else { Verdict::Drop(Reason::XcpQueueFull) };
+            let verdict = if has_room { Verdict::Pass } else { Verdict::Drop(Reason::XcpQueueFull) };
+            self.count(arrival, found, verdict, queues);
+            return verdict;
         }
-        let verdict = self.red.on_enqueue(arrival, queues, draws);
+        let own = self.idle_since.filter(|_| found.0 == 0).map(|since| self.rate.over(arrival.now - since));
+        let verdict = self.red.meet(arrival, queues, own.max(queues.unused()), draws);
+        // Time that RED has heard of is over.
+        self.idle_since =
+            self.idle_since.filter(|_| matches!(verdict, Verdict::Drop(_))).map(|_| arrival.now);
         self.seen.arrive(TCP, found);
+        self.count(arrival, found, verdict, queues);
         // A mark is a loss to TCP.
         self.losses.arrive(verdict != Verdict::Pass);
         verdict
@@ -331,6 +471,9 @@ impl QueueLaw for XcpTcp {
             (&mut self.sample.tcp_bytes, -i64::from(self.weight.0), XCP)
         };
         *sent = sent.saturating_add(size);
+        if departure.queue == TCP && queues.packets(TCP) == 0 && self.follows_flows() {
+            self.idle_since = Some(departure.now);
+        }
         // What a class sends while it is alone is not held against it.
         if queues.packets(other) > 0 {
             self.lead = self.lead.saturating_add((size as i64).saturating_mul(step));

@@ -1,10 +1,10 @@
 //! The discipline of two classes: weights, limits, RED.
 
 use congestlab_core::units::Ratio;
-use congestlab_net::queue::xcp_tcp::{Config, Dynamic};
+use congestlab_net::queue::xcp_tcp::{self, Config, Dynamic};
 use congestlab_net::queue::{Limit, red};
 
-use crate::language::classes::XcpTcp;
+use crate::language::classes::{Follow, XcpTcp};
 use crate::language::law::Red;
 use crate::language::queue::Amount;
 use crate::text::decode::{At, Chance, fill};
@@ -71,11 +71,28 @@ pub(super) fn discipline(
     }
     let mut dynamic = None;
     if fill(&mut classes.dynamic, span, || false).value {
-        let kappa = fill(&mut classes.kappa, span, || KAPPA);
-        if kappa.value.0 == 0 || kappa.value >= Ratio::ONE {
-            let message = format!("`{place}.kappa` is {}", f64::from(kappa.value.0) / 1e6);
-            refuse(kappa.span, message, "allowed: above 0 and below 1 (K02, 8.2)", findings);
-        }
+        let (follow, kappa) = match fill(&mut classes.follow, span, || Follow::Windows).value {
+            Follow::Windows => {
+                let kappa = fill(&mut classes.kappa, span, || KAPPA);
+                if kappa.value.0 == 0 || kappa.value >= Ratio::ONE {
+                    let message = format!("`{place}.kappa` is {}", f64::from(kappa.value.0) / 1e6);
+                    refuse(kappa.span, message, "allowed: above 0 and below 1 (K02, 8.2)", findings);
+                }
+                (xcp_tcp::Follow::Windows, kappa.value)
+            }
+            Follow::Flows => {
+                if let Some(kappa) = &classes.kappa {
+                    let message = format!("`{place}.kappa` has no effect on weights that follow flows");
+                    findings.warning(
+                        "scenario::no-effect",
+                        kappa.span,
+                        message,
+                        "write follow = \"windows\"",
+                    );
+                }
+                (xcp_tcp::Follow::Flows, KAPPA)
+            }
+        };
         let ([min, max], bounds_span) = pair(&mut classes.bounds, "bounds", BOUNDS, span, findings)?;
         if !is_part(min) || min >= max || !is_part(max) || (min + max - 1.0).abs() > 1e-6 {
             let message = format!("`{place}.bounds` are {min} and {max}");
@@ -86,9 +103,10 @@ pub(super) fn discipline(
             let message = format!("`{place}.weights` begin outside of the bounds");
             refuse(weights_span, message, &format!("allowed: {min} to {max}"), findings);
         }
-        dynamic = Some(Dynamic { kappa: kappa.value, min: Chance(min).ratio(), max: Chance(max).ratio() });
+        dynamic = Some(Dynamic { follow, kappa, min: Chance(min).ratio(), max: Chance(max).ratio() });
     } else {
         for (key, span) in [
+            ("follow", classes.follow.as_ref().map(|at| at.span)),
             ("kappa", classes.kappa.as_ref().map(|at| at.span)),
             ("bounds", classes.bounds.as_ref().map(|at| at.span)),
         ] {
