@@ -108,8 +108,12 @@ pub(crate) fn resolve(file: &mut File, files: &Files, findings: &mut Findings) -
         findings.at = vec!["flows".into(), name.value.clone()];
         let first = path.as_ref().and_then(|path| wires[*path.first()? as usize].as_ref());
         let base_rtt = path.iter().flatten().map(|&at| base_rtts[at as usize / 2]).max();
-        let path = path.as_deref();
-        let group = flow::group(&name.value, flow, path, hops, first, base_rtt, duration, findings);
+        let line = flow::Line {
+            hops,
+            first: first.map(|wire| wire.rate),
+            base_rtt: base_rtt.unwrap_or(Duration(0)),
+        };
+        let group = flow::group(&name.value, flow, path.as_deref(), line, duration, findings);
         groups.push(group.zip(switches).map(|(group, switches)| model::Group { switches, ..group }));
     }
     findings.at.clear();

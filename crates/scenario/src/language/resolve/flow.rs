@@ -9,7 +9,6 @@ use congestlab_net::source::{Pattern, SourceConfig};
 use congestlab_net::{tcp, xcp_i};
 use congestlab_sim::model::{self, GroupKind, Pipe};
 
-use super::link::Wire;
 use super::{PACKET_SIZE, check, picos};
 use crate::language::file::{App, Flow, FlowProfile, Hop, Link, Recovery, SlowStart, Start, Wait};
 use crate::language::impairments::Switch;
@@ -142,12 +141,13 @@ pub(super) fn departures(flow: &Flow, rates: impl Iterator<Item = BitRate>) -> u
 
 /// How a flow is connected.
 #[derive(Clone, Copy)]
-struct Line {
-    access: Option<BitRate>,
+pub(super) struct Line {
+    /// Access and exit.
+    pub(super) hops: [Option<(BitRate, Duration)>; 2],
     /// Rate of the first link.
-    first: Option<BitRate>,
+    pub(super) first: Option<BitRate>,
     /// The longest round trip without queues of the flows that share a link with it.
-    base_rtt: Duration,
+    pub(super) base_rtt: Duration,
 }
 
 impl Line {
@@ -156,7 +156,8 @@ impl Line {
     /// back as it left (draft-03 §5.6). One that begins at this speed, asked by nobody, has that of the link.
     fn most(self, begins_at_it: bool) -> Option<BitRate> {
         let interface = |first: BitRate| BitRate(first.0.saturating_mul(10).min(RATE_MAX));
-        self.access.or(self.first.map(|first| if begins_at_it { first } else { interface(first) }))
+        let access = self.hops[0].map(|(rate, _)| rate);
+        access.or(self.first.map(|first| if begins_at_it { first } else { interface(first) }))
     }
 }
 
@@ -164,9 +165,7 @@ pub(super) fn group(
     name: &str,
     flow: &mut At<Flow>,
     path: Option<&[u32]>,
-    hops: [Option<(BitRate, Duration)>; 2],
-    first: Option<&Wire>,
-    base_rtt: Option<Duration>,
+    line: Line,
     duration: Duration,
     findings: &mut Findings,
 ) -> Option<model::Group> {
@@ -186,11 +185,6 @@ pub(super) fn group(
     let kind = if is_source {
         source(flow, segment, findings).map(GroupKind::Source)
     } else {
-        let line = Line {
-            access: hops[0].map(|(rate, _)| rate),
-            first: first.map(|wire| wire.rate),
-            base_rtt: base_rtt.unwrap_or(Duration(0)),
-        };
         tcp(flow, span, segment, line, findings).map(GroupKind::Tcp)
     };
     let is_interoperable = match &mut flow.law {
@@ -208,8 +202,8 @@ pub(super) fn group(
         path: path.to_vec(),
         back: back(path),
         switches: Vec::new(),
-        access: hops[0].map(pipe),
-        exit: hops[1].map(pipe),
+        access: line.hops[0].map(pipe),
+        exit: line.hops[1].map(pipe),
         start,
         stop: flow.stop.as_ref().map_or(Time::NEVER, |stop| Time(stop.value.0)),
         schedule,
