@@ -444,16 +444,9 @@ mod tests {
             self.min_rtt.map_or(0, |least| ((self.multiple + 1) * least / 4).min(srtt))
         }
 
-        fn ack(
-            &mut self,
-            now: u64,
-            echo: u64,
-            una: u64,
-            sacked: &[u64],
-            next: u64,
-            has_dsack: bool,
-            is_exit: bool,
-        ) {
+        /// `sides`: it reports a duplicate, it ends a recovery.
+        fn ack(&mut self, [now, echo]: [u64; 2], una: u64, sacked: &[u64], next: u64, sides: [bool; 2]) {
+            let [has_dsack, is_exit] = sides;
             let cumulative = self.segments.range(..una).filter(|known| !known.1.3).map(|known| *known.0);
             let mut newly: Vec<u64> = cumulative.collect();
             newly.extend(sacked.iter().filter(|segment| !self.segments[segment].3));
@@ -552,7 +545,7 @@ mod tests {
                         if draw(2) == 0 {
                             sacked.reverse();
                         }
-                        naive.ack(now, echo, una, &sacked, next, has_dsack, is_exit);
+                        naive.ack([now, echo], una, &sacked, next, [has_dsack, is_exit]);
                         rack.begin(Time(now), Time(echo));
                         rack.advance(una);
                         sacked.iter().for_each(|&segment| rack.sack(segment));
