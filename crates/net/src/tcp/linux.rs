@@ -1,4 +1,4 @@
-//! What a sender with the ways of Linux's TCP remembers beside the others (`profile = "linux"`).
+//! Memory of a sender with the ways of Linux's TCP (`profile = "linux"`), beside that of every sender.
 
 use congestlab_core::units::Time;
 

@@ -71,7 +71,7 @@ struct Ack {
     echo: Time,
     /// RACK.fack before it.
     fack: u64,
-    /// Of what it acknowledges, the transmission sent last.
+    /// The latest transmission of all that it acknowledges.
     newest: Option<Sent>,
     /// Segments that it newly says have arrived.
     delivered: u64,
@@ -263,7 +263,7 @@ impl Rack {
         }
     }
 
-    /// This transmission is the segment's last, and nothing is known of it.
+    /// True if the transmission is its segment's last, and nothing is known of it.
     fn is_under_way(&mut self, (at, segment): Sent) -> bool {
         self.get(segment).is_some_and(|known| known.at == at && !known.is_sacked && !known.is_lost)
     }
