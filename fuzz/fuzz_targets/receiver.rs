@@ -7,7 +7,7 @@
 use congestlab_core::law::{SenderConfig, xcp};
 use congestlab_core::units::{Bytes, Duration, Time};
 use congestlab_net::packet::{Kind, Packet, SACK_BLOCKS, UNLIMITED, flag};
-use congestlab_net::tcp::{Advertise, App, Config, Measure, Receiver, Recovery};
+use congestlab_net::tcp::{Advertise, App, Config, Measure, Receiver, Recovery, SlowStart};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeSet;
 
@@ -58,6 +58,7 @@ fuzz_target!(|input: &[u8]| {
         delayed_ack: bits & 8 != 0,
         ecn: bits & 16 != 0,
         ns2: bits & 32 != 0,
+        linux: (bits & 0b1010_0100 == 128).then_some(SlowStart::Standard),
         app: if bits & 64 != 0 { App::Transfer(Bytes(u64::from(more) * 777)) } else { App::Endless },
     };
     let measure = Measure { from: Time(0), to: Time::NEVER };
@@ -144,12 +145,24 @@ fn check(config: &Config, ack: &Packet, model: &Model, base: u32, newest: Option
     assert_eq!((ack.flow, ack.size), (5, config.ack));
     assert_eq!(ack.seq, base.wrapping_add(model.next as u32));
     assert_eq!(ack.window(), config.awnd.unwrap_or(UNLIMITED));
-    let absolute = |seq: u32| model.next + u64::from(seq.wrapping_sub(base.wrapping_add(model.next as u32)));
-    let blocks: Vec<(u64, u64)> = (0..SACK_BLOCKS)
+    // What came again may be below.
+    let absolute = |seq: u32| {
+        let distance = seq.wrapping_sub(base.wrapping_add(model.next as u32)) as i32;
+        model.next.wrapping_add_signed(i64::from(distance))
+    };
+    let mut blocks: Vec<(u64, u64)> = (0..SACK_BLOCKS)
         .map(|block| ack.sack(block))
         .take_while(|(start, end)| start != end)
         .map(|(start, end)| (absolute(start), absolute(end)))
         .collect();
+    // DSACK (RFC 2883 §4): what came again is told before the blocks of what is held.
+    if config.linux.is_some()
+        && let Some(&(start, end)) = blocks.first()
+        && (end <= model.next || blocks[1..].iter().any(|block| block.0 <= start && end <= block.1))
+    {
+        assert_eq!(end, start + 1);
+        blocks.remove(0);
+    }
     if config.recovery != Recovery::Sack || model.beyond.is_empty() {
         assert_eq!(blocks, []);
         return;
