@@ -117,7 +117,7 @@ fuzz:
 bpf:
 	HEADERS=write crates/linux/bpf/build.sh target/bpf
 	rm target/bpf/stream.bpf.o target/bpf/stream-xcpr.bpf.o
-	cp target/bpf/*.bpf.o target/bpf/tools.txt target/bpf/routers.rs crates/linux/bpf/objects
+	cp target/bpf/*.bpf.o target/bpf/tools.txt target/bpf/routers.rs target/bpf/queues.rs crates/linux/bpf/objects
 
 install:
 	features=$$(tools/features) && cargo install --locked --path crates/cli $$features

@@ -4,7 +4,8 @@
 # instead of the Rust laws.
 # What ends in -vcp or -pxcp is built on vcp.rs or pxcp.rs, what ends in -dpcp or -tpcp on vcp.rs with chains of two or three,
 # what ends in -xcpr on laws.rs with a window that the receiver keeps, and host-dctcp, host-prague and host-abc on marks.rs.
-# router-NAME is router-law.bpf.c on link.rs.in with the link law NAME of the list; with ROOT and OWN set, on the crate root in the file ROOT and its type OWN. All others are built
+# router-NAME is router-law.bpf.c on link.rs.in with the link law NAME of the list, or router-queue.bpf.c on queue.rs.in with the
+# queue law NAME of those that judge before a queue; with ROOT and OWN set, on the crate root in the file ROOT and its type OWN. All others are built
 # on laws.rs.
 # Needs, on Debian: apt-get install rustc-web libstd-rust-web-dev-bpf clang-19 llvm-19 bpftool libbpf-dev
 set -eu
@@ -16,9 +17,11 @@ shift
 # that program would look, and for SCONE's header it looks elsewhere (router-scone.bpf.c).
 listed=$(sed -n 's/^    \([a-z0-9_]*\) {.* link [A-Za-z0-9]*(super::\([A-Za-z0-9_:]*\)).*/\1 \2/p' \
     "$bpf/../../core/src/law/list.rs" | grep -v '^xcp \|^pxcp \|^xcp2 \|^mpcp \|^hpcc ')
+# The queue laws that judge before a queue, likewise.
+queues=$(sed -n 's/^    "\([a-z0-9]*\)" [A-Za-z0-9]*(super::\([A-Za-z0-9_:]*\)),$/\1 \2/p' "$bpf/../../core/src/law/queue/list.rs")
 if [ $# -eq 0 ]; then
-    set -- $(cd "$bpf" && ls ./*.bpf.c | sed -n '/-law\.bpf\.c$/d; s|./\(.*\)\.bpf\.c|\1|p') \
-        $(echo "$listed" | sed '/^scone /d; s/\(.*\) .*/router-\1/')
+    set -- $(cd "$bpf" && ls ./*.bpf.c | sed -n '/-law\.bpf\.c$\|-queue\.bpf\.c$/d; s|./\(.*\)\.bpf\.c|\1|p') \
+        $({ echo "$listed" | sed '/^scone /d' && echo "$queues"; } | sed 's/\(.*\) .*/router-\1/')
 fi
 law=${LAW:-rust}
 # No path of this machine in an object: the same sources give the same bytes everywhere. The compiler
@@ -31,23 +34,26 @@ clang="clang-19 -O2 -g -Wall -Werror -target bpf -mcpu=v3 -I/usr/include/$(uname
 #    Most of the library is not called from here, hence dead_code. Subprograms of one program must
 #    lie in one section, which only an unstable option says for functions that Rust keeps to itself.
 #    Debian's compiler: rustup's cannot build this target's core library.
-# any_link any-NAME: writes a crate with the link law of that name, and says where.
-any_link() {
+# any_law FAMILY: writes a crate with the link law NAME of any-NAME, or the queue law of queue-NAME, and says where.
+any_law() {
+    shell=link modules="law units"
+    case $1 in queue-*) shell=queue modules="law law/queue units" ;; esac
     if [ -n "${ROOT:-}" ]; then
         cp "$ROOT" "$out/$1.rs"
         own=$OWN
     else
-        own=$(echo "$listed" | sed -n "s/^${1#any-} /crate::law::/p")
+        own=$({ [ $shell = link ] && echo "$listed" | sed 's/ / law::/' || echo "$queues" | sed 's/ / queue::/'; } |
+            sed -n "s/^${1#*-} /crate::/p")
         [ -n "$own" ] || {
-            echo "${1#any-}: no link law of the list that the router's program for any law is built with" >&2
+            echo "${1#*-}: no link law of the list that the router's program for any law is built with" >&2
             exit 1
         }
         {
             echo '#![no_std]'
             echo 'extern crate self as congestlab_core;'
-            for module in law units; do
+            for module in $modules; do
                 echo "#[path = \"$bpf/../../core/src/$module/mod.rs\"]"
-                echo "mod $module;"
+                echo "mod ${module#*/};"
             done
         } >"$out/$1.rs"
     fi
@@ -55,7 +61,9 @@ any_link() {
         echo '#[macro_use]'
         echo "#[path = \"$bpf/exported.rs\"]"
         echo 'mod exported;'
-        sed "s/OWN/$own/" "$bpf/link.rs.in"
+        echo "#[path = \"$bpf/told.rs\"]"
+        echo 'mod told;'
+        sed "s/OWN/$own/" "$bpf/$shell.rs.in"
     } >>"$out/$1.rs"
     echo "$out/$1.rs"
 }
@@ -68,8 +76,8 @@ rust() {
     xcpr) root=$bpf/laws.rs flags="--cfg window" ;;
     tpcp) root=$bpf/vcp.rs flags="--cfg chains --cfg three" ;;
     dctcp | prague | abc) root=$bpf/marks.rs flags="--cfg $1" ;;
-    any-*)
-        root=$(any_link "$1")
+    any-* | queue-*)
+        root=$(any_law "$1")
         # What one function calls of another lies in the one that calls, and nothing else is there.
         flags="-Zcross-crate-inline-threshold=always ${ROOT:+--cfg feature=\"words\"}"
         ;;
@@ -103,11 +111,18 @@ rust() {
 
 # has_own SHELL: it is a program of certain laws.
 has_own() {
-    [ -f "bpf/$1.bpf.c" ] && [ "${1#*-}" != law ]
+    [ -f "bpf/$1.bpf.c" ] && [ "${1#*-}" != law ] && [ "${1#*-}" != queue ]
+}
+# is_queue SHELL: its law judges before a queue.
+is_queue() {
+    [ -z "${ROOT:-}" ] && echo "$queues" | grep -q "^${1#*-} "
 }
 # The laws that a shell is built on.
 laws_of() {
-    has_own "$1" || { echo "any-${1#*-}" && return; }
+    if ! has_own "$1"; then
+        if is_queue "$1"; then echo "queue-${1#*-}"; else echo "any-${1#*-}"; fi
+        return
+    fi
     case $1 in
     *-scone) echo any-scone ;;
     *-vcp) echo vcp ;;
@@ -120,7 +135,13 @@ laws_of() {
     esac
 }
 source_of() {
-    if has_own "$1"; then echo "bpf/$1.bpf.c"; else echo "bpf/${1%%-*}-law.bpf.c"; fi
+    if has_own "$1"; then
+        echo "bpf/$1.bpf.c"
+    elif is_queue "$1"; then
+        echo "bpf/${1%%-*}-queue.bpf.c"
+    else
+        echo "bpf/${1%%-*}-law.bpf.c"
+    fi
 }
 families=$(for shell; do laws_of "$shell"; done | sort -u)
 
@@ -145,6 +166,7 @@ for family in $([ "$law" != rust ] || echo "$families"); do
     case $family in
     laws) header=law.h source=laws.rs ;;
     any-*) header=$family.h source=link.rs.in ;;
+    queue-*) header=$family.h source=queue.rs.in ;;
     dpcp | tpcp) header=$family.h source=vcp.rs ;;
     xcpr) header=xcpr.h source=laws.rs ;;
     dctcp | prague | abc) header=$family.h source=marks.rs ;;
@@ -152,7 +174,7 @@ for family in $([ "$law" != rust ] || echo "$families"); do
     esac
     bpftool btf dump file "$out/$family.o" format raw |
         awk -v opaque="Link Sender" -v source="$source" -f bpf/header.awk >"$out/$header"
-    case $family in any-*) continue ;; esac
+    case $family in any-* | queue-*) continue ;; esac
     if [ "${HEADERS:-}" = write ]; then
         cp "$out/$header" "bpf/$header"
     elif ! diff "bpf/$header" "$out/$header" >&2; then
@@ -170,10 +192,12 @@ done
     dpkg-query -W -f '${Package} ${Version}\n' libbpf-dev linux-libc-dev 2>/dev/null || true
 } >"$out/tools.txt"
 
-# What the command embeds: the laws of the list whose router is the one for any law.
-for shell; do
-    case $(laws_of "$shell") in any-*) echo "(\"${shell#router-}\", include_bytes!(\"$shell.bpf.o\"))," ;; esac
-done | { echo "&["; sed 's/^/    /'; echo "]"; } >"$out/routers.rs"
+# What the command embeds: the laws of the lists whose router is the one for any link law, or for any queue law.
+for kind in any queue; do
+    for shell; do
+        case $(laws_of "$shell") in "$kind"-*) echo "(\"${shell#router-}\", include_bytes!(\"$shell.bpf.o\"))," ;; esac
+    done | { echo "&["; sed 's/^/    /'; echo "]"; } >"$out/$([ $kind = any ] && echo routers || echo queues).rs"
+done
 
 # 5. The C shells, and the link, which compares the types of both sides.
 for shell; do

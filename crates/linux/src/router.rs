@@ -100,7 +100,7 @@ pub enum Law {
     Pxcp(pxcp::LinkConfig),
     /// XCP-i: XCP, which also finds clouds of routers without it, and the address by which such routers know this port.
     XcpI(xcp::LinkConfig, Ipv4Addr),
-    /// Any other.
+    /// Any other, or a queue law, which judges packets before their queue.
     Any(Box<AnyLaw>),
 }
 
@@ -174,7 +174,7 @@ impl Law {
             Self::Xcp(law) | Self::XcpI(law, _) => law.initial_interval,
             Self::Mpcp(law) => law.interval,
             Self::Pxcp(law) => law.xcp.initial_interval,
-            Self::Any(law) => law.config.first_interval(),
+            Self::Any(law) => law.first_interval(),
         }
     }
 

@@ -11,6 +11,8 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time;
 
+use congestlab_core::law::queue::egress::{AtEgress, Egress, UPDATES};
+use congestlab_core::law::queue::{Verdict, pi2, pie, step};
 use congestlab_core::law::settings::{Field, Settings as _};
 use congestlab_core::law::{
     Carried, Link, LinkConfig, LinkLaw as _, On, Packet, Protocol, Send, SenderLaw as _, Series as _, Tag,
@@ -19,6 +21,7 @@ use congestlab_core::law::{
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, Time};
 use congestlab_linux::Error;
 use congestlab_linux::router::{AnyLaw, Config, Encoding, Law, Program, Refused};
+use congestlab_linux::sys::command::run;
 use libbpf_rs::{ObjectBuilder, ProgramInput};
 
 #[expect(dead_code, reason = "other tests want other frames")]
@@ -27,6 +30,8 @@ use frames::{IPS, Ip, TAGS, TIMESTAMPS, judged, segment};
 #[path = "../../core/tests/xcp/random.rs"]
 mod random;
 use random::Random;
+mod lab;
+use lab::Lab;
 mod recipe;
 use recipe::{Folder, build, build_with};
 #[path = "../../cli/templates/law/src/law.rs"]
@@ -295,6 +300,222 @@ fn any_law_does_in_the_kernel_what_it_does_here() {
         assert!(changed > 1000, "{name} changed {changed} packets only");
         assert!(native_columns(protocol) <= COLUMNS);
     }
+}
+
+/// `struct op` of `bpf/stream-queue.bpf.c`: 8 words of 64 bits, the verdict, a report, and the settings.
+const QUEUE_OP: usize = 272;
+
+/// Puts a queue law through 320 operations of each of 40 ports with any settings; false without what that wants.
+fn queue_law<Law: AtEgress>(test: &str, name: &str) -> bool {
+    let folder = Folder::new(&format!("queue-{name}"));
+    let stream = format!("stream-{name}");
+    if let Err(reason) = build(&folder.0, "rust", &[&stream]) {
+        eprintln!("SKIP {test}: {reason}");
+        return false;
+    }
+    libbpf_rs::set_print(None);
+    let opened = ObjectBuilder::default().open_file(folder.0.join(format!("{stream}.bpf.o"))).unwrap();
+    let object = match opened.load() {
+        Ok(object) => object,
+        Err(error) if error.kind() == libbpf_rs::ErrorKind::PermissionDenied => {
+            eprintln!("SKIP {test}: {error}");
+            return false;
+        }
+        Err(error) => panic!("{stream}: {error}"),
+    };
+    let program = object.progs_mut().find(|program| program.name() == "cl_stream").unwrap();
+    let mut verdicts = [0; 3];
+    for seed in 0..40 {
+        let mut random = Random::new(seed);
+        let (mut settings, mut told) = (Law::Told::default(), vec![]);
+        let as_usual = seed < 5;
+        settings.each(&mut |_, _, field| told.push(any_setting(field, &mut random, as_usual)));
+        let rate = 1 << random.below(38);
+        let mut port = Egress::<Law>::start(&settings, Rate(rate), seed);
+        let mut now = 0u64;
+        for batch in 0..40 {
+            let (mut packet, mut expected) = (vec![0; PADDING], vec![]);
+            for i in 0..OPS {
+                let kind =
+                    if batch + i == 0 { 1 } else { [2, 3, 3, 3, 4, 4, 4, 4][random.below(8) as usize] };
+                let step = [1, 10_000, 3_000_000, 3_000_000, 40_000_000, u64::MAX / 4000];
+                let most = step[random.below(6) as usize];
+                now = now.saturating_add(random.below(most));
+                let any = random.next() >> random.below(64);
+                let backlog = [any, random.below(10_000), random.below(1_000_000)][random.below(3) as usize];
+                let size = [40, 576, 1500, any][random.below(4) as usize];
+                let waiting = random.below(20);
+                let (ecn, segments) = (random.below(4), 1 + random.below(44));
+                let (a, b) = match kind {
+                    1 => (rate, seed),
+                    2 => (1 << random.below(38), 0),
+                    _ => (backlog, 0),
+                };
+                let words = [kind, now, a, b, waiting, size, ecn, segments];
+                packet.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+                packet.resize(packet.len() + 80, 0);
+                if kind == 1 {
+                    packet.extend(told.iter().flat_map(|word: &u64| word.to_le_bytes()));
+                }
+                packet.resize(PADDING + (i + 1) * QUEUE_OP, 0);
+                let verdict = match kind {
+                    1 => told.len() as u64,
+                    2 => {
+                        port.set_rate(Rate(a));
+                        0
+                    }
+                    3 => {
+                        let packet = Carried { size: Bytes(size), ecn: ecn as u32, ..Carried::default() };
+                        let verdict = match port.judge(Time(now), &packet, segments) {
+                            Verdict::Pass => 0,
+                            Verdict::Mark => 1,
+                            Verdict::Drop(_) => 2,
+                            Verdict::PushOut => panic!("nobody is pushed out of a queue of the kernel's"),
+                        };
+                        verdicts[verdict as usize] += 1;
+                        assert!(verdict != 1 || ecn != 0, "{name} marks a packet without ECN");
+                        verdict
+                    }
+                    _ => u64::from(port.serve(Time(now), Bytes(a), waiting)),
+                };
+                // Without control intervals.
+                let mut report = vec![verdict, 0];
+                port.report().each(&mut |_, value, _| report.push(value as u64));
+                expected.push((words, report));
+            }
+            let mut out = vec![0; packet.len()];
+            let input =
+                ProgramInput { data_in: Some(&packet), data_out: Some(&mut out), ..Default::default() };
+            assert_eq!(program.test_run(input).unwrap().return_value, 0, "TC_ACT_OK");
+            for ((words, expected), got) in expected.iter().zip(out[PADDING..].chunks_exact(QUEUE_OP)) {
+                let long = |at: usize| u64::from_le_bytes(got[at..at + 8].try_into().unwrap());
+                let found: Vec<u64> = (0..expected.len()).map(|word| long(64 + 8 * word)).collect();
+                assert_eq!(found, *expected, "{name}, seed {seed}, batch {batch}: {words:x?}");
+            }
+        }
+    }
+    assert!(verdicts.iter().all(|&count| count > 100), "{name}: {verdicts:?}");
+    true
+}
+
+/// A setting that a command might tell, and its word.
+fn any_setting(field: Field<'_>, random: &mut Random, as_usual: bool) -> u64 {
+    let (ratio, span) = (random.below(1_000_001), 1 + (random.below(1_000_000_000) >> random.below(30)));
+    match field {
+        Field::Switch(value) => {
+            *value = ratio & 1 == 1;
+            ratio & 1
+        }
+        Field::Factor(value) | Field::Share(value) => {
+            *value = if as_usual { *value } else { Ratio((ratio << random.below(10)) as u32) };
+            value.0.into()
+        }
+        Field::Span(value) => {
+            *value = if as_usual { *value } else { Duration(span) };
+            value.0
+        }
+        // Of step marking, 0 stands for a threshold of the other kind.
+        Field::Number(value, _) => {
+            *value = if as_usual { *value } else { random.below(3) as u32 };
+            (*value).into()
+        }
+        _ => panic!("a setting of a kind that no queue law had"),
+    }
+}
+
+#[test]
+fn queue_laws_do_in_the_kernel_what_they_do_here() {
+    let test = "queue_laws_do_in_the_kernel_what_they_do_here";
+    let known: Vec<&str> = AnyLaw::queue_names().collect();
+    assert_eq!(known, ["pi2", "pie", "step"], "and no other is compared here");
+    let _ = queue_law::<step::Step>(test, "step")
+        && queue_law::<pie::Pie>(test, "pie")
+        && queue_law::<pi2::Pi2>(test, "pi2");
+    let shell = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf/router-queue.bpf.c"));
+    assert!(shell.unwrap().contains(&format!("#define UPDATES {UPDATES} ")), "as many as the law says");
+}
+
+/// A queue of the loopback's own, where packets of a test are seen, stands before step marking: CE and no other byte but the
+/// checksum of IPv4 comes of it, or the packet is dropped.
+#[test]
+fn a_queue_law_marks_what_can_be_marked_and_drops_what_it_shall() {
+    let test = "a_queue_law_marks_what_can_be_marked_and_drops_what_it_shall";
+    let Some(lab) = Lab::new(test) else { return };
+    lab.inside(|| {
+        run("ip link set lo up").unwrap();
+        run("tc qdisc add dev lo root tbf rate 1kbit burst 5kb limit 1mb").unwrap();
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = socket.local_addr().unwrap();
+        for _ in 0..30 {
+            socket.send_to(&[0; 972], to).unwrap();
+        }
+        let program = |settings: &[&str]| {
+            let mut law = AnyLaw::queue("step", BitRate(8_000_000)).unwrap();
+            law.set(&settings.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap();
+            let config = Config {
+                rate: BitRate(8_000_000),
+                encoding: law.encoding(),
+                law: Law::Any(Box::new(law)),
+                shape: None,
+            };
+            load(test, &config)
+        };
+        let Some(marks) = program(&["packets=20"]) else { return };
+        let mut marked = 0;
+        for ip in IPS {
+            for tags in TAGS {
+                for code in 0..4 {
+                    let mut sent = segment(tags, ip, &TIMESTAMPS, b"data");
+                    set_ecn(&mut sent, ip, tags.len(), code);
+                    let mut expected = segment(tags, ip, &TIMESTAMPS, b"data");
+                    set_ecn(&mut expected, ip, tags.len(), if code == 0 { 0 } else { 3 });
+                    assert_eq!(marks.pass(&sent, &mut [], 1).unwrap().0, expected, "{ip:?} {code}");
+                    marked += usize::from(sent != expected);
+                }
+            }
+        }
+        let sample = marks.sample().unwrap();
+        assert_eq!(sample.columns[..2], [marked as i64, 0]);
+        assert!(sample.columns[2] > 10_000_000, "30 packets at 1 MB/s: {sample:?}");
+        assert_eq!((sample.xcp_packets, sample.other_packets), (3 * marked as u64 / 2, marked as u64 / 2));
+
+        let drops = program(&["packets=20", "drop=true"]).unwrap();
+        let frame = segment(&[], Ip::V6, &TIMESTAMPS, b"data");
+        let error = drops.pass(&frame, &mut [], 1).unwrap_err();
+        assert!(error.to_string().contains("verdict 2"), "TC_ACT_SHOT: {error}");
+        // What is not IP is no affair of the law's.
+        let mut other = frame.clone();
+        other[12..14].copy_from_slice(&[8, 6]);
+        assert_eq!(drops.pass(&other, &mut [], 1).unwrap().0, other);
+        assert_eq!(drops.sample().unwrap().columns[..2], [0, 1]);
+        // A wait of what is there at the rate that is told.
+        let short = program(&["sojourn=1 s"]).unwrap();
+        let mut capable = frame.clone();
+        set_ecn(&mut capable, Ip::V6, 0, 2);
+        assert_eq!(short.pass(&capable, &mut [], 1).unwrap().0, capable);
+    });
+}
+
+#[test]
+fn a_queue_law_refuses_settings_that_it_has_not() {
+    for (law, settings, says) in [
+        ("step", &["packets=20", "sojourn=1 ms"][..], "sojourn stands beside `packets`"),
+        ("step", &["sojourn=0 s"], "sojourn is zero"),
+        ("step", &["packets=0"], "`0` is not a whole number from 1 to 1000000"),
+        ("step", &["above=20"], "step has no such setting"),
+        ("step", &["sojourn=soon"], "`soon` is not a time"),
+        ("pie", &["target=0 s"], "target is zero"),
+        ("pie", &["tupdate=10 ns"], "tupdate is 10 ns"),
+        ("pi2", &["alpha=200"], "alpha is more than a step of the probability can be"),
+        ("pi2", &["step=1 ms"], "pi2 has no such setting"),
+    ] {
+        let told: Vec<String> = settings.iter().map(ToString::to_string).collect();
+        let error = AnyLaw::queue(law, BitRate(8000)).unwrap().set(&told).unwrap_err();
+        assert!(error.to_string().contains(says) && error.exit_code() == 2, "{error}");
+        assert!(!error.help().is_empty() || says.contains("is not"), "{error}");
+    }
+    let error = AnyLaw::queue("codel", BitRate(8000)).unwrap_err();
+    assert!(error.help().contains("pi2, pie, step"), "{error}");
 }
 
 /// A packet as `bpf/link.rs.in` has it.

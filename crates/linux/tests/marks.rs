@@ -1,11 +1,12 @@
 //! DCTCP, TCP Prague and ABC on hosts in namespaces: the kernel's senders and receivers run the laws of the simulator, over a link in
-//! user space that marks, and over a router whose law is ABC's.
+//! user space that marks, and over a router whose law is ABC's, or a queue law that marks before the queue.
 //!
 //! Skips with the reason where the privilege, a tool or the kernel's part is missing.
 
 use std::path::Path as File;
 use std::sync::atomic::AtomicBool;
 use std::thread;
+use std::time::Duration;
 
 use congestlab_core::law::Protocol;
 use congestlab_core::units::BitRate;
@@ -169,6 +170,111 @@ fn abc_fills_a_router_that_says_when_to_brake() {
     let status = path.namespace("r").run(|| router::status(Some("s"))).unwrap().unwrap().remove(0);
     assert_eq!(status.queue.drops, 0, "{status:?}");
     assert!(status.sample.xcp_packets > 1000, "{status:?}");
+}
+
+/// A transfer of some seconds over a router with this queue law, IPv4 or IPv6, by hosts with a law or by the kernel's CUBIC with
+/// ECN: goodput, mean queue in packets behind the first two seconds, and what the router says.
+fn over_a_router(
+    test: &str,
+    sender: Option<Sender>,
+    (name, settings): (&str, &[&str]),
+    address: &str,
+) -> Option<(f64, f64, router::Status)> {
+    let mut path = match Path::new(Encoding::Ecn) {
+        Ok(path) => path,
+        Err(reason) => {
+            eprintln!("SKIP {test}: {reason}");
+            return None;
+        }
+    };
+    let is_member = sender.is_some();
+    let host = match sender {
+        Some(sender) => Some(hosts(test, &mut path, sender)?),
+        None => {
+            for end in ["c", "s"] {
+                ip(&format!("ip netns exec {}{end} sysctl -qw net.ipv4.tcp_ecn=1", path.id));
+            }
+            None
+        }
+    };
+    let mut law = AnyLaw::queue(name, BitRate(RATE)).unwrap();
+    law.set(&settings.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap();
+    let config = router::Config {
+        rate: BitRate(RATE),
+        encoding: law.encoding(),
+        law: router::Law::Any(Box::new(law)),
+        shape: Some(Queue::Packets(400)),
+    };
+    let space = path.namespace("r");
+    match space.run(|| router::attach("s", &config)).unwrap() {
+        Err(error @ Error::Missing { .. }) => {
+            eprintln!("SKIP {test}: {error}");
+            return None;
+        }
+        done => done.unwrap(),
+    }
+    let reader = space.run(|| router::Reader::open("s")).unwrap().unwrap();
+    let port = path.serve(is_member);
+    let line = format!("iperf3 -c {address} -p {port} -t 4 -O 2 -J");
+    let mut client = path.command("c", &line, is_member);
+    let transfer = thread::spawn(move || client.output().unwrap());
+    thread::sleep(Duration::from_secs(2));
+    let mut packets = vec![];
+    while !transfer.is_finished() {
+        let (_, queue) = reader.sample().unwrap();
+        if queue.queue_packets > 0 || packets.len() < 100 {
+            packets.push(queue.queue_packets);
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    let output = transfer.join().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    if let Some(host) = &host {
+        let counters = host.counters().unwrap();
+        assert!(counters.shims_sent > 1000 && counters.fallbacks_loss == 0, "{counters:?}");
+    }
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let goodput = json["end"]["sum_received"]["bits_per_second"].as_f64().unwrap_or_else(|| panic!("{json}"));
+    let mean = packets.iter().sum::<u64>() as f64 / packets.len() as f64;
+    let status = space.run(|| router::status(Some("s"))).unwrap().unwrap().remove(0);
+    let marks = status.series["marked_packets"];
+    eprintln!(
+        "{name} over {address}: {goodput} bit/s, {mean} packets, {marks} marks of {}",
+        status.sample.packets
+    );
+    Some((goodput, mean, status))
+}
+
+/// 4 ms are 6.7 packets; 400 have room.
+#[test]
+fn a_router_with_step_marking_holds_the_queue_of_dctcp_at_the_threshold() {
+    let test = "a_router_with_step_marking_holds_the_queue_of_dctcp_at_the_threshold";
+    for (address, setting) in [("10.0.2.2", "sojourn=4 ms"), ("fd00:2::2", "packets=6")] {
+        let told = ("step", &[setting][..]);
+        let Some((goodput, mean, status)) = over_a_router(test, Some(host::dctcp_config()), told, address)
+        else {
+            return;
+        };
+        assert!(is_full(goodput), "{goodput}");
+        assert!(mean > 1.0 && mean < 14.0, "{mean} packets at a threshold of 6.7");
+        assert!(status.series["marked_packets"] > 100.0, "{status:?}");
+        assert_eq!((status.queue.drops, status.series["dropped_packets"]), (0, 0.0), "{status:?}");
+        assert!(status.sample.xcp_packets > 1000 && status.law == "step", "{status:?}");
+    }
+}
+
+/// One queue for senders of both kinds, one after the other: Prague, and the kernel's CUBIC with ECN. 5 ms are 8.3 packets.
+#[test]
+fn a_router_with_a_controller_of_the_wait_marks_prague_and_cubic() {
+    let test = "a_router_with_a_controller_of_the_wait_marks_prague_and_cubic";
+    let law = ("pi2", &["target=5 ms"][..]);
+    for (sender, address) in [(Some(host::prague_config()), "fd00:2::2"), (None, "10.0.2.2")] {
+        let Some((goodput, mean, status)) = over_a_router(test, sender, law, address) else { return };
+        assert!(goodput > 0.8 * RATE as f64, "{address}: {goodput}");
+        assert!(mean > 1.0 && mean < 25.0, "{address}: {mean} packets, of 400 that have room");
+        assert!(status.series["marked_packets"] >= 10.0, "{status:?}");
+        assert_eq!((status.queue.drops, status.series["dropped_packets"]), (0, 0.0), "{status:?}");
+    }
 }
 
 #[test]

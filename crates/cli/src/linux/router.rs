@@ -218,6 +218,9 @@ pub(super) const OWN: [&str; 5] = ["xcp", "pxcp", "xcp-i", "vcp", "dpcp"];
 fn named(arguments: &AttachArguments, rate: BitRate) -> Result<Law, Failure> {
     let name = arguments.law.as_str();
     let law = match name {
+        _ if AnyLaw::queue_names().any(|queue| queue == name) => {
+            Law::Any(Box::new(AnyLaw::queue(name, rate)?))
+        }
         "xcp" => router::law(rate),
         "vcp" => router::vcp(rate),
         "dpcp" => router::dpcp(rate),
@@ -225,7 +228,8 @@ fn named(arguments: &AttachArguments, rate: BitRate) -> Result<Law, Failure> {
         "xcp-i" => router::xcp_i(rate, clouds::address_of(&arguments.interface)?),
         _ => {
             let Some(protocol) = Protocol::of(name) else {
-                let known = choices(name, OWN.into_iter().chain(AnyLaw::names()));
+                let known =
+                    choices(name, OWN.into_iter().chain(AnyLaw::names()).chain(AnyLaw::queue_names()));
                 return Err(Failure::Input(Message::new(format!("there is no law `{name}`"), known)));
             };
             if protocol.sender.as_ref().is_some_and(|sender| sender.needs().writes_segments) {

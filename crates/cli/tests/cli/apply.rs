@@ -90,6 +90,10 @@ fn only_what_differs_is_changed_and_a_second_time_nothing() {
     assert_eq!(at.file(rcp), "left: as wanted\n");
     assert_eq!(at.status()["law"], "rcp");
     assert_eq!(handle(&state(&at.room).1), handle(&after.1));
+    let step = "[routers.left]\nlaw = \"step\"\nrate = \"20 Mbit/s\"\nqueue = \"100 kB\"\nset = { packets = 20, drop = true }\n";
+    assert_eq!(at.file(step), "left: step at 20 Mbit/s in place of what was there; its queue stayed\n");
+    assert_eq!(at.file(step), "left: as wanted\n");
+    assert_eq!(at.file(rcp), "left: rcp at 20 Mbit/s in place of what was there; its queue stayed\n");
     let packets = rcp.replace("100 kB", "50 packets");
     assert_eq!(at.file(&packets), "left: attached rcp at 20 Mbit/s again, with another shaper\n");
     assert_eq!(at.file(&packets), "left: as wanted\n");
@@ -290,6 +294,10 @@ fn a_wrong_file_is_refused_with_the_place_and_what_is_allowed() {
         (
             router("law = \"rcp\"\nset = { intervals = 5 }"),
             "apply.toml:4:21: rcp has no such setting; allowed:",
+        ),
+        (
+            router("law = \"step\"\nset = { packets = 20, sojourn = \"1 ms\" }"),
+            "apply.toml:4:19: step: sojourn stands beside `packets`; allowed:",
         ),
         (router("law = \"vcp\"\nencoding = \"shim\""), "apply.toml:4:12: "),
         (router("law = \"xcp\"\nqueue = \"much\""), "apply.toml:4:9: \"much\" is no limit of a queue;"),

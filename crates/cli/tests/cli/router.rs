@@ -51,7 +51,7 @@ fn a_rate_is_set_while_the_law_runs_and_a_wrong_one_changes_nothing() {
     let error = set("20 Mbit/s").exits(2).stderr();
     assert!(error.contains("left has no router's law") && error.contains("router attach left"), "{error}");
 
-    for law in ["xcp", "pxcp", "vcp", "dpcp", "scone"] {
+    for law in ["xcp", "pxcp", "vcp", "dpcp", "scone", "pi2"] {
         router(&room, &["attach", "left", "--law", law, "--rate", "10 Mbit/s"]).exits(0);
         let before = state(&room);
         assert!(before.0 == 10_000_000 && before.1.contains("rate 10Mbit"), "{before:?}");
@@ -110,6 +110,38 @@ fn a_shaper_of_somebody_else_keeps_its_rate_and_one_that_is_gone_is_told() {
     assert_eq!(state(&room).0, 10_000_000);
 }
 
+/// Settings and counts of a queue law, in the words of scenarios.
+#[test]
+fn a_queue_law_is_told_its_settings_and_tells_its_counts() {
+    let Some(room) = room("a_queue_law_is_told_its_settings_and_tells_its_counts") else { return };
+    let attach = |law: &str, words: &[&str]| {
+        router(&room, &[&["attach", "left", "--law", law, "--rate", "10 Mbit/s"], words].concat())
+    };
+    for (law, words, says) in [
+        ("step", &["--set", "above=20"][..], "step has no such setting"),
+        ("step", &["--set", "packets=20", "--set", "sojourn=1 ms"], "sojourn stands beside `packets`"),
+        ("step", &["--encoding", "shim"], "--encoding is for XCP and P-XCP"),
+        ("step", &["--alpha", "0.5"], "the law has no --alpha"),
+        ("step", &["--object", "own.o"], "step has its own program, so own.o is not wanted"),
+        ("pie", &["--set", "target=0 s"], "target is zero"),
+        ("codel", &[], "there is no law `codel`"),
+    ] {
+        let error = attach(law, words).exits(2).stderr();
+        assert!(error.contains(says), "{law} {words:?}: {error}");
+    }
+    assert!(!state(&room).1.contains("tbf"), "nothing is left of what was refused");
+    attach("step", &["--set", "packets=20", "--set", "drop=true"]).exits(0);
+    let shown = router(&room, &["status", "left"]).exits(0).stdout();
+    for line in
+        ["left: step, no header", "dropped_packets     0", "marked_packets      0", "wait_ms             0"]
+    {
+        assert!(shown.contains(line), "{shown}");
+    }
+    let json = router(&room, &["status", "left", "--json"]).exits(0).json();
+    assert_eq!(json["interfaces"][0]["series"]["marked_packets"], 0.0, "{json:#}");
+    assert_eq!(json["interfaces"][0]["other_build"], false);
+}
+
 /// By tcx, and by the filter that kernels before it have.
 #[test]
 fn a_law_is_put_in_the_place_of_another_and_its_queue_stays() {
@@ -140,7 +172,7 @@ fn a_law_is_put_in_the_place_of_another_and_its_queue_stays() {
         let printed = attach("--law pxcp --rate 10Mbit/s --replace --dry-run").exits(0).stdout();
         assert!(printed.contains("bpf replace cl_router"), "{printed}");
         assert_eq!(law(), "xcp");
-        for other in ["pxcp", "vcp", "scone", "xcp"] {
+        for other in ["pxcp", "vcp", "scone", "step", "pie", "xcp"] {
             let said = attach(&format!("--law {other} --rate 10Mbit/s --replace")).exits(0).stderr();
             assert!(said.contains("in the place of what was there; its queue stayed"), "{said}");
             assert_eq!((law(), state(&room)), (other.into(), before.clone()));

@@ -23,7 +23,7 @@ mod places;
 pub mod police;
 pub mod prague;
 pub mod pxcp;
-// What no program of the kernel runs, with arithmetic that it has not.
+// Programs of the kernel that run one have this module beside those of the laws, and no other has it.
 #[cfg(not(target_arch = "bpf"))]
 pub mod queue;
 pub mod rcp;

@@ -67,6 +67,16 @@ impl Wide {
         }
     }
 
+    /// Returns `self - other`, or zero if that is more.
+    #[inline(always)]
+    pub const fn minus(self, other: Self) -> Self {
+        if other.is_at_most(self) == 0 {
+            return Self::ZERO;
+        }
+        let (lo, borrow) = self.lo.overflowing_sub(other.lo);
+        Self { hi: self.hi.wrapping_sub(other.hi).wrapping_sub(borrow as u64), lo }
+    }
+
     /// Returns 1 if `self <= other`, else 0, without a branch: a loop that branches on it has as many ways through it as values
     /// can come out, and the kernel's verifier goes them all.
     #[inline(always)]

@@ -1,4 +1,5 @@
-//! Link laws that run in the router's program for any law (`bpf/router-law.bpf.c`): what of a law the program is told.
+//! Link laws that run in the router's program for any law (`bpf/router-law.bpf.c`), and queue laws in the one for those that judge
+//! before a queue (`bpf/router-queue.bpf.c`): what of a law the program is told.
 //!
 //! A law is asked for it by its own functions, here in user space: its settings by [`Settings::each`], the place of its
 //! header's words in its TCP option by [`SenderLaw::option`](congestlab_core::law::SenderLaw::option). Nothing is said twice.
@@ -7,11 +8,12 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::str::FromStr;
 
+use congestlab_core::law::queue::Marker;
 use congestlab_core::law::settings::{Field, Finding, Settings};
 use congestlab_core::law::{
     Link, LinkConfig, On, OptionBytes, Packet, Protocol, Remembers, Reply, SenderConfig, Series, Tag, Words,
 };
-use congestlab_core::units::{BitRate, Bytes, Duration, Ratio, Time};
+use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Ratio, Time};
 
 use super::program::place_in;
 use crate::encoding::Encoding;
@@ -20,7 +22,10 @@ use crate::error::{Error, Result};
 /// Objects of the laws of the list, by name.
 const OBJECTS: &[(&str, &[u8])] = include!("../../bpf/objects/routers.rs");
 
-/// Sizes of `struct Told`, `struct Report` and of a record in `bpf/link.rs.in`.
+/// Objects of the queue laws that judge before a queue.
+const QUEUES: &[(&str, &[u8])] = include!("../../bpf/objects/queues.rs");
+
+/// Sizes of `struct Told`, `struct Report` in `bpf/told.rs` and of a record in `bpf/link.rs.in`.
 const SETTINGS: usize = 16;
 /// The most columns of a report.
 pub(super) const COLUMNS: usize = 8;
@@ -35,25 +40,91 @@ const KIND: u8 = 253;
 const ID: [u8; 2] = *b"CL";
 const OWN_WORDS: usize = 5;
 
-/// A link law, its constants, and the place of its header in packets.
+/// A law with its constants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    Link(LinkConfig),
+    /// A queue law, at that rate.
+    Queue(Marker, Rate),
+}
+
+impl Settings for Kind {
+    fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
+        match self {
+            Self::Link(config) => config.each(tell),
+            Self::Queue(told, _) => told.each(tell),
+        }
+    }
+
+    fn settle(&mut self, is_written: &dyn Fn(&str) -> bool) {
+        match self {
+            Self::Link(config) => config.settle(is_written),
+            Self::Queue(told, _) => told.settle(is_written),
+        }
+    }
+
+    fn check(&self, tell: &mut dyn FnMut(Finding)) {
+        match self {
+            Self::Link(config) => config.check(tell),
+            Self::Queue(told, _) => told.check(tell),
+        }
+    }
+}
+
+impl Kind {
+    fn capacity(&self) -> Rate {
+        match self {
+            Self::Link(config) => config.capacity(),
+            Self::Queue(_, rate) => *rate,
+        }
+    }
+
+    fn remembers(&self) -> Option<Remembers> {
+        match self {
+            Self::Link(config) => config.remembers(),
+            Self::Queue(..) => None,
+        }
+    }
+}
+
+/// A link law, its constants, and the place of its header in packets; or a queue law, which judges packets before their queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnyLaw {
     pub(super) name: &'static str,
-    pub(super) config: LinkConfig,
+    config: Kind,
     form: Form,
     in_quic: bool,
     object: Cow<'static, [u8]>,
 }
 
 impl AnyLaw {
-    /// Returns the names of the laws whose objects are part of this program.
+    /// Returns the names of the link laws whose objects are part of this program.
     pub fn names() -> impl Iterator<Item = &'static str> {
         OBJECTS.iter().map(|(name, _)| *name)
     }
 
+    /// Returns the names of the queue laws whose objects are part of this program.
+    pub fn queue_names() -> impl Iterator<Item = &'static str> {
+        QUEUES.iter().map(|(name, _)| *name)
+    }
+
     /// Returns the program of a law that is part of this program.
     pub(super) fn object_of(name: &str) -> Option<&'static [u8]> {
-        OBJECTS.iter().find(|(of, _)| *of == name).map(|(_, object)| *object)
+        OBJECTS.iter().chain(QUEUES).find(|(of, _)| *of == name).map(|(_, object)| *object)
+    }
+
+    /// Returns the queue law of that name with its defaults, before a queue that leaves at this rate.
+    ///
+    /// # Errors
+    /// If there is no such law.
+    pub fn queue(name: &str, rate: BitRate) -> Result<Self> {
+        let (Some(told), Some(object)) = (Marker::of(name), Self::object_of(name)) else {
+            let known: Vec<&str> = Self::queue_names().collect();
+            let what = format!("there is no program of the queue law {name} for the kernel");
+            return Err(Error::input(what, format!("allowed: {}", known.join(", "))));
+        };
+        let (name, config) = (told.name(), Kind::Queue(told, rate.bytes()));
+        Ok(Self { name, config, form: Form::NONE, in_quic: false, object: Cow::Borrowed(object) })
     }
 
     /// Returns a protocol's link law with its defaults for a link of this rate. `object` is its program; `None`: the one that is part
@@ -93,7 +164,7 @@ impl AnyLaw {
             // The program knows its bytes.
             form = Form { tag: form.tag, ..Form::NONE };
         }
-        Ok(Self { name, config, form, in_quic, object })
+        Ok(Self { name, config: Kind::Link(config), form, in_quic, object })
     }
 
     /// Gives a factor or a share of that name another value; false if the law has none.
@@ -163,6 +234,19 @@ impl AnyLaw {
         }
     }
 
+    /// Returns true for a queue law, which marks or drops packets before their queue.
+    pub fn is_queue(&self) -> bool {
+        matches!(self.config, Kind::Queue(..))
+    }
+
+    /// Returns the time in which a port begins at random; a queue law draws all that it draws by it.
+    pub(super) fn first_interval(&self) -> Duration {
+        match &self.config {
+            Kind::Link(config) => config.first_interval(),
+            Kind::Queue(..) => Duration(u64::MAX),
+        }
+    }
+
     pub(super) fn object(&self) -> &[u8] {
         &self.object
     }
@@ -184,11 +268,17 @@ impl AnyLaw {
         let [phase, second] = phases.map(Duration);
         let mut columns = [0; COLUMNS];
         let mut next = columns.iter_mut();
-        Link::new(&self.config, phase, second).report().each(&mut |_, value, _| {
+        let mut note = |_: &str, value, _: u32| {
             if let Some(column) = next.next() {
                 *column = value;
             }
-        });
+        };
+        match &self.config {
+            Kind::Link(config) => {
+                Link::new(config, phase, second).report().each(&mut |a, b, c| note(a, b, c))
+            }
+            Kind::Queue(told, _) => told.first_report(&mut |a, b, c| note(a, b, c)),
+        }
         columns
     }
 
@@ -218,20 +308,25 @@ pub(super) const NAME: usize = 40;
 
 /// Returns the numerators of a law's series as numbers with their names, those of a law that is not on the list by their places.
 pub(super) fn series(law: &str, columns: &[i64; COLUMNS]) -> Vec<(String, f64)> {
+    let mut named = Vec::new();
+    let mut note = |name: &str, unit: u32| {
+        if let Some(value) = columns.get(named.len()) {
+            named.push((name.to_owned(), *value as f64 / f64::from(unit)));
+        }
+    };
+    if let Some(told) = Marker::of(law) {
+        told.first_report(&mut |name, _, unit| note(name, unit));
+        return named;
+    }
     let Some(config) = Protocol::of(law).and_then(|protocol| protocol.link.as_ref()) else {
         let named = columns.iter().enumerate();
         return named.map(|(place, value)| (format!("column_{}", place + 1), *value as f64)).collect();
     };
-    let mut named = Vec::new();
-    Link::new(config, Duration(1), Duration(1)).report().each(&mut |name, _, unit| {
-        if let Some(value) = columns.get(named.len()) {
-            named.push((name.to_owned(), *value as f64 / f64::from(unit)));
-        }
-    });
+    Link::new(config, Duration(1), Duration(1)).report().each(&mut |name, _, unit| note(name, unit));
     named
 }
 
-/// A setting as a word: `set` of `bpf/link.rs.in` reads it.
+/// A setting as a word: `set` of `bpf/told.rs` reads it.
 fn word(field: Field<'_>) -> u64 {
     match field {
         Field::Switch(value) => (*value).into(),
@@ -465,6 +560,11 @@ mod tests {
             let law = AnyLaw::new(protocol, BitRate(1_000_000), None).unwrap();
             assert_eq!(law.name, name);
             assert_eq!(law.constants([1, 2]).len() + 16, 304, "sizeof(struct config)");
+        }
+        for name in AnyLaw::queue_names() {
+            let law = AnyLaw::queue(name, BitRate(8000)).unwrap();
+            assert_eq!((law.name, law.encoding(), law.constants([1, 2]).len()), (name, Encoding::Ecn, 288));
+            assert!(Protocol::of(name).is_none(), "{name} is the name of two");
         }
     }
 

@@ -484,7 +484,7 @@ impl Program {
     /// mean time of a run. The context is a `struct __sk_buff`, or empty.
     ///
     /// # Errors
-    /// If the kernel refuses, or the program would not let the packet pass.
+    /// If the kernel refuses, or the program drops the packet.
     pub fn pass(
         &self,
         packet: &[u8],

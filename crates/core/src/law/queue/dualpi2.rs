@@ -5,7 +5,7 @@
 //! As Linux has it (`sch_dualpi2.c`): the controller looks at the longer of both waits (CM-08), probabilities are whole numbers
 //! of 2^-32, and marks of the short queue above a step stand beside those of the controller.
 
-use super::updates::Updates;
+use super::updates::{Pull, Updates};
 use super::{
     Arrival, Chance, Departure, Draws, Limit, QueueLaw, QueueSeries, Queues, Reason, Value, Verdict,
 };
@@ -132,17 +132,17 @@ impl Settings for Config {
 const GAIN_MAX: Ratio = Ratio::ppm(100_000_000);
 
 /// A gain per second in Linux's unit: 2^-32 of probability in 64 ns, by way of 256ths.
-fn gain(gain: Ratio) -> i128 {
+fn gain(gain: Ratio) -> u64 {
     let of_256 = (u64::from(gain.0) * 256 + 500_000) / 1_000_000;
-    ((i128::from(of_256) * i128::from(u32::MAX)) >> 2) / 1_000_000_000
+    ((of_256 * u64::from(u32::MAX)) >> 2) / 1_000_000_000
 }
 
 /// The base probability after an update (RFC 9332 appendix A.1).
 fn after(config: &Config, probability: u32, wait: Duration, before: Duration) -> u32 {
-    let apart = |to: Duration, from: Duration| i128::from(to.0) - i128::from(from.0);
-    let step = apart(wait, config.target) * gain(config.alpha) + apart(wait, before) * gain(config.beta);
+    let pull = Pull::of(wait, [(gain(config.alpha), config.target), (gain(config.beta), before)]);
     // Towards zero, as Linux divides.
-    (i128::from(probability) + step / 64).clamp(0, u32::MAX.into()) as u32
+    let step = Pull { amount: pull.amount / 64, ..pull }.signed(u32::MAX.into());
+    (i64::from(probability) + step).clamp(0, u32::MAX.into()) as u32
 }
 
 /// A mark, or a drop of a packet that can not be marked.
@@ -153,6 +153,11 @@ fn mark_or_drop(packet: &impl Packet) -> Verdict {
 /// Two draws, of which both say yes.
 fn twice(chance: Chance, draws: &mut impl Draws) -> bool {
     draws.draw(chance) && draws.draw(chance)
+}
+
+/// A probability of 2^32 in a sample.
+pub(super) fn billionths(probability: u32) -> Value {
+    Value::Number(((u64::from(probability) * 1_000_000_000) >> 32) as i64, 1_000_000_000)
 }
 
 /// State at a sample, and waits since the one before.
@@ -166,8 +171,7 @@ pub struct Sample {
 
 impl QueueSeries for Sample {
     fn each(&self, tell: &mut impl FnMut(&'static str, Value)) {
-        let probability = (u64::from(self.probability) * 1_000_000_000) >> 32;
-        tell("base_probability", Value::Number(probability as i64, 1_000_000_000));
+        tell("base_probability", billionths(self.probability));
         for (queue, packets, wait) in [
             (CLASSIC, "classic_queue_packets", "classic_delay_ms"),
             (LOW, "low_queue_packets", "low_delay_ms"),
@@ -185,12 +189,12 @@ impl QueueSeries for Sample {
 pub struct DualPi2 {
     config: Config,
     /// p', of 2^32.
-    probability: u32,
+    pub(super) probability: u32,
     /// The longer wait at the last update.
     wait: Duration,
     /// By how much the short queue is ahead, in hundredths of bytes; it goes first up to 0.
     credit: i64,
-    updates: Updates,
+    pub(super) updates: Updates,
     sample: Sample,
 }
 
@@ -200,12 +204,20 @@ impl DualPi2 {
         i64::from(config.mtu) * (Self::share(config) - (100 - Self::share(config)))
     }
 
+    /// Takes the wait of a packet that is the first in line.
+    #[inline(always)]
+    pub(super) fn update(&mut self, wait: Duration) {
+        self.probability = after(&self.config, self.probability, wait, self.wait);
+        self.wait = wait;
+    }
+
     fn share(config: &Config) -> i64 {
         i64::from(config.classic_share.min(99))
     }
 
     /// Decides by the coupled probabilities (RFC 9332 §2.4).
-    fn decide(&self, queue: usize, packet: &impl Packet, draws: &mut impl Draws) -> Verdict {
+    #[inline(always)]
+    pub(super) fn decide(&self, queue: usize, packet: &impl Packet, draws: &mut impl Draws) -> Verdict {
         let base = Chance(u64::from(self.probability) << 32);
         let coupled = u64::from(self.probability) * u64::from(self.config.coupling);
         let is_overload = coupled > u32::MAX.into();
@@ -329,8 +341,7 @@ impl QueueLaw for DualPi2 {
     fn on_deadline(&mut self, now: Time, queues: &impl Queues) {
         let wait = queues.sojourn(CLASSIC).max(queues.sojourn(LOW));
         for _ in 0..self.updates.serve(now) {
-            self.probability = after(&self.config, self.probability, wait, self.wait);
-            self.wait = wait;
+            self.update(wait);
         }
     }
 

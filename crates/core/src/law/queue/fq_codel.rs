@@ -7,7 +7,7 @@
 
 use super::census::mix;
 use super::codel::{self, Control};
-use super::{Arrival, Departure, Draws, Limit, QueueLaw, Queues, Reason, Record, Verdict, Victim};
+use super::{Arrival, Departure, Draws, Limit, QueueLaw, Queues, Reason, Record, Verdict, Victim, mix};
 use crate::law::Packet;
 #[cfg(feature = "words")]
 use crate::law::settings::Finding;

@@ -1,5 +1,6 @@
 //! The list of queue laws, and all of them as one: which it is, is asked here and nowhere else.
 
+use super::egress::{AtEgress, Egress};
 use super::{
     Arrival, Departure, Draws, Limit, QueueLaw, QueueSeries, Queues, Reason, Value, Verdict, Victim,
 };
@@ -191,8 +192,74 @@ disciplines! {
         "codel" Codel(super::codel::Codel),
         "dualpi2" DualPi2(super::dualpi2::DualPi2),
         "fq-codel" FqCodel(super::fq_codel::FqCodel),
+        "pi2" Pi2(super::pi2::Pi2),
         "pie" Pie(super::pie::Pie),
     }
+}
+
+/// Makes the list of the laws that judge before a queue: [`Egress`].
+macro_rules! markers {
+    ($($name:literal $Variant:ident($law:ty),)*) => {
+        /// Law that judges before a queue of the kernel's, with its settings.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Marker {
+            $(#[doc = concat!("That of `", stringify!($law), "`.")]
+            $Variant(<$law as AtEgress>::Told),)*
+        }
+
+        impl Marker {
+            /// Returns the law of that name, as it is by default.
+            pub fn of(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$Variant(Default::default())),)*
+                    _ => None,
+                }
+            }
+
+            /// Returns the name of the law.
+            pub const fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$Variant(_) => $name,)*
+                }
+            }
+
+            /// Calls `tell` with each metric of a port to which nothing came yet: name, numerator and denominator.
+            pub fn first_report(&self, tell: &mut impl FnMut(&'static str, i64, u32)) {
+                match self {
+                    $(Self::$Variant(told) => Egress::<$law>::start(told, Rate(1), 1).report().each(tell),)*
+                }
+            }
+        }
+
+        impl Settings for Marker {
+            fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
+                match self {
+                    $(Self::$Variant(told) => told.each(tell),)*
+                }
+            }
+
+            #[cfg(feature = "words")]
+            fn settle(&mut self, is_written: &dyn Fn(&str) -> bool) {
+                match self {
+                    $(Self::$Variant(told) => told.settle(is_written),)*
+                }
+            }
+
+            #[cfg(feature = "words")]
+            fn check(&self, tell: &mut dyn FnMut(Finding)) {
+                match self {
+                    $(Self::$Variant(told) => told.check(tell),)*
+                }
+            }
+        }
+    };
+}
+
+// `bpf/build.sh` of the Linux crate makes a router's program of each line.
+markers! {
+    "pi2" Pi2(super::pi2::Pi2),
+    "pie" Pie(super::pie::Pie),
+    "step" Step(super::step::Step),
 }
 
 impl Queue {

@@ -3,23 +3,35 @@
 //!
 //! One file for each law, and [`Discipline`] is the list of them. A law keeps no packets: whoever drives it stores them,
 //! shows it the queues ([`Queues`]) with a record beside each where there are several, gives it draws ([`Draws`]) and does
-//! what it says ([`Verdict`], [`Victim`]). So one law serves a simulated port, a link in user space and a test alike.
+//! what it says ([`Verdict`], [`Victim`]). So one law serves a simulated port, a link in user space and a test alike, and where
+//! the kernel stores the packets, one of a single queue judges before it ([`egress`]).
 
+// Those that no program of the kernel runs have arithmetic that it has not.
+#[cfg(not(target_arch = "bpf"))]
 mod census;
+#[cfg(not(target_arch = "bpf"))]
 pub mod codel;
 pub mod dualpi2;
+pub mod egress;
+#[cfg(not(target_arch = "bpf"))]
 pub mod fq_codel;
+#[cfg(not(target_arch = "bpf"))]
 mod list;
+pub mod pi2;
 pub mod pie;
+#[cfg(not(target_arch = "bpf"))]
 pub mod priority;
+#[cfg(not(target_arch = "bpf"))]
 pub mod red;
 pub mod step;
 mod updates;
+#[cfg(not(target_arch = "bpf"))]
 pub mod xcp_tcp;
 
-use super::{Column, Packet};
+use crate::law::{Column, Packet};
 use crate::units::{Bytes, Duration, Rate, Time};
-pub use list::{Discipline, Queue, QueueSample};
+#[cfg(not(target_arch = "bpf"))]
+pub use list::{Discipline, Marker, Queue, QueueSample};
 
 /// Limit of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +131,14 @@ impl Chance {
     pub const NEVER: Self = Self(0);
     /// Chance 1: always.
     pub const CERTAIN: Self = Self(u64::MAX);
+}
+
+/// splitmix64's mixing of 64 bits: neighbours are far apart.
+#[inline(always)]
+const fn mix(bits: u64) -> u64 {
+    let bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
 }
 
 /// Source of the chance decisions of a law.

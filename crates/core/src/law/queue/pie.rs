@@ -5,13 +5,14 @@
 //! allowance for bursts runs down by the time between them (CM-13). Probabilities are whole numbers of 10^-18, in which
 //! the thresholds of the RFC are exact.
 
-use super::updates::Updates;
+use super::egress::AtEgress;
+use super::updates::{Pull, Updates};
 use super::{Arrival, Chance, Departure, Draws, QueueLaw, QueueSeries, Queues, Reason, Value, Verdict};
 #[cfg(feature = "words")]
 use crate::law::settings::Finding;
 use crate::law::settings::{Field, Settings};
 use crate::law::{Column, Packet};
-use crate::units::{Bytes, Duration, Ratio, Time};
+use crate::units::{Bytes, Duration, Ratio, Time, mul_div};
 
 /// Settings of PIE in a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +119,7 @@ impl Settings for Config {
 const ONE: u64 = 1_000_000_000_000_000_000;
 /// The most by which a probability from a tenth on rises at an update (RFC 8033 §5.5); and what a wait of more than
 /// [`LONG`] adds.
-const STEP: i128 = ONE as i128 / 50;
+const STEP: i64 = ONE as i64 / 50;
 const LONG: Duration = Duration(250_000_000);
 /// Sums of probabilities since the last packet that went below which none goes, and from which one goes (RFC 8033 §5.4).
 const SUM_MIN: u64 = ONE / 100 * 85;
@@ -169,7 +170,7 @@ impl Pie {
             return false;
         }
         let chance = if self.config.bytemode && size.0 < mtu {
-            (u128::from(self.probability) * u128::from(size.0) / u128::from(mtu.max(1))) as u64
+            mul_div(self.probability, size.0, mtu.max(1))
         } else {
             self.probability
         };
@@ -188,17 +189,19 @@ impl Pie {
         // All left at once: that says nothing of how long they wait.
         let is_known = wait.0 > 0 || waiting.0 == 0;
         // Millionths per second times nanoseconds: thousands of the unit.
-        let error =
-            |gain: Ratio, from: Duration| i128::from(gain.0) * (i128::from(wait.0) - i128::from(from.0));
-        let error = error(self.config.alpha, self.config.target) + error(self.config.beta, before);
-        let mut step = error * 1_000 / i128::from(divisor(self.probability));
+        let gain = |gain: Ratio| u64::from(gain.0);
+        let terms = [(gain(self.config.alpha), self.config.target), (gain(self.config.beta), before)];
+        let pull = Pull::of(wait, terms);
+        let amount = scaled(pull.amount, self.probability);
+        // More than twice the whole is as much as that.
+        let mut step = Pull { amount, ..pull }.signed(2 * ONE);
         if self.probability >= ONE / 10 {
             step = step.min(STEP);
         }
         if wait > LONG {
             step += STEP;
         }
-        self.probability = (i128::from(self.probability) + step).clamp(0, ONE.into()) as u64;
+        self.probability = (self.probability as i64 + step).clamp(0, ONE as i64) as u64;
         if wait.0 == 0 && before.0 == 0 && is_known {
             self.probability -= self.probability / 64;
         }
@@ -214,22 +217,38 @@ impl Pie {
     }
 }
 
-/// Divisor of steps: the smaller the probability, the smaller they are (RFC 8033 §4.2).
-fn divisor(probability: u64) -> u32 {
-    match probability {
-        p if p >= ONE / 10 => 1,
-        p if p >= ONE / 100 => 2,
-        p if p >= ONE / 1_000 => 8,
-        p if p >= ONE / 10_000 => 32,
-        p if p >= ONE / 100_000 => 128,
-        p if p >= ONE / 1_000_000 => 512,
-        _ => 2_048,
-    }
+/// A thousandth of steps' units, less the smaller the probability is: half of it, and a quarter of that for each power of ten
+/// (RFC 8033 §4.2).
+#[inline(always)]
+fn scaled(amount: u64, probability: u64) -> u64 {
+    // Without branches, of which the kernel's verifier goes all ways.
+    let is_below = |part: u64| (probability.wrapping_sub(ONE / part) >> 63) as u32;
+    let quarters =
+        is_below(100) + is_below(1_000) + is_below(10_000) + is_below(100_000) + is_below(1_000_000);
+    let halves = is_below(10) + 2 * quarters;
+    // In two parts, or the product would be too long.
+    let (whole, rest) = (amount >> halves, amount & ((1 << halves) - 1));
+    (whole.min(2 * ONE / 1_000) * 1_000) + (rest * 1_000 >> halves)
 }
 
 /// A probability of [`ONE`] as a chance of 2^64.
 fn of_one(probability: u64) -> Chance {
-    Chance(u64::try_from((u128::from(probability) << 64) / u128::from(ONE)).unwrap_or(u64::MAX))
+    if probability >= ONE {
+        return Chance::CERTAIN;
+    }
+    // Two digits of 32 bits: what is shifted by all 64 is no longer a word.
+    let high = mul_div(probability, 1 << 32, ONE);
+    let rest = (probability << 32).wrapping_sub(high.wrapping_mul(ONE));
+    Chance(high << 32 | mul_div(rest, 1 << 32, ONE))
+}
+
+impl AtEgress for Pie {
+    type Told = Config;
+
+    #[inline(always)]
+    fn config(told: &Config) -> Config {
+        *told
+    }
 }
 
 impl QueueLaw for Pie {
@@ -270,7 +289,7 @@ impl QueueLaw for Pie {
             return Verdict::Pass;
         } else if self.config.ecn
             && arrival.packet.ecn() != 0
-            && self.probability <= u64::from(self.config.ecn_threshold.0).saturating_mul(ONE / 1_000_000)
+            && self.probability <= mul_div(self.config.ecn_threshold.0.into(), ONE, 1_000_000)
         {
             Verdict::Mark
         } else {
@@ -392,6 +411,31 @@ mod tests {
         assert!(!pie.chooses(Bytes(1500), Bytes(30_000), &mut Counted(0, true)), "half of the target");
         pie.probability = ONE / 5;
         assert!(pie.chooses(Bytes(1500), Bytes(30_000), &mut Counted(0, true)), "but not from 0.2 on");
+    }
+
+    /// As numbers of 128 bits have them, which kernels have not.
+    #[test]
+    fn steps_and_chances_are_exact_in_words_of_64_bits() {
+        for power in 0..19 {
+            for probability in [10u64.pow(power) - 1, 10u64.pow(power), ONE - 10u64.pow(power.min(18))] {
+                let chance = (u128::from(probability) << 64) / u128::from(ONE);
+                assert_eq!(u128::from(of_one(probability).0), chance.min(u64::MAX.into()), "{probability}");
+                let divisor = match probability {
+                    p if p >= ONE / 10 => 1,
+                    p if p >= ONE / 100 => 2,
+                    p if p >= ONE / 1_000 => 8,
+                    p if p >= ONE / 10_000 => 32,
+                    p if p >= ONE / 100_000 => 128,
+                    p if p >= ONE / 1_000_000 => 512,
+                    _ => 2_048u128,
+                };
+                for amount in [0, 1, 2_047, 123_456_789, ONE / 1_000, 3 * ONE, u64::MAX] {
+                    let expected = u128::from(amount) * 1_000 / divisor;
+                    let (most, found) = (u128::from(2 * ONE), u128::from(scaled(amount, probability)));
+                    assert_eq!(found.min(most), expected.min(most), "{amount} at {probability}");
+                }
+            }
+        }
     }
 
     /// VM6.5: nothing goes in the first 150 ms in which packets leave, at any probability, and again after a rest.

@@ -4,8 +4,12 @@
 //! The threshold is a number of packets or bytes that wait, looked at when a packet arrives or when it leaves, or the
 //! time that the packet has waited when it leaves. A packet that can not be marked passes, or is dropped in place of the mark.
 
+use super::egress::AtEgress;
 use super::{Arrival, Departure, Draws, QueueLaw, Queues, Reason, Verdict};
 use crate::law::Packet;
+#[cfg(feature = "words")]
+use crate::law::settings::Finding;
+use crate::law::settings::{Field, Settings};
 use crate::units::{Bytes, Duration};
 
 /// Queue above which packets are marked.
@@ -38,6 +42,69 @@ pub struct Config {
     pub at: At,
     /// True to drop a packet of a transport without ECN where it would be marked.
     pub drop: bool,
+}
+
+/// Settings of step marking at a router, whose threshold needs no link to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// T, the wait above which packets are marked; zero: `packets` says when.
+    pub sojourn: Duration,
+    /// K, the number of packets above which they are marked; 0: `sojourn` says when.
+    pub packets: u32,
+    /// True to drop a packet of a transport without ECN where it would be marked.
+    pub drop: bool,
+}
+
+impl Default for Told {
+    /// The step of a short queue that tc-dualpi2(8) has.
+    fn default() -> Self {
+        Self { sojourn: Duration(1_000_000), packets: 0, drop: false }
+    }
+}
+
+impl Settings for Told {
+    #[inline]
+    fn each(&mut self, tell: &mut impl FnMut(&'static str, &'static str, Field<'_>)) {
+        tell("sojourn", "T, the wait above which packets are marked; 1 ms.", Field::Span(&mut self.sojourn));
+        tell(
+            "packets",
+            "K, the number of packets that wait above which they are marked, in the place of a wait.",
+            Field::Number(&mut self.packets, 1_000_000),
+        );
+        tell(
+            "drop",
+            "Drop packets of flows without ECN where others are marked; false.",
+            Field::Switch(&mut self.drop),
+        );
+    }
+
+    #[cfg(feature = "words")]
+    fn settle(&mut self, is_written: &dyn Fn(&str) -> bool) {
+        if is_written("packets") && !is_written("sojourn") {
+            self.sojourn = Duration(0);
+        }
+    }
+
+    #[cfg(feature = "words")]
+    fn check(&self, tell: &mut dyn FnMut(Finding)) {
+        if (self.packets > 0) == (self.sojourn.0 > 0) {
+            let text = if self.packets > 0 { "stands beside `packets`" } else { "is zero" };
+            tell(Finding::range("sojourn", text, "allowed: sojourn=\"1 ms\" or packets=20, one of them"));
+        }
+    }
+}
+
+impl AtEgress for Step {
+    type Told = Told;
+
+    #[inline(always)]
+    fn config(told: &Told) -> Config {
+        let threshold = match told.packets {
+            0 => Threshold::Sojourn(told.sojourn),
+            packets => Threshold::Packets(packets.into()),
+        };
+        Config { threshold, at: At::Enqueue, drop: told.drop }
+    }
 }
 
 /// The law, which remembers nothing of what it saw.
