@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use congestlab_scenario::claims::{Observation, Worst};
 use congestlab_scenario::diagnostic::choices;
 use congestlab_scenario::figure::Figure;
-use congestlab_scenario::law::{link_law_of, senders};
+use congestlab_scenario::law::{interoperable_keys, link_law_of, senders};
 use congestlab_scenario::laws::Protocol;
 use congestlab_scenario::laws::settings::{Field, Settings};
 use congestlab_scenario::sweep::see_point;
@@ -199,9 +199,9 @@ pub(crate) fn parts(law: &str) -> Vec<&'static str> {
     parts
 }
 
-/// Names of the settings of a law, on a link or of a flow.
+/// Names of the settings of a law, on a link or of a flow, and of XCP-i's beside them.
 pub(crate) fn keys(law: &str, is_link: bool) -> Vec<&'static str> {
-    let mut keys = Vec::new();
+    let mut keys = interoperable_keys(law, is_link).to_vec();
     let Some(protocol) = Protocol::of(law) else { return keys };
     let mut take = |key: &'static str, _: &'static str, _: Field<'_>| keys.push(key);
     if is_link {

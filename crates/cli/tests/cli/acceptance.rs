@@ -65,6 +65,21 @@ fn a_card_says_what_is_met_what_is_short_and_what_does_not_apply() {
     lab.run(&["acceptance", "xcp", "--only", "fairness", "--beside", "xcp", "--check"]).exits(0);
 }
 
+/// XCP-i is no setting of a law, but only laws of XCP's family run with it; classes are of packets with XCP's header.
+#[test]
+fn clouds_and_classes_are_measured_of_laws_that_can_have_them() {
+    let lab = Lab::new(SCENARIO);
+    let cases = ["--only", "shared-clouds", "--only", "beside-tcp-classes"];
+    let card =
+        lab.run(&[&["acceptance", "xcp", "--beside", "rcp", "--json"], &cases[..]].concat()).exits(0).json();
+    let late = criterion(&card, "who came late");
+    assert!(of(late, "xcp")["value"].as_f64().unwrap() > 0.4, "{late}");
+    assert_eq!(of(late, "rcp")["why"], "rcp has no `interoperable`");
+    let beside = criterion(&card, "BBRv3");
+    assert!((0.7..1.4).contains(&of(beside, "xcp")["value"].as_f64().unwrap()), "{beside}");
+    assert_eq!(of(beside, "rcp")["verdict"], "not applicable", "{beside}");
+}
+
 #[test]
 fn parts_are_measured_by_switching_them_off() {
     let lab = Lab::new(SCENARIO);

@@ -6,8 +6,8 @@ use schemars::{Schema, SchemaGenerator};
 
 use crate::language::classes::XcpTcp;
 use crate::language::queue::Amount;
-use crate::language::settings::{Chosen, built, schemas};
-use crate::language::xcp_i::InteroperableLink;
+use crate::language::settings::{Chosen, Configuration, built, schemas};
+use crate::language::xcp_i::{InteroperableFlow, InteroperableLink};
 use crate::text::decode::{
     Chance, Language, Variant, below, choice_schema, nothing_below, record, variant, words,
 };
@@ -64,6 +64,18 @@ fn flow_laws() -> Vec<&'static str> {
 /// Returns the names of the laws that can take the place of a paper's own.
 pub fn senders() -> Vec<&'static str> {
     built::<SenderConfig>().collect()
+}
+
+/// Returns the keys of XCP-i that a link or a flow takes beside those of its law; none if the law can not run with it.
+pub fn interoperable_keys(law: &str, is_link: bool) -> &'static [&'static str] {
+    fn takes<C: Configuration>(law: &str) -> bool {
+        C::all().any(|known| known.name == law && known.config.is_interoperable())
+    }
+    match is_link {
+        true if takes::<LinkConfig>(law) => InteroperableLink::KEYS,
+        false if takes::<SenderConfig>(law) => InteroperableFlow::KEYS,
+        _ => &[],
+    }
 }
 
 /// Every law that a link or a flow can have.

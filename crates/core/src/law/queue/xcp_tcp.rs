@@ -44,7 +44,7 @@ pub struct Config {
 /// Weights that follow the traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dynamic {
-    /// What the weights follow; windows (K02 §8.2).
+    /// Measure that the weights follow; windows (K02 §8.2).
     pub follow: Follow,
     /// kappa, the gain of windows, above 0 and below 1 (K02 §8.2); 0.1.
     pub kappa: Ratio,
@@ -54,7 +54,7 @@ pub struct Dynamic {
     pub max: Ratio,
 }
 
-/// What weights follow that are not constant.
+/// Measure that weights follow which do not stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follow {
     /// The mean windows that XCP's headers state and that TCP's losses allow (K02 §8.2).
