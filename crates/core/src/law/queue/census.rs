@@ -4,7 +4,7 @@
 //! a byte has on average. So ACKs, senders that want next to nothing, and packets that each claim to be of another flow
 //! make no number: who wants to be counted twice has to send twice.
 
-use super::Queues;
+use super::{Queues, mix};
 use crate::units::Bytes;
 
 /// Cells of a census.
@@ -19,13 +19,6 @@ const LEAST: u128 = 8;
 const HEADERS: u64 = 80;
 /// Binary places of numbers of flows.
 pub(super) const PLACES: u32 = 16;
-
-/// Returns splitmix64's mixing of 64 bits: neighbours are far apart.
-pub(super) const fn mix(bits: u64) -> u64 {
-    let bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
-}
 
 fn cells(queues: &mut impl Queues, first: usize, mut each: impl FnMut(&mut u32)) {
     for record in first..first + RECORDS {

@@ -186,7 +186,8 @@ impl<Law: AtEgress> Egress<Law> {
     pub fn judge(&mut self, now: Time, packet: &impl Packet, segments: u64) -> Verdict {
         self.stood += self.time(now) - self.law.next_deadline();
         let (now, mut waiting) = (self.time(now), self.waiting);
-        let arrival = Arrival { now, queue: 0, packet, is_low_priority: false };
+        // A single queue asks nobody whose packet it is.
+        let arrival = Arrival { now, queue: 0, flow: 0, packet, is_low_priority: false };
         let came = self.law.on_enqueue(&arrival, &mut waiting, &mut self.draws);
         if let Verdict::Drop(reason) = came {
             self.law.on_drop(0, reason, &mut waiting);

@@ -5,7 +5,6 @@
 //! The law's memory is bounded: a record for each of so many queues, however many flows there are. Flows that share a
 //! queue share its turns.
 
-use super::census::mix;
 use super::codel::{self, Control};
 use super::{Arrival, Departure, Draws, Limit, QueueLaw, Queues, Reason, Record, Verdict, Victim, mix};
 use crate::law::Packet;

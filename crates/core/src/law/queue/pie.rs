@@ -228,7 +228,7 @@ fn scaled(amount: u64, probability: u64) -> u64 {
     let halves = is_below(10) + 2 * quarters;
     // In two parts, or the product would be too long.
     let (whole, rest) = (amount >> halves, amount & ((1 << halves) - 1));
-    (whole.min(2 * ONE / 1_000) * 1_000) + (rest * 1_000 >> halves)
+    whole.min(2 * ONE / 1_000) * 1_000 + ((rest * 1_000) >> halves)
 }
 
 /// A probability of [`ONE`] as a chance of 2^64.
