@@ -217,47 +217,40 @@ const CENSUS: Duration = Duration(1_000_000_000);
 /// Part of a class's use that it may have more, where nothing here limits it.
 const ROOM: u64 = 4;
 
-/// Measurements of a census that is going on.
+/// Measurements of the other class in a census that is going on.
 #[derive(Clone, Copy, Debug)]
 struct Counting {
     since: Time,
-    /// Bytes, arrivals, and bytes that these found waiting, of the other class.
     bytes: u64,
-    arrivals: u64,
-    backlog: u64,
-    /// Losses and marks of the other class.
-    losses: u64,
+    /// Bytes that its arrivals found waiting above a packet each.
+    excess: i64,
+    /// True if it lost a packet or was marked.
+    is_told: bool,
 }
 
 impl Counting {
     fn new(since: Time) -> Self {
-        Self { since, bytes: 0, arrivals: 0, backlog: 0, losses: 0 }
+        Self { since, bytes: 0, excess: 0, is_told: false }
+    }
+
+    /// The rate of a class that leaves no packet waiting and loses none: it wants no more than it has.
+    fn free(&self, now: Time) -> Option<Rate> {
+        let is_free = !self.is_told && self.excess <= 0;
+        is_free.then(|| Bytes(self.bytes).per(now - self.since))
     }
 }
 
-/// Results of a census.
-#[derive(Clone, Copy, Debug)]
-struct Counted {
-    /// Flows of the other class and of XCP's.
-    flows: [u64; 2],
-    /// Rate of the other class, if nothing limits it here.
-    free: Option<Rate>,
-}
-
-impl Counted {
-    /// Returns XCP's next weight: half of the way to its part of the flows. A class that neither waits nor loses is limited
-    /// elsewhere: it keeps what it uses and a quarter more, in which it can grow.
-    fn next_weight(&self, weight: Ratio, dynamic: &Dynamic, capacity: Rate) -> Ratio {
-        let one = u128::from(Ratio::ONE.0);
-        let [tcp, xcp] = self.flows.map(u128::from);
-        let Some(mut part) = (one * xcp).checked_div(tcp + xcp) else { return weight };
-        if let Some(Rate(used)) = self.free {
-            let kept = (one * u128::from(used.saturating_add(used / ROOM))).checked_div(capacity.0.into());
-            part = part.max(one - kept.unwrap_or(one).min(one));
-        }
-        let next = (u64::from(weight.0) + part as u64) / 2;
-        Ratio(next.clamp(dynamic.min.0.into(), dynamic.max.0.into()) as u32)
-    }
+/// Returns XCP's part of the link by numbers of flows, of the other class and of XCP's, in any one unit; `None`: there are none. A
+/// class that is limited elsewhere, at this rate, keeps what it uses and a quarter more, in which it can grow.
+fn part(flows: [u64; 2], free: Option<Rate>, capacity: Rate) -> Option<Ratio> {
+    let one = u128::from(Ratio::ONE.0);
+    let [tcp, xcp] = flows.map(u128::from);
+    let by_flows = (one * xcp).checked_div(tcp + xcp)?;
+    let kept = free.map_or(one, |Rate(used)| {
+        let kept = one * u128::from(used.saturating_add(used / ROOM));
+        kept.checked_div(capacity.0.into()).unwrap_or(one).min(one)
+    });
+    Some(Ratio(by_flows.max(one - kept) as u32))
 }
 
 /// RED of one class, and whose turn it is.
@@ -271,12 +264,13 @@ pub struct XcpTcp {
     /// beyond a packet of either.
     lead: i64,
     losses: Losses,
-    /// The census that goes on, if weights follow it, and the last one's results, which the next control interval takes.
+    /// The census that goes on, if weights follow it, and XCP's part by the last one, which the next control interval takes.
     counting: Option<Counting>,
-    counted: Option<Counted>,
-    /// When the other class's last packet left, if weights follow flows, and that class's rate; `None`: some wait.
+    wanted: Option<Ratio>,
+    /// When the other class's last packet left, if weights follow flows; `None`: some wait.
     idle_since: Option<Time>,
-    rate: Rate,
+    /// Capacity at the last control interval.
+    capacity: Rate,
     /// Measurements since the last control interval.
     seen: Seen,
     /// Counts since the last sample.
@@ -297,14 +291,9 @@ impl XcpTcp {
         }
         let Arrival { now, queue, flow, packet, .. } = *arrival;
         let counting = self.counting.get_or_insert(Counting::new(now));
-        let span = now - counting.since;
-        if span >= CENSUS {
-            // Flows that leave no packet waiting and lose none want no more than they have.
-            let is_free = counting.losses == 0
-                && counting.backlog <= counting.arrivals.saturating_mul(self.packet_size.into());
-            let free = is_free.then(|| Bytes(counting.bytes).per(span));
+        if now - counting.since >= CENSUS {
             let flows = [TCP, XCP].map(|class| census::take(queues, Self::cells(class)));
-            self.counted = Some(Counted { flows, free });
+            self.wanted = part(flows, counting.free(now), self.capacity);
             *counting = Counting::new(now);
         }
         let is_dropped = matches!(verdict, Verdict::Drop(_));
@@ -312,11 +301,16 @@ impl XcpTcp {
             census::note(queues, Self::cells(queue), flow, packet.size());
         }
         if queue == TCP {
-            counting.arrivals += 1;
-            counting.backlog = counting.backlog.saturating_add(found.0);
-            counting.losses += u64::from(verdict != Verdict::Pass);
+            let above = i64::try_from(found.0).unwrap_or(i64::MAX) - i64::from(self.packet_size);
+            counting.excess = counting.excess.saturating_add(above);
+            counting.is_told |= verdict != Verdict::Pass;
             counting.bytes = counting.bytes.saturating_add(if is_dropped { 0 } else { packet.size().0 });
         }
+    }
+
+    /// Returns the bytes that the other class's part of the link could have carried in this time.
+    fn unused(&self, span: Duration) -> Bytes {
+        Rate(Ratio(Ratio::ONE.0 - self.weight.0).of(self.capacity.0)).over(span)
     }
 
     fn follows_flows(&self) -> bool {
@@ -352,9 +346,9 @@ impl QueueLaw for XcpTcp {
             lead: 0,
             losses: Losses::default(),
             counting: None,
-            counted: None,
+            wanted: None,
             idle_since: None,
-            rate: Rate(0),
+            capacity: Rate(0),
             seen: Seen::default(),
             sample: Sample::default(),
         }
@@ -390,9 +384,11 @@ impl QueueLaw for XcpTcp {
         let seen = core::mem::take(&mut self.seen);
         let Some(dynamic) = &self.dynamic else { return false };
         if dynamic.follow == Follow::Flows {
-            self.rate = Rate(Ratio(Ratio::ONE.0 - self.weight.0).of(capacity.0));
-            let Some(counted) = self.counted.take() else { return false };
-            let next = counted.next_weight(self.weight, dynamic, capacity);
+            self.capacity = capacity;
+            let Some(Ratio(wanted)) = self.wanted.take() else { return false };
+            // Half of the way, so that the noise of a census is halved.
+            let next = ((u64::from(self.weight.0) + u64::from(wanted)) / 2) as u32;
+            let next = Ratio(next.clamp(dynamic.min.0, dynamic.max.0));
             return core::mem::replace(&mut self.weight, next) != next;
         }
         if seen.x == 0 {
@@ -440,7 +436,7 @@ impl QueueLaw for XcpTcp {
             self.count(arrival, found, verdict, queues);
             return verdict;
         }
-        let own = self.idle_since.filter(|_| found.0 == 0).map(|since| self.rate.over(arrival.now - since));
+        let own = self.idle_since.filter(|_| found.0 == 0).map(|since| self.unused(arrival.now - since));
         let verdict = self.red.meet(arrival, queues, own.max(queues.unused()), draws);
         // Time that RED has heard of is over.
         self.idle_since =
