@@ -129,7 +129,8 @@ fn a_queue_law_is_told_its_settings_and_tells_its_counts() {
         let error = attach(law, words).exits(2).stderr();
         assert!(error.contains(says), "{law} {words:?}: {error}");
     }
-    assert!(!state(&room).1.contains("tbf"), "nothing is left of what was refused");
+    let left = router(&room, &["status"]).exits(0).stdout();
+    assert_eq!(left, "no interface has a router's law\n", "of what was refused");
     attach("step", &["--set", "packets=20", "--set", "drop=true"]).exits(0);
     let shown = router(&room, &["status", "left"]).exits(0).stdout();
     for line in

@@ -27,7 +27,7 @@ pub trait AtEgress: QueueLaw {
 /// A queue of somebody else, as one can look at it.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiting {
-    /// What waits.
+    /// Bytes that wait.
     pub bytes: Bytes,
     /// Number of packets that wait.
     pub packets: u64,
