@@ -442,9 +442,11 @@ fn told(figure: Option<Figure<'_>>) -> (String, Vec<String>, bool) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
-    /// Whoever adds a law gets a card: no case asks of a law what only some have.
+    /// Whoever adds a law gets a card: only the named cases ask of a law what only some have.
     #[test]
     fn every_law_can_be_measured_in_every_case() {
         let cards = cards::read().unwrap_or_else(|failure| panic!("{failure:?}"));
@@ -457,8 +459,11 @@ mod tests {
             senders().into_iter().map(|law| Column { label: law.into(), law, off: None }).collect();
         let jobs = jobs(&columns, &sections, &cards.disciplines, None);
         let jobs = jobs.unwrap_or_else(|failure| panic!("{failure:?}"));
-        let able = jobs.iter().filter(|job| job.scenario.is_ok()).count();
-        assert!(able > jobs.len() * 9 / 10, "{able} of {}", jobs.len());
+        let asking: BTreeSet<&str> =
+            jobs.iter().filter(|job| job.scenario.is_err()).map(|job| job.case.name.as_str()).collect();
+        // Routers that speak a header, capacities that are told, a queue beside XCP's, and XCP-i's edges.
+        let some = ["hostile-headers", "capacity", "beside-tcp-classes", "shared-clouds"];
+        assert_eq!(asking, BTreeSet::from(some));
         for job in jobs.iter().filter(|job| job.case.own.iter().all(|own| job.case.settings(own).is_empty()))
         {
             assert!(job.scenario.is_ok(), "{}", job.case.name);
