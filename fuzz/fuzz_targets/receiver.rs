@@ -145,15 +145,16 @@ fn check(config: &Config, ack: &Packet, model: &Model, base: u32, newest: Option
     assert_eq!((ack.flow, ack.size), (5, config.ack));
     assert_eq!(ack.seq, base.wrapping_add(model.next as u32));
     assert_eq!(ack.window(), config.awnd.unwrap_or(UNLIMITED));
-    // What came again may be below.
-    let absolute = |seq: u32| {
-        let distance = seq.wrapping_sub(base.wrapping_add(model.next as u32)) as i32;
-        model.next.wrapping_add_signed(i64::from(distance))
+    // What came again may be below; a block may end farther away than the nearest count is.
+    let absolute = |(start, end): (u32, u32)| {
+        let distance = start.wrapping_sub(base.wrapping_add(model.next as u32)) as i32;
+        let first = model.next.wrapping_add_signed(i64::from(distance));
+        (first, first.wrapping_add(u64::from(end.wrapping_sub(start))))
     };
     let mut blocks: Vec<(u64, u64)> = (0..SACK_BLOCKS)
         .map(|block| ack.sack(block))
         .take_while(|(start, end)| start != end)
-        .map(|(start, end)| (absolute(start), absolute(end)))
+        .map(absolute)
         .collect();
     // DSACK (RFC 2883 §4): what came again is told before the blocks of what is held.
     if config.linux.is_some()
