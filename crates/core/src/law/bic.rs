@@ -9,7 +9,7 @@ use super::places::{PLACES, SEGMENT_MAX, bytes, with_places};
 use super::settings::{Field, Settings};
 #[cfg(feature = "words")]
 use super::words::{Reaction, Rule};
-use super::{Ack, Hue, Look, Needs, Protocol, SenderConfig, SenderLaw, Shape};
+use super::{Ack, Hue, Look, Needs, Protocol, SenderConfig, SenderLaw, Shape, Threshold};
 use crate::units::{Bytes, Ratio, Time, Wide, mul_div};
 #[cfg(feature = "words")]
 use alloc::vec::Vec;
@@ -218,21 +218,12 @@ impl SenderLaw for Bic {
 
     #[inline(always)]
     fn needs(_config: &Config) -> Needs {
-        Needs { slow_start: true, ..Needs::NONE }
+        Needs { slow_start: Some(&[]), ..Needs::NONE }
     }
 
-    #[inline]
-    fn slow_start(&mut self, growth: Bytes) -> bool {
-        let is_slow = self.cwnd < self.ssthresh;
-        if is_slow {
-            self.cwnd = self.cwnd.saturating_add(with_places(growth)).min(self.ssthresh);
-        }
-        is_slow
-    }
-
-    #[inline]
-    fn leave_slow_start(&mut self) {
-        self.ssthresh = self.ssthresh.min(self.cwnd);
+    #[inline(always)]
+    fn threshold(&mut self) -> Option<Threshold<'_>> {
+        Some(Threshold { cwnd: &mut self.cwnd, ssthresh: &mut self.ssthresh, places: PLACES })
     }
 
     /// Grows the window, unless the sender does not use it or is repairing a loss. After a timeout

@@ -363,16 +363,22 @@ impl Sender {
         call!(self, config, |law, config| SenderLaw::on_delivery(law, config, now, delivery))
     }
 
-    /// Grows the window in slow start: [`SenderLaw::slow_start`].
+    /// Grows the window in slow start, if the law lets others do so: [`Threshold::grow`].
     #[inline]
     pub fn slow_start(&mut self, config: &SenderConfig, growth: Bytes) -> bool {
-        call!(self, config, |law, _config| SenderLaw::slow_start(law, growth))
+        call!(self, config, |law, _config| {
+            SenderLaw::threshold(law).is_some_and(|threshold| threshold.grow(growth))
+        })
     }
 
-    /// Ends slow start: [`SenderLaw::leave_slow_start`].
+    /// Ends slow start, likewise: [`Threshold::leave`].
     #[inline]
     pub fn leave_slow_start(&mut self, config: &SenderConfig) {
-        call!(self, config, |law, _config| SenderLaw::leave_slow_start(law))
+        call!(self, config, |law, _config| {
+            if let Some(threshold) = SenderLaw::threshold(law) {
+                threshold.leave();
+            }
+        })
     }
 
     /// Shows another window until the law is asked again, for machinery that lowers it bit by bit.
@@ -845,7 +851,7 @@ impl SenderConfig {
     pub fn follow(&mut self, implementation: &str) -> Followed {
         if implementation == "linux" {
             return Followed {
-                ignored: &["byte_counting", "limited_slow_start"],
+                ignored: self.needs().slow_start.unwrap_or_default(),
                 known: "slow start is there what `slow_start` says, and counts bytes",
                 ..Followed::default()
             };

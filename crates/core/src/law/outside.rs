@@ -8,7 +8,8 @@ use super::settings::{Field, Finding, Settings};
 use super::words::{self, Reaction, Rule};
 use super::{
     Ack, Ask, Delivery, EchoLaw, Header, Heard, LinkLaw, Needs, Numbers, On, OptionBytes, Packet, Pool,
-    Protocol, Receiving, Remembers, Reply, Segment, Send, SenderLaw, Series, Steered, Tag, Turn, Words,
+    Protocol, Receiving, Remembers, Reply, Segment, Send, SenderLaw, Series, Steered, Tag, Threshold, Turn,
+    Words,
 };
 use crate::units::{Bytes, Duration, Rate, Time};
 use alloc::boxed::Box;
@@ -748,8 +749,7 @@ trait SenderState: Debug + marker::Send + Sync {
     fn seed(&mut self, seed: u64);
     fn on_ack(&mut self, config: &dyn Any, now: Time, ack: &Ack);
     fn on_delivery(&mut self, config: &dyn Any, now: Time, delivery: &Delivery) -> bool;
-    fn slow_start(&mut self, growth: Bytes) -> bool;
-    fn leave_slow_start(&mut self);
+    fn threshold(&mut self) -> Option<Threshold<'_>>;
     fn on_loss(&mut self, config: &dyn Any, now: Time, flight: Bytes);
     fn on_mark(&mut self, config: &dyn Any, now: Time, flight: Bytes);
     fn on_timeout(&mut self, config: &dyn Any, now: Time, flight: Bytes, is_first: bool);
@@ -851,12 +851,8 @@ where
         config.downcast_ref().is_some_and(|config| SenderLaw::on_delivery(self, config, now, delivery))
     }
 
-    fn slow_start(&mut self, growth: Bytes) -> bool {
-        SenderLaw::slow_start(self, growth)
-    }
-
-    fn leave_slow_start(&mut self) {
-        SenderLaw::leave_slow_start(self);
+    fn threshold(&mut self) -> Option<Threshold<'_>> {
+        SenderLaw::threshold(self)
     }
 
     fn on_loss(&mut self, config: &dyn Any, now: Time, flight: Bytes) {
@@ -1042,16 +1038,8 @@ impl SenderLaw for Sender {
 
     #[cold]
     #[inline(never)]
-    fn slow_start(&mut self, growth: Bytes) -> bool {
-        self.0.as_mut().is_some_and(|law| law.slow_start(growth))
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn leave_slow_start(&mut self) {
-        if let Some(law) = &mut self.0 {
-            law.leave_slow_start();
-        }
+    fn threshold(&mut self) -> Option<Threshold<'_>> {
+        self.0.as_mut()?.threshold()
     }
 
     #[cold]

@@ -4,7 +4,7 @@
 use super::settings::{Field, Settings};
 #[cfg(feature = "words")]
 use super::words::{Reaction, Rule};
-use super::{Ack, Hue, Look, Needs, Protocol, SenderConfig, SenderLaw, Shape};
+use super::{Ack, Hue, Look, Needs, Protocol, SenderConfig, SenderLaw, Shape, Threshold};
 use crate::units::{Bytes, Time};
 #[cfg(feature = "words")]
 use alloc::vec::Vec;
@@ -132,21 +132,12 @@ impl SenderLaw for Reno {
 
     #[inline(always)]
     fn needs(_config: &Config) -> Needs {
-        Needs { slow_start: true, ..Needs::NONE }
+        Needs { slow_start: Some(&["byte_counting"]), ..Needs::NONE }
     }
 
-    #[inline]
-    fn slow_start(&mut self, growth: Bytes) -> bool {
-        let is_slow = self.cwnd < self.ssthresh;
-        if is_slow {
-            self.cwnd = (self.cwnd + growth).min(self.ssthresh);
-        }
-        is_slow
-    }
-
-    #[inline]
-    fn leave_slow_start(&mut self) {
-        self.ssthresh = self.ssthresh.min(self.cwnd);
+    #[inline(always)]
+    fn threshold(&mut self) -> Option<Threshold<'_>> {
+        Some(Threshold { cwnd: &mut self.cwnd.0, ssthresh: &mut self.ssthresh.0, places: 0 })
     }
 
     /// Grows the window, unless the sender does not use it or is repairing a loss. After a timeout

@@ -6,7 +6,7 @@ use super::settings::Settings;
 #[cfg(feature = "words")]
 use super::words::{self, Reaction, Rule};
 use super::{EchoLaw, On, OptionBytes, Packet, Reply};
-use crate::units::{Bytes, Duration, Rate, Ratio, Time};
+use crate::units::{Bytes, Duration, Rate, Ratio, Time, Wide};
 #[cfg(feature = "words")]
 use alloc::{format, vec::Vec};
 use core::any::Any;
@@ -161,9 +161,9 @@ pub struct Needs {
     pub loses: Option<Ratio>,
     /// True if each packet is acknowledged, whatever the receiver would rather do.
     pub each_acknowledged: bool,
-    /// True if the window has a slow-start threshold, at which a loss leaves it, and slow start can be run from outside:
-    /// [`SenderLaw::slow_start`], [`SenderLaw::leave_slow_start`].
-    pub slow_start: bool,
+    /// Settings of the law's own slow start, if the window has a threshold, at which a loss leaves it, and slow start can be run
+    /// from outside, without them ([`SenderLaw::threshold`]); `None`: it can not.
+    pub slow_start: Option<&'static [&'static str]>,
     /// True if a loss does not lower the rate: then lost retransmissions must be found, too, without a timeout.
     pub withstands_loss: bool,
     /// True if the SYN carries the law's header, and what the SYN-ACK returns goes to [`SenderLaw::on_ack`].
@@ -188,11 +188,41 @@ impl Needs {
         begins_at_line_rate: false,
         loses: None,
         each_acknowledged: false,
-        slow_start: false,
+        slow_start: None,
         withstands_loss: false,
         handshake: false,
         header_bytes: 0,
     };
+}
+
+/// Window of a law of TCP's family and its slow-start threshold.
+#[derive(Debug)]
+pub struct Threshold<'a> {
+    /// The window, bytes with `places`.
+    pub cwnd: &'a mut u64,
+    /// The threshold, likewise; the largest number: there is none.
+    pub ssthresh: &'a mut u64,
+    /// Binary places of both.
+    pub places: u32,
+}
+
+impl Threshold<'_> {
+    /// Grows the window by `growth`, not beyond its threshold, if it is in slow start; returns false if it is not.
+    #[inline]
+    pub fn grow(self, growth: Bytes) -> bool {
+        let is_slow = *self.cwnd < *self.ssthresh;
+        if is_slow {
+            let growth = Wide::shifted(growth.0, self.places).to_u64();
+            *self.cwnd = self.cwnd.saturating_add(growth).min(*self.ssthresh);
+        }
+        is_slow
+    }
+
+    /// Ends slow start: the threshold is the window from now on.
+    #[inline]
+    pub fn leave(self) {
+        *self.ssthresh = (*self.ssthresh).min(*self.cwnd);
+    }
 }
 
 /// A sender law: the state of one flow. TCP's machinery (detecting and repairing losses, measuring round trips)
@@ -233,16 +263,12 @@ pub trait SenderLaw: Sized + 'static {
     /// Takes one acknowledgment, a duplicate too: each may carry a reply.
     fn on_ack(&mut self, config: &Self::Config, now: Time, ack: &Ack);
 
-    /// Grows the window by `growth`, not beyond its threshold, if it is in slow start; returns false if it is not. For
-    /// machinery that runs slow start itself, of laws that let it ([`Needs::slow_start`]).
+    /// Returns the window and its threshold, for machinery that runs slow start itself, of laws that let it
+    /// ([`Needs::slow_start`]).
     #[inline(always)]
-    fn slow_start(&mut self, _growth: Bytes) -> bool {
-        false
+    fn threshold(&mut self) -> Option<Threshold<'_>> {
+        None
     }
-
-    /// Ends slow start: the threshold is the window from now on.
-    #[inline(always)]
-    fn leave_slow_start(&mut self) {}
 
     /// Reacts to a loss when fast retransmit begins: once per window of data. `flight` is FlightSize (RFC 5681 §3.2).
     fn on_loss(&mut self, config: &Self::Config, now: Time, flight: Bytes);

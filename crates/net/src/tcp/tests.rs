@@ -404,7 +404,7 @@ fn laws() -> [SenderConfig; 17] {
 /// Every law with every way of repairing losses.
 fn senders() -> Vec<(SenderConfig, Recovery, Option<SlowStart>)> {
     let plain = laws().into_iter().flat_map(|law| RECOVERIES.map(|recovery| (law.clone(), recovery, None)));
-    let linux = laws().into_iter().filter(|law| law.needs().slow_start).flat_map(|law| {
+    let linux = laws().into_iter().filter(|law| law.needs().slow_start.is_some()).flat_map(|law| {
         [SlowStart::Standard, SlowStart::HyStart].map(|start| (law.clone(), Recovery::Sack, Some(start)))
     });
     plain.chain(linux).collect()

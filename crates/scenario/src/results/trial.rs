@@ -501,7 +501,7 @@ fn connection(random: &mut Random, config: &SenderConfig) -> Result<(), Broken> 
             }
             12 => law.on_probe_ack(config, Bytes(random.word())),
             13 if !law.slow_start(config, Bytes(random.word())) => law.leave_slow_start(config),
-            13 if !config.needs().slow_start => {
+            13 if config.needs().slow_start.is_none() => {
                 return Err("its slow start can be run from outside, and it does not say so".into());
             }
             13 => {}

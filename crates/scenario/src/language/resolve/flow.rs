@@ -414,7 +414,8 @@ fn is_of_linux(
     findings: &mut Findings,
 ) -> bool {
     let fits = |name: &str, law: &SenderConfig| {
-        law.needs().slow_start && own_recovery(name).is_none_or(|recovery| recovery == Recovery::Sack)
+        law.needs().slow_start.is_some()
+            && own_recovery(name).is_none_or(|recovery| recovery == Recovery::Sack)
     };
     if !fits(name, law) {
         let all =
