@@ -13,7 +13,7 @@ use super::{
 use crate::law::settings::Finding;
 use crate::law::settings::{Field, Settings};
 use crate::law::{Column, Packet};
-use crate::units::{Duration, Ratio, Time};
+use crate::units::{Bytes, Duration, Ratio, Time};
 
 /// The queue of senders that halve.
 const CLASSIC: usize = 0;
@@ -215,9 +215,24 @@ impl DualPi2 {
         i64::from(config.classic_share.min(99))
     }
 
+    /// Decides on a packet that leaves so much behind: while less than two packets wait, none is marked or dropped.
+    #[inline(always)]
+    pub(super) fn judge(
+        &self,
+        queue: usize,
+        packet: &impl Packet,
+        backlog: Bytes,
+        draws: &mut impl Draws,
+    ) -> Verdict {
+        if backlog.0 < 2 * u64::from(self.config.mtu) {
+            return Verdict::Pass;
+        }
+        self.decide(queue, packet, draws)
+    }
+
     /// Decides by the coupled probabilities (RFC 9332 §2.4).
     #[inline(always)]
-    pub(super) fn decide(&self, queue: usize, packet: &impl Packet, draws: &mut impl Draws) -> Verdict {
+    fn decide(&self, queue: usize, packet: &impl Packet, draws: &mut impl Draws) -> Verdict {
         let base = Chance(u64::from(self.probability) << 32);
         let coupled = u64::from(self.probability) * u64::from(self.config.coupling);
         let is_overload = coupled > u32::MAX.into();
@@ -311,10 +326,7 @@ impl QueueLaw for DualPi2 {
         draws: &mut impl Draws,
     ) -> Verdict {
         let (queue, packet) = (departure.queue, departure.packet);
-        let mut verdict = Verdict::Pass;
-        if queues.backlog().0 >= 2 * u64::from(self.config.mtu) {
-            verdict = self.decide(queue, packet, draws);
-        }
+        let mut verdict = self.judge(queue, packet, queues.backlog(), draws);
         if queue == LOW && !matches!(verdict, Verdict::Drop(_)) && departure.sojourn > self.config.step {
             verdict = mark_or_drop(packet);
         }

@@ -6,7 +6,7 @@
 
 use super::dualpi2::{self, DualPi2, billionths};
 use super::egress::AtEgress;
-use super::{Arrival, Departure, Draws, QueueLaw, QueueSeries, Queues, Reason, Value, Verdict};
+use super::{Departure, Draws, QueueLaw, QueueSeries, Queues, Value, Verdict};
 #[cfg(feature = "words")]
 use crate::law::settings::Finding;
 use crate::law::settings::{Field, Settings};
@@ -77,7 +77,6 @@ impl QueueSeries for Sample {
 /// The controller, which decides as DualPI2 does.
 #[derive(Clone, Debug)]
 pub struct Pi2 {
-    mtu: u32,
     law: DualPi2,
 }
 
@@ -98,24 +97,11 @@ impl QueueLaw for Pi2 {
     const SERIES: &'static [Column] = &[Column::new("pi2_probability", "Base probability of PI2")];
 
     fn start(config: &Config) -> Self {
-        Self { mtu: config.0.mtu, law: DualPi2::start(&config.0) }
+        Self { law: DualPi2::start(&config.0) }
     }
 
     fn marks(_config: &Config) -> bool {
         true
-    }
-
-    fn on_enqueue(
-        &mut self,
-        arrival: &Arrival<'_, impl Packet>,
-        queues: &mut impl Queues,
-        _draws: &mut impl Draws,
-    ) -> Verdict {
-        if queues.has_room(arrival.queue, arrival.packet.size()) {
-            Verdict::Pass
-        } else {
-            Verdict::Drop(Reason::QueueFull)
-        }
     }
 
     fn on_dequeue(
@@ -124,10 +110,8 @@ impl QueueLaw for Pi2 {
         queues: &mut impl Queues,
         draws: &mut impl Draws,
     ) -> Verdict {
-        if queues.backlog().0 < 2 * u64::from(self.mtu) {
-            return Verdict::Pass;
-        }
-        self.law.decide(self.law.classify(departure.packet, 0), departure.packet, draws)
+        let packet = departure.packet;
+        self.law.judge(self.law.classify(packet, 0), packet, queues.backlog(), draws)
     }
 
     fn next_deadline(&self) -> Time {
@@ -151,7 +135,7 @@ mod tests {
     use super::super::egress::Waiting;
     use super::*;
     use crate::law::Carried;
-    use crate::law::queue::Chance;
+    use crate::law::queue::{Chance, Reason};
     use crate::units::{Bytes, Duration, Rate};
 
     struct Asked(u64);
