@@ -253,6 +253,10 @@ fn part(flows: [u64; 2], free: Option<Rate>, capacity: Rate) -> Option<Ratio> {
     Some(Ratio(by_flows.max(one - kept) as u32))
 }
 
+fn follows_flows(dynamic: Option<Dynamic>) -> bool {
+    dynamic.is_some_and(|dynamic| dynamic.follow == Follow::Flows)
+}
+
 /// RED of one class, and whose turn it is.
 #[derive(Clone, Debug)]
 pub struct XcpTcp {
@@ -286,7 +290,7 @@ impl XcpTcp {
         verdict: Verdict,
         queues: &mut impl Queues,
     ) {
-        if !self.follows_flows() {
+        if !follows_flows(self.dynamic) {
             return;
         }
         let Arrival { now, queue, flow, packet, .. } = *arrival;
@@ -311,10 +315,6 @@ impl XcpTcp {
     /// Returns the bytes that the other class's part of the link could have carried in this time.
     fn unused(&self, span: Duration) -> Bytes {
         Rate(Ratio(Ratio::ONE.0 - self.weight.0).of(self.capacity.0)).over(span)
-    }
-
-    fn follows_flows(&self) -> bool {
-        self.dynamic.is_some_and(|dynamic| dynamic.follow == Follow::Flows)
     }
 
     /// The first record of a class's census, behind those of the queues.
@@ -359,8 +359,7 @@ impl QueueLaw for XcpTcp {
     }
 
     fn records(config: &Config) -> usize {
-        let follows = config.dynamic.is_some_and(|dynamic| dynamic.follow == Follow::Flows);
-        Self::queues(config) + if follows { 2 * census::RECORDS } else { 0 }
+        Self::queues(config) + if follows_flows(config.dynamic) { 2 * census::RECORDS } else { 0 }
     }
 
     fn marks(config: &Config) -> bool {
@@ -467,7 +466,7 @@ impl QueueLaw for XcpTcp {
             (&mut self.sample.tcp_bytes, -i64::from(self.weight.0), XCP)
         };
         *sent = sent.saturating_add(size);
-        if departure.queue == TCP && queues.packets(TCP) == 0 && self.follows_flows() {
+        if departure.queue == TCP && queues.packets(TCP) == 0 && follows_flows(self.dynamic) {
             self.idle_since = Some(departure.now);
         }
         // What a class sends while it is alone is not held against it.
