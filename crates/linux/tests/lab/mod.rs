@@ -1,7 +1,12 @@
 //! A namespace with interfaces that nobody else uses.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use congestlab_linux::sys::command::run;
 use congestlab_linux::sys::netns::Namespace;
+
+/// Namespaces of this process so far, of which each has a name of its own.
+static LABS: AtomicU32 = AtomicU32::new(0);
 
 /// A namespace with a pair of interfaces, v0 and v1, removed in the end.
 pub(crate) struct Lab(Option<Namespace>);
@@ -9,7 +14,8 @@ pub(crate) struct Lab(Option<Namespace>);
 impl Lab {
     /// Or the reason why there is none.
     pub(crate) fn new(test: &str) -> Option<Self> {
-        let name = format!("cl-test-{}-{}", std::process::id(), test.len());
+        let number = LABS.fetch_add(1, Ordering::Relaxed);
+        let name = format!("cl-test-{}-{number}", std::process::id());
         let namespace = match Namespace::create(&name) {
             Ok(namespace) => namespace,
             Err(error) => {
