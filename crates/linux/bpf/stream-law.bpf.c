@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/*
- * Any link law put through operations that a test gives, in a packet's bytes, and answered there. No object ships
- * with it.
- */
+/* Any link law, put through the operations of a test: stream.h. */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
 #include <bpf/bpf_helpers.h>
 #include LINK_H
-
-#define OPS 8
 
 /* tests/law.rs writes the same. */
 struct op {
@@ -20,49 +15,19 @@ struct op {
 	struct Told told;
 };
 
-struct state {
-	struct op op;
-	struct Link link;
-};
+#include "stream.h"
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct state);
-} state SEC(".maps");
-
-SEC("tc")
-int cl_stream(struct __sk_buff *skb)
+static __always_inline void operate(struct op *op, struct Link *link)
 {
-	__u32 key = 0;
-	struct state *s = bpf_map_lookup_elem(&state, &key);
-	struct op *op;
-
-	if (!s)
-		return TC_ACT_SHOT;
-	op = &s->op;
-	for (__u32 i = 0; i < OPS; i++) {
-		__u32 at = 16 + i * sizeof(*op);
-
-		if (bpf_skb_load_bytes(skb, at, op, sizeof(*op)))
-			return TC_ACT_SHOT;
-		if (op->what == 1)
-			op->passing.size = law_link_start(&s->link, &op->told, op->now, op->a, op->b);
-		else if (op->what == 2)
-			law_link_set_capacity(&s->link, op->a);
-		else if (op->what == 3)
-			law_link_on_deadline(&s->link, op->now, op->b);
-		else if (op->what == 4) {
-			law_link_on_arrival(&s->link, op->now, &op->passing);
-			law_link_on_departure(&s->link, op->now, &op->passing, op->b);
-		}
-		op->deadline = law_link_next_deadline(&s->link);
-		law_link_report(&s->link, &op->report);
-		if (bpf_skb_store_bytes(skb, at, op, sizeof(*op), 0))
-			return TC_ACT_SHOT;
+	if (op->what == 1)
+		op->passing.size = law_link_start(link, &op->told, op->now, op->a, op->b);
+	else if (op->what == 2)
+		law_link_set_capacity(link, op->a);
+	else if (op->what == 3)
+		law_link_on_deadline(link, op->now, op->b);
+	else if (op->what == 4) {
+		law_link_on_arrival(link, op->now, &op->passing);
+		law_link_on_departure(link, op->now, &op->passing, op->b);
 	}
-	return TC_ACT_OK;
+	op->deadline = law_link_next_deadline(link);
 }
-
-char _license[] SEC("license") = "GPL";
