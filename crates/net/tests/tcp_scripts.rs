@@ -244,7 +244,8 @@ fn configure(lines: &[(usize, &str)]) -> Result<Run> {
             "linux" => {
                 config.linux = match value {
                     "standard" => Some(SlowStart::Standard),
-                    "hystart++" => Some(SlowStart::HyStart),
+                    "hystart" => Some(SlowStart::HyStart),
+                    "hystart++" => Some(SlowStart::HyStartPlus),
                     _ => return Err(format!("{value:?} is no slow start")),
                 }
             }

@@ -130,7 +130,7 @@ fn linux_is_its_defaults_and_hystart_for_cubic() {
     assert_eq!(config.linux, Some(SlowStart::Standard));
     assert_eq!(of("cubic", &[]).linux, Some(SlowStart::HyStart));
     assert_eq!(of("cubic", &[("flows.one.slow_start", "standard")]).linux, Some(SlowStart::Standard));
-    assert_eq!(of("bic", &[("flows.one.slow_start", "hystart++")]).linux, Some(SlowStart::HyStart));
+    assert_eq!(of("bic", &[("flows.one.slow_start", "hystart++")]).linux, Some(SlowStart::HyStartPlus));
     let told = of("cubic", &[("flows.one.initial_window", "4"), ("flows.one.delayed_ack", "false")]);
     assert_eq!((told.initial_window, told.delayed_ack), (4, false));
     assert_eq!(tcp(&model(&[]), 0).linux, None);

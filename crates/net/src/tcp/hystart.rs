@@ -1,181 +1,142 @@
-//! HyStart++ (RFC 9406, whose names are cited): leaves slow start when round trips become longer, at first for a
-//! conservative slow start that finds out whether the queue is to blame. A round is over once what was sent at its
-//! beginning is acknowledged; it needs no clock. For the first slow start of a connection.
+//! HyStart (Ha and Rhee, "Taming the Elephants: New TCP Slow Start", 2008) as Linux's CUBIC has it: leaves slow start at
+//! once when a train of ACKs lasts for half of the least round trip, or when round trips become an eighth longer. A round
+//! is over once what was sent at its beginning is acknowledged.
 
-use congestlab_core::units::Duration;
+use congestlab_core::units::{Time, mul_div};
 
-/// MIN_RTT_THRESH, §4.3.
-const MIN_RTT_THRESH: u64 = 4_000_000;
-/// MAX_RTT_THRESH, §4.3.
-const MAX_RTT_THRESH: u64 = 16_000_000;
-/// MIN_RTT_DIVISOR, §4.3.
-const MIN_RTT_DIVISOR: u64 = 8;
-/// N_RTT_SAMPLE, §4.3.
-const N_RTT_SAMPLE: u32 = 8;
-/// CSS_GROWTH_DIVISOR, §4.3.
-const CSS_GROWTH_DIVISOR: u64 = 4;
-/// CSS_ROUNDS, §4.3.
-const CSS_ROUNDS: u8 = 5;
-/// L of a sender that does not pace, segments that an ACK may add, §4.3.
-const L: u64 = 8;
+use super::linux::{Heard, Step};
 
-/// No round trip, or no baseline.
-const NONE: u64 = u64::MAX;
-
-/// An acknowledgment's part in slow start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Step {
-    /// Bytes by which the window grows.
-    pub(super) growth: u64,
-    /// Slow start is over: ssthresh = cwnd.
-    pub(super) is_over: bool,
-}
+/// Windows below it are not looked at, segments.
+const LOW_WINDOW: u64 = 16;
+/// ACKs at most so far apart are of one train.
+const ACK_DELTA: u64 = 2_000_000;
+/// Round trips at a round's beginning, of which the least counts.
+const MIN_SAMPLES: u8 = 8;
+/// Least and most by which a round trip has to be longer.
+const DELAY_MIN: u64 = 4_000_000;
+const DELAY_MAX: u64 = 16_000_000;
+/// What a train may last longer for what sender and receiver put together, at most; else the time of four of
+/// [`GSO_MAX_SIZE`] at the pacing rate, which is two windows a round trip in slow start.
+const ACK_DELAY_MAX: u64 = 1_000_000;
+const GSO_MAX_SIZE: u64 = 65_536;
 
 /// State of a slow start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HyStart {
-    /// windowEnd; [`NONE`] before the first acknowledgment.
-    window_end: u64,
-    /// lastRoundMinRTT.
-    last: u64,
-    /// currentRoundMinRTT.
+    began: Time,
+    last_ack: Time,
+    /// The round is over when more than this is acknowledged.
+    end: u64,
+    /// Least round trip since the connection began, or its last timeout.
+    least: u64,
+    /// That of this round.
     current: u64,
-    /// rttSampleCount.
-    samples: u32,
-    /// cssBaselineMinRtt; [`NONE`] outside of CSS.
-    baseline: u64,
-    /// Rounds of CSS, the first one in part.
-    rounds: u8,
+    samples: u8,
 }
 
 impl HyStart {
-    /// A connection begins.
+    /// A connection begins, or begins anew after a timeout.
     pub(super) fn new() -> Self {
-        Self { window_end: NONE, last: NONE, current: NONE, samples: 0, baseline: NONE, rounds: 0 }
+        Self { began: Time::ZERO, last_ack: Time::ZERO, end: 0, least: u64::MAX, current: u64::MAX, samples: 0 }
     }
 
-    /// §4.2: an acknowledgment of all below `una`, `acked` bytes of it newly, samples the round trip `rtt`; `next` is
-    /// SND.NXT.
-    pub(super) fn on_ack(&mut self, una: u64, next: u64, acked: u64, rtt: Duration, mss: u64) -> Step {
-        if self.window_end == NONE {
-            self.window_end = next;
-        }
-        let growth = acked.min(L.saturating_mul(mss));
-        let growth = if self.baseline == NONE { growth } else { growth / CSS_GROWTH_DIVISOR };
-        self.current = self.current.min(rtt.0);
-        self.samples = self.samples.saturating_add(1);
-        if self.samples >= N_RTT_SAMPLE {
-            self.judge();
-        }
-        let mut is_over = false;
-        if una >= self.window_end {
-            if self.baseline != NONE {
-                self.rounds += 1;
-                is_over = self.rounds >= CSS_ROUNDS;
-            }
-            self.window_end = next;
-            (self.last, self.current, self.samples) = (self.current, NONE, 0);
-        }
-        Step { growth, is_over }
+    /// Takes an acknowledgment in slow start.
+    pub(super) fn on_ack(&mut self, heard: &Heard) -> Step {
+        self.least = self.least.min(heard.rtt.0);
+        let is_over = heard.window >= LOW_WINDOW.saturating_mul(heard.mss) && self.finds(heard);
+        Step { growth: heard.acked, is_over }
     }
 
-    fn judge(&mut self) {
-        if self.baseline != NONE {
-            // It was no queue: slow start goes on.
-            if self.current < self.baseline {
-                (self.baseline, self.rounds) = (NONE, 0);
-            }
-        } else if self.last != NONE {
-            let threshold = (self.last / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH);
-            if self.current >= self.last.saturating_add(threshold) {
-                self.baseline = self.current;
-            }
+    fn finds(&mut self, heard: &Heard) -> bool {
+        let now = heard.now;
+        if heard.una > self.end {
+            (self.began, self.last_ack, self.end) = (now, now, heard.next);
+            (self.current, self.samples) = (u64::MAX, 0);
         }
+        let is_train = now.0.saturating_sub(self.last_ack.0) <= ACK_DELTA;
+        if is_train {
+            self.last_ack = now;
+        }
+        self.current = self.current.min(heard.rtt.0);
+        let is_sampled = self.samples == MIN_SAMPLES;
+        self.samples = MIN_SAMPLES.min(self.samples + 1);
+        let longer = (self.least / 8).clamp(DELAY_MIN, DELAY_MAX);
+        let lasted = now.0.saturating_sub(self.began.0);
+        is_train && lasted > self.least.saturating_add(delay(heard)) / 2
+            || is_sampled && self.current > self.least.saturating_add(longer)
     }
+}
+
+fn delay(heard: &Heard) -> u64 {
+    mul_div(4 * GSO_MAX_SIZE, heard.srtt.0, heard.window.saturating_mul(2).max(1)).min(ACK_DELAY_MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use congestlab_core::units::Duration;
 
     const MS: u64 = 1_000_000;
     const MSS: u64 = 1000;
 
-    /// A round of `count` ACKs of one segment each from `una` on, all with this round trip. Returns the last.
-    fn round(start: &mut HyStart, una: &mut u64, count: u64, rtt: u64) -> Step {
-        let end = *una + count;
-        let mut step = Step { growth: 0, is_over: false };
-        for _ in 0..count {
-            *una += 1;
-            step = start.on_ack(*una, end + count, MSS, Duration(rtt), MSS);
-        }
-        step
+    /// ACKs of one segment each, `gap` apart, with the round trip `rtt`, windows of 20 segments: after which of `count` it
+    /// finds the end.
+    fn finds(start: &mut HyStart, from: u64, count: u64, gap: u64, rtt: impl Fn(u64) -> u64) -> Option<u64> {
+        (1..=count).find(|ack| {
+            let heard = Heard {
+                now: Time((from + ack) * gap),
+                una: from + ack,
+                next: from + 20,
+                acked: MSS,
+                rtt: Duration(rtt(*ack)),
+                srtt: Duration(40 * MS),
+                window: 20 * MSS,
+                mss: MSS,
+            };
+            start.on_ack(&heard).is_over
+        })
     }
 
-    fn begun(rtt: u64) -> (HyStart, u64) {
-        let (mut start, mut una) = (HyStart::new(), 0);
-        start.on_ack(0, 10, 0, Duration(rtt), MSS);
-        for segment in 1..=10 {
-            start.on_ack(segment, 20, MSS, Duration(rtt), MSS);
-            una = segment;
-        }
-        assert_eq!((start.last, start.window_end), (rtt, 20));
-        (start, una)
-    }
-
-    /// §4.2, §4.3: RttThresh = max(4 ms, min(lastRoundMinRTT / 8, 16 ms)), and eight samples.
+    /// A round trip of 40 ms: a train of ACKs lasts for more than (40 + 1) / 2 ms, and its round began with the first.
     #[test]
-    fn the_threshold_is_an_eighth_between_four_and_sixteen_milliseconds() {
-        for (rtt, threshold) in [(MS, 4 * MS), (32 * MS, 4 * MS), (80 * MS, 10 * MS), (500 * MS, 16 * MS)] {
-            let (mut start, una) = begun(rtt);
-            for segment in 1..=7 {
-                start.on_ack(una + segment, 40, MSS, Duration(rtt + threshold), MSS);
-            }
-            assert_eq!(start.baseline, NONE, "seven samples are none");
-            let mut other = start;
-            other.on_ack(una + 8, 40, MSS, Duration(rtt + threshold - 1), MSS);
-            assert_eq!(other.baseline, NONE);
-            start.on_ack(una + 8, 40, MSS, Duration(rtt + threshold), MSS);
-            assert_eq!(start.baseline, rtt + threshold);
-        }
+    fn a_train_of_half_a_round_trip_ends_it() {
+        assert_eq!(finds(&mut HyStart::new(), 0, 19, 2 * MS, |_| 40 * MS), Some(12));
+        assert_eq!(finds(&mut HyStart::new(), 0, 19, MS, |_| 40 * MS), None);
+        assert_eq!(finds(&mut HyStart::new(), 0, 19, 2 * MS + 1, |_| 40 * MS), None, "no train");
     }
 
-    /// §4.2: at most L segments an ACK, a quarter of it in CSS.
+    /// An eighth, from 4 to 16 ms; the ninth of a round tells, since eight are asked first, and their least counts.
     #[test]
-    fn an_acknowledgment_adds_eight_segments_at_most_and_a_quarter_in_css() {
-        let (mut start, una) = begun(100 * MS);
-        let grows =
-            |start: &mut HyStart, acked| start.on_ack(una + 1, 40, acked, Duration(100 * MS), MSS).growth;
-        assert_eq!([grows(&mut start, 2 * MSS), grows(&mut start, 20 * MSS)], [2 * MSS, 8 * MSS]);
-        start.baseline = 50 * MS;
-        start.samples = 0;
-        assert_eq!([grows(&mut start, 2 * MSS), grows(&mut start, 20 * MSS)], [MSS / 2, 2 * MSS]);
-    }
-
-    /// §4.2: five rounds, of which the one in which CSS began counts.
-    #[test]
-    fn css_ends_slow_start_after_five_rounds() {
-        let (mut start, mut una) = begun(100 * MS);
-        for begun in 1..=5 {
-            let end = start.window_end;
-            let mut step = Step { growth: 0, is_over: false };
-            while una < end {
-                assert!(!step.is_over);
-                una += 1;
-                step = start.on_ack(una, end + 20, MSS, Duration(120 * MS), MSS);
-            }
-            assert_eq!(step.is_over, begun == 5, "round {begun}");
+    fn round_trips_that_are_an_eighth_longer_end_it() {
+        for (rtt, longer) in [(8 * MS, 4 * MS), (80 * MS, 10 * MS), (400 * MS, 16 * MS)] {
+            let mut start = HyStart::new();
+            assert_eq!(finds(&mut start, 0, 19, MS / 100, |_| rtt), None);
+            let mut same = start;
+            assert_eq!(finds(&mut same, 30, 19, MS / 100, |_| rtt + longer), None, "not longer than that");
+            let mut one = start;
+            let grown = |ack| rtt + longer + u64::from(ack != 7);
+            assert_eq!(finds(&mut one, 30, 19, MS / 100, grown), None, "one was not");
+            assert_eq!(finds(&mut start, 30, 19, MS / 100, |_| rtt + longer + 1), Some(9));
         }
     }
 
-    /// §4.2: the delay was jitter, and slow start resumes.
+    /// Below 16 segments nothing is looked at, but round trips count.
     #[test]
-    fn a_round_below_the_baseline_resumes_slow_start() {
-        let (mut start, mut una) = begun(100 * MS);
-        round(&mut start, &mut una, 10, 120 * MS);
-        assert_eq!((start.baseline, start.rounds), (120 * MS, 1));
-        let step = round(&mut start, &mut una, 10, 101 * MS);
-        assert_eq!((start.baseline, start.rounds, step.is_over), (NONE, 0, false));
-        assert_eq!(step.growth, MSS);
+    fn small_windows_are_left_alone() {
+        let mut start = HyStart::new();
+        for ack in 1..100 {
+            let heard = Heard {
+                now: Time(ack * MS),
+                una: ack,
+                next: ack + 15,
+                acked: MSS,
+                rtt: Duration(ack * 10 * MS),
+                srtt: Duration(40 * MS),
+                window: 16 * MSS - 1,
+                mss: MSS,
+            };
+            assert!(!start.on_ack(&heard).is_over);
+        }
+        assert_eq!((start.least, start.current), (10 * MS, u64::MAX));
     }
 }

@@ -1,9 +1,10 @@
 //! Memory of a sender with the ways of Linux's TCP (`profile = "linux"`), beside that of every sender.
 
-use congestlab_core::units::Time;
+use congestlab_core::units::{Duration, Time};
 
 use super::SlowStart;
 use super::hystart::HyStart;
+use super::hystart_plus::HyStartPlus;
 use super::prr::Prr;
 use super::rack::Rack;
 use super::tail::Tail;
@@ -15,8 +16,8 @@ pub(super) struct Linux {
     pub(super) tail: Tail,
     /// The window is being reduced.
     pub(super) prr: Option<Prr>,
-    /// The first slow start goes on.
-    pub(super) start: Option<HyStart>,
+    /// Looks for the end of a slow start that goes on.
+    pub(super) start: Option<Start>,
     /// When RACK may find a loss.
     pub(super) reorder_at: Time,
     /// When a tail loss probe is due.
@@ -30,9 +31,65 @@ impl Linux {
             rack: Rack::new(),
             tail: Tail::new(),
             prr: None,
-            start: (slow_start == SlowStart::HyStart).then(HyStart::new),
+            start: Start::new(slow_start),
             reorder_at: Time::NEVER,
             probe_at: Time::NEVER,
+        }
+    }
+}
+
+/// Whatever looks for the end of a slow start before a loss.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Start {
+    HyStart(HyStart),
+    HyStartPlus(HyStartPlus),
+}
+
+/// An acknowledgment in slow start, and the sender that takes it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heard {
+    pub(super) now: Time,
+    /// SND.UNA and SND.NXT, segments.
+    pub(super) una: u64,
+    pub(super) next: u64,
+    /// Bytes newly acknowledged.
+    pub(super) acked: u64,
+    pub(super) rtt: Duration,
+    pub(super) srtt: Duration,
+    /// Bytes.
+    pub(super) window: u64,
+    pub(super) mss: u64,
+}
+
+/// An acknowledgment's part in slow start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    /// Bytes by which the window grows.
+    pub(super) growth: u64,
+    /// Slow start is over: ssthresh = cwnd.
+    pub(super) is_over: bool,
+}
+
+impl Start {
+    /// A connection begins.
+    pub(super) fn new(slow_start: SlowStart) -> Option<Self> {
+        match slow_start {
+            SlowStart::Standard => None,
+            SlowStart::HyStart => Some(Self::HyStart(HyStart::new())),
+            SlowStart::HyStartPlus => Some(Self::HyStartPlus(HyStartPlus::new())),
+        }
+    }
+
+    /// A timeout leads to another slow start: RFC 9406 §4.3 leaves that to standard slow start, Linux's CUBIC begins anew.
+    pub(super) fn after_timeout(slow_start: SlowStart) -> Option<Self> {
+        Self::new(slow_start).filter(|start| matches!(start, Self::HyStart(_)))
+    }
+
+    /// Takes an acknowledgment in slow start.
+    pub(super) fn on_ack(&mut self, heard: &Heard) -> Step {
+        match self {
+            Self::HyStart(start) => start.on_ack(heard),
+            Self::HyStartPlus(start) => start.on_ack(heard.una, heard.next, heard.acked, heard.rtt, heard.mss),
         }
     }
 }

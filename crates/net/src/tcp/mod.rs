@@ -19,6 +19,7 @@
 mod delivery;
 mod headers;
 mod hystart;
+mod hystart_plus;
 mod linux;
 mod prr;
 mod rack;
@@ -68,8 +69,10 @@ impl Recovery {
 pub enum SlowStart {
     /// Until something is lost.
     Standard,
-    /// HyStart++, until round trips become longer (RFC 9406); at most eight segments an ACK.
+    /// HyStart, until round trips become longer or ACKs come for half of one (Ha and Rhee, 2008).
     HyStart,
+    /// HyStart++, until round trips become longer for a while (RFC 9406); at most eight segments an ACK.
+    HyStartPlus,
 }
 
 /// Moment at which the pause between two bursts begins.

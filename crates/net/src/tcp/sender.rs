@@ -671,7 +671,7 @@ impl Sender {
         }
         let (una, next) = (self.una, self.next);
         if self.flags & bit::LINUX != 0 {
-            self.expire_as_linux(now);
+            self.expire_as_linux(config, now);
         } else {
             self.board(config).on_timeout(una, next);
         }

@@ -98,8 +98,10 @@ words! {
     SlowStart {
         /// Until something is lost.
         Standard = "standard",
+        /// Ha and Rhee, 2008.
+        HyStart = "hystart",
         /// RFC 9406.
-        HyStart = "hystart++",
+        HyStartPlus = "hystart++",
     }
 }
 
@@ -362,7 +364,7 @@ record! {
         /// ns2: Reno recovery, initial window 2, minimum RTO 0.2 s, feedback of duplicate ACKs dropped. thesis: XCP's sender as TH built it.
         /// linux: RACK-TLP, PRR, byte counting, initial window 10, minimum RTO 0.2 s and delayed ACKs of Linux's TCP.
         profile: FlowProfile,
-        /// Slow start of profile linux: standard, or hystart++ (RFC 9406); hystart++ for CUBIC, standard for others.
+        /// Slow start of profile linux: standard, hystart (Linux's CUBIC), or hystart++ (RFC 9406); hystart for CUBIC, standard for others.
         slow_start: SlowStart,
         /// Pattern in which the application has data; absent: always.
         app: App,

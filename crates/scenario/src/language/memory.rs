@@ -23,6 +23,8 @@ use crate::text::tree::inline;
 
 /// A packet on its way or in a queue, with the room that a growing ring keeps.
 const PACKET: u64 = 2 * 64;
+/// What a sender keeps of a segment that is not acknowledged, where it times each: for RACK, for samples of the rate.
+const TIMED: u64 = 2 * 64;
 /// Memory of a link direction: its part of the file and of the model, and its result. This and the next
 /// four as measured, with the room that growing lists keep.
 const LINK: u64 = 4_608;
@@ -201,7 +203,9 @@ impl<'a> Judge<'a> {
             events = at_links.chain(of_groups).fold(0, u64::saturating_add);
         }
         let (most_sent, _) = largest(&|group| self.offered(group));
-        let packets = packets.saturating_mul(PACKET);
+        let timed = groups().filter(|group| times_segments(group)).map(|group| self.outstanding(group));
+        let timed = timed.fold(0, u64::saturating_add).min(packets);
+        let packets = packets.saturating_mul(PACKET).saturating_add(timed.saturating_mul(TIMED));
         let packets = packets.saturating_add(self.remembered(&loads)).saturating_add(tables(model, &loads));
         Needs([
             (Part::Links, links().map(|((_, link), load)| written(link, load, is_sampled)).sum()),
@@ -434,6 +438,11 @@ fn policed(link: &Link, load: &Load) -> u64 {
 /// Codes of load are echoed to its flows.
 fn has_codes(group: &Group) -> bool {
     matches!(&group.kind, GroupKind::Tcp(config) if config.law.needs().segments)
+}
+
+/// Senders know of each segment that is not acknowledged when it was sent.
+fn times_segments(group: &Group) -> bool {
+    matches!(&group.kind, GroupKind::Tcp(config) if config.linux.is_some() || config.law.needs().delivery)
 }
 
 /// Codes of load are told in chains of packets, of which routers remember flows.

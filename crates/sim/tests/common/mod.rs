@@ -167,7 +167,7 @@ pub(crate) fn as_linux(draw: &mut Draw, model: &mut Model) {
                 SenderConfig::Bic(bic::Config::default()),
             ]);
             (config.recovery, config.ns2) = (Recovery::Sack, false);
-            config.linux = Some(draw.of(&[SlowStart::Standard, SlowStart::HyStart]));
+            config.linux = Some(draw.of(&[SlowStart::Standard, SlowStart::HyStart, SlowStart::HyStartPlus]));
         }
     }
 }

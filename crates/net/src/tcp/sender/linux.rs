@@ -1,5 +1,6 @@
 //! The ways of Linux's TCP (`profile = "linux"`): RACK finds losses and TLP asks for acknowledgments (RFC 8985), PRR
-//! says how much is sent while the window is reduced (RFC 9937), and slow start may be HyStart++ (RFC 9406).
+//! says how much is sent while the window is reduced (RFC 9937), and slow start may be HyStart or HyStart++
+//! (RFC 9406).
 //!
 //! The sender's one timer serves them as it does retransmissions that are watched: the retransmission timer, or
 //! whatever is due before it.
@@ -7,6 +8,7 @@
 use congestlab_core::law;
 use congestlab_core::units::{Bytes, Duration, Time};
 
+use super::super::linux::{Heard, Start};
 use super::super::prr::Prr;
 use super::super::tail::Tail;
 use super::{Config, Linux, Mode, Sender, absolute, bit, sent_bytes};
@@ -30,6 +32,7 @@ impl Sender {
     ) -> Bytes {
         let acked = sent_bytes(config, advanced);
         let (next, mss) = (self.next, u64::from(config.segment));
+        let (srtt, window) = (self.rtt.srtt(), self.law.window().0);
         let is_limited = self.flags & bit::WINDOW_LIMITED != 0;
         let Some(linux) = self.linux() else { return acked };
         linux.rack.begin(now, Time(packet.stamp_ns));
@@ -37,7 +40,8 @@ impl Sender {
             return acked;
         }
         linux.tail.note_sample();
-        let step = linux.start.as_mut().map(|start| start.on_ack(ack, next, acked.0, rtt, mss));
+        let heard = Heard { now, una: ack, next, acked: acked.0, rtt, srtt, window, mss };
+        let step = linux.start.as_mut().map(|start| start.on_ack(&heard));
         let growth = step.map_or(acked, |step| Bytes(step.growth));
         if step.is_some_and(|step| step.is_over) {
             linux.start = None;
@@ -189,7 +193,7 @@ impl Sender {
 
     /// The retransmission timer has expired: RFC 8985 §6.3. The first segment goes, whatever is in flight.
     #[cold]
-    pub(super) fn expire_as_linux(&mut self, now: Time) {
+    pub(super) fn expire_as_linux(&mut self, config: &Config, now: Time) {
         let (una, srtt) = (self.una, self.rtt.srtt());
         let Some(board) = &mut self.scoreboard else { return };
         let has_reneged = board.forget_withdrawn(una);
@@ -197,7 +201,7 @@ impl Sender {
             linux.rack.on_timeout(now, srtt, has_reneged);
             linux.tail.reset();
             linux.prr = None;
-            linux.start = None;
+            linux.start = config.linux.and_then(Start::after_timeout);
             (linux.reorder_at, linux.probe_at) = (Time::NEVER, Time::NEVER);
         }
         self.flags &= !bit::TAIL;

@@ -455,6 +455,7 @@ fn slow_start(
     Some(match fill(&mut flow.slow_start, span, || default).value {
         SlowStart::Standard => tcp::SlowStart::Standard,
         SlowStart::HyStart => tcp::SlowStart::HyStart,
+        SlowStart::HyStartPlus => tcp::SlowStart::HyStartPlus,
     })
 }
 
