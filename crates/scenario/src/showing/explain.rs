@@ -338,6 +338,8 @@ pub struct Repair {
     pub window_bytes: Option<[u64; 2]>,
     /// Time at which it sent the segment again, s; `None` if it did not.
     pub repeated_s: Option<f64>,
+    /// Rule by which it sends such a segment again.
+    pub source: &'static str,
 }
 
 /// A drop, an error or a mark of one of the flow's packets.
@@ -893,18 +895,31 @@ impl Observer<'_> {
                 }
                 _ => None,
             },
-            repair: (self.is_lost() && matches!(kind, GroupKind::Tcp(_))).then(|| self.repair()),
+            repair: match kind {
+                GroupKind::Tcp(config) if self.is_lost() => Some(self.repair(config)),
+                _ => None,
+            },
             trouble: self.recent_trouble(),
             flow,
         }
     }
 
     /// How the sender noticed that the packet was lost, and sent it again.
-    fn repair(&self) -> Repair {
+    fn repair(&self, config: &tcp::Config) -> Repair {
         let reacted = self.reacted.as_ref();
+        let is_timeout = reacted.is_some_and(|(_, old, new)| new.timeouts > old.timeouts);
+        let source = match config.recovery {
+            _ if is_timeout => "RFC 6298 section 5",
+            _ if config.linux.is_some() => "RFC 8985 section 6",
+            tcp::Recovery::Sack => "RFC 6675 section 5",
+            tcp::Recovery::Fack => "Mathis and Mahdavi 1996",
+            tcp::Recovery::NewReno => "RFC 6582 section 3",
+            tcp::Recovery::Reno => "RFC 5681 section 3.2",
+        };
         Repair {
+            source,
             noticed_s: reacted.map(|(at, ..)| *at).or(self.repeated).map(seconds),
-            is_timeout: reacted.is_some_and(|(_, old, new)| new.timeouts > old.timeouts),
+            is_timeout,
             window_bytes: reacted.map(|(_, old, new)| [old.law.window().0, new.law.window().0]),
             repeated_s: self.repeated.map(seconds),
         }

@@ -576,7 +576,7 @@ fn tell_repair(page: &mut Page, repair: &Repair) {
         Some(at) => page.say(
             2,
             &format!("It never hears of this packet: {how}, and it sends the segment again at {at:.6} s."),
-            if repair.is_timeout { "RFC 6298 section 5" } else { "RFC 6675 section 5" },
+            repair.source,
         ),
         None => page.say(2, "It does not send the segment again within ten seconds, or before the end.", ""),
     }
