@@ -8,7 +8,7 @@ use congestlab_core::law::queue::Value;
 use congestlab_core::units::{Duration, Time};
 use congestlab_net::medium::Medium;
 use congestlab_net::packet::{Kind, PS_PER_NS, Packet, Picos};
-use congestlab_net::port::{LawConfig, Output, Port, PortConfig, PortCounts, PortEvent, PortStats, Streams};
+use congestlab_net::port::{Port, PortConfig, PortCounts, PortEvent, PortStats, Streams};
 use congestlab_net::queue::Reason;
 use congestlab_net::random::Stream;
 use congestlab_net::source::{Source, SourceConfig};
@@ -61,18 +61,6 @@ fn all<T>(count: usize, items: impl Iterator<Item = T>) -> Vec<T> {
     list
 }
 
-/// So many control intervals without a packet may pass when the run is over: a fraction of a second, in which nobody can
-/// stop it.
-const QUIET: u64 = 10_000_000;
-
-/// True if the intervals of a law that no packet comes to can pass at the end, all at once; they come off `quiet`.
-fn passes_at_the_end(law: &LawConfig, duration: Picos, quiet: &mut u64) -> bool {
-    let shortest = law.config.shortest_interval(Duration(u64::MAX)).0.saturating_mul(PS_PER_NS).max(1);
-    let left = quiet.checked_sub(duration / shortest);
-    *quiet = left.unwrap_or(*quiet);
-    left.is_some()
-}
-
 /// True if drawn sequence numbers decide what the group's packets can say.
 fn has_numbers(group: &Group) -> bool {
     matches!(&group.kind, GroupKind::Tcp(config) if config.law.needs().writes_segments)
@@ -85,14 +73,10 @@ fn port_of(model: &Model, link: &Link) -> Port {
     Port::new(&config, Streams::new(stream), model.warmup, model.duration)
 }
 
-/// A port that nothing ever came to, at the end of the run: its law's intervals have passed.
+/// A port that nothing ever came to, at the end of the run.
 fn unused(model: &Model, link: &Link) -> Port {
-    struct Nowhere;
-    impl Output for Nowhere {
-        fn deliver(&mut self, _: &mut Packet) {}
-    }
     let mut port = port_of(model, link);
-    port.advance_before(model.duration.saturating_add(1), &mut Nowhere);
+    port.pass_unused(model.duration.saturating_add(1));
     port
 }
 
@@ -130,11 +114,8 @@ impl Elements {
             is_needed[link as usize] = true;
         }
         let is_heard = is_watched || sampled;
-        let mut quiet = QUIET;
         for (link, is_needed) in model.links.iter().zip(&mut is_needed) {
-            if let Some(law) = &link.port.law {
-                *is_needed = *is_needed || is_heard || !passes_at_the_end(law, model.duration, &mut quiet);
-            }
+            *is_needed |= is_heard && link.port.law.is_some();
         }
         let ports = model.links.iter().zip(is_needed);
         let mut ports: Vec<_> =
