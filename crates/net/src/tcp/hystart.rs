@@ -37,7 +37,14 @@ pub(super) struct HyStart {
 impl HyStart {
     /// A connection begins, or begins anew after a timeout.
     pub(super) fn new() -> Self {
-        Self { began: Time::ZERO, last_ack: Time::ZERO, end: 0, least: u64::MAX, current: u64::MAX, samples: 0 }
+        Self {
+            began: Time::ZERO,
+            last_ack: Time::ZERO,
+            end: 0,
+            least: u64::MAX,
+            current: u64::MAX,
+            samples: 0,
+        }
     }
 
     /// Takes an acknowledgment in slow start.

@@ -89,7 +89,9 @@ impl Start {
     pub(super) fn on_ack(&mut self, heard: &Heard) -> Step {
         match self {
             Self::HyStart(start) => start.on_ack(heard),
-            Self::HyStartPlus(start) => start.on_ack(heard.una, heard.next, heard.acked, heard.rtt, heard.mss),
+            Self::HyStartPlus(start) => {
+                start.on_ack(heard.una, heard.next, heard.acked, heard.rtt, heard.mss)
+            }
         }
     }
 }

@@ -405,7 +405,8 @@ fn laws() -> [SenderConfig; 17] {
 fn senders() -> Vec<(SenderConfig, Recovery, Option<SlowStart>)> {
     let plain = laws().into_iter().flat_map(|law| RECOVERIES.map(|recovery| (law.clone(), recovery, None)));
     let linux = laws().into_iter().filter(|law| law.needs().slow_start.is_some()).flat_map(|law| {
-        [SlowStart::Standard, SlowStart::HyStart, SlowStart::HyStartPlus].map(|start| (law.clone(), Recovery::Sack, Some(start)))
+        [SlowStart::Standard, SlowStart::HyStart, SlowStart::HyStartPlus]
+            .map(|start| (law.clone(), Recovery::Sack, Some(start)))
     });
     plain.chain(linux).collect()
 }
@@ -533,7 +534,9 @@ fn arbitrary_packets_do_no_harm() {
         if seed >= 400 {
             config.law = laws[seed as usize % 4].clone();
             config.recovery = Recovery::Sack;
-            config.linux = Some([SlowStart::Standard, SlowStart::HyStart, SlowStart::HyStartPlus][(seed / 4) as usize % 3]);
+            config.linux = Some(
+                [SlowStart::Standard, SlowStart::HyStart, SlowStart::HyStartPlus][(seed / 4) as usize % 3],
+            );
         }
         let measure = Measure { from: Time(0), to: Time::NEVER };
         let isn = u32::MAX - 5;
