@@ -242,6 +242,24 @@ fn a_flow_with_more_than_a_fair_share_is_the_links_own_whatever_it_states() {
     assert_eq!(leaves(&mut law, of_flow(20, 2)).1.controls, 0);
 }
 
+/// ACKs on a link that controls nobody are no flows of its own, for which its room would be kept.
+#[test]
+fn packets_without_a_header_are_nobody_that_a_link_controls() {
+    let grown = |acks: u32| {
+        let mut law = start(&LinkConfig { calibrate: false, ..config() });
+        for _ in 0..5 {
+            LinkLaw::on_arrival(&mut law, Time(0), &of_flow(20, Hops::NONE));
+        }
+        for _ in 0..acks {
+            LinkLaw::on_arrival(&mut law, Time(0), &Carried { size: Bytes(40), ..Carried::default() });
+        }
+        law.on_deadline(Time(100 * MS), Bytes(0));
+        leaves(&mut law, of_flow(20, Hops::NONE)).0
+    };
+    let alone = grown(0);
+    assert!(alone > 0 && grown(2) > alone / 2, "{alone}, {}", grown(2));
+}
+
 /// With nobody of its own a link with room hinders none, and one without cuts who has most.
 #[test]
 fn a_link_that_controls_nobody_begins_with_the_largest() {

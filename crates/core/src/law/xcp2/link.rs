@@ -187,8 +187,9 @@ impl Link {
     #[inline(always)]
     fn begin(&mut self) {
         let report = self.xcp.report();
-        // Without flows of its own a link that has room stands in nobody's way, and one that has not in that of the largest.
-        let Sums { x, bytes, .. } = match (self.own.bytes, report.feedback) {
+        // Without flows of its own a link that has room stands in nobody's way, and one that has not in that of the largest. Packets
+        // without a header, such as ACKs, are bytes of its own and no flow.
+        let Sums { x, bytes, .. } = match (self.own.x, report.feedback) {
             (0, ..0) => self.apart,
             (0, _) => Sums::default(),
             _ => self.own,
@@ -363,7 +364,7 @@ impl LinkLaw for Link {
     #[inline(always)]
     fn on_deadline(&mut self, now: Time, backlog: Bytes) {
         let intervals = self.xcp.report().intervals;
-        let (later, spread, own) = (&mut self.later, self.config.xcp.spread, self.own.bytes);
+        let (later, spread, own) = (&mut self.later, self.config.xcp.spread, self.own.x);
         let mut apart = self.counted;
         self.xcp.serve_apart(now, backlog, |elapsed| {
             if spread {
