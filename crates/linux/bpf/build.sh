@@ -13,9 +13,9 @@ bpf=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
 shift
-# The link laws of the list that run in the program for any law, each with its type; telemetry of HPCC is in no TCP option, where
-# that program would look, and for SCONE's header it looks elsewhere (router-scone.bpf.c).
-listed=$(sed -n 's/^    \([a-z0-9_]*\) {.* link [A-Za-z0-9]*(super::\([A-Za-z0-9_:]*\)).*/\1 \2/p' \
+# The link laws of the list that run in the program for any law, each with its type; of HPCC's two the one whose telemetry is in a
+# TCP option, where that program looks. For SCONE's header it looks elsewhere (router-scone.bpf.c).
+listed=$(echo csig hpcc::Link && sed -n 's/^    \([a-z0-9_]*\) {.* link [A-Za-z0-9]*(super::\([A-Za-z0-9_:]*\)).*/\1 \2/p' \
     "$bpf/../../core/src/law/list.rs" | grep -v '^xcp \|^pxcp \|^xcp2 \|^mpcp \|^hpcc ')
 # The queue laws that judge before a queue, likewise.
 queues=$(sed -n 's/^    "\([a-z0-9]*\)" [A-Za-z0-9]*(super::\([A-Za-z0-9_:]*\)),$/\1 \2/p' "$bpf/../../core/src/law/queue/list.rs")
@@ -63,7 +63,9 @@ any_law() {
         echo 'mod exported;'
         echo "#[path = \"$bpf/told.rs\"]"
         echo 'mod told;'
-        sed "s/OWN/$own/" "$bpf/$shell.rs.in"
+        default="Default::default()"
+        case $1 in any-csig) default="crate::law::hpcc::LinkConfig::of(crate::law::hpcc::Telemetry::Csig)" ;; esac
+        sed "s/OWN/$own/; s/DEFAULT/$default/" "$bpf/$shell.rs.in"
     } >>"$out/$1.rs"
     echo "$out/$1.rs"
 }

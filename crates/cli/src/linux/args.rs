@@ -259,7 +259,7 @@ pub(crate) struct AttachArguments {
     /// Interface whose outgoing traffic is controlled, such as eth1
     #[arg(value_name = "IFACE")]
     pub(crate) interface: String,
-    /// Law of the link: xcp, pxcp, xcp-i, vcp, dpcp, any other link law whose program is part of this command (abc, rcp, scone), a queue law
+    /// Law of the link: xcp, pxcp, xcp-i, vcp, dpcp, any other link law whose program is part of this command (abc, csig, rcp, scone), a queue law
     /// that marks before the queue (step, pie, pi2), or a law of your own that `build law` made a program of
     #[arg(long, value_name = "LAW")]
     pub(crate) law: String,

@@ -6,13 +6,19 @@ use crate::law::settings::Finding;
 use crate::law::settings::{Field, Settings};
 #[cfg(feature = "words")]
 use crate::law::words::{Reaction, Rule};
-use crate::law::{Ack, EchoLaw, Heard, Needs, Packet, Receiving, Reply, Send, SenderLaw};
+use crate::law::{
+    Ack, EchoLaw, Header as _, Heard, Needs, On, OptionBytes, Packet, Receiving, Reply, Send, SenderLaw,
+};
 use crate::units::{Bytes, Duration, Rate, Ratio, Time, mul_div};
 #[cfg(feature = "words")]
 use alloc::vec::Vec;
 
 /// The largest window, 1 TB.
 const WINDOW_MAX: u64 = 1 << 40;
+
+/// Kind of TCP options for experiments (RFC 4727), and the name of a tag among them (RFC 6994; assumed).
+const OPTION_KIND: u8 = 253;
+const OPTION_NAME: [u8; 2] = *b"CS";
 
 /// Configuration of an HPCC sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -243,6 +249,25 @@ impl SenderLaw for Sender {
             Telemetry::Csig => Signal::Wait,
         };
         packet.add_header(Header::asking(signal));
+    }
+
+    /// A tag of CSIG as an option of eight bytes: which signal, and 24 bits of its value; on ACKs both parts of the reply. The two bytes
+    /// of `load` have no option.
+    #[inline]
+    fn option(config: &SenderConfig, on: On<'_>) -> Option<OptionBytes> {
+        if config.telemetry == Telemetry::Load {
+            return None;
+        }
+        let (length, [a, b, c, d], e) = match on {
+            On::Forward(packet) => {
+                let words = packet.words(Header::TAG)?;
+                (8, [words[1] as u8, (words[2] >> 16) as u8, (words[2] >> 8) as u8, words[2] as u8], 0)
+            }
+            On::Back(reply) => (10, reply.word.to_be_bytes(), reply.byte),
+        };
+        let mut bytes = [0; 40];
+        *bytes.first_chunk_mut()? = [OPTION_KIND, length, OPTION_NAME[0], OPTION_NAME[1], a, b, c, d, e];
+        Some(bytes)
     }
 
     fn each(&self, tell: &mut impl FnMut(&'static str, i64, u32)) {
