@@ -6,16 +6,22 @@
 //! inside a spin lock, with pointers into map values. C holds the states as so many words; what C fills itself is
 //! `repr(C)`. What it sees of both, `law.h`, is written by the build.
 //!
-//! With `window` the sender and the receiver are XCP-r's, and there is no link.
+//! With `window` the sender and the receiver are XCP-r's, and there is no link. With `classes` there is the census of flows beside.
 //!
 //! The laws are modules of this file rather than a crate beside it, so that what they call among
 //! themselves stays local: the BPF linker wants type information for every global name.
 #![no_std]
 
+#[cfg(classes)]
+extern crate self as congestlab_core;
+
 #[macro_use]
 mod exported;
 #[path = "../../core/src/law/mod.rs"]
 mod law;
+#[cfg(classes)]
+#[path = "../../core/src/law/queue/mod.rs"]
+mod queue;
 #[path = "../../core/src/units/mod.rs"]
 mod units;
 
@@ -178,6 +184,25 @@ mod rate {
         }
         fn law_reader_on_ack(reader: &mut EchoReader, sum: u64) -> u64 {
             reader.on_ack(sum as u32) as i64 as u64
+        }
+    }
+}
+
+#[cfg(classes)]
+mod classes {
+    use super::*;
+    use queue::census;
+
+    exported! {
+        fn law_census_cell(flow: u64) -> u64 {
+            census::cell(flow as u32) as u64
+        }
+        fn law_census_data(size: u64) -> u64 {
+            census::data(Bytes(size)) as u64
+        }
+        // Returns the part of XCP's class, B/s; the weight is in millionths.
+        fn law_census_share(capacity: u64, weight: u64) -> u64 {
+            Ratio::ppm(weight as u32).of(capacity)
         }
     }
 }

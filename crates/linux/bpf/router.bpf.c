@@ -20,6 +20,9 @@ struct config {
 	__be32 own; /* our address towards this port's links */
 	__u32 pad;
 #endif
+#ifdef BESIDE
+	__u32 weight, follows; /* for user space alone: the first weight, and whether it stays */
+#endif
 	__u64 phase, queue_phase;
 	__u32 encoding;
 	__u32 link_header; /* bytes before IP: 14, or 0 on interfaces without Ethernet */
@@ -36,6 +39,9 @@ struct port {
 #ifdef XCPI
 	__u64 crossings[8]; /* by enum crossed; a mask bounds each access */
 #endif
+#ifdef BESIDE
+	__u64 found, arrivals; /* bytes that those of the other class found waiting in its queue */
+#endif
 	struct Link link;
 };
 
@@ -44,6 +50,9 @@ struct port {
 static __always_inline void start(struct port *port, struct config *config)
 {
 	law_link_init(&port->link, &config->law, config->phase, config->queue_phase);
+#ifdef BESIDE
+	law_link_set_capacity(&port->link, law_census_share(*(__u64 *)&config->law, config->weight));
+#endif
 }
 
 #define KIND 253   /* crates/core/src/wire/option.rs */
@@ -162,6 +171,9 @@ static __always_inline int write(struct __sk_buff *skb, __u32 encoding, const st
 #ifdef XCPI
 #include "xcpi.h"
 #endif
+#ifdef BESIDE
+#include "classes.h"
+#endif
 
 SEC("tc")
 int cl_router(struct __sk_buff *skb)
@@ -177,6 +189,12 @@ int cl_router(struct __sk_buff *skb)
 #ifdef XCPI
 	int is_interoperable, crossed = 0;
 	struct extension more = {};
+#endif
+#ifdef BESIDE
+	__u64 found, cell, data;
+	struct classes *share;
+	struct cells *cells;
+	__u32 class;
 #endif
 
 	c = bpf_map_lookup_elem(&config, &key);
@@ -196,13 +214,29 @@ int cl_router(struct __sk_buff *skb)
 		now = bpf_ktime_get_ns();
 	}
 #endif
+#ifdef BESIDE
+	class = kind == WORKED_ON ? XCP : TCP;
+	share = bpf_map_lookup_elem(&classes, &key);
+	cells = bpf_map_lookup_elem(&census, &class);
+	if (!share || !cells)
+		return TC_ACT_UNSPEC;
+	skb->priority = class == XCP ? XCP_CLASS : TCP_CLASS;
+	cell = law_census_cell(flow_of(skb, class == XCP && c->encoding == SHIM ? packet.header + SHIM_LENGTH : 0));
+	data = law_census_data(packet.size / packet.segments) * packet.segments;
+	found = waiting(kernel->dev, BUCKET(TCP_QUEUE), TCP_QUEUE);
+	backlog = waiting(kernel->dev, BUCKET(XCP_QUEUE), XCP_QUEUE);
+#endif
 	now -= p->began;
 
 	bpf_spin_lock(&p->lock);
 	/* No timers: the next packet serves what is due. None came since, so what is queued now is
 	 * the least that was. */
 	if (now >= law_link_next_deadline(&p->link)) {
+#ifdef BESIDE
+		law_link_set_capacity(&p->link, law_census_share(*(__u64 *)&c->law, share->weight));
+#else
 		law_link_set_capacity(&p->link, *(__u64 *)&c->law);
+#endif
 		law_link_on_other_departure(&p->link, now, backlog);
 		law_link_on_deadline(&p->link, now, backlog);
 		law_link_report(&p->link, &p->report);
@@ -210,12 +244,21 @@ int cl_router(struct __sk_buff *skb)
 	if (kind == WORKED_ON) {
 		allot(&p->link, &p->rest, &packet, &asked, now, backlog);
 	} else {
+#ifdef BESIDE
+		/* None of the law's affair. */
+		p->found += found;
+		p->arrivals++;
+#else
 		struct Header none = {};
 
 		law_link_on_arrival(&p->link, now, &none, packet.size);
 		law_link_on_other_departure(&p->link, now, backlog);
+#endif
 	}
 	count(p, &packet, kind);
+#ifdef BESIDE
+	count_flow(cells, cell, data);
+#endif
 #ifdef XCPI
 	if (is_interoperable)
 		p->crossings[crossed] += packet.segments;

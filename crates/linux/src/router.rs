@@ -4,6 +4,7 @@
 //! the program, so it is found again by asking the kernel, and is gone with the interface.
 
 mod any;
+mod beside;
 pub mod clouds;
 mod ensure;
 mod program;
@@ -26,6 +27,7 @@ use crate::sys::bpf::os;
 use crate::sys::command;
 use crate::sys::qdisc::{Qdisc, QdiscReader};
 pub use any::AnyLaw;
+pub use beside::{Beside, Follower, Weights, check_beside};
 use ensure::Shaper;
 pub use ensure::{Change, Part, ensure, ensured, replace};
 pub(crate) use program::refused;
@@ -66,6 +68,14 @@ impl Queue {
         Self::Bytes(rate.bytes().over(QUEUE).0.clamp(QUEUE_MIN, u32::MAX.into()))
     }
 
+    /// The kind of the kernel's queue.
+    fn kind(self) -> &'static str {
+        match self {
+            Self::Packets(_) => "pfifo",
+            Self::Bytes(_) => "bfifo",
+        }
+    }
+
     /// Returns the limit, in packets or bytes.
     fn limit(self) -> u64 {
         match self {
@@ -100,6 +110,8 @@ pub enum Law {
     Pxcp(pxcp::LinkConfig),
     /// XCP-i: XCP, which also finds clouds of routers without it, and the address by which such routers know this port.
     XcpI(xcp::LinkConfig, Ipv4Addr),
+    /// XCP beside all other traffic, each in a class of its own, and the weights of these.
+    Beside(xcp::LinkConfig, Weights),
     /// Any other, or a queue law, which judges packets before their queue.
     Any(Box<AnyLaw>),
 }
@@ -115,6 +127,8 @@ impl Law {
     const DPCP: u32 = 4;
     /// Number of XCP-i.
     const XCP_I: u32 = 5;
+    /// Number of XCP beside all other traffic.
+    const BESIDE: u32 = 6;
 
     /// Gives a constant another value: `alpha`, `beta` or `gamma` of XCP and P-XCP, `k` or `r-max` of P-XCP, of any other law its
     /// factors and shares. Returns false if the law has none of that name, or not such a one.
@@ -124,20 +138,29 @@ impl Law {
             (Self::Pxcp(law), "k") => &mut law.k,
             (Self::Pxcp(law), "r-max") if value < Ratio::ONE => &mut law.r_max,
             (
-                Self::Xcp(law) | Self::XcpI(law, _) | Self::Pxcp(pxcp::LinkConfig { xcp: law, .. }),
-                "alpha",
-            ) => &mut law.alpha,
-            (Self::Xcp(law) | Self::XcpI(law, _) | Self::Pxcp(pxcp::LinkConfig { xcp: law, .. }), "beta") => {
-                &mut law.beta
-            }
-            (
-                Self::Xcp(law) | Self::XcpI(law, _) | Self::Pxcp(pxcp::LinkConfig { xcp: law, .. }),
-                "gamma",
-            ) => &mut law.gamma,
-            _ => return false,
+                Self::Xcp(law)
+                | Self::Beside(law, _)
+                | Self::XcpI(law, _)
+                | Self::Pxcp(pxcp::LinkConfig { xcp: law, .. }),
+                _,
+            ) => match name {
+                "alpha" => &mut law.alpha,
+                "beta" => &mut law.beta,
+                "gamma" => &mut law.gamma,
+                _ => return false,
+            },
+            (Self::Mpcp(_), _) => return false,
         };
         *place = value;
         true
+    }
+
+    /// Returns the law beside all other traffic, in a class of its own; `None`: it is not XCP, the only one that can be.
+    pub fn beside(self, weights: Weights) -> Option<Self> {
+        match self {
+            Self::Xcp(law) => Some(Self::Beside(law, weights)),
+            _ => None,
+        }
     }
 
     /// Returns true for a law that tells the load in the ECN field: VCP and DPCP.
@@ -154,6 +177,7 @@ impl Law {
             Self::Mpcp(_) => program::VCP,
             Self::Pxcp(_) => program::PXCP,
             Self::XcpI(..) => program::XCP_I,
+            Self::Beside(..) => program::BESIDE,
         }
     }
 
@@ -165,13 +189,14 @@ impl Law {
             Self::Mpcp(_) => Self::VCP,
             Self::Pxcp(_) => Self::PXCP,
             Self::XcpI(..) => Self::XCP_I,
+            Self::Beside(..) => Self::BESIDE,
             Self::Any(_) => Self::ANY,
         }
     }
 
     fn first_interval(&self) -> Duration {
         match self {
-            Self::Xcp(law) | Self::XcpI(law, _) => law.initial_interval,
+            Self::Xcp(law) | Self::XcpI(law, _) | Self::Beside(law, _) => law.initial_interval,
             Self::Mpcp(law) => law.interval,
             Self::Pxcp(law) => law.xcp.initial_interval,
             Self::Any(law) => law.first_interval(),
@@ -188,6 +213,10 @@ impl Law {
             Self::XcpI(law, own) => {
                 xcp_constants(&mut bytes, law);
                 bytes.extend(own.octets());
+            }
+            Self::Beside(law, weights) => {
+                xcp_constants(&mut bytes, law);
+                bytes.extend(weights.words().into_iter().flat_map(u32::to_ne_bytes));
             }
             Self::Pxcp(law) => {
                 xcp_constants(&mut bytes, &law.xcp);
@@ -292,6 +321,9 @@ pub struct Status {
     /// Series of the law's last report, by name; of XCP, P-XCP, VCP and DPCP none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub series: BTreeMap<String, f64>,
+    /// Classes of XCP and of all other traffic, if each has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Beside>,
     /// Routers before clouds, if the law is XCP-i; the same for all ports of a router.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peers: Option<Vec<clouds::Peer>>,
@@ -415,7 +447,9 @@ pub fn attach(name: &str, config: &Config) -> Result<()> {
 pub fn check_encoding(config: &Config) -> Result<()> {
     let fits = match &config.law {
         Law::Mpcp(_) => config.encoding == Encoding::Ecn,
-        Law::Xcp(_) | Law::Pxcp(_) => matches!(config.encoding, Encoding::Option | Encoding::Shim),
+        Law::Xcp(_) | Law::Beside(..) | Law::Pxcp(_) => {
+            matches!(config.encoding, Encoding::Option | Encoding::Shim)
+        }
         Law::XcpI(..) => config.encoding == Encoding::Shim,
         Law::Any(law) => config.encoding == law.encoding(),
     };
@@ -433,6 +467,7 @@ pub fn check_encoding(config: &Config) -> Result<()> {
 fn attach_as(name: &str, config: &Config, mark: u32) -> Result<()> {
     check_rate(config.rate)?;
     check_encoding(config)?;
+    check_beside(config)?;
     let interface = Interface::find(name)?;
     let Qdisc { kind, handle, .. } = interface.root_qdisc()?;
     match config.shape {
@@ -471,8 +506,12 @@ fn attach_as(name: &str, config: &Config, mark: u32) -> Result<()> {
         }
         unshape(&interface)?;
     }
-    if let Some(queue) = config.shape {
-        shape(&interface, config.rate, queue)?;
+    match (config.shape, &config.law) {
+        (Some(queue), Law::Beside(_, weights)) => {
+            beside::shape(&interface, config.rate, queue, weights.first())?;
+        }
+        (Some(queue), _) => shape(&interface, config.rate, queue)?,
+        (None, _) => {}
     }
     let attached = hang(&interface, config, mark);
     if attached.is_err() && config.shape.is_some() {
@@ -528,16 +567,20 @@ fn tc_rate(text: &str) -> Option<BitRate> {
 
 /// Holds the rate with a token bucket that counts bytes of IP.
 fn shape(interface: &Interface, rate: BitRate, queue: Queue) -> Result<()> {
-    let name = &interface.name;
-    let (limit, child) = match queue {
-        Queue::Packets(_) => (queue.limit(), "pfifo"),
-        Queue::Bytes(_) => (queue.limit(), "bfifo"),
-    };
-    command::run(&bucket("add", interface, rate, limit))?;
-    let queue = format!("tc qdisc add dev {name} parent cc1:1 {child} limit {limit}");
-    if let Err(error) = command::run(&queue) {
-        unshape(interface)?;
-        return Err(error);
+    let (limit, name) = (queue.limit(), &interface.name);
+    let child = format!("tc qdisc add dev {name} parent cc1:1 {} limit {limit}", queue.kind());
+    build(interface, &[bucket("add", interface, rate, limit), child])
+}
+
+/// Runs the commands that make a shaper; none is left of one that could not be finished.
+fn build(interface: &Interface, lines: &[String]) -> Result<()> {
+    for (done, line) in lines.iter().enumerate() {
+        if let Err(error) = command::run(line) {
+            if done > 0 {
+                unshape(interface)?;
+            }
+            return Err(error);
+        }
     }
     Ok(())
 }
@@ -600,6 +643,8 @@ pub fn status(name: Option<&str>) -> Result<Vec<Status>> {
         let (was_shaped, is_ours) = (settings.undo() & SHAPED != 0, qdisc.handle == HANDLE);
         let shaper = if was_shaped && is_ours { Shaper::of(interface)? } else { None };
         let source = Fed::of(settings.undo());
+        let has_classes = settings.law() == Law::BESIDE && shaper.is_some();
+        let beside = has_classes.then(|| Beside::of(interface, &attached)).transpose()?;
         Ok(Status {
             interface: interface.name.clone(),
             law: settings.name(),
@@ -608,14 +653,16 @@ pub fn status(name: Option<&str>) -> Result<Vec<Status>> {
             shaped: was_shaped && is_ours,
             shaper_gone: was_shaped && !is_ours,
             mtu: interface.mtu,
-            bucket_bytes: shaper.map(|shaper| shaper.bucket),
+            bucket_bytes: shaper.and_then(|shaper| shaper.bucket),
             other_build: settings.is_of_other_build(),
             source,
             warning: shaper
                 .and_then(|shaper| ensure::warning(interface, shaper))
                 .or_else(|| source.and_then(Fed::warning))
+                .or_else(|| beside.and_then(|beside| beside.warning()))
                 .or_else(|| ensure::other_build(&interface.name, &settings)),
             series: settings.series(&sample),
+            beside,
             peers: match settings.law() {
                 Law::XCP_I => Some(clouds::Table::of(&attached)?.peers()?),
                 _ => None,
@@ -650,6 +697,9 @@ pub fn set_rate(name: &str, rate: BitRate) -> Result<()> {
     let attached = interface.require_attached()?;
     let settings = attached.settings()?;
     require_unread(name, &settings)?;
+    if settings.law() == Law::BESIDE {
+        beside::check_rate(rate)?;
+    }
     set_all(&interface, &attached, settings, rate, None)
 }
 
@@ -689,8 +739,7 @@ fn set_all(
             ));
         };
         if fed.is_none() || shaper.rate != rate.bytes() {
-            // The kernel gives the limit to the queue inside, whatever it counts in (fifo_set_limit).
-            command::run(&bucket("change", interface, rate, shaper.limit))?;
+            reshape(interface, attached, rate, shaper.limit)?;
         }
     }
     let undo = Fed::write(settings.undo(), fed);
@@ -699,6 +748,15 @@ fn set_all(
     }
     settings.set_undo(undo);
     tell_rate(attached, settings, name, rate)
+}
+
+/// Gives the shaper another rate or another limit.
+fn reshape(interface: &Interface, attached: &Attached, rate: BitRate, limit: u64) -> Result<()> {
+    if attached.settings()?.law() == Law::BESIDE {
+        return beside::reshape(interface, attached, rate, limit);
+    }
+    // The kernel gives the limit to the queue inside, whatever it counts in (fifo_set_limit).
+    command::run(&bucket("change", interface, rate, limit)).map(drop)
 }
 
 /// Tells the law its rate.
@@ -718,13 +776,16 @@ pub(crate) fn burst(rate: BitRate, frame: u32) -> u64 {
 
 /// The command that makes our token bucket or changes it. It counts bytes of IP.
 fn bucket(verb: &str, interface: &Interface, rate: BitRate, limit: u64) -> String {
-    let Interface { name, link_header, mtu, .. } = interface;
-    let burst = burst(rate, mtu + link_header);
+    let burst = burst(rate, interface.mtu + interface.link_header);
+    let root = root(verb, interface);
+    format!("{root}tbf rate {}bit burst {burst} limit {limit}", rate.0)
+}
+
+/// The beginning of a command about our root qdisc, which counts bytes of IP.
+fn root(verb: &str, interface: &Interface) -> String {
+    let Interface { name, link_header, .. } = interface;
     let stab = if *link_header == 0 { String::new() } else { format!("stab overhead -{link_header} ") };
-    format!(
-        "tc qdisc {verb} dev {name} root handle cc1: {stab}tbf rate {}bit burst {burst} limit {limit}",
-        rate.0
-    )
+    format!("tc qdisc {verb} dev {name} root handle cc1: {stab}")
 }
 
 /// A reader of one interface's samples, cheap enough for a hundred a second: three system calls each.

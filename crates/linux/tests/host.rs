@@ -14,8 +14,13 @@ use congestlab_core::law::xcp::LinkConfig;
 use congestlab_core::units::BitRate;
 use congestlab_linux::Error;
 use congestlab_linux::host::{self, Config, Encoding, Law, LossPolicy, Prefix, Reason};
-use congestlab_linux::router::{self, Queue};
+use congestlab_linux::link::{Clock, UNLIMITED};
+use congestlab_linux::router::{self, Follower, Queue, Weights};
+use congestlab_linux::sys::command;
 use congestlab_linux::sys::netns::Namespace;
+use congestlab_linux::sys::qdisc::QdiscReader;
+use congestlab_net::port::PortConfig;
+use congestlab_net::queue::Limit;
 use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use path::{Path, capture};
@@ -147,6 +152,104 @@ fn an_xcp_router_fills_the_link_without_a_drop() {
     let received = result["end"]["sum_received"]["bits_per_second"].as_f64().unwrap();
     assert!((12e6..19e6).contains(&received), "{received} bit/s");
     assert_eq!(result["end"]["sum_sent"]["retransmits"], 0);
+}
+
+/// Flows that go together: true for XCP's, how many, and from when to when, s.
+type Group = (bool, u32, u64, u64);
+
+/// Runs groups of flows over a link with two classes, 40 ms and a BDP of queue, and returns what a flow of XCP has of what one of TCP
+/// has, by the bytes that leave the classes within a span, s. `None`: said why.
+fn ratio(test: &str, rate: u64, control: &str, groups: &[Group], (from, to): (u64, u64)) -> Option<f64> {
+    let rate = BitRate(rate);
+    let forward = path::wire(PortConfig::new(UNLIMITED, 7 * path::DELAY, Limit::None));
+    let mut path = match Path::over(Encoding::Option, forward) {
+        Ok(path) => path,
+        Err(reason) => {
+            eprintln!("SKIP {test}: {reason}");
+            return None;
+        }
+    };
+    let _host = match host::enable(&path.config(), false) {
+        Err(error @ Error::Missing { .. }) => {
+            eprintln!("SKIP {test}: {error}");
+            return None;
+        }
+        host => host.unwrap(),
+    };
+    let config = router::Config {
+        rate,
+        law: router::law(rate).beside(Weights::Flows).unwrap(),
+        encoding: Encoding::Option,
+        shape: Some(Queue::Bytes(rate.bytes().0 / 25)),
+    };
+    let router = path.namespace("r");
+    let (_follower, classes) = router
+        .run(|| {
+            router::attach("s", &config).unwrap();
+            let line = command::query("ip -o link show dev s").unwrap();
+            let index = line.split(':').next().unwrap().parse().unwrap();
+            // The follower's thread is in the namespace of the one that begins it.
+            let follower = Follower::start("s", |line| panic!("{line}")).unwrap();
+            (follower, [0xcc1_0010, 0xcc1_0020].map(|class| QdiscReader::of_class(index, class).unwrap()))
+        })
+        .unwrap();
+    let ports: Vec<u16> = groups.iter().map(|(is_xcp, ..)| path.serve(*is_xcp)).collect();
+    let (clock, mut running, mut before) = (Clock::start(), vec![], [0; 2]);
+    let sent = || [0, 1].map(|class: usize| classes[class].read().unwrap().bytes);
+    for now in 0..=to {
+        for ((is_xcp, count, start, end), port) in
+            groups.iter().zip(&ports).filter(|(group, _)| group.2 == now)
+        {
+            let control = if *is_xcp { String::new() } else { format!(" -C {control}") };
+            let line = format!("iperf3 -c 10.0.2.2 -p {port} -P {count} -t {}{control}", end - start);
+            running.push(path.command("c", &line, *is_xcp).stdout(Stdio::null()).spawn().unwrap());
+        }
+        if now == from {
+            before = sent();
+        }
+        while now < to && clock.now() < (now + 1) * 1_000_000_000_000 {
+            sleep(Duration::from_millis(5));
+        }
+    }
+    let [xcp, tcp] = [0, 1].map(|class: usize| (sent()[class] - before[class]) as f64);
+    let two = router.run(|| router::status(Some("s"))).unwrap().unwrap().remove(0).beside.unwrap();
+    for mut child in running {
+        assert!(child.wait().unwrap().success());
+    }
+    let flows = [true, false].map(|is_xcp| {
+        groups.iter().filter(|group| group.0 == is_xcp).map(|group| f64::from(group.1)).sum::<f64>()
+    });
+    let ratio = xcp / flows[0] * flows[1] / tcp;
+    let used = (xcp + tcp) * 8.0 / (to - from) as f64 / rate.0 as f64;
+    eprintln!(
+        "{test}: {control} {groups:?} from {from} to {to} s: ratio {ratio:.2}, used {used:.3}, {two:?}"
+    );
+    // Loose: other work may go on beside this.
+    assert!((0.6..1.05).contains(&used), "{used}");
+    assert!((two.xcp_flows - flows[0]).abs() <= 1.0 + flows[0] / 5.0, "{two:?}");
+    Some(ratio)
+}
+
+/// EX13.5. CONGESTLAB_BESIDE=full takes its link and more flows, and others than CUBIC, for six minutes.
+#[test]
+fn flows_of_xcp_and_of_tcp_have_as_much_of_a_link_with_two_classes() {
+    let test = "flows_of_xcp_and_of_tcp_have_as_much_of_a_link_with_two_classes";
+    let check = |rate, control: &str, groups: &[Group], span| {
+        let ratio = ratio(test, rate, control, groups, span);
+        assert!(ratio.is_none_or(|ratio| (0.7..=1.4).contains(&ratio)), "{control} {groups:?}: {ratio:?}");
+    };
+    if std::env::var("CONGESTLAB_BESIDE").is_ok_and(|value| value == "full") {
+        for control in ["cubic", "reno", "bbr"] {
+            for (xcp, tcp) in [(3, 30), (15, 15), (30, 3), (3, 1)] {
+                check(45_000_000, control, &[(true, xcp, 0, 20), (false, tcp, 0, 20)], (10, 20));
+            }
+        }
+        // Ten seconds after one kind has come.
+        check(45_000_000, "cubic", &[(true, 3, 0, 30), (false, 1, 10, 30)], (20, 30));
+        check(45_000_000, "cubic", &[(false, 3, 0, 30), (true, 3, 10, 30)], (20, 30));
+        return;
+    }
+    check(20_000_000, "cubic", &[(true, 2, 0, 12), (false, 2, 0, 12)], (6, 12));
 }
 
 #[test]

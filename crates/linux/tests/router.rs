@@ -11,7 +11,7 @@ use congestlab_core::units::{BitRate, Duration, Ratio, SECOND};
 use congestlab_core::wire::option::{Echo, Option as XcpOption};
 use congestlab_core::wire::xcp::{Layout, Packet, Repr};
 use congestlab_linux::Error;
-use congestlab_linux::router::{self, Config, Encoding, Law, Program, Refused};
+use congestlab_linux::router::{self, Config, Encoding, Law, Program, Refused, Weights};
 
 mod frames;
 use frames::{IPS, Ip, SACK, TAGS, TIMESTAMPS, differences, frame, judged, segment, tcp};
@@ -34,7 +34,7 @@ fn quiet(encoding: Encoding) -> Config {
 
 fn law(config: &mut Config) -> &mut LinkConfig {
     match &mut config.law {
-        Law::Xcp(law) | Law::XcpI(law, _) => law,
+        Law::Xcp(law) | Law::Beside(law, _) | Law::XcpI(law, _) => law,
         Law::Pxcp(law) => &mut law.xcp,
         Law::Mpcp(_) | Law::Any(_) => panic!("not XCP"),
     }
@@ -118,6 +118,45 @@ fn a_demand_that_is_lower_passes_as_it_is() {
         let (got, _) = program.pass(&sent, &mut [], 1).unwrap();
         let Some(XcpOption::Data { header, routers, .. }) = XcpOption::parse(&judged(&got)) else { panic!() };
         assert_eq!((header.delta, routers), (delta, 3));
+    }
+}
+
+/// Its class of HTB is named by its priority, the field behind eight others of `struct __sk_buff`.
+#[test]
+fn a_packet_is_sorted_by_whether_the_law_takes_its_header() {
+    let test = "a_packet_is_sorted_by_whether_the_law_takes_its_header";
+    let [xcp, others] = [0x0cc1_0010, 0x0cc1_0020];
+    let repr = Repr::Standard { layout: Layout::V3, protocol: 6, header: ASKS };
+    let (ack, length) = XcpOption::Ack { echo: Echo { routers: 2, sum: 5 } }.emit();
+    let mut wrong = data(ASKS, 0);
+    wrong[1] = 19;
+    for encoding in [Encoding::Option, Encoding::Shim] {
+        let mut config = quiet(encoding);
+        config.law = config.law.beside(Weights::Flows).unwrap();
+        let Some(program) = load(test, &config) else { return };
+        let mut count = 0;
+        for ip in IPS {
+            for tags in TAGS {
+                let shim = [repr.emit().to_vec(), tcp(ip, &TIMESTAMPS, b"data")].concat();
+                for (what, packet, class) in [
+                    ("an option", segment(tags, ip, &data(ASKS, 0), b"data"), encoding == Encoding::Option),
+                    ("a shim", frame(tags, ip, 253, &shim), encoding == Encoding::Shim),
+                    ("an ACK", segment(tags, ip, &ack[..length], b""), false),
+                    ("a wrong option", segment(tags, ip, &wrong, b"data"), false),
+                    ("TCP", segment(tags, ip, &TIMESTAMPS, b"data"), false),
+                    ("UDP", frame(tags, ip, 17, &[0; 100]), false),
+                ] {
+                    let mut context = [0; 192];
+                    program.pass(&packet, &mut context, 1).unwrap();
+                    let priority = u32::from_ne_bytes(context[32..36].try_into().unwrap());
+                    let expected = if class { xcp } else { others };
+                    assert_eq!(priority, expected, "{what}, {encoding:?}, {ip:?}, {tags:?}");
+                    count += 1;
+                }
+            }
+        }
+        let sample = program.sample().unwrap();
+        assert_eq!((sample.packets, sample.xcp_packets), (count, count / 6));
     }
 }
 

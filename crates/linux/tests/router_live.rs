@@ -10,10 +10,15 @@ use std::net::UdpSocket;
 use std::thread::sleep;
 use std::time::Duration;
 
+use congestlab_core::law::xcp::Header;
 use congestlab_core::law::{Carried, On, Protocol, Tag};
-use congestlab_core::units::BitRate;
+use congestlab_core::units::{BitRate, Ratio};
+use congestlab_core::wire::option::{Echo, Option as XcpOption};
 use congestlab_linux::Error;
-use congestlab_linux::router::{self, AnyLaw, Config, Encoding, Hook, Law, Queue, Reader};
+use congestlab_linux::router::{
+    self, AnyLaw, Change, Config, Encoding, Follower, Hook, Law, Part, Queue, Reader, SourceState, Status,
+    Weights,
+};
 use congestlab_linux::sys::command::{Mode, query, run, set_mode};
 use congestlab_linux::sys::packet::{Frame, Socket};
 use lab::Lab;
@@ -338,6 +343,156 @@ fn the_first_decision_after_a_rate_was_set_is_by_that_rate() {
             }
             router::detach("v0").unwrap();
         }
+    });
+}
+
+/// Two classes at v0 with 2 Mbit/s.
+fn beside(weights: Weights, shape: Option<Queue>) -> Config {
+    let rate = BitRate(2_000_000);
+    Config { rate, law: router::law(rate).beside(weights).unwrap(), ..config(shape) }
+}
+
+/// Data of a flow of XCP.
+fn xcp_frame(flow: u8) -> Frame {
+    let header = Header { x: 5_000, rtt: 0x00a3_d700, delta: 1_000_000, reverse: 0 };
+    let (option, length) = XcpOption::Data { header, routers: 0, echo: Echo { routers: 0, sum: 0 } }.emit();
+    let mut segment = frames::segment(&[], frames::Ip::V4, &option[..length], &[0; 1400]);
+    segment[35] = flow; // of the port, behind Ethernet and IP
+    let mut frame = Frame::new(2000);
+    frame.fill(&segment);
+    frame
+}
+
+/// Rates of the classes of XCP and of all else, bit/s, as tc tells them: of what is above 1 Mbit/s whole kbit/s.
+fn classes() -> [u64; 2] {
+    let text = query("tc class show dev v0").unwrap();
+    ["cc1:10 ", "cc1:20 "].map(|class| {
+        let line =
+            text.lines().find(|line| line.contains(class)).unwrap_or_else(|| panic!("{class}: {text}"));
+        let rate = line.split(" rate ").nth(1).unwrap().split(' ').next().unwrap();
+        let number = |unit| rate.strip_suffix(unit).and_then(|number| number.parse::<u64>().ok());
+        let units = [("Mbit", 1_000_000), ("Kbit", 1000), ("bit", 1)];
+        units.iter().find_map(|(unit, factor)| Some(number(unit)? * factor)).expect(line)
+    })
+}
+
+#[test]
+fn two_classes_are_made_told_and_taken_away() {
+    let test = "two_classes_are_made_told_and_taken_away";
+    let Some(lab) = Lab::new(test) else { return };
+    lab.inside(|| {
+        let before = qdiscs();
+        let packets = Some(Queue::Packets(30));
+        let wanted = beside(Weights::Fixed(Ratio::ppm(300_000)), packets);
+        let slow = Config { rate: BitRate(99_000), ..wanted.clone() };
+        let bare = Config { shape: None, ..wanted.clone() };
+        for (config, said) in [(slow, "100 kbit/s or more"), (bare, "leave --no-shape out")] {
+            for error in [router::attach("v0", &config), router::replace("v0", &config).map(drop)] {
+                let error = error.unwrap_err();
+                assert!(error.exit_code() == 2 && error.help().contains(said), "{error}; {}", error.help());
+            }
+        }
+        assert_eq!(qdiscs(), before);
+        if !attach(test, &wanted) {
+            return;
+        }
+        for part in
+            ["htb cc1: root", "pfifo cc2: parent cc1:10 limit 30p", "pfifo cc3: parent cc1:20 limit 30p"]
+        {
+            assert!(qdiscs().contains(part), "{part}: {}", qdiscs());
+        }
+        let look = || router::status(Some("v0")).unwrap().remove(0);
+        let status = look();
+        let two = status.beside.unwrap();
+        assert_eq!((&*status.law, two.xcp_weight, two.follower, status.warning), ("xcp", 0.3, None, None));
+        assert_eq!(classes(), [600_000, 1_400_000]);
+
+        // What others send is none of the law's traffic, and what of it waits none of its queue. XCP sends half of its part.
+        let (from, datagrams) = (socket("v0"), UdpSocket::bind("10.77.0.1:0").unwrap());
+        for round in 0..400 {
+            let _ = datagrams.send_to(&[0; 972], "10.77.0.2:9");
+            if round % 20 == 0 {
+                from.send([&xcp_frame(0)].into_iter()).unwrap();
+            }
+            sleep(Duration::from_millis(2));
+        }
+        let Status { sample, beside: two, .. } = look();
+        let two = two.unwrap();
+        assert!(two.tcp.queue_packets > 0 && two.tcp.drops > 0 && two.xcp.drops == 0, "{two:?}");
+        assert_eq!((sample.xcp_packets, sample.other_packets), (20, 400), "{sample:?}");
+        assert!(sample.intervals > 3 && sample.input_Bps < 75_000, "{sample:?}");
+        assert_eq!(sample.persistent_queue_bytes, 0);
+        // alpha (C - y), of its own part.
+        let (found, expected) = (sample.feedback_Bps as f64, 0.4 * (75_000.0 - sample.input_Bps as f64));
+        assert!((found / expected - 1.0).abs() < 0.01, "{found} for {expected}");
+
+        router::set_rate("v0", BitRate(4_000_000)).unwrap();
+        assert_eq!((classes(), look().sample.capacity_bps), ([1_200_000, 2_800_000], 4_000_000));
+        assert_eq!(router::set_rate("v0", BitRate(50_000)).unwrap_err().exit_code(), 2);
+        let rate = Part::Rate(BitRate(4_000_000));
+        assert_eq!(router::replace("v0", &wanted).unwrap(), Change::Set(vec![rate]));
+        assert_eq!(router::replace("v0", &wanted).unwrap(), Change::None);
+        let longer = Config { shape: Some(Queue::Packets(40)), ..wanted.clone() };
+        assert_eq!(router::replace("v0", &longer).unwrap(), Change::Set(vec![Part::Limit(30)]));
+        assert_eq!(qdiscs().matches("limit 40p").count(), 2, "{}", qdiscs());
+        let half = beside(Weights::Fixed(Ratio::ppm(500_000)), Some(Queue::Packets(40)));
+        assert_eq!(router::replace("v0", &half).unwrap(), Change::Replaced);
+        assert_eq!((classes(), look().beside.unwrap().xcp_weight), ([1_000_000, 1_000_000], 0.5));
+        let error = router::replace("v0", &Config { rate: half.rate, ..config(packets) }).unwrap_err();
+        assert!(error.to_string().contains("one class or two"), "{error}");
+        let error = Follower::start("v0", |_| {}).unwrap_err();
+        assert!(error.to_string().contains("no classes that follow flows"), "{error}");
+        router::detach("v0").unwrap();
+        assert_eq!(qdiscs(), before);
+    });
+}
+
+#[test]
+fn parts_of_two_classes_follow_the_numbers_of_flows_in_them() {
+    let test = "parts_of_two_classes_follow_the_numbers_of_flows_in_them";
+    let Some(lab) = Lab::new(test) else { return };
+    lab.inside(|| {
+        if !attach(test, &beside(Weights::Flows, Some(Queue::Packets(30)))) {
+            return;
+        }
+        let look = || router::status(Some("v0")).unwrap().remove(0);
+        assert!(look().warning.is_some_and(|text| text.ends_with("nobody counts them")), "{:?}", look());
+        let follower = Follower::start("v0", |line| panic!("{line}")).unwrap();
+        assert!(look().warning.is_none() && look().beside.unwrap().follower == Some(SourceState::Fresh));
+        let error = router::replace("v0", &beside(Weights::Flows, Some(Queue::Packets(30)))).unwrap_err();
+        assert!(error.to_string().contains("counts the flows of v0"), "{error}");
+
+        let (from, datagrams) = (socket("v0"), UdpSocket::bind("10.77.0.1:0").unwrap());
+        // So many flows of XCP beside one of datagrams, which fills its queue, until the parts are so.
+        let becomes = |flows: u8, part: f64| {
+            for round in 0..4000u32 {
+                let _ = datagrams.send_to(&[0; 1400], "10.77.0.2:9");
+                for flow in 0..flows {
+                    // A full queue is an error here; the program has seen the packet.
+                    let _ = from.send([&xcp_frame(flow)].into_iter());
+                }
+                sleep(Duration::from_millis(3));
+                if round % 50 != 49 {
+                    continue;
+                }
+                let two = look().beside.unwrap();
+                let counted = [two.xcp_flows, two.tcp_flows].map(f64::round);
+                if counted == [flows.into(), 1.0] && (two.xcp_weight - part).abs() < 0.02 {
+                    let [xcp, others] = classes();
+                    assert!((1_999_000..=2_000_000).contains(&(xcp + others)), "{xcp} {others}");
+                    // The thread may have gone on in between.
+                    assert!((xcp as f64 / 2e6 - part).abs() < 0.03, "{xcp}");
+                    return;
+                }
+            }
+            panic!("never {flows} flows of XCP beside one with {part}: {:?}", look().beside);
+        };
+        becomes(3, 0.75);
+        becomes(0, 0.05);
+        becomes(1, 0.5);
+        drop(follower);
+        assert!(look().beside.is_some_and(|two| two.pid == 0 && two.follower == Some(SourceState::Unread)));
+        router::detach("v0").unwrap();
     });
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use congestlab_linux::host::{self, Prefix};
-use congestlab_linux::router::{self, Config, Feeder, Law, Source};
+use congestlab_linux::router::{self, Config, Feeder, Follower, Law, Source, Weights};
 use congestlab_linux::sys::command::{self, Mode};
 use congestlab_linux::sys::links::LinkEvents;
 use congestlab_scenario::units::{BitRate, Ratio};
@@ -54,10 +54,14 @@ pub(crate) fn apply(arguments: &ApplyArguments, screen: &Screen) -> Result<(), F
     }
     // Somebody has to stay and read it.
     let sources = wanted.routers.iter().filter_map(|router| router.capacity_from.as_ref());
+    let sources = sources.map(|source| (source, format!("the capacity can not follow {}", source.value)));
+    let flows = wanted.routers.iter().filter(|router| follows(router));
+    let flows = flows.filter_map(|router| router.beside_tcp.as_ref());
+    let flows = flows.map(|weights| (weights, "weights can not follow flows".to_owned()));
     let wrong: Vec<Wrong> = sources
-        .map(|source| {
-            let text = format!("the capacity can not follow {} when nobody stays", source.value);
-            (source.place, text, "congestlab apply --watch".to_owned())
+        .chain(flows)
+        .map(|(placed, text)| {
+            (placed.place, format!("{text} when nobody stays"), "congestlab apply --watch".to_owned())
         })
         .collect();
     if !wrong.is_empty() {
@@ -68,6 +72,9 @@ pub(crate) fn apply(arguments: &ApplyArguments, screen: &Screen) -> Result<(), F
     failures(&items, Some(&wanted))?;
     if stop.load(Ordering::Relaxed) { Err(Failure::Interrupted("interrupted".into())) } else { Ok(()) }
 }
+
+/// The weights of two classes that somebody has to stay for.
+const FLOWS: &str = "flows";
 
 /// Reads the file, and judges what needs no machine for it.
 fn load(file: &Path) -> Result<Wanted, Diagnostics> {
@@ -109,6 +116,7 @@ fn attach_arguments<'a>(
         set: vec![],
         rate: router.rate.as_ref().map(|rate| rate.value),
         capacity_from: router.capacity_from.as_ref().map(|source| source.value.clone()),
+        beside_tcp: None,
         encoding: router.encoding.as_ref().map(|encoding| match encoding.value {
             "shim" => EncodingShown::Shim,
             _ => EncodingShown::Option,
@@ -123,6 +131,15 @@ fn attach_arguments<'a>(
         replace: false,
         dry_run: false,
     };
+    if let Some(weights) = &router.beside_tcp {
+        // The law's place is not where this is wrong.
+        if router.law.value != "xcp" {
+            let text = format!("{} has no class of its own beside TCP's", router.law.value);
+            return Err((weights.place, text, "allowed: law = \"xcp\"".into()));
+        }
+        Weights::parse(&weights.value).map_err(|error| wrong(weights.place, error))?;
+        arguments.beside_tcp = Some(weights.value.clone());
+    }
     if let Some(queue) = &router.queue {
         let read = args::queue(&queue.value);
         let wrong = |help| (queue.place, format!("\"{}\" is no limit of a queue", queue.value), help);
@@ -182,6 +199,14 @@ fn wrong_router(router: &Router, folder: &Path) -> Vec<Wrong> {
             let read = Source::parse(&source.value, folder).and_then(|source| source.check(&config));
             read.map_err(|error| wrong(source.place, error))
         });
+        found.extend(checked.err());
+    }
+    if let (true, Some(weights)) = (found.is_empty(), &router.beside_tcp) {
+        let config = attach_arguments(router, []).and_then(|arguments| {
+            super::router::config_at(&arguments, rate).map_err(|failure| wrong(weights.place, failure))
+        });
+        let checked = config
+            .and_then(|config| router::check_beside(&config).map_err(|error| wrong(weights.place, error)));
         found.extend(checked.err());
     }
     if let (true, Some(encoding)) = (found.is_empty(), &router.encoding) {
@@ -341,15 +366,18 @@ fn all_others(routers: &[&str], has_host: bool) -> Vec<Item> {
     items
 }
 
-/// Who reads the sources of capacities, by interface, with the source as it is written and the rate that holds without it.
+/// Who reads the sources of capacities, by interface, with the source as it is written and the rate that holds without it; and who
+/// counts flows.
 struct Feeders<'a> {
     folder: &'a Path,
     all: BTreeMap<String, (String, BitRate, Feeder)>,
+    followers: BTreeMap<String, Follower>,
 }
 
 impl<'a> Feeders<'a> {
     fn new(file: &'a Path) -> Self {
-        Self { folder: file.parent().unwrap_or(Path::new("")), all: BTreeMap::new() }
+        let folder = file.parent().unwrap_or(Path::new(""));
+        Self { folder, all: BTreeMap::new(), followers: BTreeMap::new() }
     }
 
     /// Ends those that nobody wants any more: the fixed rate holds then.
@@ -360,6 +388,21 @@ impl<'a> Feeders<'a> {
                 .and_then(|router| router.capacity_from.as_ref())
                 .is_some_and(|other| other.value == *source)
         });
+        self.followers.retain(|interface, _| {
+            let router = wanted.routers.iter().find(|router| router.interface.value == *interface);
+            router.is_some_and(follows)
+        });
+    }
+
+    /// Begins to count flows that nobody counts yet.
+    fn follow(&mut self, router: &Router, screen: &Screen) -> Result<(), Failure> {
+        let interface = &router.interface.value;
+        if follows(router) && !self.followers.contains_key(interface) {
+            let told = Screen { quiet: false, ..screen.clone() };
+            let follower = Follower::start(interface, move |line| told.note(line))?;
+            self.followers.insert(interface.clone(), follower);
+        }
+        Ok(())
     }
 
     /// Makes an interface have this law, at the rate that its source said last if there is one. Returns the rate, too.
@@ -390,6 +433,11 @@ impl<'a> Feeders<'a> {
     }
 }
 
+/// True if somebody has to count the flows of a router's classes.
+fn follows(router: &Router) -> bool {
+    router.beside_tcp.as_ref().is_some_and(|weights| weights.value == FLOWS)
+}
+
 fn apply_router(router: &Router, feeders: &mut Feeders<'_>, screen: &Screen) -> Result<Done, Failure> {
     let failed = |(_, text, help): Wrong| Failure::Input(Message::new(text, help));
     let arguments = attach_arguments(router, &router.set).map_err(failed)?;
@@ -400,6 +448,7 @@ fn apply_router(router: &Router, feeders: &mut Feeders<'_>, screen: &Screen) -> 
     };
     let (done, rate) = feeders.ensure(&fixed, &arguments.interface)?;
     feeders.feed(router, fixed.rate, screen)?;
+    feeders.follow(router, screen)?;
     let law = &router.law.value;
     Ok(Done::Changed(match done {
         router::Change::None => return Ok(Done::Nothing),

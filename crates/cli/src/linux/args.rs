@@ -19,7 +19,8 @@ Example:
 const ATTACH_EXAMPLE: &str = "\
 Examples:
   sudo congestlab router attach eth1 --law xcp --rate \"1 Gbit/s\"
-  sudo congestlab router attach wwan0 --law xcp --rate \"20 Mbit/s\" --capacity-from command:modem-rate";
+  sudo congestlab router attach wwan0 --law xcp --rate \"20 Mbit/s\" --capacity-from command:modem-rate
+  sudo congestlab router attach eth1 --law xcp --rate \"100 Mbit/s\" --beside-tcp";
 const AGENT_EXAMPLE: &str = "\
 Example:
   sudo congestlab router attach eth1 --law xcp-i --rate \"1 Gbit/s\"
@@ -278,6 +279,10 @@ pub(crate) struct AttachArguments {
     /// (measured at the queue) or qdisc (stated by the shaper), both with --no-shape; the rate holds whenever that is stale
     #[arg(long, value_name = "SOURCE")]
     pub(crate) capacity_from: Option<String>,
+    /// XCP: give XCP's packets and all others a class each of the shaper, so that TCP may share the link. With flows, stay, and let the
+    /// classes' parts follow the numbers of flows in them; a number from 0.05 to 0.95 is XCP's part for good [default: flows]
+    #[arg(long, value_name = "WEIGHTS", num_args = 0..=1, require_equals = true, default_missing_value = "flows")]
+    pub(crate) beside_tcp: Option<String>,
     /// Place of XCP's congestion header in packets [default: option]
     #[arg(long, value_enum)]
     pub(crate) encoding: Option<EncodingShown>,

@@ -152,6 +152,13 @@ fn add_router(families: &mut Families, status: &Status) {
         "1 if the MTU was raised beyond what the shaper's bucket was made for.",
         is_small,
     );
+    if let Some(beside) = status.beside {
+        add("xcp_part_ratio", "XCP's part of a link that it shares with others.", beside.xcp_weight);
+        add("xcp_flows", "Flows of XCP's class in the last census.", beside.xcp_flows);
+        add("other_flows", "Flows of the other class in the last census.", beside.tcp_flows);
+        add("xcp_queue_bytes", "Bytes that wait in XCP's class.", beside.xcp.queue_bytes as f64);
+        add("other_queue_bytes", "Bytes that wait in the other class.", beside.tcp.queue_bytes as f64);
+    }
     if let Some(load) = sample.load {
         add("load_ratio", "Load factor of the last interval, part of the capacity.", load.load_factor);
     } else if status.series.is_empty() {

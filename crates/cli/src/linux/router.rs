@@ -8,8 +8,8 @@ use std::time::Duration;
 use congestlab_linux::edge::{Agent, Event};
 use congestlab_linux::router::clouds::{self, Crossings, Known, Peer};
 use congestlab_linux::router::{
-    self, AnyLaw, Config, Encoding, Fed, Feeder, Flows, Law, Load, Queue, Refused, Source, SourceState,
-    Status,
+    self, AnyLaw, Backlog, Beside, Config, Encoding, Fed, Feeder, Flows, Follower, Law, Load, Queue, Refused,
+    Source, SourceState, Status, Weights,
 };
 use congestlab_linux::sys::command::{self, Mode};
 use congestlab_scenario::diagnostic::choices;
@@ -88,10 +88,7 @@ fn attach(arguments: &AttachArguments, screen: &Screen) -> Result<(), Failure> {
                 arguments.law
             ),
         });
-        return match &source {
-            Some(source) => follow(interface, source, rate, &stop, screen),
-            None => Ok(()),
-        };
+        return stay(interface, source.as_ref(), &config, &stop, screen);
     }
     if stop.load(Ordering::Relaxed) {
         router::detach(&arguments.interface)?;
@@ -105,9 +102,7 @@ fn attach(arguments: &AttachArguments, screen: &Screen) -> Result<(), Failure> {
             arguments.law,
             rate = config.rate
         ));
-        if let Some(source) = &source {
-            return follow(interface, source, config.rate, &stop, screen);
-        }
+        return stay(interface, source.as_ref(), &config, &stop, screen);
     }
     Ok(())
 }
@@ -136,25 +131,48 @@ fn agent(port: u16, screen: &Screen) -> Result<(), Failure> {
 /// How long the end of a source's reader may be unseen.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Reads a source until a signal comes or the law is gone.
-fn follow(
+/// Reads a source and counts flows, whatever is wanted of both, until a signal comes or the law is gone.
+fn stay(
     interface: &str,
-    source: &Source,
-    fixed: BitRate,
+    source: Option<&Source>,
+    config: &Config,
     stop: &AtomicBool,
     screen: &Screen,
 ) -> Result<(), Failure> {
-    let told = screen.clone();
-    let feeder = Feeder::start(interface, source, fixed, move |line| told.note(line))?;
-    screen.note(&format!("{interface}: the capacity comes from {}, until this command ends", source.kind()));
-    while !stop.load(Ordering::Relaxed) {
-        if feeder.is_gone() {
-            let text = format!("{interface} has no router's law any more, so nothing is told its capacity");
-            return Err(Failure::Run(Message::new(text, "")));
-        }
-        thread::sleep(LOOK);
+    let follows = matches!(config.law, Law::Beside(_, Weights::Flows));
+    let fixed = config.rate;
+    let tell = || {
+        let told = screen.clone();
+        move |line: &str| told.note(line)
+    };
+    let feeder = source.map(|source| Feeder::start(interface, source, fixed, tell())).transpose()?;
+    let follower = follows.then(|| Follower::start(interface, tell())).transpose()?;
+    if let Some(source) = source {
+        screen.note(&format!(
+            "{interface}: the capacity comes from {}, until this command ends",
+            source.kind()
+        ));
     }
-    drop(feeder);
+    if follower.is_some() {
+        screen.note(&format!(
+            "{interface}: XCP and all else share it by their numbers of flows, until this command ends"
+        ));
+    }
+    if feeder.is_none() && follower.is_none() {
+        return Ok(());
+    }
+    while !stop.load(Ordering::Relaxed) {
+        let text = if feeder.as_ref().is_some_and(Feeder::is_gone) {
+            format!("{interface} has no router's law any more, so nothing is told its capacity")
+        } else if follower.as_ref().is_some_and(Follower::is_gone) {
+            format!("{interface} has no classes of XCP and all else any more, so nothing is told their parts")
+        } else {
+            thread::sleep(LOOK);
+            continue;
+        };
+        return Err(Failure::Run(Message::new(text, "")));
+    }
+    drop((feeder, follower));
     screen.note(&format!("{interface} keeps its law, at {fixed}; congestlab router detach {interface}"));
     Ok(())
 }
@@ -274,6 +292,13 @@ pub(super) fn law(arguments: &AttachArguments, rate: BitRate) -> Result<Law, Fai
             return Err(Failure::Input(Message::new(text, "--alpha, --beta and --gamma are its constants")));
         }
     }
+    if let Some(weights) = &arguments.beside_tcp {
+        let Some(beside) = law.beside(Weights::parse(weights)?) else {
+            let text = format!("{} has no class of its own beside TCP's", arguments.law);
+            return Err(Failure::Input(Message::new(text, "--beside-tcp is for --law xcp")));
+        };
+        law = beside;
+    }
     let told = [("--alpha", alpha), ("--beta", beta), ("--gamma", gamma), ("--k", k), ("--r-max", r_max)];
     for (name, value) in told {
         let Some(value) = *value else { continue };
@@ -350,6 +375,9 @@ fn table(status: &Status) -> String {
         format!("  packets bounded     {}", sample.bounded_packets),
         format!("  packets refused     {}", sample.refused_packets),
     ];
+    if let Some(beside) = &status.beside {
+        lines.splice(6..7, classes(beside));
+    }
     if let Some(Flows { pxcp_n, pxcp_n_lim, pxcp_r, .. }) = sample.flows {
         let flows = format!(
             "  flows               {pxcp_n:.1}, {pxcp_n_lim:.1} of them limited elsewhere, r {pxcp_r:.3}"
@@ -361,6 +389,25 @@ fn table(status: &Status) -> String {
         lines.extend(across(crossings, peers.as_deref().unwrap_or_default()));
     }
     lines.join("\n") + "\n"
+}
+
+/// Lines about the classes of XCP and of all else.
+fn classes(beside: &Beside) -> Vec<String> {
+    let Beside { xcp_weight, follower, pid, xcp_flows, tcp_flows, xcp, tcp } = beside;
+    let by = match follower {
+        None => "for good".into(),
+        Some(SourceState::Unread) if *pid == 0 => "by flows, which nobody counts".into(),
+        Some(SourceState::Unread) => format!("by flows, which process {pid} counted until it ended"),
+        Some(_) => format!("by {xcp_flows:.1} flows of XCP and {tcp_flows:.1} others (process {pid})"),
+    };
+    let queue = |queue: &Backlog| {
+        format!("{} B, {} packets, {} dropped", queue.queue_bytes, queue.queue_packets, queue.drops)
+    };
+    vec![
+        format!("  XCP's part          {xcp_weight:.3}, {by}"),
+        format!("  XCP's queue now     {}", queue(xcp)),
+        format!("  others' queue now   {}", queue(tcp)),
+    ]
 }
 
 /// The most routers before clouds that a table names.

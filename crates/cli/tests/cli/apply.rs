@@ -216,6 +216,62 @@ impl Drop for Watch {
 }
 
 #[test]
+fn two_classes_are_applied_and_followed_by_who_stays() {
+    let Some(at) = Applied::new("two_classes_are_applied_and_followed_by_who_stays") else { return };
+    let left = |rest: &str| format!("[routers.left]\nlaw = \"xcp\"\nrate = \"10 Mbit/s\"\n{rest}\n");
+    assert_eq!(at.file(&left("")), "left: attached xcp at 10 Mbit/s\n");
+    let fixed = left("beside_tcp = \"0.3\"");
+    assert_eq!(at.file(&fixed), "left: attached xcp at 10 Mbit/s again, with another shaper\n");
+    assert_eq!(at.file(&fixed), "left: as wanted\n");
+    let faster = fixed.replace("10 Mbit", "20 Mbit");
+    assert_eq!(
+        at.file(&faster),
+        "left: xcp at 20 Mbit/s has a new rate, before 10 Mbit/s; limit of the queue, before 125000\n"
+    );
+    let other = faster.replace("0.3", "0.4");
+    assert_eq!(at.file(&other), "left: xcp at 20 Mbit/s in place of what was there; its queue stayed\n");
+    assert_eq!(
+        (at.file(&other), &at.status()["beside"]["xcp_weight"]),
+        ("left: as wanted\n".into(), &0.4.into())
+    );
+
+    let flows = left("beside_tcp = \"flows\"");
+    at.write(&flows);
+    let error = at.apply(&["apply.toml"]).exits(2).stderr();
+    assert!(error.contains("apply.toml:4:14: weights can not follow flows when nobody stays"), "{error}");
+    let mut watch = Watch::start(&mut at.command(&["--watch", "apply.toml"]));
+    watch.says("left: xcp at 10 Mbit/s in place of what was there");
+    let becomes = |state: &Value| {
+        let is_so = (0..100).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            at.status()["beside"]["follower"] == *state
+        });
+        assert!(is_so, "not {state}: {}", at.status());
+    };
+    becomes(&"fresh".into());
+    at.write(&fixed);
+    watch.says("left: xcp at 10 Mbit/s in place of what was there");
+    becomes(&Value::Null);
+    at.write(&flows);
+    watch.says("left: xcp at 10 Mbit/s in place of what was there");
+    becomes(&"fresh".into());
+    drop(watch);
+    becomes(&"unread".into());
+    assert_eq!(at.apply(&["--undo"]).exits(0).stdout(), "left: detached, for nobody wants it any more\n");
+
+    // Who counts by hand is left alone.
+    let mut command = Command::new("ip");
+    let line = ["netns", "exec", &at.room.0, env!("CARGO_BIN_EXE_congestlab"), "router", "attach", "left"];
+    let mut by_hand =
+        Watch::start(command.args(line).args("--law xcp --rate 10Mbit/s --beside-tcp".split(' ')));
+    by_hand.says("left: XCP and all else share it");
+    let mut watch = Watch::start(&mut at.command(&["--watch", "apply.toml"]));
+    let line = watch.says("left: failed: process ");
+    assert!(line.contains("counts the flows of left, and changes its classes by them"), "{line}");
+    becomes(&"fresh".into());
+}
+
+#[test]
 fn watch_applies_again_when_interfaces_or_the_file_change() {
     const TEST: &str = "watch_applies_again_when_interfaces_or_the_file_change";
     let Some(at) = Applied::new(TEST) else { return };
@@ -300,6 +356,18 @@ fn a_wrong_file_is_refused_with_the_place_and_what_is_allowed() {
             "apply.toml:4:19: step: sojourn stands beside `packets`; allowed:",
         ),
         (router("law = \"vcp\"\nencoding = \"shim\""), "apply.toml:4:12: "),
+        (
+            router("law = \"pxcp\"\nbeside_tcp = \"flows\""),
+            "apply.toml:4:14: pxcp has no class of its own beside TCP's; allowed: law = \"xcp\"",
+        ),
+        (
+            router("law = \"xcp\"\nbeside_tcp = \"0.99\""),
+            "apply.toml:4:14: `0.99` is no weight of XCP's class; allowed: flows, or XCP's part",
+        ),
+        (
+            "[routers.eth1]\nlaw = \"xcp\"\nrate = \"50 kbit/s\"\nbeside_tcp = \"0.5\"\n".into(),
+            "apply.toml:4:14: 50 kbit/s is too little for two classes",
+        ),
         (router("law = \"xcp\"\nqueue = \"much\""), "apply.toml:4:9: \"much\" is no limit of a queue;"),
         (
             "[routers.eth1]\nlaw = \"xcp\"\nrate = \"2 Tbit/s\"\n".into(),

@@ -4,6 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::apply::Watch;
 use crate::doctor::{Room, skip};
 use crate::{Finished, Lab, SCENARIO};
 
@@ -187,6 +188,77 @@ fn a_law_is_put_in_the_place_of_another_and_its_queue_stays() {
         let qdiscs = qdiscs_of_nothing(&room);
         assert!(!qdiscs.contains("tbf") && !qdiscs.contains("clsact"), "{qdiscs}");
     }
+}
+
+/// What a second command, a killed one and a wrong one find.
+#[test]
+fn classes_beside_tcp_are_followed_until_the_command_ends_or_is_killed() {
+    let Some(room) = room("beside_tcp_classes_are_followed_until_the_command_ends") else { return };
+    let words = |words: &str| {
+        let line = format!("attach left --law xcp --rate 10Mbit/s {words}");
+        router(&room, &line.split(' ').collect::<Vec<_>>())
+    };
+    for (line, said) in [
+        ("--beside-tcp=2", "`2` is no weight of XCP's class"),
+        ("--beside-tcp=windows", "allowed: flows, or XCP's part of the link from 0.05 to 0.95"),
+        ("--beside-tcp --no-shape", "two classes are parts of a shaper"),
+        ("--beside-tcp --rate 50kbit/s", "cannot be used multiple times"),
+        ("--beside-tcp --capacity-from drain", "would be that of the shaper"),
+    ] {
+        let error = words(line).exits(2).stderr();
+        assert!(error.contains(said), "{line}: {error}");
+    }
+    for law in ["pxcp", "xcp-i", "vcp", "step", "rcp"] {
+        let line = ["attach", "left", "--law", law, "--rate", "10 Mbit/s", "--beside-tcp"];
+        let error = router(&room, &line).exits(2).stderr();
+        // An address is asked for before.
+        let said = if law == "xcp-i" { "left" } else { "no class of its own beside TCP's" };
+        assert!(error.contains(said), "{law}: {error}");
+    }
+    assert!(!qdiscs_of_nothing(&room).contains("cc1"));
+    let printed = words("--beside-tcp --dry-run").exits(0).stdout();
+    assert!(printed.contains("classid cc1:10 htb rate 5000000bit ceil 10000000bit"), "{printed}");
+    assert!(!qdiscs_of_nothing(&room).contains("cc1"));
+
+    words("--beside-tcp=0.3").exits(0);
+    let shown = || router(&room, &["status", "left"]).exits(0);
+    assert!(shown().stdout().contains("XCP's part          0.300, for good"), "{}", shown().stdout());
+    router(&room, &["detach", "left"]).exits(0);
+
+    let follow = |more: &[&str]| {
+        let mut command = Command::new("ip");
+        let line = ["netns", "exec", &room.0, env!("CARGO_BIN_EXE_congestlab"), "router", "attach", "left"];
+        let line = line.iter().chain(&["--law", "xcp", "--rate", "10 Mbit/s", "--beside-tcp"]).chain(more);
+        Watch::start(command.args(line))
+    };
+    let mut watch = follow(&[]);
+    watch.says("left: XCP and all else share it by their numbers of flows, until this command ends");
+    assert!(
+        shown().stdout().contains("XCP's part          0.500, by 0.0 flows of XCP and 0.0 others (process ")
+    );
+    let error = words("--beside-tcp --replace").exits(2).stderr();
+    assert!(error.contains("counts the flows of left"), "{error}");
+    // SIGKILL, which nobody can clean up after.
+    watch.child.kill().expect("it runs");
+    let _ = watch.child.wait();
+    let warns = |said: &str| {
+        let text = shown().stderr();
+        assert!(text.contains(said), "{text}");
+    };
+    warns("XCP's part of the link stays 0.500 whatever flows there are: process ");
+    let mut watch = follow(&["--replace"]);
+    watch.says("left: XCP and all else share it by their numbers of flows");
+    assert_eq!(shown().stderr(), "");
+    watch.signal(rustix::process::Signal::TERM);
+    watch.says("left keeps its law, at 10 Mbit/s");
+    assert!(watch.child.wait().expect("ours").success());
+    warns("nobody counts them");
+    let mut watch = follow(&["--replace"]);
+    watch.says("left: XCP and all else share it by their numbers of flows");
+    router(&room, &["detach", "left"]).exits(0);
+    watch.says("left has no classes of XCP and all else any more");
+    assert_eq!(watch.child.wait().expect("ours").code(), Some(1));
+    assert!(!qdiscs_of_nothing(&room).contains("cc1"));
 }
 
 /// Qdiscs of an interface without a law.

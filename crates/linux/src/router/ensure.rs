@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::program::Settings;
 use super::{
-    Attached, Config, Fed, Interface, PLACE, PROGRAM, Program, Queue, SHAPED, attach_as, bucket, burst,
-    check_encoding, check_rate, detach, json, law_name, require_unread, tell_rate,
+    Attached, Config, Fed, Interface, Law, PLACE, PROGRAM, Program, Queue, SHAPED, attach_as, beside, burst,
+    check_beside, check_encoding, check_rate, detach, json, law_name, require_unread, reshape, tell_rate,
 };
 use crate::error::{Error, Result};
 use crate::sys::command;
@@ -65,8 +65,8 @@ impl fmt::Display for Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shaper {
     pub(super) rate: Rate,
-    /// Bytes in the bucket.
-    pub(super) bucket: u64,
+    /// Bytes in the bucket; `None`: packets pass whose size is larger, for it is that of two classes.
+    pub(super) bucket: Option<u64>,
     pub(super) limit: u64,
     counts_packets: bool,
 }
@@ -77,45 +77,52 @@ impl Shaper {
         let list = json(&format!("tc -j qdisc show dev {}", interface.name))?;
         let list = list.as_array().map_or(&[][..], Vec::as_slice);
         let number = |qdisc: &Value, key: &str| qdisc["options"][key].as_u64();
-        let root = list.iter().find(|qdisc| qdisc["handle"] == "cc1:" && qdisc["kind"] == "tbf");
+        let root = list.iter().find(|qdisc| qdisc["handle"] == "cc1:" && qdisc["root"] == true);
+        let has_classes = root.is_some_and(|root| root["kind"] == "htb");
         // Of the bucket itself, tc prints a latency instead where the limit is more than the bucket holds.
-        let queue = list.iter().find(|qdisc| qdisc["parent"] == "cc1:1");
-        let read = || {
-            let (root, queue) = (root?, queue?);
-            Some(Self {
-                rate: Rate(number(root, "rate")?),
-                bucket: number(root, "burst")?,
-                limit: number(queue, "limit")?,
-                counts_packets: queue["kind"] == "pfifo",
-            })
-        };
-        Ok(read())
+        let queue = list.iter().find(|qdisc| qdisc["parent"] == if has_classes { "cc1:10" } else { "cc1:1" });
+        let (Some(root), Some(queue)) = (root, queue) else { return Ok(None) };
+        let rate = if has_classes { beside::rate(interface)? } else { number(root, "rate").map(Rate) };
+        let bucket = if has_classes { None } else { number(root, "burst") };
+        let (Some(rate), Some(limit)) = (rate, number(queue, "limit")) else { return Ok(None) };
+        let counts_packets = queue["kind"] == "pfifo";
+        Ok((has_classes || bucket.is_some()).then_some(Self { rate, bucket, limit, counts_packets }))
+    }
+
+    /// Returns true if it has the classes that this law wants, or none, and a queue that counts alike.
+    fn is_that_of(&self, law: &Law, queue: Queue) -> bool {
+        self.bucket.is_none() == matches!(law, Law::Beside(..))
+            && matches!(queue, Queue::Packets(_)) == self.counts_packets
+    }
+
+    /// The kind of its queues.
+    pub(super) fn kind(&self) -> &'static str {
+        if self.counts_packets { "pfifo" } else { "bfifo" }
     }
 
     /// True if the bucket is not the one for this interface. tc tells the kernel microseconds at the rate, and cuts twice.
     fn has_other_bucket(&self, rate: BitRate, interface: &Interface) -> bool {
         let wanted = burst(rate, interface.mtu + interface.link_header);
-        self.bucket.abs_diff(wanted) > wanted / 64 + 2 * (1 + rate.bytes().0 / 1_000_000)
+        let allowed = wanted / 64 + 2 * (1 + rate.bytes().0 / 1_000_000);
+        self.bucket.is_some_and(|bucket| bucket.abs_diff(wanted) > allowed)
     }
 }
 
 /// Warns of packets that the bucket can not hold: its size was that for the MTU when it was made.
 pub(super) fn warning(interface: &Interface, shaper: Shaper) -> Option<String> {
     let Interface { name, mtu, link_header, .. } = interface;
-    let rate = shaper.rate.bits();
-    let is_smaller =
-        shaper.bucket < burst(rate, mtu + link_header) && shaper.has_other_bucket(rate, interface);
+    let (rate, bucket) = (shaper.rate.bits(), shaper.bucket?);
+    let is_smaller = bucket < burst(rate, mtu + link_header) && shaper.has_other_bucket(rate, interface);
     if !is_smaller {
         return None;
     }
-    let effect = if u64::from(*mtu) > shaper.bucket {
+    let effect = if u64::from(*mtu) > bucket {
         "longer packets are dropped"
     } else {
         "two packets do not fit, so that the rate may not be reached"
     };
     Some(format!(
-        "MTU is now {mtu}, the shaper's bucket holds {} B: {effect}; congestlab router set {name} --rate \"{rate}\"",
-        shaper.bucket
+        "MTU is now {mtu}, the shaper's bucket holds {bucket} B: {effect}; congestlab router set {name} --rate \"{rate}\""
     ))
 }
 
@@ -141,6 +148,7 @@ pub fn replace(name: &str, config: &Config) -> Result<Change> {
 fn ensure_as(name: &str, config: &Config, mark: u32) -> Result<Change> {
     check_rate(config.rate)?;
     check_encoding(config)?;
+    check_beside(config)?;
     let interface = Interface::find(name)?;
     let Some(attached) = interface.attached()? else {
         attach_as(name, config, mark)?;
@@ -149,20 +157,21 @@ fn ensure_as(name: &str, config: &Config, mark: u32) -> Result<Change> {
     let mut settings = attached.settings()?;
     if mark == 0 {
         require_unread(name, &settings)?;
+        beside::require_unfollowed(name, &attached)?;
         // Of a source that nobody reads any more this is the end.
         settings.set_undo(Fed::write(settings.undo(), None));
     }
     let shaper = if settings.undo() & SHAPED == 0 { None } else { Shaper::of(&interface)? };
     let is_there = match (config.shape, shaper) {
         (None, None) => settings.undo() & SHAPED == 0,
-        (Some(queue), Some(shaper)) => matches!(queue, Queue::Packets(_)) == shaper.counts_packets,
+        (Some(queue), Some(shaper)) => shaper.is_that_of(&config.law, queue),
         _ => false,
     };
     let is_same = settings.are_those_of(config, interface.link_header);
     if mark == 0 && !is_there {
         return Err(Error::input(
             format!(
-                "the queue of {name} is not one that such a law can be put before: packets or bytes, a shaper or none"
+                "the queue of {name} is not one that such a law can be put before: packets or bytes, one class or two, a shaper or none"
             ),
             format!("congestlab router detach {name}, then attach; what waits in the queue is lost"),
         ));
@@ -183,13 +192,17 @@ fn ensure_as(name: &str, config: &Config, mark: u32) -> Result<Change> {
         return Ok(Change::None);
     }
     if let (Some(queue), false) = (config.shape, parts.is_empty()) {
-        command::run(&bucket("change", &interface, config.rate, queue.limit()))?;
+        reshape(&interface, &attached, config.rate, queue.limit())?;
     }
     if is_same {
         tell_rate(&attached, settings, name, config.rate)?;
         return Ok(Change::Set(parts));
     }
     put(&interface, &attached, settings.undo() | mark, config)?;
+    // It begins with weights of its own.
+    if let (Law::Beside(..), Some(queue)) = (&config.law, config.shape) {
+        reshape(&interface, &interface.require_attached()?, config.rate, queue.limit())?;
+    }
     Ok(Change::Replaced)
 }
 
@@ -206,8 +219,10 @@ fn parts(interface: &Interface, settings: &Settings, shaper: Option<Shaper>, con
             parts.push(Part::Limit(shaper.limit));
         }
         // A new rate takes its bucket along.
-        if shaper.rate == capacity && shaper.has_other_bucket(config.rate, interface) {
-            parts.push(Part::Bucket { before: shaper.bucket, mtu: interface.mtu });
+        if let (true, Some(before)) =
+            (shaper.rate == capacity && shaper.has_other_bucket(config.rate, interface), shaper.bucket)
+        {
+            parts.push(Part::Bucket { before, mtu: interface.mtu });
         }
     }
     parts

@@ -9,6 +9,7 @@ use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
 use serde::Serialize;
 
 use super::any::{self, AnyLaw, COLUMNS, NAME};
+use super::beside::{CLASSES, Shares};
 use super::clouds::{Crossings, Table};
 use super::pxcp::Counted;
 use super::{Config, Encoding, Law};
@@ -26,6 +27,9 @@ pub(super) const PXCP: &[u8] = include_bytes!("../../bpf/objects/router-pxcp.bpf
 
 /// The object file of `bpf/router-xcpi.bpf.c`.
 pub(super) const XCP_I: &[u8] = include_bytes!("../../bpf/objects/router-xcpi.bpf.o");
+
+/// The object file of `bpf/router-beside.bpf.c`.
+pub(super) const BESIDE: &[u8] = include_bytes!("../../bpf/objects/router-beside.bpf.o");
 
 /// Name of the program at the interface.
 pub(super) const PROGRAM: &str = "cl_router";
@@ -290,6 +294,7 @@ impl Settings {
             Law::DPCP => DPCP,
             Law::PXCP => PXCP,
             Law::XCP_I => XCP_I,
+            Law::BESIDE => BESIDE,
             Law::ANY => match AnyLaw::object_of(&self.name()) {
                 Some(object) => object,
                 None => return false,
@@ -434,6 +439,10 @@ impl Program {
 
     fn begin(&self, config: &Config) -> Result<()> {
         self.write()?;
+        if let Law::Beside(_, weights) = &config.law {
+            let map = self.object.maps().find(|map| map.name() == CLASSES);
+            Shares::first(*weights).write(&map.ok_or_else(|| incomplete(CLASSES))?)?;
+        }
         self.run(INIT, ProgramInput { data_in: Some(&[0; 14]), ..Default::default() })?;
         match &config.law {
             Law::Any(law) => self.is_that_of(law, self.phases),
@@ -481,7 +490,7 @@ impl Program {
     }
 
     /// Runs the program on a packet `repeat` times, without sending it. Returns the packet as it leaves and the
-    /// mean time of a run. The context is a `struct __sk_buff`, or empty.
+    /// mean time of a run. The context is a `struct __sk_buff`, and then what the program has made of it, or empty.
     ///
     /// # Errors
     /// If the kernel refuses, or the program drops the packet.
@@ -494,10 +503,12 @@ impl Program {
         let mut out = vec![0; packet.len()];
         let program = self.object.progs_mut().find(|program| program.name() == PROGRAM);
         let program = program.ok_or_else(|| incomplete(PROGRAM))?;
+        let mut told = context.to_vec();
         let input = ProgramInput {
             data_in: Some(packet),
             data_out: Some(&mut out),
-            context_in: (!context.is_empty()).then_some(context),
+            context_in: (!told.is_empty()).then_some(&mut told),
+            context_out: (!context.is_empty()).then_some(context),
             repeat,
             ..Default::default()
         };

@@ -185,10 +185,8 @@ impl Fed {
             _ => return None,
         };
         let pid = undo >> PID;
-        let is_there = std::fs::read(format!("/proc/{pid}/comm"))
-            .is_ok_and(|name| name.starts_with(b"congestlab") || pid == std::process::id());
         let state = match undo & STALE {
-            _ if !is_there => SourceState::Unread,
+            _ if !process::is_ours(pid) => SourceState::Unread,
             0 => SourceState::Fresh,
             _ => SourceState::Stale,
         };

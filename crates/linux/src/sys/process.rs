@@ -25,6 +25,12 @@ pub(crate) fn die_with_parent(command: &mut Command) {
     }
 }
 
+/// Returns true if a process with this number is there and is a congestlab, or is this one.
+pub(crate) fn is_ours(pid: u32) -> bool {
+    let name = std::fs::read(format!("/proc/{pid}/comm"));
+    name.is_ok_and(|name| name.starts_with(b"congestlab") || pid == std::process::id())
+}
+
 /// Checks that this process may change the network.
 ///
 /// # Errors

@@ -43,6 +43,8 @@ record! {
         rate: BitRate,
         /// Source that the capacity follows: "trace:FILE", "command:CMD", "drain" or "qdisc"; `rate` holds while it is stale.
         capacity_from: String,
+        /// Classes of XCP and of all other traffic: "flows", or XCP's part of the link, such as "0.5"; one queue for all.
+        beside_tcp: String,
         /// Limit of the queue, such as "200 packets" or "250 kB"; 100 ms at the rate, at least 100 kB.
         queue: String,
         /// False to use the queue that is there instead of holding the rate; true.
@@ -181,6 +183,8 @@ pub struct Router {
     pub rate: Option<Placed<BitRate>>,
     /// Source of the capacity, as on the command line.
     pub capacity_from: Option<Placed<String>>,
+    /// Weights of XCP and of all other traffic, as on the command line.
+    pub beside_tcp: Option<Placed<String>>,
     /// Limit of the queue, as on the command line.
     pub queue: Option<Placed<String>>,
     /// True if the rate is to be held by a shaper.
@@ -281,7 +285,7 @@ fn check_name(name: &str, span: Span, findings: &mut Findings) {
 
 /// The keys of a router that fit together.
 fn router(name: &At<String>, keys: &At<RouterKeys>, findings: &mut Findings) -> Option<Router> {
-    let RouterKeys { law, rate, capacity_from, queue, shape, encoding, set } = &keys.value;
+    let RouterKeys { law, rate, capacity_from, beside_tcp, queue, shape, encoding, set } = &keys.value;
     check_name(&name.value, name.span, findings);
     let is_shaped = shape.as_ref().is_none_or(|shape| shape.value);
     findings.at.extend(["routers".to_owned(), name.value.clone()]);
@@ -297,6 +301,11 @@ fn router(name: &At<String>, keys: &At<RouterKeys>, findings: &mut Findings) -> 
         let message = format!("`{}.queue` is there, and no shaper of its own to have it", findings.place());
         findings.error("scenario::range", queue.span, message, "leave it out, or `shape = false`");
     }
+    if let Some(weights) = beside_tcp.as_ref().filter(|_| !is_shaped) {
+        let message =
+            format!("`{}.beside_tcp` is there, and no shaper of its own to have classes", findings.place());
+        findings.error("scenario::range", weights.span, message, "leave it out, or `shape = false`");
+    }
     findings.at.clear();
     let set = set.as_ref().map_or(&[][..], |set| &set.value.0);
     Some(Router {
@@ -304,6 +313,7 @@ fn router(name: &At<String>, keys: &At<RouterKeys>, findings: &mut Findings) -> 
         law: Placed::of(law.as_ref()?, Clone::clone),
         rate: rate.as_ref().map(|rate| Placed::of(rate, |rate| *rate)),
         capacity_from: capacity_from.as_ref().map(|source| Placed::of(source, Clone::clone)),
+        beside_tcp: beside_tcp.as_ref().map(|weights| Placed::of(weights, Clone::clone)),
         queue: queue.as_ref().map(|queue| Placed::of(queue, Clone::clone)),
         shape: is_shaped,
         encoding: encoding.as_ref().map(|encoding| Placed::of(encoding, Encoding::word)),
@@ -392,6 +402,14 @@ mod tests {
             (
                 "[routers.e]\nlaw = \"xcp\"\nshape = false\nqueue = \"9 packets\"\n",
                 "x.toml:4:9: `routers.e.queue` is there",
+            ),
+            (
+                "[routers.e]\nlaw = \"xcp\"\nshape = false\nbeside_tcp = \"flows\"\n",
+                "x.toml:4:14: `routers.e.beside_tcp` is there, and no shaper of its own to have classes",
+            ),
+            (
+                "[routers.e]\nlaw = \"xcp\"\nbeside_tcp = 0.5\n",
+                "x.toml:3:14: `routers.e.beside_tcp` is a float, not a string",
             ),
             (
                 "[routers.e]\nlaw = \"xcp\"\nshape = false\nset = { k = [1] }\n",

@@ -8,7 +8,7 @@ use super::{Queues, mix};
 use crate::units::Bytes;
 
 /// Cells of a census.
-const CELLS: usize = RECORDS * WORDS;
+pub const CELLS: usize = RECORDS * WORDS;
 /// Records that the cells are kept in.
 pub(super) const RECORDS: usize = 102;
 /// Words of a record.
@@ -18,7 +18,30 @@ const LEAST: u128 = 8;
 /// Bytes of a packet that are headers and no data, with IPv6 and the options of an ACK.
 const HEADERS: u64 = 80;
 /// Binary places of numbers of flows.
-pub(super) const PLACES: u32 = 16;
+pub const PLACES: u32 = 16;
+
+/// Returns the cell in which the bytes of a flow are counted.
+#[inline]
+pub fn cell(flow: u32) -> usize {
+    (((mix(flow.into()) >> 32) * CELLS as u64) >> 32) as usize
+}
+
+/// Returns the bytes that a packet of this size counts with.
+#[inline]
+pub fn data(size: Bytes) -> u32 {
+    u32::try_from(size.0.saturating_sub(HEADERS)).unwrap_or(u32::MAX)
+}
+
+/// Returns the number of flows whose bytes are in these cells, with [`PLACES`].
+pub fn flows(cells: impl Iterator<Item = u32> + Clone) -> u64 {
+    let (mut sum, mut squares) = (0u128, 0u128);
+    for bytes in cells.clone() {
+        sum += u128::from(bytes);
+        squares += u128::from(bytes) * u128::from(bytes);
+    }
+    let is_flow = |bytes: &u32| *bytes > 0 && LEAST * u128::from(*bytes) * sum >= squares;
+    drawn(cells.filter(is_flow).count() as u64)
+}
 
 fn cells(queues: &mut impl Queues, first: usize, mut each: impl FnMut(&mut u32)) {
     for record in first..first + RECORDS {
@@ -28,27 +51,23 @@ fn cells(queues: &mut impl Queues, first: usize, mut each: impl FnMut(&mut u32))
 
 /// Notes a packet of a flow in the census whose cells begin with that record.
 pub(super) fn note(queues: &mut impl Queues, first: usize, flow: u32, size: Bytes) {
-    let data = u32::try_from(size.0.saturating_sub(HEADERS)).unwrap_or(u32::MAX);
-    let cell = (((mix(flow.into()) >> 32) * CELLS as u64) >> 32) as usize;
+    let cell = cell(flow);
     if let Some(record) = queues.record(first + cell / WORDS) {
         let bytes = &mut record[cell % WORDS];
-        *bytes = bytes.saturating_add(data);
+        *bytes = bytes.saturating_add(data(size));
     }
 }
 
 /// Ends the census whose cells begin with that record, which begins anew. Returns the number of flows, with [`PLACES`].
 pub(super) fn take(queues: &mut impl Queues, first: usize) -> u64 {
-    let (mut sum, mut squares) = (0u128, 0u128);
-    cells(queues, first, |&mut bytes| {
-        sum += u128::from(bytes);
-        squares += u128::from(bytes) * u128::from(bytes);
-    });
-    let mut counted = 0;
+    let mut counted = [0; CELLS];
+    let mut places = counted.iter_mut();
     cells(queues, first, |bytes| {
-        counted += u64::from(*bytes > 0 && LEAST * u128::from(*bytes) * sum >= squares);
-        *bytes = 0;
+        if let Some(place) = places.next() {
+            *place = core::mem::take(bytes);
+        }
     });
-    drawn(counted)
+    flows(counted.into_iter())
 }
 
 /// Returns how many draws it takes on average to hit so many different cells, with [`PLACES`].

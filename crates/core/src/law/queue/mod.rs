@@ -6,9 +6,8 @@
 //! what it says ([`Verdict`], [`Victim`]). So one law serves a simulated port, a link in user space and a test alike, and where
 //! the kernel stores the packets, one of a single queue judges before it ([`egress`]).
 
+pub mod census;
 // Those that no program of the kernel runs have arithmetic that it has not.
-#[cfg(not(target_arch = "bpf"))]
-mod census;
 #[cfg(not(target_arch = "bpf"))]
 pub mod codel;
 pub mod dualpi2;

@@ -54,6 +54,22 @@ pub struct Dynamic {
     pub max: Ratio,
 }
 
+impl Dynamic {
+    /// Weights that follow flows, with the bounds of a scenario that tells none.
+    pub const FLOWS: Self = Self {
+        follow: Follow::Flows,
+        kappa: Ratio::ppm(100_000),
+        min: Ratio::ppm(50_000),
+        max: Ratio::ppm(950_000),
+    };
+
+    /// Returns XCP's next weight where flows want this part: half of the way, so that the noise of a census is halved.
+    pub fn towards(&self, weight: Ratio, wanted: Ratio) -> Ratio {
+        let next = ((u64::from(weight.0) + u64::from(wanted.0)) / 2) as u32;
+        Ratio(next.clamp(self.min.0, self.max.0))
+    }
+}
+
 /// Measure that weights follow which do not stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follow {
@@ -213,30 +229,32 @@ impl Seen {
 }
 
 /// Time that flows are counted for: many round trips, and short beside the 10 s in which the weights have to follow.
-const CENSUS: Duration = Duration(1_000_000_000);
+pub const CENSUS: Duration = Duration(1_000_000_000);
 /// Part of a class's use that it may have more, where nothing here limits it.
 const ROOM: u64 = 4;
 
-/// Measurements of the other class in a census that is going on.
-#[derive(Clone, Copy, Debug)]
-struct Counting {
-    since: Time,
-    bytes: u64,
+/// Use that the other class makes of its part while a census goes on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Use {
+    /// Bytes of the class.
+    pub bytes: u64,
     /// Bytes that its arrivals found waiting above a packet each.
-    excess: i64,
+    pub excess: i64,
     /// True if it lost a packet or was marked.
-    is_told: bool,
+    pub is_told: bool,
 }
 
-impl Counting {
-    fn new(since: Time) -> Self {
-        Self { since, bytes: 0, excess: 0, is_told: false }
+impl Use {
+    /// The rate of a class that leaves no packet waiting and loses none: it wants no more than it has.
+    fn free(&self, span: Duration) -> Option<Rate> {
+        let is_free = !self.is_told && self.excess <= 0;
+        is_free.then(|| Bytes(self.bytes).per(span))
     }
 
-    /// The rate of a class that leaves no packet waiting and loses none: it wants no more than it has.
-    fn free(&self, now: Time) -> Option<Rate> {
-        let is_free = !self.is_told && self.excess <= 0;
-        is_free.then(|| Bytes(self.bytes).per(now - self.since))
+    /// Returns XCP's part of the link after a census of this length, from the numbers of flows, of the other class and of XCP's,
+    /// in any one unit; `None`: there are none.
+    pub fn part(&self, flows: [u64; 2], span: Duration, capacity: Rate) -> Option<Ratio> {
+        part(flows, self.free(span), capacity)
     }
 }
 
@@ -269,7 +287,7 @@ pub struct XcpTcp {
     lead: i64,
     losses: Losses,
     /// The census that goes on, if weights follow it, and XCP's part by the last one, which the next control interval takes.
-    counting: Option<Counting>,
+    counting: Option<(Time, Use)>,
     wanted: Option<Ratio>,
     /// When the other class's last packet left, if weights follow flows; `None`: some wait.
     idle_since: Option<Time>,
@@ -294,11 +312,11 @@ impl XcpTcp {
             return;
         }
         let Arrival { now, queue, flow, packet, .. } = *arrival;
-        let counting = self.counting.get_or_insert(Counting::new(now));
-        if now - counting.since >= CENSUS {
+        let (since, used) = self.counting.get_or_insert((now, Use::default()));
+        if now - *since >= CENSUS {
             let flows = [TCP, XCP].map(|class| census::take(queues, Self::cells(class)));
-            self.wanted = part(flows, counting.free(now), self.capacity);
-            *counting = Counting::new(now);
+            self.wanted = used.part(flows, now - *since, self.capacity);
+            (*since, *used) = (now, Use::default());
         }
         let is_dropped = matches!(verdict, Verdict::Drop(_));
         if !is_dropped {
@@ -306,9 +324,9 @@ impl XcpTcp {
         }
         if queue == TCP {
             let above = i64::try_from(found.0).unwrap_or(i64::MAX) - i64::from(self.packet_size);
-            counting.excess = counting.excess.saturating_add(above);
-            counting.is_told |= verdict != Verdict::Pass;
-            counting.bytes = counting.bytes.saturating_add(if is_dropped { 0 } else { packet.size().0 });
+            used.excess = used.excess.saturating_add(above);
+            used.is_told |= verdict != Verdict::Pass;
+            used.bytes = used.bytes.saturating_add(if is_dropped { 0 } else { packet.size().0 });
         }
     }
 
@@ -384,10 +402,8 @@ impl QueueLaw for XcpTcp {
         let Some(dynamic) = &self.dynamic else { return false };
         if dynamic.follow == Follow::Flows {
             self.capacity = capacity;
-            let Some(Ratio(wanted)) = self.wanted.take() else { return false };
-            // Half of the way, so that the noise of a census is halved.
-            let next = ((u64::from(self.weight.0) + u64::from(wanted)) / 2) as u32;
-            let next = Ratio(next.clamp(dynamic.min.0, dynamic.max.0));
+            let Some(wanted) = self.wanted.take() else { return false };
+            let next = dynamic.towards(self.weight, wanted);
             return core::mem::replace(&mut self.weight, next) != next;
         }
         if seen.x == 0 {
