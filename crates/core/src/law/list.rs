@@ -363,7 +363,7 @@ impl Sender {
         call!(self, config, |law, config| SenderLaw::on_delivery(law, config, now, delivery))
     }
 
-    /// Grows the window in slow start, if the law lets others do so: [`Threshold::grow`].
+    /// Grows the window in slow start, if the law lets others do so: [`super::Threshold::grow`].
     #[inline]
     pub fn slow_start(&mut self, config: &SenderConfig, growth: Bytes) -> bool {
         call!(self, config, |law, _config| {
@@ -371,7 +371,7 @@ impl Sender {
         })
     }
 
-    /// Ends slow start, likewise: [`Threshold::leave`].
+    /// Ends slow start, likewise: [`super::Threshold::leave`].
     #[inline]
     pub fn leave_slow_start(&mut self, config: &SenderConfig) {
         call!(self, config, |law, _config| {
