@@ -415,13 +415,15 @@ pub fn attach(name: &str, config: &Config) -> Result<()> {
 pub fn check_encoding(config: &Config) -> Result<()> {
     let fits = match &config.law {
         Law::Mpcp(_) => config.encoding == Encoding::Ecn,
-        Law::Xcp(_) | Law::Pxcp(_) => matches!(config.encoding, Encoding::Option | Encoding::Shim),
+        Law::Xcp(_) | Law::Pxcp(_) => {
+            matches!(config.encoding, Encoding::Option | Encoding::Shim | Encoding::Both)
+        }
         Law::XcpI(..) => config.encoding == Encoding::Shim,
         Law::Any(law) => config.encoding == law.encoding(),
     };
     if !fits {
         return Err(Error::input(
-            "XCP tells its header as an option or a shim, XCP-i as a shim, VCP and DPCP the load in the ECN field, any other law \
+            "XCP tells its header as an option, a shim or both, XCP-i as a shim, VCP and DPCP the load in the ECN field, any other law \
              what is its own",
             "--encoding is for XCP and P-XCP",
         ));

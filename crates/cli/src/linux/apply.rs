@@ -16,7 +16,7 @@ use congestlab_scenario::wanted::{Host, Place, Placed, Router, Wanted};
 use congestlab_scenario::{Diagnostics, store};
 use serde_json::json;
 
-use super::args::{ApplyArguments, AttachArguments, EncodingShown, HostEnableArguments};
+use super::args::{ApplyArguments, AttachArguments, HostEnableArguments, RouterEncoding};
 use super::host::patiently;
 use super::{args, metrics};
 use crate::failure::{Failure, Message, tell_diagnostics};
@@ -110,8 +110,9 @@ fn attach_arguments<'a>(
         rate: router.rate.as_ref().map(|rate| rate.value),
         capacity_from: router.capacity_from.as_ref().map(|source| source.value.clone()),
         encoding: router.encoding.as_ref().map(|encoding| match encoding.value {
-            "shim" => EncodingShown::Shim,
-            _ => EncodingShown::Option,
+            "shim" => RouterEncoding::Shim,
+            "both" => RouterEncoding::Both,
+            _ => RouterEncoding::Option,
         }),
         alpha: None,
         beta: None,

@@ -280,7 +280,7 @@ pub(crate) struct AttachArguments {
     pub(crate) capacity_from: Option<String>,
     /// Place of XCP's congestion header in packets [default: option]
     #[arg(long, value_enum)]
-    pub(crate) encoding: Option<EncodingShown>,
+    pub(crate) encoding: Option<RouterEncoding>,
     /// XCP, P-XCP: share of the spare capacity that is given away per interval; 0.4
     #[arg(long, value_parser = ratio)]
     pub(crate) alpha: Option<Ratio>,
@@ -316,6 +316,16 @@ pub(crate) enum EncodingShown {
     Option,
     /// As a protocol of its own between IP and TCP (draft-03)
     Shim,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RouterEncoding {
+    /// As a TCP option
+    Option,
+    /// As a protocol of its own between IP and TCP (draft-03)
+    Shim,
+    /// As either of these, each packet as its host sends it
+    Both,
 }
 
 #[derive(Debug, Args)]

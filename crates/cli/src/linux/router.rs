@@ -18,7 +18,7 @@ use congestlab_scenario::units::BitRate;
 use congestlab_scenario::{disk, store};
 use serde_json::json;
 
-use super::args::{AttachArguments, EncodingShown, RouterCommand};
+use super::args::{AttachArguments, RouterCommand, RouterEncoding};
 use crate::build;
 use crate::failure::{Failure, Message};
 use crate::machine;
@@ -179,8 +179,9 @@ pub(super) fn config_at(arguments: &AttachArguments, rate: BitRate) -> Result<Co
             // It is refused: only XCP's header can be elsewhere.
             (Law::Any(_), Some(_)) => Encoding::Shim,
             (Law::XcpI(..), None) => Encoding::Shim,
-            (_, None | Some(EncodingShown::Option)) => Encoding::Option,
-            (_, Some(EncodingShown::Shim)) => Encoding::Shim,
+            (_, None | Some(RouterEncoding::Option)) => Encoding::Option,
+            (_, Some(RouterEncoding::Shim)) => Encoding::Shim,
+            (_, Some(RouterEncoding::Both)) => Encoding::Both,
         },
         law,
         shape: (!arguments.no_shape).then(|| arguments.queue.unwrap_or(Queue::default_for(rate))),
@@ -310,6 +311,7 @@ fn table(status: &Status) -> String {
             Encoding::Ecn if sample.load.is_some() => "load in the ECN field".into(),
             Encoding::Ecn => "no header".into(),
             Encoding::Quic => "codes in packets of QUIC".into(),
+            Encoding::Both => "header as option or shim".into(),
             Encoding::Option | Encoding::Shim =>
                 format!("header as {}", format!("{encoding:?}").to_lowercase()),
         },

@@ -255,6 +255,7 @@ impl Settings {
             Encoding::Shim => 1,
             Encoding::Ecn => 2,
             Encoding::Quic => 3,
+            Encoding::Both => 4,
         };
         let law = config.law.number() | stamp(config.law.object()) << BUILD;
         for word in [encoding, link_header, undo, law] {
@@ -273,6 +274,7 @@ impl Settings {
             0 => Encoding::Option,
             1 => Encoding::Shim,
             3 => Encoding::Quic,
+            4 => Encoding::Both,
             _ => Encoding::Ecn,
         }
     }

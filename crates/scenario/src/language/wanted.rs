@@ -48,7 +48,7 @@ record! {
         /// False to use the queue that is there instead of holding the rate; true.
         shape: bool,
         /// Place of XCP's congestion header in packets; "option".
-        encoding: Encoding,
+        encoding: RouterEncoding,
         /// Constants of the law, by their names in scenarios.
         set: Named<Setting>,
     }
@@ -81,6 +81,15 @@ words! {
     Encoding {
         Option = "option",
         Shim = "shim",
+    }
+}
+
+words! {
+    /// Places where a router looks for XCP's header.
+    RouterEncoding {
+        Option = "option",
+        Shim = "shim",
+        Both = "both",
     }
 }
 
@@ -185,7 +194,7 @@ pub struct Router {
     pub queue: Option<Placed<String>>,
     /// True if the rate is to be held by a shaper.
     pub shape: bool,
-    /// Place of the header: `option` or `shim`.
+    /// Place of the header: `option`, `shim` or `both`.
     pub encoding: Option<Placed<&'static str>>,
     /// Constants of the law: key and value.
     pub set: Vec<Placed<(String, String)>>,
@@ -306,7 +315,7 @@ fn router(name: &At<String>, keys: &At<RouterKeys>, findings: &mut Findings) -> 
         capacity_from: capacity_from.as_ref().map(|source| Placed::of(source, Clone::clone)),
         queue: queue.as_ref().map(|queue| Placed::of(queue, Clone::clone)),
         shape: is_shaped,
-        encoding: encoding.as_ref().map(|encoding| Placed::of(encoding, Encoding::word)),
+        encoding: encoding.as_ref().map(|encoding| Placed::of(encoding, RouterEncoding::word)),
         set: set
             .iter()
             .map(|(key, value)| Placed::of(value, |value| (key.value.clone(), value.0.clone())))
