@@ -6,6 +6,7 @@
 mod any;
 pub mod clouds;
 mod ensure;
+mod layout;
 mod program;
 mod source;
 
@@ -27,7 +28,7 @@ use crate::sys::command;
 use crate::sys::qdisc::{Qdisc, QdiscReader};
 pub use any::AnyLaw;
 use ensure::Shaper;
-pub use ensure::{Change, Part, ensure, ensured, replace};
+pub use ensure::{Change, Part, State, ensure, ensured, replace};
 pub(crate) use program::refused;
 use program::{CONFIG, PORT, PROGRAM, Settings, incomplete, read};
 pub use program::{Flows, Load, OBJECT, Program, Refused, Sample, law_name, law_name_in};

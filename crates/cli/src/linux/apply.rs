@@ -405,7 +405,9 @@ fn apply_router(router: &Router, feeders: &mut Feeders<'_>, screen: &Screen) -> 
     Ok(Done::Changed(match done {
         router::Change::None => return Ok(Done::Nothing),
         router::Change::Attached => format!("attached {law} at {rate}"),
-        router::Change::Replaced => format!("{law} at {rate} in place of what was there; its queue stayed"),
+        router::Change::Replaced(state) => {
+            format!("{law} at {rate} in place of what was there; its queue stayed, and {state}")
+        }
         router::Change::Again => format!("attached {law} at {rate} again, with another shaper"),
         router::Change::Set(parts) => {
             let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();

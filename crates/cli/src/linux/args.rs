@@ -302,7 +302,8 @@ pub(crate) struct AttachArguments {
     /// Limit of the queue, such as "200 packets" or "250 kB" [default: 100 ms at the rate, at least 100 kB]
     #[arg(long, conflicts_with = "no_shape", value_parser = queue)]
     pub(crate) queue: Option<Queue>,
-    /// Put the law in the place of one that is attached, such as another version's: connections and what waits in the queue stay
+    /// Put the law in the place of one that is attached, such as another version's: connections and what waits in the queue stay,
+    /// and a law with the same constants goes on where it was
     #[arg(long)]
     pub(crate) replace: bool,
     /// Only print the commands

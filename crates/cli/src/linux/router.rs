@@ -83,10 +83,13 @@ fn attach(arguments: &AttachArguments, screen: &Screen) -> Result<(), Failure> {
                 let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
                 format!("{interface} runs {} at {rate}: {}", arguments.law, parts.join(", "))
             }
-            _ => format!(
-                "{interface} runs {} at {rate}, in the place of what was there; its queue stayed",
+            router::Change::Replaced(state) => format!(
+                "{interface} runs {} at {rate}, in the place of what was there; its queue stayed, and {state}",
                 arguments.law
             ),
+            router::Change::Attached | router::Change::Again => {
+                format!("{interface} runs {} at {rate}, attached again", arguments.law)
+            }
         });
         return match &source {
             Some(source) => follow(interface, source, rate, &stop, screen),
