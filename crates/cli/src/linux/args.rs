@@ -275,7 +275,8 @@ pub(crate) struct AttachArguments {
     #[arg(long, required_unless_present = "no_shape")]
     pub(crate) rate: Option<BitRate>,
     /// Stay, and let the capacity follow a source: trace:FILE (a recorded trace), command:'CMD' (rates that a command prints), drain
-    /// (measured at the queue) or qdisc (stated by the shaper), both with --no-shape; the rate holds whenever that is stale
+    /// (measured at the queue), bql (measured at the driver) or qdisc (stated by the shaper), these with --no-shape; the rate holds
+    /// whenever that is stale
     #[arg(long, value_name = "SOURCE")]
     pub(crate) capacity_from: Option<String>,
     /// Place of XCP's congestion header in packets [default: option]

@@ -66,6 +66,7 @@ fn attach(arguments: &AttachArguments, screen: &Screen) -> Result<(), Failure> {
     let source = source.transpose()?;
     if let Some(source) = &source {
         source.check(&config)?;
+        source.require(&arguments.interface)?;
     }
     // Ctrl-C must not leave half of it behind: it waits for the end, and then all is undone.
     let stop = machine::stop_flag()?;

@@ -33,7 +33,7 @@ pub enum Change {
     Set(Vec<Part>),
 }
 
-/// What becomes of what a law remembers, intervals, means, pools, flows and counts, when its program is replaced.
+/// Fate of a law's memory, of intervals, means, pools, flows and counts, when its program is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// The law goes on with it.

@@ -1,7 +1,7 @@
 //! The layout of what a router's program remembers: kinds, names and places of all fields, as the type information says (BTF) that
 //! objects and loaded programs carry. Where two programs have the same, the one can go on with the other's maps.
 //!
-//! Of what fields mean it says nothing but their names; that is [`MEANING`].
+//! The meaning of fields is their names, and [`MEANING`].
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -36,7 +36,7 @@ const INIT: &str = "cl_router_init";
 pub(super) const CONFIG: &str = "config";
 pub(super) const PORT: &str = "port";
 const FLOWS: &str = "flows";
-/// What a law remembers.
+/// Maps of a law's memory.
 const STATE: [&str; 2] = [PORT, FLOWS];
 const KEY: [u8; 4] = [0; 4];
 
