@@ -1,4 +1,4 @@
-//! What the law of a port is told of its capacity while it runs.
+//! Words to the law of a port about its capacity, while it runs.
 
 use super::{NEVER, Parts};
 use crate::packet::{PS_PER_NS, Picos};
