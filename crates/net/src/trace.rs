@@ -129,8 +129,8 @@ impl Trace {
         BitRate(u64::try_from(bits / u128::from(self.period())).unwrap_or(u64::MAX))
     }
 
-    /// Returns the mean of the rate that the trace offers within a step of [`STEP`](congestlab_core::capacity::STEP), counted from the
-    /// beginning, in which a period ends before its last opportunity.
+    /// Returns the mean of the rate that the trace offers within a step of [`STEP`], counted from the
+    /// beginning. The last opportunity of a period, at its end, counts with those before it.
     pub fn offers(&self, step: u64) -> BitRate {
         const STEP_MS: u64 = STEP.0 / 1_000_000;
         let period = self.stamps.last().map_or(1, |last| u64::from(*last)).max(1);
