@@ -5,6 +5,7 @@
 //!
 //! - [`units`]: time, data and rates as types; rounding and the text of units.
 //! - [`wire`]: headers as bytes.
+//! - [`capacity`]: what a link's law is told of a capacity that changes, and when it is believed.
 //! - [`law`]: one file or folder per protocol, with up to three parts (link, sender, echo).
 //!
 //! XCP's link law, driven by hand for one control interval:
@@ -48,6 +49,7 @@ extern crate alloc;
 #[cfg(any(test, feature = "outside"))]
 extern crate std;
 
+pub mod capacity;
 pub mod law;
 pub mod units;
 pub mod wire;

@@ -103,11 +103,13 @@ rust() {
     #    - inner functions by the plain name that their type information has, not the mangled one;
     #    - all functions hidden: subprograms of their caller to the verifier;
     #    - the 32-bit move that clears the upper half, printed as "r1 = w2", in its older spelling;
+    #    - type information as kernels take it (btf.awk);
     #    - no text of source lines in the line information (its third word): the library's would be there
     #      where its sources are installed.
     sed -e '/\.ascii\|\.asciz/!s/\b_R[A-Za-z0-9_]*[0-9]\([a-z][a-z_]*\)\b/\1/g' \
         -e 's/^\(\t*\)r\([0-9]\) = w\([0-9]\)$/\1w\2 = w\3/' \
-        -e '/\.BTF\.ext/,$ { /\.long\t\.Ltmp/ { n; n; s/[0-9]*$/0/; } }' "$out/$1.s" >"$out/plain.s"
+        -e '/\.BTF\.ext/,$ { /\.long\t\.Ltmp/ { n; n; s/[0-9]*$/0/; } }' "$out/$1.s" |
+        awk -f bpf/btf.awk >"$out/plain.s"
     sed -n 's/^\t\.globl\t/.hidden /p' "$out/plain.s" >"$out/hidden.s"
     cat "$out/plain.s" "$out/hidden.s" >"$out/all.s"
     clang-19 -target bpf -mcpu=v3 -c "$out/all.s" -o "$out/$1.o"

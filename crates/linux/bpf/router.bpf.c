@@ -11,7 +11,8 @@
 #endif
 #include LAW_H
 
-enum encoding { OPTION, SHIM };
+/* Where to look for headers; src/router/program.rs has the same list. */
+enum encoding { OPTION, SHIM, BOTH = 4 };
 
 /* Written by user space; the capacity, with which the law's constants begin, also later. */
 struct config {
@@ -66,7 +67,7 @@ static __always_inline void start(struct port *port, struct config *config)
 #define INTEROPERABLE 3
 #define INTEROPERABLE_LENGTH 28
 
-/* What a packet asks for, as on the wire, but for the byte order. */
+/* What a packet asks for, as on the wire, but for the byte order. The format is that of a shim; an option has none, 0. */
 struct asked { __u32 x, rtt, delta, format; };
 
 static __always_inline int parse_shim(struct __sk_buff *skb, struct packet *p, struct asked *asked)
@@ -98,14 +99,16 @@ __attribute__((noinline)) int parse(struct __sk_buff *skb, struct packet *p, str
 				     __u32 link_header, __u32 encoding)
 {
 	__be32 *words;
-	int found;
+	int found, is_shim;
 
-	if (!p || !asked || !find(skb, p, link_header) ||
-	    p->protocol != (encoding == SHIM ? SHIM_PROTOCOL : IPPROTO_TCP))
+	if (!p || !asked || !find(skb, p, link_header))
+		return OTHER;
+	is_shim = encoding != OPTION && p->protocol == SHIM_PROTOCOL;
+	if (!is_shim && (encoding == SHIM || p->protocol != IPPROTO_TCP))
 		return OTHER;
 	if (p->is_fragment)
 		return FRAGMENT;
-	if (encoding == SHIM)
+	if (is_shim)
 		return parse_shim(skb, p, asked);
 	found = find_option(skb, p, OPTION_NAME(KIND, EXID), OPTION_SIZES(DATA, ACK));
 	if (found != WORKED_ON)
@@ -150,13 +153,13 @@ static __always_inline void allot(struct Link *link, __u32 *rest, const struct p
 	asked->delta = each;
 }
 
-static __always_inline int write(struct __sk_buff *skb, __u32 encoding, const struct packet *p,
-				 const struct asked *asked, const struct asked *before)
+static __always_inline int write(struct __sk_buff *skb, const struct packet *p, const struct asked *asked,
+				 const struct asked *before)
 {
 	__be32 new[] = { bpf_htonl(asked->rtt), bpf_htonl(asked->delta) };
 	__u64 difference;
 
-	if (encoding == SHIM) /* TCP's checksum does not cover it */
+	if (asked->format) /* TCP's checksum does not cover it */
 		return bpf_skb_store_bytes(skb, p->header + 16, &new[1], sizeof(new[1]),
 					   BPF_F_RECOMPUTE_CSUM);
 	if (bpf_skb_store_bytes(skb, p->header + 8, new, sizeof(new), 0))
@@ -204,7 +207,7 @@ int cl_router(struct __sk_buff *skb)
 	kind = parse(skb, &packet, &asked, c->link_header, c->encoding);
 	before = asked;
 #ifdef XCPI
-	is_interoperable = kind == WORKED_ON && c->encoding == SHIM && asked.format == INTEROPERABLE &&
+	is_interoperable = kind == WORKED_ON && asked.format == INTEROPERABLE &&
 			   !bpf_skb_load_bytes(skb, packet.header + SHIM_LENGTH, &more, sizeof(more));
 	if (is_interoperable) {
 		crossed = cross(skb, &packet, &asked, &more);
@@ -221,7 +224,7 @@ int cl_router(struct __sk_buff *skb)
 	if (!share || !cells)
 		return TC_ACT_UNSPEC;
 	skb->priority = class == XCP ? XCP_CLASS : TCP_CLASS;
-	cell = law_census_cell(flow_of(skb, class == XCP && c->encoding == SHIM ? packet.header + SHIM_LENGTH : 0));
+	cell = law_census_cell(flow_of(skb, class == XCP && asked.format ? packet.header + SHIM_LENGTH : 0));
 	data = law_census_data(packet.size / packet.segments) * packet.segments;
 	found = waiting(kernel->dev, BUCKET(TCP_QUEUE), TCP_QUEUE);
 	backlog = waiting(kernel->dev, BUCKET(XCP_QUEUE), XCP_QUEUE);
@@ -268,7 +271,7 @@ int cl_router(struct __sk_buff *skb)
 	if (kind != WORKED_ON)
 		return TC_ACT_UNSPEC;
 	/* The draft's header counts no routers, and 0 says there that the time is unknown. */
-	if (c->encoding == OPTION && (asked.rtt & ROUTERS_MAX) != ROUTERS_MAX)
+	if (!asked.format && (asked.rtt & ROUTERS_MAX) != ROUTERS_MAX)
 		asked.rtt++;
 #ifdef XCPI
 	if (is_interoperable && bpf_skb_store_bytes(skb, packet.header + SHIM_LENGTH, &more, sizeof(more),
@@ -277,7 +280,7 @@ int cl_router(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 	}
 #endif
-	if (write(skb, c->encoding, &packet, &asked, &before))
+	if (write(skb, &packet, &asked, &before))
 		count_unwritable(p, &packet, kind);
 	return TC_ACT_UNSPEC;
 }

@@ -11,6 +11,8 @@ pub enum Encoding {
     Option,
     /// A header of its own between IP and TCP ([`congestlab_core::wire::xcp`], version 3), if the peer uses it too.
     Shim,
+    /// Either of these two, as each packet has it: of routers alone, for hosts say which.
+    Both,
     /// The ECN field of IP, echoed in a TCP option: the only one of VCP and DPCP.
     Ecn,
     /// A packet of QUIC before others in a datagram of UDP: the only one of SCONE.

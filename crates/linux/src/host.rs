@@ -630,7 +630,7 @@ fn enable_as(config: &Config, is_persistent: bool, mark: u8) -> Result<Option<Ho
     };
     let (storage, hosts, prefixes) = (handle("flows")?, handle("hosts")?, handle("prefixes")?);
     let programs = match config.encoding {
-        Encoding::Option | Encoding::Quic => None,
+        Encoding::Option | Encoding::Both | Encoding::Quic => None,
         Encoding::Shim | Encoding::Ecn => {
             Some(shim::Programs::of(&object, handle(shim::MAP)?, &storage, config.is_single())?)
         }

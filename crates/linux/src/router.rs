@@ -7,6 +7,7 @@ mod any;
 mod beside;
 pub mod clouds;
 mod ensure;
+mod layout;
 mod program;
 mod source;
 
@@ -29,7 +30,7 @@ use crate::sys::qdisc::{Qdisc, QdiscReader};
 pub use any::AnyLaw;
 pub use beside::{Beside, Follower, Weights, check_beside};
 use ensure::Shaper;
-pub use ensure::{Change, Part, ensure, ensured, replace};
+pub use ensure::{Change, Part, State, ensure, ensured, replace};
 pub(crate) use program::refused;
 use program::{CONFIG, PORT, PROGRAM, Settings, incomplete, read};
 pub use program::{Flows, Load, OBJECT, Program, Refused, Sample, law_name, law_name_in};
@@ -448,14 +449,14 @@ pub fn check_encoding(config: &Config) -> Result<()> {
     let fits = match &config.law {
         Law::Mpcp(_) => config.encoding == Encoding::Ecn,
         Law::Xcp(_) | Law::Beside(..) | Law::Pxcp(_) => {
-            matches!(config.encoding, Encoding::Option | Encoding::Shim)
+            matches!(config.encoding, Encoding::Option | Encoding::Shim | Encoding::Both)
         }
         Law::XcpI(..) => config.encoding == Encoding::Shim,
         Law::Any(law) => config.encoding == law.encoding(),
     };
     if !fits {
         return Err(Error::input(
-            "XCP tells its header as an option or a shim, XCP-i as a shim, VCP and DPCP the load in the ECN field, any other law \
+            "XCP tells its header as an option, a shim or both, XCP-i as a shim, VCP and DPCP the load in the ECN field, any other law \
              what is its own",
             "--encoding is for XCP and P-XCP",
         ));

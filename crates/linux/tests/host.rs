@@ -15,7 +15,7 @@ use congestlab_core::units::BitRate;
 use congestlab_linux::Error;
 use congestlab_linux::host::{self, Config, Encoding, Law, LossPolicy, Prefix, Reason};
 use congestlab_linux::link::{Clock, UNLIMITED};
-use congestlab_linux::router::{self, Follower, Queue, Weights};
+use congestlab_linux::router::{self, Follower, Queue, State, Weights};
 use congestlab_linux::sys::command;
 use congestlab_linux::sys::netns::Namespace;
 use congestlab_linux::sys::qdisc::QdiscReader;
@@ -250,6 +250,51 @@ fn flows_of_xcp_and_of_tcp_have_as_much_of_a_link_with_two_classes() {
         return;
     }
     check(20_000_000, "cubic", &[(true, 2, 0, 12), (false, 2, 0, 12)], (6, 12));
+}
+
+/// A router whose program is replaced all the while: the law goes on, and TCP notices nothing.
+#[test]
+fn a_transfer_goes_on_while_its_router_is_replaced() {
+    let mut path = path!("a_transfer_goes_on_while_its_router_is_replaced", Encoding::Option);
+    let host = enable!("a_transfer_goes_on_while_its_router_is_replaced", &path.config());
+    path.attach(20_000_000, Some(Queue::Bytes(200_000)));
+    let folder = tempfile::tempdir().unwrap();
+    let (file, copy) = (folder.path().join("file"), folder.path().join("copy"));
+    let sent: Vec<u8> =
+        (0..6_000_000u32).map(|byte| (byte.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    fs::write(&file, &sent).unwrap();
+    let folder = folder.path().display();
+    path.start("c", &format!("python3 -m http.server --bind 10.0.1.2 --directory {folder} 80"), true);
+    let line = format!("curl -sS --speed-limit 1 --speed-time 2 -o {} http://10.0.1.2/file", copy.display());
+    let mut running = path.command("s", &line, true).spawn().unwrap();
+    let space = path.namespace("r");
+    let look = || space.run(|| router::status(Some("s"))).unwrap().unwrap().remove(0);
+    let (mut last, mut times, mut socket) = (look().sample, 0, None);
+    let status = loop {
+        if let Some(status) = running.try_wait().unwrap() {
+            break status;
+        }
+        // Of another encoding, so that there is something to replace.
+        let encoding = if times % 2 == 0 { Encoding::Both } else { Encoding::Option };
+        let (rate, shape) = (BitRate(20_000_000), Some(Queue::Bytes(200_000)));
+        let config = router::Config { rate, law: router::law(rate), encoding, shape };
+        let done = space.run(|| router::replace("s", &config)).unwrap().unwrap();
+        assert_eq!(done, router::Change::Replaced(State::Kept));
+        let now = look().sample;
+        assert!(now.intervals >= last.intervals && now.bytes >= last.bytes, "{last:?}, {now:?}");
+        (last, times) = (now, times + 1);
+        socket = path.busiest(&host).filter(|socket| socket.flow.window_bytes > 0).or(socket);
+        sleep(Duration::from_millis(30));
+    };
+    // It gives up where nothing comes for two seconds.
+    assert!(status.success(), "{status}");
+    assert!(fs::read(&copy).unwrap() == sent, "what came is not what was sent");
+    let flow = socket.expect("a connection was seen").flow;
+    assert_eq!((flow.law, flow.fallbacks, look().queue.drops), (Law::Xcp, 0, 0));
+    // One law has seen all of it.
+    let now = look().sample;
+    assert!(times >= 5 && now.bytes > sent.len() as u64 && now.intervals > times, "{times}: {now:?}");
+    eprintln!("replaced {times} times: {now:?}");
 }
 
 #[test]

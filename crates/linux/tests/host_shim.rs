@@ -12,11 +12,12 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use congestlab_core::law::xcp::Header;
+use congestlab_core::units::BitRate;
 use congestlab_core::wire::option::{Hello, Option as XcpOption};
 use congestlab_core::wire::xcp::{Layout, PROTOCOL_EXPERIMENTAL, Packet, Repr, Version};
 use congestlab_linux::Error;
 use congestlab_linux::host::{self, Config, Encoding, Host, Law};
-use congestlab_linux::router::Queue;
+use congestlab_linux::router::{self, Queue};
 use congestlab_linux::sys::command::query;
 use congestlab_linux::sys::netns::Namespace;
 use congestlab_linux::sys::offload::Offloads;
@@ -198,6 +199,93 @@ fn a_shim_router_fills_the_link_without_a_drop() {
     assert_eq!((counters.shims_refused, counters.unwritten), (0, 0));
     // The hosts' offloads are on.
     assert_eq!(checksum_errors(&path), 0);
+}
+
+/// A second pair of hosts at the same router: x beside the client, and y, which is reached by the server's machine. Their
+/// interfaces put no headers in, so that they speak by the option.
+struct Second(String);
+
+impl Second {
+    fn beside(path: &Path) -> Self {
+        let (id, second) = (&path.id, Self(path.id.clone()));
+        for end in ["x", "y"] {
+            ip(&format!("ip netns add {id}{end}"));
+            ip(&format!("ip -n {id}{end} link set lo up"));
+        }
+        for (end, by, net) in [("x", "r", 4), ("y", "s", 5)] {
+            ip(&format!("ip -n {id}{end} link add eth0 type veth peer name {end} netns {id}{by}"));
+            ip(&format!("ip -n {id}{end} addr add 10.0.{net}.2/24 dev eth0"));
+            ip(&format!("ip -n {id}{by} addr add 10.0.{net}.1/24 dev {end}"));
+            for (space, device) in [(end, "eth0"), (by, end)] {
+                ip(&format!("ip -n {id}{space} link set {device} up"));
+                path.namespace(space).run(|| Offloads::off(device).unwrap().keep()).unwrap();
+            }
+            ip(&format!("ip -n {id}{end} route add default via 10.0.{net}.1"));
+        }
+        ip(&format!("ip -n {id}r route add 10.0.5.0/24 via 10.0.2.2"));
+        ip(&format!("ip netns exec {id}s sysctl -qw net.ipv4.ip_forward=1"));
+        second
+    }
+}
+
+impl Drop for Second {
+    fn drop(&mut self) {
+        for end in ["x", "y"] {
+            let _ = query(&format!("ip netns delete {}{end}", self.0));
+        }
+    }
+}
+
+#[test]
+fn hosts_with_the_option_and_with_the_shim_share_a_port() {
+    let test = "hosts_with_the_option_and_with_the_shim_share_a_port";
+    let mut path = path!("hosts_with_the_option_and_with_the_shim_share_a_port", Encoding::Shim);
+    let mut host = enable!("hosts_with_the_option_and_with_the_shim_share_a_port", &path.config());
+    cover(&path, &mut host);
+    let second = Second::beside(&path);
+    let (rate, shape) = (BitRate(20_000_000), Some(Queue::Bytes(200_000)));
+    let config = router::Config { rate, law: router::law(rate), encoding: Encoding::Both, shape };
+    path.namespace("r").run(|| router::attach("s", &config)).unwrap().unwrap();
+    // Other work may disturb a pair.
+    let mut distances = vec![];
+    for _ in 0..4 {
+        let port = path.serve(true);
+        path.start("y", &format!("iperf3 -s -1 -p {port}"), true);
+        let start = |end: &str, to: &str| {
+            let line = format!("iperf3 -c {to} -p {port} -O 2 -t 3 --json");
+            path.command(end, &line, true).stdout(Stdio::piped()).spawn().unwrap()
+        };
+        let running = [start("c", "10.0.2.2"), start("x", "10.0.5.2")];
+        sleep(Duration::from_secs(3));
+        for (end, encoding) in [("c", Encoding::Shim), ("x", Encoding::Option)] {
+            let sockets = path.namespace(end).run(|| host.sockets()).unwrap().unwrap();
+            let busy = sockets.iter().max_by_key(|socket| socket.flow.window_bytes).unwrap();
+            let flow = &busy.flow;
+            assert_eq!(
+                (flow.encoding, flow.law, flow.routers > 0, flow.fallbacks),
+                (encoding, Law::Xcp, true, 0)
+            );
+        }
+        let results = running.map(|child| {
+            let output = child.wait_with_output().unwrap();
+            let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!(result["end"]["sum_sent"]["retransmits"], 0);
+            result["end"]["sum_received"]["bits_per_second"].as_f64().unwrap()
+        });
+        let [shim, option] = results;
+        eprintln!("{test}: {shim:.0} bit/s by the shim, {option:.0} bit/s by the option");
+        let mean = (shim + option) / 2.0;
+        assert!(2.0 * mean > 10e6, "{shim} and {option} bit/s");
+        distances.push((shim - mean).abs() / mean);
+        if distances.last().is_some_and(|distance| *distance <= 0.1) {
+            break;
+        }
+    }
+    assert!(distances.iter().any(|distance| *distance <= 0.1), "from the fair share: {distances:?}");
+    let sample = path.namespace("r").run(|| router::status(Some("s"))).unwrap().unwrap().remove(0).sample;
+    assert!(sample.xcp_packets > 5000 && sample.refused_packets == 0, "{sample:?}");
+    assert_eq!((checksum_errors(&path), host.counters().unwrap().shims_refused), (0, 0));
+    drop(second);
 }
 
 #[test]

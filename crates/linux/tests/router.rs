@@ -72,7 +72,13 @@ fn super_packet(segments: u32, size: u32, wire: u32) -> [u8; 192] {
 #[test]
 fn a_demand_that_can_not_be_met_is_lowered_and_the_router_counts_itself() {
     let test = "a_demand_that_can_not_be_met_is_lowered_and_the_router_counts_itself";
-    let Some(program) = load(test, &quiet(Encoding::Option)) else { return };
+    for encoding in [Encoding::Option, Encoding::Both] {
+        let Some(program) = load(test, &quiet(encoding)) else { return };
+        option_is_edited(&program);
+    }
+}
+
+fn option_is_edited(program: &Program) {
     let layouts: [Vec<&[u8]>; 4] =
         [vec![], vec![&TIMESTAMPS], vec![&[1, 1]], vec![&[1, 1, 3, 3, 7, 1, 1, 1]]];
     let mut packets = 0;
@@ -162,9 +168,14 @@ fn a_packet_is_sorted_by_whether_the_law_takes_its_header() {
 
 #[test]
 fn the_draft_header_is_edited_and_nothing_else() {
-    let Some(program) = load("the_draft_header_is_edited_and_nothing_else", &quiet(Encoding::Shim)) else {
-        return;
-    };
+    for encoding in [Encoding::Shim, Encoding::Both] {
+        let test = "the_draft_header_is_edited_and_nothing_else";
+        let Some(program) = load(test, &quiet(encoding)) else { return };
+        draft_header_is_edited(&program);
+    }
+}
+
+fn draft_header_is_edited(program: &Program) {
     for ip in IPS {
         for tags in TAGS {
             let header = Header { reverse: -5, ..ASKS };
@@ -253,20 +264,24 @@ fn fragments(protocol: u8, options: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
 #[test]
 fn fragments_that_could_have_a_header_are_refused_and_others_are_traffic() {
     let test = "fragments_that_could_have_a_header_are_refused_and_others_are_traffic";
-    for (encoding, ours) in [(Encoding::Option, 6), (Encoding::Shim, 253)] {
+    for (encoding, ours) in
+        [(Encoding::Option, &[6][..]), (Encoding::Shim, &[253]), (Encoding::Both, &[6, 253])]
+    {
         let Some(program) = load(test, &quiet(encoding)) else { return };
         let mut bytes = 0;
         for protocol in [6, 17, 253] {
             for (what, fragment) in fragments(protocol, &data(ASKS, 0)) {
                 untouched(&program, &fragment, what);
                 bytes += (fragment.len() - ETHERNET) as u64;
-                let refused = program.sample().unwrap().refused.fragments;
-                assert_eq!(refused > 0, protocol >= ours, "{what} of protocol {protocol}, {encoding:?}");
             }
+            let refused = program.sample().unwrap().refused.fragments;
+            let expected = 5 * ours.iter().filter(|one| **one <= protocol).count() as u64;
+            assert_eq!(refused, expected, "protocol {protocol}, {encoding:?}");
         }
         let sample = program.sample().unwrap();
-        assert_eq!(sample.refused, Refused { fragments: 5, ..Refused::default() }, "{encoding:?}");
-        assert_eq!((sample.other_packets, sample.xcp_packets, sample.bytes), (10, 0, bytes));
+        let fragments = 5 * ours.len() as u64;
+        assert_eq!(sample.refused, Refused { fragments, ..Refused::default() }, "{encoding:?}");
+        assert_eq!((sample.other_packets, sample.xcp_packets, sample.bytes), (15 - fragments, 0, bytes));
     }
 }
 

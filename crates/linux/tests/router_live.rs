@@ -16,8 +16,8 @@ use congestlab_core::units::{BitRate, Ratio};
 use congestlab_core::wire::option::{Echo, Option as XcpOption};
 use congestlab_linux::Error;
 use congestlab_linux::router::{
-    self, AnyLaw, Change, Config, Encoding, Follower, Hook, Law, Part, Queue, Reader, SourceState, Status,
-    Weights,
+    self, AnyLaw, Change, Config, Encoding, Follower, Hook, Law, Part, Queue, Reader, SourceState, State,
+    Status, Weights,
 };
 use congestlab_linux::sys::command::{Mode, query, run, set_mode};
 use congestlab_linux::sys::packet::{Frame, Socket};
@@ -436,7 +436,7 @@ fn two_classes_are_made_told_and_taken_away() {
         assert_eq!(router::replace("v0", &longer).unwrap(), Change::Set(vec![Part::Limit(30)]));
         assert_eq!(qdiscs().matches("limit 40p").count(), 2, "{}", qdiscs());
         let half = beside(Weights::Fixed(Ratio::ppm(500_000)), Some(Queue::Packets(40)));
-        assert_eq!(router::replace("v0", &half).unwrap(), Change::Replaced);
+        assert_eq!(router::replace("v0", &half).unwrap(), Change::Replaced(State::OtherConstants));
         assert_eq!((classes(), look().beside.unwrap().xcp_weight), ([1_000_000, 1_000_000], 0.5));
         let error = router::replace("v0", &Config { rate: half.rate, ..config(packets) }).unwrap_err();
         assert!(error.to_string().contains("one class or two"), "{error}");

@@ -43,6 +43,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod capacity;
 pub mod errors;
 pub mod estimator;
 mod flows;

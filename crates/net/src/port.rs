@@ -9,7 +9,9 @@
 
 mod beside;
 mod counts;
+mod told;
 
+use crate::capacity::{CapacityFrom, Follower};
 use crate::errors::ErrorRate;
 use crate::impairments::{Errors, Reorder, Spans};
 use crate::packet::{PS_PER_NS, Packet, Picos, flag};
@@ -22,6 +24,7 @@ use crate::stats::Histogram;
 use crate::xcp_i::PortView;
 use alloc::boxed::Box;
 use beside::Beside;
+use congestlab_core::capacity::Counters;
 use congestlab_core::law::queue::{Arrival, Departure, Queue, QueueSample, Verdict};
 use congestlab_core::law::{Link, LinkConfig, LinkReport, LinkView, Series, Steered as _};
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Time};
@@ -60,6 +63,8 @@ pub struct PortConfig {
     pub discipline: Discipline,
     /// Link law; `None`: a legacy router.
     pub law: Option<LawConfig>,
+    /// Source of the capacity that the law is told while it runs; then that of its configuration holds whenever the source is stale.
+    pub capacity_from: Option<CapacityFrom>,
     /// Moment at which the law sees departures.
     pub feedback_at: FeedbackAt,
     /// Records of the policer that arrivals of the law pass first ([`congestlab_core::law::police`]); `None`: there is none.
@@ -85,6 +90,7 @@ impl PortConfig {
             limit,
             discipline: Discipline::DropTail,
             law: None,
+            capacity_from: None,
             feedback_at: FeedbackAt::Departure,
             police: None,
             errors: None,
@@ -353,6 +359,8 @@ pub struct Port {
 #[derive(Clone, Debug)]
 struct Parts {
     law: Option<Link>,
+    /// Source of the law's capacity, where somebody else tells it.
+    follower: Option<Box<Follower>>,
     feedback_at: FeedbackAt,
     /// Memory of flows, where somebody wants them remembered.
     beside: Option<Box<Beside>>,
@@ -402,23 +410,7 @@ impl Parts {
     fn timer(&self) -> Picos {
         let law = self.law.as_ref().map_or(NEVER, |law| picos(law.next_deadline()));
         let queue = self.queue_law.as_ref().map_or(NEVER, |law| picos(law.next_deadline()));
-        law.min(queue).min(self.step_at()).min(self.from).min(self.next_sample)
-    }
-
-    /// The law learns what it may use.
-    fn tell_capacity(&mut self) {
-        if let Some(law) = &mut self.law {
-            law.set_capacity(self.queue_law.as_ref().map_or(self.told, |queue| queue.share(self.told)));
-        }
-    }
-
-    /// A law that watches a trace learns what it offered of late.
-    #[inline(never)]
-    fn tell_offered(&mut self, now: Picos, window: Duration) {
-        if let (Service::Trace(trace), Some(law)) = (&self.service, &mut self.law) {
-            let from = now.saturating_sub(window.0.saturating_mul(PS_PER_NS));
-            law.set_capacity(Bytes(trace.offered(from, now)).per(Duration(window.0.max(1))));
-        }
+        law.min(queue).min(self.look_at()).min(self.step_at()).min(self.from).min(self.next_sample)
     }
 
     /// True if the link law deals with the packets of that queue.
@@ -447,7 +439,8 @@ impl Port {
     /// Creates an idle port at the beginning of a run that ends at `to` and measures from `from` on.
     pub fn new(config: &PortConfig, mut streams: Streams, from: Picos, to: Picos) -> Self {
         let law = config.law.as_ref().map(|law| start(law, &config.service, &mut streams.phase));
-        let hears_steps = config.law.as_ref().is_some_and(|law| law.follows_service);
+        let hears_steps =
+            config.law.as_ref().is_some_and(|law| law.follows_service) && config.capacity_from.is_none();
         let told = match &config.law {
             Some(law) if !law.follows_service => law.config.capacity(),
             _ => config.service.capacity_at(0),
@@ -455,7 +448,10 @@ impl Port {
         let queue_law = Queue::new(&config.discipline);
         let server = Server::new(&config.service);
         let sample_every = config.sample_every.unwrap_or(NEVER).max(1);
+        let follower =
+            config.capacity_from.filter(|_| law.is_some()).map(|from| Box::new(Follower::new(from, told)));
         let mut parts = Parts {
+            follower,
             feedback_at: config.feedback_at,
             beside: Beside::new(config),
             queue_law,
@@ -468,7 +464,11 @@ impl Port {
             streams,
             service: config.service.clone(),
             watches: match &config.law {
-                Some(law) if law.follows_service && matches!(config.service, Service::Trace(_)) => {
+                Some(law)
+                    if law.follows_service
+                        && config.capacity_from.is_none()
+                        && matches!(config.service, Service::Trace(_)) =>
+                {
                     law.config.watches()
                 }
                 _ => None,
@@ -606,6 +606,7 @@ impl Port {
         stats.note_queue(self.meter.longest);
         stats.law = parts.law.as_ref().map(Link::report);
         stats.police = parts.beside.as_ref().and_then(|beside| beside.counts());
+        stats.capacity = parts.follower.as_ref().map(|follower| follower.counts());
         if let Some((_, bytes)) = parts.measured_from {
             stats.measured_bytes = sent_bytes - bytes;
             stats.queue_mean_packets = self.meter.mean();
@@ -839,6 +840,10 @@ impl Port {
             parts.told = parts.service.capacity_at(now);
             parts.tell_capacity();
         }
+        if parts.look_at() <= now {
+            let waiting = Bytes(self.queue.bytes() + parts.others.bytes());
+            parts.follow(Counters { bytes: Bytes(self.started_bytes), packets: self.started, waiting });
+        }
         if let Some(law) = &mut parts.queue_law
             && picos(law.next_deadline()) <= now
         {
@@ -865,6 +870,7 @@ impl Port {
             stats.note_queue(self.meter.longest);
             stats.law = parts.law.as_ref().map(Link::report);
             stats.police = parts.beside.as_ref().and_then(|beside| beside.counts());
+            stats.capacity = parts.follower.as_ref().map(|follower| follower.counts());
             stats.before = PortCounts {
                 arrived_packets: self.arrived,
                 sent_packets: self.started - u64::from(is_sending),

@@ -6,6 +6,7 @@
 use crate::packet::Picos;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use congestlab_core::capacity::STEP;
 use congestlab_core::units::BitRate;
 use core::fmt;
 
@@ -128,6 +129,20 @@ impl Trace {
         BitRate(u64::try_from(bits / u128::from(self.period())).unwrap_or(u64::MAX))
     }
 
+    /// Returns the mean of the rate that the trace offers within a step of [`STEP`], counted from the
+    /// beginning. The last opportunity of a period, at its end, counts with those before it.
+    pub fn offers(&self, step: u64) -> BitRate {
+        const STEP_MS: u64 = STEP.0 / 1_000_000;
+        let period = self.stamps.last().map_or(1, |last| u64::from(*last)).max(1);
+        // Opportunities before a time, of all periods.
+        let before = |ms: u64| {
+            let within = self.stamps.partition_point(|stamp| u64::from(*stamp) < ms % period) as u64;
+            ms / period * self.stamps.len() as u64 + within
+        };
+        let (from, to) = (step * STEP_MS, (step + 1) * STEP_MS);
+        BitRate((before(to) - before(from)) * u64::from(OPPORTUNITY) * 8 * 1000 / STEP_MS)
+    }
+
     /// Returns the time of opportunity `index` of the period that began at `base`.
     pub(crate) fn at(&self, base: Picos, index: usize) -> Picos {
         base.saturating_add(u64::from(self.stamps[index]) * PS_PER_MS)
@@ -169,6 +184,20 @@ fn parse_u32(digits: &[u8]) -> Option<u32> {
 mod tests {
     use super::*;
     use alloc::vec;
+
+    #[test]
+    fn a_trace_offers_what_its_lines_say_also_across_its_end() {
+        // 100 opportunities in the first 100 ms, 10 in the next 50 ms, which end the period.
+        let mut stamps: Vec<u32> = (0..100).collect();
+        stamps.extend((0..10).map(|n| 105 + 5 * n));
+        let trace = Trace::new(stamps).unwrap();
+        let packets = |step| trace.offers(step).0 / (1500 * 8 * 10);
+        assert_eq!(packets(0), 100);
+        // The 10, of which the last, at the period's end, counts with those before it, and 50 of the next.
+        assert_eq!(packets(1), 10 + 50);
+        let six_periods: u64 = (0..9).map(packets).sum();
+        assert_eq!(six_periods, 6 * 110);
+    }
 
     #[test]
     fn what_a_trace_offers_is_the_sum_of_its_opportunities() {

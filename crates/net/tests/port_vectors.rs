@@ -1,12 +1,14 @@
 //! Small cases of a port whose outcome is known by hand.
 
-use congestlab_core::units::{BitRate, Bytes, Duration};
+use congestlab_core::law::{LinkConfig, LinkReport, xcp};
+use congestlab_core::units::{BitRate, Bytes, Duration, Rate};
+use congestlab_net::capacity::{CapacityCounts, CapacityFrom};
 use congestlab_net::errors::ErrorRate;
 use congestlab_net::packet::{Kind, Packet, Picos, flag};
-use congestlab_net::port::{NEVER, Output, Port, PortConfig, PortEvent, Streams};
+use congestlab_net::port::{LawConfig, NEVER, Output, Port, PortConfig, PortEvent, Streams};
 use congestlab_net::queue::{Discipline, Limit, Reason, step};
 use congestlab_net::random::{Probability, Stream};
-use congestlab_net::service::Service;
+use congestlab_net::service::{Service, Steps};
 use congestlab_net::trace::Trace;
 
 const MS: Picos = 1_000_000_000;
@@ -343,5 +345,53 @@ fn the_fingerprint_tells_runs_apart() {
     for (i, other) in others.iter().enumerate() {
         assert_ne!(plain, *other, "change {i}");
         assert!(!others[..i].contains(other), "change {i} looks like another");
+    }
+}
+
+/// A link whose law hears of steps by the rate that is stated, ten times a second, and one whose law hears of them by itself: where the
+/// steps come at a look, they are the same.
+#[test]
+fn a_law_that_is_told_what_the_service_states_decides_as_if_it_followed_it() {
+    let steps = [(0, 8), (200, 4), (700, 16)].map(|(ms, mbits)| (ms * MS, BitRate(mbits * 1_000_000)));
+    let service = Service::Steps(Steps::new(steps.to_vec()).unwrap());
+    let law = LinkConfig::Xcp(xcp::LinkConfig { capacity: Rate(500_000), ..xcp::LinkConfig::DEFAULT });
+    let decided = |follows_service, capacity_from| {
+        let law = Some(LawConfig { config: law.clone(), follows_service });
+        let config =
+            PortConfig { law, capacity_from, service: service.clone(), ..config(Limit::Packets(500)) };
+        let (mut port, mut log) = (port(&config), Decisions::default());
+        for ms in 0..1000 {
+            let at = ms * MS;
+            port.advance_to_arrival(at, &mut log);
+            port.arrive(at, data(ms as u32, 1000), &mut log);
+        }
+        port.advance_before(END, &mut log);
+        port.finish(END);
+        (log.0, port.stats().capacity)
+    };
+    let (follows, none) = decided(true, None);
+    let (told, counts) = decided(false, Some(CapacityFrom::Stated));
+    let (fixed, _) = decided(false, None);
+    assert!(follows.len() > 10 && none.is_none());
+    assert_eq!(told, follows);
+    assert_ne!(fixed, follows);
+    assert_eq!(counts, Some(CapacityCounts { changes: 3, stale: Duration(0) }));
+    // A queue of 200 packets is left of the second step: the third is measured.
+    let (measured, counts) = decided(false, Some(CapacityFrom::Drain { longest: Bytes(1000) }));
+    let (changes, stale) = counts.map(|counts| (counts.changes, counts.stale)).unwrap();
+    assert!(measured != fixed && changes >= 2 && stale == Duration(0), "{changes} changes, {stale:?}");
+}
+
+/// Reports of control intervals.
+#[derive(Default)]
+struct Decisions(Vec<LinkReport>);
+
+impl Output for Decisions {
+    fn deliver(&mut self, _packet: &mut Packet) {}
+
+    fn event(&mut self, _at: Picos, event: PortEvent) {
+        if let PortEvent::ControlInterval { report } = event {
+            self.0.push(report);
+        }
     }
 }

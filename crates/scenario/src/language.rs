@@ -1,5 +1,6 @@
 //! The language of scenario files: from a text to a model that the simulator runs.
 
+pub(crate) mod capacity;
 pub(crate) mod classes;
 pub(crate) mod estimator;
 pub(crate) mod file;

@@ -148,6 +148,8 @@ fn every_alternative_in_the_example_is_accepted() {
         ("flows.ftp.profile", "ns2"),
         ("links.bottleneck.profile", "ns2"),
         ("links.bottleneck.feedback_at", "enqueue"),
+        ("links.bottleneck.capacity_from", "drain"),
+        ("links.bottleneck.capacity_from", "qdisc"),
         ("flows.ftp.path", "[\"bottleneck.reverse\"]"),
         ("flows.ftp.start", "{ every = \"2 s\", from = \"0 s\" }"),
         ("flows.ftp.start", "{ uniform = \"1 s\" }"),

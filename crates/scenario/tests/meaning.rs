@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use congestlab_core::law::xcp::{LossPolicy, Profile, RateSource, RequestPolicy};
 use congestlab_core::law::{LinkConfig, SenderConfig};
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
+use congestlab_scenario::net::capacity::CapacityFrom;
 use congestlab_scenario::net::errors::ErrorRate;
 use congestlab_scenario::net::port::{FeedbackAt, LawConfig};
 use congestlab_scenario::net::queue::{Discipline, Limit, red};
@@ -258,6 +259,32 @@ fn a_window_is_in_whole_segments_and_never_none() {
     assert_eq!(awnd("100 B"), Some(1));
 }
 
+/// TCP keeps the queue full, so that it can be measured; the law alone was told too much.
+#[test]
+fn a_law_that_is_told_how_fast_its_queue_drains_is_told_the_same_by_both_engines() {
+    let settings = [
+        ("links.a.law", "{ xcp = { capacity = \"20 Mbit/s\" } }"),
+        ("links.a.rate", "{ steps = [[\"0 s\", \"10 Mbit/s\"], [\"5 s\", \"4 Mbit/s\"]] }"),
+    ];
+    let run = |source: Option<&'static str>, engine| {
+        let source = source.map(|source| ("links.a.capacity_from", source));
+        let model = model(&settings.into_iter().chain(source).collect::<Vec<_>>());
+        sim::run(&model, engine, &AtomicBool::new(false), &mut |_| ())
+    };
+    let window = Engine::Window { threads: 1, divisor: 1 };
+    let fixed = run(None, window);
+    assert_eq!(fixed.links[0].capacity_changes_total, None);
+    for source in ["drain", "qdisc"] {
+        let (one, other) = (run(Some(source), window), run(Some(source), Engine::Reference));
+        assert_eq!(one.fingerprint, other.fingerprint, "{source}");
+        assert_ne!(one.fingerprint, fixed.fingerprint, "{source}");
+        let link = &one.links[0];
+        let changes = link.capacity_changes_total.unwrap();
+        assert!(changes >= 2 && link.capacity_stale_s_total < Some(5.0), "{source}: {link:?}");
+        assert_eq!(source == "qdisc", changes == 2 && link.capacity_stale_s_total == Some(0.0), "{link:?}");
+    }
+}
+
 #[test]
 fn switches_reach_their_laws() {
     let law = "{ xcp = { alpha = 0.3, beta = 0.1, gamma = 0.2, capacity = \"9.9 Mbit/s\", capture = false, bound_headers = false, \
@@ -276,6 +303,23 @@ fn switches_reach_their_laws() {
     assert_eq!((config.initial_interval, config.allowed_queue), (Duration(50_000_000), Duration(2_000_000)));
     assert!(!config.bound_headers);
     assert_eq!(model.links[0].port.feedback_at, FeedbackAt::Enqueue);
+    assert_eq!(model.links[0].port.capacity_from, None);
+    let (law, longest) = ("{ xcp = { capacity = \"9.9 Mbit/s\" } }", Bytes(1500));
+    let told = |rate: &str, from: &str| {
+        let model =
+            self::model(&[("links.a.law", law), ("links.a.rate", rate), ("links.a.capacity_from", from)]);
+        let port = &model.links[0].port;
+        // What the law states holds without the source.
+        let LawConfig { config, follows_service } = port.law.as_ref().unwrap();
+        assert_eq!((config.capacity(), *follows_service), (Rate(1_237_500), false));
+        port.capacity_from.unwrap()
+    };
+    assert_eq!(told("10 Mbit/s", "drain"), CapacityFrom::Drain { longest });
+    assert_eq!(told("10 Mbit/s", "qdisc"), CapacityFrom::Stated);
+    let trace = concat!("{ trace = \"", env!("CARGO_MANIFEST_DIR"), "/tests/data/lte.down\" }");
+    let delay = |ms: u64| CapacityFrom::Trace { delay: Duration(ms * 1_000_000) };
+    assert_eq!(told(trace, "trace"), delay(0));
+    assert_eq!(told(trace, "{ trace = { delay = \"50 ms\" } }"), delay(50));
 
     let law = "{ xcp = { loss = \"fallback\", request = \"unlimited\", clamp = false, aging = 0.25, pacing = true, \
                rate = \"measured\", price = 2.5, desired_rate = \"8 Mbit/s\" } }";

@@ -350,6 +350,8 @@ fn link_outcome(model: &Model, link: &Link, stats: &PortStats, no_drops: &DropsB
         bounded_packets: counts.bounded_packets,
         policed_flows: counts.police.map(|police| police.offenders),
         clamped_packets: counts.police.map(|police| police.clamped),
+        capacity_changes: counts.capacity.map(|capacity| capacity.changes),
+        capacity_stale_s: counts.capacity.map(|capacity| ms(capacity.stale) / 1e3),
         xcp_i: None,
         in_flight_end: stats.in_flight_end,
         queue_mean_packets: stats.queue_mean_packets,
@@ -371,6 +373,8 @@ fn link_outcome(model: &Model, link: &Link, stats: &PortStats, no_drops: &DropsB
         bounded_packets_total: total.bounded_packets,
         policed_flows_total: total.police.map(|police| police.offenders),
         clamped_packets_total: total.police.map(|police| police.clamped),
+        capacity_changes_total: total.capacity.map(|capacity| capacity.changes),
+        capacity_stale_s_total: total.capacity.map(|capacity| ms(capacity.stale) / 1e3),
         queue_max_packets_total: total.queue_max_packets,
     }
 }

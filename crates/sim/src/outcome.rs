@@ -65,6 +65,12 @@ pub struct LinkOutcome {
     /// Packets whose stated spacing the link's policer lowered; absent where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clamped_packets: Option<u64>,
+    /// Times that the source of the law's capacity told another one; absent where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity_changes: Option<u64>,
+    /// Time for which the source of the law's capacity was stale, so that the fixed one held; absent where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity_stale_s: Option<f64>,
     /// Counts of the XCP-i agent of the link's router, for all of its ports and the whole run
     /// ([`Stats`](congestlab_net::xcp_i::Stats)); absent where there is no agent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,6 +119,12 @@ pub struct LinkOutcome {
     /// Packets whose stated spacing the link's policer lowered, in the whole run; absent where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clamped_packets_total: Option<u64>,
+    /// Times that the source of the law's capacity told another one, in the whole run; absent where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity_changes_total: Option<u64>,
+    /// Time for which the source of the law's capacity was stale, in the whole run; absent where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity_stale_s_total: Option<f64>,
     /// Most packets that waited at once, in the whole run.
     pub queue_max_packets_total: u64,
 }

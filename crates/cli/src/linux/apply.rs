@@ -16,7 +16,7 @@ use congestlab_scenario::wanted::{Host, Place, Placed, Router, Wanted};
 use congestlab_scenario::{Diagnostics, store};
 use serde_json::json;
 
-use super::args::{ApplyArguments, AttachArguments, EncodingShown, HostEnableArguments};
+use super::args::{ApplyArguments, AttachArguments, HostEnableArguments, RouterEncoding};
 use super::host::patiently;
 use super::{args, metrics};
 use crate::failure::{Failure, Message, tell_diagnostics};
@@ -118,8 +118,9 @@ fn attach_arguments<'a>(
         capacity_from: router.capacity_from.as_ref().map(|source| source.value.clone()),
         beside_tcp: None,
         encoding: router.encoding.as_ref().map(|encoding| match encoding.value {
-            "shim" => EncodingShown::Shim,
-            _ => EncodingShown::Option,
+            "shim" => RouterEncoding::Shim,
+            "both" => RouterEncoding::Both,
+            _ => RouterEncoding::Option,
         }),
         alpha: None,
         beta: None,
@@ -453,7 +454,9 @@ fn apply_router(router: &Router, feeders: &mut Feeders<'_>, screen: &Screen) -> 
     Ok(Done::Changed(match done {
         router::Change::None => return Ok(Done::Nothing),
         router::Change::Attached => format!("attached {law} at {rate}"),
-        router::Change::Replaced => format!("{law} at {rate} in place of what was there; its queue stayed"),
+        router::Change::Replaced(state) => {
+            format!("{law} at {rate} in place of what was there; its queue stayed, and {state}")
+        }
         router::Change::Again => format!("attached {law} at {rate} again, with another shaper"),
         router::Change::Set(parts) => {
             let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();

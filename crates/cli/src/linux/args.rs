@@ -276,7 +276,8 @@ pub(crate) struct AttachArguments {
     #[arg(long, required_unless_present = "no_shape")]
     pub(crate) rate: Option<BitRate>,
     /// Stay, and let the capacity follow a source: trace:FILE (a recorded trace), command:'CMD' (rates that a command prints), drain
-    /// (measured at the queue) or qdisc (stated by the shaper), both with --no-shape; the rate holds whenever that is stale
+    /// (measured at the queue), bql (measured at the driver) or qdisc (stated by the shaper), these with --no-shape; the rate holds
+    /// whenever that is stale
     #[arg(long, value_name = "SOURCE")]
     pub(crate) capacity_from: Option<String>,
     /// XCP: give XCP's packets and all others a class each of the shaper, so that TCP may share the link. With flows, stay, and let the
@@ -285,7 +286,7 @@ pub(crate) struct AttachArguments {
     pub(crate) beside_tcp: Option<String>,
     /// Place of XCP's congestion header in packets [default: option]
     #[arg(long, value_enum)]
-    pub(crate) encoding: Option<EncodingShown>,
+    pub(crate) encoding: Option<RouterEncoding>,
     /// XCP, P-XCP: share of the spare capacity that is given away per interval; 0.4
     #[arg(long, value_parser = ratio)]
     pub(crate) alpha: Option<Ratio>,
@@ -307,7 +308,8 @@ pub(crate) struct AttachArguments {
     /// Limit of the queue, such as "200 packets" or "250 kB" [default: 100 ms at the rate, at least 100 kB]
     #[arg(long, conflicts_with = "no_shape", value_parser = queue)]
     pub(crate) queue: Option<Queue>,
-    /// Put the law in the place of one that is attached, such as another version's: connections and what waits in the queue stay
+    /// Put the law in the place of one that is attached, such as another version's: connections and what waits in the queue stay,
+    /// and a law with the same constants goes on where it was
     #[arg(long)]
     pub(crate) replace: bool,
     /// Only print the commands
@@ -321,6 +323,16 @@ pub(crate) enum EncodingShown {
     Option,
     /// As a protocol of its own between IP and TCP (draft-03)
     Shim,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RouterEncoding {
+    /// As a TCP option
+    Option,
+    /// As a protocol of its own between IP and TCP (draft-03)
+    Shim,
+    /// As either of these, each packet as its host sends it
+    Both,
 }
 
 #[derive(Debug, Args)]

@@ -194,7 +194,8 @@ fn text(status: &Status) -> String {
     line(
         "encoding",
         match encoding {
-            Encoding::Option => "option".into(),
+            // Hosts have one of the two.
+            Encoding::Option | Encoding::Both => "option".into(),
             Encoding::Shim => format!("shim at {}", interfaces.join(", ")),
             Encoding::Ecn => format!("codes in the ECN field at {}", interfaces.join(", ")),
             Encoding::Quic => "packets of QUIC".into(),

@@ -18,7 +18,7 @@ use congestlab_scenario::units::BitRate;
 use congestlab_scenario::{disk, store};
 use serde_json::json;
 
-use super::args::{AttachArguments, EncodingShown, RouterCommand};
+use super::args::{AttachArguments, RouterCommand, RouterEncoding};
 use crate::build;
 use crate::failure::{Failure, Message};
 use crate::machine;
@@ -66,6 +66,7 @@ fn attach(arguments: &AttachArguments, screen: &Screen) -> Result<(), Failure> {
     let source = source.transpose()?;
     if let Some(source) = &source {
         source.check(&config)?;
+        source.require(&arguments.interface)?;
     }
     // Ctrl-C must not leave half of it behind: it waits for the end, and then all is undone.
     let stop = machine::stop_flag()?;
@@ -83,10 +84,13 @@ fn attach(arguments: &AttachArguments, screen: &Screen) -> Result<(), Failure> {
                 let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
                 format!("{interface} runs {} at {rate}: {}", arguments.law, parts.join(", "))
             }
-            _ => format!(
-                "{interface} runs {} at {rate}, in the place of what was there; its queue stayed",
+            router::Change::Replaced(state) => format!(
+                "{interface} runs {} at {rate}, in the place of what was there; its queue stayed, and {state}",
                 arguments.law
             ),
+            router::Change::Attached | router::Change::Again => {
+                format!("{interface} runs {} at {rate}, attached again", arguments.law)
+            }
         });
         return stay(interface, source.as_ref(), &config, &stop, screen);
     }
@@ -197,8 +201,9 @@ pub(super) fn config_at(arguments: &AttachArguments, rate: BitRate) -> Result<Co
             // It is refused: only XCP's header can be elsewhere.
             (Law::Any(_), Some(_)) => Encoding::Shim,
             (Law::XcpI(..), None) => Encoding::Shim,
-            (_, None | Some(EncodingShown::Option)) => Encoding::Option,
-            (_, Some(EncodingShown::Shim)) => Encoding::Shim,
+            (_, None | Some(RouterEncoding::Option)) => Encoding::Option,
+            (_, Some(RouterEncoding::Shim)) => Encoding::Shim,
+            (_, Some(RouterEncoding::Both)) => Encoding::Both,
         },
         law,
         shape: (!arguments.no_shape).then(|| arguments.queue.unwrap_or(Queue::default_for(rate))),
@@ -335,6 +340,7 @@ fn table(status: &Status) -> String {
             Encoding::Ecn if sample.load.is_some() => "load in the ECN field".into(),
             Encoding::Ecn => "no header".into(),
             Encoding::Quic => "codes in packets of QUIC".into(),
+            Encoding::Both => "header as option or shim".into(),
             Encoding::Option | Encoding::Shim =>
                 format!("header as {}", format!("{encoding:?}").to_lowercase()),
         },

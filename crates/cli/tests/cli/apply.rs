@@ -82,18 +82,23 @@ fn only_what_differs_is_changed_and_a_second_time_nothing() {
     // The handle of the child says that the queue is the same one.
     let handle = |qdiscs: &str| qdiscs.lines().find(|line| line.contains("bfifo")).map(str::to_owned);
     let tuned = left("rate = \"20 Mbit/s\"\nqueue = \"100 kB\"\nset = { alpha = 0.3 }");
-    assert_eq!(at.file(&tuned), "left: xcp at 20 Mbit/s in place of what was there; its queue stayed\n");
+    let stayed = |law: &str, why: &str| {
+        format!(
+            "left: {law} at 20 Mbit/s in place of what was there; its queue stayed, and the law begins anew, for the one before {why}\n"
+        )
+    };
+    assert_eq!(at.file(&tuned), stayed("xcp", "had other constants"));
     assert_eq!(handle(&state(&at.room).1), handle(&after.1));
     assert_eq!(at.file(&tuned), "left: as wanted\n");
     let rcp = "[routers.left]\nlaw = \"rcp\"\nrate = \"20 Mbit/s\"\nqueue = \"100 kB\"\nset = { interval = \"20 ms\" }\n";
-    assert_eq!(at.file(rcp), "left: rcp at 20 Mbit/s in place of what was there; its queue stayed\n");
+    assert_eq!(at.file(rcp), stayed("rcp", "was another"));
     assert_eq!(at.file(rcp), "left: as wanted\n");
     assert_eq!(at.status()["law"], "rcp");
     assert_eq!(handle(&state(&at.room).1), handle(&after.1));
     let step = "[routers.left]\nlaw = \"step\"\nrate = \"20 Mbit/s\"\nqueue = \"100 kB\"\nset = { packets = 20, drop = true }\n";
-    assert_eq!(at.file(step), "left: step at 20 Mbit/s in place of what was there; its queue stayed\n");
+    assert_eq!(at.file(step), stayed("step", "was another"));
     assert_eq!(at.file(step), "left: as wanted\n");
-    assert_eq!(at.file(rcp), "left: rcp at 20 Mbit/s in place of what was there; its queue stayed\n");
+    assert_eq!(at.file(rcp), stayed("rcp", "was another"));
     let packets = rcp.replace("100 kB", "50 packets");
     assert_eq!(at.file(&packets), "left: attached rcp at 20 Mbit/s again, with another shaper\n");
     assert_eq!(at.file(&packets), "left: as wanted\n");

@@ -176,10 +176,13 @@ fn trace_is_replayed_in_steps_of_a_tenth_of_a_second() {
     for (source, said) in [
         ("trace:nowhere", "can not read the trace nowhere"),
         ("drain", "drain would be that of the shaper which is to follow it"),
-        ("bql", "`bql` is no source of a capacity; allowed: trace:FILE"),
+        ("bql", "bql would be that of the shaper which is to follow it"),
+        ("bql --no-shape", "left keeps no byte queue limits: its driver does not say what is in flight"),
+        ("modem", "`modem` is no source of a capacity; allowed: trace:FILE"),
     ] {
-        let words = ["attach", "left", "--law", "xcp", "--rate", "10 Mbit/s", "--capacity-from", source];
-        let error = router(&at.room, &words).exits(2).stderr().replace("\n", " ");
+        let mut words = vec!["attach", "left", "--law", "xcp", "--rate", "10 Mbit/s", "--capacity-from"];
+        words.extend(source.split(' '));
+        let error = router(&at.room, &words).exits(2).stderr().replace('\n', " ");
         assert!(error.contains(said.split(';').next().unwrap_or_default()), "{error}");
         router(&at.room, &["status", "left"]).exits(2);
     }

@@ -174,9 +174,20 @@ fn a_law_is_put_in_the_place_of_another_and_its_queue_stays() {
         let printed = attach("--law pxcp --rate 10Mbit/s --replace --dry-run").exits(0).stdout();
         assert!(printed.contains("bpf replace cl_router"), "{printed}");
         assert_eq!(law(), "xcp");
-        for other in ["pxcp", "vcp", "scone", "step", "pie", "xcp"] {
+        for (other, state_of) in [
+            ("xcp --encoding both", "the law goes on where it was"),
+            ("xcp --alpha 0.3", "the law begins anew, for the one before had other constants"),
+            ("pxcp", "the law begins anew, for the one before was another"),
+            ("vcp", "begins anew"),
+            ("scone", "begins anew"),
+            ("step", "begins anew"),
+            ("pie", "the law begins anew, for the one before was another"),
+            ("xcp", "begins anew"),
+        ] {
             let said = attach(&format!("--law {other} --rate 10Mbit/s --replace")).exits(0).stderr();
             assert!(said.contains("in the place of what was there; its queue stayed"), "{said}");
+            assert!(said.contains(state_of), "{said}");
+            let other = other.split(' ').next().expect("a name");
             assert_eq!((law(), state(&room)), (other.into(), before.clone()));
         }
         let said = attach("--law xcp --rate 20Mbit/s --replace").exits(0).stderr();

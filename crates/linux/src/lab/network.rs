@@ -129,6 +129,9 @@ pub(super) fn needs_user_space(port: &PortConfig) -> Option<&'static str> {
     if port.police.is_some() {
         return Some("a policer");
     }
+    if port.capacity_from.is_some() {
+        return Some("a law that is told its capacity");
+    }
     match (&port.service, &port.discipline, &port.law) {
         (Service::Trace(_), ..) => Some("a recorded trace"),
         (_, Discipline::Red(_), _) => Some("RED"),

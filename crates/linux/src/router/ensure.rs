@@ -26,11 +26,35 @@ pub enum Change {
     /// The law was attached.
     Attached,
     /// The law was put in the place of another one; the shaper and its queue stayed.
-    Replaced,
+    Replaced(State),
     /// The law and its shaper were detached and attached again; packets in the queue were lost.
     Again,
     /// Rate, queue or bucket were changed in place.
     Set(Vec<Part>),
+}
+
+/// Fate of a law's memory, of intervals, means, pools, flows and counts, when its program is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// The law goes on with it.
+    Kept,
+    /// The law begins anew, since the one before was another.
+    OtherLaw,
+    /// The law begins anew, since the one before had other constants, by which it had decided.
+    OtherConstants,
+    /// The law begins anew, since the version before remembers other things, or at other places.
+    OtherLayout,
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Kept => "the law goes on where it was",
+            Self::OtherLaw => "the law begins anew, for the one before was another",
+            Self::OtherConstants => "the law begins anew, for the one before had other constants",
+            Self::OtherLayout => "the law begins anew, for the version before remembers otherwise",
+        })
+    }
 }
 
 /// A part of a router that can be changed while traffic goes on.
@@ -136,7 +160,8 @@ pub fn ensure(name: &str, config: &Config) -> Result<Change> {
 }
 
 /// Makes the interface have this law as [`ensure`] does, also in the place of one that was attached by hand, or by another build of
-/// this program: queue and connections stay, and the law begins anew, with the capacity and constants that are told here.
+/// this program: queue and connections stay, and the law goes on where it was, with the capacity that is told here, if it is the
+/// same law with the same constants, and remembers the same ([`State`]).
 ///
 /// # Errors
 /// As [`attach`](super::attach), if the queue could not stay, and if somebody reads the capacity from a source.
@@ -198,12 +223,12 @@ fn ensure_as(name: &str, config: &Config, mark: u32) -> Result<Change> {
         tell_rate(&attached, settings, name, config.rate)?;
         return Ok(Change::Set(parts));
     }
-    put(&interface, &attached, settings.undo() | mark, config)?;
+    let state = put(&interface, &attached, &settings, mark, config)?;
     // It begins with weights of its own.
     if let (Law::Beside(..), Some(queue)) = (&config.law, config.shape) {
         reshape(&interface, &interface.require_attached()?, config.rate, queue.limit())?;
     }
-    Ok(Change::Replaced)
+    Ok(Change::Replaced(state))
 }
 
 /// Returns the parts that differ and can be changed in place.
@@ -229,14 +254,25 @@ fn parts(interface: &Interface, settings: &Settings, shaper: Option<Shaper>, con
 }
 
 /// Puts a program in the place of the one that hangs there, in one step: whoever is killed leaves the one or the other. The queue
-/// stays.
-fn put(interface: &Interface, attached: &Attached, undo: u32, config: &Config) -> Result<()> {
+/// stays, and the state if both understand it: then it is the same map, locked for each packet, whoever of the two works on it.
+fn put(
+    interface: &Interface,
+    attached: &Attached,
+    settings: &Settings,
+    mark: u32,
+    config: &Config,
+) -> Result<State> {
     let name = &interface.name;
-    if !command::announce(&format!("bpf replace {PROGRAM} ({}) at tcx egress of {name}", law_name())) {
-        return Ok(());
+    let state = settings.state_under(config, attached.hung.info.id);
+    let line = format!("bpf replace {PROGRAM} ({}) at tcx egress of {name}: {state}", law_name());
+    if !command::announce(&line) {
+        return Ok(state);
     }
-    let program = Program::load(config.law.object(), config, interface.link_header, undo)?;
-    program.with_fd(|program| interface.replace(PLACE, &attached.hung, program))?
+    let undo = settings.undo() | mark;
+    let maps = if state == State::Kept { &attached.maps[..] } else { &[] };
+    let program = Program::load_on(config.law.object(), config, interface.link_header, undo, maps)?;
+    program.with_fd(|program| interface.replace(PLACE, &attached.hung, program))??;
+    Ok(state)
 }
 
 /// Returns the names of the interfaces whose laws [`ensure`] has attached.
@@ -274,7 +310,9 @@ mod tests {
 
     use libbpf_rs::{MapCore as _, MapFlags};
 
-    use super::super::{CONFIG, Encoding, attach, law, status};
+    use congestlab_core::units::Ratio;
+
+    use super::super::{CONFIG, Encoding, Law, attach, law, pxcp, status};
     use super::*;
     use crate::sys::netns::Namespace;
 
@@ -299,6 +337,21 @@ mod tests {
         let at = settings.0.len() - 3;
         settings.0[at..].fill(0);
         attached.map(CONFIG).unwrap().update(&0u32.to_ne_bytes(), &settings.0, MapFlags::ANY).unwrap();
+    }
+
+    /// As a build leaves it in which the fields of the state had another meaning.
+    fn mean_otherwise() {
+        let attached = Interface::find("v0").unwrap().require_attached().unwrap();
+        let mut settings = attached.settings().unwrap();
+        let at = settings.0.len() - 4;
+        settings.0[at] ^= 0xf0;
+        attached.map(CONFIG).unwrap().update(&0u32.to_ne_bytes(), &settings.0, MapFlags::ANY).unwrap();
+    }
+
+    fn tuned() -> Law {
+        let mut law = config(10).law;
+        assert!(law.tell("alpha", Ratio::ppm(300_000)));
+        law
     }
 
     fn refused(result: Result<impl fmt::Debug>) -> String {
@@ -351,7 +404,7 @@ mod tests {
                 assert!(refused(replace("v0", &Config { shape: None, ..config(10) })).contains("detach v0"));
 
                 let (before, interface) = (received(), Interface::find("v0").unwrap());
-                let sent = 3000;
+                let (sent, counted) = (3000, look().sample);
                 scope(|scope| {
                     let sending = scope.spawn(|| {
                         // A thread of a scope is in the namespace of the one that began it.
@@ -361,10 +414,19 @@ mod tests {
                             sleep(Duration::from_micros(500));
                         }
                     });
-                    let mut times = 0;
+                    let (mut times, mut last) = (0, counted);
                     while !sending.is_finished() || times == 0 {
                         age();
-                        assert_eq!(replace("v0", &config(10)).unwrap(), Change::Replaced);
+                        // The rate alone is no other law.
+                        let mbits = 10 + times % 2;
+                        assert_eq!(replace("v0", &config(mbits)).unwrap(), Change::Replaced(State::Kept));
+                        let now = look().sample;
+                        assert_eq!(now.capacity_bps, mbits * 1_000_000);
+                        assert!(
+                            now.intervals >= last.intervals && now.packets >= last.packets,
+                            "{last:?}, {now:?}"
+                        );
+                        last = now;
                         assert_eq!(interface.programs(PLACE).unwrap().len(), 1);
                         times += 1;
                     }
@@ -378,8 +440,23 @@ mod tests {
                 }
                 let now = look();
                 assert_eq!((received() - before, now.queue.drops), (sent, 0));
-                assert!(!now.other_build && now.shaped && now.sample.packets < sent, "{now:?}");
-                assert_eq!(replace("v0", &config(10)).unwrap(), Change::None);
+                // The law has seen each of them, whichever program it was in.
+                let seen = now.sample.packets - counted.packets;
+                assert!(!now.other_build && now.shaped && seen == sent, "{seen} of {sent}: {now:?}");
+                assert!(now.sample.intervals > counted.intervals + 3, "{now:?}");
+                assert!(matches!(replace("v0", &config(10)).unwrap(), Change::None | Change::Set(_)));
+                for (other, state) in [
+                    (Config { encoding: Encoding::Both, ..config(10) }, State::Kept),
+                    (Config { law: tuned(), ..config(10) }, State::OtherConstants),
+                    (Config { law: pxcp(config(10).rate), ..config(10) }, State::OtherLaw),
+                    (config(10), State::OtherLaw),
+                ] {
+                    assert_eq!(replace("v0", &other).unwrap(), Change::Replaced(state), "{other:?}");
+                    assert_eq!(look().sample.packets >= sent, state == State::Kept, "{state:?}");
+                }
+                // As a build leaves it whose fields meant other things.
+                mean_otherwise();
+                assert_eq!(replace("v0", &config(10)).unwrap(), Change::Replaced(State::OtherLayout));
                 let set = Change::Set(vec![Part::Rate(BitRate(10_000_000))]);
                 assert_eq!(replace("v0", &config(20)).unwrap(), set);
                 detach("v0").unwrap();

@@ -5,12 +5,14 @@ use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use congestlab_core::units::{Duration, Rate};
-use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, ProgramInput};
 use serde::Serialize;
 
 use super::any::{self, AnyLaw, COLUMNS, NAME};
 use super::beside::{CLASSES, Shares};
 use super::clouds::{Crossings, Table};
+use super::ensure::State;
+use super::layout::{Layout, MEANING};
 use super::pxcp::Counted;
 use super::{Config, Encoding, Law};
 use crate::error::{Context, Error, Result};
@@ -38,6 +40,8 @@ const INIT: &str = "cl_router_init";
 pub(super) const CONFIG: &str = "config";
 pub(super) const PORT: &str = "port";
 const FLOWS: &str = "flows";
+/// Maps of a law's memory.
+const STATE: [&str; 2] = [PORT, FLOWS];
 const KEY: [u8; 4] = [0; 4];
 
 pub(super) const PRIVILEGE: &str =
@@ -259,16 +263,22 @@ impl Settings {
             Encoding::Shim => 1,
             Encoding::Ecn => 2,
             Encoding::Quic => 3,
+            Encoding::Both => 4,
         };
-        let law = config.law.number() | stamp(config.law.object()) << BUILD;
+        let law = config.law.number() | MEANING << LAW_BITS | stamp(config.law.object()) << BUILD;
         for word in [encoding, link_header, undo, law] {
             bytes.extend(word.to_ne_bytes());
         }
         Self(bytes)
     }
 
+    /// Bytes of all before the words.
+    fn constants(&self) -> usize {
+        self.0.len().saturating_sub(Self::WORDS)
+    }
+
     fn word(&self, index: usize) -> u32 {
-        let at = self.0.len().saturating_sub(Self::WORDS) + 4 * index;
+        let at = self.constants() + 4 * index;
         self.0[at..at + 4].try_into().map_or(0, u32::from_ne_bytes)
     }
 
@@ -277,13 +287,19 @@ impl Settings {
             0 => Encoding::Option,
             1 => Encoding::Shim,
             3 => Encoding::Quic,
+            4 => Encoding::Both,
             _ => Encoding::Ecn,
         }
     }
 
     /// Returns [`Law::number`].
     pub(super) fn law(&self) -> u32 {
-        self.word(3) & ((1 << BUILD) - 1)
+        self.word(3) & ((1 << LAW_BITS) - 1)
+    }
+
+    /// Returns the [`MEANING`] that the program's state had in its build.
+    fn meaning(&self) -> u32 {
+        (self.word(3) & ((1 << BUILD) - 1)) >> LAW_BITS
     }
 
     /// Returns true if the program is not the one that this build has of the law: its counts and state may stand elsewhere. Of laws
@@ -349,10 +365,32 @@ impl Settings {
     /// Returns true if these are the settings of that configuration, but for the rate, the phases, which are drawn, and what there
     /// is to undo.
     pub(super) fn are_those_of(&self, config: &Config, link_header: u32) -> bool {
-        let of = |phase| Self::new(config, [phase; 2], link_header, self.undo()).0;
-        let (low, high) = (of(0), of(u64::MAX));
-        let is_same = |at: usize| at < 8 || low[at] != high[at] || low[at] == self.0[at];
-        low.len() == self.0.len() && (0..low.len()).all(is_same)
+        let words = Self::new(config, [0; 2], link_header, self.undo()).0;
+        self.has_constants_of(&config.law) && words.ends_with(&self.0[self.constants()..])
+    }
+
+    /// Returns true if the law has the same constants; of a law with another number they stand elsewhere.
+    fn has_constants_of(&self, law: &Law) -> bool {
+        let own = &self.0[..self.constants()];
+        let (low, high) = (law.constants([0; 2]), law.constants([u64::MAX; 2]));
+        let is_same = |at: usize| at < 8 || low[at] != high[at] || low[at] == own[at];
+        low.len() == own.len() && (0..low.len()).all(is_same)
+    }
+
+    /// Returns what becomes of the state of this program, `id`, when that of a configuration takes its place.
+    pub(super) fn state_under(&self, config: &Config, id: u32) -> State {
+        let law = &config.law;
+        if self.law() != law.number() || self.name() != Self::new(config, [0; 2], 0, 0).name() {
+            return State::OtherLaw;
+        }
+        if !self.has_constants_of(law) {
+            return State::OtherConstants;
+        }
+        let (own, new) = (Layout::of_program(id), Layout::of_object(law.object()));
+        if self.meaning() != MEANING || own.is_none() || own != new {
+            return State::OtherLayout;
+        }
+        State::Kept
     }
 
     pub(super) fn capacity(&self) -> Rate {
@@ -364,6 +402,8 @@ impl Settings {
     }
 }
 
+/// Bits of the law's number in the word that names it; above them, up to [`BUILD`], is the meaning of its state.
+const LAW_BITS: u32 = 4;
 /// Where, in the word that names the law, the stamp of the program's object begins.
 const BUILD: u32 = 8;
 
@@ -389,6 +429,18 @@ impl Program {
     /// # Errors
     /// If the kernel does not take the program, or the privilege is missing.
     pub fn load(object: &[u8], config: &Config, link_header: u32, undo: u32) -> Result<Self> {
+        Self::load_on(object, config, link_header, undo, &[])
+    }
+
+    /// The same, going on with the state in maps of another program, of the same layout, which goes on as well until it is detached;
+    /// without any it begins anew.
+    pub(super) fn load_on(
+        object: &[u8],
+        config: &Config,
+        link_header: u32,
+        undo: u32,
+        maps: &[MapHandle],
+    ) -> Result<Self> {
         libbpf_rs::set_print(None); // what fails is told by us
         let mut builder = ObjectBuilder::default();
         let mut opened =
@@ -412,6 +464,11 @@ impl Program {
                 map.reuse_fd(shared.as_fd()).map_err(|error| refused("share a map", os(error)))?;
             }
         }
+        for mut map in opened.maps_mut().filter(|map| STATE.iter().any(|name| map.name() == *name)) {
+            if let Some(kept) = maps.iter().find(|kept| kept.name() == map.name()) {
+                map.reuse_fd(kept.as_fd()).map_err(|error| refused("go on with a map", os(error)))?;
+            }
+        }
         let object = opened.load().map_err(|error| match os(error) {
             error if error.kind() == std::io::ErrorKind::PermissionDenied => {
                 Error::missing("may not load BPF programs", PRIVILEGE)
@@ -423,8 +480,7 @@ impl Program {
         })?;
         let phases = phases(config.law.first_interval())?;
         let program = Self { object, settings: Settings::new(config, phases, link_header, undo), phases };
-        program.begin(config)?;
-        Ok(program)
+        if maps.is_empty() { program.begin(config) } else { program.write() }.map(|()| program)
     }
 
     /// Begins anew with other settings of the same law, as if it had been loaded again. What is remembered of flows stays.

@@ -15,8 +15,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use congestlab_core::units::BitRate;
-use congestlab_net::trace::{OPPORTUNITY, Trace};
+use congestlab_core::capacity::{self, Belief, Counters, News};
+use congestlab_core::units::{self, BitRate, Bytes, Time};
+use congestlab_net::trace::Trace;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Serialize;
@@ -24,24 +25,18 @@ use serde::Serialize;
 use super::{Config, Interface, RATES, feed, shaped_rate};
 use crate::error::{Context, Error, Result};
 use crate::link::Clock;
+use crate::sys::bql::{BqlReader, InFlight};
 use crate::sys::process;
 use crate::sys::qdisc::{Qdisc, QdiscReader};
 
-/// Between two looks at a source: the shortest control interval of XCP's law (draft-03) is no shorter.
-const TICK: Duration = Duration::from_millis(10);
-/// The rate that a trace offers is told as the mean over steps of this length, ms: packets of 1500 bytes are too coarse for less below
-/// some Mbit/s.
-const STEP_MS: u64 = 100;
+/// Between two looks at a source.
+const TICK: Duration = Duration::from_nanos(capacity::TICK.0);
+/// The rate that a trace offers is told as the mean over steps of this length.
+const STEP: Duration = Duration::from_nanos(capacity::STEP.0);
 /// Between two looks at a shaper, two starts of a command that ends, and two looks at what somebody else has told the law.
 const PAUSE: Duration = Duration::from_secs(1);
 /// A rate that was not said again for so long is stale.
-pub const PATIENCE: Duration = Duration::from_secs(3);
-/// The queue drains at the most that it did within a time this long: of a sample in which it was empty for a while, less is seen.
-const WINDOW: Duration = Duration::from_millis(500);
-/// A queue that holds this many of the longest packets when a sample begins and ends is taken to have held some in between.
-const BUSY_PACKETS: u64 = 2;
-/// Changes below this part are not told: each costs a change of the shaper.
-const STEP_PARTS: u64 = 100;
+pub const PATIENCE: Duration = Duration::from_nanos(capacity::PATIENCE.0);
 /// More than any rate is long, in bytes.
 const LINE_MAX: usize = 200;
 /// The largest trace, bytes: an hour at 100 Mbit/s has half as much.
@@ -58,13 +53,15 @@ pub enum Source {
     Drain,
     /// The rate that the interface's shaper, a TBF or HTB of somebody else, states.
     Qdisc,
+    /// The rate at which frames leave the hardware while it holds some, by the byte queue limits of its driver.
+    Bql,
 }
 
 impl Source {
     /// The forms of [`Source::parse`].
-    pub const FORMS: &str = "allowed: trace:FILE, command:'CMD', drain, qdisc";
+    pub const FORMS: &str = "allowed: trace:FILE, command:'CMD', drain, qdisc, bql";
 
-    /// Reads a source: `trace:FILE`, `command:CMD`, `drain` or `qdisc`. Files are looked for from `folder`.
+    /// Reads a source: `trace:FILE`, `command:CMD`, `drain`, `qdisc` or `bql`. Files are looked for from `folder`.
     ///
     /// # Errors
     /// If it is none of these, or the file is no trace.
@@ -73,6 +70,7 @@ impl Source {
         match text.split_once(':').map_or((text, ""), |(kind, rest)| (kind, rest.trim())) {
             ("drain", "") => Ok(Self::Drain),
             ("qdisc", "") => Ok(Self::Qdisc),
+            ("bql", "") => Ok(Self::Bql),
             ("command", command) if !command.is_empty() => Ok(Self::Command(command.into())),
             ("trace", file) if !file.is_empty() => {
                 let path = folder.join(file);
@@ -106,6 +104,16 @@ impl Source {
         ))
     }
 
+    /// Refuses a source that an interface has not.
+    ///
+    /// # Errors
+    /// If there is no such interface, or its driver counts nothing in flight.
+    pub fn require(&self, interface: &str) -> Result<()> {
+        let Self::Bql = self else { return Ok(()) };
+        let found = Interface::find(interface)?;
+        BqlReader::open(&found.name, found.index).map(drop)
+    }
+
     /// Returns what kind it is.
     pub fn kind(&self) -> SourceKind {
         match self {
@@ -113,6 +121,7 @@ impl Source {
             Self::Command(_) => SourceKind::Command,
             Self::Drain => SourceKind::Drain,
             Self::Qdisc => SourceKind::Qdisc,
+            Self::Bql => SourceKind::Bql,
         }
     }
 }
@@ -129,6 +138,8 @@ pub enum SourceKind {
     Drain,
     /// The rate that a shaper states.
     Qdisc,
+    /// The measured rate of the hardware.
+    Bql,
 }
 
 impl fmt::Display for SourceKind {
@@ -138,6 +149,7 @@ impl fmt::Display for SourceKind {
             Self::Command => "command",
             Self::Drain => "drain",
             Self::Qdisc => "qdisc",
+            Self::Bql => "bql",
         })
     }
 }
@@ -182,6 +194,7 @@ impl Fed {
             2 => SourceKind::Command,
             3 => SourceKind::Drain,
             4 => SourceKind::Qdisc,
+            5 => SourceKind::Bql,
             _ => return None,
         };
         let pid = undo >> PID;
@@ -231,7 +244,7 @@ enum Look {
 enum Reading {
     Trace { trace: Trace, clock: Clock, told: Option<u64> },
     Command(Shell),
-    Drain(Drain),
+    Drain(Box<Drain>),
     Qdisc { interface: String, clock: Clock, next: Duration },
 }
 
@@ -241,7 +254,14 @@ impl Reading {
         Ok(match source {
             Source::Trace(trace) => Self::Trace { trace: trace.clone(), clock, told: None },
             Source::Command(line) => Self::Command(Shell::new(line)),
-            Source::Drain => Self::Drain(Drain::start(interface)?),
+            Source::Drain => {
+                let gauge = Gauge::Qdisc(QdiscReader::open(interface.index)?);
+                Self::Drain(Box::new(Drain::start(interface, gauge)))
+            }
+            Source::Bql => {
+                let reader = BqlReader::open(&interface.name, interface.index)?;
+                Self::Drain(Box::new(Drain::start(interface, Gauge::Hardware(reader))))
+            }
             Source::Qdisc => Self::Qdisc { interface: interface.name.clone(), clock, next: Duration::ZERO },
         })
     }
@@ -251,12 +271,12 @@ impl Reading {
         match self {
             Self::Trace { trace, clock, told } => {
                 thread::sleep(TICK);
-                let step = since(clock).as_millis() as u64 / STEP_MS;
+                let step = (since(clock).as_nanos() / STEP.as_nanos()) as u64;
                 if *told == Some(step) {
                     return Look::Nothing;
                 }
                 *told = Some(step);
-                Look::Rate(offered(trace, step))
+                Look::Rate(trace.offers(step))
             }
             Self::Command(shell) => shell.look(),
             Self::Drain(drain) => {
@@ -268,7 +288,7 @@ impl Reading {
                 if since(clock) < *next {
                     return Look::Nothing;
                 }
-                *next = since(clock) + PAUSE / 10;
+                *next = since(clock) + STEP;
                 shaped_rate(interface).map_or_else(|error| Look::Useless(error.to_string()), Look::Rate)
             }
         }
@@ -279,17 +299,9 @@ fn since(clock: &Clock) -> Duration {
     Duration::from_nanos(clock.now() / 1000)
 }
 
-/// Mean of the rate that a trace offers within a step, from its beginning on.
-fn offered(trace: &Trace, step: u64) -> BitRate {
-    let stamps = trace.stamps();
-    let period = stamps.last().map_or(1, |last| u64::from(*last)).max(1);
-    // Opportunities before a time, of all periods.
-    let before = |ms: u64| {
-        let within = stamps.partition_point(|stamp| u64::from(*stamp) < ms % period) as u64;
-        ms / period * stamps.len() as u64 + within
-    };
-    let (from, to) = (step * STEP_MS, (step + 1) * STEP_MS);
-    BitRate((before(to) - before(from)) * u64::from(OPPORTUNITY) * 8 * 1000 / STEP_MS)
+/// The same as the rules have it.
+fn time(clock: &Clock) -> Time {
+    Time(clock.now() / 1000)
 }
 
 /// A command of the shell, with what it has printed.
@@ -396,53 +408,90 @@ impl Drop for Shell {
     }
 }
 
-/// A measurement of how fast a queue drains.
-struct Drain {
-    reader: QdiscReader,
-    /// Bytes of a packet's frame that the queue counts beside IP.
-    link_header: u64,
-    busy: u64,
-    clock: Clock,
-    before: (Duration, Qdisc),
-    /// Rates of samples in which packets waited, with their times.
-    samples: Vec<(Duration, u64)>,
+/// Counters of a queue.
+enum Gauge {
+    /// The counters of the interface's root qdisc.
+    Qdisc(QdiscReader),
+    /// The counters of its driver.
+    Hardware(BqlReader),
 }
 
-impl Drain {
-    fn start(interface: &Interface) -> Result<Self> {
-        let (reader, clock) = (QdiscReader::open(interface.index)?, Clock::start());
-        let before = (since(&clock), reader.read()?);
-        Ok(Self {
-            reader,
-            link_header: interface.link_header.into(),
-            busy: BUSY_PACKETS * u64::from(interface.mtu.min(1500)),
-            clock,
-            before,
-            samples: vec![],
+/// Counters of frames at one moment.
+struct Counted {
+    bytes: u64,
+    packets: u64,
+    waiting: u64,
+    /// Handle and kind of the qdisc, by which it is told from others that may take its place.
+    queue: Option<(u32, String)>,
+}
+
+impl Gauge {
+    fn read(&self) -> Result<Counted> {
+        Ok(match self {
+            Self::Qdisc(reader) => {
+                let Qdisc { kind, handle, bytes, packets, queue_bytes, .. } = reader.read()?;
+                let queue = Some((handle, kind));
+                Counted { bytes, packets: packets.into(), waiting: queue_bytes.into(), queue }
+            }
+            Self::Hardware(reader) => {
+                let InFlight { bytes, packets, waiting } = reader.read()?;
+                Counted { bytes, packets, waiting, queue: None }
+            }
         })
     }
 
+    /// Returns how many packets have gone between two counts of them: a qdisc's has 32 bits.
+    fn gone(&self, before: u64, now: u64) -> u64 {
+        match self {
+            Self::Qdisc(_) => u64::from((now as u32).wrapping_sub(before as u32)),
+            Self::Hardware(_) => now.wrapping_sub(before),
+        }
+    }
+}
+
+/// A measurement of how fast a queue drains.
+struct Drain {
+    gauge: Gauge,
+    /// Bytes of a packet's frame that the queue counts beside IP.
+    link_header: u64,
+    clock: Clock,
+    rule: capacity::Drain,
+    /// Counters that were read last, and the sum of what has gone since the beginning.
+    before: Option<Counted>,
+    sum: Counters,
+}
+
+impl Drain {
+    fn start(interface: &Interface, gauge: Gauge) -> Self {
+        Self {
+            gauge,
+            link_header: interface.link_header.into(),
+            clock: Clock::start(),
+            rule: capacity::Drain::new(Bytes(interface.mtu.min(1500).into())),
+            before: None,
+            sum: Counters::default(),
+        }
+    }
+
     fn look(&mut self) -> Look {
-        let now = since(&self.clock);
-        let qdisc = match self.reader.read() {
-            Ok(qdisc) => qdisc,
+        let now = time(&self.clock);
+        let counted = match self.gauge.read() {
+            Ok(read) => read,
             Err(error) => return Look::Useless(error.to_string()),
         };
-        let (then, before) = std::mem::replace(&mut self.before, (now, qdisc.clone()));
-        let is_same = before.handle == qdisc.handle && before.kind == qdisc.kind;
-        let waited = u64::from(before.queue_bytes.min(qdisc.queue_bytes)) >= self.busy;
-        let packets = u64::from(qdisc.packets.wrapping_sub(before.packets));
-        let bytes = qdisc.bytes.wrapping_sub(before.bytes).saturating_sub(packets * self.link_header);
-        // A queue that stands still says nothing of the link but that it is not to be believed.
-        if !is_same || !waited || packets == 0 {
-            return Look::Nothing;
+        match &self.before {
+            Some(before) if before.queue == counted.queue => {
+                let packets = self.gauge.gone(before.packets, counted.packets);
+                let bytes = counted.bytes.wrapping_sub(before.bytes);
+                let bytes = bytes.saturating_sub(packets.saturating_mul(self.link_header));
+                self.sum.packets += packets;
+                self.sum.bytes += Bytes(bytes);
+            }
+            _ => self.rule.forget(),
         }
-        let span = (now - then).as_micros().max(1) as u64;
-        self.samples.push((now, bytes.saturating_mul(8_000_000) / span));
-        self.samples.retain(|(at, _)| now.saturating_sub(*at) < WINDOW);
-        // Half of a burst falls into one sample, and half into the next: three make a mean, of which the largest counts.
-        let means = self.samples.windows(3).map(|three| three.iter().map(|(_, rate)| rate / 3).sum::<u64>());
-        means.max().map_or(Look::Nothing, |rate| Look::Rate(BitRate(rate)))
+        self.sum.waiting = Bytes(counted.waiting);
+        self.before = Some(counted);
+        self.rule.look(now, self.sum).map_or(Look::Nothing, Look::Rate)
     }
 }
 
@@ -533,63 +582,42 @@ impl Work {
     fn run(self, mut reading: Reading, tell: impl Fn(&str)) {
         let Self { interface, kind, fixed, .. } = &self;
         let clock = Clock::start();
-        // The rate that is believed, since when it was not confirmed, and what was told when.
-        let (mut rate, mut confirmed) = (None, since(&clock));
-        let mut told: Option<(BitRate, bool)> = None;
-        let mut next = Duration::ZERO;
+        let mut belief = Belief::new(*fixed, time(&clock));
+        let mut next = Time::ZERO;
         while !self.stop.load(Ordering::Relaxed) {
-            let look = reading.look();
-            let now = since(&clock);
-            let mut reason = None;
-            match look {
-                Look::Rate(new) => {
-                    if rate.is_none() && told.is_some() {
-                        tell(&format!("{interface}: the capacity comes from {kind} again, {}", held(new)));
-                    }
-                    (rate, confirmed) = (Some(held(new)), now);
+            let (look, why) = match reading.look() {
+                Look::Nothing => (capacity::Look::Nothing, None),
+                Look::Rate(rate) => (capacity::Look::Rate(held(rate)), None),
+                Look::Useless(why) => (capacity::Look::Useless, Some(why)),
+            };
+            let now = time(&clock);
+            let (news, new) = belief.hear(now, look);
+            match (news, look) {
+                (Some(News::Again), capacity::Look::Rate(rate)) => {
+                    tell(&format!("{interface}: the capacity comes from {kind} again, {rate}"));
                 }
-                Look::Useless(why) => reason = Some(why),
-                Look::Nothing if now > confirmed + PATIENCE => reason = Some(self.silence()),
-                Look::Nothing => {}
-            }
-            let was_told = told.is_some_and(|(_, is_stale)| is_stale);
-            if let Some(why) = reason {
-                rate = None;
-                if !was_told {
+                (Some(News::Stale), _) => {
+                    let why = why.unwrap_or_else(|| self.silence());
                     tell(&format!(
                         "{interface}: the source of the capacity, {kind}, is stale: {why}; it is {fixed} now"
                     ));
                 }
-            } else if rate.is_none() && !was_told {
-                // It has not begun to speak; what was attached holds.
-                continue;
+                _ => {}
             }
-            let wanted = (rate.unwrap_or(*fixed), rate.is_none());
-            let is_new = match told {
-                Some((before, was_stale)) => {
-                    wanted.1 != was_stale
-                        || wanted.0.0.abs_diff(before.0) * STEP_PARTS > before.0
-                        || wanted.1 && wanted.0 != before
-                }
-                None => true,
-            };
             // Somebody may have told the law something else, or put another one there.
-            if is_new || now >= next {
-                let wanted = if is_new { wanted } else { told.unwrap_or(wanted) };
-                next = now + PAUSE;
-                let state = if wanted.1 { SourceState::Stale } else { SourceState::Fresh };
-                let fed = Fed { kind: *kind, state, pid: std::process::id() };
-                let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-                let done = feed(interface, wanted.0, Some(fed));
-                if done.is_ok() {
-                    (shared.rate, shared.is_stale) = wanted;
-                }
-                if let (Err(error), false) = (&done, shared.is_gone) {
-                    tell(&format!("{interface}: {kind} tells nobody its rate: {error}"));
-                }
-                shared.is_gone = done.is_err();
-                told = Some(wanted);
+            let Some(wanted) = new.or_else(|| belief.told().filter(|_| now >= next)) else { continue };
+            next = now + units::Duration(PAUSE.as_nanos() as u64);
+            let state = if wanted.is_stale { SourceState::Stale } else { SourceState::Fresh };
+            let fed = Fed { kind: *kind, state, pid: std::process::id() };
+            let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+            let done = feed(interface, wanted.rate, Some(fed));
+            if done.is_ok() {
+                (shared.rate, shared.is_stale) = (wanted.rate, wanted.is_stale);
             }
+            if let (Err(error), false) = (&done, shared.is_gone) {
+                tell(&format!("{interface}: {kind} tells nobody its rate: {error}"));
+            }
+            shared.is_gone = done.is_err();
         }
         drop(reading);
         // Who comes next finds the rate that was attached; if the law is gone, nobody has to.
@@ -599,7 +627,7 @@ impl Work {
     /// Why nothing is known of a source that says nothing.
     fn silence(&self) -> String {
         match self.kind {
-            SourceKind::Drain => {
+            SourceKind::Drain | SourceKind::Bql => {
                 format!("no queue has drained for {} s, so nothing was measured", PATIENCE.as_secs())
             }
             _ => said_nothing(),
@@ -630,7 +658,9 @@ mod tests {
         assert_eq!(parse("qdisc").unwrap(), Source::Qdisc);
         assert_eq!(parse("command: echo 1").unwrap(), Source::Command("echo 1".into()));
         assert!(matches!(parse("trace:cell").unwrap(), Source::Trace(trace) if trace.stamps() == [1, 2, 3]));
-        for text in ["", "drain:5", "trace:", "trace:nowhere", "trace:wrong", "command:", "bql", "qdisc:eth0"]
+        assert_eq!(parse("bql").unwrap(), Source::Bql);
+        for text in
+            ["", "drain:5", "trace:", "trace:nowhere", "trace:wrong", "command:", "bql:eth0", "qdisc:eth0"]
         {
             let error = parse(text).unwrap_err();
             assert!(error.exit_code() == 2 && error.help() == Source::FORMS, "{text}: {error}");
@@ -638,23 +668,11 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_offers_what_its_lines_say_also_across_its_end() {
-        // 100 opportunities in the first 100 ms, 10 in the next 50 ms, which end the period.
-        let mut stamps: Vec<u32> = (0..100).collect();
-        stamps.extend((0..10).map(|n| 105 + 5 * n));
-        let trace = Trace::new(stamps).unwrap();
-        let packets = |step| offered(&trace, step).0 / (1500 * 8 * 10);
-        assert_eq!(packets(0), 100);
-        // The 10, of which the last, at the period's end, counts with those before it, and 50 of the next.
-        assert_eq!(packets(1), 10 + 50);
-        let six_periods: u64 = (0..9).map(packets).sum();
-        assert_eq!(six_periods, 6 * 110);
-    }
-
-    #[test]
     fn the_state_of_a_source_is_kept_beside_what_there_is_to_undo() {
         let own = std::process::id();
-        for kind in [SourceKind::Trace, SourceKind::Command, SourceKind::Drain, SourceKind::Qdisc] {
+        for kind in
+            [SourceKind::Trace, SourceKind::Command, SourceKind::Drain, SourceKind::Qdisc, SourceKind::Bql]
+        {
             for state in [SourceState::Fresh, SourceState::Stale] {
                 let fed = Fed { kind, state, pid: own };
                 let word = Fed::write(0b101, Some(fed));

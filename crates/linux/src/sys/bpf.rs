@@ -18,6 +18,8 @@ pub use libbpf_sys::{BPF_CGROUP_SOCK_OPS, BPF_TCX_EGRESS, BPF_TCX_INGRESS};
 /// Facts that the kernel tells of a loaded program.
 #[derive(Debug)]
 pub struct ProgramInfo {
+    /// Number of the program, by which anybody finds it again.
+    pub id: u32,
     /// Name of the program, at most 15 bytes.
     pub name: String,
     /// Ids of the maps that it uses.
@@ -147,5 +149,5 @@ pub fn program_info(program: BorrowedFd<'_>) -> io::Result<ProgramInfo> {
     map_ids.truncate(info.nr_map_ids as usize);
     // SAFETY: the kernel ends the name with a zero byte inside its 16.
     let name = unsafe { CStr::from_ptr(info.name.as_ptr()) };
-    Ok(ProgramInfo { name: name.to_string_lossy().into_owned(), map_ids })
+    Ok(ProgramInfo { id: info.id, name: name.to_string_lossy().into_owned(), map_ids })
 }

@@ -2,6 +2,7 @@
 
 pub mod attachment;
 pub mod bpf;
+pub mod bql;
 pub mod cgroup;
 pub mod command;
 pub mod diag;

@@ -220,7 +220,7 @@ impl Path {
                 let scone = AnyLaw::new(Protocol::of("scone").unwrap(), rate, None).unwrap();
                 router::Law::Any(Box::new(scone))
             }
-            Encoding::Option | Encoding::Shim => router::law(rate),
+            Encoding::Option | Encoding::Shim | Encoding::Both => router::law(rate),
         };
         let config = router::Config { rate, law, encoding: self.encoding, shape };
         self.namespace("r").run(|| router::attach("s", &config)).unwrap().unwrap();

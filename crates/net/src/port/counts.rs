@@ -1,5 +1,6 @@
 //! Counts of a port, in the whole run and while measuring.
 
+use crate::capacity::CapacityCounts;
 use crate::queue::Reason;
 use crate::stats::Histogram;
 use congestlab_core::law::police::Counts;
@@ -45,6 +46,8 @@ pub struct PortStats {
     pub law: Option<LinkReport>,
     /// Counts of the policer, if there is one.
     pub police: Option<Counts>,
+    /// Counts of the source of the law's capacity, if there is one.
+    pub capacity: Option<CapacityCounts>,
 }
 
 /// Times that packets waited, from their arrival until their transmission began. Percentiles are those of [`Histogram`].
@@ -74,6 +77,7 @@ impl PortStats {
             collisions: self.collisions,
             bounded_packets: self.law.as_ref().and_then(Series::bounded_packets),
             police: self.police,
+            capacity: self.capacity,
             queue_max_packets: self.queue_max_packets,
         }
     }
@@ -90,6 +94,7 @@ impl PortStats {
             collisions: all.collisions.map(|all| all - before.collisions.unwrap_or(0)),
             bounded_packets: all.bounded_packets.map(|all| all - before.bounded_packets.unwrap_or(0)),
             police: all.police.map(|all| all.since(before.police.unwrap_or_default())),
+            capacity: all.capacity.map(|all| all.since(before.capacity.unwrap_or_default())),
             queue_max_packets: self.measured_max_packets,
         }
     }
@@ -120,6 +125,8 @@ pub struct PortCounts {
     pub bounded_packets: Option<u64>,
     /// Counts of the policer; `None`: there is none.
     pub police: Option<Counts>,
+    /// Counts of the source of the law's capacity, if there is one.
+    pub capacity: Option<CapacityCounts>,
     /// The most packets that waited at once.
     pub queue_max_packets: u64,
 }

@@ -1009,6 +1009,10 @@ pub(crate) fn fields(table: &str, is_series: bool) -> Vec<String> {
                 policed_flows_total: Some(0),
                 clamped_packets: Some(0),
                 clamped_packets_total: Some(0),
+                capacity_changes: Some(0),
+                capacity_changes_total: Some(0),
+                capacity_stale_s: Some(0.0),
+                capacity_stale_s_total: Some(0.0),
                 xcp_i: Some(Default::default()),
                 ..LinkOutcome::default()
             };

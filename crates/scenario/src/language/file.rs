@@ -7,6 +7,7 @@ use crate::judging::claims::Claim;
 use crate::judging::figure::Shown;
 use crate::judging::grid::Lists;
 use crate::judging::tolerances::Allowed;
+use crate::language::capacity::CapacityFrom;
 use crate::language::impairments::{Blackout, GilbertElliott, Reordering, Switch};
 use crate::language::law::{Discipline, FlowLaw, LinkLaw};
 use crate::language::load::{Awnd, Gap, Load, Reader, Size};
@@ -149,6 +150,8 @@ record! {
         discipline: Discipline,
         /// Control law; absent: a legacy router.
         law: LinkLaw,
+        /// Source of the law's capacity while it runs: drain, qdisc or trace; absent: `capacity` of the law, or the link's rate.
+        capacity_from: CapacityFrom,
         /// Errors on the wire.
         error: Errors,
         /// Probability of losing a pure ACK on the wire; 0.

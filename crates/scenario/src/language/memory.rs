@@ -362,7 +362,12 @@ impl<'a> Judge<'a> {
         let asked = asks.0.saturating_mul(8).saturating_mul(group.count.into());
         let believed =
             group.path.iter().filter_map(|&link| match &self.model.links[link as usize].port.law {
-                Some(law) if law.follows_service => Some(self.rates[link as usize]),
+                Some(law)
+                    if law.follows_service
+                        || self.model.links[link as usize].port.capacity_from.is_some() =>
+                {
+                    Some(self.rates[link as usize])
+                }
                 Some(law) => Some(law.config.capacity().0.saturating_mul(8)),
                 None => None,
             });

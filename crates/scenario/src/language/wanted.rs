@@ -50,7 +50,7 @@ record! {
         /// False to use the queue that is there instead of holding the rate; true.
         shape: bool,
         /// Place of XCP's congestion header in packets; "option".
-        encoding: Encoding,
+        encoding: RouterEncoding,
         /// Constants of the law, by their names in scenarios.
         set: Named<Setting>,
     }
@@ -83,6 +83,15 @@ words! {
     Encoding {
         Option = "option",
         Shim = "shim",
+    }
+}
+
+words! {
+    /// Places where a router looks for XCP's header.
+    RouterEncoding {
+        Option = "option",
+        Shim = "shim",
+        Both = "both",
     }
 }
 
@@ -189,7 +198,7 @@ pub struct Router {
     pub queue: Option<Placed<String>>,
     /// True if the rate is to be held by a shaper.
     pub shape: bool,
-    /// Place of the header: `option` or `shim`.
+    /// Place of the header: `option`, `shim` or `both`.
     pub encoding: Option<Placed<&'static str>>,
     /// Constants of the law: key and value.
     pub set: Vec<Placed<(String, String)>>,
@@ -316,7 +325,7 @@ fn router(name: &At<String>, keys: &At<RouterKeys>, findings: &mut Findings) -> 
         beside_tcp: beside_tcp.as_ref().map(|weights| Placed::of(weights, Clone::clone)),
         queue: queue.as_ref().map(|queue| Placed::of(queue, Clone::clone)),
         shape: is_shaped,
-        encoding: encoding.as_ref().map(|encoding| Placed::of(encoding, Encoding::word)),
+        encoding: encoding.as_ref().map(|encoding| Placed::of(encoding, RouterEncoding::word)),
         set: set
             .iter()
             .map(|(key, value)| Placed::of(value, |value| (key.value.clone(), value.0.clone())))

@@ -1,6 +1,7 @@
 //! Links: rates, delays, queues, laws.
 
 use congestlab_core::units::{BitRate, Bytes, Duration};
+use congestlab_net::capacity::CapacityFrom;
 use congestlab_net::errors::ErrorRate;
 use congestlab_net::port::{self, LawConfig, PortConfig};
 use congestlab_net::queue::step::Threshold;
@@ -224,12 +225,19 @@ pub(super) fn port(
         .law
         .as_mut()
         .map(|At { value: chosen, span }| self::law(chosen, *span, wire, base_rtt, profile, findings));
+    let capacity_from = capacity_from(link, has_law, wire, packet_size, findings);
+    let law = law.map(|law| LawConfig {
+        // Where a source is followed, the rate at the beginning is the one that holds without it.
+        follows_service: law.follows_service && capacity_from.is_none(),
+        ..law
+    });
     let feedback_at = fill(&mut link.feedback_at, span, || FeedbackAt::Departure).value;
     let police = police(link, has_law, findings);
     Some(PortConfig {
         limit,
         discipline,
         law,
+        capacity_from,
         feedback_at: match feedback_at {
             FeedbackAt::Departure => port::FeedbackAt::Departure,
             FeedbackAt::Enqueue => port::FeedbackAt::Enqueue,
@@ -241,6 +249,27 @@ pub(super) fn port(
         ack_loss: Probability::from_f64(fill(&mut link.ack_loss, span, || Chance(0.0)).value.0),
         ..PortConfig::new(wire.service.clone(), picos(wire.delay), limit)
     })
+}
+
+/// The source of the capacity of the link's law.
+fn capacity_from(
+    link: &mut Link,
+    has_law: bool,
+    wire: &Wire,
+    packet_size: u16,
+    findings: &mut Findings,
+) -> Option<CapacityFrom> {
+    let At { value: source, span } = link.capacity_from.as_mut()?;
+    if !has_law {
+        let message = format!("`{}.capacity_from` is there, but the link has no law", findings.place());
+        findings.error(
+            "scenario::law",
+            *span,
+            message,
+            "write a law that is to be told, such as law = \"xcp\"",
+        );
+    }
+    source.resolve(*span, &wire.service, packet_size, findings)
 }
 
 /// The records of the link's policer, which reads headers of XCP.
