@@ -6,6 +6,7 @@
 mod any;
 pub mod clouds;
 mod ensure;
+pub mod police;
 mod program;
 mod source;
 
@@ -28,6 +29,7 @@ use crate::sys::qdisc::{Qdisc, QdiscReader};
 pub use any::AnyLaw;
 use ensure::Shaper;
 pub use ensure::{Change, Part, ensure, ensured, replace};
+pub use police::Policed;
 pub(crate) use program::refused;
 use program::{CONFIG, PORT, PROGRAM, Settings, incomplete, read};
 pub use program::{Flows, Load, OBJECT, Program, Refused, Sample, law_name, law_name_in};
@@ -98,6 +100,8 @@ pub enum Law {
     Mpcp(mpcp::LinkConfig),
     /// P-XCP.
     Pxcp(pxcp::LinkConfig),
+    /// XCP behind a policer with so many records of flows, a number of [`police::RECORDS`].
+    Policed(xcp::LinkConfig, u32),
     /// XCP-i: XCP, which also finds clouds of routers without it, and the address by which such routers know this port.
     XcpI(xcp::LinkConfig, Ipv4Addr),
     /// Any other, or a queue law, which judges packets before their queue.
@@ -115,6 +119,8 @@ impl Law {
     const DPCP: u32 = 4;
     /// Number of XCP-i.
     const XCP_I: u32 = 5;
+    /// Number of XCP behind a policer.
+    const POLICED: u32 = 6;
 
     /// Gives a constant another value: `alpha`, `beta` or `gamma` of XCP and P-XCP, `k` or `r-max` of P-XCP, of any other law its
     /// factors and shares. Returns false if the law has none of that name, or not such a one.
@@ -124,19 +130,36 @@ impl Law {
             (Self::Pxcp(law), "k") => &mut law.k,
             (Self::Pxcp(law), "r-max") if value < Ratio::ONE => &mut law.r_max,
             (
-                Self::Xcp(law) | Self::XcpI(law, _) | Self::Pxcp(pxcp::LinkConfig { xcp: law, .. }),
+                Self::Xcp(law)
+                | Self::Policed(law, _)
+                | Self::XcpI(law, _)
+                | Self::Pxcp(pxcp::LinkConfig { xcp: law, .. }),
                 "alpha",
             ) => &mut law.alpha,
-            (Self::Xcp(law) | Self::XcpI(law, _) | Self::Pxcp(pxcp::LinkConfig { xcp: law, .. }), "beta") => {
-                &mut law.beta
-            }
             (
-                Self::Xcp(law) | Self::XcpI(law, _) | Self::Pxcp(pxcp::LinkConfig { xcp: law, .. }),
+                Self::Xcp(law)
+                | Self::Policed(law, _)
+                | Self::XcpI(law, _)
+                | Self::Pxcp(pxcp::LinkConfig { xcp: law, .. }),
+                "beta",
+            ) => &mut law.beta,
+            (
+                Self::Xcp(law)
+                | Self::Policed(law, _)
+                | Self::XcpI(law, _)
+                | Self::Pxcp(pxcp::LinkConfig { xcp: law, .. }),
                 "gamma",
             ) => &mut law.gamma,
             _ => return false,
         };
         *place = value;
+        true
+    }
+
+    /// Puts a policer with records of so many flows before the law. Returns false if it has none.
+    pub fn police(&mut self, records: u32) -> bool {
+        let Self::Xcp(law) = self else { return false };
+        *self = Self::Policed(*law, records);
         true
     }
 
@@ -154,6 +177,7 @@ impl Law {
             Self::Mpcp(_) => program::VCP,
             Self::Pxcp(_) => program::PXCP,
             Self::XcpI(..) => program::XCP_I,
+            Self::Policed(..) => program::POLICE,
         }
     }
 
@@ -165,13 +189,14 @@ impl Law {
             Self::Mpcp(_) => Self::VCP,
             Self::Pxcp(_) => Self::PXCP,
             Self::XcpI(..) => Self::XCP_I,
+            Self::Policed(..) => Self::POLICED,
             Self::Any(_) => Self::ANY,
         }
     }
 
     fn first_interval(&self) -> Duration {
         match self {
-            Self::Xcp(law) | Self::XcpI(law, _) => law.initial_interval,
+            Self::Xcp(law) | Self::XcpI(law, _) | Self::Policed(law, _) => law.initial_interval,
             Self::Mpcp(law) => law.interval,
             Self::Pxcp(law) => law.xcp.initial_interval,
             Self::Any(law) => law.first_interval(),
@@ -188,6 +213,10 @@ impl Law {
             Self::XcpI(law, own) => {
                 xcp_constants(&mut bytes, law);
                 bytes.extend(own.octets());
+            }
+            Self::Policed(law, records) => {
+                xcp_constants(&mut bytes, law);
+                bytes.extend(u64::from(*records).to_ne_bytes());
             }
             Self::Pxcp(law) => {
                 xcp_constants(&mut bytes, &law.xcp);
@@ -295,6 +324,9 @@ pub struct Status {
     /// Routers before clouds, if the law is XCP-i; the same for all ports of a router.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peers: Option<Vec<clouds::Peer>>,
+    /// Table of the policer before the law, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub police: Option<police::Table>,
 }
 
 /// Backlog and drops of an interface's queue.
@@ -408,6 +440,19 @@ pub fn attach(name: &str, config: &Config) -> Result<()> {
     attach_as(name, config, 0)
 }
 
+/// Refuses a table of a policer that no program has.
+fn check_records(law: &Law) -> Result<()> {
+    let Law::Policed(_, records) = law else { return Ok(()) };
+    if police::RECORDS.contains(records) {
+        return Ok(());
+    }
+    let (least, most) = (police::RECORDS.start(), police::RECORDS.end());
+    Err(Error::input(
+        format!("a policer can not have {records} records of flows"),
+        format!("allowed: {least} to {most}"),
+    ))
+}
+
 /// Refuses an encoding that is not the law's.
 ///
 /// # Errors
@@ -415,7 +460,9 @@ pub fn attach(name: &str, config: &Config) -> Result<()> {
 pub fn check_encoding(config: &Config) -> Result<()> {
     let fits = match &config.law {
         Law::Mpcp(_) => config.encoding == Encoding::Ecn,
-        Law::Xcp(_) | Law::Pxcp(_) => matches!(config.encoding, Encoding::Option | Encoding::Shim),
+        Law::Xcp(_) | Law::Policed(..) | Law::Pxcp(_) => {
+            matches!(config.encoding, Encoding::Option | Encoding::Shim)
+        }
         Law::XcpI(..) => config.encoding == Encoding::Shim,
         Law::Any(law) => config.encoding == law.encoding(),
     };
@@ -433,6 +480,7 @@ pub fn check_encoding(config: &Config) -> Result<()> {
 fn attach_as(name: &str, config: &Config, mark: u32) -> Result<()> {
     check_rate(config.rate)?;
     check_encoding(config)?;
+    check_records(&config.law)?;
     let interface = Interface::find(name)?;
     let Qdisc { kind, handle, .. } = interface.root_qdisc()?;
     match config.shape {
@@ -619,6 +667,10 @@ pub fn status(name: Option<&str>) -> Result<Vec<Status>> {
             peers: match settings.law() {
                 Law::XCP_I => Some(clouds::Table::of(&attached)?.peers()?),
                 _ => None,
+            },
+            police: match sample.policed {
+                Some(counted) => Some(police::Table::of(&attached, counted)?),
+                None => None,
             },
             sample,
             queue: Backlog::from(&qdisc),

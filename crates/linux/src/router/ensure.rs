@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::program::Settings;
 use super::{
     Attached, Config, Fed, Interface, PLACE, PROGRAM, Program, Queue, SHAPED, attach_as, bucket, burst,
-    check_encoding, check_rate, detach, json, law_name, require_unread, tell_rate,
+    check_encoding, check_rate, check_records, detach, json, law_name, require_unread, tell_rate,
 };
 use crate::error::{Error, Result};
 use crate::sys::command;
@@ -141,6 +141,7 @@ pub fn replace(name: &str, config: &Config) -> Result<Change> {
 fn ensure_as(name: &str, config: &Config, mark: u32) -> Result<Change> {
     check_rate(config.rate)?;
     check_encoding(config)?;
+    check_records(&config.law)?;
     let interface = Interface::find(name)?;
     let Some(attached) = interface.attached()? else {
         attach_as(name, config, mark)?;

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::any::{self, AnyLaw, COLUMNS, NAME};
 use super::clouds::{Crossings, Table};
+use super::police::{self, Policed};
 use super::pxcp::Counted;
 use super::{Config, Encoding, Law};
 use crate::error::{Context, Error, Result};
@@ -26,6 +27,9 @@ pub(super) const PXCP: &[u8] = include_bytes!("../../bpf/objects/router-pxcp.bpf
 
 /// The object file of `bpf/router-xcpi.bpf.c`.
 pub(super) const XCP_I: &[u8] = include_bytes!("../../bpf/objects/router-xcpi.bpf.o");
+
+/// The object file of `bpf/router-police.bpf.c`.
+pub(super) const POLICE: &[u8] = include_bytes!("../../bpf/objects/router-police.bpf.o");
 
 /// Name of the program at the interface.
 pub(super) const PROGRAM: &str = "cl_router";
@@ -161,6 +165,9 @@ pub struct Sample {
     /// Packets by what they have crossed, if the law is XCP-i.
     #[serde(flatten)]
     pub crossings: Option<Crossings>,
+    /// Counts of the policer, if there is one.
+    #[serde(flatten)]
+    pub policed: Option<Policed>,
     /// Numerators of the series of a law that is neither XCP, P-XCP, VCP nor DPCP.
     #[serde(skip)]
     pub columns: [i64; COLUMNS],
@@ -206,6 +213,7 @@ impl Sample {
             bounded_packets: xcp(6),
             load,
             flows: if settings.law() == Law::PXCP { Flows::new(port) } else { None },
+            policed: (settings.law() == Law::POLICED).then(|| Policed::new(|index| count(11 + index))),
             crossings: (settings.law() == Law::XCP_I).then(|| Crossings::new(|index| count(11 + index))),
             columns: [0; COLUMNS],
             last: [0; 2],
@@ -234,6 +242,7 @@ impl Sample {
             load: None,
             flows: None,
             crossings: None,
+            policed: None,
             columns: std::array::from_fn(|column| word(2 + column) as i64),
             last: [word(COUNTS + 11), word(COUNTS + 12)],
         }
@@ -290,6 +299,7 @@ impl Settings {
             Law::DPCP => DPCP,
             Law::PXCP => PXCP,
             Law::XCP_I => XCP_I,
+            Law::POLICED => POLICE,
             Law::ANY => match AnyLaw::object_of(&self.name()) {
                 Some(object) => object,
                 None => return false,
@@ -393,6 +403,12 @@ impl Program {
             && let Some(mut map) = opened.maps_mut().find(|map| map.name() == FLOWS)
         {
             map.set_max_entries(flows.max(1)).map_err(|error| refused("size a map", os(error)))?;
+        }
+        if let Law::Policed(_, records) = config.law
+            && let Some(mut map) = opened.maps_mut().find(|map| map.name() == police::MAP)
+        {
+            let buckets = police::buckets(records).max(1);
+            map.set_max_entries(buckets).map_err(|error| refused("size a map", os(error)))?;
         }
         // A router has one table, whose virtual routers all of its ports share (XI III-A.3).
         let table = if matches!(config.law, Law::XcpI(..)) { Table::here()? } else { None };
