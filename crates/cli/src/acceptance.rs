@@ -461,8 +461,8 @@ mod tests {
         let jobs = jobs.unwrap_or_else(|failure| panic!("{failure:?}"));
         let asking: BTreeSet<&str> =
             jobs.iter().filter(|job| job.scenario.is_err()).map(|job| job.case.name.as_str()).collect();
-        // Routers that speak a header, capacities that are told, a queue beside XCP's, and XCP-i's edges.
-        let some = ["hostile-headers", "capacity", "beside-tcp-classes", "shared-clouds"];
+        // Headers that lie, capacities that are told, a queue beside XCP's, and XCP-i's edges.
+        let some = ["hostile-headers", "liars", "capacity", "beside-tcp-classes", "shared-clouds"];
         assert_eq!(asking, BTreeSet::from(some));
         for job in jobs.iter().filter(|job| job.case.own.iter().all(|own| job.case.settings(own).is_empty()))
         {

@@ -3,7 +3,7 @@
 #[path = "xcp/random.rs"]
 mod random;
 
-use congestlab_core::law::police::{Police, Record};
+use congestlab_core::law::police::{Arrival, Bucket, Police, Record, WAYS};
 use congestlab_core::law::xcp::Header;
 use congestlab_core::units::{Bytes, Duration, Rate, SECOND, Time};
 use random::Random;
@@ -13,6 +13,10 @@ const MTU: Bytes = Bytes(1500);
 /// 40 Mbit/s: 3333 packets a second.
 const CAPACITY: Rate = Rate(5_000_000);
 const RTT: Duration = Duration(80 * MS);
+
+fn at(now: u64, size: Bytes) -> Arrival {
+    Arrival { now: Time(now), capacity: CAPACITY, size, packets: 1 }
+}
 
 /// A flow that sends evenly, with the fate of its packets.
 struct Flow {
@@ -65,25 +69,23 @@ impl Link {
                 self.now = end;
                 return;
             }
-            let now = Time(flow.next);
+            let arrival = crate::at(flow.next, MTU);
             let x = Duration(flow.spacing()).to_header();
-            let mut header = (flow.states > 0).then(|| Header {
+            let mut header = Header {
                 x: u32::try_from(u64::from(x) * flow.states).unwrap(),
                 rtt: RTT.to_header(),
                 delta: 1000,
                 reverse: 0,
-            });
-            flow.sent += 1;
-            let passes = match &mut flow.record {
-                Some(record) => self.police.judge(now, CAPACITY, record, MTU, header.as_mut()),
-                None => {
-                    flow.record = Some(Record::first(now, MTU));
-                    self.police.judge_unknown(now, CAPACITY, MTU, header.as_mut())
-                }
             };
+            if flow.states == 0 {
+                header = Header::default();
+            }
+            flow.sent += 1;
+            let passes = self.police.judge(&arrival, flow.record.as_mut(), &mut header);
+            flow.record.get_or_insert(Record::first(arrival.now, MTU));
             if passes {
                 flow.passed += 1;
-                flow.counted += header.map_or(0, |header| u64::from(header.x));
+                flow.counted += u64::from(header.x);
                 let granted = delta(at, flow);
                 if let Some(record) = &mut flow.record {
                     record.note_grant(granted);
@@ -234,7 +236,7 @@ fn forged_flows_count_as_one() {
     let mut counted = 0;
     for packet in 0..1_000_000u64 {
         let mut header = Header { x: u32::MAX, rtt: u32::MAX, delta: i32::MAX, reverse: 0 };
-        if police.judge_unknown(Time(packet * 10_000), CAPACITY, Bytes(60), Some(&mut header)) {
+        if police.judge(&at(packet * 10_000, Bytes(60)), None, &mut header) {
             counted += u64::from(header.x);
         }
     }
@@ -262,18 +264,16 @@ fn any_packets_are_judged() {
                 delta: any(&mut random, 32) as i32,
                 reverse: any(&mut random, 32) as i32,
             };
+            let came = if random.below(4) == 0 { Header::default() } else { came };
             let mut left = came;
-            let header = if random.below(4) == 0 { None } else { Some(&mut left) };
             let flow = random.below(5) as usize;
-            let passes = match records.get_mut(flow) {
-                Some(record) => {
-                    let passes = police.judge(Time(now), capacity, record, size, header);
-                    assert!(passes || record.is_held(), "seed {seed}");
-                    record.note_grant(any(&mut random, 32) as i32);
-                    passes
-                }
-                None => police.judge_unknown(Time(now), capacity, size, header),
-            };
+            let arrival = Arrival { now: Time(now), capacity, size, packets: any(&mut random, 7) as u32 };
+            let mut record = records.get_mut(flow);
+            let passes = police.judge(&arrival, record.as_deref_mut(), &mut left);
+            if let Some(record) = record {
+                assert!(passes || record.is_held(), "seed {seed}");
+                record.note_grant(any(&mut random, 32) as i32);
+            }
             assert!(left.x <= came.x && Header { x: came.x, ..left } == came, "seed {seed}, {passes}");
         }
     }
@@ -292,7 +292,7 @@ fn flows_that_can_not_begin_want_a_share() {
         let mut held_at = None;
         for packet in 0..60 * SECOND / spacing {
             let now = packet * spacing;
-            let passes = police.judge(Time(now), CAPACITY, &mut first, MTU, None);
+            let passes = police.judge(&at(now, MTU), Some(&mut first), &mut Header::default());
             if first.is_held() {
                 held_at = Some(now);
                 assert!(passes || first.is_held());
@@ -301,8 +301,8 @@ fn flows_that_can_not_begin_want_a_share() {
             for (record, next, timeout) in &mut others {
                 if now >= *next {
                     let header = Header { x: 1000, rtt: RTT.to_header(), delta: 0, reverse: 0 };
-                    let mut header = is_told.then_some(header);
-                    assert!(police.judge(Time(now), CAPACITY, record, Bytes(40), header.as_mut()));
+                    let mut header = if is_told { header } else { Header::default() };
+                    assert!(police.judge(&at(now, Bytes(40)), Some(record), &mut header));
                     record.note_drop();
                     (*next, *timeout) = (now + *timeout, *timeout * 2);
                 }
@@ -310,4 +310,50 @@ fn flows_that_can_not_begin_want_a_share() {
         }
         assert!(held_at.is_some_and(|at| at < 20 * SECOND), "told: {is_told}, {held_at:?}");
     }
+}
+
+/// A super-packet is as many packets as it has segments: three in a window are evidence, and counted by their segments.
+#[test]
+fn packets_that_come_as_one_are_evidence_and_counted() {
+    let slow = Rate(CAPACITY.0 / 10);
+    let size = Bytes(40 * MTU.0);
+    let spacing = size.0 * SECOND / slow.0;
+    for (packets, is_held) in [(40, true), (1, false)] {
+        let mut police = Police::new();
+        let mut flow = Record::first(Time(0), size);
+        let mut others = [Record::first(Time(0), MTU); 9];
+        let mut dropped = 0;
+        for turn in 1..30 * SECOND / spacing {
+            let arrival = Arrival { now: Time(turn * spacing), capacity: slow, size, packets };
+            dropped += 40 * u64::from(!police.judge(&arrival, Some(&mut flow), &mut Header::default()));
+            for other in &mut others {
+                let arrival = Arrival { size: Bytes(40), packets: 1, ..arrival };
+                assert!(police.judge(&arrival, Some(other), &mut Header::default()));
+                other.note_drop();
+            }
+        }
+        assert_eq!(flow.is_held(), is_held, "{packets} packets");
+        assert_eq!((police.counts().dropped, police.counts().offenders), (dropped, is_held.into()));
+        assert_eq!(dropped > 1000, is_held);
+    }
+}
+
+#[test]
+fn a_bucket_gives_each_flow_its_own_record_while_it_is_in_use() {
+    let mut bucket = Bucket::default();
+    for flow in 1..=WAYS as u64 {
+        assert_eq!(bucket.find(flow), None);
+        let at = bucket.begin(WAYS, flow, Time(flow), MTU).unwrap();
+        assert_eq!((bucket.find(flow), bucket.records[at].seen()), (Some(at), Time(flow)));
+    }
+    // None has sent twice: the one that came first makes room.
+    assert_eq!(bucket.begin(WAYS, 9, Time(9), MTU), Some(0));
+    assert_eq!((bucket.find(1), bucket.find(9)), (None, Some(0)));
+    let mut police = Police::new();
+    for record in &mut bucket.records {
+        police.judge(&at(10, MTU), Some(record), &mut Header::default());
+    }
+    assert_eq!(bucket.begin(WAYS, 10, Time(11 + 10 * SECOND - 1), MTU), None, "all are in use");
+    assert_eq!(bucket.begin(WAYS, 10, Time(11 + 10 * SECOND), MTU), Some(0), "all are silent for long");
+    assert_eq!(size_of::<Bucket>(), 96 * WAYS);
 }

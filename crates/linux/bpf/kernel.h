@@ -8,7 +8,7 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-struct gnet_stats_queue { __u32 qlen, backlog; };
+struct gnet_stats_queue { __u32 qlen, backlog, drops; };
 struct qdisc_skb_head { __u32 qlen; };
 struct Qdisc { struct qdisc_skb_head q; struct gnet_stats_queue qstats; };
 struct net_device { struct Qdisc *qdisc; };

@@ -6,7 +6,8 @@
 //! inside a spin lock, with pointers into map values. C holds the states as so many words; what C fills itself is
 //! `repr(C)`. What it sees of both, `law.h`, is written by the build.
 //!
-//! With `window` the sender and the receiver are XCP-r's, and there is no link. With `classes` there is the census of flows beside.
+//! With `window` the sender and the receiver are XCP-r's, and there is no link. With `classes` there is a census of flows beside the
+//! link, with `police` a policer.
 //!
 //! The laws are modules of this file rather than a crate beside it, so that what they call among
 //! themselves stays local: the BPF linker wants type information for every global name.
@@ -272,6 +273,42 @@ mod window {
         // Returns the window with its epoch as a word.
         fn law_echo_on_ack(echo: &Echo) -> u64 {
             echo.reply().to_word() as u64
+        }
+    }
+}
+
+#[cfg(police)]
+mod police {
+    use super::*;
+    use law::police::{Arrival, Bucket, Police, Record, WAYS};
+
+    exported! {
+        fn law_police_start(police: &mut Police) -> u64 {
+            *police = Police::new();
+            0
+        }
+        // Returns the place of the flow's record; behind the last: it has none.
+        fn law_police_find(bucket: &Bucket, flow: u64) -> u64 {
+            bucket.find(flow).unwrap_or(WAYS) as u64
+        }
+        fn law_police_loss(record: &Record, flow: u64, now: u64) -> u64 {
+            record.loss(flow, Time(now))
+        }
+        fn law_police_give(bucket: &mut Bucket, place: u64, flow: u64, now: u64, size: u64) -> u64 {
+            bucket.give(place as usize, flow, Time(now), Bytes(size));
+            0
+        }
+        // Returns 0 if the packet is to be dropped. The record is that of its flow if that is known.
+        fn law_police_judge(police: &mut Police, record: &mut Record, is_known: u64, arrival: &Arrival, header: &mut Header) -> u64 {
+            police.judge(arrival, if is_known != 0 { Some(record) } else { None }, header) as u64
+        }
+        fn law_police_note_grant(record: &mut Record, delta: u64) -> u64 {
+            record.note_grant(delta as i32);
+            0
+        }
+        fn law_police_note_drop(record: &mut Record) -> u64 {
+            record.note_drop();
+            0
         }
     }
 }

@@ -52,6 +52,10 @@ int cl_router_init(struct __sk_buff *skb)
 	if (!c || !p)
 		return -1;
 	p->began = bpf_ktime_get_ns();
+#ifdef POLICE
+	for (int i = 0; i < 2; i++)
+		p->key[i] = (__u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
+#endif
 	bpf_spin_lock(&p->lock);
 	start(p, c);
 	law_link_report(&p->link, &p->report);

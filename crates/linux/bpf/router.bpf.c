@@ -24,6 +24,9 @@ struct config {
 #ifdef BESIDE
 	__u32 weight, follows; /* for user space alone: the first weight, and whether it stays */
 #endif
+#ifdef POLICE
+	__u64 records; /* of the policer */
+#endif
 	__u64 phase, queue_phase;
 	__u32 encoding;
 	__u32 link_header; /* bytes before IP: 14, or 0 on interfaces without Ethernet */
@@ -43,6 +46,15 @@ struct port {
 #ifdef BESIDE
 	__u64 found, arrivals; /* bytes that those of the other class found waiting in its queue */
 #endif
+#ifdef POLICE
+	struct Police police;
+	__u64 key[2]; /* of the hash of flows */
+	__u64 flow;   /* hash of that of the last packet */
+	__u64 loss, trial; /* while a record is looked for */
+	__u32 place;  /* of its record, in its bucket */
+	__u32 drops;  /* of the queue, before that */
+	struct Arrival arrival;
+#endif
 	struct Link link;
 };
 
@@ -53,6 +65,9 @@ static __always_inline void start(struct port *port, struct config *config)
 	law_link_init(&port->link, &config->law, config->phase, config->queue_phase);
 #ifdef BESIDE
 	law_link_set_capacity(&port->link, law_census_share(*(__u64 *)&config->law, config->weight));
+#endif
+#ifdef POLICE
+	law_police_start(&port->police);
 #endif
 }
 
@@ -127,25 +142,29 @@ static __always_inline __s64 clamp(__s64 value, __s64 least, __s64 most)
 	return value < least ? least : value > most ? most : value;
 }
 
-/* The share of a packet: of all its segments together, then divided among them. */
-static __always_inline void allot(struct Link *link, __u32 *rest, const struct packet *p, struct asked *asked, __u64 now,
-				  __u64 backlog)
+/* What all segments of a packet ask for together. */
+static __always_inline void sum(const struct packet *p, const struct asked *asked, struct Header *header)
 {
-	__s64 segments = p->segments, demand = (__s32)asked->delta, scaled, total, each;
 	__u64 x = (__u64)asked->x * p->segments;
-	struct Header header;
 
-	scaled = clamp(demand * segments, -0x80000000ll, 0x7fffffffll);
-	header.x = x > 0xffffffff ? 0xffffffff : x;
-	header.rtt = asked->rtt & ~ROUTERS_MAX;
-	header.delta = scaled;
-	header.reverse = 0;
-	law_link_on_arrival(link, now, &header, p->size);
-	law_link_on_departure(link, now, &header, p->size, backlog);
-	if (header.delta == scaled)
+	header->x = x > 0xffffffff ? 0xffffffff : x;
+	header->rtt = asked->rtt & ~ROUTERS_MAX;
+	header->delta = clamp((__s64)(__s32)asked->delta * p->segments, -0x80000000ll, 0x7fffffffll);
+	header->reverse = 0;
+}
+
+/* The share of a packet: of all its segments together, then divided among them. */
+static __always_inline void allot(struct Link *link, __u32 *rest, const struct packet *p, struct asked *asked,
+				  struct Header *header, __u64 now, __u64 backlog)
+{
+	__s64 segments = p->segments, demand = (__s32)asked->delta, scaled = header->delta, total, each;
+
+	law_link_on_arrival(link, now, header, p->size);
+	law_link_on_departure(link, now, header, p->size, backlog);
+	if (header->delta == scaled)
 		return; /* it keeps what it asked for */
 	/* Rounded down, which the machine does for numbers above zero only. */
-	total = header.delta + (__s64)*rest;
+	total = header->delta + (__s64)*rest;
 	each = (__s64)((__u64)(total + (segments << 32)) / (__u64)segments) - (1ll << 32);
 	if (each > demand)
 		each = demand;
@@ -177,6 +196,9 @@ static __always_inline int write(struct __sk_buff *skb, const struct packet *p, 
 #ifdef BESIDE
 #include "classes.h"
 #endif
+#ifdef POLICE
+#include "policer.h"
+#endif
 
 SEC("tc")
 int cl_router(struct __sk_buff *skb)
@@ -185,6 +207,7 @@ int cl_router(struct __sk_buff *skb)
 	__u64 now = bpf_ktime_get_ns(), backlog = kernel->dev->qdisc->qstats.backlog;
 	struct packet packet = {};
 	struct asked asked = {}, before;
+	struct Header header = {};
 	struct config *c;
 	struct port *p;
 	__u32 key = 0;
@@ -198,6 +221,12 @@ int cl_router(struct __sk_buff *skb)
 	struct classes *share;
 	struct cells *cells;
 	__u32 class;
+#endif
+#ifdef POLICE
+	__u32 drops = kernel->dev->qdisc->qstats.drops, index, last_index;
+	struct bucket *bucket, *last;
+	struct name *name;
+	__u64 flow;
 #endif
 
 	c = bpf_map_lookup_elem(&config, &key);
@@ -229,6 +258,21 @@ int cl_router(struct __sk_buff *skb)
 	found = waiting(kernel->dev, BUCKET(TCP_QUEUE), TCP_QUEUE);
 	backlog = waiting(kernel->dev, BUCKET(XCP_QUEUE), XCP_QUEUE);
 #endif
+#ifdef POLICE
+	name = bpf_map_lookup_elem(&scratch, &key);
+	if (!name)
+		return TC_ACT_UNSPEC;
+	__builtin_memset(name, 0, sizeof(*name));
+	name_of(skb, &packet, name);
+	flow = hash(name, p->key);
+	index = bucket_of(c, flow);
+	last_index = bucket_of(c, p->flow);
+	bucket = bpf_map_lookup_elem(&policed, &index);
+	last = bpf_map_lookup_elem(&policed, &last_index);
+	if (!bucket || !last)
+		return TC_ACT_UNSPEC;
+	fetch(bucket, flow);
+#endif
 	now -= p->began;
 
 	bpf_spin_lock(&p->lock);
@@ -244,17 +288,33 @@ int cl_router(struct __sk_buff *skb)
 		law_link_on_deadline(&p->link, now, backlog);
 		law_link_report(&p->link, &p->report);
 	}
+	if (kind == WORKED_ON)
+		sum(&packet, &asked, &header);
+#ifdef POLICE
+	note_drop(p, last, drops);
+	p->arrival.now = now;
+	p->arrival.capacity = *(__u64 *)&c->law;
+	p->arrival.size = packet.size;
+	p->arrival.packets = packet.segments;
+	if (!judge(p, bucket, name, flow, &header)) {
+		p->counts[PACKETS] += packet.segments;
+		p->counts[BYTES] += packet.size;
+		bpf_spin_unlock(&p->lock);
+		return TC_ACT_SHOT;
+	}
+#endif
 	if (kind == WORKED_ON) {
-		allot(&p->link, &p->rest, &packet, &asked, now, backlog);
+		allot(&p->link, &p->rest, &packet, &asked, &header, now, backlog);
+#ifdef POLICE
+		note_grant(p, bucket, header.delta);
+#endif
 	} else {
 #ifdef BESIDE
 		/* None of the law's affair. */
 		p->found += found;
 		p->arrivals++;
 #else
-		struct Header none = {};
-
-		law_link_on_arrival(&p->link, now, &none, packet.size);
+		law_link_on_arrival(&p->link, now, &header, packet.size);
 		law_link_on_other_departure(&p->link, now, backlog);
 #endif
 	}

@@ -92,6 +92,7 @@ __attribute__((noinline)) int cross(struct __sk_buff *skb, struct packet *p, str
 	__u64 now = bpf_ktime_get_ns(), since;
 	int crossed, is_valid, is_held;
 	struct told *t, *agent;
+	struct Header header;
 	struct config *c;
 	struct peer *peer;
 	__u32 key = 0, ttl;
@@ -146,7 +147,8 @@ __attribute__((noinline)) int cross(struct __sk_buff *skb, struct packet *p, str
 			law_link_on_deadline(&peer->link, since, t->queue);
 			law_link_report(&peer->link, &peer->report);
 		}
-		allot(&peer->link, &peer->rest, p, asked, since, t->queue);
+		sum(p, asked, &header);
+		allot(&peer->link, &peer->rest, p, asked, &header, since, t->queue);
 	}
 	if (is_held)
 		peer->held += p->segments;

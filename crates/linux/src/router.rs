@@ -8,6 +8,7 @@ mod beside;
 pub mod clouds;
 mod ensure;
 mod layout;
+pub mod police;
 mod program;
 mod source;
 
@@ -31,6 +32,7 @@ pub use any::AnyLaw;
 pub use beside::{Beside, Follower, Weights, check_beside};
 use ensure::Shaper;
 pub use ensure::{Change, Part, State, ensure, ensured, replace};
+pub use police::Policed;
 pub(crate) use program::refused;
 use program::{CONFIG, PORT, PROGRAM, Settings, incomplete, read};
 pub use program::{Flows, Load, OBJECT, Program, Refused, Sample, law_name, law_name_in};
@@ -109,6 +111,8 @@ pub enum Law {
     Mpcp(mpcp::LinkConfig),
     /// P-XCP.
     Pxcp(pxcp::LinkConfig),
+    /// XCP behind a policer with so many records of flows, a number of [`police::RECORDS`].
+    Policed(xcp::LinkConfig, u32),
     /// XCP-i: XCP, which also finds clouds of routers without it, and the address by which such routers know this port.
     XcpI(xcp::LinkConfig, Ipv4Addr),
     /// XCP beside all other traffic, each in a class of its own, and the weights of these.
@@ -130,6 +134,8 @@ impl Law {
     const XCP_I: u32 = 5;
     /// Number of XCP beside all other traffic.
     const BESIDE: u32 = 6;
+    /// Number of XCP behind a policer.
+    const POLICED: u32 = 7;
 
     /// Gives a constant another value: `alpha`, `beta` or `gamma` of XCP and P-XCP, `k` or `r-max` of P-XCP, of any other law its
     /// factors and shares. Returns false if the law has none of that name, or not such a one.
@@ -141,6 +147,7 @@ impl Law {
             (
                 Self::Xcp(law)
                 | Self::Beside(law, _)
+                | Self::Policed(law, _)
                 | Self::XcpI(law, _)
                 | Self::Pxcp(pxcp::LinkConfig { xcp: law, .. }),
                 _,
@@ -164,6 +171,13 @@ impl Law {
         }
     }
 
+    /// Puts a policer with records of so many flows before the law. Returns false if it has none.
+    pub fn police(&mut self, records: u32) -> bool {
+        let Self::Xcp(law) = self else { return false };
+        *self = Self::Policed(*law, records);
+        true
+    }
+
     /// Returns true for a law that tells the load in the ECN field: VCP and DPCP.
     pub fn is_code(&self) -> bool {
         matches!(self, Self::Mpcp(_))
@@ -179,6 +193,7 @@ impl Law {
             Self::Pxcp(_) => program::PXCP,
             Self::XcpI(..) => program::XCP_I,
             Self::Beside(..) => program::BESIDE,
+            Self::Policed(..) => program::POLICE,
         }
     }
 
@@ -191,13 +206,16 @@ impl Law {
             Self::Pxcp(_) => Self::PXCP,
             Self::XcpI(..) => Self::XCP_I,
             Self::Beside(..) => Self::BESIDE,
+            Self::Policed(..) => Self::POLICED,
             Self::Any(_) => Self::ANY,
         }
     }
 
     fn first_interval(&self) -> Duration {
         match self {
-            Self::Xcp(law) | Self::XcpI(law, _) | Self::Beside(law, _) => law.initial_interval,
+            Self::Xcp(law) | Self::XcpI(law, _) | Self::Beside(law, _) | Self::Policed(law, _) => {
+                law.initial_interval
+            }
             Self::Mpcp(law) => law.interval,
             Self::Pxcp(law) => law.xcp.initial_interval,
             Self::Any(law) => law.first_interval(),
@@ -218,6 +236,10 @@ impl Law {
             Self::Beside(law, weights) => {
                 xcp_constants(&mut bytes, law);
                 bytes.extend(weights.words().into_iter().flat_map(u32::to_ne_bytes));
+            }
+            Self::Policed(law, records) => {
+                xcp_constants(&mut bytes, law);
+                bytes.extend(u64::from(*records).to_ne_bytes());
             }
             Self::Pxcp(law) => {
                 xcp_constants(&mut bytes, &law.xcp);
@@ -328,6 +350,9 @@ pub struct Status {
     /// Routers before clouds, if the law is XCP-i; the same for all ports of a router.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peers: Option<Vec<clouds::Peer>>,
+    /// Table of the policer before the law, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub police: Option<police::Table>,
 }
 
 /// Backlog and drops of an interface's queue.
@@ -441,6 +466,19 @@ pub fn attach(name: &str, config: &Config) -> Result<()> {
     attach_as(name, config, 0)
 }
 
+/// Refuses a table of a policer that no program has.
+fn check_records(law: &Law) -> Result<()> {
+    let Law::Policed(_, records) = law else { return Ok(()) };
+    if police::RECORDS.contains(records) {
+        return Ok(());
+    }
+    let (least, most) = (police::RECORDS.start(), police::RECORDS.end());
+    Err(Error::input(
+        format!("a policer can not have {records} records of flows"),
+        format!("allowed: {least} to {most}"),
+    ))
+}
+
 /// Refuses an encoding that is not the law's.
 ///
 /// # Errors
@@ -448,7 +486,7 @@ pub fn attach(name: &str, config: &Config) -> Result<()> {
 pub fn check_encoding(config: &Config) -> Result<()> {
     let fits = match &config.law {
         Law::Mpcp(_) => config.encoding == Encoding::Ecn,
-        Law::Xcp(_) | Law::Beside(..) | Law::Pxcp(_) => {
+        Law::Xcp(_) | Law::Beside(..) | Law::Policed(..) | Law::Pxcp(_) => {
             matches!(config.encoding, Encoding::Option | Encoding::Shim | Encoding::Both)
         }
         Law::XcpI(..) => config.encoding == Encoding::Shim,
@@ -469,6 +507,7 @@ fn attach_as(name: &str, config: &Config, mark: u32) -> Result<()> {
     check_rate(config.rate)?;
     check_encoding(config)?;
     check_beside(config)?;
+    check_records(&config.law)?;
     let interface = Interface::find(name)?;
     let Qdisc { kind, handle, .. } = interface.root_qdisc()?;
     match config.shape {
@@ -667,6 +706,10 @@ pub fn status(name: Option<&str>) -> Result<Vec<Status>> {
             peers: match settings.law() {
                 Law::XCP_I => Some(clouds::Table::of(&attached)?.peers()?),
                 _ => None,
+            },
+            police: match sample.policed {
+                Some(counted) => Some(police::Table::of(&attached, counted)?),
+                None => None,
             },
             sample,
             queue: Backlog::from(&qdisc),

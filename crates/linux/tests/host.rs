@@ -595,3 +595,45 @@ fn a_connection_that_starts_beside_a_liar_gets_its_part() {
     assert!(best > 0.9 * quiet, "{best} of {quiet} bit/s");
     assert!(host.counters().unwrap().connections >= 6);
 }
+
+/// Datagrams of 1400 bytes to nobody, four in a millisecond.
+const DEAF: &str = "python3 -c \"import socket,time
+s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)
+while True:
+ for _ in range(4):s.sendto(bytes(1372),('10.0.2.2',9))
+ time.sleep(.001)\"";
+
+/// Three connections beside datagrams that would fill the link alone have three of four shares, and the router says whom it holds.
+#[test]
+fn connections_keep_their_share_beside_datagrams_that_do_not_listen() {
+    let test = "connections_keep_their_share_beside_datagrams_that_do_not_listen";
+    let mut path =
+        path!("connections_keep_their_share_beside_datagrams_that_do_not_listen", Encoding::Option);
+    let _host = enable!("connections_keep_their_share_beside_datagrams_that_do_not_listen", &path.config());
+    let rate = BitRate(20_000_000);
+    let law = LinkConfig { capacity: rate.bytes(), ..LinkConfig::DEFAULT };
+    let (law, shape) = (router::Law::Policed(law, 1024), Some(Queue::default_for(rate)));
+    let config = router::Config { rate, law, encoding: Encoding::Option, shape };
+    let space = path.namespace("r");
+    space.run(|| router::attach("s", &config)).unwrap().unwrap();
+    let status = || space.run(|| router::status(Some("s"))).unwrap().unwrap().remove(0);
+
+    // Alone they are no offence, from the first round trip on.
+    let port = path.serve(true);
+    path.run("c", &format!("iperf3 -c 10.0.2.2 -p {port} -P 3 -t 3"), true);
+    let counted = status().sample.policed.unwrap();
+    assert_eq!((counted.policed_flows, counted.policed_packets), (0, 0), "{counted:?}");
+
+    path.start("c", DEAF, false);
+    let port = path.serve(true);
+    let said = path.run("c", &format!("iperf3 -c 10.0.2.2 -p {port} -P 3 -t 6 -O 10 -J"), true);
+    let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+    let got = said["end"]["sum_received"]["bits_per_second"].as_f64().unwrap();
+    let status = status();
+    let table = status.police.unwrap();
+    println!("{test}: {got:.0} bit/s of 20 Mbit/s; {:?}, {:?}", status.sample.policed, table.held);
+    let [held] = table.held[..] else { panic!("{table:?}") };
+    assert_eq!((held.protocol, held.to_port), (17, 9), "{held:?}");
+    // A share of 20 Mbit/s is 5 Mbit/s, of which 1388 of 1500 bytes are data.
+    assert!(got > 0.9 * 15e6 * 1388.0 / 1500.0, "{got} bit/s");
+}

@@ -5,6 +5,7 @@
 //!
 //! Skips with the reason where a tool, the privilege or the kernel's part is missing.
 
+use congestlab_core::law::police::{Arrival, Bucket, Counts, Police, WAYS};
 use congestlab_core::law::xcp::{
     Echo, Feedback, Header, Link, LinkConfig, LossPolicy, Profile, RateSource, RequestPolicy, Sender,
     SenderConfig, reply,
@@ -656,6 +657,143 @@ fn a_window_at_the_receiver_is_the_same_in_the_kernel() {
         epoch = window.sender.epoch().0;
     }
     assert!(epochs > 1000 && changed > 1000, "{epochs} epochs, {changed} changes");
+}
+
+/// Packets of flows in buckets of a policer's table, and what `stream-police.bpf.c` is to do with them as the law does.
+struct Policing {
+    random: Random,
+    now: u64,
+    capacity: u64,
+    police: Police,
+    buckets: [Bucket; Self::BUCKETS],
+}
+
+impl Policing {
+    const BUCKETS: usize = 4;
+
+    fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        // 15 ms a packet of 1500 B, so that windows and periods end, and faster links.
+        let capacity = 100_000 << random.below(4);
+        Self { random, now: 0, capacity, police: Police::new(), buckets: [Bucket::default(); Self::BUCKETS] }
+    }
+
+    /// The bytes of an op, and the words that must be at its end: header, passes, place, counts, share and record.
+    fn step(&mut self, is_first: bool) -> (Vec<u8>, Vec<u64>) {
+        // One flow sends half of all, some most of the rest, and many come once.
+        let many = [1, 1, 6, 1000][self.random.below(4) as usize];
+        let flow = 1 + self.random.below(many);
+        let packets = if self.random.below(4) == 0 { 1 + self.random.below(40) } else { 1 };
+        let size = packets * (40 + self.random.below(1461));
+        // Half as much again as the link has.
+        self.now += self.random.below(1000 * packets * SECOND / self.capacity);
+        if self.random.below(500) == 0 {
+            self.now += self.random.below(15 * SECOND);
+        }
+        let bits = |random: &mut Random, most: u64| random.next() >> (64 - most + random.below(most));
+        let header = match flow % 2 {
+            1 => Header::default(),
+            _ => Header {
+                x: bits(&mut self.random, 32) as u32,
+                rtt: bits(&mut self.random, 28) as u32,
+                delta: bits(&mut self.random, 32) as i32 >> self.random.below(8),
+                reverse: bits(&mut self.random, 32) as i32,
+            },
+        };
+        let granted = bits(&mut self.random, 32) as i32 >> self.random.below(31);
+        let kind = if is_first { 0 } else { 1 + u64::from(self.random.below(8) == 0) };
+        let at = flow as usize % Self::BUCKETS;
+
+        let mut op = words(&[kind, self.now, self.capacity, size, flow]);
+        let Header { x, rtt, delta, reverse } = header;
+        for word in [at as u32, packets as u32, granted as u32, 0, x, rtt, delta as u32, reverse as u32] {
+            op.extend(word.to_le_bytes());
+        }
+        op.resize(OP, 0);
+
+        let (now, size, bucket) = (Time(self.now), Bytes(size), &mut self.buckets[at]);
+        let known = bucket.find(flow);
+        let mut left = header;
+        let (mut passes, mut place) = (0, known);
+        match kind {
+            1 => {
+                place = known.or_else(|| bucket.begin(WAYS, flow, now, size));
+                let arrival = Arrival { now, capacity: Rate(self.capacity), size, packets: packets as u32 };
+                let record = known.map(|at| &mut bucket.records[at]);
+                passes = self.police.judge(&arrival, record, &mut left).into();
+                if let (1, Some(at)) = (passes, place) {
+                    bucket.records[at].note_grant(granted);
+                }
+            }
+            2 => known.into_iter().for_each(|at| bucket.records[at].note_drop()),
+            _ => return (op, vec![]),
+        }
+        let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        let Counts { clamped, dropped, offenders } = self.police.counts();
+        let record = place.map_or(0, |at| {
+            let record = bucket.records[at];
+            record.seen().0 << 1 | u64::from(record.is_held())
+        });
+        let mut answer = vec![pair(left.x, left.rtt), pair(left.delta as u32, left.reverse as u32), passes];
+        answer.extend([place.is_none().into(), clamped, dropped, offenders, self.police.share().0, record]);
+        (op, answer)
+    }
+}
+
+#[test]
+fn a_policer_is_the_same_in_the_kernel() {
+    let test = "a_policer_is_the_same_in_the_kernel";
+    let folder = Folder::new(test);
+    if let Err(reason) = build(&folder.0, "rust", &["stream-police"]) {
+        return eprintln!("SKIP {test}: {reason}");
+    }
+    libbpf_rs::set_print(None);
+    let (mut count, mut all, mut unknown) = (0, Counts::default(), 0);
+    for seed in 0..40 {
+        let mut builder = ObjectBuilder::default();
+        let mut object = builder.open_file(folder.0.join("stream-police.bpf.o")).unwrap();
+        let mut table = object.maps_mut().find(|map| map.name() == "policed").unwrap();
+        table.set_max_entries(Policing::BUCKETS as u32).unwrap();
+        let object = match object.load() {
+            Err(error) if error.kind() == libbpf_rs::ErrorKind::PermissionDenied => {
+                return eprintln!("SKIP {test}: may not load BPF programs (run as root)");
+            }
+            other => other.unwrap(),
+        };
+        let program = object.progs_mut().next().unwrap();
+        let mut policing = Policing::new(seed);
+        let ops: Vec<_> = (0..97 * OPS).map(|at| policing.step(at == 0)).collect();
+        for ops in ops.chunks(OPS) {
+            let mut packet = vec![0; PADDING];
+            ops.iter().for_each(|(bytes, _)| packet.extend(bytes));
+            let mut out = vec![0; packet.len()];
+            let input =
+                ProgramInput { data_in: Some(&packet), data_out: Some(&mut out), ..Default::default() };
+            assert_eq!(program.test_run(input).unwrap().return_value, OPS as u32);
+            for ((given, expected), found) in ops.iter().zip(out[PADDING..].chunks(OP)) {
+                let found: Vec<u64> =
+                    found[56..].chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
+                assert!(
+                    expected.is_empty() || found == *expected,
+                    "seed {seed}, {given:?}: {found:?}, {expected:?}"
+                );
+                unknown += usize::from(expected.get(3) == Some(&1));
+            }
+        }
+        count += ops.len();
+        let Counts { clamped, dropped, offenders } = policing.police.counts();
+        all = Counts {
+            clamped: all.clamped + clamped,
+            dropped: all.dropped + dropped,
+            offenders: all.offenders + offenders,
+        };
+    }
+    assert!(
+        count >= 100_000 && all.clamped > 1000 && all.dropped > 1000 && all.offenders > 10,
+        "{count}, {all:?}"
+    );
+    assert!(unknown > 100, "{unknown} packets of flows that found no record");
+    println!("{count} operations, no difference: {all:?}");
 }
 
 /// The router on the twin says so, and the kernel takes it.

@@ -340,6 +340,7 @@ fn every_field_that_the_programs_read_is_there() {
     for (name, least) in [
         ("host.bpf.o", 25),
         ("router.bpf.o", 3),
+        ("router-police.bpf.o", 3),
         ("host-xcpr.bpf.o", 25),
         ("host-vcp.bpf.o", 25),
         ("router-vcp.bpf.o", 3),

@@ -16,8 +16,8 @@ use congestlab_core::units::{BitRate, Ratio};
 use congestlab_core::wire::option::{Echo, Option as XcpOption};
 use congestlab_linux::Error;
 use congestlab_linux::router::{
-    self, AnyLaw, Change, Config, Encoding, Follower, Hook, Law, Part, Queue, Reader, SourceState, State,
-    Status, Weights,
+    self, AnyLaw, Change, Config, Encoding, Follower, Hook, Law, Part, Policed, Queue, Reader, SourceState,
+    State, Status, Weights,
 };
 use congestlab_linux::sys::command::{Mode, query, run, set_mode};
 use congestlab_linux::sys::packet::{Frame, Socket};
@@ -606,5 +606,92 @@ fn a_law_that_has_no_program_of_its_own_rules_a_link_and_leaves_it_as_it_was() {
         router::detach("v0").unwrap();
         assert_eq!(qdiscs(), before);
         assert!(router::status(None).unwrap().is_empty());
+    });
+}
+
+/// XCP behind a policer with so many records.
+fn policed(rate: BitRate, records: u32) -> Law {
+    let mut law = router::law(rate);
+    assert!(law.police(records));
+    law
+}
+
+/// A table does not grow, and no name that comes once takes the place of a flow that sends.
+#[test]
+fn who_sends_more_than_the_link_is_held_and_named_beside_a_million_made_up_flows() {
+    let test = "who_sends_more_than_the_link_is_held_and_named_beside_a_million_made_up_flows";
+    let Some(lab) = Lab::new(test) else { return };
+    lab.inside(|| {
+        let rate = BitRate(400_000);
+        let told = |records| Config { rate, law: policed(rate, records), ..config(Some(Queue::Packets(50))) };
+        for records in [0, 7, 1_000_001] {
+            let error = router::attach("v0", &told(records)).unwrap_err();
+            assert!(error.exit_code() == 2 && error.help().contains("8 to 1000000"), "{error}");
+        }
+        if !attach(test, &told(1024)) {
+            return;
+        }
+        let state = || {
+            let status = router::status(Some("v0")).unwrap().remove(0);
+            (status.law, status.sample, status.police.unwrap())
+        };
+        let (law, sample, table) = state();
+        assert_eq!((&*law, sample.policed.unwrap()), ("xcp", Policed::default()));
+        assert_eq!((table.records, table.memory_bytes, &table.held[..]), (1024, 1024 * 136, &[][..]));
+
+        let from = socket("v0");
+        let (mut loud, mut made_up) = (Frame::new(2000), Frame::new(100));
+        loud.fill(&frames::segment(frames::TAGS[2], frames::Ip::V6WithExtensions, &[], &[0; 900]));
+        made_up.fill(&frames::frame(&[], frames::Ip::V4, 17, &[0; 20]));
+        // A full queue is an error here; the policer has seen the packet.
+        let pass = |frame: &Frame| drop(from.send([frame].into_iter()));
+        let quiet = UdpSocket::bind("10.77.0.1:7778").unwrap();
+        let whisper = || assert_eq!(quiet.send_to(&[0; 472], "10.77.0.2:9").unwrap(), 472);
+        // Four times the rate, and beside it a hundredth of that; twenty seconds at most.
+        for turn in 0..4000 {
+            pass(&loud);
+            if turn % 100 == 0 {
+                whisper();
+                if state().1.policed.unwrap().policed_packets > 0 {
+                    break;
+                }
+            }
+            sleep(Duration::from_millis(5));
+        }
+        let (_, sample, table) = state();
+        let [held] = table.held[..] else { panic!("{sample:?}, {table:?}") };
+        assert_eq!((held.from, held.to), (frames::V6[0].into(), frames::V6[1].into()));
+        assert_eq!((held.from_port, held.to_port, held.protocol), (5001, 43210, 6));
+        assert!(held.rate_Bps > 60_000, "{held:?}");
+        assert_eq!(sample.policed.unwrap().policed_flows, 1);
+        // Its packets alone are dropped.
+        let dropped = |send: &dyn Fn()| {
+            let before = state().1;
+            (0..20).for_each(|_| send());
+            let after = state().1;
+            assert_eq!(after.packets - before.packets, 20);
+            after.policed.unwrap().policed_packets - before.policed.unwrap().policed_packets
+        };
+        assert_eq!(dropped(&whisper), 0);
+        assert!(dropped(&|| pass(&loud)) > 10);
+
+        for name in 0..1_000_000u32 {
+            made_up.bytes_mut()[26..30].copy_from_slice(&(0x0b00_0000 + name).to_be_bytes());
+            pass(&made_up);
+        }
+        let (_, after, table) = state();
+        assert!(after.packets - sample.packets >= 1_000_000, "{after:?}");
+        assert_eq!((table.records, table.memory_bytes), (1024, 1024 * 136));
+        let named: Vec<_> = table.held.iter().map(|held| held.from_port).collect();
+        assert_eq!(named, [5001], "nobody takes its place");
+        assert_eq!(dropped(&whisper), 0, "nor that of one that is not held");
+
+        router::set_rate("v0", BitRate(800_000)).unwrap();
+        assert_eq!((state().1.capacity_bps, state().2.held.len()), (800_000, 1), "a rate changes no record");
+        let larger = Config { rate, law: policed(rate, 2048), ..config(Some(Queue::Packets(50))) };
+        assert_eq!(router::replace("v0", &larger).unwrap(), Change::Replaced(State::OtherConstants));
+        assert_eq!((state().2.records, state().1.policed.unwrap()), (2048, Policed::default()));
+        assert_eq!(router::replace("v0", &larger).unwrap(), Change::None);
+        router::detach("v0").unwrap();
     });
 }

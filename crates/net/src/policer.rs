@@ -1,16 +1,11 @@
 //! A policer at a port: the law of [`congestlab_core::law::police`], with a record for each flow of a table that does not
-//! grow. Who has no place there is one flow together with all others that have none: a flow keeps its place while it sends,
-//! so that nobody gets rid of his record, or of another one's, by names that he makes up.
+//! grow. Who has no place there is one flow together with all others that have none.
 
-use crate::flows::{WAYS, place};
+use crate::flows::place;
 use crate::packet::Packet;
 use alloc::vec::Vec;
-use congestlab_core::law::police::{Counts, Police, Record};
-use congestlab_core::units::{Bytes, Duration, Rate, SECOND, Time};
-
-/// Time without packets after which a flow's record may be another's. An offender is forgiven as soon: that is twenty
-/// windows of the shortest round trips.
-const IDLE: Duration = Duration(10 * SECOND);
+use congestlab_core::law::police::{Bucket, Counts, Police, Record, WAYS};
+use congestlab_core::units::{Bytes, Rate, Time};
 
 /// Policing of a port.
 #[derive(Clone, Debug)]
@@ -19,52 +14,37 @@ pub(crate) struct Policer {
     table: Table,
 }
 
-/// Records of flows: a flow has one of its bucket's slots, or none.
+/// Records of flows: a flow has one of its bucket's, or none.
 #[derive(Clone, Debug)]
 struct Table {
-    buckets: u32,
-    ways: u32,
+    count: u32,
+    /// Records of a bucket that are used.
+    ways: usize,
     /// Empty until the first packet comes.
-    slots: Vec<Slot>,
+    buckets: Vec<Bucket>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Slot {
-    flow: Option<u32>,
-    record: Record,
-}
-
-impl Slot {
-    /// How little would be lost, if another flow had the slot; `None`: it is in use.
-    fn room(&self, now: Time) -> Option<(u8, Time)> {
-        let seen = self.record.seen();
-        match self.flow {
-            None => Some((0, seen)),
-            Some(_) if now - seen > IDLE => Some((1, seen)),
-            Some(_) if !self.record.is_established() => Some((2, seen)),
-            Some(_) => None,
-        }
-    }
+/// The name of a packet's flow in a bucket.
+fn name(packet: &Packet) -> u64 {
+    u64::from(packet.flow) + 1
 }
 
 impl Table {
-    /// The slots in which a flow may be.
+    /// The bucket in which a packet's flow may be.
     #[inline]
-    fn bucket(&mut self, flow: u32) -> &mut [Slot] {
-        let ways = self.ways as usize;
-        if self.slots.is_empty() {
-            self.slots.resize(self.buckets as usize * ways, Slot::default());
+    fn bucket(&mut self, packet: &Packet) -> Option<&mut Bucket> {
+        if self.buckets.is_empty() {
+            self.buckets.resize(self.count as usize, Bucket::default());
         }
-        let first = place([flow, 0, 0], self.buckets) * ways;
-        self.slots.get_mut(first..first + ways).unwrap_or_default()
+        self.buckets.get_mut(place([packet.flow, 0, 0], self.count))
     }
 }
 
 impl Policer {
     /// Creates a policer with so many records.
     pub(crate) fn new(records: u32) -> Self {
-        let ways = records.clamp(1, WAYS);
-        let table = Table { buckets: (records / ways).max(1), ways, slots: Vec::new() };
+        let ways = records.clamp(1, WAYS as u32);
+        let table = Table { count: (records / ways).max(1), ways: ways as usize, buckets: Vec::new() };
         Self { police: Police::new(), table }
     }
 
@@ -76,25 +56,22 @@ impl Policer {
     /// states.
     pub(crate) fn judge(&mut self, now: Time, capacity: Rate, packet: &mut Packet) -> bool {
         let Self { police, table } = self;
-        let bucket = table.bucket(packet.flow);
-        let known = bucket.iter_mut().find(|slot| slot.flow == Some(packet.flow));
-        match known {
-            Some(slot) => police.judge_packet(now, capacity, Some(&mut slot.record), packet),
-            None => {
-                let free = bucket.iter_mut().filter_map(|slot| Some((slot.room(now)?, slot)));
-                if let Some((_, slot)) = free.min_by_key(|&(room, _)| room) {
-                    let record = Record::first(now, Bytes(packet.size.into()));
-                    *slot = Slot { flow: Some(packet.flow), record };
-                }
-                police.judge_packet(now, capacity, None, packet)
+        let (name, ways) = (name(packet), table.ways);
+        let mut record = None;
+        if let Some(bucket) = table.bucket(packet) {
+            match bucket.find(name) {
+                Some(at) => record = bucket.records.get_mut(at),
+                None => drop(bucket.begin(ways, name, now, Bytes(packet.size.into()))),
             }
         }
+        police.judge_packet(now, capacity, record, packet)
     }
 
     /// The record of a packet's flow.
     fn record(&mut self, packet: &Packet) -> Option<&mut Record> {
-        let slot = self.table.bucket(packet.flow).iter_mut().find(|slot| slot.flow == Some(packet.flow));
-        slot.map(|slot| &mut slot.record)
+        let bucket = self.table.bucket(packet)?;
+        let at = bucket.find(name(packet))?;
+        bucket.records.get_mut(at)
     }
 
     /// Notes what a packet was granted that leaves.
@@ -115,6 +92,7 @@ impl Policer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use congestlab_core::units::SECOND;
 
     const CAPACITY: Rate = Rate(1_250_000);
 
@@ -123,7 +101,11 @@ mod tests {
     }
 
     fn knows(policer: &Policer, flow: u32) -> bool {
-        policer.table.slots.iter().any(|slot| slot.flow == Some(flow))
+        names(policer).any(|name| name == u64::from(flow) + 1)
+    }
+
+    fn names(policer: &Policer) -> impl Iterator<Item = u64> {
+        policer.table.buckets.iter().flat_map(|bucket| bucket.flows).filter(|name| *name != 0)
     }
 
     /// A million names of one packet each neither grow the table nor take the place of a flow that sends.
@@ -141,11 +123,9 @@ mod tests {
                     policer.judge(now, CAPACITY, &mut packet(0));
                 }
             }
-            assert!(
-                policer.table.slots.len() <= records as usize,
-                "{} of {records}",
-                policer.table.slots.len()
-            );
+            let known = names(&policer).count();
+            assert!(known <= records as usize, "{known} of {records}");
+            assert_eq!(policer.table.buckets.len(), records.div_ceil(8) as usize);
             assert!(knows(&policer, 0), "{records}");
         }
     }

@@ -10,6 +10,7 @@
 mod beside;
 mod counts;
 mod told;
+mod unused;
 
 use crate::capacity::{CapacityFrom, Follower};
 use crate::errors::ErrorRate;
@@ -551,20 +552,6 @@ impl Port {
         if self.departure < t || self.timer < t {
             self.serve(t - 1, t, out);
         }
-    }
-
-    /// As [`Port::advance_before`], from the beginning on, where no packet has come and nobody hears of events: a law's
-    /// intervals, which then are nobody's business, do not pass.
-    pub fn pass_unused(&mut self, t: Picos) {
-        struct Nobody;
-        impl Output for Nobody {
-            fn deliver(&mut self, _: &mut Packet) {}
-        }
-        let laws = (self.parts.law.take(), self.parts.queue_law.take());
-        self.timer = self.parts.timer();
-        self.advance_before(t, &mut Nobody);
-        (self.parts.law, self.parts.queue_law) = laws;
-        self.timer = self.parts.timer();
     }
 
     /// Takes a packet that arrives. The port must have been advanced to `now`.

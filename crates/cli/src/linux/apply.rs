@@ -127,6 +127,7 @@ fn attach_arguments<'a>(
         gamma: None,
         k: None,
         r_max: None,
+        police: None,
         no_shape: !router.shape,
         queue: None,
         replace: false,
@@ -152,6 +153,11 @@ fn attach_arguments<'a>(
             arguments.set.push(format!("{key}={value}"));
             continue;
         }
+        if key == "police" {
+            let records = args::records(value);
+            arguments.police = Some(records.map_err(|help| (*place, format!("`{key}` is {value}"), help))?);
+            continue;
+        }
         let AttachArguments { alpha, beta, gamma, k, r_max, .. } = &mut arguments;
         let Some((_, to)) =
             CONSTANTS.iter().zip([alpha, beta, gamma, k, r_max]).find(|(name, _)| *name == key)
@@ -160,7 +166,7 @@ fn attach_arguments<'a>(
             return Err((
                 *place,
                 text,
-                "allowed: alpha, beta and gamma of XCP and P-XCP, k and r_max of P-XCP".into(),
+                "allowed: alpha, beta and gamma of XCP and P-XCP, k and r_max of P-XCP, police of XCP".into(),
             ));
         };
         let ratio: Ratio =

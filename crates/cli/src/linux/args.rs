@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use congestlab_linux::router::Queue;
+use congestlab_linux::router::{Queue, police};
 use congestlab_linux::{edge, lab, supervisor};
 use congestlab_scenario::units::{BitRate, Bytes, Ratio};
 
@@ -302,6 +302,9 @@ pub(crate) struct AttachArguments {
     /// P-XCP: largest share of limited flows that is believed, below 1; 0.95
     #[arg(long, value_parser = ratio)]
     pub(crate) r_max: Option<Ratio>,
+    /// XCP: police senders that lie to the law or do not listen, with records of so many flows, 8 to 1000000, of 136 B each
+    #[arg(long, value_name = "RECORDS", value_parser = records)]
+    pub(crate) police: Option<u32>,
     /// Use the queue that is there instead of holding the rate
     #[arg(long)]
     pub(crate) no_shape: bool,
@@ -340,6 +343,18 @@ pub(crate) struct DoctorArguments {
     /// Undo the changes of labs and links that were killed together with their supervisors
     #[arg(long)]
     pub(crate) clean: bool,
+}
+
+/// Records of a policer.
+pub(super) fn records(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(records) if police::RECORDS.contains(&records) => Ok(records),
+        _ => Err(format!(
+            "expected a whole number from {} to {}",
+            police::RECORDS.start(),
+            police::RECORDS.end()
+        )),
+    }
 }
 
 /// A share from 0 to 1.

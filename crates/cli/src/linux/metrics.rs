@@ -18,6 +18,8 @@ use crate::machine::Clock;
 
 /// Age of numbers that are told again.
 const FRESH_S: f64 = 1.0;
+/// The most flows that are named.
+const HELD_SHOWN: usize = 20;
 const TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// What `apply --watch` counts of itself.
@@ -175,6 +177,34 @@ fn add_router(families: &mut Families, status: &Status) {
     if let Some(flows) = sample.flows {
         add("flows", "Flows that P-XCP's law counted.", flows.pxcp_n);
         add("limited_flows", "Flows among them that are limited elsewhere.", flows.pxcp_n_lim);
+    }
+    if let (Some(counted), Some(table)) = (&sample.policed, &status.police) {
+        add("police_records", "Flows of which the policer has a record at most.", table.records.into());
+        add("police_memory_bytes", "Bytes of the policer's table.", table.memory_bytes as f64);
+        add(
+            "clamped_packets_total",
+            "Packets whose stated spacing counted for less.",
+            counted.clamped_packets as f64,
+        );
+        add(
+            "policed_packets_total",
+            "Packets dropped because their flow is held.",
+            counted.policed_packets as f64,
+        );
+        add(
+            "policed_flows_total",
+            "Times that a flow began to be held to its share.",
+            counted.policed_flows as f64,
+        );
+        add("held_flows", "Flows that are held to their share now.", table.held.len() as f64);
+        for held in table.held.iter().take(HELD_SHOWN) {
+            let (from, to) =
+                (SocketAddr::new(held.from, held.from_port), SocketAddr::new(held.to, held.to_port));
+            let (from, to, protocol) = (from.to_string(), to.to_string(), held.protocol.to_string());
+            let labels = [of[0], ("from", &from), ("to", &to), ("protocol", &protocol)];
+            let help = "Rate at which a flow sends that is held, of those that send most.";
+            families.add("router_held_flow_bytes_per_second", help, &labels, held.rate_Bps as f64);
+        }
     }
     for (series, value) in &status.series {
         let labels = [of[0], ("series", series.as_str())];

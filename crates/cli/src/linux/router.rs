@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use congestlab_linux::edge::{Agent, Event};
 use congestlab_linux::router::clouds::{self, Crossings, Known, Peer};
+use congestlab_linux::router::police::{self, Held};
 use congestlab_linux::router::{
     self, AnyLaw, Backlog, Beside, Config, Encoding, Fed, Feeder, Flows, Follower, Law, Load, Queue, Refused,
     Source, SourceState, Status, Weights,
@@ -106,6 +107,12 @@ fn attach(arguments: &AttachArguments, screen: &Screen) -> Result<(), Failure> {
             arguments.law,
             rate = config.rate
         ));
+        if let Law::Policed(_, records) = config.law {
+            screen.note(&format!(
+                "its policer has records of {records} flows: {:.1} MB, however many come",
+                police::memory(records) as f64 / 1e6
+            ));
+        }
         return stay(interface, source.as_ref(), &config, &stop, screen);
     }
     Ok(())
@@ -289,6 +296,13 @@ fn named(arguments: &AttachArguments, rate: BitRate) -> Result<Law, Failure> {
 pub(super) fn law(arguments: &AttachArguments, rate: BitRate) -> Result<Law, Failure> {
     let AttachArguments { alpha, beta, gamma, k, r_max, .. } = arguments;
     let mut law = named(arguments, rate)?;
+    if let Some(records) = arguments.police
+        && !law.police(records)
+    {
+        let text = format!("--police: the kernel has no policer before {}", arguments.law);
+        let help = "it has one before XCP's law: --law xcp; before P-XCP's and XCP2's links in user space and simulations have one";
+        return Err(Failure::Input(Message::new(text, help)));
+    }
     match &mut law {
         Law::Any(law) => law.set(&arguments.set)?,
         _ if arguments.set.is_empty() => {}
@@ -391,6 +405,7 @@ fn table(status: &Status) -> String {
         lines.insert(6, flows);
     }
     lines.extend(refused(&sample.refused));
+    lines.extend(policed(status));
     if let Some(crossings) = &sample.crossings {
         lines.extend(across(crossings, peers.as_deref().unwrap_or_default()));
     }
@@ -414,6 +429,38 @@ fn classes(beside: &Beside) -> Vec<String> {
         format!("  XCP's queue now     {}", queue(xcp)),
         format!("  others' queue now   {}", queue(tcp)),
     ]
+}
+
+/// The most flows that a table names.
+const HELD_SHOWN: usize = 20;
+
+/// Lines about a policer, and the flows that it holds.
+fn policed(status: &Status) -> Vec<String> {
+    let (Some(counted), Some(table)) = (&status.sample.policed, &status.police) else { return vec![] };
+    let share = counted
+        .policed_share_Bps
+        .map_or_else(String::new, |share| format!(", a share is {}", BitRate(share.saturating_mul(8))));
+    let mut lines = vec![
+        format!(
+            "  policer             {} records, {:.1} MB{share}",
+            table.records,
+            table.memory_bytes as f64 / 1e6
+        ),
+        format!("  packets clamped     {}", counted.clamped_packets),
+        format!("  packets policed     {}", counted.policed_packets),
+        format!("  flows held          {}, since the start {}", table.held.len(), counted.policed_flows),
+    ];
+    for held in table.held.iter().take(HELD_SHOWN) {
+        let Held { from, from_port, to, to_port, protocol, .. } = held;
+        lines.push(format!(
+            "    {from} port {from_port} to {to} port {to_port}, protocol {protocol}, sends {}",
+            BitRate(held.rate_Bps.saturating_mul(8))
+        ));
+    }
+    if table.held.len() > HELD_SHOWN {
+        lines.push(format!("    and {} more (--json has all)", table.held.len() - HELD_SHOWN));
+    }
+    lines
 }
 
 /// The most routers before clouds that a table names.

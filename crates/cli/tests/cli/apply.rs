@@ -281,7 +281,7 @@ fn watch_applies_again_when_interfaces_or_the_file_change() {
     const TEST: &str = "watch_applies_again_when_interfaces_or_the_file_change";
     let Some(at) = Applied::new(TEST) else { return };
     at.ip("link set lo up");
-    let file = "[routers.left]\nlaw = \"xcp\"\nrate = \"10 Mbit/s\"\n";
+    let file = "[routers.left]\nlaw = \"xcp\"\nrate = \"10 Mbit/s\"\nset = { police = 1024 }\n";
     at.write(file);
     let mut watch = Watch::start(&mut at.command(&["--watch", "apply.toml", "--metrics", "0"]));
     let place = watch.says("metrics are at http://127.0.0.1:");
@@ -295,6 +295,9 @@ fn watch_applies_again_when_interfaces_or_the_file_change() {
                 "# TYPE congestlab_router_packets_total counter",
                 "congestlab_router_capacity_bytes_per_second{interface=\"left\"} 1250000",
                 "congestlab_router_info{interface=\"left\",law=\"xcp\",encoding=\"option\",qdisc=\"tbf\"} 1",
+                "congestlab_router_police_memory_bytes{interface=\"left\"} 139264",
+                "congestlab_router_policed_packets_total{interface=\"left\"} 0",
+                "congestlab_router_held_flows{interface=\"left\"} 0",
                 "congestlab_router_bucket_too_small{interface=\"left\"} 0",
                 "congestlab_router_refused_packets_total{interface=\"left\",reason=\"truncated\"} 0",
                 "congestlab_apply_failing 0",
@@ -351,6 +354,14 @@ fn a_wrong_file_is_refused_with_the_place_and_what_is_allowed() {
         (
             router("law = \"rcp\"\nset = { interval = \"5 furlongs\" }"),
             "apply.toml:4:20: `5 furlongs` is not a time",
+        ),
+        (
+            router("law = \"xcp\"\nset = { police = 7 }"),
+            "apply.toml:4:18: `police` is 7; expected a whole number from 8 to 1000000",
+        ),
+        (
+            router("law = \"pxcp\"\nset = { police = 1024 }"),
+            "apply.toml:4:18: --police: the kernel has no policer before pxcp",
         ),
         (
             router("law = \"rcp\"\nset = { intervals = 5 }"),

@@ -280,3 +280,48 @@ fn qdiscs_of_nothing(room: &Room) -> String {
     let qdiscs = Command::new("ip").args(line).output().expect("ip has run before").stdout;
     String::from_utf8_lossy(&qdiscs).into_owned()
 }
+
+#[test]
+fn police_is_told_and_shown_and_refused_where_there_is_none() {
+    let Some(room) = room("police_is_told_and_shown_and_refused_where_there_is_none") else { return };
+    let attach = |words: &str| {
+        let words: Vec<&str> = words.split(' ').collect();
+        router(&room, &[&["attach", "left", "--rate", "10 Mbit/s", "--law"], &words[..]].concat())
+    };
+    for (words, said) in [
+        ("pxcp --police 1024", "no policer before pxcp"),
+        ("vcp --police 1024", "no policer before vcp"),
+        ("rcp --police 1024", "no policer before rcp"),
+        ("xcp --police 7", "a whole number from 8 to 1000000"),
+        ("xcp --police 1000001", "a whole number from 8 to 1000000"),
+        ("xcp --police many", "a whole number from 8 to 1000000"),
+    ] {
+        let error = attach(words).exits(2).stderr();
+        assert!(error.contains(said), "{words}: {error}");
+    }
+    let said = attach("xcp --police 100000 --alpha 0.3").exits(0).stderr();
+    assert!(said.contains("records of 100000 flows: 13.6 MB"), "{said}");
+    let shown = router(&room, &["status", "left"]).exits(0).stdout();
+    for line in [
+        "left: xcp,",
+        "policer             100000 records, 13.6 MB",
+        "flows held          0, since the start 0",
+    ] {
+        assert!(shown.contains(line), "{shown}");
+    }
+    router(&room, &["set", "left", "--rate", "20 Mbit/s"]).exits(0);
+    let status = router(&room, &["status", "left", "--json"]).exits(0).json();
+    let status = &status["interfaces"][0];
+    assert_eq!(
+        (&status["police"]["records"], &status["capacity_bps"]),
+        (&100_000.into(), &20_000_000.into())
+    );
+    for count in ["policed_flows", "policed_packets", "clamped_packets"] {
+        assert_eq!(status[count], 0, "{status}");
+    }
+    let again = ["attach", "left", "--law", "xcp", "--rate", "20 Mbit/s", "--replace"];
+    router(&room, &again).exits(0);
+    let status = router(&room, &["status", "left", "--json"]).exits(0).json();
+    assert!(status["interfaces"][0].get("police").is_none(), "{status}");
+    router(&room, &["detach", "left"]).exits(0);
+}

@@ -18,8 +18,6 @@ pub mod outside;
 mod packet;
 pub mod peach;
 mod places;
-// Nothing of the kernel polices yet, and BPF has no division of signed numbers.
-#[cfg(not(target_arch = "bpf"))]
 pub mod police;
 pub mod prague;
 pub mod pxcp;

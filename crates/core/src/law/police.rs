@@ -11,9 +11,12 @@
 //! the rate alpha of CSFQ (Stoica, Shenker and Zhang, SIGCOMM 1998). Rates alone do not tell it, for honest flows have made
 //! way. So flows count as wanting more when their headers ask for more, or when a queue has no room for their packets.
 //!
-//! Records of flows are the caller's, in a table that does not grow; what comes without a record is one flow together
-//! ([`Police::judge_unknown`]). Nothing here bans, remembers addresses, or looks at what ACKs bring back: a sender that
-//! gets more than was granted shows it by its rate.
+//! Records of flows are in a table that does not grow, whose buckets the caller keeps ([`Bucket`]); what comes without a
+//! record is one flow together. A flow keeps its record while it sends, so that nobody gets rid of his, or of another one's,
+//! by names that he makes up. Nothing here bans, remembers addresses, or looks at what ACKs bring back: a sender that gets more
+//! than was granted shows it by its rate.
+
+use core::mem::offset_of;
 
 use super::Packet;
 use super::xcp::Header;
@@ -44,6 +47,27 @@ const NOISE: u64 = 8;
 const FORGIVEN: u64 = 8;
 /// Part of its rate that a flow may have beyond what it was granted: one in so many.
 const BEYOND: u64 = 4;
+/// Time without packets after which a flow's record may be another's. An offender is forgiven as soon: that is twenty
+/// windows of the shortest round trips.
+const IDLE: Duration = Duration(10 * SECOND);
+/// Loss of a record that is in use ([`Record::loss`]).
+pub const IN_USE: u64 = u64::MAX;
+/// Records in a bucket.
+pub const WAYS: usize = 8;
+
+/// A packet that arrives at a link, or several of one flow that come as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Arrival {
+    /// Time of the arrival.
+    pub now: Time,
+    /// Capacity of the link.
+    pub capacity: Rate,
+    /// Bytes of all packets.
+    pub size: Bytes,
+    /// Number of packets.
+    pub packets: u32,
+}
 
 /// Record of a flow, 88 bytes that a link remembers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,6 +132,12 @@ impl Record {
         self.packets > 1 || self.windows > 0
     }
 
+    /// Byte of a record's image at which [`Record::is_held`] is, for who reads images of kernels.
+    pub const HELD_AT: usize = offset_of!(Self, is_held);
+
+    /// Bytes of a record's image at which the rate of the flow's last window begins, B/s.
+    pub const RATE_AT: usize = offset_of!(Self, rate);
+
     /// Notes what a packet of the flow was granted, B/s, as it leaves.
     #[inline]
     pub fn note_grant(&mut self, delta: i32) {
@@ -129,6 +159,19 @@ impl Record {
         }
     }
 
+    /// Returns how much would be lost, if another flow had the record of this one: nothing of nobody's, then of the idle and of
+    /// those that came once, and the less the longer ago; [`IN_USE`] of all others.
+    #[inline]
+    pub fn loss(&self, flow: u64, now: Time) -> u64 {
+        let kind = match flow {
+            0 => return 0,
+            _ if now - self.seen > IDLE => 0,
+            _ if !self.is_established() => 1 << 63,
+            _ => return IN_USE,
+        };
+        kind | ((self.seen.0 & u64::MAX >> 2) + 1)
+    }
+
     /// Length of the window, from what the flow states.
     #[inline]
     fn window(&self) -> u64 {
@@ -137,6 +180,44 @@ impl Record {
         }
         let rtt = Duration::from_header(self.rtt).0;
         (rtt * ROUND_TRIPS).min(WINDOW.1).max(WINDOW.0)
+    }
+}
+
+/// Flows whose names fall together, each with its record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Bucket {
+    /// Names of the flows; 0: none has that record.
+    pub flows: [u64; WAYS],
+    /// Records of these flows, at the same places.
+    pub records: [Record; WAYS],
+}
+
+impl Bucket {
+    /// Returns the place of a flow's record, if it has one.
+    #[inline]
+    pub fn find(&self, flow: u64) -> Option<usize> {
+        self.flows.iter().position(|name| *name == flow)
+    }
+
+    /// Gives a flow a record, as its first packet comes now, so large; `None`: all of the first `ways` are in use.
+    #[inline]
+    pub fn begin(&mut self, ways: usize, flow: u64, now: Time, size: Bytes) -> Option<usize> {
+        let all = self.flows.iter().zip(&self.records).take(ways).enumerate();
+        let losses = all.map(|(at, (name, record))| (record.loss(*name, now), at));
+        // The first of several.
+        let (_, at) = losses.min_by_key(|(loss, _)| *loss).filter(|(loss, _)| *loss < IN_USE)?;
+        self.give(at, flow, now, size);
+        Some(at)
+    }
+
+    /// Gives a flow the record at this place, as its first packet comes now, so large.
+    #[inline]
+    pub fn give(&mut self, at: usize, flow: u64, now: Time, size: Bytes) {
+        if let (Some(name), Some(record)) = (self.flows.get_mut(at), self.records.get_mut(at)) {
+            *name = flow;
+            *record = Record::first(now, size);
+        }
     }
 }
 
@@ -168,6 +249,10 @@ impl Counts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Police {
+    // Counts and share are the first words, where who reads a kernel's image looks.
+    counts: Counts,
+    /// Max-min share, B/s.
+    share: u64,
     /// Beginning of the period.
     began: Time,
     /// Bytes that came in the period.
@@ -178,26 +263,24 @@ pub struct Police {
     content: u64,
     /// Periods, likewise, ns.
     time: u64,
-    /// Max-min share, B/s.
-    share: u64,
     /// Packets of flows that have no record, as one flow.
     unknown: Record,
-    counts: Counts,
     is_full: bool,
 }
 
 impl Police {
     /// Creates the policing of a link that is idle.
+    #[inline]
     pub fn new() -> Self {
         Self {
+            counts: Counts::default(),
+            share: u64::MAX,
             began: Time(0),
             arrived: 0,
             wanting: 0,
             content: 0,
             time: 0,
-            share: u64::MAX,
             unknown: Record::default(),
-            counts: Counts::default(),
             is_full: false,
         }
     }
@@ -212,49 +295,28 @@ impl Police {
         Rate(self.share)
     }
 
-    /// Judges a packet that arrives at a link of so much capacity, before anything else is done with it. False: it is to be
-    /// dropped. May lower the X of its header.
+    /// Judges a packet before anything else is done with it, of a flow with this record, or of one that has none or begins one.
+    /// False: it is to be dropped. May lower the X of its header, which has zeros if the packet has none.
     #[inline]
-    pub fn judge(
-        &mut self,
-        now: Time,
-        capacity: Rate,
-        flow: &mut Record,
-        size: Bytes,
-        header: Option<&mut Header>,
-    ) -> bool {
-        self.note_arrival(now, capacity, size);
-        self.judge_flow(now, flow, size, header)
-    }
-
-    /// Judges a packet of a flow without a record, or that begins one.
-    #[inline]
-    pub fn judge_unknown(
-        &mut self,
-        now: Time,
-        capacity: Rate,
-        size: Bytes,
-        header: Option<&mut Header>,
-    ) -> bool {
-        self.note_arrival(now, capacity, size);
+    pub fn judge(&mut self, arrival: &Arrival, flow: Option<&mut Record>, header: &mut Header) -> bool {
+        if arrival.now - self.began >= Duration(PERIOD) {
+            self.close(arrival.now, arrival.capacity);
+        }
+        self.arrived = self.arrived.saturating_add(arrival.size.0);
+        if let Some(flow) = flow {
+            return self.judge_flow(arrival, flow, header);
+        }
         let mut unknown = self.unknown;
         unknown.rtt = 0;
         // Nobody knows what these flows were granted, so they are as those that no header tells.
-        let passes = match header {
-            None => self.judge_flow(now, &mut unknown, size, None),
-            Some(header) => {
-                let mut seen = Header { rtt: 0, delta: 0, ..*header };
-                let passes = self.judge_flow(now, &mut unknown, size, Some(&mut seen));
-                header.x = seen.x;
-                passes
-            }
-        };
+        let mut seen = Header { rtt: 0, delta: 0, ..*header };
+        let passes = self.judge_flow(arrival, &mut unknown, &mut seen);
+        header.x = seen.x;
         self.unknown = unknown;
         passes
     }
 
-    /// Judges a packet that arrives, of a flow with this record or without one, by the header that it carries. False: it is
-    /// to be dropped.
+    /// Judges a packet by the header that it carries, as [`Police::judge`].
     #[inline]
     pub fn judge_packet(
         &mut self,
@@ -263,31 +325,21 @@ impl Police {
         flow: Option<&mut Record>,
         packet: &mut impl Packet,
     ) -> bool {
-        let (size, mut header) = (packet.size(), packet.header::<Header>());
-        let passes = match flow {
-            Some(flow) => self.judge(now, capacity, flow, size, header.as_mut()),
-            None => self.judge_unknown(now, capacity, size, header.as_mut()),
-        };
-        if let Some(header) = header {
-            packet.set_header(header);
+        let arrival = Arrival { now, capacity, size: packet.size(), packets: 1 };
+        let header = packet.header::<Header>();
+        let mut seen = header.unwrap_or_default();
+        let passes = self.judge(&arrival, flow, &mut seen);
+        if header.is_some() {
+            packet.set_header(seen);
         }
         passes
     }
 
-    #[inline]
-    fn note_arrival(&mut self, now: Time, capacity: Rate, size: Bytes) {
-        if now - self.began >= Duration(PERIOD) {
-            self.close(now, capacity);
-        }
-        self.arrived = self.arrived.saturating_add(size.0);
-    }
-
-    fn judge_flow(&mut self, now: Time, flow: &mut Record, size: Bytes, header: Option<&mut Header>) -> bool {
+    fn judge_flow(&mut self, arrival: &Arrival, flow: &mut Record, header: &mut Header) -> bool {
+        let Arrival { now, size, packets, .. } = *arrival;
         let passed = now - flow.seen;
         flow.seen = now;
-        if let Some(header) = &header
-            && header.rtt > 0
-        {
+        if header.rtt > 0 {
             flow.rtt = header.rtt;
             flow.wants |= header.delta > 0;
         }
@@ -296,25 +348,25 @@ impl Police {
             self.close_window(now, flow, window);
         }
         flow.bytes = flow.bytes.saturating_add(size.0);
-        flow.packets = flow.packets.saturating_add(1);
+        flow.packets = flow.packets.saturating_add(packets);
         if flow.is_held && self.share < u64::MAX {
             let most = mul_div(self.share, window / 4, SECOND) + u16::MAX as u64;
             flow.tokens = flow.tokens.saturating_add(mul_div(self.share, passed.0, SECOND)).min(most);
             if flow.tokens < size.0 {
                 // What is passed in fractions of a byte between two packets is lost, in the link's favour.
-                self.counts.dropped += 1;
+                self.counts.dropped += packets as u64;
                 return false;
             }
             flow.tokens -= size.0;
         }
         let earned = passed.to_header() as u64;
         flow.credit = flow.credit.saturating_add(earned + earned / SLACK).min(CREDIT);
-        if let Some(header) = header {
-            let allowed = (header.x as u64).min(flow.credit);
-            flow.credit -= allowed;
-            self.counts.clamped += (allowed < header.x as u64) as u64;
-            header.x = allowed as u32;
+        let allowed = (header.x as u64).min(flow.credit);
+        flow.credit -= allowed;
+        if allowed < header.x as u64 {
+            self.counts.clamped += packets as u64;
         }
+        header.x = allowed as u32;
         true
     }
 
@@ -386,6 +438,7 @@ impl Police {
 }
 
 impl Default for Police {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }

@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::program::Settings;
 use super::{
     Attached, Config, Fed, Interface, Law, PLACE, PROGRAM, Program, Queue, SHAPED, attach_as, beside, burst,
-    check_beside, check_encoding, check_rate, detach, json, law_name, require_unread, reshape, tell_rate,
+    check_beside, check_encoding, check_rate, check_records, detach, json, law_name, require_unread, reshape,
+    tell_rate,
 };
 use crate::error::{Error, Result};
 use crate::sys::command;
@@ -174,6 +175,7 @@ fn ensure_as(name: &str, config: &Config, mark: u32) -> Result<Change> {
     check_rate(config.rate)?;
     check_encoding(config)?;
     check_beside(config)?;
+    check_records(&config.law)?;
     let interface = Interface::find(name)?;
     let Some(attached) = interface.attached()? else {
         attach_as(name, config, mark)?;

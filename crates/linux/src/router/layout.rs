@@ -12,8 +12,8 @@ use libbpf_rs::btf::{Btf, BtfType, ReferencesType as _};
 /// The meaning of the fields that have the same names: to be another where a law means another thing by one. At most 15.
 pub(super) const MEANING: u32 = 0;
 
-/// The structures in maps that stay: a port, and keys and values of flows.
-const VALUES: [&str; 3] = ["port", "flow", "record"];
+/// The structures in maps that stay: a port, keys and values of flows, and a policer's bucket.
+const VALUES: [&str; 4] = ["port", "flow", "record", "bucket"];
 /// Beginnings of the names of a law's functions, whose first argument is its state.
 const FUNCTIONS: [&str; 2] = ["law_link_", "law_queue_"];
 

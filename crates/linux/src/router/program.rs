@@ -13,6 +13,7 @@ use super::beside::{CLASSES, Shares};
 use super::clouds::{Crossings, Table};
 use super::ensure::State;
 use super::layout::{Layout, MEANING};
+use super::police::{self, Policed};
 use super::pxcp::Counted;
 use super::{Config, Encoding, Law};
 use crate::error::{Context, Error, Result};
@@ -32,6 +33,8 @@ pub(super) const XCP_I: &[u8] = include_bytes!("../../bpf/objects/router-xcpi.bp
 
 /// The object file of `bpf/router-beside.bpf.c`.
 pub(super) const BESIDE: &[u8] = include_bytes!("../../bpf/objects/router-beside.bpf.o");
+/// The object file of `bpf/router-police.bpf.c`.
+pub(super) const POLICE: &[u8] = include_bytes!("../../bpf/objects/router-police.bpf.o");
 
 /// Name of the program at the interface.
 pub(super) const PROGRAM: &str = "cl_router";
@@ -41,7 +44,7 @@ pub(super) const CONFIG: &str = "config";
 pub(super) const PORT: &str = "port";
 const FLOWS: &str = "flows";
 /// Maps of a law's memory.
-const STATE: [&str; 2] = [PORT, FLOWS];
+const STATE: [&str; 3] = [PORT, FLOWS, police::MAP];
 const KEY: [u8; 4] = [0; 4];
 
 pub(super) const PRIVILEGE: &str =
@@ -169,6 +172,9 @@ pub struct Sample {
     /// Packets by what they have crossed, if the law is XCP-i.
     #[serde(flatten)]
     pub crossings: Option<Crossings>,
+    /// Counts of the policer, if there is one.
+    #[serde(flatten)]
+    pub policed: Option<Policed>,
     /// Numerators of the series of a law that is neither XCP, P-XCP, VCP nor DPCP.
     #[serde(skip)]
     pub columns: [i64; COLUMNS],
@@ -214,6 +220,7 @@ impl Sample {
             bounded_packets: xcp(6),
             load,
             flows: if settings.law() == Law::PXCP { Flows::new(port) } else { None },
+            policed: (settings.law() == Law::POLICED).then(|| Policed::new(|index| count(11 + index))),
             crossings: (settings.law() == Law::XCP_I).then(|| Crossings::new(|index| count(11 + index))),
             columns: [0; COLUMNS],
             last: [0; 2],
@@ -242,6 +249,7 @@ impl Sample {
             load: None,
             flows: None,
             crossings: None,
+            policed: None,
             columns: std::array::from_fn(|column| word(2 + column) as i64),
             last: [word(COUNTS + 11), word(COUNTS + 12)],
         }
@@ -311,6 +319,7 @@ impl Settings {
             Law::PXCP => PXCP,
             Law::XCP_I => XCP_I,
             Law::BESIDE => BESIDE,
+            Law::POLICED => POLICE,
             Law::ANY => match AnyLaw::object_of(&self.name()) {
                 Some(object) => object,
                 None => return false,
@@ -450,6 +459,12 @@ impl Program {
             && let Some(mut map) = opened.maps_mut().find(|map| map.name() == FLOWS)
         {
             map.set_max_entries(flows.max(1)).map_err(|error| refused("size a map", os(error)))?;
+        }
+        if let Law::Policed(_, records) = config.law
+            && let Some(mut map) = opened.maps_mut().find(|map| map.name() == police::MAP)
+        {
+            let buckets = police::buckets(records).max(1);
+            map.set_max_entries(buckets).map_err(|error| refused("size a map", os(error)))?;
         }
         // A router has one table, whose virtual routers all of its ports share (XI III-A.3).
         let table = if matches!(config.law, Law::XcpI(..)) { Table::here()? } else { None };

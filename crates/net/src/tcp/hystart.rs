@@ -15,7 +15,7 @@ const MIN_SAMPLES: u8 = 8;
 /// Least and most by which a round trip has to be longer.
 const DELAY_MIN: u64 = 4_000_000;
 const DELAY_MAX: u64 = 16_000_000;
-/// What a train may last longer for what sender and receiver put together, at most; else the time of four of
+/// The most that a train may last longer for what sender and receiver put together; else the time of four of
 /// [`GSO_MAX_SIZE`] at the pacing rate, which is two windows a round trip in slow start.
 const ACK_DELAY_MAX: u64 = 1_000_000;
 const GSO_MAX_SIZE: u64 = 65_536;

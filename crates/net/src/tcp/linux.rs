@@ -38,7 +38,7 @@ impl Linux {
     }
 }
 
-/// Whatever looks for the end of a slow start before a loss.
+/// The search for the end of a slow start before a loss.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Start {
     HyStart(HyStart),

@@ -50,8 +50,9 @@ const SAMPLE: u64 = 2 * size_of::<Sample>() as u64;
 const EVENT: u64 = 2 * size_of::<Event>() as u64;
 /// A flow that a router remembers: its name, when it was seen; what is kept comes to that.
 const FLOW_ENTRY: u64 = 24;
-/// A record of a policer.
+/// A record of a policer, and the fewest that its table has room for.
 const POLICED: u64 = 96;
+const POLICED_MIN: u64 = 8;
 /// Values in a bin for each flow of VCP's family beside.
 const CODE_SAMPLES: u64 = 2;
 /// Values in a bin for each flow.
@@ -437,7 +438,7 @@ fn written(link: &Link, load: &Load, is_sampled: bool) -> u64 {
 /// Bytes of a policer's table, which is there once a packet comes.
 fn policed(link: &Link, load: &Load) -> u64 {
     let records = link.port.police.filter(|_| load.arrivals > 0);
-    records.map_or(0, |records| u64::from(records) * POLICED)
+    records.map_or(0, |records| u64::from(records).max(POLICED_MIN) * POLICED)
 }
 
 /// Codes of load are echoed to its flows.
