@@ -6,10 +6,12 @@ use std::fmt::Write as _;
 
 use congestlab_scenario::net::random::Stream;
 
-/// Simulated seconds of a case: long enough for fifty round trips of the longest paths before what is measured begins.
-pub(super) const DURATION_S: u64 = 20;
-/// Seconds before what is measured begins.
-pub(super) const WARMUP_S: u64 = 10;
+/// Least number of simulated seconds before what is measured begins, which takes as long.
+const WARMUP_S: u64 = 10;
+/// Round trips of the longest path before what is measured begins: a flow that begins with one packet needs some twenty.
+const WARMUP_ROUND_TRIPS: u64 = 30;
+/// The longest delay of an access link, microseconds: XCP's headers state round trips up to a second.
+const ACCESS_MAX: u64 = 430_000;
 /// The last start of a flow, ms: half of the time before the measured one is left to it.
 const START_MAX: u64 = 5000;
 /// The most links, and the most groups of flows.
@@ -319,7 +321,7 @@ impl Case {
                 join(Group { kind, count: 1, access: draw_between(stream, 1000, 100_000), ..across });
             }
             Cause::MixedRoundTrips => {
-                let access = draw_between(stream, 50_000, 300_000);
+                let access = draw_between(stream, 50_000, ACCESS_MAX);
                 join(Group { access, count: draw_between(stream, 1, 5), every: 10, ..across });
             }
             Cause::Datagrams => {
@@ -395,7 +397,7 @@ impl Case {
         }
         for group in &mut self.groups {
             number(&mut group.count, 1, 60, 1);
-            number(&mut group.access, 0, 300_000, 0);
+            number(&mut group.access, 0, ACCESS_MAX, 0);
             number(&mut group.start, 0, START_MAX, 0);
             number(&mut group.every, 0, 500, 0);
             match &mut group.kind {
@@ -606,6 +608,12 @@ impl Case {
         2 * (group.access + path.iter().map(|link| link.delay).sum::<u64>())
     }
 
+    /// Returns the simulated time before what is measured begins, s. It is half of the case.
+    fn warmup_s(&self) -> u64 {
+        let longest = self.groups.iter().map(|group| self.round_trip(group)).max().unwrap_or(0);
+        (WARMUP_ROUND_TRIPS * longest).div_ceil(1_000_000).max(WARMUP_S)
+    }
+
     /// Returns the number of flows, and that of links.
     pub(super) fn sizes(&self) -> (u64, usize) {
         (self.groups.iter().map(|group| group.count).sum(), self.links.len())
@@ -652,8 +660,9 @@ impl Case {
 
     /// Returns the case as a scenario.
     pub(super) fn text(&self, law: &Spoken, seed: u64) -> String {
+        let (warmup, duration) = (self.warmup_s(), 2 * self.warmup_s());
         let mut text =
-            format!("[run]\nduration = \"{DURATION_S} s\"\nwarmup = \"{WARMUP_S} s\"\nseed = {seed}\n");
+            format!("[run]\nduration = \"{duration} s\"\nwarmup = \"{warmup} s\"\nseed = {seed}\n");
         for (place, link) in self.links.iter().enumerate() {
             let _ = writeln!(text, "\n[links.{}]", Self::link_name(place));
             let rate = match link.changes {
@@ -662,7 +671,7 @@ impl Case {
                     format!("{{ trace = \"{}\" }}", trace_name(link).unwrap_or_default())
                 }
                 Changes::Slower { percent } => {
-                    let at = (WARMUP_S + DURATION_S) / 2;
+                    let at = (warmup + duration) / 2;
                     let lower = rate(link.rate * percent / 100);
                     format!("{{ steps = [[\"0 s\", \"{}\"], [\"{at} s\", \"{lower}\"]] }}", rate(link.rate))
                 }

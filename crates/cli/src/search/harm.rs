@@ -53,7 +53,7 @@ impl Kind {
     /// trip does none.
     pub(super) fn threshold(self) -> f64 {
         match self {
-            Self::Utilisation => 0.3,
+            Self::Utilisation => 0.2,
             Self::Queue => 0.4,
             Self::Loss => 0.02,
             Self::Unfairness => 0.2,
