@@ -395,4 +395,5 @@ fn only_the_router_needs_what_came_with_6_2() {
     assert_eq!(needs("host.bpf.o"), Vec::<String>::new());
     assert_eq!(needs("host-xcpr.bpf.o"), Vec::<String>::new());
     assert_eq!(needs("router.bpf.o"), ["bpf_cast_to_kern_ctx"]);
+    assert_eq!(needs("router-police.bpf.o"), ["bpf_cast_to_kern_ctx"]);
 }

@@ -435,6 +435,10 @@ fn two_classes_are_made_told_and_taken_away() {
         let longer = Config { shape: Some(Queue::Packets(40)), ..wanted.clone() };
         assert_eq!(router::replace("v0", &longer).unwrap(), Change::Set(vec![Part::Limit(30)]));
         assert_eq!(qdiscs().matches("limit 40p").count(), 2, "{}", qdiscs());
+        let both = Config { encoding: Encoding::Both, ..longer.clone() };
+        assert_eq!(router::replace("v0", &both).unwrap(), Change::Replaced(State::Kept));
+        assert_eq!((classes(), look().beside.unwrap().xcp_weight), ([600_000, 1_400_000], 0.3));
+        assert!(look().sample.intervals > 3);
         let half = beside(Weights::Fixed(Ratio::ppm(500_000)), Some(Queue::Packets(40)));
         assert_eq!(router::replace("v0", &half).unwrap(), Change::Replaced(State::OtherConstants));
         assert_eq!((classes(), look().beside.unwrap().xcp_weight), ([1_000_000, 1_000_000], 0.5));

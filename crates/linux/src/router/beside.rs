@@ -28,7 +28,7 @@ use crate::sys::qdisc::{Classes, HtbClass, QdiscReader};
 
 /// Maps of the program: the weights, and cells of flows for each class.
 pub(super) const CLASSES: &str = "classes";
-const CELLS: &str = "census";
+pub(super) const CELLS: &str = "census";
 /// The class of the whole link.
 const LINK: u32 = HANDLE | 0x1;
 /// Classes and the handles of their queues, of all other traffic and of XCP, in the order of the core's law; `bpf/classes.h` has
@@ -318,18 +318,23 @@ impl Follower {
         let (stop, is_gone) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let (name, stopped, gone) = (interface.to_owned(), stop.clone(), is_gone.clone());
         let work = move || {
+            let mut has_failed = false;
             while !stopped.load(Ordering::Relaxed) {
                 thread::sleep(TICK);
                 if counting.age() < CENSUS {
                     continue;
                 }
-                // Another program may be in its place by now, or the interface be another one.
+                // Another program may be in its place by now, or the interface be another one: once that is no error.
                 let ended = counting.end();
-                let done = ended.or_else(|_| Counting::begin(&name).map(|begun| counting = begun));
-                if let (Err(error), false) = (&done, gone.load(Ordering::Relaxed)) {
+                let is_again = std::mem::replace(&mut has_failed, ended.is_err()) && has_failed;
+                let ended = ended.or_else(|error| {
+                    counting = Counting::begin(&name)?;
+                    if is_again { Err(error) } else { Ok(()) }
+                });
+                if let (Err(error), false) = (&ended, gone.load(Ordering::Relaxed)) {
                     tell(&format!("{name}: flows are not counted: {error}"));
                 }
-                gone.store(done.is_err(), Ordering::Relaxed);
+                gone.store(ended.is_err(), Ordering::Relaxed);
                 counting.clock = Clock::start();
             }
             counting.leave();
@@ -382,9 +387,7 @@ impl Counting {
         let attached = counting.attached()?;
         let map = attached.map(CLASSES)?;
         let shares = Shares::read(map)?;
-        if shares.pid != std::process::id() {
-            require_unfollowed(name, &attached)?;
-        }
+        counting.require_own(&attached)?;
         for class in [0, 1] {
             write(attached.map(CELLS)?, class, &[0; 4 * census::CELLS])?;
         }
@@ -398,9 +401,18 @@ impl Counting {
         if let Ok(attached) = self.attached()
             && let Ok(map) = attached.map(CLASSES)
             && let Ok(shares) = Shares::read(map)
+            && shares.pid == std::process::id()
         {
             let _ = Shares { pid: 0, ..shares }.write(map);
         }
+    }
+
+    /// Refuses to count where another process does.
+    fn require_own(&self, attached: &Attached) -> Result<()> {
+        if Shares::read(attached.map(CLASSES)?)?.pid == std::process::id() {
+            return Ok(());
+        }
+        require_unfollowed(&self.interface.name, attached)
     }
 
     fn age(&self) -> Duration {
@@ -433,6 +445,8 @@ impl Counting {
     /// Ends the census, tells law and classes what came of it, and begins the next.
     fn end(&mut self) -> Result<()> {
         let attached = self.attached()?;
+        // Somebody else may have attached it anew meanwhile, and count.
+        self.require_own(&attached)?;
         let (now, before, span) = (self.counts(&attached)?, self.before, self.age());
         let mut flows = [0; 2];
         for (class, flows) in (0u32..).zip(&mut flows) {
@@ -458,10 +472,11 @@ impl Counting {
         let part = used.part(flows, span, capacity);
         let weight = part.map_or(weight, |part| Dynamic::FLOWS.towards(weight, part));
         let flows = flows.map(|flows| u32::try_from(flows).unwrap_or(u32::MAX));
-        Shares { weight, pid: std::process::id(), flows }.write(map)?;
+        // The law is told what the classes have, and not before they have it.
         let [tcp, xcp] = classes(&self.interface, capacity.bits(), weight);
         self.writer.change(&tcp)?;
         self.writer.change(&xcp)?;
+        Shares { weight, pid: std::process::id(), flows }.write(map)?;
         self.before = now;
         Ok(())
     }

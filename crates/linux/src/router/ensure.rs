@@ -226,8 +226,8 @@ fn ensure_as(name: &str, config: &Config, mark: u32) -> Result<Change> {
         return Ok(Change::Set(parts));
     }
     let state = put(&interface, &attached, &settings, mark, config)?;
-    // It begins with weights of its own.
-    if let (Law::Beside(..), Some(queue)) = (&config.law, config.shape) {
+    // One that begins anew does so with weights of its own.
+    if let (Law::Beside(..), Some(queue), true) = (&config.law, config.shape, state != State::Kept) {
         reshape(&interface, &interface.require_attached()?, config.rate, queue.limit())?;
     }
     Ok(Change::Replaced(state))

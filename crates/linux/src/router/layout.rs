@@ -12,10 +12,10 @@ use libbpf_rs::btf::{Btf, BtfType, ReferencesType as _};
 /// The meaning of the fields that have the same names: to be another where a law means another thing by one. At most 15.
 pub(super) const MEANING: u32 = 0;
 
-/// The structures in maps that stay: a port, keys and values of flows, and a policer's bucket.
-const VALUES: [&str; 4] = ["port", "flow", "record", "bucket"];
+/// The structures in maps that stay: a port, keys and values of flows, a policer's bucket, weights and cells of two classes.
+const VALUES: [&str; 6] = ["port", "flow", "record", "bucket", "classes", "cells"];
 /// Beginnings of the names of a law's functions, whose first argument is its state.
-const FUNCTIONS: [&str; 2] = ["law_link_", "law_queue_"];
+const FUNCTIONS: [&str; 3] = ["law_link_", "law_queue_", "law_police_"];
 
 /// The layout of a program's memory; comparable, and nothing more.
 #[derive(Debug, PartialEq, Eq)]
@@ -94,19 +94,23 @@ mod tests {
     use congestlab_core::law::Protocol;
     use congestlab_core::units::BitRate;
 
-    use super::super::{AnyLaw, dpcp, law, pxcp, vcp, xcp_i};
+    use super::super::{AnyLaw, Weights, dpcp, law, pxcp, vcp, xcp_i};
     use super::*;
 
     /// Each law's own fields are in it, not only the words that C sees.
     #[test]
     fn each_object_tells_the_fields_of_its_law() {
         let rate = BitRate(1_000_000);
+        let mut policed = law(rate);
+        assert!(policed.police(64));
         let mut known = vec![
             (law(rate).object().to_vec(), "control_deadline"),
             (xcp_i(rate, [10, 0, 0, 1].into()).object().to_vec(), "control_deadline"),
             (pxcp(rate).object().to_vec(), "scaling"),
             (vcp(rate).object().to_vec(), "load_deadline"),
             (dpcp(rate).object().to_vec(), "load_deadline"),
+            (law(rate).beside(Weights::Flows).unwrap().object().to_vec(), "weight"),
+            (policed.object().to_vec(), "wanting"),
         ];
         for name in AnyLaw::names() {
             let law = AnyLaw::new(Protocol::of(name).unwrap(), rate, None).unwrap();

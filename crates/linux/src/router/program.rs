@@ -9,7 +9,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, ProgramInpu
 use serde::Serialize;
 
 use super::any::{self, AnyLaw, COLUMNS, NAME};
-use super::beside::{CLASSES, Shares};
+use super::beside::{CELLS, CLASSES, Shares};
 use super::clouds::{Crossings, Table};
 use super::ensure::State;
 use super::layout::{Layout, MEANING};
@@ -44,7 +44,7 @@ pub(super) const CONFIG: &str = "config";
 pub(super) const PORT: &str = "port";
 const FLOWS: &str = "flows";
 /// Maps of a law's memory.
-const STATE: [&str; 3] = [PORT, FLOWS, police::MAP];
+const STATE: [&str; 5] = [PORT, FLOWS, police::MAP, CLASSES, CELLS];
 const KEY: [u8; 4] = [0; 4];
 
 pub(super) const PRIVILEGE: &str =
