@@ -350,7 +350,9 @@ impl Police {
         flow.bytes = flow.bytes.saturating_add(size.0);
         flow.packets = flow.packets.saturating_add(packets);
         if flow.is_held && self.share < u64::MAX {
-            let most = mul_div(self.share, window / 4, SECOND) + u16::MAX as u64;
+            // A super-packet can be longer than any packet, and has to have its turn, too.
+            let longest = if size.0 > u16::MAX as u64 { size.0 } else { u16::MAX as u64 };
+            let most = mul_div(self.share, window / 4, SECOND).saturating_add(longest);
             flow.tokens = flow.tokens.saturating_add(mul_div(self.share, passed.0, SECOND)).min(most);
             if flow.tokens < size.0 {
                 // What is passed in fractions of a byte between two packets is lost, in the link's favour.
