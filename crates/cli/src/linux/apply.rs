@@ -453,6 +453,10 @@ fn apply_router(router: &Router, feeders: &mut Feeders<'_>, screen: &Screen) -> 
         Some((_, fixed, _)) if arguments.rate.is_none() => super::router::config_at(&arguments, *fixed)?,
         _ => super::router::config(&arguments)?,
     };
+    // Before anything changes.
+    if let Some(source) = &router.capacity_from {
+        Source::parse(&source.value, feeders.folder)?.require(&arguments.interface)?;
+    }
     let (done, rate) = feeders.ensure(&fixed, &arguments.interface)?;
     feeders.feed(router, fixed.rate, screen)?;
     feeders.follow(router, screen)?;

@@ -296,6 +296,10 @@ fn named(arguments: &AttachArguments, rate: BitRate) -> Result<Law, Failure> {
 pub(super) fn law(arguments: &AttachArguments, rate: BitRate) -> Result<Law, Failure> {
     let AttachArguments { alpha, beta, gamma, k, r_max, .. } = arguments;
     let mut law = named(arguments, rate)?;
+    if arguments.police.is_some() && arguments.beside_tcp.is_some() {
+        let text = "--police and --beside-tcp: the kernel has no program with a policer and two classes";
+        return Err(Failure::Input(Message::new(text, "leave one of them out")));
+    }
     if let Some(records) = arguments.police
         && !law.police(records)
     {

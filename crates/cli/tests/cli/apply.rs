@@ -234,7 +234,10 @@ fn two_classes_are_applied_and_followed_by_who_stays() {
         "left: xcp at 20 Mbit/s has a new rate, before 10 Mbit/s; limit of the queue, before 125000\n"
     );
     let other = faster.replace("0.3", "0.4");
-    assert_eq!(at.file(&other), "left: xcp at 20 Mbit/s in place of what was there; its queue stayed\n");
+    assert_eq!(
+        at.file(&other),
+        "left: xcp at 20 Mbit/s in place of what was there; its queue stayed, and the law begins anew, for the one before had other constants\n"
+    );
     assert_eq!(
         (at.file(&other), &at.status()["beside"]["xcp_weight"]),
         ("left: as wanted\n".into(), &0.4.into())

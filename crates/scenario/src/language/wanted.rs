@@ -41,7 +41,7 @@ record! {
         law: String = required,
         /// Rate of the link, in bits of IP packets; without a shaper of its own that of the shaper.
         rate: BitRate,
-        /// Source that the capacity follows: "trace:FILE", "command:CMD", "drain" or "qdisc"; `rate` holds while it is stale.
+        /// Source that the capacity follows: "trace:FILE", "command:CMD", "drain", "qdisc" or "bql"; `rate` holds while it is stale.
         capacity_from: String,
         /// Classes of XCP and of all other traffic: "flows", or XCP's part of the link, such as "0.5"; one queue for all.
         beside_tcp: String,
