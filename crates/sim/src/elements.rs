@@ -115,7 +115,8 @@ impl Elements {
         }
         let is_heard = is_watched || sampled;
         for (link, is_needed) in model.links.iter().zip(&mut is_needed) {
-            *is_needed |= is_heard && link.port.law.is_some();
+            // What a source says is looked at often, which is no work for the end of a run.
+            *is_needed |= is_heard && link.port.law.is_some() || link.port.capacity_from.is_some();
         }
         let ports = model.links.iter().zip(is_needed);
         let mut ports: Vec<_> =

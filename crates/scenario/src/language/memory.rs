@@ -363,13 +363,13 @@ impl<'a> Judge<'a> {
         let asked = asks.0.saturating_mul(8).saturating_mul(group.count.into());
         let believed =
             group.path.iter().filter_map(|&link| match &self.model.links[link as usize].port.law {
-                Some(law)
-                    if law.follows_service
-                        || self.model.links[link as usize].port.capacity_from.is_some() =>
-                {
-                    Some(self.rates[link as usize])
+                Some(law) if law.follows_service => Some(self.rates[link as usize]),
+                // What it is told holds until a source says other, and whenever that is stale.
+                Some(law) => {
+                    let told = law.config.capacity().0.saturating_mul(8);
+                    let has_source = self.model.links[link as usize].port.capacity_from.is_some();
+                    Some(if has_source { told.max(self.rates[link as usize]) } else { told })
                 }
-                Some(law) => Some(law.config.capacity().0.saturating_mul(8)),
                 None => None,
             });
         believed.fold(asked, u64::min)
