@@ -230,7 +230,7 @@ fn ratio(test: &str, rate: u64, control: &str, groups: &[Group], (from, to): (u6
     Some(ratio)
 }
 
-/// EX13.5. CONGESTLAB_BESIDE=full takes its link and more flows, and others than CUBIC, for six minutes.
+/// The acceptance of docs/design/protocols.md 13.5. CONGESTLAB_BESIDE=full takes its link and more flows, and others than CUBIC, for six minutes.
 #[test]
 fn flows_of_xcp_and_of_tcp_have_as_much_of_a_link_with_two_classes() {
     let test = "flows_of_xcp_and_of_tcp_have_as_much_of_a_link_with_two_classes";

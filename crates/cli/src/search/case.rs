@@ -10,7 +10,7 @@ use congestlab_scenario::net::random::Stream;
 const WARMUP_S: u64 = 10;
 /// Round trips of the longest path before what is measured begins: a flow that begins with one packet needs some twenty.
 const WARMUP_ROUND_TRIPS: u64 = 30;
-/// The longest delay of an access link, microseconds: XCP's headers state round trips up to a second.
+/// The longest delay of an access link, microseconds: over one link a round trip is less than XCP's longest interval, a second.
 const ACCESS_MAX: u64 = 430_000;
 /// The last start of a flow, ms: half of the time before the measured one is left to it.
 const START_MAX: u64 = 5000;

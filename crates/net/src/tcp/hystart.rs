@@ -29,7 +29,7 @@ pub(super) struct HyStart {
     end: u64,
     /// Least round trip since the connection began, or its last timeout.
     least: u64,
-    /// That of this round.
+    /// Least round trip of this round.
     current: u64,
     samples: u8,
 }
