@@ -15,10 +15,18 @@ struct op {
 	struct Told told;
 };
 
+struct state {
+	struct op op;
+	struct Link link;
+};
+
 #include "stream.h"
 
-static __always_inline void operate(struct op *op, struct Link *link)
+static __always_inline int operate(struct state *s)
 {
+	struct Link *link = &s->link;
+	struct op *op = &s->op;
+
 	if (op->what == 1)
 		op->passing.size = law_link_start(link, &op->told, op->now, op->a, op->b);
 	else if (op->what == 2)
@@ -30,4 +38,6 @@ static __always_inline void operate(struct op *op, struct Link *link)
 		law_link_on_departure(link, op->now, &op->passing, op->b);
 	}
 	op->deadline = law_link_next_deadline(link);
+	law_link_report(link, &op->report);
+	return 0;
 }

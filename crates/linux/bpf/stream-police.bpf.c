@@ -7,7 +7,6 @@
 #include "police.h"
 
 #define SHIM_PROTOCOL 253
-#define OPS 26 /* a test packet holds less than a page */
 
 enum kind { START, JUDGE, DROP };
 
@@ -27,7 +26,6 @@ _Static_assert(sizeof(struct op) == 128, "tests/laws.rs writes the same 128 byte
 struct config { __u64 records; };
 
 struct port {
-	struct op op;
 	struct Police police;
 	__u64 flow, loss, trial;
 	__u32 place, drops;
@@ -36,16 +34,15 @@ struct port {
 
 #include "policer.h"
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct port);
-} port SEC(".maps");
+struct state {
+	struct op op;
+	struct port port;
+};
 
-static void run(struct port *p, struct bucket *bucket)
+#include "stream.h"
+
+static void run(struct op *o, struct port *p, struct bucket *bucket)
 {
-	struct op *o = &p->op;
 	struct name name = {};
 
 	if (o->kind == START) {
@@ -70,36 +67,12 @@ static void run(struct port *p, struct bucket *bucket)
 	__builtin_memcpy(o->counts, &p->police, sizeof(o->counts) + sizeof(o->share));
 }
 
-struct context {
-	struct __sk_buff *skb;
-	struct port *port;
-};
-
-static long step(__u32 i, struct context *c)
+static __always_inline int operate(struct state *s)
 {
-	__u32 at = 16 + i * sizeof(struct op);
-	struct port *p = c->port;
-	struct bucket *bucket;
+	struct bucket *bucket = bpf_map_lookup_elem(&policed, &s->op.bucket);
 
-	if (bpf_skb_load_bytes(c->skb, at, &p->op, sizeof(p->op)))
-		return 1;
-	bucket = bpf_map_lookup_elem(&policed, &p->op.bucket);
 	if (!bucket)
 		return 1;
-	run(p, bucket);
-	return bpf_skb_store_bytes(c->skb, at, &p->op, sizeof(p->op), 0) != 0;
+	run(&s->op, &s->port, bucket);
+	return 0;
 }
-
-SEC("tc")
-int cl_stream(struct __sk_buff *skb)
-{
-	struct context c = { .skb = skb };
-	__u32 key = 0;
-
-	c.port = bpf_map_lookup_elem(&port, &key);
-	if (!c.port)
-		return -1;
-	return bpf_loop(OPS, step, &c, 0);
-}
-
-char _license[] SEC("license") = "GPL";

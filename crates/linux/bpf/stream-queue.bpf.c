@@ -15,10 +15,18 @@ struct op {
 	struct Told told;
 };
 
+struct state {
+	struct op op;
+	struct Link link;
+};
+
 #include "stream.h"
 
-static __always_inline void operate(struct op *op, struct Link *link)
+static __always_inline int operate(struct state *s)
 {
+	struct Link *link = &s->link;
+	struct op *op = &s->op;
+
 	if (op->what == 1)
 		op->verdict = law_queue_start(link, &op->told, op->a, op->b);
 	else if (op->what == 2)
@@ -27,4 +35,6 @@ static __always_inline void operate(struct op *op, struct Link *link)
 		op->verdict = law_queue_judge(link, op->now, op->size, op->ecn, op->segments);
 	else if (op->what == 4)
 		op->verdict = law_queue_serve(link, op->now, op->a, op->waiting);
+	law_link_report(link, &op->report);
+	return 0;
 }

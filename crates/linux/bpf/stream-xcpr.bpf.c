@@ -8,8 +8,6 @@
 #include <bpf/bpf_helpers.h>
 #include "xcpr.h"
 
-#define OPS 26 /* a test packet holds less than a page */
-
 enum kind { SENDER_INIT, RESTATE, ACK, LOSS, TIMEOUT, SEND, PACING, ECHO_INIT, DATA, ECHO_ACK };
 
 struct op {
@@ -33,12 +31,7 @@ struct state {
 	struct SenderConfig config;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct state);
-} state SEC(".maps");
+#include "stream.h"
 
 static __u64 run(struct state *s, struct op *o)
 {
@@ -68,35 +61,10 @@ static __u64 run(struct state *s, struct op *o)
 	return 0;
 }
 
-struct context {
-	struct __sk_buff *skb;
-	struct state *state;
-};
-
-/* A callback, or the verifier follows all ways through all operations. */
-static long step(__u32 i, struct context *c)
+static __always_inline int operate(struct state *s)
 {
-	__u32 at = 16 + i * sizeof(struct op);
-	struct state *s = c->state;
-
-	if (bpf_skb_load_bytes(c->skb, at, &s->op, sizeof(s->op)))
-		return 1;
 	s->op.returned = run(s, &s->op);
 	s->op.window = law_sender_window(&s->sender);
 	s->op.epoch = law_sender_epoch(&s->sender);
-	return bpf_skb_store_bytes(c->skb, at, &s->op, sizeof(s->op), 0) != 0;
+	return 0;
 }
-
-SEC("tc")
-int cl_stream(struct __sk_buff *skb)
-{
-	struct context c = { .skb = skb };
-	__u32 key = 0;
-
-	c.state = bpf_map_lookup_elem(&state, &key);
-	if (!c.state)
-		return -1;
-	return bpf_loop(OPS, step, &c, 0);
-}
-
-char _license[] SEC("license") = "GPL";

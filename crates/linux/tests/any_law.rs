@@ -275,7 +275,7 @@ fn any_law_does_in_the_kernel_what_it_does_here() {
                 let mut out = vec![0; packet.len()];
                 let input =
                     ProgramInput { data_in: Some(&packet), data_out: Some(&mut out), ..Default::default() };
-                assert_eq!(program.test_run(input).unwrap().return_value, 0, "TC_ACT_OK");
+                assert_eq!(program.test_run(input).unwrap().return_value, OPS as u32);
                 for (op, got) in ops.iter().zip(out[PADDING..].chunks_exact(OP)) {
                     let long = |at: usize| u64::from_le_bytes(got[at..at + 8].try_into().unwrap());
                     let half = |at: usize| u32::from_le_bytes(got[at..at + 4].try_into().unwrap());
@@ -386,7 +386,7 @@ fn queue_law<Law: AtEgress>(test: &str, name: &str) -> bool {
             let mut out = vec![0; packet.len()];
             let input =
                 ProgramInput { data_in: Some(&packet), data_out: Some(&mut out), ..Default::default() };
-            assert_eq!(program.test_run(input).unwrap().return_value, 0, "TC_ACT_OK");
+            assert_eq!(program.test_run(input).unwrap().return_value, OPS as u32);
             for ((words, expected), got) in expected.iter().zip(out[PADDING..].chunks_exact(QUEUE_OP)) {
                 let long = |at: usize| u64::from_le_bytes(got[at..at + 8].try_into().unwrap());
                 let found: Vec<u64> = (0..expected.len()).map(|word| long(64 + 8 * word)).collect();
@@ -676,7 +676,7 @@ fn shares(program: &libbpf_rs::ProgramMut<'_>) {
         }
         let mut out = vec![0; packet.len()];
         let input = ProgramInput { data_in: Some(&packet), data_out: Some(&mut out), ..Default::default() };
-        assert_eq!(program.test_run(input).unwrap().return_value, 0, "TC_ACT_OK");
+        assert_eq!(program.test_run(input).unwrap().return_value, OPS as u32);
         for (i, (expected, got)) in expected.iter().zip(out[PADDING..].chunks_exact(OP)).enumerate() {
             assert_eq!(got[32..][..expected.len()], expected[..], "batch {batch}, operation {i}");
         }

@@ -18,7 +18,7 @@ use std::process::Command;
 
 use congestlab_linux::Error;
 use congestlab_linux::router::{self, Config, Encoding, OBJECT, Program};
-use libbpf_rs::{ObjectBuilder, ProgramInput};
+use libbpf_rs::{ObjectBuilder, ProgramInput, ProgramMut};
 
 #[path = "../../core/tests/xcp/random.rs"]
 mod random;
@@ -614,6 +614,18 @@ impl Window {
     }
 }
 
+/// Runs operations, and returns the words that each has in it afterwards, from a byte on.
+fn answers(program: &ProgramMut<'_>, ops: &[(Vec<u8>, Vec<u64>)], from: usize) -> Vec<Vec<u64>> {
+    let mut packet = vec![0; PADDING];
+    ops.iter().for_each(|(bytes, _)| packet.extend(bytes));
+    let mut out = vec![0; packet.len()];
+    let input = ProgramInput { data_in: Some(&packet), data_out: Some(&mut out), ..Default::default() };
+    assert_eq!(program.test_run(input).unwrap().return_value, OPS as u32);
+    let words =
+        |op: &[u8]| op[from..].chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
+    out[PADDING..].chunks(OP).map(words).collect()
+}
+
 #[test]
 fn a_window_at_the_receiver_is_the_same_in_the_kernel() {
     let test = "a_window_at_the_receiver_is_the_same_in_the_kernel";
@@ -640,15 +652,7 @@ fn a_window_at_the_receiver_is_the_same_in_the_kernel() {
             ops.push(window.step());
         }
         for ops in ops.chunks(OPS) {
-            let mut packet = vec![0; PADDING];
-            ops.iter().for_each(|(bytes, _)| packet.extend(bytes));
-            let mut out = vec![0; packet.len()];
-            let input =
-                ProgramInput { data_in: Some(&packet), data_out: Some(&mut out), ..Default::default() };
-            assert_eq!(program.test_run(input).unwrap().return_value, OPS as u32);
-            for ((given, expected), found) in ops.iter().zip(out[PADDING..].chunks(OP)) {
-                let found: Vec<u64> =
-                    found[88..].chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
+            for ((given, expected), found) in ops.iter().zip(answers(&program, ops, 88)) {
                 assert_eq!(found, *expected, "seed {seed}, kind {}", given[0]);
                 changed += usize::from(given[0] == 2 && expected[2] != 0);
             }
@@ -764,15 +768,7 @@ fn a_policer_is_the_same_in_the_kernel() {
         let mut policing = Policing::new(seed);
         let ops: Vec<_> = (0..97 * OPS).map(|at| policing.step(at == 0)).collect();
         for ops in ops.chunks(OPS) {
-            let mut packet = vec![0; PADDING];
-            ops.iter().for_each(|(bytes, _)| packet.extend(bytes));
-            let mut out = vec![0; packet.len()];
-            let input =
-                ProgramInput { data_in: Some(&packet), data_out: Some(&mut out), ..Default::default() };
-            assert_eq!(program.test_run(input).unwrap().return_value, OPS as u32);
-            for ((given, expected), found) in ops.iter().zip(out[PADDING..].chunks(OP)) {
-                let found: Vec<u64> =
-                    found[56..].chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
+            for ((given, expected), found) in ops.iter().zip(answers(&program, ops, 56)) {
                 assert!(
                     expected.is_empty() || found == *expected,
                     "seed {seed}, {given:?}: {found:?}, {expected:?}"
