@@ -171,11 +171,12 @@ impl Law {
         }
     }
 
-    /// Puts a policer with records of so many flows before the law. Returns false if it has none.
-    pub fn police(&mut self, records: u32) -> bool {
-        let Self::Xcp(law) = self else { return false };
-        *self = Self::Policed(*law, records);
-        true
+    /// Returns the law behind a policer with records of so many flows; `None`: it is not XCP, the only one that can be.
+    pub fn policed(self, records: u32) -> Option<Self> {
+        match self {
+            Self::Xcp(law) => Some(Self::Policed(law, records)),
+            _ => None,
+        }
     }
 
     /// Returns true for a law that tells the load in the ECN field: VCP and DPCP.

@@ -615,9 +615,7 @@ fn a_law_that_has_no_program_of_its_own_rules_a_link_and_leaves_it_as_it_was() {
 
 /// XCP behind a policer with so many records.
 fn policed(rate: BitRate, records: u32) -> Law {
-    let mut law = router::law(rate);
-    assert!(law.police(records));
-    law
+    router::law(rate).policed(records).unwrap()
 }
 
 /// A table does not grow, and no name that comes once takes the place of a flow that sends.

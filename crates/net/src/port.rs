@@ -465,11 +465,7 @@ impl Port {
             streams,
             service: config.service.clone(),
             watches: match &config.law {
-                Some(law)
-                    if law.follows_service
-                        && config.capacity_from.is_none()
-                        && matches!(config.service, Service::Trace(_)) =>
-                {
+                Some(law) if hears_steps && matches!(config.service, Service::Trace(_)) => {
                     law.config.watches()
                 }
                 _ => None,

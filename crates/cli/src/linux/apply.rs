@@ -198,33 +198,22 @@ fn wrong_router(router: &Router, folder: &Path) -> Vec<Wrong> {
     if let (true, Some(first)) = (found.is_empty(), all.first()) {
         found.extend(law(&all, first.place).err());
     }
-    if let (true, Some(source)) = (found.is_empty(), &router.capacity_from) {
-        let config = attach_arguments(router, []).and_then(|arguments| {
-            super::router::config_at(&arguments, rate).map_err(|failure| wrong(source.place, failure))
-        });
-        let checked = config.and_then(|config| {
-            let read = Source::parse(&source.value, folder).and_then(|source| source.check(&config));
-            read.map_err(|error| wrong(source.place, error))
-        });
-        found.extend(checked.err());
+    if !found.is_empty() {
+        return found;
     }
-    if let (true, Some(weights)) = (found.is_empty(), &router.beside_tcp) {
-        let config = attach_arguments(router, []).and_then(|arguments| {
-            super::router::config_at(&arguments, rate).map_err(|failure| wrong(weights.place, failure))
-        });
-        let checked = config
-            .and_then(|config| router::check_beside(&config).map_err(|error| wrong(weights.place, error)));
-        found.extend(checked.err());
-    }
-    if let (true, Some(encoding)) = (found.is_empty(), &router.encoding) {
-        let config = attach_arguments(router, []).and_then(|arguments| {
-            super::router::config_at(&arguments, rate).map_err(|failure| wrong(encoding.place, failure))
-        });
-        let checked = config
-            .and_then(|config| router::check_encoding(&config).map_err(|error| wrong(encoding.place, error)));
-        found.extend(checked.err());
-    }
-    found
+    let checked = |place,
+                   check: &dyn Fn(&Config) -> Result<(), congestlab_linux::Error>|
+     -> Result<(), Wrong> {
+        let arguments = attach_arguments(router, [])?;
+        let config = super::router::config_at(&arguments, rate).map_err(|failure| wrong(place, failure))?;
+        check(&config).map_err(|error| wrong(place, error))
+    };
+    let source = router.capacity_from.as_ref().map(|Placed { value, place }| {
+        checked(*place, &|config| Source::parse(value, folder)?.check(config))
+    });
+    let weights = router.beside_tcp.as_ref().map(|told| checked(told.place, &router::check_beside));
+    let encoding = router.encoding.as_ref().map(|told| checked(told.place, &router::check_encoding));
+    [source, weights, encoding].into_iter().flatten().find_map(Result::err).into_iter().collect()
 }
 
 /// As the arguments of `host enable`.

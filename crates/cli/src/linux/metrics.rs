@@ -18,8 +18,6 @@ use crate::machine::Clock;
 
 /// Age of numbers that are told again.
 const FRESH_S: f64 = 1.0;
-/// The most flows that are named.
-const HELD_SHOWN: usize = 20;
 const TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// What `apply --watch` counts of itself.
@@ -197,7 +195,7 @@ fn add_router(families: &mut Families, status: &Status) {
             counted.policed_flows as f64,
         );
         add("held_flows", "Flows that are held to their share now.", table.held.len() as f64);
-        for held in table.held.iter().take(HELD_SHOWN) {
+        for held in table.held.iter().take(super::router::HELD_SHOWN) {
             let (from, to) =
                 (SocketAddr::new(held.from, held.from_port), SocketAddr::new(held.to, held.to_port));
             let (from, to, protocol) = (from.to_string(), to.to_string(), held.protocol.to_string());

@@ -297,15 +297,16 @@ pub(super) fn law(arguments: &AttachArguments, rate: BitRate) -> Result<Law, Fai
     let AttachArguments { alpha, beta, gamma, k, r_max, .. } = arguments;
     let mut law = named(arguments, rate)?;
     if arguments.police.is_some() && arguments.beside_tcp.is_some() {
-        let text = "--police and --beside-tcp: the kernel has no program with a policer and two classes";
+        let text = "the kernel has no program with a policer and two classes, of XCP and of all else";
         return Err(Failure::Input(Message::new(text, "leave one of them out")));
     }
-    if let Some(records) = arguments.police
-        && !law.police(records)
-    {
-        let text = format!("--police: the kernel has no policer before {}", arguments.law);
-        let help = "it has one before XCP's law: --law xcp; before P-XCP's and XCP2's links in user space and simulations have one";
-        return Err(Failure::Input(Message::new(text, help)));
+    if let Some(records) = arguments.police {
+        let Some(policed) = law.policed(records) else {
+            let text = format!("--police: the kernel has no policer before {}", arguments.law);
+            let help = "it has one before XCP's law: --law xcp; before P-XCP's and XCP2's links in user space and simulations have one";
+            return Err(Failure::Input(Message::new(text, help)));
+        };
+        law = policed;
     }
     match &mut law {
         Law::Any(law) => law.set(&arguments.set)?,
@@ -435,8 +436,8 @@ fn classes(beside: &Beside) -> Vec<String> {
     ]
 }
 
-/// The most flows that a table names.
-const HELD_SHOWN: usize = 20;
+/// The most flows that a table names, and metrics.
+pub(super) const HELD_SHOWN: usize = 20;
 
 /// Lines about a policer, and the flows that it holds.
 fn policed(status: &Status) -> Vec<String> {

@@ -660,7 +660,8 @@ impl Case {
 
     /// Returns the case as a scenario.
     pub(super) fn text(&self, law: &Spoken, seed: u64) -> String {
-        let (warmup, duration) = (self.warmup_s(), 2 * self.warmup_s());
+        let warmup = self.warmup_s();
+        let duration = 2 * warmup;
         let mut text =
             format!("[run]\nduration = \"{duration} s\"\nwarmup = \"{warmup} s\"\nseed = {seed}\n");
         for (place, link) in self.links.iter().enumerate() {

@@ -101,8 +101,6 @@ mod tests {
     #[test]
     fn each_object_tells_the_fields_of_its_law() {
         let rate = BitRate(1_000_000);
-        let mut policed = law(rate);
-        assert!(policed.police(64));
         let mut known = vec![
             (law(rate).object().to_vec(), "control_deadline"),
             (xcp_i(rate, [10, 0, 0, 1].into()).object().to_vec(), "control_deadline"),
@@ -110,7 +108,7 @@ mod tests {
             (vcp(rate).object().to_vec(), "load_deadline"),
             (dpcp(rate).object().to_vec(), "load_deadline"),
             (law(rate).beside(Weights::Flows).unwrap().object().to_vec(), "weight"),
-            (policed.object().to_vec(), "wanting"),
+            (law(rate).policed(64).unwrap().object().to_vec(), "wanting"),
         ];
         for name in AnyLaw::names() {
             let law = AnyLaw::new(Protocol::of(name).unwrap(), rate, None).unwrap();
