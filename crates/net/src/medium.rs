@@ -79,6 +79,11 @@ pub struct Medium {
 }
 
 impl Medium {
+    /// Calls `each` with every packet that waits at its ports, to be given another route.
+    pub fn for_each_waiting(&mut self, each: &mut impl FnMut(&mut Packet)) {
+        self.stations.iter_mut().for_each(|station| station.port.for_each_waiting(&mut *each));
+    }
+
     /// Creates a silent medium at the rate of its two ports, which is one and fixed. Each has a stream for its
     /// back-offs.
     pub fn new(config: &Config, stations: [(Port, Stream); 2]) -> Self {

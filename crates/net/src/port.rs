@@ -729,6 +729,12 @@ impl Port {
         self.meter.reach(waiting + 1);
     }
 
+    /// Calls `each` with every packet that waits, to be given another route: nothing else of it may change.
+    pub fn for_each_waiting(&mut self, mut each: impl FnMut(&mut Packet)) {
+        self.queue.for_each(&mut each);
+        self.parts.others.for_each(&mut each);
+    }
+
     /// The first packet of a queue leaves it.
     #[inline(always)]
     fn pop(&mut self, now: Picos, queue: usize) -> Option<Packet> {

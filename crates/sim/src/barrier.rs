@@ -16,9 +16,21 @@ const SPINS: u32 = 2000;
 struct Board {
     first: Vec<AtomicU64>,
     packets: Vec<AtomicU64>,
+    work: Vec<AtomicU64>,
     stop: AtomicBool,
     /// Mail by receiver, then by sender.
     mail: Vec<Vec<Mutex<Vec<Packet>>>>,
+}
+
+/// The words of a thread at a meeting.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Post {
+    /// The first window in which it, or its mail, has something due.
+    pub(crate) first: Window,
+    /// Packets that it has served since the last meeting.
+    pub(crate) packets: u64,
+    /// Instructions that they took.
+    pub(crate) work: u64,
 }
 
 /// The agreement of the threads at a meeting.
@@ -29,6 +41,22 @@ pub(crate) struct Meeting {
     /// Packets that all have served since the last meeting, and the busiest of them.
     pub(crate) packets: u64,
     pub(crate) most: u64,
+    /// Instructions of all since the last meeting, and of the one that had most.
+    pub(crate) work: u64,
+    pub(crate) longest: u64,
+}
+
+impl Meeting {
+    /// For threads that say this; `None`: there is none.
+    pub(crate) fn of(posts: impl Iterator<Item = Post> + Clone) -> Option<Self> {
+        Some(Self {
+            first: posts.clone().map(|post| post.first).min()?,
+            packets: posts.clone().map(|post| post.packets).sum(),
+            most: posts.clone().map(|post| post.packets).max()?,
+            work: posts.clone().map(|post| post.work).sum(),
+            longest: posts.map(|post| post.work).max()?,
+        })
+    }
 }
 
 /// The meeting place of the threads of one run.
@@ -52,6 +80,7 @@ impl<'a> Exchange<'a> {
         let board = || Board {
             first: numbers(),
             packets: numbers(),
+            work: numbers(),
             stop: AtomicBool::new(false),
             mail: (0..threads).map(|_| (0..threads).map(|_| Mutex::default()).collect()).collect(),
         };
@@ -67,23 +96,16 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Posts the first window in which this thread (or its mail) has something due, the packets that it
-    /// has served since the last meeting, and the mail; waits for the others. `None` if the run is to stop.
-    pub(crate) fn meet(
-        &self,
-        id: usize,
-        first: Window,
-        packets: u64,
-        outboxes: &mut [Vec<Packet>],
-    ) -> Option<Meeting> {
+    /// Posts what a thread has to say and its mail; waits for the others. `None` if the run is to stop.
+    pub(crate) fn meet(&self, id: usize, post: Post, outboxes: &mut [Vec<Packet>]) -> Option<Meeting> {
         if self.threads == 1 {
-            let meeting = Meeting { first, packets, most: packets };
-            return (!self.stop.load(Ordering::Relaxed)).then_some(meeting);
+            return Meeting::of(core::iter::once(post)).filter(|_| !self.stop.load(Ordering::Relaxed));
         }
         let round = self.rounds[id].fetch_add(1, Ordering::Relaxed);
         let board = &self.boards[round as usize % 2];
-        board.first[id].store(first, Ordering::Relaxed);
-        board.packets[id].store(packets, Ordering::Relaxed);
+        board.first[id].store(post.first, Ordering::Relaxed);
+        board.packets[id].store(post.packets, Ordering::Relaxed);
+        board.work[id].store(post.work, Ordering::Relaxed);
         // Who has given its window up has seen this, and the others must not go on with what it has left out.
         if self.stop.load(Ordering::Relaxed) {
             board.stop.store(true, Ordering::Relaxed);
@@ -96,11 +118,8 @@ impl<'a> Exchange<'a> {
         if board.stop.load(Ordering::Relaxed) {
             return None;
         }
-        Some(Meeting {
-            first: read(&board.first).min()?,
-            packets: read(&board.packets).sum(),
-            most: read(&board.packets).max()?,
-        })
+        let posts = read(&board.first).zip(read(&board.packets)).zip(read(&board.work));
+        Meeting::of(posts.map(|((first, packets), work)| Post { first, packets, work }))
     }
 
     /// Takes the mail of the last meeting, in the order of its senders.
@@ -136,6 +155,6 @@ impl<'a> Exchange<'a> {
     }
 }
 
-fn read(numbers: &[AtomicU64]) -> impl Iterator<Item = u64> {
+fn read(numbers: &[AtomicU64]) -> impl Iterator<Item = u64> + Clone {
     numbers.iter().map(|number| number.load(Ordering::Relaxed))
 }

@@ -3,17 +3,20 @@
 //! Threads meet as often as something may pass between their parts. Where little happens from one meeting
 //! to the next, meeting costs more than the packets, most of all where one has to sleep until the others
 //! have a processor. So the packets that threads take off each other are counted: that needs no clock and
-//! is the same on every machine. After every so many meetings the network goes on the way that costs less.
-//! The outcome is the same for both.
+//! is the same on every machine. After every so many meetings the network goes on the way that costs less,
+//! and where one thread had more to do than was expected, it is shared anew by what was counted.
+//! The outcome is the same for all.
 
 use congestlab_net::packet::Picos;
 
 use crate::barrier::{Exchange, Meeting};
-use crate::calendar::Window;
 use crate::elements::Elements;
 use crate::network::Network;
+use crate::parallel::Counted;
+use crate::plan::Plan;
+use crate::share::{self, Share};
 use crate::store::Store;
-use crate::window::{Domain, Plan};
+use crate::window::Domain;
 use crate::{Progress, Span};
 
 /// When threads are worth while. Numbers are packets that a meeting takes off the busiest thread.
@@ -28,21 +31,39 @@ pub(crate) struct Rule {
     /// The network is taken apart for every turn. So each return to one thread makes the time until the
     /// next attempt so many times as long.
     pub(crate) patience: u64,
+    /// Meetings until it is first asked whether the work is shared as was expected; then twice as many, and so on.
+    pub(crate) look: u64,
+    /// Percent of what it was to have, from which on the busiest has too much.
+    pub(crate) uneven: u64,
+    /// Percent of what a second costs, at most, for which it is shared anew.
+    pub(crate) better: u64,
+    /// Hosts count so many times: of very busy ones tests make parts where nothing else would.
+    pub(crate) hosts: u64,
 }
 
 /// A packet takes 20 ns or more; a meeting 1 µs among threads that are awake, 10 to 50 µs where one
 /// has to be woken.
-pub(crate) const RULE: Rule = Rule { stretch: 64, attempt: 2000, stay: 1500, patience: 2 };
+pub(crate) const RULE: Rule =
+    Rule { stretch: 64, attempt: 2000, stay: 1500, patience: 2, look: 16, uneven: 110, better: 95, hosts: 1 };
 
-/// How a leg of a run ends.
+/// The end of a leg of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// So does the run.
     Complete,
     /// Somebody stopped the run.
     Stopped,
-    /// The network goes on the other way, from this window on.
-    Turn(Window),
+    /// The network goes on another way, from this time on.
+    Turn(Turn, Picos),
+}
+
+/// A way for a network to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// On one thread.
+    Alone,
+    /// On several, each with as much as the others, by what was counted.
+    Shared,
 }
 
 /// Counts what the threads of a leg take off each other.
@@ -52,84 +73,163 @@ pub(crate) struct Tally {
     /// Threads among which the network can be shared; 1: no other way.
     threads: u64,
     is_shared: bool,
+    /// Meetings that threads would have had since the last of one that is alone.
+    each: u64,
     /// Meetings until it is decided how to go on.
     stretch: u64,
     meetings: u64,
     /// Packets that the busiest thread need not serve.
     spared: u64,
+    /// Work that the busiest thread was to have, of all that there is.
+    expected: (u64, u64),
+    /// Meetings until it is asked whether it was so, those since, and what the busiest had of all.
+    look: u64,
+    seen: u64,
+    had: (u64, u64),
 }
 
 impl Tally {
-    fn new(rule: Rule, threads: usize, is_shared: bool, stretch: u64) -> Self {
-        Self { rule, threads: threads as u64, is_shared, stretch, meetings: 0, spared: 0 }
+    fn new(rule: Rule, share: Option<&Share>, is_shared: bool, each: u64, stretch: u64, look: u64) -> Self {
+        let threads = share.map_or(1, |share| share.plan.domains()) as u64;
+        let expected = share.map_or((1, 1), |share| share.expected);
+        let (meetings, spared, seen, had) = (0, 0, 0, (0, 0));
+        Self { rule, threads, is_shared, each, stretch, meetings, spared, expected, look, seen, had }
     }
 
     /// For a leg that never turns.
     pub(crate) fn of_one() -> Self {
-        Self::new(RULE, 1, false, RULE.stretch)
+        Self::new(RULE, None, false, 1, RULE.stretch, RULE.look)
     }
 
-    /// True if it is time to go on the other way: the same on all threads that were at the meeting.
-    pub(crate) fn turns(&mut self, meeting: &Meeting) -> bool {
+    /// The way to go on if it is time for another: the same on all threads that were at the meeting.
+    pub(crate) fn turns(&mut self, meeting: &Meeting) -> Option<Turn> {
         if self.threads == 1 {
-            return false;
+            return None;
         }
         let busiest = if self.is_shared { meeting.most } else { meeting.packets / self.threads };
-        self.meetings += 1;
+        self.meetings += self.each;
         self.spared += meeting.packets - busiest;
-        if self.meetings < self.stretch {
+        if self.meetings >= self.stretch {
+            let spared = self.spared / self.meetings;
+            // Patience is over once and for all.
+            (self.meetings, self.spared, self.stretch) = (0, 0, self.rule.stretch);
+            match self.is_shared {
+                true if spared < self.rule.stay => return Some(Turn::Alone),
+                false if spared >= self.rule.attempt => return Some(Turn::Shared),
+                _ => {}
+            }
+        }
+        (self.is_shared && self.is_uneven(meeting)).then_some(Turn::Shared)
+    }
+
+    /// True if it is time to look, and the busiest thread had more than its part.
+    fn is_uneven(&mut self, meeting: &Meeting) -> bool {
+        self.had = (self.had.0 + meeting.longest, self.had.1 + meeting.work);
+        self.seen += 1;
+        if self.seen < self.look {
             return false;
         }
-        let spared = self.spared / self.meetings;
-        // Patience is over once and for all.
-        (self.meetings, self.spared, self.stretch) = (0, 0, self.rule.stretch);
-        if self.is_shared { spared < self.rule.stay } else { spared >= self.rule.attempt }
+        let [had, of, expected, all] =
+            [self.had.0, self.had.1, self.expected.0, self.expected.1].map(u128::from);
+        (self.seen, self.had, self.look) = (0, (0, 0), 2 * self.look);
+        had * all * 100 > u128::from(self.rule.uneven) * expected * of
     }
 }
 
-/// Runs a network in windows, on as many threads as the plan has where that is worth while. Returns
-/// false if it was stopped early.
+/// Runs a network in windows, on as many threads as are worth while and at most so many; `alone`: the plan for one.
+/// Returns false if it was stopped early. With `counted` threads take turns on this one, and what they do is counted.
+#[expect(clippy::too_many_arguments, reason = "a run, and how it runs")]
 pub(crate) fn run(
     network: &Network,
-    plan: &Plan,
+    alone: &Plan,
+    (threads, divisor): (usize, u32),
     elements: &mut Elements,
     span: &Span<'_>,
     rule: Rule,
+    mut counted: Option<&mut Counted>,
     progress: &mut dyn FnMut(Progress),
 ) -> bool {
-    let of_one = plan.of_one();
-    let threads = plan.domains();
-    let (mut is_shared, mut from, mut packets) = (threads > 1, 0, 0);
-    let mut until_attempt = rule.stretch;
+    let hosts = network.links..network.links + network.classes.len();
+    let mut guess = share::guess(network);
+    guess[hosts.clone()].iter_mut().for_each(|load| *load *= rule.hosts);
+    let mut share = Share::new(network, divisor, threads, &guess);
+    let (mut is_shared, mut from, mut packets) = (share.is_some(), 0, 0);
+    let (mut until_attempt, mut until_look) = (rule.stretch, rule.look);
     let mut on_their_way = Vec::new();
     loop {
-        let (plan, stretch) = if is_shared { (plan, rule.stretch) } else { (&of_one, until_attempt) };
+        let shared = share.as_ref().filter(|_| is_shared);
+        let (alone, each) = match &share {
+            Some(share) if !is_shared => alone.in_step(&share.plan),
+            _ => (alone.clone(), 1),
+        };
+        let (here, plan) = shared.map_or((network, &alone), |share| (&share.cut.network, &share.plan));
+        if let Some(share) = shared {
+            share.cut.part(network, elements);
+        }
         let mut domains: Vec<Domain<'_>> = (0..plan.domains())
-            .map(|id| Domain::new(network, plan, id, elements, span, Store::default(), from))
+            .map(|id| Domain::new(here, plan, id, elements, span, Store::default(), from))
             .collect();
-        domains.iter_mut().for_each(|domain| domain.load(&on_their_way));
-        on_their_way.clear();
-        let tally = Tally::new(rule, threads, is_shared, stretch);
+        for mut packet in on_their_way.drain(..) {
+            if let Some(share) = shared {
+                share.cut.enter(network, &mut packet);
+            }
+            let node = here.node_of(here.routes[packet.route as usize]);
+            domains[usize::from(plan.home[node])].take_in(&packet);
+        }
+        let stretch = if is_shared { rule.stretch } else { until_attempt };
+        let tally = Tally::new(rule, share.as_ref(), is_shared, each, stretch, until_look);
         let mut tell = |leg: Progress| progress(Progress { packets: packets + leg.packets, ..leg });
-        let ending = run_leg(&mut domains, tally, span, &mut tell);
-        if matches!(ending, Ending::Turn(_)) {
+        let ending = match counted.as_deref_mut() {
+            None => run_leg(&mut domains, tally, span, &mut tell),
+            Some(counted) => run_in_turn(&mut domains, tally, plan, span, from, counted),
+        };
+        if matches!(ending, Ending::Turn(..)) {
             // What another thread has yet to receive was sent after what it has.
             domains.iter_mut().for_each(|domain| domain.unload(&mut on_their_way));
             domains.iter_mut().for_each(|domain| domain.unload_mail(&mut on_their_way));
         }
         elements.reached = Picos::MAX;
+        let mut load = vec![0_u64; here.nodes()];
         for domain in domains {
             packets += domain.packets;
+            load.iter_mut().zip(&domain.load).for_each(|(sum, load)| *sum += load);
             domain.finish(elements);
         }
-        match ending {
+        if let Some(share) = shared {
+            on_their_way.iter_mut().for_each(|packet| share.cut.leave(packet));
+            share.cut.join(elements);
+            load = (0..network.nodes()).map(|n| share.cut.nodes(network, n).map(|n| load[n]).sum()).collect();
+        }
+        let (turn, at) = match ending {
             Ending::Complete => return true,
             Ending::Stopped => return false,
-            Ending::Turn(window) => from = window,
+            Ending::Turn(turn, at) => (turn, at),
+        };
+        match turn {
+            Turn::Alone => until_attempt *= rule.patience,
+            Turn::Shared => {
+                until_look *= if is_shared { 2 } else { 1 };
+                let seconds = (at - from).max(1);
+                load.iter_mut().for_each(|load| *load = share::in_a_second(*load, seconds));
+                load[hosts.clone()].iter_mut().for_each(|load| *load *= rule.hosts);
+                share = share.map(|share| better(network, (threads, divisor), share, &load, rule));
+            }
         }
-        until_attempt *= if is_shared { rule.patience } else { 1 };
-        is_shared = !is_shared;
+        (is_shared, from) = (turn == Turn::Shared, at);
     }
+}
+
+/// The way to share a network with such a load: as before, unless another is better.
+fn better(
+    network: &Network,
+    (threads, divisor): (usize, u32),
+    mut share: Share,
+    load: &[u64],
+    rule: Rule,
+) -> Share {
+    share.expect(network, load);
+    let least = (u128::from(share.cost()) * u128::from(rule.better) / 100) as u64;
+    Share::new(network, divisor, threads, load).filter(|new| new.cost() <= least).unwrap_or(share)
 }
 
 /// Runs domains, each on a thread.
@@ -150,6 +250,43 @@ fn run_leg(
     })
 }
 
+/// Runs domains one after the other from each meeting to the next, as threads would, and counts.
+fn run_in_turn(
+    domains: &mut [Domain<'_>],
+    mut tally: Tally,
+    plan: &Plan,
+    span: &Span<'_>,
+    from: Picos,
+    counted: &mut Counted,
+) -> Ending {
+    let last = span.end >> plan.shift;
+    let mut reached = from;
+    loop {
+        let posts: Vec<_> = domains.iter_mut().map(Domain::post).collect();
+        let meeting = Meeting::of(posts.into_iter()).expect("a plan has a domain");
+        counted.add(reached, domains, &meeting);
+        if meeting.first > last {
+            return Ending::Complete;
+        }
+        for from in 0..domains.len() {
+            for to in (0..domains.len()).filter(|&to| to != from) {
+                let mail = std::mem::take(domains[from].mail(to));
+                domains[to].was_handed(mail.len() as u64);
+                mail.iter().for_each(|packet| domains[to].take_in(packet));
+            }
+        }
+        for domain in domains.iter_mut() {
+            reached = domain.run_epoch(meeting.first);
+        }
+        if let Some(turn) = tally.turns(&meeting) {
+            // They have yet to tell of it.
+            let meeting = Meeting::of(domains.iter_mut().map(Domain::post).collect::<Vec<_>>().into_iter());
+            counted.add(reached, domains, &meeting.expect("a plan has a domain"));
+            return Ending::Turn(turn, reached);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
@@ -164,6 +301,9 @@ mod tests {
     use crate::outcome::Outcome;
     use crate::{Engine, Tap};
 
+    /// So many times as busy, hosts are most of the work.
+    const BUSY: u64 = 1 << 16;
+
     /// When packets were sent, and whether by a thread that was started for it.
     struct Hands(ThreadId, Mutex<Vec<(Picos, bool)>>);
 
@@ -173,33 +313,56 @@ mod tests {
         }
     }
 
-    fn outcome(model: &Model, threads: usize, rule: Rule, tap: Option<&dyn Tap>) -> Outcome {
+    fn outcome(
+        model: &Model,
+        threads: usize,
+        rule: Rule,
+        tap: Option<&dyn Tap>,
+        counted: Option<&mut Counted>,
+    ) -> Outcome {
         let network = Network::new(model);
         let stop = AtomicBool::new(false);
         let mut elements = Elements::new(model, &network, false, &stop);
         let (end, bin, events) = (model.duration, model.sample_every, model.record_events);
         let span = Span { end, bin, events, tap, stop: &stop };
-        let plan = Plan::new(&network, 1, threads).expect("a network with windows");
-        assert!(run(&network, &plan, &mut elements, &span, rule, &mut |_| {}));
+        let alone = Plan::new(&network, 1).expect("a network with windows");
+        assert!(run(&network, &alone, (threads, 1), &mut elements, &span, rule, counted, &mut |_| {}));
         elements.finish(model, true)
+    }
+
+    /// The classes in which a run with very busy hosts begins, and those of the model; `None`: one thread has it all.
+    fn classes(model: &Model, threads: usize) -> Option<[usize; 2]> {
+        let network = Network::new(model);
+        let mut load = share::guess(&network);
+        load[network.links..].iter_mut().for_each(|load| *load *= BUSY);
+        let share = Share::new(&network, 1, threads, &load)?;
+        Some([share.cut.network.classes.len(), network.classes.len()])
     }
 
     #[test]
     fn a_network_that_changes_hands_again_and_again_runs_as_in_one() {
-        let (mut networks, mut returns) = (0, 0);
+        let (mut networks, mut returns, mut cuts) = (0, 0, 0);
         for seed in 0..120 {
-            let mut model = common::random_model(&mut Draw::new(seed), seed);
+            let mut draw = Draw::new(seed);
+            let mut model = common::random_model(&mut draw, seed);
+            match seed % 8 {
+                1 => common::interoperate(&mut draw, &mut model),
+                5 => common::share_media(&mut draw, &mut model),
+                _ => {}
+            }
             if seed % 4 == 0 {
                 (model.sample_every, model.record_events) = (Some(7_000_000_000), true);
             }
-            if Plan::new(&Network::new(&model), 1, 3).is_none_or(|plan| plan.domains() == 1) {
-                continue;
-            }
+            let threads = [3, 16][seed as usize / 2 % 2];
+            let Some([cut, whole]) = classes(&model, threads) else { continue };
             networks += 1;
+            cuts += usize::from(cut > whole);
             let expected = crate::run(&model, Engine::Reference, &AtomicBool::new(false), &mut |_| {});
             let hands = Hands(thread::current().id(), Mutex::default());
-            let restless = Rule { stretch: 3, attempt: 0, stay: u64::MAX, patience: 1 };
-            let got = outcome(&model, 3, restless, Some(&hands));
+            let restless = Rule { stretch: 3, attempt: 0, stay: u64::MAX, patience: 1, hosts: BUSY, ..RULE };
+            // Every other one is shared anew before it leaves threads, however that is.
+            let restless = Rule { look: 1 + seed % 2, uneven: 0, better: 10_000 * (seed % 2), ..restless };
+            let got = outcome(&model, threads, restless, Some(&hands), None);
             assert_eq!(got.fingerprint, expected.fingerprint, "seed {seed}");
             assert!(got == expected, "seed {seed}: equal fingerprint, but not equal");
             // Threads leave after three meetings.
@@ -207,5 +370,6 @@ mod tests {
             returns += usize::from(sent.iter().any(|&(at, is_other)| is_other && at > model.duration / 2));
         }
         assert!(networks > 80 && returns > 60, "{returns} of {networks} networks on threads once more");
+        assert!(cuts > 30, "{cuts} of {networks} networks with classes that were cut");
     }
 }

@@ -19,6 +19,14 @@ pub(crate) enum Device {
 }
 
 impl Device {
+    /// Calls `each` with every packet that it has, to be given another route.
+    pub(crate) fn for_each_waiting(&mut self, each: &mut impl FnMut(&mut Packet)) {
+        match self {
+            Self::Router(router) => router.for_each_waiting(each),
+            Self::Medium(medium) => medium.for_each_waiting(each),
+        }
+    }
+
     /// Earliest event that needs no arrival.
     pub(crate) fn next_event(&self) -> Picos {
         match self {

@@ -59,15 +59,19 @@ pub mod cloud;
 #[path = "../tests/common/mod.rs"]
 mod common;
 mod crew;
+mod cut;
 mod device;
 mod elements;
 pub mod headers;
 pub mod model;
 mod network;
 pub mod outcome;
+pub mod parallel;
+mod plan;
 mod prefetch;
 mod reference;
 mod router;
+mod share;
 mod station;
 mod store;
 pub mod watch;
@@ -92,9 +96,11 @@ use model::Model;
 use network::Network;
 pub use network::{measure_of, segments_of, starts_of};
 use outcome::Outcome;
+use parallel::Counted;
+use plan::Plan;
 use store::Store;
 use watch::{Step, Watcher};
-use window::{Domain, Plan};
+use window::Domain;
 
 /// The engine that runs a model. All engines give the same outcome, bit for bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,6 +209,18 @@ pub fn run_tapped(
     progress: &mut dyn FnMut(Progress),
     tap: Option<&dyn Tap>,
 ) -> Outcome {
+    run_counted(model, engine, stop, progress, tap, None)
+}
+
+/// Runs the model; with `counted` threads take turns, and what they do is counted.
+fn run_counted(
+    model: &Model,
+    engine: Engine,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(Progress),
+    tap: Option<&dyn Tap>,
+    counted: Option<&mut Counted>,
+) -> Outcome {
     let network = Network::new(model);
     let mut elements = Elements::new(model, &network, false, stop);
     let span = Span { end: model.duration, bin: model.sample_every, events: model.record_events, tap, stop };
@@ -214,14 +232,24 @@ pub fn run_tapped(
         }
         Engine::Window { threads, divisor } => {
             let parts = Some(network.parts()).filter(|parts| parts.len() >= MANY_PARTS);
+            let parts = parts.filter(|parts| share::is_even(parts, threads));
             let of_parts = parts.as_ref().and_then(|parts| {
-                let plan = |part| Plan::new(part, divisor, 1);
+                let plan = |part| Plan::new(part, divisor);
                 parts.iter().map(|part| plan(part).map(|plan| (part, plan))).collect::<Option<Vec<_>>>()
             });
-            match (of_parts, Plan::new(&network, divisor, threads)) {
-                (Some(parts), _) => run_parts(&parts, threads, &mut elements, &span, progress),
-                (None, Some(plan)) => crew::run(&network, &plan, &mut elements, &span, RULE, progress),
-                (None, None) => reference::run(&network, &mut elements, &span, progress, None),
+            match (of_parts, counted) {
+                (Some(parts), None) => run_parts(&parts, threads, &mut elements, &span, progress),
+                (Some(parts), Some(counted)) => {
+                    parallel::run_parts(&parts, threads, &mut elements, &span, counted);
+                    true
+                }
+                (None, counted) => match Plan::new(&network, divisor) {
+                    Some(alone) => {
+                        let way = (threads, divisor);
+                        crew::run(&network, &alone, way, &mut elements, &span, RULE, counted, progress)
+                    }
+                    None => reference::run(&network, &mut elements, &span, progress, None),
+                },
             }
         }
         Engine::Reference => reference::run(&network, &mut elements, &span, progress, None),

@@ -58,7 +58,7 @@ pub(crate) struct Course {
     /// [`Packet::flow`] of packets to the first: a host's own, a router's by [`cloud::router_flow`].
     flow: u32,
     /// Where the route begins in [`Network::routes`].
-    route: u32,
+    pub(crate) route: u32,
 }
 
 /// Where no cloud ends.
@@ -66,7 +66,7 @@ const NO_WAY: Way = Way(u32::MAX);
 
 /// The next XCP-i node on a packet's way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+pub(crate) enum Next {
     Nobody,
     Router(Address),
     Receiver,
@@ -83,7 +83,7 @@ pub(crate) struct Class {
     /// Where its packets' routes begin in [`Network::routes`].
     pub(crate) route: u32,
     /// Other routes, from later times on.
-    switches: Vec<(Picos, u32)>,
+    pub(crate) switches: Vec<(Picos, u32)>,
     /// Packets per second that its hosts send whatever becomes of them.
     pub(crate) offered: u64,
 }
@@ -333,9 +333,9 @@ pub(crate) struct Network {
     /// For each node the one that acts for it: the device that owns a link, everyone else itself.
     pub(crate) leader: Vec<u32>,
     /// For each place in `routes`: whom data of interoperable flows goes to from a router there.
-    next: Vec<Next>,
+    pub(crate) next: Vec<Next>,
     /// For each place in `routes`: the cloud that a packet of XCP-i there has just left.
-    came: Vec<Way>,
+    pub(crate) came: Vec<Way>,
     /// By node: courses of control packets and probes, in the order of their ways.
     pub(crate) courses: Vec<Vec<Course>>,
     /// Place of each link among the ports of its device.
@@ -346,7 +346,7 @@ pub(crate) struct Network {
     /// Packets per second that the links can carry, for sizing windows.
     pub(crate) packet_rate: Vec<u64>,
     /// For each link: what leaves it may be overtaken.
-    reorders: Vec<bool>,
+    pub(crate) reorders: Vec<bool>,
 }
 
 impl Network {
@@ -587,7 +587,7 @@ impl Network {
     }
 
     /// Finds out who acts for whom.
-    fn elect(&mut self) {
+    pub(crate) fn elect(&mut self) {
         self.leader = (0..self.nodes() as u32).collect();
         for device in 0..self.devices.len() {
             for (port, &link) in self.devices[device].iter().enumerate() {

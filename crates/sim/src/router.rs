@@ -147,6 +147,12 @@ pub(crate) struct Router {
 }
 
 impl Router {
+    /// Calls `each` with every packet that it has, to be given another route.
+    pub(crate) fn for_each_waiting(&mut self, each: &mut impl FnMut(&mut Packet)) {
+        self.ports.iter_mut().for_each(|port| port.for_each_waiting(&mut *each));
+        self.begun.iter_mut().flatten().for_each(each);
+    }
+
     pub(crate) fn new(
         ports: Vec<Port>,
         edge: Edge<View>,

@@ -11,158 +11,30 @@ use congestlab_net::port::{Output, Outputs, Port, PortEvent};
 use congestlab_net::xcp_i::{Address, Neighbour, Way};
 
 use crate::arrivals::Arrivals;
-use crate::barrier::Exchange;
+use crate::barrier::{Exchange, Post};
 use crate::calendar::{Calendar, Window};
 use crate::crew::{Ending, Tally};
 use crate::device::Device;
 use crate::elements::{Elements, Hosts, note_port_event};
-use crate::network::{Class, DisjointSets, Hop, Network, Node};
+use crate::network::{Class, Hop, Network, Node};
+use crate::plan::Plan;
 use crate::prefetch::prefetch;
 use crate::router::Surroundings;
+use crate::share::HANDED;
 use crate::station::{Endpoint, Outbox, Record, Station};
 use crate::store::{Bucket, Store, chunk_of, locate, ordinal, place};
 use crate::{Progress, Span, Stop, Tap};
-
-/// Longest window: leaves 28 bits of a sort key to number the packets of a window.
-const SHIFT_MAX: u32 = 36;
-/// Packets that a window should hold: more do not help, and leave the L2 cache (docs/design/engine.md 2.3).
-const WINDOW_PACKETS: u64 = 4096;
-/// Where there are many links: packets that each should get, once it is in the cache.
-const LINK_PACKETS: u64 = 32;
 
 /// Packets for hosts are gathered up to about this number. After as many, and after as many that come to a link, it is
 /// asked whether the run goes on.
 const BATCH: usize = 64;
 
-/// At most `2^EPOCH` windows pass between two meetings of threads: more would only fill the cache.
-const EPOCH: u32 = 4;
 /// Data of fewer bytes than this are in the cache anyway.
 const CACHE: usize = 1 << 20;
 /// So many chunks ahead of the one that is given out are asked for, where they are not in the cache.
 const AHEAD: usize = 4;
 /// Timers of this time from now on shall be near to the calendar, if that is cheap.
 const NEAR: Picos = 2_000_000_000_000;
-
-/// How time is cut and who comes after whom.
-#[derive(Clone, Debug)]
-pub(crate) struct Plan {
-    /// Windows are `2^shift` ps long.
-    shift: u32,
-    /// Nodes in the order in which they run.
-    order: Vec<u32>,
-    /// Position in `order` of the node that acts for each node.
-    rank: Vec<u32>,
-    /// Nodes that something may reach in the window in which it was sent, and mixed ones.
-    is_late: Vec<bool>,
-    /// Hosts whose packets have to be put in order: see [`Network::is_mixed`].
-    is_mixed: Vec<bool>,
-    /// Which thread each node lives on.
-    pub(crate) home: Vec<u8>,
-    /// Threads meet every `2^epoch` windows: what goes from one to another takes at least as long.
-    epoch: u32,
-}
-
-impl Plan {
-    /// The longest windows that the network allows, divided by `divisor`; `None` if some circle of
-    /// entities passes packets on in no time at all.
-    pub(crate) fn new(network: &Network, divisor: u32, threads: usize) -> Option<Self> {
-        let mut latencies: Vec<Picos> = network.edges.iter().map(|e| e.latency).filter(|&l| l > 0).collect();
-        latencies.sort_unstable();
-        latencies.dedup();
-        let allowed = latencies.partition_point(|&l| network.order(l).is_some());
-        let longest = match allowed {
-            0 if latencies.is_empty() => network.order(1).map(|_| 1 << SHIFT_MAX)?,
-            0 => return None,
-            n => latencies[n - 1],
-        };
-        // Datagrams that no link can carry have to be held all the same, until the link drops them.
-        let offered = network.classes.iter().fold(0, |sum: u64, class| sum.saturating_add(class.offered));
-        // Links that no flow crosses have no packets, so they make no window fuller.
-        let mut is_crossed = vec![false; network.links];
-        for hop in &network.routes {
-            if let Hop::Link(link) = *hop {
-                is_crossed[link as usize] = true;
-            }
-        }
-        let crossed = || network.packet_rate.iter().zip(&is_crossed).filter(|&(_, &is_crossed)| is_crossed);
-        let packets = crossed().map(|(&rate, _)| rate).sum::<u64>().max(offered).max(1);
-        let wanted = WINDOW_PACKETS.max(crossed().count() as u64 * LINK_PACKETS);
-        let crowded = (wanted.saturating_mul(1_000_000_000_000) / packets).max(1);
-        let shift = longest.min(crowded).ilog2().min(SHIFT_MAX).saturating_sub(divisor.max(1).ilog2());
-        let order = network.order(1 << shift)?;
-        let mut rank = vec![0; order.len()];
-        for (position, &node) in order.iter().enumerate() {
-            rank[node] = position as u32;
-        }
-        for (node, &leader) in network.leader.iter().enumerate() {
-            rank[node] = rank[leader as usize];
-        }
-        let mut is_late = vec![false; order.len()];
-        for edge in network.edges.iter().filter(|e| e.latency < 1 << shift) {
-            is_late[edge.to] = true;
-        }
-        let is_mixed = network.is_mixed();
-        is_late.iter_mut().zip(&is_mixed).for_each(|(is_late, is_mixed)| *is_late |= is_mixed);
-        let home = assign(network, 1 << shift, threads);
-        let cut = network.edges.iter().filter(|e| home[e.from] != home[e.to]).map(|e| e.latency).min();
-        let epoch = cut.map_or(EPOCH, |latency| (latency.ilog2() - shift).min(EPOCH));
-        let order = order.into_iter().map(|n| n as u32).collect();
-        Some(Self { shift, order, rank, is_late, is_mixed, home, epoch })
-    }
-
-    /// Threads that have something to do.
-    pub(crate) fn domains(&self) -> usize {
-        self.home.iter().max().map_or(1, |&d| usize::from(d) + 1)
-    }
-
-    /// The same for one thread that does it all.
-    pub(crate) fn of_one(&self) -> Self {
-        Self { home: vec![0; self.home.len()], ..self.clone() }
-    }
-}
-
-/// Spreads the nodes over threads: nodes that reach each other within a window stay together, and
-/// the heaviest groups go to the least loaded thread first.
-fn assign(network: &Network, window: Picos, threads: usize) -> Vec<u8> {
-    let mut sets = DisjointSets::new(network.nodes());
-    for edge in network.edges.iter().filter(|e| e.latency < window) {
-        sets.join(edge.from, edge.to);
-    }
-    for (node, &leader) in network.leader.iter().enumerate() {
-        sets.join(node, leader as usize);
-    }
-    let rates = network.class_rates();
-    let mut has_data = vec![false; network.links];
-    for class in (0..).take(network.classes.len()).filter(|&class| network.is_sender(class)) {
-        network.links_of(&network.classes[class as usize]).for_each(|link| has_data[link] = true);
-    }
-    let mut weight = vec![0_u64; network.nodes()];
-    for node in 0..network.nodes() {
-        // Shares of the time that a packet and its acknowledgment take over a dumbbell (perf; 1 M in
-        // flight): data waits in queues, acknowledgments pass.
-        let own = match network.node(node) {
-            Node::Link(link) if has_data[link as usize] => 7 * network.packet_rate[link as usize],
-            Node::Link(link) => 4 * network.packet_rate[link as usize],
-            Node::Class(class) if network.is_sender(class) => 6 * rates[class as usize],
-            Node::Class(class) => 3 * rates[class as usize],
-            Node::Device(_) => 0,
-        };
-        weight[sets.find(node)] += own.max(1);
-    }
-    let mut groups: Vec<usize> = (0..network.nodes()).filter(|&n| weight[n] > 0).collect();
-    groups.sort_by_key(|&n| (std::cmp::Reverse(weight[n]), n));
-    let threads = threads.clamp(1, groups.len().clamp(1, 64));
-    let (mut load, mut home) = (vec![0_u64; threads], vec![0_u8; network.nodes()]);
-    for group in groups {
-        let thread = (0..threads).min_by_key(|&t| (load[t], t)).unwrap_or(0);
-        load[thread] += weight[group];
-        home[group] = thread as u8;
-    }
-    for node in 0..network.nodes() {
-        home[node] = home[sets.find(node)];
-    }
-    home
-}
 
 /// An entry of the timer calendar: the node or host that it wakes.
 #[derive(Clone, Copy, Debug)]
@@ -178,7 +50,7 @@ struct Fabric<'a> {
     plan: &'a Plan,
     /// Copy of the plan's: windows are `2^shift` ps long.
     shift: u32,
-    id: u8,
+    id: u16,
     store: Store,
     packets: Calendar<Bucket>,
     timers: Calendar<Vec<Timer>>,
@@ -198,6 +70,8 @@ struct Fabric<'a> {
     outboxes: Vec<Vec<Packet>>,
     /// The first window that any of them reaches.
     outgoing: Window,
+    /// Packets from other threads and for them, up to the last meeting.
+    handed: u64,
     /// For each place in the table of routes: it is on another thread. Empty if there is none.
     leaves: Vec<bool>,
     packet_hops: u64,
@@ -228,7 +102,7 @@ impl<'a> Fabric<'a> {
             network,
             plan,
             shift: plan.shift,
-            id: id as u8,
+            id: id as u16,
             store,
             packets: Calendar::new(ring, from),
             timers: Calendar::new(ring, from),
@@ -240,6 +114,7 @@ impl<'a> Fabric<'a> {
             active: vec![0; network.nodes().div_ceil(64)],
             outboxes: if domains > 1 { vec![Vec::new(); domains] } else { Vec::new() },
             outgoing: Window::MAX,
+            handed: 0,
             leaves,
             packet_hops: 0,
             end: run.end,
@@ -645,6 +520,11 @@ pub(crate) struct Domain<'a> {
     reached: Picos,
     /// Packets that reached an element so far.
     pub(crate) packets: u64,
+    /// Work done so far by each node, and by all of them, in instructions.
+    pub(crate) load: Vec<u64>,
+    pub(crate) work: u64,
+    /// Packets and instructions that others were told of.
+    told: (u64, u64),
     /// Keys of the link that runs, kept for its allocation.
     keys: Vec<u64>,
     /// Packets for the hosts of one class, likewise.
@@ -653,7 +533,7 @@ pub(crate) struct Domain<'a> {
 }
 
 impl<'a> Domain<'a> {
-    /// Takes what lives on thread `id` out of `elements`. The first window to run is `from` or later.
+    /// Takes what lives on thread `id` out of `elements`. All before `from` has happened.
     pub(crate) fn new(
         network: &'a Network,
         plan: &'a Plan,
@@ -661,7 +541,7 @@ impl<'a> Domain<'a> {
         elements: &mut Elements,
         run: &Span<'a>,
         store: Store,
-        from: Window,
+        from: Picos,
     ) -> Self {
         let mine = |node: usize| usize::from(plan.home[node]) == id;
         let ports: Vec<_> = (0..network.links)
@@ -681,15 +561,18 @@ impl<'a> Domain<'a> {
             })
             .collect();
         let mut domain = Self {
-            fabric: Fabric::new(network, plan, id, run, store, from),
+            fabric: Fabric::new(network, plan, id, run, store, from >> plan.shift),
             armed: vec![Picos::MAX; network.nodes()],
             ports,
             devices,
             arrivals: network.link_ids.iter().map(|&link| elements.arrivals[link as usize].clone()).collect(),
             benches,
             is_probed: run.is_probed(),
-            reached: from << plan.shift,
+            reached: from,
             packets: 0,
+            load: vec![0; network.nodes()],
+            work: 0,
+            told: (0, 0),
             keys: Vec::new(),
             batch: Vec::new(),
             indices: Vec::new(),
@@ -826,9 +709,18 @@ impl<'a> Domain<'a> {
         self.arrive(hosts);
     }
 
+    /// Packets take their time at a node.
+    #[inline]
+    fn note(&mut self, node: usize, packets: usize) {
+        let work = u64::from(self.fabric.plan.cost[node]) * packets as u64;
+        self.load[node] += work;
+        self.work += work;
+    }
+
     /// The batch reaches the hosts of a class.
     fn arrive(&mut self, class: Option<usize>) {
         if let Some(class) = class {
+            self.note(self.fabric.network.links + class, self.batch.len());
             let class_of = &self.fabric.network.classes[class];
             with_bench!(&mut self.benches[class], bench => {
                 for packets in self.batch.chunks(BATCH) {
@@ -847,6 +739,7 @@ impl<'a> Domain<'a> {
         let class_of = &self.fabric.network.classes[class];
         while !self.fabric.pending[class].is_empty() {
             std::mem::swap(&mut self.indices, &mut self.fabric.pending[class]);
+            self.note(self.fabric.network.links + class, self.indices.len());
             with_bench!(&mut self.benches[class], bench => {
                 for indices in self.indices.chunks(BATCH) {
                     if !self.fabric.goes_on() {
@@ -880,6 +773,7 @@ impl<'a> Domain<'a> {
     /// Runs a link to the end of the window.
     fn run_link<const PROBED: bool>(&mut self, link: usize, end: Picos) {
         std::mem::swap(&mut self.keys, &mut self.fabric.inbox[link]);
+        self.note(link, self.keys.len());
         self.keys.sort_unstable();
         self.settle_ties();
         if self.arrivals[link].is_some() {
@@ -925,6 +819,7 @@ impl<'a> Domain<'a> {
         for &link in &network.devices[device] {
             self.keys.append(&mut self.fabric.inbox[link as usize]);
         }
+        self.note(node, self.keys.len());
         self.keys.sort_unstable();
         self.settle_ties();
         for &link in &network.devices[device] {
@@ -986,14 +881,9 @@ impl<'a> Domain<'a> {
         }
     }
 
-    /// Lets packets go on that are on their way to what lives here.
-    pub(crate) fn load(&mut self, packets: &[Packet]) {
-        let fabric = &mut self.fabric;
-        for packet in packets {
-            if fabric.plan.home[fabric.node_of(packet.route)] == fabric.id {
-                fabric.take_in(packet);
-            }
-        }
+    /// Lets a packet go on that is on its way to what lives here.
+    pub(crate) fn take_in(&mut self, packet: &Packet) {
+        self.fabric.take_in(packet);
     }
 
     /// Adds the packets that are on their way to what lives here to `packets`.
@@ -1048,6 +938,45 @@ impl<'a> Domain<'a> {
         store
     }
 
+    /// Mail for another thread.
+    pub(crate) fn mail(&mut self, to: usize) -> &mut Vec<Packet> {
+        &mut self.fabric.outboxes[to]
+    }
+
+    /// The words of this thread at a meeting.
+    pub(crate) fn post(&mut self) -> Post {
+        let fabric = &mut self.fabric;
+        let handed = fabric.handed + fabric.outboxes.iter().map(|outbox| outbox.len() as u64).sum::<u64>();
+        fabric.handed = 0;
+        let first = fabric.first().min(std::mem::replace(&mut fabric.outgoing, Window::MAX));
+        let before = std::mem::replace(&mut self.told, (self.packets, self.work));
+        let work = self.work - before.1 + HANDED * handed;
+        Post { first, packets: self.packets - before.0, work }
+    }
+
+    /// Packets that others handed over.
+    pub(crate) fn was_handed(&mut self, packets: u64) {
+        self.fabric.handed += packets;
+    }
+
+    /// Runs to the end of the epoch that a window is in, or of the run. Returns the time.
+    pub(crate) fn run_epoch(&mut self, first: Window) -> Picos {
+        let last = self.fabric.end >> self.fabric.shift;
+        let until = last.min(first | ((1 << self.fabric.plan.epoch) - 1));
+        let mut window = self.fabric.first();
+        while window <= until && self.fabric.goes_on() {
+            self.run(window);
+            window = self.fabric.first();
+        }
+        self.reached = (until + 1) << self.fabric.shift;
+        self.reached
+    }
+
+    /// The time and the packets that it has come to.
+    pub(crate) fn progress(&self) -> Progress {
+        Progress { at: self.fabric.window << self.fabric.shift, packets: self.packets }
+    }
+
     /// Runs in step with the other threads until the end, or until `tally` wants another number of them.
     pub(crate) fn run_all(
         &mut self,
@@ -1057,30 +986,22 @@ impl<'a> Domain<'a> {
     ) -> Ending {
         let id = usize::from(self.fabric.id);
         let last = self.fabric.end >> self.fabric.shift;
-        let mut told = self.packets;
         loop {
-            let fabric = &mut self.fabric;
-            let first = fabric.first().min(std::mem::replace(&mut fabric.outgoing, Window::MAX));
-            let served = self.packets - std::mem::replace(&mut told, self.packets);
-            let Some(meeting) = exchange.meet(id, first, served, &mut fabric.outboxes) else {
+            let post = self.post();
+            let Some(meeting) = exchange.meet(id, post, &mut self.fabric.outboxes) else {
                 return Ending::Stopped;
             };
             if meeting.first > last {
                 return Ending::Complete;
             }
-            exchange.receive(id, |packet| fabric.take_in(&packet));
-            // To the end of the epoch that this window is in.
-            let until = last.min(meeting.first | ((1 << fabric.plan.epoch) - 1));
-            let mut window = fabric.first();
-            while window <= until && self.fabric.goes_on() {
-                self.run(window);
-                window = self.fabric.first();
-            }
-            self.reached = (until + 1) << self.fabric.shift;
-            let at = self.fabric.window << self.fabric.shift;
-            progress(Progress { at, packets: self.packets });
-            if tally.turns(&meeting) {
-                return Ending::Turn(until + 1);
+            exchange.receive(id, |packet| {
+                self.fabric.handed += 1;
+                self.fabric.take_in(&packet);
+            });
+            let reached = self.run_epoch(meeting.first);
+            progress(self.progress());
+            if let Some(turn) = tally.turns(&meeting) {
+                return Ending::Turn(turn, reached);
             }
         }
     }

@@ -31,7 +31,11 @@ fn outcome(model: &Model, engine: Engine) -> Outcome {
 /// Compares everything, so that a hash that hashes too little does not hide a difference.
 fn check(model: &Model, name: &str) -> u64 {
     let expected = outcome(model, Engine::Reference);
-    for (threads, divisor) in [(1, 1), (1, 2), (1, 4), (2, 1), (3, 1), (3, 4)] {
+    let mut ways = vec![(1, 1), (1, 2), (1, 4), (2, 1), (3, 1), (3, 4), (16, 1)];
+    if model.seed.is_multiple_of(16) {
+        ways.push((64, 2));
+    }
+    for (threads, divisor) in ways {
         let got = outcome(model, Engine::Window { threads, divisor });
         assert_eq!(
             got.fingerprint, expected.fingerprint,
@@ -56,6 +60,11 @@ fn check(model: &Model, name: &str) -> u64 {
             assert_eq!(got, expected, "{name} event {index}");
         }
         assert_eq!(got.groups.len(), expected.groups.len(), "{name} groups");
+    }
+    for threads in [16, 64] {
+        let (got, counted) = congestlab_sim::parallel::count(model, threads);
+        assert!(got == expected, "{name}: {threads} threads in turn differ from the reference");
+        assert!(counted.busiest * threads as u64 >= counted.work, "{name}: {counted:?}");
     }
     expected.packet_hops
 }

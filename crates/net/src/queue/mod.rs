@@ -193,6 +193,10 @@ impl Others {
         Some(packet)
     }
 
+    pub(crate) fn for_each(&mut self, each: &mut impl FnMut(&mut Packet)) {
+        self.fifos.iter_mut().for_each(|fifo| fifo.for_each(&mut *each));
+    }
+
     /// As [`Fifo::make_room`].
     pub(crate) fn make_room(&mut self, other: usize, size: u16) -> Option<Packet> {
         let packet = self.fifos.get_mut(other)?.make_room(size)?;
@@ -221,6 +225,10 @@ impl Fifo {
             Limit::None => (u64::MAX, u64::MAX),
         };
         Self { packets: VecDeque::new(), bytes: 0, low: 0, packets_max, bytes_max }
+    }
+
+    pub(crate) fn for_each(&mut self, each: impl FnMut(&mut Packet)) {
+        self.packets.iter_mut().for_each(each);
     }
 
     #[inline]
