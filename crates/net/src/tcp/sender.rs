@@ -1015,6 +1015,9 @@ impl Sender {
     #[inline(never)]
     fn note_retransmission(&mut self, config: &Config, now: Time, pick: Pick, index: u64) {
         self.flags &= !bit::REPEAT;
+        if self.sent_at == now {
+            self.ledger.get_or_insert_default().repeated_beside = now;
+        }
         let Some(board) = self.scoreboard.as_mut().filter(|board| board.linux.is_none()) else { return };
         if matches!(pick, Pick::Rescue(_)) {
             board.note_rescue(self.recover);

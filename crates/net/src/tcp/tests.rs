@@ -135,6 +135,8 @@ struct Pair {
     timeouts: u64,
     /// Retransmissions of segments that were retransmitted before, in the same repair.
     repeats: u64,
+    /// The sender knows that nothing is under way any more.
+    is_over: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -169,6 +171,7 @@ impl Pair {
             owes_first: false,
             timeouts: 0,
             repeats: 0,
+            is_over: false,
         }
     }
 
@@ -196,8 +199,10 @@ impl Pair {
         if next == u64::MAX {
             return false;
         }
+        assert!(!self.is_over, "something comes when all is over");
         self.now = next;
         let now = Time(next);
+        let mut came = Packet::default();
         if next == arrival {
             let (_, (to_receiver, packet)) = self.wire.pop_first().expect("an arrival");
             if to_receiver {
@@ -207,6 +212,7 @@ impl Pair {
             } else {
                 self.sender.handle_packet(&self.config, now, &packet);
                 self.observe_ack(&packet);
+                came = packet;
             }
         } else {
             self.sender.handle_deadline(&self.config, now);
@@ -219,6 +225,8 @@ impl Pair {
             self.observe_transmission(&packet);
             self.send(true, packet);
         }
+        let keeps_order = self.weather.repeat + self.weather.reorder == 0;
+        self.is_over = keeps_order && !self.config.law.needs().probes && self.sender.is_over(&came);
         true
     }
 
@@ -415,7 +423,7 @@ fn senders() -> Vec<(SenderConfig, Recovery, Option<SlowStart>)> {
 fn every_byte_arrives_once_whatever_the_pipe_does() {
     let total = 400_123;
     let mut seed = 0;
-    let (mut worst, mut repeats) = ((0, 0), [0; 2]);
+    let (mut worst, mut repeats, mut troubled, mut over) = ((0, 0), [0; 2], 0, 0);
     for (law, recovery, linux) in senders() {
         for (loss, ack_loss, repeat, reorder) in [
             (0, 0, 0, 0),
@@ -455,6 +463,9 @@ fn every_byte_arrives_once_whatever_the_pipe_does() {
                         (sent.total.retransmits, sent.total.timeouts, sent.total.window_cuts),
                         (0, 0, 0)
                     );
+                    assert_eq!(pair.is_over, !law.needs().probes);
+                } else if sent.total.retransmits > 0 && repeat + reorder == 0 && !law.needs().probes {
+                    (troubled, over) = (troubled + 1, over + u64::from(pair.is_over));
                 }
                 worst = worst.max((sent.total.timeouts, seed));
                 repeats[usize::from(pair.config.repeats_again())] += pair.repeats;
@@ -462,6 +473,7 @@ fn every_byte_arrives_once_whatever_the_pipe_does() {
         }
     }
     assert!(worst.0 > 0, "the pipe was kind");
+    assert!(over * 2 > troubled, "of {troubled} senders that lost something {over} know that all is over");
     assert!(repeats[0] == 0 && repeats[1] > 100, "only P-XCP and BBR repeat a retransmission: {repeats:?}");
 }
 

@@ -4,6 +4,7 @@ use congestlab_core::law;
 use congestlab_core::units::{Bytes, Duration, Time};
 
 use super::{Mode, Sender, bit};
+use crate::packet::{Kind, Packet};
 use crate::stats::Histogram;
 
 /// The window is integrated over time in units of 2^10 ns: a window of 1 GB then fits 64 bits for
@@ -54,6 +55,8 @@ pub struct SenderCounts {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ledger {
     pub(super) window_cuts: u32,
+    /// When a repeated packet left last in the same instant as one before it.
+    pub(super) repeated_beside: Time,
     /// Everything that was counted before the measurement.
     before: SenderCounts,
 }
@@ -171,6 +174,25 @@ impl Sender {
             completion: (self.completion != Time::NEVER).then_some(self.completion),
             segment: self.segment,
         }
+    }
+
+    /// Returns true if all is acknowledged, no deadline is left, and nothing that the flow sent is under way, in either
+    /// direction; `packet` is what came last, or before. A network that keeps the order of the flow's packets is
+    /// supposed, and a receiver that sends nothing but answers, one at most to each packet.
+    ///
+    /// Then nothing is behind the answer to the packet that was sent last. Where nothing was repeated, that is the one
+    /// answer that acknowledges all, after the last segment came. Else its time stamp tells it, if no other packet of that
+    /// instant could have caused it: new data could not, since what acknowledges all has seen the last of it.
+    pub fn is_over(&self, packet: &Packet) -> bool {
+        let is_last_answer = || {
+            let beside = self.ledger.as_ref().is_some_and(|ledger| ledger.repeated_beside == self.sent_at);
+            packet.kind == Kind::Ack && packet.stamp_ns == self.sent_at.0 && !beside
+        };
+        self.completion != Time::NEVER
+            && self.una == self.next
+            && self.next_deadline() == Time::NEVER
+            // No data, no time stamp of its own: only the SYN was answered, if it was sent once.
+            && (if self.next == 0 { self.timeouts == 0 } else { self.retransmits == 0 || is_last_answer() })
     }
 
     /// Closes the integrals over time at `now`, the end of the run.
