@@ -9,7 +9,7 @@ use congestlab_scenario::memory::text;
 use congestlab_scenario::net::packet::Picos;
 use congestlab_scenario::result::{Flows, Meta, RunResult, write_events_csv, write_series_csv};
 use congestlab_scenario::sim::model::Model;
-use congestlab_scenario::sim::outcome::{FlowOutcome, Outcome};
+use congestlab_scenario::sim::outcome::{FlowOutcomes, Outcome};
 use congestlab_scenario::sim::{self, Engine, Tap};
 use congestlab_scenario::{Measure, Scenario, store};
 
@@ -169,7 +169,7 @@ pub(crate) fn seed_line(result: &RunResult) -> String {
 /// Links and flows, as tables.
 pub(crate) fn tables(result: &RunResult) -> String {
     let mut text = links(result).render();
-    let flows: usize = result.flows.0.iter().map(|(_, flows)| listed(flows).len()).sum();
+    let flows: usize = listed(result).map(|(_, flows)| flows.count()).sum();
     if flows > 0 {
         text.push('\n');
         text.push_str(&if flows > FLOWS_SHOWN_MAX { groups(result) } else { each_flow(result) }.render());
@@ -193,11 +193,12 @@ fn describe(result: &RunResult) -> String {
     text + &tables(result)
 }
 
-fn listed<'a>(flows: &Flows<'a>) -> &'a [FlowOutcome] {
-    match flows {
-        Flows::Listed(list) => list,
-        Flows::Summary(_) => &[],
-    }
+/// The groups whose flows are there one by one.
+fn listed<'a>(result: &'a RunResult) -> impl Iterator<Item = (&'a str, &'a FlowOutcomes)> {
+    result.flows.0.iter().filter_map(|(name, flows)| match flows {
+        Flows::Listed(list) => Some((name.as_str(), *list)),
+        Flows::Summary(_) => None,
+    })
 }
 
 fn links(result: &RunResult) -> Table {
@@ -243,8 +244,8 @@ fn each_flow(result: &RunResult) -> Table {
         "start",
         "completion",
     ]);
-    for (name, flows) in &result.flows.0 {
-        for (index, flow) in listed(flows).iter().enumerate() {
+    for (name, flows) in listed(result) {
+        for (index, flow) in flows.iter().enumerate() {
             table.row(vec![
                 format!("{name}[{index}]").into(),
                 Cell::rate(flow.goodput_bps),
@@ -275,21 +276,29 @@ fn groups(result: &RunResult) -> Table {
         "timeouts",
         "complete",
     ]);
-    for ((name, flows), (_, jain)) in result.flows.0.iter().zip(&result.jain.0) {
-        let flows = listed(flows);
-        let goodputs: Vec<f64> = flows.iter().filter_map(|flow| flow.goodput_bps).collect();
+    let jain = result.jain.0.iter().map(|(_, jain)| jain);
+    for ((name, flows), jain) in result.flows.0.iter().zip(jain) {
+        let Flows::Listed(flows) = flows else { continue };
+        let mut goodputs = Vec::new();
+        let (mut retransmits, mut timeouts, mut complete) = (0, 0, 0);
+        flows.each(|flow| {
+            goodputs.extend(flow.goodput_bps);
+            retransmits += flow.retransmits;
+            timeouts += flow.timeouts;
+            complete += u64::from(flow.completion_s.is_some());
+        });
         let mean = (!goodputs.is_empty()).then(|| goodputs.iter().sum::<f64>() / goodputs.len() as f64);
         table.row(vec![
             name.as_str().into(),
-            Cell::whole(flows.len() as u64),
+            Cell::whole(flows.count() as u64),
             Cell::rate(result.together(flows)),
             Cell::rate(mean),
             Cell::rate(goodputs.iter().copied().reduce(f64::min)),
             Cell::rate(goodputs.iter().copied().reduce(f64::max)),
             Cell::fixed(*jain, 3, ""),
-            Cell::whole(flows.iter().map(|flow| flow.retransmits).sum()),
-            Cell::whole(flows.iter().map(|flow| flow.timeouts).sum()),
-            Cell::whole(flows.iter().filter(|flow| flow.completion_s.is_some()).count() as u64),
+            Cell::whole(retransmits),
+            Cell::whole(timeouts),
+            Cell::whole(complete),
         ]);
     }
     table

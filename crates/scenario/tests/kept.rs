@@ -146,7 +146,7 @@ fn many_flows_become_distributions_only_when_asked() {
         |i: u32| FlowOutcome { goodput_bps: (i + 1 < count).then_some(i.into()), ..FlowOutcome::default() };
     let outcome = Outcome {
         links: vec![LinkOutcome::default(); 2],
-        groups: vec![(0..count).map(flow).collect(), vec![FlowOutcome::default()]],
+        groups: vec![(0..count).map(flow).collect(), vec![FlowOutcome::default()].into()],
         ..Outcome::default()
     };
     let result = RunResult::new(&scenario, &outcome, Meta::default());

@@ -288,7 +288,7 @@ fn run_in_turn(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::sync::Mutex;
     use std::sync::atomic::AtomicBool;
     use std::thread::{self, ThreadId};
@@ -302,7 +302,7 @@ mod tests {
     use crate::{Engine, Tap};
 
     /// So many times as busy, hosts are most of the work.
-    const BUSY: u64 = 1 << 16;
+    pub(crate) const BUSY: u64 = 1 << 16;
 
     /// When packets were sent, and whether by a thread that was started for it.
     struct Hands(ThreadId, Mutex<Vec<(Picos, bool)>>);
@@ -331,7 +331,7 @@ mod tests {
     }
 
     /// The classes in which a run with very busy hosts begins, and those of the model; `None`: one thread has it all.
-    fn classes(model: &Model, threads: usize) -> Option<[usize; 2]> {
+    pub(crate) fn classes(model: &Model, threads: usize) -> Option<[usize; 2]> {
         let network = Network::new(model);
         let mut load = share::guess(&network);
         load[network.links..].iter_mut().for_each(|load| *load *= BUSY);

@@ -6,7 +6,8 @@
 
 use congestlab_net::packet::Packet;
 
-use crate::elements::{Elements, Hosts};
+use crate::elements::Elements;
+use crate::hosts::Hosts;
 use crate::network::{Class, Edge, Hop, Network, Node};
 
 /// By group: the flows with which its parts end, counted from the group's first.
@@ -194,8 +195,8 @@ impl Cut {
         let mut parts = std::mem::take(&mut elements.hosts).into_iter();
         for ends in &self.ends {
             let mut pair: Vec<Hosts> = parts.by_ref().take(2).collect();
-            for part in parts.by_ref().take(2 * (ends.len() - 1)).collect::<Vec<_>>().chunks_mut(2) {
-                pair.iter_mut().zip(part).for_each(|(hosts, more)| hosts.append(more));
+            for _ in 1..ends.len() {
+                pair.iter_mut().zip(parts.by_ref()).for_each(|(hosts, more)| hosts.append(more));
             }
             elements.hosts.append(&mut pair);
         }
@@ -214,35 +215,30 @@ impl Hosts {
     /// Cuts them at these ends.
     fn cut(mut self, ends: &[u32]) -> Vec<Self> {
         let starts = ends.iter().rev().skip(1);
-        let mut parts: Vec<Self> = starts.map(|&start| self.split_off(start as usize)).collect();
+        let mut parts: Vec<Self> = starts.map(|&start| self.split_off(start)).collect();
         parts.push(self);
         parts.reverse();
         parts
     }
 
     /// Takes all but the first `at` away.
-    fn split_off(&mut self, at: usize) -> Self {
-        fn split<T>(list: &mut Vec<T>, at: usize) -> Vec<T> {
-            let rest = list.split_off(at);
-            list.shrink_to_fit();
-            rest
-        }
+    fn split_off(&mut self, at: u32) -> Self {
         match self {
             Self::Away => Self::Away,
-            Self::Senders(config, list) => Self::Senders(config.clone(), split(list, at)),
-            Self::Receivers(config, list) => Self::Receivers(config.clone(), split(list, at)),
-            Self::Sources(config, list) => Self::Sources(*config, split(list, at)),
-            Self::Sinks(list) => Self::Sinks(split(list, at)),
+            Self::Senders(crowd) => Self::Senders(crowd.split_off(at)),
+            Self::Receivers(crowd) => Self::Receivers(crowd.split_off(at)),
+            Self::Sources(crowd) => Self::Sources(crowd.split_off(at)),
+            Self::Sinks(crowd) => Self::Sinks(crowd.split_off(at)),
         }
     }
 
-    /// Adds others of the same kind, which are then empty.
-    fn append(&mut self, more: &mut Self) {
+    /// Adds others of the same kind.
+    fn append(&mut self, more: Self) {
         match (self, more) {
-            (Self::Senders(_, list), Self::Senders(_, more)) => list.append(more),
-            (Self::Receivers(_, list), Self::Receivers(_, more)) => list.append(more),
-            (Self::Sources(_, list), Self::Sources(_, more)) => list.append(more),
-            (Self::Sinks(list), Self::Sinks(more)) => list.append(more),
+            (Self::Senders(crowd), Self::Senders(more)) => crowd.append(more),
+            (Self::Receivers(crowd), Self::Receivers(more)) => crowd.append(more),
+            (Self::Sources(crowd), Self::Sources(more)) => crowd.append(more),
+            (Self::Sinks(crowd), Self::Sinks(more)) => crowd.append(more),
             _ => unreachable!("parts of a class are of one kind"),
         }
     }

@@ -1,65 +1,28 @@
 //! The elements of a run, built from the model, handed to an engine, read out at the end.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use congestlab_core::law::Series as _;
 use congestlab_core::law::queue::Value;
-use congestlab_core::units::{Duration, Time};
+use congestlab_core::units::Duration;
 use congestlab_net::medium::Medium;
-use congestlab_net::packet::{Kind, PS_PER_NS, Packet, Picos};
+use congestlab_net::packet::{Kind, Packet, Picos};
 use congestlab_net::port::{Port, PortConfig, PortCounts, PortEvent, PortStats, Streams};
 use congestlab_net::queue::Reason;
 use congestlab_net::random::Stream;
-use congestlab_net::source::{Source, SourceConfig};
-use congestlab_net::tcp;
 
 use crate::agents::Agents;
 use crate::arrivals::Arrivals;
 use crate::device::Device;
-use crate::headers;
+use crate::flows::{self, Origin, is_fleeting, seconds};
+use crate::hosts::{Crowd, Hosts, with_hosts};
 use crate::model::{DeviceKind, Group, GroupKind, Link, Model, Start};
-use crate::network::{Hop, Network, measure_of, segments_of, spans_of, starts_of};
-use crate::outcome::{DropsByReason, Element, Event, FlowOutcome, LinkOutcome, Outcome, Sample};
+use crate::network::{Hop, Network};
+use crate::outcome::{DropsByReason, Element, Event, LinkOutcome, Outcome, Sample};
 use crate::router::Router;
-use crate::station::{Extras, Record, Sampler, Sink, Station, mix};
-
-/// The hosts of one class, in flow order.
-pub(crate) enum Hosts {
-    /// An engine has them.
-    Away,
-    Senders(tcp::Config, Vec<Station<tcp::Sender>>),
-    Receivers(tcp::Config, Vec<Station<tcp::Receiver>>),
-    Sources(SourceConfig, Vec<Station<Source>>),
-    Sinks(Vec<Station<Sink>>),
-}
-
-/// Runs a body with the configuration and the stations of any kind of host.
-macro_rules! with_hosts {
-    ($hosts:expr, $config:ident, $stations:ident => $body:expr) => {
-        match $hosts {
-            $crate::elements::Hosts::Away => {}
-            $crate::elements::Hosts::Senders($config, $stations) => $body,
-            $crate::elements::Hosts::Receivers($config, $stations) => $body,
-            $crate::elements::Hosts::Sources($config, $stations) => $body,
-            $crate::elements::Hosts::Sinks($stations) => {
-                let $config = &();
-                $body
-            }
-        }
-    };
-}
-pub(crate) use with_hosts;
-
-/// After so many hosts it is asked whether the run goes on.
-const STRIDE: u32 = 1024;
-
-/// All of them, of which there are `count` unless the run is given up: hosts are too many to be moved as a list grows.
-fn all<T>(count: usize, items: impl Iterator<Item = T>) -> Vec<T> {
-    let mut list = Vec::with_capacity(count);
-    list.extend(items);
-    list
-}
+use crate::station::{Extras, Record, Sampler, mix};
 
 /// True if drawn sequence numbers decide what the group's packets can say.
 fn has_numbers(group: &Group) -> bool {
@@ -91,8 +54,8 @@ pub(crate) struct Elements {
     pub(crate) arrivals: Vec<Option<Arrivals>>,
     /// By class.
     pub(crate) hosts: Vec<Hosts>,
-    /// Starts of the flows, by group.
-    starts: Vec<Vec<Time>>,
+    /// By group.
+    origins: Vec<Arc<Origin>>,
     /// Packets that entered an access or exit link.
     pub(crate) packet_hops: u64,
     pub(crate) record: Record,
@@ -147,7 +110,7 @@ impl Elements {
             devices,
             arrivals: agents.arrivals.clone(),
             hosts: Vec::new(),
-            starts: Vec::new(),
+            origins: Vec::new(),
             packet_hops: 0,
             record: Record::default(),
             reached: Picos::MAX,
@@ -155,7 +118,6 @@ impl Elements {
         };
         let mut first_flow = 0;
         for (index, group) in model.groups.iter().enumerate() {
-            let starts: Vec<Time> = starts_of(group, model.seed);
             let is_drawn = matches!(group.start, Start::Uniform { .. } | Start::Poisson { .. });
             elements.drew |= (is_drawn || group.sizes.is_some() || has_numbers(group)) && group.count > 0;
             let extras = |flow: u32, is_sender: bool| {
@@ -165,8 +127,10 @@ impl Elements {
                 let is_wanted = sampled || agent.is_some();
                 is_wanted.then(|| Box::new(Extras { sampler: sampled.then(sampler), agent }))
             };
-            elements.add(model, index, first_flow, &starts, extras, stop);
-            elements.starts.push(starts);
+            let origin = Arc::new(Origin::new(model, index, first_flow));
+            let all_live = is_heard || !is_fleeting(model, group);
+            elements.add(&origin, all_live, extras, stop);
+            elements.origins.push(origin);
             first_flow += group.count;
         }
         debug_assert_eq!(first_flow, network.flows);
@@ -175,69 +139,31 @@ impl Elements {
 
     fn add(
         &mut self,
-        model: &Model,
-        number: usize,
-        first_flow: u32,
-        starts: &[Time],
+        origin: &Arc<Origin>,
+        all_live: bool,
         extras: impl Fn(u32, bool) -> Option<Box<Extras>>,
         stop: &AtomicBool,
     ) {
-        let group = &model.groups[number];
-        let goes_on = |&(i, _): &(u32, Time)| i % STRIDE != 0 || !stop.load(Ordering::Relaxed);
-        let flows = || (0..).zip(starts.iter().copied()).take_while(goes_on);
-        let connection = |i: u32| headers::connection(group, number, i, first_flow + i, model.seed);
-        match &group.kind {
-            GroupKind::Tcp(config) => {
-                let draws = config.law.needs().draws;
-                self.drew |= draws && group.count > 0;
-                let senders = flows().map(|(i, start)| {
-                    let measure = measure_of(model, group, start);
-                    let sender = tcp::Sender::new(config, first_flow + i, start, group.stop, 0, measure);
-                    let sender = match segments_of(group, i, model.seed) {
-                        Some(segments) => sender.with_segments(segments),
-                        None => sender,
-                    };
-                    let sender = match connection(i) {
-                        Some(connection) => sender.with_headers(connection),
-                        None => sender,
-                    };
-                    let seed = || {
-                        Stream::named(model.seed, &format!("flows.{}/{i}.{}", group.name, config.law.name()))
-                            .next_u64()
-                    };
-                    let sender = if draws { sender.with_seed(seed()) } else { sender };
-                    Station::new(sender, extras(i, true))
-                });
-                self.hosts.push(Hosts::Senders(config.clone(), all(starts.len(), senders)));
-                let receivers = flows().map(|(i, start)| {
-                    let measure = measure_of(model, group, start);
-                    let receiver = tcp::Receiver::new(config, first_flow + i, 0, measure);
-                    let receiver = match connection(i) {
-                        Some(connection) => receiver.with_headers(connection),
-                        None => receiver,
-                    };
-                    Station::new(receiver, extras(i, false))
-                });
-                self.hosts.push(Hosts::Receivers(config.clone(), all(starts.len(), receivers)));
-            }
-            GroupKind::Source(config) => {
-                let sources = flows().map(|(i, start)| {
-                    let stream = Stream::named(model.seed, &format!("flows.{}/{i}.on-off", group.name));
-                    let measure = measure_of(model, group, start);
-                    let source = Source::new(config, first_flow + i, start, group.stop, stream, measure);
-                    let source = match spans_of(group, i, start) {
-                        Some(spans) => source.within(config, spans),
-                        None => source,
-                    };
-                    Station::new(source, extras(i, true))
-                });
-                self.hosts.push(Hosts::Sources(*config, all(starts.len(), sources)));
-                let sinks = flows().map(|(i, start)| {
-                    Station::new(Sink::new(measure_of(model, group, start)), extras(i, false))
-                });
-                self.hosts.push(Hosts::Sinks(all(starts.len(), sinks)));
-            }
+        let senders_extras = |flow| extras(flow, true);
+        let receivers_extras = |flow| extras(flow, false);
+        let hosts = match &origin.group.kind {
+            GroupKind::Tcp(config) if all_live => [
+                Hosts::Senders(Crowd::of_all(config.clone(), origin, senders_extras, stop)),
+                Hosts::Receivers(Crowd::of_all(config.clone(), origin, receivers_extras, stop)),
+            ],
+            GroupKind::Tcp(config) => [
+                Hosts::Senders(Crowd::of_living(config.clone(), origin)),
+                Hosts::Receivers(Crowd::of_living(config.clone(), origin)),
+            ],
+            GroupKind::Source(config) => [
+                Hosts::Sources(Crowd::of_all(*config, origin, senders_extras, stop)),
+                Hosts::Sinks(Crowd::of_all((), origin, receivers_extras, stop)),
+            ],
+        };
+        if let GroupKind::Tcp(config) = &origin.group.kind {
+            self.drew |= config.law.needs().draws && origin.group.count > 0;
         }
+        self.hosts.extend(hosts);
     }
 
     /// Closes every integral at the end of the run and reads everything out.
@@ -269,33 +195,20 @@ impl Elements {
             links[link as usize].xcp_i = Some(stats);
         }
         for hosts in &self.hosts {
-            with_hosts!(hosts, _config, stations => for station in stations {
-                fingerprint = mix(fingerprint, station.fingerprint());
-                self.drew |= station.draws() > 0;
+            with_hosts!(hosts, crowd => {
+                fingerprint = crowd.fingerprints().fold(fingerprint, mix);
+                self.drew |= crowd.draws() > 0;
             });
         }
         let mut groups = Vec::new();
         let mut hosts = self.hosts.into_iter();
-        for (group, starts) in model.groups.iter().zip(&self.starts) {
-            // Hosts are turned into results one by one and by value: the results then take the
-            // hosts' memory, which a million flows notice.
+        for origin in &self.origins {
             groups.push(match (hosts.next(), hosts.next()) {
-                (Some(Hosts::Senders(config, senders)), Some(Hosts::Receivers(_, receivers))) => {
-                    // Those whose memory it is come first, or the results get memory of their own.
-                    let flows = senders.into_iter().zip(receivers).zip(starts).zip(0..);
-                    let finished = flows.map(|(((mut sender, receiver), &start), index)| {
-                        sender.endpoint.finish(Time(model.duration / PS_PER_NS));
-                        tcp_outcome(model, group, &config, start, &sender.endpoint, &receiver.endpoint, index)
-                    });
-                    finished.collect()
+                (Some(Hosts::Senders(senders)), Some(Hosts::Receivers(receivers))) => {
+                    flows::of_connections(model, origin, senders, receivers)
                 }
-                (Some(Hosts::Sources(config, sources)), Some(Hosts::Sinks(sinks))) => {
-                    let flows = sources.into_iter().zip(sinks).zip(starts);
-                    let finished = flows.map(|((source, sink), &start)| {
-                        self.drew |= source.endpoint.draws() > 0;
-                        source_outcome(model, group, &config, start, &source.endpoint, &sink.endpoint)
-                    });
-                    finished.collect()
+                (Some(Hosts::Sources(sources)), Some(Hosts::Sinks(sinks))) => {
+                    flows::of_sources(model, origin, sources, sinks, |drew| self.drew |= drew)
                 }
                 _ => unreachable!("an engine gives all hosts back"),
             });
@@ -315,11 +228,6 @@ impl Elements {
             events: record.events,
         }
     }
-}
-
-/// Picoseconds as seconds.
-fn seconds(t: Picos) -> f64 {
-    t as f64 / 1e12
 }
 
 /// Drops by the names of their reasons, all of which are listed.
@@ -382,122 +290,6 @@ fn link_outcome(model: &Model, link: &Link, stats: &PortStats, no_drops: &DropsB
 
 fn ms(span: Duration) -> f64 {
     span.0 as f64 / 1e6
-}
-
-/// The least time in which a flow of a group could bring so many bytes to their receiver and hear of it: a round trip
-/// without queues, and the bytes at the rate of the slowest hop, each by its mean over the run. `None` without a path.
-fn ideal(model: &Model, group: &Group, bytes: u64) -> Option<f64> {
-    let both = group.path.iter().chain(&group.back).map(|&link| &model.links[link as usize].port);
-    let pipes = || [group.access, group.exit].into_iter().flatten();
-    let delay: f64 = both.map(|port| seconds(port.delay)).sum::<f64>()
-        + pipes().map(|pipe| 2.0 * seconds(pipe.delay)).sum::<f64>();
-    let mean = |&link: &u32| {
-        let work = model.links[link as usize].port.service.work(0, model.duration) as f64;
-        work / model.duration.max(1) as f64
-    };
-    let rates = group.path.iter().map(mean).chain(pipes().map(|pipe| pipe.rate.0 as f64));
-    let slowest = rates.reduce(f64::min).filter(|rate| *rate > 0.0)?;
-    Some(delay + bytes as f64 * 8.0 / slowest)
-}
-
-/// Bits a second of `bytes` from `measure.from` to the end of the flow's measurement.
-fn rate(bytes: u64, from: Time, to: Time) -> Option<f64> {
-    (to > from).then(|| bytes as f64 * 8e9 / (to.0 - from.0) as f64)
-}
-
-fn tcp_outcome(
-    model: &Model,
-    group: &Group,
-    config: &tcp::Config,
-    start: Time,
-    sender: &tcp::Sender,
-    receiver: &tcp::Receiver,
-    index: u32,
-) -> FlowOutcome {
-    let measure = measure_of(model, group, start);
-    let (sent, received) = (sender.stats(), receiver.stats());
-    let completion = sent.completion.map(|done| (done.0 - start.0) as f64 / 1e9);
-    let size = match config.app {
-        tcp::App::Transfer(total) => Some(total.0),
-        tcp::App::Bursts { total, .. } => total.map(|total| total.0),
-        tcp::App::Own => {
-            segments_of(group, index, model.seed).map(|segments| segments * u64::from(config.segment))
-        }
-        _ => None,
-    };
-    // A flow that was stopped has sent less.
-    let size = size.filter(|_| group.stop == Time::NEVER);
-    let least = size.and_then(|bytes| ideal(model, group, bytes));
-    let end = sent.completion.map_or(measure.to, |done| done.min(measure.to));
-    // docs/design/contract.md 5.
-    let headers = u64::from(40 + config.law.needs().header_bytes);
-    let packets = received.measured_bytes.div_ceil(config.segment.into());
-    let payload = received.measured_bytes.saturating_sub(packets * headers);
-    FlowOutcome {
-        goodput_bps: rate(received.measured_bytes, measure.from, end),
-        payload_bps: rate(payload, measure.from, end),
-        throughput_bps: rate(sent.measured_bytes, measure.from, end),
-        sent_packets: sent.measured.sent_packets,
-        received_packets: received.measured.received_packets,
-        delivered_bytes: received.measured.delivered_bytes,
-        retransmits: sent.measured.retransmits,
-        spurious_retransmits: received.measured.spurious_retransmits,
-        timeouts: sent.measured.timeouts,
-        window_cuts: sent.measured.window_cuts,
-        rtt_mean_ms: sent.rtt_mean_ms(),
-        rtt_p95_ms: sent.rtt_p95_ms(),
-        cwnd_mean_packets: sent.cwnd_mean_packets(),
-        cwnd_max_packets: sent.cwnd_max_packets(&sent.measured),
-        idle_max_s: idle(sent.measured.idle_max),
-        start_s: start.0 as f64 / 1e9,
-        stop_s: (group.stop != Time::NEVER).then_some(group.stop.0 as f64 / 1e9),
-        completion_s: completion,
-        size_bytes: size,
-        slowdown: completion.zip(least).map(|(completion, least)| completion / least),
-        sent_packets_total: sent.total.sent_packets,
-        received_packets_total: received.total.received_packets,
-        delivered_bytes_total: received.total.delivered_bytes,
-        retransmits_total: sent.total.retransmits,
-        spurious_retransmits_total: received.total.spurious_retransmits,
-        timeouts_total: sent.total.timeouts,
-        window_cuts_total: sent.total.window_cuts,
-        cwnd_max_packets_total: sent.cwnd_max_packets(&sent.total),
-        idle_max_s_total: idle(sent.total.idle_max),
-    }
-}
-
-fn source_outcome(
-    model: &Model,
-    group: &Group,
-    config: &SourceConfig,
-    start: Time,
-    source: &Source,
-    sink: &Sink,
-) -> FlowOutcome {
-    let measure = measure_of(model, group, start);
-    let sent = source.stats();
-    let goodput = rate(sink.measured_bytes, measure.from, measure.to);
-    FlowOutcome {
-        goodput_bps: goodput,
-        payload_bps: goodput
-            .map(|g| g * f64::from(config.segment.saturating_sub(40)) / f64::from(config.segment)),
-        throughput_bps: rate(sent.measured_bytes, measure.from, measure.to),
-        sent_packets: sent.sent_packets - sent.early_packets,
-        received_packets: sink.received_packets - sink.early.0,
-        delivered_bytes: sink.delivered_bytes - sink.early.1,
-        idle_max_s: idle(sent.measured_idle_max),
-        start_s: start.0 as f64 / 1e9,
-        stop_s: (group.stop != Time::NEVER).then_some(group.stop.0 as f64 / 1e9),
-        sent_packets_total: sent.sent_packets,
-        received_packets_total: sink.received_packets,
-        delivered_bytes_total: sink.delivered_bytes,
-        idle_max_s_total: idle(sent.idle_max),
-        ..FlowOutcome::default()
-    }
-}
-
-fn idle(longest: Option<Duration>) -> Option<f64> {
-    longest.map(|span| span.0 as f64 / 1e9)
 }
 
 /// The flow of a packet, if it is of one.

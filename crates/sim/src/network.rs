@@ -784,7 +784,12 @@ pub fn segments_of(group: &Group, index: u32, seed: u64) -> Option<u64> {
 /// Returns the interval over which the rates and means of a flow that starts at `start` are taken
 /// (docs/design/contract.md 5).
 pub fn measure_of(model: &Model, group: &Group, start: Time) -> tcp::Measure {
-    let (warmup, end) = (model.warmup / PS_PER_NS, model.duration / PS_PER_NS);
+    measured(model.warmup, model.duration, group, start)
+}
+
+/// The same of a run of this warm-up and duration.
+pub(crate) fn measured(warmup: Picos, duration: Picos, group: &Group, start: Time) -> tcp::Measure {
+    let (warmup, end) = (warmup / PS_PER_NS, duration / PS_PER_NS);
     let from = start.0.max(warmup);
     // What stopped before the measurement is still counted in it.
     tcp::Measure { from: Time(from), to: Time(group.stop.0.min(end).max(from)) }

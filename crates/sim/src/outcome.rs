@@ -1,10 +1,13 @@
 //! The result of a run: the numbers of docs/design/contract.md 5.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::ops::Deref;
-use std::sync::Arc;
+use std::fmt::{self, Debug, Formatter};
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, OnceLock};
 
 use congestlab_net::packet::Picos;
+use serde::ser::SerializeSeq as _;
 use serde::{Serialize, Serializer};
 
 /// The result of a run; it depends on the model alone, not on the machine.
@@ -23,7 +26,7 @@ pub struct Outcome {
     /// Results of the links, in the order of [`crate::model::Model::links`].
     pub links: Vec<LinkOutcome>,
     /// Results of the flows, by group in the order of [`crate::model::Model::groups`].
-    pub groups: Vec<Vec<FlowOutcome>>,
+    pub groups: Vec<FlowOutcomes>,
     /// Time series, in time order, then element order.
     pub series: Vec<Sample>,
     /// Events, in time order, then element order.
@@ -216,6 +219,114 @@ pub struct FlowOutcome {
     pub cwnd_max_packets_total: Option<f64>,
     /// Longest time without sent data, in the whole run.
     pub idle_max_s_total: Option<f64>,
+}
+
+/// The results of the flows of a group, in order.
+///
+/// They read as a slice. Those of a great many short flows are made from what is left of each, one at a time by
+/// [`FlowOutcomes::each`], and all of them only where a slice is asked for.
+#[derive(Clone, Default)]
+pub struct FlowOutcomes {
+    count: usize,
+    /// Makes the result of a flow; `None`: they are listed.
+    make: Option<Arc<dyn Fn(u32) -> FlowOutcome + Send + Sync>>,
+    listed: OnceLock<Vec<FlowOutcome>>,
+}
+
+impl FlowOutcomes {
+    /// So many results that `make` makes.
+    pub(crate) fn made(count: usize, make: impl Fn(u32) -> FlowOutcome + Send + Sync + 'static) -> Self {
+        Self { count, make: Some(Arc::new(make)), listed: OnceLock::new() }
+    }
+
+    /// Returns the number of flows; that of a slice needs the slice.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Calls `tell` with the result of each flow, none of which are kept.
+    pub fn each(&self, mut tell: impl FnMut(&FlowOutcome)) {
+        (0..self.count).for_each(|flow| tell(&self.one(flow)));
+    }
+
+    /// One of `count` results.
+    fn one(&self, flow: usize) -> Cow<'_, FlowOutcome> {
+        match (self.listed.get(), &self.make) {
+            (None, Some(make)) => Cow::Owned(make(flow as u32)),
+            _ => Cow::Borrowed(&self[flow]),
+        }
+    }
+
+    /// Returns true if the results need the memory of a list.
+    pub fn is_listed(&self) -> bool {
+        self.make.is_none() || self.listed.get().is_some()
+    }
+}
+
+impl Deref for FlowOutcomes {
+    type Target = [FlowOutcome];
+
+    fn deref(&self) -> &[FlowOutcome] {
+        let list = || match &self.make {
+            Some(make) => (0..self.count as u32).map(|flow| make(flow)).collect(),
+            None => Vec::new(),
+        };
+        self.listed.get_or_init(list)
+    }
+}
+
+impl DerefMut for FlowOutcomes {
+    fn deref_mut(&mut self) -> &mut [FlowOutcome] {
+        let _ = self.deref();
+        self.listed.get_mut().map_or(&mut [], Vec::as_mut_slice)
+    }
+}
+
+impl From<Vec<FlowOutcome>> for FlowOutcomes {
+    fn from(list: Vec<FlowOutcome>) -> Self {
+        Self { count: list.len(), make: None, listed: list.into() }
+    }
+}
+
+impl FromIterator<FlowOutcome> for FlowOutcomes {
+    fn from_iter<I: IntoIterator<Item = FlowOutcome>>(flows: I) -> Self {
+        flows.into_iter().collect::<Vec<_>>().into()
+    }
+}
+
+impl<'a> IntoIterator for &'a FlowOutcomes {
+    type Item = &'a FlowOutcome;
+    type IntoIter = std::slice::Iter<'a, FlowOutcome>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl PartialEq for FlowOutcomes {
+    fn eq(&self, other: &Self) -> bool {
+        self.count == other.count && (0..self.count).all(|flow| self.one(flow) == other.one(flow))
+    }
+}
+
+impl Debug for FlowOutcomes {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self).finish()
+    }
+}
+
+impl Serialize for FlowOutcomes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.count))?;
+        let mut written = Ok(());
+        self.each(|flow| {
+            if written.is_ok() {
+                written = list.serialize_element(flow);
+            }
+        });
+        written?;
+        list.end()
+    }
 }
 
 /// The element that a sample or an event belongs to.

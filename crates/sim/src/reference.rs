@@ -11,7 +11,8 @@ use congestlab_net::packet::{Packet, Picos};
 use congestlab_net::port::{Output, Outputs, PortEvent};
 use congestlab_net::xcp_i::{Address, Neighbour, Way};
 
-use crate::elements::{Elements, Hosts, note_port_event, with_hosts};
+use crate::elements::{Elements, note_port_event};
+use crate::hosts::{Hosts, with_hosts};
 use crate::network::{Hop, Network, Node};
 use crate::router::Surroundings;
 use crate::station::{Outbox, Record};
@@ -399,11 +400,10 @@ impl<'a, 'e> Simulation<'a, 'e> {
             let next = built.as_ref().map_or(Picos::MAX, |d| d.next_event());
             alarms.set(&mut agenda, Place::Device(device as u32), next);
         }
-        for (class, hosts) in elements.hosts.iter().enumerate() {
-            with_hosts!(hosts, _config, stations => for (index, station) in stations.iter().enumerate() {
-                let place = Place::Host { class: class as u32, index: index as u32 };
-                alarms.set(&mut agenda, place, station.next());
-            });
+        for (class, hosts) in (0..).zip(&mut elements.hosts) {
+            with_hosts!(hosts, crowd => crowd.arm(|index, next| {
+                alarms.set(&mut agenda, Place::Host { class, index }, next);
+            }));
         }
         Self { network, elements, agenda, alarms, busy }
     }
@@ -506,18 +506,29 @@ impl<'a, 'e> Simulation<'a, 'e> {
         if key.class == Class::Arrival {
             self.agenda.tell(key.at, || Step::Received { packet });
         }
+        if key.class == Class::Timer {
+            self.alarms.ring(key);
+        }
         let mut exit = Exit { agenda: &mut self.agenda, class, index };
-        with_hosts!(&mut self.elements.hosts[class as usize], config, stations => {
-            let station = &mut stations[index as usize];
+        let mut is_over = false;
+        with_hosts!(&mut self.elements.hosts[class as usize], crowd => {
+            // An alarm of a flow that is over has nothing to say.
+            let Some(place) = crowd.rouse(index) else {
+                debug_assert_eq!(key.class, Class::Timer, "something comes when a flow is over");
+                return;
+            };
+            let station = &mut crowd.stations[place];
             match key.class {
-                Class::Arrival => station.arrive(config, key.at, &packet, &mut exit),
-                _ => station.serve(config, key.at + 1, &mut exit),
-            }
-            if key.class == Class::Timer {
-                self.alarms.ring(key);
+                Class::Arrival => station.arrive(&crowd.config, key.at, &packet, &mut exit),
+                _ => station.serve(&crowd.config, key.at + 1, &mut exit),
             }
             self.alarms.set(&mut self.agenda, key.place, station.next());
+            is_over = key.class == Class::Arrival && crowd.leave(index, &packet);
         });
+        if is_over {
+            // Who sends comes before who receives.
+            with_hosts!(&mut self.elements.hosts[class as usize + 1], crowd => crowd.close(index));
+        }
         let after = view(&self.agenda, &self.elements.hosts[class as usize]);
         if let (Some(before), Some(after)) = (before, after) {
             let packet = (key.class == Class::Arrival).then_some(packet);

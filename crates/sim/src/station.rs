@@ -15,7 +15,7 @@ use crate::router::Watched;
 
 /// The protocol part of a host: sender, receiver, source or sink.
 pub(crate) trait Endpoint {
-    type Config;
+    type Config: Clone;
     /// Data comes to it.
     const RECEIVES: bool = false;
     /// A packet reached it; packets to send now go to `send`, until it says that the run is given up.
@@ -435,6 +435,12 @@ impl<E: Endpoint> Station<E> {
     fn note(&mut self, now: Picos, packet: &Packet) {
         let word = u64::from(packet.seq) << 32 | u64::from(packet.size) << 8 | u64::from(packet.flags);
         self.hash = mix(mix(self.hash, now), word);
+    }
+
+    /// Says when it will be woken first, which is when it wants to be served next.
+    pub(crate) fn arm(&mut self) -> Picos {
+        self.seat.armed = self.next();
+        self.seat.armed
     }
 
     /// When it wants to be served next.

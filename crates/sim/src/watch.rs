@@ -9,7 +9,7 @@ use congestlab_net::packet::{Packet, Picos};
 use congestlab_net::port::PortEvent;
 use congestlab_net::tcp;
 
-use crate::elements::Hosts;
+use crate::hosts::Hosts;
 
 /// Something that happened to a packet, at a link or at a host.
 #[derive(Clone, Debug)]
@@ -70,8 +70,9 @@ impl Watcher<'_> {
     /// The state of the sender that is looked at, if it is this host.
     pub(crate) fn view(&self, hosts: &Hosts, first_flow: u32, index: u32) -> Option<Box<tcp::View>> {
         match hosts {
-            Hosts::Senders(_, stations) if self.flow == Some(first_flow + index) => {
-                Some(Box::new(stations[index as usize].endpoint.view()))
+            // All of a run that is watched live to the end.
+            Hosts::Senders(crowd) if self.flow == Some(first_flow + index) => {
+                Some(Box::new(crowd.stations[index as usize].endpoint.view()))
             }
             _ => None,
         }

@@ -15,7 +15,8 @@ use crate::barrier::{Exchange, Post};
 use crate::calendar::{Calendar, Window};
 use crate::crew::{Ending, Tally};
 use crate::device::Device;
-use crate::elements::{Elements, Hosts, note_port_event};
+use crate::elements::{Elements, note_port_event};
+use crate::hosts::{Crowd, Host, Hosts};
 use crate::network::{Class, Hop, Network, Node};
 use crate::plan::Plan;
 use crate::prefetch::prefetch;
@@ -72,6 +73,8 @@ struct Fabric<'a> {
     outgoing: Window,
     /// Packets from other threads and for them, up to the last meeting.
     handed: u64,
+    /// Flows of the class of senders that was served last that are over.
+    over: Vec<u32>,
     /// For each place in the table of routes: it is on another thread. Empty if there is none.
     leaves: Vec<bool>,
     packet_hops: u64,
@@ -115,6 +118,7 @@ impl<'a> Fabric<'a> {
             outboxes: if domains > 1 { vec![Vec::new(); domains] } else { Vec::new() },
             outgoing: Window::MAX,
             handed: 0,
+            over: Vec::new(),
             leaves,
             packet_hops: 0,
             end: run.end,
@@ -380,59 +384,98 @@ impl Outbox for Exit<'_, '_> {
 }
 
 /// The hosts of one class on this thread.
-struct Bench<E: Endpoint> {
-    config: E::Config,
-    stations: Vec<Station<E>>,
+struct Bench<E: Host> {
+    crowd: Crowd<E>,
     node: u32,
 }
 
-impl<E: Endpoint> Bench<E> {
+impl<E: Host> Bench<E> {
     /// Packets reach their hosts, each through the host's own hop.
     #[inline]
     fn arrive(&mut self, class: &Class, packets: &[Packet], fabric: &mut Fabric<'_>) {
-        if size_of_val(self.stations.as_slice()) > CACHE {
-            for packet in packets {
-                prefetch(&self.stations[(packet.flow - class.first_flow) as usize]);
-            }
-        }
         if class.pipe.is_some() {
             fabric.packet_hops += packets.len() as u64;
         }
+        if self.crowd.is_fleeting() {
+            self.arrive_at_living(class, packets, fabric);
+            return;
+        }
+        let Crowd { config, stations, .. } = &mut self.crowd;
+        if size_of_val(stations.as_slice()) > CACHE {
+            for packet in packets {
+                prefetch(&stations[(packet.flow - class.first_flow) as usize]);
+            }
+        }
+        arrive_at(stations, class.first_flow, config, (class, self.node), packets, fabric);
+    }
+
+    /// The same where not all hosts are there all the time.
+    #[inline(never)]
+    fn arrive_at_living(&mut self, class: &Class, packets: &[Packet], fabric: &mut Fabric<'_>) {
+        for packet in packets {
+            if let Some(place) = self.crowd.rouse(packet.flow - class.first_flow) {
+                prefetch(&self.crowd.stations[place]);
+            }
+        }
         for packet in packets {
             let index = packet.flow - class.first_flow;
-            let station = &mut self.stations[index as usize];
-            let mut now = packet.at;
-            if let Some(pipe) = &class.pipe {
-                now = pipe.pass(now, packet.size, &mut station.seat.busy_in);
-                if now > fabric.end {
-                    continue;
-                }
-            }
-            let timer = Timer { node: self.node, index };
-            if !station.is_plain() {
-                arrive_examined(station, &self.config, class, now, packet, timer, fabric);
-                continue;
-            }
-            let mut exit = Exit { fabric, class, node: self.node, busy: station.seat.busy_out };
-            let next = station.arrive_plain(&self.config, now, packet, &mut exit);
-            station.seat.busy_out = exit.busy;
-            if next < station.seat.armed {
-                rearm(station, timer, fabric);
+            let place = self.crowd.rouse(index).expect("nothing comes when a flow is over");
+            let Crowd { config, stations, .. } = &mut self.crowd;
+            let (station, packets) = (&mut stations[place..=place], std::slice::from_ref(packet));
+            arrive_at(station, packet.flow, config, (class, self.node), packets, fabric);
+            if self.crowd.leave(index, packet) {
+                fabric.over.push(index);
             }
         }
     }
 
     fn serve(&mut self, class: &Class, indices: &[u32], end: Picos, fabric: &mut Fabric<'_>) {
         for &index in indices {
-            let station = &mut self.stations[index as usize];
+            // Nobody is there any more if the flow is over.
+            let Some(place) = self.crowd.rouse(index) else { continue };
+            let Crowd { config, stations, .. } = &mut self.crowd;
+            let station = &mut stations[place];
             // An entry that another, earlier one replaced has nothing to say.
             if station.seat.armed < end {
                 station.seat.armed = Picos::MAX;
                 let mut exit = Exit { fabric, class, node: self.node, busy: station.seat.busy_out };
-                station.serve(&self.config, end, &mut exit);
+                station.serve(config, end, &mut exit);
                 station.seat.busy_out = exit.busy;
                 rearm(station, Timer { node: self.node, index }, fabric);
             }
+        }
+    }
+}
+
+/// Packets reach the hosts of the flows from `first` on, which belong to a class at a node.
+#[inline(always)]
+fn arrive_at<E: Host>(
+    stations: &mut [Station<E>],
+    first: u32,
+    config: &E::Config,
+    (class, node): (&Class, u32),
+    packets: &[Packet],
+    fabric: &mut Fabric<'_>,
+) {
+    for packet in packets {
+        let station = &mut stations[(packet.flow - first) as usize];
+        let mut now = packet.at;
+        if let Some(pipe) = &class.pipe {
+            now = pipe.pass(now, packet.size, &mut station.seat.busy_in);
+            if now > fabric.end {
+                continue;
+            }
+        }
+        let timer = Timer { node, index: packet.flow - class.first_flow };
+        if !station.is_plain() {
+            arrive_examined(station, config, class, now, packet, timer, fabric);
+            continue;
+        }
+        let mut exit = Exit { fabric, class, node, busy: station.seat.busy_out };
+        let next = station.arrive_plain(config, now, packet, &mut exit);
+        station.seat.busy_out = exit.busy;
+        if next < station.seat.armed {
+            rearm(station, timer, fabric);
         }
     }
 }
@@ -478,15 +521,12 @@ enum AnyBench {
 impl AnyBench {
     /// Takes the hosts of a class.
     fn of(hosts: &mut Hosts, node: u32) -> Self {
-        fn bench<E: Endpoint>(config: E::Config, stations: Vec<Station<E>>, node: u32) -> Bench<E> {
-            Bench { config, stations, node }
-        }
         match std::mem::replace(hosts, Hosts::Away) {
             Hosts::Away => Self::None,
-            Hosts::Senders(config, stations) => Self::Sender(bench(config, stations, node)),
-            Hosts::Receivers(config, stations) => Self::Receiver(bench(config, stations, node)),
-            Hosts::Sources(config, stations) => Self::Source(bench(config, stations, node)),
-            Hosts::Sinks(stations) => Self::Sink(bench((), stations, node)),
+            Hosts::Senders(crowd) => Self::Sender(Bench { crowd, node }),
+            Hosts::Receivers(crowd) => Self::Receiver(Bench { crowd, node }),
+            Hosts::Sources(crowd) => Self::Source(Bench { crowd, node }),
+            Hosts::Sinks(crowd) => Self::Sink(Bench { crowd, node }),
         }
     }
 }
@@ -584,16 +624,12 @@ impl<'a> Domain<'a> {
     /// Wakes everything for its first deadline. The first window is open until one runs.
     fn arm(&mut self) {
         for class in 0..self.benches.len() {
-            with_bench!(&mut self.benches[class], bench => {
-                for (index, station) in bench.stations.iter_mut().enumerate() {
-                    let next = station.next();
-                    station.seat.armed = next;
-                    if next <= self.fabric.end {
-                        let timer = Timer { node: bench.node, index: index as u32 };
-                        self.fabric.timers.slot(next >> self.fabric.shift).push(timer);
-                    }
+            with_bench!(&mut self.benches[class], bench => bench.crowd.arm(|index, next| {
+                if next <= self.fabric.end {
+                    let timer = Timer { node: bench.node, index };
+                    self.fabric.timers.slot(next >> self.fabric.shift).push(timer);
                 }
-            });
+            }));
         }
         let network = self.fabric.network;
         let ports = self.ports.iter().enumerate();
@@ -731,7 +767,27 @@ impl<'a> Domain<'a> {
                 }
             });
             self.batch.clear();
+            self.close_receivers(class);
         }
+    }
+
+    /// Closes the receivers of flows whose senders, of a class that packets have just come to, know that they are over:
+    /// those on another thread live on, though nothing comes to them.
+    #[inline]
+    fn close_receivers(&mut self, senders: usize) {
+        if self.fabric.over.is_empty() {
+            return;
+        }
+        let classes = &self.fabric.network.classes;
+        debug_assert_eq!(
+            classes[senders].first_flow,
+            classes[senders + 1].first_flow,
+            "they follow their senders"
+        );
+        with_bench!(&mut self.benches[senders + 1], bench => {
+            self.fabric.over.iter().for_each(|&flow| bench.crowd.close(flow));
+        });
+        self.fabric.over.clear();
     }
 
     /// Serves the hosts of a class whose deadlines are in this window.
@@ -922,10 +978,10 @@ impl<'a> Domain<'a> {
         for (class, bench) in self.benches.into_iter().enumerate() {
             let hosts = match bench {
                 AnyBench::None => continue,
-                AnyBench::Sender(bench) => Hosts::Senders(bench.config, bench.stations),
-                AnyBench::Receiver(bench) => Hosts::Receivers(bench.config, bench.stations),
-                AnyBench::Source(bench) => Hosts::Sources(bench.config, bench.stations),
-                AnyBench::Sink(bench) => Hosts::Sinks(bench.stations),
+                AnyBench::Sender(bench) => Hosts::Senders(bench.crowd),
+                AnyBench::Receiver(bench) => Hosts::Receivers(bench.crowd),
+                AnyBench::Source(bench) => Hosts::Sources(bench.crowd),
+                AnyBench::Sink(bench) => Hosts::Sinks(bench.crowd),
             };
             elements.hosts[network.class_ids[class] as usize] = hosts;
         }

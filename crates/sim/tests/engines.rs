@@ -22,7 +22,7 @@ use congestlab_net::trace::Trace;
 use congestlab_net::xcp_i;
 use congestlab_sim::model::{Device, DeviceKind, Group, GroupKind, Link, Model, Router, Start};
 use congestlab_sim::outcome::{Element, FlowOutcome, LinkOutcome, Outcome};
-use congestlab_sim::{Engine, Tap, run};
+use congestlab_sim::{Engine, Tap, is_fleeting, run};
 
 fn outcome(model: &Model, engine: Engine) -> Outcome {
     run(model, engine, &AtomicBool::new(false), &mut |_| {})
@@ -336,6 +336,57 @@ fn series_and_events_change_nothing_and_do_not_depend_on_the_engine() {
         assert_eq!(plain.groups, probed.groups, "seed {seed}");
         assert!(!probed.series.is_empty());
     }
+}
+
+/// Flows that end before the run does, whose hosts are then what their results need: with losses, timeouts that are too
+/// early, and duplicates that come when all is over. Nothing of it shows, and hosts of which events are wanted stay.
+#[test]
+fn short_flows_run_alike_on_every_engine_and_as_if_their_hosts_stayed() {
+    let (mut fleeting, mut complete, mut repeated, mut needless, mut late, mut stopped) = (0, 0, 0, 0, 0, 0);
+    for seed in 9400..9550 {
+        let mut draw = Draw::new(seed);
+        let mut model = common::random_model(&mut draw, seed);
+        common::shorten(&mut draw, &mut model);
+        check(&model, &format!("seed {seed} with short flows"));
+        let window = Engine::Window { threads: 1, divisor: 1 };
+        let eventful = Model { record_events: true, ..model.clone() };
+        let equal = |gone: &Outcome, stay: &Outcome| {
+            assert_eq!(gone.fingerprint, stay.fingerprint, "seed {seed}");
+            assert_eq!(gone.groups, stay.groups, "seed {seed}");
+            assert_eq!(gone.links, stay.links, "seed {seed}");
+        };
+        let got = outcome(&model, window);
+        equal(&got, &outcome(&eventful, window));
+        let [gone, stay] = [&model, &eventful].map(|model| stopped_at(model, model.duration / 3));
+        // Who has more to do may be given up earlier.
+        if gone.duration == stay.duration {
+            stopped += 1;
+            equal(&gone, &stay);
+        }
+        let groups = model.groups.iter().zip(&got.groups);
+        for (_, flows) in groups.filter(|(group, _)| is_fleeting(&model, group)) {
+            fleeting += flows.len();
+            for flow in flows {
+                complete += usize::from(flow.completion_s.is_some());
+                repeated += flow.retransmits_total;
+                needless += flow.spurious_retransmits_total;
+                late += u64::from(flow.start_s * 1e12 > model.duration as f64);
+            }
+        }
+    }
+    assert!(stopped > 100, "{stopped} runs were stopped at the same time with events and without");
+    assert!(
+        fleeting > 5000 && complete > 2500 && repeated > 2000 && needless > 300 && late > 20,
+        "{complete} of {fleeting} flows complete, {repeated} segments repeated, {needless} for nothing, {late} flows never"
+    );
+}
+
+/// The outcome of a run that is stopped once it has come so far.
+fn stopped_at(model: &Model, at: Picos) -> Outcome {
+    let stop = AtomicBool::new(false);
+    run(model, Engine::Window { threads: 1, divisor: 1 }, &stop, &mut |come| {
+        stop.fetch_or(come.at > at, Ordering::Relaxed);
+    })
 }
 
 /// Links with laws beside a network, which no flow crosses: their intervals pass while the run goes on if events are wanted,

@@ -362,7 +362,11 @@ fn outcome(model: &Model, wanted: &BTreeSet<(String, String)>, stop: &AtomicBool
         duration: model.duration,
         seed_used: true,
         links: vec![LinkOutcome::default(); model.links.len()],
-        groups: model.groups.iter().map(|group| vec![FlowOutcome::default(); group.count as usize]).collect(),
+        groups: model
+            .groups
+            .iter()
+            .map(|group| vec![FlowOutcome::default(); group.count as usize].into())
+            .collect(),
         ..Outcome::default()
     };
     let is_wanted = |part: &&Part| {

@@ -183,7 +183,7 @@ pub(super) fn outcome(
         rest = others;
         let starts = starts_of(&model.groups[group], model.seed);
         let flow = |(start, history)| flow_outcome(model, group, start, history, duration);
-        groups.push(starts.into_iter().zip(own).map(flow).collect::<Vec<_>>());
+        groups.push(starts.into_iter().zip(own).map(flow).collect());
     }
     events.sort_by_key(|event| (event.at, event.element));
     let is_random = model.groups.iter().any(|group| !matches!(group.start, Start::Every { .. }));

@@ -1,10 +1,11 @@
 //! Results in the form of docs/design/contract.md 5: one object, and tables of the series and events.
 
 use std::io::{self, Write};
+use std::iter;
 
 use congestlab_net::packet::Picos;
 use congestlab_sim::model::Model;
-use congestlab_sim::outcome::{Element, FlowOutcome, LinkOutcome, Outcome};
+use congestlab_sim::outcome::{Element, FlowOutcome, FlowOutcomes, LinkOutcome, Outcome};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::Value as Json;
@@ -16,7 +17,9 @@ use crate::results::columns::each_number;
 /// Version of the result object.
 pub const SCHEMA: u32 = 1;
 /// Number of metrics whose values over a million flows are in memory at once, 8 MB each: all would be more than the flows.
-const COLUMNS: usize = 4;
+const COLUMNS: usize = 6;
+/// Flows that follow each other with the same value of a metric count once: so often at most, or each flow counts.
+const RUNS: usize = 4096;
 
 /// Number of flows in a group above which `--flows summary` gives distributions.
 pub const FLOWS_LISTED_MAX: usize = 10_000;
@@ -87,7 +90,7 @@ impl<T: Serialize> Serialize for Ordered<T> {
 #[serde(untagged)]
 pub enum Flows<'a> {
     /// The flows one by one, in order; lent by the outcome, since there may be millions.
-    Listed(&'a [FlowOutcome]),
+    Listed(&'a FlowOutcomes),
     /// Distributions over the flows.
     Summary(Summary),
 }
@@ -129,42 +132,103 @@ impl Distribution {
     fn of(mut values: Vec<f64>) -> Self {
         // Values that are equal are the same, so their order is of no matter.
         values.sort_unstable_by(f64::total_cmp);
-        let count = values.len();
-        let quantile = |percent: usize| values.get((count * percent).div_ceil(100).max(1) - 1).copied();
+        Self::of_sorted(values.len(), values.iter().sum(), |rank| values.get(rank).copied())
+    }
+
+    /// The distribution of values that occur so often each.
+    fn of_runs(mut runs: Vec<(f64, usize)>) -> Self {
+        runs.sort_unstable_by(|(one, _), (other, _)| one.total_cmp(other));
+        // In the order of all values, as sums of floats are.
+        let sum = runs.iter().flat_map(|&(value, times)| iter::repeat_n(value, times)).sum();
+        let mut count = 0;
+        let ends: Vec<usize> = runs
+            .iter()
+            .map(|(_, times)| {
+                count += times;
+                count
+            })
+            .collect();
+        Self::of_sorted(count, sum, |rank| {
+            runs.get(ends.partition_point(|&end| end <= rank)).map(|run| run.0)
+        })
+    }
+
+    /// `nth` is the value of a rank, counted from 0.
+    fn of_sorted(count: usize, sum: f64, nth: impl Fn(usize) -> Option<f64>) -> Self {
+        let quantile = |percent: usize| nth((count * percent).div_ceil(100).max(1) - 1);
         Self {
             count,
-            mean: (count > 0).then(|| values.iter().sum::<f64>() / count as f64),
-            min: values.first().copied(),
+            mean: (count > 0).then(|| sum / count as f64),
+            min: nth(0),
             p05: quantile(5),
             p25: quantile(25),
             p50: quantile(50),
             p75: quantile(75),
             p95: quantile(95),
-            max: values.last().copied(),
+            max: quantile(100),
+        }
+    }
+}
+
+/// Values one after the other, equal ones as one.
+#[derive(Default)]
+struct Runs {
+    list: Vec<(f64, usize)>,
+    /// They are more than [`RUNS`], and not kept.
+    are_many: bool,
+}
+
+impl Runs {
+    #[inline]
+    fn add(&mut self, value: f64) {
+        if let Some((last, times)) = self.list.last_mut()
+            && last.to_bits() == value.to_bits()
+        {
+            *times += 1;
+        } else if self.list.len() == RUNS {
+            (self.list, self.are_many) = (Vec::new(), true);
+        } else if !self.are_many {
+            self.list.push((value, 1));
         }
     }
 }
 
 impl Summary {
-    fn of(flows: &[FlowOutcome]) -> Self {
+    fn of(flows: &FlowOutcomes) -> Self {
         let mut names = Vec::new();
-        if let Some(flow) = flows.first() {
-            each_number(flow, &mut |_, name, _| names.push(name.to_owned()));
+        each_number(&FlowOutcome::default(), &mut |_, name, _| names.push(name));
+        // Many metrics are nearly the same of all flows: their runs are few, and one look at each flow finds them.
+        let mut runs: Vec<Runs> = names.iter().map(|_| Runs::default()).collect();
+        let mut count = 0;
+        flows.each(|flow| {
+            count += 1;
+            each_number(flow, &mut |place, _, number| {
+                if let (Some(runs), Some(number)) = (runs.get_mut(place), number) {
+                    runs.add(number);
+                }
+            });
+        });
+        let mut metrics: Vec<Distribution> = Vec::with_capacity(names.len());
+        let mut varied = Vec::new();
+        for (place, runs) in runs.into_iter().enumerate() {
+            varied.extend(runs.are_many.then_some(place));
+            metrics.push(Distribution::of_runs(runs.list));
         }
-        let mut metrics = Vec::with_capacity(names.len());
-        for first in (0..names.len()).step_by(COLUMNS) {
-            let width = COLUMNS.min(names.len() - first);
-            let mut columns: Vec<Vec<f64>> = (0..width).map(|_| Vec::with_capacity(flows.len())).collect();
-            for flow in flows {
+        for places in varied.chunks(COLUMNS) {
+            let mut columns: Vec<Vec<f64>> = places.iter().map(|_| Vec::with_capacity(count)).collect();
+            flows.each(|flow| {
                 each_number(flow, &mut |place, _, number| {
-                    if let Some(column) = columns.get_mut(place.wrapping_sub(first)) {
-                        column.extend(number);
+                    if let Some(column) = places.iter().position(|&wanted| wanted == place) {
+                        columns[column].extend(number);
                     }
                 });
+            });
+            for (&place, column) in places.iter().zip(columns) {
+                metrics[place] = Distribution::of(column);
             }
-            metrics.extend(columns.into_iter().map(Distribution::of));
         }
-        Self { count: flows.len(), metrics: Ordered(names.into_iter().zip(metrics).collect()) }
+        let names = names.into_iter().map(str::to_owned);
+        Self { count, metrics: Ordered(names.zip(metrics).collect()) }
     }
 }
 
@@ -173,8 +237,11 @@ impl<'a> RunResult<'a> {
     pub fn new(scenario: &Scenario, outcome: &'a Outcome, meta: Meta) -> Self {
         let model = scenario.base_model();
         let groups = || model.groups.iter().map(|group| group.name.clone()).zip(&outcome.groups);
-        let goodputs =
-            |flows: &[FlowOutcome]| flows.iter().filter_map(|flow| flow.goodput_bps).collect::<Vec<_>>();
+        let goodputs = |flows: &FlowOutcomes| {
+            let mut found = Vec::new();
+            flows.each(|flow| found.extend(flow.goodput_bps));
+            found
+        };
         Self {
             schema: SCHEMA,
             complete: outcome.complete,
@@ -194,17 +261,18 @@ impl<'a> RunResult<'a> {
 
     /// Returns the goodput of a group together, bit/s: all bytes delivered in the measured time, over that
     /// time. The flows' own goodputs are over different times, and have no sum.
-    pub fn together(&self, flows: &[FlowOutcome]) -> Option<f64> {
-        let bytes: u64 = flows.iter().map(|flow| flow.delivered_bytes).sum();
+    pub fn together(&self, flows: &FlowOutcomes) -> Option<f64> {
+        let (mut count, mut bytes) = (0_u64, 0_u64);
+        flows.each(|flow| (count, bytes) = (count + 1, bytes + flow.delivered_bytes));
         let measured = self.duration_s - self.warmup_s;
-        (measured > 0.0 && !flows.is_empty()).then(|| bytes as f64 * 8.0 / measured)
+        (measured > 0.0 && count > 0).then(|| bytes as f64 * 8.0 / measured)
     }
 
     /// Returns the result for `--flows summary`: groups of more than [`FLOWS_LISTED_MAX`] flows become distributions.
     pub fn summarised(mut self) -> Self {
         for (_, flows) in &mut self.flows.0 {
             if let Flows::Listed(list) = flows
-                && list.len() > FLOWS_LISTED_MAX
+                && list.count() > FLOWS_LISTED_MAX
             {
                 *flows = Flows::Summary(Summary::of(list));
             }
@@ -325,4 +393,31 @@ pub fn write_events_csv(out: &mut dyn Write, scenario: &Scenario, outcome: &Outc
         writeln!(out, ",{}", event.value)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Also the last bit of the mean.
+    #[test]
+    fn runs_of_values_have_the_distribution_of_the_values() {
+        for count in [0, 1, 2, 19, 1000] {
+            let values: Vec<f64> = (0..count).map(|n| f64::from(n * n % 7) / 10.0 - 0.2).collect();
+            let values: Vec<f64> = values.iter().flat_map(|&value| iter::repeat_n(value, 3)).collect();
+            let mut runs = Runs::default();
+            values.iter().for_each(|&value| runs.add(value));
+            assert!(!runs.are_many && runs.list.len() <= count as usize);
+            assert_eq!(Distribution::of_runs(runs.list), Distribution::of(values));
+        }
+    }
+
+    #[test]
+    fn values_that_differ_are_not_kept_as_runs() {
+        let mut runs = Runs::default();
+        (0..RUNS).for_each(|n| runs.add(n as f64));
+        assert!(!runs.are_many && runs.list.len() == RUNS);
+        (0..2).for_each(|_| runs.add(0.5));
+        assert!(runs.are_many && runs.list.is_empty());
+    }
 }

@@ -166,8 +166,12 @@ impl Recording {
     /// All of a run.
     pub fn of(scenario: &Scenario, outcome: &Outcome) -> Self {
         let mut recording = Self::new(scenario);
-        for (flow, of) in outcome.groups.iter().flatten().enumerate() {
-            recording.live(flow, of.start_s, of.completion_s);
+        let mut number = 0;
+        for flows in &outcome.groups {
+            flows.each(|flow| {
+                recording.live(number, flow.start_s, flow.completion_s);
+                number += 1;
+            });
         }
         for sample in &outcome.series {
             recording.sample(sample.at, sample.element, sample.metric, sample.value);

@@ -94,6 +94,46 @@ pub(crate) fn random_model(draw: &mut Draw, seed: u64) -> Model {
     model
 }
 
+/// Many short flows, on links that mostly keep the order of packets; timeouts are short, so that some segments come once
+/// more after the flow is over.
+pub(crate) fn shorten(draw: &mut Draw, model: &mut Model) {
+    model.duration *= 3;
+    for link in &mut model.links {
+        if link.port.discipline.queues() > 1 {
+            link.port.discipline = Discipline::DropTail;
+        }
+        link.port.reorder = None;
+        if link.port.law.is_none() && draw.one_in(3) {
+            link.port.errors = Some(ErrorRate::Packet { rate: 0.05, size: 1000 });
+        }
+    }
+    for group in &mut model.groups {
+        let GroupKind::Tcp(config) = &mut group.kind else { continue };
+        config.min_rto = Duration(draw.of(&[5_000_000, 20_000_000, 200_000_000]));
+        config.advertise = Advertise::Always;
+        (config.app, group.sizes) = match draw.below(4) {
+            0 => (App::Own, Some(Sizes { shape: 1.35, mean: 8.0 })),
+            1 => {
+                let (size, pause) = (Bytes(draw.between(1, 4_000)), Duration(3_000_000));
+                let (wait, total) = (draw.of(&[Wait::Write, Wait::Ack]), Some(Bytes(draw.between(1, 9_000))));
+                (App::Bursts { size, pause, wait, buffer: Bytes(3_000), total }, None)
+            }
+            _ => (App::Transfer(Bytes(draw.between(0, 12_000))), None),
+        };
+        group.count = draw.between(1, 60) as u32;
+        group.start = draw.of(&[
+            Start::Every { from: Time(1_000_000), every: 4_000_000 },
+            Start::Every { from: Time(100_000_000), every: 30_000_000 },
+            Start::Poisson { from: Time(0), gap: 3_000_000 },
+            Start::Uniform { within: 200_000_000 },
+        ]);
+        group.switches.truncate(if draw.one_in(4) { 1 } else { 0 });
+        if !draw.one_in(4) {
+            group.stop = Time::NEVER;
+        }
+    }
+}
+
 /// Policers on links with a law, lies of XCP's senders, and time enough for the ones to find the others.
 pub(crate) fn police(draw: &mut Draw, model: &mut Model) {
     model.duration *= 8;

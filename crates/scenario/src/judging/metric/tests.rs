@@ -205,7 +205,7 @@ fn questions_to_the_series_are_answered_by_bins() {
 
     // The second flow is complete after two seconds: what follows is of the first.
     let flow = |completion_s| FlowOutcome { completion_s, ..FlowOutcome::default() };
-    outcome.groups = vec![vec![flow(None), flow(Some(2.0))]];
+    outcome.groups = vec![vec![flow(None), flow(Some(2.0))].into()];
     let series = Series::new(&outcome, &model);
     let ask = |text: &str| Metric::parse(text).unwrap().read(&Json::Null, Some(&series));
     assert_eq!(ask("mean(flows.ftp.goodput_bps) at 2 s"), Reading::Number(1.5));

@@ -1,0 +1,299 @@
+//! The flows of a group: what their hosts are made from, and the results that they end with.
+
+use std::sync::Arc;
+
+use congestlab_core::units::{Duration, Time};
+use congestlab_net::packet::{PS_PER_NS, Picos};
+use congestlab_net::random::Stream;
+use congestlab_net::source::{Source, SourceConfig};
+use congestlab_net::tcp::{self, Advertise, App};
+
+use crate::headers;
+use crate::hosts::{Crowd, Host as _, SenderEnd};
+use crate::model::{DeviceKind, Group, GroupKind, Model};
+use crate::network::{measured, segments_of, spans_of, starts_of};
+use crate::outcome::{FlowOutcome, FlowOutcomes};
+use crate::station::Sink;
+
+/// All that the hosts of a group are made from, whenever that is.
+pub(crate) struct Origin {
+    pub(crate) group: Group,
+    /// Number of the group, and index over the whole run of its first flow.
+    number: usize,
+    first_flow: u32,
+    seed: u64,
+    warmup: Picos,
+    duration: Picos,
+    /// By flow.
+    pub(crate) starts: Vec<Time>,
+}
+
+impl Origin {
+    pub(crate) fn new(model: &Model, number: usize, first_flow: u32) -> Self {
+        let group = model.groups[number].clone();
+        let starts = starts_of(&group, model.seed);
+        let Model { seed, warmup, duration, .. } = *model;
+        Self { group, number, first_flow, seed, warmup, duration, starts }
+    }
+
+    fn stream(&self, flow: u32, what: &str) -> Stream {
+        Stream::named(self.seed, &format!("flows.{}/{flow}.{what}", self.group.name))
+    }
+
+    fn measure(&self, flow: u32) -> tcp::Measure {
+        measured(self.warmup, self.duration, &self.group, self.starts[flow as usize])
+    }
+
+    fn connection(&self, flow: u32) -> Option<tcp::Connection> {
+        headers::connection(&self.group, self.number, flow, self.first_flow + flow, self.seed)
+    }
+
+    pub(crate) fn sender(&self, config: &tcp::Config, flow: u32) -> tcp::Sender {
+        let (start, number) = (self.starts[flow as usize], self.first_flow + flow);
+        let mut sender = tcp::Sender::new(config, number, start, self.group.stop, 0, self.measure(flow));
+        if let Some(segments) = segments_of(&self.group, flow, self.seed) {
+            sender = sender.with_segments(segments);
+        }
+        if let Some(connection) = self.connection(flow) {
+            sender = sender.with_headers(connection);
+        }
+        if config.law.needs().draws {
+            sender = sender.with_seed(self.stream(flow, config.law.name()).next_u64());
+        }
+        sender
+    }
+
+    pub(crate) fn receiver(&self, config: &tcp::Config, flow: u32) -> tcp::Receiver {
+        let receiver = tcp::Receiver::new(config, self.first_flow + flow, 0, self.measure(flow));
+        match self.connection(flow) {
+            Some(connection) => receiver.with_headers(connection),
+            None => receiver,
+        }
+    }
+
+    pub(crate) fn source(&self, config: &SourceConfig, flow: u32) -> Source {
+        let (start, number) = (self.starts[flow as usize], self.first_flow + flow);
+        let stream = self.stream(flow, "on-off");
+        let source = Source::new(config, number, start, self.group.stop, stream, self.measure(flow));
+        match spans_of(&self.group, flow, start) {
+            Some(spans) => source.within(config, spans),
+            None => source,
+        }
+    }
+
+    pub(crate) fn sink(&self, (): &(), flow: u32) -> Sink {
+        Sink::new(self.measure(flow))
+    }
+}
+
+/// Returns true if the flows of a group may be over before the run is, and it is known when nothing of them is under way any
+/// more: what [`tcp::Sender::is_over`] supposes holds. Unless series, events or steps are wanted, such flows take the
+/// memory of hosts while they live.
+pub fn is_fleeting(model: &Model, group: &Group) -> bool {
+    let GroupKind::Tcp(config) = &group.kind else { return false };
+    let has_end = match config.app {
+        App::Transfer(_) | App::Own => true,
+        App::Bursts { total, .. } => total.is_some(),
+        App::Endless => false,
+    };
+    let is_shared = |link: u32| {
+        let mut media = model.devices.iter().filter(|device| matches!(device.kind, DeviceKind::Medium(_)));
+        media.any(|device| device.links.contains(&link))
+    };
+    let keeps_order = |&link: &u32| {
+        let port = &model.links[link as usize].port;
+        port.reorder.is_none() && port.discipline.queues() == 1 && !is_shared(link)
+    };
+    has_end
+        && config.advertise == Advertise::Always
+        && !config.law.needs().probes
+        && group.interoperable.is_none()
+        && group.switches.is_empty()
+        && group.path.iter().chain(&group.back).all(keeps_order)
+}
+
+/// Needs of the results of a group's flows beside what was counted.
+struct Terms {
+    /// Time that was simulated.
+    duration: Picos,
+    /// The least time for any bytes over a group's path, s, and the rate of its slowest hop; `None` without a path.
+    ideal: Option<(f64, f64)>,
+}
+
+impl Terms {
+    /// The model is that of the time that was simulated.
+    fn new(model: &Model, group: &Group) -> Self {
+        Self { duration: model.duration, ideal: ideal(model, group) }
+    }
+}
+
+/// A round trip of a group without queues, and the rate of its slowest hop, each by its mean over the run.
+fn ideal(model: &Model, group: &Group) -> Option<(f64, f64)> {
+    let both = group.path.iter().chain(&group.back).map(|&link| &model.links[link as usize].port);
+    let pipes = || [group.access, group.exit].into_iter().flatten();
+    let delay: f64 = both.map(|port| seconds(port.delay)).sum::<f64>()
+        + pipes().map(|pipe| 2.0 * seconds(pipe.delay)).sum::<f64>();
+    let mean = |&link: &u32| {
+        let work = model.links[link as usize].port.service.work(0, model.duration) as f64;
+        work / model.duration.max(1) as f64
+    };
+    let rates = group.path.iter().map(mean).chain(pipes().map(|pipe| pipe.rate.0 as f64));
+    rates.reduce(f64::min).filter(|rate| *rate > 0.0).map(|slowest| (delay, slowest))
+}
+
+/// Picoseconds as seconds.
+pub(crate) fn seconds(t: Picos) -> f64 {
+    t as f64 / 1e12
+}
+
+/// Bits a second of `bytes` from `measure.from` to the end of the flow's measurement.
+fn rate(bytes: u64, from: Time, to: Time) -> Option<f64> {
+    (to > from).then(|| bytes as f64 * 8e9 / (to.0 - from.0) as f64)
+}
+
+fn idle(longest: Option<Duration>) -> Option<f64> {
+    longest.map(|span| span.0 as f64 / 1e9)
+}
+
+/// The results of a group of connections; a list of the stations' memory where all lived to the end.
+pub(crate) fn of_connections(
+    model: &Model,
+    origin: &Arc<Origin>,
+    senders: Crowd<tcp::Sender>,
+    receivers: Crowd<tcp::Receiver>,
+) -> FlowOutcomes {
+    let now = Time(model.duration / PS_PER_NS);
+    let terms = Terms::new(model, &origin.group);
+    if senders.is_fleeting() {
+        let (config, count) = (senders.config.clone(), origin.starts.len());
+        let (sent, received) = (senders.into_remains(now), receivers.into_remains(now));
+        let origin = Arc::clone(origin);
+        return FlowOutcomes::made(count, move |flow| {
+            let (sent, received) = (sent.get(&config, flow), received.get(&config, flow));
+            connection(&terms, &origin, &config, flow, &sent, &received)
+        });
+    }
+    // Hosts are turned into results one by one and by value: the results then take the hosts' memory, which a million
+    // flows notice. Those whose memory it is come first, or the results get memory of their own.
+    let config = senders.config;
+    let flows = senders.stations.into_iter().zip(receivers.stations).zip(0..);
+    let finished = flows.map(|((mut sender, receiver), flow)| {
+        sender.endpoint.finish(now);
+        connection(&terms, origin, &config, flow, &sender.endpoint.end(), &receiver.endpoint.end())
+    });
+    finished.collect::<Vec<_>>().into()
+}
+
+fn connection(
+    terms: &Terms,
+    origin: &Origin,
+    config: &tcp::Config,
+    flow: u32,
+    sent: &SenderEnd,
+    received: &tcp::ReceiverStats,
+) -> FlowOutcome {
+    let (group, start) = (&origin.group, origin.starts[flow as usize]);
+    let measure = measured(origin.warmup, terms.duration, group, start);
+    let completion = sent.completion.map(|done| (done.0 - start.0) as f64 / 1e9);
+    let size = || match config.app {
+        App::Transfer(total) => Some(total.0),
+        App::Bursts { total, .. } => total.map(|total| total.0),
+        App::Own => {
+            // Who is done has sent each segment once, and some again; who sends probes counts those, too.
+            let is_counted = sent.completion.is_some() && !config.law.needs().probes;
+            let counted = is_counted.then(|| sent.total.sent_packets - sent.total.retransmits);
+            let segments = counted.or_else(|| segments_of(group, flow, origin.seed));
+            segments.map(|segments| segments * u64::from(config.segment))
+        }
+        App::Endless => None,
+    };
+    // A flow that was stopped has sent less.
+    let size = if group.stop == Time::NEVER { size() } else { None };
+    // The least time in which the flow could bring so many bytes to their receiver and hear of it.
+    let least = size.zip(terms.ideal).map(|(bytes, (delay, slowest))| delay + bytes as f64 * 8.0 / slowest);
+    let end = sent.completion.map_or(measure.to, |done| done.min(measure.to));
+    // docs/design/contract.md 5.
+    let headers = u64::from(40 + config.law.needs().header_bytes);
+    let packets = received.measured_bytes.div_ceil(config.segment.into());
+    let payload = received.measured_bytes.saturating_sub(packets * headers);
+    let segment = f64::from(config.segment.max(1));
+    let largest = |counts: &tcp::SenderCounts| counts.window_max.map(|window| window.0 as f64 / segment);
+    FlowOutcome {
+        goodput_bps: rate(received.measured_bytes, measure.from, end),
+        payload_bps: rate(payload, measure.from, end),
+        throughput_bps: rate(sent.measured_bytes, measure.from, end),
+        sent_packets: sent.measured.sent_packets,
+        received_packets: received.measured.received_packets,
+        delivered_bytes: received.measured.delivered_bytes,
+        retransmits: sent.measured.retransmits,
+        spurious_retransmits: received.measured.spurious_retransmits,
+        timeouts: sent.measured.timeouts,
+        window_cuts: sent.measured.window_cuts,
+        rtt_mean_ms: sent.rtt_mean_ms,
+        rtt_p95_ms: sent.rtt_p95.map(|rtt| rtt.0 as f64 / 1e6),
+        cwnd_mean_packets: sent.cwnd_mean_packets,
+        cwnd_max_packets: largest(&sent.measured),
+        idle_max_s: idle(sent.measured.idle_max),
+        start_s: start.0 as f64 / 1e9,
+        stop_s: (group.stop != Time::NEVER).then_some(group.stop.0 as f64 / 1e9),
+        completion_s: completion,
+        size_bytes: size,
+        slowdown: completion.zip(least).map(|(completion, least)| completion / least),
+        sent_packets_total: sent.total.sent_packets,
+        received_packets_total: received.total.received_packets,
+        delivered_bytes_total: received.total.delivered_bytes,
+        retransmits_total: sent.total.retransmits,
+        spurious_retransmits_total: received.total.spurious_retransmits,
+        timeouts_total: sent.total.timeouts,
+        window_cuts_total: sent.total.window_cuts,
+        cwnd_max_packets_total: largest(&sent.total),
+        idle_max_s_total: idle(sent.total.idle_max),
+    }
+}
+
+/// The results of a group of datagrams; tells of each source whether it drew.
+pub(crate) fn of_sources(
+    model: &Model,
+    origin: &Origin,
+    sources: Crowd<Source>,
+    sinks: Crowd<Sink>,
+    mut drew: impl FnMut(bool),
+) -> FlowOutcomes {
+    let config = sources.config;
+    let flows = sources.stations.into_iter().zip(sinks.stations).zip(&origin.starts);
+    let finished = flows.map(|((source, sink), &start)| {
+        drew(source.endpoint.draws() > 0);
+        datagrams(model, &origin.group, &config, start, &source.endpoint, &sink.endpoint)
+    });
+    finished.collect::<Vec<_>>().into()
+}
+
+fn datagrams(
+    model: &Model,
+    group: &Group,
+    config: &SourceConfig,
+    start: Time,
+    source: &Source,
+    sink: &Sink,
+) -> FlowOutcome {
+    let measure = measured(model.warmup, model.duration, group, start);
+    let sent = source.stats();
+    let goodput = rate(sink.measured_bytes, measure.from, measure.to);
+    FlowOutcome {
+        goodput_bps: goodput,
+        payload_bps: goodput
+            .map(|g| g * f64::from(config.segment.saturating_sub(40)) / f64::from(config.segment)),
+        throughput_bps: rate(sent.measured_bytes, measure.from, measure.to),
+        sent_packets: sent.sent_packets - sent.early_packets,
+        received_packets: sink.received_packets - sink.early.0,
+        delivered_bytes: sink.delivered_bytes - sink.early.1,
+        idle_max_s: idle(sent.measured_idle_max),
+        start_s: start.0 as f64 / 1e9,
+        stop_s: (group.stop != Time::NEVER).then_some(group.stop.0 as f64 / 1e9),
+        sent_packets_total: sent.sent_packets,
+        received_packets_total: sink.received_packets,
+        delivered_bytes_total: sink.delivered_bytes,
+        idle_max_s_total: idle(sent.idle_max),
+        ..FlowOutcome::default()
+    }
+}
