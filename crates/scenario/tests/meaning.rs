@@ -416,6 +416,38 @@ fn memory_is_judged_by_what_can_be_at_once() {
     assert!(fine.memory_needed(&Measure::default()) < 10_000_000, "unless nobody asks for it");
 }
 
+/// Hosts are there while flows live, where flows come and go: not where they pile up, or their steps are recorded.
+#[test]
+fn short_flows_are_judged_by_how_many_live_at_once() {
+    let calm = [
+        ("run.duration", "1000 s"),
+        ("links.a.rate", "1 Gbit/s"),
+        ("links.a.queue", "100 packets"),
+        ("flows.two.path", "[\"b\"]"),
+        ("flows.one.count", "1000000"),
+        ("flows.one.size", "3 kB"),
+        ("flows.one.start", "{ uniform = \"1000 s\" }"),
+    ];
+    let needed = |settings: &[(&str, &str)], series: bool| {
+        let all = [&calm[..], settings].concat();
+        scenario(&all).memory_needed(&Measure { series, events: false })
+    };
+    let (few, all) = (1_300_000_000, 2_000_000_000);
+    assert!(needed(&[], false) < few, "{}", needed(&[], false));
+    assert!(needed(&[("flows.one.start", "{ poisson = \"1 ms\" }")], false) < few);
+    for (why, settings) in [
+        ("more comes than the link carries", ("links.a.rate", "25 Mbit/s")),
+        ("others take the rest", ("flows.two.path", "[\"a\"]")),
+        ("all begin at once", ("flows.one.start", "\"0 s\"")),
+        ("nobody knows when they are over", ("links.a.reorder", "{ probability = 0.1, delay = \"1 ms\" }")),
+        ("each loses something", ("links.a.error", "{ packet_error_rate = 0.5 }")),
+    ] {
+        let needed = needed(&[settings], false);
+        assert!(needed > all, "{why}: {needed}");
+    }
+    assert!(needed(&[("measure.every", "1000 s")], true) > all);
+}
+
 /// A list that grows has room for twice what is in it, and sorting or merging takes as much. Laws say how often their
 /// intervals end, also where a round trip takes no time.
 #[test]

@@ -10,10 +10,10 @@ use congestlab_net::queue::{Limit, Record};
 use congestlab_net::service::PS_PER_S;
 use congestlab_net::source::SourceConfig;
 use congestlab_net::tcp::App;
-use congestlab_sim::REMEMBERED;
 use congestlab_sim::cloud::{self, Cloud, Node};
-use congestlab_sim::model::{Group, GroupKind, Link, Model, Pipe};
+use congestlab_sim::model::{Group, GroupKind, Link, Model, Pipe, Start};
 use congestlab_sim::outcome::{Event, Sample};
+use congestlab_sim::{REMEMBERED, is_fleeting};
 
 use crate::language::file::File;
 use crate::language::measure::Measure;
@@ -37,9 +37,15 @@ const RECORD: u64 = size_of::<Record>() as u64;
 /// Memory of a link's law: its part of the file.
 const LAW: u64 = 2_048;
 /// Memory of a group: its part of the file and of the model.
-const GROUP: u64 = 4_224;
+const GROUP: u64 = 5_632;
 /// Sender, receiver, histogram of round trip times, result.
 const FLOW: u64 = 2_048;
+/// Remains of both hosts of a flow that is over, and what finds it; its result in a list of all.
+const OVER: u64 = 1_280;
+/// Flows may live so many times as long as they would on an idle path.
+const LINGER: u64 = 4;
+/// Shares of links, in percent, up to which flows come and go: beyond, more and more of them live at once.
+const CALM: u64 = 80;
 /// The XCP-i agents of both hosts.
 const AGENTS: u64 = 8_192;
 /// An arrival that the oracle of XCP-i remembers, with the room that a growing ring keeps.
@@ -171,6 +177,14 @@ impl<'a> Judge<'a> {
         let loads = self.loads();
         let links = || (0..).zip(&model.links).zip(&loads);
         let (most_flows, flows) = largest(&|group| group.count.into());
+        let is_recorded = measure.series || measure.events;
+        let crowded = if is_recorded { Vec::new() } else { self.crowded() };
+        let hosts = |group: &Group| {
+            let count = u64::from(group.count);
+            let living = if is_recorded { count } else { self.living(group, &crowded) };
+            living.saturating_mul(FLOW).saturating_add((count - living).saturating_mul(OVER))
+        };
+        let (_, hosts) = largest(&hosts);
         let (_, outstanding) = largest(&|group| self.outstanding(group));
         let in_links = links().map(|((index, link), load)| {
             (Part::Packets(index), room(&link.port, self.rates[index], load, model.duration))
@@ -210,14 +224,81 @@ impl<'a> Judge<'a> {
         let packets = packets.saturating_add(self.remembered(&loads)).saturating_add(tables(model, &loads));
         Needs([
             (Part::Links, links().map(|((_, link), load)| written(link, load, is_sampled)).sum()),
-            (
-                Part::Flows(most_flows),
-                flows.saturating_mul(FLOW).saturating_add(agents).saturating_add(of_groups),
-            ),
+            (Part::Flows(most_flows), hosts.saturating_add(agents).saturating_add(of_groups)),
             (fullest, packets),
             (Part::Series, samples.saturating_mul(SAMPLE)),
             (Part::Events(most_sent), events.saturating_mul(EVENT)),
         ])
+    }
+
+    /// By link: flows that come there do not go as soon as they could, since others take what they need.
+    fn crowded(&self) -> Vec<bool> {
+        let mut loads = vec![0_u64; self.model.links.len()];
+        for group in &self.model.groups {
+            let whole = self.transfer(group).map(|bytes| bytes.saturating_mul(group.count.into()));
+            // As if all of a group came in the time in which the flows start.
+            let rate = whole.zip(self.starting(group)).map(|(bytes, span)| {
+                u64::try_from(u128::from(bytes) * 8 * u128::from(PS_PER_S) / u128::from(span))
+                    .unwrap_or(u64::MAX)
+            });
+            for visit in self.visits(group).into_iter().filter(|visit| !visit.is_ack) {
+                let load = &mut loads[visit.link as usize];
+                *load = load.saturating_add(rate.unwrap_or(u64::MAX));
+            }
+        }
+        loads.iter().zip(&self.rates).map(|(&load, &rate)| load > rate / 100 * CALM).collect()
+    }
+
+    /// Bytes of a transfer of a group whose flows are there while they live; `None`: they live to the end.
+    fn transfer(&self, group: &Group) -> Option<u64> {
+        let GroupKind::Tcp(config) = &group.kind else { return None };
+        let bytes = match config.app {
+            App::Transfer(size) => size.0,
+            App::Own => (group.sizes?.mean * segment(group) as f64) as u64,
+            App::Endless | App::Bursts { .. } => return None,
+        };
+        is_fleeting(self.model, group).then_some(bytes)
+    }
+
+    /// Time in which the flows of a group start; `None`: none.
+    fn starting(&self, group: &Group) -> Option<Picos> {
+        let (each, gaps) = match group.start {
+            Start::Every { every, .. } => (every, group.count.saturating_sub(1)),
+            Start::Poisson { gap, .. } => (gap, group.count),
+            Start::Uniform { within } => (within, 1),
+        };
+        let span = each.saturating_mul(gaps.into()).saturating_mul(PS_PER_NS).min(self.model.duration);
+        (span > 0).then_some(span)
+    }
+
+    /// Flows of a group whose hosts are there at once, at most and roughly; those that errors delay, to the end.
+    fn living(&self, group: &Group, crowded: &[bool]) -> u64 {
+        let count = u64::from(group.count);
+        let is_crowded = || group.path.iter().any(|&link| crowded[link as usize]);
+        let (Some(bytes), Some(span)) = (self.transfer(group), self.starting(group)) else { return count };
+        if is_crowded() {
+            return count;
+        }
+        let segments = bytes / segment(group) + 1;
+        let window = match &group.kind {
+            GroupKind::Tcp(config) => u64::from(config.initial_window.max(1)),
+            GroupKind::Source(_) => 1,
+        };
+        // The SYN's round trip, then those of slow start; and all of it in the slowest hop.
+        let rounds = 2 + u64::from((segments / window + 1).ilog2());
+        let pipes = [group.access, group.exit].into_iter().flatten().map(|pipe| pipe.rate.0);
+        let slowest = pipes.fold(self.slowest(&group.path), u64::min).max(1);
+        let sending = u64::try_from(u128::from(bytes) * 8 * u128::from(PS_PER_S) / u128::from(slowest));
+        let life = self.round_trip(group).saturating_mul(rounds).saturating_add(sending.unwrap_or(u64::MAX));
+        let at_once = u128::from(life.saturating_mul(LINGER)) * u128::from(count) / u128::from(span) + 1;
+        let error = |&link: &u32| {
+            let port = &self.model.links[link as usize].port;
+            let errors = port.errors.map_or(0.0, |errors| errors.average().packet_error_rate(u16::MAX));
+            errors + port.ack_loss.0 as f64 / u64::MAX as f64
+        };
+        let errors: f64 = group.path.iter().chain(&group.back).map(error).sum();
+        let troubled = (count as f64 * (errors * segments as f64).min(1.0)) as u64;
+        u64::try_from(at_once).unwrap_or(u64::MAX).saturating_add(troubled).min(count)
     }
 
     /// Returns the load of each link.
