@@ -116,7 +116,7 @@ fuzz:
 # The stream of operations is for tests alone.
 bpf:
 	HEADERS=write crates/linux/bpf/build.sh target/bpf
-	rm target/bpf/stream.bpf.o target/bpf/stream-xcpr.bpf.o target/bpf/stream-police.bpf.o
+	rm target/bpf/stream.bpf.o target/bpf/stream-xcpr.bpf.o target/bpf/stream-police.bpf.o target/bpf/stream-percpu.bpf.o
 	cp target/bpf/*.bpf.o target/bpf/tools.txt target/bpf/routers.rs target/bpf/queues.rs crates/linux/bpf/objects
 
 install:

@@ -4,7 +4,7 @@
 # instead of the Rust laws.
 # What ends in -vcp or -pxcp is built on vcp.rs or pxcp.rs, what ends in -dpcp or -tpcp on vcp.rs with chains of two or three,
 # what ends in -xcpr on laws.rs with a window that the receiver keeps, what ends in -beside on it with a census of flows, what ends in -police with a
-# policer, and host-dctcp, host-prague and host-abc on marks.rs.
+# policer, what ends in -percpu with the link's law in parts, and host-dctcp, host-prague and host-abc on marks.rs.
 # router-NAME is router-law.bpf.c on link.rs.in with the link law NAME of the list, or router-queue.bpf.c on queue.rs.in with the
 # queue law NAME of those that judge before a queue; with ROOT and OWN set, on the crate root in the file ROOT and its type OWN. All others are built
 # on laws.rs.
@@ -79,7 +79,7 @@ rust() {
     xcpr) root=$bpf/laws.rs flags="--cfg window" ;;
     # Of the queue laws beside the census nothing is there, as with those below.
     beside) root=$bpf/laws.rs flags="--cfg classes -Zcross-crate-inline-threshold=always" ;;
-    police) root=$bpf/laws.rs flags="--cfg police" ;;
+    police | percpu) root=$bpf/laws.rs flags="--cfg $1" ;;
     tpcp) root=$bpf/vcp.rs flags="--cfg chains --cfg three" ;;
     dctcp | prague | abc) root=$bpf/marks.rs flags="--cfg $1" ;;
     any-* | queue-*)
@@ -140,6 +140,7 @@ laws_of() {
     *-xcpr) echo xcpr ;;
     *-beside) echo beside ;;
     *-police) echo police ;;
+    *-percpu) echo percpu ;;
     *-dctcp | *-prague | *-abc) echo "${1#*-}" ;;
     *) echo laws ;;
     esac
@@ -178,12 +179,12 @@ for family in $([ "$law" != rust ] || echo "$families"); do
     any-*) header=$family.h source=link.rs.in ;;
     queue-*) header=$family.h source=queue.rs.in ;;
     dpcp | tpcp) header=$family.h source=vcp.rs ;;
-    xcpr | beside | police) header=$family.h source=laws.rs ;;
+    xcpr | beside | police | percpu) header=$family.h source=laws.rs ;;
     dctcp | prague | abc) header=$family.h source=marks.rs ;;
     *) header=$family.h source=$family.rs ;;
     esac
     bpftool btf dump file "$out/$family.o" format raw |
-        awk -v opaque="Link Sender Police" -v source="$source" -f bpf/header.awk >"$out/$header"
+        awk -v opaque="Link Part Sender Police" -v source="$source" -f bpf/header.awk >"$out/$header"
     case $family in any-* | queue-*) continue ;; esac
     if [ "${HEADERS:-}" = write ]; then
         cp "$out/$header" "bpf/$header"

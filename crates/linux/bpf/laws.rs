@@ -7,7 +7,7 @@
 //! `repr(C)`. What it sees of both, `law.h`, is written by the build.
 //!
 //! With `window` the sender and the receiver are XCP-r's, and there is no link. With `classes` there is a census of flows beside the
-//! link, with `police` a policer.
+//! link, with `police` a policer, with `percpu` the law of links in parts.
 //!
 //! The laws are modules of this file rather than a crate beside it, so that what they call among
 //! themselves stays local: the BPF linker wants type information for every global name.
@@ -273,6 +273,39 @@ mod window {
         // Returns the window with its epoch as a word.
         fn law_echo_on_ack(echo: &Echo) -> u64 {
             echo.reply().to_word() as u64
+        }
+    }
+}
+
+#[cfg(percpu)]
+mod percpu {
+    use super::*;
+    use xcp::{Link, Part};
+
+    exported! {
+        // Returns 1 if the whole has to lend before that, and then the packet has not passed. Interval 0: it has lent.
+        fn law_part_pass(part: &mut Part, interval: u64, header: &mut Header, size: u64) -> u64 {
+            if interval != 0 && part.wants(interval, header, Bytes(size)) {
+                return 1;
+            }
+            part.on_arrival(header, Bytes(size));
+            part.on_departure(header, Bytes(size));
+            0
+        }
+        fn law_part_other(part: &mut Part, size: u64) -> u64 {
+            part.on_other_arrival(Bytes(size));
+            0
+        }
+        fn law_link_lend(link: &mut Link, part: &mut Part, header: &Header, size: u64, parts: u64) -> u64 {
+            link.lend(part, header, Bytes(size), parts);
+            0
+        }
+        fn law_link_take_in(link: &mut Link, part: &mut Part) -> u64 {
+            link.take_in(part);
+            0
+        }
+        fn law_link_interval_number(link: &Link) -> u64 {
+            link.interval_number()
         }
     }
 }

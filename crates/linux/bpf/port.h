@@ -19,20 +19,26 @@ struct {
 	__type(value, struct port);
 } port SEC(".maps");
 
-/* Counts a packet; the port is locked. */
-static __always_inline void count(struct port *port, const struct packet *packet, __u32 kind)
+/* Counts a packet; nobody else does meanwhile. */
+static __always_inline void count(__u64 counts[COUNTS], const struct packet *packet, __u32 kind)
 {
-	port->counts[PACKETS] += packet->segments;
-	port->counts[BYTES] += packet->size;
-	port->counts[kind < COUNTS ? kind : OTHER] += packet->segments;
+	counts[PACKETS] += packet->segments;
+	counts[BYTES] += packet->size;
+	counts[kind < COUNTS ? kind : OTHER] += packet->segments;
 }
 
-/* The packet could not be written: it was none of that kind. The port is not locked. */
+/* What was counted could not be written: it was none of that kind. */
+static __always_inline void recount(__u64 counts[COUNTS], const struct packet *packet, __u32 kind)
+{
+	counts[kind < COUNTS ? kind : OTHER] -= packet->segments;
+	counts[UNWRITABLE] += packet->segments;
+}
+
+/* The same of a port that is not locked. */
 static __always_inline void count_unwritable(struct port *port, const struct packet *packet, __u32 kind)
 {
 	bpf_spin_lock(&port->lock);
-	port->counts[kind < COUNTS ? kind : OTHER] -= packet->segments;
-	port->counts[UNWRITABLE] += packet->segments;
+	recount(port->counts, packet, kind);
 	bpf_spin_unlock(&port->lock);
 }
 

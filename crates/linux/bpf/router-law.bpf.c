@@ -236,7 +236,7 @@ int cl_router(struct __sk_buff *skb)
 	/* Without control intervals, as of each packet. */
 	if (deadline == ~0ull)
 		law_link_report(&p->link, &p->report);
-	count(p, &packet, kind);
+	count(p->counts, &packet, kind);
 	p->now = now;
 	p->backlog = backlog;
 	bpf_spin_unlock(&p->lock);

@@ -58,7 +58,7 @@ int cl_router(struct __sk_buff *skb)
 	if (is_ip)
 		verdict = law_queue_judge(&p->link, now, packet.size, packet.ecn, packet.segments);
 	law_link_report(&p->link, &p->report);
-	count(p, &packet, kind);
+	count(p->counts, &packet, kind);
 	p->now = now;
 	p->backlog = backlog;
 	bpf_spin_unlock(&p->lock);

@@ -100,7 +100,7 @@ int cl_router(struct __sk_buff *skb)
 	if (kind == WORKED_ON)
 		code = law_link_raise(&p->link, code) & 3;
 #endif
-	count(p, &packet, kind);
+	count(p->counts, &packet, kind);
 	bpf_spin_unlock(&p->lock);
 
 	if (code != packet.ecn && set_ecn(skb, &packet, code))

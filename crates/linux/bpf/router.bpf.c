@@ -40,6 +40,11 @@ struct port {
 	__u64 began;
 	struct Report report;
 	__u64 counts[COUNTS];
+#ifdef PERCPU
+	__u64 due;	/* when somebody has to look again whether the law has anything to do */
+	__u64 interval; /* that runs, by its number */
+	__u64 parts;	/* of the law */
+#endif
 #ifdef XCPI
 	__u64 crossings[8]; /* by enum crossed; a mask bounds each access */
 #endif
@@ -68,6 +73,10 @@ static __always_inline void start(struct port *port, struct config *config)
 #endif
 #ifdef POLICE
 	law_police_start(&port->police);
+#endif
+#ifdef PERCPU
+	port->interval = law_link_interval_number(&port->link);
+	port->due = 0;
 #endif
 }
 
@@ -153,14 +162,12 @@ static __always_inline void sum(const struct packet *p, const struct asked *aske
 	header->reverse = 0;
 }
 
-/* The share of a packet: of all its segments together, then divided among them. */
-static __always_inline void allot(struct Link *link, __u32 *rest, const struct packet *p, struct asked *asked,
-				  struct Header *header, __u64 now, __u64 backlog)
+/* Divides what a packet's segments got together, of which they had asked for so much, among them. */
+static __always_inline void divide(__u32 *rest, const struct packet *p, struct asked *asked,
+				   const struct Header *header, __s64 scaled)
 {
-	__s64 segments = p->segments, demand = (__s32)asked->delta, scaled = header->delta, total, each;
+	__s64 segments = p->segments, demand = (__s32)asked->delta, total, each;
 
-	law_link_on_arrival(link, now, header, p->size);
-	law_link_on_departure(link, now, header, p->size, backlog);
 	if (header->delta == scaled)
 		return; /* it keeps what it asked for */
 	/* Rounded down, which the machine does for numbers above zero only. */
@@ -170,6 +177,17 @@ static __always_inline void allot(struct Link *link, __u32 *rest, const struct p
 		each = demand;
 	*rest = total - each * segments;
 	asked->delta = each;
+}
+
+/* The share of a packet. */
+static __always_inline void allot(struct Link *link, __u32 *rest, const struct packet *p, struct asked *asked,
+				  struct Header *header, __u64 now, __u64 backlog)
+{
+	__s64 scaled = header->delta;
+
+	law_link_on_arrival(link, now, header, p->size);
+	law_link_on_departure(link, now, header, p->size, backlog);
+	divide(rest, p, asked, header, scaled);
 }
 
 static __always_inline int write(struct __sk_buff *skb, const struct packet *p, const struct asked *asked,
@@ -199,6 +217,9 @@ static __always_inline int write(struct __sk_buff *skb, const struct packet *p, 
 #ifdef POLICE
 #include "policer.h"
 #endif
+#ifdef PERCPU
+#include "processors.h"
+#else
 
 SEC("tc")
 int cl_router(struct __sk_buff *skb)
@@ -318,7 +339,7 @@ int cl_router(struct __sk_buff *skb)
 		law_link_on_other_departure(&p->link, now, backlog);
 #endif
 	}
-	count(p, &packet, kind);
+	count(p->counts, &packet, kind);
 #ifdef BESIDE
 	count_flow(cells, cell, data);
 #endif
@@ -344,5 +365,6 @@ int cl_router(struct __sk_buff *skb)
 		count_unwritable(p, &packet, kind);
 	return TC_ACT_UNSPEC;
 }
+#endif
 
 char _license[] SEC("license") = "GPL";

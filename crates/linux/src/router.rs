@@ -27,6 +27,7 @@ pub use crate::interface::Hook;
 use crate::interface::{Hung, Interface, Place, Side, json};
 use crate::sys::bpf::os;
 use crate::sys::command;
+use crate::sys::offload;
 use crate::sys::qdisc::{Qdisc, QdiscReader};
 pub use any::AnyLaw;
 pub use beside::{Beside, Follower, Weights, check_beside};
@@ -34,12 +35,18 @@ use ensure::Shaper;
 pub use ensure::{Change, Part, State, ensure, ensured, replace};
 pub use police::Policed;
 pub(crate) use program::refused;
-use program::{CONFIG, PORT, PROGRAM, Settings, incomplete, read};
+use program::{CONFIG, PARTS, PORT, PROGRAM, Settings, incomplete, read};
 pub use program::{Flows, Load, OBJECT, Program, Refused, Sample, law_name, law_name_in};
 pub use source::{Fed, Feeder, PATIENCE, Source, SourceKind, SourceState};
 
 /// Handle of the root qdisc that is ours.
 const HANDLE: u32 = 0xcc1_0000;
+/// Bytes that Ethernet carries around each IP packet: preamble, header, checksum and gap.
+const AROUND: u64 = 38;
+/// Kind of the qdisc of an interface with several hardware queues, each of which has one of its own below.
+const MQ: &str = "mq";
+/// Kinds that keep no backlog of their own: the packets wait elsewhere, or nowhere.
+const SILENT: [&str; 7] = ["noqueue", MQ, "mqprio", "taprio", "pfifo_fast", "noop", ""];
 /// Where the program hangs.
 const PLACE: Place = Place { side: Side::Out, is_first: false, filter: 0xcc1 };
 /// The bucket is small, because what it lets through at once stands in the next queue and is not seen in
@@ -101,6 +108,16 @@ pub struct Config {
     pub shape: Option<Queue>,
 }
 
+impl Config {
+    /// The same, with the law in parts where an interface has several hardware queues and nothing else makes packets of all
+    /// processors wait for each other.
+    fn fitted(&self, qdisc: &str) -> Self {
+        let law = self.law.clone();
+        let law = if self.shape.is_none() && qdisc == MQ { law.per_cpu() } else { None };
+        Self { law: law.unwrap_or_else(|| self.law.clone()), ..self.clone() }
+    }
+}
+
 /// A link law that the kernel runs, with its constants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Law {
@@ -117,6 +134,8 @@ pub enum Law {
     XcpI(xcp::LinkConfig, Ipv4Addr),
     /// XCP beside all other traffic, each in a class of its own, and the weights of these.
     Beside(xcp::LinkConfig, Weights),
+    /// XCP on an interface with several hardware queues, whose processors add up by themselves, each with a part of the law.
+    PerCpu(xcp::LinkConfig),
     /// Any other, or a queue law, which judges packets before their queue.
     Any(Box<AnyLaw>),
 }
@@ -136,6 +155,8 @@ impl Law {
     const BESIDE: u32 = 6;
     /// Number of XCP behind a policer.
     const POLICED: u32 = 7;
+    /// Number of XCP whose processors add up by themselves.
+    const PER_CPU: u32 = 8;
 
     /// Gives a constant another value: `alpha`, `beta` or `gamma` of XCP and P-XCP, `k` or `r-max` of P-XCP, of any other law its
     /// factors and shares. Returns false if the law has none of that name, or not such a one.
@@ -148,6 +169,7 @@ impl Law {
                 Self::Xcp(law)
                 | Self::Beside(law, _)
                 | Self::Policed(law, _)
+                | Self::PerCpu(law)
                 | Self::XcpI(law, _)
                 | Self::Pxcp(pxcp::LinkConfig { xcp: law, .. }),
                 _,
@@ -179,6 +201,14 @@ impl Law {
         }
     }
 
+    /// Returns the law with a part for each processor; `None`: it is not XCP, the only one that can be divided.
+    pub fn per_cpu(self) -> Option<Self> {
+        match self {
+            Self::Xcp(law) => Some(Self::PerCpu(law)),
+            _ => None,
+        }
+    }
+
     /// Returns true for a law that tells the load in the ECN field: VCP and DPCP.
     pub fn is_code(&self) -> bool {
         matches!(self, Self::Mpcp(_))
@@ -195,6 +225,7 @@ impl Law {
             Self::XcpI(..) => program::XCP_I,
             Self::Beside(..) => program::BESIDE,
             Self::Policed(..) => program::POLICE,
+            Self::PerCpu(_) => program::PER_CPU,
         }
     }
 
@@ -208,15 +239,18 @@ impl Law {
             Self::XcpI(..) => Self::XCP_I,
             Self::Beside(..) => Self::BESIDE,
             Self::Policed(..) => Self::POLICED,
+            Self::PerCpu(_) => Self::PER_CPU,
             Self::Any(_) => Self::ANY,
         }
     }
 
     fn first_interval(&self) -> Duration {
         match self {
-            Self::Xcp(law) | Self::XcpI(law, _) | Self::Beside(law, _) | Self::Policed(law, _) => {
-                law.initial_interval
-            }
+            Self::Xcp(law)
+            | Self::XcpI(law, _)
+            | Self::Beside(law, _)
+            | Self::Policed(law, _)
+            | Self::PerCpu(law) => law.initial_interval,
             Self::Mpcp(law) => law.interval,
             Self::Pxcp(law) => law.xcp.initial_interval,
             Self::Any(law) => law.first_interval(),
@@ -229,7 +263,7 @@ impl Law {
         let mut bytes = vec![];
         match self {
             Self::Any(law) => return law.constants(phases),
-            Self::Xcp(law) => xcp_constants(&mut bytes, law),
+            Self::Xcp(law) | Self::PerCpu(law) => xcp_constants(&mut bytes, law),
             Self::XcpI(law, own) => {
                 xcp_constants(&mut bytes, law);
                 bytes.extend(own.octets());
@@ -323,6 +357,8 @@ pub struct Status {
     pub shaper_gone: bool,
     /// Kind of the root qdisc, which holds the packets, such as `tbf`.
     pub qdisc: String,
+    /// True if each processor adds up by itself; false: they wait for one lock.
+    pub per_cpu: bool,
     /// Longest IP packet that the interface sends, bytes.
     pub mtu: u32,
     /// Bytes that the bucket of the shaper holds that [`attach`] set up; `None`: there is none.
@@ -413,6 +449,29 @@ impl Interface {
         Ok(self.root_qdisc()?.handle == HANDLE)
     }
 
+    /// Refuses hardware queues of which some do not say how much waits in them.
+    fn require_backlogs(&self) -> Result<()> {
+        let name = &self.name;
+        let list = json(&format!("tc -j qdisc show dev {name}"))?;
+        let queues = list.as_array().into_iter().flatten().filter(|qdisc| qdisc["parent"].is_string());
+        let mut kinds = queues.filter_map(|qdisc| qdisc["kind"].as_str());
+        let Some(kind) = kinds.find(|kind| SILENT.contains(kind)) else { return Ok(()) };
+        Err(Error::input(
+            format!("a hardware queue of {name} is {kind}, which does not say how much waits in it"),
+            format!(
+                "leave --no-shape out, or give each one that does: tc qdisc replace dev {name} root handle 1: mq, then for \
+                 each queue tc qdisc replace dev {name} parent 1:QUEUE fq_codel"
+            ),
+        ))
+    }
+
+    /// Bits of IP packets of full size that the hardware carries in a second, as the driver says; `None`: it does not.
+    fn line_rate(&self) -> Option<BitRate> {
+        let megabits = u64::from(offload::speed(&self.name)?);
+        let mtu = u64::from(self.mtu);
+        Some(BitRate(megabits * 1_000_000 * mtu / (mtu + AROUND)))
+    }
+
     /// Makes the error about the shaper of a command that was killed between the shaper and the program.
     fn left_over(&self) -> Error {
         Error::input(
@@ -440,6 +499,11 @@ impl Attached {
 
     fn settings(&self) -> Result<Settings> {
         read(self.map(CONFIG)?, MapFlags::ANY).map(Settings)
+    }
+
+    /// `struct port` of the program.
+    fn port(&self) -> Result<Vec<u8>> {
+        program::read_port(self.map(PORT)?, self.maps.iter().find(|map| map.name() == PARTS))
     }
 }
 
@@ -487,7 +551,7 @@ fn check_records(law: &Law) -> Result<()> {
 pub fn check_encoding(config: &Config) -> Result<()> {
     let fits = match &config.law {
         Law::Mpcp(_) => config.encoding == Encoding::Ecn,
-        Law::Xcp(_) | Law::Beside(..) | Law::Policed(..) | Law::Pxcp(_) => {
+        Law::Xcp(_) | Law::Beside(..) | Law::Policed(..) | Law::PerCpu(_) | Law::Pxcp(_) => {
             matches!(config.encoding, Encoding::Option | Encoding::Shim | Encoding::Both)
         }
         Law::XcpI(..) => config.encoding == Encoding::Shim,
@@ -511,6 +575,7 @@ fn attach_as(name: &str, config: &Config, mark: u32) -> Result<()> {
     check_records(&config.law)?;
     let interface = Interface::find(name)?;
     let Qdisc { kind, handle, .. } = interface.root_qdisc()?;
+    let config = &config.fitted(&kind);
     match config.shape {
         // What the kernel made itself has no number, and comes back by itself.
         Some(_) if handle != 0 && handle != HANDLE => {
@@ -519,8 +584,8 @@ fn attach_as(name: &str, config: &Config, mark: u32) -> Result<()> {
                 format!("use it as it is with --no-shape, or remove it first: tc qdisc del dev {name} root"),
             ));
         }
-        // These keep no backlog of their own: the packets wait elsewhere, or nowhere.
-        None if ["noqueue", "mq", "mqprio", "taprio", "pfifo_fast", "noop", ""].contains(&kind.as_str()) => {
+        None if matches!(config.law, Law::PerCpu(_)) => interface.require_backlogs()?,
+        None if SILENT.contains(&kind.as_str()) => {
             return Err(Error::input(
                 format!("the qdisc of {name} is {kind}, which does not say how much waits in it"),
                 "leave --no-shape out, or set up a shaper first (tc qdisc add ... tbf or htb)",
@@ -561,10 +626,10 @@ fn attach_as(name: &str, config: &Config, mark: u32) -> Result<()> {
     attached
 }
 
-/// Returns the rate that a TBF or HTB of somebody else holds on an interface.
+/// Returns the rate that a TBF or HTB of somebody else holds on an interface, or that several hardware queues share.
 ///
 /// # Errors
-/// If the interface's qdisc states no rate or several, or there is no such interface.
+/// If the interface's qdisc, or its driver, states no rate or several, or there is no such interface.
 pub fn shaped_rate(name: &str) -> Result<BitRate> {
     let interface = Interface::find(name)?;
     let kind = interface.root_qdisc()?.kind;
@@ -581,6 +646,7 @@ pub fn shaped_rate(name: &str) -> Result<BitRate> {
             let word = |line: &str| line.split(" rate ").nth(1)?.split_whitespace().next().map(str::to_owned);
             roots.filter_map(|line| tc_rate(&word(line)?)).collect()
         }
+        MQ => interface.line_rate().into_iter().collect(),
         _ => vec![],
     };
     match rates[..] {
@@ -680,7 +746,7 @@ pub fn status(name: Option<&str>) -> Result<Vec<Status>> {
     let one = |interface: &Interface, attached: Attached| {
         let settings = attached.settings()?;
         let qdisc = interface.root_qdisc()?;
-        let sample = Sample::new(&settings, &read(attached.map(PORT)?, MapFlags::LOCK)?);
+        let sample = Sample::new(&settings, &attached.port()?);
         let (was_shaped, is_ours) = (settings.undo() & SHAPED != 0, qdisc.handle == HANDLE);
         let shaper = if was_shaped && is_ours { Shaper::of(interface)? } else { None };
         let source = Fed::of(settings.undo());
@@ -690,6 +756,7 @@ pub fn status(name: Option<&str>) -> Result<Vec<Status>> {
             interface: interface.name.clone(),
             law: settings.name(),
             encoding: settings.encoding(),
+            per_cpu: settings.law() == Law::PER_CPU,
             hook: attached.hung.hook,
             shaped: was_shaped && is_ours,
             shaper_gone: was_shaped && !is_ours,
@@ -856,7 +923,7 @@ impl Reader {
     /// # Errors
     /// If the kernel refuses, such as after the interface is gone.
     pub fn sample(&self) -> Result<(Sample, Backlog)> {
-        let port = read(self.attached.map(PORT)?, MapFlags::LOCK)?;
+        let port = self.attached.port()?;
         Ok((Sample::new(&self.attached.settings()?, &port), Backlog::from(&self.qdisc.read()?)))
     }
 }

@@ -7,7 +7,7 @@
 
 use congestlab_core::law::police::{Arrival, Bucket, Counts, Police, WAYS};
 use congestlab_core::law::xcp::{
-    Echo, Feedback, Header, Link, LinkConfig, LossPolicy, Profile, RateSource, RequestPolicy, Sender,
+    Echo, Feedback, Header, Link, LinkConfig, LossPolicy, Part, Profile, RateSource, RequestPolicy, Sender,
     SenderConfig, reply,
 };
 use congestlab_core::law::{Ack, LinkLaw as _, Send, SenderLaw as _, xcp_r};
@@ -790,6 +790,141 @@ fn a_policer_is_the_same_in_the_kernel() {
     );
     assert!(unknown > 100, "{unknown} packets of flows that found no record");
     println!("{count} operations, no difference: {all:?}");
+}
+
+/// XCP's link law in parts, and what `stream-percpu.bpf.c` is to do with packets that pass at one of them as the law does.
+struct Divided {
+    random: Random,
+    now: u64,
+    config: LinkConfig,
+    whole: Link,
+    parts: [Part; Self::PARTS],
+    /// Packets before which the whole had to lend.
+    lent: usize,
+}
+
+impl Divided {
+    const PARTS: usize = 4;
+
+    fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let config = LinkConfig {
+            capacity: Rate(8000 << random.below(24)),
+            capture: random.below(2) == 0,
+            bound_headers: random.below(2) == 0,
+            ..LinkConfig::DEFAULT
+        };
+        let whole = Link::new(config, Duration(20 * MS), Duration(10 * MS));
+        Self { random, now: 0, config, whole, parts: std::array::from_fn(|_| Part::new()), lent: 0 }
+    }
+
+    /// The bytes of an op, and the words that must be at its end: a report or nothing, header, whether the whole has lent, and
+    /// its deadline.
+    fn step(&mut self, is_first: bool) -> (Vec<u8>, Vec<u64>) {
+        self.now += self.random.below(MS);
+        let kind =
+            if is_first { 0 } else { [1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 4][self.random.below(11) as usize] };
+        let bits = |random: &mut Random, most: u64| random.next() >> (64 - most + random.below(most));
+        let (mut at, size) = (self.random.below(Self::PARTS as u64), bits(&mut self.random, 14));
+        let mut header = Header::default();
+        let (mut payload, mut report, mut returned) = (vec![], vec![], 0);
+        match kind {
+            0 => payload = link_config_bytes(&self.config),
+            1 => {
+                at = 8000 << self.random.below(30);
+                self.whole.set_capacity(Rate(at));
+            }
+            2 => {
+                let delta =
+                    if self.random.below(2) == 0 { i32::MAX } else { bits(&mut self.random, 32) as i32 };
+                let (x, rtt) = (bits(&mut self.random, 24) as u32, bits(&mut self.random, 28) as u32);
+                header = Header { x, rtt, delta, reverse: bits(&mut self.random, 32) as i32 };
+            }
+            4 => {
+                at = bits(&mut self.random, 20);
+                if self.random.below(3) == 0 {
+                    self.now = self.now.max(self.whole.next_deadline().0.min(self.now + SECOND));
+                }
+            }
+            _ => {}
+        }
+        let second = if is_first { 10 * MS } else { size };
+        let mut op = words(&[kind, self.now, if is_first { 20 * MS } else { at }, second]);
+        op.extend(payload);
+        op.resize(96, 0);
+        for word in [header.x, header.rtt, header.delta as u32, header.reverse as u32] {
+            op.extend(word.to_le_bytes());
+        }
+        op.resize(OP, 0);
+
+        let size = Bytes(size);
+        match kind {
+            2 => {
+                let part = &mut self.parts[at as usize];
+                if part.wants(self.whole.interval_number(), &header, size) {
+                    self.whole.lend(part, &header, size, Self::PARTS as u64);
+                    assert!(!part.wants(self.whole.interval_number(), &header, size), "{header:?}");
+                    (returned, self.lent) = (1, self.lent + 1);
+                }
+                part.on_arrival(&header, size);
+                part.on_departure(&mut header, size);
+            }
+            3 => self.parts[at as usize].on_other_arrival(size),
+            4 => {
+                self.parts.iter_mut().for_each(|part| self.whole.take_in(part));
+                self.whole.on_other_departure(Time(self.now), Bytes(at));
+                self.whole.on_deadline(Time(self.now), Bytes(at));
+                let told = self.whole.report();
+                report = vec![told.intervals, told.input.0, told.feedback as u64, told.interval.0];
+                report.extend([told.persistent_queue.0, told.bounded]);
+            }
+            _ => {}
+        }
+        let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        report.extend([pair(header.x, header.rtt), pair(header.delta as u32, header.reverse as u32)]);
+        report.extend([returned, self.whole.next_deadline().0]);
+        (op, report)
+    }
+}
+
+#[test]
+fn a_law_in_parts_is_the_same_in_the_kernel() {
+    let test = "a_law_in_parts_is_the_same_in_the_kernel";
+    let folder = Folder::new(test);
+    if let Err(reason) = build(&folder.0, "rust", &["stream-percpu"]) {
+        return eprintln!("SKIP {test}: {reason}");
+    }
+    libbpf_rs::set_print(None);
+    let object = ObjectBuilder::default()
+        .open_file(folder.0.join("stream-percpu.bpf.o"))
+        .and_then(|object| object.load());
+    let object = match object {
+        Err(error) if error.kind() == libbpf_rs::ErrorKind::PermissionDenied => {
+            return eprintln!("SKIP {test}: may not load BPF programs (run as root)");
+        }
+        other => other.unwrap(),
+    };
+    let program = object.progs_mut().next().unwrap();
+    let (mut count, mut lent, mut intervals) = (0, 0, 0);
+    for seed in 0..40 {
+        let mut divided = Divided::new(seed);
+        let ops: Vec<_> = (0..97 * OPS).map(|at| divided.step(at == 0)).collect();
+        for ops in ops.chunks(OPS) {
+            for ((given, expected), found) in ops.iter().zip(answers(&program, ops, 32)) {
+                let (report, rest) = found.split_at(8);
+                let report = if expected.len() > 4 { &report[..6] } else { &[] };
+                assert_eq!([report, rest].concat(), *expected, "seed {seed}, {given:?}");
+            }
+        }
+        count += ops.len();
+        lent += divided.lent;
+        intervals += divided.whole.report().intervals;
+    }
+    assert!(
+        count >= 100_000 && lent > 1000 && intervals > 1000,
+        "{count}, {lent} lent, {intervals} intervals"
+    );
+    println!("{count} operations, no difference: {lent} lent in {intervals} intervals");
 }
 
 /// The router on the twin says so, and the kernel takes it.

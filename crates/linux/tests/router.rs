@@ -34,7 +34,9 @@ fn quiet(encoding: Encoding) -> Config {
 
 fn law(config: &mut Config) -> &mut LinkConfig {
     match &mut config.law {
-        Law::Xcp(law) | Law::Beside(law, _) | Law::Policed(law, _) | Law::XcpI(law, _) => law,
+        Law::Xcp(law) | Law::Beside(law, _) | Law::Policed(law, _) | Law::PerCpu(law) | Law::XcpI(law, _) => {
+            law
+        }
         Law::Pxcp(law) => &mut law.xcp,
         Law::Mpcp(_) | Law::Any(_) => panic!("not XCP"),
     }

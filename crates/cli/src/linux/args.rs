@@ -272,7 +272,7 @@ pub(crate) struct AttachArguments {
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
     /// Rate of the link, in bits of IP packets, such as "1 Gbit/s" [default: with --no-shape that of the
-    /// shaper]
+    /// shaper, or of a device with several hardware queues]
     #[arg(long, required_unless_present = "no_shape")]
     pub(crate) rate: Option<BitRate>,
     /// Stay, and let the capacity follow a source: trace:FILE (a recorded trace), command:'CMD' (rates that a command prints), drain
@@ -305,7 +305,8 @@ pub(crate) struct AttachArguments {
     /// XCP: police senders that lie to the law or do not listen, with records of so many flows, 8 to 1000000, of 136 B each
     #[arg(long, value_name = "RECORDS", value_parser = records)]
     pub(crate) police: Option<u32>,
-    /// Use the queue that is there instead of holding the rate
+    /// Use the queue that is there instead of holding the rate. Where that is one for each of several hardware queues (mq), XCP's
+    /// law has a part on each processor, and none waits for another
     #[arg(long)]
     pub(crate) no_shape: bool,
     /// Limit of the queue, such as "200 packets" or "250 kB" [default: 100 ms at the rate, at least 100 kB]

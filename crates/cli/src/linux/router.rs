@@ -227,8 +227,8 @@ fn set(interface: &str, rate: BitRate, dry_run: bool, screen: &Screen) -> Result
         return Ok(());
     }
     let status = router::status(Some(interface))?;
-    for Status { shaped, law, qdisc, .. } in &status {
-        let queue = if *shaped {
+    for Status { shaped, per_cpu, law, qdisc, .. } in &status {
+        let queue = if *shaped || *per_cpu {
             String::new()
         } else {
             format!("; its shaper, {qdisc}, is not congestlab's and holds what it held")
@@ -346,6 +346,7 @@ fn table(status: &Status) -> String {
         shaped,
         shaper_gone,
         qdisc,
+        per_cpu,
         sample,
         queue,
         series,
@@ -365,6 +366,7 @@ fn table(status: &Status) -> String {
         },
         format!("{hook:?}").to_lowercase(),
         match (shaped, shaper_gone) {
+            _ if *per_cpu => format!("not shaped ({qdisc}), each processor adds up by itself"),
             (true, _) => format!("shaped here ({qdisc})"),
             (_, true) => format!("no longer shaped here: somebody has removed the shaper ({qdisc})"),
             _ => format!("shaped elsewhere ({qdisc})"),

@@ -2,7 +2,7 @@
 //! laws. No losses: the buffer has no limit.
 
 use super::*;
-use congestlab_core::law::xcp::{Echo, Sender};
+use congestlab_core::law::xcp::{Echo, Part, Sender};
 use congestlab_core::law::{Ack, Send, SenderLaw as _};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -55,6 +55,8 @@ pub(crate) struct Dumbbell {
     /// Round trip without queueing.
     delay: u64,
     link: Link,
+    /// Of processors, each of which has every so manieth flow; none: the link itself sees all packets.
+    parts: Vec<Part>,
     hosts: Vec<Host>,
     /// Time between two packets of who only states the most that a header can.
     lies: Option<u64>,
@@ -79,6 +81,7 @@ impl Dumbbell {
             service: SIZE * SECOND / rate,
             delay,
             link: Link::new(config, Duration(37 * MS), Duration(11 * MS)),
+            parts: vec![],
             hosts: hosts.collect(),
             lies: None,
             queue: VecDeque::new(),
@@ -99,9 +102,43 @@ impl Dumbbell {
         self
     }
 
+    /// With the link's law in so many parts.
+    pub(crate) fn in_parts(mut self, parts: usize) -> Self {
+        self.parts = vec![Part::new(); parts];
+        self
+    }
+
+    /// The part where a flow's packets pass, which then has what one of them wants.
+    fn part(&mut self, flow: usize, header: &Header, size: u64) -> Option<&mut Part> {
+        let count = self.parts.len();
+        let part = self.parts.get_mut(flow.checked_rem(count)?)?;
+        if part.wants(self.link.interval_number(), header, Bytes(size)) {
+            self.link.lend(part, header, Bytes(size), count as u64);
+        }
+        Some(part)
+    }
+
+    fn arrive(&mut self, flow: usize, header: &Header, size: u64) {
+        match self.part(flow, header, size) {
+            Some(part) => part.on_arrival(header, Bytes(size)),
+            None => self.link.on_arrival(Time(self.now), header, Bytes(size)),
+        }
+    }
+
+    fn depart(&mut self, flow: usize, header: &mut Header, size: u64) {
+        let (now, backlog) = (Time(self.now), self.backlog());
+        match self.part(flow, header, size) {
+            Some(part) => {
+                part.on_departure(header, Bytes(size));
+                self.link.on_other_departure(now, backlog);
+            }
+            None => self.link.on_departure(now, header, Bytes(size), backlog),
+        }
+    }
+
     fn lie(&mut self) {
         let header = Header { x: u32::MAX, rtt: u32::MAX, delta: ALL, reverse: 0 };
-        self.link.on_arrival(Time(self.now), &header, Bytes(SMALL));
+        self.arrive(0, &header, SMALL);
         self.queue.push_back((None, header, self.now));
         self.serve();
         if let Some(every) = self.lies {
@@ -135,7 +172,7 @@ impl Dumbbell {
             packets.push(host.sender.header(&host.flow.config, Time(self.now), &send));
         }
         for header in packets {
-            self.link.on_arrival(Time(self.now), &header, Bytes(SIZE));
+            self.arrive(flow, &header, SIZE);
             self.queue.push_back((Some(flow), header, self.now));
             self.serve();
         }
@@ -147,9 +184,8 @@ impl Dumbbell {
         }
         let Some((flow, mut header, sent_at)) = self.queue.pop_front() else { return };
         self.is_busy = true;
-        let backlog = self.backlog();
         let size = if flow.is_some() { SIZE } else { SMALL };
-        self.link.on_departure(Time(self.now), &mut header, Bytes(size), backlog);
+        self.depart(flow.unwrap_or(0), &mut header, size);
         let end = self.now + self.service * size / SIZE;
         self.schedule(end, Event::Served);
         let Some(flow) = flow else { return };
@@ -197,6 +233,7 @@ impl Dumbbell {
             self.now = next;
             if deadline < self.events.peek().map_or(u64::MAX, |Reverse((at, ..))| *at) {
                 let backlog = self.backlog();
+                self.parts.iter_mut().for_each(|part| self.link.take_in(part));
                 self.link.on_deadline(Time(next), backlog);
                 if self.link.report().intervals > intervals {
                     intervals = self.link.report().intervals;

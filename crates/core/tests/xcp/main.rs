@@ -9,6 +9,7 @@ mod link;
 mod loops;
 mod net;
 mod oracle;
+mod parts;
 mod properties;
 mod proportional;
 mod random;

@@ -177,6 +177,7 @@ fn ensure_as(name: &str, config: &Config, mark: u32) -> Result<Change> {
     check_beside(config)?;
     check_records(&config.law)?;
     let interface = Interface::find(name)?;
+    let config = &config.fitted(&interface.root_qdisc()?.kind);
     let Some(attached) = interface.attached()? else {
         attach_as(name, config, mark)?;
         return Ok(Change::Attached);

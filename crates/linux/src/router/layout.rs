@@ -12,10 +12,11 @@ use libbpf_rs::btf::{Btf, BtfType, ReferencesType as _};
 /// The meaning of the fields that have the same names: to be another where a law means another thing by one. At most 15.
 pub(super) const MEANING: u32 = 0;
 
-/// The structures in maps that stay: a port, keys and values of flows, a policer's bucket, weights and cells of two classes.
-const VALUES: [&str; 6] = ["port", "flow", "record", "bucket", "classes", "cells"];
+/// The structures in maps that stay: a port, what a processor has of it, keys and values of flows, a policer's bucket, weights and
+/// cells of two classes.
+const VALUES: [&str; 7] = ["port", "part", "flow", "record", "bucket", "classes", "cells"];
 /// Beginnings of the names of a law's functions, whose first argument is its state.
-const FUNCTIONS: [&str; 3] = ["law_link_", "law_queue_", "law_police_"];
+const FUNCTIONS: [&str; 4] = ["law_link_", "law_part_", "law_queue_", "law_police_"];
 
 /// The layout of a program's memory; comparable, and nothing more.
 #[derive(Debug, PartialEq, Eq)]
@@ -109,6 +110,7 @@ mod tests {
             (dpcp(rate).object().to_vec(), "load_deadline"),
             (law(rate).beside(Weights::Flows).unwrap().object().to_vec(), "weight"),
             (law(rate).policed(64).unwrap().object().to_vec(), "wanting"),
+            (law(rate).per_cpu().unwrap().object().to_vec(), "taken"),
         ];
         for name in AnyLaw::names() {
             let law = AnyLaw::new(Protocol::of(name).unwrap(), rate, None).unwrap();

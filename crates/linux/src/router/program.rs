@@ -36,15 +36,22 @@ pub(super) const BESIDE: &[u8] = include_bytes!("../../bpf/objects/router-beside
 /// The object file of `bpf/router-police.bpf.c`.
 pub(super) const POLICE: &[u8] = include_bytes!("../../bpf/objects/router-police.bpf.o");
 
+/// The object file of `bpf/router-percpu.bpf.c`.
+pub(super) const PER_CPU: &[u8] = include_bytes!("../../bpf/objects/router-percpu.bpf.o");
+
 /// Name of the program at the interface.
 pub(super) const PROGRAM: &str = "cl_router";
 const INIT: &str = "cl_router_init";
 /// Maps of one entry.
 pub(super) const CONFIG: &str = "config";
 pub(super) const PORT: &str = "port";
+/// Map of what each processor has by itself, of programs that have such.
+pub(super) const PARTS: &str = "parts";
 const FLOWS: &str = "flows";
 /// Maps of a law's memory.
-const STATE: [&str; 5] = [PORT, FLOWS, police::MAP, CLASSES, CELLS];
+const STATE: [&str; 6] = [PORT, PARTS, FLOWS, police::MAP, CLASSES, CELLS];
+/// Where the counts of `struct port` begin, in bytes, and how many there are.
+const COUNTS: (usize, usize) = (64, 11);
 const KEY: [u8; 4] = [0; 4];
 
 pub(super) const PRIVILEGE: &str =
@@ -320,6 +327,7 @@ impl Settings {
             Law::XCP_I => XCP_I,
             Law::BESIDE => BESIDE,
             Law::POLICED => POLICE,
+            Law::PER_CPU => PER_CPU,
             Law::ANY => match AnyLaw::object_of(&self.name()) {
                 Some(object) => object,
                 None => return false,
@@ -597,8 +605,9 @@ impl Program {
     /// # Errors
     /// If the kernel refuses to read the map.
     pub fn sample(&self) -> Result<Sample> {
-        let map = self.object.maps().find(|map| map.name() == PORT).ok_or_else(|| incomplete(PORT))?;
-        Ok(Sample::new(&self.settings, &read(&map, MapFlags::LOCK)?))
+        let find = |name: &str| self.object.maps().find(|map| map.name() == name);
+        let port = read_port(&find(PORT).ok_or_else(|| incomplete(PORT))?, find(PARTS).as_ref())?;
+        Ok(Sample::new(&self.settings, &port))
     }
 
     pub(super) fn with_fd<T>(&self, work: impl FnOnce(BorrowedFd<'_>) -> T) -> Result<T> {
@@ -626,6 +635,21 @@ pub(crate) fn refused(what: &str, error: std::io::Error) -> Error {
 pub(super) fn read(map: &impl MapCore, flags: MapFlags) -> Result<Vec<u8>> {
     let value = map.lookup(&KEY, flags).map_err(|error| refused("read a map", os(error)))?;
     value.ok_or_else(|| Error::Command { command: PROGRAM.into(), message: "an empty map".into() })
+}
+
+/// Reads `struct port`, with what processors have counted by themselves.
+pub(super) fn read_port(port: &impl MapCore, parts: Option<&impl MapCore>) -> Result<Vec<u8>> {
+    let mut bytes = read(port, MapFlags::LOCK)?;
+    let Some(parts) = parts else { return Ok(bytes) };
+    let parts = parts.lookup_percpu(&KEY, MapFlags::ANY).map_err(|error| refused("read a map", os(error)))?;
+    let (at, count) = COUNTS;
+    for part in parts.unwrap_or_default() {
+        let (sums, _) = bytes[at..].as_chunks_mut();
+        for (sum, counted) in sums.iter_mut().zip(part.as_chunks().0).take(count) {
+            *sum = u64::from_ne_bytes(*sum).wrapping_add(u64::from_ne_bytes(*counted)).to_ne_bytes();
+        }
+    }
+    Ok(bytes)
 }
 
 /// Two spans in (0, most]: routers that start together must not decide together.

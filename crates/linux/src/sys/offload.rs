@@ -1,5 +1,5 @@
-//! Offloads of an interface, switched by the ethtool ioctl. Without them every frame is one packet with its
-//! checksum filled in, as on a wire.
+//! Offloads of an interface, switched by the ethtool ioctl, which also tells its speed. Without them every frame is one packet
+//! with its checksum filled in, as on a wire.
 #![expect(unsafe_code, reason = "an ioctl that takes a pointer inside a structure")]
 
 use std::io;
@@ -28,6 +28,23 @@ const SWITCHES: [(u32, u32, &str); 4] = [
 struct Value {
     command: u32,
     data: u32,
+}
+
+/// ETHTOOL_GSET.
+const SETTINGS: u32 = 1;
+
+/// `struct ethtool_cmd`, of which only the speed is of interest.
+#[repr(C)]
+#[derive(Default)]
+struct Legacy {
+    command: u32,
+    modes: [u32; 2],
+    speed: u16,
+    places: [u8; 6],
+    packets: [u32; 2],
+    speed_high: u16,
+    pairs: [u8; 2],
+    partner: [u32; 3],
 }
 
 /// The offloads of an interface, switched off; restored when this is dropped.
@@ -81,19 +98,38 @@ impl Offloads {
     /// Reads or writes a switch; the answer is its state.
     fn call(&self, command: u32, data: u32) -> io::Result<u32> {
         let mut value = Value { command, data };
-        // SAFETY: zeros are a valid request, whose name stays terminated by at least one of them;
-        // the kernel reads and writes `value`, which outlives the call.
-        let result = unsafe {
-            let mut request: libc::ifreq = zeroed();
-            let room = request.ifr_name.len() - 1;
-            for (to, from) in request.ifr_name[..room].iter_mut().zip(self.interface.bytes()) {
-                *to = from as libc::c_char;
-            }
-            request.ifr_ifru.ifru_data = (&raw mut value).cast();
-            libc::ioctl(self.socket.as_raw_fd(), REQUEST, &raw mut request)
-        };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(value.data) }
+        ask(&self.socket, &self.interface, &mut value)?;
+        Ok(value.data)
     }
+}
+
+/// Structures of plain numbers that the kernel takes with a command of their own, which is the first of them.
+trait Question {}
+impl Question for Value {}
+impl Question for Legacy {}
+
+fn ask(socket: &OwnedFd, interface: &str, question: &mut impl Question) -> io::Result<()> {
+    // SAFETY: zeros are a valid request, whose name stays terminated by at least one of them;
+    // the kernel reads and writes `question`, which is as long as its command says and outlives the call.
+    let result = unsafe {
+        let mut request: libc::ifreq = zeroed();
+        let room = request.ifr_name.len() - 1;
+        for (to, from) in request.ifr_name[..room].iter_mut().zip(interface.bytes()) {
+            *to = from as libc::c_char;
+        }
+        request.ifr_ifru.ifru_data = std::ptr::from_mut(question).cast();
+        libc::ioctl(socket.as_raw_fd(), REQUEST, &raw mut request)
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Returns the speed of an interface of the thread's network namespace, Mbit/s, as its driver tells it; `None`: it does not.
+pub fn speed(interface: &str) -> Option<u32> {
+    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None).ok()?;
+    let mut told = Legacy { command: SETTINGS, ..Legacy::default() };
+    ask(&socket, interface, &mut told).ok()?;
+    let speed = u32::from(told.speed_high) << 16 | u32::from(told.speed);
+    (speed != 0 && speed != u32::MAX).then_some(speed)
 }
 
 impl Drop for Offloads {

@@ -83,6 +83,11 @@ impl Path {
 
     /// With this wire towards the server.
     pub(crate) fn over(encoding: Encoding, forward: Direction) -> Result<Self, String> {
+        Self::with_queues(encoding, forward, 1)
+    }
+
+    /// With this wire, and so many hardware queues of the router towards it.
+    pub(crate) fn with_queues(encoding: Encoding, forward: Direction, queues: u32) -> Result<Self, String> {
         for tool in ["ip", "tc", "iperf3", "tcpdump", "nft"] {
             let found = Command::new("sh").args(["-c", &format!("command -v {tool}")]).output();
             if !found.is_ok_and(|found| found.status.success()) {
@@ -115,7 +120,7 @@ impl Path {
             ip(&format!("ip -n {id}{end} link set lo up"));
         }
         ip(&format!("ip -n {id}c link add eth0 type veth peer name c netns {id}r"));
-        ip(&format!("ip -n {id}w link add w0 type veth peer name s netns {id}r"));
+        ip(&format!("ip -n {id}w link add w0 type veth peer name s numtxqueues {queues} netns {id}r"));
         ip(&format!("ip -n {id}w link add w1 type veth peer name eth0 netns {id}s"));
         for end in ["w0", "w1"] {
             ip(&format!("ip -n {id}w link set {end} up"));

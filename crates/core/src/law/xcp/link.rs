@@ -1,6 +1,8 @@
 //! XCP's link law, for a router's output port (draft-03 §4.2, K02 §3.5). `L n` is line n of draft-03's
 //! pseudo-code; equations are K02's.
 
+mod parts;
+
 use super::Header;
 use super::spread::{self, Spread};
 #[cfg(feature = "words")]
@@ -10,6 +12,7 @@ use crate::law::settings::{Field, Settings};
 use crate::law::words::Rule;
 use crate::law::{self, LinkLaw, Packet, Series, Steered, Told};
 use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, Wide, mul_div, mul_div_up};
+pub use parts::Part;
 
 /// Binary places of the rates that are handed out. The error of one packet's share, 2^-16 B/s, is
 /// far below the header's step of 1 B/s, and 46 bits are left for the rate itself.
@@ -149,6 +152,8 @@ pub(in crate::law) struct Pool {
     /// `pool / weights` as `factor * 2^-(32 + shift)`, with the top bit of `factor` at 62 or 63.
     factor: u64,
     shift: i32,
+    /// True where nothing comes to what is left: always, but for what a [`Part`] holds of a pool.
+    is_last: bool,
 }
 
 impl Pool {
@@ -160,23 +165,28 @@ impl Pool {
         let (pool_shift, weight_shift) = (pool.leading_zeros(), weights.leading_zeros());
         // Below 2^64: half the shifted pool is below the shifted weights.
         let factor = Wide::product(pool << pool_shift, 1 << 63).over(weights << weight_shift).to_u64();
-        Self { left: pool, factor, shift: 31 + pool_shift as i32 - weight_shift as i32 }
+        Self { left: pool, factor, shift: 31 + pool_shift as i32 - weight_shift as i32, is_last: true }
     }
 
     /// The share of a packet, rounded down.
     #[inline(always)]
     pub(in crate::law) fn share(&self, weight: u32) -> u64 {
-        // With its top bit at 31, so that the product keeps 62 bits however small the weight.
-        let zeros = weight.leading_zeros();
-        let weight = (weight as u64) << zeros;
-        let product = (self.factor >> 32) * weight + (((self.factor & 0xffff_ffff) * weight) >> 32);
-        let shift = self.shift + zeros as i32;
-        let share = match shift {
+        self.due(weight).min(self.left)
+    }
+
+    /// The share of a packet whatever is left.
+    #[inline(always)]
+    fn due(&self, weight: u32) -> u64 {
+        // All 96 bits of the product, without counting zeros, for which BPF has no instruction.
+        let weight = weight as u64;
+        let lower = (self.factor & 0xffff_ffff) * weight;
+        let upper = (self.factor >> 32) * weight + (lower >> 32);
+        match self.shift {
             64.. => 0,
-            0.. => product >> shift,
-            _ => u64::MAX, // more than any pool holds
-        };
-        share.min(self.left)
+            0.. => upper >> self.shift,
+            shift if weight >> (32 + shift) != 0 => u64::MAX, // more than any pool holds
+            shift => (upper << -shift) | ((lower & 0xffff_ffff) >> (32 + shift)),
+        }
     }
 
     /// Without a bound; true of [`LinkConfig::overdraw`].
@@ -190,7 +200,7 @@ impl Pool {
     pub(in crate::law) fn take(&mut self, part: i64) {
         let left = self.left as i64 - part;
         self.left = (left.max(0) as u64).min(POOL_MAX);
-        if self.left == 0 {
+        if self.left == 0 && self.is_last {
             self.factor = 0; // NS2: an exhausted pool gives nothing more in this interval
         }
     }
@@ -263,6 +273,29 @@ pub struct Share {
     pub factor: u64,
 }
 
+/// Sums over packets. Each word of them only grows as packets come, so that who looks while they do misses the last one
+/// at most, and finds it the next time.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+struct Sums {
+    input: Bytes,
+    /// X, 2^-28 s.
+    x: u64,
+    /// X RTT, 2^-56 s^2: the upper and the lower 32 bits of each product.
+    x_rtt_upper: u64,
+    x_rtt_lower: u64,
+    /// RTT over packets, and how many they are.
+    rtt: u64,
+    packets: u64,
+}
+
+impl Sums {
+    #[inline(always)]
+    fn x_rtt(&self) -> Wide {
+        Wide::shifted(self.x_rtt_upper, 32).plus(self.x_rtt_lower)
+    }
+}
+
 /// State of XCP's link law at one output port.
 #[derive(Clone, Debug)]
 #[repr(C)]
@@ -278,12 +311,7 @@ pub struct Link {
     interval: u32,
 
     // Measured in the running interval.
-    input: Bytes,
-    sum_x: u64,
-    sum_x_rtt: Wide,
-    /// RTT over packets, and how many they are.
-    sum_rtt: u64,
-    packets: u64,
+    sums: Sums,
     /// With [`LinkConfig::spread`] what long round trips add to all of this in later intervals; of the sum of X
     /// `long_x` is theirs.
     spread: Spread,
@@ -318,11 +346,7 @@ impl Link {
             max_rtt: config.max_interval.to_header(),
             max_x: max_x(&config, config.initial_interval),
             interval: config.initial_interval.to_header(),
-            input: Bytes(0),
-            sum_x: 0,
-            sum_x_rtt: Wide::ZERO,
-            sum_rtt: 0,
-            packets: 0,
+            sums: Sums::default(),
             spread: Spread::default(),
             long_x: 0,
             grants: Pool::default(),
@@ -346,17 +370,19 @@ impl Link {
         if header.x != 0 && header.rtt != 0 {
             let (x, rtt) = (self.bounded(header.x) as u64, header.rtt.min(self.max_rtt) as u64);
             self.report.bounded += (x != header.x as u64) as u64;
-            // No interval has the 2^32 packets that would be too many for 64 bits.
-            self.sum_x += x; // L 2
+            // No interval has the 2^32 packets that would be too many for 64 bits; those of a part may go round.
+            self.sums.x = self.sums.x.wrapping_add(x); // L 2
             if self.config.spread && self.spread.on_arrival(x as u32, rtt as u32, size.0, self.interval) {
                 self.long_x += x;
                 return;
             }
-            self.sum_x_rtt = self.sum_x_rtt.plus(x * rtt); // L 3-6
-            self.sum_rtt += rtt;
-            self.packets += 1;
+            let product = x * rtt; // L 3-6
+            self.sums.x_rtt_upper = self.sums.x_rtt_upper.wrapping_add(product >> 32);
+            self.sums.x_rtt_lower = self.sums.x_rtt_lower.wrapping_add(product & u32::MAX as u64);
+            self.sums.rtt = self.sums.rtt.wrapping_add(rtt);
+            self.sums.packets += 1;
         }
-        self.input += size; // L 1
+        self.sums.input += size; // L 1
     }
 
     /// The X that counts of the one that a packet states.
@@ -384,7 +410,7 @@ impl Link {
         self.queue_min = self.queue_min.min(backlog);
 
         let mut grant = self.grants.share(self.bounded(header.x)) as i64; // L 20
-        let mut cut = self.cuts.share(size.0.min(u32::MAX as u64) as u32) as i64; // L 21
+        let mut cut = self.cuts.share(weight(size)) as i64; // L 21
         let feedback = grant - cut; // L 22
         let demand = (header.delta as i64) << PLACES;
         if demand > feedback {
@@ -414,7 +440,7 @@ impl Link {
             grants_left: self.grants.left,
             cuts_left: self.cuts.left,
             grant: self.grants.share(self.bounded(header.x)),
-            cut: self.cuts.share(size.0.min(u32::MAX as u64) as u32),
+            cut: self.cuts.share(weight(size)),
             x: self.bounded(header.x),
             carry: self.carry,
             factor: 1 << 32,
@@ -505,17 +531,17 @@ impl Link {
         let elapsed = now - self.began;
         self.capacity = self.config.capacity;
         // L 7, eq. 5's d; none without a packet that states its round trip.
-        let mut sum_x = self.sum_x;
+        let (mut sum_x, mut sum_x_rtt) = (self.sums.x, self.sums.x_rtt());
         if self.config.spread {
             let counted = self.spread.count(elapsed);
             sum_x = (sum_x - self.long_x).saturating_add(counted.x);
-            self.input += Bytes(counted.bytes);
-            self.sum_x_rtt = self.sum_x_rtt.sum(counted.x_rtt);
+            self.sums.input += Bytes(counted.bytes);
+            sum_x_rtt = sum_x_rtt.sum(counted.x_rtt);
             let with_places = |sum: u64, counted| (sum << spread::PLACES).saturating_add(counted);
-            self.sum_rtt = with_places(self.sum_rtt, counted.rtt);
-            self.packets = with_places(self.packets, counted.packets);
+            self.sums.rtt = with_places(self.sums.rtt, counted.rtt);
+            self.sums.packets = with_places(self.sums.packets, counted.packets);
         }
-        let mean = (sum_x != 0).then(|| self.sum_x_rtt.times_2_32().over(sum_x).to_u64());
+        let mean = (sum_x != 0).then(|| sum_x_rtt.times_2_32().over(sum_x).to_u64());
         self.mean_rtt = match (told, mean) {
             (Some(told), _) if told.mean_rtt.0 > 0 => {
                 with_rtt_places(told.mean_rtt.min(self.config.max_interval))
@@ -527,8 +553,11 @@ impl Link {
         };
 
         // y: L 8. Nothing can have been measured in no time.
-        let input =
-            if elapsed.0 == 0 { 0 } else { mul_div(self.input.0, SECOND << PLACES, elapsed.0).min(POOL_MAX) };
+        let input = if elapsed.0 == 0 {
+            0
+        } else {
+            mul_div(self.sums.input.0, SECOND << PLACES, elapsed.0).min(POOL_MAX)
+        };
         // F: L 9, eq. 1 as a rate, in two halves because there is no signed division in BPF.
         let (mut rise, mut fall) = (0, 0);
         if input > 0 || self.config.thesis {
@@ -554,7 +583,8 @@ impl Link {
         };
         let shuffled = self.config.gamma.of(shared).saturating_sub(rise + fall); // L 10, eq. 2
         let left = self.cuts.left;
-        self.cuts = self.pool((shuffled + fall).min(POOL_MAX), self.input.0.saturating_sub(apart.bytes)); // L 12, 14
+        let weights = self.sums.input.0.saturating_sub(apart.bytes);
+        self.cuts = self.pool((shuffled + fall).min(POOL_MAX), weights); // L 12, 14
         if self.config.spread {
             // Else packets of a burst would be cut until an average interval's cuts are out, and all of them granted.
             self.cuts.left =
@@ -573,9 +603,8 @@ impl Link {
         };
         self.max_x = max_x(&self.config, interval);
         self.interval = interval.to_header();
-        (self.input, self.sum_x_rtt) = (Bytes(0), Wide::ZERO); // L 15, 17
-        (self.sum_rtt, self.packets, self.long_x) = (0, 0, 0);
-        self.sum_x = self.sum_x.saturating_sub(apart.x);
+        self.sums = Sums { x: self.sums.x.saturating_sub(apart.x), ..Sums::default() }; // L 15, 17
+        self.long_x = 0;
         self.began = now;
         self.control_deadline = now + interval; // L 19
         (shuffled + rise).min(POOL_MAX) // L 11
@@ -585,7 +614,7 @@ impl Link {
     /// can state at will; its part in this mean is what it really sends.
     #[inline(always)]
     fn rtt_bound(&self) -> u64 {
-        mul_div(self.sum_rtt, RTT_BOUND << (RTT_PLACES - 28), self.packets)
+        mul_div(self.sums.rtt, RTT_BOUND << (RTT_PLACES - 28), self.sums.packets)
     }
 
     #[inline(always)]
@@ -598,9 +627,9 @@ impl Link {
     #[inline(always)]
     fn grant(&mut self, pool: u64) {
         // TH says that a division by nothing was avoided, not how: by one (ours).
-        let sum_x = if self.config.thesis { self.sum_x.max(1) } else { self.sum_x };
+        let sum_x = if self.config.thesis { self.sums.x.max(1) } else { self.sums.x };
         self.grants = self.pool(pool.min(POOL_MAX), sum_x); // L 13
-        self.sum_x = 0; // L 16
+        self.sums.x = 0; // L 16
     }
 
     /// beta Q / d, B/s with [`PLACES`].
@@ -634,7 +663,7 @@ impl Steered for Link {
     #[inline]
     fn input(&self, now: Time) -> Rate {
         let elapsed = now - self.began;
-        if elapsed.0 == 0 { Rate(0) } else { self.input.per(elapsed) }
+        if elapsed.0 == 0 { Rate(0) } else { self.sums.input.per(elapsed) }
     }
 
     /// Returns d of the interval before, rounded up.
@@ -764,6 +793,12 @@ impl LinkLaw for Link {
 #[inline(always)]
 fn max_x(config: &LinkConfig, interval: Duration) -> u32 {
     if config.bound_headers { interval.min(config.initial_interval).to_header().max(1) } else { u32::MAX }
+}
+
+/// A packet's weight in the pool of cuts.
+#[inline(always)]
+fn weight(size: Bytes) -> u32 {
+    size.0.min(u32::MAX as u64) as u32
 }
 
 /// A span in seconds with [`RTT_PLACES`].

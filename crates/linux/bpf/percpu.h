@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Written by build.sh of what Rust's compiler made of laws.rs (header.awk): do not edit. */
+#pragma once
+#include <linux/types.h>
+
+struct CumulativeEcho {
+	__s64 rest;
+	__u32 stated;
+	__u32 pad;
+};
+_Static_assert(sizeof(struct CumulativeEcho) == 16, "as Rust has it");
+
+struct Header {
+	__u32 x;
+	__u32 rtt;
+	__s32 delta;
+	__s32 reverse;
+};
+_Static_assert(sizeof(struct Header) == 16, "as Rust has it");
+
+struct Echo {
+	__s64 sum;
+};
+_Static_assert(sizeof(struct Echo) == 8, "as Rust has it");
+
+struct Link {
+	__u64 state[57];
+};
+_Static_assert(sizeof(struct Link) == 456, "as Rust has it");
+
+struct LinkConfig {
+	__u64 capacity;
+	__u32 alpha;
+	__u32 beta;
+	__u32 gamma;
+	__u64 min_interval;
+	__u64 max_interval;
+	__u64 initial_interval;
+	__u64 allowed_queue;
+	__u8 capture;
+	__u8 thesis;
+	__u8 overdraw;
+	__u8 bound_headers;
+	__u8 spread;
+};
+_Static_assert(sizeof(struct LinkConfig) == 64, "as Rust has it");
+
+struct Part {
+	__u64 state[65];
+};
+_Static_assert(sizeof(struct Part) == 520, "as Rust has it");
+
+struct Report {
+	__u64 intervals;
+	__u64 input;
+	__s64 feedback;
+	__u64 interval;
+	__u64 persistent_queue;
+	__u64 bounded;
+};
+_Static_assert(sizeof(struct Report) == 48, "as Rust has it");
+
+struct EchoReader {
+	__u32 heard;
+};
+_Static_assert(sizeof(struct EchoReader) == 4, "as Rust has it");
+
+struct Sender {
+	__u64 state[17];
+};
+_Static_assert(sizeof(struct Sender) == 136, "as Rust has it");
+
+struct SenderConfig {
+	__u64 desired_rate;
+	__u32 request;
+	__u32 loss;
+	__u32 rate_source;
+	__u32 aging;
+	__u32 price;
+	__u8 clamp;
+	__u8 pacing;
+	__u8 ns2;
+	__u8 safety_net;
+};
+_Static_assert(sizeof(struct SenderConfig) == 32, "as Rust has it");
+
+struct Reply {
+	__u32 word;
+	__u8 byte;
+};
+_Static_assert(sizeof(struct Reply) == 8, "as Rust has it");
+
+struct Ack {
+	__u64 acked;
+	__u64 flight;
+	__u64 awnd;
+	__u64 rtt;
+	__u64 srtt;
+	struct Reply reply;
+	__u8 is_duplicate;
+	__u8 in_recovery;
+	__u8 is_window_limited;
+	__u8 is_late;
+};
+_Static_assert(sizeof(struct Ack) == 56, "as Rust has it");
+
+struct Send {
+	__u64 size;
+	__u64 srtt;
+	__u64 awnd;
+	__u64 backlog;
+	__u64 inflation;
+	__u8 is_window_limited;
+};
+_Static_assert(sizeof(struct Send) == 48, "as Rust has it");
+
+/* Hidden: static subprograms to the verifier, which then accepts map pointers and spin locks. */
+#define LAW extern __attribute__((visibility("hidden")))
+
+LAW __u64 law_cumulative_on_ack(struct CumulativeEcho *echo);
+LAW __u64 law_cumulative_on_data(struct CumulativeEcho *echo, struct Header *header, __u64 packets);
+LAW __u64 law_echo_on_ack(struct Echo *echo);
+LAW __u64 law_echo_on_data(struct Echo *echo, struct Header *header);
+LAW __u64 law_link_init(struct Link *link, struct LinkConfig *config, __u64 phase, __u64 queue_phase);
+LAW __u64 law_link_interval_number(struct Link *link);
+LAW __u64 law_link_lend(struct Link *link, struct Part *part, struct Header *header, __u64 size, __u64 parts);
+LAW __u64 law_link_next_deadline(struct Link *link);
+LAW __u64 law_link_on_arrival(struct Link *link, __u64 now, struct Header *header, __u64 size);
+LAW __u64 law_link_on_deadline(struct Link *link, __u64 now, __u64 backlog);
+LAW __u64 law_link_on_departure(struct Link *link, __u64 now, struct Header *header, __u64 size, __u64 backlog);
+LAW __u64 law_link_on_other_departure(struct Link *link, __u64 now, __u64 backlog);
+LAW __u64 law_link_report(struct Link *link, struct Report *report);
+LAW __u64 law_link_set_capacity(struct Link *link, __u64 capacity);
+LAW __u64 law_link_take_in(struct Link *link, struct Part *part);
+LAW __u64 law_part_other(struct Part *part, __u64 size);
+LAW __u64 law_part_pass(struct Part *part, __u64 interval, struct Header *header, __u64 size);
+LAW __u64 law_reader_on_ack(struct EchoReader *reader, __u64 sum);
+LAW __u64 law_sender_init(struct Sender *sender, __u64 mss, __u64 initial_window);
+LAW __u64 law_sender_note_losses(struct Sender *sender, struct SenderConfig *config, __u64 lost);
+LAW __u64 law_sender_on_ack(struct Sender *sender, struct SenderConfig *config, __u64 now, struct Ack *ack);
+LAW __u64 law_sender_on_loss(struct Sender *sender, struct SenderConfig *config, __u64 now, __u64 flight);
+LAW __u64 law_sender_on_restart(struct Sender *sender, struct SenderConfig *config, __u64 now, __u64 initial_window);
+LAW __u64 law_sender_on_send(struct Sender *sender, struct SenderConfig *config, __u64 now, struct Send *send, struct Header *header);
+LAW __u64 law_sender_on_timeout(struct Sender *sender, struct SenderConfig *config, __u64 now, __u64 flight, __u64 is_first);
+LAW __u64 law_sender_pacing_rate(struct Sender *sender, struct SenderConfig *config, __u64 srtt);
+LAW __u64 law_sender_window(struct Sender *sender);
