@@ -276,6 +276,20 @@ fn a_link_that_controls_nobody_begins_with_the_largest() {
     }
 }
 
+/// A flow that nobody controls has no link to wait for: a full one takes it, one with room leaves it alone.
+#[test]
+fn a_full_link_takes_a_flow_that_nobody_controls() {
+    for (capacity, controls) in [(CAPACITY * 10, 0), (CAPACITY / 10, 1)] {
+        let mut config = LinkConfig { calibrate: false, ..config() };
+        config.xcp.capacity = Rate(capacity);
+        let mut law = start(&config);
+        (0..5).for_each(|_| LinkLaw::on_arrival(&mut law, Time(0), &of_flow(20, Hops::NONE)));
+        law.on_deadline(Time(100 * MS), Bytes(0));
+        let (delta, hops) = leaves(&mut law, of_flow(20, Hops::NONE));
+        assert_eq!((hops.controls, delta > 0), (controls, controls == 0));
+    }
+}
+
 /// Ten packets that state the longest X are no crowd; a hundred are.
 #[test]
 fn long_times_between_packets_are_believed_of_many() {

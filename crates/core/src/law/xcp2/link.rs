@@ -326,8 +326,9 @@ impl LinkLaw for Link {
         }
         packet.set_header(header);
         if let Some(hops) = hops {
-            let is_lowered = !is_apart && header.delta < asked;
-            let controls = if is_lowered { hops.number() } else { hops.controls };
+            // A full link that lowers a flow that nobody controls does so from then on: that flow would never be cut otherwise.
+            let is_mine = !is_apart || (hops.stated == Hops::NONE && self.report.xcp.feedback < 0);
+            let controls = if is_mine && header.delta < asked { hops.number() } else { hops.controls };
             packet.set_header(Hops { passed: hops.number(), controls, ..hops });
         }
     }

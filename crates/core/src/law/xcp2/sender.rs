@@ -31,16 +31,18 @@ pub struct SenderConfig {
 }
 
 impl SenderConfig {
-    /// Default configuration: every repair is on but `beside`, which falls short of its bounds (docs/beyond.md).
+    /// Default configuration: every repair is on.
     pub const DEFAULT: Self = Self {
         xcp: xcp::SenderConfig {
             aging: Some(Ratio::ppm(500_000)),
             pacing: true,
+            loss: xcp::LossPolicy::Maintain,
+            safety_net: true,
             ..xcp::SenderConfig::DEFAULT
         },
         hops: true,
         sparse: true,
-        beside: false,
+        beside: true,
     };
     /// XCP, packet by packet: every repair is off.
     pub const OFF: Self = Self { xcp: xcp::SenderConfig::DEFAULT, hops: false, sparse: false, beside: false };
@@ -57,7 +59,7 @@ impl Settings for SenderConfig {
         );
         tell(
             "beside",
-            "Run CUBIC beside once packets are lost behind a queue that no link told of; false.",
+            "Run CUBIC beside once packets are lost behind a queue that no link told of; true.",
             Field::Switch(&mut self.beside),
         );
     }
@@ -75,6 +77,8 @@ pub struct Sender {
     hop: u8,
     beside: Beside,
     srtt: Duration,
+    /// Windows are paced over it: behind a path that stalled the smoothed one stays long, and the path empty.
+    least_rtt: Duration,
     is_paced: bool,
 }
 
@@ -156,6 +160,7 @@ impl SenderLaw for Sender {
             hop: 0,
             beside: Beside::new(mss),
             srtt: Duration(0),
+            least_rtt: Duration(u64::MAX),
             is_paced: config.xcp.pacing,
         }
     }
@@ -169,6 +174,9 @@ impl SenderLaw for Sender {
     fn on_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
         self.hop = ack.reply.byte;
         self.srtt = ack.srtt;
+        if ack.rtt.0 > 0 {
+            self.least_rtt = self.least_rtt.min(ack.rtt);
+        }
         if config.beside && !self.xcp.is_tcp() {
             let change = self.xcp.change(&config.xcp, ack);
             if let Some(window) = self.beside.on_ack(now, ack, change) {
@@ -238,7 +246,7 @@ impl SenderLaw for Sender {
             return None; // after a stall the round trip is long, and the window all there is
         }
         if self.small == 0 || srtt == Duration(0) {
-            return self.xcp.pacing_rate(&config.xcp, srtt);
+            return self.xcp.pacing_rate(&config.xcp, srtt.min(self.least_rtt));
         }
         Some(Bytes(self.small >> PLACES).per(srtt))
     }
