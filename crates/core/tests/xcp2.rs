@@ -279,7 +279,7 @@ fn a_link_that_controls_nobody_begins_with_the_largest() {
 /// A flow that nobody controls has no link to wait for: a full one takes it, one with room leaves it alone.
 #[test]
 fn a_full_link_takes_a_flow_that_nobody_controls() {
-    for (capacity, controls) in [(CAPACITY * 10, 0), (CAPACITY / 10, 1)] {
+    for (capacity, controls) in [(CAPACITY * 10, 0), (CAPACITY / 40, 1)] {
         let mut config = LinkConfig { calibrate: false, ..config() };
         config.xcp.capacity = Rate(capacity);
         let mut law = start(&config);

@@ -31,7 +31,8 @@ pub struct SenderConfig {
 }
 
 impl SenderConfig {
-    /// Default configuration: every repair is on.
+    /// Default configuration: every repair is on but `beside`, which falls short of its bounds, and grows where no link granted it
+    /// (docs/beyond.md).
     pub const DEFAULT: Self = Self {
         xcp: xcp::SenderConfig {
             aging: Some(Ratio::ppm(500_000)),
@@ -42,7 +43,7 @@ impl SenderConfig {
         },
         hops: true,
         sparse: true,
-        beside: true,
+        beside: false,
     };
     /// XCP, packet by packet: every repair is off.
     pub const OFF: Self = Self { xcp: xcp::SenderConfig::DEFAULT, hops: false, sparse: false, beside: false };
@@ -59,7 +60,7 @@ impl Settings for SenderConfig {
         );
         tell(
             "beside",
-            "Run CUBIC beside once packets are lost behind a queue that no link told of; true.",
+            "Run CUBIC beside once packets are lost behind a queue that no link told of; false.",
             Field::Switch(&mut self.beside),
         );
     }
@@ -77,7 +78,6 @@ pub struct Sender {
     hop: u8,
     beside: Beside,
     srtt: Duration,
-    /// Windows are paced over it: behind a path that stalled the smoothed one stays long, and the path empty.
     least_rtt: Duration,
     is_paced: bool,
 }
@@ -246,7 +246,9 @@ impl SenderLaw for Sender {
             return None; // after a stall the round trip is long, and the window all there is
         }
         if self.small == 0 || srtt == Duration(0) {
-            return self.xcp.pacing_rate(&config.xcp, srtt.min(self.least_rtt));
+            // Behind a path that stalled the smoothed round trip stays long, and paced over it the path would stay empty.
+            let longest = Duration(self.least_rtt.0.saturating_add(self.least_rtt.0 / 2));
+            return self.xcp.pacing_rate(&config.xcp, srtt.min(longest));
         }
         Some(Bytes(self.small >> PLACES).per(srtt))
     }
