@@ -83,12 +83,11 @@ fn clouds_and_classes_are_measured_of_laws_that_can_have_them() {
 #[test]
 fn parts_are_measured_by_switching_them_off() {
     let lab = Lab::new(SCENARIO);
-    let card = lab.run(&["acceptance", "xcp2", "--parts", "--only", "capacity", "--json"]).exits(0).json();
+    let card = lab.run(&["acceptance", "xcp2", "--parts", "--only", "half-duplex", "--json"]).exits(0).json();
     let parts = card["parts"].as_array().unwrap();
-    for (part, that) in
-        [("calibrate", "the least utilisation"), ("pacing", "the longest mean queue, packets")]
-    {
-        let is_it = |found: &&Value| found["part"] == part && found["that"] == that;
+    for (part, that) in [("calibrate", "in turns: mean queue"), ("pacing", "with collisions: mean queue")] {
+        let that = &format!("{that}, of that of XCP");
+        let is_it = |found: &&Value| found["part"] == part && found["that"] == *that;
         let found = parts.iter().find(is_it).unwrap_or_else(|| panic!("{part} buys no {that}: {card}"));
         assert_eq!(found["buys"], true, "{found}");
         assert!(of(criterion(&card, that), &format!("no {part}"))["short_by"].as_f64() > Some(0.0), "{card}");
