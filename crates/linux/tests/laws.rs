@@ -419,21 +419,27 @@ impl Stream {
     }
 }
 
-/// Puts 10^5 operations through the object and the native laws.
-fn compare(test: &str, law: &str) {
+/// A stream's program, built on a law and loaded; `None`: the test says why it is skipped.
+fn loaded(test: &str, law: &str, program: &str) -> Option<libbpf_rs::Object> {
     let folder = Folder::new(test);
-    if let Err(reason) = build(&folder.0, law, &["stream"]) {
-        return eprintln!("SKIP {test}: {reason}");
+    if let Err(reason) = build(&folder.0, law, &[program]) {
+        eprintln!("SKIP {test}: {reason}");
+        return None;
     }
     libbpf_rs::set_print(None);
-    let object =
-        ObjectBuilder::default().open_file(folder.0.join("stream.bpf.o")).and_then(|object| object.load());
-    let object = match object {
+    let object = ObjectBuilder::default().open_file(folder.0.join(format!("{program}.bpf.o")));
+    match object.and_then(|object| object.load()) {
         Err(error) if error.kind() == libbpf_rs::ErrorKind::PermissionDenied => {
-            return eprintln!("SKIP {test}: may not load BPF programs (run as root)");
+            eprintln!("SKIP {test}: may not load BPF programs (run as root)");
+            None
         }
-        other => other.unwrap(),
-    };
+        other => Some(other.unwrap()),
+    }
+}
+
+/// Puts 10^5 operations through the object and the native laws.
+fn compare(test: &str, law: &str) {
+    let Some(object) = loaded(test, law, "stream") else { return };
     let program = object.progs_mut().next().unwrap();
 
     // Some runs of the laws with different configurations, one after the other.
@@ -629,20 +635,7 @@ fn answers(program: &ProgramMut<'_>, ops: &[(Vec<u8>, Vec<u64>)], from: usize) -
 #[test]
 fn a_window_at_the_receiver_is_the_same_in_the_kernel() {
     let test = "a_window_at_the_receiver_is_the_same_in_the_kernel";
-    let folder = Folder::new(test);
-    if let Err(reason) = build(&folder.0, "rust", &["stream-xcpr"]) {
-        return eprintln!("SKIP {test}: {reason}");
-    }
-    libbpf_rs::set_print(None);
-    let object = ObjectBuilder::default()
-        .open_file(folder.0.join("stream-xcpr.bpf.o"))
-        .and_then(|object| object.load());
-    let object = match object {
-        Err(error) if error.kind() == libbpf_rs::ErrorKind::PermissionDenied => {
-            return eprintln!("SKIP {test}: may not load BPF programs (run as root)");
-        }
-        other => other.unwrap(),
-    };
+    let Some(object) = loaded(test, "rust", "stream-xcpr") else { return };
     let program = object.progs_mut().next().unwrap();
     let (mut epoch, mut epochs, mut changed) = (0, 0, 0);
     for seed in 0..40 {
@@ -890,20 +883,7 @@ impl Divided {
 #[test]
 fn a_law_in_parts_is_the_same_in_the_kernel() {
     let test = "a_law_in_parts_is_the_same_in_the_kernel";
-    let folder = Folder::new(test);
-    if let Err(reason) = build(&folder.0, "rust", &["stream-percpu"]) {
-        return eprintln!("SKIP {test}: {reason}");
-    }
-    libbpf_rs::set_print(None);
-    let object = ObjectBuilder::default()
-        .open_file(folder.0.join("stream-percpu.bpf.o"))
-        .and_then(|object| object.load());
-    let object = match object {
-        Err(error) if error.kind() == libbpf_rs::ErrorKind::PermissionDenied => {
-            return eprintln!("SKIP {test}: may not load BPF programs (run as root)");
-        }
-        other => other.unwrap(),
-    };
+    let Some(object) = loaded(test, "rust", "stream-percpu") else { return };
     let program = object.progs_mut().next().unwrap();
     let (mut count, mut lent, mut intervals) = (0, 0, 0);
     for seed in 0..40 {

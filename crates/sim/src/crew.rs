@@ -150,9 +150,12 @@ pub(crate) fn run(
     progress: &mut dyn FnMut(Progress),
 ) -> bool {
     let hosts = network.links..network.links + network.classes.len();
-    let mut guess = share::guess(network);
-    guess[hosts.clone()].iter_mut().for_each(|load| *load *= rule.hosts);
-    let mut share = Share::new(network, divisor, threads, &guess);
+    let guessed = || {
+        let mut load = share::guess(network);
+        load[hosts.clone()].iter_mut().for_each(|load| *load *= rule.hosts);
+        Share::new(network, divisor, threads, &load)
+    };
+    let mut share = if threads > 1 { guessed() } else { None };
     let (mut is_shared, mut from, mut packets) = (share.is_some(), 0, 0);
     let (mut until_attempt, mut until_look) = (rule.stretch, rule.look);
     let mut on_their_way = Vec::new();

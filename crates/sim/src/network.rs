@@ -620,13 +620,15 @@ impl Network {
 
     /// The links that the packets of a class's hosts take.
     pub(crate) fn links_of(&self, class: &Class) -> impl Iterator<Item = usize> {
-        let links = |route: u32| {
-            self.routes[route as usize..].iter().map_while(|hop| match hop {
-                Hop::Link(link) => Some(*link as usize),
-                Hop::Host(_) | Hop::Device(_) => None,
-            })
-        };
-        class.routes().flat_map(links)
+        class.routes().flat_map(|route| self.links_from(route))
+    }
+
+    /// The links of a route, from a place in it on.
+    pub(crate) fn links_from(&self, place: u32) -> impl Iterator<Item = usize> {
+        self.routes[place as usize..].iter().map_while(|hop| match hop {
+            Hop::Link(link) => Some(*link as usize),
+            Hop::Host(_) | Hop::Device(_) => None,
+        })
     }
 
     /// For each node: hosts that packets reach in another order than that in which they were sent to

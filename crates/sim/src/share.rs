@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use congestlab_net::packet::Picos;
 
 use crate::cut::{Cut, Ends};
-use crate::network::{Class, DisjointSets, Hop, Network, Node};
+use crate::network::{DisjointSets, Hop, Network, Node};
 use crate::plan::Plan;
 
 /// Most threads of a network.
@@ -142,6 +142,7 @@ fn share_of(load: u64, count: u32, all: u32) -> u64 {
 }
 
 /// A way to spread nodes over threads.
+#[derive(Clone)]
 struct Spread {
     /// By node. Of a class that is cut it says nothing.
     home: Vec<u16>,
@@ -178,12 +179,7 @@ impl Spread {
         let mut loads = spread.place(&set, &sets, &weight, threads);
         let mut longest = spread.with_handed(network, load, &loads);
         // Neighbours together may be less even, but hand less over.
-        let mut ordered = Self {
-            home: spread.home.clone(),
-            parts: spread.parts.clone(),
-            is_free: spread.is_free.clone(),
-            ..spread
-        };
+        let mut ordered = spread.clone();
         let in_order = ordered.line_up(network, &set, &weight, even, threads);
         let of_ordered = ordered.with_handed(network, load, &in_order);
         if of_ordered < longest {
@@ -205,12 +201,7 @@ impl Spread {
             return spread.settle(loads, longest);
         }
         groups.sort_by_key(|&(weight, group)| (Reverse(weight), group));
-        let whole = Self {
-            home: spread.home.clone(),
-            parts: spread.parts.clone(),
-            is_free: spread.is_free.clone(),
-            ..spread
-        };
+        let whole = spread.clone();
         for &(_, group) in &groups {
             for (node, is_free) in free(group) {
                 spread.is_free[node] = is_free;
@@ -301,7 +292,8 @@ impl Spread {
                 let handed = share_of(handed, end - begin, class_of.count);
                 begin = end;
                 let mut last = home(node, part);
-                let links = network.path(class_of).map(|link| home(network.leader[link] as usize, 0));
+                let links =
+                    network.links_from(class_of.route).map(|link| home(network.leader[link] as usize, 0));
                 for next in links.chain([home(other, part)]) {
                     if next != last {
                         loads[usize::from(last)] += handed;
@@ -412,14 +404,6 @@ fn near(network: &Network, window: Picos) -> Vec<usize> {
 }
 
 impl Network {
-    /// The links that packets of a class's hosts take first.
-    fn path(&self, class: &Class) -> impl Iterator<Item = usize> {
-        self.routes[class.route as usize..].iter().map_while(|hop| match hop {
-            Hop::Link(link) => Some(*link as usize),
-            Hop::Host(_) | Hop::Device(_) => None,
-        })
-    }
-
     /// The group of hosts.
     fn group_of(&self, node: usize) -> Option<usize> {
         match self.node(node) {
@@ -440,11 +424,7 @@ impl Network {
                 })
             });
             let agents = ends.chain((!courses.is_empty()).then_some(node));
-            agents
-                .filter_map(|node| self.group_of(node))
-                .collect::<Vec<_>>()
-                .into_iter()
-                .for_each(|group| can[group] = false);
+            agents.filter_map(|node| self.group_of(node)).for_each(|group| can[group] = false);
         }
         can
     }

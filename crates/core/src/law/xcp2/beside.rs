@@ -24,7 +24,6 @@ pub(super) struct Beside {
     /// CUBIC's window then, and the change that feedback asked for since, bytes with the window's places.
     window: Bytes,
     change: i64,
-    least_rtt: Duration,
     last_rtt: Duration,
 }
 
@@ -39,7 +38,6 @@ impl Beside {
             began: Time::ZERO,
             window: Bytes(0),
             change: 0,
-            least_rtt: Duration(u64::MAX),
             last_rtt: Duration(0),
         }
     }
@@ -49,7 +47,6 @@ impl Beside {
     pub(super) fn on_ack(&mut self, now: Time, ack: &Ack, change: i64) -> Option<Bytes> {
         if ack.rtt.0 > 0 {
             self.last_rtt = ack.rtt;
-            self.least_rtt = self.least_rtt.min(ack.rtt);
         }
         if !self.is_on {
             return None;
@@ -79,10 +76,16 @@ impl Beside {
         (self.began, self.window, self.change) = (now, self.cubic.window(), 0);
     }
 
-    /// Returns the window after a loss, if it is CUBIC's; `window` is that before.
+    /// Returns the window after a loss, if it is CUBIC's; `window` is that before, and `least` the least round trip.
     #[inline]
-    pub(super) fn on_loss(&mut self, now: Time, window: Bytes, flight: Bytes) -> Option<Bytes> {
-        self.begin(window);
+    pub(super) fn on_loss(
+        &mut self,
+        now: Time,
+        window: Bytes,
+        flight: Bytes,
+        least: Duration,
+    ) -> Option<Bytes> {
+        self.begin(window, least);
         self.cubic.on_loss(&cubic::Config::default(), now, flight);
         self.end(now)
     }
@@ -95,16 +98,17 @@ impl Beside {
         window: Bytes,
         flight: Bytes,
         is_first: bool,
+        least: Duration,
     ) -> Option<Bytes> {
-        self.begin(window);
+        self.begin(window, least);
         self.cubic.on_timeout(&cubic::Config::default(), now, flight, is_first);
         self.end(now)
     }
 
     /// A packet was lost.
     #[inline(always)]
-    fn begin(&mut self, window: Bytes) {
-        let has_queue = self.last_rtt.0 > self.least_rtt.0.saturating_add(self.least_rtt.0 / 4);
+    fn begin(&mut self, window: Bytes, least: Duration) {
+        let has_queue = self.last_rtt.0 > least.0.saturating_add(least.0 / 4);
         if !self.is_on && has_queue && window.0 >= self.mss.0.saturating_mul(LEAST) {
             self.cubic = cubic::Cubic::new(self.mss, window);
             self.is_on = true;

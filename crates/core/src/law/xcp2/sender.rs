@@ -192,7 +192,7 @@ impl SenderLaw for Sender {
         let window = self.exact();
         self.xcp.on_loss(&config.xcp, now, flight);
         if config.beside
-            && let Some(window) = self.beside.on_loss(now, Bytes(window >> PLACES), flight)
+            && let Some(window) = self.beside.on_loss(now, Bytes(window >> PLACES), flight, self.least_rtt)
         {
             self.follow(window);
         }
@@ -204,7 +204,8 @@ impl SenderLaw for Sender {
         let window = self.exact();
         self.xcp.on_timeout(&config.xcp, now, flight, is_first);
         if config.beside
-            && let Some(window) = self.beside.on_timeout(now, Bytes(window >> PLACES), flight, is_first)
+            && let Some(window) =
+                self.beside.on_timeout(now, Bytes(window >> PLACES), flight, is_first, self.least_rtt)
         {
             self.follow(window);
         } else if config.sparse && !self.xcp.is_tcp() && matches!(config.xcp.profile, Profile::Standard) {
