@@ -261,7 +261,7 @@ fn a_transfer_goes_on_while_its_router_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let (file, copy) = (folder.path().join("file"), folder.path().join("copy"));
     let sent: Vec<u8> =
-        (0..6_000_000u32).map(|byte| (byte.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        (0..12_000_000u32).map(|byte| (byte.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     fs::write(&file, &sent).unwrap();
     let folder = folder.path().display();
     path.start("c", &format!("python3 -m http.server --bind 10.0.1.2 --directory {folder} 80"), true);
@@ -293,7 +293,7 @@ fn a_transfer_goes_on_while_its_router_is_replaced() {
     assert_eq!((flow.law, flow.fallbacks, look().queue.drops), (Law::Xcp, 0, 0));
     // One law has seen all of it.
     let now = look().sample;
-    assert!(times >= 5 && now.bytes > sent.len() as u64 && now.intervals > times, "{times}: {now:?}");
+    assert!(times >= 3 && now.bytes > sent.len() as u64 && now.intervals > times, "{times}: {now:?}");
     eprintln!("replaced {times} times: {now:?}");
 }
 

@@ -99,7 +99,7 @@ fn two_processors_count_at_once_and_nothing_is_lost() {
     assert_eq!(sample.bytes, bytes);
     if sample.intervals > 0 {
         return eprintln!(
-            "SKIP {test}: the machine is too busy, so the interval ended before the packets did"
+            "SKIP times of {test}: the machine is too busy, so the interval ended before the packets did"
         );
     }
 
