@@ -368,8 +368,8 @@ pub struct Status {
     /// Source of the capacity while somebody reads it; `None`: it is fixed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Fed>,
-    /// Warning of packets that the bucket can not hold, because the MTU was raised since, of a capacity that is not its source's, or of
-    /// a program of another build.
+    /// Warning of packets that the bucket can not hold, because the MTU was raised since, of a class that is gone, of a capacity that is
+    /// not its source's, or of a program of another build.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
     /// Counts and last decision of the law.
@@ -750,8 +750,15 @@ pub fn status(name: Option<&str>) -> Result<Vec<Status>> {
         let (was_shaped, is_ours) = (settings.undo() & SHAPED != 0, qdisc.handle == HANDLE);
         let shaper = if was_shaped && is_ours { Shaper::of(interface)? } else { None };
         let source = Fed::of(settings.undo());
-        let has_classes = settings.law() == Law::BESIDE && shaper.is_some();
-        let beside = has_classes.then(|| Beside::of(interface, &attached)).transpose()?;
+        let has_classes = settings.law() == Law::BESIDE && was_shaped && is_ours;
+        // A class that somebody took away is told, and hides no other interface.
+        let (beside, gone) = match has_classes.then(|| Beside::of(interface, &attached)) {
+            None => (None, None),
+            Some(Ok(beside)) => (Some(beside), None),
+            Some(Err(error)) => {
+                (None, Some(format!("a class of its shaper is gone: {error}; detach it, and attach it anew")))
+            }
+        };
         Ok(Status {
             interface: interface.name.clone(),
             law: settings.name(),
@@ -766,6 +773,7 @@ pub fn status(name: Option<&str>) -> Result<Vec<Status>> {
             source,
             warning: shaper
                 .and_then(|shaper| ensure::warning(interface, shaper))
+                .or(gone)
                 .or_else(|| source.and_then(Fed::warning))
                 .or_else(|| beside.and_then(|beside| beside.warning()))
                 .or_else(|| ensure::other_build(&interface.name, &settings)),
