@@ -81,14 +81,14 @@ fn the_option_is_on_every_packet() {
 fn a_side_without_congestlab_gets_plain_tcp() {
     let mut path = path!("a_side_without_congestlab_gets_plain_tcp", Encoding::Option);
     let host = enable!("a_side_without_congestlab_gets_plain_tcp", &path.config());
-    path.start("s", "iperf3 -s", false);
+    path.start_server("s", "iperf3 -s", false);
     let lines = captured(&mut path, "iperf3 -c 10.0.2.2 -n 1M", true);
     let (on_syns, _) = with_option(&lines, |line| line.contains("[S]"), 4);
     assert_eq!(on_syns, 2);
     assert_eq!(lines.iter().filter(|line| line.contains("unknown-253")).count(), 2, "only the SYNs have it");
     assert_eq!(host.counters().unwrap().fallbacks_no_option, 2);
 
-    path.start("s", "iperf3 -s -p 5202", true);
+    path.start_server("s", "iperf3 -s -p 5202", true);
     let lines = captured(&mut path, "iperf3 -c 10.0.2.2 -p 5202 -n 1M", false);
     assert!(lines.len() > 50 && !lines.iter().any(|line| line.contains("unknown-253")));
     assert_eq!(host.counters().unwrap().connections, 0);
@@ -99,7 +99,7 @@ fn stripped_options_break_no_connection() {
     let mut path = path!("stripped_options_break_no_connection", Encoding::Option);
     let host = enable!("stripped_options_break_no_connection", &path.config());
     path.attach(20_000_000, Some(Queue::Bytes(200_000)));
-    path.start("s", "iperf3 -s", true);
+    path.start_server("s", "iperf3 -s", true);
     let nft = format!("{}strip.nft", path.cgroup.file_name().unwrap().display());
     let nft = std::env::temp_dir().join(nft);
     let rules = "table inet t { chain f { type filter hook forward priority 0; reset tcp option 253; }\n}\n";
@@ -140,7 +140,7 @@ fn an_xcp_router_fills_the_link_without_a_drop() {
     let mut path = path!("an_xcp_router_fills_the_link_without_a_drop", Encoding::Option);
     let host = enable!("an_xcp_router_fills_the_link_without_a_drop", &path.config());
     path.attach(20_000_000, Some(Queue::Bytes(200_000)));
-    path.start("s", "iperf3 -s", true);
+    path.start_server("s", "iperf3 -s", true);
     let running =
         path.command("c", "iperf3 -c 10.0.2.2 -t 4 --json", true).stdout(Stdio::piped()).spawn().unwrap();
     sleep(Duration::from_secs(2));
@@ -264,7 +264,7 @@ fn a_transfer_goes_on_while_its_router_is_replaced() {
         (0..12_000_000u32).map(|byte| (byte.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     fs::write(&file, &sent).unwrap();
     let folder = folder.path().display();
-    path.start("c", &format!("python3 -m http.server --bind 10.0.1.2 --directory {folder} 80"), true);
+    path.start_server("c", &format!("python3 -m http.server --bind 10.0.1.2 --directory {folder} 80"), true);
     let line = format!("curl -sS --speed-limit 1 --speed-time 2 -o {} http://10.0.1.2/file", copy.display());
     let mut running = path.command("s", &line, true).spawn().unwrap();
     let space = path.namespace("r");
@@ -317,7 +317,7 @@ fn an_application_chooses_by_name() {
     let config = Config { default: false, ..path.config() };
     let host = enable!("an_application_chooses_by_name", &config);
     path.attach(20_000_000, Some(Queue::Bytes(200_000)));
-    path.start("s", "iperf3 -s", true);
+    path.start_server("s", "iperf3 -s", true);
     let line = format!("iperf3 -c 10.0.2.2 -t 2 -C {}", config.name);
     let mut running = path.command("c", &line, true).stdout(Stdio::null()).spawn().unwrap();
     // iperf3 chooses for its data connection alone, and after that is established.
@@ -327,7 +327,7 @@ fn an_application_chooses_by_name() {
     assert!(running.wait().unwrap().success());
 
     // A server without congestlab: the choice is granted, and cubic does the work.
-    path.start("s", "iperf3 -s -p 5202", false);
+    path.start_server("s", "iperf3 -s -p 5202", false);
     path.run("c", &format!("iperf3 -c 10.0.2.2 -p 5202 -n 100K -C {}", config.name), true);
 }
 
@@ -359,7 +359,7 @@ fn nothing_is_left_when_it_is_dropped() {
     let name = path.config().name;
     let host = enable!("nothing_is_left_when_it_is_dropped", &path.config());
     assert!(is_loaded(&name) && is_registered(&name));
-    path.start("s", "iperf3 -s", true);
+    path.start_server("s", "iperf3 -s", true);
     // Dropped below a connection, which goes on by the fallback.
     let mut running =
         path.command("c", "iperf3 -c 10.0.2.2 -t 2", true).stdout(Stdio::null()).spawn().unwrap();
@@ -574,7 +574,7 @@ fn a_connection_that_starts_beside_a_liar_gets_its_part() {
     let mut path = path!("a_connection_that_starts_beside_a_liar_gets_its_part", Encoding::Option);
     let host = enable!("a_connection_that_starts_beside_a_liar_gets_its_part", &path.config());
     for port in [5201, 5202] {
-        path.start("s", &format!("iperf3 -s -p {port}"), true);
+        path.start_server("s", &format!("iperf3 -s -p {port}"), true);
     }
     let (quiet, before) = path.starting(true);
     path.start("c", LIAR, false);

@@ -181,7 +181,7 @@ fn a_shim_router_fills_the_link_without_a_drop() {
     let mut host = enable!("a_shim_router_fills_the_link_without_a_drop", &path.config());
     cover(&path, &mut host);
     path.attach(20_000_000, Some(Queue::Bytes(200_000)));
-    path.start("s", "iperf3 -s", true);
+    path.start_server("s", "iperf3 -s", true);
     let running =
         path.command("c", "iperf3 -c 10.0.2.2 -t 4 --json", true).stdout(Stdio::piped()).spawn().unwrap();
     sleep(Duration::from_secs(2));
@@ -250,7 +250,7 @@ fn hosts_with_the_option_and_with_the_shim_share_a_port() {
     let mut distances = vec![];
     for _ in 0..4 {
         let port = path.serve(true);
-        path.start("y", &format!("iperf3 -s -1 -p {port}"), true);
+        path.start_server("y", &format!("iperf3 -s -1 -p {port}"), true);
         let start = |end: &str, to: &str| {
             let line = format!("iperf3 -c {to} -p {port} -O 2 -t 3 --json");
             path.command(end, &line, true).stdout(Stdio::piped()).spawn().unwrap()

@@ -286,7 +286,7 @@ fn a_peer_that_counts_no_marks_gets_cubic() {
         let mut host = enable!("a_peer_that_counts_no_marks_gets_cubic", &path.config());
         path.namespace("c").run(|| host.insert_at("eth0")).unwrap().unwrap();
         // The server's processes are no members of the control group.
-        path.start("s", "iperf3 -s", false);
+        path.start_server("s", "iperf3 -s", false);
         path.start("c", "iperf3 -c 10.0.2.2 -t 5", true);
         let socket = path.until(&host, "fallback", |socket| socket.flow.law == Law::Fallback);
         let found = (socket.flow.reason, &*socket.congestion_control);

@@ -168,7 +168,7 @@ fn a_peer_without_tpcp_gets_cubic() {
     path.chain = 3;
     let mut host = enable!("tpcp/peer", &path.config());
     path.namespace("c").run(|| host.insert_at("eth0")).unwrap().unwrap();
-    path.start("s", "iperf3 -s", false);
+    path.start_server("s", "iperf3 -s", false);
     path.start("c", "iperf3 -c 10.0.2.2 -t 5", true);
     let socket = path.until(&host, "fallback", |socket| socket.flow.law == Law::Fallback);
     assert_eq!((socket.flow.reason, &*socket.congestion_control), (Some(host::Reason::NoOption), "cubic"));

@@ -154,7 +154,7 @@ fn a_peer_without_vcp_gets_cubic() {
     let mut host = enable!("vcp/peer", &path.config());
     path.namespace("c").run(|| host.insert_at("eth0")).unwrap().unwrap();
     // The server's processes are no members of the control group.
-    path.start("s", "iperf3 -s", false);
+    path.start_server("s", "iperf3 -s", false);
     path.start("c", "iperf3 -c 10.0.2.2 -t 5", true);
     let socket = path.until(&host, "fallback", |socket| socket.flow.law == Law::Fallback);
     assert_eq!((socket.flow.reason, &*socket.congestion_control), (Some(Reason::NoOption), "cubic"));

@@ -93,7 +93,7 @@ fn half_of_the_acks_may_get_lost() {
     path.is_xcp_r = true;
     let host = enable!("xcp-r/acks", &path.config());
     path.attach(10_000_000, Some(Queue::Bytes(100_000)));
-    path.start("s", "iperf3 -s", true);
+    path.start_server("s", "iperf3 -s", true);
     path.start("c", "iperf3 -c 10.0.2.2 -t 120", true);
     let is_full = |socket: &Socket| socket.flow.law == Law::Xcp && rate(socket) > 0.9 * 1.25e6;
     path.until(&host, "a full link", is_full);
@@ -127,7 +127,7 @@ fn epochs_go_round_without_harm() {
     let host = enable!("xcp-r/epochs", &path.config());
     path.attach(20_000_000, Some(Queue::Bytes(200_000)));
     lose_acks(&path, 30);
-    path.start("s", "iperf3 -s", true);
+    path.start_server("s", "iperf3 -s", true);
     // 27 kB at once, 30 ms apart.
     path.start("c", "iperf3 -c 10.0.2.2 -b 7M/20 -l 1360 -t 120", true);
     let epochs = |least: u32| {
@@ -161,7 +161,7 @@ fn a_peer_without_xcp_r_gets_cubic() {
     path.is_xcp_r = true;
     let host = enable!("xcp-r/peer", &path.config());
     path.attach(20_000_000, Some(Queue::Bytes(200_000)));
-    path.start("s", "iperf3 -s", false);
+    path.start_server("s", "iperf3 -s", false);
     path.start("c", "iperf3 -c 10.0.2.2 -t 4", true);
     let socket = path.until(&host, "fallback", |socket| socket.flow.law == Law::Fallback);
     assert_eq!((socket.flow.reason, &*socket.congestion_control), (Some(Reason::NoOption), "cubic"));

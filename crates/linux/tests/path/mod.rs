@@ -75,6 +75,19 @@ pub(crate) fn ip(line: &str) {
     command::query(line).unwrap_or_else(|error| panic!("{line}: {error}"));
 }
 
+/// True once a process has a TCP socket that listens.
+fn listens(process: u32) -> bool {
+    let read = |file: &str| fs::read_to_string(format!("/proc/{process}/net/{file}")).unwrap_or_default();
+    let sockets = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    let own: Vec<_> = sockets.filter_map(|socket| fs::read_link(socket.path()).ok()).collect();
+    // State and inode: proc_pid_net(5).
+    [read("tcp"), read("tcp6")].iter().flat_map(|text| text.lines().skip(1)).any(|line| {
+        let words: Vec<_> = line.split_whitespace().collect();
+        words.get(3) == Some(&"0A")
+            && words.get(9).is_some_and(|inode| own.contains(&format!("socket:[{inode}]").into()))
+    })
+}
+
 impl Path {
     /// Or what is missing for that.
     pub(crate) fn new(encoding: Encoding) -> Result<Self, String> {
@@ -202,12 +215,27 @@ impl Path {
         sleep(Duration::from_millis(400));
     }
 
+    /// The same with a TCP server, which listens then.
+    pub(crate) fn start_server(&mut self, end: &str, line: &str, is_member: bool) {
+        let mut command = self.command(end, line, is_member);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let id = child.id();
+        self.children.push(child);
+        for _ in 0..1000 {
+            if listens(id) {
+                return;
+            }
+            sleep(Duration::from_millis(20));
+        }
+        panic!("{line} does not listen");
+    }
+
     /// Starts an iperf3 server for one transfer and returns its port. One that serves several opens its listener anew after
     /// each, and a client that has connected before it does is reset.
     pub(crate) fn serve(&mut self, is_member: bool) -> u16 {
         self.served += 1;
         let port = 5200 + self.served;
-        self.start("s", &format!("iperf3 -s -1 -p {port}"), is_member);
+        self.start_server("s", &format!("iperf3 -s -1 -p {port}"), is_member);
         port
     }
 
@@ -256,7 +284,7 @@ impl Path {
     /// Without a router of XCP's CUBIC rules a connection, whose socket then is returned; with one XCP does.
     pub(crate) fn falls_back_and_returns(&mut self, host: &Host) -> Socket {
         ip(&format!("tc -n {}r qdisc add dev s root tbf rate 20mbit burst 5kb limit 200kb", self.id));
-        self.start("s", "iperf3 -s", true);
+        self.start_server("s", "iperf3 -s", true);
         self.start("c", "iperf3 -c 10.0.2.2 -t 60", true);
         let fallen = self
             .until(host, "fallback", |socket| socket.flow.law == Law::Fallback && socket.cwnd_packets > 10);
