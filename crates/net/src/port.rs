@@ -237,8 +237,11 @@ pub trait Outputs {
 }
 
 /// The law at the beginning of the run.
-fn start(law: &LawConfig, service: &Service, phase: &mut Stream) -> Link {
+fn start(law: &LawConfig, service: &Service, is_timed: bool, phase: &mut Stream) -> Link {
     let mut config = law.config.clone();
+    if !is_timed {
+        config.set_untimed();
+    }
     if law.follows_service {
         config.set_capacity(service.capacity_at(0));
     }
@@ -439,14 +442,16 @@ impl Parts {
 impl Port {
     /// Creates an idle port at the beginning of a run that ends at `to` and measures from `from` on.
     pub fn new(config: &PortConfig, mut streams: Streams, from: Picos, to: Picos) -> Self {
-        let law = config.law.as_ref().map(|law| start(law, &config.service, &mut streams.phase));
+        let queue_law = Queue::new(&config.discipline);
+        let is_timed = config.feedback_at == FeedbackAt::Departure
+            && queue_law.as_ref().and_then(Queue::of_link_law).is_none();
+        let law = config.law.as_ref().map(|law| start(law, &config.service, is_timed, &mut streams.phase));
         let hears_steps =
             config.law.as_ref().is_some_and(|law| law.follows_service) && config.capacity_from.is_none();
         let told = match &config.law {
             Some(law) if !law.follows_service => law.config.capacity(),
             _ => config.service.capacity_at(0),
         };
-        let queue_law = Queue::new(&config.discipline);
         let server = Server::new(&config.service);
         let sample_every = config.sample_every.unwrap_or(NEVER).max(1);
         let follower =

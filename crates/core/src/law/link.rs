@@ -102,6 +102,11 @@ pub trait LinkLaw: Sized + Steered {
     /// Sets the capacity of the link that the law computes with.
     fn configure_capacity(config: &mut Self::Config, capacity: Rate);
 
+    /// Takes note that the times of departures do not tell how fast the link is: the law hears of a packet as it comes, or a
+    /// class that it does not see sends between its own.
+    #[inline(always)]
+    fn configure_untimed(_config: &mut Self::Config) {}
+
     /// Changes the capacity from the next control interval on.
     fn set_capacity(&mut self, capacity: Rate);
 

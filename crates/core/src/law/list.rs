@@ -739,6 +739,12 @@ impl LinkConfig {
         of_link!(Self, self, config: Law => <Law as LinkLaw>::configure_capacity(config, capacity))
     }
 
+    /// Takes note that departures do not tell how fast the link is: [`LinkLaw::configure_untimed`].
+    #[inline]
+    pub fn set_untimed(&mut self) {
+        of_link!(Self, self, config: Law => <Law as LinkLaw>::configure_untimed(config))
+    }
+
     /// Returns what the router shall remember of flows: [`LinkLaw::remembers`].
     #[inline]
     pub fn remembers(&self) -> Option<Remembers> {

@@ -382,6 +382,7 @@ trait LinkKind: marker::Send + Sync {
     fn shortest_interval(&self, config: &dyn Any, round_trip: Duration) -> Duration;
     fn capacity(&self, config: &dyn Any) -> Rate;
     fn configure_capacity(&self, config: &mut dyn Any, capacity: Rate);
+    fn configure_untimed(&self, config: &mut dyn Any);
     fn remembers(&self, config: &dyn Any) -> Option<Remembers>;
     fn watches(&self, config: &dyn Any) -> Option<Duration>;
     fn explain_other(&self, config: &dyn Any) -> Option<Rule>;
@@ -438,6 +439,12 @@ where
     fn configure_capacity(&self, config: &mut dyn Any, capacity: Rate) {
         if let Some(config) = config.downcast_mut() {
             L::configure_capacity(config, capacity);
+        }
+    }
+
+    fn configure_untimed(&self, config: &mut dyn Any) {
+        if let Some(config) = config.downcast_mut() {
+            L::configure_untimed(config);
         }
     }
 
@@ -640,6 +647,10 @@ impl LinkLaw for Link {
 
     fn configure_capacity(config: &mut LinkConfig, capacity: Rate) {
         config.0.kind.configure_capacity((*config.0.config).any_mut(), capacity);
+    }
+
+    fn configure_untimed(config: &mut LinkConfig) {
+        config.0.kind.configure_untimed((*config.0.config).any_mut());
     }
 
     #[cold]

@@ -278,6 +278,11 @@ impl LinkLaw for Link {
         config.xcp.capacity = capacity;
     }
 
+    #[inline(always)]
+    fn configure_untimed(config: &mut LinkConfig) {
+        config.calibrate = false;
+    }
+
     #[inline]
     fn set_capacity(&mut self, capacity: Rate) {
         self.calibration.tell(capacity);
