@@ -184,6 +184,19 @@ fn without_a_backlog_a_used_link_is_tried_for_more() {
     assert_eq!(law.report().capacity, Rate(CAPACITY));
 }
 
+/// What was dropped came, too: a queue that never leaves a backlog, because it is of one packet, does not mean that there is room.
+#[test]
+fn a_link_that_drops_is_tried_for_no_more() {
+    let (mut law, mut now) = (start(&config()), 1);
+    for _ in 0..50 {
+        for _ in 0..9 {
+            LinkLaw::on_arrival(&mut law, Time(now), &of_flow(2, 0));
+        }
+        drain(&mut law, &mut now, CAPACITY, 1, 0, 0);
+    }
+    assert_eq!(law.report().capacity, Rate(CAPACITY));
+}
+
 #[test]
 fn a_queue_that_stands_is_alarmed_of() {
     let (mut law, mut now) = (start(&config()), 1);

@@ -15,6 +15,9 @@ const WEIGHT: u32 = 2;
 const MORE: u32 = 8;
 /// How much of the belief must be used before more is tried, as a shift: all but 1/32.
 const USED: u32 = 5;
+/// What may be on its way in an interval of what came, two packets, beside that part: more was dropped, and a queue that is too
+/// short to leave a backlog is no room.
+const WAITING: u64 = 3000;
 /// How far from what it was told the belief may go: between an eighth and eight times.
 const FAR: u64 = 8;
 /// Intervals with a standing queue until the alarm (docs/design/protocols.md 13.3).
@@ -37,6 +40,9 @@ pub(super) struct Calibration {
     bytes: Bytes,
     busy: Duration,
     packets: u32,
+    /// Bytes that came and that left in the running interval.
+    came: Bytes,
+    went: Bytes,
     /// True if there was a backlog in the running interval.
     is_backlogged: bool,
     /// Intervals in a row with a standing queue.
@@ -55,6 +61,8 @@ impl Calibration {
             bytes: Bytes(0),
             busy: Duration(0),
             packets: 0,
+            came: Bytes(0),
+            went: Bytes(0),
             is_backlogged: false,
             standing: 0,
         }
@@ -82,6 +90,11 @@ impl Calibration {
     }
 
     #[inline(always)]
+    pub(super) fn on_arrival(&mut self, size: Bytes) {
+        self.came += size;
+    }
+
+    #[inline(always)]
     pub(super) fn on_departure(&mut self, now: Time, size: Bytes, backlog: Bytes) {
         if let Some((at, size)) = self.left {
             self.bytes += size;
@@ -89,12 +102,15 @@ impl Calibration {
             self.packets += 1;
             self.is_backlogged = true;
         }
+        self.went += size;
         self.left = (backlog.0 > 0).then_some((now, size));
     }
 
     /// Closes a control interval in which so much came, with such a persistent queue. `allowed` is how long a queue is none.
     #[inline(always)]
     pub(super) fn close(&mut self, input: Rate, queue: Bytes, allowed: Duration) {
+        let lost = self.came.0.saturating_sub(self.went.0);
+        let has_room = !self.is_backlogged && lost <= (self.came.0 >> USED).saturating_add(WAITING);
         if self.packets >= PACKETS {
             let sample = self.bytes.per(self.busy).0;
             let (most, least) = (self.told.0.saturating_mul(FAR), self.told.0 / FAR);
@@ -108,10 +124,11 @@ impl Calibration {
                 believed - ((believed - sample) >> WEIGHT)
             });
             (self.bytes, self.busy, self.packets) = (Bytes(0), Duration(0), 0);
-        } else if !self.is_backlogged && input.0 >= self.capacity().0 - (self.capacity().0 >> USED) {
+        } else if has_room && input.0 >= self.capacity().0 - (self.capacity().0 >> USED) {
             let more = self.believed.0.saturating_add(self.believed.0 >> MORE);
             self.believed = Rate(more.min(self.told.0.saturating_mul(FAR)));
         }
+        (self.came, self.went) = (Bytes(0), Bytes(0));
         self.is_backlogged = false;
         let standing = mul_div(self.believed.0, allowed.0.saturating_mul(2), SECOND);
         self.standing = if queue.0 > standing { self.standing.saturating_add(1) } else { 0 };

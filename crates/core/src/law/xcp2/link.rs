@@ -293,6 +293,9 @@ impl LinkLaw for Link {
     fn on_arrival(&mut self, now: Time, packet: &impl Packet) {
         let header: Header = packet.header().unwrap_or_default();
         let size = packet.size();
+        if self.config.calibrate {
+            self.calibration.on_arrival(size);
+        }
         let is_known = header.x != 0 && header.rtt != 0;
         let x = if is_known { self.xcp.bounded(header.x) } else { 0 };
         if self.is_apart(packet.header(), x, size) {
