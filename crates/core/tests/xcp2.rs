@@ -303,11 +303,15 @@ fn a_full_link_takes_a_flow_that_nobody_controls() {
     }
 }
 
-/// Ten packets that state the longest X are no crowd; a hundred are.
+/// Ten packets that state the longest X are no crowd; a hundred are, and ten that fill the link alone.
 #[test]
-fn long_times_between_packets_are_believed_of_many() {
-    for (packets, is_crowd) in [(10, false), (100, true)] {
-        let mut law = start(&config());
+fn long_times_between_packets_are_believed_of_many_and_of_a_full_link() {
+    for (packets, capacity, is_crowd) in
+        [(10, CAPACITY, false), (100, CAPACITY, true), (10, CAPACITY / 8, true)]
+    {
+        let mut config = config();
+        config.xcp.capacity = Rate(capacity);
+        let mut law = start(&config);
         let mut grants = [0; 2];
         for _ in 0..4 {
             (0..packets).for_each(|_| LinkLaw::on_arrival(&mut law, Time(0), &of_flow(300, 0)));
@@ -322,8 +326,27 @@ fn long_times_between_packets_are_believed_of_many() {
         for (grant, x) in grants.iter_mut().zip([50, 200]) {
             *grant = leaves(&mut law, of_flow(x, 0)).0;
         }
-        assert_eq!(grants[1] > grants[0] + grants[0] / 2, is_crowd, "{packets}: {grants:?}");
+        assert_eq!(grants[1] > grants[0] + grants[0] / 2, is_crowd, "{packets}, {capacity}: {grants:?}");
     }
+}
+
+/// Small packets that state the longest X do not say what those weigh that fill the link, however many they are.
+#[test]
+fn small_packets_do_not_raise_what_a_full_link_believes() {
+    let mut law = start(&config());
+    let all = [(75, 1000), (50, 1)];
+    let small = packet(of_flow(1000, 0).header().unwrap(), 60, None);
+    for _ in 0..20 {
+        for (count, x) in all {
+            let of = if x == 1 { of_flow(x, 0) } else { small };
+            (0..count).for_each(|_| LinkLaw::on_arrival(&mut law, Time(0), &of));
+        }
+        law.on_deadline(law.next_deadline(), Bytes(0));
+        law.on_deadline(law.next_deadline(), Bytes(0));
+    }
+    let grants = [50, 1000].map(|x| leaves(&mut law, of_flow(x, 0)).0);
+    // 50 ms are what counts at most; a part is rounded as the pool is emptied.
+    assert!(grants[0] > 0 && grants[0].abs_diff(grants[1]) <= 1, "{grants:?}");
 }
 
 /// What packets take out of an interval's pool is no more than it had, whatever they ask for.

@@ -19,6 +19,8 @@ const TOLERANCE: u32 = 6;
 const FAIR_PLACES: u32 = 20;
 /// Packets in an interval from which on their mean X is believed to be that of a crowd.
 const CROWD: u64 = 32;
+/// Part of the link that packets have to fill, so that the mean X of fewer is believed, as a shift: a half.
+const FULL: u32 = 1;
 
 /// Configuration of XCP2's link law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +34,7 @@ pub struct LinkConfig {
     pub headroom: Ratio,
     /// True to shuffle among the flows that this link controls, by what their packets say.
     pub hops: bool,
-    /// True to let the X of packets count beyond `bound_headers` where most packets state such: flows of less than a packet
+    /// True to let the X of packets count beyond `bound_headers` where most bytes come with such: flows of less than a packet
     /// in an interval.
     pub sparse: bool,
 }
@@ -143,6 +145,9 @@ struct Sums {
     x: u64,
     bytes: u64,
     packets: u64,
+    /// X times bytes, and bytes of packets with an X.
+    weighted: u64,
+    known: u64,
 }
 
 impl Sums {
@@ -150,7 +155,11 @@ impl Sums {
     fn add(&mut self, x: u32, size: Bytes) {
         self.x = self.x.saturating_add(x as u64);
         self.bytes = self.bytes.saturating_add(size.0);
-        self.packets = self.packets.saturating_add((x != 0) as u64);
+        if x != 0 {
+            self.packets = self.packets.saturating_add(1);
+            self.known = self.known.saturating_add(size.0);
+            self.weighted = self.weighted.saturating_add(x as u64 * size.0.min(u32::MAX as u64));
+        }
     }
 }
 
@@ -198,13 +207,14 @@ impl Link {
         self.fair = per_byte - (per_byte >> TOLERANCE);
         self.passing = self.xcp.grants();
         if self.config.sparse {
-            let all = Sums {
-                x: self.own.x.saturating_add(self.apart.x),
-                packets: self.own.packets.saturating_add(self.apart.packets),
-                bytes: 0,
-            };
-            if all.packets >= CROWD
-                && let Some(mean) = all.x.checked_div(all.packets)
+            let (own, apart) = (self.own, self.apart);
+            let part = self.calibration.capacity().0 >> FULL;
+            let is_full = part > 0 && report.input.0 >= part;
+            let is_crowd = own.packets.saturating_add(apart.packets) >= CROWD;
+            // By bytes, or a few small packets would say what all weigh.
+            let weighted = own.weighted.saturating_add(apart.weighted);
+            if (is_crowd || is_full)
+                && let Some(mean) = weighted.checked_div(own.known.saturating_add(apart.known))
             {
                 self.xcp.believe_x(mean.saturating_mul(2).min(u32::MAX as u64) as u32);
             }
