@@ -654,7 +654,7 @@ fn connections_keep_their_share_beside_datagrams_that_do_not_listen() {
     assert!(part > 0.9, "{part}");
 }
 
-/// Who speaks XCP, overstates what it needs and does not do what it is told; without a policer it has all but a tenth.
+/// The attacker speaks XCP, overstates what it needs and does nothing that it is told.
 #[test]
 fn connections_keep_their_share_beside_headers_that_lie() {
     let test = "connections_keep_their_share_beside_headers_that_lie";
