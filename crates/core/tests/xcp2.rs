@@ -184,6 +184,21 @@ fn without_a_backlog_a_used_link_is_tried_for_more() {
     assert_eq!(law.report().capacity, Rate(CAPACITY));
 }
 
+/// 1/4096 for four intervals behind a sample, then 2/4096 and so on: what is tried shows a round trip later.
+#[test]
+fn what_was_measured_is_exceeded_by_little_at_first() {
+    let (mut law, mut now) = (start(&config()), 1);
+    drain(&mut law, &mut now, CAPACITY, 60, 10_000, 0);
+    // The last of them left a backlog.
+    drain(&mut law, &mut now, CAPACITY, 1, 0, 0);
+    let measured = law.report().capacity.0;
+    let more = |law: &Link| (law.report().capacity.0 - measured) * 4096 / measured;
+    for (intervals, least, most) in [(4, 3, 4), (4, 9, 12), (8, 45, 60), (4, 90, 125)] {
+        drain(&mut law, &mut now, CAPACITY * 21 / 20, intervals, 0, 0);
+        assert!((least..=most).contains(&more(&law)), "{intervals} more: {}", more(&law));
+    }
+}
+
 /// What was dropped came, too: a queue that never leaves a backlog, because it is of one packet, does not mean that there is room.
 #[test]
 fn a_link_that_drops_is_tried_for_no_more() {
