@@ -236,20 +236,6 @@ pub trait Outputs {
     fn of(&mut self, port: usize) -> impl Output;
 }
 
-/// The law at the beginning of the run.
-fn start(law: &LawConfig, service: &Service, is_timed: bool, phase: &mut Stream) -> Link {
-    let mut config = law.config.clone();
-    if !is_timed {
-        config.set_untimed();
-    }
-    if law.follows_service {
-        config.set_capacity(service.capacity_at(0));
-    }
-    // In (0, T]: routers that start together must not decide together.
-    let mut draw = || Duration(1 + phase.below(config.first_interval().0));
-    Link::new(&config, draw(), draw())
-}
-
 /// The law edits the header of a packet; who watches sees with what in hand.
 #[inline]
 fn edit(
@@ -443,9 +429,7 @@ impl Port {
     /// Creates an idle port at the beginning of a run that ends at `to` and measures from `from` on.
     pub fn new(config: &PortConfig, mut streams: Streams, from: Picos, to: Picos) -> Self {
         let queue_law = Queue::new(&config.discipline);
-        let is_timed = config.feedback_at == FeedbackAt::Departure
-            && queue_law.as_ref().and_then(Queue::of_link_law).is_none();
-        let law = config.law.as_ref().map(|law| start(law, &config.service, is_timed, &mut streams.phase));
+        let law = told::start(config, queue_law.as_ref(), &mut streams.phase);
         let hears_steps =
             config.law.as_ref().is_some_and(|law| law.follows_service) && config.capacity_from.is_none();
         let told = match &config.law {

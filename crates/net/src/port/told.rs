@@ -1,9 +1,12 @@
-//! Words to the law of a port about its capacity, while it runs.
+//! The law of a port at the beginning, and words to it about its capacity while it runs.
 
-use super::{NEVER, Parts};
+use super::{FeedbackAt, NEVER, Parts, PortConfig};
 use crate::packet::{PS_PER_NS, Picos};
+use crate::random::Stream;
 use crate::service::Service;
 use congestlab_core::capacity::Counters;
+use congestlab_core::law::Link;
+use congestlab_core::law::queue::Queue;
 use congestlab_core::units::{Bytes, Duration};
 
 impl Parts {
@@ -36,4 +39,20 @@ impl Parts {
             self.tell_capacity();
         }
     }
+}
+
+/// The law at the beginning of the run.
+pub(super) fn start(config: &PortConfig, queue: Option<&Queue>, phase: &mut Stream) -> Option<Link> {
+    let law = config.law.as_ref()?;
+    let mut told = law.config.clone();
+    // A packet that comes has not left, and a class sends in turns with others.
+    if config.feedback_at == FeedbackAt::Enqueue || queue.and_then(Queue::of_link_law).is_some() {
+        told.set_untimed();
+    }
+    if law.follows_service {
+        told.set_capacity(config.service.capacity_at(0));
+    }
+    // In (0, T]: routers that start together must not decide together.
+    let mut draw = || Duration(1 + phase.below(told.first_interval().0));
+    Some(Link::new(&told, draw(), draw()))
 }

@@ -20,8 +20,8 @@ const MORE_MOST: u32 = 5;
 const TRIES: u32 = 4;
 /// How much of the belief must be used before more is tried, as a shift: all but 1/32.
 const USED: u32 = 5;
-/// What may be on its way in an interval of what came, two packets, beside that part: more was dropped, and a queue that is too
-/// short to leave a backlog is no room.
+/// Bytes that may be on their way when an interval ends, beside that part of it: two packets. What else did not leave was dropped,
+/// and a queue that is too short to leave a backlog is no room.
 const WAITING: u64 = 3000;
 /// How far from what it was told the belief may go: between an eighth and eight times.
 const FAR: u64 = 8;
