@@ -32,16 +32,39 @@ const fn philox(mut counter: [u64; 4], mut key: [u64; 2]) -> [u64; 4] {
     counter
 }
 
-/// 64-bit FNV-1a of a name (draft-eastlake-fnv): the second half of a stream's key.
-const fn fnv1a(name: &str) -> u64 {
-    let bytes = name.as_bytes();
-    let mut hash: u64 = 0xCBF2_9CE4_8422_2325;
-    let mut i = 0;
-    while i < bytes.len() {
-        hash = (hash ^ bytes[i] as u64).wrapping_mul(0x0000_0100_0000_01B3);
-        i += 1;
+/// Name of a stream, part by part: its 64-bit FNV-1a (draft-eastlake-fnv), the second half of the stream's key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Name(u64);
+
+impl Name {
+    /// Creates the name that is this text.
+    pub const fn new(text: &str) -> Self {
+        Self(0xCBF2_9CE4_8422_2325).then(text)
     }
-    hash
+
+    /// Returns the name with this text behind it.
+    #[must_use]
+    pub const fn then(self, text: &str) -> Self {
+        let (mut name, bytes) = (self, text.as_bytes());
+        let mut i = 0;
+        while i < bytes.len() {
+            name = name.then_byte(bytes[i]);
+            i += 1;
+        }
+        name
+    }
+
+    /// Returns the name with the decimal digits of a number behind it.
+    #[must_use]
+    pub const fn then_number(self, number: u32) -> Self {
+        let rest = number / 10;
+        let before = if rest == 0 { self } else { self.then_number(rest) };
+        before.then_byte(b'0' + (number % 10) as u8)
+    }
+
+    const fn then_byte(self, byte: u8) -> Self {
+        Self((self.0 ^ byte as u64).wrapping_mul(0x0000_0100_0000_01B3))
+    }
 }
 
 /// A probability in units of 2^-64. The greatest value means certainty.
@@ -83,7 +106,12 @@ impl Stream {
     /// Creates the stream of `name` (`links.bottleneck.errors`) in the run of this seed: the
     /// key is the seed and the 64-bit FNV-1a hash of the name.
     pub const fn named(seed: u64, name: &str) -> Self {
-        Self::new([seed, fnv1a(name)])
+        Self::of(seed, Name::new(name))
+    }
+
+    /// Creates the stream of a name in the run of this seed, as [`Stream::named`].
+    pub const fn of(seed: u64, name: Name) -> Self {
+        Self::new([seed, name.0])
     }
 
     /// Returns the number of words drawn so far; zero means that the seed had no influence through this stream.
@@ -181,9 +209,17 @@ mod tests {
 
     #[test]
     fn names_hash_as_fnv1a_was_published() {
-        assert_eq!(fnv1a(""), 0xcbf2_9ce4_8422_2325);
-        assert_eq!(fnv1a("a"), 0xaf63_dc4c_8601_ec8c);
-        assert_eq!(fnv1a("foobar"), 0x8594_4171_f739_67e8);
+        assert_eq!(Name::new(""), Name(0xcbf2_9ce4_8422_2325));
+        assert_eq!(Name::new("a"), Name(0xaf63_dc4c_8601_ec8c));
+        assert_eq!(Name::new("foobar"), Name(0x8594_4171_f739_67e8));
+    }
+
+    #[test]
+    fn a_name_is_that_of_its_parts_together() {
+        for number in [0, 7, 10, 4_294_967_295] {
+            let whole = std::format!("flows.a/{number}.start");
+            assert_eq!(Name::new("flows.").then("a/").then_number(number).then(".start"), Name::new(&whole));
+        }
     }
 
     #[test]

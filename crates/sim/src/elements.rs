@@ -11,7 +11,7 @@ use congestlab_net::medium::Medium;
 use congestlab_net::packet::{Kind, Packet, Picos};
 use congestlab_net::port::{Port, PortConfig, PortCounts, PortEvent, PortStats, Streams};
 use congestlab_net::queue::Reason;
-use congestlab_net::random::Stream;
+use congestlab_net::random::{Name, Stream};
 
 use crate::agents::Agents;
 use crate::arrivals::Arrivals;
@@ -31,7 +31,8 @@ fn has_numbers(group: &Group) -> bool {
 
 /// The port of a link at the beginning of a run.
 fn port_of(model: &Model, link: &Link) -> Port {
-    let stream = |what| Stream::named(model.seed, &format!("links.{}.{what}", link.name));
+    let name = Name::new("links.").then(&link.name).then(".");
+    let stream = |what| Stream::of(model.seed, name.then(what));
     let config = PortConfig { sample_every: model.sample_every, ..link.port.clone() };
     Port::new(&config, Streams::new(stream), model.warmup, model.duration)
 }
@@ -96,7 +97,7 @@ impl Elements {
                 DeviceKind::Medium(config) => {
                     let backoff = |&link: &u32| {
                         let name = &model.links[link as usize].name;
-                        Stream::named(model.seed, &format!("links.{name}.backoff"))
+                        Stream::of(model.seed, Name::new("links.").then(name).then(".backoff"))
                     };
                     let stations: Vec<_> = ports.zip(device.links.iter().map(backoff)).collect();
                     let stations = stations.try_into().expect("a medium has two ports");
@@ -109,8 +110,8 @@ impl Elements {
             ports,
             devices,
             arrivals: agents.arrivals.clone(),
-            hosts: Vec::new(),
-            origins: Vec::new(),
+            hosts: Vec::with_capacity(2 * model.groups.len()),
+            origins: Vec::with_capacity(model.groups.len()),
             packet_hops: 0,
             record: Record::default(),
             reached: Picos::MAX,
@@ -200,7 +201,7 @@ impl Elements {
                 self.drew |= crowd.draws() > 0;
             });
         }
-        let mut groups = Vec::new();
+        let mut groups = Vec::with_capacity(self.origins.len());
         let mut hosts = self.hosts.into_iter();
         for origin in &self.origins {
             groups.push(match (hosts.next(), hosts.next()) {

@@ -11,7 +11,7 @@ use congestlab_net::tcp::{self, Advertise, App};
 use crate::headers;
 use crate::hosts::{Crowd, Host as _, SenderEnd};
 use crate::model::{DeviceKind, Group, GroupKind, Model};
-use crate::network::{measured, segments_of, spans_of, starts_of};
+use crate::network::{measured, segments_of, spans_of, starts_of, stream_of};
 use crate::outcome::{FlowOutcome, FlowOutcomes};
 use crate::station::Sink;
 
@@ -37,7 +37,7 @@ impl Origin {
     }
 
     fn stream(&self, flow: u32, what: &str) -> Stream {
-        Stream::named(self.seed, &format!("flows.{}/{flow}.{what}", self.group.name))
+        stream_of(&self.group, flow, what, self.seed)
     }
 
     fn measure(&self, flow: u32) -> tcp::Measure {

@@ -1,10 +1,10 @@
 //! Addresses, ports and initial sequence numbers of flows, for laws and readers that look at IP and TCP headers.
 
-use congestlab_net::random::Stream;
 use congestlab_net::tcp::Connection;
 
 use crate::cloud::{HOSTS, receiver_address, sender_address};
 use crate::model::{Group, GroupKind};
+use crate::network::stream_of;
 
 const SENDER_PORT: u32 = 40_000;
 /// Ports that no dissector claims: 50000 to 53999, by group.
@@ -28,7 +28,7 @@ pub fn connection(group: &Group, number: usize, index: u32, flow: u32, seed: u64
     if !config.law.needs().segments {
         return None;
     }
-    let mut stream = Stream::named(seed, &format!("flows.{}/{index}.isn", group.name));
+    let mut stream = stream_of(group, index, "isn", seed);
     let mut draw = || stream.next_u64() as u32;
     let isn = draw();
     let peer_isn = draw().clamp(SPARE, u32::MAX - 1);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use congestlab_core::law::xcp_i::Address;
 use congestlab_core::units::Time;
 use congestlab_net::packet::{Kind, PS_PER_NS, Packet, Picos};
-use congestlab_net::random::Stream;
+use congestlab_net::random::{Name, Stream};
 use congestlab_net::tcp;
 use congestlab_net::xcp_i::{CONTROL_SIZE, Neighbour, Way};
 
@@ -737,9 +737,15 @@ impl Network {
     }
 }
 
+/// The random stream of what flow `index` of a group draws.
+pub(crate) fn stream_of(group: &Group, index: u32, what: &str, seed: u64) -> Stream {
+    let name = Name::new("flows.").then(&group.name).then("/").then_number(index).then(".").then(what);
+    Stream::of(seed, name)
+}
+
 /// Returns the start times of all flows of a group. Random ones are drawn from each flow's own stream.
 pub fn starts_of(group: &Group, seed: u64) -> Vec<Time> {
-    let stream = |index: u32, what| Stream::named(seed, &format!("flows.{}/{index}.{what}", group.name));
+    let stream = |index, what| stream_of(group, index, what, seed);
     let flows = 0..group.count;
     match group.start {
         Start::Every { from, every } => {
@@ -779,7 +785,7 @@ pub(crate) fn spans_of(group: &Group, index: u32, start: Time) -> Option<Vec<(Ti
 /// Returns the transfer size, in segments, of flow `index` of a group with [`Group::sizes`]; `None` for other groups.
 pub fn segments_of(group: &Group, index: u32, seed: u64) -> Option<u64> {
     let sizes = group.sizes?;
-    let mut stream = Stream::named(seed, &format!("flows.{}/{index}.size", group.name));
+    let mut stream = stream_of(group, index, "size", seed);
     Some((stream.pareto(sizes.shape, sizes.mean).round() as u64).max(1))
 }
 
