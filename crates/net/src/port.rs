@@ -9,12 +9,13 @@
 
 mod beside;
 mod counts;
+mod faults;
 mod told;
 mod unused;
 
 use crate::capacity::{CapacityFrom, Follower};
 use crate::errors::ErrorRate;
-use crate::impairments::{Errors, Reorder, Spans};
+use crate::impairments::{Reorder, Spans};
 use crate::packet::{PS_PER_NS, Packet, Picos, flag};
 use crate::queue::meter::Meter;
 use crate::queue::{Discipline, Fifo, Limit, Others, Reason, Waiting, is_low_priority};
@@ -31,6 +32,7 @@ use congestlab_core::law::{Link, LinkConfig, LinkReport, LinkView, Series, Steer
 use congestlab_core::units::{BitRate, Bytes, Duration, Rate, Time};
 use counts::delay;
 pub use counts::{PortCounts, PortStats, QueueDelay};
+use faults::Faults;
 
 /// Moment at which a link's law sees the packet go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -329,8 +331,6 @@ pub struct Port {
     is_plain: bool,
     /// Plain, and with one queue that nothing but its limit rules: packets wait unexamined too.
     is_bare: bool,
-    /// Whatever is sent reaches the far end, at its time.
-    is_faultless: bool,
     /// `parts.others` are there: packets wait in several queues.
     has_others: bool,
     /// Something looks at arrivals before the law does: [`Port::look_first`].
@@ -348,23 +348,25 @@ pub struct Port {
 /// Parts that most ports and most packets do not need.
 #[derive(Clone, Debug)]
 struct Parts {
-    law: Option<Link>,
+    // Most ports have neither law, and some laws are large.
+    law: Option<Box<Link>>,
     /// Source of the law's capacity, where somebody else tells it.
     follower: Option<Box<Follower>>,
     feedback_at: FeedbackAt,
     /// Memory of flows, where somebody wants them remembered.
     beside: Option<Box<Beside>>,
     /// `None`: the queue is drop-tail.
-    queue_law: Option<Queue>,
+    queue_law: Option<Box<Queue>>,
     /// Queues beside the port's first.
     others: Others,
     /// Capacity that the link law would be told if it had all packets.
     told: Rate,
-    errors: Option<Errors>,
-    ack_loss: Probability,
-    ack_blackout: Spans,
-    reorder: Option<Reorder>,
-    streams: Streams,
+    /// `None`: whatever is sent reaches the far end, at its time.
+    faults: Option<Box<Faults>>,
+    /// Decisions of the queue law.
+    stream: Stream,
+    /// Random words that decided where the law's intervals begin.
+    phase_draws: u64,
     service: Service,
     /// Time over which the link law wants to know what a trace offered; `None`: it does not, or there is no trace.
     watches: Option<Duration>,
@@ -405,12 +407,12 @@ impl Parts {
 
     /// True if the link law deals with the packets of that queue.
     fn is_of_link_law(&self, queue: usize) -> bool {
-        self.queue_law.as_ref().and_then(Queue::of_link_law).is_none_or(|own| own == queue)
+        self.queue_law.as_deref().and_then(Queue::of_link_law).is_none_or(|own| own == queue)
     }
 
     /// Bytes that wait in the queues that the link law deals with, `first` being the port's first.
     fn backlog(&self, first: &Fifo) -> Bytes {
-        Bytes(match self.queue_law.as_ref().and_then(Queue::of_link_law) {
+        Bytes(match self.queue_law.as_deref().and_then(Queue::of_link_law) {
             None => first.bytes() + self.others.bytes(),
             Some(queue) => queue.checked_sub(1).map_or(first.bytes(), |other| self.others.bytes_of(other)),
         })
@@ -428,8 +430,8 @@ impl Parts {
 impl Port {
     /// Creates an idle port at the beginning of a run that ends at `to` and measures from `from` on.
     pub fn new(config: &PortConfig, mut streams: Streams, from: Picos, to: Picos) -> Self {
-        let queue_law = Queue::new(&config.discipline);
-        let law = told::start(config, queue_law.as_ref(), &mut streams.phase);
+        let queue_law = Queue::new(&config.discipline).map(Box::new);
+        let law = told::start(config, queue_law.as_deref(), &mut streams.phase).map(Box::new);
         let hears_steps =
             config.law.as_ref().is_some_and(|law| law.follows_service) && config.capacity_from.is_none();
         let told = match &config.law {
@@ -447,11 +449,9 @@ impl Port {
             queue_law,
             others: Others::new(&config.discipline, config.limit),
             told,
-            errors: config.errors.map(Errors::new),
-            ack_loss: config.ack_loss,
-            ack_blackout: config.ack_blackout.clone(),
-            reorder: config.reorder,
-            streams,
+            stream: streams.queue.clone(),
+            phase_draws: streams.phase.draws(),
+            faults: Faults::new(config, streams),
             service: config.service.clone(),
             watches: match &config.law {
                 Some(law) if hears_steps && matches!(config.service, Service::Trace(_)) => {
@@ -478,15 +478,11 @@ impl Port {
         if !parts.others.is_empty() {
             parts.tell_capacity();
         }
-        let is_faultless = parts.errors.is_none()
-            && parts.ack_loss == Probability::ZERO
-            && parts.ack_blackout.is_empty()
-            && parts.reorder.is_none();
         let is_plain = server.is_fixed()
             && parts.law.is_none()
             && config.police.is_none()
             && config.discipline.passes_idle()
-            && is_faultless;
+            && parts.faults.is_none();
         let is_bare = is_plain && parts.queue_law.is_none() && parts.others.is_empty();
         let has_others = !parts.others.is_empty();
         let looks_first =
@@ -505,7 +501,6 @@ impl Port {
             current: 0,
             is_plain,
             is_bare,
-            is_faultless,
             has_others,
             looks_first,
             is_special: has_others || looks_first,
@@ -576,7 +571,7 @@ impl Port {
         stats.in_flight_end = waiting + self.started - self.delivered - stats.errors;
         stats.queue_end_packets = waiting;
         stats.note_queue(self.meter.longest);
-        stats.law = parts.law.as_ref().map(Link::report);
+        stats.law = parts.law.as_deref().map(Link::report);
         stats.police = parts.beside.as_ref().and_then(|beside| beside.counts());
         stats.capacity = parts.follower.as_ref().map(|follower| follower.counts());
         if let Some((_, bytes)) = parts.measured_from {
@@ -602,8 +597,8 @@ impl Port {
 
     /// Returns the number of random words drawn; zero if the seed made no difference here.
     pub fn draws(&self) -> u64 {
-        let Streams { phase, errors, ack_loss, queue, bursts, reorder } = &self.parts.streams;
-        [phase, errors, ack_loss, queue, bursts, reorder].iter().map(|stream| stream.draws()).sum()
+        let parts = &self.parts;
+        parts.phase_draws + parts.stream.draws() + parts.faults.as_ref().map_or(0, |faults| faults.draws())
     }
 
     /// Returns the port's law as a virtual router of XCP-i sees it: its mean round trip time, zero without a law that
@@ -785,7 +780,7 @@ impl Port {
         let Some(law) = &mut parts.queue_law else { return true };
         let mut queues = Waiting::new(&self.queue, &mut parts.others, &parts.service, now);
         let departure = Departure { now: nanos(now), queue, packet: &*packet, sojourn };
-        match law.on_dequeue(&departure, &mut queues, &mut parts.streams.queue) {
+        match law.on_dequeue(&departure, &mut queues, &mut parts.stream) {
             Verdict::Pass | Verdict::PushOut => true,
             Verdict::Mark => {
                 self.mark(now, packet, out);
@@ -846,7 +841,7 @@ impl Port {
             let is_sending = self.busy_until > now && self.started > 0;
             let stats = &mut parts.stats;
             stats.note_queue(self.meter.longest);
-            stats.law = parts.law.as_ref().map(Link::report);
+            stats.law = parts.law.as_deref().map(Link::report);
             stats.police = parts.beside.as_ref().and_then(|beside| beside.counts());
             stats.capacity = parts.follower.as_ref().map(|follower| follower.counts());
             stats.before = PortCounts {
@@ -873,7 +868,7 @@ impl Port {
                     queue_bytes: self.queue.bytes() + parts.others.bytes(),
                     queue_max_packets: self.meter.longest.max(parts.bin_max) as u64,
                     sent_bytes: sent_bytes - parts.sampled_bytes,
-                    law: parts.law.as_ref().map(Link::report),
+                    law: parts.law.as_deref().map(Link::report),
                     queue: parts.queue_law.as_mut().map(|law| {
                         law.sample(&Waiting::new(&self.queue, &mut parts.others, &parts.service, now))
                     }),
@@ -1000,7 +995,7 @@ impl Port {
         let is_low_priority = is_low_priority(packet);
         let arrival =
             Arrival { now: nanos(now), queue, flow: packet.flow, packet: &*packet, is_low_priority };
-        match law.on_enqueue(&arrival, &mut queues, &mut parts.streams.queue) {
+        match law.on_enqueue(&arrival, &mut queues, &mut parts.stream) {
             Verdict::Pass => {}
             Verdict::Mark => self.mark(now, packet, out),
             Verdict::PushOut => self.push_out(now, queue, packet.size, out),
@@ -1128,29 +1123,10 @@ impl Port {
             self.fingerprint = fold(self.fingerprint ^ now, u64::from(packet.words[2]) ^ MIX[1]);
         }
         packet.at = at;
-        if self.is_faultless {
-            self.delivered += u64::from(at <= self.to);
-            out.sent(now, packet, false);
-            out.deliver(packet);
-            return;
-        }
-        let has_error = match &mut parts.errors {
-            Some(errors) => {
-                let probability = errors.probability(at, size, &mut parts.streams.bursts);
-                parts.streams.errors.bernoulli(probability)
-            }
-            None => false,
-        };
-        if let Some(reorder) = &parts.reorder
-            && parts.streams.reorder.bernoulli(reorder.probability)
-        {
-            packet.at = at.saturating_add(reorder.delay);
-        }
+        let is_lost = parts.faults.as_mut().is_some_and(|faults| faults.befall(packet));
+        out.sent(now, packet, is_lost);
         let at = packet.at;
-        let is_lost = packet.is_pure_ack()
-            && (parts.streams.ack_loss.bernoulli(parts.ack_loss) | parts.ack_blackout.contains(at));
-        out.sent(now, packet, has_error || is_lost);
-        if !has_error && !is_lost {
+        if !is_lost {
             self.delivered += u64::from(at <= self.to);
             out.deliver(packet);
             return;
