@@ -179,8 +179,16 @@ impl Pool {
     fn due(&self, weight: u32) -> u64 {
         // All 96 bits of the product, without counting zeros, for which BPF has no instruction.
         let weight = weight as u64;
-        let lower = (self.factor & 0xffff_ffff) * weight;
-        let upper = (self.factor >> 32) * weight + (lower >> 32);
+        #[cfg(any(target_arch = "bpf", target_arch = "wasm32"))]
+        let (upper, lower) = {
+            let lower = (self.factor & 0xffff_ffff) * weight;
+            ((self.factor >> 32) * weight + (lower >> 32), lower)
+        };
+        #[cfg(not(any(target_arch = "bpf", target_arch = "wasm32")))]
+        let (upper, lower) = {
+            let product = self.factor as u128 * weight as u128;
+            ((product >> 32) as u64, product as u64)
+        };
         match self.shift {
             64.. => 0,
             0.. => upper >> self.shift,

@@ -456,12 +456,9 @@ impl SenderLaw for Sender {
     }
 
     /// Window / srtt when pacing, else `None`. Also `None` while the round trip time is unknown.
-    #[inline]
+    #[inline(always)]
     fn pacing_rate(&self, config: &SenderConfig, srtt: Duration) -> Option<Rate> {
-        if !config.pacing || srtt == Duration(0) {
-            return None;
-        }
-        Some(self.usable_window().per(srtt))
+        if config.pacing { self.rate_over(srtt) } else { None }
     }
 
     #[cfg(feature = "words")]
@@ -608,6 +605,13 @@ impl Sender {
     #[inline(always)]
     fn usable_window(&self) -> Bytes {
         self.window().min(self.awnd).max(self.mss())
+    }
+
+    /// The usable window over the round trip time, if that is known.
+    #[cfg_attr(target_arch = "bpf", inline)]
+    #[cfg_attr(not(target_arch = "bpf"), inline(never))]
+    fn rate_over(&self, srtt: Duration) -> Option<Rate> {
+        (srtt > Duration(0)).then(|| self.usable_window().per(srtt))
     }
 
     /// The window whose rate the header states.
