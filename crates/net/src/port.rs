@@ -329,7 +329,9 @@ pub struct Port {
     current: u16,
     /// Fixed rate, drop-tail, no law, no errors: an idle port passes the packet on unexamined.
     is_plain: bool,
-    /// Plain, and with one queue that nothing but its limit rules: packets wait unexamined too.
+    /// Fixed rate, and one queue that nothing but its limit rules; a law hears of arrivals alone: packets wait unexamined.
+    is_simple: bool,
+    /// Plain and simple.
     is_bare: bool,
     /// `parts.others` are there: packets wait in several queues.
     has_others: bool,
@@ -483,10 +485,14 @@ impl Port {
             && config.police.is_none()
             && config.discipline.passes_idle()
             && parts.faults.is_none();
-        let is_bare = is_plain && parts.queue_law.is_none() && parts.others.is_empty();
         let has_others = !parts.others.is_empty();
         let looks_first =
             config.police.is_some() || (parts.watches.is_some() && config.feedback_at == FeedbackAt::Enqueue);
+        let is_special = has_others || looks_first;
+        let is_simple = server.is_fixed()
+            && parts.queue_law.is_none()
+            && config.feedback_at == FeedbackAt::Departure
+            && !is_special;
         Self {
             departure: NEVER,
             timer: parts.timer(),
@@ -500,10 +506,11 @@ impl Port {
             fingerprint: MIX[0],
             current: 0,
             is_plain,
-            is_bare,
+            is_simple,
+            is_bare: is_plain && is_simple,
             has_others,
             looks_first,
-            is_special: has_others || looks_first,
+            is_special,
             server,
             queue: Fifo::new(config.discipline.limit(0, config.limit)),
             meter: Meter::new(),
@@ -535,9 +542,45 @@ impl Port {
     }
 
     /// Takes a packet that arrives. The port must have been advanced to `now`.
+    #[inline]
+    pub fn arrive(&mut self, now: Picos, packet: Packet, out: &mut impl Output) {
+        if self.joins(now, &packet) {
+            self.join(now, &packet);
+        } else {
+            self.arrive_beside(now, packet, out);
+        }
+    }
+
+    /// True for a packet that waits in the queue of a busy port, as it is, and nobody but a law looks at it.
+    #[inline(always)]
+    pub fn joins(&self, now: Picos, packet: &Packet) -> bool {
+        self.is_simple
+            && (self.busy_until > now || !self.queue.is_empty())
+            && self.queue.fits(packet.size)
+            && !packet.shows_ttl()
+    }
+
+    /// Takes a packet that joins the queue, as [`Port::arrive`].
+    #[inline(always)]
+    pub fn join(&mut self, now: Picos, packet: &Packet) {
+        debug_assert!(self.departure > now && self.timer >= now, "events before the arrival were not served");
+        self.arrived += 1;
+        if !self.is_plain
+            && let Some(law) = &mut self.parts.law
+        {
+            law.on_arrival(nanos(now), packet);
+        }
+        self.mix_arrival(now, packet, Outcome::Accepted);
+        let waiting = self.queue.len();
+        self.begin_to_wait(now, waiting);
+        self.queue.push(packet).at = now;
+        self.meter.reach(waiting + 1);
+    }
+
+    /// Takes a packet that does not join, as [`Port::arrive`].
     // Always: devices call it as well as links, which keep it in line at every hop all the same.
     #[inline(always)]
-    pub fn arrive(&mut self, now: Picos, mut packet: Packet, out: &mut impl Output) {
+    pub fn arrive_beside(&mut self, now: Picos, mut packet: Packet, out: &mut impl Output) {
         debug_assert!(self.departure > now && self.timer >= now, "events before the arrival were not served");
         self.arrived += 1;
         if packet.shows_ttl() {
@@ -546,9 +589,7 @@ impl Port {
         if self.is_plain && self.busy_until <= now && self.queue.is_empty() {
             self.mix_arrival(now, &packet, Outcome::Accepted);
             self.server.rest();
-            self.pass(now, &mut packet, out);
-        } else if self.is_bare {
-            self.join_bare(now, &mut packet, out);
+            self.transmit_plain(now, &mut packet, out);
         } else {
             self.arrive_examined(now, &mut packet, out);
         }
@@ -619,7 +660,7 @@ impl Port {
     /// [`Port::set_free`] allows it. The rate of the service must be fixed.
     pub(crate) fn share(&mut self, frame: Frame) {
         self.server = Server::shared(self.rate(), frame);
-        (self.is_plain, self.is_bare) = (false, false);
+        (self.is_plain, self.is_simple, self.is_bare) = (false, false, false);
         self.parts.stats.collisions = Some(0);
     }
 
@@ -699,20 +740,6 @@ impl Port {
         law.next(&mut Waiting::new(&self.queue, &mut parts.others, &parts.service, now))
     }
 
-    /// A packet waits in the queue of a busy port that is bare.
-    #[inline]
-    fn join_bare(&mut self, now: Picos, packet: &mut Packet, out: &mut impl Output) {
-        if !self.queue.fits(packet.size) {
-            return self.drop_packet(now, 0, packet, Reason::QueueFull, out);
-        }
-        self.mix_arrival(now, packet, Outcome::Accepted);
-        let waiting = self.queue.len();
-        self.begin_to_wait(now, waiting);
-        packet.at = now;
-        self.queue.push(packet);
-        self.meter.reach(waiting + 1);
-    }
-
     /// Calls `each` with every packet that waits, to be given another route: nothing else of it may change.
     pub fn for_each_waiting(&mut self, mut each: impl FnMut(&mut Packet)) {
         self.queue.for_each(&mut each);
@@ -742,7 +769,7 @@ impl Port {
         {
             self.meter.note(now, self.queue.len() + 1);
             self.waits.record(Duration((now - packet.at) / PS_PER_NS));
-            self.pass(now, &mut packet, out);
+            self.transmit_plain(now, &mut packet, out);
             self.departure = if self.queue.is_empty() { NEVER } else { self.busy_until };
             return;
         }
@@ -935,7 +962,7 @@ impl Port {
             self.begin_to_wait(now, waiting);
             packet.at = now;
             if self.has_others {
-                self.join(now, queue, packet, out);
+                self.join_one_of(now, queue, packet, out);
                 waiting = self.waiting();
             } else {
                 self.queue.push(packet);
@@ -1027,9 +1054,9 @@ impl Port {
 
     /// A packet joins one of several queues; others may have to go for it.
     #[inline(never)]
-    fn join(&mut self, now: Picos, queue: usize, packet: &Packet, out: &mut impl Output) {
+    fn join_one_of(&mut self, now: Picos, queue: usize, packet: &Packet, out: &mut impl Output) {
         match queue.checked_sub(1) {
-            None => self.queue.push(packet),
+            None => drop(self.queue.push(packet)),
             Some(other) => self.parts.others.push(other, packet),
         }
         if self.parts.others.overflows(&self.queue) {
@@ -1086,7 +1113,7 @@ impl Port {
 
     /// A packet passes to the wire of a plain port.
     #[inline(always)]
-    fn pass(&mut self, now: Picos, packet: &mut Packet, out: &mut impl Output) {
+    fn transmit_plain(&mut self, now: Picos, packet: &mut Packet, out: &mut impl Output) {
         if out.watches() {
             out.event(now, PortEvent::Departed { packet: *packet });
         }
@@ -1103,7 +1130,7 @@ impl Port {
     #[inline(always)]
     fn transmit(&mut self, now: Picos, packet: &mut Packet, out: &mut impl Output) {
         if self.is_plain {
-            return self.pass(now, packet, out);
+            return self.transmit_plain(now, packet, out);
         }
         let size = packet.size;
         if out.watches() {

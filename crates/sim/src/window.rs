@@ -847,9 +847,14 @@ impl<'a> Domain<'a> {
             }
             for &key in keys {
                 let now = begin + (key >> bits);
-                let packet = *wire.fabric.packet(key & ordinals);
                 port.advance_to_arrival(now, &mut wire);
-                port.arrive(now, packet, &mut wire);
+                // It joins the queue from where it is, if nobody wants to see it.
+                let packet = wire.fabric.packet(key & ordinals);
+                if !PROBED && port.joins(now, packet) {
+                    port.join(now, packet);
+                } else {
+                    port.arrive_beside(now, *packet, &mut wire);
+                }
             }
         }
         port.advance_before(end, &mut wire);

@@ -252,14 +252,15 @@ impl Fifo {
         (self.len() as u64) < self.packets_max && self.bytes + u64::from(size) <= self.bytes_max
     }
 
+    /// Appends a packet; returns it as it waits.
     #[inline]
-    pub(crate) fn push(&mut self, packet: &Packet) {
+    pub(crate) fn push(&mut self, packet: &Packet) -> &mut Packet {
         self.bytes += u64::from(packet.size);
         // Hardly ever: a branch is cheaper than a sum.
         if is_low_priority(packet) {
             self.low += 1;
         }
-        self.packets.push_back(*packet);
+        self.packets.push_back_mut(*packet)
     }
 
     #[inline]
