@@ -18,12 +18,14 @@ pub(crate) trait Endpoint {
     type Config: Clone;
     /// Data comes to it.
     const RECEIVES: bool = false;
-    /// A packet reached it; packets to send now go to `send`, until it says that the run is given up.
+    /// A packet reached it; packets to send now go to `send`, until it says that the run is given up. They are written
+    /// where `sent` is.
     fn handle_packet(
         &mut self,
         config: &Self::Config,
         now: Time,
         packet: &Packet,
+        sent: &mut Packet,
         send: impl FnMut(&mut Packet) -> bool,
     );
     /// Serves the deadline `now`; packets to send go to `send`.
@@ -47,11 +49,11 @@ impl Endpoint for tcp::Sender {
         config: &tcp::Config,
         now: Time,
         packet: &Packet,
+        sent: &mut Packet,
         mut send: impl FnMut(&mut Packet) -> bool,
     ) {
         tcp::Sender::handle_packet(self, config, now, packet);
-        let mut packet = Packet::default();
-        while self.transmit_into(config, now, &mut packet) && send(&mut packet) {}
+        while self.transmit_into(config, now, sent) && send(sent) {}
     }
 
     #[inline]
@@ -95,11 +97,11 @@ impl Endpoint for tcp::Receiver {
         config: &tcp::Config,
         now: Time,
         packet: &Packet,
+        sent: &mut Packet,
         mut send: impl FnMut(&mut Packet) -> bool,
     ) {
-        let mut answer = Packet::default();
-        if self.answer_into(config, now, packet, &mut answer) {
-            send(&mut answer);
+        if self.answer_into(config, now, packet, sent) {
+            send(sent);
         }
     }
 
@@ -133,7 +135,15 @@ fn bin_rate(bytes: u64, last: &mut u64, seconds: f64) -> f64 {
 impl Endpoint for Source {
     type Config = SourceConfig;
 
-    fn handle_packet(&mut self, _: &SourceConfig, _: Time, _: &Packet, _: impl FnMut(&mut Packet) -> bool) {}
+    fn handle_packet(
+        &mut self,
+        _: &SourceConfig,
+        _: Time,
+        _: &Packet,
+        _: &mut Packet,
+        _: impl FnMut(&mut Packet) -> bool,
+    ) {
+    }
 
     #[inline]
     fn handle_deadline(
@@ -180,7 +190,14 @@ impl Endpoint for Sink {
     const RECEIVES: bool = true;
 
     #[inline]
-    fn handle_packet(&mut self, _: &(), now: Time, packet: &Packet, _: impl FnMut(&mut Packet) -> bool) {
+    fn handle_packet(
+        &mut self,
+        _: &(),
+        now: Time,
+        packet: &Packet,
+        _: &mut Packet,
+        _: impl FnMut(&mut Packet) -> bool,
+    ) {
         let size = u64::from(packet.size);
         self.received_packets += 1;
         self.delivered_bytes += size;
@@ -411,13 +428,15 @@ impl<E: Endpoint> Station<E> {
         self.extras.is_none()
     }
 
-    /// A packet arrives at a plain host at `now`, as [`Station::arrive`]. Returns when it wants to be served next.
+    /// A packet arrives at a plain host at `now`, as [`Station::arrive`]; what it sends is written where `sent` is. Returns
+    /// when it wants to be served next.
     #[inline(always)]
     pub(crate) fn arrive_plain(
         &mut self,
         config: &E::Config,
         now: Picos,
         packet: &Packet,
+        sent: &mut Packet,
         out: &mut impl Outbox,
     ) -> Picos {
         debug_assert!(self.is_plain());
@@ -425,7 +444,8 @@ impl<E: Endpoint> Station<E> {
             self.serve(config, now, out);
         }
         self.note(now, packet);
-        self.endpoint.handle_packet(config, Time(now / PS_PER_NS), packet, |packet| out.send(now, packet));
+        self.endpoint
+            .handle_packet(config, Time(now / PS_PER_NS), packet, sent, |packet| out.send(now, packet));
         self.schedule(now);
         self.due
     }
@@ -514,9 +534,10 @@ impl<E: Endpoint> Station<E> {
                 }
             }
         }
-        let extras = &mut self.extras;
-        self.endpoint
-            .handle_packet(config, Time(now / PS_PER_NS), packet, |packet| send(out, extras, now, packet));
+        let (extras, mut sent) = (&mut self.extras, Packet::default());
+        self.endpoint.handle_packet(config, Time(now / PS_PER_NS), packet, &mut sent, |packet| {
+            send(out, extras, now, packet)
+        });
         self.schedule(now);
     }
 

@@ -1,20 +1,22 @@
-//! Where packets wait for their window: chunks of 16 packets, recycled last in, first out.
+//! Where packets wait for their window: chunks of 32 packets, recycled last in, first out.
 //!
 //! One growing `Vec` a window costs page faults; one large chunk a window costs memory when windows
-//! hold few packets (docs/design/engine.md 7, pitfalls 1 and 2). Chunks of 1 KiB from larger slabs do neither.
+//! hold few packets (docs/design/engine.md 7, pitfalls 1 and 2). Chunks of 2 KiB do neither. Each is in a box of its own, so
+//! that who gives its packets out can hold it meanwhile.
 
 use congestlab_net::packet::Packet;
 
 /// Packets in a chunk; a power of two.
-const CHUNK: usize = 16;
+pub(crate) const CHUNK: usize = 32;
 const CHUNK_BITS: u32 = CHUNK.trailing_zeros();
-/// Packets in a slab of 256 KiB: a small run stays small.
-const SLAB: usize = 4096;
-const SLAB_BITS: u32 = SLAB.trailing_zeros();
+/// Chunks that are made at once, 256 KiB: a small run stays small.
+const GROWTH: u32 = 128;
 const NONE: u32 = u32::MAX;
 
 /// Position of a packet in the store: its chunk, then its slot.
 pub(crate) type Place = u32;
+
+pub(crate) type Chunk = [Packet; CHUNK];
 
 /// Packets in the order in which they were pushed: a list of chunks of the store.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +53,8 @@ impl Bucket {
 /// The chunks of all buckets.
 #[derive(Debug)]
 pub(crate) struct Store {
-    slabs: Vec<Box<[Packet; SLAB]>>,
+    #[expect(clippy::vec_box, reason = "a chunk is exchanged for another without moving its packets")]
+    chunks: Vec<Box<Chunk>>,
     /// Chunk that follows in its bucket, or in the list of free ones.
     next: Vec<u32>,
     free: u32,
@@ -59,7 +62,7 @@ pub(crate) struct Store {
 
 impl Default for Store {
     fn default() -> Self {
-        Self { slabs: Vec::new(), next: Vec::new(), free: NONE }
+        Self { chunks: Vec::new(), next: Vec::new(), free: NONE }
     }
 }
 
@@ -73,21 +76,19 @@ impl Store {
         let place = bucket.cursor;
         // The last place but one of all is never reached: `grow` stops before.
         bucket.cursor = place.wrapping_add(1);
-        self.slabs[(place >> SLAB_BITS) as usize][place as usize & (SLAB - 1)] = *packet;
+        self.chunks[(place >> CHUNK_BITS) as usize][place as usize & (CHUNK - 1)] = *packet;
         place
     }
 
     #[cold]
     fn grow(&mut self) {
         let first = self.next.len() as u32;
-        let chunks = (SLAB / CHUNK) as u32;
         assert!(
-            first <= (NONE >> CHUNK_BITS) - 2 * chunks,
+            first <= (NONE >> CHUNK_BITS) - 2 * GROWTH,
             "more packets in flight than the store can number"
         );
-        let slab = vec![Packet::default(); SLAB].into_boxed_slice();
-        self.slabs.push(slab.try_into().expect("a slab of its size"));
-        self.link(first, first + chunks);
+        self.chunks.extend((0..GROWTH).map(|_| Box::new([Packet::default(); CHUNK])));
+        self.link(first, first + GROWTH);
     }
 
     #[inline(never)]
@@ -108,7 +109,7 @@ impl Store {
 
     /// Size of all chunks.
     pub(crate) fn bytes(&self) -> usize {
-        self.slabs.len() * size_of::<[Packet; SLAB]>()
+        self.chunks.len() * size_of::<Chunk>()
     }
 
     /// Takes every chunk back.
@@ -127,15 +128,19 @@ impl Store {
     /// The packet at a place.
     #[inline]
     pub(crate) fn get(&self, place: Place) -> &Packet {
-        &self.slabs[(place >> SLAB_BITS) as usize][place as usize & (SLAB - 1)]
+        &self.chunks[(place >> CHUNK_BITS) as usize][place as usize & (CHUNK - 1)]
     }
 
     /// The first `fill` packets of a chunk.
     #[inline]
     pub(crate) fn chunk(&self, chunk: u32, fill: u32) -> &[Packet] {
-        let first = (chunk << CHUNK_BITS) as usize;
-        let start = first & (SLAB - 1);
-        &self.slabs[first >> SLAB_BITS][start..start + fill as usize]
+        &self.chunks[chunk as usize][..fill as usize]
+    }
+
+    /// Exchanges a chunk for another, and back again.
+    #[inline]
+    pub(crate) fn swap(&mut self, chunk: u32, other: &mut Box<Chunk>) {
+        std::mem::swap(&mut self.chunks[chunk as usize], other);
     }
 
     /// Appends the chunks of a bucket to `chunks` with the number of packets in each.
@@ -215,7 +220,7 @@ mod tests {
             store.take_back(a);
             store.take_back(b);
         }
-        assert_eq!(store.slabs.len(), 1, "chunks are used again");
+        assert_eq!(store.chunks.len(), GROWTH as usize, "chunks are used again");
     }
 
     #[test]

@@ -23,12 +23,14 @@ use crate::prefetch::prefetch;
 use crate::router::Surroundings;
 use crate::share::HANDED;
 use crate::station::{Endpoint, Outbox, Record, Station};
-use crate::store::{Bucket, Store, chunk_of, locate, ordinal, place};
+use crate::store::{Bucket, CHUNK, Chunk, Store, chunk_of, locate, ordinal, place};
 use crate::{Progress, Span, Stop, Tap};
 
 /// Packets for hosts are gathered up to about this number. After as many, and after as many that come to a link, it is
 /// asked whether the run goes on.
 const BATCH: usize = 64;
+/// So many packets in a row for the hosts of one class are not gathered with others.
+const MANY: usize = 8;
 
 /// Data of fewer bytes than this are in the cache anyway.
 const CACHE: usize = 1 << 20;
@@ -458,6 +460,8 @@ fn arrive_at<E: Host>(
     packets: &[Packet],
     fabric: &mut Fabric<'_>,
 ) {
+    // One for all: it is written whole by who sends.
+    let mut sent = Packet::default();
     for packet in packets {
         let station = &mut stations[(packet.flow - first) as usize];
         let mut now = packet.at;
@@ -473,7 +477,7 @@ fn arrive_at<E: Host>(
             continue;
         }
         let mut exit = Exit { fabric, class, node, busy: station.seat.busy_out };
-        let next = station.arrive_plain(config, now, packet, &mut exit);
+        let next = station.arrive_plain(config, now, packet, &mut sent, &mut exit);
         station.seat.busy_out = exit.busy;
         if next < station.seat.armed {
             rearm(station, timer, fabric);
@@ -570,6 +574,8 @@ pub(crate) struct Domain<'a> {
     keys: Vec<u64>,
     /// Packets for the hosts of one class, likewise.
     batch: Vec<Packet>,
+    /// Stands in for the chunk whose packets are given out.
+    spare: Option<Box<Chunk>>,
     indices: Vec<u32>,
 }
 
@@ -616,6 +622,7 @@ impl<'a> Domain<'a> {
             told: (0, 0),
             keys: Vec::new(),
             batch: Vec::new(),
+            spare: None,
             indices: Vec::new(),
         };
         domain.arm();
@@ -709,31 +716,38 @@ impl<'a> Domain<'a> {
     fn dispatch(&mut self) {
         let network = self.fabric.network;
         let is_cold = self.fabric.store.bytes() > CACHE;
+        let mut held = self.spare.take().unwrap_or_else(|| Box::new([Packet::default(); CHUNK]));
         let mut hosts = None;
         for index in 0..self.fabric.chunks.len() {
             let (chunk, fill) = self.fabric.chunks[index];
             if is_cold && let Some(&(next, fill)) = self.fabric.chunks.get(index + AHEAD) {
                 self.fabric.store.chunk(next, fill).iter().for_each(prefetch);
             }
+            // What is sent meanwhile goes to other chunks.
+            self.fabric.store.swap(chunk, &mut held);
             let mut from = 0;
-            while from < fill as usize {
-                let rest = &self.fabric.store.chunk(chunk, fill)[from..];
-                let route = rest[0].route;
-                let count = rest.iter().position(|packet| packet.route != route).unwrap_or(rest.len());
-                let hop = network.routes[route as usize];
+            while let Some(first) = held[..fill as usize].get(from) {
+                let rest = &held[from..fill as usize];
+                let count = rest.iter().position(|packet| packet.route != first.route).unwrap_or(rest.len());
+                let packets = &rest[..count];
+                let hop = network.routes[first.route as usize];
                 let node = network.node_of(hop);
                 if let Hop::Host(class) = hop
                     && !self.fabric.plan.is_late[node]
                 {
                     let class = class as usize;
-                    if hosts != Some(class) || self.batch.len() >= BATCH {
-                        self.arrive(hosts.replace(class));
+                    if count >= MANY {
+                        self.arrive_batch(hosts.take());
+                        self.arrive(class, packets);
+                    } else {
+                        if hosts != Some(class) || self.batch.len() >= BATCH {
+                            self.arrive_batch(hosts.replace(class));
+                        }
+                        self.batch.extend_from_slice(packets);
                     }
-                    self.batch.extend_from_slice(&self.fabric.store.chunk(chunk, fill)[from..from + count]);
                 } else {
                     let fabric = &mut self.fabric;
                     let bits = 64 - fabric.shift;
-                    let packets = &fabric.store.chunk(chunk, fill)[from..from + count];
                     let first = ordinal(index, from as u32);
                     // Fabric::key, less the part of the time that the shift takes away.
                     let keys = packets.iter().zip(first..).map(|(packet, n)| packet.at << bits | n);
@@ -742,8 +756,10 @@ impl<'a> Domain<'a> {
                 }
                 from += count;
             }
+            self.fabric.store.swap(chunk, &mut held);
         }
-        self.arrive(hosts);
+        self.arrive_batch(hosts);
+        self.spare = Some(held);
     }
 
     /// Packets take their time at a node.
@@ -755,21 +771,24 @@ impl<'a> Domain<'a> {
     }
 
     /// The batch reaches the hosts of a class.
-    fn arrive(&mut self, class: Option<usize>) {
+    fn arrive_batch(&mut self, class: Option<usize>) {
         if let Some(class) = class {
-            self.note(self.fabric.network.links + class, self.batch.len());
-            let class_of = &self.fabric.network.classes[class];
-            with_bench!(&mut self.benches[class], bench => {
-                for packets in self.batch.chunks(BATCH) {
-                    if !self.fabric.goes_on() {
-                        break;
-                    }
-                    bench.arrive(class_of, packets, &mut self.fabric);
-                }
-            });
-            self.batch.clear();
-            self.close_receivers(class);
+            let mut batch = std::mem::take(&mut self.batch);
+            batch.chunks(BATCH).for_each(|packets| self.arrive(class, packets));
+            batch.clear();
+            self.batch = batch;
         }
+    }
+
+    /// Packets reach the hosts of a class, unless the run is given up.
+    fn arrive(&mut self, class: usize, packets: &[Packet]) {
+        self.note(self.fabric.network.links + class, packets.len());
+        if !self.fabric.goes_on() {
+            return;
+        }
+        let class_of = &self.fabric.network.classes[class];
+        with_bench!(&mut self.benches[class], bench => bench.arrive(class_of, packets, &mut self.fabric));
+        self.close_receivers(class);
     }
 
     /// Closes the receivers of flows whose senders, of a class that packets have just come to, know that they are over:
@@ -821,7 +840,7 @@ impl<'a> Domain<'a> {
         }
         let fabric = &self.fabric;
         self.batch.extend(self.keys.iter().map(|&key| *fabric.packet(fabric.unkey(key).1)));
-        self.arrive(Some(class));
+        self.arrive_batch(Some(class));
         self.keys.clear();
         std::mem::swap(&mut self.keys, &mut self.fabric.inbox[node]);
         self.serve(class, end);
