@@ -21,7 +21,10 @@ export class Simulator {
   #id = 0;
   #end = null;
 
-  /** Asks, and stops what was asked before. `tell` hears the share that is done. */
+  /**
+   * Asks, and stops what was asked before. `tell` hears the share that is done. The answer has the seconds from the question to
+   * it, as the page's own thread sees them: with all that lies between.
+   */
   async ask(question, tell = () => {}) {
     this.stop();
     const id = ++this.#id;
@@ -47,11 +50,12 @@ export class Simulator {
       });
       worker.onmessage = ({ data }) => {
         if (data.id !== id) return;
-        if (data.answered) over(() => resolve(data.answered));
+        if (data.answered) over(() => resolve({ ...data.answered, seconds: (performance.now() - begin) / 1000 }));
         else tell(data.share);
       };
       // Out of memory, or a browser that refuses: the worker is gone.
       worker.onerror = event => this.stop(event.message || "the simulator has ended");
+      const begin = performance.now();
       worker.postMessage({ id, question });
     });
   }

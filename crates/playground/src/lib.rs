@@ -2,6 +2,7 @@
 //!
 //! The page writes a question in JSON where [`input`] says, calls [`answer`], and reads JSON at [`output`]. The only import
 //! is told how far a run has come. A panic is a trap: its words are the output, and the instance is of no more use.
+//! `examples/native.rs` asks the same code, built for this machine: what the module's speed is held against.
 #![expect(unsafe_code, reason = "names that are exported and imported; nothing is dereferenced here")]
 
 use std::collections::BTreeMap;
@@ -22,11 +23,16 @@ use serde_json::{Value as Json, json};
 /// Bytes that a run may need. A browser gives a module 4 GiB at most; a scenario may be a stranger's.
 const MEMORY: u64 = 1 << 30;
 
+#[cfg(target_family = "wasm")]
 #[link(wasm_import_module = "page")]
 unsafe extern "C" {
     /// Takes note that this share of a run is done.
     safe fn progress(share: f64);
 }
+
+/// Nobody looks on.
+#[cfg(not(target_family = "wasm"))]
+fn progress(_: f64) {}
 
 static INPUT: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 static OUTPUT: Mutex<Vec<u8>> = Mutex::new(Vec::new());
@@ -49,12 +55,18 @@ pub extern "C" fn input(length: usize) -> *mut u8 {
 pub extern "C" fn answer() -> u32 {
     std::panic::set_hook(Box::new(|panic| *bytes(&OUTPUT) = panic.to_string().into_bytes()));
     let question = std::mem::take(&mut *bytes(&INPUT));
-    let (status, answer) = match serde_json::from_slice(&question) {
+    let (status, answer) = ask(&question);
+    *bytes(&OUTPUT) = answer.into_bytes();
+    status
+}
+
+/// Answers a question in JSON, with a status as that of [`answer`].
+pub fn ask(question: &[u8]) -> (u32, String) {
+    let (status, answer) = match serde_json::from_slice(question) {
         Ok(question) => Question(question).answer(),
         Err(error) => refused(&error.to_string(), "the page asks in JSON"),
     };
-    *bytes(&OUTPUT) = answer.to_string().into_bytes();
-    status
+    (status, answer.to_string())
 }
 
 /// Where the answer begins.
