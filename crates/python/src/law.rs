@@ -5,7 +5,7 @@
 //! started. Every call takes the GIL.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use congestlab_core::law::settings::{Field, Settings};
@@ -15,7 +15,7 @@ use congestlab_core::law::{
 use congestlab_scenario::net::port::LawConfig;
 use congestlab_scenario::sim::model::{GroupKind, Model};
 use congestlab_scenario::units::{Bytes, Duration, Rate, Time};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
@@ -27,11 +27,35 @@ use crate::refused;
 pub(crate) struct Trouble {
     stop: AtomicBool,
     error: Mutex<Option<PyErr>>,
+    /// The thread that calls laws, as Python numbers it; 0: not known.
+    caller: AtomicU64,
 }
 
 impl Trouble {
     pub(crate) fn stop(&self) -> &AtomicBool {
         &self.stop
+    }
+
+    /// Laws are called by the thread that calls this.
+    pub(crate) fn enter(&self, py: Python<'_>) {
+        let ident =
+            py.import("threading").and_then(|threading| threading.call_method0("get_ident")?.extract());
+        // Without it a law that never returns can not be ended, and nothing else is lost.
+        self.caller.store(ident.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// Raises `KeyboardInterrupt` in the thread that calls laws.
+    pub(crate) fn interrupt(&self, py: Python<'_>) {
+        let raise = |caller: u64| {
+            let ctypes = py.import("ctypes")?;
+            let caller = ctypes.call_method1("c_ulong", (caller,))?;
+            let error = ctypes.call_method1("py_object", (py.get_type::<PyKeyboardInterrupt>(),))?;
+            ctypes.getattr("pythonapi")?.call_method1("PyThreadState_SetAsyncExc", (caller, error)).map(drop)
+        };
+        if let caller @ 1.. = self.caller.load(Ordering::Relaxed) {
+            // A Python without ctypes waits for the law.
+            let _: PyResult<()> = raise(caller);
+        }
     }
 
     fn tell(&self, error: PyErr) {

@@ -25,7 +25,7 @@ use tempfile::TempDir;
 
 use crate::law::{Laws, Trouble};
 use crate::table::{self, EventRows, SeriesRows, Table};
-use crate::wait::wait;
+use crate::wait::{wait, wait_for_laws};
 use crate::{VERSION, refused};
 
 /// What a run is made from: made again, it is the same.
@@ -51,8 +51,7 @@ impl Origin {
         let outcome = if self.laws.is_empty() {
             wait(py, trouble.stop(), run)?
         } else {
-            // Attached once, or each call of a law would make the thread known to Python anew.
-            wait(py, trouble.stop(), || Python::attach(|py| py.detach(run)))?
+            wait_for_laws(py, &trouble, run)?
         };
         trouble.raise()?;
         Ok((model, outcome))
@@ -277,7 +276,7 @@ impl Run {
         };
         let flow = Flow::parse(&scenario, flow).map_err(|error| refused(&error, &error.help))?;
         let at: Time = at.parse().map_err(|error| refused(error, "a time, such as \"20 s\""))?;
-        let explained = wait(py, trouble.stop(), || {
+        let explained = wait_for_laws(py, &trouble, || {
             explain(&scenario, folder, flow, at, link, trouble.stop(), &mut |_| {})
         })?;
         trouble.raise()?;

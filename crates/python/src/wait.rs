@@ -7,6 +7,8 @@ use std::time::Duration;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
+use crate::law::Trouble;
+
 /// How often whoever waits looks for signals: Ctrl-C is answered within 0.2 s, which the engine has a part of.
 pub(crate) const SIGNALS_EVERY: Duration = Duration::from_millis(25);
 
@@ -15,6 +17,32 @@ pub(crate) const SIGNALS_EVERY: Duration = Duration::from_millis(25);
 pub(crate) fn wait<T: Send>(
     py: Python<'_>,
     stop: &AtomicBool,
+    work: impl FnOnce() -> T + Send,
+) -> PyResult<T> {
+    wait_and(py, stop, &|_| {}, work)
+}
+
+/// The same of work that calls laws in Python. One of them may never return: then the exception is raised in it, too.
+pub(crate) fn wait_for_laws<T: Send>(
+    py: Python<'_>,
+    trouble: &Trouble,
+    work: impl FnOnce() -> T + Send,
+) -> PyResult<T> {
+    // Attached once, or each call of a law would make the thread known to Python anew.
+    let work = || {
+        Python::attach(|py| {
+            trouble.enter(py);
+            py.detach(work)
+        })
+    };
+    wait_and(py, trouble.stop(), &|py| trouble.interrupt(py), work)
+}
+
+/// `hurry` is called again and again while work goes on that was to stop.
+fn wait_and<T: Send>(
+    py: Python<'_>,
+    stop: &AtomicBool,
+    hurry: &dyn Fn(Python<'_>),
     work: impl FnOnce() -> T + Send,
 ) -> PyResult<T> {
     let (done, interrupt) = std::thread::scope(|scope| {
@@ -31,10 +59,9 @@ pub(crate) fn wait<T: Send>(
             match got {
                 Ok(done) => break Some(done),
                 Err(mpsc::RecvTimeoutError::Disconnected) => break None,
+                Err(mpsc::RecvTimeoutError::Timeout) if interrupt.is_some() => hurry(py),
                 Err(mpsc::RecvTimeoutError::Timeout) => {
-                    if interrupt.is_none()
-                        && let Err(error) = py.check_signals()
-                    {
+                    if let Err(error) = py.check_signals() {
                         stop.store(true, Ordering::Relaxed);
                         interrupt = Some(error);
                     }

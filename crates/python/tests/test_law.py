@@ -1,5 +1,7 @@
 """Laws in Python: the same run as the same law in Rust, and mistakes that are told where they were made."""
 
+import signal
+import threading
 import time
 
 import congestlab as cl
@@ -188,6 +190,26 @@ def test_what_names_its_laws_refuses_one_without_a_name(tmp_path):
         cl.sweep(cl.Scenario(TCP, law=Reno), {"flows.f.count": [1, 2]})
     # What shows and explains does not name them.
     assert run.explain("f[0]", 2)["flow"] == "f[0]" and len(run.report()) > 10_000
+
+
+def test_ctrl_c_ends_a_law_that_never_returns():
+    started = threading.Event()
+
+    class Never(Reno):
+        def on_ack(self, now_ns, ack):
+            started.set()
+            while True:
+                pass
+
+    def interrupt():
+        started.wait()
+        signal.raise_signal(signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        cl.run(TCP, law=Never)
+    thread.join()
 
 
 def test_the_factor_of_the_documents(capsys):
