@@ -22,7 +22,7 @@ const MOST: [f64; 2] = [100.0, 1800.0];
 
 /// Asks in a thread that has the name of the question, so that whatever ends the program, as a stack that overflows, tells
 /// where; `None`: the answer does not come.
-fn within([computing, all]: [f64; 2], question: &'static str, asking: Asking) -> Option<Answer> {
+fn within([computing, all]: [f64; 2], question: &'static str, asking: Asking<'static>) -> Option<Answer> {
     let (send, answers) = mpsc::channel();
     // As much as a program's own stack, for tests of laws that compilers did not optimise.
     let asked = thread::Builder::new().name(question.into()).stack_size(16 << 20).spawn(move || {

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use congestlab_core::law::settings::{Field, Settings};
 use congestlab_core::law::{
-    self, EchoLaw, Heard, LinkLaw, Needs, Receiving, Reply, SenderLaw, Series, Steered, Tag, outside,
+    self, EchoLaw, Heard, Hue, LinkLaw, Look, Needs, Protocol, Receiving, Reply, SenderLaw, Series, Shape,
+    Steered, Tag, outside,
 };
 use congestlab_scenario::net::port::LawConfig;
 use congestlab_scenario::sim::model::{GroupKind, Model};
@@ -18,7 +19,7 @@ use congestlab_scenario::units::{Bytes, Duration, Rate, Time};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyTuple, PyType};
+use pyo3::types::{PyInt, PyTuple, PyType};
 
 use crate::refused;
 
@@ -65,7 +66,16 @@ impl Trouble {
 
     /// Raises what a law has raised.
     pub(crate) fn raise(&self) -> PyResult<()> {
-        self.error.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+        self.take().map_or(Ok(()), Err)
+    }
+
+    /// Takes what a law has raised: other objects of it may go on.
+    pub(crate) fn take(&self) -> Option<PyErr> {
+        let error = self.error.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if error.is_some() {
+            self.stop.store(false, Ordering::Relaxed);
+        }
+        error
     }
 }
 
@@ -141,6 +151,7 @@ struct Class {
     /// Whether the law has these, which most have not.
     sends: bool,
     arrives: bool,
+    lowers: bool,
 }
 
 /// Which links and groups have laws in Python.
@@ -174,9 +185,9 @@ impl Class {
             header_bytes: optional("header_bytes")?.map_or(Ok(0), |bytes| bytes.extract())?,
             ..Needs::NONE
         };
-        let (sends, arrives) = (has("on_send")?, has("on_arrival")?);
+        let (sends, arrives, lowers) = (has("on_send")?, has("on_arrival")?, has("only_lowers")?);
         let tag = Tag::header(&header);
-        Ok(Self { law: law.clone().unbind(), tag, is_of_links, needs, sends, arrives })
+        Ok(Self { law: law.clone().unbind(), tag, is_of_links, needs, sends, arrives, lowers })
     }
 
     /// The law of one port or flow.
@@ -326,18 +337,34 @@ impl Object {
         object
     }
 
-    /// Calls the law, unless one has raised.
-    fn call<T>(&mut self, call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> Option<T> {
-        let law = self.law.as_ref()?;
-        match Python::attach(|py| call(law.bind(py))) {
-            Ok(value) => Some(value),
-            Err(error) => {
-                self.law = None;
-                self.trouble.tell(error);
-                None
-            }
-        }
+    /// Asks the law, unless one has raised, or the run is to end.
+    fn ask<T>(&self, ask: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> Option<T> {
+        let law = self.law.as_ref().filter(|_| !self.trouble.stop.load(Ordering::Relaxed))?;
+        Python::attach(|py| ask(law.bind(py))).map_err(|error| self.trouble.tell(error)).ok()
     }
+
+    /// Calls the law, which is never called again once it has raised.
+    fn call<T>(&mut self, call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> Option<T> {
+        let done = self.ask(call);
+        if done.is_none() {
+            self.law = None;
+        }
+        done
+    }
+}
+
+/// Bytes, or bytes a second. Sums of Python never overflow; what has no room in 64 bits counts as the most that has, as in Rust.
+fn amount(value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    value.extract().or_else(|error| match saturated(value, [0, u64::MAX]) {
+        Some(most @ 1..) => Ok(most),
+        _ => Err(error),
+    })
+}
+
+/// The least or the greatest, of an int that is beyond it.
+fn saturated<T>(value: &Bound<'_, PyAny>, [least, greatest]: [T; 2]) -> Option<T> {
+    let is_int = value.is_instance_of::<PyInt>();
+    is_int.then(|| value.gt(0)).and_then(Result::ok).map(|is_large| if is_large { greatest } else { least })
 }
 
 /// Calls a method that a law may lack.
@@ -350,6 +377,42 @@ fn call_if<'py>(
         method.call1(arguments)?;
     }
     Ok(())
+}
+
+/// The laws as a protocol that is on no list, for [`crate::trial`]; with what the protocol's link law can be asked.
+pub(crate) fn protocol(laws: &[Bound<'_, PyAny>], trouble: &Arc<Trouble>) -> PyResult<(Protocol, bool)> {
+    let mut protocol = Protocol {
+        name: "a law in Python",
+        about: "",
+        page: "",
+        look: Look::new(Hue::Ink, Shape::Ring, 0),
+        link_series: &[],
+        flow_series: &[],
+        link: None,
+        sender: None,
+    };
+    let mut lowers = false;
+    for law in laws {
+        let class = Arc::new(Class::new(law)?);
+        let (is_of_links, says) = (class.is_of_links, class.lowers);
+        let config = Config { class, trouble: Arc::clone(trouble), capacity: Rate(0) };
+        let (of, is_second) = if is_of_links {
+            lowers = says;
+            ("links", protocol.link.replace(outside::link::<Link>(config)).is_some())
+        } else {
+            ("senders", protocol.sender.replace(outside::sender::<Sender>(config)).is_some())
+        };
+        if is_second {
+            return Err(refused(
+                format!("two laws of {of}"),
+                "allowed: one of senders, one of links, or both",
+            ));
+        }
+    }
+    if protocol.link.is_none() && protocol.sender.is_none() {
+        return Err(refused("no law", "allowed: one of senders, one of links, or both"));
+    }
+    Ok((protocol, lowers))
 }
 
 // Senders.
@@ -398,12 +461,12 @@ impl Sender {
     fn read(law: &Bound<'_, PyAny>) -> PyResult<(Bytes, Option<Rate>)> {
         let py = law.py();
         let window = law.getattr(intern!(py, "window"))?;
-        let window = window.extract().map_err(|_| {
+        let window = amount(&window).map_err(|_| {
             let shown = window.repr().map_or_else(|_| String::new(), |text| text.to_string());
             PyValueError::new_err(format!("window is {shown}; allowed: bytes, an int from 0 on"))
         })?;
         let pacing = match law.getattr_opt(intern!(py, "pacing_Bps"))? {
-            Some(rate) if !rate.is_none() => Some(Rate(rate.extract()?)),
+            Some(rate) if !rate.is_none() => Some(Rate(amount(&rate)?)),
             _ => None,
         };
         Ok((Bytes(window), pacing))
@@ -647,9 +710,16 @@ impl LinkLaw for Link {
         }
     }
 
-    fn only_lowers(&self, _came: &impl law::Packet, _left: &impl law::Packet) -> bool {
-        // What lower means a law in Python does not say.
-        true
+    fn only_lowers(&self, came: &impl law::Packet, left: &impl law::Packet) -> bool {
+        // A law that does not say what lower means is asked nothing that hangs on it.
+        if !self.class.lowers {
+            return true;
+        }
+        let [came, left] = [Packet::of(came, self.class.tag), Packet::of(left, self.class.tag)];
+        let asked = self
+            .object
+            .ask(|law| law.call_method1(intern!(law.py(), "only_lowers"), (came, left))?.is_truthy());
+        asked.unwrap_or(true)
     }
 
     fn next_deadline(&self) -> Time {
@@ -660,7 +730,10 @@ impl LinkLaw for Link {
         let decided = self.object.call(|law| {
             call_if(law, intern!(law.py(), "on_interval"), (now.0, backlog.0))?;
             let decision = law.getattr_opt(intern!(law.py(), "decision"))?;
-            Ok((interval(law)?, decision.map_or(Ok(0), |decision| decision.extract())?))
+            let decision = decision.map_or(Ok(0), |decision| {
+                decision.extract().or_else(|error| saturated(&decision, [i64::MIN, i64::MAX]).ok_or(error))
+            });
+            Ok((interval(law)?, decision?))
         });
         self.report.intervals += 1;
         let (next, decision) = decided.unwrap_or((INTERVAL, 0));

@@ -8,6 +8,7 @@ mod run;
 mod scenario;
 mod sweep;
 mod table;
+mod trial;
 mod wait;
 
 use pyo3::create_exception;
@@ -45,6 +46,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run::load, module)?)?;
     module.add_function(wrap_pyfunction!(run::style, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::link_law_of, module)?)?;
+    module.add_function(wrap_pyfunction!(trial::check_law, module)?)?;
     module.add("ScenarioError", module.py().get_type::<ScenarioError>())?;
     module.add("Refused", module.py().get_type::<Refused>())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;

@@ -205,11 +205,65 @@ def test_ctrl_c_ends_a_law_that_never_returns():
         started.wait()
         signal.raise_signal(signal.SIGINT)
 
-    thread = threading.Thread(target=interrupt)
-    thread.start()
-    with pytest.raises(KeyboardInterrupt):
-        cl.run(TCP, law=Never)
-    thread.join()
+    for asks in (lambda: cl.run(TCP, law=Never), lambda: cl.check_law(Never)):
+        started.clear()
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            asks()
+        thread.join()
+
+
+def answers(trial):
+    return {question: (answer, details) for question, answer, details in trial}
+
+
+def test_check_law_asks_what_the_command_asks(command):
+    trial = cl.check_law(Reno)
+    assert trial.holds, trial
+    told = answers(trial)
+    asked = {row["question"]: (row["answer"], row["details"]) for row in command("check", "law", "sack", "--json", "--quiet")["answers"]}
+    assert list(told) == [question for question in asked if not question.startswith("BPF")]
+    # The same law in Rust: the same runs.
+    runs = [question for question in told if "bit/s" in question]
+    assert len(runs) == 3 and all(told[question] == asked[question] for question in runs)
+    assert str(trial).startswith("ok    series: ") and "holds" in repr(trial)
+
+
+def test_check_law_takes_a_link_and_its_senders():
+    class Says(Share):
+        def only_lowers(self, came, left):
+            return came.header is None or left.header[0] <= came.header[0]
+
+    class Raises(Says):
+        def on_departure(self, now_ns, packet, backlog):
+            packet.header = packet.header and [word | 1 << 31 for word in packet.header]
+
+    lowers = "an overloaded link lowers what its own sender asks for"
+    failed = lambda trial: [answered.question[:26] for answered in trial if answered.answer == "FAIL"]  # noqa: E731
+    trial = cl.check_law(Paced, Share)
+    assert answers(trial)[lowers][0] == "skip", trial
+    # It counts flows in 50 ms, in which a link of 64 kbit/s carries no packet.
+    assert failed(trial) == ["quantisation, 64 kbit/s: w"] and not trial.holds, trial
+    trial = cl.check_law(Paced, Says)
+    assert answers(trial)[lowers][0] == "ok", trial
+    trial = cl.check_law(Raises)
+    assert failed(trial) == ["any input: the link law ne"] and "raised" in str(trial), trial
+
+
+def test_check_law_tells_what_a_law_raises():
+    class Divides(Reno):
+        def on_ack(self, now_ns, ack):
+            self.window += self.mss * ack.acked // ack.srtt_ns
+
+    trial = cl.check_law(Divides)
+    assert not trial.holds and "ZeroDivisionError" in str(trial) and ", in line " in str(trial), trial
+    with pytest.raises(TypeError, match="is no law"):
+        cl.check_law(object)
+    with pytest.raises(cl.Refused, match="two laws of senders"):
+        cl.check_law(Reno, Paced)
+    with pytest.raises(cl.Refused, match="no law"):
+        cl.check_law()
 
 
 def test_the_factor_of_the_documents(capsys):

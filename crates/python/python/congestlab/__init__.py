@@ -15,6 +15,7 @@ from ._native import Table, __version__
 from ._run import Comparison, Explanation, Run, load, plot, run, style
 from ._scenario import Flows, Link, Refused, Scenario, ScenarioError
 from ._sweep import sweep
+from ._trial import Trial, check_law
 
 __all__ = [
     "Ack",
@@ -31,7 +32,9 @@ __all__ = [
     "Send",
     "SenderLaw",
     "Table",
+    "Trial",
     "__version__",
+    "check_law",
     "load",
     "plot",
     "run",

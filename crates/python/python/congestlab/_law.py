@@ -65,7 +65,8 @@ class LinkLaw:
       time within it, for ports must not act in step.
     - `decision`: an int that `events` has for each control interval; 0 if there is none.
 
-    Derived classes may add `on_arrival(now_ns, packet)`, called before a packet is queued, also if it is then dropped.
+    Derived classes may add `on_arrival(now_ns, packet)`, called before a packet is queued, also if it is then dropped, and
+    `only_lowers(came, left)`, which `check_law` asks of two states of a packet: true if the second grants no more.
     """
 
     header_name = "python"

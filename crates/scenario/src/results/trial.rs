@@ -17,7 +17,9 @@ use congestlab_core::law::{
     Protocol, Reply, Segment, Send, Sender, SenderConfig, Series as _, Tag, Turn, Words,
 };
 use congestlab_core::units::{Bytes, Duration, Rate, Ratio, Time};
+use congestlab_net::port::LawConfig;
 use congestlab_net::random::Stream;
+use congestlab_sim::model::{GroupKind, Model};
 use congestlab_sim::{Engine, run};
 
 use crate::language::measure::Measure;
@@ -49,22 +51,27 @@ type Asked = Result<Answer, Broken>;
 type Question = (&'static str, fn(&Protocol) -> Asked);
 
 /// A question that is about to be asked: a call of it answers.
-pub type Asking = Box<dyn FnOnce() -> Answer + marker::Send>;
+pub type Asking<'a> = Box<dyn FnOnce() -> Answer + marker::Send + 'a>;
+
+/// The question that a law says nothing to that has no words for what it grants.
+pub const LOWERS: &str = "an overloaded link lowers what its own sender asks for";
+/// The question of which half is the same.
+pub const RAISES: &str = "any input: the link law neither panics nor raises what other hops granted";
 
 /// Asks every question of a protocol, and calls `tell` with each and its answer.
 ///
 /// `wait` asks: it may wait for the answer for as long as it likes and return `None` in the end, because a law may be one that
 /// never returns.
-pub fn of(
-    protocol: &'static Protocol,
-    wait: &dyn Fn(&'static str, Asking) -> Option<Answer>,
+pub fn of<'a>(
+    protocol: &'a Protocol,
+    wait: &dyn Fn(&'static str, Asking<'a>) -> Option<Answer>,
     tell: &mut dyn FnMut(&'static str, Answer),
 ) {
     let questions: [Question; 10] = [
         ("series: what results get is what the protocol says that they get", series),
-        ("any input: the link law neither panics nor raises what other hops granted", link_on_any_input),
+        (RAISES, link_on_any_input),
         ("control intervals of the link law are at least as long as it says", intervals),
-        ("an overloaded link lowers what its own sender asks for", lowers),
+        (LOWERS, lowers),
         ("no interval grants more than its pool", pool),
         ("any input: the sender law does not panic, its window holds a segment", sender_on_any_input),
         ("bytes: captures have room for the option that says the header", bytes),
@@ -691,7 +698,7 @@ fn dumbbell(protocol: &Protocol, network: &Network) -> Asked {
     if protocol.sender.is_none() {
         return not_asked(NO_SENDER);
     }
-    let model = scenario(protocol, network)?.model(&Measure::default());
+    let model = model(protocol, network)?;
     let run = |engine| run(&model, engine, &AtomicBool::new(false), &mut |_| {});
     let reference = run(Engine::Reference);
     for threads in [1, 2] {
@@ -723,20 +730,37 @@ fn dumbbell(protocol: &Protocol, network: &Network) -> Asked {
     Ok(Answer::Yes(text))
 }
 
-fn scenario(protocol: &Protocol, network: &Network) -> Result<Scenario, Broken> {
-    let name = protocol.name;
-    let of_link = protocol.link.as_ref().map_or(String::new(), |_| format!("law = \"{name}\""));
+fn model(protocol: &Protocol, network: &Network) -> Result<Model, Broken> {
+    // Scenarios name what is on the list; the parts of another protocol take the places of such laws.
+    let is_listed = Protocol::of(protocol.name).is_some();
+    let of_flows = if is_listed { protocol.name } else { "sack" };
+    let of_link = protocol.link.as_ref().filter(|_| is_listed);
+    let of_link = of_link.map_or(String::new(), |_| format!("law = \"{of_flows}\""));
     let Network { rate, delay, segment, duration, .. } = network;
     let warmup = network.warmup(protocol);
     let text = format!(
         "[run]\nduration = \"{duration}\"\nwarmup = \"{warmup}\"\n\
          [links.bottleneck]\nrate = \"{rate}\"\ndelay = \"{delay}\"\nqueue = \"200 packets\"\n{of_link}\n\
-         [flows.ftp]\nlaw = \"{name}\"\ncount = 3\nsegment = \"{segment}\"\npath = [\"bottleneck\"]\n"
+         [flows.ftp]\nlaw = \"{of_flows}\"\ncount = 3\nsegment = \"{segment}\"\npath = [\"bottleneck\"]\n"
     );
-    Scenario::parse("trial.toml", &text, Path::new("."), &[], None).map_err(|diagnostics| {
-        diagnostics.iter().fold(String::from("a scenario with it is refused"), |mut text, diagnostic| {
-            let _ = write!(text, "; {diagnostic}");
-            text
-        })
-    })
+    let scenario =
+        Scenario::parse("trial.toml", &text, Path::new("."), &[], None).map_err(|diagnostics| {
+            diagnostics.iter().fold(String::from("a scenario with it is refused"), |mut text, diagnostic| {
+                let _ = write!(text, "; {diagnostic}");
+                text
+            })
+        })?;
+    let mut model = scenario.model(&Measure::default());
+    if !is_listed {
+        if let (Some(config), Some(link)) = (&protocol.link, model.links.first_mut()) {
+            link.port.law = Some(LawConfig { config: config.clone(), follows_service: true });
+        }
+        for group in &mut model.groups {
+            if let (GroupKind::Tcp(tcp), Some(config)) = (&mut group.kind, &protocol.sender) {
+                tcp.law = config.clone();
+                tcp.initial_window = config.needs().initial_window.unwrap_or(tcp.initial_window);
+            }
+        }
+    }
+    Ok(model)
 }
