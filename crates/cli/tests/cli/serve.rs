@@ -338,6 +338,16 @@ fn the_page_is_used_by_keys_alone() {
     let compared = lab.run(&arguments).json();
     browser.navigate(&server.url());
     wait(&mut browser, "document.querySelector('#said').textContent === '3 of 3'");
+    // Boxes can be seen, and columns stand below their titles.
+    let seen = "[...document.querySelectorAll('#rows [type=checkbox]')].filter(box => {
+        const [inner, outer] = [box, box.parentElement].map(element => element.getBoundingClientRect());
+        return inner.width > 8 && inner.left >= outer.left && inner.right <= outer.right;
+    }).length";
+    assert_eq!(browser.run(seen), 2);
+    let aligned = "[...document.querySelector('#head').children].every((title, column) =>
+        [...document.querySelectorAll('#rows > *')].every(row =>
+            Math.abs(title.getBoundingClientRect().right - row.children[column].getBoundingClientRect().right) < 1))";
+    assert_eq!(browser.run(aligned), true);
     let focused = |browser: &mut Browser| {
         let focused = browser.run("document.activeElement.id || document.activeElement.tagName");
         focused.as_str().expect("a text").to_owned()
