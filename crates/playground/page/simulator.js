@@ -22,8 +22,8 @@ export class Simulator {
   #end = null;
 
   /**
-   * Asks, and stops what was asked before. `tell` hears the share that is done. The answer has the seconds from the question to
-   * it, as the page's own thread sees them: with all that lies between.
+   * Asks, and stops what was asked before. `tell` hears the share that is done. The answer has the seconds that the simulator
+   * took, and those that the page waited: with all that lies between.
    */
   async ask(question, tell = () => {}) {
     this.stop();
@@ -50,7 +50,7 @@ export class Simulator {
       });
       worker.onmessage = ({ data }) => {
         if (data.id !== id) return;
-        if (data.answered) over(() => resolve({ ...data.answered, seconds: (performance.now() - begin) / 1000 }));
+        if (data.answered) over(() => resolve({ ...data.answered, waited: (performance.now() - begin) / 1000 }));
         else tell(data.share);
       };
       // Out of memory, or a browser that refuses: the worker is gone.

@@ -17,5 +17,7 @@ onmessage = ({ data }) => {
     next = now + EVERY_MS;
     postMessage({ id: data.id, share });
   };
-  postMessage({ id: data.id, answered: answer(module, data.question, tell) });
+  const begin = performance.now();
+  const answered = answer(module, data.question, tell);
+  postMessage({ id: data.id, answered: { ...answered, seconds: (performance.now() - begin) / 1000 } });
 };
