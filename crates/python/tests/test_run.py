@@ -158,6 +158,13 @@ def test_explain_says_why(run):
         run.explain("ftp[2]", 5)
     with pytest.raises(cl.Refused, match="a time, such as"):
         run.explain("ftp[0]", "five")
+    # Times of a series are numbers of numpy; the shortest text of a small one has an exponent.
+    numpy = pytest.importorskip("numpy")
+    assert run.explain("ftp[1]", numpy.float64(5)) == told
+    assert run.explain("ftp[0]", 1e-7)["asked_s"] == 1e-7
+    for at in (float("nan"), float("inf"), -1, 1e30):
+        with pytest.raises(cl.Refused):
+            run.explain("ftp[0]", at)
 
 
 def test_compare_judges(run):
@@ -168,6 +175,8 @@ def test_compare_judges(run):
     assert any(row["metric"].endswith("goodput_bps") and row["holds"] is False for row in slower.rows)
     with pytest.raises(cl.Refused, match="same flows and links"):
         run.compare(cl.run(TCP))
+    with pytest.raises(TypeError, match="with a run, not str"):
+        run.compare("a folder")
     with pytest.raises(cl.Refused, match="no quantity `speed`.*goodput"):
         run.compare(run, tolerance={"speed": 1})
 
@@ -206,6 +215,8 @@ def test_plots_have_the_numbers_and_looks_of_the_command(run, command, tmp_path)
         run.plot("queue")
     with pytest.raises(cl.Refused, match="give y"):
         run.plot(ax=mine)
+    with pytest.raises(cl.Refused, match="no run to draw"):
+        cl.plot()
     assert cl.style(3.3).splitlines()[2] == "figure.figsize: 3.3, 2.05"
 
 

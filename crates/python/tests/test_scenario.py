@@ -61,6 +61,8 @@ def test_what_is_wrong_has_its_place_and_what_is_allowed(tmp_path):
         cl.Scenario(tmp_path / "nothing.toml")
     with pytest.raises(cl.Refused, match="seed is -1"):
         cl.Scenario(XCP, seed=-1)
+    with pytest.raises(cl.Refused, match="threads is -1"):
+        cl.run(XCP, threads=-1)
     with pytest.raises(TypeError, match="links.b.rate: complex has no TOML"):
         cl.Scenario({**TCP, "links": {"b": {"rate": 1j}}})
     with pytest.raises(TypeError, match="a path, a text in TOML or a mapping, not int"):
@@ -109,3 +111,13 @@ def test_warnings_are_told():
     # Flows of XCP over a link that does not know it.
     scenario = cl.Scenario(XCP, set={"links.bottleneck.law": "none"})
     assert all(warning["severity"] == "warning" for warning in scenario.warnings)
+
+
+def test_numbers_and_arrays_of_numpy_are_numbers_and_lists(run):
+    numpy = pytest.importorskip("numpy")
+    assert cl.Scenario(XCP, seed=numpy.int64(7)).seed == 7
+    arrays = {"flows.ftp.path": numpy.array(["bottleneck"]), "flows.ftp.count": numpy.int32(2)}
+    assert cl.run(XCP, set=arrays).fingerprint == run.fingerprint
+    for seed in (True, 1.0, numpy.float64(1)):
+        with pytest.raises(cl.Refused, match="seed is"):
+            cl.Scenario(XCP, seed=seed)

@@ -104,6 +104,10 @@ def test_mistakes_are_told_before_anything_runs(tmp_path):
     assert not (tmp_path / "x").exists()
     with pytest.raises(cl.Refused, match="a list of values"):
         cl.sweep(TCP, {"links.b.rate": "10 Mbit/s"})
+    with pytest.raises(cl.Refused, match="seeds is 1000000000000; allowed: a number up to 100000"):
+        cl.sweep(TCP, GRID, 10**12)
+    with pytest.raises(cl.Refused, match="seeds is 1.5"):
+        cl.sweep(TCP, GRID, [1.5])
     with pytest.raises(cl.Refused, match="executor is int"):
         cl.sweep(TCP, GRID, executor=4)
 

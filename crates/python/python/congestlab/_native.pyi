@@ -1,5 +1,5 @@
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Self, final
 
 __version__: str
 #: Names the program: folders of other versions are not read.
@@ -10,9 +10,10 @@ code: str
 class ScenarioError(Exception): ...
 class Refused(Exception): ...
 
+@final
 class Scenario:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         name: str,
         text: str | None,
         base: str,
@@ -21,7 +22,7 @@ class Scenario:
         grid: list[tuple[str, list[str]]],
         seeds: list[int] | None,
         laws: list[tuple[str, Any]],
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def name(self) -> str: ...
     @property
@@ -45,6 +46,7 @@ class Scenario:
     ) -> Table | None: ...
     def run_points(self, places: list[int]) -> tuple[str, list[tuple[int, bytes]]]: ...
 
+@final
 class Run:
     @property
     def json(self) -> str: ...
@@ -73,6 +75,7 @@ class Run:
     @staticmethod
     def picture(runs: list[Run], y: str | None, kind: str | None) -> str: ...
 
+@final
 class Table:
     """A table that its readers share, by the Arrow PyCapsule interface."""
 
@@ -83,6 +86,7 @@ class Table:
         """The names of its columns."""
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
 
+@final
 class Ack:
     """An acknowledgment, as TCP's machinery reports it to a sender law."""
 
@@ -107,6 +111,7 @@ class Ack:
     #: Another ACK overtook it.
     is_late: bool
 
+@final
 class Send:
     """A packet about to be sent, as TCP's machinery reports it to a sender law."""
 
@@ -119,6 +124,7 @@ class Send:
     #: The window, and nothing else, stops the sender after this packet.
     is_window_limited: bool
 
+@final
 class Packet:
     """A packet as a law sees it, for as long as the call lasts."""
 
@@ -133,8 +139,9 @@ class Packet:
     @header.setter
     def header(self, words: list[int]) -> None: ...
 
+@final
 class Episode:
-    def __init__(self, scenario: Scenario, agent: str, interval_ns: int) -> None: ...
+    def __new__(cls, scenario: Scenario, agent: str, interval_ns: int) -> Self: ...
     def next(self, action: float | None) -> list[float] | None: ...
     def json(self) -> str: ...
     def close(self) -> None: ...

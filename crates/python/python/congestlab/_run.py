@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._native import Table
-from ._scenario import Refused, Scenario, refusals
+from ._scenario import Refused, Scenario, _whole, refusals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +44,7 @@ def run(
     if not (isinstance(scenario, Scenario) and seed is None and set is None and law is None):
         scenario = Scenario(scenario, seed=seed, set=set, law=law)
     date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return Run(scenario._native.run(series, events, threads, platform.node(), date))
+    return Run(scenario._native.run(series, events, _whole("threads", threads), platform.node(), date))
 
 
 def load(path: str | os.PathLike[str], /, *, any_version: bool = False) -> Run:
@@ -120,7 +120,8 @@ class Run:
         `flow` is such as `ftp[3]`; `at` is in seconds, or a text such as `"20 s"`; `link` is the first of the flow's path that
         runs a law, if it is not given. Raises `Refused` if there is no such packet.
         """
-        text = at if isinstance(at, str) else f"{at!r} s"
+        # Times are whole nanoseconds; the shortest text of a float may have an exponent.
+        text = at if isinstance(at, str) else f"{float(at):.9f} s"
         with refusals():
             return Explanation(json.loads(self._native.explain(flow, text, link)))
 
@@ -129,6 +130,8 @@ class Run:
 
         `tolerance` replaces tolerances by name, such as `{"goodput": 0.1}`.
         """
+        if not isinstance(other, Run):
+            raise TypeError(f"a run is compared with a run, not {type(other).__name__}")
         with refusals():
             return Comparison(json.loads(self._native.compare(other._native, list((tolerance or {}).items()))))
 
@@ -221,6 +224,8 @@ def plot(*runs: Run, y: str | None = None, kind: str | None = None, ax: Axes | N
     import numpy
     from matplotlib import pyplot, rc_context, rc_params_from_file
 
+    if not runs:
+        raise Refused("there is no run to draw", "give one or more")
     with refusals():
         picture = json.loads(_native.Run.picture([run._native for run in runs], y, kind))
     panels = picture["panels"]

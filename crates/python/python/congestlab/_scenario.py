@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import datetime
 import json
+import operator
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -261,9 +262,14 @@ def _error(error: _native.ScenarioError, spec: Mapping[str, Any]) -> ScenarioErr
 
 
 def _whole(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 63:
+    try:
+        # Numbers of numpy, too; `True` counts nothing.
+        number = -1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = -1
+    if not 0 <= number < 1 << 63:
         raise Refused(f"{name} is {value!r}", "allowed: an int from 0 to 2^63 - 1")
-    return value
+    return number
 
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -288,8 +294,8 @@ def _plain(value: Any) -> Any:
         return f"{value // datetime.timedelta(microseconds=1)} us"
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    # Numbers of numpy.
-    return value.item() if hasattr(value, "item") and not isinstance(value, Mapping) else value
+    # Numbers and arrays of numpy.
+    return value.tolist() if hasattr(value, "tolist") and not isinstance(value, Mapping) else value
 
 
 def _toml(value: Any, path: str) -> str:

@@ -18,6 +18,8 @@ __all__ = ["sweep"]
 _TASKS = 24
 #: Points of one task at most: what a lost worker costs.
 _BATCH_MAX = 256
+#: Seeds that a number stands for at most, as in the command.
+_SEEDS_MAX = 100_000
 
 _Done = tuple[str, list[tuple[int, bytes]]]
 
@@ -52,9 +54,7 @@ def sweep(
     spec = dict(Scenario(base, set=set)._spec)
     spec["grid"] = spec["grid"] + grid_of(grid)
     if seeds is not None:
-        spec["seeds"] = list(range(1, _whole("seeds", seeds) + 1)) if isinstance(seeds, int) else [
-            _whole("seeds", int(seed)) for seed in seeds
-        ]  # fmt: skip
+        spec["seeds"] = [_whole("seeds", seed) for seed in seeds] if isinstance(seeds, Iterable) else _first(seeds)
     if spec["seeds"] == []:
         raise Refused("seeds: there are none", "allowed: a number from 1 on, or a list")
     native = _read(spec)
@@ -67,8 +67,15 @@ def sweep(
         folder = os.fspath(out) if out is not None else temporary
         with refusals(spec):
             if executor is None:
-                return native.sweep(folder, threads or os.cpu_count() or 1, shard)
+                return native.sweep(folder, _whole("threads", threads or os.cpu_count() or 1), shard)
             return native.sweep_elsewhere(folder, _submitter(executor, spec, batch))
+
+
+def _first(seeds: int) -> list[int]:
+    count = _whole("seeds", seeds)
+    if count > _SEEDS_MAX:
+        raise Refused(f"seeds is {count}", f"allowed: a number up to {_SEEDS_MAX}, as of the command, or a list")
+    return list(range(1, count + 1))
 
 
 def _points(spec: dict[str, Any], places: list[int]) -> _Done:
@@ -97,7 +104,7 @@ def _submitter(executor: Any, spec: dict[str, Any], batch: int | None) -> Any:
 def _workers(executor: Any, is_dask: bool) -> int:
     if is_dask:
         return max(1, sum(executor.nthreads().values()))
-    return getattr(executor, "_max_workers", None) or os.cpu_count() or 1
+    return int(getattr(executor, "_max_workers", None) or os.cpu_count() or 1)
 
 
 def _on_futures(executor: concurrent.futures.Executor, spec: dict[str, Any], batches: list[list[int]]) -> Iterator[_Done]:
