@@ -1,4 +1,4 @@
-//! What every law must satisfy, asked of laws in Python: the questions of `congestlab check law`.
+//! Laws in Python on trial: the questions of `congestlab check law`.
 
 use std::cell::RefCell;
 use std::sync::Arc;
