@@ -177,7 +177,7 @@ impl Pool {
     /// The share of a packet whatever is left.
     #[inline(always)]
     fn due(&self, weight: u32) -> u64 {
-        // All 96 bits of the product, without counting zeros, for which BPF has no instruction.
+        // All 96 bits of the product, without counting zeros: BPF has no instruction for that, nor, like wasm, for 128 bits.
         let weight = weight as u64;
         #[cfg(any(target_arch = "bpf", target_arch = "wasm32"))]
         let (upper, lower) = {

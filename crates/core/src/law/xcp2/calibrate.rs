@@ -11,12 +11,14 @@ use crate::units::{Bytes, Duration, Rate, Ratio, SECOND, Time, mul_div};
 const PACKETS: u32 = 20;
 /// Weight of a sample, and of how far it is from the belief, as a shift: a quarter.
 const WEIGHT: u32 = 2;
-/// Steps by which more is tried where nothing is known, as shifts: 1/256 at first, and behind a sample 1/4096. What was measured is
-/// right, or nearly; where packets are paced a link that is just full has no backlog, and what is tried shows a round trip later.
+/// First step by which more is tried where nothing is known, as a shift: 1/256.
 const MORE: u32 = 8;
+/// First step behind a sample: 1/4096. What was measured is right, or nearly; where packets are paced a link that is just full has
+/// no backlog, and what is tried shows a round trip later.
 const MORE_AFTER: u32 = 12;
-/// For how many intervals each lasts until the next, of twice the length; the longest is 1/32.
+/// Longest step: 1/32.
 const MORE_MOST: u32 = 5;
+/// Intervals that a step lasts until the next one, which is twice as long.
 const TRIES: u32 = 4;
 /// How much of the belief must be used before more is tried, as a shift: all but 1/32.
 const USED: u32 = 5;
