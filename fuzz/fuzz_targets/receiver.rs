@@ -52,6 +52,8 @@ fuzz_target!(|input: &[u8]| {
         initial_window: 2,
         awnd: (bits & 1 != 0).then_some(64),
         advertise: Advertise::Always,
+        stop: Time::NEVER,
+        measure: Measure::ALWAYS,
         recovery: [Recovery::Sack, Recovery::Sack, Recovery::NewReno, Recovery::Reno]
             [usize::from(bits >> 1 & 3)],
         min_rto: Duration(1_000_000_000),
@@ -61,8 +63,7 @@ fuzz_target!(|input: &[u8]| {
         linux: (bits & 0b1010_0100 == 128).then_some(SlowStart::Standard),
         app: if bits & 64 != 0 { App::Transfer(Bytes(u64::from(more) * 777)) } else { App::Endless },
     };
-    let measure = Measure { from: Time(0), to: Time::NEVER };
-    let mut receiver = Receiver::new(&config, 5, isn, measure);
+    let mut receiver = Receiver::new(&config, 5, isn);
     let base = isn.wrapping_add(1);
     let mut model = Model::default();
     let (mut now, mut granted, mut returned) = (Time(0), 0i64, 0i64);

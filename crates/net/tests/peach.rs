@@ -11,7 +11,6 @@ use congestlab_net::tcp::{Advertise, App, Config, Measure, Mode, Receiver, Recov
 const MS: u64 = 1_000_000;
 const RTT: u64 = 550 * MS;
 const ISN: u32 = u32::MAX - 3;
-const ALWAYS: Measure = Measure { from: Time(0), to: Time::NEVER };
 
 fn config(variant: Variant, initial_window: u32, awnd: Option<u32>) -> Config {
     Config {
@@ -21,6 +20,8 @@ fn config(variant: Variant, initial_window: u32, awnd: Option<u32>) -> Config {
         initial_window,
         awnd,
         advertise: Advertise::Always,
+        stop: Time::NEVER,
+        measure: Measure::ALWAYS,
         recovery: Recovery::Sack,
         min_rto: Duration(1000 * MS),
         delayed_ack: false,
@@ -49,8 +50,8 @@ fn is_probe(packet: &Packet) -> bool {
 impl Run {
     /// Connected after a round trip.
     fn new(config: Config, seed: u64) -> Self {
-        let sender = Sender::new(&config, 0, Time(0), Time::NEVER, ISN, ALWAYS).with_seed(seed);
-        let receiver = Receiver::new(&config, 0, ISN, ALWAYS);
+        let sender = Sender::new(&config, 0, Time(0), ISN).with_seed(seed);
+        let receiver = Receiver::new(&config, 0, ISN);
         let mut run = Self { config, sender, receiver, now: 0 };
         run.sender.handle_deadline(&run.config, Time(0));
         let syn = run.sent();
@@ -86,7 +87,7 @@ impl Run {
     }
 
     fn cwnd(&self) -> f64 {
-        self.sender.cwnd_packets()
+        self.sender.cwnd_packets(&self.config)
     }
 
     fn wdsn(&self) -> u64 {
@@ -119,7 +120,10 @@ fn v8_1_sixty_three_probes_8_59375_ms_apart_open_the_window_to_64() {
             assert_eq!(run.cwnd(), (k + 2).min(64) as f64);
         }
         assert!(run.now <= 3 * RTT);
-        assert_eq!((run.sender.stats().probes, run.sender.stats().total.retransmits), (63, 0));
+        assert_eq!(
+            (run.sender.stats(&run.config).probes, run.sender.stats(&run.config).total.retransmits),
+            (63, 0)
+        );
     }
 }
 
@@ -168,7 +172,7 @@ fn a_nil_segment_fills_the_hole() {
     assert!(is_probe(&ack) && segment(&ack) >= 40);
     run.ack(&ack);
     assert_eq!(run.sender.view().mode, Mode::Open);
-    assert_eq!(run.sender.stats().total.retransmits, 1);
+    assert_eq!(run.sender.stats(&run.config).total.retransmits, 1);
 }
 
 /// All of what is outstanding and not SACKed, each as often, and nothing else.
@@ -203,7 +207,7 @@ fn nil_segments_are_drawn_from_all_that_is_outstanding() {
 #[test]
 fn a_probe_is_acknowledged_at_once_and_takes_no_delayed_ack_away() {
     let config = Config { delayed_ack: true, ..config(Variant::Peach, 1, None) };
-    let mut receiver = Receiver::new(&config, 0, ISN, ALWAYS);
+    let mut receiver = Receiver::new(&config, 0, ISN);
     let data = |seq: u32, flags| Packet {
         seq: ISN.wrapping_add(1 + seq),
         size: 1000,
@@ -221,8 +225,8 @@ fn a_probe_is_acknowledged_at_once_and_takes_no_delayed_ack_away() {
     // One that brings data is taken, at once too.
     let ack = receiver.handle_packet(&config, Time(MS), &data(1, flag::LOW_PRIORITY)).expect("at once");
     assert_eq!(segment(&ack), 2);
-    assert_eq!(receiver.stats().total.delivered_bytes, 2000);
-    assert_eq!(receiver.stats().total.spurious_retransmits, 0);
+    assert_eq!(receiver.stats(&config).total.delivered_bytes, 2000);
+    assert_eq!(receiver.stats(&config).total.spurious_retransmits, 0);
 }
 
 /// Without SACK the answers to probes look like duplicates, and must not count as such.

@@ -159,20 +159,28 @@ impl Run {
 
     fn value(&self, name: &str) -> Result<f64> {
         Ok(match (&self.side, name) {
-            (Side::Sender(sender), "cwnd") => sender.cwnd_packets(),
+            (Side::Sender(sender), "cwnd") => sender.cwnd_packets(&self.config),
             (Side::Sender(sender), "pipe") => sender.pipe() as f64,
             (Side::Sender(sender), "srtt") => sender.srtt().0 as f64,
-            (Side::Sender(sender), "timeouts") => sender.stats().total.timeouts as f64,
-            (Side::Sender(sender), "retransmits") => sender.stats().total.retransmits as f64,
-            (Side::Sender(sender), "cuts") => sender.stats().total.window_cuts as f64,
+            (Side::Sender(sender), "timeouts") => sender.stats(&self.config).total.timeouts as f64,
+            (Side::Sender(sender), "retransmits") => sender.stats(&self.config).total.retransmits as f64,
+            (Side::Sender(sender), "cuts") => sender.stats(&self.config).total.window_cuts as f64,
             (Side::Sender(sender), "idle") => {
-                sender.stats().total.idle_max.map_or(-1.0, |idle| idle.0 as f64)
+                sender.stats(&self.config).total.idle_max.map_or(-1.0, |idle| idle.0 as f64)
             }
-            (Side::Sender(sender), "completion") => sender.stats().completion.map_or(-1.0, |at| at.0 as f64),
+            (Side::Sender(sender), "completion") => {
+                sender.stats(&self.config).completion.map_or(-1.0, |at| at.0 as f64)
+            }
             (Side::Sender(sender), "deadline") => sender.next_deadline().0 as f64,
-            (Side::Receiver(receiver), "delivered") => receiver.stats().total.delivered_bytes as f64,
-            (Side::Receiver(receiver), "received") => receiver.stats().total.received_packets as f64,
-            (Side::Receiver(receiver), "spurious") => receiver.stats().total.spurious_retransmits as f64,
+            (Side::Receiver(receiver), "delivered") => {
+                receiver.stats(&self.config).total.delivered_bytes as f64
+            }
+            (Side::Receiver(receiver), "received") => {
+                receiver.stats(&self.config).total.received_packets as f64
+            }
+            (Side::Receiver(receiver), "spurious") => {
+                receiver.stats(&self.config).total.spurious_retransmits as f64
+            }
             (Side::Receiver(receiver), "deadline") => receiver.next_deadline().0 as f64,
             _ => return Err(format!("nothing shows {name:?}")),
         })
@@ -225,6 +233,8 @@ fn configure(lines: &[(usize, &str)]) -> Result<Run> {
         linux: None,
         app: App::Endless,
         advertise: Advertise::Always,
+        stop: Time::NEVER,
+        measure: Measure::ALWAYS,
     };
     let (mut isn, mut stop, mut side) = (0_u32, u64::MAX, "sender");
     for pair in lines.iter().flat_map(|line| line.1.split_whitespace().skip(1)) {
@@ -298,10 +308,10 @@ fn configure(lines: &[(usize, &str)]) -> Result<Run> {
             _ => return Err(format!("{key:?} is no key")),
         }
     }
-    let measure = Measure { from: Time(0), to: Time::NEVER };
+    config.stop = Time(stop);
     let side = match side {
-        "sender" => Side::Sender(Box::new(Sender::new(&config, 0, Time(0), Time(stop), isn, measure))),
-        "receiver" => Side::Receiver(Receiver::new(&config, 0, isn, measure)),
+        "sender" => Side::Sender(Box::new(Sender::new(&config, 0, Time(0), isn))),
+        "receiver" => Side::Receiver(Receiver::new(&config, 0, isn)),
         _ => return Err(format!("{side:?} is no side")),
     };
     let base = isn.wrapping_add(1);

@@ -20,7 +20,7 @@ use congestlab_net::packet::Picos;
 use congestlab_net::port::{LawConfig, PortConfig};
 use congestlab_net::queue::Limit;
 use congestlab_net::service::Service;
-use congestlab_net::tcp::{Advertise, App, Config, Recovery};
+use congestlab_net::tcp::{Advertise, App, Config, Measure, Recovery};
 use congestlab_sim::model::{Group, GroupKind, Link, Model, Pipe, Start};
 use congestlab_sim::outcome::Outcome;
 use congestlab_sim::{Engine, run};
@@ -46,6 +46,8 @@ fn dumbbell(count: u32, link: LinkConfig, sender: SenderConfig) -> Model {
         linux: None,
         app: App::Endless,
         advertise: Advertise::Always,
+        stop: Time::NEVER,
+        measure: Measure::ALWAYS,
     };
     let pipe = Some(Pipe { rate: BitRate(100_000_000), delay: 5 * MS });
     Model {

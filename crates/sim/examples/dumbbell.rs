@@ -12,7 +12,7 @@ use congestlab_net::errors::ErrorRate;
 use congestlab_net::port::{LawConfig, PortConfig};
 use congestlab_net::queue::Limit;
 use congestlab_net::service::Service;
-use congestlab_net::tcp::{Advertise, App, Config, Recovery};
+use congestlab_net::tcp::{Advertise, App, Config, Measure, Recovery};
 use congestlab_sim::model::{Group, GroupKind, Link, Model, Pipe, Start};
 use congestlab_sim::{Engine, run};
 
@@ -65,6 +65,8 @@ fn main() {
         linux: None,
         app: App::Endless,
         advertise: Advertise::Always,
+        stop: Time::NEVER,
+        measure: Measure::ALWAYS,
     };
     let pipe = Some(Pipe { rate, delay: 5 * MS });
     // One alone has no number, so that its fingerprint can be compared with those of old.

@@ -30,7 +30,11 @@ pub(crate) struct Origin {
 
 impl Origin {
     pub(crate) fn new(model: &Model, number: usize, first_flow: u32) -> Self {
-        let group = model.groups[number].clone();
+        let mut group = model.groups[number].clone();
+        let measure = measured(model.warmup, model.duration, &group, Time::ZERO);
+        if let GroupKind::Tcp(config) = &mut group.kind {
+            (config.stop, config.measure) = (group.stop, measure);
+        }
         let starts = starts_of(&group, model.seed);
         let Model { seed, warmup, duration, .. } = *model;
         Self { group, number, first_flow, seed, warmup, duration, starts }
@@ -50,7 +54,7 @@ impl Origin {
 
     pub(crate) fn sender(&self, config: &tcp::Config, flow: u32) -> tcp::Sender {
         let (start, number) = (self.starts[flow as usize], self.first_flow + flow);
-        let mut sender = tcp::Sender::new(config, number, start, self.group.stop, 0, self.measure(flow));
+        let mut sender = tcp::Sender::new(config, number, start, 0);
         if let Some(segments) = segments_of(&self.group, flow, self.seed) {
             sender = sender.with_segments(segments);
         }
@@ -64,7 +68,7 @@ impl Origin {
     }
 
     pub(crate) fn receiver(&self, config: &tcp::Config, flow: u32) -> tcp::Receiver {
-        let receiver = tcp::Receiver::new(config, self.first_flow + flow, 0, self.measure(flow));
+        let receiver = tcp::Receiver::new(config, self.first_flow + flow, 0);
         match self.connection(flow) {
             Some(connection) => receiver.with_headers(connection),
             None => receiver,
@@ -155,7 +159,8 @@ fn idle(longest: Option<Duration>) -> Option<f64> {
     longest.map(|span| span.0 as f64 / 1e9)
 }
 
-/// The results of a group of connections; a list of the stations' memory where all lived to the end.
+/// The results of a group of connections, made from its hosts, or what is left of them, when they are asked for: a list of
+/// them would take more memory than the hosts.
 pub(crate) fn of_connections(
     model: &Model,
     origin: &Arc<Origin>,
@@ -173,15 +178,15 @@ pub(crate) fn of_connections(
             connection(&terms, &origin, &config, flow, &sent, &received)
         });
     }
-    // Hosts are turned into results one by one and by value: the results then take the hosts' memory, which a million
-    // flows notice. Those whose memory it is come first, or the results get memory of their own.
-    let config = senders.config;
-    let flows = senders.stations.into_iter().zip(receivers.stations).zip(0..);
-    let finished = flows.map(|((mut sender, receiver), flow)| {
-        sender.endpoint.finish(now);
-        connection(&terms, origin, &config, flow, &sender.endpoint.end(), &receiver.endpoint.end())
-    });
-    finished.collect::<Vec<_>>().into()
+    let (config, count) = (senders.config, senders.stations.len());
+    let (mut senders, receivers, origin) = (senders.stations, receivers.stations, Arc::clone(origin));
+    for sender in &mut senders {
+        sender.endpoint.finish(&config, now);
+    }
+    FlowOutcomes::made(count, move |flow| {
+        let (sender, receiver) = (&senders[flow as usize].endpoint, &receivers[flow as usize].endpoint);
+        connection(&terms, &origin, &config, flow, &sender.end(&config), &receiver.end(&config))
+    })
 }
 
 fn connection(

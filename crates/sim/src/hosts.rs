@@ -237,7 +237,7 @@ impl<E: Host> Crowd<E> {
         let Some(roll) = self.roll.take() else { return Remains::default() };
         let Roll { origin, flows, mut ends, .. } = *roll;
         for (mut station, flow) in self.stations.into_iter().zip(flows) {
-            station.endpoint.finish(now);
+            station.endpoint.finish(&self.config, now);
             ends.keep(&self.config, flow, &station);
         }
         // Nothing came to a receiver that never lived; a sender might have measured its window all the same.
@@ -245,7 +245,7 @@ impl<E: Host> Crowd<E> {
         for flow in 0..never {
             if ends.places[flow as usize] == WAITING {
                 let mut station = Station::new(E::make(&origin, &self.config, flow), None);
-                station.endpoint.finish(now);
+                station.endpoint.finish(&self.config, now);
                 ends.keep(&self.config, flow, &station);
             }
         }
@@ -309,7 +309,7 @@ struct Ends<E: Host> {
 
 impl<E: Host> Ends<E> {
     fn keep(&mut self, config: &E::Config, flow: u32, station: &Station<E>) {
-        let end = station.endpoint.end();
+        let end = station.endpoint.end(config);
         self.places[flow as usize] = match E::brief(&end, config) {
             Some(brief) => self.push_brief((station.fingerprint(), brief)),
             None => self.push_whole((station.fingerprint(), end)),
@@ -406,9 +406,9 @@ pub(crate) trait Host: Endpoint + Sized {
     }
 
     /// The run ends at `now`.
-    fn finish(&mut self, _now: Time) {}
+    fn finish(&mut self, _config: &Self::Config, _now: Time) {}
 
-    fn end(&self) -> Self::End;
+    fn end(&self, config: &Self::Config) -> Self::End;
 
     /// `None`: something rare happened.
     fn brief(end: &Self::End, config: &Self::Config) -> Option<Self::Brief>;
@@ -463,12 +463,12 @@ impl Host for tcp::Sender {
         tcp::Sender::is_over(self, packet)
     }
 
-    fn finish(&mut self, now: Time) {
-        tcp::Sender::finish(self, now);
+    fn finish(&mut self, config: &tcp::Config, now: Time) {
+        tcp::Sender::finish(self, config, now);
     }
 
-    fn end(&self) -> SenderEnd {
-        let stats = self.stats();
+    fn end(&self, config: &tcp::Config) -> SenderEnd {
+        let stats = self.stats(config);
         SenderEnd {
             total: stats.total,
             measured: stats.measured,
@@ -531,8 +531,8 @@ impl Host for tcp::Receiver {
         origin.receiver(config, flow)
     }
 
-    fn end(&self) -> ReceiverStats {
-        self.stats()
+    fn end(&self, config: &tcp::Config) -> ReceiverStats {
+        self.stats(config)
     }
 
     fn brief(end: &ReceiverStats, config: &tcp::Config) -> Option<BriefReceiver> {
@@ -561,7 +561,7 @@ macro_rules! live_to_the_end {
                 $make(origin, config, flow)
             }
 
-            fn end(&self) {}
+            fn end(&self, _: &Self::Config) {}
 
             fn brief((): &(), _: &Self::Config) -> Option<()> {
                 Some(())

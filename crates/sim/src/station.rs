@@ -33,7 +33,7 @@ pub(crate) trait Endpoint {
     fn next_deadline(&self) -> Time;
     /// Appends the values of the bin of `seconds` that ends now; `last` keeps what was counted by
     /// the end of the bin before.
-    fn sample(&self, last: &mut [u64; 2], seconds: f64, put: impl FnMut(&'static str, f64));
+    fn sample(&self, config: &Self::Config, last: &mut u64, seconds: f64, put: impl FnMut(&'static str, f64));
     /// Timeouts so far.
     fn timeouts(&self) -> u64 {
         0
@@ -73,9 +73,15 @@ impl Endpoint for tcp::Sender {
         tcp::Sender::next_deadline(self)
     }
 
-    fn sample(&self, last: &mut [u64; 2], seconds: f64, mut put: impl FnMut(&'static str, f64)) {
-        put("throughput_bps", bin_rate(self.stats().sent_bytes, &mut last[0], seconds));
-        put("cwnd_packets", self.cwnd_packets());
+    fn sample(
+        &self,
+        config: &tcp::Config,
+        last: &mut u64,
+        seconds: f64,
+        mut put: impl FnMut(&'static str, f64),
+    ) {
+        put("throughput_bps", bin_rate(self.sent_bytes(config), last, seconds));
+        put("cwnd_packets", self.cwnd_packets(config));
         if self.srtt().0 > 0 {
             put("srtt_ms", self.srtt().0 as f64 / 1e6);
         }
@@ -122,8 +128,14 @@ impl Endpoint for tcp::Receiver {
         tcp::Receiver::next_deadline(self)
     }
 
-    fn sample(&self, last: &mut [u64; 2], seconds: f64, mut put: impl FnMut(&'static str, f64)) {
-        put("goodput_bps", bin_rate(self.stats().total.delivered_bytes, &mut last[0], seconds));
+    fn sample(
+        &self,
+        config: &tcp::Config,
+        last: &mut u64,
+        seconds: f64,
+        mut put: impl FnMut(&'static str, f64),
+    ) {
+        put("goodput_bps", bin_rate(self.stats(config).total.delivered_bytes, last, seconds));
     }
 }
 
@@ -163,8 +175,8 @@ impl Endpoint for Source {
         Source::next_deadline(self)
     }
 
-    fn sample(&self, last: &mut [u64; 2], seconds: f64, mut put: impl FnMut(&'static str, f64)) {
-        put("throughput_bps", bin_rate(self.stats().sent_bytes, &mut last[0], seconds));
+    fn sample(&self, _: &SourceConfig, last: &mut u64, seconds: f64, mut put: impl FnMut(&'static str, f64)) {
+        put("throughput_bps", bin_rate(self.stats().sent_bytes, last, seconds));
     }
 }
 
@@ -215,8 +227,8 @@ impl Endpoint for Sink {
         Time::NEVER
     }
 
-    fn sample(&self, last: &mut [u64; 2], seconds: f64, mut put: impl FnMut(&'static str, f64)) {
-        put("goodput_bps", bin_rate(self.delivered_bytes, &mut last[0], seconds));
+    fn sample(&self, _: &(), last: &mut u64, seconds: f64, mut put: impl FnMut(&'static str, f64)) {
+        put("goodput_bps", bin_rate(self.delivered_bytes, last, seconds));
     }
 }
 
@@ -257,7 +269,7 @@ pub(crate) struct Sampler {
     /// Period of the samples; `Picos::MAX`: none.
     every: Picos,
     next: Picos,
-    last: [u64; 2],
+    last: u64,
     /// Bytes of data that came in this bin, in any order, repeated data too.
     received: u64,
     events: bool,
@@ -267,7 +279,7 @@ pub(crate) struct Sampler {
 impl Sampler {
     pub(crate) fn new(every: Option<Picos>, events: bool, element: Element) -> Self {
         let every = every.unwrap_or(Picos::MAX);
-        Self { every, next: every, last: [0; 2], received: 0, events, element }
+        Self { every, next: every, last: 0, received: 0, events, element }
     }
 
     /// A packet reached the host.
@@ -558,7 +570,7 @@ impl<E: Endpoint> Station<E> {
             let (at, element, seconds) = (sampler.next, sampler.element, sampler.every as f64 / 1e12);
             sampler.next += sampler.every;
             let samples = &mut out.record().samples;
-            self.endpoint.sample(&mut sampler.last, seconds, |metric, value| {
+            self.endpoint.sample(config, &mut sampler.last, seconds, |metric, value| {
                 samples.push(Sample { at, element, metric, value });
             });
             if E::RECEIVES {

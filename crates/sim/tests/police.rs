@@ -14,7 +14,7 @@ use congestlab_net::queue::Limit;
 use congestlab_net::random::Probability;
 use congestlab_net::service::Service;
 use congestlab_net::source::{Pattern, SourceConfig};
-use congestlab_net::tcp::{Advertise, App, Config, Recovery, Wait};
+use congestlab_net::tcp::{Advertise, App, Config, Measure, Recovery, Wait};
 use congestlab_sim::model::{Group, GroupKind, Link, Model, Pipe, Start};
 use congestlab_sim::outcome::Outcome;
 use congestlab_sim::{Engine, run};
@@ -62,6 +62,8 @@ fn sender(app: App, change: impl FnOnce(&mut xcp::SenderConfig)) -> GroupKind {
         linux: None,
         app,
         advertise: Advertise::Always,
+        stop: Time::NEVER,
+        measure: Measure::ALWAYS,
     })
 }
 

@@ -2,6 +2,7 @@
 //! ([`Protocol::all`]), which names all that there are with their settings. What queues do is the role of [`queue`].
 
 pub mod abc;
+mod apart;
 pub mod bbr;
 pub mod bbr3;
 pub mod bic;

@@ -117,9 +117,10 @@ impl Connection {
 mod tests {
     use super::*;
     use crate::packet::Kind;
-    use crate::tcp::{Advertise, App, Recovery};
+    use crate::tcp::{Advertise, App, Measure, Recovery};
     use congestlab_core::law::mpcp::{self, Echoed, LOW, Order};
     use congestlab_core::law::{Echo, Heard, Listening, SenderConfig};
+    use congestlab_core::units::Time;
     use congestlab_core::units::{Bytes, Duration};
 
     fn config(n: u32, order: Order, app: App) -> Config {
@@ -130,6 +131,8 @@ mod tests {
             initial_window: 1,
             awnd: None,
             advertise: Advertise::Always,
+            stop: Time::NEVER,
+            measure: Measure::ALWAYS,
             recovery: Recovery::Sack,
             min_rto: Duration(1_000_000_000),
             delayed_ack: false,

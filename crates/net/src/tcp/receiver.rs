@@ -6,7 +6,7 @@ use congestlab_core::units::{Bytes, Duration, Time};
 
 use super::ranges::Ranges;
 use super::window::{Advertise, Window};
-use super::{Config, Connection, Measure, absolute, in_bytes};
+use super::{Config, Connection, absolute, in_bytes};
 use crate::packet::{Kind, Packet, SACK_BLOCKS, flag};
 
 /// How long the acknowledgment of a single segment waits for a second one. RFC 5681 §4.2 allows
@@ -19,7 +19,7 @@ const LINUX_DELAYED_ACK: Duration = Duration(40_000_000);
 /// Segments that Linux acknowledges at once at the beginning (TCP_MAX_QUICKACKS).
 const LINUX_QUICK: u64 = 16;
 
-/// Segments received beyond a gap.
+/// Segments received beyond a gap; nothing is held while there is none.
 #[derive(Clone, Debug, Default)]
 struct OutOfOrder {
     held: Ranges,
@@ -37,11 +37,8 @@ pub struct Receiver {
     stamp_ns: u64,
     /// When a delayed ACK is due.
     deadline: Time,
-    out_of_order: Option<Box<OutOfOrder>>,
-    /// Headers of its packets, for laws that write into them.
-    connection: Option<Box<Connection>>,
-    /// `None`: the window stays as configured.
-    window: Option<Box<Window>>,
+    /// `None`: as it began.
+    rest: Option<Box<Rest>>,
     flow: u32,
     /// Sequence number of segment 0.
     base: u32,
@@ -49,15 +46,26 @@ pub struct Receiver {
     has_echo: bool,
     /// Congestion was experienced, and the sender has not said that it knows (RFC 3168 §6.1.3).
     has_mark: bool,
-    duplicates: u32,
-    measure: Measure,
+    /// Segments came beyond a gap.
+    has_gap: bool,
+    /// Its packets have headers, or its window is not as configured: `rest` has to be asked for every packet.
+    is_special: bool,
     received_packets: u64,
-    delivered_bytes: u64,
-    /// Counts outside the measured time; `None`: nothing came then.
-    outside: Option<Box<Outside>>,
 }
 
-/// Counts of a receiver outside [`Measure`].
+/// State that few receivers need, or seldom.
+#[derive(Clone, Debug, Default)]
+struct Rest {
+    beyond: OutOfOrder,
+    /// Headers of its packets, for laws that write into them.
+    connection: Option<Connection>,
+    /// `None`: the window stays as configured.
+    window: Option<Window>,
+    duplicates: u32,
+    outside: Outside,
+}
+
+/// Counts of a receiver outside [`Measure`](super::Measure).
 #[derive(Clone, Copy, Debug, Default)]
 struct Outside {
     /// Counts before the measured time.
@@ -82,47 +90,47 @@ pub struct ReceiverCounts {
 pub struct ReceiverStats {
     /// Counts in the whole run.
     pub total: ReceiverCounts,
-    /// Counts from the beginning of [`Measure`] to the end of the run.
+    /// Counts from the beginning of [`Measure`](super::Measure) to the end of the run.
     pub measured: ReceiverCounts,
-    /// Bytes delivered in order within [`Measure`].
+    /// Bytes delivered in order within [`Measure`](super::Measure).
     pub measured_bytes: u64,
 }
 
 impl Receiver {
     /// Creates the receiver of a flow whose sender has the same `isn`.
-    pub fn new(config: &Config, flow: u32, isn: u32, measure: Measure) -> Self {
+    pub fn new(config: &Config, flow: u32, isn: u32) -> Self {
         let echo = Echo::new(&config.law, in_bytes(config, 1));
+        let has_window = config.advertise != Advertise::Always;
+        let rest = || Box::new(Rest { window: Some(Window::default()), ..Rest::default() });
         Self {
             has_echo: echo.takes_part(),
             echo,
             next: 0,
             stamp_ns: 0,
             deadline: Time::NEVER,
-            out_of_order: None,
-            connection: None,
-            window: (config.advertise != Advertise::Always).then(Box::default),
+            rest: has_window.then(rest),
             flow,
             base: isn.wrapping_add(1),
             has_mark: false,
-            duplicates: 0,
-            measure,
+            has_gap: false,
+            is_special: has_window,
             received_packets: 0,
-            delivered_bytes: 0,
-            outside: None,
         }
     }
 
     /// Gives the receiver the headers of its packets, for laws that write into them.
     #[must_use]
     pub fn with_headers(mut self, connection: Connection) -> Self {
-        self.connection = Some(Box::new(connection));
+        self.rest.get_or_insert_default().connection = Some(connection);
+        self.is_special = true;
         self
     }
 
     /// Returns everything that the receiver counted.
-    pub fn stats(&self) -> ReceiverStats {
-        let total = self.counts();
-        let Outside { before, later_bytes } = self.outside.as_deref().copied().unwrap_or_default();
+    pub fn stats(&self, config: &Config) -> ReceiverStats {
+        let total = self.counts(config);
+        let Outside { before, later_bytes } =
+            self.rest.as_ref().map_or(Outside::default(), |rest| rest.outside);
         ReceiverStats {
             total,
             measured: ReceiverCounts {
@@ -134,20 +142,26 @@ impl Receiver {
         }
     }
 
-    fn counts(&self) -> ReceiverCounts {
+    fn counts(&self, config: &Config) -> ReceiverCounts {
         ReceiverCounts {
             received_packets: self.received_packets,
-            delivered_bytes: self.delivered_bytes,
-            spurious_retransmits: u64::from(self.duplicates),
+            delivered_bytes: config.bytes_of(self.next).0,
+            spurious_retransmits: self.rest.as_ref().map_or(0, |rest| rest.duplicates.into()),
         }
+    }
+
+    #[inline(always)]
+    fn window_mut(&mut self) -> Option<&mut Window> {
+        let rest = if self.is_special { self.rest.as_deref_mut() } else { None };
+        rest.and_then(|rest| rest.window.as_mut())
     }
 
     /// A packet came outside the measured time.
     #[cold]
-    fn note_outside(&mut self, now: Time, delivered: u64) {
-        let counts = self.counts();
-        let outside = self.outside.get_or_insert_default();
-        if now < self.measure.from {
+    fn note_outside(&mut self, config: &Config, now: Time, delivered: u64) {
+        let counts = self.counts(config);
+        let outside = &mut self.rest.get_or_insert_default().outside;
+        if now < config.measure.from {
             outside.before = counts;
         } else {
             outside.later_bytes += delivered;
@@ -183,9 +197,12 @@ impl Receiver {
             Kind::Syn => {
                 self.stamp_ns = packet.stamp_ns;
                 if packet.flags & flag::HEADER != 0 {
-                    let (connection, window) = (self.connection.as_deref(), self.window.as_deref());
-                    let around = Around { config, now, next: 0, came: None, connection, window };
-                    self.echo.on_data(&config.law, packet, around);
+                    let special = special(self.is_special, &self.rest);
+                    self.echo.on_data(
+                        &config.law,
+                        packet,
+                        Around { config, now, next: 0, came: None, special },
+                    );
                 }
                 self.acknowledge(config, now, Kind::SynAck, answer);
             }
@@ -215,7 +232,7 @@ impl Receiver {
         if config.ns2 || (is_in_sequence && packet.stamp_ns > self.stamp_ns) {
             self.stamp_ns = packet.stamp_ns;
         }
-        let is_plain = index == Some(self.next) && self.out_of_order.is_none();
+        let is_plain = index == Some(self.next) && !self.has_gap;
         let delivered = if is_plain {
             self.next += 1;
             u64::from(packet.size)
@@ -228,12 +245,11 @@ impl Receiver {
             }
             (config.bytes_of(self.next) - config.bytes_of(before)).0
         };
-        self.delivered_bytes += delivered;
-        if let Some(window) = &mut self.window {
+        if let Some(window) = self.window_mut() {
             window.deliver(config, now, delivered);
         }
-        if now < self.measure.from || self.measure.to < now {
-            self.note_outside(now, delivered);
+        if now < config.measure.from || config.measure.to < now {
+            self.note_outside(config, now, delivered);
         }
         // A probe is answered at once, with low priority, and instead of no other packet.
         if packet.flags & flag::LOW_PRIORITY != 0 {
@@ -260,16 +276,15 @@ impl Receiver {
     /// The law takes the data packet that is segment `came`.
     #[inline(always)]
     fn hear(&mut self, config: &Config, now: Time, packet: &Packet, came: Option<u64>) -> Heard {
-        let (connection, window) = (self.connection.as_deref(), self.window.as_deref());
-        let around = Around { config, now, next: self.next, came, connection, window };
-        self.echo.on_data(&config.law, packet, around)
+        let special = special(self.is_special, &self.rest);
+        self.echo.on_data(&config.law, packet, Around { config, now, next: self.next, came, special })
     }
 
     /// DSACK: the first block is of the segment that came again (RFC 2883 §4).
     #[cold]
     fn answer_duplicate(&mut self, config: &Config, now: Time, segment: u64, answer: &mut Packet) {
-        if now < self.measure.from || self.measure.to < now {
-            self.note_outside(now, 0);
+        if now < config.measure.from || config.measure.to < now {
+            self.note_outside(config, now, 0);
         }
         self.acknowledge(config, now, Kind::Ack, answer);
         for block in (1..SACK_BLOCKS).rev() {
@@ -285,7 +300,7 @@ impl Receiver {
     fn handle_disorder(&mut self, index: Option<u64>, packet: &Packet) -> bool {
         let is_new = match index {
             Some(index) if index >= self.next => {
-                let beyond = self.out_of_order.get_or_insert_default();
+                let beyond = &mut self.rest.get_or_insert_default().beyond;
                 let is_new = beyond.held.insert(index, index.saturating_add(1)) > 0;
                 beyond.report(index);
                 if let Some((start, end)) = beyond.held.first()
@@ -294,15 +309,17 @@ impl Receiver {
                     self.next = end;
                     beyond.held.remove_below(end);
                 }
-                if beyond.held.is_empty() {
-                    self.out_of_order = None;
+                self.has_gap = !beyond.held.is_empty();
+                if !self.has_gap {
+                    *beyond = OutOfOrder::default();
                 }
                 is_new
             }
             _ => false,
         };
         if !is_new && packet.flags & flag::RETRANSMIT != 0 {
-            self.duplicates = self.duplicates.saturating_add(1);
+            let duplicates = &mut self.rest.get_or_insert_default().duplicates;
+            *duplicates = duplicates.saturating_add(1);
         }
         is_new
     }
@@ -310,8 +327,8 @@ impl Receiver {
     #[inline(always)]
     fn acknowledge(&mut self, config: &Config, now: Time, kind: Kind, packet: &mut Packet) {
         self.deadline = Time::NEVER;
-        let advertised = advertised(config, self.window.as_deref(), now);
-        if let Some(window) = &mut self.window {
+        let advertised = advertised(config, special(self.is_special, &self.rest), now);
+        if let Some(window) = self.window_mut() {
             window.note_ack();
             if advertised == Some(0) {
                 self.deadline = window.opens_at(config).max(now + Duration(1));
@@ -328,20 +345,27 @@ impl Receiver {
         };
         packet.set_window(advertised);
         if self.has_echo {
-            let (connection, window) = (self.connection.as_deref(), self.window.as_deref());
-            let around = Around { config, now, next: self.next, came: None, connection, window };
+            let special = special(self.is_special, &self.rest);
+            let around = Around { config, now, next: self.next, came: None, special };
             packet.set_reply(self.echo.on_ack(&config.law, around));
         }
-        if let Some(beyond) = &self.out_of_order
+        if self.has_gap
             && config.recovery.has_sack()
+            && let Some(rest) = &self.rest
         {
-            let (blocks, count) = beyond.blocks();
+            let (blocks, count) = rest.beyond.blocks();
             let seq = |segment: u64| self.base.wrapping_add(segment as u32);
             for (block, &(start, end)) in blocks[..count].iter().enumerate() {
                 packet.set_sack(block, seq(start), seq(end));
             }
         }
     }
+}
+
+/// What is asked for every packet of a receiver with headers or a window of its own; of no other.
+#[inline(always)]
+fn special(is_special: bool, rest: &Option<Box<Rest>>) -> Option<&Rest> {
+    if is_special { rest.as_deref() } else { None }
 }
 
 /// A receiver, as its echo law sees it.
@@ -353,8 +377,8 @@ struct Around<'a> {
     next: u64,
     /// Segment that has come; `None`: one before the beginning.
     came: Option<u64>,
-    connection: Option<&'a Connection>,
-    window: Option<&'a Window>,
+    /// State of a receiver with headers or a window of its own.
+    special: Option<&'a Rest>,
 }
 
 impl Receiving for Around<'_> {
@@ -365,25 +389,25 @@ impl Receiving for Around<'_> {
 
     #[inline(always)]
     fn awnd(&self) -> Bytes {
-        advertised(self.config, self.window, self.now)
+        advertised(self.config, self.special, self.now)
             .map_or(Bytes(u64::MAX), |segments| in_bytes(self.config, segments.into()))
     }
 
     #[inline]
     fn numbers(&self) -> Option<Numbers> {
-        Some(self.connection?.numbers(self.config, self.next, self.came?))
+        Some(self.special?.connection?.numbers(self.config, self.next, self.came?))
     }
 
     #[inline]
     fn acknowledgment(&self) -> Option<Segment> {
-        Some(self.connection?.acknowledgment(self.config, self.next))
+        Some(self.special?.connection?.acknowledgment(self.config, self.next))
     }
 }
 
 /// The window to advertise, segments; `None`: unlimited.
 #[inline(always)]
-fn advertised(config: &Config, window: Option<&Window>, now: Time) -> Option<u32> {
-    window.map_or(config.awnd, |window| window.segments(config, now))
+fn advertised(config: &Config, special: Option<&Rest>, now: Time) -> Option<u32> {
+    special.and_then(|rest| rest.window.as_ref()).map_or(config.awnd, |window| window.segments(config, now))
 }
 
 impl OutOfOrder {

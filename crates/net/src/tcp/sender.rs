@@ -16,7 +16,7 @@ use super::delivery::Delivery;
 use super::linux::Linux;
 use super::rtt::{CAUTIOUS_RTO, INITIAL_RTO, RoundTrip};
 use super::scoreboard::{DUP_THRESH, Scoreboard};
-use super::{App, Config, Connection, Measure, Recovery, Wait, absolute, in_bytes, sent_bytes};
+use super::{App, Config, Connection, Recovery, Wait, absolute, in_bytes, sent_bytes};
 use crate::packet::{Kind, Packet, SACK_BLOCKS, UNLIMITED, flag};
 use crate::random::Stream;
 use crate::stats::Histogram;
@@ -50,37 +50,41 @@ pub enum Mode {
 /// Bits of [`Sender::flags`].
 mod bit {
     /// A SYN has to go.
-    pub(super) const SYN: u16 = 1;
+    pub(super) const SYN: u32 = 1;
     /// A window probe has to go.
-    pub(super) const PROBE: u16 = 1 << 1;
+    pub(super) const PROBE: u32 = 1 << 1;
     /// The first unacknowledged segment has to be repeated, whatever the window says.
-    pub(super) const REPEAT: u16 = 1 << 2;
+    pub(super) const REPEAT: u32 = 1 << 2;
     /// The next new data packet carries CWR.
-    pub(super) const CWR: u16 = 1 << 3;
+    pub(super) const CWR: u32 = 1 << 3;
     /// Window or pacing, not data or receiver, stopped the last transmission.
-    pub(super) const WINDOW_LIMITED: u16 = 1 << 4;
+    pub(super) const WINDOW_LIMITED: u32 = 1 << 4;
     /// Pacing did.
-    pub(super) const PACED: u16 = 1 << 5;
+    pub(super) const PACED: u32 = 1 << 5;
     /// The SYN had to be repeated, and no data has been acknowledged since.
-    pub(super) const SYN_EXPIRED: u16 = 1 << 6;
+    pub(super) const SYN_EXPIRED: u32 = 1 << 6;
     /// The timer has expired for the first unacknowledged segment.
-    pub(super) const EXPIRED: u16 = 1 << 7;
+    pub(super) const EXPIRED: u32 = 1 << 7;
     /// A partial ACK has restarted the timer in this recovery.
-    pub(super) const PARTIAL: u16 = 1 << 8;
+    pub(super) const PARTIAL: u32 = 1 << 8;
     /// The application's write waits for room in the send buffer, or for its acknowledgment.
-    pub(super) const WRITING: u16 = 1 << 9;
+    pub(super) const WRITING: u32 = 1 << 9;
     /// The packet sent last was the last that could go: spares the poll that finds out again.
-    pub(super) const BLOCKED: u16 = 1 << 10;
+    pub(super) const BLOCKED: u32 = 1 << 10;
     /// The law sends probes of low priority; `release` is when to ask it for the next.
-    pub(super) const PROBES: u16 = 1 << 11;
+    pub(super) const PROBES: u32 = 1 << 11;
     /// The flow is older than the measurement, which has not begun.
-    pub(super) const EARLY: u16 = 1 << 12;
+    pub(super) const EARLY: u32 = 1 << 12;
     /// The law says nothing when it sends, and need not be called.
-    pub(super) const SILENT: u16 = 1 << 13;
+    pub(super) const SILENT: u32 = 1 << 13;
     /// The ways are those of Linux: the scoreboard has RACK.
-    pub(super) const LINUX: u16 = 1 << 14;
+    pub(super) const LINUX: u32 = 1 << 14;
     /// A tail loss probe has to go.
-    pub(super) const TAIL: u16 = 1 << 15;
+    pub(super) const TAIL: u32 = 1 << 15;
+    /// The application writes a burst at [`super::Rest::write_at`].
+    pub(super) const WRITES: u32 = 1 << 16;
+    /// Packets show the headers of [`super::Rest::connection`].
+    pub(super) const HEADERS: u32 = 1 << 17;
 }
 
 /// Segment to send next.
@@ -116,14 +120,11 @@ pub struct Sender {
     timer: Time,
     /// Earliest departure of the next packet, paced.
     release: Time,
-    /// When the application writes its next burst.
-    write_at: Time,
     /// When data was last sent.
     sent_at: Time,
-    stop: Time,
     scoreboard: Option<Box<Scoreboard>>,
-    /// Headers of its packets, for laws that write into them.
-    connection: Option<Box<Connection>>,
+    /// `None`: as it began.
+    rest: Option<Box<Rest>>,
     flow: u32,
     /// Sequence number of segment 0.
     base: u32,
@@ -131,35 +132,45 @@ pub struct Sender {
     /// Without SACK: segments that duplicate ACKs add to the window (limited transmit, fast
     /// recovery) and partial ACKs take away again.
     inflation: i32,
-    flags: u16,
+    flags: u32,
     mode: Mode,
     dup_acks: u8,
     backoff: u8,
     /// New segments sent on the first duplicate ACKs, which FlightSize must not count.
     limited: u8,
 
-    segment: u16,
-    retransmits: u32,
-    timeouts: u32,
-    sent_bytes: u64,
-    measured_bytes: u64,
-    measure: Measure,
-    /// The window is integrated up to here.
+    /// When its measurement begins.
+    measured_from: Time,
+    /// The window is integrated up to here; never any more once all is acknowledged.
     accrued: Time,
     window_sum: u64,
     window_max: u64,
     idle_max: Duration,
-    /// Counts of what is rare; `None`: nothing.
-    ledger: Option<Box<Ledger>>,
     completion: Time,
     round_trips: Histogram,
 }
 
+/// State that few connections need, or seldom.
+#[derive(Debug)]
+struct Rest {
+    /// Headers of its packets, for laws that write into them.
+    connection: Connection,
+    /// When the application writes its next burst.
+    write_at: Time,
+    ledger: Ledger,
+}
+
+impl Default for Rest {
+    fn default() -> Self {
+        Self { connection: Connection::default(), write_at: Time::NEVER, ledger: Ledger::default() }
+    }
+}
+
 impl Sender {
-    /// Creates a connection that sends its SYN, with sequence number `isn`, at `start`, and no new data
-    /// from `stop` on ([`Time::NEVER`]: no end).
-    pub fn new(config: &Config, flow: u32, start: Time, stop: Time, isn: u32, measure: Measure) -> Self {
+    /// Creates a connection that sends its SYN, with sequence number `isn`, at `start`.
+    pub fn new(config: &Config, flow: u32, start: Time, isn: u32) -> Self {
         let law = initial_law(config, config.initial_window);
+        let measured_from = start.max(config.measure.from);
         let law::Needs { delivery: samples, probes, .. } = config.law.needs();
         Self {
             rtt: RoundTrip::default(),
@@ -169,9 +180,7 @@ impl Sender {
             recover: 0,
             timer: start,
             release: if probes { Time::NEVER } else { Time::ZERO },
-            write_at: Time::NEVER,
             sent_at: Time::NEVER,
-            stop,
             scoreboard: (samples || probes || config.linux.is_some()).then(|| {
                 let mut board = Box::new(Scoreboard::new(0, config.recovery));
                 board.delivery = samples.then(|| Box::new(Delivery::new()));
@@ -179,30 +188,24 @@ impl Sender {
                 board.linux = config.linux.map(|slow_start| Box::new(Linux::new(slow_start)));
                 board
             }),
-            connection: None,
+            rest: None,
             flow,
             base: isn.wrapping_add(1),
             awnd: 0,
             inflation: 0,
             flags: if probes { bit::PROBES } else { 0 }
-                | if start < measure.from { bit::EARLY } else { 0 }
+                | if start < measured_from { bit::EARLY } else { 0 }
                 | if config.law.is_silent() { bit::SILENT } else { 0 }
                 | if config.linux.is_some() { bit::LINUX } else { 0 },
             mode: Mode::Closed,
             dup_acks: 0,
             backoff: 0,
             limited: 0,
-            segment: config.segment.max(1),
-            retransmits: 0,
-            timeouts: 0,
-            sent_bytes: 0,
-            measured_bytes: 0,
-            measure,
-            accrued: measure.from,
+            measured_from,
+            accrued: measured_from,
             window_sum: 0,
             window_max: law.window().0,
             idle_max: Duration(0),
-            ledger: None,
             completion: Time::NEVER,
             round_trips: Histogram::default(),
             law,
@@ -219,7 +222,8 @@ impl Sender {
     /// Gives the sender the headers of its packets, for laws that write into them.
     #[must_use]
     pub fn with_headers(mut self, connection: Connection) -> Self {
-        self.connection = Some(Box::new(connection));
+        self.rest_mut().connection = connection;
+        self.flags |= bit::HEADERS;
         self
     }
 
@@ -259,7 +263,7 @@ impl Sender {
     /// Returns the number of expiries of the retransmission timer so far.
     #[inline]
     pub fn timeouts(&self) -> u64 {
-        u64::from(self.timeouts)
+        self.ledger().map_or(0, |ledger| ledger.timeouts.into())
     }
 
     /// Returns the segments in flight: sent, and neither acknowledged, SACKed nor lost (RFC 6675's pipe).
@@ -278,8 +282,8 @@ impl Sender {
 
     /// Returns the congestion window in segments.
     #[inline]
-    pub fn cwnd_packets(&self) -> f64 {
-        self.law.window().0 as f64 / f64::from(self.segment)
+    pub fn cwnd_packets(&self, config: &Config) -> f64 {
+        self.law.window().0 as f64 / f64::from(config.segment.max(1))
     }
 
     // Time and packets.
@@ -287,15 +291,29 @@ impl Sender {
     /// Returns the earliest moment at which something is due that no packet announces.
     #[inline]
     pub fn next_deadline(&self) -> Time {
+        // Mostly there is but the timer.
+        if self.flags & (bit::PACED | bit::PROBES | bit::WRITES) == 0 {
+            return self.timer;
+        }
         let release = if self.flags & (bit::PACED | bit::PROBES) != 0 { self.release } else { Time::NEVER };
-        self.timer.min(self.write_at).min(release)
+        self.timer.min(self.write_at()).min(release)
+    }
+
+    /// When the application writes its next burst.
+    fn write_at(&self) -> Time {
+        let rest = if self.flags & bit::WRITES != 0 { self.rest.as_ref() } else { None };
+        rest.map_or(Time::NEVER, |rest| rest.write_at)
+    }
+
+    fn rest_mut(&mut self) -> &mut Rest {
+        self.rest.get_or_insert_default()
     }
 
     /// Serves every deadline that has passed.
     pub fn handle_deadline(&mut self, config: &Config, now: Time) {
-        self.accrue(now);
+        self.accrue(config, now);
         self.flags &= !bit::BLOCKED;
-        if now >= self.write_at {
+        if now >= self.write_at() {
             self.write_burst(config, now);
         }
         if now < self.timer || self.serves_watched(config, now) {
@@ -331,7 +349,7 @@ impl Sender {
 
     #[inline]
     fn handle_ack(&mut self, config: &Config, now: Time, packet: &Packet) {
-        self.accrue(now);
+        self.accrue(config, now);
         self.flags &= !bit::BLOCKED;
         let ack = match absolute(packet.seq, self.base, self.una) {
             // RFC 9293 §3.10.7.4: an ACK of what was never sent is dropped.
@@ -408,7 +426,7 @@ impl Sender {
             self.report_delivery(config, now, flight, rtt);
         }
         self.window_max = self.window_max.max(self.law.window().0);
-        if has_advanced && (config.app != App::Endless || now >= self.stop) {
+        if has_advanced && (config.app != App::Endless || now >= config.stop) {
             self.serve_application(config, now);
         }
     }
@@ -644,7 +662,7 @@ impl Sender {
         react(&mut self.law, &config.law, now, flight);
         // P-XCP keeps its window: no cut.
         if self.law.window() < before {
-            self.ledger.get_or_insert_default().window_cuts += 1;
+            self.ledger_mut().window_cuts += 1;
         }
         if config.ecn {
             self.flags |= bit::CWR;
@@ -657,7 +675,7 @@ impl Sender {
         // Linux: nor where the window has just been reduced (`tcp_enter_loss` in net/ipv4/tcp_input.c).
         let is_reduced = self.flags & bit::LINUX != 0 && matches!(self.mode, Mode::Recovery | Mode::Reduced);
         let is_first = self.flags & bit::EXPIRED == 0 && !is_reduced;
-        self.timeouts += 1;
+        self.ledger_mut().timeouts += 1;
         self.law.on_timeout(&config.law, now, flight, is_first);
         self.mode = Mode::Loss;
         self.recover = self.next;
@@ -680,7 +698,7 @@ impl Sender {
     }
 
     fn handle_syn_timeout(&mut self, config: &Config, now: Time) {
-        self.timeouts += 1;
+        self.ledger_mut().timeouts += 1;
         self.backoff = self.backoff.saturating_add(1);
         self.flags |= bit::SYN | bit::SYN_EXPIRED;
         // RFC 5681 §3.1: then the initial window is one segment.
@@ -692,7 +710,7 @@ impl Sender {
     }
 
     fn establish(&mut self, config: &Config, now: Time, packet: &Packet) {
-        self.accrue(now);
+        self.accrue(config, now);
         self.sample(now, packet);
         self.mode = Mode::Open;
         self.flags &= !bit::SYN;
@@ -718,9 +736,9 @@ impl Sender {
     // The application.
 
     fn write_burst(&mut self, config: &Config, now: Time) {
-        self.write_at = Time::NEVER;
+        self.flags &= !bit::WRITES;
         if let App::Bursts { size, .. } = config.app
-            && now < self.stop
+            && now < config.stop
         {
             let burst = config.segments_in(size);
             self.written = self.written.saturating_add(burst).min(config.segments());
@@ -741,18 +759,21 @@ impl Sender {
             };
             if is_complete {
                 self.flags &= !bit::WRITING;
-                self.write_at = if is_last(self.written) { Time::NEVER } else { now + pause };
+                if !is_last(self.written) {
+                    self.rest_mut().write_at = now + pause;
+                    self.flags |= bit::WRITES;
+                }
             }
         }
         // After the stop what was sent is all there is; before it, what was written, if the next
         // write would come too late (or never).
-        let is_stopped = now >= self.stop && self.next > 0;
+        let is_stopped = now >= config.stop && self.next > 0;
         let all = if is_stopped { self.next } else { self.written };
-        let is_all = is_stopped || is_last(self.written) || self.write_at >= self.stop;
+        let is_all = is_stopped || is_last(self.written) || self.write_at() >= config.stop;
         if self.una >= all && is_all && self.completion == Time::NEVER {
             self.completion = now;
-            self.measure.to = self.measure.to.min(now);
-            self.note_idle(now);
+            self.accrued = Time::NEVER;
+            self.note_idle(config, now);
         }
     }
 
@@ -764,7 +785,7 @@ impl Sender {
     /// First segment that may not be sent for want of data.
     #[inline]
     fn available(&self, config: &Config, now: Time) -> u64 {
-        if now >= self.stop {
+        if now >= config.stop {
             return self.next;
         }
         match config.app {
@@ -919,8 +940,10 @@ impl Sender {
             kind: Kind::Data,
             ..Packet::default()
         };
-        if let Some(connection) = &self.connection {
-            connection.show(config, index, packet);
+        if self.flags & bit::HEADERS != 0
+            && let Some(rest) = &self.rest
+        {
+            rest.connection.show(config, index, packet);
         }
         let pacing = if self.flags & bit::SILENT != 0 {
             None
@@ -942,14 +965,9 @@ impl Sender {
             }
         } else {
             packet.flags |= flag::RETRANSMIT;
-            self.retransmits += 1;
             self.note_retransmission(config, now, pick, index);
         }
-        self.sent_bytes += u64::from(size);
-        if self.is_measured(now) {
-            self.measured_bytes += u64::from(size);
-        }
-        self.note_idle(now);
+        self.note_idle(config, now);
         self.sent_at = now;
         if is_window_limited {
             self.flags |= bit::WINDOW_LIMITED;
@@ -1015,8 +1033,12 @@ impl Sender {
     #[inline(never)]
     fn note_retransmission(&mut self, config: &Config, now: Time, pick: Pick, index: u64) {
         self.flags &= !bit::REPEAT;
-        if self.sent_at == now {
-            self.ledger.get_or_insert_default().repeated_beside = now;
+        self.count_repeated(config, now, index);
+        let is_beside = self.sent_at == now;
+        let ledger = self.ledger_mut();
+        ledger.retransmits += 1;
+        if is_beside {
+            ledger.repeated_beside = now;
         }
         let Some(board) = self.scoreboard.as_mut().filter(|board| board.linux.is_none()) else { return };
         if matches!(pick, Pick::Rescue(_)) {
@@ -1086,10 +1108,7 @@ impl Sender {
             _ => self.next - 1,
         };
         let size = config.size_of(index);
-        self.sent_bytes += u64::from(size);
-        if self.is_measured(now) {
-            self.measured_bytes += u64::from(size);
-        }
+        self.count_repeated(config, now, index);
         *packet = Packet {
             stamp_ns: now.0,
             flow: self.flow,

@@ -148,15 +148,15 @@ enum Repair {
 
 impl Pair {
     fn new(config: Config, seed: u64, weather: Weather, stop: Time) -> Self {
-        Self::measured(config, seed, weather, stop, Measure { from: Time(0), to: Time::NEVER })
+        Self::of(Config { stop, ..config }, seed, weather)
     }
 
-    fn measured(config: Config, seed: u64, weather: Weather, stop: Time, measure: Measure) -> Self {
+    fn of(config: Config, seed: u64, weather: Weather) -> Self {
         // The numbers wrap after 40 segments.
         let isn = u32::MAX - 40;
         Self {
-            sender: Sender::new(&config, 3, Time(5 * MS), stop, isn, measure),
-            receiver: Receiver::new(&config, 3, isn, measure),
+            sender: Sender::new(&config, 3, Time(5 * MS), isn),
+            receiver: Receiver::new(&config, 3, isn),
             naive: Naive { is_fack: config.recovery == Recovery::Fack, ..Naive::default() },
             config,
             wire: BTreeMap::new(),
@@ -376,6 +376,8 @@ fn config(law: SenderConfig, recovery: Recovery, app: App) -> Config {
         ns2: false,
         linux: None,
         advertise: Advertise::Always,
+        stop: Time::NEVER,
+        measure: Measure::ALWAYS,
         app,
     }
 }
@@ -448,7 +450,7 @@ fn every_byte_arrives_once_whatever_the_pipe_does() {
                 };
                 let mut pair = Pair::new(config, seed, weather, Time::NEVER);
                 while pair.step() {}
-                let (sent, received) = (pair.sender.stats(), pair.receiver.stats());
+                let (sent, received) = (pair.sender.stats(&pair.config), pair.receiver.stats(&pair.config));
                 assert!(
                     sent.completion.is_some(),
                     "{law:?} {recovery:?} {linux:?} never completes: {:?}",
@@ -494,7 +496,7 @@ fn bursts_arrive_in_their_own_segments() {
             let law = SenderConfig::Reno(reno::Config::default());
             let mut pair = Pair::new(config(law, Recovery::Sack, app), seed, weather, Time(20_000 * MS));
             while pair.step() {}
-            let (sent, received) = (pair.sender.stats(), pair.receiver.stats());
+            let (sent, received) = (pair.sender.stats(&pair.config), pair.receiver.stats(&pair.config));
             let segments = sent.total.sent_packets - sent.total.retransmits;
             assert_eq!(received.total.delivered_bytes, pair.config.bytes_of(segments).0);
             let bursts = received.total.delivered_bytes / 12_345;
@@ -520,7 +522,7 @@ fn bursts_end_when_all_is_sent() {
         let law = SenderConfig::Reno(reno::Config::default());
         let mut pair = Pair::new(config(law, Recovery::Sack, app), 1, weather, Time(20_000 * MS));
         while pair.step() {}
-        let (sent, received) = (pair.sender.stats(), pair.receiver.stats());
+        let (sent, received) = (pair.sender.stats(&pair.config), pair.receiver.stats(&pair.config));
         assert_eq!(received.total.delivered_bytes, total.0);
         assert_eq!(sent.total.sent_packets - sent.total.retransmits, 2 * pair.config.segments_in(size) + 1);
         let completion = sent.completion.expect("all was acknowledged");
@@ -550,10 +552,9 @@ fn arbitrary_packets_do_no_harm() {
                 [SlowStart::Standard, SlowStart::HyStart, SlowStart::HyStartPlus][(seed / 4) as usize % 3],
             );
         }
-        let measure = Measure { from: Time(0), to: Time::NEVER };
         let isn = u32::MAX - 5;
-        let mut sender = Sender::new(&config, 0, Time(0), Time::NEVER, isn, measure);
-        let mut receiver = Receiver::new(&config, 0, isn, measure);
+        let mut sender = Sender::new(&config, 0, Time(0), isn);
+        let mut receiver = Receiver::new(&config, 0, isn);
         let mut now = Time(0);
         for _ in 0..400 {
             now = now + Duration(random.below(20 * MS));
@@ -585,7 +586,7 @@ fn arbitrary_packets_do_no_harm() {
                     break;
                 }
             }
-            assert!(sender.pipe() <= sender.stats().total.sent_packets);
+            assert!(sender.pipe() <= sender.stats(&config).total.sent_packets);
             receiver.handle_packet(&config, now, &packet);
             receiver.handle_deadline(&config, now);
         }
@@ -598,11 +599,12 @@ fn statistics_cover_the_measured_time_and_nothing_else() {
     let measure = Measure { from: Time(100 * MS), to: Time(400 * MS) };
     let calm = Weather { loss: 0, ack_loss: 0, repeat: 0, reorder: 0 };
     let [reno, ..] = laws();
-    let config = Config { awnd: Some(3), ..config(reno, Recovery::Sack, App::Endless) };
-    let mut pair = Pair::measured(config, 1, calm, Time(600 * MS), measure);
+    let stop = Time(600 * MS);
+    let config = Config { awnd: Some(3), stop, measure, ..config(reno, Recovery::Sack, App::Endless) };
+    let mut pair = Pair::of(config, 1, calm);
     while pair.step() {}
-    pair.sender.finish(Time(1000 * MS));
-    let (sent, received) = (pair.sender.stats(), pair.receiver.stats());
+    pair.sender.finish(&pair.config, Time(1000 * MS));
+    let (sent, received) = (pair.sender.stats(&pair.config), pair.receiver.stats(&pair.config));
     // Established at 25 ms; windows leave at 25, 45, ..., 585 ms and arrive 10 ms later.
     assert_eq!(sent.total.sent_packets, 29 * 3);
     assert_eq!(sent.sent_bytes, 87_000);
@@ -627,8 +629,8 @@ fn a_stop_completes_what_was_sent() {
         let config = Config { awnd: Some(3), ..config(reno.clone(), Recovery::Sack, app) };
         let mut pair = Pair::new(config, 1, weather, Time(stop * MS));
         while pair.now < 10_000 * MS && pair.step() {}
-        pair.sender.finish(Time(10_000 * MS));
-        let stats = pair.sender.stats();
+        pair.sender.finish(&pair.config, Time(10_000 * MS));
+        let stats = pair.sender.stats(&pair.config);
         stats.completion.map(|time| time.0 / MS)
     };
     // Established at 25 ms; a round trip is 20 ms.
@@ -651,10 +653,10 @@ fn a_stop_completes_what_was_sent() {
 fn a_flow_that_never_starts_has_no_window() {
     let [reno, ..] = laws();
     let config = config(reno, Recovery::Sack, App::Endless);
-    let measure = Measure { from: Time(0), to: Time(1000 * MS) };
-    let mut sender = Sender::new(&config, 3, Time(2000 * MS), Time::NEVER, 1, measure);
-    sender.finish(Time(1000 * MS));
-    assert_eq!(sender.stats().total.window_max, None);
+    let config = Config { measure: Measure { from: Time(0), to: Time(1000 * MS) }, ..config };
+    let mut sender = Sender::new(&config, 3, Time(2000 * MS), 1);
+    sender.finish(&config, Time(1000 * MS));
+    assert_eq!(sender.stats(&config).total.window_max, None);
     sender.handle_deadline(&config, Time(2000 * MS));
-    assert!(sender.stats().total.window_max.is_some());
+    assert!(sender.stats(&config).total.window_max.is_some());
 }

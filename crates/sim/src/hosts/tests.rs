@@ -5,7 +5,7 @@ use congestlab_core::units::BitRate;
 use congestlab_net::port::PortConfig;
 use congestlab_net::queue::Limit;
 use congestlab_net::service::Service;
-use congestlab_net::tcp::{Advertise, App, Config, Recovery};
+use congestlab_net::tcp::{Advertise, App, Config, Measure, Recovery};
 
 use super::*;
 use crate::common::{self, Draw};
@@ -43,6 +43,8 @@ fn short_flows(errors: bool, delayed_ack: bool) -> Model {
         ns2: false,
         linux: None,
         advertise: Advertise::Always,
+        stop: Time::NEVER,
+        measure: Measure::ALWAYS,
         app: App::Transfer(Bytes(3000)),
     };
     let group = Group {

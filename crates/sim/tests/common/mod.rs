@@ -15,7 +15,7 @@ use congestlab_net::queue::{Discipline, Limit, red, step, xcp_tcp};
 use congestlab_net::random::{Probability, Stream};
 use congestlab_net::service::{Service, Steps};
 use congestlab_net::source::{Pattern, SourceConfig};
-use congestlab_net::tcp::{Advertise, App, Config, Recovery, SlowStart, Wait};
+use congestlab_net::tcp::{Advertise, App, Config, Measure, Recovery, SlowStart, Wait};
 use congestlab_net::trace::Trace;
 use congestlab_net::xcp_i;
 use congestlab_sim::model::{
@@ -657,6 +657,8 @@ fn random_tcp(draw: &mut Draw, segment: u16) -> Config {
         ns2: draw.one_in(5),
         linux: None,
         advertise: Advertise::Always,
+        stop: Time::NEVER,
+        measure: Measure::ALWAYS,
         app: match draw.below(5) {
             0 => App::Transfer(Bytes(draw.between(1, 300_000))),
             1 => App::Bursts {

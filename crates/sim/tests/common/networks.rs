@@ -6,7 +6,7 @@ use congestlab_net::packet::Picos;
 use congestlab_net::port::{LawConfig, PortConfig};
 use congestlab_net::queue::Limit;
 use congestlab_net::service::Service;
-use congestlab_net::tcp::{Advertise, App, Config, Recovery};
+use congestlab_net::tcp::{Advertise, App, Config, Measure, Recovery};
 use congestlab_sim::model::{Group, GroupKind, Link, Model, Pipe, Start};
 use congestlab_sim::parallel;
 
@@ -97,6 +97,8 @@ fn config(law: SenderConfig, window: u64) -> GroupKind {
         linux: None,
         app: App::Endless,
         advertise: Advertise::Always,
+        stop: Time::NEVER,
+        measure: Measure::ALWAYS,
     })
 }
 

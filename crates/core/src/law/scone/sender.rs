@@ -163,8 +163,6 @@ pub struct Sender {
     ask: Time,
 }
 
-const _: () = assert!(size_of::<Sender>() <= 144, "it makes every flow larger");
-
 impl Sender {
     /// Returns the advice that holds; `None`: there is none.
     #[inline]

@@ -2,6 +2,7 @@
 //! feedback of each ACK (draft-03 §4.1, K02 §3.4).
 
 use super::{EchoReader, Header, Lies, Returned, feedback};
+use crate::law::apart::Apart;
 #[cfg(feature = "words")]
 use crate::law::settings::Finding;
 use crate::law::settings::{Field, Settings, words};
@@ -232,17 +233,24 @@ pub struct Sender {
     pub(in crate::law) cwnd: u64,
     /// Window that the receiver last advertised.
     awnd: Bytes,
-    meter: Meter,
-    fallback: Fallback,
-    /// Last sum that was heard, for [`Feedback::Sum`].
-    reader: EchoReader,
+    rest: Apart<Rest>,
     /// Demand not yet stated, below 1 B/s, with [`DEMAND_PLACES`].
     demand_rest: i32,
-    net: Net,
     mss: u16,
     /// True while TCP's window rules, see [`LossPolicy::Fallback`] and [`SenderConfig::safety_net`].
     is_tcp: bool,
     in_recovery: bool,
+}
+
+/// State that the default configuration never asks for.
+#[derive(Clone, Debug, Default)]
+#[repr(C)]
+struct Rest {
+    meter: Meter,
+    fallback: Fallback,
+    net: Net,
+    /// Last sum that was heard, for [`Feedback::Sum`].
+    reader: EchoReader,
 }
 
 /// Counts what was handed to IP, one epoch of about a round trip after the other.
@@ -257,6 +265,18 @@ struct Meter {
     was_limited: bool,
     /// True while it does so now.
     is_limited: bool,
+}
+
+impl Default for Meter {
+    fn default() -> Self {
+        Self {
+            began: Time::NEVER,
+            sent: Bytes(0),
+            rate: Rate(u64::MAX),
+            was_limited: false,
+            is_limited: false,
+        }
+    }
 }
 
 /// Losses of a round trip, which [`Fallback`] has begun, and how long round trips are: the safety net.
@@ -274,6 +294,12 @@ struct Net {
     calm: i16,
     /// Number of times that XCP's window came back.
     returns: u8,
+}
+
+impl Default for Net {
+    fn default() -> Self {
+        Self { least: u32::MAX, srtt: 0, lost: 0, calm: 0, returns: 0 }
+    }
 }
 
 /// Part of a window that may be lost in a round trip before it means something: one in so many (docs/design/protocols.md
@@ -305,6 +331,13 @@ struct Fallback {
     change: i64,
 }
 
+impl Default for Fallback {
+    /// Another Reno takes its place when TCP's window begins to rule.
+    fn default() -> Self {
+        Self { reno: reno::Reno::new(Bytes(1), Bytes(1)), began: Time::ZERO, window: Bytes(0), change: 0 }
+    }
+}
+
 impl Sender {
     /// Creates the state of a new connection. Nothing is known of the path: the first packets state no
     /// round trip time and get no feedback that could raise the window.
@@ -314,22 +347,8 @@ impl Sender {
         Self {
             cwnd: with_places(initial_window.max(mss)),
             awnd: Bytes(u64::MAX),
-            meter: Meter {
-                began: Time::NEVER,
-                sent: Bytes(0),
-                rate: Rate(u64::MAX),
-                was_limited: false,
-                is_limited: false,
-            },
-            fallback: Fallback {
-                reno: reno::Reno::new(mss, mss),
-                began: Time::ZERO,
-                window: Bytes(0),
-                change: 0,
-            },
-            reader: EchoReader::default(),
+            rest: Apart::default(),
             demand_rest: 0,
-            net: Net { least: u32::MAX, srtt: 0, lost: 0, calm: 0, returns: 0 },
             mss: mss.0 as u16,
             is_tcp: false,
             in_recovery: false,
@@ -396,14 +415,14 @@ impl SenderLaw for Sender {
             }
             LossPolicy::Maintain => {
                 // Errors on the wire go on meanwhile, and queues are short then.
-                if self.is_tcp && self.net.is_grown() {
-                    self.fallback.reno.on_loss(&reno::Config::DEFAULT, now, flight);
+                if self.is_tcp && self.net().is_grown() {
+                    self.fallback().reno.on_loss(&reno::Config::DEFAULT, now, flight);
                     self.follow_reno(now);
                 }
             }
             LossPolicy::Fallback => {
                 self.enter_tcp(now);
-                self.fallback.reno.on_loss(&reno::Config::DEFAULT, now, flight);
+                self.fallback().reno.on_loss(&reno::Config::DEFAULT, now, flight);
                 self.follow_reno(now);
             }
         }
@@ -419,7 +438,7 @@ impl SenderLaw for Sender {
         self.cwnd = with_places(self.mss());
         if config.loss == LossPolicy::Fallback || self.is_tcp {
             self.enter_tcp(now);
-            self.fallback.reno.on_timeout(&reno::Config::DEFAULT, now, flight, is_first);
+            self.fallback().reno.on_timeout(&reno::Config::DEFAULT, now, flight, is_first);
             self.follow_reno(now);
         }
     }
@@ -435,7 +454,7 @@ impl SenderLaw for Sender {
     #[inline]
     fn on_restart(&mut self, _config: &SenderConfig, now: Time, initial_window: Bytes) {
         if self.is_tcp {
-            self.fallback.reno.on_restart(&reno::Config::DEFAULT, now, initial_window);
+            self.fallback().reno.on_restart(&reno::Config::DEFAULT, now, initial_window);
             self.follow_reno(now);
         }
     }
@@ -487,21 +506,25 @@ impl Sender {
     pub(super) fn rate(&self, config: &SenderConfig, reply: Reply) -> i32 {
         match config.feedback {
             Feedback::Rate | Feedback::Bytes => feedback(reply),
-            Feedback::Sum => { self.reader }.on_ack(reply.word),
+            Feedback::Sum => {
+                self.rest.get().map_or_else(EchoReader::default, |rest| rest.reader).on_ack(reply.word)
+            }
         }
     }
 
     /// Takes from an ACK everything but the change of the window.
     #[inline(always)]
     pub(in crate::law) fn note_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
-        self.reader.on_ack(ack.reply.word);
+        if matches!(config.feedback, Feedback::Sum) {
+            self.rest.get_mut().reader.on_ack(ack.reply.word);
+        }
         self.awnd = ack.awnd;
         self.in_recovery = ack.in_recovery;
         if config.is_metered() {
-            self.meter.was_limited |= ack.is_window_limited;
-            self.meter(config, now, ack.srtt);
+            self.meter().was_limited |= ack.is_window_limited;
+            self.close_epoch(config, now, ack.srtt);
             // Until the next packet leaves: data that wait do so for the window, or for the machine.
-            self.meter.is_limited = ack.is_window_limited;
+            self.meter().is_limited = ack.is_window_limited;
         }
     }
 
@@ -564,10 +587,11 @@ impl Sender {
     pub(super) fn standard_header(&mut self, config: &SenderConfig, now: Time, send: &Send) -> Header {
         self.awnd = send.awnd;
         if config.is_metered() {
-            self.meter(config, now, send.srtt);
-            self.meter.sent += send.size;
-            self.meter.is_limited = send.is_window_limited;
-            self.meter.was_limited |= send.is_window_limited;
+            self.close_epoch(config, now, send.srtt);
+            let meter = self.meter();
+            meter.sent += send.size;
+            meter.is_limited = send.is_window_limited;
+            meter.was_limited |= send.is_window_limited;
         }
         if send.srtt == Duration(0) {
             return Header::default();
@@ -626,7 +650,10 @@ impl Sender {
         let window = self.usable_window();
         let window = match config.rate_source {
             RateSource::Window => window,
-            RateSource::Measured => window.min(self.meter.rate.over(send.srtt)),
+            RateSource::Measured => match self.rest.get() {
+                Some(rest) => window.min(rest.meter.rate.over(send.srtt)),
+                None => window,
+            },
         };
         window.max(self.mss())
     }
@@ -665,24 +692,26 @@ impl Sender {
     /// Closes the meter's epoch when a round trip has passed, and ages the window by what the
     /// sender really sent in it (draft-03 §4.1.3.1, TH 9).
     #[inline(always)]
-    fn meter(&mut self, config: &SenderConfig, now: Time, srtt: Duration) {
-        if self.meter.began == Time::NEVER {
-            self.meter.began = now;
+    fn close_epoch(&mut self, config: &SenderConfig, now: Time, srtt: Duration) {
+        let meter = self.meter();
+        if meter.began == Time::NEVER {
+            meter.began = now;
         }
-        let elapsed = now - self.meter.began;
+        let elapsed = now - meter.began;
         if srtt == Duration(0) || elapsed < srtt {
             return;
         }
-        self.meter.rate = self.meter.sent.per(elapsed);
+        meter.rate = meter.sent.per(elapsed);
         if let Some(weight) = config.aging
             && !self.in_recovery
             && !self.is_tcp
         {
             self.age(weight, elapsed, srtt);
         }
-        self.meter.began = now;
-        self.meter.sent = Bytes(0);
-        self.meter.was_limited = self.meter.is_limited;
+        let meter = self.meter();
+        meter.began = now;
+        meter.sent = Bytes(0);
+        meter.was_limited = meter.is_limited;
     }
 
     /// Epochs are closed at packets, so one of several round trips was idle after the first. Those
@@ -690,42 +719,61 @@ impl Sender {
     fn age(&mut self, weight: Ratio, elapsed: Duration, srtt: Duration) {
         let rounds = elapsed.0 / srtt.0.max(1);
         let weight = weight.0.min(Ratio::ONE.0);
-        if !self.meter.was_limited {
-            let sent = if rounds > 1 { self.meter.sent } else { self.meter.rate.over(srtt) };
+        let &mut Meter { sent, rate, was_limited, is_limited, .. } = self.meter();
+        if !was_limited {
+            let sent = if rounds > 1 { sent } else { rate.over(srtt) };
             // Less than a segment below the window is rounding to packets, not restraint.
             if sent + self.mss() < self.window() {
                 let unused = self.cwnd - with_places(sent);
                 self.cwnd -= Ratio(weight).of(unused);
             }
         }
-        if rounds > 1 && !self.meter.is_limited {
+        if rounds > 1 && !is_limited {
             self.cwnd = decayed(self.cwnd, Ratio(Ratio::ONE.0 - weight), rounds - 1);
         }
         self.cwnd = self.cwnd.max(with_places(self.mss()));
     }
 
+    #[inline(always)]
+    fn meter(&mut self) -> &mut Meter {
+        &mut self.rest.get_mut().meter
+    }
+
+    #[inline(always)]
+    fn fallback(&mut self) -> &mut Fallback {
+        &mut self.rest.get_mut().fallback
+    }
+
+    #[inline(always)]
+    fn net(&mut self) -> &mut Net {
+        &mut self.rest.get_mut().net
+    }
+
     fn enter_tcp(&mut self, now: Time) {
         if !self.is_tcp {
             self.is_tcp = true;
-            self.fallback.reno = reno::Reno::new(self.mss(), self.window());
+            let reno = reno::Reno::new(self.mss(), self.window());
+            self.fallback().reno = reno;
             self.follow_reno(now);
         }
     }
 
     /// Takes over Reno's window and begins a round of comparing.
     fn follow_reno(&mut self, now: Time) {
-        let window = self.fallback.reno.window();
+        let fallback = self.fallback();
+        let window = fallback.reno.window();
+        fallback.began = now;
+        fallback.window = window;
+        fallback.change = 0;
         self.cwnd = with_places(window);
-        self.fallback.began = now;
-        self.fallback.window = window;
-        self.fallback.change = 0;
     }
 
     /// Counts data that was found lost, for the safety net.
     #[inline]
     pub fn note_losses(&mut self, config: &SenderConfig, lost: Bytes) {
         if config.has_net() {
-            self.net.lost = self.net.lost.saturating_add(lost.0.min(u32::MAX as u64) as u32);
+            let net = self.net();
+            net.lost = net.lost.saturating_add(lost.0.min(u32::MAX as u64) as u32);
         }
     }
 
@@ -736,46 +784,53 @@ impl Sender {
         if ack.srtt == Duration(0) {
             return;
         }
-        self.net.srtt = ack.srtt.to_header();
+        let net = self.net();
+        net.srtt = ack.srtt.to_header();
         if ack.rtt > Duration(0) {
-            self.net.least = self.net.least.min(ack.rtt.to_header());
+            net.least = net.least.min(ack.rtt.to_header());
         }
         if self.is_tcp {
             return;
         }
-        self.fallback.change = self.fallback.change.saturating_add(change);
-        let asked = self.fallback.change < 0 && self.fallback.change.unsigned_abs() > self.cwnd / ASKED;
-        if self.net.has_lost_of(self.window()) && (self.net.is_grown() || asked) {
+        let (window, cwnd) = (self.window(), self.cwnd);
+        let Rest { net, fallback, .. } = self.rest.get_mut();
+        fallback.change = fallback.change.saturating_add(change);
+        let asked = fallback.change < 0 && fallback.change.unsigned_abs() > cwnd / ASKED;
+        if net.has_lost_of(window) && (net.is_grown() || asked) {
             self.enter_tcp(now);
-            self.fallback.reno.on_loss(&reno::Config::DEFAULT, now, ack.flight.min(self.window()));
-            self.net.calm = -1;
+            let Rest { net, fallback, .. } = self.rest.get_mut();
+            fallback.reno.on_loss(&reno::Config::DEFAULT, now, ack.flight.min(window));
+            net.calm = -1;
             self.follow_reno(now);
-        } else if now - self.fallback.began < ack.srtt {
+        } else if now - fallback.began < ack.srtt {
             return;
         }
-        self.fallback.began = now;
-        self.fallback.change = 0;
-        self.net.lost = 0;
+        let Rest { net, fallback, .. } = self.rest.get_mut();
+        fallback.began = now;
+        fallback.change = 0;
+        net.lost = 0;
     }
 
     /// TCP in parallel: Reno sets the window until XCP's feedback over a round trip after the
     /// recovery is the stricter (draft-03 §5.1). With the safety net also until queues have been short for long.
     fn run_tcp(&mut self, has_net: bool, now: Time, ack: &Ack, change: i64) {
-        self.fallback.reno.on_ack(&reno::Config::DEFAULT, now, ack);
-        let window = self.fallback.reno.window();
+        let mss = self.mss();
+        let Rest { net, fallback, .. } = self.rest.get_mut();
+        fallback.reno.on_ack(&reno::Config::DEFAULT, now, ack);
+        let window = fallback.reno.window();
         self.cwnd = with_places(window);
-        self.fallback.change = self.fallback.change.saturating_add(change);
+        fallback.change = fallback.change.saturating_add(change);
         if ack.in_recovery && !has_net {
             self.follow_reno(now);
-        } else if now - self.fallback.began >= ack.srtt {
-            let growth = with_places(window - self.fallback.window).min(i64::MAX as u64) as i64;
-            self.is_tcp = self.fallback.change >= growth;
+        } else if now - fallback.began >= ack.srtt {
+            let growth = with_places(window - fallback.window).min(i64::MAX as u64) as i64;
+            self.is_tcp = fallback.change >= growth;
             if has_net {
                 // The repair of so many losses is not over, and begins no other.
-                if self.net.calm >= 0 && self.net.is_grown() && self.net.has_lost_of(window) {
-                    self.fallback.reno.on_loss(&reno::Config::DEFAULT, now, window);
+                if net.calm >= 0 && net.is_grown() && net.has_lost_of(window) {
+                    fallback.reno.on_loss(&reno::Config::DEFAULT, now, window);
                 }
-                self.is_tcp &= !self.net.is_over(window, self.mss());
+                self.is_tcp &= !net.is_over(window, mss);
             }
             self.follow_reno(now);
         }

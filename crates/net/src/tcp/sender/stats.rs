@@ -3,6 +3,7 @@
 use congestlab_core::law;
 use congestlab_core::units::{Bytes, Duration, Time};
 
+use super::super::Config;
 use super::{Mode, Sender, bit};
 use crate::packet::{Kind, Packet};
 use crate::stats::Histogram;
@@ -52,13 +53,36 @@ pub struct SenderCounts {
 }
 
 /// Counts of a sender that are rare, apart from those of every packet.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Ledger {
+    pub(super) retransmits: u32,
+    pub(super) timeouts: u32,
     pub(super) window_cuts: u32,
     /// When a repeated packet left last in the same instant as one before it.
     pub(super) repeated_beside: Time,
+    /// Bytes of repeated packets and probes in the whole run, and within the measured time.
+    repeated_bytes: u64,
+    measured_repeated_bytes: u64,
     /// Everything that was counted before the measurement.
     before: SenderCounts,
+    /// The first segment that was not sent before the measurement, and that was not sent before its end; the largest: it
+    /// has not ended.
+    measured: (u64, u64),
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self {
+            retransmits: 0,
+            timeouts: 0,
+            window_cuts: 0,
+            repeated_beside: Time::ZERO,
+            repeated_bytes: 0,
+            measured_repeated_bytes: 0,
+            before: SenderCounts::default(),
+            measured: (0, u64::MAX),
+        }
+    }
 }
 
 /// Counts of a sender in the run and while measuring.
@@ -119,19 +143,42 @@ impl Sender {
             pipe: self.pipe(),
             awnd: self.awnd,
             is_window_limited: self.flags & bit::WINDOW_LIMITED != 0,
-            timeouts: self.timeouts,
-            window_cuts: self.ledger.as_ref().map_or(0, |ledger| ledger.window_cuts),
+            timeouts: self.ledger().map_or(0, |ledger| ledger.timeouts),
+            window_cuts: self.ledger().map_or(0, |ledger| ledger.window_cuts),
             acknowledged: self.base.wrapping_add(self.una as u32),
+        }
+    }
+
+    /// Returns what is rare; `None`: nothing.
+    #[inline]
+    pub(super) fn ledger(&self) -> Option<&Ledger> {
+        self.rest.as_ref().map(|rest| &rest.ledger)
+    }
+
+    pub(super) fn ledger_mut(&mut self) -> &mut Ledger {
+        &mut self.rest_mut().ledger
+    }
+
+    /// Segment `index` leaves again, or as a probe.
+    pub(super) fn count_repeated(&mut self, config: &Config, now: Time, index: u64) {
+        let (size, is_measured) = (u64::from(config.size_of(index)), self.is_measured(now));
+        let ledger = self.ledger_mut();
+        ledger.repeated_bytes += size;
+        if is_measured {
+            ledger.measured_repeated_bytes += size;
         }
     }
 
     /// Returns the counts until now; the maxima since they began anew.
     fn counts(&self) -> SenderCounts {
+        let ledger = self.ledger();
+        let (retransmits, timeouts, window_cuts) =
+            ledger.map_or((0, 0, 0), |ledger| (ledger.retransmits, ledger.timeouts, ledger.window_cuts));
         SenderCounts {
-            sent_packets: self.next + u64::from(self.retransmits) + self.probes(),
-            retransmits: u64::from(self.retransmits),
-            timeouts: u64::from(self.timeouts),
-            window_cuts: self.ledger.as_ref().map_or(0, |ledger| ledger.window_cuts.into()),
+            sent_packets: self.next + u64::from(retransmits) + self.probes(),
+            retransmits: retransmits.into(),
+            timeouts: timeouts.into(),
+            window_cuts: window_cuts.into(),
             window_max: (self.mode != Mode::Closed).then_some(Bytes(self.window_max)),
             idle_max: (self.sent_at != Time::NEVER).then_some(self.idle_max),
         }
@@ -142,13 +189,19 @@ impl Sender {
         probes.map_or(0, |probes| probes.sent)
     }
 
+    /// Returns the bytes of the data packets sent, in the whole run.
+    pub fn sent_bytes(&self, config: &Config) -> u64 {
+        config.bytes_of(self.next).0 + self.ledger().map_or(0, |ledger| ledger.repeated_bytes)
+    }
+
     /// Returns everything that the flow counted.
-    pub fn stats(&self) -> SenderStats<'_> {
-        let now = self.counts();
-        let (before, measured) = if self.flags & bit::EARLY != 0 {
-            (now, SenderCounts::default())
+    pub fn stats(&self, config: &Config) -> SenderStats<'_> {
+        let (now, none) = (self.counts(), Ledger::default());
+        let ledger = self.ledger().unwrap_or(&none);
+        let (before, measured, measured_bytes) = if self.flags & bit::EARLY != 0 {
+            (now, SenderCounts::default(), 0)
         } else {
-            let before = self.ledger.as_ref().map_or(SenderCounts::default(), |ledger| ledger.before);
+            let before = ledger.before;
             let measured = SenderCounts {
                 sent_packets: now.sent_packets - before.sent_packets,
                 retransmits: now.retransmits - before.retransmits,
@@ -156,8 +209,13 @@ impl Sender {
                 window_cuts: now.window_cuts - before.window_cuts,
                 ..now
             };
-            (before, measured)
+            let (from, to) = ledger.measured;
+            let new_bytes = config.bytes_of(self.next.min(to)) - config.bytes_of(from);
+            (before, measured, new_bytes.0 + ledger.measured_repeated_bytes)
         };
+        let is_complete = self.completion != Time::NEVER;
+        let end = if is_complete { self.completion.min(config.measure.to) } else { self.accrued };
+        let accrued = end.max(self.measured_from);
         SenderStats {
             total: SenderCounts {
                 window_max: now.window_max.max(before.window_max),
@@ -165,14 +223,14 @@ impl Sender {
                 ..now
             },
             measured,
-            sent_bytes: self.sent_bytes,
-            measured_bytes: self.measured_bytes,
+            sent_bytes: self.sent_bytes(config),
+            measured_bytes,
             probes: self.probes(),
             round_trips: Some(&self.round_trips).filter(|samples| samples.count() > 0),
             window_sum: self.window_sum,
-            window_ticks: (self.accrued.0 >> TICK_BITS) - (self.measure.from.0 >> TICK_BITS),
-            completion: (self.completion != Time::NEVER).then_some(self.completion),
-            segment: self.segment,
+            window_ticks: (accrued.0 >> TICK_BITS) - (self.measured_from.0 >> TICK_BITS),
+            completion: is_complete.then_some(self.completion),
+            segment: config.segment.max(1),
         }
     }
 
@@ -185,20 +243,24 @@ impl Sender {
     /// instant could have caused it: new data could not, since what acknowledges all has seen the last of it.
     pub fn is_over(&self, packet: &Packet) -> bool {
         let is_last_answer = || {
-            let beside = self.ledger.as_ref().is_some_and(|ledger| ledger.repeated_beside == self.sent_at);
+            let beside = self.ledger().is_some_and(|ledger| ledger.repeated_beside == self.sent_at);
             packet.kind == Kind::Ack && packet.stamp_ns == self.sent_at.0 && !beside
         };
         self.completion != Time::NEVER
             && self.una == self.next
             && self.next_deadline() == Time::NEVER
             // No data, no time stamp of its own: only the SYN was answered, if it was sent once.
-            && (if self.next == 0 { self.timeouts == 0 } else { self.retransmits == 0 || is_last_answer() })
+            && match self.ledger() {
+                None => true,
+                Some(ledger) if self.next == 0 => ledger.timeouts == 0,
+                Some(ledger) => ledger.retransmits == 0 || is_last_answer(),
+            }
     }
 
     /// Closes the integrals over time at `now`, the end of the run.
-    pub fn finish(&mut self, now: Time) {
-        self.accrue(now);
-        self.note_idle(now);
+    pub fn finish(&mut self, config: &Config, now: Time) {
+        self.accrue(config, now);
+        self.note_idle(config, now);
     }
 
     /// Returns true within the measured time, its ends included: [`Sender::accrue`] stops at them, and every
@@ -210,8 +272,8 @@ impl Sender {
 
     /// Integrates the window up to `now`, within the measured time.
     #[inline]
-    pub(super) fn accrue(&mut self, now: Time) {
-        let until = now.min(self.measure.to);
+    pub(super) fn accrue(&mut self, config: &Config, now: Time) {
+        let until = if now <= config.measure.to { now } else { self.end_measurement(config) };
         if until >= self.accrued {
             // Nothing is integrated yet: asked of what is at hand, since this is asked for every ACK.
             if self.window_sum == 0 {
@@ -227,20 +289,30 @@ impl Sender {
     #[cold]
     fn begin_measurement(&mut self) {
         if self.flags & bit::EARLY != 0 {
-            let counts = self.counts();
-            self.ledger.get_or_insert_default().before = counts;
+            let (counts, next) = (self.counts(), self.next);
+            let ledger = self.ledger_mut();
+            (ledger.before, ledger.measured.0) = (counts, next);
             self.flags &= !bit::EARLY;
             self.window_max = self.law.window().0;
             self.idle_max = Duration(0);
         }
     }
 
+    /// The measurement is over, and new data counts no more; returns when it ended.
+    #[cold]
+    fn end_measurement(&mut self, config: &Config) -> Time {
+        let next = self.next;
+        let (_, to) = &mut self.ledger_mut().measured;
+        *to = next.min(*to);
+        config.measure.to
+    }
+
     /// The time since data was last sent, as far as there was any to send.
     #[inline]
-    pub(super) fn note_idle(&mut self, now: Time) {
+    pub(super) fn note_idle(&mut self, config: &Config, now: Time) {
         // Mostly less than once before. Nothing is later than `NEVER`, so who has sent nothing has not been idle.
         if now - self.sent_at > self.idle_max {
-            self.idle_max = self.idle_max.max(now.min(self.stop).min(self.completion) - self.sent_at);
+            self.idle_max = self.idle_max.max(now.min(config.stop).min(self.completion) - self.sent_at);
         }
     }
 }

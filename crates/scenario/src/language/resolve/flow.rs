@@ -402,6 +402,9 @@ fn tcp(
         ns2: is_ns2,
         linux,
         app,
+        // Whoever runs the group says when it stops and what is measured.
+        stop: Time::NEVER,
+        measure: tcp::Measure::ALWAYS,
     })
 }
 
