@@ -17,6 +17,11 @@ pub(crate) fn prefetch<T>(value: &T) {
             // SAFETY: a prefetch reads nothing that the program could see and faults on no address.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(line * LINE)) };
         }
+        // Values do not begin with a line: the end of one that is no multiple is mostly in one more.
+        if !size_of::<T>().is_multiple_of(LINE) {
+            // SAFETY: as above.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(size_of::<T>() - 1)) };
+        }
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = value;
