@@ -50,6 +50,8 @@ pub struct Receiver {
     has_gap: bool,
     /// Its packets have headers, or its window is not as configured: `rest` has to be asked for every packet.
     is_special: bool,
+    /// Each packet is answered at once, and nothing but headers of laws is in it: no marks, no delays, no window of its own.
+    is_prompt: bool,
     received_packets: u64,
 }
 
@@ -114,6 +116,11 @@ impl Receiver {
             has_mark: false,
             has_gap: false,
             is_special: has_window,
+            is_prompt: !(has_window
+                || config.delayed_ack
+                || config.ecn
+                || config.ns2
+                || config.linux.is_some()),
             received_packets: 0,
         }
     }
@@ -123,6 +130,7 @@ impl Receiver {
     pub fn with_headers(mut self, connection: Connection) -> Self {
         self.rest.get_or_insert_default().connection = Some(connection);
         self.is_special = true;
+        self.is_prompt = false;
         self
     }
 
@@ -178,7 +186,7 @@ impl Receiver {
     pub fn handle_deadline(&mut self, config: &Config, now: Time) -> Option<Packet> {
         (now >= self.deadline).then(|| {
             let mut answer = Packet::default();
-            self.acknowledge(config, now, Kind::Ack, &mut answer);
+            self.acknowledge::<false>(config, now, Kind::Ack, &mut answer);
             answer
         })
     }
@@ -193,46 +201,64 @@ impl Receiver {
     /// `answer` has no meaning.
     pub fn answer_into(&mut self, config: &Config, now: Time, packet: &Packet, answer: &mut Packet) -> bool {
         match packet.kind {
-            Kind::Data => return self.handle_data(config, now, packet, answer),
+            Kind::Data => {
+                let is_plain = self.is_prompt
+                    && !self.has_gap
+                    && packet.seq == self.base.wrapping_add(self.next as u32)
+                    && packet.flags & (flag::CWR | flag::LOW_PRIORITY) == 0;
+                return if is_plain {
+                    self.handle_data::<true>(config, now, packet, answer)
+                } else {
+                    self.handle_data::<false>(config, now, packet, answer)
+                };
+            }
             Kind::Syn => {
                 self.stamp_ns = packet.stamp_ns;
                 if packet.flags & flag::HEADER != 0 {
-                    let special = special(self.is_special, &self.rest);
+                    let special = asked(self.is_special, &self.rest);
                     self.echo.on_data(
                         &config.law,
                         packet,
                         Around { config, now, next: 0, came: None, special },
                     );
                 }
-                self.acknowledge(config, now, Kind::SynAck, answer);
+                self.acknowledge::<false>(config, now, Kind::SynAck, answer);
             }
-            Kind::WindowProbe => self.acknowledge(config, now, Kind::Ack, answer),
+            Kind::WindowProbe => self.acknowledge::<false>(config, now, Kind::Ack, answer),
             Kind::Ack | Kind::SynAck | Kind::Datagram | Kind::Control | Kind::Probe => return false,
         }
         true
     }
 
-    #[inline]
-    fn handle_data(&mut self, config: &Config, now: Time, packet: &Packet, answer: &mut Packet) -> bool {
+    /// `PLAIN`: the segment expected next comes to a receiver that is prompt and has no gap, with nothing to say but its
+    /// header. Most do, so what follows from that is not asked again.
+    #[inline(always)]
+    fn handle_data<const PLAIN: bool>(
+        &mut self,
+        config: &Config,
+        now: Time,
+        packet: &Packet,
+        answer: &mut Packet,
+    ) -> bool {
         self.received_packets += 1;
-        let index = absolute(packet.seq, self.base, self.next);
-        let heard = if self.has_echo { self.hear(config, now, packet, index) } else { Heard::Taken };
+        let index = if PLAIN { Some(self.next) } else { absolute(packet.seq, self.base, self.next) };
+        let heard = if self.has_echo { self.hear::<PLAIN>(config, now, packet, index) } else { Heard::Taken };
         if heard == Heard::Unreadable {
             return false;
         }
-        if packet.flags & flag::CWR != 0 {
-            self.has_mark = false;
+        if !PLAIN {
+            self.has_mark &= packet.flags & flag::CWR == 0;
+            self.has_mark |= config.ecn && packet.flags & flag::ECN_MASK == flag::CE;
         }
-        self.has_mark |= config.ecn && packet.flags & flag::ECN_MASK == flag::CE;
 
-        let is_waiting = self.deadline != Time::NEVER;
+        let is_waiting = !PLAIN && self.deadline != Time::NEVER;
         // RFC 7323 §4.3: what an ACK echoes comes from the last segment in sequence; if ACKs are
         // delayed, from the first one that it acknowledges. ns-2 echoes the packet's own.
-        let is_in_sequence = index.is_none_or(|index| index <= self.next) && !is_waiting;
-        if config.ns2 || (is_in_sequence && packet.stamp_ns > self.stamp_ns) {
+        let is_in_sequence = PLAIN || index.is_none_or(|index| index <= self.next) && !is_waiting;
+        if (!PLAIN && config.ns2) || (is_in_sequence && packet.stamp_ns > self.stamp_ns) {
             self.stamp_ns = packet.stamp_ns;
         }
-        let is_plain = index == Some(self.next) && !self.has_gap;
+        let is_plain = PLAIN || index == Some(self.next) && !self.has_gap;
         let delivered = if is_plain {
             self.next += 1;
             u64::from(packet.size)
@@ -245,16 +271,20 @@ impl Receiver {
             }
             (config.bytes_of(self.next) - config.bytes_of(before)).0
         };
-        if let Some(window) = self.window_mut() {
+        if !PLAIN && let Some(window) = self.window_mut() {
             window.deliver(config, now, delivered);
         }
         if now < config.measure.from || config.measure.to < now {
             self.note_outside(config, now, delivered);
         }
+        if PLAIN {
+            self.acknowledge::<true>(config, now, Kind::Ack, answer);
+            return true;
+        }
         // A probe is answered at once, with low priority, and instead of no other packet.
         if packet.flags & flag::LOW_PRIORITY != 0 {
             let deadline = self.deadline;
-            self.acknowledge(config, now, Kind::Ack, answer);
+            self.acknowledge::<false>(config, now, Kind::Ack, answer);
             answer.flags |= flag::LOW_PRIORITY;
             self.deadline = self.deadline.min(deadline);
             return true;
@@ -269,14 +299,20 @@ impl Receiver {
             self.deadline = now + if config.linux.is_none() { DELAYED_ACK } else { LINUX_DELAYED_ACK };
             return false;
         }
-        self.acknowledge(config, now, Kind::Ack, answer);
+        self.acknowledge::<false>(config, now, Kind::Ack, answer);
         true
     }
 
     /// The law takes the data packet that is segment `came`.
     #[inline(always)]
-    fn hear(&mut self, config: &Config, now: Time, packet: &Packet, came: Option<u64>) -> Heard {
-        let special = special(self.is_special, &self.rest);
+    fn hear<const PLAIN: bool>(
+        &mut self,
+        config: &Config,
+        now: Time,
+        packet: &Packet,
+        came: Option<u64>,
+    ) -> Heard {
+        let special = if PLAIN { None } else { asked(self.is_special, &self.rest) };
         self.echo.on_data(&config.law, packet, Around { config, now, next: self.next, came, special })
     }
 
@@ -286,7 +322,7 @@ impl Receiver {
         if now < config.measure.from || config.measure.to < now {
             self.note_outside(config, now, 0);
         }
-        self.acknowledge(config, now, Kind::Ack, answer);
+        self.acknowledge::<false>(config, now, Kind::Ack, answer);
         for block in (1..SACK_BLOCKS).rev() {
             let (start, end) = answer.sack(block - 1);
             answer.set_sack(block, start, end);
@@ -324,11 +360,21 @@ impl Receiver {
         is_new
     }
 
+    /// `PLAIN`: as for [`Receiver::handle_data`].
     #[inline(always)]
-    fn acknowledge(&mut self, config: &Config, now: Time, kind: Kind, packet: &mut Packet) {
-        self.deadline = Time::NEVER;
-        let advertised = advertised(config, special(self.is_special, &self.rest), now);
-        if let Some(window) = self.window_mut() {
+    fn acknowledge<const PLAIN: bool>(
+        &mut self,
+        config: &Config,
+        now: Time,
+        kind: Kind,
+        packet: &mut Packet,
+    ) {
+        if !PLAIN {
+            self.deadline = Time::NEVER;
+        }
+        let special = if PLAIN { None } else { asked(self.is_special, &self.rest) };
+        let advertised = advertised(config, special, now);
+        if !PLAIN && let Some(window) = self.window_mut() {
             window.note_ack();
             if advertised == Some(0) {
                 self.deadline = window.opens_at(config).max(now + Duration(1));
@@ -340,16 +386,17 @@ impl Receiver {
             seq: self.base.wrapping_add(self.next as u32),
             size: config.ack,
             kind,
-            flags: if self.has_mark && kind == Kind::Ack { flag::ECE } else { 0 },
+            flags: if !PLAIN && self.has_mark && kind == Kind::Ack { flag::ECE } else { 0 },
             ..Packet::default()
         };
         packet.set_window(advertised);
         if self.has_echo {
-            let special = special(self.is_special, &self.rest);
+            let special = if PLAIN { None } else { asked(self.is_special, &self.rest) };
             let around = Around { config, now, next: self.next, came: None, special };
             packet.set_reply(self.echo.on_ack(&config.law, around));
         }
-        if self.has_gap
+        if !PLAIN
+            && self.has_gap
             && config.recovery.has_sack()
             && let Some(rest) = &self.rest
         {
@@ -364,7 +411,7 @@ impl Receiver {
 
 /// What is asked for every packet of a receiver with headers or a window of its own; of no other.
 #[inline(always)]
-fn special(is_special: bool, rest: &Option<Box<Rest>>) -> Option<&Rest> {
+fn asked(is_special: bool, rest: &Option<Box<Rest>>) -> Option<&Rest> {
     if is_special { rest.as_deref() } else { None }
 }
 

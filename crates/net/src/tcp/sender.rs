@@ -1170,7 +1170,8 @@ impl Sender {
 
     #[inline]
     fn awnd_bytes(&self, config: &Config) -> Bytes {
-        if self.awnd == UNLIMITED { Bytes(u64::MAX) } else { in_bytes(config, u64::from(self.awnd)) }
+        // No window has more than so many segments: their bytes fit.
+        if self.awnd == UNLIMITED { Bytes(u64::MAX) } else { sent_bytes(config, u64::from(self.awnd)) }
     }
 
     /// The round trip that an ACK of new data measures (RFC 7323 §4.1).
