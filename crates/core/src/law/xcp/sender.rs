@@ -218,6 +218,22 @@ impl SenderConfig {
         self.aging.is_some() || matches!(self.rate_source, RateSource::Measured)
     }
 
+    /// True if nothing is asked for that costs something at every packet: the default configuration, with any rate, that
+    /// never lets TCP's window rule. A kernel's program has no room for a second way.
+    #[inline(always)]
+    fn is_plain(&self) -> bool {
+        !cfg!(target_arch = "bpf")
+            && self.loss != LossPolicy::Fallback
+            && *self == Self { loss: self.loss, ..Self::plain(self.desired_rate) }
+    }
+
+    /// Stands for any configuration that [`SenderConfig::is_plain`] while packets and ACKs are handled. What is not asked for
+    /// is known where this is compiled.
+    #[inline(always)]
+    const fn plain(desired_rate: Rate) -> Self {
+        Self { desired_rate, ..Self::DEFAULT }
+    }
+
     /// True if losses are counted.
     #[inline(always)]
     fn has_net(&self) -> bool {
@@ -239,7 +255,8 @@ pub struct Sender {
     mss: u16,
     /// True while TCP's window rules, see [`LossPolicy::Fallback`] and [`SenderConfig::safety_net`].
     is_tcp: bool,
-    in_recovery: bool,
+    /// The configuration is one that [`SenderConfig::is_plain`].
+    is_plain: bool,
 }
 
 /// State that the default configuration never asks for.
@@ -265,6 +282,7 @@ struct Meter {
     was_limited: bool,
     /// True while it does so now.
     is_limited: bool,
+    in_recovery: bool,
 }
 
 impl Default for Meter {
@@ -275,6 +293,7 @@ impl Default for Meter {
             rate: Rate(u64::MAX),
             was_limited: false,
             is_limited: false,
+            in_recovery: false,
         }
     }
 }
@@ -351,7 +370,7 @@ impl Sender {
             demand_rest: 0,
             mss: mss.0 as u16,
             is_tcp: false,
-            in_recovery: false,
+            is_plain: false,
         }
     }
 }
@@ -383,8 +402,8 @@ impl SenderLaw for Sender {
     }
 
     #[inline(always)]
-    fn start(_config: &SenderConfig, mss: Bytes, initial_window: Bytes) -> Self {
-        Self::new(mss, initial_window)
+    fn start(config: &SenderConfig, mss: Bytes, initial_window: Bytes) -> Self {
+        Self { is_plain: config.is_plain(), ..Self::new(mss, initial_window) }
     }
 
     /// Applies the feedback: W += Reverse_Feedback * srtt, at least 1 MSS (draft-03 §4.1.3, TH 6). Every ACK carries
@@ -392,12 +411,13 @@ impl SenderLaw for Sender {
     #[cfg_attr(target_arch = "bpf", inline)]
     #[cfg_attr(not(target_arch = "bpf"), inline(always))] // in line where the list asks for XCP first
     fn on_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
+        if self.is_plain {
+            return self.standard_on_ack(&SenderConfig::plain(config.desired_rate), now, ack);
+        }
         if config.profile.is_apart() {
             return self.apart_on_ack(config, now, ack);
         }
-        let change = self.change(config, ack);
-        self.note_ack(config, now, ack);
-        self.apply(config, now, ack, change);
+        self.standard_on_ack(config, now, ack);
     }
 
     /// Follows [`LossPolicy`]. The half is of the window in use: K02's sender is a TCP, whose window
@@ -407,7 +427,7 @@ impl SenderLaw for Sender {
         if matches!(config.profile, Profile::Thesis) {
             return;
         }
-        self.in_recovery = true;
+        self.note_recovery(config);
         match config.loss {
             LossPolicy::Tcp => {
                 let window = self.cwnd.min(with_places(self.awnd));
@@ -434,7 +454,7 @@ impl SenderLaw for Sender {
         if matches!(config.profile, Profile::Thesis) {
             return;
         }
-        self.in_recovery = true;
+        self.note_recovery(config);
         self.cwnd = with_places(self.mss());
         if config.loss == LossPolicy::Fallback || self.is_tcp {
             self.enter_tcp(now);
@@ -461,6 +481,11 @@ impl SenderLaw for Sender {
 
     #[inline(always)]
     fn on_send(&mut self, config: &SenderConfig, now: Time, send: &Send, packet: &mut impl Packet) {
+        if self.is_plain {
+            let header = self.standard_header(&SenderConfig::plain(config.desired_rate), now, send);
+            packet.add_header(header);
+            return;
+        }
         if config.profile.is_apart() {
             return self.apart_on_send(config, now, send, packet);
         }
@@ -487,6 +512,13 @@ impl SenderLaw for Sender {
 }
 
 impl Sender {
+    #[inline(always)]
+    fn standard_on_ack(&mut self, config: &SenderConfig, now: Time, ack: &Ack) {
+        let change = self.change(config, ack);
+        self.note_ack(config, now, ack);
+        self.apply(config, now, ack, change);
+    }
+
     /// Returns the change of the window that an ACK asks for, bytes with [`PLACES`]; [`Sender::note_ack`] makes it heard.
     #[inline(always)]
     pub(in crate::law) fn change(&self, config: &SenderConfig, ack: &Ack) -> i64 {
@@ -519,8 +551,8 @@ impl Sender {
             self.rest.get_mut().reader.on_ack(ack.reply.word);
         }
         self.awnd = ack.awnd;
-        self.in_recovery = ack.in_recovery;
         if config.is_metered() {
+            self.meter().in_recovery = ack.in_recovery;
             self.meter().was_limited |= ack.is_window_limited;
             self.close_epoch(config, now, ack.srtt);
             // Until the next packet leaves: data that wait do so for the window, or for the machine.
@@ -703,7 +735,7 @@ impl Sender {
         }
         meter.rate = meter.sent.per(elapsed);
         if let Some(weight) = config.aging
-            && !self.in_recovery
+            && !meter.in_recovery
             && !self.is_tcp
         {
             self.age(weight, elapsed, srtt);
@@ -747,6 +779,13 @@ impl Sender {
     #[inline(always)]
     fn net(&mut self) -> &mut Net {
         &mut self.rest.get_mut().net
+    }
+
+    /// Something was lost.
+    fn note_recovery(&mut self, config: &SenderConfig) {
+        if config.is_metered() {
+            self.meter().in_recovery = true;
+        }
     }
 
     fn enter_tcp(&mut self, now: Time) {
