@@ -126,7 +126,7 @@ fuzz_target!(|input: &[u8]| {
             returned += i64::from(xcp::feedback(ack.reply()));
         }
     }
-    let stats = receiver.stats();
+    let stats = receiver.stats(&config);
     let sizes = config.bytes_of(model.next).0;
     // A packet beyond the end of a transfer is of no size that its receiver knows.
     if matches!(config.app, App::Endless) {
