@@ -165,7 +165,10 @@ impl Pool {
         let (pool_shift, weight_shift) = (pool.leading_zeros(), weights.leading_zeros());
         // Below 2^64: half the shifted pool is below the shifted weights.
         let factor = Wide::product(pool << pool_shift, 1 << 63).over(weights << weight_shift).to_u64();
-        Self { left: pool, factor, shift: 31 + pool_shift as i32 - weight_shift as i32, is_last: true }
+        let shift = 31 + pool_shift as i32 - weight_shift as i32;
+        // Below any share of any packet, which needs no question then.
+        let (factor, shift) = if shift < 64 { (factor, shift) } else { (1, 0) };
+        Self { left: pool, factor, shift, is_last: true }
     }
 
     /// The share of a packet, rounded down.
@@ -190,7 +193,6 @@ impl Pool {
             ((product >> 32) as u64, product as u64)
         };
         match self.shift {
-            64.. => 0,
             0.. => upper >> self.shift,
             shift if weight >> (32 + shift) != 0 => u64::MAX, // more than any pool holds
             shift => (upper << -shift) | ((lower & 0xffff_ffff) >> (32 + shift)),
@@ -203,11 +205,24 @@ impl Pool {
         Self { left: if self.factor == 0 { 0 } else { POOL_MAX }, ..self }
     }
 
+    /// Takes out a part of what is left.
+    #[inline(always)]
+    fn give(&mut self, part: i64) {
+        self.left -= part as u64;
+        self.mind_end();
+    }
+
     /// Takes a packet's part out. A negative part goes back in: see [`Link::on_departure`].
     #[inline(always)]
     pub(in crate::law) fn take(&mut self, part: i64) {
         let left = self.left as i64 - part;
         self.left = (left.max(0) as u64).min(POOL_MAX);
+        self.mind_end();
+    }
+
+    /// Ends a pool of which nothing is left.
+    #[inline(always)]
+    fn mind_end(&mut self) {
         if self.left == 0 && self.is_last {
             self.factor = 0; // NS2: an exhausted pool gives nothing more in this interval
         }
@@ -286,15 +301,16 @@ pub struct Share {
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 struct Sums {
+    // Not beside `rtt`: compilers would add to both at once, which takes longer.
+    packets: u64,
     input: Bytes,
     /// X, 2^-28 s.
     x: u64,
     /// X RTT, 2^-56 s^2: the upper and the lower 32 bits of each product.
     x_rtt_upper: u64,
     x_rtt_lower: u64,
-    /// RTT over packets, and how many they are.
+    /// RTT over `packets`.
     rtt: u64,
-    packets: u64,
 }
 
 impl Sums {
@@ -418,18 +434,20 @@ impl Link {
         self.queue_min = self.queue_min.min(backlog);
 
         let mut grant = self.grants.share(self.bounded(header.x)) as i64; // L 20
-        let mut cut = self.cuts.share(weight(size)) as i64; // L 21
+        // L 21. A header holds no less than -2^31 B/s; cuts beyond stay for later packets.
+        let mut cut = (self.cuts.share(weight(size)) as i64).min(grant - ((i32::MIN as i64) << PLACES));
         let feedback = grant - cut; // L 22
         let demand = (header.delta as i64) << PLACES;
         if demand > feedback {
-            // This is the tighter hop (L 24). A header holds no less than -2^31 B/s; cuts beyond
-            // stay for later packets.
-            let least = (i32::MIN as i64) << PLACES;
-            cut -= (least - feedback).max(0);
-            let exact = feedback.max(least) + self.carry as i64;
+            // This is the tighter hop (L 24).
+            let exact = feedback + self.carry as i64;
             header.delta = (exact >> PLACES) as i32;
             self.carry = exact as u64 & ((1 << PLACES) - 1);
-        } else if self.config.capture {
+            self.grants.give(grant); // L 28
+            self.cuts.give(cut); // L 29
+            return false;
+        }
+        if self.config.capture {
             cut = (grant - demand).min(self.cuts.left as i64); // L 26: cut + (feedback - demand)
             grant = demand + cut; // L 27
         }
